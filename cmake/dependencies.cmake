@@ -1,0 +1,32 @@
+# Third-party packages. Each belongs to one layer (see the list in CMakeLists.txt); none is included by
+# a public header, so a program that uses Dyad compiles without them.
+
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)                  # data and io: gzip, npz
+find_package(fmt REQUIRED)                   # text in sources, never in headers
+find_package(nlohmann_json REQUIRED)         # io: safetensors headers; debug: reports
+
+# oneDNN's package names an OpenCL target that the CPU library does not need.
+find_library(DYAD_DNNL dnnl REQUIRED)
+find_path(DYAD_DNNL_INCLUDE dnnl.hpp REQUIRED)
+add_library(DNNL::dnnl SHARED IMPORTED)
+set_target_properties(DNNL::dnnl PROPERTIES
+  IMPORTED_LOCATION ${DYAD_DNNL} INTERFACE_INCLUDE_DIRECTORIES ${DYAD_DNNL_INCLUDE})
+
+set(DYAD_OPENMP "")
+if(NOT DYAD_PLAIN_LOOPS)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  set(DYAD_OPENMP OpenMP::OpenMP_CXX)
+endif()
+
+# The static protobuf stays inside the program that links it, where it cannot meet another version.
+set(Protobuf_USE_STATIC_LIBS ON)
+find_package(Protobuf REQUIRED)
+
+# Not find_package(LLVM): its package looks for a dozen libraries that only static linking needs.
+find_path(DYAD_LLVM_INCLUDE llvm/Config/llvm-config.h PATHS /usr/lib/llvm-19/include NO_DEFAULT_PATH)
+find_library(DYAD_LLVM LLVM-19 PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH)
+if(NOT DYAD_LLVM OR NOT DYAD_LLVM_INCLUDE)
+  message(FATAL_ERROR "LLVM 19 was not found: install llvm-19-dev (./dev setup does), or set "
+                      "DYAD_LLVM to libLLVM-19.so and DYAD_LLVM_INCLUDE to its include folder")
+endif()

@@ -1,0 +1,43 @@
+# dyad_layer(NAME [DEPENDS layer...] [EXCLUDE folder...] [PRIVATE target...] [HEADERS target...])
+#
+# A static library dyad_NAME (dyad::NAME) from dyad/NAME/**.cpp, without the EXCLUDEd folders.
+# DEPENDS are earlier layers; PRIVATE are third-party libraries of this layer only; HEADERS are
+# header-only ones, which a program that links Dyad need not have.
+set(DYAD_LAYER_TARGETS "")
+
+function(dyad_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;EXCLUDE;PRIVATE;HEADERS")
+  set(folder ${PROJECT_SOURCE_DIR}/dyad/${name})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  foreach(excluded IN LISTS arg_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "^${folder}/${excluded}/")
+  endforeach()
+
+  set(target dyad_${name})
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+    set_target_properties(${target} PROPERTIES
+      POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    target_link_libraries(${target} PRIVATE
+      $<BUILD_INTERFACE:dyad_flags> fmt::fmt ${arg_PRIVATE})
+    foreach(header_only IN LISTS arg_HEADERS)
+      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${header_only}>)
+    endforeach()
+  else()
+    add_library(${target} INTERFACE)  # headers only
+    set(scope INTERFACE)
+  endif()
+  add_library(dyad::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(${target} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+  if(DYAD_PLAIN_LOOPS)
+    target_compile_definitions(${target} ${scope} DYAD_PLAIN_LOOPS=1)
+  endif()
+  list(TRANSFORM arg_DEPENDS PREPEND dyad_)
+  target_link_libraries(${target} ${scope} ${arg_DEPENDS})
+
+  set(DYAD_LAYER_TARGETS ${DYAD_LAYER_TARGETS} ${target} PARENT_SCOPE)
+endfunction()

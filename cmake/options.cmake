@@ -1,0 +1,58 @@
+# What a builder may choose, and the flags that every Dyad target gets through dyad_flags.
+
+option(DYAD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(DYAD_PROGRAMS "Build the dyad program, the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+set(DYAD_SANITIZE "" CACHE STRING "Sanitizer: empty, address (with undefined) or thread")
+set_property(CACHE DYAD_SANITIZE PROPERTY STRINGS "" address thread)
+
+# Settings of the whole build are Dyad's only when nobody includes Dyad as a subdirectory.
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, RelWithDebInfo or Release" FORCE)
+  endif()
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)  # for clang-tidy and editors
+
+  # One cache serves every checkout: paths are hashed relative to the checkout, and debug
+  # information holds relative paths, so an object made in one tree fits in another.
+  find_program(DYAD_CCACHE ccache)
+  if(DYAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DYAD_CCACHE})
+    set(DYAD_RELATIVE_PATHS -fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.)
+  endif()
+  find_program(DYAD_MOLD mold)
+  if(DYAD_MOLD)
+    add_link_options(-fuse-ld=mold)  # links a test program in a tenth of the time GNU ld takes
+  endif()
+  # The linker drops what no program reaches: a small executable out of large static libraries.
+  add_link_options(-Wl,--gc-sections)
+endif()
+
+add_library(dyad_flags INTERFACE)
+target_compile_features(dyad_flags INTERFACE cxx_std_20)
+target_compile_options(dyad_flags INTERFACE
+  -Wall -Wextra -Werror
+  # A multiply and an add stay two roundings unless the source says fma: results must not depend on
+  # which compiler made a kernel.
+  -ffp-contract=off
+  -ffunction-sections -fdata-sections
+  ${DYAD_RELATIVE_PATHS})
+
+set(DYAD_PLAIN_LOOPS 0)
+if(DYAD_SANITIZE STREQUAL "address")
+  set(DYAD_SANITIZE_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(DYAD_SANITIZE STREQUAL "thread")
+  set(DYAD_SANITIZE_FLAGS -fsanitize=thread -fno-omit-frame-pointer)
+elseif(DYAD_SANITIZE)
+  message(FATAL_ERROR "DYAD_SANITIZE is '${DYAD_SANITIZE}'; it may be empty, address or thread")
+endif()
+if(DYAD_SANITIZE)
+  # A sanitizer sees only code that it compiled: plain loops stand in for generated kernels and
+  # library calls, a plain thread pool for OpenMP.
+  set(DYAD_PLAIN_LOOPS 1)
+  target_compile_options(dyad_flags INTERFACE ${DYAD_SANITIZE_FLAGS})
+  target_link_options(dyad_flags INTERFACE ${DYAD_SANITIZE_FLAGS})
+  target_compile_definitions(dyad_flags INTERFACE DYAD_PLAIN_LOOPS=1)
+endif()
+
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)

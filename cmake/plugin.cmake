@@ -1,0 +1,18 @@
+# The LLVM back end: a module of its own, opened with dlopen at the first kernel that is in no cache.
+# Nothing else links LLVM, so a program starts without its 17 ms and 50 MB, and a process that holds
+# another LLVM (a driver's, Python's) never sees ours: the module exports one function, and its own
+# references to Dyad bind inside the module.
+file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/dyad/codegen/llvm/*.cpp)
+if(plugin_sources)
+  add_library(dyad_codegen_llvm MODULE ${plugin_sources})
+  set_target_properties(dyad_codegen_llvm PROPERTIES
+    PREFIX ""
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/dyad
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/plugin.map)
+  target_include_directories(dyad_codegen_llvm SYSTEM PRIVATE ${DYAD_LLVM_INCLUDE})
+  target_link_libraries(dyad_codegen_llvm PRIVATE dyad_flags dyad_codegen fmt::fmt ${DYAD_LLVM})
+  target_link_options(dyad_codegen_llvm PRIVATE
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map -Wl,-Bsymbolic -Wl,--no-undefined)
+endif()

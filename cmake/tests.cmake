@@ -1,0 +1,53 @@
+# One GoogleTest program test_NAME for each folder tests/NAME with *_test.cpp; other .cpp files beside
+# them are helpers of that program. Tests run in the source folder, so they open
+# files by a path relative to it; what they write goes to testing::TempDir().
+enable_testing()
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# The test of a low layer links no more than that layer, so that it builds and runs before, and without,
+# the layers above. A folder that is not here tests the whole and links it all.
+set(DYAD_TEST_LAYER_base base)
+set(DYAD_TEST_LAYER_core core)
+set(DYAD_TEST_LAYER_ir ir)
+set(DYAD_TEST_LAYER_passes passes)
+set(DYAD_TEST_LAYER_codegen codegen)
+set(DYAD_TEST_LAYER_runtime runtime)
+# Operators and gradients are checked on numbers, which takes the executor.
+set(DYAD_TEST_LAYER_ops exec)
+set(DYAD_TEST_LAYER_autograd exec)
+foreach(layer exec nn optim data io onnx debug)
+  set(DYAD_TEST_LAYER_${layer} ${layer})
+endforeach()
+
+file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/tests/*)
+foreach(folder IN LISTS folders)
+  get_filename_component(name ${folder} NAME)
+  file(GLOB tests CONFIGURE_DEPENDS ${folder}/*_test.cpp)
+  if(NOT tests)
+    continue()
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  set(target test_${name})
+  add_executable(${target} ${sources})
+  set(layer dyad)
+  if(DEFINED DYAD_TEST_LAYER_${name})
+    set(layer ${DYAD_TEST_LAYER_${name}})
+  endif()
+  target_link_libraries(${target} PRIVATE
+    dyad_flags dyad::${layer} fmt::fmt nlohmann_json::nlohmann_json GTest::gtest_main GTest::gmock)
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
+  if(TARGET dyad_codegen_llvm)
+    add_dependencies(${target} dyad_codegen_llvm)
+  endif()
+  gtest_discover_tests(${target}
+    TEST_PREFIX ${name}/
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60)
+endforeach()
+
+foreach(example IN LISTS DYAD_EXAMPLES)
+  add_test(NAME example/${example} COMMAND example_${example}
+           WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/bin/examples)
+endforeach()
