@@ -18,9 +18,7 @@ class RefCounted {
       T::destroy(const_cast<T*>(static_cast<const T*>(this)));
     }
   }
-  [[nodiscard]] std::int32_t use_count() const noexcept {
-    return refs_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] std::int32_t use_count() const noexcept { return refs_.load(std::memory_order_relaxed); }
   static void destroy(T* object) noexcept { delete object; }
 
  protected:

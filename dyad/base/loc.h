@@ -31,9 +31,7 @@ class Loc {
   static Loc intern(std::string_view file, std::uint32_t line, std::string_view function = {});
 
   [[nodiscard]] std::string_view file() const noexcept { return record_ ? record_->file : ""; }
-  [[nodiscard]] std::string_view function() const noexcept {
-    return record_ ? record_->function : "";
-  }
+  [[nodiscard]] std::string_view function() const noexcept { return record_ ? record_->function : ""; }
   [[nodiscard]] std::uint32_t line() const noexcept { return record_ ? record_->line : 0; }
   [[nodiscard]] explicit operator bool() const noexcept { return record_ != nullptr; }
   [[nodiscard]] bool operator==(const Loc&) const noexcept = default;

@@ -66,8 +66,6 @@ BFloat16 to_bfloat16(float value) noexcept {
   return {static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16)};
 }
 
-float to_float(BFloat16 value) noexcept {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
-}
+float to_float(BFloat16 value) noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
 
 }  // namespace dyad

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "dyad/base/inline_vector.h"
+#include "dyad/core/dim.h"
+
+namespace dyad {
+
+/// Distances between neighbours along each axis, in elements.
+using Strides = InlineVector<std::int64_t, 6>;
+
+/// The sizes of a tensor, outermost first; each may be a number or symbolic.
+class Shape : public InlineVector<Dim, 6> {
+ public:
+  using InlineVector::InlineVector;
+  Shape() = default;
+  Shape(std::span<const std::int64_t> sizes) {
+    for (const std::int64_t size : sizes) push_back(Dim(size));
+  }
+
+  [[nodiscard]] int rank() const noexcept { return static_cast<int>(size()); }
+  /// True when every size is a number.
+  [[nodiscard]] bool is_concrete() const noexcept {
+    for (const Dim d : *this) {
+      if (d.is_symbolic()) return false;
+    }
+    return true;
+  }
+  /// Number of elements: the product of the sizes (1 for a scalar); overflow of 2^62 is a ShapeError.
+  [[nodiscard]] Dim numel() const;
+  /// The sizes as numbers, in place; only for a concrete shape.
+  [[nodiscard]] std::span<const std::int64_t> numbers() const noexcept {
+    static_assert(sizeof(Dim) == sizeof(std::int64_t));
+    return {reinterpret_cast<const std::int64_t*>(data()), size()};
+  }
+  [[nodiscard]] bool same_as(const Shape& other) const noexcept {
+    if (size() != other.size()) return false;
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (!(*this)[i].same_as(other[i])) return false;
+    }
+    return true;
+  }
+};
+
+/// `[3, batch, 4]`
+[[nodiscard]] std::string to_string(const Shape& shape);
+
+/// The shape that a and b broadcast to (NumPy's rule), comparing sizes as Dim does; false when they do not fit. With
+/// symbols, a size that is the number 1 broadcasts, and two different expressions are taken to be equal through Dim's
+/// ==.
+[[nodiscard]] bool broadcast(const Shape& a, const Shape& b, Shape& result);
+
+/// Row-major strides of a concrete shape.
+[[nodiscard]] Strides contiguous_strides(const Shape& shape);
+
+/// `axis` counted from the end when negative; IndexError naming `op`, the axis and the rank when out of range.
+[[nodiscard]] int normalize_axis(std::int64_t axis, int rank, std::string_view op, Loc loc);
+
+}  // namespace dyad

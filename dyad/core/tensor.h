@@ -1,0 +1,177 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "dyad/base/intrusive_ptr.h"
+#include "dyad/core/dtype.h"
+#include "dyad/core/shape.h"
+#include "dyad/core/storage.h"
+
+namespace dyad {
+
+struct TensorImpl;
+class Arg;
+struct Slice;
+
+/// The one handle that model code uses: a multi-dimensional array (concrete), a value of a graph (symbolic) or a
+/// recorded computation (deferred). Copies share; one pointer wide. Every operator takes and returns it, so code that
+/// uses it runs in every mode. Methods that are operators do what the function of the same name does.
+class Tensor {
+ public:
+  /// No tensor: `defined()` is false; an operator given one throws ValueError.
+  Tensor() noexcept;
+  explicit Tensor(Ref<TensorImpl> impl) noexcept;
+  Tensor(const Tensor&) noexcept;
+  Tensor(Tensor&&) noexcept;
+  Tensor& operator=(const Tensor&) noexcept;
+  Tensor& operator=(Tensor&&) noexcept;
+  ~Tensor();
+
+  [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
+  [[nodiscard]] DType dtype() const;
+  [[nodiscard]] const Shape& shape() const;
+  [[nodiscard]] int rank() const;
+  /// The size along `axis` (negative from the end). While a function is recorded it carries symbol and value.
+  [[nodiscard]] Dim size(std::int64_t axis, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Dim numel() const;
+  [[nodiscard]] Device device() const;
+
+  /// True when the tensor has data now.
+  [[nodiscard]] bool is_concrete() const noexcept;
+  /// True for a value of a graph.
+  [[nodiscard]] bool is_symbolic() const noexcept;
+  [[nodiscard]] const Strides& strides() const;
+  [[nodiscard]] bool is_contiguous() const;
+
+  /// First element of a concrete tensor; T must be its dtype (DTypeError) and a symbolic tensor is a GraphError. For
+  /// elements in order use a contiguous tensor.
+  template <Element T>
+  [[nodiscard]] T* data(Loc loc = std::source_location::current()) const {
+    return static_cast<T*>(checked_data(dtype_of<T>, loc));
+  }
+  [[nodiscard]] void* raw_data(Loc loc = std::source_location::current()) const;
+
+  /// The only element, converted; ShapeError when there are more. A host read: recorded as a decision point, a
+  /// GraphError where no data exists.
+  template <class T = double>
+    requires std::is_arithmetic_v<T>
+  [[nodiscard]] T item(Loc loc = std::source_location::current()) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(item_double(loc));
+    } else {
+      return static_cast<T>(item_int(loc));
+    }
+  }
+  /// `if (mean(x) > 0.5f)`: the truth of the only element, read as item() does.
+  explicit operator bool() const;
+  /// All elements in logical order, converted to T.
+  template <Element T>
+  [[nodiscard]] std::vector<T> to_vector(Loc loc = std::source_location::current()) const;
+
+  // Gradients.
+  /// Marks this leaf as one to differentiate by (or no longer); floating dtypes only. Returns itself.
+  Tensor& requires_grad(bool on = true, Loc loc = std::source_location::current());
+  /// True for a marked leaf and for whatever was computed from one while recording gradients.
+  [[nodiscard]] bool tracks_grad() const noexcept;
+  [[nodiscard]] bool is_leaf() const noexcept;
+  /// The gradient that backward() accumulated, undefined before.
+  [[nodiscard]] Tensor grad() const;
+  void set_grad(Tensor grad) const;
+  void zero_grad() const { set_grad(Tensor()); }
+  /// Accumulates into the leaves' grad() the derivative of this tensor, weighted by `grad` (1 for a scalar).
+  /// retain_graph keeps saved tensors for another call; create_graph records the backward pass itself.
+  void backward(const Tensor& grad = {}, bool retain_graph = false, bool create_graph = false,
+                Loc loc = std::source_location::current()) const;
+  /// The same data, apart from the graph of gradients.
+  [[nodiscard]] Tensor detach(Loc loc = std::source_location::current()) const;
+  /// Calls `hook` with the gradient of this tensor when it is known; a returned tensor replaces it.
+  void register_hook(std::function<Tensor(const Tensor&)> hook, Loc loc = std::source_location::current()) const;
+
+  // In place; the new value has this tensor's shape and dtype in every mode.
+  /// Overwrites the elements with those of `value` (broadcast, converted).
+  Tensor& copy_(const Arg& value, Loc loc = std::source_location::current());
+  Tensor& fill_(double value, Loc loc = std::source_location::current());
+  Tensor& add_(const Arg& value, Loc loc = std::source_location::current());
+  Tensor& sub_(const Arg& value, Loc loc = std::source_location::current());
+  Tensor& mul_(const Arg& value, Loc loc = std::source_location::current());
+  Tensor& div_(const Arg& value, Loc loc = std::source_location::current());
+
+  // Operators as methods (defined beside their functions).
+  [[nodiscard]] Tensor to(DType dtype, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor contiguous(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor clone(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor reshape(Shape shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor permute(Ints axes, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor t(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor flatten(std::int64_t first = 0, std::int64_t last = -1,
+                               Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor squeeze(std::int64_t axis, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor unsqueeze(std::int64_t axis, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor expand(Shape shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor select(std::int64_t axis, Dim index, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor slice(std::int64_t axis, Dim begin, Dim end, std::int64_t step = 1,
+                             Loc loc = std::source_location::current()) const;
+  /// The i-th element along the first axis.
+  [[nodiscard]] Tensor operator[](Dim index) const;
+  [[nodiscard]] Tensor sum(Ints axes = {}, bool keepdim = false, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor mean(Ints axes = {}, bool keepdim = false, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor max(Ints axes = {}, bool keepdim = false, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor min(Ints axes = {}, bool keepdim = false, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor argmax(std::int64_t axis, bool keepdim = false, Loc loc = std::source_location::current()) const;
+
+  /// Another handle of the same object.
+  [[nodiscard]] bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
+  [[nodiscard]] TensorImpl* impl() const noexcept { return impl_.get(); }
+
+ private:
+  [[nodiscard]] void* checked_data(DType dtype, Loc loc) const;
+  [[nodiscard]] double item_double(Loc loc) const;
+  [[nodiscard]] std::int64_t item_int(Loc loc) const;
+  Ref<TensorImpl> impl_;
+};
+
+/// An operand of an overloaded operator or a function that also takes numbers: a tensor or a host number, with the
+/// place where it was written. A number takes the dtype of the tensor that it meets.
+class Arg {
+ public:
+  Arg(const Tensor& tensor, Loc loc = std::source_location::current());
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Arg(T number, Loc loc = std::source_location::current())
+      : Arg(number_tensor(static_cast<double>(number), static_cast<std::int64_t>(number), kind_of<T>()), loc, 0) {}
+
+  [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
+  [[nodiscard]] Loc loc() const noexcept { return loc_; }
+
+ private:
+  enum class NumberKind { boolean, integer, floating };
+  template <class T>
+  static constexpr NumberKind kind_of() {
+    return std::is_same_v<T, bool> ? NumberKind::boolean
+           : std::is_integral_v<T> ? NumberKind::integer
+                                   : NumberKind::floating;
+  }
+  static Tensor number_tensor(double floating, std::int64_t integer, NumberKind kind);
+  Arg(Tensor tensor, Loc loc, int) noexcept;
+
+  Tensor tensor_;
+  Loc loc_;
+};
+
+/// Prints as NumPy prints arrays; a symbolic tensor prints its type and graph name.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+[[nodiscard]] std::string to_string(const Tensor& tensor);
+/// `f32[3, 4]`: how messages describe a tensor.
+[[nodiscard]] std::string type_string(const Tensor& tensor);
+[[nodiscard]] std::string type_string(DType dtype, const Shape& shape);
+
+}  // namespace dyad

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "dyad/core/tensor.h"
+
+namespace dyad {
+
+/// What a symbolic or deferred tensor stands for; the ir and exec layers derive from it.
+class Recorded : public RefCounted<Recorded> {
+ public:
+  virtual ~Recorded() = default;
+};
+
+/// The gradient side of a tensor (its place on the tape, its grad, hooks); the autograd layer derives from it.
+class GradMeta : public RefCounted<GradMeta> {
+ public:
+  virtual ~GradMeta() = default;
+};
+
+/// The object behind a Tensor. Library code only: users see Tensor.
+struct TensorImpl : RefCounted<TensorImpl> {
+  enum class Kind : std::uint8_t { concrete, symbolic, deferred };
+
+  Kind kind = Kind::concrete;
+  DType dtype = DType::f32;
+  bool contiguous = true;      ///< concrete: row-major without gaps
+  bool requires_grad = false;  ///< a leaf to differentiate by, or computed from one
+  bool is_number = false;      ///< made from a host number: its dtype yields to a tensor's
+  std::byte* data = nullptr;   ///< concrete: the first element
+  Ref<Storage> storage;        ///< concrete: keeps data alive
+  Shape shape;
+  Strides strides;         ///< concrete: in elements
+  Ref<Recorded> recorded;  ///< symbolic: the graph value
+  Ref<GradMeta> grad_meta;
+
+  static void destroy(TensorImpl* impl) noexcept;
+  static void* operator new(std::size_t bytes) { return detail::pool_allocate(bytes); }
+  static void operator delete(void* block, std::size_t bytes) noexcept { detail::pool_free(block, bytes); }
+
+  /// Elements of a concrete tensor.
+  [[nodiscard]] std::int64_t numel() const noexcept {
+    std::int64_t n = 1;
+    for (const std::int64_t size : shape.numbers()) n *= size;
+    return n;
+  }
+};
+
+/// A new concrete, contiguous, uninitialised tensor. The shape must be concrete.
+[[nodiscard]] Tensor make_empty(DType dtype, const Shape& shape, Device device = {});
+/// The same with given strides, which must address distinct elements (a permutation of a dense layout, such as
+/// channels-last).
+[[nodiscard]] Tensor make_empty_strided(DType dtype, const Shape& shape, const Strides& strides);
+/// A tensor over the storage of `base`: same data from `offset` elements after its first, other shape and strides.
+[[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, std::int64_t offset);
+
+/// True when the strides are those of a row-major array without gaps (axes of size 1 do not count).
+[[nodiscard]] bool is_contiguous(const Shape& shape, const Strides& strides) noexcept;
+
+}  // namespace dyad
