@@ -7,8 +7,9 @@
 
 namespace dyad {
 
-/// Base of every exception that Dyad throws. `what()` is the message, then a line `at file:line` for the
-/// user's source line and, when a static graph fails at run time, `declared at file:line` for the node.
+/// Base of every exception that Dyad throws. `what()` is the message, then a line `at file:line`
+/// for the user's source line and, when a static graph fails at run time, `declared at file:line`
+/// for the node.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, Loc where = {}, Loc declared = {});

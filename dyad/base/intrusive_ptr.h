@@ -7,8 +7,8 @@
 
 namespace dyad {
 
-/// Base of objects counted in themselves. T's destructor runs through `destroy`, which T may shadow to
-/// return its memory to a pool.
+/// Base of objects counted in themselves. T's destructor runs through `destroy`, which T may shadow
+/// to return its memory to a pool.
 template <class T>
 class RefCounted {
  public:
@@ -18,7 +18,9 @@ class RefCounted {
       T::destroy(const_cast<T*>(static_cast<const T*>(this)));
     }
   }
-  [[nodiscard]] std::int32_t use_count() const noexcept { return refs_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::int32_t use_count() const noexcept {
+    return refs_.load(std::memory_order_relaxed);
+  }
   static void destroy(T* object) noexcept { delete object; }
 
  protected:

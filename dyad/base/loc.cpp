@@ -14,8 +14,10 @@ thread_local Loc scope_loc;  // owned by the outermost LocScope of the thread
 /// Owner of the records made at run time; deques keep addresses stable.
 class LocTable {
  public:
-  const LocRecord* find_or_add(std::string_view file, std::uint32_t line, std::string_view function) {
-    std::string key = std::string(file) + '\0' + std::string(function) + '\0' + std::to_string(line);
+  const LocRecord* find_or_add(std::string_view file, std::uint32_t line,
+                               std::string_view function) {
+    std::string key =
+        std::string(file) + '\0' + std::string(function) + '\0' + std::to_string(line);
     const std::lock_guard lock(mutex_);
     if (auto it = index_.find(key); it != index_.end()) return it->second;
     const char* file_text = strings_.emplace_back(file).c_str();

@@ -8,8 +8,8 @@
 
 namespace dyad {
 
-/// One place in a user's source. The layout is that of the record behind std::source_location, so that a
-/// location captured by the compiler needs no copy.
+/// One place in a user's source. The layout is that of the record behind std::source_location, so
+/// that a location captured by the compiler needs no copy.
 struct LocRecord {
   const char* file;
   const char* function;
@@ -24,20 +24,23 @@ class Loc {
   /// An unknown place.
   constexpr Loc() noexcept = default;
 
-  /// Implicit, so that a function captures its caller with `Loc loc = std::source_location::current()`.
+  /// Implicit, so that a function captures its caller with `Loc loc =
+  /// std::source_location::current()`.
   Loc(std::source_location where) noexcept : record_(std::bit_cast<const LocRecord*>(where)) {}
 
   /// A record with the same contents for the same arguments; kept for the life of the process.
   static Loc intern(std::string_view file, std::uint32_t line, std::string_view function = {});
 
   [[nodiscard]] std::string_view file() const noexcept { return record_ ? record_->file : ""; }
-  [[nodiscard]] std::string_view function() const noexcept { return record_ ? record_->function : ""; }
+  [[nodiscard]] std::string_view function() const noexcept {
+    return record_ ? record_->function : "";
+  }
   [[nodiscard]] std::uint32_t line() const noexcept { return record_ ? record_->line : 0; }
   [[nodiscard]] explicit operator bool() const noexcept { return record_ != nullptr; }
   [[nodiscard]] bool operator==(const Loc&) const noexcept = default;
 
-  /// The caller's place when library code runs on a user's behalf (a layer, an optimiser, a gradient
-  /// rule: see LocScope), otherwise this one.
+  /// The caller's place when library code runs on a user's behalf (a layer, an optimiser, a
+  /// gradient rule: see LocScope), otherwise this one.
   [[nodiscard]] Loc user() const noexcept;
 
  private:
@@ -50,8 +53,8 @@ static_assert(sizeof(std::source_location) == sizeof(const LocRecord*),
 /// `train.cpp:41` (the file's last component), or `<unknown>`.
 [[nodiscard]] std::string to_string(Loc loc);
 
-/// While it lives, values made in this thread are attributed to `loc`. Scopes nest; the outermost wins,
-/// because it is the line the user wrote.
+/// While it lives, values made in this thread are attributed to `loc`. Scopes nest; the outermost
+/// wins, because it is the line the user wrote.
 class LocScope {
  public:
   explicit LocScope(Loc loc) noexcept;

@@ -9,8 +9,9 @@ namespace dyad {
 /// The element type of a tensor. One byte; compares and copies as a number.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean, string };
 
-inline constexpr DType f64 = DType::f64, f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16, i64 = DType::i64,
-                       i32 = DType::i32, i16 = DType::i16, i8 = DType::i8, u8 = DType::u8, boolean = DType::boolean;
+inline constexpr DType f64 = DType::f64, f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16,
+                       i64 = DType::i64, i32 = DType::i32, i16 = DType::i16, i8 = DType::i8,
+                       u8 = DType::u8, boolean = DType::boolean;
 inline constexpr int kDTypeCount = 11;
 
 /// Bytes of one element (0 for string, which is no plain data).
@@ -25,7 +26,9 @@ inline constexpr int kDTypeCount = 11;
   return names[static_cast<int>(t)];
 }
 [[nodiscard]] constexpr bool is_floating(DType t) noexcept { return t <= DType::bf16; }
-[[nodiscard]] constexpr bool is_integer(DType t) noexcept { return t >= DType::i64 && t <= DType::u8; }
+[[nodiscard]] constexpr bool is_integer(DType t) noexcept {
+  return t >= DType::i64 && t <= DType::u8;
+}
 [[nodiscard]] constexpr bool is_signed(DType t) noexcept { return t <= DType::i8; }
 
 /// The dtype named `name`; throws DTypeError listing the names when there is none.
@@ -36,10 +39,15 @@ inline constexpr int kDTypeCount = 11;
 
 /// A set of dtypes as a bit mask, for what an operator accepts.
 using DTypeSet = std::uint16_t;
-[[nodiscard]] constexpr DTypeSet set_of(DType t) noexcept { return static_cast<DTypeSet>(1u << static_cast<int>(t)); }
-inline constexpr DTypeSet kFloat = 0x000F, kInteger = 0x01F0, kBool = 0x0200, kNumber = kFloat | kInteger,
-                          kAny = kNumber | kBool, kIndex = set_of(DType::i64) | set_of(DType::i32);
-[[nodiscard]] constexpr bool contains(DTypeSet set, DType t) noexcept { return (set & set_of(t)) != 0; }
+[[nodiscard]] constexpr DTypeSet set_of(DType t) noexcept {
+  return static_cast<DTypeSet>(1u << static_cast<int>(t));
+}
+inline constexpr DTypeSet kFloat = 0x000F, kInteger = 0x01F0, kBool = 0x0200,
+                          kNumber = kFloat | kInteger, kAny = kNumber | kBool,
+                          kIndex = set_of(DType::i64) | set_of(DType::i32);
+[[nodiscard]] constexpr bool contains(DTypeSet set, DType t) noexcept {
+  return (set & set_of(t)) != 0;
+}
 
 /// Half and bfloat16 as stored; arithmetic is done in f32.
 struct Half {

@@ -13,16 +13,19 @@ struct OpInfo;
 
 using TensorRefs = std::span<const Tensor* const>;
 
-/// What running an operator means in this thread: execute it, put it into a graph, or both. Operators and Tensor's
-/// methods reach higher layers only through it.
+/// What running an operator means in this thread: execute it, put it into a graph, or both.
+/// Operators and Tensor's methods reach higher layers only through it.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
 
-  /// Runs or records `op` on `inputs` with its attributes (the struct that the row names) and fills `outputs`.
-  virtual void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs, Loc loc) = 0;
+  /// Runs or records `op` on `inputs` with its attributes (the struct that the row names) and fills
+  /// `outputs`.
+  virtual void apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                     std::span<Tensor> outputs, Loc loc) = 0;
 
-  /// The size of `tensor` along `axis` (already in range): numbers in eager mode, symbols where the evaluator has them.
+  /// The size of `tensor` along `axis` (already in range): numbers in eager mode, symbols where the
+  /// evaluator has them.
   virtual Dim size(const Tensor& tensor, int axis) = 0;
   /// The value of a symbolic Dim that the program asks to know (guards when recording).
   virtual std::int64_t dim_value(Dim dim, Loc loc) = 0;
@@ -35,14 +38,16 @@ class Evaluator {
   virtual std::int64_t read_int(const Tensor& tensor, Loc loc) = 0;
   virtual bool read_bool(const Tensor& tensor, Loc loc) = 0;
 
-  /// Overwrites the elements of `target` (a tensor or a view) with `value`, of the same shape and dtype.
+  /// Overwrites the elements of `target` (a tensor or a view) with `value`, of the same shape and
+  /// dtype.
   virtual void write(const Tensor& target, const Tensor& value, Loc loc) = 0;
 
-  /// Gradients of `outputs` weighted by `grads` (undefined: ones for a scalar): accumulated into leaves, or, when
-  /// `inputs` is given, returned in their order.
-  virtual std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
-                                       std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
-                                       Loc loc) = 0;
+  /// Gradients of `outputs` weighted by `grads` (undefined: ones for a scalar): accumulated into
+  /// leaves, or, when `inputs` is given, returned in their order.
+  virtual std::vector<Tensor> backward(std::span<const Tensor> outputs,
+                                       std::span<const Tensor> grads,
+                                       std::span<const Tensor> inputs, bool retain_graph,
+                                       bool create_graph, Loc loc) = 0;
 
   /// The evaluator of this thread: the innermost Scope's, otherwise the eager one.
   [[nodiscard]] static Evaluator& current();

@@ -30,7 +30,8 @@ class Shape : public InlineVector<Dim, 6> {
     }
     return true;
   }
-  /// Number of elements: the product of the sizes (1 for a scalar); overflow of 2^62 is a ShapeError.
+  /// Number of elements: the product of the sizes (1 for a scalar); overflow of 2^62 is a
+  /// ShapeError.
   [[nodiscard]] Dim numel() const;
   /// The sizes as numbers, in place; only for a concrete shape.
   [[nodiscard]] std::span<const std::int64_t> numbers() const noexcept {
@@ -49,15 +50,17 @@ class Shape : public InlineVector<Dim, 6> {
 /// `[3, batch, 4]`
 [[nodiscard]] std::string to_string(const Shape& shape);
 
-/// The shape that a and b broadcast to (NumPy's rule), comparing sizes as Dim does; false when they do not fit. With
-/// symbols, a size that is the number 1 broadcasts, and two different expressions are taken to be equal through Dim's
+/// The shape that a and b broadcast to (NumPy's rule), comparing sizes as Dim does; false when they
+/// do not fit. With symbols, a size that is the number 1 broadcasts, and two different expressions
+/// are taken to be equal through Dim's
 /// ==.
 [[nodiscard]] bool broadcast(const Shape& a, const Shape& b, Shape& result);
 
 /// Row-major strides of a concrete shape.
 [[nodiscard]] Strides contiguous_strides(const Shape& shape);
 
-/// `axis` counted from the end when negative; IndexError naming `op`, the axis and the rank when out of range.
+/// `axis` counted from the end when negative; IndexError naming `op`, the axis and the rank when
+/// out of range.
 [[nodiscard]] int normalize_axis(std::int64_t axis, int rank, std::string_view op, Loc loc);
 
 }  // namespace dyad

@@ -16,20 +16,23 @@ struct Device {
   [[nodiscard]] bool operator==(const Device&) const noexcept = default;
 };
 
-/// A block of memory shared by the tensors that view it. The version counts writes, so that gradients notice a saved
-/// tensor that was overwritten.
+/// A block of memory shared by the tensors that view it. The version counts writes, so that
+/// gradients notice a saved tensor that was overwritten.
 class Storage : public RefCounted<Storage> {
  public:
-  /// `bytes` from the caching allocator, aligned to 64 (2 MB huge pages from 2 MB on), uninitialised; MemoryError when
-  /// refused.
+  /// `bytes` from the caching allocator, aligned to 64 (2 MB huge pages from 2 MB on),
+  /// uninitialised; MemoryError when refused.
   static Ref<Storage> allocate(std::size_t bytes, Device device = {});
   /// Memory of somebody else, given back by `deleter` when the last tensor lets go.
-  static Ref<Storage> adopt(void* data, std::size_t bytes, std::function<void()> deleter, Device device = {});
+  static Ref<Storage> adopt(void* data, std::size_t bytes, std::function<void()> deleter,
+                            Device device = {});
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Device device() const noexcept { return device_; }
-  [[nodiscard]] std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t version() const noexcept {
+    return version_.load(std::memory_order_relaxed);
+  }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 
   static void destroy(Storage* storage) noexcept;

@@ -21,9 +21,10 @@ struct TensorImpl;
 class Arg;
 struct Slice;
 
-/// The one handle that model code uses: a multi-dimensional array (concrete), a value of a graph (symbolic) or a
-/// recorded computation (deferred). Copies share; one pointer wide. Every operator takes and returns it, so code that
-/// uses it runs in every mode. Methods that are operators do what the function of the same name does.
+/// The one handle that model code uses: a multi-dimensional array (concrete), a value of a graph
+/// (symbolic) or a recorded computation (deferred). Copies share; one pointer wide. Every operator
+/// takes and returns it, so code that uses it runs in every mode. Methods that are operators do
+/// what the function of the same name does.
 class Tensor {
  public:
   /// No tensor: `defined()` is false; an operator given one throws ValueError.
@@ -39,7 +40,8 @@ class Tensor {
   [[nodiscard]] DType dtype() const;
   [[nodiscard]] const Shape& shape() const;
   [[nodiscard]] int rank() const;
-  /// The size along `axis` (negative from the end). While a function is recorded it carries symbol and value.
+  /// The size along `axis` (negative from the end). While a function is recorded it carries symbol
+  /// and value.
   [[nodiscard]] Dim size(std::int64_t axis, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Dim numel() const;
   [[nodiscard]] Device device() const;
@@ -51,16 +53,16 @@ class Tensor {
   [[nodiscard]] const Strides& strides() const;
   [[nodiscard]] bool is_contiguous() const;
 
-  /// First element of a concrete tensor; T must be its dtype (DTypeError) and a symbolic tensor is a GraphError. For
-  /// elements in order use a contiguous tensor.
+  /// First element of a concrete tensor; T must be its dtype (DTypeError) and a symbolic tensor is
+  /// a GraphError. For elements in order use a contiguous tensor.
   template <Element T>
   [[nodiscard]] T* data(Loc loc = std::source_location::current()) const {
     return static_cast<T*>(checked_data(dtype_of<T>, loc));
   }
   [[nodiscard]] void* raw_data(Loc loc = std::source_location::current()) const;
 
-  /// The only element, converted; ShapeError when there are more. A host read: recorded as a decision point, a
-  /// GraphError where no data exists.
+  /// The only element, converted; ShapeError when there are more. A host read: recorded as a
+  /// decision point, a GraphError where no data exists.
   template <class T = double>
     requires std::is_arithmetic_v<T>
   [[nodiscard]] T item(Loc loc = std::source_location::current()) const {
@@ -77,7 +79,8 @@ class Tensor {
   [[nodiscard]] std::vector<T> to_vector(Loc loc = std::source_location::current()) const;
 
   // Gradients.
-  /// Marks this leaf as one to differentiate by (or no longer); floating dtypes only. Returns itself.
+  /// Marks this leaf as one to differentiate by (or no longer); floating dtypes only. Returns
+  /// itself.
   Tensor& requires_grad(bool on = true, Loc loc = std::source_location::current());
   /// True for a marked leaf and for whatever was computed from one while recording gradients.
   [[nodiscard]] bool tracks_grad() const noexcept;
@@ -86,14 +89,16 @@ class Tensor {
   [[nodiscard]] Tensor grad() const;
   void set_grad(Tensor grad) const;
   void zero_grad() const { set_grad(Tensor()); }
-  /// Accumulates into the leaves' grad() the derivative of this tensor, weighted by `grad` (1 for a scalar).
-  /// retain_graph keeps saved tensors for another call; create_graph records the backward pass itself.
+  /// Accumulates into the leaves' grad() the derivative of this tensor, weighted by `grad` (1 for a
+  /// scalar). retain_graph keeps saved tensors for another call; create_graph records the backward
+  /// pass itself.
   void backward(const Tensor& grad = {}, bool retain_graph = false, bool create_graph = false,
                 Loc loc = std::source_location::current()) const;
   /// The same data, apart from the graph of gradients.
   [[nodiscard]] Tensor detach(Loc loc = std::source_location::current()) const;
   /// Calls `hook` with the gradient of this tensor when it is known; a returned tensor replaces it.
-  void register_hook(std::function<Tensor(const Tensor&)> hook, Loc loc = std::source_location::current()) const;
+  void register_hook(std::function<Tensor(const Tensor&)> hook,
+                     Loc loc = std::source_location::current()) const;
 
   // In place; the new value has this tensor's shape and dtype in every mode.
   /// Overwrites the elements with those of `value` (broadcast, converted).
@@ -109,24 +114,32 @@ class Tensor {
   [[nodiscard]] Tensor contiguous(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor clone(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor reshape(Shape shape, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b,
+                                 Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor permute(Ints axes, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor t(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor flatten(std::int64_t first = 0, std::int64_t last = -1,
                                Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor squeeze(std::int64_t axis, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor unsqueeze(std::int64_t axis, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor unsqueeze(std::int64_t axis,
+                                 Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor expand(Shape shape, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor select(std::int64_t axis, Dim index, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor select(std::int64_t axis, Dim index,
+                              Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor slice(std::int64_t axis, Dim begin, Dim end, std::int64_t step = 1,
                              Loc loc = std::source_location::current()) const;
   /// The i-th element along the first axis.
   [[nodiscard]] Tensor operator[](Dim index) const;
-  [[nodiscard]] Tensor sum(Ints axes = {}, bool keepdim = false, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor mean(Ints axes = {}, bool keepdim = false, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor max(Ints axes = {}, bool keepdim = false, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor min(Ints axes = {}, bool keepdim = false, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor argmax(std::int64_t axis, bool keepdim = false, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor sum(Ints axes = {}, bool keepdim = false,
+                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor mean(Ints axes = {}, bool keepdim = false,
+                            Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor max(Ints axes = {}, bool keepdim = false,
+                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor min(Ints axes = {}, bool keepdim = false,
+                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor argmax(std::int64_t axis, bool keepdim = false,
+                              Loc loc = std::source_location::current()) const;
 
   /// Another handle of the same object.
   [[nodiscard]] bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
@@ -139,15 +152,18 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-/// An operand of an overloaded operator or a function that also takes numbers: a tensor or a host number, with the
-/// place where it was written. A number takes the dtype of the tensor that it meets.
+/// An operand of an overloaded operator or a function that also takes numbers: a tensor or a host
+/// number, with the place where it was written. A number takes the dtype of the tensor that it
+/// meets.
 class Arg {
  public:
   Arg(const Tensor& tensor, Loc loc = std::source_location::current());
   template <class T>
     requires std::is_arithmetic_v<T>
   Arg(T number, Loc loc = std::source_location::current())
-      : Arg(number_tensor(static_cast<double>(number), static_cast<std::int64_t>(number), kind_of<T>()), loc, 0) {}
+      : Arg(number_tensor(static_cast<double>(number), static_cast<std::int64_t>(number),
+                          kind_of<T>()),
+            loc, 0) {}
 
   [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
   [[nodiscard]] Loc loc() const noexcept { return loc_; }

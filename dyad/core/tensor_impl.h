@@ -15,7 +15,8 @@ class Recorded : public RefCounted<Recorded> {
   virtual ~Recorded() = default;
 };
 
-/// The gradient side of a tensor (its place on the tape, its grad, hooks); the autograd layer derives from it.
+/// The gradient side of a tensor (its place on the tape, its grad, hooks); the autograd layer
+/// derives from it.
 class GradMeta : public RefCounted<GradMeta> {
  public:
   virtual ~GradMeta() = default;
@@ -39,7 +40,9 @@ struct TensorImpl : RefCounted<TensorImpl> {
 
   static void destroy(TensorImpl* impl) noexcept;
   static void* operator new(std::size_t bytes) { return detail::pool_allocate(bytes); }
-  static void operator delete(void* block, std::size_t bytes) noexcept { detail::pool_free(block, bytes); }
+  static void operator delete(void* block, std::size_t bytes) noexcept {
+    detail::pool_free(block, bytes);
+  }
 
   /// Elements of a concrete tensor.
   [[nodiscard]] std::int64_t numel() const noexcept {
@@ -51,11 +54,13 @@ struct TensorImpl : RefCounted<TensorImpl> {
 
 /// A new concrete, contiguous, uninitialised tensor. The shape must be concrete.
 [[nodiscard]] Tensor make_empty(DType dtype, const Shape& shape, Device device = {});
-/// The same with given strides, which must address distinct elements (a permutation of a dense layout, such as
-/// channels-last).
+/// The same with given strides, which must address distinct elements (a permutation of a dense
+/// layout, such as channels-last).
 [[nodiscard]] Tensor make_empty_strided(DType dtype, const Shape& shape, const Strides& strides);
-/// A tensor over the storage of `base`: same data from `offset` elements after its first, other shape and strides.
-[[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, std::int64_t offset);
+/// A tensor over the storage of `base`: same data from `offset` elements after its first, other
+/// shape and strides.
+[[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides,
+                               std::int64_t offset);
 
 /// True when the strides are those of a row-major array without gaps (axes of size 1 do not count).
 [[nodiscard]] bool is_contiguous(const Shape& shape, const Strides& strides) noexcept;
