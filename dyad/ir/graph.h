@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ir/op_info.h"
+
+namespace dyad {
+
+class Node;
+class GraphImpl;
+
+/// Output `index` of a node.
+struct Value {
+  Node* node = nullptr;
+  int index = 0;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return node != nullptr; }
+  [[nodiscard]] bool operator==(const Value&) const noexcept = default;
+  [[nodiscard]] const Type& type() const;
+};
+
+struct ValueHash {
+  std::size_t operator()(const Value& v) const noexcept {
+    return std::hash<const void*>()(v.node) * 31 + static_cast<std::size_t>(v.index);
+  }
+};
+
+/// One application of an operator in a graph. Inputs may be absent (a Value without node) where the
+/// row says optional.
+class Node {
+ public:
+  Node(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types, Loc loc)
+      : op_(&op),
+        attrs_(std::move(attrs)),
+        inputs_(std::move(inputs)),
+        types_(std::move(types)),
+        loc_(loc) {}
+
+  [[nodiscard]] const OpInfo& op() const noexcept { return *op_; }
+  [[nodiscard]] bool is(std::string_view name) const noexcept { return op_->name == name; }
+  [[nodiscard]] const Attrs& attrs() const noexcept { return *attrs_; }
+  template <class A>
+  [[nodiscard]] const A& attrs_as() const noexcept {
+    return attrs_->as<A>();
+  }
+  [[nodiscard]] std::span<const Value> inputs() const noexcept { return inputs_; }
+  [[nodiscard]] std::span<const Type> types() const noexcept { return types_; }
+  [[nodiscard]] Value output(int i = 0) noexcept { return {this, i}; }
+  [[nodiscard]] Loc loc() const noexcept { return loc_; }
+  /// Position in program order; unique in the graph.
+  [[nodiscard]] int id() const noexcept { return id_; }
+  /// Graphs inside a control operator (branches, bodies).
+  [[nodiscard]] std::span<const Ref<GraphImpl>> regions() const noexcept { return regions_; }
+
+  void set_input(std::size_t i, Value value) { inputs_[i] = value; }
+  void set_types(Types types) { types_ = std::move(types); }
+  void add_region(Ref<GraphImpl> region) { regions_.push_back(std::move(region)); }
+
+ private:
+  friend class GraphImpl;
+  const OpInfo* op_;
+  Ref<Attrs> attrs_;
+  std::vector<Value> inputs_;
+  Types types_;
+  Loc loc_;
+  int id_ = -1;
+  std::vector<Ref<GraphImpl>> regions_;
+};
+
+/// A static graph: nodes in program order (each after what it uses, effects in the order they
+/// happen), the inputs it is fed (placeholders), the variables it reads and writes (captured
+/// tensors), and outputs. Shared by the tensors that are its values.
+class GraphImpl : public RefCounted<GraphImpl> {
+ public:
+  GraphImpl() = default;
+  GraphImpl(const GraphImpl&) = delete;
+  GraphImpl& operator=(const GraphImpl&) = delete;
+
+  /// Appends a node of known types (no checks).
+  Node* append(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types, Loc loc);
+  /// Appends a node after checking and inferring its types.
+  Node* append_checked(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Loc loc);
+
+  /// A value fed from outside; the name must be new (GraphError).
+  Value add_placeholder(std::string name, Type type, Loc loc);
+  /// The value of a concrete tensor that the graph reads at each run (and may write): one node for
+  /// each tensor object.
+  Value add_variable(std::string name, const Tensor& tensor, Loc loc);
+  /// A literal: its elements are part of the graph.
+  Value add_constant(const Tensor& value, Loc loc);
+
+  [[nodiscard]] const std::deque<std::unique_ptr<Node>>& nodes() const noexcept { return nodes_; }
+  [[nodiscard]] std::span<const Value> placeholders() const noexcept { return placeholders_; }
+  [[nodiscard]] std::span<const Value> variables() const noexcept { return variables_; }
+  [[nodiscard]] std::vector<Value>& outputs() noexcept { return outputs_; }
+  [[nodiscard]] const std::vector<Value>& outputs() const noexcept { return outputs_; }
+  [[nodiscard]] Value find_placeholder(std::string_view name) const noexcept;
+  /// The variable node of a tensor object, or no value.
+  [[nodiscard]] Value find_variable(const Tensor& tensor) const noexcept;
+  /// A symbol not used in this graph: `u0`, `u1`... for a size known only at run time.
+  [[nodiscard]] Dim fresh_symbol();
+
+  /// Keeps the nodes that `keep` says, in order (those kept must not use those dropped).
+  void erase_if(const std::function<bool(const Node&)>& drop);
+
+ private:
+  std::deque<std::unique_ptr<Node>> nodes_;
+  std::vector<Value> placeholders_;
+  std::vector<Value> variables_;
+  std::vector<Value> outputs_;
+  std::unordered_map<const TensorImpl*, Value> variable_of_;
+  int next_id_ = 0;
+  int next_symbol_ = 0;
+};
+
+/// What a symbolic tensor stands for: a value, with its graph kept alive.
+class GraphValue final : public Recorded {
+ public:
+  GraphValue(Ref<GraphImpl> graph, Value value) : graph(std::move(graph)), value(value) {}
+  Ref<GraphImpl> graph;
+  Value value;
+};
+
+/// The symbolic tensor of a value; its handle keeps the graph alive.
+[[nodiscard]] Tensor symbolic_tensor(const Ref<GraphImpl>& graph, Value value);
+/// The value behind a symbolic tensor; null when the tensor is not symbolic.
+[[nodiscard]] const GraphValue* graph_value(const Tensor& tensor) noexcept;
+
+/// A copy of `graph` in a new one; `map` (if given) receives old value -> new value.
+[[nodiscard]] Ref<GraphImpl> clone(const GraphImpl& graph,
+                                   std::unordered_map<Value, Value, ValueHash>* map = nullptr);
+
+/// Checks every invariant above plus types against each row's infer; GraphError listing all
+/// violations found, with node and line.
+void verify(const GraphImpl& graph);
+
+/// The text form; `parse_graph` reads it back to an equal graph (variables get fresh tensors with
+/// zeros unless given by name).
+[[nodiscard]] std::string to_string(const GraphImpl& graph);
+[[nodiscard]] Ref<GraphImpl> parse_graph(std::string_view text);
+
+}  // namespace dyad

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dyad/core/tensor.h"
+#include "dyad/ir/type.h"
+
+namespace dyad {
+
+/// An ONNX node attribute.
+using OnnxAttr = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
+                              std::vector<float>, Tensor>;
+using OnnxAttrs = std::vector<std::pair<std::string, OnnxAttr>>;
+
+/// What an operator's row uses to write itself as ONNX nodes; the onnx layer implements it. Values
+/// go by name.
+class OnnxEmitter {
+ public:
+  virtual ~OnnxEmitter() = default;
+
+  /// The opset being written.
+  [[nodiscard]] virtual int opset() const = 0;
+  [[nodiscard]] virtual int input_count() const = 0;
+  /// The name of input i of the node being written, empty for an absent optional one.
+  [[nodiscard]] virtual std::string input(int i) = 0;
+  [[nodiscard]] virtual const Type& input_type(int i) const = 0;
+  [[nodiscard]] virtual const Type& output_type(int i = 0) const = 0;
+
+  /// Adds a node and returns the name of its first output (others by `outputs`, when more are
+  /// wanted).
+  virtual std::string node(std::string_view op, std::vector<std::string> inputs,
+                           OnnxAttrs attributes = {}) = 0;
+  virtual std::vector<std::string> node_multi(std::string_view op, std::vector<std::string> inputs,
+                                              OnnxAttrs attributes, int outputs) = 0;
+  /// A constant tensor as an initializer.
+  virtual std::string constant(const Tensor& value) = 0;
+  virtual std::string constant_i64(std::span<const std::int64_t> values) = 0;
+  /// A scalar of `dtype`.
+  virtual std::string scalar(double value, DType dtype) = 0;
+  /// A 1-d i64 tensor with these sizes; symbolic ones are computed from Shape nodes.
+  virtual std::string shape(const Shape& shape) = 0;
+  /// A converted value.
+  virtual std::string cast(const std::string& value, DType dtype) = 0;
+  /// Says that output i of the node being written is this value.
+  virtual void output(int i, const std::string& value) = 0;
+  /// Fails the export: the operator, its line and why.
+  [[noreturn]] virtual void fail(const std::string& reason) = 0;
+};
+
+}  // namespace dyad

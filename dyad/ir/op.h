@@ -1,0 +1,158 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "dyad/ir/gradient.h"
+#include "dyad/ir/onnx_emitter.h"
+#include "dyad/ir/op_info.h"
+#include "dyad/ir/scalar.h"
+
+namespace dyad {
+
+/// The part of an operator's struct that is data.
+struct Schema {
+  std::string_view name;
+  std::span<const ArgInfo> inputs;
+  std::span<const ArgInfo> outputs;
+  std::string_view doc;
+  OnnxName onnx = {};
+  Samples samples = {};
+  Typing typing = Typing::same;
+  Effect effect = Effect::pure;
+  std::uint32_t saved_inputs = 0;
+  std::uint32_t saved_outputs = 0;
+  int version = 1;
+  BodyKind kind = BodyKind::opaque;  ///< read only when the struct has no body of its own: opaque,
+                                     ///< control, structural
+};
+
+namespace detail {
+
+template <class Op, std::size_t... I>
+auto call_eval(const typename Op::Attrs& attrs, std::span<const Scalar> in,
+               std::index_sequence<I...>) {
+  if constexpr (requires { Op::eval(attrs, in[I]...); }) {
+    return Op::eval(attrs, in[I]...);
+  } else {
+    return Op::eval(in[I]...);
+  }
+}
+
+template <class Op>
+inline constexpr bool has_eval = requires { &Op::eval; };
+template <class Op>
+inline constexpr bool has_reduce = requires { &Op::reduce; };
+template <class Op>
+inline constexpr bool has_view = requires { &Op::view; };
+template <class Op>
+inline constexpr bool has_expand = requires { &Op::expand; };
+
+}  // namespace detail
+
+/// What makes a struct an operator: a schema, an attribute struct, and at most one body.
+template <class Op>
+concept Operator =
+    requires {
+      { Op::schema } -> std::convertible_to<const Schema&>;
+      typename Op::Attrs;
+    } && reflect::Aggregate<typename Op::Attrs> &&
+    (detail::has_eval<Op> + detail::has_reduce<Op> + detail::has_view<Op> +
+         detail::has_expand<Op> <=
+     1) &&
+    (detail::has_eval<Op> || requires { &Op::infer; });
+
+/// Types of a pointwise operator: inputs broadcast, promoted, typed as the row says.
+[[nodiscard]] Types infer_pointwise(const InferIn& in);
+
+/// Erases an operator's struct into its row.
+template <Operator Op>
+constexpr OpInfo make_op_info() {
+  using A = typename Op::Attrs;
+  constexpr const Schema& s = Op::schema;
+  OpInfo row{.name = s.name,
+             .doc = s.doc,
+             .version = s.version,
+             .kind = s.kind,
+             .effect = s.effect,
+             .typing = s.typing,
+             .inputs = s.inputs,
+             .outputs = s.outputs,
+             .onnx = s.onnx,
+             .samples = s.samples,
+             .saved_inputs = s.saved_inputs,
+             .saved_outputs = s.saved_outputs,
+             .attrs = &attrs_info<A>};
+  if constexpr (requires { &Op::infer; }) {
+    row.infer = [](const InferIn& in) -> Types {
+      return Op::infer(in, *static_cast<const A*>(in.attrs));
+    };
+  } else {
+    row.infer = infer_pointwise;
+  }
+  if constexpr (detail::has_eval<Op>) {
+    row.kind = BodyKind::pointwise;
+    row.eval = [](const void* attrs, std::span<const Scalar> in, std::span<Scalar> out) {
+      out[0] = detail::call_eval<Op>(*static_cast<const A*>(attrs), in,
+                                     std::make_index_sequence<Op::schema.inputs.size()>{});
+    };
+  }
+  if constexpr (detail::has_reduce<Op>) {
+    row.kind = BodyKind::reduction;
+    row.reduce = [](const void* attrs, ReductionBuilder& builder) {
+      Op::reduce(*static_cast<const A*>(attrs), builder);
+    };
+    row.reduced_axes = [](const void* attrs, int rank) {
+      return Op::reduced_axes(*static_cast<const A*>(attrs), rank);
+    };
+  }
+  if constexpr (detail::has_view<Op>) {
+    row.kind = BodyKind::view;
+    row.view = [](const void* attrs, const Shape& in, const Strides& strides, const Shape& out) {
+      return Op::view(*static_cast<const A*>(attrs), in, strides, out);
+    };
+  }
+  if constexpr (detail::has_expand<Op>) {
+    row.kind = BodyKind::composite;
+    row.expand = [](const void* attrs, TensorRefs in, Loc loc) -> std::vector<Tensor> {
+      return Op::expand(*static_cast<const A*>(attrs), in, loc);
+    };
+  }
+  if constexpr (requires { &Op::grad; }) {
+    row.grad = [](Gradient& g) { Op::grad(g, g.attrs<A>()); };
+  }
+  if constexpr (requires { &Op::to_onnx; }) {
+    row.to_onnx = [](OnnxEmitter& emitter, const void* attrs) {
+      Op::to_onnx(emitter, *static_cast<const A*>(attrs));
+    };
+  }
+  return row;
+}
+
+/// The row of an operator.
+template <Operator Op>
+inline constexpr OpInfo op_info = make_op_info<Op>();
+
+/// Calls an operator through the current evaluator: the body of nearly every public function.
+template <Operator Op, class... In>
+Tensor apply(const typename Op::Attrs& attrs, Loc loc, const In&... inputs) {
+  const Tensor* refs[sizeof...(In) + 1] = {&inputs..., nullptr};
+  Tensor out;
+  Evaluator::current().apply(op_info<Op>, TensorRefs(refs, sizeof...(In)), &attrs,
+                             std::span<Tensor>(&out, 1), loc);
+  return out;
+}
+
+/// The same for a list of inputs (variadic operators) and `outputs` results.
+template <Operator Op>
+std::vector<Tensor> apply_multi(const typename Op::Attrs& attrs, Loc loc, TensorRefs inputs,
+                                std::size_t outputs) {
+  std::vector<Tensor> out(outputs);
+  Evaluator::current().apply(op_info<Op>, inputs, &attrs, out, loc);
+  return out;
+}
+
+}  // namespace dyad

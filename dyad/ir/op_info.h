@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "dyad/base/loc.h"
+#include "dyad/core/evaluator.h"
+#include "dyad/ir/attrs.h"
+#include "dyad/ir/type.h"
+
+namespace dyad {
+
+class Scalar;
+class ReductionBuilder;
+class OnnxEmitter;
+class Gradient;
+
+/// How an operator computes; each row has exactly one.
+enum class BodyKind : std::uint8_t {
+  pointwise,  ///< a scalar program for each element, inputs broadcast
+  reduction,  ///< init, combine, finish over axes
+  view,       ///< other shape and strides over the same storage
+  composite,  ///< written in other operators
+  opaque,  ///< a named kernel of the runtime for each device (library calls, contractions, gathers)
+  control,     ///< holds graphs (cond, while_loop, scan)
+  structural,  ///< belongs to graphs: placeholder, constant, variable, assign...
+};
+
+/// What an operator does beside computing outputs from inputs. Anything but pure keeps its place in
+/// program order.
+enum class Effect : std::uint8_t { pure, random, read, write, host, collective };
+
+/// One input or output of an operator.
+struct ArgInfo {
+  std::string_view name;
+  DTypeSet dtypes = kAny;
+  bool optional = false;
+  bool variadic = false;  ///< the last input only: any number of tensors
+};
+
+/// The operator's counterpart in ONNX: its name, and the opset that brought the form that is
+/// written.
+struct OnnxName {
+  std::string_view op;
+  int since = 0;
+};
+
+/// Where generated tests take their inputs from.
+struct Samples {
+  double low = -2, high = 2;   ///< range of ordinary random inputs
+  std::string_view edges;      ///< numbers at which values are checked one by one: "0 -0 inf nan"
+  bool differentiable = true;  ///< gradients are checked by finite differences on ordinary inputs
+};
+
+/// How a pointwise operator types its result, after its inputs are promoted to one dtype.
+enum class Typing : std::uint8_t {
+  same,      ///< the promoted dtype
+  floating,  ///< the promoted dtype, f32 for integers and bool
+  boolean,   ///< bool, computed in the promoted dtype
+};
+
+/// What a rule for types may look at.
+struct InferIn {
+  const struct OpInfo& op;
+  std::span<const Type> inputs;
+  const void* attrs;
+  Loc loc;
+
+  [[nodiscard]] const Type& operator[](std::size_t i) const noexcept { return inputs[i]; }
+};
+
+/// Shape and strides over the storage of the input, `offset` elements further on; `possible` is
+/// false when only a copy will do.
+struct ViewLayout {
+  Shape shape;
+  Strides strides;
+  std::int64_t offset = 0;
+  bool possible = true;
+};
+
+/// One operator: a constexpr row made from its struct (ir/op.h), or by a user at run time. Rows
+/// outlive every graph.
+struct OpInfo {
+  std::string_view name;
+  std::string_view doc;
+  int version = 1;
+  BodyKind kind = BodyKind::opaque;
+  Effect effect = Effect::pure;
+  Typing typing = Typing::same;
+  std::span<const ArgInfo> inputs;
+  std::span<const ArgInfo> outputs;
+  OnnxName onnx;
+  Samples samples;
+  std::uint32_t saved_inputs = 0;   ///< bit i: the gradient rule reads input i
+  std::uint32_t saved_outputs = 0;  ///< bit i: it reads output i
+  const AttrsInfo* attrs = &attrs_info<NoAttrs>;
+
+  Types (*infer)(const InferIn& in) = nullptr;
+  /// Pointwise: fills `out` from `in`, all recorded in one program.
+  void (*eval)(const void* attrs, std::span<const Scalar> in, std::span<Scalar> out) = nullptr;
+  /// Reduction: builds init, combine and finish for an element type.
+  void (*reduce)(const void* attrs, ReductionBuilder& builder) = nullptr;
+  /// Reduction: the reduced axes of an input of that rank, normalised and sorted.
+  Ints (*reduced_axes)(const void* attrs, int rank) = nullptr;
+  /// View: the layout of the result; `out` is the inferred shape as numbers.
+  ViewLayout (*view)(const void* attrs, const Shape& in, const Strides& strides,
+                     const Shape& out) = nullptr;
+  /// Composite: the same result by other operators.
+  std::vector<Tensor> (*expand)(const void* attrs, TensorRefs in, Loc loc) = nullptr;
+  /// The gradient rule, written in operators; null: not differentiable (composites without one
+  /// differentiate their expansion).
+  void (*grad)(Gradient& g) = nullptr;
+  /// Writes the ONNX nodes when the name alone does not say it.
+  void (*to_onnx)(OnnxEmitter& emitter, const void* attrs) = nullptr;
+};
+
+/// The operator of that name, or null.
+[[nodiscard]] const OpInfo* find_op(std::string_view name) noexcept;
+/// Every operator, built in and registered, by name.
+[[nodiscard]] std::vector<const OpInfo*> all_ops();
+/// Adds rows to the registry; the rows must live as long as the process. ValueError when a name is
+/// taken.
+void register_ops(std::span<const OpInfo* const> rows);
+
+/// Checks the number and dtypes of inputs against the row and infers the outputs. ShapeError,
+/// DTypeError, ValueError.
+[[nodiscard]] Types infer_types(const OpInfo& op, std::span<const Type> inputs, const void* attrs,
+                                Loc loc);
+
+/// `matmul(a: f32[3, 4], b: f32[5, 2])`: how every message names a call.
+[[nodiscard]] std::string call_string(const OpInfo& op, std::span<const Type> inputs,
+                                      const void* attrs = nullptr);
+/// Throw ShapeError / DTypeError / ValueError with `call_string: rule`.
+[[noreturn]] void fail_shape(const InferIn& in, const std::string& rule);
+[[noreturn]] void fail_dtype(const InferIn& in, const std::string& rule);
+[[noreturn]] void fail_value(const InferIn& in, const std::string& rule);
+
+}  // namespace dyad

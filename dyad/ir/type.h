@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dyad/core/dtype.h"
+#include "dyad/core/shape.h"
+
+namespace dyad {
+
+/// The type of a graph value: a tensor (dtype and shape), a sequence of one type, or an optional
+/// one.
+class Type {
+ public:
+  enum class Kind : std::uint8_t { tensor, sequence, optional };
+
+  Type() = default;
+  Type(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {}
+  static Type sequence_of(Type element);
+  static Type optional_of(Type element);
+
+  [[nodiscard]] Kind kind() const noexcept { return kind_; }
+  [[nodiscard]] bool is_tensor() const noexcept { return kind_ == Kind::tensor; }
+  [[nodiscard]] DType dtype() const noexcept { return dtype_; }
+  [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
+  [[nodiscard]] int rank() const noexcept { return shape_.rank(); }
+  /// What a sequence or optional holds.
+  [[nodiscard]] const Type& element() const noexcept { return *element_; }
+  [[nodiscard]] bool same_as(const Type& other) const noexcept;
+
+ private:
+  Kind kind_ = Kind::tensor;
+  DType dtype_ = DType::f32;
+  Shape shape_;
+  std::shared_ptr<const Type> element_;
+};
+
+using Types = std::vector<Type>;
+
+/// `f32[batch, 784]`, `seq(f32[3])`, `optional(i64[])`: the form that messages print and the graph
+/// parser reads.
+[[nodiscard]] std::string to_string(const Type& type);
+
+}  // namespace dyad

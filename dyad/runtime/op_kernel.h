@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "dyad/core/tensor.h"
+#include "dyad/ir/op_info.h"
+
+namespace dyad::runtime {
+
+/// One execution of an opaque operator: concrete inputs (undefined where optional and absent) and
+/// outputs, which the caller has allocated in the layout that the kernel asked for (or left
+/// undefined when their sizes depend on data: then the kernel allocates).
+struct OpCall {
+  const OpInfo& op;
+  const void* attrs;
+  std::span<const Tensor> inputs;
+  std::span<Tensor> outputs;
+  Loc loc;
+
+  template <class A>
+  [[nodiscard]] const A& attrs_as() const noexcept {
+    return *static_cast<const A*>(attrs);
+  }
+};
+
+/// How an opaque operator runs on the CPU. Eager execution and compiled graphs call the same kernel
+/// with the same strides, so they agree bit for bit.
+struct OpKernel {
+  void (*run)(const OpCall& call);
+  /// Strides that the kernel wants for output `index` of this concrete shape; null: row-major. A
+  /// pure function of its arguments.
+  Strides (*layout)(const OpInfo& op, const void* attrs, std::span<const Tensor> inputs,
+                    const Shape& shape, int index) = nullptr;
+};
+
+/// Adds the kernel of the operator of that name; called by static tables of the runtime and by
+/// users for their own operators.
+void register_kernel(std::string_view op, OpKernel kernel);
+/// The kernel of an operator, or null.
+[[nodiscard]] const OpKernel* find_kernel(const OpInfo& op) noexcept;
+
+}  // namespace dyad::runtime
