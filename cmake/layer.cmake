@@ -1,12 +1,13 @@
-# dyad_layer(NAME [DEPENDS layer...] [EXCLUDE folder...] [PRIVATE target...] [HEADERS target...])
+# dyad_layer(NAME [DEPENDS layer...] [EXCLUDE folder...] [PRIVATE target...] [HEADERS target...] [KEEP symbol])
 #
 # A static library dyad_NAME (dyad::NAME) from dyad/NAME/**.cpp, without the EXCLUDEd folders.
 # DEPENDS are earlier layers; PRIVATE are third-party libraries of this layer only; HEADERS are
-# header-only ones, which a program that links Dyad need not have.
+# header-only ones, which a program that links Dyad need not have. KEEP is an extern "C" function whose
+# object file every program gets, though nothing names it: one that registers something before main.
 set(DYAD_LAYER_TARGETS "")
 
 function(dyad_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;EXCLUDE;PRIVATE;HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "KEEP" "DEPENDS;EXCLUDE;PRIVATE;HEADERS")
   set(folder ${PROJECT_SOURCE_DIR}/dyad/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   foreach(excluded IN LISTS arg_EXCLUDE)
@@ -35,6 +36,9 @@ function(dyad_layer name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   if(DYAD_PLAIN_LOOPS)
     target_compile_definitions(${target} ${scope} DYAD_PLAIN_LOOPS=1)
+  endif()
+  if(sources AND arg_KEEP)
+    target_link_options(${target} INTERFACE -Wl,--undefined=${arg_KEEP})
   endif()
   list(TRANSFORM arg_DEPENDS PREPEND dyad_)
   target_link_libraries(${target} ${scope} ${arg_DEPENDS})

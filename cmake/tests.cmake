@@ -1,9 +1,20 @@
 # One GoogleTest program test_NAME for each folder tests/NAME with *_test.cpp; other .cpp files beside
 # them are helpers of that program. Tests run in the source folder, so they open
-# files by a path relative to it; what they write goes to testing::TempDir().
+# files by a path relative to it; what they write goes to testing::TempDir(). DYAD_PYTHON in their
+# environment is a Python that has the packages of tests/python/requirements.txt.
 enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
+
+# ./dev setup puts that Python into .venv.
+if(DEFINED ENV{DYAD_PYTHON})
+  set(python $ENV{DYAD_PYTHON})
+elseif(EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+  set(python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+else()
+  find_program(DYAD_PYTHON3 python3 REQUIRED)
+  set(python ${DYAD_PYTHON3})
+endif()
 
 # The test of a low layer links no more than that layer, so that it builds and runs before, and without,
 # the layers above. A folder that is not here tests the whole and links it all.
@@ -44,10 +55,13 @@ foreach(folder IN LISTS folders)
     TEST_PREFIX ${name}/
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DISCOVERY_MODE PRE_TEST
-    DISCOVERY_TIMEOUT 60)
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES ENVIRONMENT DYAD_PYTHON=${python})
 endforeach()
 
 foreach(example IN LISTS DYAD_EXAMPLES)
   add_test(NAME example/${example} COMMAND example_${example}
            WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/bin/examples)
 endforeach()
+
+include(repo_tests)

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Checks the shape of the sources: who includes whom, and how long files are.
+
+The arrows between layers are read from the dyad_layer(... DEPENDS ...) lines of CMakeLists.txt, so they
+are written down once. Prints every violation as file:line: message and exits with 1 if there is any.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MAX_LINES = 800
+
+# Third-party headers and the only places that may include them. ".cpp" means: never in a header.
+THIRD_PARTY = [
+    (r"llvm(-c)?/", ["dyad/codegen/llvm/"], ""),
+    (r"(dnnl|oneapi)", ["dyad/runtime/cpu/", "tests/runtime/", "bench/"], ""),
+    (r"omp\.h", ["dyad/runtime/", "bench/"], ""),
+    (r"google/protobuf/|.*\.pb\.h", ["dyad/onnx/", "tests/onnx/"], ""),
+    (r"nlohmann/", ["dyad/io/", "dyad/debug/", "tests/", "bench/", "tools/"], ".cpp"),
+    (r"zlib\.h", ["dyad/data/", "dyad/io/", "tests/"], ".cpp"),
+    (r"fmt/", ["dyad/", "tests/", "bench/", "tools/"], ".cpp"),
+    (r"CLI/", ["tools/", "bench/"], ".cpp"),
+    (r"g(test|mock)/", ["tests/"], ""),
+    (r"benchmark/", ["bench/"], ""),
+]
+# Headers of the system that are no part of the C++ library.
+SYSTEM = re.compile(r"(sys|linux|bits|asm)/|(unistd|fcntl|dlfcn|elf|link|pthread|sched|poll|termios|cxxabi|"
+                    r"execinfo|glob|ftw|dirent|malloc|immintrin|cpuid|x86intrin|features|locale|signal|"
+                    r"errno|math|string|stdio|stdlib|stdint|stddef|inttypes|float|limits|time)\.h$")
+
+# Folders in which a header may include a third-party one; then no public header may reach it.
+PRIVATE_HEADERS = ("dyad/codegen/llvm/", "dyad/runtime/cpu/", "dyad/onnx/")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+
+
+def allowed_arrows():
+    """layer -> the layers it may include, itself included."""
+    text = (ROOT / "CMakeLists.txt").read_text()
+    allowed = {}
+    for name, rest in re.findall(r"^dyad_layer\((\w+)\s*([^)]*)\)", text, re.M):
+        found = re.search(r"DEPENDS((?: +[a-z]\w*)+)", rest)
+        allowed[name] = {name}.union(*(allowed[d] for d in (found[1].split() if found else [])))
+    return allowed
+
+
+def sources():
+    for top in ("dyad", "tests", "examples", "bench", "tools"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".h", ".cpp"):
+                yield path.relative_to(ROOT).as_posix()
+
+
+def includes_of(path):
+    """(line number, included name, whether in quotes) of each include."""
+    found = []
+    for number, line in enumerate((ROOT / path).read_text(errors="replace").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            found.append((number, match[1] or match[2], match[1] is not None))
+    return found
+
+
+def check():
+    allowed = allowed_arrows()
+    problems = []
+    graph = {path: includes_of(path) for path in sources()}
+
+    def problem(path, number, text):
+        problems.append(f"{path}:{number}: {text}")
+
+    for path, includes in graph.items():
+        parts = path.split("/")
+        layer = parts[1] if parts[0] == "dyad" and len(parts) > 2 else None
+        if layer and layer not in allowed:
+            problem(path, 1, f"dyad/{layer} is no layer: add dyad_layer({layer} ...) to CMakeLists.txt")
+            continue
+        lines = (ROOT / path).read_text(errors="replace").count("\n")
+        if lines > MAX_LINES:
+            problem(path, MAX_LINES, f"{lines} lines; the limit is {MAX_LINES}: split it along its seams")
+        if path.endswith(".h") and "#pragma once" not in (ROOT / path).read_text():
+            problem(path, 1, "no #pragma once")
+        # This way each header that has a source is compiled before anything that could hide what it lacks.
+        own = path[:-4] + ".h"
+        if path.endswith(".cpp") and own in graph and (not includes or includes[0][1] != own):
+            problem(path, includes[0][0] if includes else 1, f'the first include must be "{own}"')
+
+        for number, name, quoted in includes:
+            if name.startswith("dyad/") and not name.endswith(".pb.h"):
+                if name not in graph:
+                    problem(path, number, f"{name} does not exist")
+                target = name.split("/")
+                if layer and len(target) > 2 and target[1] not in allowed[layer]:
+                    problem(path, number, f"layer {layer} may not include {name}: {layer} sees only "
+                            + ", ".join(l for l in allowed if l in allowed[layer]))
+                continue
+            for pattern, folders, suffix in THIRD_PARTY:
+                if re.match(pattern, name):
+                    if not path.startswith(tuple(folders)):
+                        problem(path, number, f"<{name}> belongs to {' '.join(folders)} only")
+                    elif suffix and path.startswith("dyad/") and not path.endswith(suffix):
+                        problem(path, number, f"<{name}> is for {suffix} files: public headers include no third-party header")
+                    break
+            else:
+                if quoted:
+                    if name not in graph:
+                        problem(path, number, f'"{name}" does not exist: included paths start at the root, as "dyad/..." or "tests/..."')
+                elif ("/" in name or name.endswith(".h")) and not SYSTEM.match(name):
+                    problem(path, number, f"<{name}> is an unknown third-party header: give it its place in tests/repo/layers.py")
+
+    check_public(graph, problem)
+    check_cycles(graph, problem)
+    return problems
+
+
+def check_public(graph, problem):
+    """No public header may reach a private one, and so a third-party one, through its includes."""
+    for path, includes in graph.items():
+        if path.startswith("dyad/") and path.endswith(".h") and not path.startswith(PRIVATE_HEADERS):
+            for number, name, _ in includes:
+                if name.startswith(PRIVATE_HEADERS) and reaches_third_party(graph, name, set()):
+                    problem(path, number, f"a public header may not include {name}, which includes a third-party header")
+
+
+def reaches_third_party(graph, path, seen):
+    seen.add(path)
+    for _, name, _ in graph.get(path, []):
+        if any(re.match(pattern, name) for pattern, _, _ in THIRD_PARTY):
+            return True
+        if name in graph and name not in seen and reaches_third_party(graph, name, seen):
+            return True
+    return False
+
+
+def check_cycles(graph, problem):
+    headers = {p: [(n, i) for n, i, _ in inc if i in graph] for p, inc in graph.items() if p.endswith(".h")}
+    state = collections.defaultdict(int)  # 0 new, 1 on the way, 2 done
+
+    def visit(path, trail):
+        state[path] = 1
+        for number, name in headers[path]:
+            if state[name] == 1:
+                problem(path, number, "includes go in a circle: " + " -> ".join(trail[trail.index(name):] + [name]))
+            elif state[name] == 0 and name in headers:
+                visit(name, trail + [name])
+        state[path] = 2
+
+    for path in headers:
+        if state[path] == 0:
+            visit(path, [path])
+
+
+if __name__ == "__main__":
+    sys.setrecursionlimit(10000)
+    found = check()
+    print("\n".join(found) if found else "layers, third-party headers and file lengths are in order")
+    sys.exit(1 if found else 0)

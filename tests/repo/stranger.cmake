@@ -1,0 +1,27 @@
+# Builds and runs tests/install as somebody else's project: WAY=install against an installed Dyad
+# (find_package), WAY=subdirectory with Dyad's sources inside their build (add_subdirectory).
+set(work ${BUILD}/stranger/${WAY})
+file(REMOVE_RECURSE ${work})
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  if(NOT status EQUAL 0)
+    string(REPLACE ";" " " line "${ARGV}")
+    message(FATAL_ERROR "${line}\nfailed (${status}):\n${text}")
+  endif()
+  set(output "${text}" PARENT_SCOPE)
+endfunction()
+
+set(common -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=${BUILD_TYPE})
+if(WAY STREQUAL "install")
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${work}/build ${common} -DCMAKE_PREFIX_PATH=${work}/prefix)
+else()
+  # The compiler cache has the objects of the main build; the same options find them there.
+  run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${work}/build ${common} -DDYAD_SOURCE=${SOURCE}
+    "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}" "-DCMAKE_CXX_FLAGS=-fdebug-prefix-map=${SOURCE}=.")
+endif()
+run(${CMAKE_COMMAND} --build ${work}/build)
+# Nothing in the environment may be what lets it find the plug-in.
+run(${CMAKE_COMMAND} -E chdir / env -i ${work}/build/stranger)
+message("${output}")
