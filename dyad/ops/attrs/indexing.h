@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+#include "dyad/core/dtype.h"
+#include "dyad/core/shape.h"
+
+namespace dyad::ops {
+
+/// Attributes of the operators that work along one axis; it is normalised (0 <= axis < rank):
+/// - `gather(x, index)`: out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; ranks are equal, index
+///   is i64 or i32 and no longer than x along the other axes.
+/// - `scatter_add(x, index, source)`: a copy of x with source[i][j][k] added at
+///   [i][index[i][j][k]][k]; index and source have one shape. Equal indices add in row-major order
+///   of the index.
+/// - `index_select(x, index)`: the slices of x along the axis that index (any rank) names; the
+///   result has the axes of index in the place of the axis.
+/// - `concat(tensors...)`: one after the other along the axis.
+/// Indices from -size to size - 1 count (negative ones from the end); others are an IndexError that
+/// names the operator, the index, its position and the size.
+struct AxisAttrs {
+  std::int64_t axis = 0;
+};
+
+/// `pad(x)`: `low` elements of `value` before and `high` after each axis; negative counts crop.
+/// Numbers when the operator runs.
+struct PadAttrs {
+  Shape low;
+  Shape high;
+  double value = 0;
+};
+
+/// `full()`: a new tensor of that shape filled with `value`.
+struct FullAttrs {
+  Shape shape;
+  double value = 0;
+  DType dtype = DType::f32;
+};
+
+/// `arange()`: begin, begin + step, ... of `count` elements.
+struct ArangeAttrs {
+  Dim count;
+  std::int64_t begin = 0;
+  std::int64_t step = 1;
+  DType dtype = DType::i64;
+};
+
+}  // namespace dyad::ops
