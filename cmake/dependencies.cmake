@@ -13,8 +13,10 @@ add_library(DNNL::dnnl SHARED IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES
   IMPORTED_LOCATION ${DYAD_DNNL} INTERFACE_INCLUDE_DIRECTORIES ${DYAD_DNNL_INCLUDE})
 
+# GNU's OpenMP, whose threads oneDNN uses too. Clang brings another one, which would be a second team of
+# threads beside oneDNN's: without _OPENMP the runtime takes its plain thread pool.
 set(DYAD_OPENMP "")
-if(NOT DYAD_PLAIN_LOOPS)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT DYAD_PLAIN_LOOPS)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
   set(DYAD_OPENMP OpenMP::OpenMP_CXX)
 endif()
