@@ -45,4 +45,9 @@ struct ArangeAttrs {
   DType dtype = DType::i64;
 };
 
+/// `size_tensor()`: the size as an i64 scalar.
+struct SizeAttrs {
+  Dim size;
+};
+
 }  // namespace dyad::ops

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "dyad/core/tensor.h"
+
+namespace dyad {
+
+// Element by element; shapes broadcast, dtypes are promoted, results are bool. A comparison with
+// NaN is false (ne: true).
+
+[[nodiscard]] Tensor eq(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor ne(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor lt(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor le(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor gt(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor ge(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
+
+/// Operands of any dtype; what is not 0 is true.
+[[nodiscard]] Tensor logical_and(const Arg& a, const Arg& b,
+                                 Loc loc = std::source_location::current());
+[[nodiscard]] Tensor logical_or(const Arg& a, const Arg& b,
+                                Loc loc = std::source_location::current());
+[[nodiscard]] Tensor logical_not(const Arg& x, Loc loc = std::source_location::current());
+
+/// condition ? a : b for each element; `condition` is bool (DTypeError), the three broadcast.
+/// No gradient passes an element that was not chosen.
+[[nodiscard]] Tensor where(const Tensor& condition, const Arg& a, const Arg& b,
+                           Loc loc = std::source_location::current());
+
+[[nodiscard]] Tensor isnan(const Tensor& x, Loc loc = std::source_location::current());
+/// Neither NaN nor infinite.
+[[nodiscard]] Tensor isfinite(const Tensor& x, Loc loc = std::source_location::current());
+
+// Element by element like the named functions: compare two handles with Tensor::is_same.
+[[nodiscard]] Tensor operator==(const Arg& a, const Arg& b);
+[[nodiscard]] Tensor operator!=(const Arg& a, const Arg& b);
+[[nodiscard]] Tensor operator<(const Arg& a, const Arg& b);
+[[nodiscard]] Tensor operator<=(const Arg& a, const Arg& b);
+[[nodiscard]] Tensor operator>(const Arg& a, const Arg& b);
+[[nodiscard]] Tensor operator>=(const Arg& a, const Arg& b);
+
+}  // namespace dyad

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <limits>
+
+#include "dyad/core/tensor.h"
+
+namespace dyad {
+
+// Element by element. The functions of analysis give floating results (f32 for integers and bool),
+// within 2 units in the last place.
+
+/// e to the power x
+[[nodiscard]] Tensor exp(const Tensor& x, Loc loc = std::source_location::current());
+/// exp(x) - 1, exact near 0
+[[nodiscard]] Tensor expm1(const Tensor& x, Loc loc = std::source_location::current());
+/// Natural logarithm: NaN below 0, -inf at 0
+[[nodiscard]] Tensor log(const Tensor& x, Loc loc = std::source_location::current());
+/// log(1 + x), exact near 0
+[[nodiscard]] Tensor log1p(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor sqrt(const Tensor& x, Loc loc = std::source_location::current());
+/// 1 / sqrt(x)
+[[nodiscard]] Tensor rsqrt(const Tensor& x, Loc loc = std::source_location::current());
+/// Of radians
+[[nodiscard]] Tensor sin(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor cos(const Tensor& x, Loc loc = std::source_location::current());
+/// The error function, 2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x
+[[nodiscard]] Tensor erf(const Tensor& x, Loc loc = std::source_location::current());
+
+// To whole numbers, in the dtype of x; their derivative is 0.
+[[nodiscard]] Tensor floor(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor ceil(const Tensor& x, Loc loc = std::source_location::current());
+/// To the nearest, ties to even
+[[nodiscard]] Tensor round(const Tensor& x, Loc loc = std::source_location::current());
+
+/// x moved into [low, high] (NaN stays); its derivative is 1 inside and at the bounds, 0 outside.
+/// ValueError when low > high or one of them is NaN.
+[[nodiscard]] Tensor clamp(const Tensor& x, double low,
+                           double high = std::numeric_limits<double>::infinity(),
+                           Loc loc = std::source_location::current());
+
+/// x converted: floats to integers truncate and saturate (NaN gives 0), integers to narrower ones
+/// wrap, anything but 0 is true. x itself when it has the dtype.
+[[nodiscard]] Tensor to(const Tensor& x, DType dtype, Loc loc = std::source_location::current());
+
+}  // namespace dyad

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+
+#include "dyad/ir/op_info.h"
+
+namespace dyad::ops {
+
+/// Adds the rows of every operator of this layer to the registry, once; later calls do nothing.
+void register_builtin_ops();
+
+/// The rows of each family, in the order of its file.
+[[nodiscard]] std::span<const OpInfo* const> arithmetic_rows();
+[[nodiscard]] std::span<const OpInfo* const> compare_rows();
+[[nodiscard]] std::span<const OpInfo* const> elementary_rows();
+[[nodiscard]] std::span<const OpInfo* const> activation_rows();
+[[nodiscard]] std::span<const OpInfo* const> reduce_rows();
+[[nodiscard]] std::span<const OpInfo* const> views_rows();
+[[nodiscard]] std::span<const OpInfo* const> creation_rows();
+[[nodiscard]] std::span<const OpInfo* const> indexing_rows();
+[[nodiscard]] std::span<const OpInfo* const> linalg_rows();
+[[nodiscard]] std::span<const OpInfo* const> conv_rows();
+[[nodiscard]] std::span<const OpInfo* const> norm_rows();
+[[nodiscard]] std::span<const OpInfo* const> loss_rows();
+[[nodiscard]] std::span<const OpInfo* const> random_rows();
+
+}  // namespace dyad::ops
