@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -26,8 +27,7 @@ class InlineVector {
   InlineVector(std::initializer_list<T> values) { assign(values.begin(), values.size()); }
   InlineVector(std::span<const T> values) { assign(values.data(), values.size()); }
   InlineVector(std::size_t count, T value) { resize(count, value); }
-  template <class It>
-    requires(!std::is_integral_v<It>)
+  template <std::input_iterator It>
   InlineVector(It first, It last) {
     for (; first != last; ++first) push_back(*first);
   }
@@ -79,7 +79,7 @@ class InlineVector {
   }
 
   operator std::span<const T>() const noexcept { return {data(), size_}; }
-  [[nodiscard]] bool operator==(const InlineVector& other) const noexcept {
+  [[nodiscard]] bool operator==(const InlineVector& other) const {  // T's == may throw
     return std::equal(begin(), end(), other.begin(), other.end());
   }
 

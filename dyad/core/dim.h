@@ -1,10 +1,12 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,20 +15,33 @@
 namespace dyad {
 
 class DimExpr;
+class Dim;
+
+namespace detail {
+[[nodiscard]] Dim dim_add(Dim a, Dim b);
+[[nodiscard]] Dim dim_subtract(Dim a, Dim b);
+[[nodiscard]] Dim dim_multiply(Dim a, Dim b);
+[[nodiscard]] bool dim_equal(Dim a, Dim b);
+[[nodiscard]] bool dim_less(Dim a, Dim b);
+}  // namespace detail
 
 /// A size: a number, or a symbolic expression over named sizes ("batch", 2*time + 1). One tagged
 /// word, trivially copyable; a number costs what an int64 costs. Expressions are kept in canonical
 /// form and shared, so equal expressions are the same word. Negative numbers are allowed (offsets,
-/// the -1 of reshape).
+/// the -1 of reshape); a symbol stands for a size and is therefore at least 0, which comparisons
+/// use.
 class Dim {
  public:
   constexpr Dim() noexcept = default;
   /// A number; magnitudes from 2^62 on are a ShapeError.
-  constexpr Dim(std::int64_t value)
-      : word_(value < kMinNumber || value > -kMinNumber - 1 ? overflow() : value) {}
-  constexpr Dim(int value) noexcept : word_(value) {}
-  constexpr Dim(std::size_t value) : Dim(static_cast<std::int64_t>(value)) {}
-  /// The symbol of that name: implicit, so that shapes read `{"batch", 784}`.
+  template <std::integral T>
+    requires(!std::is_same_v<T, bool>)
+  constexpr Dim(T value) noexcept(sizeof(T) < sizeof(std::int64_t))
+      : word_(std::cmp_less(value, kMinNumber) || std::cmp_greater(value, -kMinNumber - 1)
+                  ? overflow()
+                  : static_cast<std::int64_t>(value)) {}
+  /// The symbol of that name: implicit, so that shapes read `{"batch", 784}`. ValueError when the
+  /// name is empty.
   Dim(const char* name);
   Dim(const std::string& name);
   static Dim symbol(std::string_view name);
@@ -47,11 +62,21 @@ class Dim {
   [[nodiscard]] constexpr bool same_as(Dim other) const noexcept { return word_ == other.word_; }
   [[nodiscard]] constexpr std::int64_t word() const noexcept { return word_; }
 
+  Dim operator-() const { return Dim(0) - *this; }
   Dim& operator+=(Dim other) { return *this = *this + other; }
   Dim& operator*=(Dim other) { return *this = *this * other; }
-  friend Dim operator+(Dim a, Dim b);
-  friend Dim operator-(Dim a, Dim b);
-  friend Dim operator*(Dim a, Dim b);
+  friend Dim operator+(Dim a, Dim b) {
+    return a.is_number() && b.is_number() ? Dim(a.word_ + b.word_) : detail::dim_add(a, b);
+  }
+  friend Dim operator-(Dim a, Dim b) {
+    return a.is_number() && b.is_number() ? Dim(a.word_ - b.word_) : detail::dim_subtract(a, b);
+  }
+  friend Dim operator*(Dim a, Dim b) {
+    std::int64_t product = 0;
+    return a.is_number() && b.is_number() && !__builtin_mul_overflow(a.word_, b.word_, &product)
+               ? Dim(product)
+               : detail::dim_multiply(a, b);
+  }
   /// Floor division and its remainder (signs as in Python); division by the number 0 is a
   /// ShapeError.
   friend Dim operator/(Dim a, Dim b);
@@ -69,17 +94,21 @@ class Dim {
 /// ceil(a / b) for positive b.
 [[nodiscard]] Dim ceil_div(Dim a, Dim b);
 
-/// Comparisons decide: numbers at once; the same expression, or expressions that differ by a
-/// number, at once too; otherwise through the current evaluator, which guards on the outcome, or
-/// GraphError.
-[[nodiscard]] bool operator==(Dim a, Dim b);
-[[nodiscard]] bool operator<(Dim a, Dim b);
+/// Comparisons decide: numbers at once; expressions whose difference is known to have one sign
+/// (it is a number, or its symbols can only make it larger) at once too; otherwise through the
+/// current evaluator, which guards on the outcome, or GraphError.
+[[nodiscard]] inline bool operator==(Dim a, Dim b) {
+  return a.same_as(b) || (!(a.is_number() && b.is_number()) && detail::dim_equal(a, b));
+}
+[[nodiscard]] inline bool operator<(Dim a, Dim b) {
+  return a.is_number() && b.is_number() ? a.number() < b.number() : detail::dim_less(a, b);
+}
 inline bool operator>(Dim a, Dim b) { return b < a; }
 inline bool operator<=(Dim a, Dim b) { return !(b < a); }
 inline bool operator>=(Dim a, Dim b) { return !(a < b); }
 
 /// `784`, `batch`, `2*time + 1`, `floordiv(time, 2)`, `mod(a, b)`, `max(a, b)`, `min(a, b)`: read
-/// back by parse_dim.
+/// back by parse_dim. A name that is no identifier is written in single quotes.
 [[nodiscard]] std::string to_string(Dim dim);
 /// Throws GraphError with the position of the first character that cannot be read.
 [[nodiscard]] Dim parse_dim(std::string_view text);
@@ -87,6 +116,7 @@ inline bool operator>=(Dim a, Dim b) { return !(a < b); }
 /// Values of symbols for one run, small and ordered by first binding.
 class SymbolMap {
  public:
+  /// Binds (again) `symbol`; a negative value is a ShapeError, anything but a symbol a ValueError.
   void bind(Dim symbol, std::int64_t value);
   [[nodiscard]] const std::int64_t* find(Dim symbol) const noexcept;
   [[nodiscard]] std::span<const std::pair<Dim, std::int64_t>> entries() const noexcept {

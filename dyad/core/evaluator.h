@@ -33,6 +33,11 @@ class Evaluator {
   virtual bool dim_equal(Dim a, Dim b, Loc loc) = 0;
   virtual bool dim_less(Dim a, Dim b, Loc loc) = 0;
 
+  /// The host is about to use the elements of `tensor` as memory (data(), to_vector(), DLPack):
+  /// a deferred tensor is computed, a recorder takes note. When it returns the tensor has data. Not
+  /// called for a concrete tensor in eager mode. Unless overridden: GraphError without data.
+  virtual void host_access(const Tensor& tensor, Loc loc);
+
   /// The host reads the only element of `tensor` as a number of its dtype (widened to f64 or i64).
   virtual double read_double(const Tensor& tensor, Loc loc) = 0;
   virtual std::int64_t read_int(const Tensor& tensor, Loc loc) = 0;
@@ -51,6 +56,8 @@ class Evaluator {
 
   /// The evaluator of this thread: the innermost Scope's, otherwise the eager one.
   [[nodiscard]] static Evaluator& current();
+  /// True when the eager evaluator is the current one: nothing is being recorded.
+  [[nodiscard]] static bool is_eager() noexcept;
   /// Set once by the exec layer before main.
   static void install_default(Evaluator& eager) noexcept;
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "dyad/base/inline_vector.h"
 #include "dyad/core/dim.h"
@@ -30,8 +31,8 @@ class Shape : public InlineVector<Dim, 6> {
     }
     return true;
   }
-  /// Number of elements: the product of the sizes (1 for a scalar); overflow of 2^62 is a
-  /// ShapeError.
+  /// Number of elements: the product of the sizes (1 for a scalar, 0 when a size is 0); overflow of
+  /// 2^62 is a ShapeError.
   [[nodiscard]] Dim numel() const;
   /// The sizes as numbers, in place; only for a concrete shape.
   [[nodiscard]] std::span<const std::int64_t> numbers() const noexcept {
@@ -52,8 +53,7 @@ class Shape : public InlineVector<Dim, 6> {
 
 /// The shape that a and b broadcast to (NumPy's rule), comparing sizes as Dim does; false when they
 /// do not fit. With symbols, a size that is the number 1 broadcasts, and two different expressions
-/// are taken to be equal through Dim's
-/// ==.
+/// are compared by Dim's ==.
 [[nodiscard]] bool broadcast(const Shape& a, const Shape& b, Shape& result);
 
 /// Row-major strides of a concrete shape.

@@ -23,7 +23,8 @@ class Storage : public RefCounted<Storage> {
   /// `bytes` from the caching allocator, aligned to 64 (2 MB huge pages from 2 MB on),
   /// uninitialised; MemoryError when refused.
   static Ref<Storage> allocate(std::size_t bytes, Device device = {});
-  /// Memory of somebody else, given back by `deleter` when the last tensor lets go.
+  /// Memory of somebody else, given back by `deleter` (which may be empty and must not throw) when
+  /// the last tensor lets go.
   static Ref<Storage> adopt(void* data, std::size_t bytes, std::function<void()> deleter,
                             Device device = {});
 
@@ -38,19 +39,23 @@ class Storage : public RefCounted<Storage> {
   static void destroy(Storage* storage) noexcept;
 
  private:
-  Storage(void* data, std::size_t bytes, Device device) noexcept
-      : data_(static_cast<std::byte*>(data)), bytes_(bytes), device_(device) {}
+  enum class Memory : std::uint8_t { behind_this, own_block, adopted };
+  Storage(void* data, std::size_t bytes, Device device, Memory memory) noexcept
+      : device_(device), memory_(memory), data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
+  Device device_;
+  Memory memory_;
+  std::atomic<std::uint32_t> version_{0};
   std::byte* data_;
   std::size_t bytes_;
-  Device device_;
-  std::atomic<std::uint32_t> version_{0};
   std::function<void()> deleter_;  // set for adopted memory only
 };
 
-/// What the CPU allocator has done so far, in bytes.
+/// What the CPU allocator has done so far for tensors' data, in bytes. Sizes are those of the
+/// blocks handed out, which are somewhat larger than what was asked for.
 struct MemoryStats {
-  std::size_t in_use = 0;        ///< handed out now
-  std::size_t peak = 0;          ///< most ever in use since reset_peak_memory
+  std::size_t in_use = 0;  ///< handed out now
+  /// Most ever in use since reset_peak_memory, to 64 kB for each thread.
+  std::size_t peak = 0;
   std::size_t reserved = 0;      ///< taken from the system: in use and cached
   std::size_t allocations = 0;   ///< calls so far
   std::size_t system_calls = 0;  ///< of which went to the system
@@ -61,7 +66,8 @@ void reset_peak_memory() noexcept;
 void release_cached_memory() noexcept;
 
 namespace detail {
-/// Small fixed-size blocks for handles and records, from per-thread free lists.
+/// Small fixed-size blocks for handles and records, aligned to 64, from per-thread free lists; not
+/// counted in memory_stats().in_use.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* block, std::size_t bytes) noexcept;
 }  // namespace detail

@@ -61,12 +61,15 @@ class Tensor {
   }
   [[nodiscard]] void* raw_data(Loc loc = std::source_location::current()) const;
 
-  /// The only element, converted; ShapeError when there are more. A host read: recorded as a
+  /// The only element, converted (to an integer by truncation, ValueError when it does not fit; to
+  /// bool by comparing with 0); ShapeError when there are more. A host read: recorded as a
   /// decision point, a GraphError where no data exists.
   template <class T = double>
     requires std::is_arithmetic_v<T>
   [[nodiscard]] T item(Loc loc = std::source_location::current()) const {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return item_bool(loc);
+    } else if constexpr (std::is_floating_point_v<T>) {
       return static_cast<T>(item_double(loc));
     } else {
       return static_cast<T>(item_int(loc));
@@ -149,19 +152,22 @@ class Tensor {
   [[nodiscard]] void* checked_data(DType dtype, Loc loc) const;
   [[nodiscard]] double item_double(Loc loc) const;
   [[nodiscard]] std::int64_t item_int(Loc loc) const;
+  [[nodiscard]] bool item_bool(Loc loc) const;
   Ref<TensorImpl> impl_;
 };
 
 /// An operand of an overloaded operator or a function that also takes numbers: a tensor or a host
 /// number, with the place where it was written. A number takes the dtype of the tensor that it
-/// meets.
+/// meets; until then it is a scalar marked as a number, kept in f64, i64 or bool so that no digit
+/// is lost.
 class Arg {
  public:
   Arg(const Tensor& tensor, Loc loc = std::source_location::current());
   template <class T>
     requires std::is_arithmetic_v<T>
   Arg(T number, Loc loc = std::source_location::current())
-      : Arg(number_tensor(static_cast<double>(number), static_cast<std::int64_t>(number),
+      : Arg(number_tensor(static_cast<double>(number),
+                          std::is_integral_v<T> ? static_cast<std::int64_t>(number) : 0,
                           kind_of<T>()),
             loc, 0) {}
 

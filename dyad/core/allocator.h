@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+
+#include "dyad/core/storage.h"
+
+namespace dyad::detail {
+
+// The CPU allocator behind Storage. Blocks are aligned to 64 bytes. Up to 32 kB they come from free
+// lists of the thread that asks; up to 2 MB from shared lists, both by size class; larger ones are
+// mapped on their own at multiples of 2 MB, in huge pages where the system has them, and kept for
+// reuse as long as that stays within the most memory that was in use. In sanitizer builds every
+// block is the system's, so that each access is seen.
+
+/// A block of at least `bytes`; null when the system refuses.
+[[nodiscard]] void* allocate_block(std::size_t bytes) noexcept;
+/// Gives back a block that was asked for with the same `bytes`, from any thread.
+void free_block(void* block, std::size_t bytes) noexcept;
+
+/// Physical memory of the machine: more than that cannot be had.
+[[nodiscard]] std::size_t physical_memory() noexcept;
+
+}  // namespace dyad::detail

@@ -1,0 +1,42 @@
+#include "dyad/core/evaluator.h"
+
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+
+namespace dyad {
+namespace {
+
+Evaluator* default_evaluator = nullptr;              // owned by the exec layer, set before main
+thread_local Evaluator* scoped_evaluator = nullptr;  // owned by Evaluator::Scope
+
+}  // namespace
+
+void Evaluator::host_access(const Tensor& tensor, Loc loc) {
+  if (tensor.is_concrete()) return;
+  throw GraphError("use of a symbolic value where data is needed: " + type_string(tensor) +
+                       " is a value of a graph and has no elements until the graph runs; fetch it "
+                       "with Session::run, or compute with operators instead of reading it",
+                   loc);
+}
+
+Evaluator& Evaluator::current() {
+  if (scoped_evaluator) return *scoped_evaluator;
+  if (default_evaluator) return *default_evaluator;
+  throw InternalError(
+      "no evaluator is installed: this program is linked without the exec layer, which runs "
+      "operators");
+}
+
+bool Evaluator::is_eager() noexcept {
+  return !scoped_evaluator || scoped_evaluator == default_evaluator;
+}
+
+void Evaluator::install_default(Evaluator& eager) noexcept { default_evaluator = &eager; }
+
+Evaluator::Scope::Scope(Evaluator& evaluator) noexcept : previous_(scoped_evaluator) {
+  scoped_evaluator = &evaluator;
+}
+
+Evaluator::Scope::~Scope() { scoped_evaluator = previous_; }
+
+}  // namespace dyad

@@ -1,0 +1,69 @@
+#include "dyad/core/storage.h"
+
+#include <new>
+#include <string>
+
+#include "dyad/base/error.h"
+#include "dyad/core/allocator.h"
+
+namespace dyad {
+namespace {
+
+constexpr std::size_t kHeader = 64;         // bytes of a Storage in front of its data
+constexpr std::size_t kBehindLimit = 4096;  // data up to here shares a block with its Storage
+
+[[noreturn]] void throw_out_of_memory(std::size_t bytes) {
+  const MemoryStats stats = memory_stats();
+  throw MemoryError(
+      "no memory for " + std::to_string(bytes) + " bytes: " + std::to_string(stats.in_use) +
+          " bytes are in use by tensors and the "
+          "machine has " +
+          std::to_string(detail::physical_memory()) + "; use smaller batches or let go of tensors",
+      Loc().user());
+}
+
+}  // namespace
+
+Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
+  static_assert(sizeof(Storage) <= kHeader);
+  if (bytes > detail::physical_memory()) throw_out_of_memory(bytes);
+#if !DYAD_PLAIN_LOOPS  // a sanitizer sees an access before the data only if nothing lies there
+  if (bytes <= kBehindLimit) {
+    void* block = detail::allocate_block(kHeader + bytes);
+    if (!block) throw_out_of_memory(bytes);
+    void* data = static_cast<std::byte*>(block) + kHeader;
+    return Ref<Storage>(new (block) Storage(data, bytes, device, Memory::behind_this));
+  }
+#endif
+  void* header = detail::pool_allocate(sizeof(Storage));
+  void* data = detail::allocate_block(bytes);
+  if (!data) {
+    detail::pool_free(header, sizeof(Storage));
+    throw_out_of_memory(bytes);
+  }
+  return Ref<Storage>(new (header) Storage(data, bytes, device, Memory::own_block));
+}
+
+Ref<Storage> Storage::adopt(void* data, std::size_t bytes, std::function<void()> deleter,
+                            Device device) {
+  void* header = detail::pool_allocate(sizeof(Storage));
+  Ref<Storage> storage(new (header) Storage(data, bytes, device, Memory::adopted));
+  storage->deleter_ = std::move(deleter);
+  return storage;
+}
+
+void Storage::destroy(Storage* storage) noexcept {
+  const Memory memory = storage->memory_;
+  void* data = storage->data_;
+  const std::size_t bytes = storage->bytes_;
+  if (storage->deleter_) storage->deleter_();
+  storage->~Storage();
+  if (memory == Memory::behind_this) {
+    detail::free_block(storage, kHeader + bytes);
+    return;
+  }
+  detail::pool_free(storage, sizeof(Storage));
+  if (memory == Memory::own_block) detail::free_block(data, bytes);
+}
+
+}  // namespace dyad

@@ -1,0 +1,201 @@
+#include "dyad/core/tensor.h"
+
+#include <cmath>
+
+#include "dyad/base/error.h"
+#include "dyad/core/element.h"
+#include "dyad/core/evaluator.h"
+#include "dyad/core/tensor_impl.h"
+
+namespace dyad {
+namespace {
+
+const TensorImpl& require(const Ref<TensorImpl>& impl, const char* what, Loc loc = {}) {
+  if (impl) return *impl;
+  throw ValueError(std::string(what) +
+                       " of an undefined tensor: a default-constructed Tensor holds nothing until "
+                       "one is assigned to it",
+                   loc.user());
+}
+
+/// The tensor's elements are about to be used as memory.
+const TensorImpl& require_data(const Tensor& tensor, Loc loc) {
+  if (!tensor.is_concrete() || !Evaluator::is_eager()) {
+    Evaluator::current().host_access(tensor, loc.user());
+  }
+  return *tensor.impl();
+}
+
+/// item() and bool: exactly one element, which a symbolic shape may leave to the evaluator.
+void require_one(const Tensor& tensor, const char* what, Loc loc) {
+  const Dim count = tensor.shape().numel();
+  if (count == Dim(1)) return;
+  throw ShapeError(std::string(what) + "(" + type_string(tensor) +
+                       "): needs exactly one element, not " + to_string(count) +
+                       "; reduce it first, or read them all with to_vector()",
+                   loc.user());
+}
+
+}  // namespace
+
+Tensor::Tensor() noexcept = default;
+Tensor::Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+Tensor::Tensor(const Tensor&) noexcept = default;
+Tensor::Tensor(Tensor&&) noexcept = default;
+Tensor& Tensor::operator=(const Tensor&) noexcept = default;
+Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+Tensor::~Tensor() = default;
+
+DType Tensor::dtype() const { return require(impl_, "dtype()").dtype; }
+const Shape& Tensor::shape() const { return require(impl_, "shape()").shape; }
+int Tensor::rank() const { return require(impl_, "rank()").shape.rank(); }
+
+Dim Tensor::size(std::int64_t axis, Loc loc) const {
+  const TensorImpl& impl = require(impl_, "size()", loc);
+  const int at = normalize_axis(axis, impl.shape.rank(), "size", loc);
+  if (Evaluator::is_eager() && impl.kind == TensorImpl::Kind::concrete) {
+    return impl.shape[static_cast<std::size_t>(at)];
+  }
+  return Evaluator::current().size(*this, at);
+}
+
+Dim Tensor::numel() const {
+  const TensorImpl& impl = require(impl_, "numel()");
+  if (Evaluator::is_eager()) return impl.shape.numel();
+  Dim product = 1;
+  for (int axis = 0; axis < impl.shape.rank(); ++axis) product *= size(axis);
+  return product;
+}
+
+Device Tensor::device() const {
+  const TensorImpl& impl = require(impl_, "device()");
+  return impl.storage ? impl.storage->device() : Device();
+}
+
+bool Tensor::is_concrete() const noexcept {
+  return impl_ && impl_->kind == TensorImpl::Kind::concrete;
+}
+bool Tensor::is_symbolic() const noexcept {
+  return impl_ && impl_->kind == TensorImpl::Kind::symbolic;
+}
+bool Tensor::tracks_grad() const noexcept { return impl_ && impl_->requires_grad; }
+
+const Strides& Tensor::strides() const {
+  require(impl_, "strides()");
+  return require_data(*this, Loc()).strides;
+}
+bool Tensor::is_contiguous() const {
+  require(impl_, "is_contiguous()");
+  return require_data(*this, Loc()).contiguous;
+}
+
+void* Tensor::raw_data(Loc loc) const {
+  require(impl_, "raw_data()", loc);
+  return require_data(*this, loc).data;
+}
+
+void* Tensor::checked_data(DType dtype, Loc loc) const {
+  if (const TensorImpl& impl = require(impl_, "data()", loc); impl.dtype != dtype) {
+    throw DTypeError("data<" + std::string(name_of(dtype)) + ">() of " + type_string(*this) +
+                         ": the type must be that of the elements; convert with to(" +
+                         std::string(name_of(dtype)) + ") first",
+                     loc.user());
+  }
+  return require_data(*this, loc).data;
+}
+
+double Tensor::item_double(Loc loc) const {
+  const TensorImpl& impl = require(impl_, "item()", loc);
+  require_one(*this, "item", loc);
+  Evaluator& evaluator = Evaluator::current();
+  if (is_floating(impl.dtype)) return evaluator.read_double(*this, loc.user());
+  if (impl.dtype == DType::boolean) return evaluator.read_bool(*this, loc.user()) ? 1 : 0;
+  return static_cast<double>(evaluator.read_int(*this, loc.user()));
+}
+
+std::int64_t Tensor::item_int(Loc loc) const {
+  const TensorImpl& impl = require(impl_, "item()", loc);
+  require_one(*this, "item", loc);
+  Evaluator& evaluator = Evaluator::current();
+  if (impl.dtype == DType::boolean) return evaluator.read_bool(*this, loc.user()) ? 1 : 0;
+  if (!is_floating(impl.dtype)) return evaluator.read_int(*this, loc.user());
+  const double value = evaluator.read_double(*this, loc.user());
+  if (value >= -0x1p63 && value < 0x1p63) return static_cast<std::int64_t>(value);
+  throw ValueError("item(" + type_string(*this) + "): the element " + std::to_string(value) +
+                       " is no integer of 64 bits; read it as a double",
+                   loc.user());
+}
+
+bool Tensor::item_bool(Loc loc) const {
+  require(impl_, "item()", loc);
+  require_one(*this, "item", loc);
+  return Evaluator::current().read_bool(*this, loc.user());
+}
+
+Tensor::operator bool() const {
+  require(impl_, "bool");
+  require_one(*this, "bool", Loc());
+  return Evaluator::current().read_bool(*this, Loc().user());
+}
+
+void Tensor::backward(const Tensor& grad, bool retain_graph, bool create_graph, Loc loc) const {
+  require(impl_, "backward()", loc);
+  Evaluator::current().backward({this, 1}, {&grad, 1}, {}, retain_graph, create_graph, loc.user());
+}
+
+template <Element T>
+std::vector<T> Tensor::to_vector(Loc loc) const {
+  require(impl_, "to_vector()", loc);
+  const TensorImpl& impl = require_data(*this, loc);
+  std::vector<T> values;
+  values.reserve(static_cast<std::size_t>(impl.numel()));
+  visit_dtype(impl.dtype, [&]<class From>(std::type_identity<From>) {
+    const auto* data = reinterpret_cast<const From*>(impl.data);
+    for_each_offset(impl.shape, impl.strides, [&](std::int64_t offset) {
+      values.push_back(convert_element<T>(data[offset]));
+    });
+  });
+  return values;
+}
+
+template std::vector<double> Tensor::to_vector<double>(Loc) const;
+template std::vector<float> Tensor::to_vector<float>(Loc) const;
+template std::vector<Half> Tensor::to_vector<Half>(Loc) const;
+template std::vector<BFloat16> Tensor::to_vector<BFloat16>(Loc) const;
+template std::vector<long> Tensor::to_vector<long>(Loc) const;
+template std::vector<long long> Tensor::to_vector<long long>(Loc) const;
+template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>(Loc) const;
+template std::vector<std::int16_t> Tensor::to_vector<std::int16_t>(Loc) const;
+template std::vector<std::int8_t> Tensor::to_vector<std::int8_t>(Loc) const;
+template std::vector<std::uint8_t> Tensor::to_vector<std::uint8_t>(Loc) const;
+template std::vector<bool> Tensor::to_vector<bool>(Loc) const;
+
+Arg::Arg(const Tensor& tensor, Loc loc) : tensor_(tensor), loc_(loc) {}
+Arg::Arg(Tensor tensor, Loc loc, int) noexcept : tensor_(std::move(tensor)), loc_(loc) {}
+
+Tensor Arg::number_tensor(double floating, std::int64_t integer, NumberKind kind) {
+  const DType dtype = kind == NumberKind::floating  ? DType::f64
+                      : kind == NumberKind::integer ? DType::i64
+                                                    : DType::boolean;
+  Tensor number = make_empty(dtype, Shape());
+  TensorImpl& impl = *number.impl();
+  impl.is_number = true;
+  if (kind == NumberKind::floating) {
+    *reinterpret_cast<double*>(impl.data) = floating;
+  } else if (kind == NumberKind::integer) {
+    *reinterpret_cast<std::int64_t*>(impl.data) = integer;
+  } else {
+    *reinterpret_cast<bool*>(impl.data) = integer != 0;
+  }
+  return number;
+}
+
+std::string type_string(DType dtype, const Shape& shape) {
+  return std::string(name_of(dtype)) + to_string(shape);
+}
+
+std::string type_string(const Tensor& tensor) {
+  return tensor.defined() ? type_string(tensor.dtype(), tensor.shape()) : "undefined";
+}
+
+}  // namespace dyad

@@ -1,0 +1,191 @@
+#include "dyad/core/storage.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "dyad/base/error.h"
+
+namespace dyad {
+namespace {
+
+bool aligned(const void* data, std::size_t to) {
+  return reinterpret_cast<std::uintptr_t>(data) % to == 0;
+}
+
+TEST(Storage, BlocksAreAlignedDistinctAndWritable) {
+  std::vector<Ref<Storage>> blocks;
+  for (const std::size_t bytes :
+       {0ul,       1ul,       63ul,      64ul,      65ul,      1000ul,   1024ul,  1025ul,
+        1280ul,    1281ul,    4096ul,    4097ul,    32704ul,   32768ul,  32769ul, 100000ul,
+        1835008ul, 1835009ul, 2097151ul, 2097152ul, 2097153ul, 5000000ul}) {
+    for (int copy = 0; copy < 3; ++copy) {
+      auto storage = Storage::allocate(bytes);
+      EXPECT_TRUE(aligned(storage->data(), 64));
+      EXPECT_EQ(storage->bytes(), bytes);
+      std::memset(storage->data(), static_cast<int>(blocks.size()), bytes);
+      blocks.push_back(std::move(storage));
+    }
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (std::size_t at = 0; at < blocks[i]->bytes(); ++at) {
+      ASSERT_EQ(blocks[i]->data()[at], static_cast<std::byte>(i));
+    }
+  }
+}
+
+TEST(Storage, AbsurdSizesAreAMemoryError) {
+  try {
+    (void)Storage::allocate(std::size_t{1} << 60);
+    FAIL();
+  } catch (const MemoryError& error) {
+    EXPECT_NE(error.message().find("no memory for 1152921504606846976 bytes"), std::string::npos);
+    EXPECT_NE(error.message().find("the machine has"), std::string::npos);
+  }
+}
+
+TEST(Storage, AdoptedMemoryIsGivenBackOnce) {
+  int given_back = 0;
+  std::vector<float> values(4, 2.0f);
+  {
+    const Ref<Storage> first = Storage::adopt(values.data(), 16, [&] { ++given_back; });
+    const Ref<Storage> second = first;
+    EXPECT_EQ(static_cast<void*>(second->data()), values.data());
+    EXPECT_EQ(second->use_count(), 2);
+  }
+  EXPECT_EQ(given_back, 1);
+  (void)Storage::adopt(values.data(), 16, nullptr);
+}
+
+TEST(Storage, VersionsCountWrites) {
+  const auto storage = Storage::allocate(8);
+  EXPECT_EQ(storage->version(), 0u);
+  storage->bump_version();
+  EXPECT_EQ(storage->version(), 1u);
+}
+
+TEST(Storage, StatisticsFollowUse) {
+  const MemoryStats before = memory_stats();
+  {
+    const auto large = Storage::allocate(3 << 20), small = Storage::allocate(100);
+    const MemoryStats now = memory_stats();
+    EXPECT_GE(now.in_use, before.in_use + (3 << 20) + 100);
+    EXPECT_GE(now.peak, now.in_use);
+    EXPECT_GE(now.reserved, now.in_use);
+    EXPECT_EQ(now.allocations, before.allocations + 2);
+  }
+  EXPECT_EQ(memory_stats().in_use, before.in_use);
+  reset_peak_memory();
+  EXPECT_LE(memory_stats().peak, before.in_use + 65536);
+}
+
+#if !DYAD_PLAIN_LOOPS
+TEST(Storage, LargeBlocksAreHugePageAlignedAndReused) {
+  release_cached_memory();
+  void* data = nullptr;
+  {
+    const auto storage = Storage::allocate(10 << 20);
+    EXPECT_TRUE(aligned(storage->data(), 2 << 20));
+    data = storage->data();
+  }
+  const std::size_t calls = memory_stats().system_calls;
+  const auto again = Storage::allocate((10 << 20) - 4096);
+  EXPECT_EQ(again->data(), data);
+  EXPECT_EQ(memory_stats().system_calls, calls);
+}
+
+TEST(Storage, CacheIsGivenBack) {
+  {
+    const auto storage = Storage::allocate(64 << 20);
+  }
+  const std::size_t cached = memory_stats().reserved;
+  release_cached_memory();
+  EXPECT_LE(memory_stats().reserved + (64 << 20), cached);
+}
+
+TEST(Storage, CacheStaysWithinWhatWasNeeded) {
+  release_cached_memory();
+  reset_peak_memory();
+  // Sizes that no earlier block fits, freed one by one: the most in use is one block.
+  for (std::size_t mb = 20; mb < 400; mb = mb * 4 / 3) {
+    const auto storage = Storage::allocate(mb << 20);
+  }
+  const MemoryStats stats = memory_stats();
+  EXPECT_LT(stats.reserved, stats.peak + stats.peak / 4 + (80u << 20));
+}
+#endif
+
+TEST(Storage, ThreadsPassBlocksToEachOther) {
+  constexpr int kThreads = 4, kRounds = 20000;
+  const std::size_t before = memory_stats().in_use;
+  std::mutex mutex;
+  std::vector<Ref<Storage>> shared(64);
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < kThreads; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      for (int i = 0; i < kRounds; ++i) {
+        const std::size_t bytes = random() % (i % 100 == 0 ? 3000000 : 20000);
+        Ref<Storage> mine = Storage::allocate(bytes);
+        if (bytes >= 8) {
+          std::memcpy(mine->data(), &bytes, 8);
+          std::memcpy(mine->data() + bytes - 8, &bytes, 8);
+        }
+        const std::lock_guard lock(mutex);
+        std::swap(mine, shared[random() % shared.size()]);
+        if (mine && mine->bytes() >= 8) {
+          std::size_t seen = 0;
+          std::memcpy(&seen, mine->data() + mine->bytes() - 8, 8);
+          ASSERT_EQ(seen, mine->bytes());
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  shared.clear();
+  EXPECT_EQ(memory_stats().in_use, before);
+}
+
+TEST(Storage, ReferenceCountsHoldUnderThreads) {
+  int given_back = 0;
+  {
+    const Ref<Storage> storage = Storage::adopt(nullptr, 0, [&] { ++given_back; });
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([storage] {
+        for (int k = 0; k < 50000; ++k) {
+          Ref<Storage> copy = storage;
+          Ref<Storage> moved = std::move(copy);
+          copy = moved;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(given_back, 0);
+  }
+  EXPECT_EQ(given_back, 1);
+}
+
+TEST(Pool, GivesDistinctAlignedBlocks) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) {
+    void* block = detail::pool_allocate(176);
+    EXPECT_TRUE(aligned(block, 64));
+    std::memset(block, i, 176);
+    blocks.push_back(block);
+  }
+  for (int i = 0; i < 1000; ++i) {
+    const auto* bytes = static_cast<const unsigned char*>(blocks[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(bytes[0], static_cast<unsigned char>(i));
+    EXPECT_EQ(bytes[175], static_cast<unsigned char>(i));
+  }
+  for (void* block : blocks) detail::pool_free(block, 176);
+}
+
+}  // namespace
+}  // namespace dyad
