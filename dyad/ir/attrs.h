@@ -90,12 +90,17 @@ class Attrs : public RefCounted<Attrs> {
   void* data_;
 };
 
+/// The attributes of an operator without any.
+[[nodiscard]] Ref<Attrs> no_attrs();
+
 /// `{axes = [1], keepdim = true}`, or nothing for NoAttrs; tensors print as their type and, when
 /// scalar, value.
 [[nodiscard]] std::string to_string(const AttrsInfo& info, const void* attrs);
 /// Same struct, same values (tensors: the same object, or equal elements when both are concrete and
-/// of at most 16 elements).
-[[nodiscard]] bool attrs_equal(const AttrsInfo& info, const void* a, const void* b);
+/// of at most 16 elements; `all_elements` compares larger ones too).
+[[nodiscard]] bool attrs_equal(const AttrsInfo& info, const void* a, const void* b,
+                               bool all_elements = false);
+/// Equal for structs that attrs_equal finds equal.
 [[nodiscard]] std::size_t attrs_hash(const AttrsInfo& info, const void* attrs);
 
 }  // namespace dyad

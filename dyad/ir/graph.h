@@ -85,17 +85,22 @@ class GraphImpl : public RefCounted<GraphImpl> {
   GraphImpl(const GraphImpl&) = delete;
   GraphImpl& operator=(const GraphImpl&) = delete;
 
-  /// Appends a node of known types (no checks).
+  /// Appends a node of known types (no checks). What the graph knows of placeholders, variables and
+  /// assignments follows from the nodes.
   Node* append(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types, Loc loc);
-  /// Appends a node after checking and inferring its types.
+  /// Appends a node after checking and inferring its types; each size that only a run can tell
+  /// (unknown_size) becomes a fresh symbol.
   Node* append_checked(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Loc loc);
+  /// Appends a copy of a node of any graph on other inputs: the same operator, attributes, types,
+  /// line and (shared) regions. How passes carry over what they do not change.
+  Node* append_copy(const Node& node, std::vector<Value> inputs);
 
   /// A value fed from outside; the name must be new (GraphError).
   Value add_placeholder(std::string name, Type type, Loc loc);
   /// The value of a concrete tensor that the graph reads at each run (and may write): one node for
-  /// each tensor object.
+  /// each tensor object. A name in use gets a number (`w_1`).
   Value add_variable(std::string name, const Tensor& tensor, Loc loc);
-  /// A literal: its elements are part of the graph.
+  /// A literal: its elements are part of the graph (copied when somebody else could write them).
   Value add_constant(const Tensor& value, Loc loc);
 
   [[nodiscard]] const std::deque<std::unique_ptr<Node>>& nodes() const noexcept { return nodes_; }
@@ -106,18 +111,32 @@ class GraphImpl : public RefCounted<GraphImpl> {
   [[nodiscard]] Value find_placeholder(std::string_view name) const noexcept;
   /// The variable node of a tensor object, or no value.
   [[nodiscard]] Value find_variable(const Tensor& tensor) const noexcept;
+  /// What holds now in place of a value that was written in place since: an assigned variable's new
+  /// value, the replacement that `overwrite` named, or the value itself.
+  [[nodiscard]] Value current(Value value) const;
+  /// Puts a fresh symbol in place of each size that only a run can tell (unknown_size).
+  void bind_unknown_sizes(Types& types);
+  [[nodiscard]] bool has_overwrites() const noexcept { return !overwritten_.empty(); }
+  /// From here on `now` holds in place of what `current(value)` was.
+  void overwrite(Value value, Value now);
   /// A symbol not used in this graph: `u0`, `u1`... for a size known only at run time.
   [[nodiscard]] Dim fresh_symbol();
 
-  /// Keeps the nodes that `keep` says, in order (those kept must not use those dropped).
+  /// Removes the nodes that `drop` names; the others keep their order, and must not use a removed
+  /// one.
   void erase_if(const std::function<bool(const Node&)>& drop);
 
  private:
+  [[nodiscard]] std::string free_name(const std::string& wanted) const;
+  void remember(Node& node);
+  void note_symbols(const Type& type);
   std::deque<std::unique_ptr<Node>> nodes_;
   std::vector<Value> placeholders_;
   std::vector<Value> variables_;
   std::vector<Value> outputs_;
   std::unordered_map<const TensorImpl*, Value> variable_of_;
+  std::unordered_map<std::string, Value> by_name_;
+  mutable std::unordered_map<Value, Value, ValueHash> overwritten_;  // paths are shortened on use
   int next_id_ = 0;
   int next_symbol_ = 0;
 };
@@ -128,12 +147,21 @@ class GraphValue final : public Recorded {
   GraphValue(Ref<GraphImpl> graph, Value value) : graph(std::move(graph)), value(value) {}
   Ref<GraphImpl> graph;
   Value value;
+  /// A tensor of the user's program: reading it shows the writes in place that happened since, to
+  /// it and to what it is a view of. Others stand for one value for ever.
+  bool follows_writes = false;
 };
 
-/// The symbolic tensor of a value; its handle keeps the graph alive.
-[[nodiscard]] Tensor symbolic_tensor(const Ref<GraphImpl>& graph, Value value);
+/// The symbolic tensor of a value; its handle keeps the graph alive. `follows_writes` for what the
+/// user's program gets (see GraphValue).
+[[nodiscard]] Tensor symbolic_tensor(const Ref<GraphImpl>& graph, Value value,
+                                     bool follows_writes = false);
 /// The value behind a symbolic tensor; null when the tensor is not symbolic.
 [[nodiscard]] const GraphValue* graph_value(const Tensor& tensor) noexcept;
+
+/// True when the graphs have the same nodes in the same order, with equal attributes, inputs, types
+/// and regions, and the same outputs. Lines are not compared, nor the elements of variables.
+[[nodiscard]] bool same_graph(const GraphImpl& a, const GraphImpl& b);
 
 /// A copy of `graph` in a new one; `map` (if given) receives old value -> new value.
 [[nodiscard]] Ref<GraphImpl> clone(const GraphImpl& graph,

@@ -1,30 +1,44 @@
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "dyad/core/evaluator.h"
 #include "dyad/ir/graph.h"
 
 namespace dyad {
 
+/// True when the two concrete tensors have a byte in common (by the range that each spans).
+[[nodiscard]] bool share_memory(const Tensor& a, const Tensor& b) noexcept;
+
 /// Operators called while it is current become nodes of its graph and give symbolic tensors.
-/// Concrete tensors met on the way become variables (captures), host numbers become constants,
-/// composites stay whole.
+/// Concrete tensors met on the way become variables (captures), host numbers become constants of
+/// the dtype that they are promoted to, composites stay whole. A write in place gives the tensor a
+/// new value in the graph: what is read later, through the tensor or a view of it, is that value.
 class GraphEvaluator : public Evaluator {
  public:
   explicit GraphEvaluator(Ref<GraphImpl> graph) : graph_(std::move(graph)) {}
 
   [[nodiscard]] const Ref<GraphImpl>& graph() const noexcept { return graph_; }
-  /// The value that stands for `tensor` in this graph; GraphError for a tensor of another graph.
+  /// The value that stands for `tensor` in this graph now (after the writes so far); GraphError for
+  /// a tensor of another graph, for a deferred one, and for one that shares memory with an assigned
+  /// variable.
   Value value_of(const Tensor& tensor, const OpInfo* user, Loc loc);
 
   void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) override;
   Dim size(const Tensor& tensor, int axis) override;
+  /// GraphError that names the sizes and the ways out: sizes have no values in a graph.
   std::int64_t dim_value(Dim dim, Loc loc) override;
   bool dim_equal(Dim a, Dim b, Loc loc) override;
   bool dim_less(Dim a, Dim b, Loc loc) override;
+  /// GraphError that names the ways out (cond, fetching, compile): there is no data to read.
   double read_double(const Tensor& tensor, Loc loc) override;
   std::int64_t read_int(const Tensor& tensor, Loc loc) override;
   bool read_bool(const Tensor& tensor, Loc loc) override;
+  void host_access(const Tensor& tensor, Loc loc) override;
+  /// For a captured tensor an `assign` node; GraphError for a view.
   void write(const Tensor& target, const Tensor& value, Loc loc) override;
   /// GraphError that names `gradients`; the exec layer, which may reach the gradient rules,
   /// overrides it.
@@ -33,7 +47,14 @@ class GraphEvaluator : public Evaluator {
                                Loc loc) override;
 
  private:
+  Value now(const GraphValue& handle);
+  Value capture(const Tensor& tensor, Loc loc);
+  void check_no_overlap(Value written, Loc loc) const;
+  [[noreturn]] void fail_undecided(const std::string& question, Loc loc) const;
+  [[noreturn]] void fail_read(const Tensor& tensor, std::string_view read, Loc loc) const;
+
   Ref<GraphImpl> graph_;
+  const InferIn* inferring_ = nullptr;  // the call whose types are being inferred, for messages
 };
 
 }  // namespace dyad

@@ -18,7 +18,7 @@ struct Schema {
   std::string_view name;
   std::span<const ArgInfo> inputs;
   std::span<const ArgInfo> outputs;
-  std::string_view doc;
+  std::string_view doc = {};
   OnnxName onnx = {};
   Samples samples = {};
   Typing typing = Typing::same;
@@ -64,9 +64,6 @@ concept Operator =
          detail::has_expand<Op> <=
      1) &&
     (detail::has_eval<Op> || requires { &Op::infer; });
-
-/// Types of a pointwise operator: inputs broadcast, promoted, typed as the row says.
-[[nodiscard]] Types infer_pointwise(const InferIn& in);
 
 /// Erases an operator's struct into its row.
 template <Operator Op>

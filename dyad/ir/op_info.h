@@ -69,6 +69,10 @@ struct InferIn {
   Loc loc;
 
   [[nodiscard]] const Type& operator[](std::size_t i) const noexcept { return inputs[i]; }
+  /// False for an optional input that is absent.
+  [[nodiscard]] bool has(std::size_t i) const noexcept {
+    return i < inputs.size() && !inputs[i].is_none();
+  }
 };
 
 /// Shape and strides over the storage of the input, `offset` elements further on; `possible` is
@@ -84,15 +88,15 @@ struct ViewLayout {
 /// outlive every graph.
 struct OpInfo {
   std::string_view name;
-  std::string_view doc;
+  std::string_view doc = {};
   int version = 1;
   BodyKind kind = BodyKind::opaque;
   Effect effect = Effect::pure;
   Typing typing = Typing::same;
-  std::span<const ArgInfo> inputs;
-  std::span<const ArgInfo> outputs;
-  OnnxName onnx;
-  Samples samples;
+  std::span<const ArgInfo> inputs = {};
+  std::span<const ArgInfo> outputs = {};
+  OnnxName onnx = {};
+  Samples samples = {};
   std::uint32_t saved_inputs = 0;   ///< bit i: the gradient rule reads input i
   std::uint32_t saved_outputs = 0;  ///< bit i: it reads output i
   const AttrsInfo* attrs = &attrs_info<NoAttrs>;
@@ -124,10 +128,32 @@ struct OpInfo {
 /// taken.
 void register_ops(std::span<const OpInfo* const> rows);
 
-/// Checks the number and dtypes of inputs against the row and infers the outputs. ShapeError,
-/// DTypeError, ValueError.
+/// The row's description of input `i` (the last one for the tensors of a variadic input), or null
+/// when the operator has no such input.
+[[nodiscard]] const ArgInfo* input_info(const OpInfo& op, std::size_t i) noexcept;
+
+/// Checks the number and dtypes of inputs against the row (an absent optional input has the type
+/// none) and infers the outputs. ShapeError, DTypeError, ValueError.
 [[nodiscard]] Types infer_types(const OpInfo& op, std::span<const Type> inputs, const void* attrs,
                                 Loc loc);
+
+/// A size that only a run can tell (how many elements are not zero): what a rule for types gives
+/// for it. A graph puts a fresh symbol in its place.
+[[nodiscard]] Dim unknown_size();
+
+/// Types of a pointwise operator: inputs broadcast, promoted, typed as the row says.
+[[nodiscard]] Types infer_pointwise(const InferIn& in);
+
+/// The dtype that the inputs of an operator are promoted to. Inputs that the row limits to bool or
+/// to indices (a condition, positions) and absent ones take no part; a host number yields to
+/// tensors of the same or a higher category (bool < integer < floating) and otherwise counts as
+/// bool, i64 or f32.
+[[nodiscard]] DType promote_inputs(const OpInfo& op, TensorRefs inputs);
+/// False for an input that keeps its own dtype whatever the others are (see promote_inputs).
+[[nodiscard]] bool takes_part_in_promotion(const ArgInfo& input) noexcept;
+/// A host number (TensorImpl::is_number) as one of dtype `dtype`, converted as convert_element
+/// does.
+[[nodiscard]] Tensor convert_number(const Tensor& number, DType dtype);
 
 /// `matmul(a: f32[3, 4], b: f32[5, 2])`: how every message names a call.
 [[nodiscard]] std::string call_string(const OpInfo& op, std::span<const Type> inputs,

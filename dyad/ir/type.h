@@ -9,19 +9,23 @@
 
 namespace dyad {
 
-/// The type of a graph value: a tensor (dtype and shape), a sequence of one type, or an optional
-/// one.
+class Tensor;
+
+/// The type of a graph value: a tensor (dtype and shape), a sequence of one type, an optional one,
+/// or none: an optional input that is absent.
 class Type {
  public:
-  enum class Kind : std::uint8_t { tensor, sequence, optional };
+  enum class Kind : std::uint8_t { tensor, sequence, optional, none };
 
   Type() = default;
   Type(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {}
   static Type sequence_of(Type element);
   static Type optional_of(Type element);
+  static Type none();
 
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
   [[nodiscard]] bool is_tensor() const noexcept { return kind_ == Kind::tensor; }
+  [[nodiscard]] bool is_none() const noexcept { return kind_ == Kind::none; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] int rank() const noexcept { return shape_.rank(); }
@@ -38,8 +42,11 @@ class Type {
 
 using Types = std::vector<Type>;
 
-/// `f32[batch, 784]`, `seq(f32[3])`, `optional(i64[])`: the form that messages print and the graph
-/// parser reads.
+/// The type of a defined tensor; none for an undefined one.
+[[nodiscard]] Type type_of(const Tensor& tensor);
+
+/// `f32[batch, 784]`, `seq(f32[3])`, `optional(i64[])`, `none`: the form that messages print and
+/// the graph parser reads.
 [[nodiscard]] std::string to_string(const Type& type);
 
 }  // namespace dyad

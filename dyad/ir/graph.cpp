@@ -1,0 +1,268 @@
+#include "dyad/ir/graph.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string>
+
+#include "dyad/base/error.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/ir/literal.h"
+
+namespace dyad {
+namespace {
+
+Types types_of(std::span<const Value> values) {
+  Types types;
+  types.reserve(values.size());
+  for (const Value& v : values) types.push_back(v ? v.type() : Type::none());
+  return types;
+}
+
+/// A tensor that nobody else can write, with the same elements.
+Tensor frozen(const Tensor& value) {
+  const TensorImpl& t = *value.impl();
+  if (t.is_number || (t.use_count() == 1 && t.storage && t.storage->use_count() == 1)) return value;
+  Tensor copy = make_empty(t.dtype, t.shape);
+  const std::vector<std::byte> elements = packed_elements(value);
+  if (!elements.empty()) std::memcpy(copy.impl()->data, elements.data(), elements.size());
+  return copy;
+}
+
+}  // namespace
+
+const Type& Value::type() const { return node->types()[static_cast<std::size_t>(index)]; }
+
+Node* GraphImpl::append(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types,
+                        Loc loc) {
+  nodes_.push_back(
+      std::make_unique<Node>(op, std::move(attrs), std::move(inputs), std::move(types), loc));
+  Node* node = nodes_.back().get();
+  node->id_ = next_id_++;
+  remember(*node);
+  for (const Type& type : node->types_) note_symbols(type);
+  return node;
+}
+
+/// What the graph knows of a node beside its place.
+void GraphImpl::remember(Node& node) {
+  if (node.op_ == &kPlaceholderOp) {
+    placeholders_.push_back(node.output());
+    by_name_.emplace(node.attrs_as<PlaceholderAttrs>().name, node.output());
+  } else if (node.op_ == &kVariableOp) {
+    const auto& variable = node.attrs_as<VariableAttrs>();
+    variables_.push_back(node.output());
+    variable_of_.emplace(variable.tensor.impl(), node.output());
+    by_name_.emplace(variable.name, node.output());
+  } else if (node.op_ == &kAssignOp) {
+    overwrite(node.inputs_[0], node.output());
+  }
+}
+
+Node* GraphImpl::append_checked(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs,
+                                Loc loc) {
+  Types types = infer_types(op, types_of(inputs), attrs->data(), loc);
+  bind_unknown_sizes(types);
+  return append(op, std::move(attrs), std::move(inputs), std::move(types), loc);
+}
+
+void GraphImpl::bind_unknown_sizes(Types& types) {
+  const Dim unknown = unknown_size();
+  for (Type& type : types) {
+    if (!type.is_tensor()) continue;
+    Shape shape = type.shape();
+    bool changed = false;
+    for (Dim& size : shape) {
+      if (!size.same_as(unknown)) continue;
+      size = fresh_symbol();
+      changed = true;
+    }
+    if (changed) type = Type(type.dtype(), std::move(shape));
+  }
+}
+
+Node* GraphImpl::append_copy(const Node& node, std::vector<Value> inputs) {
+  Node* copy = append(node.op(), node.attrs_, std::move(inputs), Types(node.types_), node.loc());
+  copy->regions_ = node.regions_;
+  return copy;
+}
+
+Value GraphImpl::add_placeholder(std::string name, Type type, Loc loc) {
+  if (!type.is_tensor()) {
+    throw GraphError("placeholder \"" + name + "\" must be a tensor but is " + to_string(type),
+                     loc.user());
+  }
+  if (const auto taken = by_name_.find(name); taken != by_name_.end()) {
+    throw GraphError("placeholder \"" + name + "\": the graph already has a " +
+                         std::string(taken->second.node->op().name) + " of that name, of type " +
+                         to_string(taken->second.type()) + "; choose another name",
+                     loc.user(), taken->second.node->loc());
+  }
+  const PlaceholderAttrs attrs{std::move(name), type.dtype(), type.shape()};
+  return append_checked(kPlaceholderOp, Attrs::copy_of(attrs_info<PlaceholderAttrs>, &attrs), {},
+                        loc.user())
+      ->output();
+}
+
+std::string GraphImpl::free_name(const std::string& wanted) const {
+  std::string name = wanted;
+  for (int i = 1; by_name_.contains(name); ++i) name = wanted + "_" + std::to_string(i);
+  return name;
+}
+
+Value GraphImpl::add_variable(std::string name, const Tensor& tensor, Loc loc) {
+  if (const Value known = find_variable(tensor)) return known;
+  const VariableAttrs attrs{free_name(name), tensor};
+  return append_checked(kVariableOp, Attrs::copy_of(attrs_info<VariableAttrs>, &attrs), {},
+                        loc.user())
+      ->output();
+}
+
+Value GraphImpl::add_constant(const Tensor& value, Loc loc) {
+  const bool has_data = value.defined() && value.is_concrete();
+  const ConstantAttrs attrs{has_data ? frozen(value) : value};
+  return append_checked(kConstantOp, Attrs::copy_of(attrs_info<ConstantAttrs>, &attrs), {},
+                        loc.user())
+      ->output();
+}
+
+Value GraphImpl::find_placeholder(std::string_view name) const noexcept {
+  const auto it = std::ranges::find_if(placeholders_, [&](const Value& v) {
+    return v.node->attrs_as<PlaceholderAttrs>().name == name;
+  });
+  return it == placeholders_.end() ? Value() : *it;
+}
+
+Value GraphImpl::find_variable(const Tensor& tensor) const noexcept {
+  const auto it = variable_of_.find(tensor.impl());
+  return it == variable_of_.end() ? Value() : it->second;
+}
+
+Value GraphImpl::current(Value value) const {
+  Value last = value;
+  for (auto it = overwritten_.find(last); it != overwritten_.end(); it = overwritten_.find(last)) {
+    last = it->second;
+  }
+  // Later look-ups of every value on the way take one step, however many writes there were.
+  while (!(value == last)) {
+    Value& next = overwritten_[value];
+    value = next;
+    next = last;
+  }
+  return last;
+}
+
+void GraphImpl::overwrite(Value value, Value now) {
+  const Value last = current(value);
+  if (!(last == now)) overwritten_[last] = now;
+}
+
+Dim GraphImpl::fresh_symbol() { return Dim::symbol("u" + std::to_string(next_symbol_++)); }
+
+/// Moves the counter of fresh symbols past every `u<number>` in `type`.
+void GraphImpl::note_symbols(const Type& type) {
+  if (!type.is_tensor() || type.shape().is_concrete()) return;
+  std::vector<Dim> symbols;
+  for (const Dim size : type.shape()) collect_symbols(size, symbols);
+  for (const Dim symbol : symbols) {
+    const std::string name = to_string(symbol);
+    int number = 0;
+    const char* end = name.data() + name.size();
+    if (name.size() < 2 || name[0] != 'u') continue;
+    const auto [stop, error] = std::from_chars(name.data() + 1, end, number);
+    if (error == std::errc() && stop == end) next_symbol_ = std::max(next_symbol_, number + 1);
+  }
+}
+
+void GraphImpl::erase_if(const std::function<bool(const Node&)>& drop) {
+  std::deque<std::unique_ptr<Node>> kept;
+  placeholders_.clear();
+  variables_.clear();
+  variable_of_.clear();
+  by_name_.clear();
+  overwritten_.clear();
+  for (std::unique_ptr<Node>& node : nodes_) {
+    if (drop(*node)) continue;
+    remember(*node);
+    kept.push_back(std::move(node));
+  }
+  nodes_ = std::move(kept);
+}
+
+Tensor symbolic_tensor(const Ref<GraphImpl>& graph, Value value, bool follows_writes) {
+  const Type& type = value.type();
+  if (!type.is_tensor()) {
+    throw GraphError("a value of type " + to_string(type) + " is no tensor", value.node->loc());
+  }
+  Ref<TensorImpl> impl = make_ref<TensorImpl>();
+  impl->kind = TensorImpl::Kind::symbolic;
+  impl->dtype = type.dtype();
+  impl->shape = type.shape();
+  auto handle = make_ref<GraphValue>(graph, value);
+  handle->follows_writes = follows_writes;
+  impl->recorded = std::move(handle);
+  return Tensor(std::move(impl));
+}
+
+const GraphValue* graph_value(const Tensor& tensor) noexcept {
+  return tensor.is_symbolic() ? static_cast<const GraphValue*>(tensor.impl()->recorded.get())
+                              : nullptr;
+}
+
+Ref<GraphImpl> clone(const GraphImpl& graph, std::unordered_map<Value, Value, ValueHash>* map) {
+  auto copy = make_ref<GraphImpl>();
+  std::unordered_map<const Node*, Node*> nodes;
+  nodes.reserve(graph.nodes().size());
+  const auto mapped = [&](const Value& v) {
+    return v ? nodes.at(v.node)->output(v.index) : Value();
+  };
+  for (const auto& node : graph.nodes()) {
+    std::vector<Value> inputs;
+    inputs.reserve(node->inputs().size());
+    for (const Value& input : node->inputs()) inputs.push_back(mapped(input));
+    Node* made = copy->append_copy(*node, std::move(inputs));
+    nodes.emplace(node.get(), made);
+    if (map == nullptr) continue;
+    for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
+      map->emplace(node->output(i), made->output(i));
+    }
+  }
+  for (const Value& output : graph.outputs()) copy->outputs().push_back(mapped(output));
+  return copy;
+}
+
+bool same_graph(const GraphImpl& a, const GraphImpl& b) {
+  if (a.nodes().size() != b.nodes().size() || a.outputs().size() != b.outputs().size()) {
+    return false;
+  }
+  std::unordered_map<const Node*, const Node*> twin;
+  twin.reserve(a.nodes().size());
+  const auto same_value = [&](const Value& x, const Value& y) {
+    if (!x || !y) return !x && !y;
+    const auto it = twin.find(x.node);
+    return it != twin.end() && it->second == y.node && x.index == y.index;
+  };
+  const auto same_node = [&](const Node& x, const Node& y) {
+    if (&x.op() != &y.op()) return false;
+    if (x.is("variable")) {
+      if (x.attrs_as<VariableAttrs>().name != y.attrs_as<VariableAttrs>().name) return false;
+    } else if (!attrs_equal(x.attrs().info(), x.attrs().data(), y.attrs().data(), true)) {
+      return false;
+    }
+    return std::ranges::equal(x.inputs(), y.inputs(), same_value) &&
+           std::ranges::equal(x.types(), y.types(),
+                              [](const Type& s, const Type& t) { return s.same_as(t); }) &&
+           std::ranges::equal(x.regions(), y.regions(), [](const auto& r, const auto& s) {
+             return r == s || same_graph(*r, *s);
+           });
+  };
+  auto other = b.nodes().begin();
+  for (const auto& node : a.nodes()) {
+    if (!same_node(*node, **other)) return false;
+    twin.emplace(node.get(), other->get());
+    ++other;
+  }
+  return std::ranges::equal(a.outputs(), b.outputs(), same_value);
+}
+
+}  // namespace dyad

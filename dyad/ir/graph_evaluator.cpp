@@ -1,0 +1,268 @@
+#include "dyad/ir/graph_evaluator.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "dyad/base/error.h"
+#include "dyad/ir/graph_ops.h"
+
+namespace dyad {
+namespace {
+
+/// First byte and one past the last byte that a concrete tensor's elements lie in.
+std::pair<const std::byte*, const std::byte*> span_of(const TensorImpl& t) noexcept {
+  if (t.numel() == 0) return {t.data, t.data};
+  std::int64_t low = 0, high = 1;
+  const auto sizes = t.shape.numbers();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t reach = (sizes[i] - 1) * t.strides[i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto width = static_cast<std::int64_t>(size_of(t.dtype));
+  return {t.data + low * width, t.data + high * width};
+}
+
+/// Two objects for the same elements in the same order.
+bool same_layout(const TensorImpl& a, const TensorImpl& b) noexcept {
+  return a.data == b.data && a.dtype == b.dtype && a.shape.same_as(b.shape) &&
+         a.strides == b.strides;
+}
+
+bool is_view(const Node& node) noexcept { return node.op().kind == BodyKind::view; }
+
+const Tensor& tensor_of(Value variable) { return variable.node->attrs_as<VariableAttrs>().tensor; }
+
+std::string prefix(const OpInfo* user) {
+  return user != nullptr ? std::string(user->name) + ": " : std::string();
+}
+
+}  // namespace
+
+bool share_memory(const Tensor& a, const Tensor& b) noexcept {
+  if (a.impl()->storage != b.impl()->storage) return false;
+  const auto [a_begin, a_end] = span_of(*a.impl());
+  const auto [b_begin, b_end] = span_of(*b.impl());
+  return a_begin < b_end && b_begin < a_end;
+}
+
+Value GraphEvaluator::value_of(const Tensor& tensor, const OpInfo* user, Loc loc) {
+  const Loc place = loc.user();
+  if (const GraphValue* handle = graph_value(tensor)) {
+    if (handle->graph == graph_) return now(*handle);
+    throw GraphError(prefix(user) + "the input of type " + type_string(tensor) +
+                         " is a tensor of another graph; build both in one graph, or run the other "
+                         "graph and feed its result to a placeholder",
+                     place, handle->value.node->loc());
+  }
+  if (!tensor.defined()) throw ValueError(prefix(user) + "an input is an undefined tensor", place);
+  if (!tensor.is_concrete()) {
+    throw GraphError(prefix(user) + "the input of type " + type_string(tensor) +
+                         " is deferred and has no data yet; read it before the graph is defined",
+                     place);
+  }
+  if (tensor.impl()->is_number) return graph_->add_constant(tensor, place);
+  return graph_->current(capture(tensor, place));
+}
+
+Value GraphEvaluator::capture(const Tensor& tensor, Loc loc) {
+  if (const Value known = graph_->find_variable(tensor)) return known;
+  for (const Value variable : graph_->variables()) {
+    const Tensor& other = tensor_of(variable);
+    if (same_layout(*tensor.impl(), *other.impl())) return variable;
+    if (share_memory(tensor, other) && !(graph_->current(variable) == variable)) {
+      throw GraphError("the tensor of type " + type_string(tensor) +
+                           " shares memory with the variable \"" +
+                           variable.node->attrs_as<VariableAttrs>().name +
+                           "\", which the graph has written; make the view inside the graph, from "
+                           "the variable",
+                       loc, graph_->current(variable).node->loc());
+    }
+  }
+  return graph_->add_variable("v" + std::to_string(graph_->variables().size()), tensor, loc);
+}
+
+Value GraphEvaluator::now(const GraphValue& handle) {
+  if (!handle.follows_writes || !graph_->has_overwrites()) return handle.value;
+  const Value value = graph_->current(handle.value);
+  std::vector<Value> views;  // from the value up to, but without, the tensor that they view
+  Value base = value;
+  for (; is_view(*base.node); base = base.node->inputs()[0]) views.push_back(base);
+  const Value written = graph_->current(base);
+  if (views.empty() || written == base) return value;
+  // The viewed tensor was written: the same views of its new value.
+  Value made = written;
+  for (auto view = views.rbegin(); view != views.rend(); ++view) {
+    std::vector<Value> inputs(view->node->inputs().begin(), view->node->inputs().end());
+    inputs[0] = made;
+    made = graph_->append_copy(*view->node, std::move(inputs))->output(view->index);
+  }
+  graph_->overwrite(value, made);
+  return made;
+}
+
+void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                           std::span<Tensor> outputs, Loc loc) {
+  const Loc place = loc.user();
+  const bool numbers = std::ranges::any_of(
+      inputs, [](const Tensor* t) { return t->defined() && t->impl()->is_number; });
+  const DType promoted = numbers ? promote_inputs(op, inputs) : DType::f32;
+
+  std::vector<Tensor> converted(inputs.size());
+  Types types;
+  types.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    converted[i] = *inputs[i];
+    const ArgInfo* info = input_info(op, i);
+    if (converted[i].defined() && converted[i].impl()->is_number && info &&
+        takes_part_in_promotion(*info)) {
+      converted[i] = convert_number(converted[i], promoted);
+    }
+    types.push_back(type_of(converted[i]));
+  }
+
+  // Types first: a call that is refused leaves nothing in the graph.
+  const InferIn call{.op = op, .inputs = types, .attrs = attrs, .loc = place};
+  const InferIn* const outer = std::exchange(inferring_, &call);
+  Types results;
+  try {
+    results = infer_types(op, types, attrs, place);
+  } catch (...) {
+    inferring_ = outer;
+    throw;
+  }
+  inferring_ = outer;
+  if (outputs.size() > results.size()) {
+    throw InternalError(call_string(op, types, attrs) + ": " + std::to_string(outputs.size()) +
+                            " outputs were asked for, but the operator has " +
+                            std::to_string(results.size()),
+                        place);
+  }
+
+  std::vector<Value> values;
+  values.reserve(inputs.size());
+  for (const Tensor& t : converted) {
+    values.push_back(t.defined() ? value_of(t, &op, place) : Value());
+  }
+  graph_->bind_unknown_sizes(results);
+  Node* node = graph_->append(op, Attrs::copy_of(*op.attrs, attrs), std::move(values),
+                              std::move(results), place);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = symbolic_tensor(graph_, node->output(static_cast<int>(i)), true);
+  }
+}
+
+Dim GraphEvaluator::size(const Tensor& tensor, int axis) {
+  return tensor.shape()[static_cast<std::size_t>(axis)];
+}
+
+void GraphEvaluator::fail_undecided(const std::string& question, Loc loc) const {
+  std::string message;
+  if (inferring_) {
+    message = call_string(inferring_->op, inferring_->inputs, inferring_->attrs) + ": ";
+  }
+  message += question +
+             " is not known in this graph, where sizes have no values; give sizes that "
+             "are equal the same name, or use a number, or write the function for compile(), which "
+             "runs it on data";
+  throw GraphError(message, loc ? loc.user() : inferring_ ? inferring_->loc : Loc());
+}
+
+std::int64_t GraphEvaluator::dim_value(Dim dim, Loc loc) {
+  fail_undecided("the value of the size " + to_string(dim), loc);
+}
+
+bool GraphEvaluator::dim_equal(Dim a, Dim b, Loc loc) {
+  fail_undecided("whether the sizes " + to_string(a) + " and " + to_string(b) + " are equal", loc);
+}
+
+bool GraphEvaluator::dim_less(Dim a, Dim b, Loc loc) {
+  fail_undecided("whether the size " + to_string(a) + " is less than " + to_string(b), loc);
+}
+
+void GraphEvaluator::fail_read(const Tensor& tensor, std::string_view read, Loc loc) const {
+  if (tensor.is_concrete()) {
+    throw GraphError(std::string(read) + " of a tensor of type " + type_string(tensor) +
+                         " while a graph is defined: its data would become a constant of the "
+                         "graph; read it before, or compute with the tensor itself",
+                     loc.user());
+  }
+  const GraphValue* handle = graph_value(tensor);
+  throw GraphError(std::string(read) + " of " + type_string(tensor) +
+                       ", a value of a graph, which has no data while the graph is defined; "
+                       "branch with cond(), fetch the value from a session, or write the function "
+                       "for compile(), which runs it on data",
+                   loc.user(), handle ? handle->value.node->loc() : Loc());
+}
+
+double GraphEvaluator::read_double(const Tensor& tensor, Loc loc) {
+  fail_read(tensor, "item()", loc);
+}
+
+std::int64_t GraphEvaluator::read_int(const Tensor& tensor, Loc loc) {
+  fail_read(tensor, "item()", loc);
+}
+
+bool GraphEvaluator::read_bool(const Tensor& tensor, Loc loc) {
+  fail_read(tensor, "the truth", loc);
+}
+
+// A concrete tensor's memory is the program's own business (filling a buffer before it is
+// captured); what the graph knows of it, it reads when it runs.
+void GraphEvaluator::host_access(const Tensor& tensor, Loc loc) {
+  if (!tensor.is_concrete()) fail_read(tensor, "the elements", loc);
+}
+
+void GraphEvaluator::check_no_overlap(Value written, Loc loc) const {
+  const Tensor& target = tensor_of(written);
+  for (const Value variable : graph_->variables()) {
+    if (variable == written || !share_memory(target, tensor_of(variable))) continue;
+    throw GraphError(
+        "the variable \"" + written.node->attrs_as<VariableAttrs>().name + "\" of type " +
+            to_string(written.type()) + " is written, but shares memory with the variable \"" +
+            variable.node->attrs_as<VariableAttrs>().name + "\" of type " +
+            to_string(variable.type()) + "; make the view inside the graph, from the variable",
+        loc, variable.node->loc());
+  }
+}
+
+void GraphEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
+  const Loc place = loc.user();
+  const Tensor given =
+      value.defined() && value.impl()->is_number ? convert_number(value, target.dtype()) : value;
+  const Value written = value_of(target, &kAssignOp, place);
+  if (is_view(*written.node)) {
+    throw GraphError("a write in place to " + type_string(target) + ", a view made by " +
+                         std::string(written.node->op().name) +
+                         "; compute the new value of the whole tensor (with where or concat) and "
+                         "write that",
+                     place, written.node->loc());
+  }
+  const Value replacement = value_of(given, &kAssignOp, place);
+  Value root = written;
+  while (root.node->is("assign")) root = root.node->inputs()[0];
+  if (root.node->is("variable")) {
+    check_no_overlap(root, place);
+    graph_->append_checked(kAssignOp, no_attrs(), {root, replacement}, place);
+  } else {
+    // An intermediate value: nothing outside the graph sees it, so it is replaced, not assigned.
+    const Type types[] = {written.type(), replacement.type()};
+    static_cast<void>(infer_types(kAssignOp, types, nullptr, place));
+    graph_->overwrite(written, replacement);
+  }
+  if (const GraphValue* handle = graph_value(target)) {
+    const_cast<GraphValue*>(handle)->value = graph_->current(written);
+  }
+}
+
+std::vector<Tensor> GraphEvaluator::backward(std::span<const Tensor> outputs,
+                                             std::span<const Tensor>, std::span<const Tensor>, bool,
+                                             bool, Loc loc) {
+  const GraphValue* handle = outputs.empty() ? nullptr : graph_value(outputs[0]);
+  throw GraphError(
+      "backward() of a value of a graph; ask for gradients as values of the graph with "
+      "gradients(loss, {w}), or write the function for compile()",
+      loc.user(), handle ? handle->value.node->loc() : Loc());
+}
+
+}  // namespace dyad

@@ -1,0 +1,104 @@
+#include "dyad/ir/literal.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "dyad/core/element.h"
+#include "dyad/core/tensor_impl.h"
+
+namespace dyad {
+namespace {
+
+template <class T>
+T load(const std::byte* from) noexcept {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class T>
+std::string shortest(T value) {
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  if (std::isnan(value)) return "nan";
+  std::array<char, 40> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  std::string out(text.data(), end);
+  if (out.find_first_of(".e") == std::string::npos) out += ".0";
+  return out;
+}
+
+/// `nan`, or with the bits when they are not those that reading `nan` gives.
+std::string nan_text(std::uint64_t bits, std::uint64_t canonical) {
+  if (bits == canonical) return "nan";
+  std::array<char, 20> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), bits, 16).ptr;
+  return "nan:0x" + std::string(text.data(), end);
+}
+
+}  // namespace
+
+std::string number_text(double value) { return shortest(value); }
+
+std::string quote(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (code < 0x20 || code == 0x7F) {
+      out += "\\x";
+      out += digits[code >> 4];
+      out += digits[code & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::vector<std::byte> packed_elements(const Tensor& tensor) {
+  const TensorImpl& t = *tensor.impl();
+  const std::size_t width = size_of(t.dtype);
+  const auto count = static_cast<std::size_t>(t.numel());
+  std::vector<std::byte> out(count * width);
+  if (out.empty()) return out;
+  if (t.contiguous) {
+    std::memcpy(out.data(), t.data, out.size());
+    return out;
+  }
+  std::byte* to = out.data();
+  for_each_offset(t.shape, t.strides, [&](std::int64_t offset) {
+    std::memcpy(to, t.data + offset * static_cast<std::int64_t>(width), width);
+    to += width;
+  });
+  return out;
+}
+
+std::string element_text(DType dtype, const std::byte* from) {
+  return visit_dtype(dtype, [&]<class T>(std::type_identity<T>) -> std::string {
+    const T value = load<T>(from);
+    if constexpr (std::is_same_v<T, bool>) {
+      return value ? "true" : "false";
+    } else if constexpr (std::is_integral_v<T>) {
+      return std::to_string(value);
+    } else if constexpr (std::is_same_v<T, double>) {
+      return std::isnan(value) ? nan_text(load<std::uint64_t>(from), 0x7FF8000000000000u)
+                               : shortest(value);
+    } else if constexpr (std::is_same_v<T, float>) {
+      return std::isnan(value) ? nan_text(load<std::uint32_t>(from), 0x7FC00000u) : shortest(value);
+    } else {
+      const float single = to_float(value);
+      if (!std::isnan(single)) return shortest(single);
+      return nan_text(value.bits, std::is_same_v<T, Half> ? 0x7E00u : 0x7FC0u);
+    }
+  });
+}
+
+}  // namespace dyad
