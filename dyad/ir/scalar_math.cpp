@@ -1,0 +1,257 @@
+#include "dyad/ir/scalar_math.h"
+
+#include "dyad/base/error.h"
+#include "dyad/ir/scalar_math_detail.h"
+
+namespace dyad::scalar {
+namespace {
+
+using namespace detail;
+
+int mantissa_bits(Scalar x) { return is_f64(x) ? 52 : 23; }
+std::int64_t bias(Scalar x) { return is_f64(x) ? 1023 : 127; }
+
+/// 2^n for an integer n in the range of normal exponents, of the floating type of `like`.
+Scalar power_of_two(Scalar n, Scalar like) {
+  return bitcast((n + bias(like)) << mantissa_bits(like), like.type());
+}
+
+/// e^r - 1 - r for |r| <= ln 2 / 2.
+Scalar exp_tail(Scalar r) {
+  const Scalar q =
+      is_f64(r)
+          ? polynomial(r, {0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555552p-5, 0x1.1111111110056p-7,
+                           0x1.6c16c16c18932p-10, 0x1.a01a01ac1a7cdp-13, 0x1.a01a0197bc746p-16,
+                           0x1.71de01b8495c5p-19, 0x1.27e500e20f753p-22, 0x1.af4eb35b74ab1p-26,
+                           0x1.1f32e86a4932bp-29})
+          : polynomial(r, {0x1p-1, 0x1.555556p-3, 0x1.555502p-5, 0x1.110ff2p-7, 0x1.6d2ep-10,
+                           0x1.a2675cp-13});
+  return r * r * q;
+}
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2.
+struct ExpParts {
+  Scalar n, r;
+};
+ExpParts exp_parts(Scalar x) {
+  const auto [value, n] = nearest(x, x.like(0x1.71547652b82fep0));
+  const Scalar r = fma(value, is_f64(x) ? -0x1.62e42feep-1 : -0x1.62e4p-1, x);
+  return {n, fma(value, is_f64(x) ? -0x1.a39ef35793c76p-33 : -0x1.7f7d1cp-20, r)};
+}
+
+/// x * 2^n with one rounding, for n whose halves are normal exponents.
+Scalar scale_by(Scalar x, Scalar n) {
+  const Scalar half = n >> 1;
+  return x * power_of_two(half, x) * power_of_two(n - half, x);
+}
+
+Scalar sign_mask(Scalar x) {
+  return x.program()->constant(bits_type(x), is_f64(x) ? std::numeric_limits<std::int64_t>::min()
+                                                       : std::numeric_limits<std::int32_t>::min());
+}
+
+/// e ln 2 + log(1 + f) + low.
+Scalar log_core(Scalar e, Scalar f, Scalar low) {
+  const Scalar half_square = 0.5 * f * f;
+  if (is_f64(f)) {
+    const Scalar s = f / (2.0 + f), z = s * s;
+    const Scalar tail =
+        z * polynomial(z, {0x1.5555555555558p-1, 0x1.9999999995303p-2, 0x1.2492492df3035p-2,
+                           0x1.c71c62e0b72ccp-3, 0x1.7462b661a65dp-3, 0x1.39fe212aec029p-3,
+                           0x1.2b5b8533a200dp-3});
+    const Scalar small = fma(s, half_square + tail, fma(e, 0x1.a39ef35793c76p-33, low));
+    return fma(e, 0x1.62e42feep-1, f - (half_square - small));
+  }
+  const Scalar p =
+      polynomial(f, {0x1.555554p-2, -0x1.fffff8p-3, 0x1.999d46p-3, -0x1.555c9p-3, 0x1.23d51p-3,
+                     -0x1.fcbecp-4, 0x1.de362p-4, -0x1.d782cp-4, 0x1.204ap-4});
+  const Scalar small = fma(f * f * f, p, fma(e, 0x1.7f7d1cp-20, low));
+  return fma(e, 0x1.62e4p-1, f - (half_square - small));
+}
+
+}  // namespace
+
+namespace detail {
+
+Scalar require_floating(Scalar x, std::string_view function) {
+  if (!is_floating(x.type())) {
+    throw DTypeError(std::string(function) + "(" + std::string(name_of(x.type())) +
+                     "): takes f32 or f64; convert first");
+  }
+  return x;
+}
+
+Scalar polynomial(Scalar x, std::initializer_list<double> coefficients) {
+  const double* c = coefficients.end();
+  Scalar y = x.like(*--c);
+  while (c != coefficients.begin()) y = fma(y, x, *--c);
+  return y;
+}
+
+Nearest nearest(Scalar x, Scalar scale) {
+  const double magic = is_f64(x) ? 0x1.8p52 : 0x1.8p23;
+  // Adding 1.5 * 2^52 leaves the integer in the low bits.
+  const Scalar shifted = fma(x, scale, magic);
+  return {shifted - magic, bitcast(shifted, bits_type(x)) - bitcast(x.like(magic), bits_type(x))};
+}
+
+Scalar clamp(Scalar x, double low, double high) { return min(x.like(high), max(x.like(low), x)); }
+
+Scalar exp_core(Scalar x, const Scalar* low) {
+  const auto [n, r] = exp_parts(x);
+  const Scalar tail = exp_tail(r);
+  return scale_by(1.0 + (r + (low != nullptr ? fma(*low, 1.0 + (r + tail), tail) : tail)), n);
+}
+
+LogParts log_parts(Scalar x) {
+  const Scalar bits = bitcast(x, bits_type(x));
+  const Scalar low =
+      bits.like(is_f64(x) ? std::int64_t{0x3fe6a09e667f3bcd} : std::int64_t{0x3f3504f3});
+  const Scalar e = (bits - low) >> mantissa_bits(x);
+  const Scalar m = bitcast(bits - (e << mantissa_bits(x)), x.type());
+  // A small i64 becomes an f64 through its bits: there is no instruction for it before AVX-512.
+  const Scalar real = is_f64(x) ? bitcast(e + std::int64_t{0x4338000000000000}, x.type()) - 0x1.8p52
+                                : convert(e, x.type());
+  return {real, m};
+}
+
+}  // namespace detail
+
+Scalar exp(Scalar x) {
+  require_floating(x, "exp");
+  return exp_core(is_f64(x) ? clamp(x, -746, 710) : clamp(x, -104, 89), nullptr);
+}
+
+Scalar exp2(Scalar x) {
+  require_floating(x, "exp2");
+  const Scalar inside = is_f64(x) ? clamp(x, -1076, 1025) : clamp(x, -151, 129);
+  const auto [value, n] = nearest(inside, x.like(1.0));
+  const Scalar f = inside - value;
+  // 2^f = e^(f ln 2), the product kept in two parts.
+  const double ln2 = is_f64(x) ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1;
+  const double rest = is_f64(x) ? 0x1.abc9e3b39803fp-56 : -0x1.05c610p-29;
+  const Scalar high = f * ln2;
+  const Scalar low = fma(f, rest, fma(f, ln2, -high));
+  return scale_by(1.0 + (high + fma(low, 1.0 + high, exp_tail(high))), n);
+}
+
+Scalar expm1(Scalar x) {
+  require_floating(x, "expm1");
+  const auto [n, r] = exp_parts(is_f64(x) ? clamp(x, -50, 710) : clamp(x, -25, 89));
+  const Scalar half = power_of_two(n - 1, x);
+  const Scalar y = 2.0 * fma(half, r + exp_tail(r), half - 0.5);
+  return select(abs(x) < (is_f64(x) ? 0x1p-54 : 0x1p-25), x, y);
+}
+
+Scalar log(Scalar x) {
+  require_floating(x, "log");
+  const Scalar tiny = x < (is_f64(x) ? 0x1p-1022 : 0x1p-126);
+  const int up = mantissa_bits(x);
+  const Scalar normal = select(tiny, x * (is_f64(x) ? 0x1p52 : 0x1p23), x);
+  const auto [e, m] = log_parts(normal);
+  Scalar y = log_core(select(tiny, e - up, e), m - 1.0, x.like(0.0));
+  y = select(x < kInf, y, x);
+  y = select(x < 0.0, kNan, y);
+  return select(x == 0.0, -kInf, y);
+}
+
+Scalar log2(Scalar x) {
+  require_floating(x, "log2");
+  return convert(log(convert(x, ScalarType::f64)) * 0x1.71547652b82fep0, x.type());
+}
+
+Scalar log10(Scalar x) {
+  require_floating(x, "log10");
+  return convert(log(convert(x, ScalarType::f64)) * 0x1.bcb7b1526e50ep-2, x.type());
+}
+
+Scalar log1p(Scalar x) {
+  require_floating(x, "log1p");
+  const Scalar u = 1.0 + x;
+  const Scalar back = u - 1.0;
+  const Scalar error = (1.0 - (u - back)) + (x - back);
+  const auto [e, m] = log_parts(u);
+  Scalar y = log_core(e, m - 1.0, error / u);
+  y = select(x < kInf, y, x);
+  y = select(x < -1.0, kNan, y);
+  y = select(x == -1.0, -kInf, y);
+  return select(abs(x) < (is_f64(x) ? 0x1p-54 : 0x1p-25), x, y);
+}
+
+Scalar tanh(Scalar x) {
+  require_floating(x, "tanh");
+  const Scalar t = abs(x), z = t * t;
+  // Odd polynomial on [0, 0.625].
+  const Scalar p =
+      is_f64(x)
+          ? polynomial(z, {-0x1.5555555555555p-2, 0x1.1111111111044p-3, -0x1.ba1ba1ba09522p-5,
+                           0x1.664f487ca7cfep-6, -0x1.226e343919532p-7, 0x1.d6d38c0f8509bp-9,
+                           -0x1.7d9e0b8c01d9cp-10, 0x1.350f4ca778ce7p-11, -0x1.f018700c5bef3p-13,
+                           0x1.72ead122fd9b4p-14, -0x1.5268488617ddbp-16, -0x1.9a3851b648f71p-17,
+                           0x1.323bd137858b8p-16, -0x1.05731bafa432dp-17})
+          : polynomial(z, {-0x1.555556p-2, 0x1.11116ep-3, -0x1.ba3864p-5, 0x1.6831d6p-6,
+                           -0x1.315d1ep-7, 0x1.1f1d54p-8, -0x1.bed6p-10});
+  const Scalar small = fma(t, z * p, t);
+  const Scalar large = 1.0 - 2.0 / (exp(2.0 * t) + 1.0);
+  return copysign(select(t < 0.625, small, large), x);
+}
+
+Scalar sigmoid(Scalar x) {
+  require_floating(x, "sigmoid");
+  const Scalar z = exp(-abs(x));
+  return select(x >= 0.0, 1.0, z) / (1.0 + z);
+}
+
+Scalar rsqrt(Scalar x) {
+  require_floating(x, "rsqrt");
+  return 1.0 / sqrt(x);
+}
+
+Scalar sign(Scalar x) {
+  if (is_integer(x.type())) return select(x > 0, 1, select(x < 0, x.like(-1), x.like(0)));
+  return select(x > 0.0, 1.0, select(x < 0.0, x.like(-1.0), x));
+}
+
+Scalar copysign(Scalar x, Scalar y) {
+  const Scalar mask = sign_mask(x);
+  return bitcast((bitcast(x, bits_type(x)) & ~mask) | (bitcast(y, bits_type(y)) & mask), x.type());
+}
+
+Scalar round(Scalar x) { return rint(x); }
+
+Scalar minimum(Scalar a, Scalar b) {
+  if (a.is_literal()) a = b.like(a);
+  if (!is_floating(a.type())) return min(a, b);
+  return select(a != a, a, min(a, b));  // min gives b when b is NaN
+}
+
+Scalar maximum(Scalar a, Scalar b) {
+  if (a.is_literal()) a = b.like(a);
+  if (!is_floating(a.type())) return max(a, b);
+  return select(a != a, a, max(a, b));
+}
+
+Scalar isnan(Scalar x) { return x != x; }
+Scalar isinf(Scalar x) { return abs(x) == kInf; }
+Scalar isfinite(Scalar x) { return abs(x) < kInf; }
+
+Scalar floor_div(Scalar a, Scalar b) {
+  if (a.is_literal()) a = b.like(a);
+  if (is_floating(a.type())) return floor(a / b);
+  if (b.is_literal()) b = a.like(b);
+  const Scalar r = a % b;
+  return a / b - select((r != 0) & ((r ^ b) < 0), a.like(1), a.like(0));
+}
+
+Scalar floor_mod(Scalar a, Scalar b) {
+  if (a.is_literal()) a = b.like(a);
+  if (b.is_literal()) b = a.like(b);
+  if (is_floating(a.type())) {
+    const Scalar r = fma(-trunc(a / b), b, a);
+    return select((r != 0.0) & ((r < 0.0) != (b < 0.0)), r + b, r);
+  }
+  const Scalar r = a % b;
+  return select((r != 0) & ((r ^ b) < 0), r + b, r);
+}
+
+}  // namespace dyad::scalar

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <initializer_list>
+#include <limits>
+#include <string_view>
+
+#include "dyad/ir/scalar.h"
+
+/// What the files of scalar_math share. Coefficients are minimax polynomials computed with Sollya
+/// (remez, fpminimax) on the intervals named beside them.
+namespace dyad::scalar::detail {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+inline bool is_f64(Scalar x) { return x.type() == ScalarType::f64; }
+inline ScalarType bits_type(Scalar x) { return is_f64(x) ? ScalarType::i64 : ScalarType::i32; }
+
+/// x itself when it is f32 or f64; otherwise a DTypeError.
+Scalar require_floating(Scalar x, std::string_view function);
+/// c0 + c1 x + c2 x^2 + ... by Horner's rule.
+Scalar polynomial(Scalar x, std::initializer_list<double> coefficients);
+
+/// The nearest integer to x * scale, of small size, as a float and as an integer.
+struct Nearest {
+  Scalar value, integer;
+};
+Nearest nearest(Scalar x, Scalar scale);
+
+/// Into [low, high]; NaN passes.
+Scalar clamp(Scalar x, double low, double high);
+/// e^(x + low) for x that a clamp has passed; `low` may be null.
+Scalar exp_core(Scalar x, const Scalar* low);
+
+/// x = m 2^e with m in [sqrt(1/2), sqrt(2)), for normal x > 0.
+struct LogParts {
+  Scalar e, m;
+};
+LogParts log_parts(Scalar x);
+
+}  // namespace dyad::scalar::detail

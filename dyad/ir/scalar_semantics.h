@@ -1,0 +1,109 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "dyad/core/dtype.h"
+
+/// What each scalar operation computes, as C++: the one definition that folding and the interpreter
+/// share and that generated code is tested against. Files that include it must be compiled with
+/// -ffp-contract=off. The sign and payload of a NaN result are not defined.
+namespace dyad::scalar::semantics {
+
+template <class T>
+using Wrap = std::make_unsigned_t<T>;
+
+template <class T>
+[[gnu::always_inline]] inline T neg(T a) {
+  if constexpr (std::integral<T>)
+    return static_cast<T>(Wrap<T>(0) - static_cast<Wrap<T>>(a));
+  else
+    return -a;
+}
+template <class T>
+[[gnu::always_inline]] inline T abs(T a) {
+  if constexpr (std::integral<T>)
+    return a < 0 ? neg(a) : a;
+  else
+    return std::fabs(a);
+}
+template <class T>
+[[gnu::always_inline]] inline T add(T a, T b) {
+  if constexpr (std::integral<T>)
+    return static_cast<T>(static_cast<Wrap<T>>(a) + static_cast<Wrap<T>>(b));
+  else
+    return a + b;
+}
+template <class T>
+[[gnu::always_inline]] inline T sub(T a, T b) {
+  if constexpr (std::integral<T>)
+    return static_cast<T>(static_cast<Wrap<T>>(a) - static_cast<Wrap<T>>(b));
+  else
+    return a - b;
+}
+template <class T>
+[[gnu::always_inline]] inline T mul(T a, T b) {
+  if constexpr (std::integral<T>)
+    return static_cast<T>(static_cast<Wrap<T>>(a) * static_cast<Wrap<T>>(b));
+  else
+    return a * b;
+}
+template <class T>
+[[gnu::always_inline]] inline T div(T a, T b) {
+  if constexpr (std::integral<T>)
+    return b == 0 ? T(0) : b == -1 ? neg(a) : static_cast<T>(a / b);
+  else
+    return a / b;
+}
+template <std::integral T>
+[[gnu::always_inline]] inline T rem(T a, T b) {
+  return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
+}
+template <std::integral T>
+[[gnu::always_inline]] inline T shl(T a, T b) {
+  return static_cast<T>(static_cast<Wrap<T>>(a) << (b & T(sizeof(T) * 8 - 1)));
+}
+template <std::integral T>
+[[gnu::always_inline]] inline T shr(T a, T b) {
+  return static_cast<T>(static_cast<Wrap<T>>(a) >> (b & T(sizeof(T) * 8 - 1)));
+}
+template <std::integral T>
+[[gnu::always_inline]] inline T sar(T a, T b) {
+  return static_cast<T>(a >> (b & T(sizeof(T) * 8 - 1)));
+}
+
+template <class To, class From>
+[[gnu::always_inline]] inline To convert(From x) {
+  if constexpr (std::same_as<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::floating_point<From> && std::integral<To>) {
+    // 2^31 and 2^63 are exact in both floating types, the largest integers are not.
+    constexpr From limit = static_cast<From>(std::uint64_t{1} << (sizeof(To) * 8 - 1));
+    const From inside = x < limit && x >= -limit ? x : From(0);
+    const To truncated = static_cast<To>(inside);
+    return x >= limit   ? std::numeric_limits<To>::max()
+           : x < -limit ? std::numeric_limits<To>::min()
+                        : truncated;
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+[[gnu::always_inline]] inline float round_bf16(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t nearest = (bits + 0x7FFFu + ((bits >> 16) & 1u)) & 0xFFFF0000u;
+  return std::bit_cast<float>(x != x ? (bits | 0x00400000u) & 0xFFFF0000u : nearest);
+}
+inline float round_f16(float x) { return to_float(to_half(x)); }
+
+/// The value of an i32 after being stored as i16, i8 or u8.
+template <class Narrow>
+[[gnu::always_inline]] inline std::int32_t wrap(std::int32_t x) {
+  return static_cast<std::int32_t>(static_cast<Narrow>(x));
+}
+
+}  // namespace dyad::scalar::semantics

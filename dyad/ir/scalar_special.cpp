@@ -1,0 +1,203 @@
+#include <array>
+
+#include "dyad/ir/scalar_math.h"
+#include "dyad/ir/scalar_math_detail.h"
+
+namespace dyad::scalar {
+namespace {
+
+using namespace detail;
+
+/// x = n pi/2 + r + low, |r| a little over pi/4 at most; `quadrant` is n as an integer.
+struct TrigParts {
+  Scalar quadrant, r, low;
+};
+
+constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
+constexpr double kPiOver2[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54,
+                               -0x1.f1976b7ed8fbcp-110};
+
+TrigParts reduce(Scalar x) {
+  if (!is_f64(x)) {  // 53 + 53 bits of pi suffice for 24 bits of x, in f64
+    const Scalar wide = convert(x, ScalarType::f64);
+    const auto [n, quadrant] = nearest(wide, wide.like(kTwoOverPi));
+    const Scalar r = fma(-n, kPiOver2[1], fma(-n, kPiOver2[0], wide));
+    const Scalar high = convert(r, ScalarType::f32);
+    const Scalar low = convert(r - convert(high, ScalarType::f64), ScalarType::f32);
+    return {convert(quadrant, ScalarType::i32), high, low};
+  }
+  const auto [n, quadrant] = nearest(x, x.like(kTwoOverPi));
+  const Scalar p0 = n * kPiOver2[0], p0_low = fma(n, kPiOver2[0], -p0);
+  const Scalar p1 = n * kPiOver2[1], p1_low = fma(n, kPiOver2[1], -p1);
+  const Scalar exact = x - p0;
+  const Scalar sum = p0_low + p1, sum_b = sum - p0_low;
+  const Scalar sum_low = (p0_low - (sum - sum_b)) + (p1 - sum_b);
+  const Scalar r = exact - sum, r_b = r - exact;
+  const Scalar r_low = (exact - (r - r_b)) - (sum + r_b);
+  const Scalar low = r_low - sum_low - p1_low - n * kPiOver2[2];
+  const Scalar high = r + low;
+  return {quadrant, high, (r - high) + low};
+}
+
+/// sin(r + low) and cos(r + low) on [-0.79, 0.79].
+Scalar sin_core(Scalar r, Scalar low) {
+  const Scalar z = r * r;
+  const Scalar p =
+      is_f64(r)
+          ? polynomial(z, {-0x1.5555555555555p-3, 0x1.1111111111024p-7, -0x1.a01a019feadc7p-13,
+                           0x1.71de3a14eefep-19, -0x1.ae64004472f46p-26, 0x1.60ec575c15cbep-33,
+                           -0x1.91270acd3b919p-41})
+          : polynomial(z, {-0x1.555556p-3, 0x1.111196p-7, -0x1.a07f68p-13, 0x1.861fa4p-19});
+  return r + fma(r * z, p, low * fma(z, -0.5, 1.0));
+}
+Scalar cos_core(Scalar r, Scalar low) {
+  const Scalar z = r * r, half = 0.5 * z, w = 1.0 - half;
+  const Scalar p =
+      is_f64(r)
+          ? polynomial(z, {0x1.5555555555555p-5, -0x1.6c16c16c16a3ep-10, 0x1.a01a019fbc532p-16,
+                           -0x1.27e4faf81749ep-22, 0x1.1eece62bf5983p-29, -0x1.92bfee510d4eap-37,
+                           0x1.43a0598b2361dp-45})
+          : polynomial(z, {0x1.555556p-5, -0x1.6c17cep-10, 0x1.a0ec22p-16, -0x1.55ac28p-22});
+  return w + (((1.0 - w) - half) + fma(z * z, p, -(r * low)));
+}
+
+Scalar in_range(Scalar x, Scalar y) { return select(abs(x) <= 0x1p40, y, kNan); }
+
+struct Breakpoint {
+  double c, log_high, log_low;  // log_high is a multiple of 2^-42
+};
+constexpr Breakpoint kBreakpoints[] = {
+    {0.7109375, -0x1.5d5bddf596000p-2, 0x1.a0b2a08a465dcp-47},
+    {0.7734375, -0x1.07138604d6000p-2, 0x1.e76324e912b17p-44},
+    {0.84375, -0x1.5bf406b544000p-3, 0x1.27023eb68981cp-46},
+    {0.9140625, -0x1.700d30aeac000p-4, -0x1.c1e8da99ded32p-49},
+    {1.0, 0.0, 0.0},
+    {1.09375, 0x1.6f0d28ae58000p-4, -0x1.4b4641b664613p-44},
+    {1.1875, 0x1.5ff3070a7a000p-3, -0x1.8586f183bebf2p-44},
+    {1.296875, 0x1.0a324e2739000p-2, 0x1.c6bee7ef4030ep-47},
+    {1.4140625, 0x1.62c82f2b9c000p-2, 0x1.e54bdbd7c8a98p-44},
+};
+constexpr double kBetween[] = {0.742, 0.808, 0.878, 0.956, 1.046, 1.140, 1.241, 1.354};
+
+/// log(x) of a positive f64 as an unevaluated sum with about 68 bits: e ln 2 + log c + log(m / c),
+/// c near m.
+struct Pair {
+  Scalar high, low;
+};
+Pair log_pair(Scalar x) {
+  const Scalar tiny = x < 0x1p-1022;
+  const auto [exponent, m] = log_parts(select(tiny, x * 0x1p52, x));
+  const Scalar e = select(tiny, exponent - 52.0, exponent);
+  Scalar c = x.like(kBreakpoints[0].c), high = x.like(kBreakpoints[0].log_high),
+         low = x.like(kBreakpoints[0].log_low);
+  for (int i = 0; i < 8; ++i) {
+    const Scalar above = m > kBetween[i];
+    c = select(above, kBreakpoints[i + 1].c, c);
+    high = select(above, kBreakpoints[i + 1].log_high, high);
+    low = select(above, kBreakpoints[i + 1].log_low, low);
+  }
+  const Scalar difference = m - c, d = m + c, d_b = d - m;
+  const Scalar d_low = (m - (d - d_b)) + (c - d_b);
+  const Scalar s = difference / d;
+  const Scalar s_low = fma(-s, d_low, fma(-s, d, difference)) / d;
+  const Scalar z = s * s;
+  const Scalar tail = s * z * polynomial(z, {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11});
+  const Scalar exact = fma(e, 0x1.62e42fefa3800p-1, high);
+  const Scalar twice = 2.0 * s;
+  const Scalar sum = exact + twice, b = sum - exact;
+  const Scalar error = (exact - (sum - b)) + (twice - b);
+  const Scalar rest = error + (fma(e, 0x1.ef35793c76730p-45, low) + fma(s_low, 2.0, tail));
+  const Scalar result = sum + rest;
+  return {result, (sum - result) + rest};
+}
+
+/// |x|^y for f64, without the cases that depend on signs.
+Scalar pow_positive(Scalar x, Scalar y) {
+  const auto [high, low] = log_pair(x);
+  const Scalar logarithm = select(x < kInf, select(x == 0.0, x.like(-kInf), high), x);
+  const Scalar product = y * logarithm;
+  const Scalar product_low = fma(y, logarithm, -product) + y * low;
+  const Scalar correction = select(abs(product) < 800.0, product_low, 0.0);
+  return exp_core(clamp(product, -746, 710), &correction);
+}
+
+}  // namespace
+
+Scalar erf(Scalar x) {
+  require_floating(x, "erf");
+  const Scalar t = abs(x), z = t * t;
+  // Odd polynomial on [0, 0.92] and [0, 1]; log(erfc(t)) from there to where erf rounds to 1.
+  if (is_f64(x)) {
+    const Scalar p =
+        polynomial(z, {0x1.06eba8214db69p-3, -0x1.812746b0379fep-2, 0x1.ce2f21a043773p-4,
+                       -0x1.b82ce312b4d8ap-6, 0x1.565bcd147db6ap-8, -0x1.c02db510a4673p-11,
+                       0x1.f9a3470837a19p-14, -0x1.f4d4f90a06f79p-17, 0x1.ba0cffa3179afp-20,
+                       -0x1.60fa904d1cd38p-23, 0x1.090786087a597p-26, -0x1.b24675c32a5e6p-30,
+                       0x1.cc717f6c32359p-33, -0x1.8cd9b21379165p-36});
+    const Scalar u = min(x.like(6.0), t) - 2.0;
+    const Scalar g =
+        polynomial(u, {-0x1.575b329b1f514p2, -0x1.1ac3258a8dc2ap2, -0x1.d8f5dece92965p-1,
+                       -0x1.0dc3b5fb31012p-6, 0x1.d406b378bfe61p-9, -0x1.7ffcfb023de6bp-11,
+                       0x1.1bc3a4d1f37abp-13, -0x1.5b659d0f25d4ep-16, 0x1.0604a1794b6f1p-19,
+                       0x1.b58014b4a38adp-23, -0x1.73e22db7924d9p-23, 0x1.ef9bc4492de1bp-25,
+                       -0x1.e0b0e43e08e1ap-27, 0x1.66a53e50e93c9p-29, -0x1.1a74897a014ap-32,
+                       -0x1.3a97e31b73421p-34, 0x1.4222d35900acep-35, -0x1.5661e28420b2ep-38});
+    return copysign(select(t < 1.0, fma(t, p, t), 1.0 - exp(g)), x);
+  }
+  const Scalar p = polynomial(z, {0x1.06eba8p-3, -0x1.812742p-2, 0x1.ce2dfcp-4, -0x1.b80f48p-6,
+                                  0x1.54da3p-8, -0x1.ab23bep-11, 0x1.605f9ep-14});
+  const Scalar u = min(x.like(4.0), t);
+  const Scalar g =
+      polynomial(u, {0x1.70d5400b7fbb9p-13, -0x1.212846b887464p0, -0x1.44447102fc351p-1,
+                     -0x1.bb926aa2a5363p-4, 0x1.9bb50b6f63147p-6, -0x1.1196d062e6cb2p-8,
+                     0x1.c85bec6e26dcdp-12, -0x1.63095277b771p-16});
+  return copysign(select(t < 0.92, fma(t, p, t), 1.0 - exp(g)), x);
+}
+
+Scalar sin(Scalar x) {
+  require_floating(x, "sin");
+  const auto [q, r, low] = reduce(x);
+  const Scalar y = select((q & 1) == 0, sin_core(r, low), cos_core(r, low));
+  const Scalar tiny = abs(x) < (is_f64(x) ? 0x1p-27 : 0x1p-13);
+  return select(tiny, x, in_range(x, select((q & 2) == 0, y, -y)));
+}
+
+Scalar cos(Scalar x) {
+  require_floating(x, "cos");
+  const auto [q, r, low] = reduce(x);
+  const Scalar y = select((q & 1) == 0, cos_core(r, low), sin_core(r, low));
+  return in_range(x, select(((q + 1) & 2) == 0, y, -y));
+}
+
+Scalar tan(Scalar x) {
+  require_floating(x, "tan");
+  const auto [q, r, low] = reduce(x);
+  const Scalar s = sin_core(r, low), c = cos_core(r, low);
+  const Scalar even = (q & 1) == 0;
+  const Scalar y = select(even, s, -c) / select(even, c, s);
+  return select(abs(x) < (is_f64(x) ? 0x1p-27 : 0x1p-13), x, in_range(x, y));
+}
+
+Scalar pow(Scalar x, Scalar y) {
+  if (x.is_literal()) x = y.like(x);
+  if (y.is_literal()) y = x.like(y);
+  require_floating(x, "pow");
+  const Scalar size = abs(x);
+  Scalar r = x;
+  if (is_f64(x)) {
+    r = pow_positive(size, y);
+  } else {  // f64 has more than the bits that f32 needs
+    const Scalar wide_y = convert(y, ScalarType::f64);
+    r = convert(exp(wide_y * log(convert(size, ScalarType::f64))), ScalarType::f32);
+  }
+  r = select(size == 1.0, 1.0, r);
+  const Scalar whole = floor(y) == y;
+  const Scalar odd = whole & (floor(0.5 * y) * 2.0 != y);
+  r = select(odd, copysign(r, x), r);
+  r = select((x < 0.0) & (size < kInf) & !whole, kNan, r);
+  // NaN where an operand is NaN, except x^0 and 1^y.
+  r = select((x != x) | (y != y), kNan, r);
+  return select((y == 0.0) | (x == 1.0), 1.0, r);
+}
+
+}  // namespace dyad::scalar
