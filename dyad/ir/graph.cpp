@@ -19,14 +19,17 @@ Types types_of(std::span<const Value> values) {
   return types;
 }
 
-/// A tensor that nobody else can write, with the same elements.
-Tensor frozen(const Tensor& value) {
-  const TensorImpl& t = *value.impl();
-  if (t.is_number || (t.use_count() == 1 && t.storage && t.storage->use_count() == 1)) return value;
-  Tensor copy = make_empty(t.dtype, t.shape);
+Tensor copy_of(const Tensor& value) {
+  Tensor copy = make_empty(value.dtype(), value.shape());
   const std::vector<std::byte> elements = packed_elements(value);
   if (!elements.empty()) std::memcpy(copy.impl()->data, elements.data(), elements.size());
   return copy;
+}
+
+/// Nobody but the holder of this one handle can write its elements.
+bool is_sole(const Tensor& value) {
+  const TensorImpl& t = *value.impl();
+  return t.use_count() == 1 && t.storage && t.storage->use_count() == 1;
 }
 
 }  // namespace
@@ -119,8 +122,13 @@ Value GraphImpl::add_variable(std::string name, const Tensor& tensor, Loc loc) {
 }
 
 Value GraphImpl::add_constant(const Tensor& value, Loc loc) {
-  const bool has_data = value.defined() && value.is_concrete();
-  const ConstantAttrs attrs{has_data ? frozen(value) : value};
+  Tensor own = value.is_concrete() ? copy_of(value) : value;
+  return add_constant(std::move(own), loc);
+}
+
+Value GraphImpl::add_constant(Tensor&& value, Loc loc) {
+  const bool copied = value.is_concrete() && !value.impl()->is_number && !is_sole(value);
+  const ConstantAttrs attrs{copied ? copy_of(value) : std::move(value)};
   return append_checked(kConstantOp, Attrs::copy_of(attrs_info<ConstantAttrs>, &attrs), {},
                         loc.user())
       ->output();

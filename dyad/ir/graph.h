@@ -100,8 +100,10 @@ class GraphImpl : public RefCounted<GraphImpl> {
   /// The value of a concrete tensor that the graph reads at each run (and may write): one node for
   /// each tensor object. A name in use gets a number (`w_1`).
   Value add_variable(std::string name, const Tensor& tensor, Loc loc);
-  /// A literal: its elements are part of the graph (copied when somebody else could write them).
+  /// A literal: a copy of the tensor's elements becomes part of the graph. A tensor that is moved
+  /// in, and that nobody else holds, is taken over without a copy.
   Value add_constant(const Tensor& value, Loc loc);
+  Value add_constant(Tensor&& value, Loc loc);
 
   [[nodiscard]] const std::deque<std::unique_ptr<Node>>& nodes() const noexcept { return nodes_; }
   [[nodiscard]] std::span<const Value> placeholders() const noexcept { return placeholders_; }

@@ -61,7 +61,7 @@ Value GraphEvaluator::value_of(const Tensor& tensor, const OpInfo* user, Loc loc
                          " is deferred and has no data yet; read it before the graph is defined",
                      place);
   }
-  if (tensor.impl()->is_number) return graph_->add_constant(tensor, place);
+  if (tensor.impl()->is_number) return graph_->add_constant(Tensor(tensor), place);
   return graph_->current(capture(tensor, place));
 }
 
