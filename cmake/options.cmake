@@ -10,6 +10,9 @@ if(PROJECT_IS_TOP_LEVEL)
   if(NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, RelWithDebInfo or Release" FORCE)
   endif()
+  # Line numbers and backtraces, but no local variables: those cost a third of the compile time. For a
+  # debugger's session there is CMAKE_BUILD_TYPE=Debug.
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)  # for clang-tidy and editors
 
   # One cache serves every checkout: paths are hashed relative to the checkout, and debug

@@ -47,6 +47,8 @@ foreach(folder IN LISTS folders)
   endif()
   target_link_libraries(${target} PRIVATE
     dyad_flags dyad::${layer} fmt::fmt nlohmann_json::nlohmann_json GTest::gtest_main GTest::gmock)
+  # A test runs for milliseconds and compiles for seconds.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
   if(TARGET dyad_codegen_llvm)
     add_dependencies(${target} dyad_codegen_llvm)

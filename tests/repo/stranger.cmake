@@ -18,8 +18,10 @@ if(WAY STREQUAL "install")
   run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${work}/build ${common} -DCMAKE_PREFIX_PATH=${work}/prefix)
 else()
   # The compiler cache has the objects of the main build; the same options find them there.
+  string(REPLACE ";" "\\;" LAUNCHER "${LAUNCHER}")  # a list must stay one argument
   run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${work}/build ${common} -DDYAD_SOURCE=${SOURCE}
-    "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}" "-DCMAKE_CXX_FLAGS=-fdebug-prefix-map=${SOURCE}=.")
+    "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=${FLAGS}"
+    "-DCMAKE_CXX_FLAGS=-fdebug-prefix-map=${SOURCE}=.")
 endif()
 run(${CMAKE_COMMAND} --build ${work}/build)
 # Nothing in the environment may be what lets it find the plug-in.
