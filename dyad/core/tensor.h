@@ -189,7 +189,8 @@ class Arg {
   Loc loc_;
 };
 
-/// Prints as NumPy prints arrays; a symbolic tensor prints its type and graph name.
+/// Prints as NumPy prints arrays (bf16 by the rules for f16); a symbolic tensor prints its name and
+/// type.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 [[nodiscard]] std::string to_string(const Tensor& tensor);
 /// `f32[3, 4]`: how messages describe a tensor.

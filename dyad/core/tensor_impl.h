@@ -13,6 +13,8 @@ namespace dyad {
 class Recorded : public RefCounted<Recorded> {
  public:
   virtual ~Recorded() = default;
+  /// What a printed symbolic tensor is called; empty when it has no name.
+  [[nodiscard]] virtual std::string name() const { return {}; }
 };
 
 /// The gradient side of a tensor (its place on the tape, its grad, hooks); the autograd layer
