@@ -10,9 +10,14 @@
 #include "dyad/ir/attrs.h"
 #include "dyad/ir/type.h"
 
+namespace dyad::scalar {
+class Scalar;
+}
+
 namespace dyad {
 
-class Scalar;
+using scalar::Scalar;
+
 class ReductionBuilder;
 class OnnxEmitter;
 class Gradient;
