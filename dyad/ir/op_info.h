@@ -54,9 +54,9 @@ struct OnnxName {
 
 /// Where generated tests take their inputs from.
 struct Samples {
-  double low = -2, high = 2;   ///< range of ordinary random inputs
-  std::string_view edges;      ///< numbers at which values are checked one by one: "0 -0 inf nan"
-  bool differentiable = true;  ///< gradients are checked by finite differences on ordinary inputs
+  double low = -2, high = 2;    ///< range of ordinary random inputs
+  std::string_view edges = {};  ///< numbers at which values are checked one by one: "0 -0 inf nan"
+  bool differentiable = true;   ///< gradients are checked by finite differences on ordinary inputs
 };
 
 /// How a pointwise operator types its result, after its inputs are promoted to one dtype.
@@ -83,8 +83,8 @@ struct InferIn {
 /// Shape and strides over the storage of the input, `offset` elements further on; `possible` is
 /// false when only a copy will do.
 struct ViewLayout {
-  Shape shape;
-  Strides strides;
+  Shape shape = {};
+  Strides strides = {};
   std::int64_t offset = 0;
   bool possible = true;
 };
