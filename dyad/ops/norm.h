@@ -24,7 +24,7 @@ namespace dyad {
                                 const Tensor& mean, const Tensor& var, double eps = 1e-5,
                                 Loc loc = std::source_location::current());
 /// For training: the same with mean and (biased) variance of the batch, over all axes but axis 1.
-/// Returns the result, the mean and the variance; gradients flow through the result only.
+/// Returns the result, the mean and the variance.
 [[nodiscard]] std::array<Tensor, 3> batch_norm_train(const Tensor& x, const Tensor& weight,
                                                      const Tensor& bias, double eps = 1e-5,
                                                      Loc loc = std::source_location::current());

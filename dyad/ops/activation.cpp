@@ -1,0 +1,269 @@
+#include "dyad/ops/activation.h"
+
+#include <numbers>
+
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+// Derivatives are operators of their own, `<name>_backward(grad, x)`: one pass over memory, and
+// exact where the textbook forms through the output (1 - y*y, y*(1 - y)) cancel.
+
+constexpr Schema backward(std::string_view name, std::string_view doc, Samples samples) {
+  return {.name = name,
+          .inputs = kGradAndX,
+          .outputs = kOut,
+          .doc = doc,
+          .samples = samples,
+          .saved_inputs = kFirst | kSecond};
+}
+
+constexpr Schema activation(std::string_view name, std::string_view doc, OnnxName onnx,
+                            Samples samples) {
+  return {.name = name,
+          .inputs = kUnary,
+          .outputs = kOut,
+          .doc = doc,
+          .onnx = onnx,
+          .samples = samples,
+          .typing = Typing::floating,
+          .saved_inputs = kFirst};
+}
+
+constexpr std::string_view kEdges = "0 -0 1e-6 -1e-6 1 -1 5 -5 9 -9 20 -20 90 -90 inf -inf nan";
+
+/// sigmoid'(x) = exp(-|x|) / (1 + exp(-|x|))^2
+Scalar sigmoid_derivative(Scalar x) {
+  const Scalar e = scalar::exp(-scalar::abs(x));
+  return e / ((1.0 + e) * (1.0 + e));
+}
+
+struct SigmoidBackward {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      backward("sigmoid_backward", "grad times the derivative of sigmoid at x.",
+               {.low = -3, .high = 3, .edges = kEdges});
+  static Scalar eval(Scalar grad, Scalar x) { return grad * sigmoid_derivative(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    if (g.needs(0)) g.set(0, apply<SigmoidBackward>({}, {}, g.grad(), g.input(1)));
+    // sigmoid'' = -tanh(x / 2) * sigmoid'
+    if (g.needs(1)) {
+      g.set(1, neg(tanh(g.input(1) * 0.5)) *
+                   apply<SigmoidBackward>({}, {}, g.grad() * g.input(0), g.input(1)));
+    }
+  }
+};
+
+struct Sigmoid {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = activation("sigmoid", "1 / (1 + exp(-x)).", {"Sigmoid", 13},
+                                              {.low = -3, .high = 3, .edges = kEdges});
+  static Scalar eval(Scalar x) { return scalar::sigmoid(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, apply<SigmoidBackward>({}, {}, g.grad(), g.input(0)));
+  }
+};
+
+struct TanhBackward {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      backward("tanh_backward", "grad times the derivative of tanh at x.",
+               {.low = -3, .high = 3, .edges = kEdges});
+  static Scalar eval(Scalar grad, Scalar x) { return grad * (4.0 * sigmoid_derivative(2.0 * x)); }
+  static void grad(Gradient& g, const Attrs&) {
+    if (g.needs(0)) g.set(0, apply<TanhBackward>({}, {}, g.grad(), g.input(1)));
+    // tanh'' = -2 * tanh * tanh'
+    if (g.needs(1)) {
+      g.set(1,
+            tanh(g.input(1)) * -2 * apply<TanhBackward>({}, {}, g.grad() * g.input(0), g.input(1)));
+    }
+  }
+};
+
+struct Tanh {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = activation("tanh", "Hyperbolic tangent.", {"Tanh", 13},
+                                              {.low = -3, .high = 3, .edges = kEdges});
+  static Scalar eval(Scalar x) { return scalar::tanh(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, apply<TanhBackward>({}, {}, g.grad(), g.input(0)));
+  }
+};
+
+constexpr ArgInfo kGradAndY[] = {{"grad", kFloat}, {"y", kFloat}};
+
+struct ReluBackward {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{
+      .name = "relu_backward",
+      .inputs = kGradAndY,
+      .outputs = kOut,
+      .doc =
+          "grad where y, the result of relu, is above 0 (or NaN), 0 "
+          "elsewhere.",
+      .samples = {.low = 0.1, .high = 2, .edges = "0 -0 1 1e-40 inf nan"},
+      .saved_inputs = kSecond};
+  static Scalar eval(Scalar grad, Scalar y) {
+    return scalar::select(y <= 0.0, grad.like(0.0), grad);
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, apply<ReluBackward>({}, {}, g.grad(), g.input(1)));
+  }
+};
+
+struct Relu {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "relu",
+                                 .inputs = kUnaryNumber,
+                                 .outputs = kOut,
+                                 .doc = "max(x, 0) (NaN stays); its derivative at 0 is 0.",
+                                 .onnx = {"Relu", 14},
+                                 .samples = {.edges = "0 -0 1 -1 1e-40 -1e-40 inf -inf nan"},
+                                 .saved_outputs = kFirst};
+  static Scalar eval(Scalar x) { return scalar::select(x < x.like(0), x.like(0), x); }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, apply<ReluBackward>({}, {}, g.grad(), g.output()));
+  }
+};
+
+struct SiluBackward {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      backward("silu_backward", "grad times the derivative of silu at x.",
+               {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 5 -5 20 -20 90 -80 nan"});
+  static Scalar eval(Scalar grad, Scalar x) {
+    return grad * (scalar::sigmoid(x) + x * sigmoid_derivative(x));
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    if (g.needs(0)) g.set(0, apply<SiluBackward>({}, {}, g.grad(), g.input(1)));
+    // silu'' = sigmoid' * (2 - x * tanh(x / 2))
+    if (g.needs(1)) {
+      const Tensor x = g.input(1);
+      g.set(1, apply<SigmoidBackward>({}, {}, g.grad() * g.input(0), x) * (2 - x * tanh(x * 0.5)));
+    }
+  }
+};
+
+struct Silu {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      activation("silu", "x * sigmoid(x).", {},
+                 {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 5 -5 20 -20 90 -80 inf nan"});
+  static Scalar eval(Scalar x) { return x * scalar::sigmoid(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, apply<SiluBackward>({}, {}, g.grad(), g.input(0)));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const std::string x = e.cast(e.input(0), e.output_type().dtype());
+    e.output(0, e.node("Mul", {x, e.node("Sigmoid", {x})}));
+  }
+};
+
+struct GeluAttrs {
+  bool tanh_form = false;
+};
+
+// u(x) = kTanhScale * (x + kTanhCubic * x^3), the argument of gelu's approximation.
+constexpr double kTanhScale = 0.7978845608028653559;  // sqrt(2 / pi)
+constexpr double kTanhCubic = 0.044715;
+constexpr double kInvSqrt2 = 1 / std::numbers::sqrt2;
+constexpr double kInvSqrt2Pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+
+struct GeluBackward {
+  using Attrs = GeluAttrs;
+  static constexpr Schema schema =
+      backward("gelu_backward", "grad times the derivative of gelu at x.",
+               {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 3 -2.5 8 nan"});
+  static Scalar eval(const Attrs& attrs, Scalar grad, Scalar x) {
+    if (!attrs.tanh_form) {
+      const Scalar cumulative = 0.5 * (1.0 + scalar::erf(kInvSqrt2 * x));
+      const Scalar density = kInvSqrt2Pi * scalar::exp(-0.5 * x * x);
+      return grad * (cumulative + x * density);
+    }
+    const Scalar x2 = x * x;
+    const Scalar u = kTanhScale * x * (1.0 + kTanhCubic * x2);
+    const Scalar slope = kTanhScale * (1.0 + 3 * kTanhCubic * x2);
+    return grad *
+           (0.5 * (1.0 + scalar::tanh(u)) + 0.5 * x * (4.0 * sigmoid_derivative(2.0 * u)) * slope);
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const Tensor x = g.input(1);
+    if (g.needs(0)) g.set(0, apply<GeluBackward>(attrs, {}, g.grad(), x));
+    if (!g.needs(1)) return;
+    const Tensor upper = g.grad() * g.input(0), x2 = square(x);
+    if (!attrs.tanh_form) {
+      // gelu'' = density * (2 - x^2)
+      g.set(1, upper * (exp(x2 * -0.5) * kInvSqrt2Pi) * (2 - x2));
+      return;
+    }
+    // With t = tanh(u): gelu'' = t'(u) * u' + x/2 * (t''(u) * u'^2 + t'(u) * u''),
+    // t'' = -2 * t * t'.
+    const Tensor u = x * (x2 * kTanhCubic + 1) * kTanhScale;
+    const Tensor slope = (x2 * (3 * kTanhCubic) + 1) * kTanhScale;
+    const Tensor curve = x * (6 * kTanhCubic * kTanhScale);
+    const Tensor inner = slope + x * 0.5 * (curve - tanh(u) * 2 * square(slope));
+    g.set(1, apply<TanhBackward>({}, {}, upper * inner, u));
+  }
+};
+
+struct Gelu {
+  using Attrs = GeluAttrs;
+  static constexpr Schema schema = activation(
+      "gelu", "x times the normal distribution function of x, or its approximation by tanh.", {},
+      {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 3 -2.5 8 nan"});
+  static Scalar eval(const Attrs& attrs, Scalar x) {
+    if (!attrs.tanh_form) return 0.5 * x * (1.0 + scalar::erf(kInvSqrt2 * x));
+    return 0.5 * x * (1.0 + scalar::tanh(kTanhScale * x * (1.0 + kTanhCubic * (x * x))));
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    g.set(0, apply<GeluBackward>(attrs, {}, g.grad(), g.input(0)));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const DType dtype = e.output_type().dtype();
+    const std::string x = e.cast(e.input(0), dtype);
+    if (e.opset() >= 20) {
+      e.output(0, e.node("Gelu", {x},
+                         {{"approximate", std::string(attrs.tanh_form ? "tanh" : "none")}}));
+      return;
+    }
+    const auto constant = [&](double value) { return e.scalar(value, dtype); };
+    std::string inner;
+    if (attrs.tanh_form) {
+      const std::string cubic = e.node("Mul", {e.node("Mul", {x, x}), constant(kTanhCubic)});
+      const std::string scaled = e.node("Mul", {x, constant(kTanhScale)});
+      inner = e.node("Tanh", {e.node("Mul", {scaled, e.node("Add", {cubic, constant(1)})})});
+    } else {
+      inner = e.node("Erf", {e.node("Mul", {x, constant(kInvSqrt2)})});
+    }
+    const std::string half = e.node("Mul", {x, constant(0.5)});
+    e.output(0, e.node("Mul", {half, e.node("Add", {inner, constant(1)})}));
+  }
+};
+
+constexpr const OpInfo* kRows[] = {
+    &op_info<Tanh>, &op_info<TanhBackward>, &op_info<Sigmoid>, &op_info<SigmoidBackward>,
+    &op_info<Relu>, &op_info<ReluBackward>, &op_info<Silu>,    &op_info<SiluBackward>,
+    &op_info<Gelu>, &op_info<GeluBackward>,
+};
+
+}  // namespace
+
+std::span<const OpInfo* const> activation_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor tanh(const Tensor& x, Loc loc) { return apply<ops::Tanh>({}, loc, x); }
+Tensor sigmoid(const Tensor& x, Loc loc) { return apply<ops::Sigmoid>({}, loc, x); }
+Tensor relu(const Tensor& x, Loc loc) { return apply<ops::Relu>({}, loc, x); }
+Tensor gelu(const Tensor& x, bool tanh_form, Loc loc) {
+  return apply<ops::Gelu>({.tanh_form = tanh_form}, loc, x);
+}
+Tensor silu(const Tensor& x, Loc loc) { return apply<ops::Silu>({}, loc, x); }
+
+}  // namespace dyad

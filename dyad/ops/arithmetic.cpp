@@ -1,0 +1,261 @@
+#include "dyad/ops/arithmetic.h"
+
+#include "dyad/ops/compare.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+using scalar::ScalarType;
+
+constexpr Samples kPlainSamples{.edges = "0 -0 1 -1 2.5 -3.75 1e-20 3e38 inf -inf nan"};
+
+struct Add {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "add",
+                                 .inputs = kBinary,
+                                 .outputs = kOut,
+                                 .doc = "a + b; of two bool tensors: a or b.",
+                                 .onnx = {"Add", 14},
+                                 .samples = kPlainSamples};
+  static Scalar eval(Scalar a, Scalar b) {
+    return a.type() == ScalarType::boolean ? (a | b) : a + b;
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, g.grad());
+    g.set(1, g.grad());
+  }
+};
+
+struct Sub {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "sub",
+                                 .inputs = kBinary,
+                                 .outputs = kOut,
+                                 .doc = "a - b.",
+                                 .onnx = {"Sub", 14},
+                                 .samples = kPlainSamples};
+  static Types infer(const InferIn& in, const Attrs&) {
+    if (in[0].dtype() == DType::boolean && in[1].dtype() == DType::boolean) {
+      fail_dtype(in, "bool tensors have no difference; compare them with != or cast one with to()");
+    }
+    return infer_pointwise(in);
+  }
+  static Scalar eval(Scalar a, Scalar b) { return a - b; }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, g.grad());
+    if (g.needs(1)) g.set(1, neg(g.grad()));
+  }
+};
+
+struct Mul {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "mul",
+                                 .inputs = kBinary,
+                                 .outputs = kOut,
+                                 .doc = "a * b; of two bool tensors: a and b.",
+                                 .onnx = {"Mul", 14},
+                                 .samples = kPlainSamples,
+                                 .saved_inputs = kFirst | kSecond};
+  static Scalar eval(Scalar a, Scalar b) {
+    return a.type() == ScalarType::boolean ? (a & b) : a * b;
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    if (g.needs(0)) g.set(0, g.grad() * g.input(1));
+    if (g.needs(1)) g.set(1, g.grad() * g.input(0));
+  }
+};
+
+struct Div {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "div",
+                                 .inputs = kBinary,
+                                 .outputs = kOut,
+                                 .doc = "a / b, floating: integers give f32.",
+                                 .onnx = {"Div", 14},
+                                 .samples = {.low = 0.5, .high = 3, .edges = kPlainSamples.edges},
+                                 .typing = Typing::floating,
+                                 .saved_inputs = kSecond,
+                                 .saved_outputs = kFirst};
+  static Scalar eval(Scalar a, Scalar b) { return a / b; }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor ga = g.grad() / g.input(1);
+    g.set(0, ga);
+    if (g.needs(1)) g.set(1, neg(ga * g.output()));
+  }
+};
+
+struct Pow {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{
+      .name = "pow",
+      .inputs = kBinaryNumber,
+      .outputs = kOut,
+      .doc =
+          "a to the power b. Integers: exact, wrapping; a negative exponent gives 0 unless |a| "
+          "is 1.",
+      .onnx = {"Pow", 15},
+      .samples = {.low = 0.3, .high = 2.5, .edges = "0 -0 1 -1 2 0.5 -2.5 3 1e20 inf -inf nan"},
+      .saved_inputs = kFirst | kSecond,
+      .saved_outputs = kFirst};
+  static Scalar eval(Scalar a, Scalar b) {
+    return scalar::is_floating(a.type()) ? scalar::pow(a, b) : integer_pow(a, b);
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    // The exponent in the dtype of the result, so that a host number or an integer tensor does not
+    // widen what follows.
+    const Tensor b = to(g.input(1), g.grad().dtype());
+    if (g.needs(0)) {
+      g.set(0, where(b == 0, 0, g.grad() * b * pow(g.input(0), b - 1)));
+    }
+    if (g.needs(1)) {
+      const Tensor a = to(g.input(0), g.grad().dtype());
+      g.set(1, where(logical_and(a == 0, b >= 0), 0, g.grad() * g.output() * log(a)));
+    }
+  }
+
+ private:
+  static Scalar integer_pow(Scalar base, Scalar exponent) {
+    // Square and multiply, every bit of the exponent: 63 for i64, 31 for i32 and what is narrower.
+    const int bits = exponent.type() == ScalarType::i64 ? 63 : 31;
+    Scalar result = base.like(1), square = base;
+    for (int bit = 0; bit < bits; ++bit) {
+      const Scalar odd = ((exponent >> bit) & exponent.like(1)) != 0;
+      result = scalar::select(odd, result * square, result);
+      square = square * square;
+    }
+    const Scalar zero = base.like(0), one = base.like(1), minus_one = base.like(-1);
+    const Scalar even = (exponent & exponent.like(1)) == 0;
+    const Scalar inverse = scalar::select(
+        base == 1, one, scalar::select(base == -1, scalar::select(even, one, minus_one), zero));
+    return scalar::select(exponent < 0, inverse, result);
+  }
+};
+
+/// The gradient of maximum and minimum: to the operand that was taken, in halves between equals.
+void split_between(Gradient& g, const Tensor& first_taken) {
+  const Tensor equal = g.input(0) == g.input(1);
+  const Tensor half = g.grad() * 0.5;
+  if (g.needs(0)) g.set(0, where(equal, half, where(first_taken, g.grad(), 0)));
+  if (g.needs(1)) g.set(1, where(equal, half, where(first_taken, 0, g.grad())));
+}
+
+struct Maximum {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "maximum",
+                                 .inputs = kBinaryNumber,
+                                 .outputs = kOut,
+                                 .doc = "The larger of a and b, NaN if either is.",
+                                 .onnx = {"Max", 13},
+                                 .samples = kPlainSamples,
+                                 .saved_inputs = kFirst | kSecond};
+  static Scalar eval(Scalar a, Scalar b) {
+    return scalar::is_floating(a.type()) ? scalar::maximum(a, b) : scalar::max(a, b);
+  }
+  static void grad(Gradient& g, const Attrs&) { split_between(g, g.input(0) > g.input(1)); }
+};
+
+struct Minimum {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "minimum",
+                                 .inputs = kBinaryNumber,
+                                 .outputs = kOut,
+                                 .doc = "The smaller of a and b, NaN if either is.",
+                                 .onnx = {"Min", 13},
+                                 .samples = kPlainSamples,
+                                 .saved_inputs = kFirst | kSecond};
+  static Scalar eval(Scalar a, Scalar b) {
+    return scalar::is_floating(a.type()) ? scalar::minimum(a, b) : scalar::min(a, b);
+  }
+  static void grad(Gradient& g, const Attrs&) { split_between(g, g.input(0) < g.input(1)); }
+};
+
+struct Neg {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "neg",
+                                 .inputs = kUnaryNumber,
+                                 .outputs = kOut,
+                                 .doc = "-x.",
+                                 .onnx = {"Neg", 13},
+                                 .samples = kPlainSamples};
+  static Scalar eval(Scalar x) { return -x; }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, neg(g.grad())); }
+};
+
+struct Abs {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "abs",
+                                 .inputs = kUnaryNumber,
+                                 .outputs = kOut,
+                                 .doc = "|x|; its derivative at 0 is 0.",
+                                 .onnx = {"Abs", 13},
+                                 .samples = kPlainSamples,
+                                 .saved_inputs = kFirst};
+  static Scalar eval(Scalar x) { return scalar::abs(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * sign(g.input(0))); }
+};
+
+struct Sign {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "sign",
+                                 .inputs = kUnaryNumber,
+                                 .outputs = kOut,
+                                 .doc = "-1, 0 or 1 (NaN stays); its derivative is 0.",
+                                 .onnx = {"Sign", 13},
+                                 .samples = kPlainSamples};
+  static Scalar eval(Scalar x) { return scalar::sign(x); }
+  static void grad(Gradient&, const Attrs&) {}
+};
+
+constexpr const OpInfo* kRows[] = {
+    &op_info<Add>,     &op_info<Sub>,     &op_info<Mul>, &op_info<Div>, &op_info<Pow>,
+    &op_info<Maximum>, &op_info<Minimum>, &op_info<Neg>, &op_info<Abs>, &op_info<Sign>,
+};
+
+}  // namespace
+
+std::span<const OpInfo* const> arithmetic_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor add(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::Add>({}, loc, a.tensor(), b.tensor());
+}
+Tensor sub(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::Sub>({}, loc, a.tensor(), b.tensor());
+}
+Tensor mul(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::Mul>({}, loc, a.tensor(), b.tensor());
+}
+Tensor div(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::Div>({}, loc, a.tensor(), b.tensor());
+}
+Tensor pow(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::Pow>({}, loc, a.tensor(), b.tensor());
+}
+Tensor maximum(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::Maximum>({}, loc, a.tensor(), b.tensor());
+}
+Tensor minimum(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::Minimum>({}, loc, a.tensor(), b.tensor());
+}
+Tensor neg(const Tensor& x, Loc loc) { return apply<ops::Neg>({}, loc, x); }
+Tensor abs(const Tensor& x, Loc loc) { return apply<ops::Abs>({}, loc, x); }
+Tensor sign(const Tensor& x, Loc loc) { return apply<ops::Sign>({}, loc, x); }
+Tensor square(const Tensor& x, Loc loc) { return apply<ops::Mul>({}, loc, x, x); }
+
+Tensor operator+(const Arg& a, const Arg& b) { return add(a, b, a.loc()); }
+Tensor operator-(const Arg& a, const Arg& b) { return sub(a, b, a.loc()); }
+Tensor operator*(const Arg& a, const Arg& b) { return mul(a, b, a.loc()); }
+Tensor operator/(const Arg& a, const Arg& b) { return div(a, b, a.loc()); }
+Tensor operator-(const Arg& x) { return neg(x.tensor(), x.loc()); }
+
+Tensor& operator+=(Tensor& target, const Arg& value) { return target.add_(value, value.loc()); }
+Tensor& operator-=(Tensor& target, const Arg& value) { return target.sub_(value, value.loc()); }
+Tensor& operator*=(Tensor& target, const Arg& value) { return target.mul_(value, value.loc()); }
+Tensor& operator/=(Tensor& target, const Arg& value) { return target.div_(value, value.loc()); }
+
+}  // namespace dyad

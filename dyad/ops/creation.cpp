@@ -1,0 +1,100 @@
+#include "dyad/ops/creation.h"
+
+#include "dyad/ops/attrs/indexing.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+void require_size(const InferIn& in, Dim size, const std::string& what) {
+  if (size.is_number() && size.number() < 0) {
+    fail_value(in, what + " = " + to_string(size) + " is negative");
+  }
+}
+
+struct Full {
+  using Attrs = FullAttrs;
+  static constexpr Schema schema{
+      .name = "full", .inputs = {}, .outputs = kOut, .doc = "A new tensor filled with a number."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    for (int i = 0; i < attrs.shape.rank(); ++i) {
+      require_size(in, attrs.shape[static_cast<std::size_t>(i)],
+                   "size of axis " + std::to_string(i));
+    }
+    return {Type(attrs.dtype, attrs.shape)};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    e.output(0, e.node("Expand", {e.scalar(attrs.value, attrs.dtype), e.shape(attrs.shape)}));
+  }
+};
+
+std::string onnx_scalar(OnnxEmitter& e, Dim value) {
+  const std::int64_t axes[] = {0};
+  return e.node("Squeeze", {e.shape({value}), e.constant_i64(axes)});
+}
+
+struct Arange {
+  using Attrs = ArangeAttrs;
+  static constexpr Schema schema{.name = "arange",
+                                 .inputs = {},
+                                 .outputs = kOut,
+                                 .doc = "begin, begin + step, ... of count elements."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    require_size(in, attrs.count, "count");
+    if (!contains(kNumber, attrs.dtype)) {
+      fail_dtype(in, "dtype must be a number's, not " + std::string(name_of(attrs.dtype)));
+    }
+    return {Type(attrs.dtype, {attrs.count})};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const std::string begin = onnx_scalar(e, attrs.begin), step = onnx_scalar(e, attrs.step);
+    const std::string end = onnx_scalar(e, Dim(attrs.begin) + attrs.count * attrs.step);
+    e.output(0, e.cast(e.node("Range", {begin, end, step}), attrs.dtype));
+  }
+};
+
+struct SizeTensor {
+  using Attrs = SizeAttrs;
+  static constexpr Schema schema{
+      .name = "size_tensor", .inputs = {}, .outputs = kIndexOut, .doc = "A size as an i64 scalar."};
+  static Types infer(const InferIn&, const Attrs&) { return {Type(DType::i64, Shape())}; }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    e.output(0, onnx_scalar(e, attrs.size));
+  }
+};
+
+constexpr const OpInfo* kRows[] = {&op_info<Full>, &op_info<Arange>, &op_info<SizeTensor>};
+
+}  // namespace
+
+std::span<const OpInfo* const> creation_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor full(Shape shape, double value, DType dtype, Loc loc) {
+  return apply<ops::Full>({.shape = std::move(shape), .value = value, .dtype = dtype}, loc);
+}
+Tensor zeros(Shape shape, DType dtype, Loc loc) { return full(std::move(shape), 0, dtype, loc); }
+Tensor ones(Shape shape, DType dtype, Loc loc) { return full(std::move(shape), 1, dtype, loc); }
+Tensor full_like(const Tensor& x, double value, Loc loc) {
+  return full(ops::sizes_of(x, loc), value, x.dtype(), loc);
+}
+Tensor zeros_like(const Tensor& x, Loc loc) { return full_like(x, 0, loc); }
+Tensor ones_like(const Tensor& x, Loc loc) { return full_like(x, 1, loc); }
+
+Tensor arange(Dim count, DType dtype, Loc loc) {
+  return apply<ops::Arange>({.count = count, .dtype = dtype}, loc);
+}
+Tensor arange(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtype, Loc loc) {
+  if (step == 0) throw ValueError("arange: step must not be 0", loc.user());
+  const std::int64_t distance = step > 0 ? end - begin : begin - end;
+  const std::int64_t width = step > 0 ? step : -step;
+  const std::int64_t count = distance <= 0 ? 0 : (distance + width - 1) / width;
+  return apply<ops::Arange>({.count = count, .begin = begin, .step = step, .dtype = dtype}, loc);
+}
+
+Tensor size_tensor(Dim size, Loc loc) { return apply<ops::SizeTensor>({.size = size}, loc); }
+
+}  // namespace dyad

@@ -1,0 +1,263 @@
+#include "dyad/ops/elementary.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "dyad/ir/literal.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+/// The schema of a function of one floating argument.
+constexpr Schema function(std::string_view name, std::string_view doc, OnnxName onnx,
+                          Samples samples, std::uint32_t saved_inputs,
+                          std::uint32_t saved_outputs = 0) {
+  return {.name = name,
+          .inputs = kUnary,
+          .outputs = kOut,
+          .doc = doc,
+          .onnx = onnx,
+          .samples = samples,
+          .typing = Typing::floating,
+          .saved_inputs = saved_inputs,
+          .saved_outputs = saved_outputs};
+}
+
+struct Exp {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      function("exp", "e to the power x.", {"Exp", 13},
+               {.edges = "0 -0 1 -1 1e-8 88 89 -87 -104 710 -746 inf -inf nan"}, 0, kFirst);
+  static Scalar eval(Scalar x) { return scalar::exp(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * g.output()); }
+};
+
+struct Expm1 {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      function("expm1", "exp(x) - 1, exact near 0.", {},
+               {.edges = "0 -0 1e-30 -1e-8 1 -1 -20 88 inf -inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::expm1(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * exp(g.input(0))); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const DType dtype = e.output_type().dtype();
+    e.output(0, e.node("Sub", {e.node("Exp", {e.cast(e.input(0), dtype)}), e.scalar(1, dtype)}));
+  }
+};
+
+struct Log {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = function(
+      "log", "Natural logarithm: NaN below 0, -inf at 0.", {"Log", 13},
+      {.low = 0.2, .high = 4, .edges = "0 -0 1 1.0000001 1e-30 1e-40 3e38 -1 inf -inf nan"},
+      kFirst);
+  static Scalar eval(Scalar x) { return scalar::log(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() / g.input(0)); }
+};
+
+struct Log1p {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = function(
+      "log1p", "log(1 + x), exact near 0.", {},
+      {.low = -0.7, .high = 4, .edges = "0 -0 1e-30 -1e-8 1 -1 -2 1e20 inf -inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::log1p(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() / (g.input(0) + 1)); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const DType dtype = e.output_type().dtype();
+    e.output(0, e.node("Log", {e.node("Add", {e.cast(e.input(0), dtype), e.scalar(1, dtype)})}));
+  }
+};
+
+struct Sqrt {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      function("sqrt", "Square root: NaN below 0.", {"Sqrt", 13},
+               {.low = 0.2, .high = 4, .edges = "0 -0 1 2 1e-40 3e38 -1 inf -inf nan"}, 0, kFirst);
+  static Scalar eval(Scalar x) { return scalar::sqrt(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() / (g.output() * 2)); }
+};
+
+struct Rsqrt {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      function("rsqrt", "1 / sqrt(x).", {},
+               {.low = 0.2, .high = 4, .edges = "0 1 2 1e-30 3e38 -1 inf nan"}, 0, kFirst);
+  static Scalar eval(Scalar x) { return scalar::rsqrt(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor y = g.output();
+    g.set(0, g.grad() * (y * y * y * -0.5));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const DType dtype = e.output_type().dtype();
+    e.output(0, e.node("Reciprocal", {e.node("Sqrt", {e.cast(e.input(0), dtype)})}));
+  }
+};
+
+struct Sin {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      function("sin", "Sine of x radians.", {"Sin", 7},
+               {.edges = "0 -0 1e-20 1.5707964 3.1415927 100 -1e4 inf -inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::sin(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * cos(g.input(0))); }
+};
+
+struct Cos {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      function("cos", "Cosine of x radians.", {"Cos", 7},
+               {.edges = "0 -0 1e-20 1.5707964 3.1415927 100 -1e4 inf -inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::cos(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, neg(g.grad() * sin(g.input(0)))); }
+};
+
+struct Erf {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      function("erf", "The error function.", {"Erf", 13},
+               {.edges = "0 -0 1e-20 0.5 -1 2 3.9 -4 6 inf -inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::erf(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, g.grad() * (exp(neg(square(g.input(0)))) * (2 * std::numbers::inv_sqrtpi)));
+  }
+};
+
+constexpr Samples kRoundingSamples{
+    .edges = "0 -0 0.5 -0.5 1.5 2.5 -2.5 0.49999997 8388609 -1e20 inf -inf nan"};
+
+/// The schema of a function to whole numbers.
+constexpr Schema rounding(std::string_view name, std::string_view doc, OnnxName onnx) {
+  return {.name = name,
+          .inputs = kUnaryNumber,
+          .outputs = kOut,
+          .doc = doc,
+          .onnx = onnx,
+          .samples = kRoundingSamples};
+}
+
+struct Floor {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = rounding(
+      "floor", "The largest whole number not above x; its derivative is 0.", {"Floor", 13});
+  static Scalar eval(Scalar x) { return scalar::is_floating(x.type()) ? scalar::floor(x) : x; }
+  static void grad(Gradient&, const Attrs&) {}
+};
+struct Ceil {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      rounding("ceil", "The smallest whole number not below x; its derivative is 0.", {"Ceil", 13});
+  static Scalar eval(Scalar x) { return scalar::is_floating(x.type()) ? scalar::ceil(x) : x; }
+  static void grad(Gradient&, const Attrs&) {}
+};
+struct Round {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = rounding(
+      "round", "To the nearest whole number, ties to even; its derivative is 0.", {"Round", 11});
+  static Scalar eval(Scalar x) { return scalar::is_floating(x.type()) ? scalar::rint(x) : x; }
+  static void grad(Gradient&, const Attrs&) {}
+};
+
+struct ClampAttrs {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+};
+
+struct Clamp {
+  using Attrs = ClampAttrs;
+  static constexpr Schema schema{.name = "clamp",
+                                 .inputs = kUnaryNumber,
+                                 .outputs = kOut,
+                                 .doc = "x moved into [low, high] (NaN stays).",
+                                 .samples = {.edges = "0 -0 1 -1 5 -5 inf -inf nan"},
+                                 .saved_inputs = kFirst};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    if (!(attrs.low <= attrs.high)) {
+      fail_value(in, "low = " + number_text(attrs.low) +
+                         " must not be above high = " + number_text(attrs.high));
+    }
+    return infer_pointwise(in);
+  }
+  static Scalar eval(const Attrs& attrs, Scalar x) {
+    // Whole bounds inside the given ones for integers; infinite ones bound nothing.
+    const bool whole = !scalar::is_floating(x.type());
+    const double low = whole ? std::ceil(attrs.low) : attrs.low;
+    const double high = whole ? std::floor(attrs.high) : attrs.high;
+    if (std::isfinite(low)) x = scalar::select(x < x.like(low), x.like(low), x);
+    if (std::isfinite(high)) x = scalar::select(x > x.like(high), x.like(high), x);
+    return x;
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const Tensor x = g.input(0);
+    g.set(0, where(logical_and(x >= attrs.low, x <= attrs.high), g.grad(), 0));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const DType dtype = e.output_type().dtype();
+    const std::string low = std::isfinite(attrs.low) ? e.scalar(attrs.low, dtype) : "";
+    const std::string high = std::isfinite(attrs.high) ? e.scalar(attrs.high, dtype) : "";
+    e.output(0, e.node("Clip", {e.input(0), low, high}));
+  }
+};
+
+struct CastAttrs {
+  DType dtype = DType::f32;
+};
+
+struct Cast {
+  using Attrs = CastAttrs;
+  static constexpr Schema schema{
+      .name = "cast",
+      .inputs = kUnary,
+      .outputs = kOut,
+      .doc =
+          "x converted to another dtype: floats to integers truncate and saturate (NaN gives 0), "
+          "integers to narrower ones wrap, anything but 0 is true.",
+      .samples = {.edges = "0 -0 0.5 -1.5 127.9 128 300 -129 2147483648 1e20 inf -inf nan"}};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    if (attrs.dtype == DType::string) fail_dtype(in, "numbers have no conversion to string");
+    return {Type(attrs.dtype, in[0].shape())};
+  }
+  static Scalar eval(const Attrs& attrs, Scalar x) { return scalar::cast(x, attrs.dtype); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, to(g.grad(), g.input_dtype(0))); }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    e.output(0, e.cast(e.input(0), attrs.dtype));
+  }
+};
+
+constexpr const OpInfo* kRows[] = {
+    &op_info<Exp>,   &op_info<Expm1>, &op_info<Log>,   &op_info<Log1p>, &op_info<Sqrt>,
+    &op_info<Rsqrt>, &op_info<Sin>,   &op_info<Cos>,   &op_info<Erf>,   &op_info<Floor>,
+    &op_info<Ceil>,  &op_info<Round>, &op_info<Clamp>, &op_info<Cast>,
+};
+
+}  // namespace
+
+std::span<const OpInfo* const> elementary_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor exp(const Tensor& x, Loc loc) { return apply<ops::Exp>({}, loc, x); }
+Tensor expm1(const Tensor& x, Loc loc) { return apply<ops::Expm1>({}, loc, x); }
+Tensor log(const Tensor& x, Loc loc) { return apply<ops::Log>({}, loc, x); }
+Tensor log1p(const Tensor& x, Loc loc) { return apply<ops::Log1p>({}, loc, x); }
+Tensor sqrt(const Tensor& x, Loc loc) { return apply<ops::Sqrt>({}, loc, x); }
+Tensor rsqrt(const Tensor& x, Loc loc) { return apply<ops::Rsqrt>({}, loc, x); }
+Tensor sin(const Tensor& x, Loc loc) { return apply<ops::Sin>({}, loc, x); }
+Tensor cos(const Tensor& x, Loc loc) { return apply<ops::Cos>({}, loc, x); }
+Tensor erf(const Tensor& x, Loc loc) { return apply<ops::Erf>({}, loc, x); }
+Tensor floor(const Tensor& x, Loc loc) { return apply<ops::Floor>({}, loc, x); }
+Tensor ceil(const Tensor& x, Loc loc) { return apply<ops::Ceil>({}, loc, x); }
+Tensor round(const Tensor& x, Loc loc) { return apply<ops::Round>({}, loc, x); }
+Tensor clamp(const Tensor& x, double low, double high, Loc loc) {
+  return apply<ops::Clamp>({.low = low, .high = high}, loc, x);
+}
+Tensor to(const Tensor& x, DType dtype, Loc loc) {
+  if (x.defined() && x.dtype() == dtype) return x;
+  return apply<ops::Cast>({.dtype = dtype}, loc, x);
+}
+
+}  // namespace dyad

@@ -1,0 +1,177 @@
+#include "dyad/ops/linalg.h"
+
+#include "dyad/ops/attrs/linalg.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/reduce.h"
+#include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+constexpr ArgInfo kLinearInputs[] = {
+    {"x", kFloat}, {"weight", kFloat}, {"bias", kFloat, /*optional=*/true}};
+
+Dim from_back(const Shape& shape, int i) {
+  return shape[static_cast<std::size_t>(shape.rank() - i)];
+}
+
+struct Matmul {
+  using Attrs = MatmulAttrs;
+  static constexpr Schema schema{
+      .name = "matmul",
+      .inputs = kBinaryNumber,
+      .outputs = kOut,
+      .doc =
+          "Matrix product over the last two axes, either operand transposed on request; the axes "
+          "before them broadcast.",
+      .saved_inputs = kFirst | kSecond};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    require_one_dtype(in);
+    const Shape &a = in[0].shape(), &b = in[1].shape();
+    if (a.rank() < 2 || b.rank() < 2) {
+      const bool first = a.rank() < 2;
+      fail_shape(in, std::string(first ? "a" : "b") + " has " +
+                         std::to_string((first ? a : b).rank()) +
+                         " axes, a matrix product needs 1 or more");
+    }
+    const Dim columns = from_back(a, attrs.transpose_a ? 2 : 1);
+    const Dim rows = from_back(b, attrs.transpose_b ? 1 : 2);
+    if (!columns.same_as(rows) && !(columns == rows)) {
+      fail_shape(in,
+                 "columns of a = " + to_string(columns) + " but rows of b = " + to_string(rows));
+    }
+    const Shape batch_a(a.begin(), a.end() - 2), batch_b(b.begin(), b.end() - 2);
+    Shape shape;
+    if (!broadcast(batch_a, batch_b, shape)) {
+      fail_shape(in, "the axes before the last two, " + to_string(batch_a) + " and " +
+                         to_string(batch_b) + ", do not broadcast");
+    }
+    shape.push_back(from_back(a, attrs.transpose_a ? 1 : 2));
+    shape.push_back(from_back(b, attrs.transpose_b ? 2 : 1));
+    return {Type(in[0].dtype(), shape)};
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const bool ta = attrs.transpose_a, tb = attrs.transpose_b;
+    if (g.needs(0)) {
+      const Tensor b = g.input(1);
+      g.set(0, ta ? product(b, g.grad(), tb, true) : product(g.grad(), b, false, !tb));
+    }
+    if (g.needs(1)) {
+      Tensor a = g.input(0), grad = g.grad();
+      // A matrix that many share: one long product instead of many and their sum.
+      if (g.input_shape(1).rank() == 2 && g.input_shape(0).rank() > 2 && !ta) {
+        a = reshape(a, {-1, from_back(g.input_shape(0), 1)});
+        grad = reshape(grad, {-1, from_back(g.output_shape(), 1)});
+      }
+      g.set(1, tb ? product(grad, a, true, ta) : product(a, grad, !ta, false));
+    }
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    e.output(0,
+             e.node("MatMul", {turned(e, 0, attrs.transpose_a), turned(e, 1, attrs.transpose_b)}));
+  }
+
+ private:
+  static Tensor product(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
+    return apply<Matmul>({.transpose_a = transpose_a, .transpose_b = transpose_b}, {}, a, b);
+  }
+  static std::string turned(OnnxEmitter& e, int i, bool transpose) {
+    if (!transpose) return e.input(i);
+    std::vector<std::int64_t> perm;
+    for (int axis = 0; axis < e.input_type(i).rank(); ++axis) perm.push_back(axis);
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return e.node("Transpose", {e.input(i)}, {{"perm", perm}});
+  }
+};
+
+struct Linear {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{
+      .name = "linear",
+      .inputs = kLinearInputs,
+      .outputs = kOut,
+      .doc = "x @ weight^T + bias: x[..., in], weight[out, in], bias[out].",
+      .saved_inputs = kFirst | kSecond};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_one_dtype(in);
+    const Shape &x = in[0].shape(), &weight = in[1].shape();
+    if (x.rank() < 1) fail_shape(in, "x needs 1 axis or more");
+    if (weight.rank() != 2) {
+      fail_shape(in, "weight must be [out, in] but has " + std::to_string(weight.rank()) + " axes");
+    }
+    if (!(from_back(x, 1) == weight[1])) {
+      fail_shape(in, "the last axis of x has size " + to_string(from_back(x, 1)) +
+                         " but weight takes " + to_string(weight[1]));
+    }
+    if (in.has(2) && !(in[2].rank() == 1 && in[2].shape()[0] == weight[0])) {
+      fail_shape(in, "bias must be [" + to_string(weight[0]) + "], the rows of weight, but is " +
+                         to_string(in[2].shape()));
+    }
+    Shape shape = x;
+    shape.back() = weight[0];
+    return {Type(in[0].dtype(), shape)};
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor rows = reshape(g.grad(), {-1, g.input_shape(1)[0]});
+    if (g.needs(0)) g.set(0, reshape(matmul(rows, g.input(1)), g.input_shape(0)));
+    if (g.needs(1)) {
+      const Tensor x = reshape(g.input(0), {-1, g.input_shape(1)[1]});
+      g.set(1, apply<Matmul>({.transpose_a = true}, {}, rows, x));
+    }
+    if (g.input_count() > 2 && g.needs(2)) g.set(2, sum(rows, {0}));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const bool has_bias = e.input_count() > 2 && !e.input(2).empty();
+    if (e.input_type(0).rank() == 2) {
+      std::vector<std::string> inputs{e.input(0), e.input(1)};
+      if (has_bias) inputs.push_back(e.input(2));
+      e.output(0, e.node("Gemm", inputs, {{"transB", std::int64_t{1}}}));
+      return;
+    }
+    const std::string turned =
+        e.node("Transpose", {e.input(1)}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+    const std::string product = e.node("MatMul", {e.input(0), turned});
+    e.output(0, has_bias ? e.node("Add", {product, e.input(2)}) : product);
+  }
+};
+
+constexpr const OpInfo* kRows[] = {&op_info<Matmul>, &op_info<Linear>};
+
+}  // namespace
+
+std::span<const OpInfo* const> linalg_rows() { return kRows; }
+
+/// A product with vectors: as matrices of one row or column, whose axis then goes.
+Tensor vector_product(const Tensor& a, const Tensor& b, Loc loc) {
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  const Dim columns = a.size(-1, loc), rows = b.size(column ? 0 : -2, loc);
+  if (!(columns == rows)) {
+    const Type types[] = {type_of(a), type_of(b)};
+    const MatmulAttrs attrs;
+    fail_shape({.op = op_info<Matmul>, .inputs = types, .attrs = &attrs, .loc = loc},
+               (row ? "elements of a = " : "columns of a = ") + to_string(columns) + " but " +
+                   (column ? "elements of b = " : "rows of b = ") + to_string(rows));
+  }
+  Tensor out =
+      apply<Matmul>({}, loc, row ? unsqueeze(a, 0, loc) : a, column ? unsqueeze(b, 1, loc) : b);
+  if (column) out = squeeze(out, -1, loc);
+  if (row) out = squeeze(out, column ? -1 : -2, loc);
+  return out;
+}
+
+}  // namespace ops
+
+Tensor matmul(const Tensor& a, const Tensor& b, Loc loc) {
+  const bool vectors = a.defined() && b.defined() && a.rank() > 0 && b.rank() > 0 &&
+                       (a.rank() == 1 || b.rank() == 1);
+  if (vectors) return ops::vector_product(a, b, loc);
+  return apply<ops::Matmul>({}, loc, a, b);
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Loc loc) {
+  return apply<ops::Linear>({}, loc, x, weight, bias);
+}
+
+}  // namespace dyad

@@ -1,0 +1,284 @@
+#include "dyad/ops/norm.h"
+
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/attrs/indexing.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/reduce.h"
+#include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+// --- softmax -----------------------------------------------------------------------------------
+
+Types infer_along_axis(const InferIn& in, const AxisAttrs& attrs) {
+  (void)checked_axis(in, attrs.axis, in[0].rank());
+  return {in[0]};
+}
+
+struct Softmax {
+  using Attrs = AxisAttrs;
+  static constexpr Schema schema{.name = "softmax",
+                                 .inputs = kUnaryFloat,
+                                 .outputs = kOut,
+                                 .doc = "exp(x) / sum(exp(x)) along an axis, without overflow.",
+                                 .samples = {.edges = "0 1 -1 88 1000 -1000 -inf"},
+                                 .saved_outputs = kFirst};
+  static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    const Tensor& x = *in[0];
+    const Tensor e = exp(x - max(x, {attrs.axis}, true));
+    return {e / sum(e, {attrs.axis}, true)};
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const Tensor y = g.output(), weighted = g.grad() * y;
+    g.set(0, weighted - y * sum(weighted, {attrs.axis}, true));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    e.output(0, e.node("Softmax", {e.input(0)}, {{"axis", attrs.axis}}));
+  }
+};
+
+struct LogSoftmax {
+  using Attrs = AxisAttrs;
+  static constexpr Schema schema{.name = "log_softmax",
+                                 .inputs = kUnaryFloat,
+                                 .outputs = kOut,
+                                 .doc =
+                                     "log(softmax(x)) along an axis, exact for small "
+                                     "probabilities.",
+                                 .samples = {.edges = "0 1 -1 88 1000 -1000 -inf"},
+                                 .saved_outputs = kFirst};
+  static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    const Tensor& x = *in[0];
+    const Tensor shifted = x - max(x, {attrs.axis}, true);
+    return {shifted - log(sum(exp(shifted), {attrs.axis}, true))};
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    g.set(0, g.grad() - exp(g.output()) * sum(g.grad(), {attrs.axis}, true));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    e.output(0, e.node("LogSoftmax", {e.input(0)}, {{"axis", attrs.axis}}));
+  }
+};
+
+// --- normalisation -----------------------------------------------------------------------------
+
+struct EpsAttrs {
+  double eps = 1e-5;
+};
+
+/// Mean of x over `axes` (kept), x around it, and 1 / sqrt(variance + eps).
+struct Moments {
+  Moments(const Tensor& x, const Ints& axes, double eps)
+      : mean(dyad::mean(x, axes, true)),
+        centered(x - mean),
+        variance(dyad::mean(square(centered), axes, true)),
+        rstd(rsqrt(variance + eps)) {}
+  Tensor mean, centered, variance, rstd;
+};
+
+/// The gradient of x in (x - mean) * rstd, both computed from x over `axes`: `grad` without its
+/// mean and without its part along the result.
+Tensor normalized_grad(const Tensor& grad, const Tensor& normal, const Tensor& rstd,
+                       const Ints& axes) {
+  return rstd * (grad - mean(grad, axes, true) - normal * mean(grad * normal, axes, true));
+}
+
+Ints last_axes(int rank, int count) {
+  Ints axes;
+  for (int i = rank - count; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+constexpr ArgInfo kLayerNormInputs[] = {
+    {"x", kFloat}, {"weight", kFloat}, {"bias", kFloat, /*optional=*/true}};
+
+struct LayerNorm {
+  using Attrs = EpsAttrs;
+  static constexpr Schema schema{
+      .name = "layer_norm",
+      .inputs = kLayerNormInputs,
+      .outputs = kOut,
+      .doc =
+          "(x - mean) / sqrt(var + eps) * weight + bias over the last axes of x, as many as "
+          "weight has.",
+      .saved_inputs = kFirst | kSecond};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_one_dtype(in);
+    const Shape &x = in[0].shape(), &weight = in[1].shape();
+    if (weight.rank() < 1 || weight.rank() > x.rank()) {
+      fail_shape(in, "weight must have from 1 to " + std::to_string(x.rank()) + " axes, but has " +
+                         std::to_string(weight.rank()));
+    }
+    const std::size_t lead = x.size() - weight.size();
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      if (!(x[lead + i] == weight[i])) {
+        fail_shape(in, "weight must have the last sizes of x, but axis " +
+                           std::to_string(lead + i) + " of x is " + to_string(x[lead + i]) +
+                           " where weight has " + to_string(weight[i]));
+      }
+      if (in.has(2) && !(in[2].rank() == weight.rank() && in[2].shape()[i] == weight[i])) {
+        fail_shape(in, "bias must have the shape of weight, " + to_string(weight) + ", but is " +
+                           to_string(in[2].shape()));
+      }
+    }
+    return {in[0]};
+  }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    const Tensor& x = *in[0];
+    const Moments m(x, last_axes(x.rank(), in[1]->rank()), attrs.eps);
+    const Tensor scaled = m.centered * m.rstd * *in[1];
+    return {in.size() > 2 && in[2]->defined() ? scaled + *in[2] : scaled};
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const Ints axes = last_axes(g.input_shape(0).rank(), g.input_shape(1).rank());
+    const Moments m(g.input(0), axes, attrs.eps);
+    const Tensor normal = m.centered * m.rstd;
+    if (g.needs(0)) g.set(0, normalized_grad(g.grad() * g.input(1), normal, m.rstd, axes));
+    if (g.needs(1)) g.set(1, g.grad() * normal);
+    if (g.input_count() > 2) g.set(2, g.grad());
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    std::vector<std::string> inputs{e.input(0), e.input(1)};
+    if (e.input_count() > 2 && !e.input(2).empty()) inputs.push_back(e.input(2));
+    const std::int64_t axis = e.input_type(0).rank() - e.input_type(1).rank();
+    e.output(0, e.node("LayerNormalization", inputs,
+                       {{"axis", axis}, {"epsilon", static_cast<float>(attrs.eps)}}));
+  }
+};
+
+/// The axes of x but axis 1.
+Ints batch_axes(int rank) {
+  Ints axes;
+  for (int i = 0; i < rank; ++i) {
+    if (i != 1) axes.push_back(i);
+  }
+  return axes;
+}
+
+/// A vector of channels in a shape that broadcasts along axis 1 of a tensor of that rank.
+Tensor per_channel(const Tensor& vector, int rank) {
+  Shape shape(static_cast<std::size_t>(rank - 1), 1);
+  shape[0] = -1;
+  return reshape(vector, shape);
+}
+
+void check_channels(const InferIn& in) {
+  require_one_dtype(in);
+  const Shape& x = in[0].shape();
+  if (x.rank() < 2) fail_shape(in, "x needs a batch axis and a channel axis");
+  for (std::size_t i = 1; i < in.inputs.size(); ++i) {
+    if (in[i].rank() == 1 && in[i].shape()[0] == x[1]) continue;
+    fail_shape(in, std::string(in.op.inputs[i].name) + " must be [" + to_string(x[1]) +
+                       "], the channels of x (axis 1), but is " + to_string(in[i].shape()));
+  }
+}
+
+constexpr ArgInfo kBatchNormInputs[] = {
+    {"x", kFloat}, {"weight", kFloat}, {"bias", kFloat}, {"mean", kFloat}, {"var", kFloat}};
+constexpr ArgInfo kBatchNormTrainInputs[] = {{"x", kFloat}, {"weight", kFloat}, {"bias", kFloat}};
+constexpr ArgInfo kBatchNormTrainOutputs[] = {{"out"}, {"mean"}, {"var"}};
+
+struct BatchNorm {
+  using Attrs = EpsAttrs;
+  static constexpr Schema schema{
+      .name = "batch_norm",
+      .inputs = kBatchNormInputs,
+      .outputs = kOut,
+      .doc = "(x - mean) / sqrt(var + eps) * weight + bias along axis 1, with given mean and var.",
+      .samples = {.low = 0.5, .high = 2}};
+  static Types infer(const InferIn& in, const Attrs&) {
+    check_channels(in);
+    return {in[0]};
+  }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    const Tensor &x = *in[0], &weight = *in[1], &bias = *in[2], &mean = *in[3], &var = *in[4];
+    const int rank = x.rank();
+    const Tensor scale = weight * rsqrt(var + attrs.eps);
+    return {(x - per_channel(mean, rank)) * per_channel(scale, rank) + per_channel(bias, rank)};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    e.output(0, e.node("BatchNormalization",
+                       {e.input(0), e.input(1), e.input(2), e.input(3), e.input(4)},
+                       {{"epsilon", static_cast<float>(attrs.eps)}}));
+  }
+};
+
+struct BatchNormTrain {
+  using Attrs = EpsAttrs;
+  static constexpr Schema schema{
+      .name = "batch_norm_train",
+      .inputs = kBatchNormTrainInputs,
+      .outputs = kBatchNormTrainOutputs,
+      .doc = "batch_norm with the mean and the biased variance of the batch, which it returns too.",
+      .saved_inputs = kFirst | kSecond};
+  static Types infer(const InferIn& in, const Attrs&) {
+    check_channels(in);
+    const Type statistic(in[0].dtype(), {in[0].shape()[1]});
+    return {in[0], statistic, statistic};
+  }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    const Tensor& x = *in[0];
+    const int rank = x.rank();
+    const Moments m(x, batch_axes(rank), attrs.eps);
+    const Tensor scale = per_channel(*in[1], rank) * m.rstd;
+    return {m.centered * scale + per_channel(*in[2], rank), reshape(m.mean, {-1}),
+            reshape(m.variance, {-1})};
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const int rank = g.input_shape(0).rank();
+    const Ints axes = batch_axes(rank);
+    const Moments m(g.input(0), axes, attrs.eps);
+    const Tensor normal = m.centered * m.rstd;
+    if (g.needs(0)) {
+      Tensor gx = normalized_grad(g.grad() * per_channel(g.input(1), rank), normal, m.rstd, axes);
+      const Arg count = size_arg(count_of(g.input_shape(0), axes));
+      if (g.has_grad(1)) gx = gx + per_channel(g.grad(1), rank) / count;
+      if (g.has_grad(2)) gx = gx + m.centered * 2 * (per_channel(g.grad(2), rank) / count);
+      g.set(0, gx);
+    }
+    if (g.needs(1)) g.set(1, sum(g.grad() * normal, axes));
+    if (g.needs(2)) g.set(2, sum(g.grad(), axes));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    e.fail("batch_norm computes statistics of the batch here; export the model in eval mode");
+  }
+};
+
+constexpr const OpInfo* kRows[] = {
+    &op_info<Softmax>,   &op_info<LogSoftmax>,     &op_info<LayerNorm>,
+    &op_info<BatchNorm>, &op_info<BatchNormTrain>,
+};
+
+}  // namespace
+
+std::span<const OpInfo* const> norm_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor softmax(const Tensor& x, std::int64_t axis, Loc loc) {
+  return apply<ops::Softmax>({.axis = ops::normalized(axis, x)}, loc, x);
+}
+Tensor log_softmax(const Tensor& x, std::int64_t axis, Loc loc) {
+  return apply<ops::LogSoftmax>({.axis = ops::normalized(axis, x)}, loc, x);
+}
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, Loc loc) {
+  return apply<ops::LayerNorm>({.eps = eps}, loc, x, weight, bias);
+}
+Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                  const Tensor& var, double eps, Loc loc) {
+  return apply<ops::BatchNorm>({.eps = eps}, loc, x, weight, bias, mean, var);
+}
+std::array<Tensor, 3> batch_norm_train(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                       double eps, Loc loc) {
+  const Tensor* inputs[] = {&x, &weight, &bias};
+  std::vector<Tensor> out = apply_multi<ops::BatchNormTrain>({.eps = eps}, loc, inputs, 3);
+  return {std::move(out[0]), std::move(out[1]), std::move(out[2])};
+}
+
+}  // namespace dyad

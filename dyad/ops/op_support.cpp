@@ -1,0 +1,82 @@
+#include "dyad/ops/op_support.h"
+
+#include <algorithm>
+
+#include "dyad/ops/creation.h"
+
+namespace dyad::ops {
+
+int checked_axis(const InferIn& in, std::int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    fail_index(in, "axis " + std::to_string(axis) + " is out of range for " +
+                       (rank == 0 ? "a scalar, which has no axes"
+                                  : std::to_string(rank) + " axes (" + std::to_string(-rank) +
+                                        " to " + std::to_string(rank - 1) + ")"));
+  }
+  return from_front(axis, rank);
+}
+
+Ints checked_axes(const InferIn& in, const Ints& axes, int rank) {
+  for (const std::int64_t axis : axes) (void)checked_axis(in, axis, rank);
+  Ints sorted = sorted_axes(axes, rank);
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    fail_value(in, "axis " + std::to_string(*twice) + " is named twice");
+  }
+  return sorted;
+}
+
+Ints sorted_axes(const Ints& axes, int rank) {
+  Ints sorted;
+  if (axes.empty()) {
+    for (int i = 0; i < rank; ++i) sorted.push_back(i);
+    return sorted;
+  }
+  for (const std::int64_t axis : axes) sorted.push_back(from_front(axis, rank));
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+Shape reduced_shape(const Shape& shape, const Ints& axes, bool keepdim) {
+  Shape result;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) {
+      result.push_back(shape[static_cast<std::size_t>(i)]);
+    } else if (keepdim) {
+      result.push_back(1);
+    }
+  }
+  return result;
+}
+
+Dim count_of(const Shape& shape, const Ints& axes) {
+  Dim count = 1;
+  for (const std::int64_t axis : axes) count *= shape[static_cast<std::size_t>(axis)];
+  return count;
+}
+
+void fail_index(const InferIn& in, const std::string& rule) {
+  throw IndexError(call_string(in.op, in.inputs, in.attrs) + ": " + rule, in.loc.user());
+}
+
+void require_one_dtype(const InferIn& in) {
+  const auto name = [&](std::size_t i) { return std::string(input_info(in.op, i)->name); };
+  for (std::size_t i = 1; i < in.inputs.size(); ++i) {
+    if (!in.has(i) || in[i].dtype() == in[0].dtype()) continue;
+    fail_dtype(in, "one dtype is needed, but " + name(0) + " is " +
+                       std::string(name_of(in[0].dtype())) + " and " + name(i) + " is " +
+                       std::string(name_of(in[i].dtype())) + "; convert one with to()");
+  }
+}
+
+Shape sizes_of(const Tensor& x, Loc loc) {
+  Shape sizes;
+  for (int i = 0; i < x.rank(); ++i) sizes.push_back(x.size(i, loc));
+  return sizes;
+}
+
+Arg size_arg(Dim size, Loc loc) {
+  return size.is_number() ? Arg(size.number(), loc) : Arg(size_tensor(size, loc), loc);
+}
+
+}  // namespace dyad::ops

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+
+#include "dyad/base/error.h"
+#include "dyad/ir/op.h"
+#include "dyad/ir/scalar_math.h"
+
+/// What the operators' structs share. For the .cpp files of this layer.
+namespace dyad::ops {
+
+inline constexpr ArgInfo kOut[] = {{"out"}};
+inline constexpr ArgInfo kBoolOut[] = {{"out", kBool}};
+inline constexpr ArgInfo kIndexOut[] = {{"out", set_of(DType::i64)}};
+inline constexpr ArgInfo kUnary[] = {{"x", kAny}};
+inline constexpr ArgInfo kUnaryNumber[] = {{"x", kNumber}};
+inline constexpr ArgInfo kUnaryFloat[] = {{"x", kFloat}};
+inline constexpr ArgInfo kBinary[] = {{"a", kAny}, {"b", kAny}};
+inline constexpr ArgInfo kBinaryNumber[] = {{"a", kNumber}, {"b", kNumber}};
+inline constexpr ArgInfo kGradAndX[] = {{"grad", kFloat}, {"x", kFloat}};
+
+/// Bits of saved_inputs and saved_outputs.
+inline constexpr std::uint32_t kFirst = 1, kSecond = 2, kThird = 4, kFourth = 8;
+
+/// `axis` counted from the front; IndexError as part of the call's message when out of range.
+[[nodiscard]] int checked_axis(const InferIn& in, std::int64_t axis, int rank);
+/// The axes counted from the front and sorted, all of them when none is named. IndexError when one
+/// is out of range, ValueError when one is named twice.
+[[nodiscard]] Ints checked_axes(const InferIn& in, const Ints& axes, int rank);
+/// The same for axes that have been checked.
+[[nodiscard]] Ints sorted_axes(const Ints& axes, int rank);
+[[nodiscard]] inline int from_front(std::int64_t axis, int rank) noexcept {
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+/// An axis in range counted from the front; another as it is, for infer to refuse.
+[[nodiscard]] inline std::int64_t normalized(std::int64_t axis, const Tensor& x) {
+  const int rank = x.defined() ? x.rank() : 0;
+  return axis < 0 && axis >= -rank ? axis + rank : axis;
+}
+/// `shape` without the sorted `axes`, or with size 1 there when they are kept.
+[[nodiscard]] Shape reduced_shape(const Shape& shape, const Ints& axes, bool keepdim);
+/// The product of the sizes at `axes`.
+[[nodiscard]] Dim count_of(const Shape& shape, const Ints& axes);
+
+[[noreturn]] void fail_index(const InferIn& in, const std::string& rule);
+/// DTypeError unless every input that is present has the dtype of the first one.
+void require_one_dtype(const InferIn& in);
+
+/// The sizes of a tensor, with their symbols while a graph is recorded: what functions and
+/// expansions pass on as a shape.
+[[nodiscard]] Shape sizes_of(const Tensor& x, Loc loc = std::source_location::current());
+/// A size as an operand: a number when it is one, otherwise a tensor computed from it.
+[[nodiscard]] Arg size_arg(Dim size, Loc loc = std::source_location::current());
+
+}  // namespace dyad::ops

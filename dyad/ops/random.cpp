@@ -1,0 +1,178 @@
+#include "dyad/ops/random.h"
+
+#include <numbers>
+
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/attrs/random.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+constexpr DTypeSet kI64 = set_of(DType::i64);
+constexpr ArgInfo kKey[] = {{"seed", kI64}, {"offset", kI64}};
+constexpr ArgInfo kXAndKey[] = {{"x", kFloat}, {"seed", kI64}, {"offset", kI64}};
+
+void require_scalars(const InferIn& in, std::size_t first) {
+  for (std::size_t i = first; i < first + 2; ++i) {
+    if (in[i].rank() != 0) {
+      fail_shape(in, std::string(in.op.inputs[i].name) + " must be a scalar");
+    }
+  }
+}
+
+struct RandomKey {
+  using Attrs = RandomKeyAttrs;
+  static constexpr Schema schema{
+      .name = "random_key",
+      .inputs = {},
+      .outputs = kKey,
+      .doc = "A seed and an offset of the default generator, which moves on by count numbers.",
+      .samples = {.differentiable = false},
+      .effect = Effect::random};
+  static Types infer(const InferIn&, const Attrs&) {
+    return {Type(DType::i64, Shape()), Type(DType::i64, Shape())};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    e.fail("ONNX has no generator with the same numbers; export the model in eval mode");
+  }
+};
+
+Types infer_random(const InferIn& in, const UniformAttrs& attrs) {
+  require_scalars(in, 0);
+  if (!is_floating(attrs.dtype)) {
+    fail_dtype(in, "dtype must be floating, not " + std::string(name_of(attrs.dtype)) +
+                       "; randint() gives whole numbers");
+  }
+  return {Type(attrs.dtype, attrs.shape)};
+}
+
+struct Uniform {
+  using Attrs = UniformAttrs;
+  static constexpr Schema schema{
+      .name = "uniform",
+      .inputs = kKey,
+      .outputs = kOut,
+      .doc = "Uniform in [0, 1): element i is a function of (seed, offset + i).",
+      .samples = {.differentiable = false}};
+  static Types infer(const InferIn& in, const Attrs& attrs) { return infer_random(in, attrs); }
+};
+
+Tensor uniform_of(const Tensor& seed, const Tensor& offset, Shape shape, DType dtype,
+                  Loc loc = std::source_location::current()) {
+  return apply<Uniform>({.shape = std::move(shape), .dtype = dtype}, loc, seed, offset);
+}
+
+struct Normal {
+  using Attrs = UniformAttrs;
+  static constexpr Schema schema{
+      .name = "normal",
+      .inputs = kKey,
+      .outputs = kOut,
+      .doc = "Standard normal numbers from twice as many uniform ones (Box and Muller, 1958).",
+      .samples = {.differentiable = false}};
+  static Types infer(const InferIn& in, const Attrs& attrs) { return infer_random(in, attrs); }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    Shape pairs = attrs.shape;
+    pairs.insert(0, 2);
+    const DType exact = attrs.dtype == DType::f64 ? DType::f64 : DType::f32;
+    const Tensor u = uniform_of(*in[0], *in[1], pairs, exact);
+    // 1 - u is in (0, 1], so its logarithm is finite.
+    const Tensor radius = sqrt(log(1 - select(u, 0, 0)) * -2);
+    return {to(radius * cos(select(u, 0, 1) * (2 * std::numbers::pi)), attrs.dtype)};
+  }
+};
+
+struct DropoutAttrs {
+  double p = 0.5;
+};
+
+struct Dropout {
+  using Attrs = DropoutAttrs;
+  static constexpr Schema schema{
+      .name = "dropout",
+      .inputs = kXAndKey,
+      .outputs = kOut,
+      .doc = "Each element is 0 with the probability p, the others are scaled by 1 / (1 - p).",
+      .saved_inputs = kSecond | kThird};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    require_scalars(in, 1);
+    if (!(attrs.p >= 0 && attrs.p < 1)) {
+      fail_value(in, "p must be at least 0 and less than 1");
+    }
+    return {in[0]};
+  }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    const Tensor u = uniform_of(*in[1], *in[2], sizes_of(*in[0]), DType::f32);
+    return {where(u >= attrs.p, *in[0] * (1 / (1 - attrs.p)), 0)};
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    g.set(0, apply<Dropout>(attrs, {}, g.grad(), g.input(1), g.input(2)));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    e.fail("dropout is active here; export the model in eval mode");
+  }
+};
+
+constexpr const OpInfo* kRows[] = {&op_info<RandomKey>, &op_info<Uniform>, &op_info<Normal>,
+                                   &op_info<Dropout>};
+
+}  // namespace
+
+std::span<const OpInfo* const> random_rows() { return kRows; }
+
+}  // namespace ops
+
+std::array<Tensor, 2> random_key(Dim count, Loc loc) {
+  std::vector<Tensor> key = apply_multi<ops::RandomKey>({.count = count}, loc, {}, 2);
+  return {std::move(key[0]), std::move(key[1])};
+}
+
+Tensor uniform(Shape shape, double low, double high, DType dtype, Loc loc) {
+  const LocScope scope(loc);
+  const auto [seed, offset] = random_key(shape.numel(), loc);
+  const Tensor u = ops::uniform_of(seed, offset, std::move(shape), dtype, loc);
+  return low == 0 && high == 1 ? u : u * (high - low) + low;
+}
+
+Tensor normal(Shape shape, double mean, double std, DType dtype, Loc loc) {
+  const LocScope scope(loc);
+  const auto [seed, offset] = random_key(shape.numel() * 2, loc);
+  const Tensor z =
+      apply<ops::Normal>({.shape = std::move(shape), .dtype = dtype}, loc, seed, offset);
+  return mean == 0 && std == 1 ? z : z * std + mean;
+}
+
+Tensor bernoulli(const Tensor& p, Loc loc) {
+  const LocScope scope(loc);
+  const Shape shape = ops::sizes_of(p, loc);
+  const auto [seed, offset] = random_key(shape.numel(), loc);
+  return to(ops::uniform_of(seed, offset, shape, f32, loc) < p, p.dtype(), loc);
+}
+
+Tensor randint(std::int64_t low, std::int64_t high, Shape shape, DType dtype, Loc loc) {
+  // As unsigned, so that no pair of bounds overflows.
+  const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  if (high <= low || range > std::uint64_t{1} << 53) {
+    throw ValueError("randint(low = " + std::to_string(low) + ", high = " + std::to_string(high) +
+                         "): high must be above low, by at most 2^53",
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  const auto [seed, offset] = random_key(shape.numel(), loc);
+  const Tensor u = ops::uniform_of(seed, offset, std::move(shape), f64, loc);
+  return to(to(floor(u * static_cast<double>(range)), i64, loc) + low, dtype, loc);
+}
+
+Tensor dropout(const Tensor& x, double p, bool training, Loc loc) {
+  if (!training || p == 0) return x;
+  const auto [seed, offset] = random_key(ops::sizes_of(x, loc).numel(), loc);
+  return apply<ops::Dropout>({.p = p}, loc, x, seed, offset);
+}
+
+}  // namespace dyad

@@ -1,0 +1,542 @@
+#include "dyad/ops/views.h"
+
+#include <algorithm>
+
+#include "dyad/ops/creation.h"
+#include "dyad/ops/indexing.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+constexpr ArgInfo kAnyOut[] = {{"out"}};
+
+bool is_minus_one(Dim d) { return d.is_number() && d.number() == -1; }
+
+// --- reshape -----------------------------------------------------------------------------------
+
+struct ShapeAttrs {
+  Shape shape;
+};
+
+/// Strides over the same elements for another shape, or false when only a copy will do: axes that
+/// lie without gaps are one run, which the new sizes must divide.
+bool reshaped_strides(std::span<const std::int64_t> in, const Strides& strides,
+                      std::span<const std::int64_t> out, Strides& result) {
+  result.resize(out.size());
+  if (std::find(in.begin(), in.end(), 0) != in.end()) {
+    result = contiguous_strides(Shape(out));
+    return true;
+  }
+  Ints sizes, steps;  // of the runs
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i] == 1) continue;
+    if (!sizes.empty() && steps.back() == in[i] * strides[i]) {
+      sizes.back() *= in[i];
+      steps.back() = strides[i];
+    } else {
+      sizes.push_back(in[i]);
+      steps.push_back(strides[i]);
+    }
+  }
+  std::size_t to = out.size();
+  for (std::size_t run = sizes.size(); run-- > 0;) {
+    std::int64_t covered = 1;
+    while (to > 0 && covered < sizes[run]) {
+      result[--to] = steps[run] * covered;
+      covered *= out[to];
+    }
+    if (covered != sizes[run]) return false;
+  }
+  while (to > 0) result[--to] = 1;  // sizes of 1
+  return true;
+}
+
+struct Reshape {
+  using Attrs = ShapeAttrs;
+  static constexpr Schema schema{
+      .name = "reshape",
+      .inputs = kUnary,
+      .outputs = kAnyOut,
+      .doc =
+          "The elements in row-major order in another shape; one size may be -1: what the "
+          "others leave. Copies when strides do not allow a view."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    Shape shape = attrs.shape;
+    Dim known = 1;
+    int open = -1;
+    for (int i = 0; i < shape.rank(); ++i) {
+      const Dim d = shape[static_cast<std::size_t>(i)];
+      if (is_minus_one(d)) {
+        if (open >= 0) fail_value(in, "only one size may be -1");
+        open = i;
+      } else if (d.is_number() && d.number() < 0) {
+        fail_value(in, "size " + to_string(d) + " of axis " + std::to_string(i) +
+                           " is negative; only -1 (what the others leave) may be");
+      } else {
+        known *= d;
+      }
+    }
+    const Dim have = in[0].shape().numel();
+    if (open >= 0) {
+      if (known.is_number() && known.number() == 0) {
+        fail_shape(in, "-1 beside a size of 0 could be anything; give the size");
+      }
+      shape[static_cast<std::size_t>(open)] = have / known;
+      known *= have / known;
+    }
+    if (!known.same_as(have) && !(known == have)) {
+      fail_shape(in, to_string(in[0].shape()) + " has " + to_string(have) + " elements, which " +
+                         to_string(attrs.shape) + " does not hold" +
+                         (open >= 0 ? "" : " (it takes " + to_string(known) + ")"));
+    }
+    return {Type(in[0].dtype(), shape)};
+  }
+  static ViewLayout view(const Attrs&, const Shape& in, const Strides& strides, const Shape& out) {
+    ViewLayout layout{.shape = out};
+    layout.possible = reshaped_strides(in.numbers(), strides, out.numbers(), layout.strides);
+    return layout;
+  }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, reshape(g.grad(), g.input_shape(0))); }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    OnnxAttrs options;
+    for (const Dim d : attrs.shape) {
+      if (d.is_number() && d.number() == 0) options = {{"allowzero", std::int64_t{1}}};
+    }
+    e.output(0, e.node("Reshape", {e.input(0), e.shape(attrs.shape)}, options));
+  }
+};
+
+// --- permute, squeeze, unsqueeze, expand -------------------------------------------------------
+
+struct PermuteAttrs {
+  Ints axes;
+};
+
+struct Permute {
+  using Attrs = PermuteAttrs;
+  static constexpr Schema schema{.name = "permute",
+                                 .inputs = kUnary,
+                                 .outputs = kAnyOut,
+                                 .doc = "Axis i of the result is axis axes[i] of x."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    const int rank = in[0].rank();
+    if (static_cast<int>(attrs.axes.size()) != rank) {
+      fail_shape(in, "axes must name each of the " + std::to_string(rank) + " axes once, but has " +
+                         std::to_string(attrs.axes.size()));
+    }
+    if (rank > 0) (void)checked_axes(in, attrs.axes, rank);
+    Shape shape;
+    for (const std::int64_t axis : attrs.axes) {
+      shape.push_back(in[0].shape()[static_cast<std::size_t>(from_front(axis, rank))]);
+    }
+    return {Type(in[0].dtype(), shape)};
+  }
+  static ViewLayout view(const Attrs& attrs, const Shape& in, const Strides& strides,
+                         const Shape& out) {
+    ViewLayout layout{.shape = out};
+    for (const std::int64_t axis : attrs.axes) {
+      layout.strides.push_back(strides[static_cast<std::size_t>(from_front(axis, in.rank()))]);
+    }
+    return layout;
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const int rank = static_cast<int>(attrs.axes.size());
+    Ints inverse(attrs.axes.size(), 0);
+    for (int i = 0; i < rank; ++i) {
+      const int axis = from_front(attrs.axes[static_cast<std::size_t>(i)], rank);
+      inverse[static_cast<std::size_t>(axis)] = i;
+    }
+    g.set(0, permute(g.grad(), inverse));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    std::vector<std::int64_t> perm;
+    for (const std::int64_t axis : attrs.axes) {
+      perm.push_back(from_front(axis, static_cast<int>(attrs.axes.size())));
+    }
+    e.output(0, e.node("Transpose", {e.input(0)}, {{"perm", perm}}));
+  }
+};
+
+struct OneAxisAttrs {
+  std::int64_t axis = 0;
+};
+
+struct Squeeze {
+  using Attrs = OneAxisAttrs;
+  static constexpr Schema schema{.name = "squeeze",
+                                 .inputs = kUnary,
+                                 .outputs = kAnyOut,
+                                 .doc = "x without an axis of size 1."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    const auto axis = static_cast<std::size_t>(checked_axis(in, attrs.axis, in[0].rank()));
+    Shape shape = in[0].shape();
+    if (!(shape[axis] == Dim(1))) {
+      fail_shape(in, "axis " + std::to_string(axis) + " has size " + to_string(shape[axis]) +
+                         ", only a size of 1 can go; take one part with select()");
+    }
+    shape.erase(axis);
+    return {Type(in[0].dtype(), shape)};
+  }
+  static ViewLayout view(const Attrs& attrs, const Shape& in, const Strides& strides,
+                         const Shape& out) {
+    ViewLayout layout{.shape = out, .strides = strides};
+    layout.strides.erase(static_cast<std::size_t>(from_front(attrs.axis, in.rank())));
+    return layout;
+  }
+  static void grad(Gradient& g, const Attrs& attrs) { g.set(0, unsqueeze(g.grad(), attrs.axis)); }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const std::int64_t axes[] = {attrs.axis};
+    e.output(0, e.node("Squeeze", {e.input(0), e.constant_i64(axes)}));
+  }
+};
+
+struct Unsqueeze {
+  using Attrs = OneAxisAttrs;
+  static constexpr Schema schema{.name = "unsqueeze",
+                                 .inputs = kUnary,
+                                 .outputs = kAnyOut,
+                                 .doc = "x with a new axis of size 1."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    Shape shape = in[0].shape();
+    shape.insert(static_cast<std::size_t>(checked_axis(in, attrs.axis, in[0].rank() + 1)), 1);
+    return {Type(in[0].dtype(), shape)};
+  }
+  static ViewLayout view(const Attrs& attrs, const Shape& in, const Strides& strides,
+                         const Shape& out) {
+    ViewLayout layout{.shape = out, .strides = strides};
+    const auto axis = static_cast<std::size_t>(from_front(attrs.axis, out.rank()));
+    const bool last = axis == strides.size();
+    layout.strides.insert(axis, last ? 1 : strides[axis] * in.numbers()[axis]);
+    return layout;
+  }
+  static void grad(Gradient& g, const Attrs& attrs) { g.set(0, squeeze(g.grad(), attrs.axis)); }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const std::int64_t axes[] = {attrs.axis};
+    e.output(0, e.node("Unsqueeze", {e.input(0), e.constant_i64(axes)}));
+  }
+};
+
+struct Expand {
+  using Attrs = ShapeAttrs;
+  static constexpr Schema schema{.name = "expand",
+                                 .inputs = kUnary,
+                                 .outputs = kAnyOut,
+                                 .doc = "x broadcast to a shape; -1 keeps a size."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    Shape shape = attrs.shape;
+    const Shape& have = in[0].shape();
+    const int added = shape.rank() - have.rank();
+    if (added < 0) {
+      fail_shape(in, "the shape has " + std::to_string(shape.rank()) + " axes, x has " +
+                         std::to_string(have.rank()) + "; broadcasting adds axes and drops none");
+    }
+    for (int i = 0; i < shape.rank(); ++i) {
+      Dim& d = shape[static_cast<std::size_t>(i)];
+      if (i < added) {
+        if (d.is_number() && d.number() < 0) {
+          fail_value(in, "size " + to_string(d) + " of the new axis " + std::to_string(i) +
+                             " is negative");
+        }
+        continue;
+      }
+      const Dim from = have[static_cast<std::size_t>(i - added)];
+      if (is_minus_one(d)) d = from;
+      if (from.same_as(1) || from.same_as(d)) continue;
+      if (!(from == d)) {
+        fail_shape(in, "axis " + std::to_string(i - added) + " of x has size " + to_string(from) +
+                           ", which does not broadcast to " + to_string(d) +
+                           "; only a size of 1 does");
+      }
+    }
+    return {Type(in[0].dtype(), shape)};
+  }
+  static ViewLayout view(const Attrs&, const Shape& in, const Strides& strides, const Shape& out) {
+    ViewLayout layout{.shape = out, .strides = Strides(out.size(), 0)};
+    const std::size_t added = out.size() - in.size();
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const bool broadcasts = in.numbers()[i] == 1 && out.numbers()[i + added] != 1;
+      layout.strides[i + added] = broadcasts ? 0 : strides[i];
+    }
+    return layout;
+  }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad()); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    e.output(0, e.node("Expand", {e.input(0), e.shape(e.output_type().shape())}));
+  }
+};
+
+// --- slice, select -----------------------------------------------------------------------------
+
+struct SliceAttrs {
+  std::int64_t axis = 0;
+  Dim begin = 0;
+  Dim end = kEnd;
+  std::int64_t step = 1;
+};
+
+struct Range {
+  Dim begin;  ///< from 0 to the size
+  Dim count;  ///< without the step
+};
+
+/// A symbolic bound is taken to be 0 or more; sums stay as simple as they can, so that the sizes of
+/// x[1:] and x[:-1] are one expression.
+Range clipped(Dim begin, Dim end, Dim size) {
+  if (begin.is_number() && end.is_number() && size.is_number()) {
+    const std::int64_t n = size.number();
+    const auto clip = [n](std::int64_t at) {
+      return std::clamp<std::int64_t>(at < 0 ? at + n : at, 0, n);
+    };
+    const std::int64_t first = clip(begin.number());
+    return {first, std::max<std::int64_t>(clip(end.number()) - first, 0)};
+  }
+  const bool to_end = end.same_as(kEnd) || end.same_as(size);
+  const bool end_from_back = end.is_number() && end.number() < 0;
+  const Dim last = to_end ? size : end_from_back ? size + end : min(end, size);
+  if (begin.is_number() && begin.number() < 0) {
+    const Dim first = max(size + begin, 0);
+    return {first, to_end ? min(Dim(0) - begin, size) : max(last - first, 0)};
+  }
+  if (begin.same_as(0)) return {0, end_from_back ? max(last, 0) : last};
+  return {min(begin, size), max(last - begin, 0)};
+}
+
+/// `g`, the gradient of a part of an axis, back in an axis of `size` with zeros elsewhere.
+Tensor placed(Tensor g, int axis, int rank, Dim begin, Dim size, Dim count) {
+  Shape low(static_cast<std::size_t>(rank), 0), high(static_cast<std::size_t>(rank), 0);
+  low[static_cast<std::size_t>(axis)] = begin;
+  high[static_cast<std::size_t>(axis)] = size - begin - count;
+  return pad(g, low, high);
+}
+
+struct SliceOp {
+  using Attrs = SliceAttrs;
+  static constexpr Schema schema{.name = "slice",
+                                 .inputs = kUnary,
+                                 .outputs = kAnyOut,
+                                 .doc =
+                                     "Every step-th element from begin to before end along an "
+                                     "axis; bounds as in Python."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    const auto axis = static_cast<std::size_t>(checked_axis(in, attrs.axis, in[0].rank()));
+    if (attrs.step < 1) {
+      fail_value(in, "step = " + std::to_string(attrs.step) + " must be 1 or more");
+    }
+    Shape shape = in[0].shape();
+    const Range range = clipped(attrs.begin, attrs.end, shape[axis]);
+    shape[axis] = attrs.step == 1 ? range.count : ceil_div(range.count, attrs.step);
+    return {Type(in[0].dtype(), shape)};
+  }
+  static ViewLayout view(const Attrs& attrs, const Shape& in, const Strides& strides,
+                         const Shape& out) {
+    const auto axis = static_cast<std::size_t>(from_front(attrs.axis, in.rank()));
+    const Range range = clipped(attrs.begin, attrs.end, in[axis]);
+    ViewLayout layout{.shape = out, .strides = strides};
+    layout.offset = range.count.number() == 0 ? 0 : range.begin.number() * strides[axis];
+    layout.strides[axis] *= attrs.step;
+    return layout;
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const Shape& shape = g.input_shape(0);
+    const int rank = shape.rank(), axis = from_front(attrs.axis, rank);
+    const Dim size = shape[static_cast<std::size_t>(axis)];
+    const Range range = clipped(attrs.begin, attrs.end, size);
+    Tensor grad = g.grad();
+    Dim count = range.count;
+    if (attrs.step > 1) {
+      // Each element is followed by step - 1 zeros: as an axis of its own, then as one axis.
+      Shape spread = g.output_shape();
+      count = spread[static_cast<std::size_t>(axis)] * attrs.step;
+      spread[static_cast<std::size_t>(axis)] = count;
+      grad = placed(unsqueeze(grad, axis + 1), axis + 1, rank + 1, 0, attrs.step, 1);
+      grad = reshape(grad, spread);
+    }
+    g.set(0, placed(grad, axis, rank, range.begin, size, count));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const std::int64_t axes[] = {attrs.axis}, steps[] = {attrs.step};
+    e.output(0, e.node("Slice", {e.input(0), e.shape({attrs.begin}), e.shape({attrs.end}),
+                                 e.constant_i64(axes), e.constant_i64(steps)}));
+  }
+};
+
+struct SelectAttrs {
+  std::int64_t axis = 0;
+  Dim index = 0;
+};
+
+bool in_range(Dim index, Dim size) {
+  return !index.is_number() || !size.is_number() ||
+         (index.number() >= -size.number() && index.number() < size.number());
+}
+std::string out_of_range(Dim index, std::int64_t axis, Dim size) {
+  return "index " + to_string(index) + " is out of range for axis " + std::to_string(axis) +
+         " of size " + to_string(size);
+}
+
+struct SelectOp {
+  using Attrs = SelectAttrs;
+  static constexpr Schema schema{.name = "select",
+                                 .inputs = kUnary,
+                                 .outputs = kAnyOut,
+                                 .doc = "The part at an index along an axis, which vanishes."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    const int axis = checked_axis(in, attrs.axis, in[0].rank());
+    Shape shape = in[0].shape();
+    const Dim size = shape[static_cast<std::size_t>(axis)];
+    if (!in_range(attrs.index, size)) fail_index(in, out_of_range(attrs.index, axis, size));
+    shape.erase(static_cast<std::size_t>(axis));
+    return {Type(in[0].dtype(), shape)};
+  }
+  static ViewLayout view(const Attrs& attrs, const Shape& in, const Strides& strides,
+                         const Shape& out) {
+    const int axis = from_front(attrs.axis, in.rank());
+    const Dim size = in[static_cast<std::size_t>(axis)];
+    if (!in_range(attrs.index, size)) {
+      throw IndexError("select: " + out_of_range(attrs.index, axis, size));
+    }
+    const std::int64_t index = attrs.index.number();
+    ViewLayout layout{.shape = out, .strides = strides};
+    layout.offset =
+        (index < 0 ? index + size.number() : index) * strides[static_cast<std::size_t>(axis)];
+    layout.strides.erase(static_cast<std::size_t>(axis));
+    return layout;
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const Shape& shape = g.input_shape(0);
+    const int rank = shape.rank(), axis = from_front(attrs.axis, rank);
+    const Dim size = shape[static_cast<std::size_t>(axis)];
+    const bool from_back = attrs.index.is_number() && attrs.index.number() < 0;
+    const Dim begin = from_back ? size + attrs.index : attrs.index;
+    g.set(0, placed(unsqueeze(g.grad(), axis), axis, rank, begin, size, 1));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const std::int64_t axis = from_front(attrs.axis, e.input_type(0).rank());
+    const std::int64_t axes[] = {axis};
+    const std::string part =
+        e.node("Gather", {e.input(0), e.shape({attrs.index})}, {{"axis", axis}});
+    e.output(0, e.node("Squeeze", {part, e.constant_i64(axes)}));
+  }
+};
+
+struct Clone {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "clone",
+                                 .inputs = kUnary,
+                                 .outputs = kAnyOut,
+                                 .doc = "A row-major copy.",
+                                 .onnx = {"Identity", 16},
+                                 .samples = {.edges = "0 -0 1 inf -inf nan"}};
+  static Scalar eval(Scalar x) { return x; }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad()); }
+};
+
+constexpr const OpInfo* kRows[] = {
+    &op_info<Reshape>, &op_info<Permute>, &op_info<Squeeze>,  &op_info<Unsqueeze>,
+    &op_info<Expand>,  &op_info<SliceOp>, &op_info<SelectOp>, &op_info<Clone>,
+};
+
+}  // namespace
+
+std::span<const OpInfo* const> views_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor reshape(const Tensor& x, Shape shape, Loc loc) {
+  return apply<ops::Reshape>({.shape = std::move(shape)}, loc, x);
+}
+Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last, Loc loc) {
+  const int rank = x.rank();
+  if (rank == 0) return reshape(x, {1}, loc);
+  const int begin = normalize_axis(first, rank, "flatten", loc);
+  const int end = normalize_axis(last, rank, "flatten", loc);
+  if (begin > end) {
+    throw ValueError("flatten(" + type_string(x) + "): the first axis " + std::to_string(begin) +
+                         " comes after the last axis " + std::to_string(end),
+                     loc.user());
+  }
+  Shape shape;
+  Dim joined = 1;
+  for (int i = 0; i < rank; ++i) {
+    const Dim size = x.size(i, loc);
+    if (i < begin || i > end) {
+      shape.push_back(size);
+    } else {
+      joined *= size;
+      if (i == end) shape.push_back(joined);
+    }
+  }
+  return reshape(x, shape, loc);
+}
+Tensor permute(const Tensor& x, Ints axes, Loc loc) {
+  return apply<ops::Permute>({.axes = std::move(axes)}, loc, x);
+}
+Tensor transpose(const Tensor& x, std::int64_t a, std::int64_t b, Loc loc) {
+  const int rank = x.rank();
+  Ints axes;
+  for (int i = 0; i < rank; ++i) axes.push_back(i);
+  std::swap(axes[static_cast<std::size_t>(normalize_axis(a, rank, "transpose", loc))],
+            axes[static_cast<std::size_t>(normalize_axis(b, rank, "transpose", loc))]);
+  return permute(x, axes, loc);
+}
+Tensor squeeze(const Tensor& x, std::int64_t axis, Loc loc) {
+  return apply<ops::Squeeze>({.axis = axis}, loc, x);
+}
+Tensor unsqueeze(const Tensor& x, std::int64_t axis, Loc loc) {
+  return apply<ops::Unsqueeze>({.axis = axis}, loc, x);
+}
+Tensor expand(const Tensor& x, Shape shape, Loc loc) {
+  return apply<ops::Expand>({.shape = std::move(shape)}, loc, x);
+}
+Tensor select(const Tensor& x, std::int64_t axis, Dim index, Loc loc) {
+  return apply<ops::SelectOp>({.axis = axis, .index = index}, loc, x);
+}
+Tensor slice(const Tensor& x, std::int64_t axis, Dim begin, Dim end, std::int64_t step, Loc loc) {
+  return apply<ops::SliceOp>({.axis = axis, .begin = begin, .end = end, .step = step}, loc, x);
+}
+
+std::vector<Tensor> split(const Tensor& x, const Shape& sizes, std::int64_t axis, Loc loc) {
+  const Dim size = x.size(axis, loc);
+  Dim total = 0;
+  for (const Dim part : sizes) total += part;
+  if (!(total == size)) {
+    throw ShapeError("split(" + type_string(x) + ", sizes = " + to_string(sizes) +
+                         "): the sizes add up to " + to_string(total) + " but axis " +
+                         std::to_string(axis) + " has size " + to_string(size),
+                     loc.user());
+  }
+  std::vector<Tensor> parts;
+  Dim begin = 0;
+  for (const Dim part : sizes) {
+    parts.push_back(slice(x, axis, begin, begin + part, 1, loc));
+    begin += part;
+  }
+  return parts;
+}
+
+std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, std::int64_t axis, Loc loc) {
+  const Dim size = x.size(axis, loc);
+  if (count < 1) {
+    throw ValueError(
+        "chunk(" + type_string(x) + "): count = " + std::to_string(count) + " must be 1 or more",
+        loc.user());
+  }
+  const Dim part = ceil_div(size, count);
+  std::vector<Tensor> parts;
+  Dim begin = 0;
+  do {
+    parts.push_back(slice(x, axis, begin, begin + part, 1, loc));
+    begin += part;
+  } while (static_cast<std::int64_t>(parts.size()) < count && begin < size);
+  return parts;
+}
+
+Tensor clone(const Tensor& x, Loc loc) { return apply<ops::Clone>({}, loc, x); }
+Tensor contiguous(const Tensor& x, Loc loc) {
+  return x.is_concrete() && x.is_contiguous() ? x : clone(x, loc);
+}
+
+}  // namespace dyad
