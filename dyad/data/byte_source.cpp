@@ -168,7 +168,7 @@ Tensor read_elements(ByteSource& source, DType dtype, std::span<const std::uint6
   return tensor;
 }
 
-std::string quoted(std::string_view text) {
+std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 60;
   std::string out = "'";
   for (const char c : text.substr(0, kMost)) {

@@ -72,6 +72,6 @@ void check_bools(const ByteSource& source, const std::byte* data, std::size_t by
                  std::uint64_t offset);
 
 /// Text from a file made safe for a message: control characters escaped, at most 60 characters.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string shown(std::string_view text);
 
 }  // namespace dyad::data

@@ -81,7 +81,7 @@ std::string_view next_field(const ByteSource& source, std::int64_t line, char de
     const std::size_t after = std::min(rest.find(delimiter), rest.size());
     if (!trim(rest.substr(0, after)).empty()) {
       source.fail(fmt::format("line {}: expected '{}' after a closing quote, found {}", line,
-                              delimiter, quoted(rest.substr(0, after))));
+                              delimiter, shown(rest.substr(0, after))));
     }
     more = after < rest.size();
     rest.remove_prefix(std::min(rest.size(), after + 1));
@@ -130,7 +130,7 @@ Tensor read_table(LineReader& lines, const ByteSource& source, const CsvOptions&
       T value{};
       if (!parse_number(field, options.missing_as_nan, value)) {
         source.fail(fmt::format("line {}, column {}: expected a number of {}, found {}{}",
-                                lines.number(), column + 1, name_of(options.dtype), quoted(field),
+                                lines.number(), column + 1, name_of(options.dtype), shown(field),
                                 rows == 0 && !options.header
                                     ? " (if the first line names the columns, set header)"
                                     : ""));

@@ -46,7 +46,7 @@ class HeaderParser {
         shape = true;
         parse_shape();
       } else {
-        fail(fmt::format("one each of 'descr', 'fortran_order' and 'shape'"), quoted(key));
+        fail(fmt::format("one each of 'descr', 'fortran_order' and 'shape'"), shown(key));
       }
       if (!accept(',')) {
         expect('}');
@@ -54,10 +54,10 @@ class HeaderParser {
       }
     }
     skip_space();
-    if (at_ != text_.size()) fail("the end of the header", quoted(text_.substr(at_)));
+    if (at_ != text_.size()) fail("the end of the header", shown(text_.substr(at_)));
     if (!descr || !order || !shape) {
       fail("'descr', 'fortran_order' and 'shape' in the header",
-           "only " + quoted(text_.substr(0, at_)));
+           "only " + shown(text_.substr(0, at_)));
     }
     return std::move(header_);
   }
@@ -78,13 +78,13 @@ class HeaderParser {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) fail(fmt::format("'{}' in the npy header", c), quoted(text_.substr(at_, 12)));
+    if (!accept(c)) fail(fmt::format("'{}' in the npy header", c), shown(text_.substr(at_, 12)));
   }
   std::string_view string() {
     skip_space();
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
     if (quote != '\'' && quote != '"') {
-      fail("a string in the npy header", quoted(text_.substr(at_, 12)));
+      fail("a string in the npy header", shown(text_.substr(at_, 12)));
     }
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) fail("the end of a string", "the end of the header");
@@ -100,7 +100,7 @@ class HeaderParser {
         return value;
       }
     }
-    fail("True or False", quoted(text_.substr(at_, 12)));
+    fail("True or False", shown(text_.substr(at_, 12)));
   }
   void parse_descr() {
     struct Code {
@@ -125,7 +125,7 @@ class HeaderParser {
       return descr.size() == 3 && descr.substr(1) == c.text;
     });
     if (code == codes.end() || !std::strchr("<>|=", descr[0])) {
-      fail("a descr of f8, f4, f2, i8, i4, i2, i1, u1 or b1", quoted(descr));
+      fail("a descr of f8, f4, f2, i8, i4, i2, i1, u1 or b1", shown(descr));
     }
     header_.dtype = code->dtype;
     header_.big_endian = descr[0] == '>';
@@ -137,7 +137,7 @@ class HeaderParser {
       std::uint64_t size = 0;
       const auto [end, error] =
           std::from_chars(text_.data() + at_, text_.data() + text_.size(), size);
-      if (error != std::errc()) fail("a size in the shape", quoted(text_.substr(at_, 24)));
+      if (error != std::errc()) fail("a size in the shape", shown(text_.substr(at_, 24)));
       at_ = static_cast<std::size_t>(end - text_.data());
       header_.sizes.push_back(size);
       if (!accept(',')) {
@@ -159,7 +159,7 @@ std::string read_header_text(ByteSource& source) {
   source.read(magic, sizeof(magic), "npy magic number");
   if (std::string_view(magic, 6) != kMagic) {
     source.fail(fmt::format("at byte 0: expected an npy file (\\x93NUMPY), found {}",
-                            quoted(std::string_view(magic, 6))));
+                            shown(std::string_view(magic, 6))));
   }
   const int major = static_cast<unsigned char>(magic[6]);
   if (major < 1 || major > 3) {

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "dyad/nn/named_tensors.h"
+
+namespace dyad::io {
+
+/// What a safetensors file holds beside its tensors.
+using Metadata = std::map<std::string, std::string>;
+
+struct Safetensors {
+  NamedTensors tensors;
+  Metadata metadata;
+};
+
+/// Writes tensors and metadata in the safetensors layout, atomically: a crash at any moment leaves
+/// the old file. All dtypes. Equal contents give equal bytes. IoError.
+void save_safetensors(const std::string& path, const NamedTensors& tensors,
+                      const Metadata& metadata = {}, Loc loc = std::source_location::current());
+
+struct LoadOptions {
+  /// The tensors are the file's pages, read when first touched; writes stay private. For large
+  /// files of which parts are used. The file must not be cut while they live (replacing it, as
+  /// saving does, is fine).
+  bool map = false;
+};
+
+/// Reads a safetensors file. IoError naming the file, the tensor or offset, what was expected and
+/// what was found: for a header that is cut, no JSON, or of more than 100 MB; offsets with gaps,
+/// overlaps or beyond the file; sizes that do not fit the shape; dtypes that Dyad does not have.
+[[nodiscard]] Safetensors load_safetensors(const std::string& path, const LoadOptions& options = {},
+                                           Loc loc = std::source_location::current());
+
+}  // namespace dyad::io
