@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "dyad/ir/reduction.h"
+#include "dyad/ir/scalar_reduction.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
@@ -55,9 +55,13 @@ void write_onnx(OnnxEmitter& e, std::string_view op, const std::string& x, const
 
 /// Sums and products of integers and bool are i64.
 DType wide_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::i64; }
+/// What sums and products take in.
 Scalar wide_element(const ReductionBuilder& b) {
-  return scalar::is_floating(b.element().type()) ? b.element()
-                                                 : scalar::convert(b.element(), ScalarType::i64);
+  return scalar::convert(b.element(), b.sum_type());
+}
+/// One accumulator, which is the result.
+void finish_with_accumulator(ReductionBuilder& b) {
+  b.finish([](const Scalars& a, Scalar) -> Scalars { return {a[0]}; });
 }
 
 constexpr Schema reduction(std::string_view name, std::string_view doc,
@@ -82,9 +86,9 @@ struct Sum {
   }
   static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
   static void reduce(const Attrs&, ReductionBuilder& b) {
-    const auto total = b.accumulator(wide_element(b), 0);
-    b.combine(total, total.left + total.right);
-    b.finish(total.result);
+    b.accumulate(0, wide_element(b));
+    b.combine([](const Scalars& a, const Scalars& x) -> Scalars { return {a[0] + x[0]}; });
+    finish_with_accumulator(b);
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, expand(with_axes(g.grad(), g.input_shape(0), attrs), g.input_shape(0)));
@@ -105,13 +109,15 @@ struct Mean {
   }
   static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
   static void reduce(const Attrs&, ReductionBuilder& b) {
-    const auto total = b.accumulator(wide_element(b), 0);
-    b.combine(total, total.left + total.right);
+    b.accumulate(0, wide_element(b));
+    b.combine([](const Scalars& a, const Scalars& x) -> Scalars { return {a[0] + x[0]}; });
     // The mean of integers is rounded once, from f64.
-    const ScalarType result = scalar::compute_type(b.output_dtype());
-    const ScalarType exact = scalar::is_floating(total.result.type()) ? result : ScalarType::f64;
-    b.finish(scalar::convert(
-        scalar::convert(total.result, exact) / scalar::convert(b.count(), exact), result));
+    const ScalarType result = scalar::compute_type(b.result_dtype());
+    const ScalarType exact = scalar::is_floating(b.sum_type()) ? result : ScalarType::f64;
+    b.finish([&](const Scalars& a, Scalar count) -> Scalars {
+      const Scalar mean = scalar::convert(a[0], exact) / scalar::convert(count, exact);
+      return {scalar::convert(mean, result)};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const Shape& shape = g.input_shape(0);
@@ -133,9 +139,9 @@ struct Prod {
   }
   static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
   static void reduce(const Attrs&, ReductionBuilder& b) {
-    const auto product = b.accumulator(wide_element(b), 1);
-    b.combine(product, product.left * product.right);
-    b.finish(product.result);
+    b.accumulate(1, wide_element(b));
+    b.combine([](const Scalars& a, const Scalars& x) -> Scalars { return {a[0] * x[0]}; });
+    finish_with_accumulator(b);
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
@@ -213,9 +219,12 @@ struct Extreme {
   }
   static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
   static void reduce(const Attrs&, ReductionBuilder& b) {
-    const auto best = b.accumulator(ordered(b.element()), worst(b.element().type()));
-    b.combine(best, better(best.left, best.right));
-    b.finish(scalar::convert(best.result, scalar::compute_type(b.output_dtype())));
+    const Scalar x = ordered(b.element());
+    b.accumulate(worst(x.type()), x);
+    b.combine([](const Scalars& a, const Scalars& x) -> Scalars { return {better(a[0], x[0])}; });
+    b.finish([&](const Scalars& a, Scalar) -> Scalars {
+      return {scalar::convert(a[0], scalar::compute_type(b.result_dtype()))};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const Shape& shape = g.input_shape(0);
@@ -279,21 +288,21 @@ struct ArgExtreme {
   static void reduce(const Attrs&, ReductionBuilder& b) {
     using E = Extreme<kLargest>;
     const Scalar x = E::ordered(b.element());
-    const auto value = b.accumulator(x, E::worst(x.type()));
-    const auto place = b.accumulator(b.index(), std::numeric_limits<std::int64_t>::max());
-    // NaN beats all; among equals (NaN and NaN too) the earlier place does.
-    const Scalar l = value.left, r = value.right;
-    Scalar beats = kLargest ? r > l : r < l;
-    Scalar equals = r == l;
-    if (scalar::is_floating(x.type())) {
-      const Scalar left_nan = scalar::isnan(l), right_nan = scalar::isnan(r);
-      beats = beats | (right_nan & !left_nan);
-      equals = equals | (left_nan & right_nan);
-    }
-    const Scalar take_right = beats | (equals & (place.right < place.left));
-    b.combine(value, scalar::select(take_right, r, l));
-    b.combine(place, scalar::select(take_right, place.right, place.left));
-    b.finish(place.result);
+    b.accumulate(E::worst(x.type()), x);
+    b.accumulate(std::numeric_limits<std::int64_t>::max(), b.index());
+    b.combine([](const Scalars& a, const Scalars& x) -> Scalars {
+      // NaN beats all; among equals (NaN and NaN too) the earlier place does.
+      Scalar beats = kLargest ? x[0] > a[0] : x[0] < a[0];
+      Scalar equals = x[0] == a[0];
+      if (scalar::is_floating(x[0].type())) {
+        const Scalar old_nan = scalar::isnan(a[0]), new_nan = scalar::isnan(x[0]);
+        beats = beats | (new_nan & !old_nan);
+        equals = equals | (new_nan & old_nan);
+      }
+      const Scalar take = beats | (equals & (x[1] < a[1]));
+      return {scalar::select(take, x[0], a[0]), scalar::select(take, x[1], a[1])};
+    });
+    b.finish([](const Scalars& a, Scalar) -> Scalars { return {a[1]}; });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node(kLargest ? "ArgMax" : "ArgMin", {e.input(0)},
@@ -329,9 +338,11 @@ struct Truth {
   static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
   static void reduce(const Attrs&, ReductionBuilder& b) {
     const Scalar x = scalar::convert(b.element(), ScalarType::boolean);
-    const auto truth = b.accumulator(x, Scalar(kAll));
-    b.combine(truth, kAll ? truth.left & truth.right : truth.left | truth.right);
-    b.finish(truth.result);
+    b.accumulate(Scalar(kAll), x);
+    b.combine([](const Scalars& a, const Scalars& x) -> Scalars {
+      return {kAll ? a[0] & x[0] : a[0] | x[0]};
+    });
+    finish_with_accumulator(b);
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::string truth = e.cast(e.cast(e.input(0), DType::boolean), DType::i32);

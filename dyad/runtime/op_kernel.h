@@ -34,8 +34,8 @@ struct OpKernel {
                     const Shape& shape, int index) = nullptr;
 };
 
-/// Adds the kernel of the operator of that name; called by static tables of the runtime and by
-/// users for their own operators.
+/// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The
+/// kernels of Dyad's operators are there from the start.
 void register_kernel(std::string_view op, OpKernel kernel);
 /// The kernel of an operator, or null.
 [[nodiscard]] const OpKernel* find_kernel(const OpInfo& op) noexcept;

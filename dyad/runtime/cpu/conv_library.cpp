@@ -1,0 +1,299 @@
+#include <bit>
+#include <cstring>
+#include <optional>
+
+#include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/cpu/conv.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/lru.h"
+#include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::runtime::cpu {
+
+#ifdef DYAD_PLAIN_LOOPS
+
+bool conv_library_forward(const ConvShape&, const Tensor&, const Tensor&, const Tensor&,
+                          const Tensor&) {
+  return false;
+}
+bool conv_library_backward_input(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) {
+  return false;
+}
+bool conv_library_backward_weight(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) {
+  return false;
+}
+
+#else
+
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+enum class Direction : std::int64_t { forward, backward_input, backward_weight };
+
+/// A planned convolution, or none where the library has no primitive for it.
+struct Plan {
+  std::optional<onednn::Held> convolution;
+  memory::desc plain, packed;           ///< weights as the tensor has them, as the primitive wants
+  std::optional<onednn::Held> reorder;  ///< between the two, when they differ
+  std::optional<memory> packed_gradient;  ///< backward_weight: where the primitive writes
+};
+
+/// A packed copy of a weight, good while the weight's elements are those it was made from.
+struct Packed {
+  std::uint64_t fingerprint = 0;
+  std::optional<memory> elements;
+};
+
+/// What tells one content of a buffer from another: 64 bits over all of it, in eight independent
+/// chains so that it reads as fast as memory gives.
+std::uint64_t fingerprint(const std::byte* data, std::size_t bytes) noexcept {
+  constexpr std::uint64_t kPrime = 0x9E3779B97F4A7C15u;
+  std::uint64_t lanes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const auto mix = [](std::uint64_t h, std::uint64_t word) {
+    return std::rotl(h ^ word, 29) * kPrime;
+  };
+  std::size_t at = 0;
+  for (; at + 64 <= bytes; at += 64) {
+    std::uint64_t words[8];
+    std::memcpy(words, data + at, 64);
+    for (int i = 0; i < 8; ++i) lanes[i] = mix(lanes[i], words[i]);
+  }
+  std::uint64_t result = bytes;
+  for (; at < bytes; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data + at, std::min<std::size_t>(8, bytes - at));
+    result = mix(result, word);
+  }
+  for (const std::uint64_t lane : lanes) result = mix(result, lane);
+  return result ^ (result >> 32);
+}
+
+int plan_threads(const ConvShape& s) {
+  constexpr double kFlopsWorthATeam = 500e3;
+  return s.flops() < kFlopsWorthATeam ? 1 : team_size();
+}
+
+PlanKey key_of(Direction direction, const ConvShape& s, bool with_bias, int threads) {
+  return {static_cast<std::int64_t>(direction),
+          static_cast<std::int64_t>(s.dtype),
+          threads,
+          with_bias,
+          s.n,
+          s.c,
+          s.h,
+          s.w,
+          s.o,
+          s.oh,
+          s.ow,
+          s.kernel[0],
+          s.kernel[1],
+          s.stride[0],
+          s.stride[1],
+          s.padding[0],
+          s.padding[1],
+          s.dilation[0],
+          s.dilation[1],
+          s.groups};
+}
+
+/// The layouts that a plan is made from.
+struct Layouts {
+  memory::desc x, out, plain_weights, any_weights, bias;
+  memory::dims strides, dilations, padding;
+
+  Layouts(const ConvShape& s, Tag images) {
+    const auto type = onednn::data_type(s.dtype);
+    x = {{s.n, s.c, s.h, s.w}, type, images};
+    out = {{s.n, s.o, s.oh, s.ow}, type, images};
+    const memory::dims weights =
+        s.groups == 1
+            ? memory::dims{s.o, s.c, s.kernel[0], s.kernel[1]}
+            : memory::dims{s.groups, s.o / s.groups, s.c / s.groups, s.kernel[0], s.kernel[1]};
+    plain_weights = {weights, type, s.groups == 1 ? Tag::oihw : Tag::goihw};
+    any_weights = {weights, type, Tag::any};
+    bias = {{s.o}, type, Tag::x};
+    strides = {s.stride[0], s.stride[1]};
+    dilations = {s.dilation[0] - 1, s.dilation[1] - 1};
+    padding = {s.padding[0], s.padding[1]};
+  }
+};
+
+dnnl::convolution_forward::primitive_desc forward_descriptor(const Layouts& l, bool with_bias) {
+  using Forward = dnnl::convolution_forward;
+  constexpr auto kind = dnnl::prop_kind::forward_training;
+  constexpr auto algorithm = dnnl::algorithm::convolution_direct;
+  if (with_bias) {
+    return {Forward::desc(kind, algorithm, l.x, l.any_weights, l.bias, l.out, l.strides,
+                          l.dilations, l.padding, l.padding),
+            onednn::engine()};
+  }
+  return {Forward::desc(kind, algorithm, l.x, l.any_weights, l.out, l.strides, l.dilations,
+                        l.padding, l.padding),
+          onednn::engine()};
+}
+
+onednn::Held make_reorder(const memory::desc& from, const memory::desc& to) {
+  const dnnl::reorder::primitive_desc pd(onednn::engine(), from, onednn::engine(), to);
+  return {dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
+}
+
+Plan make_forward(const ConvShape& s, bool with_bias) {
+  const Layouts l(s, Tag::nhwc);
+  const auto pd = forward_descriptor(l, with_bias);
+  Plan plan{.convolution = {},
+            .plain = l.plain_weights,
+            .packed = pd.weights_desc(),
+            .reorder = {},
+            .packed_gradient = {}};
+  if (with_bias) {
+    plan.convolution.emplace(
+        dnnl::convolution_forward(pd),
+        std::initializer_list<onednn::Held::Argument>{{DNNL_ARG_WEIGHTS, plan.packed},
+                                                      {DNNL_ARG_SRC, l.x},
+                                                      {DNNL_ARG_DST, l.out},
+                                                      {DNNL_ARG_BIAS, l.bias}});
+  } else {
+    plan.convolution.emplace(
+        dnnl::convolution_forward(pd),
+        std::initializer_list<onednn::Held::Argument>{
+            {DNNL_ARG_WEIGHTS, plan.packed}, {DNNL_ARG_SRC, l.x}, {DNNL_ARG_DST, l.out}});
+  }
+  if (plan.packed != plan.plain) plan.reorder = make_reorder(plan.plain, plan.packed);
+  return plan;
+}
+
+Plan make_backward_input(const ConvShape& s) {
+  const Layouts l(s, input_gradient_channels_last(s.c, s.groups) ? Tag::nhwc : Tag::nchw);
+  const dnnl::convolution_backward_data::primitive_desc pd(
+      dnnl::convolution_backward_data::desc(dnnl::algorithm::convolution_direct, l.x, l.any_weights,
+                                            l.out, l.strides, l.dilations, l.padding, l.padding),
+      onednn::engine(), forward_descriptor(l, false));
+  Plan plan{.convolution = {},
+            .plain = l.plain_weights,
+            .packed = pd.weights_desc(),
+            .reorder = {},
+            .packed_gradient = {}};
+  plan.convolution.emplace(
+      dnnl::convolution_backward_data(pd),
+      std::initializer_list<onednn::Held::Argument>{
+          {DNNL_ARG_WEIGHTS, plan.packed}, {DNNL_ARG_DIFF_DST, l.out}, {DNNL_ARG_DIFF_SRC, l.x}});
+  if (plan.packed != plan.plain) plan.reorder = make_reorder(plan.plain, plan.packed);
+  return plan;
+}
+
+Plan make_backward_weight(const ConvShape& s) {
+  const Layouts l(s, Tag::nhwc);
+  const dnnl::convolution_backward_weights::primitive_desc pd(
+      dnnl::convolution_backward_weights::desc(dnnl::algorithm::convolution_direct, l.x,
+                                               l.any_weights, l.out, l.strides, l.dilations,
+                                               l.padding, l.padding),
+      onednn::engine(), forward_descriptor(l, false));
+  Plan plan{.convolution = {},
+            .plain = l.plain_weights,
+            .packed = pd.diff_weights_desc(),
+            .reorder = {},
+            .packed_gradient = {}};
+  plan.convolution.emplace(
+      dnnl::convolution_backward_weights(pd),
+      std::initializer_list<onednn::Held::Argument>{
+          {DNNL_ARG_DIFF_WEIGHTS, plan.packed}, {DNNL_ARG_DIFF_DST, l.out}, {DNNL_ARG_SRC, l.x}});
+  if (plan.packed != plan.plain) {
+    plan.reorder = make_reorder(plan.packed, plan.plain);
+    plan.packed_gradient.emplace(plan.packed, onednn::engine());
+  }
+  return plan;
+}
+
+/// This thread's plan for the problem; without a primitive when the library has none.
+Plan& planned(Direction direction, const ConvShape& s, bool with_bias, const PlanKey& key) {
+  constexpr std::size_t kHeld = 256;
+  thread_local Lru<Plan> plans(kHeld);
+  return plans.get(key, [&]() -> Plan {
+    try {
+      switch (direction) {
+        case Direction::forward:
+          return make_forward(s, with_bias);
+        case Direction::backward_input:
+          return make_backward_input(s);
+        case Direction::backward_weight:
+          return make_backward_weight(s);
+      }
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
+    return {};
+  });
+}
+
+/// The weight in the layout of the plan; null when that is the tensor's own.
+const memory* packed_weight(Plan& plan, PlanKey key, const Tensor& weight) {
+  if (!plan.reorder) return nullptr;
+  constexpr std::size_t kPacked = 128;
+  thread_local Lru<Packed> copies(kPacked);
+  key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(weight.impl()->data)));
+  Packed& packed = copies.get(key, [] { return Packed(); });
+  const std::uint64_t print =
+      fingerprint(weight.impl()->data,
+                  static_cast<std::size_t>(weight.impl()->numel()) * size_of(weight.dtype()));
+  if (!packed.elements || packed.fingerprint != print) {
+    if (!packed.elements) packed.elements.emplace(plan.packed, onednn::engine());
+    plan.reorder->run({weight.impl()->data, nullptr}, {nullptr, &*packed.elements});
+    packed.fingerprint = print;
+  }
+  return &*packed.elements;
+}
+
+}  // namespace
+
+bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& weight,
+                          const Tensor& bias, const Tensor& out) {
+  if (!onednn::takes(s.dtype)) return false;
+  const int threads = plan_threads(s);
+  const Tensor image = channels_last(x);
+  const LibraryTeam team(threads);
+  const PlanKey key = key_of(Direction::forward, s, bias.defined(), threads);
+  Plan& plan = planned(Direction::forward, s, bias.defined(), key);
+  if (!plan.convolution) return false;
+  const memory* packed = packed_weight(plan, key, weight);
+  plan.convolution->run({weight.impl()->data, image.impl()->data, out.impl()->data,
+                         bias.defined() ? bias.impl()->data : nullptr},
+                        {packed});
+  return true;
+}
+
+bool conv_library_backward_input(const ConvShape& s, const Tensor& grad, const Tensor& weight,
+                                 const Tensor& out) {
+  if (!onednn::takes(s.dtype)) return false;
+  const int threads = plan_threads(s);
+  const Tensor rows =
+      input_gradient_channels_last(s.c, s.groups) ? channels_last(grad) : contiguous_copy(grad);
+  const LibraryTeam team(threads);
+  const PlanKey key = key_of(Direction::backward_input, s, false, threads);
+  Plan& plan = planned(Direction::backward_input, s, false, key);
+  if (!plan.convolution) return false;
+  const memory* packed = packed_weight(plan, key, weight);
+  plan.convolution->run({weight.impl()->data, rows.impl()->data, out.impl()->data}, {packed});
+  return true;
+}
+
+bool conv_library_backward_weight(const ConvShape& s, const Tensor& grad, const Tensor& x,
+                                  const Tensor& out) {
+  if (!onednn::takes(s.dtype)) return false;
+  const int threads = plan_threads(s);
+  const Tensor rows = channels_last(grad), image = channels_last(x);
+  const LibraryTeam team(threads);
+  Plan& plan = planned(Direction::backward_weight, s, false,
+                       key_of(Direction::backward_weight, s, false, threads));
+  if (!plan.convolution) return false;
+  const memory* gradient = plan.packed_gradient ? &*plan.packed_gradient : nullptr;
+  plan.convolution->run({out.impl()->data, rows.impl()->data, image.impl()->data}, {gradient});
+  if (plan.reorder) plan.reorder->run({nullptr, out.impl()->data}, {gradient, nullptr});
+  return true;
+}
+
+#endif
+
+}  // namespace dyad::runtime::cpu

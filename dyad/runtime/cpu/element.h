@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "dyad/core/dtype.h"
+
+namespace dyad::runtime::cpu {
+
+/// Calls `f` with a value-initialised unsigned integer as wide as an element: for kernels that only
+/// move data.
+template <class F>
+decltype(auto) with_word(DType dtype, F&& f) {
+  switch (size_of(dtype)) {
+    case 8:
+      return f(std::uint64_t{});
+    case 4:
+      return f(std::uint32_t{});
+    case 2:
+      return f(std::uint16_t{});
+    default:
+      return f(std::uint8_t{});
+  }
+}
+
+/// Calls `f` with a value-initialised element of the C++ type of `dtype`; bool goes as u8.
+template <class F>
+decltype(auto) with_element(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f64:
+      return f(double{});
+    case DType::f32:
+      return f(float{});
+    case DType::f16:
+      return f(Half{});
+    case DType::bf16:
+      return f(BFloat16{});
+    case DType::i64:
+      return f(std::int64_t{});
+    case DType::i32:
+      return f(std::int32_t{});
+    case DType::i16:
+      return f(std::int16_t{});
+    case DType::i8:
+      return f(std::int8_t{});
+    default:
+      return f(std::uint8_t{});
+  }
+}
+
+/// The same for floating dtypes only; others are taken as f32.
+template <class F>
+decltype(auto) with_floating(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f64:
+      return f(double{});
+    case DType::f16:
+      return f(Half{});
+    case DType::bf16:
+      return f(BFloat16{});
+    default:
+      return f(float{});
+  }
+}
+
+/// Calls `f` with a value-initialised index of an index tensor's dtype.
+template <class F>
+decltype(auto) with_index(DType dtype, F&& f) {
+  return dtype == DType::i32 ? f(std::int32_t{}) : f(std::int64_t{});
+}
+
+template <class T>
+inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+/// What sums of elements are kept in: f32 for f16 and bf16, an unsigned integer (which wraps) for
+/// integers.
+template <class T>
+struct AccumulatorOf {
+  using type = T;
+};
+template <class T>
+  requires is_half<T>
+struct AccumulatorOf<T> {
+  using type = float;
+};
+template <std::integral T>
+struct AccumulatorOf<T> {
+  using type = std::uint64_t;
+};
+template <class T>
+using Accumulator = typename AccumulatorOf<T>::type;
+
+template <class T>
+[[nodiscard]] inline Accumulator<T> load(T value) noexcept {
+  if constexpr (is_half<T>) {
+    return to_float(value);
+  } else {
+    return static_cast<Accumulator<T>>(value);
+  }
+}
+
+/// The element that an accumulated value is stored as: rounded once, integers wrapped.
+template <class T>
+[[nodiscard]] inline T store(Accumulator<T> value) noexcept {
+  if constexpr (std::is_same_v<T, Half>) {
+    return to_half(value);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return to_bfloat16(value);
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+/// The bits of `value` as an element of `dtype`, in the low bytes of a word.
+[[nodiscard]] std::uint64_t element_bits(DType dtype, double value);
+
+}  // namespace dyad::runtime::cpu

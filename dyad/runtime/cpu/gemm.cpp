@@ -1,0 +1,176 @@
+#include "dyad/runtime/cpu/gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "dyad/base/error.h"
+#include "dyad/core/storage.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/gemm_plan.h"
+#include "dyad/runtime/cpu/lru.h"
+#include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::runtime::cpu {
+namespace {
+
+#ifndef DYAD_PLAIN_LOOPS
+
+/// One operand of a product, moved to where the library can read it if it must be.
+struct Operand {
+  const std::byte* data;
+  std::int64_t row, column;
+  Ints batch;
+  Ref<Storage> copy;
+};
+
+Operand placed(const Gemm& g, Placement placement, const void* data, std::int64_t rows,
+               std::int64_t columns, std::int64_t row, std::int64_t column, const Ints& batch) {
+  Operand operand{static_cast<const std::byte*>(data), row, column, batch, {}};
+  if (placement != Placement::other) return operand;
+  // Batch axes along which the operand is shared are copied once.
+  Ints sizes, from, to(g.batch.size() + 2, 0);
+  for (std::size_t i = 0; i < g.batch.size(); ++i) {
+    sizes.push_back(batch[i] == 0 ? 1 : g.batch[i]);
+    from.push_back(batch[i]);
+  }
+  sizes.push_back(rows);
+  sizes.push_back(columns);
+  from.push_back(row);
+  from.push_back(column);
+  std::int64_t step = 1;
+  for (std::size_t i = sizes.size(); i-- > 0; step *= sizes[i]) to[i] = step;
+  operand.copy = Storage::allocate(static_cast<std::size_t>(step) * size_of(g.dtype));
+  copy_elements(g.dtype, sizes, operand.copy->data(), to, data, from);
+  operand.data = operand.copy->data();
+  operand.row = columns;
+  operand.column = 1;
+  for (std::size_t i = 0; i < g.batch.size(); ++i) operand.batch[i] = batch[i] == 0 ? 0 : to[i];
+  return operand;
+}
+
+/// What the library calls the leading dimension.
+std::int64_t leading(Placement placement, const Operand& o, std::int64_t rows,
+                     std::int64_t columns) {
+  if (placement == Placement::columns)
+    return columns == 1 ? std::max<std::int64_t>(1, rows) : o.column;
+  return rows == 1 ? std::max<std::int64_t>(1, columns) : o.row;
+}
+
+void run_product(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
+                 const float* bias, float* c) {
+  const std::array<Ints, 3> strides{a.batch, b.batch, g.c_batch};
+  const char trans_a = plan.a == Placement::columns ? 'T' : 'N';
+  const char trans_b = plan.b == Placement::columns ? 'T' : 'N';
+  const std::int64_t lda = leading(plan.a, a, g.m, g.k), ldb = leading(plan.b, b, g.k, g.n);
+  const std::int64_t ldc = g.m == 1 ? g.n : g.c_row;
+  RowWalk<3> at(g.batch, strides, 0);
+  for (std::int64_t item = 0, items = product(g.batch); item < items; ++item, at.next()) {
+    float* target = c + at[2];
+    if (bias != nullptr) {
+      for (std::int64_t i = 0; i < g.m; ++i) std::copy_n(bias, g.n, target + i * ldc);
+    }
+    const dnnl_status_t status = dnnl_sgemm(trans_a, trans_b, g.m, g.n, g.k, 1.0f,
+                                            reinterpret_cast<const float*>(a.data) + at[0], lda,
+                                            reinterpret_cast<const float*>(b.data) + at[1], ldb,
+                                            bias != nullptr ? 1.0f : 0.0f, target, ldc);
+    if (status != dnnl_success) {
+      throw InternalError("oneDNN refused a matrix product: status " + std::to_string(status));
+    }
+  }
+}
+
+/// Sizes and strides of an operand of the primitive, batch first.
+dnnl::memory::desc matrix(DType dtype, std::int64_t batch, std::int64_t batch_stride,
+                          std::int64_t rows, std::int64_t columns, std::int64_t row,
+                          std::int64_t column) {
+  const bool shared = batch == 1 || batch_stride == 0;
+  const std::int64_t span = std::max(rows * row, columns * column);
+  return {{shared ? 1 : batch, rows, columns},
+          onednn::data_type(dtype),
+          {shared ? span : batch_stride, row, column}};
+}
+
+onednn::Held make_matmul(const Gemm& g, const dnnl::memory::desc& a, const dnnl::memory::desc& b,
+                         std::int64_t items, std::int64_t c_batch, bool with_bias) {
+  const auto c = matrix(g.dtype, items, c_batch, g.m, g.n, g.c_row, 1);
+  if (with_bias) {
+    const dnnl::memory::desc bias({1, 1, g.n}, onednn::data_type(g.dtype), {g.n, g.n, 1});
+    const dnnl::matmul::primitive_desc pd({a, b, bias, c}, onednn::engine());
+    return {dnnl::matmul(pd),
+            {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}, {DNNL_ARG_BIAS, bias}}};
+  }
+  const dnnl::matmul::primitive_desc pd({a, b, c}, onednn::engine());
+  return {dnnl::matmul(pd), {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}}};
+}
+
+void run_matmul(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
+                const void* bias, void* c) {
+  // The primitive takes one batch axis; the ones outside it are looped over.
+  const std::size_t axes = g.batch.size();
+  const std::int64_t items = axes ? g.batch.back() : 1;
+  const std::int64_t a_batch = axes ? a.batch.back() : 0, b_batch = axes ? b.batch.back() : 0,
+                     c_batch = axes ? g.c_batch.back() : 0;
+  const std::int64_t lda = leading(plan.a, a, g.m, g.k), ldb = leading(plan.b, b, g.k, g.n);
+  const bool a_columns = plan.a == Placement::columns, b_columns = plan.b == Placement::columns;
+
+  PlanKey key{static_cast<std::int64_t>(g.dtype),
+              plan.threads,
+              g.m,
+              g.n,
+              g.k,
+              items,
+              a_batch,
+              b_batch,
+              c_batch,
+              lda,
+              ldb,
+              g.c_row,
+              a_columns,
+              b_columns,
+              bias != nullptr};
+  constexpr std::size_t kHeld = 256;
+  thread_local Lru<onednn::Held> held(kHeld);
+  onednn::Held& primitive = held.get(key, [&] {
+    return make_matmul(
+        g, matrix(g.dtype, items, a_batch, g.m, g.k, a_columns ? 1 : lda, a_columns ? lda : 1),
+        matrix(g.dtype, items, b_batch, g.k, g.n, b_columns ? 1 : ldb, b_columns ? ldb : 1), items,
+        c_batch, bias != nullptr);
+  });
+
+  const Ints outer(g.batch.begin(), g.batch.begin() + (axes ? axes - 1 : 0));
+  const std::array<Ints, 3> strides{a.batch, b.batch, g.c_batch};
+  const auto bytes = static_cast<std::int64_t>(size_of(g.dtype));
+  RowWalk<3> at(outer, strides, 0);
+  for (std::int64_t i = 0, count = product(outer); i < count; ++i, at.next()) {
+    primitive.run({a.data + at[0] * bytes, b.data + at[1] * bytes,
+                   static_cast<std::byte*>(c) + at[2] * bytes, bias});
+  }
+}
+
+#endif
+
+}  // namespace
+
+void gemm(const Gemm& g, const void* a, const void* b, const void* bias, void* c) {
+  const GemmPlan plan = plan_gemm(g, team_size());
+#ifndef DYAD_PLAIN_LOOPS
+  if (plan.method != GemmPlan::Method::loops) {
+    const Operand left = placed(g, plan.a, a, g.m, g.k, g.a_row, g.a_column, g.a_batch);
+    const Operand right = placed(g, plan.b, b, g.k, g.n, g.b_row, g.b_column, g.b_batch);
+    const LibraryTeam team(plan.threads);
+    if (plan.method == GemmPlan::Method::product) {
+      run_product(g, plan, left, right, static_cast<const float*>(bias), static_cast<float*>(c));
+    } else {
+      run_matmul(g, plan, left, right, bias, c);
+    }
+    return;
+  }
+#endif
+  gemm_loops(g, a, b, bias, c);
+}
+
+}  // namespace dyad::runtime::cpu

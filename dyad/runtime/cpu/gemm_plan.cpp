@@ -1,0 +1,53 @@
+#include "dyad/runtime/cpu/gemm_plan.h"
+
+#include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/rows.h"
+
+namespace dyad::runtime::cpu {
+namespace {
+
+#ifndef DYAD_PLAIN_LOOPS
+
+Placement placement(std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+                    std::int64_t column_stride) {
+  if ((columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns)) {
+    return Placement::rows;
+  }
+  if ((rows == 1 || row_stride == 1) && (columns == 1 || column_stride >= rows)) {
+    return Placement::columns;
+  }
+  return Placement::other;
+}
+
+/// The plain product reads B as it lies and wins for few rows and for many; the primitive copies B
+/// into blocks, which pays in between, and sooner where B lies transposed.
+GemmPlan::Method library_method(const Gemm& g, Placement b) {
+  if (g.dtype != DType::f32 || product(g.batch) > 1) return GemmPlan::Method::matmul;
+  if (b == Placement::columns) {
+    return g.m < 8 ? GemmPlan::Method::product : GemmPlan::Method::matmul;
+  }
+  return g.m <= 16 || g.m >= 128 ? GemmPlan::Method::product : GemmPlan::Method::matmul;
+}
+
+#endif
+
+}  // namespace
+
+GemmPlan plan_gemm(const Gemm& g, [[maybe_unused]] int threads) {
+  GemmPlan plan;
+#ifndef DYAD_PLAIN_LOOPS
+  if (onednn::takes(g.dtype) && g.m > 0 && g.n > 0 && g.k > 0) {
+    plan.a = placement(g.m, g.k, g.a_row, g.a_column);
+    plan.b = placement(g.k, g.n, g.b_row, g.b_column);
+    plan.method = library_method(g, plan.b);
+    // Below this a second thread costs more than it gains.
+    constexpr double kFlopsWorthATeam = 500e3;
+    const double flops = 2.0 * static_cast<double>(product(g.batch)) * static_cast<double>(g.m) *
+                         static_cast<double>(g.n) * static_cast<double>(g.k);
+    plan.threads = flops < kFlopsWorthATeam ? 1 : threads;
+  }
+#endif
+  return plan;
+}
+
+}  // namespace dyad::runtime::cpu

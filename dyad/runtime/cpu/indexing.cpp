@@ -1,0 +1,302 @@
+#include "dyad/ops/attrs/indexing.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/layout.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::runtime::cpu {
+namespace {
+
+std::size_t axis_of(const OpCall& call) {
+  return static_cast<std::size_t>(call.attrs_as<ops::AxisAttrs>().axis);
+}
+
+[[noreturn]] void fail_index(const OpCall& call, std::int64_t index,
+                             std::span<const std::int64_t> at, std::size_t axis,
+                             std::int64_t size) {
+  std::string types, position;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    if (i > 0) types += ", ";
+    if (i < call.op.inputs.size()) types += std::string(call.op.inputs[i].name) + ": ";
+    types += type_string(call.inputs[i]);
+  }
+  for (const std::int64_t i : at) position += (position.empty() ? "" : ", ") + std::to_string(i);
+  const std::string allowed =
+      size == 0 ? "no index is allowed there"
+                : "allowed are " + std::to_string(-size) + " to " + std::to_string(size - 1);
+  throw IndexError(std::string(call.op.name) + "(" + types + "): index " + std::to_string(index) +
+                       " at [" + position + "] is out of range for axis " + std::to_string(axis) +
+                       " of size " + std::to_string(size) + "; " + allowed,
+                   call.loc);
+}
+
+/// Throws for the first index (row-major) outside -size..size-1, before anything is written.
+void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, std::int64_t size) {
+  const TensorImpl& t = *index.impl();
+  const auto sizes = t.shape.numbers();
+  if (product(sizes) == 0) return;
+  with_index(t.dtype, [&]<class I>(I) {
+    const std::size_t rank = sizes.size();
+    const std::int64_t columns = rank ? sizes[rank - 1] : 1, step = rank ? t.strides[rank - 1] : 0;
+    const auto outer = sizes.first(rank ? rank - 1 : 0);
+    const std::array<Ints, 1> strides{Ints(std::span(t.strides.data(), outer.size()))};
+    const auto* data = reinterpret_cast<const I*>(t.data);
+    RowWalk<1> walk(outer, strides, 0);
+    for (std::int64_t row = 0, rows = product(outer); row < rows; ++row, walk.next()) {
+      const I* at = data + walk[0];
+      bool fits = true;
+      for (std::int64_t j = 0; j < columns; ++j) {
+        fits &= at[j * step] >= -size && at[j * step] < size;
+      }
+      if (fits) continue;
+      std::int64_t j = 0;
+      while (at[j * step] >= -size && at[j * step] < size) ++j;
+      Ints position(walk.index());
+      if (rank > 0) position.push_back(j);
+      fail_index(call, at[j * step], position, axis, size);
+    }
+  });
+}
+
+void gather(const OpCall& call) {
+  const TensorImpl& x = *call.inputs[0].impl();
+  const TensorImpl& index = *call.inputs[1].impl();
+  const TensorImpl& out = *call.outputs[0].impl();
+  const std::size_t axis = axis_of(call), rank = x.shape.size(), last = rank - 1;
+  const std::int64_t size = x.shape[axis].number();
+  check_indices(call, call.inputs[1], axis, size);
+  if (out.numel() == 0) return;
+
+  // Offsets of x leave the indexed axis out; the index itself moves along it.
+  Ints x_strides(x.strides.begin(), x.strides.end());
+  x_strides[axis] = 0;
+  const auto sizes = index.shape.numbers();
+  const std::array<Ints, 3> strides{Ints(std::span(out.strides.data(), last)),
+                                    Ints(std::span(index.strides.data(), last)),
+                                    Ints(std::span(x_strides.data(), last))};
+  const std::int64_t columns = sizes[last], along = x.strides[axis];
+  const std::int64_t out_step = out.strides[last], index_step = index.strides[last],
+                     x_step = x_strides[last];
+  const std::int64_t rows = product(sizes.first(last));
+  with_word(x.dtype, [&]<class Word>(Word) {
+    with_index(index.dtype, [&]<class I>(I) {
+      const double bytes = static_cast<double>(columns) * (2 * sizeof(Word) + sizeof(I));
+      parallel_for(0, rows, grain_for({.bytes = bytes}, rows),
+                   [&](std::int64_t lo, std::int64_t hi) {
+                     RowWalk<3> walk(sizes.first(last), strides, lo);
+                     for (std::int64_t row = lo; row < hi; ++row, walk.next()) {
+                       Word* to = reinterpret_cast<Word*>(out.data) + walk[0];
+                       const I* at = reinterpret_cast<const I*>(index.data) + walk[1];
+                       const Word* from = reinterpret_cast<const Word*>(x.data) + walk[2];
+                       for (std::int64_t j = 0; j < columns; ++j) {
+                         const std::int64_t i = at[j * index_step];
+                         to[j * out_step] = from[j * x_step + (i < 0 ? i + size : i) * along];
+                       }
+                     }
+                   });
+    });
+  });
+}
+
+/// Adds source into `sums` (row-major, of the shape of x) at the indices. Lines that differ
+/// in another axis than the indexed one never meet, so they go to any thread; along the indexed
+/// axis the order is that of the index.
+template <class T>
+void add_at(const OpCall& call, Accumulator<T>* sums, std::size_t axis) {
+  const TensorImpl& x = *call.inputs[0].impl();
+  const TensorImpl& index = *call.inputs[1].impl();
+  const TensorImpl& source = *call.inputs[2].impl();
+  const auto sizes = index.shape.numbers();
+  const std::size_t rank = sizes.size(), last = rank - 1;
+  const std::int64_t size = x.shape[axis].number(), count = sizes[axis];
+  const Strides sum_strides = contiguous_strides(x.shape);
+
+  // A unit is a line across all axes but the indexed one and the last, times a block of the last.
+  constexpr std::int64_t kBlock = 64;
+  const bool on_last = axis == last;
+  const std::int64_t width = on_last ? 1 : sizes[last], blocks = (width + kBlock - 1) / kBlock;
+  const auto outside = [&](std::span<const std::int64_t> values) {
+    Ints result = without(values, axis);
+    if (!on_last) result.pop_back();
+    return result;
+  };
+  const Ints lines = outside(sizes);
+  std::array<Ints, 3> strides{outside(sum_strides), outside(index.strides),
+                              outside(source.strides)};
+  Ints unit_sizes = lines;
+  unit_sizes.push_back(blocks);
+  const std::int64_t steps[3] = {on_last ? 0 : sum_strides[last], on_last ? 0 : index.strides[last],
+                                 on_last ? 0 : source.strides[last]};
+  for (std::size_t k = 0; k < 3; ++k) strides[k].push_back(steps[k] * kBlock);
+
+  const std::int64_t units = product(unit_sizes);
+  with_index(index.dtype, [&]<class I>(I) {
+    const double bytes = static_cast<double>(count * std::min(width, kBlock)) *
+                         (sizeof(T) + 2 * sizeof(Accumulator<T>) + sizeof(I));
+    parallel_for(
+        0, units, grain_for({.bytes = bytes}, units), [&](std::int64_t lo, std::int64_t hi) {
+          RowWalk<3> walk(unit_sizes, strides, lo);
+          for (std::int64_t unit = lo; unit < hi; ++unit, walk.next()) {
+            const std::int64_t n = std::min(kBlock, width - walk.index().back() * kBlock);
+            for (std::int64_t a = 0; a < count; ++a) {
+              Accumulator<T>* to = sums + walk[0];
+              const I* at =
+                  reinterpret_cast<const I*>(index.data) + walk[1] + a * index.strides[axis];
+              const T* from =
+                  reinterpret_cast<const T*>(source.data) + walk[2] + a * source.strides[axis];
+              for (std::int64_t j = 0; j < n; ++j) {
+                const std::int64_t i = at[j * steps[1]];
+                to[j * steps[0] + (i < 0 ? i + size : i) * sum_strides[axis]] +=
+                    load(from[j * steps[2]]);
+              }
+            }
+          }
+        });
+  });
+}
+
+void scatter_add(const OpCall& call) {
+  const Tensor& x = call.inputs[0];
+  const Tensor& out = call.outputs[0];
+  const std::size_t axis = axis_of(call);
+  check_indices(call, call.inputs[1], axis, x.impl()->shape[axis].number());
+  copy_tensor(x, out);
+  if (call.inputs[1].impl()->numel() == 0) return;
+  with_element(x.dtype(), [&]<class T>(T) {
+    if constexpr (std::is_same_v<Accumulator<T>, T>) {
+      add_at<T>(call, reinterpret_cast<T*>(out.impl()->data), axis);
+    } else {
+      // Sums are kept wider than elements: half precision is rounded once at the end.
+      T* elements = reinterpret_cast<T*>(out.impl()->data);
+      const std::int64_t n = out.impl()->numel();
+      std::vector<Accumulator<T>> sums(static_cast<std::size_t>(n));
+      std::transform(elements, elements + n, sums.begin(), load<T>);
+      add_at<T>(call, sums.data(), axis);
+      std::transform(sums.begin(), sums.end(), elements, store<T>);
+    }
+  });
+}
+
+void index_select(const OpCall& call) {
+  const std::size_t axis = axis_of(call);
+  const std::int64_t size = call.inputs[0].impl()->shape[axis].number();
+  check_indices(call, call.inputs[1], axis, size);
+  const TensorImpl& out = *call.outputs[0].impl();
+  if (out.numel() == 0) return;
+  const Tensor positions = contiguous_copy(call.inputs[1]);
+
+  // A slice is what follows the axis. It is copied as one run of memory, so x must be dense there.
+  const auto dense_after = [&](const TensorImpl& t) {
+    std::int64_t step = 1;
+    for (std::size_t i = t.shape.size(); --i > axis; step *= t.shape[i].number()) {
+      if (t.shape[i].number() != 1 && t.strides[i] != step) return false;
+    }
+    return true;
+  };
+  const Tensor held =
+      dense_after(*call.inputs[0].impl()) ? call.inputs[0] : contiguous_copy(call.inputs[0]);
+  const TensorImpl& x = *held.impl();
+  const auto sizes = x.shape.numbers();
+  const std::int64_t slice = product(sizes.subspan(axis + 1)), count = positions.impl()->numel();
+  const std::size_t bytes = static_cast<std::size_t>(slice) * size_of(x.dtype);
+  const std::int64_t along = x.strides[axis] * static_cast<std::int64_t>(size_of(x.dtype));
+  const auto outer = sizes.first(axis);
+  const std::array<Ints, 1> strides{Ints(std::span(x.strides.data(), axis))};
+  const std::int64_t outer_count = product(outer);
+
+  with_index(positions.dtype(), [&]<class I>(I) {
+    const I* at = reinterpret_cast<const I*>(positions.impl()->data);
+    const auto rows = [&](std::int64_t base_row, const std::byte* from, std::int64_t lo,
+                          std::int64_t hi) {
+      for (std::int64_t p = lo; p < hi; ++p) {
+        const std::int64_t i = at[p] < 0 ? at[p] + size : at[p];
+        std::memcpy(out.data + static_cast<std::size_t>(base_row + p) * bytes, from + i * along,
+                    bytes);
+      }
+    };
+    const std::int64_t units = outer_count * count;
+    parallel_for(0, units, grain_for({.bytes = 2.0 * static_cast<double>(bytes)}, units),
+                 [&](std::int64_t lo, std::int64_t hi) {
+                   RowWalk<1> walk(outer, strides, lo / count);
+                   for (std::int64_t row = lo / count; row * count < hi; ++row, walk.next()) {
+                     const std::byte* from =
+                         x.data + walk[0] * static_cast<std::int64_t>(size_of(x.dtype));
+                     rows(row * count, from, std::max<std::int64_t>(0, lo - row * count),
+                          std::min(count, hi - row * count));
+                   }
+                 });
+  });
+}
+
+/// Strides of a concatenation: that of its inputs, when they agree on one.
+Strides follow_inputs(const OpInfo&, const void*, std::span<const Tensor> inputs,
+                      const Shape& shape, int) {
+  std::vector<StridedShape> parts;
+  for (const Tensor& input : inputs) {
+    if (input.impl()->numel() > 0) {
+      parts.push_back({input.impl()->shape.numbers(), input.impl()->strides});
+    }
+  }
+  return pointwise_layout(parts, shape.numbers());
+}
+
+void concat(const OpCall& call) {
+  const std::size_t axis = axis_of(call);
+  const TensorImpl& out = *call.outputs[0].impl();
+  std::int64_t at = 0;
+  for (const Tensor& input : call.inputs) {
+    const TensorImpl& part = *input.impl();
+    std::byte* to =
+        out.data + at * out.strides[axis] * static_cast<std::int64_t>(size_of(out.dtype));
+    copy_elements(out.dtype, part.shape.numbers(), to, out.strides, part.data, part.strides);
+    at += part.shape[axis].number();
+  }
+}
+
+void pad(const OpCall& call) {
+  const auto& attrs = call.attrs_as<ops::PadAttrs>();
+  const TensorImpl& x = *call.inputs[0].impl();
+  const TensorImpl& out = *call.outputs[0].impl();
+  const std::uint64_t value = element_bits(out.dtype, attrs.value);
+  const Strides everywhere(out.shape.size(), 0);
+  copy_elements(out.dtype, out.shape.numbers(), out.data, out.strides, &value, everywhere);
+
+  Ints sizes;
+  std::int64_t to = 0, from = 0;
+  for (std::size_t i = 0; i < x.shape.size(); ++i) {
+    const std::int64_t low = attrs.low[i].number(), high = attrs.high[i].number();
+    to += std::max<std::int64_t>(0, low) * out.strides[i];
+    from += std::max<std::int64_t>(0, -low) * x.strides[i];
+    sizes.push_back(std::max<std::int64_t>(
+        0, x.shape[i].number() + std::min<std::int64_t>(0, low) + std::min<std::int64_t>(0, high)));
+  }
+  const auto bytes = static_cast<std::int64_t>(size_of(out.dtype));
+  copy_elements(out.dtype, sizes, out.data + to * bytes, out.strides, x.data + from * bytes,
+                x.strides);
+}
+
+}  // namespace
+
+std::span<const NamedKernel> indexing_kernels() {
+  static constexpr NamedKernel kernels[] = {
+      {"gather", {gather}},
+      {"scatter_add", {scatter_add}},
+      {"index_select", {index_select}},
+      {"concat", {concat, follow_inputs}},
+      {"pad", {pad, follow_inputs}},
+  };
+  return kernels;
+}
+
+}  // namespace dyad::runtime::cpu

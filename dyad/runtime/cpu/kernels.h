@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "dyad/runtime/op_kernel.h"
+
+namespace dyad::runtime::cpu {
+
+/// A kernel and the operator that it runs.
+struct NamedKernel {
+  std::string_view op;
+  OpKernel kernel;
+};
+using KernelFamily = std::span<const NamedKernel> (*)();
+
+/// The CPU kernels of Dyad's opaque operators, by family: each function is in the file of its name.
+std::span<const NamedKernel> indexing_kernels();
+std::span<const NamedKernel> creation_kernels();
+std::span<const NamedKernel> matmul_kernels();
+std::span<const NamedKernel> conv_kernels();
+std::span<const NamedKernel> pool_kernels();
+
+[[nodiscard]] std::span<const KernelFamily> kernel_families();
+
+}  // namespace dyad::runtime::cpu

@@ -1,0 +1,137 @@
+#include <utility>
+#include <vector>
+
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ops/attrs/linalg.h"
+#include "dyad/runtime/cpu/cast.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/gemm.h"
+#include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/layout.h"
+
+namespace dyad::runtime::cpu {
+namespace {
+
+/// Whether half precision goes through f32 tensors because the library has no such product.
+bool goes_wide(DType dtype) {
+#ifdef DYAD_PLAIN_LOOPS
+  static_cast<void>(dtype);
+  return false;
+#else
+  return (dtype == DType::f16 || dtype == DType::bf16) && !onednn::takes(dtype);
+#endif
+}
+
+/// Batch axes that only make A and C longer, because B is shared and rows follow one another,
+/// become rows.
+void fold_batch(Gemm& g) {
+  while (!g.batch.empty() && g.b_batch.back() == 0) {
+    if (g.m == 1) {
+      g.a_row = g.a_batch.back();
+      g.c_row = g.c_batch.back();
+    } else if (g.a_batch.back() != g.m * g.a_row || g.c_batch.back() != g.m * g.c_row) {
+      return;
+    }
+    g.m *= g.batch.back();
+    for (Ints* list : {&g.batch, &g.a_batch, &g.b_batch, &g.c_batch}) list->pop_back();
+  }
+}
+
+/// Describes a product of the last two axes of a and b into a dense c.
+Gemm describe(const TensorImpl& a, const TensorImpl& b, const TensorImpl& c, bool transpose_a,
+              bool transpose_b) {
+  const std::size_t ra = a.shape.size(), rb = b.shape.size(), rc = c.shape.size();
+  Gemm g;
+  g.dtype = c.dtype;
+  g.m = c.shape[rc - 2].number();
+  g.n = c.shape[rc - 1].number();
+  g.k = a.shape[transpose_a ? ra - 2 : ra - 1].number();
+  g.a_row = a.strides[ra - 2];
+  g.a_column = a.strides[ra - 1];
+  g.b_row = b.strides[rb - 2];
+  g.b_column = b.strides[rb - 1];
+  if (transpose_a) std::swap(g.a_row, g.a_column);
+  if (transpose_b) std::swap(g.b_row, g.b_column);
+  g.c_row = g.n;
+
+  const auto sizes = c.shape.numbers().first(rc - 2);
+  const auto batch_strides = [&](const TensorImpl& t) {
+    const auto outer = t.shape.numbers().first(t.shape.size() - 2);
+    return broadcast_strides(outer, std::span(t.strides.data(), outer.size()), sizes);
+  };
+  const Strides strides[3] = {batch_strides(c), batch_strides(a), batch_strides(b)};
+  const IterationSpace space = collapse(sizes, strides, false);
+  g.batch = space.sizes;
+  g.c_batch = Ints(space.of(0));
+  g.a_batch = Ints(space.of(1));
+  g.b_batch = Ints(space.of(2));
+  fold_batch(g);
+  return g;
+}
+
+void matmul(const OpCall& call) {
+  const auto& attrs = call.attrs_as<ops::MatmulAttrs>();
+  const Tensor& out = call.outputs[0];
+  if (out.impl()->numel() == 0) return;
+  if (goes_wide(out.dtype())) {
+    const Tensor a = widened(call.inputs[0]), b = widened(call.inputs[1]);
+    const Tensor c = make_empty(DType::f32, out.impl()->shape);
+    gemm(describe(*a.impl(), *b.impl(), *c.impl(), attrs.transpose_a, attrs.transpose_b),
+         a.impl()->data, b.impl()->data, nullptr, c.impl()->data);
+    narrow(c, out);
+    return;
+  }
+  const TensorImpl &a = *call.inputs[0].impl(), &b = *call.inputs[1].impl();
+  gemm(describe(a, b, *out.impl(), attrs.transpose_a, attrs.transpose_b), a.data, b.data, nullptr,
+       out.impl()->data);
+}
+
+/// x[..., k] weight[n, k]^T + bias[n]: the axes of x before the last are rows.
+void multiply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& out) {
+  const TensorImpl &w = *weight.impl(), &c = *out.impl(), &left = *x.impl();
+  Gemm g;
+  g.dtype = c.dtype;
+  g.m = 1;
+  g.n = w.shape[0].number();
+  g.k = w.shape[1].number();
+  g.a_column = left.strides.back();
+  g.a_row = g.k;
+  g.c_row = g.n;
+  g.b_row = w.strides[1];
+  g.b_column = w.strides[0];
+  const std::size_t outer = left.shape.size() - 1;
+  const auto sizes = left.shape.numbers().first(outer);
+  const Strides strides[2] = {Strides(std::span(c.strides.data(), outer)),
+                              Strides(std::span(left.strides.data(), outer))};
+  const IterationSpace space = collapse(sizes, strides, false);
+  g.batch = space.sizes;
+  g.c_batch = Ints(space.of(0));
+  g.a_batch = Ints(space.of(1));
+  g.b_batch = Ints(space.sizes.size(), 0);
+  fold_batch(g);
+  const Tensor dense_bias = bias.defined() ? contiguous_copy(bias) : Tensor();
+  gemm(g, left.data, w.data, bias.defined() ? dense_bias.impl()->data : nullptr, c.data);
+}
+
+void linear(const OpCall& call) {
+  const Tensor &out = call.outputs[0], &bias = call.inputs[2];
+  if (out.impl()->numel() == 0) return;
+  if (goes_wide(out.dtype())) {
+    const Tensor c = make_empty(DType::f32, out.impl()->shape);
+    multiply_linear(widened(call.inputs[0]), widened(call.inputs[1]),
+                    bias.defined() ? widened(bias) : Tensor(), c);
+    narrow(c, out);
+    return;
+  }
+  multiply_linear(call.inputs[0], call.inputs[1], bias, out);
+}
+
+}  // namespace
+
+std::span<const NamedKernel> matmul_kernels() {
+  static constexpr NamedKernel kernels[] = {{"matmul", {matmul}}, {"linear", {linear}}};
+  return kernels;
+}
+
+}  // namespace dyad::runtime::cpu

@@ -1,0 +1,11 @@
+#pragma once
+
+// Compiles a function once for each of three instruction sets, chosen by the CPU at load time. The
+// results do not depend on the choice: nothing is contracted to fused operations. Checkers want one
+// plain version.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(DYAD_PLAIN_LOOPS)
+#define DYAD_VECTOR_CLONES \
+  [[gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"), gnu::optimize("O3")]]
+#else
+#define DYAD_VECTOR_CLONES
+#endif

@@ -1,0 +1,129 @@
+#include "dyad/runtime/layout.h"
+
+#include <utility>
+
+#include "dyad/core/tensor_impl.h"
+
+namespace dyad::runtime {
+namespace {
+
+/// Negative: axis a is walked in smaller steps than b and stays inside it; positive: the reverse;
+/// 0: no input says.
+int compare_axes(std::span<const Strides> inputs, std::span<const std::int64_t> shape,
+                 std::size_t a, std::size_t b) {
+  for (const Strides& strides : inputs) {
+    const std::int64_t sa = strides[a], sb = strides[b];
+    if (sa == 0 || sb == 0) continue;
+    if (sa != sb) return sa < sb ? -1 : 1;
+    if (shape[a] > shape[b]) return 1;
+  }
+  return 0;
+}
+
+/// Axes from the innermost out, in the order that the inputs' strides give (row-major where they do
+/// not): an insertion sort, because the comparison is no total order.
+InlineVector<std::size_t, 8> axes_inside_out(std::span<const Strides> inputs,
+                                             std::span<const std::int64_t> shape) {
+  InlineVector<std::size_t, 8> order;
+  for (std::size_t i = shape.size(); i-- > 0;) order.push_back(i);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    std::size_t at = i;
+    for (std::size_t before = i; before-- > 0;) {
+      const int comparison = compare_axes(inputs, shape, order[before], order[at]);
+      if (comparison < 0) break;
+      if (comparison == 0) continue;
+      std::swap(order[before], order[at]);
+      at = before;
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+Strides broadcast_strides(std::span<const std::int64_t> sizes,
+                          std::span<const std::int64_t> strides,
+                          std::span<const std::int64_t> shape) {
+  Strides result(shape.size(), 0);
+  const std::size_t missing = shape.size() - sizes.size();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    result[missing + i] = sizes[i] == 1 ? 0 : strides[i];
+  }
+  return result;
+}
+
+Strides pointwise_layout(std::span<const StridedShape> inputs,
+                         std::span<const std::int64_t> shape) {
+  std::vector<Strides> strides;
+  strides.reserve(inputs.size());
+  for (const StridedShape& input : inputs) {
+    strides.push_back(broadcast_strides(input.sizes, input.strides, shape));
+  }
+  Strides result(shape.size(), 0);
+  std::int64_t step = 1;
+  for (const std::size_t axis : axes_inside_out(strides, shape)) {
+    result[axis] = step;
+    step *= std::max<std::int64_t>(1, shape[axis]);
+  }
+  return result;
+}
+
+Strides pointwise_layout(std::span<const Tensor> inputs, const Shape& shape) {
+  bool row_major = true;
+  for (const Tensor& input : inputs) {
+    row_major = row_major && (!input.defined() || input.impl()->contiguous);
+  }
+  if (row_major) return contiguous_strides(shape);
+  std::vector<StridedShape> parts;
+  parts.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    if (input.defined()) parts.push_back({input.impl()->shape.numbers(), input.impl()->strides});
+  }
+  return pointwise_layout(parts, shape.numbers());
+}
+
+Strides channels_last_strides(std::span<const std::int64_t> nchw) {
+  const std::int64_t c = std::max<std::int64_t>(1, nchw[1]), h = std::max<std::int64_t>(1, nchw[2]),
+                     w = std::max<std::int64_t>(1, nchw[3]);
+  return {h * w * c, 1, w * c, c};
+}
+
+IterationSpace collapse(std::span<const std::int64_t> sizes, std::span<const Strides> strides,
+                        bool reorder) {
+  InlineVector<std::size_t, 8> axes;  // innermost first
+  if (reorder) {
+    axes = axes_inside_out(strides.first(1), sizes);
+  } else {
+    for (std::size_t i = sizes.size(); i-- > 0;) axes.push_back(i);
+  }
+  // Groups of axes walked as one, innermost first; each is known by its innermost axis.
+  Ints group_sizes;
+  InlineVector<std::size_t, 8> group_axes;
+  for (const std::size_t axis : axes) {
+    if (sizes[axis] == 1) continue;
+    bool joins = !group_sizes.empty();
+    for (std::size_t k = 0; joins && k < strides.size(); ++k) {
+      joins = strides[k][axis] == strides[k][group_axes.back()] * group_sizes.back();
+    }
+    if (joins) {
+      group_sizes.back() *= sizes[axis];
+    } else {
+      group_sizes.push_back(sizes[axis]);
+      group_axes.push_back(axis);
+    }
+  }
+  IterationSpace space;
+  const std::size_t rank = group_sizes.size();
+  space.sizes.resize(rank);
+  space.strides.resize(rank * strides.size());
+  for (std::size_t g = 0; g < rank; ++g) {
+    const std::size_t at = rank - 1 - g;
+    space.sizes[at] = group_sizes[g];
+    for (std::size_t k = 0; k < strides.size(); ++k) {
+      space.strides[k * rank + at] = strides[k][group_axes[g]];
+    }
+  }
+  return space;
+}
+
+}  // namespace dyad::runtime

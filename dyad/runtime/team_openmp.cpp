@@ -1,0 +1,26 @@
+#ifndef DYAD_PLAIN_LOOPS
+
+#include <omp.h>
+
+#include "dyad/runtime/team.h"
+
+// The pool is OpenMP's, because the library calls fork through it too: a second pool would spin
+// beside it on the same cores.
+namespace dyad::runtime::detail {
+
+void run_on_team(TeamJob& job, int threads) {
+#pragma omp parallel num_threads(threads)
+  job.work();
+}
+
+void set_library_threads(int threads) noexcept {
+  if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+}
+
+int environment_threads() noexcept {
+  return std::getenv("OMP_NUM_THREADS") != nullptr ? omp_get_max_threads() : 0;
+}
+
+}  // namespace dyad::runtime::detail
+
+#endif

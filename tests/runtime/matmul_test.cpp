@@ -1,0 +1,233 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "dyad/ops/attrs/linalg.h"
+#include "dyad/runtime/cpu/gemm.h"
+#include "dyad/runtime/cpu/gemm_plan.h"
+#include "tests/runtime/support.h"
+
+namespace dyad::testing {
+namespace {
+
+using ops::MatmulAttrs;
+
+/// The product of the last two axes in f64, for operands of one rank.
+double reference(const Tensor& a, const Tensor& b, std::span<const std::int64_t> index,
+                 const MatmulAttrs& attrs) {
+  const std::size_t rank = index.size();
+  std::vector<std::int64_t> ia(index.begin(), index.end()), ib(index.begin(), index.end());
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    if (a.shape().numbers()[i] == 1) ia[i] = 0;
+    if (b.shape().numbers()[i] == 1) ib[i] = 0;
+  }
+  const std::int64_t k = a.shape().numbers()[attrs.transpose_a ? rank - 2 : rank - 1];
+  double sum = 0;
+  for (std::int64_t i = 0; i < k; ++i) {
+    ia[rank - 2] = attrs.transpose_a ? i : index[rank - 2];
+    ia[rank - 1] = attrs.transpose_a ? index[rank - 2] : i;
+    ib[rank - 2] = attrs.transpose_b ? index[rank - 1] : i;
+    ib[rank - 1] = attrs.transpose_b ? i : index[rank - 1];
+    sum += value_at(a, ia) * value_at(b, ib);
+  }
+  return sum;
+}
+
+double rounded(double value, DType dtype) {
+  const Tensor t = make(dtype, {});
+  set_value(t, {}, value);
+  return value_at(t, {});
+}
+
+void check(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs,
+           std::initializer_list<std::int64_t> sizes) {
+  const Tensor c = run_kernel("matmul", &attrs, {a, b}, a.dtype(), sizes);
+  for_each_index(c.shape().numbers(), [&](auto index) {
+    // Elements are multiples of 1/8: sums of products are exact in f32, so only the last rounding
+    // of half precision counts, and any order gives the same.
+    EXPECT_EQ(value_at(c, index), rounded(reference(a, b, index, attrs), a.dtype()));
+  });
+}
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+
+TEST(Matmul, EverySizeClassAndTransposition) {
+  for (const Sizes s : {Sizes{1, 1, 1},
+                        {1, 40, 33},
+                        {5, 7, 3},
+                        {16, 33, 20},
+                        {64, 48, 32},
+                        {130, 20, 17},
+                        {33, 1, 50}}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const auto a = ta ? random(f32, {s.k, s.m}, 1) : random(f32, {s.m, s.k}, 1);
+        const auto b = tb ? random(f32, {s.n, s.k}, 2) : random(f32, {s.k, s.n}, 2);
+        check(a, b, {ta, tb}, {s.m, s.n});
+      }
+    }
+  }
+}
+
+TEST(Matmul, EveryDType) {
+  for (const DType dtype : {f64, f32, f16, bf16, i64, i32, i16, i8, u8}) {
+    check(random(dtype, {9, 20}, 3), random(dtype, {20, 40}, 4), {}, {9, 40});
+    check(random(dtype, {9, 20}, 3), random(dtype, {40, 20}, 4), {.transpose_b = true}, {9, 40});
+  }
+}
+
+TEST(Matmul, IntegersWrap) {
+  const Tensor a = make(i8, {1, 2}), b = make(i8, {2, 1});
+  for_each_index(a.shape().numbers(), [&](auto index) { set_value(a, index, 100); });
+  for_each_index(b.shape().numbers(), [&](auto index) { set_value(b, index, 3); });
+  const MatmulAttrs attrs;
+  const Tensor c = run_kernel("matmul", &attrs, {a, b}, i8, {1, 1});
+  EXPECT_EQ(values(c), std::vector<double>{600 - 512});
+}
+
+TEST(Matmul, AnyStrides) {
+  for (const DType dtype : {f32, f64, bf16}) {
+    for (const Lie lie : {Lie::dense, Lie::reversed, Lie::spread}) {
+      for (const Lie other : {Lie::dense, Lie::reversed, Lie::spread}) {
+        check(random(dtype, {12, 30}, 5, lie), random(dtype, {30, 21}, 6, other), {}, {12, 21});
+        check(random(dtype, {2, 3, 5, 8}, 7, lie), random(dtype, {2, 3, 8, 6}, 8, other), {},
+              {2, 3, 5, 6});
+      }
+    }
+  }
+}
+
+TEST(Matmul, BatchesBroadcast) {
+  for (const DType dtype : {f32, i32}) {
+    check(random(dtype, {4, 5, 8}, 1), random(dtype, {1, 8, 6}, 2), {}, {4, 5, 6});
+    check(random(dtype, {1, 5, 8}, 1), random(dtype, {4, 8, 6}, 2), {}, {4, 5, 6});
+    check(random(dtype, {3, 1, 5, 8}, 1), random(dtype, {1, 4, 8, 6}, 2), {}, {3, 4, 5, 6});
+    check(random(dtype, {3, 2, 1, 8}, 1), random(dtype, {1, 1, 8, 6}, 2), {}, {3, 2, 1, 6});
+  }
+}
+
+TEST(Matmul, BatchOfOneSideOnly) {
+  // A rank-2 operand is shared by the whole batch.
+  const Tensor a = random(f32, {3, 4, 5, 8}, 1), b = random(f32, {8, 6}, 2);
+  const MatmulAttrs attrs;
+  const Tensor c = run_kernel("matmul", &attrs, {a, b}, f32, {3, 4, 5, 6});
+  const Tensor wide = make_view(b, Shape{1, 1, 8, 6}, {0, 0, 6, 1}, 0);
+  for_each_index(c.shape().numbers(), [&](auto index) {
+    EXPECT_EQ(value_at(c, index), reference(a, wide, index, attrs));
+  });
+}
+
+TEST(Matmul, EmptySizes) {
+  const MatmulAttrs attrs;
+  EXPECT_EQ(
+      values(run_kernel("matmul", &attrs, {make(f32, {0, 3}), make(f32, {3, 2})}, f32, {0, 2}))
+          .size(),
+      0u);
+  EXPECT_EQ(
+      values(run_kernel("matmul", &attrs, {make(f32, {2, 0}), make(f32, {0, 3})}, f32, {2, 3})),
+      std::vector<double>(6, 0.0));
+  EXPECT_EQ(values(run_kernel("matmul", &attrs, {make(f64, {0, 2, 4}), make(f64, {1, 4, 3})}, f64,
+                              {0, 2, 3}))
+                .size(),
+            0u);
+}
+
+TEST(Matmul, SameBitsRunToRunAndAtEachThreadCount) {
+  const Tensor a = make(f32, {130, 300}), b = make(f32, {300, 140});
+  int i = 0;
+  for (const Tensor& t : {a, b}) {
+    for_each_index(t.shape().numbers(), [&](auto index) { set_value(t, index, std::sin(++i)); });
+  }
+  const MatmulAttrs attrs;
+  for (const int threads : {1, 2}) {
+    const Threads scope(threads);
+    const Tensor first = run_kernel("matmul", &attrs, {a, b}, f32, {130, 140});
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_TRUE(same_bits(first, run_kernel("matmul", &attrs, {a, b}, f32, {130, 140})));
+    }
+    for_each_index(first.shape().numbers(), [&](auto index) {
+      EXPECT_NEAR(value_at(first, index), reference(a, b, index, attrs), 1e-4);
+    });
+  }
+}
+
+TEST(Matmul, LoopsAgreeWithThePlannedProduct) {
+  const Tensor a = random(f32, {37, 19}, 1), b = random(f32, {19, 70}, 2);
+  const Tensor planned = make(f32, {37, 70}), loops = make(f32, {37, 70});
+  runtime::cpu::Gemm g;
+  g.m = 37;
+  g.n = 70;
+  g.k = 19;
+  g.a_row = 19;
+  g.a_column = 1;
+  g.b_row = 70;
+  g.b_column = 1;
+  g.c_row = 70;
+  const Tensor bias = random(f32, {70}, 3);
+  runtime::cpu::gemm(g, a.raw_data(), b.raw_data(), bias.raw_data(), planned.raw_data());
+  runtime::cpu::gemm_loops(g, a.raw_data(), b.raw_data(), bias.raw_data(), loops.raw_data());
+  EXPECT_TRUE(same_bits(planned, loops));
+  runtime::cpu::gemm_loops(g, a.raw_data(), b.raw_data(), nullptr, loops.raw_data(), true);
+  for_each_index(loops.shape().numbers(), [&](auto index) {
+    const std::int64_t column = index[1];
+    EXPECT_EQ(value_at(loops, index), 2 * value_at(planned, index) - value_at(bias, {&column, 1}));
+  });
+}
+
+TEST(Linear, WithAndWithoutBias) {
+  const NoAttrs attrs;
+  for (const DType dtype : {f64, f32, f16, bf16}) {
+    for (const Lie lie : {Lie::dense, Lie::reversed, Lie::spread}) {
+      for (const std::int64_t rows : {1, 3, 40}) {
+        const Tensor x = random(dtype, {2, rows, 24}, 1, lie), w = random(dtype, {18, 24}, 2, lie);
+        const Tensor bias = random(dtype, {18}, 3, lie);
+        for (const bool with_bias : {false, true}) {
+          const Tensor y = run_kernel("linear", &attrs, {x, w, with_bias ? bias : Tensor()}, dtype,
+                                      {2, rows, 18});
+          for_each_index(y.shape().numbers(), [&](auto index) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < 24; ++k) {
+              const std::int64_t ix[] = {index[0], index[1], k}, iw[] = {index[2], k};
+              sum += value_at(x, ix) * value_at(w, iw);
+            }
+            if (with_bias) sum += value_at(bias, {&index[2], 1});
+            EXPECT_EQ(value_at(y, index), rounded(sum, dtype));
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST(Linear, VectorAndEmptyInputs) {
+  const NoAttrs attrs;
+  const Tensor w = random(f32, {4, 3}, 1), bias = random(f32, {4}, 2);
+  const Tensor y = run_kernel("linear", &attrs, {random(f32, {3}, 3), w, bias}, f32, {4});
+  EXPECT_EQ(values(y).size(), 4u);
+  EXPECT_EQ(values(run_kernel("linear", &attrs, {make(f32, {0, 3}), w, bias}, f32, {0, 4})).size(),
+            0u);
+  // No input features: the bias alone.
+  EXPECT_EQ(values(run_kernel("linear", &attrs, {make(f32, {1, 0}), make(f32, {4, 0}), bias}, f32,
+                              {1, 4})),
+            values(bias));
+}
+
+TEST(GemmPlan, IsAFunctionOfTheProblem) {
+  using runtime::cpu::GemmPlan;
+  runtime::cpu::Gemm g;
+  g.m = 4;
+  g.n = g.k = 8;
+  g.a_row = g.k;
+  g.a_column = 1;
+  g.b_row = g.n;
+  g.b_column = 1;
+  g.c_row = g.n;
+  EXPECT_EQ(runtime::cpu::plan_gemm(g, 2).threads, 1) << "too little work for a team";
+  g.dtype = i32;
+  EXPECT_EQ(runtime::cpu::plan_gemm(g, 2).method, GemmPlan::Method::loops);
+}
+
+}  // namespace
+}  // namespace dyad::testing

@@ -1,0 +1,141 @@
+#include "dyad/runtime/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "dyad/base/error.h"
+#include "dyad/runtime/cancel.h"
+#include "tests/runtime/support.h"
+
+namespace dyad {
+namespace {
+
+using runtime::parallel_for;
+
+TEST(Threads, CoversEveryUnitOnce) {
+  for (const int threads : {1, 2}) {
+    const testing::Threads scope(threads);
+    for (const std::int64_t n : {0, 1, 7, 64, 1000}) {
+      for (const std::int64_t grain : {1, 3, 1000}) {
+        std::vector<std::atomic<int>> seen(static_cast<std::size_t>(n));
+        parallel_for(5, 5 + n, grain, [&](std::int64_t lo, std::int64_t hi) {
+          for (std::int64_t i = lo; i < hi; ++i) ++seen[static_cast<std::size_t>(i - 5)];
+        });
+        for (const auto& count : seen) EXPECT_EQ(count, 1);
+      }
+    }
+  }
+}
+
+TEST(Threads, RangesAreAtLeastAGrainLong) {
+  const testing::Threads scope(2);
+  std::atomic<int> shorter{0};
+  parallel_for(0, 1001, 100, [&](std::int64_t lo, std::int64_t hi) {
+    if (hi - lo < 100 && hi != 1001) ++shorter;
+  });
+  EXPECT_EQ(shorter, 0);
+}
+
+TEST(Threads, SecondThreadTakesPart) {
+  if (runtime::available_cores() < 2) GTEST_SKIP() << "the process may use one core only";
+  const testing::Threads scope(2);
+  std::atomic<int> inside{0};
+  std::atomic<bool> met{false};
+  parallel_for(0, 2, 1, [&](std::int64_t, std::int64_t) {
+    ++inside;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (inside < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    if (inside == 2) met = true;
+  });
+  EXPECT_TRUE(met);
+}
+
+TEST(Threads, NestedLoopsStayOnTheirThread) {
+  const testing::Threads scope(2);
+  std::atomic<int> foreign{0}, calls{0};
+  parallel_for(0, 8, 1, [&](std::int64_t, std::int64_t) {
+    const auto self = std::this_thread::get_id();
+    EXPECT_EQ(runtime::team_size(), 1);
+    parallel_for(0, 100, 1, [&](std::int64_t lo, std::int64_t hi) {
+      ++calls;
+      if (std::this_thread::get_id() != self || hi - lo != 100) ++foreign;
+    });
+  });
+  EXPECT_EQ(foreign, 0);
+  EXPECT_GE(calls, 1);
+  EXPECT_FALSE(runtime::in_parallel_region());
+}
+
+TEST(Threads, ExceptionReachesTheCaller) {
+  for (const int threads : {1, 2}) {
+    const testing::Threads scope(threads);
+    try {
+      parallel_for(0, 100, 1, [](std::int64_t lo, std::int64_t hi) {
+        if (lo <= 50 && 50 < hi) throw IndexError("index 50");
+      });
+      FAIL() << "nothing was thrown";
+    } catch (const IndexError& error) {
+      EXPECT_EQ(error.message(), "index 50");
+    }
+    std::atomic<std::int64_t> sum{0};
+    parallel_for(0, 100, 1, [&](std::int64_t lo, std::int64_t hi) { sum += hi - lo; });
+    EXPECT_EQ(sum, 100);
+  }
+}
+
+TEST(Threads, TeamsOfSeveralCallersDoNotMix) {
+  const testing::Threads scope(2);
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        std::atomic<std::int64_t> sum{0};
+        parallel_for(0, 1000, 10, [&](std::int64_t lo, std::int64_t hi) { sum += hi - lo; });
+        if (sum != 1000) ++wrong;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Threads, CountIsCappedAndChecked) {
+  const testing::Threads scope(1);
+  EXPECT_EQ(get_num_threads(), 1);
+  set_num_threads(1 << 20);
+  EXPECT_EQ(get_num_threads(), runtime::available_cores());
+  try {
+    set_num_threads(0);
+    FAIL() << "nothing was thrown";
+  } catch (const ValueError& error) {
+    EXPECT_EQ(error.message(), "set_num_threads(0): a kernel needs at least 1 thread");
+    EXPECT_NE(std::string(error.what()).find("threads_test.cpp:"), std::string::npos);
+  }
+}
+
+TEST(Threads, GrainKeepsSmallWorkOnOneThread) {
+  // 16 elements of an addition move 192 bytes: never worth a second thread.
+  EXPECT_GT(runtime::grain_for({.bytes = 12}, 16), 16);
+  // 16 million are.
+  EXPECT_LT(2 * runtime::grain_for({.bytes = 12}, 1 << 24), 1 << 24);
+  // Few units of much work each are split.
+  EXPECT_EQ(runtime::grain_for({.flops = 1e6}, 4), 1);
+}
+
+TEST(CancelToken, IsSharedBetweenCopiesAndThreads) {
+  const CancelToken token;
+  EXPECT_NO_THROW(token.check());
+  std::thread([copy = token] { copy.cancel(); }).join();
+  EXPECT_TRUE(token.cancelled());
+  EXPECT_THROW(token.check(), CancelledError);
+  token.reset();
+  EXPECT_NO_THROW(token.check());
+}
+
+}  // namespace
+}  // namespace dyad
