@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ir/attr_text.h"
 #include "dyad/ir/literal.h"
 
 namespace dyad {
@@ -15,40 +16,6 @@ namespace {
 bool is_small(const Tensor& t) {
   return t.defined() && t.is_concrete() && t.impl()->numel() <= kSmallConstant;
 }
-
-class Printer final : public AttrVisitor {
- public:
-  void visit(std::string_view name, bool& value) override { add(name, value ? "true" : "false"); }
-  void visit(std::string_view name, std::int64_t& value) override {
-    add(name, std::to_string(value));
-  }
-  void visit(std::string_view name, double& value) override { add(name, number_text(value)); }
-  void visit(std::string_view name, std::string& value) override { add(name, quote(value)); }
-  void visit(std::string_view name, DType& value) override {
-    add(name, std::string(name_of(value)));
-  }
-  void visit(std::string_view name, Dim& value) override { add(name, dyad::to_string(value)); }
-  void visit(std::string_view name, Ints& value) override {
-    std::string list;
-    for (const std::int64_t i : value) list += (list.empty() ? "" : ", ") + std::to_string(i);
-    add(name, "[" + list + "]");
-  }
-  void visit(std::string_view name, Shape& value) override { add(name, dyad::to_string(value)); }
-  void visit(std::string_view name, Tensor& value) override {
-    if (!value.defined()) return add(name, "none");
-    std::string text = type_string(value);
-    if (is_small(value) && value.impl()->numel() == 1) {
-      text += " " + element_text(value.dtype(), value.impl()->data);
-    }
-    add(name, text);
-  }
-  std::string text;
-
- private:
-  void add(std::string_view name, const std::string& value) {
-    text += (text.empty() ? "" : ", ") + std::string(name) + " = " + value;
-  }
-};
 
 /// Where the members are, in order; two structs of one type have the same list.
 class Collector final : public AttrVisitor {
@@ -156,9 +123,9 @@ Ref<Attrs> no_attrs() {
 
 std::string to_string(const AttrsInfo& info, const void* attrs) {
   if (attrs == nullptr) return "";
-  Printer printer;
+  AttrPrinter printer;
   read(info, attrs, printer);
-  return printer.text.empty() ? "" : "{" + printer.text + "}";
+  return printer.text().empty() ? "" : "{" + printer.text() + "}";
 }
 
 bool attrs_equal(const AttrsInfo& info, const void* a, const void* b, bool all_elements) {

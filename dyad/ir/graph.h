@@ -173,9 +173,20 @@ class GraphValue final : public Recorded {
 /// violations found, with node and line.
 void verify(const GraphImpl& graph);
 
-/// The text form; `parse_graph` reads it back to an equal graph (variables get fresh tensors with
-/// zeros unless given by name).
-[[nodiscard]] std::string to_string(const GraphImpl& graph);
-[[nodiscard]] Ref<GraphImpl> parse_graph(std::string_view text);
+/// What the text form of a graph shows.
+struct GraphTextOptions {
+  bool lines = true;  ///< the user's source line of each node, `@train.cpp:41`
+};
+
+/// The text form, one node a line (docs/design/graph_text.md); `parse_graph` reads it back to an
+/// equal graph.
+[[nodiscard]] std::string to_string(const GraphImpl& graph, GraphTextOptions options = {});
+
+/// Tensors for the variables of a graph that is read from text, by name.
+using NamedTensors = std::unordered_map<std::string, Tensor>;
+/// Reads the text form. Types that are not written are inferred; those that are written are
+/// checked. A variable gets the tensor of its name in `variables`, or zeros. GraphError with line,
+/// column and what was expected.
+[[nodiscard]] Ref<GraphImpl> parse_graph(std::string_view text, const NamedTensors& variables = {});
 
 }  // namespace dyad

@@ -1,0 +1,173 @@
+#include <array>
+#include <charconv>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ir/attr_text.h"
+#include "dyad/ir/base64.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/ir/literal.h"
+#include "dyad/ir/value_names.h"
+
+namespace dyad {
+namespace {
+
+std::uint64_t content_hash(std::span<const std::byte> bytes) {
+  std::uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
+  for (const std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001B3u;
+  return hash;
+}
+
+/// Elements too many for a line, by the hash of their bytes; equal ones are written once.
+class DataSection {
+ public:
+  std::string key_of(const Tensor& tensor) {
+    std::vector<std::byte> bytes = packed_elements(tensor);
+    std::array<char, 16> digits;
+    const std::uint64_t hash = content_hash(bytes);
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr;
+    const std::string name(digits.data(), end);
+    std::string key = name;
+    for (int i = 1;; ++i) {
+      const auto [it, is_new] = entries_.try_emplace(key, bytes);
+      if (is_new || it->second == bytes) return key;
+      key = name + "_" + std::to_string(i);
+    }
+  }
+
+  [[nodiscard]] std::string text() const {
+    if (entries_.empty()) return "";
+    std::string out = "data {\n";
+    for (const auto& [key, bytes] : entries_) {
+      out += "  #" + key + " = \"" + to_base64(bytes) + "\"\n";
+    }
+    return out + "}\n";
+  }
+
+ private:
+  std::map<std::string, std::vector<std::byte>> entries_;
+};
+
+class GraphPrinter {
+ public:
+  explicit GraphPrinter(GraphTextOptions options) : options_(options) {}
+
+  std::string print(const GraphImpl& graph) {
+    block("graph", graph, "");
+    return text_ + data_.text();
+  }
+
+ private:
+  /// Attributes with every element of their tensors.
+  class AttrsWithElements final : public AttrPrinter {
+   public:
+    explicit AttrsWithElements(GraphPrinter& printer) : printer_(printer) {}
+
+   protected:
+    std::string tensor_text(const Tensor& tensor) override {
+      return type_string(tensor) + " " + printer_.elements(tensor);
+    }
+
+   private:
+    GraphPrinter& printer_;
+  };
+
+  void block(std::string_view keyword, const GraphImpl& graph, const std::string& indent) {
+    const ValueNames names(graph);
+    text_ += indent + std::string(keyword) + " {\n";
+    for (const auto& node : graph.nodes()) statement(*node, names, indent + "  ");
+    text_ += indent + "  return";
+    for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+      text_ += (i ? ", " : " ") + names(graph.outputs()[i]);
+    }
+    text_ += "\n" + indent + "}\n";
+  }
+
+  void statement(const Node& node, const ValueNames& names, const std::string& indent) {
+    text_ += indent;
+    if (!node.types().empty()) text_ += names.of_outputs(node) + " = ";
+    text_ += node.op().name;
+    if (node.op().version != 1) text_ += "@" + std::to_string(node.op().version);
+    if (const std::string* name = name_of(node)) {
+      if (!names.by_own_name(node)) text_ += " " + quote(*name);
+      if (&node.op() == &kVariableOp) tensor_identity(node, *name);
+    } else if (&node.op() == &kConstantOp) {
+      text_ += " " + elements(node.attrs_as<ConstantAttrs>().value);
+    } else {
+      call(node, names);
+    }
+    for (std::size_t i = 0; i < node.types().size(); ++i) {
+      text_ += (i ? ", " : " : ") + to_string(node.types()[i]);
+    }
+    if (options_.lines && node.loc()) text_ += " @" + place(node.loc());
+    text_ += '\n';
+    for (const auto& region : node.regions()) block("region", *region, indent + "  ");
+  }
+
+  void call(const Node& node, const ValueNames& names) {
+    text_ += '(';
+    for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+      const Value input = node.inputs()[i];
+      text_ += (i ? ", " : "") + (input ? names(input) : "none");
+    }
+    text_ += ')';
+    AttrsWithElements printer(*this);
+    node.attrs().visit(printer);
+    if (!printer.text().empty()) text_ += " {" + printer.text() + "}";
+  }
+
+  /// Two variables of one name, in different regions, may be one tensor or two.
+  void tensor_identity(const Node& node, const std::string& name) {
+    const TensorImpl* tensor = node.attrs_as<VariableAttrs>().tensor.impl();
+    const auto known = identity_.find(tensor);
+    std::string key = known != identity_.end() ? known->second : name;
+    if (known == identity_.end()) {
+      for (int i = 2; !identities_.emplace(key, tensor).second; ++i) {
+        key = name + "'" + std::to_string(i);
+      }
+      identity_.emplace(tensor, key);
+    }
+    if (key != name) text_ += " of " + quote(key);
+  }
+
+  std::string elements(const Tensor& tensor) {
+    const std::int64_t count = tensor.impl()->numel();
+    if (count > kSmallConstant) return "#" + data_.key_of(tensor);
+    const std::vector<std::byte> bytes = packed_elements(tensor);
+    const std::size_t width = size_of(tensor.dtype());
+    if (tensor.rank() == 0) return element_text(tensor.dtype(), bytes.data());
+    std::string list = "[";
+    for (std::size_t at = 0; at < bytes.size(); at += width) {
+      list += (at ? ", " : "") + element_text(tensor.dtype(), bytes.data() + at);
+    }
+    return list + "]";
+  }
+
+  static std::string place(Loc loc) {
+    const std::string text = to_string(loc);
+    const std::string file = text.substr(0, text.rfind(':'));
+    for (const char c : file) {
+      const bool plain = std::isalnum(static_cast<unsigned char>(c)) ||
+                         std::string_view("_.+-").find(c) != std::string_view::npos;
+      if (!plain) return quote(file) + ":" + std::to_string(loc.line());
+    }
+    return file.empty() ? "\"\":" + std::to_string(loc.line()) : text;
+  }
+
+  GraphTextOptions options_;
+  std::string text_;
+  DataSection data_;
+  std::unordered_map<const TensorImpl*, std::string> identity_;
+  std::unordered_map<std::string, const TensorImpl*> identities_;
+};
+
+}  // namespace
+
+std::string to_string(const GraphImpl& graph, GraphTextOptions options) {
+  return GraphPrinter(options).print(graph);
+}
+
+}  // namespace dyad

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "dyad/ir/graph_evaluator.h"
+
+namespace dyad {
+
+/// Thrown where types depend on how two sizes compare, which only the program that recorded the
+/// graph knew.
+struct Undecided {};
+
+/// Current while the types of a finished graph are inferred again: nothing else may be asked of it
+/// than to compare sizes, and that is Undecided.
+class FinishedGraphEvaluator final : public GraphEvaluator {
+ public:
+  using GraphEvaluator::GraphEvaluator;
+  std::int64_t dim_value(Dim, Loc) override { throw Undecided(); }
+  bool dim_equal(Dim, Dim, Loc) override { throw Undecided(); }
+  bool dim_less(Dim, Dim, Loc) override { throw Undecided(); }
+};
+
+/// True when `written` is what the operator gives: equal, but for the sizes that only a run can
+/// tell, which may be any symbols.
+[[nodiscard]] bool is_instance_of(const Type& written, const Type& inferred);
+
+}  // namespace dyad
