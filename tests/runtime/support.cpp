@@ -118,17 +118,24 @@ const OpInfo& row_of(std::string_view name) {
 
 }  // namespace
 
-Tensor run_kernel(std::string_view name, const void* attrs, std::vector<Tensor> inputs, DType dtype,
-                  std::initializer_list<std::int64_t> sizes) {
+std::vector<Tensor> run_kernel(std::string_view name, const void* attrs, std::vector<Tensor> inputs,
+                               std::vector<Tensor> outputs) {
   const OpInfo& op = row_of(name);
   const runtime::OpKernel* kernel = runtime::find_kernel(op);
   if (kernel == nullptr) throw std::runtime_error("no kernel named " + std::string(name));
+  kernel->run({op, attrs, inputs, outputs, Loc()});
+  return outputs;
+}
+
+Tensor run_kernel(std::string_view name, const void* attrs, std::vector<Tensor> inputs, DType dtype,
+                  std::initializer_list<std::int64_t> sizes) {
+  const runtime::OpKernel* kernel = runtime::find_kernel(row_of(name));
   const Shape shape(std::span<const std::int64_t>(sizes.begin(), sizes.size()));
-  Tensor out = kernel->layout != nullptr
-                   ? make_empty_strided(dtype, shape, kernel->layout(op, attrs, inputs, shape, 0))
-                   : make_empty(dtype, shape);
-  kernel->run({op, attrs, inputs, std::span(&out, 1), Loc()});
-  return out;
+  const Tensor out =
+      kernel != nullptr && kernel->layout != nullptr
+          ? make_empty_strided(dtype, shape, kernel->layout(row_of(name), attrs, inputs, shape, 0))
+          : make_empty(dtype, shape);
+  return run_kernel(name, attrs, std::move(inputs), std::vector<Tensor>{out})[0];
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {

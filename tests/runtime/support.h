@@ -42,6 +42,10 @@ enum class Lie { dense, reversed, spread, channels_last };
                                 std::vector<Tensor> inputs, DType dtype,
                                 std::initializer_list<std::int64_t> sizes);
 
+/// Runs it into the given outputs and returns them.
+std::vector<Tensor> run_kernel(std::string_view name, const void* attrs, std::vector<Tensor> inputs,
+                               std::vector<Tensor> outputs);
+
 /// Elements bit by bit alike.
 [[nodiscard]] bool same_bits(const Tensor& a, const Tensor& b);
 

@@ -19,14 +19,15 @@ Placement placement(std::int64_t rows, std::int64_t columns, std::int64_t row_st
   return Placement::other;
 }
 
-/// The plain product reads B as it lies and wins for few rows and for many; the primitive copies B
-/// into blocks, which pays in between, and sooner where B lies transposed.
-GemmPlan::Method library_method(const Gemm& g, Placement b) {
-  if (g.dtype != DType::f32 || product(g.batch) > 1) return GemmPlan::Method::matmul;
-  if (b == Placement::columns) {
-    return g.m < 8 ? GemmPlan::Method::product : GemmPlan::Method::matmul;
-  }
-  return g.m <= 16 || g.m >= 128 ? GemmPlan::Method::product : GemmPlan::Method::matmul;
+/// The plain product reads B as it lies, and wins for few rows and for many; the primitive copies B
+/// into blocks, which pays in between, sooner where B lies transposed, and for few columns.
+GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
+  constexpr auto product = GemmPlan::Method::product, matmul = GemmPlan::Method::matmul;
+  if (g.dtype != DType::f32 || cpu::product(g.batch) > 1) return matmul;
+  if (a == Placement::columns) return product;
+  if (b == Placement::columns) return g.m < 16 ? product : matmul;
+  if (g.n <= 16 && g.m >= 64) return matmul;
+  return g.m < 48 || g.m >= 128 ? product : matmul;
 }
 
 #endif
@@ -39,7 +40,7 @@ GemmPlan plan_gemm(const Gemm& g, [[maybe_unused]] int threads) {
   if (onednn::takes(g.dtype) && g.m > 0 && g.n > 0 && g.k > 0) {
     plan.a = placement(g.m, g.k, g.a_row, g.a_column);
     plan.b = placement(g.k, g.n, g.b_row, g.b_column);
-    plan.method = library_method(g, plan.b);
+    plan.method = library_method(g, plan.a, plan.b);
     // Below this a second thread costs more than it gains.
     constexpr double kFlopsWorthATeam = 500e3;
     const double flops = 2.0 * static_cast<double>(product(g.batch)) * static_cast<double>(g.m) *

@@ -4,7 +4,7 @@ namespace dyad::runtime::cpu {
 
 std::span<const KernelFamily> kernel_families() {
   static constexpr KernelFamily families[] = {indexing_kernels, creation_kernels, matmul_kernels,
-                                              conv_kernels, pool_kernels};
+                                              conv_kernels,     pool_kernels,     random_kernels};
   return families;
 }
 
