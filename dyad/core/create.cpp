@@ -6,11 +6,18 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/element.h"
+#include "dyad/core/evaluator.h"
 #include "dyad/core/tensor_impl.h"
 
 namespace dyad {
 namespace detail {
 namespace {
+
+/// Lets a recording know that the host fills this tensor.
+Tensor made_by_host(Tensor tensor) {
+  if (!Evaluator::is_eager()) Evaluator::current().note_literal(tensor);
+  return tensor;
+}
 
 std::string position(const Ints& path) {
   std::string text;
@@ -97,7 +104,7 @@ Tensor tensor_to_fill(DType dtype, Shape shape, std::size_t count, Loc loc) {
                          " with any size in place of -1",
                      loc.user());
   }
-  return make_empty(dtype, shape);
+  return made_by_host(make_empty(dtype, shape));
 }
 
 Tensor tensor_of_literal(const Literal& literal, std::optional<DType> dtype, const Shape* shape,
@@ -169,12 +176,12 @@ Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void
   impl->shape = shape;
   impl->strides = steps;
   impl->contiguous = is_contiguous(shape, steps);
-  return Tensor(std::move(impl));
+  return detail::made_by_host(Tensor(std::move(impl)));
 }
 
 Tensor empty(const Shape& shape, DType dtype, Loc loc) {
   const LocScope scope(loc);
-  return make_empty(dtype, shape);
+  return detail::made_by_host(make_empty(dtype, shape));
 }
 
 Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, DType dtype, Loc loc) {

@@ -19,6 +19,11 @@ void Evaluator::host_access(const Tensor& tensor, Loc loc) {
                    loc);
 }
 
+std::int64_t HostState::value() const {
+  Evaluator::current().note_host_state(Ref<HostState>(const_cast<HostState*>(this)));
+  return value_;
+}
+
 Evaluator& Evaluator::current() {
   if (scoped_evaluator) return *scoped_evaluator;
   if (default_evaluator) return *default_evaluator;

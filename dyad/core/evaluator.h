@@ -11,6 +11,24 @@ namespace dyad {
 
 struct OpInfo;
 
+/// A number of the host that library objects own and that operators never see, but that decides
+/// which operators run: train or eval mode. Reading it through `value()` lets a recording notice;
+/// copies of its owner share it.
+class HostState : public RefCounted<HostState> {
+ public:
+  explicit HostState(std::int64_t value, std::string name)
+      : value_(value), name_(std::move(name)) {}
+  [[nodiscard]] std::int64_t value() const;
+  /// The value now, without noting it.
+  [[nodiscard]] std::int64_t peek() const noexcept { return value_; }
+  void set(std::int64_t value) noexcept { value_ = value; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  std::int64_t value_;
+  std::string name_;
+};
+
 using TensorRefs = std::span<const Tensor* const>;
 
 /// What running an operator means in this thread: execute it, put it into a graph, or both.
@@ -53,6 +71,15 @@ class Evaluator {
                                        std::span<const Tensor> grads,
                                        std::span<const Tensor> inputs, bool retain_graph,
                                        bool create_graph, Loc loc) = 0;
+
+  /// The program makes a tensor that the host fills (a literal, a span): a constant of what is
+  /// being recorded, with the elements that it has when an operator first takes it.
+  virtual void note_literal(const Tensor& /*tensor*/) {}
+  /// The program reads, or overwrites, the accumulated gradient of a leaf.
+  virtual void note_grad(const Tensor& /*leaf*/, bool /*overwrites*/) {}
+  /// The program reads a switch of the host (train or eval mode) whose value shapes what it does
+  /// next.
+  virtual void note_host_state(const Ref<HostState>& /*state*/) {}
 
   /// The evaluator of this thread: the innermost Scope's, otherwise the eager one.
   [[nodiscard]] static Evaluator& current();

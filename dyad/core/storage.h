@@ -36,6 +36,10 @@ class Storage : public RefCounted<Storage> {
   }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 
+  /// A view that tracks gradients looks at this memory (see autograd): overwriting it in place would make its gradient wrong.
+  [[nodiscard]] bool has_tracked_view() const noexcept { return tracked_view_.load(std::memory_order_relaxed); }
+  void mark_tracked_view() noexcept { tracked_view_.store(true, std::memory_order_relaxed); }
+
   static void destroy(Storage* storage) noexcept;
 
  private:
@@ -44,6 +48,7 @@ class Storage : public RefCounted<Storage> {
       : device_(device), memory_(memory), data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
   Device device_;
   Memory memory_;
+  std::atomic<bool> tracked_view_{false};
   std::atomic<std::uint32_t> version_{0};
   std::byte* data_;
   std::size_t bytes_;

@@ -48,6 +48,7 @@ class Node {
   [[nodiscard]] const OpInfo& op() const noexcept { return *op_; }
   [[nodiscard]] bool is(std::string_view name) const noexcept { return op_->name == name; }
   [[nodiscard]] const Attrs& attrs() const noexcept { return *attrs_; }
+  [[nodiscard]] const Ref<Attrs>& shared_attrs() const noexcept { return attrs_; }
   template <class A>
   [[nodiscard]] const A& attrs_as() const noexcept {
     return attrs_->as<A>();

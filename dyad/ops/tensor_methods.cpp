@@ -60,6 +60,7 @@ Tensor& Tensor::div_(const Arg& value, Loc loc) {
 
 Tensor Tensor::to(DType dtype, Loc loc) const { return dyad::to(*this, dtype, loc); }
 Tensor Tensor::contiguous(Loc loc) const { return dyad::contiguous(*this, loc); }
+Tensor Tensor::detach(Loc loc) const { return dyad::detach(*this, loc); }
 Tensor Tensor::clone(Loc loc) const { return dyad::clone(*this, loc); }
 Tensor Tensor::reshape(Shape shape, Loc loc) const {
   return dyad::reshape(*this, std::move(shape), loc);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
@@ -422,6 +423,20 @@ struct SelectOp {
   }
 };
 
+struct StopGradient {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "stop_gradient",
+                                 .inputs = kUnary,
+                                 .outputs = kAnyOut,
+                                 .doc = "x itself, as a constant to gradients.",
+                                 .onnx = {"Identity", 13},
+                                 .samples = {.differentiable = false}};
+  static Types infer(const InferIn& in, const Attrs&) { return {in[0]}; }
+  static ViewLayout view(const Attrs&, const Shape& in, const Strides& strides, const Shape&) {
+    return {.shape = in, .strides = strides};
+  }
+};
+
 struct Clone {
   using Attrs = NoAttrs;
   static constexpr Schema schema{.name = "clone",
@@ -435,8 +450,9 @@ struct Clone {
 };
 
 constexpr const OpInfo* kRows[] = {
-    &op_info<Reshape>, &op_info<Permute>, &op_info<Squeeze>,  &op_info<Unsqueeze>,
-    &op_info<Expand>,  &op_info<SliceOp>, &op_info<SelectOp>, &op_info<Clone>,
+    &op_info<Reshape>,   &op_info<Permute>,      &op_info<Squeeze>,
+    &op_info<Unsqueeze>, &op_info<Expand>,       &op_info<SliceOp>,
+    &op_info<SelectOp>,  &op_info<StopGradient>, &op_info<Clone>,
 };
 
 }  // namespace
@@ -534,6 +550,13 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, std::int64_t axis
   return parts;
 }
 
+Tensor detach(const Tensor& x, Loc loc) {
+  if (!x.is_concrete()) return apply<ops::StopGradient>({}, loc, x);
+  auto alias = make_ref<TensorImpl>(*x.impl());
+  alias->grad_meta = nullptr;
+  alias->requires_grad = false;
+  return Tensor(std::move(alias));
+}
 Tensor clone(const Tensor& x, Loc loc) { return apply<ops::Clone>({}, loc, x); }
 Tensor contiguous(const Tensor& x, Loc loc) {
   return x.is_concrete() && x.is_contiguous() ? x : clone(x, loc);

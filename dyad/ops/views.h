@@ -47,6 +47,8 @@ inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
 [[nodiscard]] std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, std::int64_t axis = 0,
                                         Loc loc = std::source_location::current());
 
+/// The same elements, apart from the graph of gradients: nothing flows back through it.
+[[nodiscard]] Tensor detach(const Tensor& x, Loc loc = std::source_location::current());
 /// A row-major copy.
 [[nodiscard]] Tensor clone(const Tensor& x, Loc loc = std::source_location::current());
 /// x itself when it is row-major, otherwise a row-major copy.

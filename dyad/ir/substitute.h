@@ -1,0 +1,10 @@
+#pragma once
+
+#include "dyad/ir/attrs.h"
+
+namespace dyad {
+
+/// A copy of `attrs` with every symbol replaced by its number; null when there is no symbol. GraphError for an unbound one.
+[[nodiscard]] Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs, const SymbolMap& symbols);
+
+}  // namespace dyad
