@@ -1,0 +1,355 @@
+#include "dyad/autograd/backward.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/tape.h"
+#include "dyad/base/error.h"
+#include "dyad/ir/gradient.h"
+#include "dyad/ir/recorded.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/creation.h"
+#include "dyad/ops/reduce.h"
+#include "dyad/ops/views.h"
+
+namespace dyad::autograd {
+namespace {
+
+thread_local const OpInfo* rule = nullptr;  // owned by the RuleScopes of the thread
+
+/// A node of the tape with the gradients that have reached its outputs.
+struct Pending {
+  Ref<TapeNode> node;
+  std::vector<Tensor> grads;
+};
+
+/// Nodes to visit, latest first.
+class Frontier {
+ public:
+  Pending& at(const Ref<TapeNode>& node) {
+    if (auto it = index_.find(node.get()); it != index_.end()) return it->second;
+    heap_.push_back(node.get());
+    std::push_heap(heap_.begin(), heap_.end(), earlier);
+    Pending& added = index_[node.get()];
+    added.node = node;
+    added.grads.resize(node->outputs().size());
+    return added;
+  }
+  [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
+  Pending pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), earlier);
+    auto found = index_.find(heap_.back());
+    heap_.pop_back();
+    Pending latest = std::move(found->second);
+    index_.erase(found);
+    return latest;
+  }
+
+ private:
+  static bool earlier(const TapeNode* a, const TapeNode* b) noexcept {
+    return a->sequence() < b->sequence();
+  }
+  std::vector<TapeNode*> heap_;
+  std::unordered_map<TapeNode*, Pending> index_;
+};
+
+Tensor unpack(const TapeNode& node, const SavedTensor& saved, bool declared, std::string_view what,
+              int i) {
+  if (!declared) {
+    throw InternalError("the gradient of " + std::string(node.op().name) + " reads " +
+                        std::string(what) + " " + std::to_string(i) +
+                        ", which its row does not declare as saved");
+  }
+  const std::uint32_t now = saved.tensor.impl()->storage->version();
+  if (now != saved.version) {
+    throw GradError("backward of " + std::string(node.op().name) + ": " + std::string(what) + " " +
+                        std::to_string(i) + " (" + type_string(saved.tensor) +
+                        ") was overwritten in place after it was saved (version " +
+                        std::to_string(saved.version) + " then, " + std::to_string(now) +
+                        " now); call backward() before the write, or write to a clone()",
+                    node.loc());
+  }
+  return saved.tensor;
+}
+
+/// The eager side of a gradient rule.
+class TapeGradient final : public Gradient {
+ public:
+  TapeGradient(Ref<TapeNode> node, std::span<Tensor> grads,
+               const std::unordered_set<const TapeNode*>* wanted)
+      : node_(std::move(node)), grads_(grads), wanted_(wanted), results_(node_->inputs().size()) {}
+
+  Tensor grad(int i) override {
+    Tensor& g = grads_[static_cast<std::size_t>(i)];
+    const OutputRecord& record = node_->outputs()[static_cast<std::size_t>(i)];
+    if (!g.defined()) g = zeros(record.shape, record.dtype);
+    return g;
+  }
+  bool has_grad(int i) const override { return grads_[static_cast<std::size_t>(i)].defined(); }
+  Tensor input(int i) override {
+    return unpack(*node_, in(i).saved, node_->op().saved_inputs >> i & 1u, "input", i);
+  }
+  Tensor output(int i) override {
+    const OutputRecord& record = node_->outputs()[static_cast<std::size_t>(i)];
+    Tensor value = unpack(*node_, record.saved, node_->op().saved_outputs >> i & 1u, "output", i);
+    if (!grad_enabled()) return value;
+    // A fresh handle with the output's place on the tape, for a second derivative.
+    auto impl = make_ref<TensorImpl>(*value.impl());
+    auto meta = make_ref<TapeMeta>();
+    meta->node = node_;
+    meta->output = static_cast<std::uint32_t>(i);
+    impl->grad_meta = meta;
+    impl->requires_grad = true;
+    return Tensor(std::move(impl));
+  }
+  const Shape& input_shape(int i) const override { return in(i).shape; }
+  DType input_dtype(int i) const override { return in(i).dtype; }
+  const Shape& output_shape(int i) const override {
+    return node_->outputs()[static_cast<std::size_t>(i)].shape;
+  }
+  int input_count() const override { return static_cast<int>(results_.size()); }
+  bool needs(int i) const override {
+    const InputRecord& record = in(i);
+    if (!wanted_) return record.needs_grad();
+    if (record.node) return wanted_->contains(record.node.get());
+    return static_cast<bool>(record.leaf);
+  }
+  void set(int i, Tensor gradient) override {
+    results_[static_cast<std::size_t>(i)] = std::move(gradient);
+  }
+  const void* raw_attrs() const override { return node_->attrs(); }
+
+  std::vector<Tensor>& results() noexcept { return results_; }
+
+ private:
+  [[nodiscard]] InputRecord& in(int i) const {
+    return node_->inputs()[static_cast<std::size_t>(i)];
+  }
+  Ref<TapeNode> node_;
+  std::span<Tensor> grads_;
+  const std::unordered_set<const TapeNode*>* wanted_;
+  std::vector<Tensor> results_;
+};
+
+/// One place whose gradient the caller asked for.
+struct Target {
+  const TensorImpl* leaf = nullptr;
+  const TapeNode* node = nullptr;
+  std::uint32_t output = 0;
+};
+
+class Pass {
+ public:
+  Pass(std::span<const Tensor> inputs, const BackwardOptions& options)
+      : options_(options), found_(inputs.size()) {
+    for (const Tensor& input : inputs) {
+      const TapeMeta* meta = meta_of(*input.impl());
+      if (meta && meta->node) {
+        targets_.push_back({nullptr, meta->node.get(), meta->output});
+      } else {
+        targets_.push_back({input.impl(), nullptr, 0});
+      }
+    }
+  }
+
+  void seed(const Tensor& output, const Tensor& grad, Loc loc) {
+    TensorImpl& impl = *output.impl();
+    if (!impl.requires_grad) {
+      throw GradError(
+          "backward of " + type_string(output) +
+              ", which does not track gradients: mark a leaf with requires_grad() and compute it "
+              "outside NoGrad",
+          loc);
+    }
+    Tensor g = grad;
+    if (!g.defined()) {
+      if (impl.numel() != 1) {
+        throw GradError(
+            "backward of " + type_string(output) +
+                " needs the gradient of the output: only a tensor of one element has the default 1",
+            loc);
+      }
+      g = ones(shape_of(output), impl.dtype);
+    } else if (!shape_of(g).same_as(shape_of(output))) {
+      throw ShapeError("backward of " + type_string(output) + " with a gradient of " +
+                           type_string(g) + ": the two must have the same shape",
+                       loc);
+    }
+    const TapeMeta* meta = meta_of(impl);
+    if (meta && meta->node) {
+      roots_.push_back(meta->node.get());
+      add_to(frontier_.at(meta->node).grads[meta->output], std::move(g));
+    } else {
+      to_leaf(Ref<TensorImpl>(&impl), std::move(g));
+    }
+  }
+
+  std::vector<Tensor> run() {
+    if (!targets_.empty()) find_wanted();
+    while (!frontier_.empty()) visit(frontier_.pop());
+    return std::move(found_);
+  }
+
+ private:
+  void add_to(Tensor& sum, Tensor g) {
+    if (!sum.defined()) {
+      sum = std::move(g);
+    } else {
+      const GradMode mode(options_.create_graph);
+      sum = add(sum, g);
+    }
+  }
+
+  void to_leaf(const Ref<TensorImpl>& leaf, Tensor g) {
+    if (targets_.empty()) {
+      accumulate(*leaf, std::move(g), options_.create_graph);
+      return;
+    }
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      if (targets_[i].leaf == leaf.get()) add_to(found_[i], g);
+    }
+  }
+
+  /// Nodes on a way to a target; the others need not be visited.
+  void find_wanted() {
+    // Ascending order visits a node after everything it was computed from.
+    std::vector<TapeNode*> reachable(roots_.begin(), roots_.end());
+    std::unordered_set<TapeNode*> seen(roots_.begin(), roots_.end());
+    for (std::size_t i = 0; i < reachable.size(); ++i) {
+      for (const InputRecord& input : reachable[i]->inputs()) {
+        if (input.node && seen.insert(input.node.get()).second)
+          reachable.push_back(input.node.get());
+      }
+    }
+    std::sort(reachable.begin(), reachable.end(),
+              [](const TapeNode* a, const TapeNode* b) { return a->sequence() < b->sequence(); });
+    for (TapeNode* node : reachable) {
+      const auto is_target = [&](const Target& t) { return t.node == node; };
+      if (std::any_of(targets_.begin(), targets_.end(), is_target)) wanted_.insert(node);
+      for (const InputRecord& input : node->inputs()) {
+        const auto is_input = [&](const Target& t) { return t.leaf && t.leaf == input.leaf.get(); };
+        const bool leads = input.node ? wanted_.contains(input.node.get())
+                                      : std::any_of(targets_.begin(), targets_.end(), is_input);
+        if (!leads) continue;
+        wanted_.insert(node);
+        passing_.insert(node);
+        break;
+      }
+    }
+  }
+
+  void visit(Pending pending) {
+    TapeNode& node = *pending.node;
+    if (!targets_.empty() && !wanted_.contains(&node)) return;
+    for (std::size_t i = 0; i < pending.grads.size(); ++i) {
+      const auto& hooks = node.outputs()[i].hooks;
+      if (!hooks || !pending.grads[i].defined()) continue;
+      for (const Hook& hook : *hooks) {
+        if (Tensor replaced = hook(pending.grads[i]); replaced.defined())
+          pending.grads[i] = std::move(replaced);
+      }
+    }
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      if (targets_[i].node == &node && pending.grads[targets_[i].output].defined()) {
+        found_[i] = pending.grads[targets_[i].output];
+      }
+    }
+    if (!targets_.empty() && !passing_.contains(&node)) return;
+    if (node.released()) {
+      throw GradError("backward through " + std::string(node.op().name) +
+                          " a second time: its saved tensors were freed by the first; pass "
+                          "retain_graph = true there",
+                      node.loc());
+    }
+    TapeGradient gradient(pending.node, pending.grads, targets_.empty() ? nullptr : &wanted_);
+    {
+      const GradMode mode(options_.create_graph);
+      const LocScope place(node.loc());
+      const RuleScope named(node.op());
+      node.op().grad(gradient);
+      pass_on(node, gradient.results());
+    }
+    if (!options_.retain_graph && !options_.create_graph) node.release_saved();
+  }
+
+  void pass_on(TapeNode& node, std::vector<Tensor>& results) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      InputRecord& input = node.inputs()[i];
+      if (!results[i].defined() || !input.needs_grad()) continue;
+      Tensor g = reduce_to(std::move(results[i]), input.shape, input.dtype);
+      if (input.leaf) {
+        to_leaf(input.leaf, std::move(g));
+      } else {
+        add_to(frontier_.at(input.node).grads[input.output], std::move(g));
+      }
+    }
+  }
+
+  BackwardOptions options_;
+  Frontier frontier_;
+  std::vector<TapeNode*> roots_;
+  std::vector<Target> targets_;
+  std::unordered_set<const TapeNode*> wanted_;   // targets, and nodes on a way to one
+  std::unordered_set<const TapeNode*> passing_;  // of these, those whose rule must run
+  std::vector<Tensor> found_;
+};
+
+}  // namespace
+
+const OpInfo* current_rule() noexcept { return rule; }
+
+RuleScope::RuleScope(const OpInfo& op) noexcept : previous_(std::exchange(rule, &op)) {}
+
+RuleScope::~RuleScope() { rule = previous_; }
+
+Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
+  const Shape from = shape_of(gradient);
+  if (!from.same_as(shape)) {
+    const std::size_t lead = from.size() - shape.size();
+    Ints axes;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const bool broadcast = i < lead || (shape[i - lead].same_as(1) && !from[i].same_as(1));
+      if (broadcast) axes.push_back(static_cast<std::int64_t>(i));
+    }
+    if (!axes.empty()) gradient = reshape(sum(gradient, axes), shape);
+  }
+  return gradient.dtype() == dtype ? gradient : gradient.to(dtype);
+}
+
+std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
+                                 std::span<const Tensor> inputs, const BackwardOptions& options,
+                                 Loc loc) {
+  Pass pass(inputs, options);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    pass.seed(outputs[i], i < grads.size() ? grads[i] : Tensor(), loc);
+  }
+  return pass.run();
+}
+
+std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs) {
+  std::vector<Tensor> leaves;
+  std::unordered_set<const void*> seen;
+  std::vector<TapeNode*> nodes;
+  const auto meet = [&](TapeNode* node, const Ref<TensorImpl>& leaf) {
+    if (node && seen.insert(node).second) nodes.push_back(node);
+    if (leaf && seen.insert(leaf.get()).second) leaves.emplace_back(leaf);
+  };
+  for (const Tensor& output : outputs) {
+    const TapeMeta* meta = meta_of(*output.impl());
+    if (meta && meta->node) {
+      meet(meta->node.get(), {});
+    } else if (output.impl()->requires_grad) {
+      meet(nullptr, Ref<TensorImpl>(output.impl()));
+    }
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (const InputRecord& input : nodes[i]->inputs()) meet(input.node.get(), input.leaf);
+  }
+  return leaves;
+}
+
+}  // namespace dyad::autograd

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <utility>
+
+namespace dyad {
+
+/// True while operators on tensors that track gradients are put on the tape (the default in each
+/// thread).
+[[nodiscard]] bool grad_enabled() noexcept;
+
+/// Switches the tape on or off in this thread while it lives.
+class GradMode {
+ public:
+  explicit GradMode(bool enabled) noexcept;
+  ~GradMode();
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+
+ private:
+  bool previous_;
+};
+
+/// Nothing computed while it lives is put on the tape: evaluation, and updates of parameters in
+/// place.
+class NoGrad : public GradMode {
+ public:
+  NoGrad() noexcept : GradMode(false) {}
+};
+
+/// Runs `fn` without the tape and returns what it returns.
+template <class F>
+decltype(auto) no_grad(F&& fn) {
+  const NoGrad scope;
+  return std::forward<F>(fn)();
+}
+
+/// While it lives, the first operator of this thread that makes a NaN or an infinity, forward or
+/// backward, throws AnomalyError with the operator, the element and the line that made it.
+class DetectAnomaly {
+ public:
+  explicit DetectAnomaly(bool enabled = true) noexcept;
+  ~DetectAnomaly();
+  DetectAnomaly(const DetectAnomaly&) = delete;
+  DetectAnomaly& operator=(const DetectAnomaly&) = delete;
+  [[nodiscard]] static bool active() noexcept;
+
+ private:
+  bool previous_;
+};
+
+}  // namespace dyad

@@ -1,0 +1,106 @@
+#include "dyad/autograd/gradients.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/tape.h"
+#include "dyad/base/error.h"
+#include "dyad/core/evaluator.h"
+#include "dyad/ir/recorded.h"
+
+namespace dyad {
+
+using autograd::meta_of;
+using autograd::TapeMeta;
+
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         const GradOptions& options, Loc loc) {
+  if (outputs.empty()) throw ValueError("grad: there is no output to differentiate", loc);
+  std::vector<Tensor> found = Evaluator::current().backward(
+      outputs, options.weights, inputs, options.retain_graph, options.create_graph, loc);
+  if (options.allow_unused) return found;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].defined()) continue;
+    throw GradError("grad: the outputs do not depend on input " + std::to_string(i) + " (" +
+                        type_string(inputs[i]) +
+                        "); pass allow_unused to get an undefined tensor instead",
+                    loc);
+  }
+  return found;
+}
+
+std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
+                         const GradOptions& options, Loc loc) {
+  return grad({&output, 1}, {inputs.begin(), inputs.size()}, options, loc);
+}
+
+std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs, Loc loc) {
+  return grad({&output, 1}, inputs, {}, loc);
+}
+
+std::vector<Tensor> gradients(const Tensor& output, std::initializer_list<Tensor> inputs, Loc loc) {
+  return gradients(output, {inputs.begin(), inputs.size()}, loc);
+}
+
+Tensor& Tensor::requires_grad(bool on, Loc loc) {
+  if (!impl_) throw ValueError("requires_grad of an undefined tensor", loc);
+  if (on && !is_floating(impl_->dtype)) {
+    throw DTypeError(
+        "requires_grad(" + type_string(*this) + "): only floating tensors have gradients", loc);
+  }
+  if (!is_leaf()) {
+    throw GradError(
+        "requires_grad(" + type_string(*this) +
+            "): only a leaf can be marked, and this tensor was computed from others; use detach()",
+        loc);
+  }
+  impl_->requires_grad = on;
+  return *this;
+}
+
+bool Tensor::is_leaf() const noexcept {
+  const TapeMeta* meta = impl_ ? meta_of(*impl_) : nullptr;
+  return !meta || !meta->node;
+}
+
+Tensor Tensor::grad() const {
+  if (!impl_) return {};
+  Evaluator::current().note_grad(*this, false);
+  const TapeMeta* meta = meta_of(*impl_);
+  return meta ? meta->grad : Tensor();
+}
+
+void Tensor::set_grad(Tensor grad) const {
+  if (!impl_) throw ValueError("set_grad of an undefined tensor");
+  Evaluator::current().note_grad(*this, true);
+  if (!impl_->grad_meta) {
+    if (!grad.defined()) return;
+    impl_->grad_meta = make_ref<TapeMeta>();
+  }
+  if (grad.defined() && (!grad.shape().same_as(shape()) || grad.dtype() != dtype())) {
+    throw ShapeError("set_grad: the gradient is " + type_string(grad) + " but the tensor is " +
+                     type_string(*this));
+  }
+  meta_of(*impl_)->grad = std::move(grad);
+}
+
+void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, Loc loc) const {
+  if (!tracks_grad()) {
+    throw GradError(
+        "register_hook on a tensor that does not track gradients: no gradient would reach it", loc);
+  }
+  if (!impl_->grad_meta) impl_->grad_meta = make_ref<TapeMeta>();
+  TapeMeta& meta = *meta_of(*impl_);
+  if (!meta.node) {
+    meta.hooks.push_back(std::move(hook));
+    return;
+  }
+  auto& hooks = meta.node->outputs()[meta.output].hooks;
+  if (!hooks) hooks = std::make_unique<std::vector<autograd::Hook>>();
+  hooks->push_back(std::move(hook));
+}
+
+}  // namespace dyad
