@@ -31,6 +31,11 @@ foreach(layer exec nn optim data io onnx debug)
   set(DYAD_TEST_LAYER_${layer} ${layer})
 endforeach()
 
+add_library(dyad_test_flags INTERFACE)
+target_compile_options(dyad_test_flags INTERFACE
+  $<$<CONFIG:RelWithDebInfo>:-O0>                   # a test runs for milliseconds and compiles for seconds
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-unused-result>)  # EXPECT_THROW(f()) drops what f returns
+
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/tests/*)
 foreach(folder IN LISTS folders)
   get_filename_component(name ${folder} NAME)
@@ -46,9 +51,7 @@ foreach(folder IN LISTS folders)
     set(layer ${DYAD_TEST_LAYER_${name}})
   endif()
   target_link_libraries(${target} PRIVATE
-    dyad_flags dyad::${layer} fmt::fmt nlohmann_json::nlohmann_json GTest::gtest_main GTest::gmock)
-  # A test runs for milliseconds and compiles for seconds.
-  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
+    dyad_flags dyad_test_flags dyad::${layer} fmt::fmt nlohmann_json::nlohmann_json GTest::gtest_main GTest::gmock)
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
   if(TARGET dyad_codegen_llvm)
     add_dependencies(${target} dyad_codegen_llvm)

@@ -167,8 +167,13 @@ constexpr auto tie_members(T& object) {
   }
 }
 
+// Never defined: only addresses of its members are named, which clang cannot know.
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
 template <class T>
-extern const T fake;  // never defined: only addresses of its members are named
+extern const T fake;
 
 template <auto Pointer>
 constexpr std::string_view member_name() {
@@ -189,6 +194,9 @@ constexpr auto names(std::index_sequence<I...>) {
   return std::array<std::string_view, sizeof...(I)>{
       member_name<&std::get<I>(tie_members(fake<T>))>()...};
 }
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 }  // namespace detail
 

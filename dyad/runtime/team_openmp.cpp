@@ -1,4 +1,4 @@
-#ifndef DYAD_PLAIN_LOOPS
+#ifdef _OPENMP
 
 #include <omp.h>
 

@@ -1,4 +1,4 @@
-#ifdef DYAD_PLAIN_LOOPS
+#ifndef _OPENMP
 
 #include <condition_variable>
 #include <mutex>
