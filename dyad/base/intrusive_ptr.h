@@ -12,9 +12,18 @@ namespace dyad {
 template <class T>
 class RefCounted {
  public:
-  void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // Only the maker of an object sees it with no owner, and only its single owner sees one: neither
+  // needs a locked instruction, which is most of the cost of a short-lived object.
+  void retain() const noexcept {
+    if (refs_.load(std::memory_order_relaxed) == 0) {
+      refs_.store(1, std::memory_order_relaxed);
+    } else {
+      refs_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
   void release() const noexcept {
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (refs_.load(std::memory_order_acquire) == 1 ||
+        refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       T::destroy(const_cast<T*>(static_cast<const T*>(this)));
     }
   }

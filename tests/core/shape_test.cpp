@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "dyad/base/error.h"
+#include "tests/core/fake_evaluator.h"
 
 namespace dyad {
 namespace {
@@ -39,6 +40,17 @@ TEST(Shape, Broadcasting) {
   EXPECT_EQ(to_string(result), "[5, 0]");
   EXPECT_FALSE(broadcast({3}, {4}, result));
   EXPECT_FALSE(broadcast({"batch"}, {Dim("batch") + 1}, result));
+}
+
+TEST(Shape, BroadcastingAsksAboutSymbols) {
+  FakeEvaluator evaluator;  // says that all sizes are equal
+  const Evaluator::Scope scope(evaluator);
+  Shape result;
+  ASSERT_TRUE(broadcast({"batch", 3}, {"time", 3}, result));
+  EXPECT_EQ(to_string(result), "[batch, 3]");
+  ASSERT_TRUE(broadcast({"batch"}, {8}, result));
+  EXPECT_EQ(to_string(result), "[8]");
+  EXPECT_EQ(evaluator.guards, 2);
 }
 
 TEST(Shape, ContiguousStrides) {

@@ -171,6 +171,32 @@ TEST(Storage, ReferenceCountsHoldUnderThreads) {
   EXPECT_EQ(given_back, 1);
 }
 
+// Made before the thread's first allocation, so destroyed after the thread's own lists.
+struct Late {
+  Ref<Storage> storage;
+  std::size_t* in_use;
+  ~Late() {
+    storage = Storage::allocate(200);
+    storage = nullptr;
+    *in_use = memory_stats().in_use;
+  }
+};
+
+TEST(Storage, OutlivesTheThreadThatMadeIt) {
+  const std::size_t before = memory_stats().in_use;
+  std::size_t at_end = 0;
+  Ref<Storage> kept;
+  std::thread([&] {
+    thread_local Late late{nullptr, &at_end};
+    late.storage = Storage::allocate(100);
+    kept = Storage::allocate(100);
+  }).join();
+  EXPECT_GT(at_end, before);
+  EXPECT_EQ(memory_stats().in_use, at_end);
+  kept = nullptr;
+  EXPECT_EQ(memory_stats().in_use, before);
+}
+
 TEST(Pool, GivesDistinctAlignedBlocks) {
   std::vector<void*> blocks;
   for (int i = 0; i < 1000; ++i) {

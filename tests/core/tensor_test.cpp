@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include "dyad/base/error.h"
 #include "dyad/core/element.h"
@@ -227,6 +228,27 @@ TEST(Tensor, SymbolicValuesHaveNoData) {
   EXPECT_EQ(message_of<GraphError>([&] { (void)x.raw_data(); }), text);
   EXPECT_EQ(message_of<GraphError>([&] { (void)x.to_vector<float>(); }), text);
   EXPECT_EQ(message_of<GraphError>([&] { (void)x.strides(); }), text);
+}
+
+TEST(Tensor, ThreadsShareHandles) {
+  const std::size_t before = memory_stats().in_use;
+  {
+    const Tensor x = counting(f32, {64});
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([x] {
+        Tensor mine = x;
+        for (int k = 0; k < 20000; ++k) {
+          const Tensor view = make_view(x, {8}, {1}, k % 8);
+          mine = k % 2 == 0 ? view : make_empty(f32, {k % 50});
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(x.impl()->use_count(), 1);
+    EXPECT_EQ(x.impl()->storage->use_count(), 1);
+  }
+  EXPECT_EQ(memory_stats().in_use, before);
 }
 
 TEST(Evaluator, ScopesNestAndBelongToTheirThread) {
