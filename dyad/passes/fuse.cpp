@@ -1,0 +1,172 @@
+#include "dyad/passes/fuse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "dyad/ir/graph_ops.h"
+#include "dyad/passes/dce.h"
+#include "dyad/passes/fused_op.h"
+#include "dyad/passes/fusion_groups.h"
+#include "dyad/passes/rewriter.h"
+
+namespace dyad::passes {
+namespace {
+
+bool is_pointwise(const Node& node) {
+  return node.op().kind == BodyKind::pointwise && node.op().effect == Effect::pure;
+}
+
+bool is_reduction(const Node& node) {
+  return node.op().kind == BodyKind::reduction && node.op().effect == Effect::pure;
+}
+
+const Shape& shape_of(const Node& node) { return node.types()[0].shape(); }
+
+/// A constant scalar or a tensor filled with one number: an immediate of any kernel that uses it.
+bool is_immediate(const Node& node) {
+  return (&node.op() == &kConstantOp && shape_of(node).rank() == 0) || node.is("full");
+}
+
+/// Alone or not, it is worth a region: the kernel needs no memory for the filled tensor.
+bool reads_filled(const Node& node) {
+  return is_pointwise(node) &&
+         std::ranges::any_of(node.inputs(), [](Value v) { return v && v.node->is("full"); });
+}
+
+/// Chains and diamonds: a pointwise operator joins those whose results it uses.
+void join_producers(FusionGroups& groups, const Node& node) {
+  for (const Value v : node.inputs()) {
+    if (v && is_pointwise(*v.node) && shape_of(*v.node).same_as(shape_of(node))) {
+      groups.merge(*v.node, node);
+    }
+  }
+}
+
+/// Siblings: operators that read the same tensor in full read it once.
+void join_siblings(FusionGroups& groups, const Node& node) {
+  for (const Value v : node.inputs()) {
+    if (!v || !v.type().shape().same_as(shape_of(node))) continue;
+    for (const Node* user : groups.users(*v.node)) {
+      if (user->id() >= node.id()) break;
+      if (is_pointwise(*user) && shape_of(*user).same_as(shape_of(node)) &&
+          std::ranges::find(user->inputs(), v) != user->inputs().end()) {
+        groups.merge(*user, node);
+      }
+    }
+  }
+}
+
+/// A reduction takes in the group that computes its input, if nobody else wants its results.
+void join_prologue(FusionGroups& groups, const GraphImpl& graph, const Node& reduction) {
+  const Value input = reduction.inputs()[0];
+  if (reduction.inputs().size() != 1 || reduction.types().size() != 1 || !is_pointwise(*input.node))
+    return;
+  for (const Node* member : groups.members(*input.node)) {
+    const bool leaves = std::ranges::any_of(groups.users(*member), [&](const Node* user) {
+      return user != &reduction && !groups.together(*user, *member);
+    });
+    const bool is_output =
+        std::ranges::any_of(graph.outputs(), [&](Value output) { return output.node == member; });
+    if (leaves || is_output) return;
+  }
+  groups.merge(*input.node, reduction);
+}
+
+/// Writes one group as a `fused` node whose region holds the members.
+class GroupWriter {
+ public:
+  GroupWriter(Rewriter& rewriter, const FusionGroups& groups,
+              const std::unordered_set<Value, ValueHash>& outputs)
+      : rewriter_(rewriter), groups_(groups), outputs_(outputs) {}
+
+  void write(std::span<Node* const> members) {
+    region_ = make_ref<GraphImpl>();
+    inner_.clear();
+    inputs_.clear();
+    for (const Node* node : members) copy_inside(*node);
+
+    std::vector<Value> results;
+    Types types;
+    for (Node* node : members) {
+      if (!leaves(*node)) continue;
+      results.push_back(node->output());
+      region_->outputs().push_back(inner_.at(node->output()));
+      types.push_back(node->types()[0]);
+    }
+    const NoAttrs none;
+    Node* fused = rewriter_.to()->append(kFusedOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
+                                         inputs_, std::move(types), members.back()->loc());
+    fused->add_region(region_);
+    for (int i = 0; i < static_cast<int>(results.size()); ++i) {
+      rewriter_.set(results[static_cast<std::size_t>(i)], fused->output(i));
+    }
+  }
+
+ private:
+  [[nodiscard]] bool leaves(Node& node) const {
+    return outputs_.contains(node.output()) ||
+           std::ranges::any_of(groups_.users(node),
+                               [&](const Node* user) { return !groups_.together(*user, node); });
+  }
+
+  void copy_inside(const Node& node) {
+    std::vector<Value> inputs;
+    for (const Value v : node.inputs()) inputs.push_back(inside(v));
+    Node* made = region_->append_copy(node, std::move(inputs));
+    inner_[{const_cast<Node*>(&node), 0}] = made->output();
+  }
+
+  /// The value inside the region that stands for one outside or of an earlier member.
+  Value inside(Value v) {
+    const auto found = inner_.find(v);
+    if (found != inner_.end()) return found->second;
+    Value made;
+    if (is_immediate(*v.node)) {
+      made = region_->append_copy(*v.node, {})->output();
+    } else {
+      made = region_->add_placeholder(fmt::format("in{}", inputs_.size()), v.type(), v.node->loc());
+      inputs_.push_back(rewriter_.at(v));
+    }
+    return inner_[v] = made;
+  }
+
+  Rewriter& rewriter_;
+  const FusionGroups& groups_;
+  const std::unordered_set<Value, ValueHash>& outputs_;
+  Ref<GraphImpl> region_;
+  std::unordered_map<Value, Value, ValueHash> inner_;
+  std::vector<Value> inputs_;
+};
+
+}  // namespace
+
+Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options) {
+  FusionGroups groups(graph, options);
+  for (const auto& node : graph.nodes()) {
+    if (!is_pointwise(*node)) continue;
+    join_producers(groups, *node);
+    join_siblings(groups, *node);
+  }
+  for (const auto& node : graph.nodes()) {
+    if (is_reduction(*node)) join_prologue(groups, graph, *node);
+  }
+
+  Rewriter rewriter(graph);
+  const std::unordered_set<Value, ValueHash> outputs(graph.outputs().begin(),
+                                                     graph.outputs().end());
+  GroupWriter writer(rewriter, groups, outputs);
+  for (const std::span<Node* const> members : groups.schedule()) {
+    if (members.size() == 1 && !reads_filled(*members[0])) {
+      rewriter.copy(*members[0]);
+    } else {
+      writer.write(members);
+    }
+  }
+  Ref<GraphImpl> fused = rewriter.finish();
+  dce(*fused);  // immediates that only kernels used
+  return fused;
+}
+
+}  // namespace dyad::passes

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "dyad/ir/graph.h"
+
+namespace dyad::passes {
+
+struct FuseOptions {
+  /// Most tensors that one kernel reads and writes.
+  int max_operands = 24;
+  /// Most operators in one kernel.
+  int max_nodes = 128;
+};
+
+/// Groups pointwise operators into `fused` nodes of one kernel each: those of one shape that use
+/// one another's results or read the same tensor; then a group that only feeds a reduction into
+/// that reduction, as its prologue. Nothing is computed twice: only constants of one element are
+/// copied into each group that uses them. Operators with effects stay in their order.
+[[nodiscard]] Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options = {});
+
+}  // namespace dyad::passes

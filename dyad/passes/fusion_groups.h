@@ -1,0 +1,49 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/ir/graph.h"
+#include "dyad/passes/fuse.h"
+
+namespace dyad::passes {
+
+/// A partition of a graph's nodes into groups, each of which can run as one step: the graph of
+/// groups has no cycles. Every node starts alone.
+class FusionGroups {
+ public:
+  FusionGroups(const GraphImpl& graph, const FuseOptions& options);
+
+  /// Makes one group of the groups of a and b, unless that would make a cycle or a group beyond the
+  /// limits; says whether they are one now.
+  bool merge(const Node& a, const Node& b);
+  /// The nodes of a group, in program order, by any member.
+  [[nodiscard]] std::span<Node* const> members(const Node& node) const;
+  [[nodiscard]] bool together(const Node& a, const Node& b) const;
+  /// Nodes that read an output of `node`, each once, in program order.
+  [[nodiscard]] std::span<Node* const> users(const Node& node) const;
+  /// The groups in an order in which each comes after those it uses, effects as in the program.
+  [[nodiscard]] std::vector<std::span<Node* const>> schedule() const;
+
+ private:
+  struct Group {
+    std::vector<Node*> nodes;  // empty once merged into another
+    int max_position = 0;
+  };
+  [[nodiscard]] std::size_t position(const Node& node) const { return position_.at(&node); }
+  [[nodiscard]] std::size_t group_of(const Node& node) const { return group_of_[position(node)]; }
+  /// True when a path leads from a or b out to other groups and back.
+  [[nodiscard]] bool would_cycle(std::size_t a, std::size_t b);
+  [[nodiscard]] bool within_limits(std::size_t a, std::size_t b) const;
+
+  const FuseOptions& options_;
+  std::vector<Node*> nodes_;
+  std::unordered_map<const Node*, std::size_t> position_;
+  std::vector<std::size_t> group_of_;  // by position
+  std::vector<Group> groups_;
+  std::vector<std::vector<Node*>> users_;  // by position
+  std::vector<std::uint32_t> visited_;     // by group: the search that saw it last
+  std::uint32_t search_ = 0;
+};
+
+}  // namespace dyad::passes

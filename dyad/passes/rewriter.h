@@ -1,0 +1,37 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/ir/graph.h"
+
+namespace dyad::passes {
+
+/// Copies a graph node by node into a new one, while a pass leaves out, replaces or adds nodes on
+/// the way.
+class Rewriter {
+ public:
+  explicit Rewriter(const GraphImpl& from);
+
+  [[nodiscard]] const GraphImpl& from() const noexcept { return from_; }
+  [[nodiscard]] const Ref<GraphImpl>& to() const noexcept { return to_; }
+
+  /// What stands for a value of the old graph in the new one (an absent value for an absent one);
+  /// InternalError when nothing does yet.
+  [[nodiscard]] Value at(Value old) const;
+  [[nodiscard]] std::vector<Value> at(std::span<const Value> old) const;
+  /// From now on `now` stands for `old`.
+  void set(Value old, Value now) { map_[old] = now; }
+
+  /// Appends a copy of a node of the old graph, its inputs replaced; it stands for the old one.
+  Node* copy(const Node& node);
+  /// The new graph, its outputs those of the old.
+  [[nodiscard]] Ref<GraphImpl> finish();
+
+ private:
+  const GraphImpl& from_;
+  Ref<GraphImpl> to_;
+  std::unordered_map<Value, Value, ValueHash> map_;
+};
+
+}  // namespace dyad::passes

@@ -1,0 +1,214 @@
+#include "dyad/passes/fuse.h"
+
+#include "passes_for_tests.h"
+
+namespace dyad::passes {
+namespace {
+
+Ref<GraphImpl> fused(std::string_view text, const FuseOptions& options = {}) {
+  return fuse(*parse(text), options);
+}
+
+TEST(Fuse, AChainBecomesOneKernelWithItsNumbersInside) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[batch, 4]
+    %b = variable : f32[4]
+    %two = constant 2.0 : f32[]
+    %a = add(%x, %b) : f32[batch, 4]
+    %t = tanh(%a) : f32[batch, 4]
+    %y = mul(%t, %two) : f32[batch, 4]
+    return %y
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[batch, 4]
+    %b = variable : f32[4]
+    %y = fused(%x, %b) : f32[batch, 4]
+      region {
+        %in0 = placeholder : f32[batch, 4]
+        %in1 = placeholder : f32[4]
+        %a = add(%in0, %in1) : f32[batch, 4]
+        %t = tanh(%a) : f32[batch, 4]
+        %two = constant 2.0 : f32[]
+        %y = mul(%t, %two) : f32[batch, 4]
+        return %y
+      }
+    return %y
+  })"));
+}
+
+TEST(Fuse, ValuesUsedOutsideAreResultsToo) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[4]
+    %a = exp(%x) : f32[4]
+    %b = neg(%a) : f32[4]
+    %c = sqrt(%b) : f32[4]
+    return %c, %a
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[4]
+    %a, %c = fused(%x) : f32[4], f32[4]
+      region {
+        %in0 = placeholder : f32[4]
+        %a = exp(%in0) : f32[4]
+        %b = neg(%a) : f32[4]
+        %c = sqrt(%b) : f32[4]
+        return %a, %c
+      }
+    return %c, %a
+  })"));
+}
+
+TEST(Fuse, SiblingsThatReadOneTensorReadItOnce) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %g = placeholder : f32[4]
+    %x = placeholder : f32[4]
+    %y = placeholder : f32[4]
+    %dx = mul(%g, %y) : f32[4]
+    %dy = mul(%g, %x) : f32[4]
+    return %dx, %dy
+  })"),
+                       R"(graph {
+    %g = placeholder : f32[4]
+    %x = placeholder : f32[4]
+    %y = placeholder : f32[4]
+    %dx, %dy = fused(%g, %y, %x) : f32[4], f32[4]
+      region {
+        %in0 = placeholder : f32[4]
+        %in1 = placeholder : f32[4]
+        %dx = mul(%in0, %in1) : f32[4]
+        %in2 = placeholder : f32[4]
+        %dy = mul(%in0, %in2) : f32[4]
+        return %dx, %dy
+      }
+    return %dx, %dy
+  })"));
+}
+
+TEST(Fuse, AReductionTakesInWhatOnlyItReads) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[4, 3]
+    %a = exp(%x) : f32[4, 3]
+    %b = mul(%a, %a) : f32[4, 3]
+    %s = sum(%b) {axes = [1], keepdim = false} : f32[4]
+    return %s
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[4, 3]
+    %s = fused(%x) : f32[4]
+      region {
+        %in0 = placeholder : f32[4, 3]
+        %a = exp(%in0) : f32[4, 3]
+        %b = mul(%a, %a) : f32[4, 3]
+        %s = sum(%b) {axes = [1], keepdim = false} : f32[4]
+        return %s
+      }
+    return %s
+  })"));
+}
+
+TEST(Fuse, AReductionLeavesWhatOthersReadAsWell) {
+  const char* softmax = R"(graph {
+    %x = placeholder : f32[4, 3]
+    %e = exp(%x) : f32[4, 3]
+    %s = sum(%e) {axes = [1], keepdim = true} : f32[4, 1]
+    %y = div(%e, %s) : f32[4, 3]
+    return %y
+  })";
+  EXPECT_TRUE(is_graph(fused(softmax), softmax));
+}
+
+TEST(Fuse, NothingIsComputedForEachElementThatIsComputedOnce) {
+  // exp(%b) has 4 elements: inside the kernel of the sum it would be computed 4 * batch times.
+  const char* text = R"(graph {
+    %x = placeholder : f32[batch, 4]
+    %b = placeholder : f32[4]
+    %e = exp(%b) : f32[4]
+    %y = add(%x, %e) : f32[batch, 4]
+    return %y
+  })";
+  EXPECT_TRUE(is_graph(fused(text), text));
+}
+
+TEST(Fuse, NoCycleArises) {
+  // %a and %d read %x, but %d needs the product, which needs %a.
+  const char* text = R"(graph {
+    %x = placeholder : f32[4, 4]
+    %a = exp(%x) : f32[4, 4]
+    %m = matmul(%a, %a) {transpose_a = false, transpose_b = false} : f32[4, 4]
+    %d = add(%x, %m) : f32[4, 4]
+    return %d
+  })";
+  EXPECT_TRUE(is_graph(fused(text), text));
+}
+
+TEST(Fuse, ACycleThroughAnotherGroupIsSeenToo) {
+  // Once %n has joined %k, %k depends on %h; so %m may not join %h, which %k's user feeds.
+  const Ref<GraphImpl> graph = fused(R"(graph {
+    %x = placeholder : f32[4, 4]
+    %y = placeholder : f32[4, 4]
+    %k = exp(%x) : f32[4, 4]
+    %p = matmul(%k, %k) {transpose_a = false, transpose_b = false} : f32[4, 4]
+    %h = exp(%y) : f32[4, 4]
+    %n = add(%k, %h) : f32[4, 4]
+    %m = mul(%h, %p) : f32[4, 4]
+    return %n, %m
+  })");
+  verify(*graph);  // a schedule exists: every value is made before it is used
+  EXPECT_EQ(graph->outputs().size(), 2u);
+}
+
+TEST(Fuse, AFilledTensorIsANumberOfTheKernel) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[8, 8]
+    %ones = full() {shape = [8, 8], value = 1.0, dtype = f32} : f32[8, 8]
+    %y = sub(%ones, %x) : f32[8, 8]
+    return %y
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[8, 8]
+    %y = fused(%x) : f32[8, 8]
+      region {
+        %ones = full() {shape = [8, 8], value = 1.0, dtype = f32} : f32[8, 8]
+        %in0 = placeholder : f32[8, 8]
+        %y = sub(%ones, %in0) : f32[8, 8]
+        return %y
+      }
+    return %y
+  })"));
+}
+
+TEST(Fuse, RandomKeysStayInOrder) {
+  const Ref<GraphImpl> graph = fused(R"(graph {
+    %x = placeholder : f32[4]
+    %s1, %o1 = random_key() {count = 1} : i64[], i64[]
+    %a = exp(%x) : f32[4]
+    %s2, %o2 = random_key() {count = 2} : i64[], i64[]
+    %b = neg(%a) : f32[4]
+    %s3, %o3 = random_key() {count = 3} : i64[], i64[]
+    return %b
+  })");
+  std::string counts;
+  for (const auto& node : graph->nodes()) {
+    if (node->is("random_key")) counts += to_string(node->attrs().info(), node->attrs().data());
+  }
+  EXPECT_EQ(counts, "{count = 1}{count = 2}{count = 3}");
+}
+
+TEST(Fuse, GroupsStayBelowTheLimits) {
+  std::string text = "graph {\n  %v0 = placeholder : f32[4]\n";
+  for (int i = 1; i <= 10; ++i) {
+    text += "  %v" + std::to_string(i) + " = exp(%v" + std::to_string(i - 1) + ") : f32[4]\n";
+  }
+  const Ref<GraphImpl> graph = fused(text + "  return %v10\n}\n", {.max_nodes = 4});
+  verify(*graph);
+  int kernels = 0;
+  for (const auto& node : graph->nodes()) {
+    if (node->regions().empty()) continue;
+    ++kernels;
+    EXPECT_LE(node->regions()[0]->nodes().size(), 5u);  // 4 and the parameter
+  }
+  EXPECT_EQ(kernels, 3);
+}
+
+}  // namespace
+}  // namespace dyad::passes
