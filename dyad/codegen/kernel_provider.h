@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dyad/codegen/kernel.h"
+
+namespace dyad::codegen {
+
+/// Gives the kernel of a recipe, made once and kept for the life of the process. Thread-safe.
+///
+/// Kernels come from memory, the built-in table, the disk cache, the LLVM plug-in, or else the
+/// interpreter; all give the same bits. Builds with DYAD_PLAIN_LOOPS, and processes with
+/// DYAD_KERNELS=interpreter, interpret.
+class KernelProvider {
+ public:
+  static KernelProvider& instance();
+
+  /// Finds by content hash, which costs microseconds: keep the reference.
+  [[nodiscard]] const CompiledKernel& get(const KernelRecipe& recipe);
+  /// The same for several at once, which the compiler does faster than one by one.
+  [[nodiscard]] std::vector<const CompiledKernel*> get(
+      std::span<const KernelRecipe* const> recipes);
+
+  /// How many kernels came from where since the process began.
+  struct Statistics {
+    std::size_t built_in = 0, disk = 0, compiled = 0, interpreted = 0;
+  };
+  [[nodiscard]] Statistics statistics() const;
+
+  KernelProvider(const KernelProvider&) = delete;
+  KernelProvider& operator=(const KernelProvider&) = delete;
+
+ private:
+  KernelProvider();
+  ~KernelProvider();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dyad::codegen

@@ -1,0 +1,356 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "dyad/codegen/driver.h"
+
+namespace dyad::codegen {
+namespace {
+
+constexpr int kInitContext = 1, kAccumulateContext = 2, kCombineContext = 3, kFinishContext = 4;
+constexpr std::int64_t kMaxStrip = 256;
+/// Room for the 16 lanes of one strip: kMaxStrip columns of 8 bytes, or fewer columns of more
+/// accumulators.
+constexpr std::size_t kLaneBytes = kReduceLanes * kMaxStrip * 8;
+
+template <class T>
+void fill(char* at, std::int64_t count, std::uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof value);
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(at + i * sizeof(T), &value, sizeof value);
+}
+
+}  // namespace
+
+/// Where a walk over some dims stands.
+struct ReductionDriver::Odometer {
+  std::int64_t coordinates[kMaxRank] = {};
+
+  /// Goes to element `number` of dims [first, last), adding to `data`.
+  void seek(const ReductionDriver& d, int first, int last, std::int64_t number, char** data,
+            int operands) {
+    for (int dim = last - 1; dim >= first; --dim) {
+      coordinates[dim] = number % d.args_.sizes[dim];
+      number /= d.args_.sizes[dim];
+      for (int i = 0; i < operands; ++i) data[i] += coordinates[dim] * d.strides_[dim][i];
+    }
+  }
+  /// Steps the dims [first, last) by one; wraps to the start after the end.
+  void step(const ReductionDriver& d, int first, int last, char** data, int operands) {
+    for (int dim = last - 1; dim >= first; --dim) {
+      if (++coordinates[dim] < d.args_.sizes[dim]) {
+        for (int i = 0; i < operands; ++i) data[i] += d.strides_[dim][i];
+        return;
+      }
+      for (int i = 0; i < operands; ++i) data[i] -= (coordinates[dim] - 1) * d.strides_[dim][i];
+      coordinates[dim] = 0;
+    }
+  }
+};
+
+/// Joins a stream of chunk results for `width` outputs by the rule of chunks, level upon level.
+class ReductionDriver::Levels {
+ public:
+  Levels(const ReductionDriver& driver, std::int64_t width) : driver_(driver), width_(width) {}
+
+  void push(char* const* values, std::size_t level = 0) {
+    if (level == levels_.size()) {
+      levels_.emplace_back();
+      levels_[level].memory.resize(driver_.kernel_.accumulators_ * kReduceLanes * width_ * 8 + 64);
+      driver_.place_lanes(levels_[level].memory.data(), width_, levels_[level].lanes);
+      driver_.fill_init(levels_[level].lanes, kReduceLanes * width_);
+    }
+    if (levels_[level].count == kReduceChunk) {
+      driver_.join_lanes(levels_[level].lanes, width_);
+      push(levels_[level].lanes, level + 1);
+      driver_.fill_init(levels_[level].lanes, kReduceLanes * width_);
+      levels_[level].count = 0;
+    }
+    Level& l = levels_[level];
+    Values lane;
+    const std::int64_t number = l.count++ % kReduceLanes;
+    for (int k = 0; k < driver_.kernel_.accumulators_; ++k) {
+      lane[k] = l.lanes[k] + number * width_ * driver_.kernel_.accumulator_bytes_[k];
+    }
+    driver_.combine_row(lane, values, width_);
+  }
+
+  void result(char* const* results) {
+    std::size_t level = 0;
+    driver_.join_lanes(levels_[0].lanes, width_);
+    while (level + 1 < levels_.size()) {
+      push(levels_[level].lanes, level + 1);
+      ++level;
+      driver_.join_lanes(levels_[level].lanes, width_);
+    }
+    for (int k = 0; k < driver_.kernel_.accumulators_; ++k) {
+      std::memcpy(results[k], levels_[level].lanes[k],
+                  width_ * driver_.kernel_.accumulator_bytes_[k]);
+    }
+  }
+
+ private:
+  struct Level {
+    std::vector<std::byte> memory;
+    Values lanes = {};
+    std::int64_t count = 0;
+  };
+  const ReductionDriver& driver_;
+  std::int64_t width_;
+  std::vector<Level> levels_;
+};
+
+ReductionDriver::ReductionDriver(const CompiledKernel& kernel, const KernelArgs& args)
+    : kernel_(kernel),
+      args_(args),
+      rank_(args.rank),
+      kept_(args.rank - args.reduced),
+      reduced_(args.reduced),
+      count_(kernel.reduced_count(args)),
+      chunks_(chunks(count_)),
+      strip_(kMaxStrip / std::max<int>(1, kernel.accumulators_)) {
+  for (int i = 0; i < kernel.operands_; ++i) {
+    for (int d = 0; d < rank_; ++d) strides_[d][i] = args.strides[i * rank_ + d] * kernel.sizes_[i];
+    kept_strides_[i] = kept_ > 0 ? strides_[kept_ - 1][i] : 0;
+    reduced_strides_[i] = reduced_ > 0 ? strides_[rank_ - 1][i] : 0;
+  }
+}
+
+void ReductionDriver::place_lanes(std::byte* buffer, std::int64_t width, char** lanes) const {
+  auto* at = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(buffer) + 63) / 64 * 64);
+  for (int k = 0; k < kernel_.accumulators_; ++k) {
+    lanes[k] = at;
+    at += kReduceLanes * width * kernel_.accumulator_bytes_[k];
+  }
+}
+
+void ReductionDriver::fill_init(char* const* lanes, std::int64_t count) const {
+  for (int k = 0; k < kernel_.accumulators_; ++k) {
+    const std::uint64_t bits = kernel_.recipe_.init[k];
+    switch (kernel_.accumulator_bytes_[k]) {
+      case 8:
+        fill<std::uint64_t>(lanes[k], count, bits);
+        break;
+      case 4:
+        fill<std::uint32_t>(lanes[k], count, bits);
+        break;
+      default:
+        fill<std::uint8_t>(lanes[k], count, bits);
+    }
+  }
+}
+
+void ReductionDriver::combine_row(char* const* into, char* const* values,
+                                  std::int64_t count) const {
+  const int k = kernel_.accumulators_;
+  char* data[3 * kMaxAccumulators];
+  std::int64_t strides[3 * kMaxAccumulators];
+  for (int i = 0; i < k; ++i) {
+    data[i] = data[2 * k + i] = into[i];
+    data[k + i] = values[i];
+    strides[i] = strides[k + i] = strides[2 * k + i] = kernel_.accumulator_bytes_[i];
+  }
+  kernel_.code_.combine(kernel_.contexts_[kCombineContext], data, strides, count, args_.slots, 0);
+}
+
+void ReductionDriver::join_lanes(char* const* lanes, std::int64_t width) const {
+  for (int half = kReduceLanes / 2; half > 0; half /= 2) {
+    Values upper;
+    for (int k = 0; k < kernel_.accumulators_; ++k) {
+      upper[k] = lanes[k] + half * width * kernel_.accumulator_bytes_[k];
+    }
+    combine_row(lanes, upper, half * width);
+  }
+}
+
+void ReductionDriver::finish(char* const* results, char* const* data, std::int64_t outputs) const {
+  const int k = kernel_.accumulators_, out = kernel_.operands_ - kernel_.inputs_;
+  char* row[kMaxOperands];
+  std::int64_t strides[kMaxOperands];
+  std::int64_t count = count_;
+  for (int i = 0; i < k; ++i) {
+    row[i] = results[i];
+    strides[i] = kernel_.accumulator_bytes_[i];
+  }
+  row[k] = reinterpret_cast<char*>(&count);
+  strides[k] = 0;
+  for (int i = 0; i < out; ++i) {
+    row[k + 1 + i] = data[kernel_.inputs_ + i];
+    strides[k + 1 + i] = kept_strides_[kernel_.inputs_ + i];
+  }
+  kernel_.code_.finish(kernel_.contexts_[kFinishContext], row, strides, outputs, args_.slots, 0);
+}
+
+void ReductionDriver::chunk_rows(char* const* data, std::int64_t outputs, std::int64_t first,
+                                 std::int64_t count, char* const* results) const {
+  const int inputs = kernel_.inputs_;
+  const auto reduce = kernel_.code_.reduce;
+  const void* context = kernel_.contexts_[kInitContext];
+  char* at[kMaxOperands];
+  if (reduced_ <= 1) {
+    for (int i = 0; i < inputs; ++i) at[i] = data[i] + first * reduced_strides_[i];
+    reduce(context, at, kept_strides_, reduced_strides_, outputs, 0, count, nullptr, results,
+           args_.slots, DYAD_REDUCE_INIT | DYAD_REDUCE_RESULT);
+    return;
+  }
+  alignas(64) std::byte memory[kMaxAccumulators * kReduceLanes * 8 + 64];
+  Values lanes = {}, result;
+  place_lanes(memory, 1, lanes);
+  const std::int64_t width = args_.sizes[rank_ - 1];
+  for (std::int64_t o = 0; o < outputs; ++o) {
+    for (int i = 0; i < inputs; ++i) at[i] = data[i] + o * kept_strides_[i];
+    for (int k = 0; k < kernel_.accumulators_; ++k)
+      result[k] = results[k] + o * kernel_.accumulator_bytes_[k];
+    Odometer odometer;
+    if (count > 0) odometer.seek(*this, kept_, rank_, first, at, inputs);
+    std::int64_t done = 0;
+    do {
+      const std::int64_t column = odometer.coordinates[rank_ - 1];
+      const std::int64_t n = std::min(width - column, count - done);
+      const std::uint32_t flags =
+          (done == 0 ? DYAD_REDUCE_INIT : 0) | (done + n == count ? DYAD_REDUCE_RESULT : 0);
+      reduce(context, at, kept_strides_, reduced_strides_, 1, done % kReduceLanes, n, lanes, result,
+             args_.slots, flags);
+      done += n;
+      for (int i = 0; i < inputs; ++i) at[i] -= column * reduced_strides_[i];
+      odometer.coordinates[rank_ - 1] = 0;
+      odometer.step(*this, kept_, rank_ - 1, at, inputs);
+    } while (done < count);
+  }
+}
+
+void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std::int64_t first,
+                                    std::int64_t count, char* const* results) const {
+  const int k = kernel_.accumulators_, inputs = kernel_.inputs_;
+  alignas(64) std::byte memory[kLaneBytes + 64];
+  Values lanes = {};
+  place_lanes(memory, outputs, lanes);
+  fill_init(lanes, kReduceLanes * outputs);
+  char* at[kMaxOperands];
+  std::int64_t strides[kMaxOperands];
+  char** in = at + k;
+  for (int i = 0; i < k; ++i) strides[i] = strides[k + inputs + i] = kernel_.accumulator_bytes_[i];
+  for (int i = 0; i < inputs; ++i) {
+    in[i] = data[i];
+    strides[k + i] = kept_strides_[i];
+  }
+  Odometer odometer;
+  if (count > 0) odometer.seek(*this, kept_, rank_, first, in, inputs);
+  for (std::int64_t r = 0; r < count; ++r) {
+    for (int i = 0; i < k; ++i) {
+      at[i] = at[k + inputs + i] =
+          lanes[i] + r % kReduceLanes * outputs * kernel_.accumulator_bytes_[i];
+    }
+    kernel_.code_.accumulate(kernel_.contexts_[kAccumulateContext], at, strides, outputs,
+                             args_.slots, 0);
+    odometer.step(*this, kept_, rank_, in, inputs);
+  }
+  join_lanes(lanes, outputs);
+  for (int i = 0; i < k; ++i)
+    std::memcpy(results[i], lanes[i], outputs * kernel_.accumulator_bytes_[i]);
+}
+
+void ReductionDriver::chunk(char* const* data, std::int64_t outputs, std::int64_t number,
+                            char* const* results) const {
+  const std::int64_t first = number * kReduceChunk, count = std::min(kReduceChunk, count_ - first);
+  if (kernel_.recipe_.kind == KernelKind::reduce_rows)
+    chunk_rows(data, outputs, first, count, results);
+  else
+    chunk_columns(data, outputs, first, count, results);
+}
+
+void ReductionDriver::whole(char* const* data, std::int64_t outputs, char* const* results) const {
+  if (chunks_ == 1) return chunk(data, outputs, 0, results);
+  Levels levels(*this, outputs);
+  for (std::int64_t c = 0; c < chunks_; ++c) {
+    chunk(data, outputs, c, results);
+    levels.push(results);
+  }
+  levels.result(results);
+}
+
+/// Calls f(data, first, n) for runs of at most strip_ outputs along the innermost kept dim.
+template <class F>
+void ReductionDriver::for_strips(std::int64_t lo, std::int64_t hi, F&& f) const {
+  if (lo >= hi) return;
+  const std::int64_t width = kept_ > 0 ? args_.sizes[kept_ - 1] : 1;
+  char* data[kMaxOperands];
+  for (int i = 0; i < kernel_.operands_; ++i) data[i] = static_cast<char*>(args_.data[i]);
+  Odometer odometer;
+  odometer.seek(*this, 0, kept_, lo, data, kernel_.operands_);
+  while (lo < hi) {
+    const std::int64_t column = kept_ > 0 ? odometer.coordinates[kept_ - 1] : 0;
+    const std::int64_t n = std::min({width - column, hi - lo, strip_});
+    f(data, lo, n);
+    lo += n;
+    if (column + n < width) {
+      odometer.coordinates[kept_ - 1] += n;
+      for (int i = 0; i < kernel_.operands_; ++i) data[i] += n * kept_strides_[i];
+    } else if (kept_ > 0) {
+      odometer.coordinates[kept_ - 1] = 0;
+      for (int i = 0; i < kernel_.operands_; ++i) data[i] -= column * kept_strides_[i];
+      odometer.step(*this, 0, kept_ - 1, data, kernel_.operands_);
+    }
+  }
+}
+
+void ReductionDriver::run(const CompiledKernel& kernel, const KernelArgs& args, std::int64_t lo,
+                          std::int64_t hi) {
+  const ReductionDriver driver(kernel, args);
+  alignas(64) char memory[kMaxStrip * 8 * 2];
+  Values results = {};
+  for (int k = 0; k < kernel.accumulators_; ++k) results[k] = memory + k * driver.strip_ * 8;
+  driver.for_strips(lo, hi, [&](char* const* data, std::int64_t, std::int64_t n) {
+    driver.whole(data, n, results);
+    driver.finish(results, data, n);
+  });
+}
+
+void ReductionDriver::partial(const CompiledKernel& kernel, const KernelArgs& args, std::int64_t lo,
+                              std::int64_t hi) {
+  const ReductionDriver driver(kernel, args);
+  const std::int64_t outputs = kernel.units(args);
+  const std::size_t stride = scratch_stride(kernel.partials(args));
+  while (lo < hi) {
+    const std::int64_t number = lo / outputs, begin = lo % outputs,
+                       end = std::min(outputs, begin + hi - lo);
+    driver.for_strips(begin, end, [&](char* const* data, std::int64_t first, std::int64_t n) {
+      Values results;
+      for (int k = 0; k < kernel.accumulators_; ++k) {
+        results[k] = static_cast<char*>(args.scratch) + k * stride +
+                     (number * outputs + first) * kernel.accumulator_bytes_[k];
+      }
+      driver.chunk(data, n, number, results);
+    });
+    lo += end - begin;
+  }
+}
+
+void ReductionDriver::combine(const CompiledKernel& kernel, const KernelArgs& args, std::int64_t lo,
+                              std::int64_t hi) {
+  const ReductionDriver driver(kernel, args);
+  const std::int64_t outputs = kernel.units(args);
+  const std::size_t stride = scratch_stride(kernel.partials(args));
+  driver.for_strips(lo, hi, [&](char* const* data, std::int64_t first, std::int64_t n) {
+    const auto partials = [&](std::int64_t chunk, char** values) {
+      for (int k = 0; k < kernel.accumulators_; ++k) {
+        values[k] = static_cast<char*>(args.scratch) + k * stride +
+                    (chunk * outputs + first) * kernel.accumulator_bytes_[k];
+      }
+    };
+    Values values = {};
+    partials(0, values);
+    if (driver.chunks_ > 1) {
+      Levels levels(driver, n);
+      for (std::int64_t c = 0; c < driver.chunks_; ++c) {
+        partials(c, values);
+        levels.push(values);
+      }
+      partials(0, values);  // the first chunk's place takes the result
+      levels.result(values);
+    }
+    driver.finish(values, data, n);
+  });
+}
+
+}  // namespace dyad::codegen
