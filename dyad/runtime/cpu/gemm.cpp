@@ -156,7 +156,7 @@ void run_matmul(const Gemm& g, const GemmPlan& plan, const Operand& a, const Ope
 }  // namespace
 
 void gemm(const Gemm& g, const void* a, const void* b, const void* bias, void* c) {
-  const GemmPlan plan = plan_gemm(g, team_size());
+  [[maybe_unused]] const GemmPlan plan = plan_gemm(g, team_size());
 #ifndef DYAD_PLAIN_LOOPS
   if (plan.method != GemmPlan::Method::loops) {
     const Operand left = placed(g, plan.a, a, g.m, g.k, g.a_row, g.a_column, g.a_batch);

@@ -34,7 +34,7 @@ GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
 
 }  // namespace
 
-GemmPlan plan_gemm(const Gemm& g, [[maybe_unused]] int threads) {
+GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads) {
   GemmPlan plan;
 #ifndef DYAD_PLAIN_LOOPS
   if (onednn::takes(g.dtype) && g.m > 0 && g.n > 0 && g.k > 0) {
