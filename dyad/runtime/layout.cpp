@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/op_kernel.h"
 
 namespace dyad::runtime {
 namespace {
@@ -80,6 +81,18 @@ Strides pointwise_layout(std::span<const Tensor> inputs, const Shape& shape) {
     if (input.defined()) parts.push_back({input.impl()->shape.numbers(), input.impl()->strides});
   }
   return pointwise_layout(parts, shape.numbers());
+}
+
+Strides output_layout(const OpInfo& op, const void* attrs, std::span<const Tensor> inputs,
+                      const Shape& shape, int index) {
+  if (op.kind == BodyKind::opaque) {
+    const OpKernel* kernel = find_kernel(op);
+    if (kernel != nullptr && kernel->layout != nullptr) {
+      return kernel->layout(op, attrs, inputs, shape, index);
+    }
+  }
+  return op.kind == BodyKind::pointwise && op.name != "clone" ? pointwise_layout(inputs, shape)
+                                                              : contiguous_strides(shape);
 }
 
 Strides channels_last_strides(std::span<const std::int64_t> nchw) {

@@ -5,6 +5,7 @@
 
 #include "dyad/core/shape.h"
 #include "dyad/core/tensor.h"
+#include "dyad/ir/op_info.h"
 
 namespace dyad::runtime {
 
@@ -19,6 +20,13 @@ struct StridedShape {
 };
 [[nodiscard]] Strides pointwise_layout(std::span<const StridedShape> inputs,
                                        std::span<const std::int64_t> shape);
+
+/// The strides that an operator's result `index` has, in every mode: what its kernel asks for
+/// (opaque rows), the inputs' own order of axes (pointwise rows; `clone` is row-major), or
+/// row-major.
+[[nodiscard]] Strides output_layout(const OpInfo& op, const void* attrs,
+                                    std::span<const Tensor> inputs, const Shape& shape,
+                                    int index = 0);
 
 /// The strides of rank `rank` with which an array of `sizes` is read when broadcast: 0 along axes
 /// that it lacks or has once.

@@ -158,6 +158,11 @@ INSTANTIATE_TEST_SUITE_P(DTypes, Indexing,
                          ::testing::Values(f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
+TEST(Creation, SizesBecomeScalars) {
+  const ops::SizeAttrs attrs{Dim(7)};
+  EXPECT_EQ(values(run_kernel("size_tensor", &attrs, {}, i64, {})), std::vector<double>{7});
+}
+
 TEST(IndexErrors, NameOperatorIndexAndSize) {
   const ops::AxisAttrs attrs{1};
   const Tensor x = random(f32, {2, 3}, 1);

@@ -30,12 +30,18 @@ void arange(const OpCall& call) {
   });
 }
 
+void size_tensor(const OpCall& call) {
+  *reinterpret_cast<std::int64_t*>(call.outputs[0].impl()->data) =
+      call.attrs_as<ops::SizeAttrs>().size.number();
+}
+
 }  // namespace
 
 std::span<const NamedKernel> creation_kernels() {
   static constexpr NamedKernel kernels[] = {
       {"full", {full}},
       {"arange", {arange}},
+      {"size_tensor", {size_tensor}},
   };
   return kernels;
 }

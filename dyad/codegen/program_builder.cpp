@@ -1,0 +1,76 @@
+#include "dyad/codegen/program_builder.h"
+
+#include <utility>
+
+namespace dyad::codegen {
+
+ProgramBuilder::Id ProgramBuilder::add(Scalar scalar, DType dtype) {
+  values_.push_back({scalar, dtype});
+  return static_cast<Id>(values_.size() - 1);
+}
+
+ProgramBuilder::Id ProgramBuilder::input(DType dtype) { return add(program_.input(dtype), dtype); }
+
+ProgramBuilder::Id ProgramBuilder::constant(DType dtype, double value) {
+  const Scalar exact = program_.constant(ScalarType::f64, value);
+  return add(scalar::cast(exact, dtype), dtype);
+}
+
+ProgramBuilder::Id ProgramBuilder::apply(const OpInfo& op, const void* attrs,
+                                         std::span<const Id> operands, DType dtype, Loc loc) {
+  program_.set_loc(loc);
+  const auto promotes = [&](std::size_t i) {
+    const ArgInfo* info = input_info(op, i);
+    return info == nullptr || takes_part_in_promotion(*info);
+  };
+  DType common = dtype;
+  bool any = false;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!promotes(i)) continue;
+    const DType own = this->dtype(operands[i]);
+    common = any ? promote(common, own) : own;
+    any = true;
+  }
+  if (op.typing == Typing::floating && !is_floating(common)) common = dtype;
+
+  std::vector<Scalar> in;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Value& value = values_[static_cast<std::size_t>(operands[i])];
+    in.push_back(promotes(i) && value.dtype != common ? scalar::cast(value.scalar, common)
+                                                      : value.scalar);
+  }
+  Scalar result = 0;
+  op.eval(attrs, in, std::span(&result, 1));
+  const ScalarType type = scalar::compute_type(dtype);
+  if (result.is_literal()) result = program_.constant(type, result);
+  return add(scalar::cast(result, dtype), dtype);
+}
+
+void ProgramBuilder::output(Id value) {
+  program_.output(values_[static_cast<std::size_t>(value)].scalar);
+}
+
+ReductionProgram reduction_of(const OpInfo& op, const void* attrs, DType element, DType result,
+                              Loc) {
+  ReductionBuilder builder(element, {result});
+  op.reduce(attrs, builder);
+  return builder.build();
+}
+
+ReductionProgram with_prologue(const ReductionProgram& reduction, const ScalarProgram& prologue) {
+  ReductionProgram fused = reduction;
+  fused.map = ScalarProgram();
+  std::vector<Scalar> inputs;
+  for (std::size_t i = 0; i < prologue.inputs().size(); ++i) {
+    inputs.push_back(fused.map.input(prologue.input_type(i)));
+  }
+  std::vector<Scalar> elements = fused.map.inlined(prologue, inputs);
+  if (reduction.index_input >= 0) {
+    fused.index_input = static_cast<int>(inputs.size());
+    elements.insert(elements.begin() + reduction.index_input, fused.map.input(ScalarType::i64));
+  }
+  for (const Scalar& value : fused.map.inlined(reduction.map, elements)) fused.map.output(value);
+  return fused;
+}
+
+}  // namespace dyad::codegen

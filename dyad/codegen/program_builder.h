@@ -1,0 +1,60 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "dyad/ir/op_info.h"
+#include "dyad/ir/scalar.h"
+#include "dyad/ir/scalar_reduction.h"
+
+namespace dyad::codegen {
+
+/// Writes the scalar definitions of one or more operators as one program. Every intermediate is
+/// rounded to the dtype that a tensor holding it would have, so a fused program gives the bits that
+/// its operators give one by one.
+class ProgramBuilder {
+ public:
+  /// A value of the program: an element of a tensor, stored or not.
+  using Id = int;
+
+  ProgramBuilder() = default;
+  ProgramBuilder(const ProgramBuilder&) = delete;
+  ProgramBuilder& operator=(const ProgramBuilder&) = delete;
+
+  /// The next input: an element of a tensor of `dtype`.
+  Id input(DType dtype);
+  /// The number `value` as an element of a tensor of `dtype`.
+  Id constant(DType dtype, double value);
+  /// The result of a pointwise operator, of `dtype`, from earlier values: promoted, computed and
+  /// rounded as the row says. `loc` goes to the instructions.
+  Id apply(const OpInfo& op, const void* attrs, std::span<const Id> operands, DType dtype,
+           Loc loc = {});
+  /// Makes a value the next output, of its dtype.
+  void output(Id value);
+
+  [[nodiscard]] DType dtype(Id value) const {
+    return values_[static_cast<std::size_t>(value)].dtype;
+  }
+  /// The program; the builder is used up.
+  [[nodiscard]] ScalarProgram take() { return std::move(program_); }
+
+ private:
+  struct Value {
+    Scalar scalar;
+    DType dtype;
+  };
+  Id add(Scalar scalar, DType dtype);
+
+  ScalarProgram program_;
+  std::vector<Value> values_;
+};
+
+/// The program of a reduction row, for elements of `element` and a result of `result`.
+[[nodiscard]] ReductionProgram reduction_of(const OpInfo& op, const void* attrs, DType element,
+                                            DType result, Loc loc = {});
+/// The same reduction of what `prologue` (one output) makes of its inputs: they become the map's
+/// inputs, an index comes after them.
+[[nodiscard]] ReductionProgram with_prologue(const ReductionProgram& reduction,
+                                             const ScalarProgram& prologue);
+
+}  // namespace dyad::codegen

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "dyad/codegen/iteration.h"
+#include "dyad/codegen/kernel.h"
+#include "dyad/codegen/recipe.h"
+
+namespace dyad::runtime {
+
+/// The axes of a reduction's space in the order that kernels take them: kept ones, then reduced
+/// ones.
+class AxisOrder {
+ public:
+  AxisOrder(std::size_t rank, std::span<const std::int64_t> reduced);
+  [[nodiscard]] Ints permuted(std::span<const std::int64_t> values) const;
+
+ private:
+  Ints axes_;
+};
+
+/// A generated kernel on a space: splits it over threads, and into spaces of no more axes than a
+/// kernel takes. For the files of this layer.
+struct KernelCall {
+  explicit KernelCall(codegen::Iteration iteration) : space(std::move(iteration)) {}
+
+  /// Collapses the space and finds the recipe's kernel for it.
+  void prepare(codegen::KernelRecipe recipe);
+  /// The same with a kernel found before for a space of the same access key.
+  void prepare(const codegen::CompiledKernel& found);
+
+  /// Runs on the operands at `data`, in the kernel's order.
+  void run(void* const* data, const std::uint64_t* slots);
+
+  codegen::Iteration space;
+  const codegen::CompiledKernel* kernel = nullptr;
+
+ private:
+  void plan();
+  void run_block(void* const* data, const std::uint64_t* slots) const;
+  [[noreturn]] void fail_rank() const;
+
+  std::int64_t units_ = 0, grain_ = 1;
+  std::int64_t partials_ = 0,
+               partial_grain_ = 1;  ///< partials_ > 0: a reduction is split by chunks
+  std::size_t scratch_bytes_ = 0;
+  std::uint32_t flags_ = 0;
+  int outer_ = 0;  ///< axes looped over here
+};
+
+}  // namespace dyad::runtime

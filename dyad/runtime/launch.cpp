@@ -1,0 +1,102 @@
+#include "dyad/runtime/launch.h"
+
+#include <utility>
+
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/kernel_call.h"
+
+namespace dyad::runtime {
+
+LaunchOperand LaunchOperand::of(const Tensor& tensor, std::span<const std::int64_t> space) {
+  const TensorImpl& t = *tensor.impl();
+  return {.dtype = t.dtype,
+          .data = t.data,
+          .strides = broadcast_strides(t.shape.numbers(), t.strides, space)};
+}
+
+struct KernelLaunch::State {
+  explicit State(codegen::Iteration space) : call(std::move(space)) {}
+
+  KernelCall call;
+  std::vector<void*> data;
+  std::vector<std::size_t> place_of;  ///< caller's operand -> the kernel's
+  std::vector<std::uint64_t> slots;
+};
+
+KernelLaunch::KernelLaunch(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+KernelLaunch::KernelLaunch(KernelLaunch&&) noexcept = default;
+KernelLaunch& KernelLaunch::operator=(KernelLaunch&&) noexcept = default;
+KernelLaunch::~KernelLaunch() = default;
+
+KernelLaunch KernelLaunch::pointwise(const std::string& name, const ScalarProgram& program,
+                                     std::span<const std::int64_t> space,
+                                     std::span<const LaunchOperand> inputs,
+                                     std::span<const LaunchOperand> outputs) {
+  auto state = std::make_unique<State>(codegen::Iteration(space));
+  std::vector<DType> in, out;
+  const auto add = [&](const LaunchOperand& o) {
+    state->call.space.add(o.strides);
+    state->place_of.push_back(state->data.size());
+    state->data.push_back(o.index ? reinterpret_cast<void*>(o.origin) : o.data);
+  };
+  for (const LaunchOperand& o : inputs) {
+    add(o);
+    in.push_back(o.dtype);
+  }
+  for (const LaunchOperand& o : outputs) {
+    add(o);
+    out.push_back(o.dtype);
+  }
+  codegen::KernelRecipe recipe = codegen::pointwise_recipe(name, program, in, out);
+  for (std::size_t i = 0; i < inputs.size(); ++i) recipe.inputs[i].index = inputs[i].index;
+  state->slots.resize(static_cast<std::size_t>(program.param_count()));
+  state->call.prepare(std::move(recipe));
+  return KernelLaunch(std::move(state));
+}
+
+KernelLaunch KernelLaunch::reduction(const std::string& name, const ReductionProgram& program,
+                                     std::span<const std::int64_t> space,
+                                     std::span<const std::int64_t> reduced,
+                                     std::span<const LaunchOperand> inputs,
+                                     std::span<const LaunchOperand> outputs) {
+  const AxisOrder order(space.size(), reduced);
+  auto state = std::make_unique<State>(
+      codegen::Iteration(order.permuted(space), static_cast<int>(reduced.size())));
+  const auto add_index = [&] {
+    state->call.space.add_index();
+    state->data.push_back(nullptr);
+  };
+  std::vector<DType> in, out;
+  for (std::size_t i = 0; i <= inputs.size(); ++i) {
+    if (static_cast<int>(i) == program.index_input) add_index();
+    if (i == inputs.size()) break;
+    state->call.space.add(order.permuted(inputs[i].strides));
+    state->place_of.push_back(state->data.size());
+    state->data.push_back(inputs[i].data);
+    in.push_back(inputs[i].dtype);
+  }
+  for (const LaunchOperand& o : outputs) {
+    state->call.space.add(order.permuted(o.strides));
+    state->place_of.push_back(state->data.size());
+    state->data.push_back(o.data);
+    out.push_back(o.dtype);
+  }
+  state->slots.resize(static_cast<std::size_t>(program.map.param_count()));
+  state->call.prepare(codegen::reduction_recipe(name, program, in, out));
+  return KernelLaunch(std::move(state));
+}
+
+void** KernelLaunch::address(int operand) noexcept {
+  return &state_->data[state_->place_of[static_cast<std::size_t>(operand)]];
+}
+
+std::span<std::uint64_t> KernelLaunch::slots() noexcept { return state_->slots; }
+
+void KernelLaunch::run() { state_->call.run(state_->data.data(), state_->slots.data()); }
+
+const codegen::CompiledKernel& KernelLaunch::kernel() const noexcept {
+  return *state_->call.kernel;
+}
+
+}  // namespace dyad::runtime

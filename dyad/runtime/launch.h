@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dyad/core/tensor.h"
+#include "dyad/ir/op_info.h"
+#include "dyad/ir/scalar_reduction.h"
+#include "dyad/runtime/layout.h"
+
+namespace dyad::codegen {
+class CompiledKernel;
+}
+
+namespace dyad::runtime {
+
+// --- operators, one at a time --------------------------------------------------------------------
+
+/// Runs a pointwise operator whose call looks like one seen before in this thread: the same row,
+/// attributes and dtypes, every input row-major and of the result's shape or a single element.
+/// False (and nothing done) otherwise.
+[[nodiscard]] bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
+                                     Tensor& output);
+/// Runs a pointwise operator on inputs of any layout into a new tensor of the inferred type, in the
+/// layout of `output_layout`.
+void run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
+                   std::span<const Type> types, std::span<Tensor> outputs);
+/// Runs a reduction into new row-major tensors of the inferred types.
+void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,
+                   std::span<const Type> types, std::span<Tensor> outputs);
+/// Overwrites the elements of `target` with those of `value`, broadcast to its shape, converted as
+/// convert_element does. The two may overlap: `value` is read before.
+void run_copy(const Tensor& target, const Tensor& value);
+
+// --- kernels prepared once and run many times
+// -----------------------------------------------------
+
+/// One operand of a prepared kernel: where its elements lie for each place of the iteration space.
+struct LaunchOperand {
+  DType dtype = DType::f32;
+  void* data = nullptr;
+  Strides strides = {};  ///< in elements, one for each axis of the space; 0 repeats
+  /// An i64 input without memory: its element is `origin` plus coordinates times strides.
+  bool index = false;
+  std::int64_t origin = 0;
+
+  /// A tensor, broadcast to the space.
+  static LaunchOperand of(const Tensor& tensor, std::span<const std::int64_t> space);
+};
+
+/// A generated kernel with everything about a call but the addresses: made once for given sizes and
+/// strides, run many times. Running it is safe in one thread at a time.
+class KernelLaunch {
+ public:
+  /// `program` at every place of the space.
+  static KernelLaunch pointwise(const std::string& name, const ScalarProgram& program,
+                                std::span<const std::int64_t> space,
+                                std::span<const LaunchOperand> inputs,
+                                std::span<const LaunchOperand> outputs);
+  /// `program` over the axes `reduced` (sorted) of the space, for each place of the others; outputs
+  /// have no stride along reduced axes. An index that the program reads is added here.
+  static KernelLaunch reduction(const std::string& name, const ReductionProgram& program,
+                                std::span<const std::int64_t> space,
+                                std::span<const std::int64_t> reduced,
+                                std::span<const LaunchOperand> inputs,
+                                std::span<const LaunchOperand> outputs);
+
+  KernelLaunch(KernelLaunch&&) noexcept;
+  KernelLaunch& operator=(KernelLaunch&&) noexcept;
+  ~KernelLaunch();
+
+  /// Where the address of operand `i` (inputs, then outputs, in the order given) is kept: write
+  /// there to move it. Stays where it is while the launch lives, also when the launch is moved.
+  [[nodiscard]] void** address(int operand) noexcept;
+  /// Values of the program's parameters, bits in the low end.
+  [[nodiscard]] std::span<std::uint64_t> slots() noexcept;
+
+  /// Runs on the team where that pays.
+  void run();
+
+  [[nodiscard]] const codegen::CompiledKernel& kernel() const noexcept;
+
+ private:
+  struct State;
+  explicit KernelLaunch(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dyad::runtime

@@ -1,0 +1,296 @@
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "dyad/codegen/kernel_provider.h"
+#include "dyad/codegen/program_builder.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/kernel_call.h"
+#include "dyad/runtime/launch.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::runtime {
+namespace {
+
+using codegen::CompiledKernel;
+
+/// Inputs of one operator that the caches below tell apart: more go to the provider each time.
+constexpr std::size_t kMaxInputs = 12;
+
+/// What decides which kernel an operator's call runs, but for the values of its attributes.
+struct CallKey {
+  const OpInfo* op = nullptr;
+  std::uint64_t dtypes = 0;  ///< of the inputs, 4 bits each
+  std::uint64_t access = 0;  ///< Iteration::access_key
+  std::uint64_t attrs = 0;   ///< their hash
+
+  bool operator==(const CallKey&) const = default;
+  [[nodiscard]] std::size_t slot() const noexcept {
+    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;
+    std::uint64_t h = reinterpret_cast<std::uintptr_t>(op) >> 4;
+    h = (h ^ dtypes) * kOdd;
+    h = (h ^ (h >> 32) ^ access ^ attrs) * kOdd;
+    return static_cast<std::size_t>(h >> (64 - kBits));
+  }
+  static constexpr int kBits = 9;
+};
+
+/// The kernels that a thread's operators ran last: one slot for each hash.
+struct CallCache {
+  struct Entry {
+    CallKey key;
+    Ref<Attrs> attrs;
+    const CompiledKernel* kernel = nullptr;
+    DType result = DType::f32;
+    int index_input = -1;    ///< reductions
+    std::int64_t alone = 0;  ///< up to so many elements one thread is quicker
+  };
+  std::array<Entry, std::size_t{1} << CallKey::kBits> entries;
+
+  Entry* find(const CallKey& key, const void* attrs) noexcept {
+    Entry& entry = entries[key.slot()];
+    if (entry.key != key) return nullptr;
+    return entry.attrs && !attrs_equal(entry.attrs->info(), attrs, entry.attrs->data()) ? nullptr
+                                                                                        : &entry;
+  }
+  static CallCache& of_thread() {
+    thread_local const std::unique_ptr<CallCache> cache = std::make_unique<CallCache>();
+    return *cache;
+  }
+};
+
+bool has_attrs(const OpInfo& op) noexcept { return op.attrs != &attrs_info<NoAttrs>; }
+
+std::uint64_t hash_of(const OpInfo& op, const void* attrs) {
+  return has_attrs(op) ? attrs_hash(*op.attrs, attrs) : 0;
+}
+
+CallCache::Entry& remember(const CallKey& key, const void* attrs, const CompiledKernel& kernel,
+                           DType result) {
+  CallCache::Entry& entry = CallCache::of_thread().entries[key.slot()];
+  entry.key = key;
+  entry.attrs = has_attrs(*key.op) ? Attrs::copy_of(*key.op->attrs, attrs) : Ref<Attrs>();
+  entry.kernel = &kernel;
+  entry.result = result;
+  return entry;
+}
+
+codegen::KernelRecipe pointwise_recipe_of(const OpInfo& op, const void* attrs,
+                                          std::span<const DType> inputs, DType result) {
+  codegen::ProgramBuilder builder;
+  std::vector<codegen::ProgramBuilder::Id> operands;
+  for (const DType dtype : inputs) operands.push_back(builder.input(dtype));
+  builder.output(builder.apply(op, attrs, operands, result));
+  return codegen::pointwise_recipe(std::string(op.name), builder.take(),
+                                   {inputs.begin(), inputs.end()}, {result});
+}
+
+/// Runs a pointwise row into a tensor that exists.
+void pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs, const Tensor& output) {
+  const TensorImpl& out = *output.impl();
+  const auto sizes = out.shape.numbers();
+  KernelCall call{codegen::Iteration(sizes)};
+  InlineVector<void*, kMaxInputs + 1> data;
+  InlineVector<DType, kMaxInputs> dtypes;
+  CallKey key{&op, 0, 0, hash_of(op, attrs)};
+  for (const Tensor* input : inputs) {
+    const TensorImpl& t = *input->impl();
+    call.space.add(broadcast_strides(t.shape.numbers(), t.strides, sizes));
+    data.push_back(t.data);
+    dtypes.push_back(t.dtype);
+    key.dtypes = key.dtypes << 4 | static_cast<std::uint64_t>(t.dtype);
+  }
+  call.space.add(out.strides);
+  data.push_back(out.data);
+
+  const bool cached = inputs.size() <= kMaxInputs;
+  if (cached) {
+    call.space.collapse();
+    key.access = call.space.access_key();
+    const CallCache::Entry* entry = CallCache::of_thread().find(key, attrs);
+    if (entry != nullptr && entry->result == out.dtype) {
+      call.prepare(*entry->kernel);
+      call.run(data.data(), nullptr);
+      return;
+    }
+  }
+  call.prepare(pointwise_recipe_of(op, attrs, dtypes, out.dtype));
+  if (cached) {
+    const codegen::KernelCost cost = call.kernel->unit_cost(call.space.args(data.data()));
+    CallCache::Entry& entry = remember(key, attrs, *call.kernel, out.dtype);
+    // While it holds, the grain for elements in the cache is what decides.
+    entry.alone = 2 * grain_for({cost.bytes, cost.flops}, 1);
+  }
+  call.run(data.data(), nullptr);
+}
+
+std::vector<Tensor> copies(TensorRefs inputs) {
+  std::vector<Tensor> result;
+  result.reserve(inputs.size());
+  for (const Tensor* input : inputs) result.push_back(*input);
+  return result;
+}
+
+bool overlap(const TensorImpl& a, const TensorImpl& b) {
+  if (a.storage != b.storage || a.numel() == 0 || b.numel() == 0) return false;
+  const auto end = [](const TensorImpl& t) {
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < t.shape.size(); ++i)
+      last += (t.shape[i].number() - 1) * t.strides[i];
+    return t.data + (last + 1) * static_cast<std::int64_t>(size_of(t.dtype));
+  };
+  return a.data < end(b) && b.data < end(a);
+}
+
+/// The row behind run_copy: the element itself, converted to the target's dtype.
+constexpr ArgInfo kCopied[] = {{"value"}};
+constexpr OpInfo kCopyRow{
+    .name = "copy",
+    .kind = BodyKind::pointwise,
+    .inputs = kCopied,
+    .eval = [](const void*, std::span<const Scalar> in, std::span<Scalar> out) { out[0] = in[0]; }};
+
+}  // namespace
+
+bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, Tensor& output) {
+  if (inputs.size() > kMaxInputs || inputs.empty()) return false;
+  const TensorImpl* widest = nullptr;
+  for (const Tensor* input : inputs) {
+    const TensorImpl* t = input->impl();
+    if (t == nullptr || t->kind != TensorImpl::Kind::concrete || !t->contiguous) return false;
+    if (widest == nullptr || t->shape.size() > widest->shape.size() ||
+        (t->shape.size() == widest->shape.size() && widest->numel() == 1)) {
+      widest = t;
+    }
+  }
+  const std::int64_t n = widest->numel();
+  if (n == 0) return false;
+
+  CallKey key{&op, 0, 0, 0};
+  void* data[kMaxInputs + 1];
+  std::int64_t strides[kMaxInputs + 1];
+  std::size_t count = 0;
+  for (const Tensor* input : inputs) {
+    const TensorImpl& t = *input->impl();
+    const bool single = &t != widest && t.numel() == 1 && n != 1;
+    if (!single && &t != widest && !t.shape.same_as(widest->shape) && (n != 1 || t.numel() != 1)) {
+      return false;
+    }
+    key.dtypes = key.dtypes << 4 | static_cast<std::uint64_t>(t.dtype);
+    key.access = key.access << 2 | static_cast<std::uint64_t>(single ? codegen::Access::broadcast
+                                                                     : codegen::Access::contiguous);
+    strides[count] = single ? 0 : 1;
+    data[count++] = t.data;
+  }
+  key.access <<= 2;
+  key.attrs = hash_of(op, attrs);
+  const CallCache::Entry* entry = CallCache::of_thread().find(key, attrs);
+  if (entry == nullptr) return false;
+
+  output = make_empty(entry->result, widest->shape);
+  data[count] = output.impl()->data;
+  strides[count] = 1;
+  const codegen::KernelArgs args{.data = data,
+                                 .sizes = &n,
+                                 .strides = strides,
+                                 .slots = nullptr,
+                                 .scratch = nullptr,
+                                 .rank = 1,
+                                 .reduced = 0,
+                                 .flags = 0};
+  const CompiledKernel& kernel = *entry->kernel;
+  if (n <= entry->alone) {
+    kernel(args, 0, n);
+    return true;
+  }
+  KernelCall call{codegen::Iteration({&n, 1})};
+  for (std::size_t i = 0; i <= count; ++i) call.space.add({&strides[i], 1});
+  call.prepare(kernel);
+  call.run(data, nullptr);
+  return true;
+}
+
+void run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
+                   std::span<const Type> types, std::span<Tensor> outputs) {
+  const std::vector<Tensor> held = copies(inputs);
+  outputs[0] = make_empty_strided(types[0].dtype(), types[0].shape(),
+                                  output_layout(op, attrs, held, types[0].shape()));
+  pointwise_into(op, attrs, inputs, outputs[0]);
+}
+
+void run_copy(const Tensor& target, const Tensor& value) {
+  const TensorImpl &to = *target.impl(), &from = *value.impl();
+  if (overlap(to, from)) {
+    const Tensor held = make_empty(from.dtype, from.shape);
+    copy_tensor(value, held);
+    run_copy(target, held);
+    return;
+  }
+  if (to.dtype == from.dtype) {
+    copy_tensor(value, target);
+    return;
+  }
+  const Tensor* inputs[] = {&value};
+  pointwise_into(kCopyRow, nullptr, inputs, target);
+}
+
+void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,
+                   std::span<const Type> types, std::span<Tensor> outputs) {
+  const TensorImpl& x = *input.impl();
+  const auto sizes = x.shape.numbers();
+  const Ints reduced = op.reduced_axes(attrs, static_cast<int>(sizes.size()));
+  const AxisOrder order(sizes.size(), reduced);
+  const Ints space = order.permuted(sizes), x_strides = order.permuted(x.strides);
+  // Results are row-major, so their kept axes are, whether reduced ones stay with size 1 or not.
+  const std::size_t kept = space.size() - reduced.size();
+  Ints out_strides(space.size(), 0);
+  std::int64_t step = 1;
+  for (std::size_t i = kept; i-- > 0; step *= space[i]) out_strides[i] = step;
+
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = make_empty(types[i].dtype(), types[i].shape());
+  }
+  const int results = static_cast<int>(outputs.size());
+  const auto iteration = [&](int index_input) {
+    codegen::Iteration it(space, static_cast<int>(reduced.size()));
+    if (index_input == 0) it.add_index();
+    it.add(x_strides);
+    if (index_input == 1) it.add_index();
+    for (int i = 0; i < results; ++i) it.add(out_strides);
+    return it;
+  };
+  // An index never changes how axes merge, so the key leaves it out.
+  codegen::Iteration plain = iteration(-1);
+  plain.collapse();
+  const CallKey key{&op, static_cast<std::uint64_t>(x.dtype),
+                    plain.access_key(results) * 2 + (plain.reduced() > 0), hash_of(op, attrs)};
+  const CallCache::Entry* entry = CallCache::of_thread().find(key, attrs);
+  int index_input = entry != nullptr ? entry->index_input : -1;
+  const CompiledKernel* kernel =
+      entry != nullptr && entry->result == types[0].dtype() ? entry->kernel : nullptr;
+  codegen::KernelRecipe recipe;
+  if (kernel == nullptr) {
+    std::vector<DType> dtypes;
+    for (const Type& type : types) dtypes.push_back(type.dtype());
+    const ReductionProgram program = codegen::reduction_of(op, attrs, x.dtype, dtypes[0]);
+    index_input = program.index_input;
+    recipe = codegen::reduction_recipe(std::string(op.name), program, {x.dtype}, dtypes);
+  }
+  KernelCall call(iteration(index_input));
+  InlineVector<void*, 8> data;
+  if (index_input == 0) data.push_back(nullptr);
+  data.push_back(x.data);
+  if (index_input == 1) data.push_back(nullptr);
+  for (const Tensor& out : outputs) data.push_back(out.impl()->data);
+  if (kernel != nullptr) {
+    call.space.collapse();
+    call.prepare(*kernel);
+  } else {
+    call.prepare(std::move(recipe));
+    remember(key, attrs, *call.kernel, types[0].dtype()).index_input = index_input;
+  }
+  call.run(data.data(), nullptr);
+}
+
+}  // namespace dyad::runtime
