@@ -14,7 +14,7 @@ struct GradOptions {
   bool retain_graph = false;  ///< keep the tape for another pass (implied by create_graph)
   bool allow_unused =
       false;  ///< an undefined tensor, not a GradError, for an input that outputs do not depend on
-  std::vector<Tensor> weights;  ///< gradients of the outputs; ones for scalars when empty
+  std::vector<Tensor> weights = {};  ///< gradients of the outputs; ones for scalars when empty
 };
 
 /// The derivatives of the sum of `outputs` (weighted) by `inputs`, without touching any grad().

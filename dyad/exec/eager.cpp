@@ -1,0 +1,298 @@
+#include "dyad/exec/eager.h"
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "dyad/autograd/backward.h"
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/autograd/tape.h"
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/exec/anomaly.h"
+#include "dyad/ir/graph_evaluator.h"
+#include "dyad/ir/op.h"
+#include "dyad/ir/recorded.h"
+#include "dyad/runtime/launch.h"
+#include "dyad/runtime/op_kernel.h"
+
+namespace dyad {
+namespace exec {
+namespace {
+
+[[noreturn]] void fail_no_kernel(const OpInfo& op, Loc loc) {
+  throw DeviceError(std::string(op.name) +
+                        " has no kernel for the CPU; register one with runtime::register_kernel",
+                    loc);
+}
+
+/// Outputs of the inferred types in the layout that the kernel wants.
+void allocate_outputs(const OpInfo& op, const void* attrs, std::span<const Tensor> inputs,
+                      const Types& types, const runtime::OpKernel& kernel,
+                      std::span<Tensor> outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Type& type = types[i];
+    if (!type.shape().is_concrete()) continue;  // sizes that depend on data: the kernel allocates
+    outputs[i] = kernel.layout ? make_empty_strided(type.dtype(), type.shape(),
+                                                    kernel.layout(op, attrs, inputs, type.shape(),
+                                                                  static_cast<int>(i)))
+                               : make_empty(type.dtype(), type.shape());
+  }
+}
+
+void execute_opaque(const OpInfo& op, TensorRefs inputs, const void* attrs, const Types& types,
+                    std::span<Tensor> outputs, Loc loc) {
+  const runtime::OpKernel* kernel = runtime::find_kernel(op);
+  if (!kernel) fail_no_kernel(op, loc);
+  std::vector<Tensor> concrete;
+  concrete.reserve(inputs.size());
+  for (const Tensor* input : inputs) concrete.push_back(*input);
+  allocate_outputs(op, attrs, concrete, types, *kernel, outputs);
+  kernel->run({op, attrs, concrete, outputs, loc});
+}
+
+void execute_view(const OpInfo& op, const Tensor& input, const void* attrs, const Type& type,
+                  Tensor& output) {
+  ViewLayout layout = op.view(attrs, input.shape(), input.strides(), type.shape());
+  if (layout.possible) {
+    output = make_view(input, layout.shape, layout.strides, layout.offset);
+    return;
+  }
+  const Tensor dense = make_empty(input.dtype(), input.shape());
+  copy_into(dense, input);
+  layout = op.view(attrs, dense.shape(), dense.strides(), type.shape());
+  output = make_view(dense, layout.shape, layout.strides, layout.offset);
+}
+
+Types infer_from(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) {
+  Types types;
+  types.reserve(inputs.size());
+  for (const Tensor* input : inputs) {
+    types.push_back(type_of(*input));
+  }
+  return infer_types(op, types, attrs, loc);
+}
+
+}  // namespace
+
+void copy_into(const Tensor& target, const Tensor& value) { runtime::run_copy(target, value); }
+
+void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
+             Loc loc) {
+  if (op.kind == BodyKind::pointwise && runtime::try_run_pointwise(op, attrs, inputs, outputs[0]))
+    return;
+  const Types types = infer_from(op, inputs, attrs, loc);
+  switch (op.kind) {
+    case BodyKind::pointwise:
+      runtime::run_pointwise(op, attrs, inputs, types, outputs);
+      return;
+    case BodyKind::reduction:
+      runtime::run_reduction(op, attrs, *inputs[0], types, outputs);
+      return;
+    case BodyKind::view:
+      execute_view(op, *inputs[0], attrs, types[0], outputs[0]);
+      return;
+    case BodyKind::composite: {
+      const LocScope place(loc);
+      std::vector<Tensor> results = op.expand(attrs, inputs, loc);
+      std::move(results.begin(), results.end(), outputs.begin());
+      return;
+    }
+    case BodyKind::opaque:
+      execute_opaque(op, inputs, attrs, types, outputs, loc);
+      return;
+    case BodyKind::control:
+    case BodyKind::structural:
+      break;
+  }
+  throw GraphError(std::string(op.name) + " belongs to graphs and cannot be executed by itself",
+                   loc);
+}
+
+TensorRefs with_converted_numbers(const OpInfo& op, TensorRefs inputs, std::vector<Tensor>& storage,
+                                  std::vector<const Tensor*>& refs) {
+  bool numbers = false, tensors = false;
+  for (const Tensor* input : inputs) {
+    if (!input->defined()) continue;
+    (input->impl()->is_number ? numbers : tensors) = true;
+  }
+  if (!numbers || !tensors || op.kind != BodyKind::pointwise) return inputs;
+  const DType dtype = promote_inputs(op, inputs);
+  bool changed = false;
+  for (const Tensor* input : inputs) {
+    changed =
+        changed || (input->defined() && input->impl()->is_number && input->impl()->dtype != dtype);
+  }
+  if (!changed) return inputs;
+  storage.reserve(inputs.size());
+  for (const Tensor* input : inputs) {
+    if (input->defined() && input->impl()->is_number && input->impl()->dtype != dtype) {
+      refs.push_back(&storage.emplace_back(convert_number(*input, dtype)));
+    } else {
+      refs.push_back(input);
+    }
+  }
+  return refs;
+}
+
+}  // namespace exec
+
+EagerEvaluator& EagerEvaluator::instance() {
+  static EagerEvaluator evaluator;
+  return evaluator;
+}
+
+void EagerEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                           std::span<Tensor> outputs, Loc loc) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorImpl* impl = inputs[i]->impl();
+    if (!impl) {
+      if (i < op.inputs.size() && op.inputs[i].optional) continue;
+      throw ValueError(
+          std::string(op.name) + ": input " + std::to_string(i) + " is an undefined tensor",
+          loc.user());
+    }
+    if (impl->kind == TensorImpl::Kind::symbolic) {
+      GraphEvaluator(recorded_value(*inputs[i])->graph).apply(op, inputs, attrs, outputs, loc);
+      return;
+    }
+  }
+  loc = loc.user();
+  std::vector<Tensor> converted;
+  std::vector<const Tensor*> refs;
+  inputs = exec::with_converted_numbers(op, inputs, converted, refs);
+  const bool on_tape = autograd::should_record(op, inputs);
+  if (op.kind == BodyKind::composite && on_tape) {
+    const NoGrad whole;  // the composite's own rule stands for its expansion
+    exec::execute(op, inputs, attrs, outputs, loc);
+  } else {
+    exec::execute(op, inputs, attrs, outputs, loc);
+  }
+  if (on_tape) autograd::record(op, inputs, attrs, outputs, loc);
+  if (DetectAnomaly::active()) exec::check_finite(op, inputs, outputs, loc);
+}
+
+Dim EagerEvaluator::size(const Tensor& tensor, int axis) {
+  return tensor.shape()[static_cast<std::size_t>(axis)];
+}
+
+namespace {
+
+[[noreturn]] void fail_no_value(const std::string& what, Loc loc) {
+  throw GraphError(
+      what + " has no value here: it is known only while a graph runs or a function is recorded",
+      loc);
+}
+
+}  // namespace
+
+std::int64_t EagerEvaluator::dim_value(Dim dim, Loc loc) {
+  fail_no_value("the size `" + to_string(dim) + "`", loc);
+}
+
+bool EagerEvaluator::dim_equal(Dim a, Dim b, Loc loc) {
+  fail_no_value("`" + to_string(a) + " == " + to_string(b) + "`", loc);
+}
+
+bool EagerEvaluator::dim_less(Dim a, Dim b, Loc loc) {
+  fail_no_value("`" + to_string(a) + " < " + to_string(b) + "`", loc);
+}
+
+namespace {
+
+template <class T>
+T element_as(const TensorImpl& impl) {
+  switch (impl.dtype) {
+    case f64:
+      return static_cast<T>(*reinterpret_cast<const double*>(impl.data));
+    case f32:
+      return static_cast<T>(*reinterpret_cast<const float*>(impl.data));
+    case f16:
+      return static_cast<T>(to_float(*reinterpret_cast<const Half*>(impl.data)));
+    case bf16:
+      return static_cast<T>(to_float(*reinterpret_cast<const BFloat16*>(impl.data)));
+    case i64:
+      return static_cast<T>(*reinterpret_cast<const std::int64_t*>(impl.data));
+    case i32:
+      return static_cast<T>(*reinterpret_cast<const std::int32_t*>(impl.data));
+    case i16:
+      return static_cast<T>(*reinterpret_cast<const std::int16_t*>(impl.data));
+    case i8:
+      return static_cast<T>(*reinterpret_cast<const std::int8_t*>(impl.data));
+    case u8:
+    case boolean:
+      return static_cast<T>(*reinterpret_cast<const std::uint8_t*>(impl.data));
+    case DType::string:
+      break;
+  }
+  throw DTypeError("a string tensor has no numeric value");
+}
+
+[[noreturn]] void fail_symbolic_read(const Tensor& tensor, Loc loc) {
+  throw GraphError("the host reads " + type_string(tensor) +
+                       ", a symbolic value, which has no data: fetch it with Session::run, or use "
+                       "cond() / while_loop()",
+                   loc);
+}
+
+}  // namespace
+
+double EagerEvaluator::read_double(const Tensor& tensor, Loc loc) {
+  if (!tensor.is_concrete()) fail_symbolic_read(tensor, loc);
+  return element_as<double>(*tensor.impl());
+}
+
+std::int64_t EagerEvaluator::read_int(const Tensor& tensor, Loc loc) {
+  if (!tensor.is_concrete()) fail_symbolic_read(tensor, loc);
+  return element_as<std::int64_t>(*tensor.impl());
+}
+
+bool EagerEvaluator::read_bool(const Tensor& tensor, Loc loc) {
+  if (!tensor.is_concrete()) fail_symbolic_read(tensor, loc);
+  return element_as<double>(*tensor.impl()) != 0;
+}
+
+void EagerEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
+  if (value.is_symbolic()) {
+    GraphEvaluator(recorded_value(value)->graph).write(target, value, loc);
+    return;
+  }
+  if (!target.shape().same_as(value.shape()) || target.dtype() != value.dtype()) {
+    throw ShapeError("in-place write of " + type_string(value) + " into " + type_string(target) +
+                         ": shape and dtype must be the target's",
+                     loc.user());
+  }
+  autograd::check_write(target, loc.user());
+  exec::copy_into(target, value);
+  autograd::after_write(target, value);
+}
+
+std::vector<Tensor> EagerEvaluator::backward(std::span<const Tensor> outputs,
+                                             std::span<const Tensor> grads,
+                                             std::span<const Tensor> inputs, bool retain_graph,
+                                             bool create_graph, Loc loc) {
+  loc = loc.user();
+  for (const Tensor& output : outputs) {
+    if (!output.defined()) throw ValueError("backward of an undefined tensor", loc);
+  }
+  if (outputs[0].is_symbolic()) {
+    if (inputs.empty()) {
+      throw GraphError(
+          "backward() of a symbolic tensor: a static graph has no grad() to fill; use "
+          "gradients(loss, {...})",
+          loc);
+    }
+    return autograd::graph_gradients(outputs, grads, inputs, loc);
+  }
+  return autograd::run_backward(outputs, grads, inputs, {retain_graph, create_graph}, loc);
+}
+
+}  // namespace dyad
+
+/// Makes the eager evaluator the default before main. Programs name this function when they link
+/// (see CMakeLists.txt), so that a static link takes this file in.
+extern "C" [[gnu::constructor]] void dyad_exec_install() {
+  dyad::Evaluator::install_default(dyad::EagerEvaluator::instance());
+}

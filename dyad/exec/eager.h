@@ -1,0 +1,44 @@
+#pragma once
+
+#include "dyad/core/evaluator.h"
+
+namespace dyad {
+
+/// Define by run: executes each operator at once and, where inputs track gradients, puts it on the
+/// tape. Stateless; symbolic inputs go to their graph instead.
+class EagerEvaluator final : public Evaluator {
+ public:
+  static EagerEvaluator& instance();
+
+  void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
+             Loc loc) override;
+  Dim size(const Tensor& tensor, int axis) override;
+  std::int64_t dim_value(Dim dim, Loc loc) override;
+  bool dim_equal(Dim a, Dim b, Loc loc) override;
+  bool dim_less(Dim a, Dim b, Loc loc) override;
+  double read_double(const Tensor& tensor, Loc loc) override;
+  std::int64_t read_int(const Tensor& tensor, Loc loc) override;
+  bool read_bool(const Tensor& tensor, Loc loc) override;
+  void write(const Tensor& target, const Tensor& value, Loc loc) override;
+  std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
+                               std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
+                               Loc loc) override;
+};
+
+namespace exec {
+
+/// Executes one operator on concrete inputs, without the tape: the part that eager mode and
+/// recording share. Composites run their expansion through the current evaluator.
+void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
+             Loc loc);
+
+/// Copies the elements of `value` into the memory of `target` (same shape and dtype, any strides).
+void copy_into(const Tensor& target, const Tensor& value);
+
+/// Host numbers among `inputs` converted to the dtype that they meet; `storage` keeps the converted
+/// ones, `refs` the resulting list. Returns `inputs` itself when there is nothing to convert.
+TensorRefs with_converted_numbers(const OpInfo& op, TensorRefs inputs, std::vector<Tensor>& storage,
+                                  std::vector<const Tensor*>& refs);
+
+}  // namespace exec
+}  // namespace dyad

@@ -1,0 +1,217 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/ops/ops.h"
+
+namespace dyad {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <class E, class F>
+std::string message_of(F&& fn) {
+  try {
+    fn();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Backward, ProductOfTwoScalars) {
+  Tensor a = tensor(15.0f).requires_grad(), b = tensor(20.0f).requires_grad();
+  Tensor c = a * b;
+  EXPECT_EQ(c.item<float>(), 300);
+  c.backward();
+  EXPECT_EQ(a.grad().item<float>(), 20);
+  EXPECT_EQ(b.grad().item<float>(), 15);
+}
+
+TEST(Backward, AccumulatesIntoLeaves) {
+  Tensor x = tensor({1.0f, 2.0f}).requires_grad();
+  sum(x * x).backward();
+  sum(x * 3).backward();
+  EXPECT_THAT(x.grad().to_vector<float>(), ElementsAre(5, 7));
+  x.zero_grad();
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Backward, ALeafUsedTwiceGetsBothShares) {
+  Tensor x = tensor(3.0f).requires_grad();
+  Tensor y = x * x + x;
+  y.backward();
+  EXPECT_EQ(x.grad().item<float>(), 7);
+}
+
+TEST(Backward, BroadcastInputsGetTheirShapeBack) {
+  Tensor x = ones({2, 3}).requires_grad(), row = ones({3}).requires_grad(),
+         column = ones({2, 1}).requires_grad();
+  sum(x * row * column * 2).backward();
+  EXPECT_THAT(row.grad().to_vector<float>(), ElementsAre(4, 4, 4));
+  EXPECT_THAT(column.grad().to_vector<float>(), ElementsAre(6, 6));
+  EXPECT_EQ(type_string(column.grad()), "f32[2, 1]");
+}
+
+TEST(Backward, PromotedInputsGetTheirDtypeBack) {
+  Tensor x = ones({2}, f32).requires_grad(), y = ones({2}, f64).requires_grad();
+  sum(x * y).backward();
+  EXPECT_EQ(x.grad().dtype(), f32);
+  EXPECT_EQ(y.grad().dtype(), f64);
+}
+
+TEST(Backward, GradientsOfTwoLeavesNeverShareMemory) {
+  Tensor a = ones({2}).requires_grad(), b = ones({2}).requires_grad();
+  sum(a + b).backward();
+  no_grad([&] { a.grad().mul_(10); });
+  EXPECT_THAT(b.grad().to_vector<float>(), ElementsAre(1, 1));
+}
+
+TEST(Backward, HigherDerivatives) {
+  Tensor x = tensor(2.0).requires_grad();
+  Tensor y = x * x * x * x;
+  Tensor first = grad(y, {x}, {.create_graph = true})[0];
+  Tensor second = grad(first, {x}, {.create_graph = true})[0];
+  Tensor third = grad(second, {x})[0];
+  EXPECT_EQ(first.item(), 32);
+  EXPECT_EQ(second.item(), 48);
+  EXPECT_EQ(third.item(), 48);
+}
+
+TEST(Backward, SecondDerivativeThroughASavedOutput) {
+  Tensor x = tensor(0.5).requires_grad();
+  Tensor first = grad(tanh(x), {x}, {.create_graph = true})[0];
+  Tensor second = grad(first, {x})[0];
+  const double t = std::tanh(0.5);
+  EXPECT_NEAR(second.item(), -2 * t * (1 - t * t), 1e-14);
+}
+
+TEST(Backward, FunctionalGradLeavesGradAlone) {
+  Tensor x = tensor({1.0f, 2.0f}).requires_grad(), unused = tensor(1.0f).requires_grad();
+  Tensor y = sum(x * x);
+  EXPECT_THAT(grad(y, {x}, {.retain_graph = true})[0].to_vector<float>(), ElementsAre(2, 4));
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_THAT(message_of<GradError>([&] { (void)grad(y, {x, unused}, {.retain_graph = true}); }),
+              HasSubstr("do not depend on input 1 (f32[])"));
+  EXPECT_FALSE(grad(y, {unused}, {.allow_unused = true})[0].defined());
+}
+
+TEST(Backward, ByAnIntermediateValue) {
+  Tensor x = tensor(3.0f).requires_grad();
+  Tensor h = x * x;
+  Tensor y = h * h;
+  const std::vector<Tensor> g = grad(y, {h, x});
+  EXPECT_EQ(g[0].item<float>(), 18);
+  EXPECT_EQ(g[1].item<float>(), 108);
+}
+
+TEST(Backward, DetachAndNoGradStopTheGradient) {
+  Tensor x = tensor(3.0f).requires_grad();
+  Tensor y = x * x.detach();
+  y.backward();
+  EXPECT_EQ(x.grad().item<float>(), 3);
+  Tensor z = no_grad([&] { return x * 2; });
+  EXPECT_FALSE(z.tracks_grad());
+  EXPECT_TRUE((x * 2).tracks_grad());
+}
+
+TEST(Backward, HooksSeeAndReplaceGradients) {
+  Tensor x = tensor(2.0f).requires_grad();
+  Tensor h = x * 3;
+  float seen = 0;
+  h.register_hook([&](const Tensor& g) {
+    seen = g.item<float>();
+    return g * 10;
+  });
+  x.register_hook([](const Tensor& g) { return g + 1; });
+  (h * h).backward();
+  EXPECT_EQ(seen, 12);
+  EXPECT_EQ(x.grad().item<float>(), 361);
+}
+
+TEST(Backward, AStaleSavedTensorIsAnErrorNotAWrongGradient) {
+  Tensor w = ones({2}).requires_grad();
+  Tensor x = ones({2});
+  Tensor y = sum(w * x);
+  x.mul_(2);
+  const std::string text = message_of<GradError>([&] { y.backward(); });
+  EXPECT_THAT(text, HasSubstr("backward of mul: input 1 (f32[2]) was overwritten in place after it "
+                              "was saved (version 0 then, 1 now)"));
+  EXPECT_THAT(text, HasSubstr("backward_test.cpp"));
+}
+
+TEST(Backward, ASecondPassNeedsRetainGraph) {
+  Tensor x = tensor(2.0f).requires_grad();
+  Tensor y = x * x;
+  y.backward({}, true);
+  y.backward();
+  EXPECT_EQ(x.grad().item<float>(), 8);
+  EXPECT_THAT(message_of<GradError>([&] { y.backward(); }), HasSubstr("pass retain_graph = true"));
+}
+
+TEST(Backward, WrongUseIsNamed) {
+  Tensor x = ones({2}).requires_grad();
+  EXPECT_THAT(message_of<GradError>([&] { (x * 2).backward(); }),
+              HasSubstr("needs the gradient of the output"));
+  EXPECT_THAT(message_of<GradError>([&] { ones({}).backward(); }),
+              HasSubstr("does not track gradients"));
+  EXPECT_THAT(message_of<ShapeError>([&] { (x * 2).backward(ones({3})); }),
+              HasSubstr("f32[2] with a gradient of f32[3]"));
+  EXPECT_THAT(message_of<DTypeError>([&] { ones({2}, i64).requires_grad(); }),
+              HasSubstr("only floating tensors"));
+  EXPECT_THAT(message_of<GradError>([&] { (x * 2).requires_grad(); }),
+              HasSubstr("only a leaf can be marked"));
+  EXPECT_THAT(message_of<GradError>([&] { x.mul_(2); }), HasSubstr("in-place write to a leaf"));
+  EXPECT_THAT(
+      message_of<GradError>([&] { ones({2}).register_hook([](const Tensor& g) { return g; }); }),
+      HasSubstr("does not track gradients"));
+}
+
+TEST(Backward, InPlaceWritesPassTheGradientOn) {
+  Tensor x = ones({2}).requires_grad();
+  Tensor y = x * 2;
+  y.mul_(3);
+  sum(y).backward();
+  EXPECT_THAT(x.grad().to_vector<float>(), ElementsAre(6, 6));
+}
+
+TEST(Backward, AWriteUnderAViewThatTracksGradientsIsAnError) {
+  Tensor x = ones({2, 2}).requires_grad();
+  Tensor y = x * 2;
+  Tensor view = y[0];
+  EXPECT_THAT(message_of<GradError>([&] { y.mul_(3); }), HasSubstr("shares memory with a view"));
+}
+
+TEST(Backward, AMillionNodesAreReleasedWithoutRecursion) {
+  Tensor x = tensor(1.0f).requires_grad();
+  Tensor y = x;
+  for (int i = 0; i < 1'000'000; ++i) y = y + 1;
+  y.backward();
+  EXPECT_EQ(x.grad().item<float>(), 1);
+  Tensor z = x;
+  for (int i = 0; i < 1'000'000; ++i) z = z + 1;
+  z = Tensor();
+}
+
+TEST(DetectAnomaly, NamesTheOperatorAndTheLineForward) {
+  const DetectAnomaly scope;
+  Tensor x = tensor({1.0f, -1.0f});
+  const std::string text = message_of<AnomalyError>([&] { (void)log(x); });
+  EXPECT_THAT(text, HasSubstr("log(x: f32[2]) made a NaN at element 1 of f32[2]"));
+  EXPECT_THAT(text, HasSubstr("backward_test.cpp"));
+}
+
+TEST(DetectAnomaly, NamesTheRuleBackward) {
+  Tensor x = tensor(0.0f).requires_grad();
+  Tensor y = sqrt(x);
+  const DetectAnomaly scope;
+  EXPECT_THAT(message_of<AnomalyError>([&] { y.backward(); }),
+              HasSubstr("in the backward pass of sqrt"));
+}
+
+}  // namespace
+}  // namespace dyad
