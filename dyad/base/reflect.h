@@ -167,19 +167,23 @@ constexpr auto tie_members(T& object) {
   }
 }
 
-// Never defined: only addresses of its members are named, which clang cannot know.
-#ifdef __clang__
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wundefined-var-template"
-#endif
+/// Room for an object that is never made: only addresses of its members are named. (An object that
+/// is declared and not defined would do, but not for types that are local to a function.)
 template <class T>
-extern const T fake;
+union Unmade {
+  constexpr Unmade() noexcept : nothing() {}
+  constexpr ~Unmade() {}
+  char nothing;
+  T object;
+};
+template <class T>
+inline constexpr Unmade<T> fake;
 
 template <auto Pointer>
 constexpr std::string_view member_name() {
   std::string_view text = __PRETTY_FUNCTION__;
-  // g++: "... [with auto Pointer = (& fake<T>.T::name); ...", clang: "... [Pointer =
-  // &fake<T>.name]"
+  // g++: "... [with auto Pointer = (& fake<T>.Unmade<T>::object.T::name); ...", clang: "...
+  // [Pointer = &fake<T>.object.name]"
   const std::size_t end = text.find_last_of(")]", text.find("std::string_view = ") != text.npos
                                                       ? text.find("; std::string_view")
                                                       : text.npos);
@@ -192,11 +196,8 @@ constexpr std::string_view member_name() {
 template <class T, std::size_t... I>
 constexpr auto names(std::index_sequence<I...>) {
   return std::array<std::string_view, sizeof...(I)>{
-      member_name<&std::get<I>(tie_members(fake<T>))>()...};
+      member_name<&std::get<I>(tie_members(fake<T>.object))>()...};
 }
-#ifdef __clang__
-#pragma clang diagnostic pop
-#endif
 
 }  // namespace detail
 
