@@ -72,7 +72,7 @@ void save_npy(const std::string& path, const Tensor& tensor, Loc loc) {
   file.commit();
 }
 
-void save_npz(const std::string& path, const NamedTensors& tensors, Loc loc) {
+void save_npz(const std::string& path, const TensorDict& tensors, Loc loc) {
   AtomicFile file(path, loc);
   ZipWriter zip(file);
   for (const auto& [name, tensor] : tensors) {
@@ -85,9 +85,9 @@ void save_npz(const std::string& path, const NamedTensors& tensors, Loc loc) {
   file.commit();
 }
 
-NamedTensors load_npz(const std::string& path, Loc loc) {
+TensorDict load_npz(const std::string& path, Loc loc) {
   const InputFile file(path, loc);
-  NamedTensors tensors;
+  TensorDict tensors;
   for (const ZipMember& member : read_zip_directory(file)) {
     constexpr std::string_view kSuffix = ".npy";
     std::string name = member.name;

@@ -4,7 +4,7 @@
 
 #include "dyad/core/tensor.h"
 #include "dyad/data/npy.h"
-#include "dyad/nn/named_tensors.h"
+#include "dyad/nn/tensor_dict.h"
 
 namespace dyad::io {
 
@@ -17,12 +17,12 @@ void save_npy(const std::string& path, const Tensor& tensor,
 
 /// Writes tensors as NumPy's .npz (an uncompressed zip archive of .npy files), atomically. The
 /// files of equal tensors are equal, byte for byte. ValueError for an empty name.
-void save_npz(const std::string& path, const NamedTensors& tensors,
+void save_npz(const std::string& path, const TensorDict& tensors,
               Loc loc = std::source_location::current());
 
 /// Reads an .npz, stored or deflated. IoError naming the file, the member, the offset, what was
 /// expected and what was found.
-[[nodiscard]] NamedTensors load_npz(const std::string& path,
-                                    Loc loc = std::source_location::current());
+[[nodiscard]] TensorDict load_npz(const std::string& path,
+                                  Loc loc = std::source_location::current());
 
 }  // namespace dyad::io

@@ -63,8 +63,8 @@ Tensor load_tensor(const InputFile& file, const Ref<Storage>& map, const Safeten
 
 }  // namespace
 
-void save_safetensors(const std::string& path, const NamedTensors& tensors,
-                      const Metadata& metadata, Loc loc) {
+void save_safetensors(const std::string& path, const TensorDict& tensors, const Metadata& metadata,
+                      Loc loc) {
   std::vector<SafetensorsEntry> entries;
   std::vector<Tensor> packed;
   for (const auto& [name, tensor] : tensors) {

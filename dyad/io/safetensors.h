@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "dyad/nn/named_tensors.h"
+#include "dyad/nn/tensor_dict.h"
 
 namespace dyad::io {
 
@@ -11,13 +11,13 @@ namespace dyad::io {
 using Metadata = std::map<std::string, std::string>;
 
 struct Safetensors {
-  NamedTensors tensors;
+  TensorDict tensors;
   Metadata metadata;
 };
 
 /// Writes tensors and metadata in the safetensors layout, atomically: a crash at any moment leaves
 /// the old file. All dtypes. Equal contents give equal bytes. IoError.
-void save_safetensors(const std::string& path, const NamedTensors& tensors,
+void save_safetensors(const std::string& path, const TensorDict& tensors,
                       const Metadata& metadata = {}, Loc loc = std::source_location::current());
 
 struct LoadOptions {

@@ -28,7 +28,7 @@ std::vector<T> values_of(const Tensor& x) {
 }
 
 TEST(Npz, ReadsWhatNumPyStored) {
-  const NamedTensors file = load_npz(kStored);
+  const TensorDict file = load_npz(kStored);
   EXPECT_EQ(file.size(), 6u);
   EXPECT_THAT(values_of<float>(file.at("a")), ElementsAre(0, 0.25f, 0.5f, 0.75f, 1, 1.25f));
   EXPECT_THAT(values_of<std::int64_t>(file.at("b")), ElementsAre(-1, std::int64_t{1} << 40));
@@ -40,13 +40,13 @@ TEST(Npz, ReadsWhatNumPyStored) {
 }
 
 TEST(Npz, ReadsWhatNumPyDeflated) {
-  const NamedTensors file = load_npz(kDeflated);
+  const TensorDict file = load_npz(kDeflated);
   EXPECT_THAT(values_of<float>(file.at("a")), ElementsAre(0, 0.25f, 0.5f, 0.75f, 1, 1.25f));
   EXPECT_EQ(type_string(file.at("zeros")), "f64[100, 1000]");
 }
 
 TEST(Npz, ReadsBackWhatItWrote) {
-  const NamedTensors file = load_npz(kStored);
+  const TensorDict file = load_npz(kStored);
   const TempFile copy("copy.npz"), again("again.npz");
   save_npz(copy.path(), file);
   save_npz(again.path(), load_npz(copy.path()));

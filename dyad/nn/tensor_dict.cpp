@@ -1,4 +1,4 @@
-#include "dyad/nn/named_tensors.h"
+#include "dyad/nn/tensor_dict.h"
 
 #include <fmt/format.h>
 
@@ -28,23 +28,23 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-NamedTensors::NamedTensors(std::initializer_list<Entry> entries) {
+TensorDict::TensorDict(std::initializer_list<Entry> entries) {
   for (const auto& [name, tensor] : entries) add(name, tensor);
 }
 
-void NamedTensors::add(std::string name, Tensor tensor) {
+void TensorDict::add(std::string name, Tensor tensor) {
   if (!index_.emplace(name, entries_.size()).second) {
     throw ValueError(fmt::format("there is a tensor named '{}' already", name), Loc().user());
   }
   entries_.emplace_back(std::move(name), std::move(tensor));
 }
 
-const Tensor* NamedTensors::find(std::string_view name) const noexcept {
+const Tensor* TensorDict::find(std::string_view name) const noexcept {
   const auto it = index_.find(name);
   return it == index_.end() ? nullptr : &entries_[it->second].second;
 }
 
-const Tensor& NamedTensors::at(std::string_view name, Loc loc) const {
+const Tensor& TensorDict::at(std::string_view name, Loc loc) const {
   if (const Tensor* tensor = find(name)) return *tensor;
   std::string text = fmt::format("no tensor is named '{}' among {}", name, size());
   const auto near = std::min_element(begin(), end(), [&](const Entry& a, const Entry& b) {
@@ -56,15 +56,15 @@ const Tensor& NamedTensors::at(std::string_view name, Loc loc) const {
   throw IndexError(text, loc.user());
 }
 
-NamedTensors NamedTensors::below(std::string_view prefix) const {
-  NamedTensors found;
+TensorDict TensorDict::below(std::string_view prefix) const {
+  TensorDict found;
   for (const auto& [name, tensor] : entries_) {
     if (name.starts_with(prefix)) found.add(name.substr(prefix.size()), tensor);
   }
   return found;
 }
 
-void NamedTensors::add_all(std::string_view prefix, const NamedTensors& other) {
+void TensorDict::add_all(std::string_view prefix, const TensorDict& other) {
   for (const auto& [name, tensor] : other) add(std::string(prefix) + name, tensor);
 }
 

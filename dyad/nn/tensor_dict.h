@@ -13,13 +13,13 @@ namespace dyad {
 
 /// Tensors by name, in the order in which they were added: what a model's state is, and what files
 /// of weights hold. Copies share the tensors.
-class NamedTensors {
+class TensorDict {
  public:
   using Entry = std::pair<std::string, Tensor>;
 
-  NamedTensors() = default;
+  TensorDict() = default;
   /// ValueError when a name comes twice.
-  NamedTensors(std::initializer_list<Entry> entries);
+  TensorDict(std::initializer_list<Entry> entries);
 
   /// ValueError when the name is taken.
   void add(std::string name, Tensor tensor);
@@ -37,9 +37,9 @@ class NamedTensors {
   [[nodiscard]] auto end() const noexcept { return entries_.end(); }
 
   /// The entries whose name begins with `prefix`, without it.
-  [[nodiscard]] NamedTensors below(std::string_view prefix) const;
+  [[nodiscard]] TensorDict below(std::string_view prefix) const;
   /// Adds all of `other` under `prefix` + name.
-  void add_all(std::string_view prefix, const NamedTensors& other);
+  void add_all(std::string_view prefix, const TensorDict& other);
 
  private:
   struct Hash : std::hash<std::string_view> {
