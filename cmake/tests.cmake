@@ -27,6 +27,8 @@ set(DYAD_TEST_LAYER_runtime runtime)
 # Operators and gradients are checked on numbers, which takes the executor.
 set(DYAD_TEST_LAYER_ops exec)
 set(DYAD_TEST_LAYER_autograd exec)
+# Layers and optimizers against numbers that PyTorch made, kept in files.
+set(DYAD_TEST_LAYER_torch io)
 foreach(layer exec nn optim data io onnx debug)
   set(DYAD_TEST_LAYER_${layer} ${layer})
 endforeach()

@@ -1,0 +1,11 @@
+#pragma once
+
+/// Layers and what models made of them can do.
+#include "dyad/nn/activation.h"
+#include "dyad/nn/conv.h"
+#include "dyad/nn/init.h"
+#include "dyad/nn/linear.h"
+#include "dyad/nn/module.h"
+#include "dyad/nn/norm.h"
+#include "dyad/nn/recurrent.h"
+#include "dyad/nn/sequential.h"

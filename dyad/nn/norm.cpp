@@ -1,0 +1,81 @@
+#include "dyad/nn/norm.h"
+
+#include <fmt/format.h>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/base/error.h"
+#include "dyad/nn/checks.h"
+#include "dyad/nn/init.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/creation.h"
+#include "dyad/ops/norm.h"
+#include "dyad/ops/random.h"
+
+namespace dyad::nn {
+
+BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options, Loc loc)
+    : eps(options.eps), momentum(options.momentum) {
+  require_positive("BatchNorm", {{"channels", channels}}, loc);
+  weight = Parameter(init::full({channels}, 1, options.dtype, loc), loc);
+  bias = Parameter(init::full({channels}, 0, options.dtype, loc), loc);
+  running_mean = Buffer(init::full({channels}, 0, options.dtype, loc));
+  running_var = Buffer(init::full({channels}, 1, options.dtype, loc));
+  num_batches_tracked = Buffer(init::full({}, 0, i64, loc));
+}
+
+Tensor BatchNorm::operator()(const Tensor& x, Loc loc) const {
+  const LocScope scope(loc);
+  if (!mode.training()) return batch_norm(x, weight, bias, running_mean, running_var, eps, loc);
+  const auto [y, mean, var] = batch_norm_train(x, weight, bias, eps, loc);
+  move_statistics(x, mean, var, loc);
+  return y;
+}
+
+void BatchNorm::move_statistics(const Tensor& x, const Tensor& mean, const Tensor& var,
+                                Loc loc) const {
+  Dim count = x.size(0, loc);
+  for (int axis = 2; axis < x.rank(); ++axis) count *= x.size(axis, loc);
+  if (count.is_number() && count.number() <= 1) {
+    throw ValueError(fmt::format("BatchNorm({}): training needs more than one value for each "
+                                 "channel, found {}; use a larger batch or eval(model)",
+                                 type_string(x), count.number()),
+                     loc.user());
+  }
+  const NoGrad no_grad;
+  const Tensor n = size_tensor(count, loc).to(running_var.dtype(), loc);
+  const Tensor unbiased = mul(var, div(n, sub(n, 1, loc), loc), loc);
+  const auto move = [&](Tensor running, const Tensor& batch) {
+    running.copy_(add(mul(running, 1 - momentum, loc), mul(batch, momentum, loc), loc), loc);
+  };
+  move(running_mean, mean);
+  move(running_var, unbiased);
+  Tensor(num_batches_tracked).add_(1, loc);
+}
+
+LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& options, Loc loc)
+    : eps(options.eps) {
+  weight = Parameter(init::full(shape, 1, options.dtype, loc), loc);
+  if (options.bias) bias = Parameter(init::full(shape, 0, options.dtype, loc), loc);
+}
+
+LayerNorm::LayerNorm(std::int64_t size, const LayerNormOptions& options, Loc loc)
+    : LayerNorm(Shape{Dim(size)}, options, loc) {}
+
+Tensor LayerNorm::operator()(const Tensor& x, Loc loc) const {
+  const LocScope scope(loc);
+  return layer_norm(x, weight, bias, eps, loc);
+}
+
+Dropout::Dropout(double p, Loc loc) : p(p) {
+  if (!(p >= 0 && p < 1)) {
+    throw ValueError(fmt::format("Dropout: p must be at least 0 and below 1, found {}", p),
+                     loc.user());
+  }
+}
+
+Tensor Dropout::operator()(const Tensor& x, Loc loc) const {
+  const LocScope scope(loc);
+  return dropout(x, p, mode.training(), loc);
+}
+
+}  // namespace dyad::nn

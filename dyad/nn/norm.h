@@ -1,0 +1,81 @@
+#pragma once
+
+#include "dyad/nn/visitor.h"
+
+namespace dyad::nn {
+
+struct BatchNormOptions {
+  double eps = 1e-5;
+  double momentum = 0.1;  ///< share of a batch in the running statistics
+  DType dtype = f32;
+};
+
+/// Normalises each channel (axis 1) of x[n, c, ...]: in training by the mean and variance of the
+/// batch, which also move the running statistics; in eval mode by those (Ioffe and Szegedy, 2015).
+class BatchNorm {
+ public:
+  /// ValueError for a size below 1.
+  explicit BatchNorm(std::int64_t channels, const BatchNormOptions& options = {},
+                     Loc loc = std::source_location::current());
+  /// ValueError in training when a channel has a single value.
+  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
+  void visit(Visitor& v) {
+    v("weight", weight);
+    v("bias", bias);
+    v("running_mean", running_mean);
+    v("running_var", running_var);
+    v("num_batches_tracked", num_batches_tracked);
+    v("mode", mode);
+  }
+
+  Parameter weight, bias;            ///< [c]: 1 and 0 at first
+  Buffer running_mean, running_var;  ///< [c]; the variance is the unbiased one
+  Buffer num_batches_tracked;        ///< i64[]
+  Mode mode;
+  double eps, momentum;
+
+ private:
+  void move_statistics(const Tensor& x, const Tensor& mean, const Tensor& var, Loc loc) const;
+};
+
+/// For images: the same.
+using BatchNorm2d = BatchNorm;
+
+struct LayerNormOptions {
+  double eps = 1e-5;
+  bool bias = true;
+  DType dtype = f32;
+};
+
+/// Normalises each sample over its last axes, whose sizes are `shape` (Ba et al., 2016).
+class LayerNorm {
+ public:
+  explicit LayerNorm(const Shape& shape, const LayerNormOptions& options = {},
+                     Loc loc = std::source_location::current());
+  explicit LayerNorm(std::int64_t size, const LayerNormOptions& options = {},
+                     Loc loc = std::source_location::current());
+  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
+  void visit(Visitor& v) {
+    v("weight", weight);
+    v("bias", bias);
+  }
+
+  Parameter weight;  ///< of `shape`: 1 at first
+  Parameter bias;    ///< of `shape`: 0 at first; or undefined
+  double eps;
+};
+
+/// In training each element is 0 with the probability p, the others are scaled by 1 / (1 - p); in
+/// eval mode nothing changes (Srivastava et al., 2014).
+class Dropout {
+ public:
+  /// ValueError unless 0 <= p < 1.
+  explicit Dropout(double p = 0.5, Loc loc = std::source_location::current());
+  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
+  void visit(Visitor& v) { v("mode", mode); }
+
+  double p;
+  Mode mode;
+};
+
+}  // namespace dyad::nn

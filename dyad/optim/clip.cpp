@@ -1,0 +1,52 @@
+#include "dyad/optim/clip.h"
+
+#include <fmt/format.h>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/base/error.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/creation.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/reduce.h"
+
+namespace dyad::optim {
+
+Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Loc loc) {
+  if (!(max_norm > 0)) {
+    throw ValueError(fmt::format("clip_grad_norm: max_norm must be above 0, found {}", max_norm),
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  const NoGrad no_grad;
+  Tensor total;
+  for (const Tensor& parameter : parameters) {
+    const Tensor gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    const Tensor squares = sum(square(gradient.to(f32, loc), loc), {}, false, loc);
+    total = total.defined() ? add(total, squares, loc) : squares;
+  }
+  if (!total.defined()) return zeros({}, f32, loc);
+  const Tensor norm = sqrt(total, loc);
+  // 1e-6 keeps the quotient finite, as in PyTorch.
+  const Tensor scale = minimum(div(max_norm, add(norm, 1e-6, loc), loc), 1.0, loc);
+  for (const Tensor& parameter : parameters) {
+    const Tensor gradient = parameter.grad();
+    if (gradient.defined()) parameter.set_grad(mul(gradient, scale.to(gradient.dtype(), loc), loc));
+  }
+  return norm;
+}
+
+void clip_grad_value(std::span<const Tensor> parameters, double limit, Loc loc) {
+  if (!(limit >= 0)) {
+    throw ValueError(fmt::format("clip_grad_value: limit must be at least 0, found {}", limit),
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  const NoGrad no_grad;
+  for (const Tensor& parameter : parameters) {
+    const Tensor gradient = parameter.grad();
+    if (gradient.defined()) parameter.set_grad(clamp(gradient, -limit, limit, loc));
+  }
+}
+
+}  // namespace dyad::optim

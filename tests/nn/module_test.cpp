@@ -1,0 +1,284 @@
+#include "dyad/nn/module.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/core/generator.h"
+#include "dyad/ir/graph_evaluator.h"
+#include "dyad/nn/nn.h"
+#include "dyad/ops/ops.h"
+
+namespace dyad::nn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> names_of(const TensorDict& named) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : named) names.push_back(name);
+  return names;
+}
+
+/// The message of the ValueError that `action` throws.
+template <class F>
+std::string error_of(F&& action) {
+  try {
+    action();
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "expected a ValueError";
+  return "";
+}
+
+struct Block {
+  Linear up{4, 8}, down{8, 4, {.bias = false}};
+  Dropout dropout{0.1};
+  double scale = 0.5;
+};
+
+struct Model {
+  Conv2d conv{1, 2, 3, {.padding = 1}};
+  BatchNorm2d norm{2};
+  std::vector<Block> blocks = std::vector<Block>(2);
+  std::array<LayerNorm, 1> norms{LayerNorm(4)};
+  std::optional<Linear> extra;
+  std::unique_ptr<Linear> head = std::make_unique<Linear>(4, 2);
+  Parameter scale{full({}, 2)};
+  Buffer table{zeros({3}, i64)};
+  MaxPool2d pool{2};
+  GELU gelu;
+  std::string name = "model";
+  int layers = 2;
+};
+
+TEST(Module, FindsAndNamesMembers) {
+  const Model model;
+  EXPECT_THAT(names_of(named_parameters(model)),
+              ElementsAre("conv.weight", "conv.bias", "norm.weight", "norm.bias",
+                          "blocks.0.up.weight", "blocks.0.up.bias", "blocks.0.down.weight",
+                          "blocks.1.up.weight", "blocks.1.up.bias", "blocks.1.down.weight",
+                          "norms.0.weight", "norms.0.bias", "head.weight", "head.bias", "scale"));
+  EXPECT_THAT(names_of(named_buffers(model)), ElementsAre("norm.running_mean", "norm.running_var",
+                                                          "norm.num_batches_tracked", "table"));
+  EXPECT_EQ(state_dict(model).size(), 19u);
+  EXPECT_EQ(parameters(model).size(), 15u);
+  for (const Tensor& parameter : parameters(model)) {
+    EXPECT_TRUE(parameter.is_leaf());
+    EXPECT_TRUE(parameter.tracks_grad());
+  }
+}
+
+class Hidden {
+ public:
+  Tensor operator()(const Tensor& x) const { return layer_(x); }
+  void visit(Visitor& v) { v("layer", layer_); }
+
+ private:
+  Linear layer_{2, 2};
+};
+
+struct Outer {
+  Hidden hidden;
+};
+
+TEST(Module, AClassThatIsNoAggregateShowsItsMembers) {
+  EXPECT_THAT(names_of(named_parameters(Outer())),
+              ElementsAre("hidden.layer.weight", "hidden.layer.bias"));
+  EXPECT_THAT(names_of(named_parameters(Hidden())), ElementsAre("layer.weight", "layer.bias"));
+}
+
+TEST(Module, TiedParametersCountOnceAndAreSavedUnderBothNames) {
+  struct Tied {
+    Embedding in{5, 3};
+    Linear out{3, 5, {.bias = false}};
+  } model;
+  model.out.weight = model.in.weight;
+  EXPECT_THAT(names_of(named_parameters(model)), ElementsAre("in.weight"));
+  EXPECT_THAT(names_of(state_dict(model)), ElementsAre("in.weight", "out.weight"));
+  const Tied copy = clone(model);
+  EXPECT_TRUE(copy.in.weight.is_same(copy.out.weight));
+  EXPECT_FALSE(copy.in.weight.is_same(model.in.weight));
+}
+
+TEST(Module, CopiesShareAndClonesDoNot) {
+  Block block;
+  const Block shared = block;
+  const Block own = clone(block);
+  EXPECT_TRUE(shared.up.weight.is_same(block.up.weight));
+  EXPECT_FALSE(own.up.weight.is_same(block.up.weight));
+  EXPECT_TRUE(own.up.weight.tracks_grad());
+  EXPECT_TRUE(own.up.weight.is_leaf());
+  EXPECT_EQ(own.up.weight.to_vector<float>(), block.up.weight.to_vector<float>());
+  eval(block);
+  EXPECT_FALSE(shared.dropout.mode.training());
+  EXPECT_TRUE(own.dropout.mode.training());
+}
+
+TEST(Module, TrainAndEvalReachEveryLayer) {
+  const Model model;
+  EXPECT_TRUE(model.norm.mode.training());
+  eval(model);
+  EXPECT_FALSE(model.norm.mode.training());
+  EXPECT_FALSE(model.blocks[1].dropout.mode.training());
+  train(model);
+  EXPECT_TRUE(model.blocks[1].dropout.mode.training());
+}
+
+TEST(Module, ZeroGradForgetsGradients) {
+  const Block block;
+  sum(block.up(ones({1, 4}))).backward();
+  EXPECT_TRUE(block.up.weight.grad().defined());
+  zero_grad(block);
+  EXPECT_FALSE(block.up.weight.grad().defined());
+}
+
+TEST(Module, StateIsLoadedInPlace) {
+  Block from, into;
+  const Tensor before = into.up.weight;
+  load_state_dict(into, state_dict(from));
+  EXPECT_TRUE(into.up.weight.is_same(before));
+  EXPECT_EQ(into.up.weight.to_vector<float>(), from.up.weight.to_vector<float>());
+  EXPECT_EQ(into.down.weight.to_vector<float>(), from.down.weight.to_vector<float>());
+}
+
+TEST(Module, AllThatDoesNotFitIsOneErrorAndNothingIsWritten) {
+  const Linear layer(4, 8);
+  const std::vector<float> before = layer.weight.to_vector<float>();
+  struct Three {
+    Parameter weight{zeros({8, 4})};
+    Parameter bias{zeros({9})};
+    Parameter other{zeros({1})};
+  };
+  const std::string message = error_of([&] { load_state_dict(layer, state_dict(Three())); });
+  EXPECT_THAT(message,
+              HasSubstr("load_state_dict: the state does not fit the model (2 of 2 tensors)"));
+  EXPECT_THAT(message, HasSubstr("wrong shape: bias is f32[8] in the model, f32[9] in the state"));
+  EXPECT_THAT(message, HasSubstr("unexpected: other f32[1]"));
+  EXPECT_THAT(message, HasSubstr("at module_test.cpp:"));
+  EXPECT_EQ(layer.weight.to_vector<float>(), before);
+
+  EXPECT_THAT(
+      error_of([&] { load_state_dict(layer, {{"weight", zeros({8, 4}, f64)}}); }),
+      ::testing::AllOf(HasSubstr("wrong dtype: weight is f32[8, 4] in the model, f64[8, 4]"),
+                       HasSubstr("missing: bias f32[8]")));
+}
+
+TEST(Module, StrictnessCanBeLeftOut) {
+  const Linear layer(1, 1);
+  load_state_dict(layer, {{"weight", full({1, 1}, 3)}, {"more", zeros({2})}}, {.strict = false});
+  EXPECT_EQ(layer.weight.item(), 3);
+}
+
+TEST(Module, SummaryIsATable) {
+  struct Small {
+    Linear first{784, 32};
+    Sequential rest{ReLU(), Linear(32, 10, {.bias = false})};
+    BatchNorm norm{10};
+  };
+  Small model;
+  model.norm.bias.requires_grad(false);
+  EXPECT_EQ(summary(model),
+            "layer    type        parameters                             count\n"
+            "Small\n"
+            "  first  Linear      weight f32[32, 784], bias f32[32]     25,120\n"
+            "  rest   Sequential\n"
+            "    0    ReLU\n"
+            "    1    Linear      weight f32[10, 32]                       320\n"
+            "  norm   BatchNorm   weight f32[10], bias f32[10]              20\n"
+            "25,460 parameters (10 frozen), 21 in buffers, 101.9 kB\n");
+}
+
+TEST(Module, SameSeedSameParametersAlsoWhileAGraphIsDefined) {
+  manual_seed(5);
+  const Linear a(3, 4);
+  GraphEvaluator graph(make_ref<GraphImpl>());
+  const Evaluator::Scope defining(graph);
+  manual_seed(5);
+  const Linear b(3, 4);
+  EXPECT_TRUE(b.weight.is_concrete());
+  EXPECT_TRUE(graph.graph()->nodes().empty());
+  EXPECT_EQ(a.weight.to_vector<float>(), b.weight.to_vector<float>());
+  const float bound = 1 / std::sqrt(3.0f);
+  for (const float x : a.weight.to_vector<float>()) {
+    EXPECT_GE(x, -bound);
+    EXPECT_LT(x, bound);
+  }
+}
+
+TEST(Module, SequentialNamesItsLayersAndTakesFunctions) {
+  const Sequential model(Linear(2, 3), [](const Tensor& x) { return x * 2.0f; }, Linear(3, 1));
+  EXPECT_THAT(names_of(named_parameters(model)),
+              ElementsAre("0.weight", "0.bias", "2.weight", "2.bias"));
+  const Linear first(2, 3), last(3, 1);
+  Sequential again(first, [](const Tensor& x) { return x * 2.0f; });
+  again.add(last);
+  const Tensor x = ones({4, 2});
+  EXPECT_EQ(again(x).to_vector<float>(), last(first(x) * 2.0f).to_vector<float>());
+}
+
+TEST(Layers, BadArgumentsAreErrors) {
+  EXPECT_THAT(error_of([] { Linear(0, 3); }), HasSubstr("Linear: in must be at least 1, found 0"));
+  EXPECT_THAT(
+      error_of([] { Conv2d(3, 4, 3, {.groups = 2}); }),
+      HasSubstr("Conv2d: groups must divide in and out, found in = 3, out = 4, groups = 2"));
+  EXPECT_THAT(error_of([] { Dropout(1.0); }),
+              HasSubstr("Dropout: p must be at least 0 and below 1"));
+  EXPECT_THAT(error_of([] { GRUCell(3, -1); }), HasSubstr("GRUCell: hidden must be at least 1"));
+  EXPECT_THAT(
+      error_of([] { BatchNorm(2)(ones({1, 2})); }),
+      HasSubstr("BatchNorm(f32[1, 2]): training needs more than one value for each channel"));
+}
+
+TEST(Layers, ErrorsNameTheCallersLine) {
+  const Linear layer(3, 4);
+  const int line = __LINE__ + 2;
+  try {
+    layer(ones({2, 5}));
+    FAIL();
+  } catch (const ShapeError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("at module_test.cpp:" + std::to_string(line)));
+  }
+}
+
+TEST(Layers, DropoutDropsInTrainingOnly) {
+  manual_seed(1);
+  const Dropout dropout(0.25);
+  const Tensor x = ones({10000});
+  int zeros_seen = 0;
+  for (const float value : dropout(x).to_vector<float>()) {
+    if (value == 0) {
+      ++zeros_seen;
+    } else {
+      EXPECT_FLOAT_EQ(value, 1 / 0.75f);
+    }
+  }
+  EXPECT_NEAR(zeros_seen, 2500, 5 * 43.3);  // 5 sigma
+  eval(dropout);
+  EXPECT_EQ(dropout(x).to_vector<float>(), x.to_vector<float>());
+}
+
+TEST(Layers, RunningStatisticsStayApartFromGradients) {
+  const BatchNorm norm(2);
+  Tensor x = normal({4, 2});
+  x.requires_grad();
+  sum(square(norm(x))).backward();
+  EXPECT_FALSE(norm.running_mean.tracks_grad());
+  EXPECT_EQ(norm.num_batches_tracked.item<int>(), 1);
+  eval(norm);
+  norm(x);
+  EXPECT_EQ(norm.num_batches_tracked.item<int>(), 1);
+}
+
+}  // namespace
+}  // namespace dyad::nn
