@@ -1,0 +1,226 @@
+#include "cases.h"
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "dyad/core/element.h"
+#include "dyad/core/evaluator.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ir/literal.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad::testing {
+namespace {
+
+using nlohmann::json;
+
+double number(const json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+  if (!value.is_string()) return value.get<double>();
+  const std::string text = value.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return text == "inf" ? std::numeric_limits<double>::infinity()
+                       : -std::numeric_limits<double>::infinity();
+}
+
+Shape shape_of(const json& sizes) {
+  Shape shape;
+  for (const json& size : sizes) shape.push_back(size.get<std::int64_t>());
+  return shape;
+}
+
+Tensor tensor_of(const json& text) {
+  if (text.is_null()) return {};
+  const DType dtype = parse_dtype(text[0].get<std::string>());
+  Tensor made = make_empty(dtype, shape_of(text[1]));
+  std::byte* element = made.impl()->data;
+  for (const json& value : text[2]) {
+    visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+      const T converted = value.is_number_integer() ? convert_element<T>(value.get<std::int64_t>())
+                                                    : convert_element<T>(number(value));
+      std::memcpy(element, &converted, sizeof(T));
+    });
+    element += size_of(dtype);
+  }
+  return made;
+}
+
+/// Sets attributes from an object of the same member names.
+class JsonAttrs final : public AttrVisitor {
+ public:
+  explicit JsonAttrs(const json& values) : values_(values) {}
+  void visit(std::string_view name, bool& value) override { value = get(name).get<bool>(); }
+  void visit(std::string_view name, std::int64_t& value) override {
+    value = get(name).get<std::int64_t>();
+  }
+  void visit(std::string_view name, double& value) override {
+    if (has(name)) value = number(get(name));
+  }
+  void visit(std::string_view name, std::string& value) override {
+    if (has(name)) value = get(name).get<std::string>();
+  }
+  void visit(std::string_view name, DType& value) override {
+    value = parse_dtype(get(name).get<std::string>());
+  }
+  void visit(std::string_view name, Dim& value) override { value = get(name).get<std::int64_t>(); }
+  void visit(std::string_view name, Ints& value) override {
+    value.clear();
+    for (const json& item : get(name)) value.push_back(item.get<std::int64_t>());
+  }
+  void visit(std::string_view name, Shape& value) override { value = shape_of(get(name)); }
+  void visit(std::string_view, Tensor&) override {
+    throw std::logic_error("no operator here has a tensor as attribute");
+  }
+
+ private:
+  bool has(std::string_view name) const { return values_.contains(name); }
+  const json& get(std::string_view name) const { return values_.at(std::string(name)); }
+  const json& values_;
+};
+
+Case case_of(const json& text) {
+  Case c;
+  const std::string name = text["op"].get<std::string>();
+  c.op = find_op(name);
+  if (c.op == nullptr) throw std::runtime_error("reference.json: no operator " + name);
+  c.attrs = Attrs::edited(*c.op->attrs, nullptr, [&](void* attrs) {
+    if (!text.contains("attrs")) return;
+    JsonAttrs reader(text["attrs"]);
+    c.op->attrs->visit(attrs, reader);
+  });
+  for (const json& input : text["in"]) c.inputs.push_back(tensor_of(input));
+  for (const json& output : text["out"]) c.outputs.push_back(tensor_of(output));
+  c.tolerance = text.value("tol", 1.0);
+  c.floor = text.value("floor", 0.0);
+  c.grad = text.value("grad", false);
+  Types types;
+  for (const Tensor& input : c.inputs) types.push_back(type_of(input));
+  c.text = call_string(*c.op, types, c.attrs->data());
+  return c;
+}
+
+double epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-52;
+    case DType::f32:
+      return 0x1p-23;
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    default:
+      return 0;
+  }
+}
+/// The distance of the smallest numbers.
+double smallest(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-1074;
+    case DType::f32:
+      return 0x1p-149;
+    case DType::f16:
+      return 0x1p-24;
+    case DType::bf16:
+      return 0x1p-133;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+const std::vector<Case>& reference_cases() {
+  static const std::vector<Case> cases = [] {
+    ops::register_builtin_ops();
+    std::ifstream file("tests/ops/data/reference.json");
+    if (!file) throw std::runtime_error("run from the root of the repository");
+    std::vector<Case> read;
+    for (const json& text : json::parse(file)) read.push_back(case_of(text));
+    return read;
+  }();
+  return cases;
+}
+
+std::vector<Tensor> run(const Case& c, const std::vector<Tensor>& inputs) {
+  std::vector<const Tensor*> refs;
+  for (const Tensor& input : inputs) refs.push_back(&input);
+  std::vector<Tensor> outputs(c.op->outputs.size());
+  Evaluator::current().apply(*c.op, refs, c.attrs->data(), outputs,
+                             std::source_location::current());
+  return outputs;
+}
+
+Tensor laid_out(const Tensor& x, Layout layout) {
+  if (!x.defined()) return x;
+  const Shape& shape = x.shape();
+  Strides strides(shape.size(), 0);
+  std::int64_t step = layout == Layout::stepped ? 2 : 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::size_t axis = layout == Layout::column_major ? i : shape.size() - 1 - i;
+    strides[axis] = step;
+    step *= std::max<std::int64_t>(shape.numbers()[axis], 1);
+    if (layout == Layout::stepped) ++step;  // a gap after each row
+  }
+  const Tensor memory = make_empty(x.dtype(), {step + 3});
+  const std::size_t size = size_of(x.dtype());
+  std::fill_n(memory.impl()->data, static_cast<std::size_t>(step + 3) * size, std::byte{0x5A});
+  const Tensor made = make_view(memory, shape, strides, 2);
+  const std::vector<std::byte> from = packed_elements(x);
+  Ints index(shape.size(), 0);
+  for (std::size_t at = 0; at < from.size(); at += size) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < shape.size(); ++i) offset += index[i] * strides[i];
+    std::copy_n(from.data() + at, size,
+                made.impl()->data + static_cast<std::ptrdiff_t>(offset) * std::ptrdiff_t(size));
+    for (std::size_t i = shape.size(); i-- > 0;) {
+      if (++index[i] < shape.numbers()[i]) break;
+      index[i] = 0;
+    }
+  }
+  return made;
+}
+
+std::vector<double> elements(const Tensor& x) {
+  const std::vector<std::byte> packed = packed_elements(x);
+  std::vector<double> values;
+  visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    for (std::size_t at = 0; at < packed.size(); at += sizeof(T)) {
+      T element;
+      std::memcpy(&element, packed.data() + at, sizeof(T));
+      values.push_back(convert_element<double>(element));
+    }
+  });
+  return values;
+}
+
+Tensor f64_tensor(const std::vector<double>& values, const Shape& shape) {
+  Tensor made = make_empty(f64, shape);
+  std::copy(values.begin(), values.end(), made.data<double>());
+  return made;
+}
+
+std::string difference(const Case& c, const Tensor& got, const Tensor& want) {
+  if (got.dtype() != want.dtype() || !got.shape().same_as(want.shape())) {
+    return "got " + type_string(got) + ", not " + type_string(want);
+  }
+  const std::vector<double> a = elements(got), b = elements(want);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (a[i] == b[i]) continue;
+    const double allowed =
+        c.tolerance * (epsilon(want.dtype()) * std::max(std::abs(b[i]), c.floor) +
+                       (c.tolerance > 0 ? 2 * smallest(want.dtype()) : 0));
+    if (std::abs(a[i] - b[i]) <= allowed) continue;
+    return "element " + std::to_string(i) + " is " + number_text(a[i]) + ", not " +
+           number_text(b[i]);
+  }
+  return {};
+}
+
+}  // namespace dyad::testing

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dyad/core/tensor.h"
+#include "dyad/ir/op_info.h"
+
+namespace dyad::testing {
+
+/// One line of data/reference.json.
+struct Case {
+  const OpInfo* op = nullptr;
+  Ref<Attrs> attrs;
+  std::vector<Tensor> inputs;  ///< undefined where an optional one is absent
+  std::vector<Tensor> outputs;
+  double tolerance = 1;
+  double floor = 0;
+  bool grad = false;
+  std::string text;  ///< for messages
+};
+
+/// All cases, read once.
+const std::vector<Case>& reference_cases();
+
+/// Runs an operator through the current evaluator.
+std::vector<Tensor> run(const Case& c, const std::vector<Tensor>& inputs);
+
+/// How the elements of a concrete tensor lie in memory.
+enum class Layout { row_major, column_major, stepped };
+/// The same elements in another layout.
+Tensor laid_out(const Tensor& x, Layout layout);
+
+/// All elements in row-major order as f64 (integers up to 2^53 are exact).
+std::vector<double> elements(const Tensor& x);
+/// A concrete f64 tensor.
+Tensor f64_tensor(const std::vector<double>& values, const Shape& shape);
+
+/// Empty when `got` agrees with `want`: same dtype, same shape, elements within the case's
+/// tolerance (NaN with NaN, equal infinities).
+std::string difference(const Case& c, const Tensor& got, const Tensor& want);
+
+}  // namespace dyad::testing

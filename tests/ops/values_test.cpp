@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "cases.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad::testing {
+namespace {
+
+class Values : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(Values, AgreeWithTheReference) {
+  std::map<std::string_view, int> failures;
+  for (const Case& c : reference_cases()) {
+    std::vector<Tensor> inputs;
+    for (const Tensor& input : c.inputs) inputs.push_back(laid_out(input, GetParam()));
+    std::vector<Tensor> outputs;
+    try {
+      outputs = run(c, inputs);
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << c.text << ": " << e.what();
+      continue;
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const std::string error = difference(c, outputs[i], c.outputs[i]);
+      // Three of an operator are enough to find the fault.
+      if (!error.empty() && ++failures[c.op->name] <= 3) ADD_FAILURE() << c.text << ": " << error;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Values,
+                         ::testing::Values(Layout::row_major, Layout::column_major,
+                                           Layout::stepped),
+                         [](const auto& info) {
+                           return std::string(info.param == Layout::row_major      ? "RowMajor"
+                                              : info.param == Layout::column_major ? "ColumnMajor"
+                                                                                   : "Stepped");
+                         });
+
+TEST(ReferenceCases, CoverEveryOperator) {
+  std::set<std::string_view> covered, differentiated;
+  for (const Case& c : reference_cases()) {
+    covered.insert(c.op->name);
+    if (c.grad) differentiated.insert(c.op->name);
+  }
+  for (const OpInfo* row : all_ops()) {
+    if (row->kind == BodyKind::structural || row->kind == BodyKind::control) continue;
+    if (row->effect != Effect::pure) continue;
+    EXPECT_TRUE(covered.contains(row->name)) << row->name;
+    const bool differentiable =
+        row->grad || (row->kind == BodyKind::composite && row->samples.differentiable);
+    EXPECT_TRUE(!differentiable || differentiated.contains(row->name)) << row->name;
+  }
+}
+
+/// The numbers at which a row wants its values checked are inputs of some case.
+TEST(ReferenceCases, CoverTheEdgesOfEveryRow) {
+  std::map<std::string_view, std::set<std::string>> seen;
+  for (const Case& c : reference_cases()) {
+    for (const Tensor& input : c.inputs) {
+      if (!input.defined() || input.dtype() != f64) continue;
+      for (const double x : elements(input)) seen[c.op->name].insert(std::to_string(x));
+    }
+  }
+  for (const OpInfo* row : all_ops()) {
+    std::istringstream edges{std::string(row->samples.edges)};
+    for (std::string edge; edges >> edge;) {
+      EXPECT_TRUE(seen[row->name].contains(std::to_string(std::stod(edge))))
+          << row->name << " at " << edge;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dyad::testing
