@@ -1,5 +1,6 @@
 #include "dyad/ops/arithmetic.h"
 
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
@@ -210,6 +211,15 @@ struct Sign {
   static void grad(Gradient&, const Attrs&) {}
 };
 
+/// Whether the exponent is the host number 2 and changes no dtype: x * x gives the same, sooner.
+bool is_square(const Tensor& base, const Tensor& exponent) {
+  if (!base.defined() || base.impl()->is_number || !exponent.impl()->is_number) return false;
+  const Tensor* inputs[] = {&base, &exponent};
+  if (promote_inputs(op_info<Pow>, inputs) != base.dtype()) return false;
+  const Tensor two = convert_number(exponent, DType::f64);
+  return *two.data<double>() == 2;
+}
+
 constexpr const OpInfo* kRows[] = {
     &op_info<Add>,     &op_info<Sub>,     &op_info<Mul>, &op_info<Div>, &op_info<Pow>,
     &op_info<Maximum>, &op_info<Minimum>, &op_info<Neg>, &op_info<Abs>, &op_info<Sign>,
@@ -234,6 +244,7 @@ Tensor div(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Div>({}, loc, a.tensor(), b.tensor());
 }
 Tensor pow(const Arg& a, const Arg& b, Loc loc) {
+  if (ops::is_square(a.tensor(), b.tensor())) return square(a.tensor(), loc);
   return apply<ops::Pow>({}, loc, a.tensor(), b.tensor());
 }
 Tensor maximum(const Arg& a, const Arg& b, Loc loc) {

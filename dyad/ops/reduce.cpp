@@ -1,14 +1,12 @@
 #include "dyad/ops/reduce.h"
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
 
-#include "dyad/ir/scalar_reduction.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
-#include "dyad/ops/op_support.h"
+#include "dyad/ops/reduce_support.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
 
@@ -17,41 +15,6 @@ namespace ops {
 namespace {
 
 using scalar::ScalarType;
-
-struct ReduceAttrs {
-  Ints axes;
-  bool keepdim = false;
-};
-
-// --- what the operators share ------------------------------------------------------------------
-
-Types infer_reduction(const InferIn& in, const ReduceAttrs& attrs, DType dtype) {
-  const Ints axes = checked_axes(in, attrs.axes, in[0].rank());
-  return {Type(dtype, reduced_shape(in[0].shape(), axes, attrs.keepdim))};
-}
-void require_elements(const InferIn& in, const Ints& axes) {
-  const Shape& shape = in[0].shape();
-  for (const std::int64_t axis : axes) {
-    if (shape[static_cast<std::size_t>(axis)].same_as(0)) {
-      fail_shape(in, "axis " + std::to_string(axis) +
-                         " has size 0, and no elements have no largest or smallest one");
-    }
-  }
-}
-
-/// What was reduced, with its axes back in place as sizes of 1, so that it broadcasts over `shape`.
-Tensor with_axes(const Tensor& reduced, const Shape& shape, const ReduceAttrs& attrs) {
-  if (attrs.keepdim) return reduced;
-  return reshape(reduced, reduced_shape(shape, sorted_axes(attrs.axes, shape.rank()), true));
-}
-
-void write_onnx(OnnxEmitter& e, std::string_view op, const std::string& x, const ReduceAttrs& attrs,
-                DType dtype) {
-  std::vector<std::string> inputs{x};
-  if (!attrs.axes.empty()) inputs.push_back(e.constant_i64(attrs.axes));
-  const std::string y = e.node(op, inputs, {{"keepdims", std::int64_t{attrs.keepdim}}});
-  e.output(0, e.cast(y, dtype));
-}
 
 /// Sums and products of integers and bool are i64.
 DType wide_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::i64; }
@@ -62,17 +25,6 @@ Scalar wide_element(const ReductionBuilder& b) {
 /// One accumulator, which is the result.
 void finish_with_accumulator(ReductionBuilder& b) {
   b.finish([](const Scalars& a, Scalar) -> Scalars { return {a[0]}; });
-}
-
-constexpr Schema reduction(std::string_view name, std::string_view doc,
-                           std::span<const ArgInfo> inputs, std::uint32_t saved_inputs = 0,
-                           std::uint32_t saved_outputs = 0) {
-  return {.name = name,
-          .inputs = inputs,
-          .outputs = kOut,
-          .doc = doc,
-          .saved_inputs = saved_inputs,
-          .saved_outputs = saved_outputs};
 }
 
 // --- sums and products -------------------------------------------------------------------------
@@ -95,7 +47,7 @@ struct Sum {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = e.output_type().dtype();
-    write_onnx(e, "ReduceSum", e.cast(e.input(0), dtype), attrs, dtype);
+    write_reduction(e, "ReduceSum", e.cast(e.input(0), dtype), attrs, dtype);
   }
 };
 
@@ -126,7 +78,7 @@ struct Mean {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = e.output_type().dtype();
-    write_onnx(e, "ReduceMean", e.cast(e.input(0), dtype), attrs, dtype);
+    write_reduction(e, "ReduceMean", e.cast(e.input(0), dtype), attrs, dtype);
   }
 };
 
@@ -146,7 +98,7 @@ struct Prod {
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = e.output_type().dtype();
-    write_onnx(e, "ReduceProd", e.cast(e.input(0), dtype), attrs, dtype);
+    write_reduction(e, "ReduceProd", e.cast(e.input(0), dtype), attrs, dtype);
   }
 };
 
@@ -208,125 +160,6 @@ void Prod::grad(Gradient& g, const Attrs& attrs) {
   g.set(0, with_axes(g.grad(), g.input_shape(0), attrs) * others);
 }
 
-// --- extremes ----------------------------------------------------------------------------------
-
-template <bool kLargest>
-struct Extreme {
-  using Attrs = ReduceAttrs;
-  static Types infer(const InferIn& in, const Attrs& attrs) {
-    require_elements(in, sorted_axes(checked_axes(in, attrs.axes, in[0].rank()), in[0].rank()));
-    return infer_reduction(in, attrs, in[0].dtype());
-  }
-  static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
-  static void reduce(const Attrs&, ReductionBuilder& b) {
-    const Scalar x = ordered(b.element());
-    b.accumulate(worst(x.type()), x);
-    b.combine([](const Scalars& a, const Scalars& x) -> Scalars { return {better(a[0], x[0])}; });
-    b.finish([&](const Scalars& a, Scalar) -> Scalars {
-      return {scalar::convert(a[0], scalar::compute_type(b.result_dtype()))};
-    });
-  }
-  static void grad(Gradient& g, const Attrs& attrs) {
-    const Shape& shape = g.input_shape(0);
-    const Tensor chosen = g.input(0) == with_axes(g.output(), shape, attrs);
-    const Tensor weight = to(chosen, g.grad().dtype());
-    const Tensor share = with_axes(g.grad(), shape, attrs) / sum(weight, attrs.axes, true);
-    g.set(0, weight * share);
-  }
-  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    write_onnx(e, kLargest ? "ReduceMax" : "ReduceMin", e.input(0), attrs, e.output_type().dtype());
-  }
-
-  // bool is ordered as 0 and 1.
-  static Scalar ordered(Scalar x) {
-    return x.type() == ScalarType::boolean ? scalar::convert(x, ScalarType::i32) : x;
-  }
-  static Scalar better(Scalar a, Scalar b) {
-    if (!scalar::is_floating(a.type())) return kLargest ? scalar::max(a, b) : scalar::min(a, b);
-    return kLargest ? scalar::maximum(a, b) : scalar::minimum(a, b);
-  }
-  /// What every element beats or equals.
-  static Scalar worst(ScalarType type) {
-    if (scalar::is_floating(type)) {
-      const double infinity = std::numeric_limits<double>::infinity();
-      return kLargest ? -infinity : infinity;
-    }
-    if (type == ScalarType::i64) {
-      return kLargest ? std::numeric_limits<std::int64_t>::min()
-                      : std::numeric_limits<std::int64_t>::max();
-    }
-    return kLargest ? std::numeric_limits<std::int32_t>::min()
-                    : std::numeric_limits<std::int32_t>::max();
-  }
-};
-
-struct Max : Extreme<true> {
-  static constexpr Schema schema = reduction(
-      "max", "The largest over axes, NaN if there is one; equal ones share the gradient evenly.",
-      kUnary, kFirst, kFirst);
-};
-struct Min : Extreme<false> {
-  static constexpr Schema schema = reduction(
-      "min", "The smallest over axes, NaN if there is one; equal ones share the gradient evenly.",
-      kUnary, kFirst, kFirst);
-};
-
-struct ArgAttrs {
-  std::int64_t axis = 0;
-  bool keepdim = false;
-};
-
-template <bool kLargest>
-struct ArgExtreme {
-  using Attrs = ArgAttrs;
-  static Types infer(const InferIn& in, const Attrs& attrs) {
-    const Ints axes{checked_axis(in, attrs.axis, in[0].rank())};
-    require_elements(in, axes);
-    return {Type(DType::i64, reduced_shape(in[0].shape(), axes, attrs.keepdim))};
-  }
-  static Ints reduced_axes(const Attrs& attrs, int rank) { return {from_front(attrs.axis, rank)}; }
-  static void reduce(const Attrs&, ReductionBuilder& b) {
-    using E = Extreme<kLargest>;
-    const Scalar x = E::ordered(b.element());
-    b.accumulate(E::worst(x.type()), x);
-    b.accumulate(std::numeric_limits<std::int64_t>::max(), b.index());
-    b.combine([](const Scalars& a, const Scalars& x) -> Scalars {
-      // NaN beats all; among equals (NaN and NaN too) the earlier place does.
-      Scalar beats = kLargest ? x[0] > a[0] : x[0] < a[0];
-      Scalar equals = x[0] == a[0];
-      if (scalar::is_floating(x[0].type())) {
-        const Scalar old_nan = scalar::isnan(a[0]), new_nan = scalar::isnan(x[0]);
-        beats = beats | (new_nan & !old_nan);
-        equals = equals | (new_nan & old_nan);
-      }
-      const Scalar take = beats | (equals & (x[1] < a[1]));
-      return {scalar::select(take, x[0], a[0]), scalar::select(take, x[1], a[1])};
-    });
-    b.finish([](const Scalars& a, Scalar) -> Scalars { return {a[1]}; });
-  }
-  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.node(kLargest ? "ArgMax" : "ArgMin", {e.input(0)},
-                       {{"axis", attrs.axis}, {"keepdims", std::int64_t{attrs.keepdim}}}));
-  }
-};
-
-constexpr Schema arg_extreme(std::string_view name, std::string_view doc) {
-  return {.name = name,
-          .inputs = kUnary,
-          .outputs = kIndexOut,
-          .doc = doc,
-          .samples = {.differentiable = false}};
-}
-
-struct ArgMax : ArgExtreme<true> {
-  static constexpr Schema schema =
-      arg_extreme("argmax", "The position of the first largest element along an axis.");
-};
-struct ArgMin : ArgExtreme<false> {
-  static constexpr Schema schema =
-      arg_extreme("argmin", "The position of the first smallest element along an axis.");
-};
-
 // --- truth -------------------------------------------------------------------------------------
 
 template <bool kAll>
@@ -346,7 +179,7 @@ struct Truth {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::string truth = e.cast(e.cast(e.input(0), DType::boolean), DType::i32);
-    write_onnx(e, kAll ? "ReduceMin" : "ReduceMax", truth, attrs, DType::boolean);
+    write_reduction(e, kAll ? "ReduceMin" : "ReduceMax", truth, attrs, DType::boolean);
   }
 };
 
@@ -392,13 +225,12 @@ struct LogSumExp {
                  exp(g.input(0) - with_axes(g.output(), shape, attrs)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    write_onnx(e, "ReduceLogSumExp", e.input(0), attrs, e.output_type().dtype());
+    write_reduction(e, "ReduceLogSumExp", e.input(0), attrs, e.output_type().dtype());
   }
 };
 
 constexpr const OpInfo* kRows[] = {
     &op_info<Sum>, &op_info<Mean>, &op_info<Prod>,      &op_info<ProdOfOthers>,
-    &op_info<Max>, &op_info<Min>,  &op_info<ArgMax>,    &op_info<ArgMin>,
     &op_info<Any>, &op_info<All>,  &op_info<LogSumExp>,
 };
 
@@ -421,12 +253,6 @@ Tensor var(const Tensor& x, Ints axes, std::int64_t correction, bool keepdim, Lo
   const Dim count = ops::count_of(ops::sizes_of(x, loc), sorted);
   return sum(squares, axes, keepdim, loc) / ops::size_arg(count - correction, loc);
 }
-Tensor max(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::Max>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
-}
-Tensor min(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::Min>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
-}
 Tensor prod(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
   return apply<ops::Prod>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
 }
@@ -435,12 +261,6 @@ Tensor any(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
 }
 Tensor all(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
   return apply<ops::All>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
-}
-Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
-  return apply<ops::ArgMax>({.axis = axis, .keepdim = keepdim}, loc, x);
-}
-Tensor argmin(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
-  return apply<ops::ArgMin>({.axis = axis, .keepdim = keepdim}, loc, x);
 }
 Tensor logsumexp(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
   return apply<ops::LogSumExp>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
