@@ -223,6 +223,10 @@ void expect_errors(const Make& make) {
   }
 }
 
+TEST(Errors, NameTheRuleWhenAnOperatorIsCalled) {
+  expect_errors([](DType dtype, Shape shape) { return zeros(std::move(shape), dtype); });
+}
+
 TEST(Errors, NameTheRuleWhileAGraphIsMade) {
   const Ref<GraphImpl> graph = make_ref<GraphImpl>();
   GraphEvaluator evaluator(graph);

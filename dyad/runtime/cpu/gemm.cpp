@@ -109,8 +109,10 @@ onednn::Held make_matmul(const Gemm& g, const dnnl::memory::desc& a, const dnnl:
 
 void run_matmul(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
                 const void* bias, void* c) {
-  // The primitive takes one batch axis; the ones outside it are looped over.
-  const std::size_t axes = g.batch.size();
+  // The primitive takes one batch axis, which at least one operand has; the ones outside it are
+  // looped over.
+  const bool both_shared = !g.batch.empty() && a.batch.back() == 0 && b.batch.back() == 0;
+  const std::size_t axes = both_shared ? 0 : g.batch.size();
   const std::int64_t items = axes ? g.batch.back() : 1;
   const std::int64_t a_batch = axes ? a.batch.back() : 0, b_batch = axes ? b.batch.back() : 0,
                      c_batch = axes ? g.c_batch.back() : 0;
@@ -141,7 +143,8 @@ void run_matmul(const Gemm& g, const GemmPlan& plan, const Operand& a, const Ope
         c_batch, bias != nullptr);
   });
 
-  const Ints outer(g.batch.begin(), g.batch.begin() + (axes ? axes - 1 : 0));
+  const Ints outer(g.batch.begin(),
+                   both_shared ? g.batch.end() : g.batch.begin() + (axes ? axes - 1 : 0));
   const std::array<Ints, 3> strides{a.batch, b.batch, g.c_batch};
   const auto bytes = static_cast<std::int64_t>(size_of(g.dtype));
   RowWalk<3> at(outer, strides, 0);
