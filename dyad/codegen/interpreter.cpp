@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dyad/codegen/block_program.h"
+#include "dyad/codegen/functions.h"
 #include "dyad/ir/scalar_evaluate.h"
 
 namespace dyad::codegen {
@@ -85,8 +86,7 @@ void store(const Operand& o, char* at, std::int64_t stride, int n, const void* f
 
 /// A program with the operands of a row.
 struct Row {
-  Row(std::vector<Operand> in, const ScalarProgram& program, std::vector<Operand> out)
-      : inputs(std::move(in)), outputs(std::move(out)), block(program) {}
+  explicit Row(const KernelFunction& f) : inputs(f.inputs), outputs(f.outputs), block(f.program) {}
   std::vector<Operand> inputs, outputs;
   BlockProgram block;
 };
@@ -111,17 +111,14 @@ void run_row(const void* context, char* const* data, const std::int64_t* strides
 }
 
 struct Reduce {
-  explicit Reduce(const KernelRecipe& recipe)
-      : map(recipe.inputs, recipe.program, {}),
-        combine(recipe.combine),
-        init(recipe.init),
-        types(recipe.accumulators()) {
-    for (ScalarType t : types) bytes.push_back(size_of(scalar::dtype_of_type(t)));
+  explicit Reduce(const KernelFunction& f) : map(f), combine(f.combine), init(f.init) {
+    for (std::size_t k = 0; k < init.size(); ++k) {
+      bytes.push_back(size_of(scalar::dtype_of_type(f.program.output_type(k))));
+    }
   }
   Row map;
   BlockProgram combine;
   std::vector<std::uint64_t> init;
-  std::vector<ScalarType> types;
   std::vector<std::size_t> bytes;
 };
 
@@ -130,7 +127,7 @@ void run_reduce(const void* context, char* const* data, const std::int64_t* row_
                 char* const* lanes, char* const* results, const std::uint64_t* slots,
                 std::uint32_t flags) {
   const Reduce& reduce = *static_cast<const Reduce*>(context);
-  const std::size_t accumulators = reduce.types.size(), inputs = reduce.map.inputs.size();
+  const std::size_t accumulators = reduce.bytes.size(), inputs = reduce.map.inputs.size();
   BlockProgram::Registers map(reduce.map.block, slots, n),
       combine(reduce.combine, slots, kReduceLanes);
   std::uint64_t memory[kMaxAccumulators][kReduceLanes];
@@ -197,15 +194,9 @@ void run_reduce(const void* context, char* const* data, const std::int64_t* row_
 
 /// All that the entry points of one recipe point to.
 struct Interpreted {
-  std::unique_ptr<Row> row, accumulate, combine, finish;
+  std::vector<std::unique_ptr<Row>> rows;
   std::unique_ptr<Reduce> reduce;
 };
-
-std::vector<Operand> contiguous(const std::vector<ScalarType>& types) {
-  std::vector<Operand> operands;
-  for (ScalarType t : types) operands.push_back({.dtype = scalar::dtype_of_type(t)});
-  return operands;
-}
 
 }  // namespace
 
@@ -213,31 +204,18 @@ std::unique_ptr<CompiledKernel> interpret(const KernelRecipe& recipe) {
   recipe.verify();
   auto owner = std::make_shared<Interpreted>();
   DyadKernelCode code{};
-  if (!recipe.is_reduction()) {
-    owner->row = std::make_unique<Row>(recipe.inputs, recipe.program, recipe.outputs);
-    code.row = &run_row;
-  } else {
-    const std::vector<Operand> accumulators = contiguous(recipe.accumulators());
-    auto pairs = accumulators;
-    pairs.insert(pairs.end(), accumulators.begin(), accumulators.end());
-    owner->combine = std::make_unique<Row>(pairs, recipe.combine, accumulators);
-    code.combine = &run_row;
-    auto ends = accumulators;
-    ends.push_back({.dtype = DType::i64, .access = Access::broadcast});
-    owner->finish = std::make_unique<Row>(ends, recipe.finish, recipe.outputs);
-    code.finish = &run_row;
-    if (recipe.kind == KernelKind::reduce_rows) {
-      owner->reduce = std::make_unique<Reduce>(recipe);
+  const void* contexts[kKernelParts] = {};
+  for (const KernelFunction& f : functions_of(recipe)) {
+    if (f.part == KernelPart::reduce) {
+      owner->reduce = std::make_unique<Reduce>(f);
+      contexts[static_cast<int>(f.part)] = owner->reduce.get();
       code.reduce = &run_reduce;
     } else {
-      auto inputs = accumulators;
-      inputs.insert(inputs.end(), recipe.inputs.begin(), recipe.inputs.end());
-      owner->accumulate = std::make_unique<Row>(inputs, accumulate_program(recipe), accumulators);
-      code.accumulate = &run_row;
+      owner->rows.push_back(std::make_unique<Row>(f));
+      contexts[static_cast<int>(f.part)] = owner->rows.back().get();
+      row_entry(code, f.part) = &run_row;
     }
   }
-  const void* contexts[5] = {owner->row.get(), owner->reduce.get(), owner->accumulate.get(),
-                             owner->combine.get(), owner->finish.get()};
   return std::make_unique<CompiledKernel>(recipe, code, KernelOrigin::interpreter, owner, contexts);
 }
 

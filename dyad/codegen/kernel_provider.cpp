@@ -1,10 +1,22 @@
 #include "dyad/codegen/kernel_provider.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "dyad/base/error.h"
+#include "dyad/base/log.h"
+#include "dyad/codegen/compiler_plugin.h"
+#include "dyad/codegen/disk_cache.h"
+#include "dyad/codegen/functions.h"
 #include "dyad/codegen/interpreter.h"
+#include "dyad/codegen/loader.h"
 
 namespace dyad::codegen {
 namespace {
@@ -13,12 +25,123 @@ struct HashOfHash {
   std::size_t operator()(const KernelHash& h) const noexcept { return h.low; }
 };
 
+bool interpreter_only() {
+#if defined(DYAD_PLAIN_LOOPS) || !defined(__x86_64__)
+  return true;
+#else
+  const char* wanted = std::getenv("DYAD_KERNELS");
+  return wanted != nullptr && std::string_view(wanted) == "interpreter";
+#endif
+}
+
+/// The kernel of a recipe from an object that holds its functions; null when one is missing.
+std::unique_ptr<CompiledKernel> link(const KernelRecipe& recipe,
+                                     const std::vector<KernelFunction>& functions,
+                                     const std::shared_ptr<const LoadedObject>& object,
+                                     KernelOrigin origin) {
+  DyadKernelCode code{};
+  for (const KernelFunction& f : functions) {
+    const void* address = object->find(f.key);
+    if (address == nullptr) return nullptr;
+    if (f.part == KernelPart::reduce)
+      code.reduce = reinterpret_cast<DyadReduceFn>(const_cast<void*>(address));
+    else
+      row_entry(code, f.part) = reinterpret_cast<DyadRowFn>(const_cast<void*>(address));
+  }
+  return std::make_unique<CompiledKernel>(recipe, code, origin, object);
+}
+
 }  // namespace
 
 struct KernelProvider::State {
+  /// One recipe on its way to a kernel.
+  struct Job {
+    const KernelRecipe* recipe;
+    KernelHash hash;
+    std::vector<KernelFunction> functions;
+    std::unique_ptr<CompiledKernel> kernel;
+  };
+
   mutable std::shared_mutex mutex;
+  std::condition_variable_any made;
   std::unordered_map<KernelHash, std::unique_ptr<CompiledKernel>, HashOfHash> kernels;
+  std::unordered_set<KernelHash, HashOfHash> in_work;
   Statistics statistics;
+
+  CompilerPlugin& plugin = CompilerPlugin::instance();
+  const DiskCache disk{plugin.identity()};
+  const bool interpret_all = interpreter_only();
+
+  void make(std::vector<Job>& jobs) {
+    if (!interpret_all) {
+      for (Job& job : jobs) {
+        job.recipe->verify();
+        job.functions = functions_of(*job.recipe);
+      }
+      from_disk(jobs);
+      from_compiler(jobs);
+    }
+    for (Job& job : jobs) {
+      if (!job.kernel) job.kernel = interpret(*job.recipe);
+    }
+  }
+
+  void from_disk(std::vector<Job>& jobs) const {
+    std::vector<std::shared_ptr<const LoadedObject>> objects;
+    for (Job& job : jobs) {
+      for (const auto& object : objects) {
+        if (!job.kernel) job.kernel = link(*job.recipe, job.functions, object, KernelOrigin::disk);
+      }
+      if (job.kernel) continue;
+      const std::vector<std::byte> bytes = disk.find(job.hash);
+      if (bytes.empty()) continue;
+      try {
+        objects.push_back(LoadedObject::load(bytes));
+        job.kernel = link(*job.recipe, job.functions, objects.back(), KernelOrigin::disk);
+      } catch (const IoError& e) {
+        log(LogLevel::info, std::string("kernel cache: ") + e.message());
+      }
+    }
+  }
+
+  void from_compiler(std::vector<Job>& jobs) {
+    std::vector<KernelFunction> functions;
+    std::vector<KernelHash> hashes;
+    for (Job& job : jobs) {
+      if (job.kernel) continue;
+      functions.insert(functions.end(), job.functions.begin(), job.functions.end());
+      hashes.push_back(job.hash);
+    }
+    if (functions.empty()) return;
+    try {
+      const std::vector<std::byte> bytes = plugin.compile(functions);
+      if (bytes.empty()) return;
+      const auto object = LoadedObject::load(bytes);
+      for (Job& job : jobs) {
+        if (!job.kernel) job.kernel = link(*job.recipe, job.functions, object, KernelOrigin::llvm);
+      }
+      disk.store(hashes, bytes);
+    } catch (const Error& e) {
+      log(LogLevel::warning, e.message() + "; interpreting instead");
+    }
+  }
+
+  void count(KernelOrigin origin) {
+    switch (origin) {
+      case KernelOrigin::built_in:
+        ++statistics.built_in;
+        break;
+      case KernelOrigin::disk:
+        ++statistics.disk;
+        break;
+      case KernelOrigin::llvm:
+        ++statistics.compiled;
+        break;
+      case KernelOrigin::interpreter:
+        ++statistics.interpreted;
+        break;
+    }
+  }
 };
 
 KernelProvider::KernelProvider() : state_(std::make_unique<State>()) {}
@@ -38,22 +161,63 @@ const CompiledKernel& KernelProvider::get(const KernelRecipe& recipe) {
 
 std::vector<const CompiledKernel*> KernelProvider::get(
     std::span<const KernelRecipe* const> recipes) {
+  State& s = *state_;
   std::vector<const CompiledKernel*> found(recipes.size());
-  for (std::size_t i = 0; i < recipes.size(); ++i) {
-    const KernelHash hash = recipes[i]->hash();
-    {
-      const std::shared_lock lock(state_->mutex);
-      const auto at = state_->kernels.find(hash);
-      if (at != state_->kernels.end()) {
+  std::vector<KernelHash> hashes(recipes.size());
+  std::vector<State::Job> jobs;
+  const auto look_up = [&] {
+    std::size_t missing = 0;
+    for (std::size_t i = 0; i < recipes.size(); ++i) {
+      if (found[i] != nullptr) continue;
+      const auto at = s.kernels.find(hashes[i]);
+      if (at != s.kernels.end())
         found[i] = at->second.get();
-        continue;
-      }
+      else
+        ++missing;
     }
-    auto made = interpret(*recipes[i]);
-    const std::unique_lock lock(state_->mutex);
-    const auto [at, inserted] = state_->kernels.try_emplace(hash, std::move(made));
-    if (inserted) ++state_->statistics.interpreted;
-    found[i] = at->second.get();
+    return missing;
+  };
+  for (std::size_t i = 0; i < recipes.size(); ++i) hashes[i] = recipes[i]->hash();
+  {
+    const std::shared_lock lock(s.mutex);
+    if (look_up() == 0) return found;
+  }
+  {
+    const std::unique_lock lock(s.mutex);
+    look_up();
+    for (std::size_t i = 0; i < recipes.size(); ++i) {
+      // What another thread is making is waited for below.
+      if (found[i] == nullptr && s.in_work.insert(hashes[i]).second)
+        jobs.push_back({recipes[i], hashes[i], {}, {}});
+    }
+  }
+  const auto end_work = [&] {
+    const std::unique_lock lock(s.mutex);
+    for (State::Job& job : jobs) {
+      s.in_work.erase(job.hash);
+      if (!job.kernel) continue;
+      s.count(job.kernel->origin());
+      s.kernels.emplace(job.hash, std::move(job.kernel));
+    }
+    s.made.notify_all();
+  };
+  try {
+    s.make(jobs);
+  } catch (...) {
+    end_work();
+    throw;
+  }
+  end_work();
+  std::shared_lock lock(s.mutex);
+  while (look_up() > 0) {
+    const bool nobody = std::none_of(hashes.begin(), hashes.end(),
+                                     [&](const KernelHash& h) { return s.in_work.contains(h); });
+    if (nobody) {
+      // The thread that we waited for failed; its error is this recipe's too.
+      lock.unlock();
+      return get(recipes);
+    }
+    s.made.wait(lock);
   }
   return found;
 }

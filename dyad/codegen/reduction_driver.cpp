@@ -253,7 +253,8 @@ void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std
 void ReductionDriver::chunk(char* const* data, std::int64_t outputs, std::int64_t number,
                             char* const* results) const {
   const std::int64_t first = number * kReduceChunk, count = std::min(kReduceChunk, count_ - first);
-  if (kernel_.recipe_.kind == KernelKind::reduce_rows)
+  // Without elements there is nothing to map: the columns' way joins initial values alone.
+  if (kernel_.recipe_.kind == KernelKind::reduce_rows && count > 0)
     chunk_rows(data, outputs, first, count, results);
   else
     chunk_columns(data, outputs, first, count, results);

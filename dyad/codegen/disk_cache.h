@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dyad/codegen/recipe.h"
+
+namespace dyad::codegen {
+
+/// Compiled objects in a folder that processes share. Files appear by renaming, so a reader sees a
+/// whole one or none; a file that is damaged, foreign, or writable by others is as good as missing.
+/// Nothing here throws: a cache that cannot be used is an empty one.
+///
+/// The folder is DYAD_CACHE_DIR, or dyad/kernels in XDG_CACHE_HOME or ~/.cache. DYAD_CACHE=0 turns
+/// it off. When it holds more than DYAD_CACHE_MB megabytes (256), the files used longest ago go.
+class DiskCache {
+ public:
+  /// `identity` is what objects depend on besides their recipes; without one the cache is off.
+  explicit DiskCache(const std::string& identity);
+  /// In a folder of its own and with a bound of its own.
+  DiskCache(std::string folder, const std::string& identity, std::uint64_t max_bytes);
+
+  [[nodiscard]] bool enabled() const noexcept { return !folder_.empty(); }
+  /// The object that holds the recipe's functions, or nothing.
+  [[nodiscard]] std::vector<std::byte> find(const KernelHash& recipe) const;
+  /// Keeps an object under each of the recipes in it.
+  void store(std::span<const KernelHash> recipes, std::span<const std::byte> object) const;
+
+ private:
+  [[nodiscard]] std::string path_of(const KernelHash& recipe) const;
+  void shrink() const;
+
+  std::string root_, folder_;
+  std::uint64_t max_bytes_ = 0;
+};
+
+}  // namespace dyad::codegen

@@ -1,0 +1,69 @@
+#include "dyad/codegen/llvm/debug_info.h"
+
+#include <llvm/BinaryFormat/Dwarf.h>
+#include <llvm/IR/Module.h>
+
+namespace dyad::codegen {
+
+DebugInfo::DebugInfo(llvm::Module& module) : builder_(module) {
+  module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+  module.addModuleFlag(llvm::Module::Max, "Dwarf Version", 4);
+  unit_ = builder_.createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus, file("kernels"), "dyad",
+                                     true, "", 0, "", llvm::DICompileUnit::LineTablesOnly);
+  type_ = builder_.createSubroutineType(builder_.getOrCreateTypeArray({}));
+}
+
+llvm::DIFile* DebugInfo::file(const std::string& path) {
+  llvm::DIFile*& entry = files_[path];
+  if (entry == nullptr) {
+    const std::size_t slash = path.rfind('/');
+    entry = slash == std::string::npos
+                ? builder_.createFile(path, "")
+                : builder_.createFile(path.substr(slash + 1), path.substr(0, slash));
+  }
+  return entry;
+}
+
+void DebugInfo::begin(llvm::Function& function, const DyadFunction& source) {
+  kernel_line_ = 0;
+  std::string path = "kernels";
+  for (std::size_t i = 0; i < source.program.size; ++i) {
+    const DyadInstruction& instruction = source.program.code[i];
+    if (instruction.file == nullptr) continue;
+    path = instruction.file;
+    kernel_line_ = instruction.line;
+    break;
+  }
+  kernel_ = builder_.createFunction(unit_, source.name, function.getName(), file(path),
+                                    kernel_line_, type_, kernel_line_, llvm::DINode::FlagArtificial,
+                                    llvm::DISubprogram::SPFlagDefinition);
+  function.setSubprogram(kernel_);
+}
+
+llvm::DISubprogram* DebugInfo::user_function(const DyadInstruction& instruction) {
+  const std::string path = instruction.file,
+                    name = instruction.function != nullptr ? instruction.function : "";
+  llvm::DISubprogram*& entry = functions_[{path, name}];
+  if (entry == nullptr) {
+    entry = builder_.createFunction(unit_, name.empty() ? path : name, "", file(path),
+                                    instruction.line, type_, instruction.line,
+                                    llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
+  }
+  return entry;
+}
+
+void DebugInfo::at(llvm::IRBuilder<>& ir, const DyadInstruction& instruction) {
+  if (instruction.file == nullptr) return at_kernel(ir);
+  llvm::LLVMContext& context = ir.getContext();
+  auto* call = llvm::DILocation::getDistinct(context, kernel_line_, 0, kernel_);
+  ir.SetCurrentDebugLocation(
+      llvm::DILocation::get(context, instruction.line, 0, user_function(instruction), call));
+}
+
+void DebugInfo::at_kernel(llvm::IRBuilder<>& ir) {
+  ir.SetCurrentDebugLocation(llvm::DILocation::get(ir.getContext(), kernel_line_, 0, kernel_));
+}
+
+void DebugInfo::finish() { builder_.finalize(); }
+
+}  // namespace dyad::codegen

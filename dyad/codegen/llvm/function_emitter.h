@@ -1,0 +1,19 @@
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include "dyad/codegen/llvm/debug_info.h"
+#include "dyad/codegen/llvm/operands.h"
+
+namespace dyad::codegen {
+
+/// Adds a DyadRowFn to the module: a main loop over whole vectors, then a masked vector or single
+/// elements.
+void emit_row(llvm::Module& module, const DyadFunction& function, const VectorTarget& target,
+              DebugInfo& debug);
+/// Adds a DyadReduceFn: 16 lanes in vectors, blocks of 16 elements, the first and last of them
+/// masked.
+void emit_reduce(llvm::Module& module, const DyadFunction& function, const VectorTarget& target,
+                 DebugInfo& debug);
+
+}  // namespace dyad::codegen

@@ -1,0 +1,244 @@
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <algorithm>
+#include <map>
+
+#include "dyad/codegen/llvm/function_emitter.h"
+#include "dyad/codegen/llvm/program_emitter.h"
+
+namespace dyad::codegen {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+struct Shape {
+  unsigned lanes;   // elements in a vector
+  unsigned unroll;  // vectors in a turn of the main loop
+  bool masked_tail;
+  bool streams;  // has a loop with stores past the caches
+};
+
+int cost_of(const DyadProgram& program) {
+  int cost = 0;
+  for (std::size_t i = 0; i < program.size; ++i)
+    cost += scalar::arity(static_cast<Op>(program.code[i].op)) > 0;
+  return cost;
+}
+
+Shape shape_of(const DyadFunction& f, const VectorTarget& target) {
+  unsigned widest = 1;
+  bool strided = false, narrow = false;
+  for (std::size_t i = 0; i < f.program.size; ++i) {
+    const auto type = static_cast<ScalarType>(f.program.code[i].type);
+    if (type != ScalarType::boolean) {
+      widest =
+          std::max<unsigned>(widest, static_cast<unsigned>(size_of(scalar::dtype_of_type(type))));
+    }
+  }
+  for (std::size_t i = 0; i < f.input_count + f.output_count; ++i) {
+    const auto size = static_cast<unsigned>(size_of(static_cast<DType>(f.operands[i].dtype)));
+    widest = std::max(widest, size);
+    narrow = narrow || size < 4;
+    strided = strided || static_cast<Access>(f.operands[i].access) == Access::strided;
+  }
+  const int cost = cost_of(f.program);
+  const unsigned lanes = target.bytes / widest;
+  const DyadOperand& out = f.operands[f.input_count];
+  const bool streams =
+      cost <= 16 && !strided && f.output_count == 1 && size_of(static_cast<DType>(out.dtype)) >= 4;
+  return {.lanes = lanes,
+          .unroll = strided      ? 1u
+                    : cost <= 8  ? 4u
+                    : cost <= 24 ? 2u
+                                 : 1u,
+          .masked_tail = !strided && (target.masks_narrow || !narrow),
+          .streams = streams};
+}
+
+class RowEmitter {
+ public:
+  RowEmitter(llvm::Function& function, const DyadFunction& source, const VectorTarget& target,
+             DebugInfo& debug)
+      : function_(function),
+        source_(source),
+        shape_(shape_of(source, target)),
+        debug_(debug),
+        ir_(function.getContext()) {}
+
+  void emit() {
+    BasicBlock* entry = block("entry");
+    ir_.SetInsertPoint(entry);
+    debug_.at_kernel(ir_);
+    n_ = function_.getArg(3);
+    Operands operands(ir_, source_, function_.getArg(1), function_.getArg(2));
+    operands_ = &operands;
+    operands.load_shared(shape_.lanes);
+    for (std::size_t i = 0; i < source_.program.size; ++i) {
+      const DyadInstruction& instruction = source_.program.code[i];
+      if (static_cast<Op>(instruction.op) == Op::param) load_param(instruction);
+    }
+    Value* at = ir_.getInt64(0);
+    if (shape_.streams) at = streaming_loop(at);
+    at = vector_loop(at, false);
+    tail_loop(at);
+    ir_.CreateRetVoid();
+  }
+
+ private:
+  BasicBlock* block(const char* name) {
+    return BasicBlock::Create(function_.getContext(), name, &function_);
+  }
+
+  void load_param(const DyadInstruction& instruction) {
+    const auto type = static_cast<ScalarType>(instruction.type);
+    Value* slot =
+        ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), function_.getArg(4), instruction.imm);
+    Value* value = type == ScalarType::boolean
+                       ? ir_.CreateICmpNE(ir_.CreateLoad(ir_.getInt8Ty(), slot), ir_.getInt8(0))
+                       : ir_.CreateLoad(value_type(ir_.getContext(), type, 1), slot);
+    auto& entry = params_[{instruction.imm, type}];
+    entry[0] = value;
+    entry[1] = shape_.lanes > 1 ? ir_.CreateVectorSplat(shape_.lanes, value) : value;
+  }
+
+  /// One step of the program for `lanes` elements at each of the given places.
+  void step(const std::vector<Value*>& places, unsigned lanes, Value* mask, bool past_caches) {
+    std::vector<std::vector<Value*>> inputs(places.size()), outputs(places.size());
+    debug_.at_kernel(ir_);
+    for (std::size_t u = 0; u < places.size(); ++u) {
+      for (std::size_t i = 0; i < source_.input_count; ++i) {
+        inputs[u].push_back(operands_->load(i, places[u], lanes, mask));
+      }
+    }
+    for (std::size_t u = 0; u < places.size(); ++u) {
+      outputs[u] = emit_program(
+          ir_, source_.program, lanes, inputs[u],
+          [&](std::uint64_t slot, ScalarType type) { return params_.at({slot, type})[lanes > 1]; },
+          [&](const DyadInstruction& i) { debug_.at(ir_, i); });
+    }
+    debug_.at_kernel(ir_);
+    for (std::size_t u = 0; u < places.size(); ++u) {
+      for (std::size_t o = 0; o < source_.output_count; ++o) {
+        operands_->store(source_.input_count + o, outputs[u][o], places[u], lanes, mask,
+                         past_caches);
+      }
+    }
+  }
+
+  /// Whole vectors from `start` on, as long as a full turn fits; gives where it stopped.
+  Value* vector_loop(Value* start, bool past_caches) {
+    const unsigned turn = shape_.lanes * shape_.unroll;
+    BasicBlock *before = ir_.GetInsertBlock(), *body = block("vectors"),
+               *after = block("vectors.done");
+    Value* first_end = ir_.CreateAdd(start, ir_.getInt64(turn));
+    ir_.CreateCondBr(ir_.CreateICmpSLE(first_end, n_), body, after);
+    ir_.SetInsertPoint(body);
+    llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    std::vector<Value*> places;
+    for (unsigned u = 0; u < shape_.unroll; ++u)
+      places.push_back(u == 0 ? at : ir_.CreateAdd(at, ir_.getInt64(u * shape_.lanes)));
+    step(places, shape_.lanes, nullptr, past_caches);
+    Value* next = ir_.CreateAdd(at, ir_.getInt64(turn));
+    ir_.CreateCondBr(ir_.CreateICmpSLE(ir_.CreateAdd(next, ir_.getInt64(turn)), n_), body, after);
+    at->addIncoming(start, before);
+    at->addIncoming(next, ir_.GetInsertBlock());
+    BasicBlock* end_of_body = ir_.GetInsertBlock();
+    ir_.SetInsertPoint(after);
+    llvm::PHINode* done = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    done->addIncoming(start, before);
+    done->addIncoming(next, end_of_body);
+    return done;
+  }
+
+  /// When the call asks for it: single elements up to an aligned place of the output, then vectors
+  /// past the caches.
+  Value* streaming_loop(Value* start) {
+    const std::size_t out = source_.input_count;
+    const auto size = static_cast<std::int64_t>(size_of(operands_->dtype(out)));
+    const std::int64_t align = size * shape_.lanes;
+    BasicBlock *before = ir_.GetInsertBlock(), *stream = block("stream"),
+               *after = block("stream.done");
+    Value* asked = ir_.CreateICmpNE(
+        ir_.CreateAnd(function_.getArg(5), ir_.getInt32(DYAD_KERNEL_STREAM)), ir_.getInt32(0));
+    ir_.CreateCondBr(asked, stream, after);
+    ir_.SetInsertPoint(stream);
+    Value* address = ir_.CreatePtrToInt(operands_->address(out), ir_.getInt64Ty());
+    Value* misaligned = ir_.CreateAnd(ir_.CreateNeg(address), ir_.getInt64(align - 1));
+    Value* head = ir_.CreateLShr(misaligned, ir_.getInt64(size == 8 ? 3 : 2));
+    // Elements that are not even aligned to their size never come to an aligned place.
+    Value* possible = ir_.CreateAnd(
+        ir_.CreateICmpSLT(head, n_),
+        ir_.CreateICmpEQ(ir_.CreateAnd(address, ir_.getInt64(size - 1)), ir_.getInt64(0)));
+    BasicBlock* aligned = block("stream.head");
+    BasicBlock* from_stream = ir_.GetInsertBlock();
+    ir_.CreateCondBr(possible, aligned, after);
+    ir_.SetInsertPoint(aligned);
+    Value* first = element_loop(start, head);
+    Value* stopped = vector_loop(first, true);
+    BasicBlock* from_vectors = ir_.GetInsertBlock();
+    ir_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+    ir_.CreateBr(after);
+    ir_.SetInsertPoint(after);
+    llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 3);
+    at->addIncoming(start, before);
+    at->addIncoming(start, from_stream);
+    at->addIncoming(stopped, from_vectors);
+    return at;
+  }
+
+  /// One element at a time from `start` to `end`; gives `end`.
+  Value* element_loop(Value* start, Value* end) { return small_loop(start, end, 1); }
+
+  Value* small_loop(Value* start, Value* end, unsigned lanes) {
+    BasicBlock *before = ir_.GetInsertBlock(), *body = block("rest"), *after = block("rest.done");
+    ir_.CreateCondBr(ir_.CreateICmpSLT(start, end), body, after);
+    ir_.SetInsertPoint(body);
+    llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    Value* mask = nullptr;
+    if (lanes > 1) {
+      Value* left = ir_.CreateSub(end, at);
+      Value* few = ir_.CreateICmpSLT(left, ir_.getInt64(lanes));
+      Value* count =
+          ir_.CreateTrunc(ir_.CreateSelect(few, left, ir_.getInt64(lanes)), ir_.getInt32Ty());
+      mask = ir_.CreateICmpUGT(ir_.CreateVectorSplat(lanes, count),
+                               lane_numbers(ir_.getInt32Ty(), lanes));
+    }
+    step({at}, lanes, mask, false);
+    Value* next = ir_.CreateAdd(at, ir_.getInt64(lanes));
+    ir_.CreateCondBr(ir_.CreateICmpSLT(next, end), body, after);
+    at->addIncoming(start, before);
+    at->addIncoming(next, ir_.GetInsertBlock());
+    ir_.SetInsertPoint(after);
+    return end;
+  }
+
+  void tail_loop(Value* start) { small_loop(start, n_, shape_.masked_tail ? shape_.lanes : 1); }
+
+  llvm::Function& function_;
+  const DyadFunction& source_;
+  Shape shape_;
+  DebugInfo& debug_;
+  llvm::IRBuilder<> ir_;
+  Value* n_ = nullptr;
+  Operands* operands_ = nullptr;
+  std::map<std::pair<std::uint64_t, ScalarType>, std::array<Value*, 2>> params_;
+};
+
+}  // namespace
+
+void emit_row(llvm::Module& module, const DyadFunction& source, const VectorTarget& target,
+              DebugInfo& debug) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type *ptr = llvm::PointerType::getUnqual(context), *i64 = llvm::Type::getInt64Ty(context);
+  auto* type =
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                              {ptr, ptr, ptr, i64, ptr, llvm::Type::getInt32Ty(context)}, false);
+  auto* function =
+      llvm::Function::Create(type, llvm::Function::ExternalLinkage, source.symbol, module);
+  debug.begin(*function, source);
+  RowEmitter(*function, source, target, debug).emit();
+}
+
+}  // namespace dyad::codegen

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace dyad::codegen {
+
+/// A relocatable ELF object for x86-64 in executable memory. Checks every offset in the file, so a
+/// damaged one is an error, never a crash while loading.
+class LoadedObject {
+ public:
+  /// Maps and relocates; throws IoError that says what is wrong with the object. Undefined symbols
+  /// are an error: kernels call nothing. Tells the debugger about it and, when DYAD_PERF_MAP is
+  /// set, perf.
+  static std::shared_ptr<const LoadedObject> load(std::span<const std::byte> object);
+
+  LoadedObject(const LoadedObject&) = delete;
+  LoadedObject& operator=(const LoadedObject&) = delete;
+  ~LoadedObject();
+
+  /// Address of the function whose symbol ends in '$' and `key`, or null: what comes before is for
+  /// people.
+  [[nodiscard]] const void* find(const std::string& key) const;
+  [[nodiscard]] std::size_t code_bytes() const noexcept { return code_bytes_; }
+
+ private:
+  LoadedObject() = default;
+  class Builder;
+
+  std::byte* memory_ = nullptr;
+  std::size_t size_ = 0, code_bytes_ = 0;
+  std::unordered_map<std::string, const void*> symbols_;
+  std::vector<std::byte> debug_image_;  // the object as the debugger reads it
+  std::unique_ptr<class DebuggerEntry> debugger_;
+};
+
+}  // namespace dyad::codegen
