@@ -50,11 +50,25 @@ void ProgramBuilder::output(Id value) {
   program_.output(values_[static_cast<std::size_t>(value)].scalar);
 }
 
-ReductionProgram reduction_of(const OpInfo& op, const void* attrs, DType element, DType result,
-                              Loc) {
-  ReductionBuilder builder(element, {result});
+ReductionProgram reduction_of(const OpInfo& op, const void* attrs, DType element,
+                              std::span<const DType> results) {
+  ReductionBuilder builder(element, {results.begin(), results.end()});
   op.reduce(attrs, builder);
   return builder.build();
+}
+
+KernelRecipe recipe_of(const OpInfo& op, const void* attrs, std::span<const DType> inputs,
+                       std::span<const DType> results) {
+  const std::vector<DType> in(inputs.begin(), inputs.end()), out(results.begin(), results.end());
+  if (op.kind == BodyKind::reduction) {
+    return reduction_recipe(std::string(op.name), reduction_of(op, attrs, in.at(0), results), in,
+                            out);
+  }
+  ProgramBuilder builder;
+  std::vector<ProgramBuilder::Id> operands;
+  for (const DType dtype : inputs) operands.push_back(builder.input(dtype));
+  builder.output(builder.apply(op, attrs, operands, out.at(0)));
+  return pointwise_recipe(std::string(op.name), builder.take(), in, out);
 }
 
 ReductionProgram with_prologue(const ReductionProgram& reduction, const ScalarProgram& prologue) {

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "dyad/codegen/recipe.h"
 #include "dyad/ir/op_info.h"
 #include "dyad/ir/scalar.h"
 #include "dyad/ir/scalar_reduction.h"
@@ -49,9 +50,14 @@ class ProgramBuilder {
   std::vector<Value> values_;
 };
 
-/// The program of a reduction row, for elements of `element` and a result of `result`.
+/// The recipe of one pointwise or reduction row for inputs and results of these dtypes, accesses to
+/// be set by Iteration::specialize: what eager execution runs, so what is built in.
+[[nodiscard]] KernelRecipe recipe_of(const OpInfo& op, const void* attrs,
+                                     std::span<const DType> inputs, std::span<const DType> results);
+
+/// The program of a reduction row, for elements of `element` and results of `results`.
 [[nodiscard]] ReductionProgram reduction_of(const OpInfo& op, const void* attrs, DType element,
-                                            DType result, Loc loc = {});
+                                            std::span<const DType> results);
 /// The same reduction of what `prologue` (one output) makes of its inputs: they become the map's
 /// inputs, an index comes after them.
 [[nodiscard]] ReductionProgram with_prologue(const ReductionProgram& reduction,

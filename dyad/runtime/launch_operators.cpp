@@ -76,16 +76,6 @@ CallCache::Entry& remember(const CallKey& key, const void* attrs, const Compiled
   return entry;
 }
 
-codegen::KernelRecipe pointwise_recipe_of(const OpInfo& op, const void* attrs,
-                                          std::span<const DType> inputs, DType result) {
-  codegen::ProgramBuilder builder;
-  std::vector<codegen::ProgramBuilder::Id> operands;
-  for (const DType dtype : inputs) operands.push_back(builder.input(dtype));
-  builder.output(builder.apply(op, attrs, operands, result));
-  return codegen::pointwise_recipe(std::string(op.name), builder.take(),
-                                   {inputs.begin(), inputs.end()}, {result});
-}
-
 /// Runs a pointwise row into a tensor that exists.
 void pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs, const Tensor& output) {
   const TensorImpl& out = *output.impl();
@@ -115,7 +105,7 @@ void pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs, cons
       return;
     }
   }
-  call.prepare(pointwise_recipe_of(op, attrs, dtypes, out.dtype));
+  call.prepare(codegen::recipe_of(op, attrs, dtypes, {&out.dtype, 1}));
   if (cached) {
     const codegen::KernelCost cost = call.kernel->unit_cost(call.space.args(data.data()));
     CallCache::Entry& entry = remember(key, attrs, *call.kernel, out.dtype);
@@ -273,9 +263,10 @@ void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,
   if (kernel == nullptr) {
     std::vector<DType> dtypes;
     for (const Type& type : types) dtypes.push_back(type.dtype());
-    const ReductionProgram program = codegen::reduction_of(op, attrs, x.dtype, dtypes[0]);
-    index_input = program.index_input;
-    recipe = codegen::reduction_recipe(std::string(op.name), program, {x.dtype}, dtypes);
+    recipe = codegen::recipe_of(op, attrs, {&x.dtype, 1}, dtypes);
+    for (std::size_t i = 0; i < recipe.inputs.size(); ++i) {
+      if (recipe.inputs[i].index) index_input = static_cast<int>(i);
+    }
   }
   KernelCall call(iteration(index_input));
   InlineVector<void*, 8> data;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -406,8 +407,8 @@ TEST(KernelLaunch, ReductionOfAFusedProgram) {
     builder.output(builder.apply(row("exp"), nullptr, {&in, 1}, f32));
     const OpInfo& sum = row("sum");
     const Ref<Attrs> attrs = attrs_with(sum, "axes", Ints{axis});
-    const ReductionProgram fused =
-        codegen::with_prologue(codegen::reduction_of(sum, attrs->data(), f32, f32), builder.take());
+    const ReductionProgram fused = codegen::with_prologue(
+        codegen::reduction_of(sum, attrs->data(), f32, std::array{f32}), builder.take());
     const std::int64_t space[] = {300, 40};
     const Tensor y = make_empty(f32, expected.shape());
     runtime::LaunchOperand out{
@@ -429,7 +430,7 @@ TEST(KernelLaunch, ArgmaxOfAFusedProgramCountsReducedElements) {
   const OpInfo& argmax = row("argmax");
   const Ref<Attrs> attrs = attrs_with(argmax, "axis", std::int64_t{1});
   const ReductionProgram fused = codegen::with_prologue(
-      codegen::reduction_of(argmax, attrs->data(), f32, i64), builder.take());
+      codegen::reduction_of(argmax, attrs->data(), f32, std::array{i64}), builder.take());
   const std::int64_t space[] = {9, 31}, axis = 1;
   const Tensor y = make_empty(i64, expected.shape());
   runtime::LaunchOperand out{.dtype = i64, .data = y.raw_data(), .strides = {1, 0}};
