@@ -101,42 +101,4 @@ Strides channels_last_strides(std::span<const std::int64_t> nchw) {
   return {h * w * c, 1, w * c, c};
 }
 
-IterationSpace collapse(std::span<const std::int64_t> sizes, std::span<const Strides> strides,
-                        bool reorder) {
-  InlineVector<std::size_t, 8> axes;  // innermost first
-  if (reorder) {
-    axes = axes_inside_out(strides.first(1), sizes);
-  } else {
-    for (std::size_t i = sizes.size(); i-- > 0;) axes.push_back(i);
-  }
-  // Groups of axes walked as one, innermost first; each is known by its innermost axis.
-  Ints group_sizes;
-  InlineVector<std::size_t, 8> group_axes;
-  for (const std::size_t axis : axes) {
-    if (sizes[axis] == 1) continue;
-    bool joins = !group_sizes.empty();
-    for (std::size_t k = 0; joins && k < strides.size(); ++k) {
-      joins = strides[k][axis] == strides[k][group_axes.back()] * group_sizes.back();
-    }
-    if (joins) {
-      group_sizes.back() *= sizes[axis];
-    } else {
-      group_sizes.push_back(sizes[axis]);
-      group_axes.push_back(axis);
-    }
-  }
-  IterationSpace space;
-  const std::size_t rank = group_sizes.size();
-  space.sizes.resize(rank);
-  space.strides.resize(rank * strides.size());
-  for (std::size_t g = 0; g < rank; ++g) {
-    const std::size_t at = rank - 1 - g;
-    space.sizes[at] = group_sizes[g];
-    for (std::size_t k = 0; k < strides.size(); ++k) {
-      space.strides[k * rank + at] = strides[k][group_axes[g]];
-    }
-  }
-  return space;
-}
-
 }  // namespace dyad::runtime

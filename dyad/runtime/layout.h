@@ -37,27 +37,4 @@ struct StridedShape {
 /// Strides of channels-last: the axes in order [n, h, w, c] for a shape [n, c, h, w].
 [[nodiscard]] Strides channels_last_strides(std::span<const std::int64_t> nchw);
 
-/// An iteration space with few axes: axes of size 1 are gone, neighbours that every operand walks
-/// as one are one.
-struct IterationSpace {
-  static constexpr int kMaxOperands = 16;
-  Ints sizes;                              ///< outermost first; empty for a single element
-  InlineVector<std::int64_t, 48> strides;  ///< strides[operand * rank + axis], in elements
-
-  [[nodiscard]] int rank() const noexcept { return static_cast<int>(sizes.size()); }
-  [[nodiscard]] std::span<const std::int64_t> of(int operand) const noexcept {
-    return {strides.data() + operand * rank(), sizes.size()};
-  }
-  [[nodiscard]] std::int64_t numel() const noexcept {
-    std::int64_t n = 1;
-    for (const std::int64_t size : sizes) n *= size;
-    return n;
-  }
-};
-
-/// Collapses the space of `sizes`; `strides[operand]` are that operand's, of the same rank. With
-/// `reorder`, axes are put in the order of the first operand's strides, the smallest innermost.
-[[nodiscard]] IterationSpace collapse(std::span<const std::int64_t> sizes,
-                                      std::span<const Strides> strides, bool reorder);
-
 }  // namespace dyad::runtime

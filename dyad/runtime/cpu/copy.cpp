@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "dyad/codegen/iteration.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/rows.h"
@@ -13,8 +14,12 @@
 namespace dyad::runtime {
 namespace {
 
+using codegen::Iteration;
 using cpu::product;
 using cpu::RowWalk;
+
+/// Operands of a copy's iteration.
+constexpr int kFrom = 0, kTo = 1;
 
 /// A tile of a transpose: 16 x 16 elements of up to 8 bytes are in the L1 cache with both their
 /// rows' lines.
@@ -49,38 +54,40 @@ void transpose(Word* to, std::int64_t to_row, const Word* from, std::int64_t fro
 
 /// The axis outside the innermost along which the source is dense, if a transpose through tiles is
 /// what the copy is; otherwise -1.
-int transposed_axis(const IterationSpace& space) {
+int transposed_axis(const Iteration& space) {
   const int rank = space.rank();
-  if (rank < 2 || space.of(0)[rank - 1] != 1 || space.of(1)[rank - 1] == 1 ||
-      space.of(1)[rank - 1] == 0) {
+  if (rank < 2 || space.stride(kTo, rank - 1) != 1 || space.stride(kFrom, rank - 1) == 1 ||
+      space.stride(kFrom, rank - 1) == 0) {
     return -1;
   }
   for (int axis = rank - 2; axis >= 0; --axis) {
-    if (space.of(1)[axis] == 1 && space.sizes[axis] >= 4) return axis;
+    if (space.stride(kFrom, axis) == 1 && space.sizes()[static_cast<std::size_t>(axis)] >= 4) {
+      return axis;
+    }
   }
   return -1;
 }
 
 template <class Word>
-void copy_space(const IterationSpace& space, Word* to, const Word* from) {
+void copy_space(const Iteration& space, Word* to, const Word* from) {
   const int rank = space.rank();
   if (rank == 0) {
     *to = *from;
     return;
   }
-  const std::size_t last = static_cast<std::size_t>(rank - 1);
-  const std::int64_t columns = space.sizes[last];
-  const std::int64_t to_column = space.of(0)[last], from_column = space.of(1)[last];
+  const auto size_of_axis = [&](int axis) { return space.sizes()[static_cast<std::size_t>(axis)]; };
+  const std::int64_t columns = size_of_axis(rank - 1);
+  const std::int64_t to_column = space.stride(kTo, rank - 1),
+                     from_column = space.stride(kFrom, rank - 1);
   const int tiled = transposed_axis(space);
 
   Ints sizes;
   std::array<Ints, 2> strides;
   for (int axis = 0; axis < rank - 1; ++axis) {
     const bool split = axis == tiled;
-    sizes.push_back(split ? (space.sizes[axis] + kTile - 1) / kTile : space.sizes[axis]);
-    for (std::size_t k = 0; k < 2; ++k) {
-      strides[k].push_back(space.of(static_cast<int>(k))[axis] * (split ? kTile : 1));
-    }
+    sizes.push_back(split ? (size_of_axis(axis) + kTile - 1) / kTile : size_of_axis(axis));
+    strides[0].push_back(space.stride(kTo, axis) * (split ? kTile : 1));
+    strides[1].push_back(space.stride(kFrom, axis) * (split ? kTile : 1));
   }
   const std::int64_t units = product(sizes), rows = tiled >= 0 ? kTile : 1;
   const double bytes = 2.0 * sizeof(Word) * static_cast<double>(columns * rows);
@@ -100,8 +107,8 @@ void copy_space(const IterationSpace& space, Word* to, const Word* from) {
         copy_row(to + walk[0], to_column, from + walk[1], from_column, columns);
       } else {
         const std::int64_t first = walk.index()[static_cast<std::size_t>(tiled)] * kTile;
-        transpose(to + walk[0], space.of(0)[tiled], from + walk[1], from_column,
-                  std::min(kTile, space.sizes[tiled] - first), columns);
+        transpose(to + walk[0], space.stride(kTo, tiled), from + walk[1], from_column,
+                  std::min(kTile, size_of_axis(tiled) - first), columns);
       }
     }
   });
@@ -113,8 +120,10 @@ void copy_elements(DType dtype, std::span<const std::int64_t> sizes, void* to,
                    std::span<const std::int64_t> to_strides, const void* from,
                    std::span<const std::int64_t> from_strides) {
   if (cpu::product(sizes) == 0) return;
-  const Strides strides[2] = {Strides(to_strides), Strides(from_strides)};
-  const IterationSpace space = collapse(sizes, strides, true);
+  Iteration space(sizes);
+  space.add(from_strides);
+  space.add(to_strides);
+  space.collapse();
   cpu::with_word(dtype, [&]<class Word>(Word) {
     copy_space(space, static_cast<Word*>(to), static_cast<const Word*>(from));
   });

@@ -1,6 +1,7 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/codegen/iteration.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/runtime/cpu/cast.h"
@@ -38,6 +39,22 @@ void fold_batch(Gemm& g) {
   }
 }
 
+/// The axes outside the matrices, as few as they can be.
+void set_batch(Gemm& g, std::span<const std::int64_t> sizes, const Strides& a, const Strides& b,
+               const Strides& c) {
+  codegen::Iteration space(sizes);
+  for (const Strides* strides : {&a, &b, &c}) space.add(*strides);
+  space.collapse();
+  g.batch = Ints(space.sizes());
+  Ints* const batches[] = {&g.a_batch, &g.b_batch, &g.c_batch};
+  for (int operand = 0; operand < 3; ++operand) {
+    for (int axis = 0; axis < space.rank(); ++axis) {
+      batches[operand]->push_back(space.stride(operand, axis));
+    }
+  }
+  fold_batch(g);
+}
+
 /// Describes a product of the last two axes of a and b into a dense c.
 Gemm describe(const TensorImpl& a, const TensorImpl& b, const TensorImpl& c, bool transpose_a,
               bool transpose_b) {
@@ -60,13 +77,7 @@ Gemm describe(const TensorImpl& a, const TensorImpl& b, const TensorImpl& c, boo
     const auto outer = t.shape.numbers().first(t.shape.size() - 2);
     return broadcast_strides(outer, std::span(t.strides.data(), outer.size()), sizes);
   };
-  const Strides strides[3] = {batch_strides(c), batch_strides(a), batch_strides(b)};
-  const IterationSpace space = collapse(sizes, strides, false);
-  g.batch = space.sizes;
-  g.c_batch = Ints(space.of(0));
-  g.a_batch = Ints(space.of(1));
-  g.b_batch = Ints(space.of(2));
-  fold_batch(g);
+  set_batch(g, sizes, batch_strides(a), batch_strides(b), batch_strides(c));
   return g;
 }
 
@@ -102,14 +113,8 @@ void multiply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   g.b_column = w.strides[0];
   const std::size_t outer = left.shape.size() - 1;
   const auto sizes = left.shape.numbers().first(outer);
-  const Strides strides[2] = {Strides(std::span(c.strides.data(), outer)),
-                              Strides(std::span(left.strides.data(), outer))};
-  const IterationSpace space = collapse(sizes, strides, false);
-  g.batch = space.sizes;
-  g.c_batch = Ints(space.of(0));
-  g.a_batch = Ints(space.of(1));
-  g.b_batch = Ints(space.sizes.size(), 0);
-  fold_batch(g);
+  set_batch(g, sizes, Strides(std::span(left.strides.data(), outer)), Strides(outer, 0),
+            Strides(std::span(c.strides.data(), outer)));
   const Tensor dense_bias = bias.defined() ? contiguous_copy(bias) : Tensor();
   gemm(g, left.data, w.data, bias.defined() ? dense_bias.impl()->data : nullptr, c.data);
 }
