@@ -85,7 +85,7 @@ def check():
             problem(path, 1, "no #pragma once")
         # This way each header that has a source is compiled before anything that could hide what it lacks.
         own = path[:-4] + ".h"
-        if path.endswith(".cpp") and own in graph and (not includes or includes[0][1] != own):
+        if layer and path.endswith(".cpp") and own in graph and (not includes or includes[0][1] != own):
             problem(path, includes[0][0] if includes else 1, f'the first include must be "{own}"')
 
         for number, name, quoted in includes:
