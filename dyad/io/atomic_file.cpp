@@ -108,7 +108,7 @@ void AtomicFile::fail(std::string_view action) const {
   throw IoError(fmt::format("'{}': {}: {}", path_, action, std::strerror(errno)), loc_.user());
 }
 
-void write_atomically(const std::string& path, std::string_view contents, Loc loc) {
+void write_file(const std::string& path, std::string_view contents, Loc loc) {
   AtomicFile file(path, loc);
   file.write(contents);
   file.commit();

@@ -42,8 +42,8 @@ class AtomicFile {
   std::vector<char> buffer_;
 };
 
-/// `contents` as an AtomicFile, in one go.
-void write_atomically(const std::string& path, std::string_view contents,
-                      Loc loc = std::source_location::current());
+/// Writes `contents` as an AtomicFile, in one go.
+void write_file(const std::string& path, std::string_view contents,
+                Loc loc = std::source_location::current());
 
 }  // namespace dyad::io

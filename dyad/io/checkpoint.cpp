@@ -54,7 +54,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Loc 
 }
 
 Checkpoint load_checkpoint(const std::string& path, Loc loc) {
-  Safetensors file = load_safetensors(path, {}, loc);
+  Safetensors file = read_safetensors(path, {}, loc);
   const auto position = file.metadata.find(kKey);
   if (position == file.metadata.end()) {
     throw IoError(fmt::format("'{}': expected a checkpoint with '{}' in its metadata, found a "

@@ -102,7 +102,11 @@ void save_safetensors(const std::string& path, const TensorDict& tensors, const 
   file.commit();
 }
 
-Safetensors load_safetensors(const std::string& path, const LoadOptions& options, Loc loc) {
+TensorDict load_safetensors(const std::string& path, const LoadOptions& options, Loc loc) {
+  return read_safetensors(path, options, loc).tensors;
+}
+
+Safetensors read_safetensors(const std::string& path, const LoadOptions& options, Loc loc) {
   const InputFile file(path, loc);
   SafetensorsHeader header = read_safetensors_header(file);
   const Ref<Storage> map = options.map ? file.map() : Ref<Storage>();

@@ -7,7 +7,7 @@
 
 namespace dyad::io {
 
-/// What a safetensors file holds beside its tensors.
+/// What a safetensors file says beside its tensors.
 using Metadata = std::map<std::string, std::string>;
 
 struct Safetensors {
@@ -27,10 +27,14 @@ struct LoadOptions {
   bool map = false;
 };
 
-/// Reads a safetensors file. IoError naming the file, the tensor or offset, what was expected and
-/// what was found: for a header that is cut, no JSON, or of more than 100 MB; offsets with gaps,
-/// overlaps or beyond the file; sizes that do not fit the shape; dtypes that Dyad does not have.
-[[nodiscard]] Safetensors load_safetensors(const std::string& path, const LoadOptions& options = {},
+/// The tensors of a safetensors file. IoError naming the file, the tensor or offset, what was
+/// expected and what was found: for a header that is cut, no JSON, or of more than 100 MB; offsets
+/// with gaps, overlaps or beyond the file; sizes that do not fit the shape; dtypes that Dyad does
+/// not have.
+[[nodiscard]] TensorDict load_safetensors(const std::string& path, const LoadOptions& options = {},
+                                          Loc loc = std::source_location::current());
+/// The same with the file's metadata.
+[[nodiscard]] Safetensors read_safetensors(const std::string& path, const LoadOptions& options = {},
                                            Loc loc = std::source_location::current());
 
 }  // namespace dyad::io

@@ -51,15 +51,15 @@ void expect_fixture(const Safetensors& file) {
   EXPECT_THAT(values_of<bool>(file.tensors.at("on")), ElementsAre(true, false));
 }
 
-TEST(Safetensors, ReadsWhatPythonWrote) { expect_fixture(load_safetensors(kFixture)); }
+TEST(Safetensors, ReadsWhatPythonWrote) { expect_fixture(read_safetensors(kFixture)); }
 
 TEST(Safetensors, MapsWhatPythonWrote) {
-  const Safetensors file = load_safetensors(kFixture, {.map = true});
+  const Safetensors file = read_safetensors(kFixture, {.map = true});
   expect_fixture(file);
 }
 
 TEST(Safetensors, WritesTheBytesThatPythonWrites) {
-  const Safetensors file = load_safetensors(kFixture);
+  const Safetensors file = read_safetensors(kFixture);
   const TempFile copy("copy.safetensors");
   save_safetensors(copy.path(), file.tensors, file.metadata);
   EXPECT_EQ(copy.read(), bytes_of_file(kFixture));
@@ -72,7 +72,7 @@ TEST(Safetensors, KeepsNamesOrderAndWideElementsAligned) {
   const TempFile file("mixed.safetensors");
   save_safetensors(file.path(), {{"narrow", narrow}, {"wïde \"x\"", wide}}, {{"a", "b\n"}});
   for (const bool map : {false, true}) {
-    const Safetensors loaded = load_safetensors(file.path(), {.map = map});
+    const Safetensors loaded = read_safetensors(file.path(), {.map = map});
     EXPECT_EQ(loaded.tensors.begin()->first, "narrow");
     EXPECT_EQ(*loaded.tensors.at("wïde \"x\"").data<double>(), 0.1);
     EXPECT_THAT(values_of<std::uint8_t>(loaded.tensors.at("narrow")), ElementsAre(1, 2, 3));
@@ -81,16 +81,16 @@ TEST(Safetensors, KeepsNamesOrderAndWideElementsAligned) {
 }
 
 TEST(Safetensors, WritesViewsInLogicalOrder) {
-  const Tensor x = load_safetensors(kFixture).tensors.at("layer.weight");
+  const Tensor x = load_safetensors(kFixture).at("layer.weight");
   const TempFile file("view.safetensors");
   save_safetensors(file.path(), {{"t", make_view(x, {3, 2}, {1, 3}, 0)}});
-  EXPECT_THAT(values_of<float>(load_safetensors(file.path()).tensors.at("t")),
+  EXPECT_THAT(values_of<float>(load_safetensors(file.path()).at("t")),
               ElementsAre(0, 0.75f, 0.25f, 1, 0.5f, 1.25f));
 }
 
 TEST(Safetensors, MappedTensorsMayBeWrittenWithoutTouchingTheFile) {
   const TempFile file("map.safetensors", bytes_of_file(kFixture));
-  const Safetensors loaded = load_safetensors(file.path(), {.map = true});
+  const Safetensors loaded = read_safetensors(file.path(), {.map = true});
   loaded.tensors.at("layer.bias").data<float>()[0] = 7;
   EXPECT_EQ(file.read(), bytes_of_file(kFixture));
   // Replacing the file leaves what is mapped as it was.

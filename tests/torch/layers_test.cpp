@@ -13,8 +13,7 @@ namespace dyad::nn {
 namespace {
 
 const TensorDict& fixtures() {
-  static const TensorDict tensors =
-      io::load_safetensors("tests/torch/fixtures/layers.safetensors").tensors;
+  static const TensorDict tensors = io::load_safetensors("tests/torch/fixtures/layers.safetensors");
   return tensors;
 }
 

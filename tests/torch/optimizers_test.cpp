@@ -16,7 +16,7 @@ namespace {
 
 const TensorDict& fixtures() {
   static const TensorDict tensors =
-      io::load_safetensors("tests/torch/fixtures/optimizers.safetensors").tensors;
+      io::load_safetensors("tests/torch/fixtures/optimizers.safetensors");
   return tensors;
 }
 
