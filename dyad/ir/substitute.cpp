@@ -40,10 +40,14 @@ class SymbolBinder final : public DimVisitor {
 
 }  // namespace
 
-Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs, const SymbolMap& symbols) {
+bool has_symbols(const AttrsInfo& info, const void* attrs) {
   SymbolFinder finder;
   info.visit(const_cast<void*>(attrs), finder);  // a reading visitor
-  if (!finder.found) return {};
+  return finder.found;
+}
+
+Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs, const SymbolMap& symbols) {
+  if (!has_symbols(info, attrs)) return {};
   return Attrs::edited(info, attrs, [&](void* copy) {
     SymbolBinder binder(symbols);
     info.visit(copy, binder);

@@ -4,7 +4,12 @@
 
 namespace dyad {
 
-/// A copy of `attrs` with every symbol replaced by its number; null when there is no symbol. GraphError for an unbound one.
-[[nodiscard]] Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs, const SymbolMap& symbols);
+/// True when a size among the attributes is symbolic.
+[[nodiscard]] bool has_symbols(const AttrsInfo& info, const void* attrs);
+
+/// A copy of `attrs` with every symbol replaced by its number; null when there is no symbol.
+/// GraphError for an unbound one.
+[[nodiscard]] Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs,
+                                            const SymbolMap& symbols);
 
 }  // namespace dyad

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/substitute.h"
 #include "dyad/passes/rewriter.h"
 
 namespace dyad::passes {
@@ -18,9 +19,9 @@ bool may_fold(const Node& node, std::int64_t max_elements) {
   if (node.inputs().empty() && node.is("full")) max_elements = 1;
   const BodyKind kind = node.op().kind;
   return node.op().effect == Effect::pure && kind != BodyKind::structural &&
-         kind != BodyKind::control && std::ranges::all_of(node.types(), [&](const Type& type) {
-           return is_small(type, max_elements);
-         });
+         kind != BodyKind::control && !has_symbols(node.attrs().info(), node.attrs().data()) &&
+         std::ranges::all_of(node.types(),
+                             [&](const Type& type) { return is_small(type, max_elements); });
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <unordered_set>
 
+#include "dyad/core/element.h"
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/dce.h"
 #include "dyad/passes/fused_op.h"
@@ -24,9 +27,17 @@ bool is_reduction(const Node& node) {
 
 const Shape& shape_of(const Node& node) { return node.types()[0].shape(); }
 
-/// A constant scalar or a tensor filled with one number: an immediate of any kernel that uses it.
+/// A constant scalar or a tensor filled with one number: an immediate of any kernel that uses it
+/// (but for integers that a double does not hold).
 bool is_immediate(const Node& node) {
-  return (&node.op() == &kConstantOp && shape_of(node).rank() == 0) || node.is("full");
+  if (node.is("full")) return true;
+  if (&node.op() != &kConstantOp || shape_of(node).rank() != 0) return false;
+  const Tensor& literal = node.attrs_as<ConstantAttrs>().value;
+  if (is_floating(literal.dtype())) return true;
+  const std::int64_t value = visit_dtype(literal.dtype(), [&]<class T>(std::type_identity<T>) {
+    return convert_element<std::int64_t>(*reinterpret_cast<const T*>(literal.impl()->data));
+  });
+  return std::abs(value) <= (std::int64_t{1} << 53);
 }
 
 /// Alone or not, it is worth a region: the kernel needs no memory for the filled tensor.

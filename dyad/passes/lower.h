@@ -11,11 +11,11 @@ namespace dyad::passes {
 
 struct LowerOptions {
   /// Computes constant nodes; without it nothing is folded.
-  ConstantEvaluator evaluate;
+  ConstantEvaluator evaluate = {};
   bool fuse = true;
-  FuseOptions fusion;
+  FuseOptions fusion = {};
   /// Called with the graph as given (pass "input") and after each pass.
-  std::function<void(std::string_view pass, const GraphImpl& graph)> dump;
+  std::function<void(std::string_view pass, const GraphImpl& graph)> dump = {};
 };
 
 /// Brings a graph as the user defined it into the form that an Executable runs: writes last, no

@@ -128,7 +128,8 @@ TEST(FoldConstants, LeavesLargeOnesAndSymbolicOnes) {
     %large = expand(%two) {shape = [100, 100]} : f32[100, 100]
     %unknown = expand(%two) {shape = [batch]} : f32[batch]
     %y = mul(%x, %unknown) : f32[batch]
-    return %y, %large
+    %n = size_tensor() {size = batch} : i64[]
+    return %y, %large, %n
   })";
   Sevens sevens;
   EXPECT_TRUE(is_graph(fold_constants(*parse(text), std::ref(sevens)), text));
