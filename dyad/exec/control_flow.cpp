@@ -1,0 +1,260 @@
+#include "dyad/exec/control_flow.h"
+
+#include <fmt/format.h>
+
+#include "dyad/base/error.h"
+#include "dyad/core/evaluator.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/control_flow_region.h"
+#include "dyad/ops/indexing.h"
+#include "dyad/ops/views.h"
+
+namespace dyad::exec {
+namespace {
+
+/// The graph that a control operator called now goes into: the one being defined, or the one whose
+/// values it is given.
+class Recording {
+ public:
+  explicit Recording(std::span<const Tensor> inputs) {
+    evaluator_ = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
+    for (const Tensor& input : inputs) {
+      if (evaluator_) break;
+      if (const GraphValue* handle = input.defined() ? graph_value(input) : nullptr) {
+        own_.emplace(handle->graph);
+        evaluator_ = &*own_;
+      }
+    }
+  }
+  [[nodiscard]] GraphEvaluator* evaluator() const noexcept { return evaluator_; }
+
+ private:
+  GraphEvaluator* evaluator_ = nullptr;
+  std::optional<GraphEvaluator> own_;
+};
+
+Types types_of(std::span<const Tensor> tensors) {
+  Types types;
+  for (const Tensor& t : tensors) types.push_back(type_of(t));
+  return types;
+}
+
+Types types_of(std::span<const Value> values) {
+  Types types;
+  for (const Value v : values) types.push_back(v.type());
+  return types;
+}
+
+std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Tensor> b) {
+  std::vector<Tensor> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+/// Host numbers among operands are tensors from here on.
+std::vector<Tensor> as_tensors(std::string_view construct, std::span<const Tensor> given, Loc loc) {
+  std::vector<Tensor> tensors;
+  for (const Tensor& t : given) {
+    if (!t.defined()) {
+      throw ValueError(fmt::format("{}: an argument is an undefined tensor", construct), loc);
+    }
+    tensors.push_back(t.impl()->is_number ? clone(t, loc) : t);
+  }
+  return tensors;
+}
+
+void check_same(std::string_view construct, const Types& expected, const Types& given,
+                std::string_view expected_by, std::string_view given_by, Loc loc) {
+  if (expected.size() != given.size()) {
+    throw GraphError(fmt::format("{}: {} gives {} tensors, but {} {}", construct, given_by,
+                                 given.size(), expected_by, expected.size()),
+                     loc);
+  }
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].same_as(given[i])) continue;
+    const std::string message = fmt::format(
+        "{}: tensor {} is {} by {} but {} by {}; they must have one dtype and shape", construct, i,
+        to_string(expected[i]), expected_by, to_string(given[i]), given_by);
+    if (expected[i].dtype() != given[i].dtype()) throw DTypeError(message, loc);
+    throw ShapeError(message, loc);
+  }
+}
+
+void check_condition(std::string_view construct, const Type& type, Loc loc) {
+  if (type.dtype() != boolean) {
+    throw DTypeError(
+        fmt::format("{}: the condition must be a bool scalar but is {}; compare, as in "
+                    "x > 0",
+                    construct, to_string(type)),
+        loc);
+  }
+  if (type.rank() != 0) {
+    throw ShapeError(fmt::format("{}: the condition must be a bool scalar but is {}; reduce it, as "
+                                 "in mean(x) > 0",
+                                 construct, to_string(type)),
+                     loc);
+  }
+}
+
+Ref<Attrs> loop_attrs(std::size_t states, std::size_t slices) {
+  const LoopAttrs attrs{static_cast<std::int64_t>(states), static_cast<std::int64_t>(slices),
+                        false};
+  return Attrs::copy_of(attrs_info<LoopAttrs>, &attrs);
+}
+
+Ref<Attrs> no_attrs() {
+  const NoAttrs none;
+  return Attrs::copy_of(attrs_info<NoAttrs>, &none);
+}
+
+/// The length of the slices' first axes, which must agree.
+Dim scan_length(std::span<const Tensor> xs, Loc loc) {
+  if (xs.empty()) throw ValueError("scan: there is no tensor to scan", loc);
+  for (const Tensor& x : xs) {
+    if (x.rank() == 0) {
+      throw ShapeError(fmt::format("scan: {} has no first axis to scan", type_string(x)), loc);
+    }
+    if (!(x.shape()[0] == xs[0].shape()[0])) {
+      throw ShapeError(fmt::format("scan: the first axes must agree, but {} has {} and {} has {}",
+                                   type_string(xs[0]), to_string(xs[0].shape()[0]), type_string(x),
+                                   to_string(x.shape()[0])),
+                       loc);
+    }
+  }
+  return xs[0].shape()[0];
+}
+
+Type without_first_axis(const Type& type) {
+  Shape shape;
+  for (std::size_t i = 1; i < type.shape().size(); ++i) shape.push_back(type.shape()[i]);
+  return {type.dtype(), shape};
+}
+
+Type with_first_axis(const Type& type, Dim size) {
+  Shape shape{size};
+  for (const Dim d : type.shape()) shape.push_back(d);
+  return {type.dtype(), shape};
+}
+
+/// What the body of a scan makes, found by recording it.
+Types body_types(const TensorFunction& body, std::span<const Tensor> carries,
+                 std::span<const Tensor> xs, Loc loc) {
+  Types parameters = types_of(carries);
+  for (const Tensor& x : xs) parameters.push_back(without_first_axis(type_of(x)));
+  Captures captures;
+  RegionEvaluator region("scan", captures);
+  region.record(body, parameters, loc);
+  return types_of(region.graph()->outputs());
+}
+
+std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Tensor> carries,
+                                 std::span<const Tensor> xs, std::int64_t length, Loc loc) {
+  std::vector<Tensor> carry(carries.begin(), carries.end());
+  std::vector<std::vector<Tensor>> ys;
+  for (std::int64_t t = 0; t < length; ++t) {
+    std::vector<Tensor> arguments = carry;
+    for (const Tensor& x : xs) arguments.push_back(select(x, 0, t, loc));
+    const std::vector<Tensor> results = body(arguments);
+    const std::span<const Tensor> next(results.data(), std::min(results.size(), carry.size()));
+    check_same("scan", types_of(carries), types_of(next), "init", "the body", loc);
+    carry.assign(next.begin(), next.end());
+    ys.resize(results.size() - carry.size());
+    for (std::size_t i = 0; i < ys.size(); ++i) ys[i].push_back(results[carry.size() + i]);
+  }
+  if (length == 0) {
+    const Types types = body_types(body, carries, xs, loc);
+    for (std::size_t i = carry.size(); i < types.size(); ++i) {
+      const Type stacked = with_first_axis(types[i], 0);
+      carry.push_back(make_empty(stacked.dtype(), stacked.shape()));
+    }
+    return carry;
+  }
+  for (const std::vector<Tensor>& slices : ys) carry.push_back(stack(slices, 0, loc));
+  return carry;
+}
+
+}  // namespace
+
+std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
+                             const TensorFunction& otherwise, std::span<const Tensor> given,
+                             Loc loc) {
+  loc = loc.user();
+  const std::vector<Tensor> operands = as_tensors("cond", given, loc);
+  std::vector<Tensor> inputs = as_tensors("cond", {&pred, 1}, loc);
+  check_condition("cond", type_of(inputs[0]), loc);
+  inputs.insert(inputs.end(), operands.begin(), operands.end());
+  const Recording recording(inputs);
+  if (!recording.evaluator()) {
+    return Evaluator::current().read_bool(pred, loc) ? then(operands) : otherwise(operands);
+  }
+  register_control_ops();
+  Captures captures;
+  RegionEvaluator then_region("cond", captures), else_region("cond", captures);
+  then_region.record(then, types_of(operands), loc);
+  else_region.record(otherwise, types_of(operands), loc);
+  const Types types = types_of(then_region.graph()->outputs());
+  check_same("cond", types, types_of(else_region.graph()->outputs()), "the first function",
+             "the second function", loc);
+  return append_control(*recording.evaluator(), kCondOp, no_attrs(),
+                        joined(inputs, captures.tensors()),
+                        {then_region.finish(), else_region.finish()}, types, loc);
+}
+
+std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunction& body,
+                              std::span<const Tensor> given, Loc loc) {
+  loc = loc.user();
+  std::vector<Tensor> state = as_tensors("while_loop", given, loc);
+  const Types types = types_of(state);
+  const Recording recording(state);
+  if (!recording.evaluator()) {
+    for (;;) {
+      const Tensor go_on = condition(state)[0];
+      check_condition("while_loop", type_of(go_on), loc);
+      if (!Evaluator::current().read_bool(go_on, loc)) return state;
+      state = body(state);
+      check_same("while_loop", types, types_of(state), "the state", "the body", loc);
+    }
+  }
+  register_control_ops();
+  Captures captures;
+  RegionEvaluator condition_region("while_loop", captures), body_region("while_loop", captures);
+  condition_region.record(condition, types, loc);
+  check_condition("while_loop", condition_region.graph()->outputs()[0].type(), loc);
+  body_region.record(body, types, loc);
+  check_same("while_loop", types, types_of(body_region.graph()->outputs()), "the state", "the body",
+             loc);
+  return append_control(*recording.evaluator(), kWhileOp, loop_attrs(state.size(), 0),
+                        joined(state, captures.tensors()),
+                        {condition_region.finish(), body_region.finish()}, types, loc);
+}
+
+std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor> init,
+                             std::span<const Tensor> slices, Loc loc) {
+  loc = loc.user();
+  const std::vector<Tensor> carries = as_tensors("scan", init, loc);
+  const std::vector<Tensor> xs = as_tensors("scan", slices, loc);
+  const std::vector<Tensor> inputs = joined(carries, xs);
+  const Dim length = scan_length(xs, loc);
+  const Recording recording(inputs);
+  if (!recording.evaluator()) return scan_eagerly(body, carries, xs, length.value(loc), loc);
+
+  register_control_ops();
+  Types parameters = types_of(carries);
+  for (const Tensor& x : xs) parameters.push_back(without_first_axis(type_of(x)));
+  Captures captures;
+  RegionEvaluator region("scan", captures);
+  region.record(body, parameters, loc);
+  Types types = types_of(region.graph()->outputs());
+  check_same("scan", types_of(carries),
+             Types(types.begin(), types.begin() + static_cast<std::ptrdiff_t>(
+                                                      std::min(types.size(), carries.size()))),
+             "init", "the body", loc);
+  for (std::size_t i = carries.size(); i < types.size(); ++i) {
+    types[i] = with_first_axis(types[i], length);
+  }
+  return append_control(*recording.evaluator(), kScanOp, loop_attrs(carries.size(), xs.size()),
+                        joined(inputs, captures.tensors()), {region.finish()}, types, loc);
+}
+
+}  // namespace dyad::exec

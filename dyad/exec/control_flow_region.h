@@ -1,0 +1,70 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/exec/control_flow.h"
+#include "dyad/ir/graph_evaluator.h"
+
+namespace dyad::exec {
+
+/// The tensors from outside that the graphs of one control operator use.
+class Captures {
+ public:
+  /// The number of `tensor` among them.
+  std::size_t index_of(const Tensor& tensor);
+  [[nodiscard]] std::span<const Tensor> tensors() const noexcept { return tensors_; }
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::unordered_map<const TensorImpl*, std::size_t> index_;
+};
+
+/// The number of the tensor that a capture's placeholder stands for.
+[[nodiscard]] std::size_t capture_of(const Node& placeholder);
+
+/// Records a function as a graph of its own: its parameters are placeholders, and so is every
+/// tensor that it uses from outside.
+class RegionEvaluator : public GraphEvaluator {
+ public:
+  /// `construct` names the control operator in messages.
+  RegionEvaluator(std::string_view construct, Captures& captures)
+      : GraphEvaluator(make_ref<GraphImpl>()), construct_(construct), captures_(captures) {}
+
+  /// Records `fn` on parameters of these types.
+  void record(const TensorFunction& fn, std::span<const Type> parameters, Loc loc);
+  /// The finished graph: parameters, then all captures (those of the operator's other graphs too).
+  [[nodiscard]] Ref<GraphImpl> finish() const;
+
+  /// A tensor of the region for `tensor`, captured when it comes from outside.
+  Tensor inside(const Tensor& tensor, Loc loc);
+
+  void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
+             Loc loc) override;
+  void write(const Tensor& target, const Tensor& value, Loc loc) override;
+  std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
+                               std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
+                               Loc loc) override;
+
+ private:
+  [[nodiscard]] bool is_ours(const Tensor& tensor) const noexcept;
+
+  std::string_view construct_;
+  Captures& captures_;
+  std::vector<Value> parameters_;
+  std::unordered_map<std::size_t, Value> placeholder_of_;  // capture -> its placeholder here
+};
+
+/// Appends the nodes of `region` to `into`, its placeholders replaced by `arguments`; gives what
+/// its outputs are there.
+std::vector<Value> inline_region(const GraphImpl& region, const Ref<GraphImpl>& into,
+                                 std::span<const Value> arguments);
+
+/// Appends a control node to the graph that `outer` records.
+std::vector<Tensor> append_control(GraphEvaluator& outer, const OpInfo& op, Ref<Attrs> attrs,
+                                   std::span<const Tensor> inputs,
+                                   std::vector<Ref<GraphImpl>> regions, Types types, Loc loc);
+
+}  // namespace dyad::exec

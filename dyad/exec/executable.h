@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dyad/core/tensor.h"
+#include "dyad/ir/graph.h"
+#include "dyad/runtime/cancel.h"
+
+namespace dyad::exec {
+
+struct ExecutableOptions {
+  /// Pointwise operators in fused kernels.
+  bool fuse = true;
+  /// Plans kept, one for each combination of sizes and strides met; the least recently used goes.
+  std::size_t max_plans = 16;
+  /// Called with the graph as given (pass "input") and after each pass.
+  std::function<void(std::string_view pass, const GraphImpl& graph)> dump = {};
+};
+
+/// What became of a graph.
+struct ExecutableStats {
+  int nodes = 0;  ///< operators in the graph as given: no placeholders, variables, constants
+  int lowered_nodes = 0;  ///< the same after the passes
+  int kernels = 0;        ///< launched by a run of the latest plan
+  int views = 0;          ///< operators of the latest plan that only look at memory differently
+  int plans = 0;          ///< made so far
+  std::size_t arena_bytes = 0;  ///< memory for intermediate values, of the latest plan
+  std::size_t live_peak = 0;    ///< least that any packing of them needs
+  double lower_ms = 0;          ///< time for passes
+  double plan_ms = 0;           ///< time for the latest plan, kernels included
+};
+
+/// A graph made ready to run: lowered once, then planned for each combination of sizes (memory,
+/// kernels) and run. Gives the bits that eager execution gives.
+class Executable {
+ public:
+  /// Lowers the graph; the graph itself stays as it is and must not change any more.
+  explicit Executable(Ref<GraphImpl> graph, ExecutableOptions options = {});
+  ~Executable();
+  Executable(Executable&&) noexcept;
+  Executable& operator=(Executable&&) noexcept;
+
+  /// Runs the graph on the values of its placeholders, in their order, and gives its outputs, each
+  /// in memory of its own. Variables are written at the end, after everything that can fail; after
+  /// an exception none has changed. Errors carry `where` (the user's call) and the line that
+  /// declared the node: ShapeError and DTypeError (a value that does not fit its placeholder),
+  /// CancelledError, and what operators throw on data. Runs from several threads take turns.
+  std::vector<Tensor> run(std::span<const Tensor> placeholders, const CancelToken* cancel = nullptr,
+                          Loc where = {});
+
+  /// The same for the graph inside a control node, under the symbols of the graph around it.
+  std::vector<Tensor> run_region(std::span<const Tensor> placeholders, const SymbolMap& outer,
+                                 const CancelToken* cancel, Loc where);
+
+  /// Makes the plan for values like these without running it.
+  void prepare(std::span<const Tensor> placeholders, Loc where = {});
+
+  [[nodiscard]] ExecutableStats stats() const;
+  [[nodiscard]] const GraphImpl& graph() const noexcept;
+  /// The graph after the passes.
+  [[nodiscard]] const GraphImpl& lowered() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dyad::exec

@@ -1,0 +1,221 @@
+#include "dyad/exec/executable_control.h"
+
+#include <cstring>
+#include <utility>
+
+#include "dyad/base/error.h"
+#include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/eager.h"
+#include "dyad/exec/executable_bind.h"
+
+namespace dyad::exec {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+bool is_true(const Tensor& scalar) { return *scalar.impl()->data != std::byte{0}; }
+
+Tensor zeros(const Type& type, const SymbolMap& symbols) {
+  Tensor made = make_empty(type.dtype(), evaluate(type.shape(), symbols));
+  std::memset(made.impl()->data, 0,
+              static_cast<std::size_t>(made.impl()->numel()) * size_of(made.dtype()));
+  return made;
+}
+
+Tensor copy_of(const Tensor& tensor) {
+  Tensor copy = make_empty(tensor.dtype(), tensor.shape());
+  copy_into(copy, tensor);
+  return copy;
+}
+
+Tensor row_major(const Tensor& tensor) {
+  return tensor.impl()->contiguous ? tensor : copy_of(tensor);
+}
+
+void append_all(Tensors& to, std::span<const Tensor> values) {
+  to.insert(to.end(), values.begin(), values.end());
+}
+
+class ControlStep : public Step {
+ public:
+  ControlStep(const Node& node, Tensors inputs, std::vector<int> buffers,
+              const std::vector<std::unique_ptr<Executable>>& regions)
+      : Step(&node), inputs_(std::move(inputs)), buffers_(std::move(buffers)), regions_(regions) {}
+
+  void run(Plan& plan, const RunContext& context) override {
+    const Tensors results = compute(context);
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      plan.set_result(buffers_[i], row_major(results[i]));
+    }
+  }
+
+ protected:
+  virtual Tensors compute(const RunContext& context) = 0;
+
+  Tensors run_region(std::size_t i, std::span<const Tensor> arguments,
+                     const RunContext& context) const {
+    return regions_[i]->run_region(arguments, context.symbols, context.cancel, context.where);
+  }
+  [[nodiscard]] std::span<const Tensor> inputs(std::size_t begin) const {
+    return std::span<const Tensor>(inputs_).subspan(begin);
+  }
+  [[nodiscard]] std::span<const Tensor> inputs(std::size_t begin, std::size_t count) const {
+    return std::span<const Tensor>(inputs_).subspan(begin, count);
+  }
+  void check_cancelled(const RunContext& context) const {
+    if (context.cancel) context.cancel->check(context.where, node().loc());
+  }
+
+ private:
+  Tensors inputs_;
+  std::vector<int> buffers_;
+  const std::vector<std::unique_ptr<Executable>>& regions_;
+};
+
+class CondStep final : public ControlStep {
+ public:
+  using ControlStep::ControlStep;
+
+ private:
+  Tensors compute(const RunContext& context) override {
+    return run_region(is_true(inputs(0)[0]) ? 0 : 1, inputs(1), context);
+  }
+};
+
+/// States followed by what every step sees alike.
+Tensors with(std::span<const Tensor> states, std::span<const Tensor> captures) {
+  Tensors all(states.begin(), states.end());
+  append_all(all, captures);
+  return all;
+}
+
+class WhileStep final : public ControlStep {
+ public:
+  using ControlStep::ControlStep;
+
+ private:
+  Tensors compute(const RunContext& context) override {
+    const auto count = static_cast<std::size_t>(node().attrs_as<LoopAttrs>().states);
+    // Copies: the loop's result must not be the caller's memory when it runs no step.
+    Tensors states;
+    for (const Tensor& state : inputs(0, count)) states.push_back(copy_of(state));
+    for (;;) {
+      check_cancelled(context);
+      const Tensors arguments = with(states, inputs(count));
+      if (!is_true(run_region(0, arguments, context)[0])) return states;
+      states = run_region(1, arguments, context);
+    }
+  }
+};
+
+class WhileBackwardStep final : public ControlStep {
+ public:
+  using ControlStep::ControlStep;
+
+ private:
+  Tensors compute(const RunContext& context) override {
+    const auto& attrs = node().attrs_as<WhileBackwardAttrs>();
+    const auto count = static_cast<std::size_t>(attrs.states);
+    const auto capture_count = static_cast<std::size_t>(attrs.captures);
+    const auto grad_count = static_cast<std::size_t>(attrs.state_grads);
+    const std::span<const Tensor> captures = inputs(count, capture_count);
+
+    std::vector<Tensors> before;  // the states before each step
+    Tensors states(inputs(0, count).begin(), inputs(0, count).end());
+    for (;;) {
+      check_cancelled(context);
+      const Tensors arguments = with(states, captures);
+      if (!is_true(run_region(0, arguments, context)[0])) break;
+      before.push_back(states);
+      states = run_region(1, arguments, context);
+    }
+
+    Tensors grads(inputs(count + capture_count, grad_count).begin(),
+                  inputs(count + capture_count, grad_count).end());
+    for (std::size_t i = grad_count; i < node().types().size(); ++i) {
+      grads.push_back(zeros(node().types()[i], context.symbols));
+    }
+    for (; !before.empty(); before.pop_back()) {
+      check_cancelled(context);
+      Tensors arguments = grads;
+      append_all(arguments, before.back());
+      append_all(arguments, captures);
+      grads = run_region(2, arguments, context);
+    }
+    // Where no step ran the gradients are inputs of this step: results need memory of their own.
+    Tensors own;
+    for (const Tensor& grad : grads) own.push_back(copy_of(grad));
+    return own;
+  }
+};
+
+class ScanStep final : public ControlStep {
+ public:
+  using ControlStep::ControlStep;
+
+ private:
+  Tensors compute(const RunContext& context) override {
+    const auto& attrs = node().attrs_as<LoopAttrs>();
+    const auto count = static_cast<std::size_t>(attrs.states);
+    const auto slices = static_cast<std::size_t>(attrs.slices);
+    const std::span<const Tensor> xs = inputs(count, slices), captures = inputs(count + slices);
+    const std::int64_t length = xs[0].shape().numbers()[0];
+
+    Tensors states;
+    for (const Tensor& state : inputs(0, count)) states.push_back(copy_of(state));
+    Tensors results = make_results(count, context);
+    for (std::int64_t i = 0; i < length; ++i) {
+      check_cancelled(context);
+      const std::int64_t t = attrs.reverse ? length - 1 - i : i;
+      Tensors arguments = states;
+      for (const Tensor& x : xs) arguments.push_back(slice(x, t));
+      append_all(arguments, captures);
+      Tensors made = run_region(0, arguments, context);
+      for (std::size_t r = 0; r < results.size(); ++r) {
+        copy_into(slice(results[r], t), made[count + r]);
+      }
+      made.resize(count);
+      states = std::move(made);
+    }
+    append_all(states, results);
+    return states;
+  }
+
+  [[nodiscard]] Tensors make_results(std::size_t states, const RunContext& context) const {
+    Tensors results;
+    for (std::size_t i = states; i < node().types().size(); ++i) {
+      const Type& type = node().types()[i];
+      results.push_back(make_empty(type.dtype(), evaluate(type.shape(), context.symbols)));
+    }
+    return results;
+  }
+
+  static Tensor slice(const Tensor& x, std::int64_t t) {
+    const TensorImpl& impl = *x.impl();
+    Shape shape;
+    Strides strides;
+    for (std::size_t i = 1; i < impl.shape.size(); ++i) {
+      shape.push_back(impl.shape[i]);
+      strides.push_back(impl.strides[i]);
+    }
+    return make_view(x, shape, strides, t * impl.strides[0]);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_control_step(const Node& node, std::vector<Tensor> inputs,
+                                        std::vector<int> buffers,
+                                        const std::vector<std::unique_ptr<Executable>>& regions) {
+  const auto make = [&]<class S>(std::type_identity<S>) {
+    return std::make_unique<S>(node, std::move(inputs), std::move(buffers), regions);
+  };
+  if (&node.op() == &kCondOp) return make(std::type_identity<CondStep>());
+  if (&node.op() == &kWhileOp) return make(std::type_identity<WhileStep>());
+  if (&node.op() == &kScanOp) return make(std::type_identity<ScanStep>());
+  if (&node.op() == &kWhileBackwardOp) return make(std::type_identity<WhileBackwardStep>());
+  throw InternalError("there is no way to run the control operator " + std::string(node.op().name),
+                      node.loc());
+}
+
+}  // namespace dyad::exec

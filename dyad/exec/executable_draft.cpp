@@ -1,0 +1,277 @@
+#include "dyad/exec/executable_draft.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dyad/base/error.h"
+#include "dyad/exec/executable_bind.h"
+#include "dyad/exec/executable_errors.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/ir/substitute.h"
+#include "dyad/passes/fused_op.h"
+#include "dyad/runtime/layout.h"
+#include "dyad/runtime/op_kernel.h"
+
+namespace dyad::exec {
+namespace {
+
+Tensor tensor_like(DType dtype, const Shape& shape, const Strides& strides) {
+  Ref<TensorImpl> impl = make_ref<TensorImpl>();
+  impl->dtype = dtype;
+  impl->shape = shape;
+  impl->strides = strides;
+  impl->contiguous = is_contiguous(shape, strides);
+  return Tensor(std::move(impl));
+}
+
+/// Bytes from the first element to past the last one.
+std::size_t extent(DType dtype, const Shape& shape, const Strides& strides) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::int64_t size = shape.numbers()[i];
+    if (size == 0) return 0;
+    last += (size - 1) * strides[i];
+  }
+  return static_cast<std::size_t>(last + 1) * size_of(dtype);
+}
+
+/// Walks a lowered graph in program order.
+class Layouter {
+ public:
+  Layouter(const GraphImpl& graph, const SymbolMap& symbols, std::span<const Tensor> placeholders)
+      : graph_(graph), symbols_(symbols), placeholders_(placeholders) {}
+
+  Draft run() {
+    for (const auto& node : graph_.nodes()) {
+      try {
+        add(*node);
+      } catch (const Error& error) {
+        rethrow_at(error, error.where(), node->loc());
+      }
+    }
+    for (const Value v : graph_.outputs()) {
+      draft_.outputs.push_back(slot_of_.at(v));
+      draft_.output_nodes.push_back(v.node);
+    }
+    return std::move(draft_);
+  }
+
+ private:
+  void add(Node& node) {
+    const OpInfo& op = node.op();
+    if (&op == &kPlaceholderOp) return add_placeholder(node);
+    if (&op == &kVariableOp) {
+      return add_held(node, Source::variable, node.attrs_as<VariableAttrs>().tensor);
+    }
+    if (&op == &kConstantOp) {
+      return add_held(node, Source::constant, node.attrs_as<ConstantAttrs>().value);
+    }
+    if (&op == &kAssignOp) {
+      draft_.writes.push_back(
+          {slot_of_.at(node.inputs()[0]), slot_of_.at(node.inputs()[1]), &node});
+      slot_of_[node.output()] = slot_of_.at(node.inputs()[1]);
+      return;
+    }
+    if (&op == &passes::kFusedOp) return add_fused(node);
+    switch (op.kind) {
+      case BodyKind::pointwise:
+        return add_pointwise(node);
+      case BodyKind::reduction:
+        return add_reduction(node);
+      case BodyKind::view:
+        return add_view(node);
+      case BodyKind::opaque:
+        return add_opaque(node);
+      case BodyKind::control:
+        return add_control(node);
+      case BodyKind::composite:
+      case BodyKind::structural:
+        throw InternalError(fmt::format("{} cannot be executed in a graph", op.name), node.loc());
+    }
+  }
+
+  void add_placeholder(Node& node) {
+    const auto index = static_cast<std::size_t>(placeholder_count_++);
+    const TensorImpl& fed = *placeholders_[index].impl();
+    const int buffer = draft_.add_buffer(Source::placeholder, {}, static_cast<int>(index));
+    slot_of_[node.output()] = draft_.add_slot(buffer, fed.dtype, fed.shape, fed.strides, 0);
+  }
+
+  void add_held(Node& node, Source source, const Tensor& tensor) {
+    const int buffer = draft_.add_buffer(source, tensor);
+    slot_of_[node.output()] =
+        draft_.add_slot(buffer, tensor.dtype(), tensor.shape(), tensor.impl()->strides, 0);
+  }
+
+  [[nodiscard]] std::vector<int> slots_of(std::span<const Value> values) const {
+    std::vector<int> slots;
+    for (const Value v : values) slots.push_back(v ? slot_of_.at(v) : -1);
+    return slots;
+  }
+  [[nodiscard]] std::vector<Tensor> tensors_of(std::span<const int> slots) const {
+    std::vector<Tensor> tensors;
+    for (const int s : slots) {
+      tensors.push_back(s < 0 ? Tensor() : draft_.slots[static_cast<std::size_t>(s)].tensor);
+    }
+    return tensors;
+  }
+  [[nodiscard]] Shape shape_of(const Type& type) const { return evaluate(type.shape(), symbols_); }
+  [[nodiscard]] Ref<Attrs> attrs_of(const Node& node) const {
+    Ref<Attrs> numbers = substitute_symbols(node.attrs().info(), node.attrs().data(), symbols_);
+    return numbers ? numbers : node.shared_attrs();
+  }
+
+  DraftStep& add_step(DraftStep::Kind kind, Node& node) {
+    DraftStep& step = draft_.steps.emplace_back();
+    step.kind = kind;
+    step.node = &node;
+    step.attrs = attrs_of(node);
+    step.reads = slots_of(node.inputs());
+    return step;
+  }
+
+  int add_output(DraftStep& step, Node& node, int i, const Strides& strides) {
+    const Type& type = node.types()[static_cast<std::size_t>(i)];
+    const int slot = draft_.add_value(type.dtype(), shape_of(type), strides);
+    step.writes.push_back(slot);
+    slot_of_[node.output(i)] = slot;
+    return slot;
+  }
+
+  /// The strides that output `i` has in eager mode.
+  [[nodiscard]] Strides layout_of(const Node& node, const DraftStep& step, int i) const {
+    return runtime::output_layout(node.op(), step.attrs->data(), tensors_of(step.reads),
+                                  shape_of(node.types()[static_cast<std::size_t>(i)]), i);
+  }
+
+  void add_pointwise(Node& node) {
+    DraftStep& step = add_step(DraftStep::Kind::kernel, node);
+    step.elementwise = true;
+    add_output(step, node, 0, layout_of(node, step, 0));
+  }
+
+  void add_reduction(Node& node) {
+    DraftStep& step = add_step(DraftStep::Kind::kernel, node);
+    for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
+      add_output(step, node, i, layout_of(node, step, i));
+    }
+  }
+
+  /// A fused node's outputs get the layouts that its operators would give them one by one.
+  void add_fused(Node& node) {
+    DraftStep& step = add_step(DraftStep::Kind::kernel, node);
+    step.elementwise = true;
+    const GraphImpl& region = *node.regions()[0];
+    std::unordered_map<Value, Tensor, ValueHash> tensors;
+    std::size_t next_input = 0;
+    for (const auto& inner : region.nodes()) {
+      const Shape shape = shape_of(inner->types()[0]);
+      Tensor& made = tensors[inner->output()];
+      if (&inner->op() == &kPlaceholderOp) {
+        made = draft_.slots[static_cast<std::size_t>(step.reads[next_input++])].tensor;
+        continue;
+      }
+      std::vector<Tensor> inputs;
+      for (const Value v : inner->inputs()) inputs.push_back(v ? tensors.at(v) : Tensor());
+      const Strides strides =
+          runtime::output_layout(inner->op(), attrs_of(*inner)->data(), inputs, shape);
+      step.elementwise = step.elementwise && inner->op().kind != BodyKind::reduction;
+      made = tensor_like(inner->types()[0].dtype(), shape, strides);
+    }
+    for (int i = 0; i < static_cast<int>(region.outputs().size()); ++i) {
+      add_output(step, node, i,
+                 tensors.at(region.outputs()[static_cast<std::size_t>(i)]).impl()->strides);
+    }
+  }
+
+  void add_view(Node& node) {
+    ++draft_.views;
+    const Ref<Attrs> attrs = attrs_of(node);
+    const Shape shape = shape_of(node.types()[0]);
+    int from = slot_of_.at(node.inputs()[0]);
+    ViewLayout layout = node.op().view(attrs->data(), draft_.tensor(from).shape,
+                                       draft_.tensor(from).strides, shape);
+    if (!layout.possible) {
+      from = add_copy(node, from);
+      layout = node.op().view(attrs->data(), draft_.tensor(from).shape, draft_.tensor(from).strides,
+                              shape);
+    }
+    const Slot& base = draft_.slots[static_cast<std::size_t>(from)];
+    const DType dtype = base.tensor.dtype();
+    const auto start = static_cast<std::int64_t>(base.offset / size_of(dtype));
+    slot_of_[node.output()] =
+        draft_.add_slot(base.buffer, dtype, layout.shape, layout.strides, start + layout.offset);
+  }
+
+  int add_copy(Node& node, int from) {
+    DraftStep& step = draft_.steps.emplace_back();
+    step.kind = DraftStep::Kind::copy;
+    step.node = &node;
+    step.reads = {from};
+    const Tensor source = draft_.slots[static_cast<std::size_t>(from)].tensor;
+    const int to =
+        draft_.add_value(source.dtype(), source.shape(), contiguous_strides(source.shape()));
+    step.writes = {to};
+    return to;
+  }
+
+  void add_opaque(Node& node) {
+    if (!runtime::find_kernel(node.op())) {
+      throw DeviceError(fmt::format("{} has no kernel for the CPU; register one with "
+                                    "runtime::register_kernel",
+                                    node.op().name),
+                        node.loc());
+    }
+    DraftStep& step = add_step(DraftStep::Kind::opaque, node);
+    for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
+      add_output(step, node, i, layout_of(node, step, i));
+    }
+  }
+
+  void add_control(Node& node) {
+    DraftStep& step = add_step(DraftStep::Kind::control, node);
+    for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
+      const Shape shape = shape_of(node.types()[static_cast<std::size_t>(i)]);
+      const int slot = add_output(step, node, i, contiguous_strides(shape));
+      draft_.buffer_of(slot).source = Source::control;
+    }
+  }
+
+  const GraphImpl& graph_;
+  const SymbolMap& symbols_;
+  std::span<const Tensor> placeholders_;
+  int placeholder_count_ = 0;
+  std::unordered_map<Value, int, ValueHash> slot_of_;
+  Draft draft_;
+};
+
+}  // namespace
+
+int Draft::add_buffer(Source source, Tensor base, int index) {
+  Buffer& made = buffers.emplace_back();
+  made.source = source;
+  made.base = std::move(base);
+  made.index = index;
+  return static_cast<int>(buffers.size()) - 1;
+}
+
+int Draft::add_slot(int buffer, DType dtype, const Shape& shape, const Strides& strides,
+                    std::int64_t offset) {
+  slots.push_back({tensor_like(dtype, shape, strides), buffer,
+                   static_cast<std::size_t>(offset) * size_of(dtype)});
+  return static_cast<int>(slots.size()) - 1;
+}
+
+int Draft::add_value(DType dtype, const Shape& shape, const Strides& strides) {
+  const int buffer = add_buffer(Source::arena);
+  buffers.back().bytes = extent(dtype, shape, strides);
+  return add_slot(buffer, dtype, shape, strides, 0);
+}
+
+Draft lay_out(const GraphImpl& lowered, const SymbolMap& symbols,
+              std::span<const Tensor> placeholders) {
+  return Layouter(lowered, symbols, placeholders).run();
+}
+
+}  // namespace dyad::exec

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/exec/executable_plan.h"
+#include "dyad/ir/attrs.h"
+
+namespace dyad::exec {
+
+/// A step while the plan is being made: what it reads and writes, not yet how.
+struct DraftStep {
+  enum class Kind : std::uint8_t {
+    kernel,   ///< a generated kernel: pointwise, reduction or fused
+    opaque,   ///< a kernel of the runtime
+    copy,     ///< of elements, reads[0] to writes[0]
+    control,  ///< graphs inside the node
+  };
+  Kind kind = Kind::kernel;
+  const Node* node = nullptr;
+  Ref<Attrs> attrs;          ///< the node's, sizes as numbers
+  std::vector<int> reads;    ///< slots; -1 for an absent input
+  std::vector<int> writes;   ///< slots
+  bool elementwise = false;  ///< output element i needs input elements at i only
+};
+
+/// `variable` gets the value of `slot` at the end of the run.
+struct DraftWrite {
+  int variable = -1;  ///< slot
+  int value = -1;     ///< slot
+  const Node* node = nullptr;
+};
+
+/// A plan in the making: values with their layouts, and steps in program order.
+struct Draft {
+  std::vector<Buffer> buffers;
+  std::vector<Slot> slots;
+  std::vector<DraftStep> steps;
+  std::vector<DraftWrite> writes;
+  std::vector<int> outputs;  ///< slots
+  std::vector<const Node*> output_nodes;
+  int views = 0;
+  std::size_t commit = 0;  ///< set by order_writes
+
+  [[nodiscard]] const TensorImpl& tensor(int slot) const {
+    return *slots[static_cast<std::size_t>(slot)].tensor.impl();
+  }
+  [[nodiscard]] Buffer& buffer_of(int slot) {
+    return buffers[static_cast<std::size_t>(slots[static_cast<std::size_t>(slot)].buffer)];
+  }
+  int add_buffer(Source source, Tensor base = {}, int index = 0);
+  /// A value of that layout in a buffer, `offset` elements after its start.
+  int add_slot(int buffer, DType dtype, const Shape& shape, const Strides& strides,
+               std::int64_t offset);
+  /// A value that fills a new buffer of the arena.
+  int add_value(DType dtype, const Shape& shape, const Strides& strides);
+};
+
+/// The values and steps of a lowered graph at these sizes, layouts as eager execution has them.
+[[nodiscard]] Draft lay_out(const GraphImpl& lowered, const SymbolMap& symbols,
+                            std::span<const Tensor> placeholders);
+
+/// Gives outputs memory of their own, and puts the steps that write variables last: in place where
+/// nobody needs the old value any more, otherwise as copies at the very end.
+void order_writes(Draft& draft);
+
+/// Finds how long each buffer is needed, lets element-wise kernels write over inputs that nobody
+/// needs any more, and packs the rest into one arena; gives its size and the least possible one.
+struct ArenaSize {
+  std::size_t bytes = 0, live_peak = 0;
+};
+[[nodiscard]] ArenaSize place_memory(Draft& draft);
+
+}  // namespace dyad::exec

@@ -1,0 +1,246 @@
+#include <algorithm>
+
+#include "dyad/exec/executable_draft.h"
+#include "dyad/exec/memory_plan.h"
+
+namespace dyad::exec {
+namespace {
+
+bool is_callers(Source source) {
+  return source == Source::placeholder || source == Source::variable || source == Source::constant;
+}
+
+/// Puts the steps that write variables last.
+class WriteOrder {
+ public:
+  explicit WriteOrder(Draft& draft) : draft_(draft) {}
+
+  void run() {
+    give_outputs_memory();
+    save_old_values();
+    const std::vector<bool> late = find_late_steps();
+    std::vector<DraftStep> ordered;
+    for (std::size_t i = 0; i < draft_.steps.size(); ++i) {
+      if (!late[i]) ordered.push_back(draft_.steps[i]);
+    }
+    draft_.commit = ordered.size();
+    for (std::size_t i = 0; i < draft_.steps.size(); ++i) {
+      if (late[i]) ordered.push_back(draft_.steps[i]);
+    }
+    draft_.steps = std::move(ordered);
+    for (const DraftWrite& write : draft_.writes) {
+      if (!write_in_place(write)) {
+        add_copy_step(write.value, write.variable, write.node);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] int buffer(int slot) const {
+    return slot < 0 ? -1 : draft_.slots[static_cast<std::size_t>(slot)].buffer;
+  }
+
+  void add_copy_step(int from, int to, const Node* node) {
+    DraftStep& step = draft_.steps.emplace_back();
+    step.kind = DraftStep::Kind::copy;
+    step.node = node;
+    step.reads = {from};
+    step.writes = {to};
+  }
+
+  /// A new value with the elements of `slot`, copied before anything is written.
+  int copied(int slot, Source source, const Node* node) {
+    const Tensor from = draft_.slots[static_cast<std::size_t>(slot)].tensor;
+    const int to = draft_.add_value(from.dtype(), from.shape(), contiguous_strides(from.shape()));
+    draft_.buffer_of(to).source = source;
+    add_copy_step(slot, to, node);
+    return to;
+  }
+
+  void give_outputs_memory() {
+    for (std::size_t i = 0; i < draft_.outputs.size(); ++i) {
+      int& output = draft_.outputs[i];
+      Buffer& held = draft_.buffer_of(output);
+      if (held.source == Source::arena) {
+        held.source = Source::output;
+      } else if (is_callers(held.source)) {
+        output = copied(output, Source::output, draft_.output_nodes[i]);
+      }
+    }
+  }
+
+  /// A value that lies in a variable which this run writes is copied before.
+  void save_old_values() {
+    for (DraftWrite& write : draft_.writes) {
+      const bool overwritten = std::ranges::any_of(draft_.writes, [&](const DraftWrite& other) {
+        return share_storage(other.variable, write.value);
+      });
+      if (overwritten) write.value = copied(write.value, Source::arena, write.node);
+    }
+  }
+
+  [[nodiscard]] bool share_storage(int slot_a, int slot_b) const {
+    const Tensor& a = draft_.buffers[static_cast<std::size_t>(buffer(slot_a))].base;
+    const Tensor& b = draft_.buffers[static_cast<std::size_t>(buffer(slot_b))].base;
+    return a.defined() && b.defined() && a.impl()->storage == b.impl()->storage;
+  }
+
+  [[nodiscard]] bool reads_buffer(const DraftStep& step, int which) const {
+    return std::ranges::any_of(step.reads, [&](int slot) { return buffer(slot) == which; });
+  }
+  [[nodiscard]] bool writes_buffer(const DraftStep& step, int which) const {
+    return std::ranges::any_of(step.writes, [&](int slot) { return buffer(slot) == which; });
+  }
+
+  /// Kernels that compute what is written to a variable, and that only such kernels read.
+  [[nodiscard]] std::vector<bool> find_late_steps() const {
+    std::vector<bool> late(draft_.steps.size(), false);
+    std::vector<bool> written(draft_.buffers.size(), false),
+        read_early(draft_.buffers.size(), false);
+    for (const DraftWrite& write : draft_.writes) {
+      written[static_cast<std::size_t>(buffer(write.value))] = true;
+    }
+    for (std::size_t i = draft_.steps.size(); i-- > 0;) {
+      const DraftStep& step = draft_.steps[i];
+      bool computes_write = false, needed_early = false;
+      for (const int slot : step.writes) {
+        computes_write = computes_write || written[static_cast<std::size_t>(buffer(slot))];
+        needed_early = needed_early || read_early[static_cast<std::size_t>(buffer(slot))];
+      }
+      late[i] = step.kind == DraftStep::Kind::kernel && computes_write && !needed_early;
+      if (late[i]) continue;
+      for (const int slot : step.reads) {
+        if (slot >= 0) read_early[static_cast<std::size_t>(buffer(slot))] = true;
+      }
+    }
+    return late;
+  }
+
+  /// Lets the kernel that computes the new value write it over the old one, if nothing reads the
+  /// old one afterwards.
+  bool write_in_place(const DraftWrite& write) {
+    const int value = buffer(write.value), variable = buffer(write.variable);
+    if (draft_.buffers[static_cast<std::size_t>(value)].source != Source::arena) return false;
+    for (std::size_t b = 0; b < draft_.buffers.size(); ++b) {
+      const Tensor& base = draft_.buffers[b].base;
+      if (static_cast<int>(b) != variable && base.defined() &&
+          draft_.buffers[b].source == Source::variable &&
+          base.impl()->storage ==
+              draft_.buffers[static_cast<std::size_t>(variable)].base.impl()->storage) {
+        return false;
+      }
+    }
+    for (std::size_t s = 0; s < draft_.slots.size(); ++s) {
+      if (draft_.slots[s].buffer == value && static_cast<int>(s) != write.value) return false;
+    }
+    bool computed = false;
+    for (std::size_t i = draft_.commit; i < draft_.steps.size(); ++i) {
+      const DraftStep& step = draft_.steps[i];
+      if (!computed) {
+        if (!writes_buffer(step, value)) continue;
+        if (!step.elementwise || !reads_only_as_a_whole(step, write.variable)) return false;
+        computed = true;
+      } else if (reads_buffer(step, variable)) {
+        return false;
+      }
+    }
+    if (!computed) return false;
+    // From here on the value is the variable, in the variable's layout.
+    draft_.slots[static_cast<std::size_t>(write.value)] =
+        draft_.slots[static_cast<std::size_t>(write.variable)];
+    return true;
+  }
+
+  /// True when the step reads the variable, if at all, in the layout in which it is written.
+  [[nodiscard]] bool reads_only_as_a_whole(const DraftStep& step, int variable) const {
+    return std::ranges::all_of(step.reads, [&](int slot) {
+      return buffer(slot) != buffer(variable) || same_layout(draft_, slot, variable);
+    });
+  }
+
+ public:
+  static bool same_layout(const Draft& draft, int a, int b) {
+    const Slot& slot_a = draft.slots[static_cast<std::size_t>(a)];
+    const Slot& slot_b = draft.slots[static_cast<std::size_t>(b)];
+    return slot_a.offset == slot_b.offset && draft.tensor(a).shape.same_as(draft.tensor(b).shape) &&
+           draft.tensor(a).strides == draft.tensor(b).strides &&
+           size_of(draft.tensor(a).dtype) == size_of(draft.tensor(b).dtype);
+  }
+
+ private:
+  Draft& draft_;
+};
+
+void note_uses(Draft& draft) {
+  for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
+    const DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
+    for (const std::vector<int>* slots : {&step.reads, &step.writes}) {
+      for (const int slot : *slots) {
+        if (slot < 0) continue;
+        Buffer& buffer = draft.buffer_of(slot);
+        if (buffer.first_step < 0) buffer.first_step = i;
+        buffer.last_step = i;
+      }
+    }
+  }
+}
+
+/// An input of step `i` whose memory the output `written` may take over, or -1.
+int find_dying_input(Draft& draft, int i, int written) {
+  const DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
+  for (const int slot : step.reads) {
+    if (slot < 0) continue;
+    const Buffer& buffer = draft.buffer_of(slot);
+    if (buffer.source != Source::arena || buffer.last_step != i || buffer.first_step == i) continue;
+    const int number = draft.slots[static_cast<std::size_t>(slot)].buffer;
+    const bool whole_everywhere = std::ranges::all_of(step.reads, [&](int other) {
+      return other < 0 || draft.slots[static_cast<std::size_t>(other)].buffer != number ||
+             WriteOrder::same_layout(draft, other, written);
+    });
+    if (whole_everywhere) return slot;
+  }
+  return -1;
+}
+
+/// Element-wise kernels write over inputs that nobody needs afterwards.
+void reuse_in_place(Draft& draft) {
+  for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
+    const DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
+    if (!step.elementwise) continue;
+    for (const int written : step.writes) {
+      Buffer& made = draft.buffer_of(written);
+      if (made.source != Source::arena || made.first_step != i || made.last_step == i) continue;
+      const int dying = find_dying_input(draft, i, written);
+      if (dying < 0) continue;
+      Buffer& taken = draft.buffer_of(dying);
+      taken.last_step = made.last_step;
+      const int from = draft.slots[static_cast<std::size_t>(written)].buffer;
+      const int into = draft.slots[static_cast<std::size_t>(dying)].buffer;
+      made.first_step = made.last_step = -1;
+      for (Slot& slot : draft.slots) {
+        if (slot.buffer == from) slot.buffer = into;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void order_writes(Draft& draft) { WriteOrder(draft).run(); }
+
+ArenaSize place_memory(Draft& draft) {
+  note_uses(draft);
+  reuse_in_place(draft);
+  std::vector<BufferRequest> requests;
+  std::vector<Buffer*> placed;
+  for (Buffer& buffer : draft.buffers) {
+    if (buffer.source != Source::arena || buffer.first_step < 0 || buffer.bytes == 0) continue;
+    requests.push_back({buffer.bytes, buffer.first_step, buffer.last_step});
+    placed.push_back(&buffer);
+  }
+  const MemoryPlan plan = plan_memory(requests);
+  for (std::size_t i = 0; i < placed.size(); ++i) placed[i]->offset = plan.offsets[i];
+  return {plan.arena_bytes, plan.live_peak};
+}
+
+}  // namespace dyad::exec

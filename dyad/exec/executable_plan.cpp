@@ -1,0 +1,141 @@
+#include "dyad/exec/executable_plan.h"
+
+#include <utility>
+
+#include "dyad/exec/executable_errors.h"
+
+namespace dyad::exec {
+
+void Plan::set_base(int buffer, std::byte* data, const Ref<Storage>& storage) {
+  for (const Patch& patch : patches_[static_cast<std::size_t>(buffer)]) {
+    if (patch.address) {
+      *patch.address = data + patch.offset;
+    } else {
+      patch.impl->data = data + patch.offset;
+      if (patch.impl->storage != storage) patch.impl->storage = storage;
+    }
+  }
+}
+
+void Plan::patch_address(int slot, void** address) {
+  const Slot& patched = slots[static_cast<std::size_t>(slot)];
+  patches_[static_cast<std::size_t>(patched.buffer)].push_back({patched.offset, address, nullptr});
+}
+
+void Plan::patch_tensor(int slot) {
+  const Slot& patched = slots[static_cast<std::size_t>(slot)];
+  std::vector<Patch>& patches = patches_[static_cast<std::size_t>(patched.buffer)];
+  TensorImpl* const impl = patched.tensor.impl();
+  for (const Patch& patch : patches) {
+    if (patch.impl == impl) return;
+  }
+  patches.push_back({patched.offset, nullptr, impl});
+}
+
+void Plan::set_result(int buffer, const Tensor& result) {
+  buffers[static_cast<std::size_t>(buffer)].base = result;
+  set_base(buffer, result.impl()->data, result.impl()->storage);
+}
+
+void Plan::bind(std::span<const Tensor> placeholders, const Ref<Storage>& arena) {
+  std::byte* const arena_data = arena ? arena->data() : nullptr;
+  const bool arena_moved = std::exchange(bound_arena_, arena_data) != arena_data;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& buffer = buffers[i];
+    const int number = static_cast<int>(i);
+    switch (buffer.source) {
+      case Source::arena:
+        if (arena_moved && arena) set_base(number, arena->data() + buffer.offset, arena);
+        break;
+      case Source::placeholder: {
+        const TensorImpl& fed = *placeholders[static_cast<std::size_t>(buffer.index)].impl();
+        set_base(number, fed.data, fed.storage);
+        break;
+      }
+      case Source::variable:
+      case Source::constant: {
+        const TensorImpl& held = *buffer.base.impl();
+        if (std::exchange(bound_[i], held.data) != held.data) {
+          set_base(number, held.data, held.storage);
+        }
+        break;
+      }
+      case Source::output:
+        fresh_[i] = Storage::allocate(buffer.bytes);
+        set_base(number, fresh_[i]->data(), fresh_[i]);
+        break;
+      case Source::control:
+        break;
+    }
+  }
+}
+
+std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Ref<Storage>& arena,
+                              const CancelToken* cancel, Loc where) {
+  bind(placeholders, arena);
+  const RunContext context{symbols, cancel, where};
+  std::size_t at = 0;
+  try {
+    for (; at < commit; ++at) {
+      if (cancel) cancel->check(where, steps[at]->node().loc());
+      steps[at]->run(*this, context);
+    }
+    if (cancel) cancel->check(where);
+    for (; at < steps.size(); ++at) steps[at]->run(*this, context);
+  } catch (const Error& error) {
+    const Loc declared = at < steps.size() ? steps[at]->node().loc() : Loc();
+    let_go();
+    rethrow_at(error, where, declared);
+  } catch (...) {
+    let_go();
+    throw;
+  }
+  for (const int buffer : written) {
+    buffers[static_cast<std::size_t>(buffer)].base.impl()->storage->bump_version();
+  }
+  std::vector<Tensor> results = collect();
+  let_go();
+  return results;
+}
+
+std::vector<Tensor> Plan::collect() {
+  std::vector<Tensor> results;
+  results.reserve(outputs.size());
+  for (const int output : outputs) {
+    const Slot& slot = slots[static_cast<std::size_t>(output)];
+    const auto number = static_cast<std::size_t>(slot.buffer);
+    const Buffer& buffer = buffers[number];
+    const TensorImpl& made = *slot.tensor.impl();
+    Ref<TensorImpl> impl = make_ref<TensorImpl>();
+    impl->dtype = made.dtype;
+    impl->contiguous = made.contiguous;
+    impl->shape = made.shape;
+    impl->strides = made.strides;
+    if (buffer.source == Source::output) {
+      impl->storage = fresh_[number];
+      impl->data = fresh_[number]->data() + slot.offset;
+    } else {
+      impl->storage = buffer.base.impl()->storage;
+      impl->data = buffer.base.impl()->data + slot.offset;
+    }
+    results.emplace_back(std::move(impl));
+  }
+  return results;
+}
+
+/// Keeps no memory of the caller's, nor of what was given to the caller.
+void Plan::let_go() noexcept {
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    Buffer& buffer = buffers[i];
+    const bool passing = buffer.source == Source::placeholder || buffer.source == Source::output ||
+                         buffer.source == Source::control;
+    if (!passing) continue;
+    for (const Patch& patch : patches_[i]) {
+      if (patch.impl) patch.impl->storage = {};
+    }
+    fresh_[i] = {};
+    if (buffer.source == Source::control) buffer.base = {};
+  }
+}
+
+}  // namespace dyad::exec

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dyad/core/dim.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ir/graph.h"
+#include "dyad/runtime/cancel.h"
+
+namespace dyad::exec {
+
+/// Where the memory of a buffer comes from.
+enum class Source : std::uint8_t {
+  arena,        ///< the executable's own memory
+  placeholder,  ///< the caller's tensor
+  variable,     ///< a captured tensor
+  constant,     ///< a literal of the graph
+  output,       ///< fresh memory for each run, given to the caller
+  control,      ///< what a control operator's graphs returned
+};
+
+/// A block of memory of a plan.
+struct Buffer {
+  Source source = Source::arena;
+  int index = 0;           ///< of the placeholder
+  Tensor base;             ///< the variable or constant; the output of a control step once it ran
+  std::size_t bytes = 0;   ///< arena and output
+  std::size_t offset = 0;  ///< arena
+  int first_step = -1, last_step = -1;
+};
+
+/// A value of a plan: a tensor made in advance over part of a buffer; its data pointer is set when
+/// the buffer's place is known.
+struct Slot {
+  Tensor tensor;
+  int buffer = -1;
+  std::size_t offset = 0;  ///< bytes from the start of the buffer
+};
+
+/// What a step may know of the run that it is part of.
+struct RunContext {
+  const SymbolMap& symbols;
+  const CancelToken* cancel;
+  Loc where;
+};
+
+class Plan;
+
+/// One thing that a run does.
+class Step {
+ public:
+  explicit Step(const Node* node) : node_(node) {}
+  virtual ~Step() = default;
+  virtual void run(Plan& plan, const RunContext& context) = 0;
+  [[nodiscard]] const Node& node() const noexcept { return *node_; }
+
+ private:
+  const Node* node_;
+};
+
+/// Everything about running a graph at given sizes that does not change from run to run: the steps,
+/// their tensors and kernels, and where memory lies.
+class Plan {
+ public:
+  explicit Plan(std::vector<Buffer> all_buffers)
+      : buffers(std::move(all_buffers)),
+        bound_(buffers.size(), nullptr),
+        fresh_(buffers.size()),
+        patches_(buffers.size()) {}
+
+  /// Runs the steps; those from `commit` on write variables, cannot fail and are not cancelled.
+  std::vector<Tensor> run(std::span<const Tensor> placeholders, const Ref<Storage>& arena,
+                          const CancelToken* cancel, Loc where);
+
+  /// Points everything that looks at a buffer to where it lies now.
+  void set_base(int buffer, std::byte* data, const Ref<Storage>& storage);
+  /// The same with the tensor that a control step's graph returned (row-major).
+  void set_result(int buffer, const Tensor& result);
+
+  std::vector<std::int64_t> key;  ///< sizes and strides of the placeholders
+  std::vector<DType> dtypes;      ///< of the placeholders
+  std::vector<int> ranks;
+  SymbolMap outer;  ///< symbols given from outside
+  SymbolMap symbols;
+  std::vector<Buffer> buffers;
+  std::vector<Slot> slots;
+  std::vector<std::unique_ptr<Step>> steps;
+  std::size_t commit = 0;    ///< the first step that writes a variable
+  std::vector<int> outputs;  ///< slots
+  std::vector<int> written;  ///< buffers of the variables that a run writes
+  std::size_t arena_bytes = 0;
+  std::size_t live_peak = 0;
+  int kernels = 0, views = 0;
+
+  /// Keeps `*address` at the slot's first element.
+  void patch_address(int slot, void** address);
+  /// Keeps the slot's tensor, its storage too, where its buffer is.
+  void patch_tensor(int slot);
+
+ private:
+  /// What to set when a buffer moves.
+  struct Patch {
+    std::size_t offset;
+    void** address;    ///< of a kernel's operand
+    TensorImpl* impl;  ///< or a tensor
+  };
+  void bind(std::span<const Tensor> placeholders, const Ref<Storage>& arena);
+  [[nodiscard]] std::vector<Tensor> collect();
+  void let_go() noexcept;
+
+  std::byte* bound_arena_ = nullptr;
+  std::vector<std::byte*> bound_;            // by buffer: the base set last, for variables
+  std::vector<Ref<Storage>> fresh_;          // by buffer: memory of this run's outputs
+  std::vector<std::vector<Patch>> patches_;  // by buffer
+};
+
+}  // namespace dyad::exec

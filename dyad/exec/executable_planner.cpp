@@ -1,0 +1,68 @@
+#include "dyad/exec/executable_planner.h"
+
+#include <algorithm>
+
+#include "dyad/exec/executable_control.h"
+#include "dyad/exec/executable_draft.h"
+#include "dyad/exec/executable_steps.h"
+
+namespace dyad::exec {
+namespace {
+
+std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
+                                const RegionExecutables& regions) {
+  switch (draft.kind) {
+    case DraftStep::Kind::kernel:
+      return make_kernel_step(plan, draft);
+    case DraftStep::Kind::opaque:
+      return make_opaque_step(plan, draft);
+    case DraftStep::Kind::copy:
+      return make_copy_step(plan, draft);
+    case DraftStep::Kind::control:
+      break;
+  }
+  std::vector<int> buffers;
+  for (const int slot : draft.writes) {
+    buffers.push_back(plan.slots[static_cast<std::size_t>(slot)].buffer);
+  }
+  return make_control_step(*draft.node, patched_tensors(plan, draft.reads), std::move(buffers),
+                           regions.at(draft.node));
+}
+
+/// Nothing to compute: no element is written, and nothing else happens.
+bool is_empty(const Draft& draft, const DraftStep& step) {
+  return (step.kind == DraftStep::Kind::kernel || step.kind == DraftStep::Kind::copy) &&
+         std::ranges::all_of(step.writes,
+                             [&](int slot) { return draft.tensor(slot).numel() == 0; });
+}
+
+}  // namespace
+
+std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
+                                std::span<const Tensor> placeholders,
+                                const RegionExecutables& regions) {
+  Draft draft = lay_out(lowered, symbols, placeholders);
+  order_writes(draft);
+  const ArenaSize arena = place_memory(draft);
+
+  auto plan = std::make_unique<Plan>(draft.buffers);
+  plan->symbols = symbols;
+  plan->slots = draft.slots;
+  plan->outputs = std::move(draft.outputs);
+  plan->arena_bytes = arena.bytes;
+  plan->live_peak = arena.live_peak;
+  plan->views = draft.views;
+  for (std::size_t i = 0; i < draft.steps.size(); ++i) {
+    if (i == draft.commit) plan->commit = plan->steps.size();
+    if (is_empty(draft, draft.steps[i])) continue;
+    plan->steps.push_back(make_step(*plan, draft.steps[i], regions));
+  }
+  if (draft.commit == draft.steps.size()) plan->commit = plan->steps.size();
+  plan->kernels = static_cast<int>(plan->steps.size());
+  for (const DraftWrite& write : draft.writes) {
+    plan->written.push_back(plan->slots[static_cast<std::size_t>(write.variable)].buffer);
+  }
+  return plan;
+}
+
+}  // namespace dyad::exec

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dyad/exec/executable.h"
+#include "dyad/exec/executable_plan.h"
+
+namespace dyad::exec {
+
+/// The executables of the graphs inside each control node of a lowered graph.
+using RegionExecutables = std::map<const Node*, std::vector<std::unique_ptr<Executable>>>;
+
+/// Plans the runs of a lowered graph on values like `placeholders`, under `symbols`.
+[[nodiscard]] std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
+                                              std::span<const Tensor> placeholders,
+                                              const RegionExecutables& regions);
+
+}  // namespace dyad::exec

@@ -1,0 +1,106 @@
+#include "dyad/exec/executable_program.h"
+
+#include <unordered_map>
+
+#include "dyad/codegen/program_builder.h"
+#include "dyad/core/element.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/exec/executable_bind.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/ir/substitute.h"
+#include "dyad/ops/attrs/indexing.h"
+#include "dyad/passes/fused_op.h"
+
+namespace dyad::exec {
+namespace {
+
+using codegen::ProgramBuilder;
+
+void set_reduction(StepProgram& made, const Node& node, const void* attrs,
+                   const SymbolMap& symbols) {
+  const Type& element = node.inputs()[0].type();
+  made.is_reduction = true;
+  made.reduction =
+      codegen::reduction_of(node.op(), attrs, element.dtype(), node.types()[0].dtype(), node.loc());
+  made.space = evaluate(element.shape(), symbols);
+  made.reduced = node.op().reduced_axes(attrs, element.rank());
+}
+
+/// Writes the region of a fused node as one program.
+class RegionProgram {
+ public:
+  explicit RegionProgram(const SymbolMap& symbols) : symbols_(symbols) {}
+
+  StepProgram write(const GraphImpl& region) {
+    StepProgram made;
+    const Node* reduction = nullptr;
+    for (const auto& node : region.nodes()) {
+      const OpInfo& op = node->op();
+      if (&op != &kPlaceholderOp && &op != &kConstantOp && !node->is("full")) {
+        made.name += (made.name.empty() ? "" : "_") + std::string(op.name);
+      }
+      if (op.kind == BodyKind::reduction) {
+        reduction = node.get();
+      } else {
+        value_of_[node->output()] = value(*node);
+      }
+    }
+    if (!reduction) {
+      for (const Value v : region.outputs()) builder_.output(value_of_.at(v));
+      made.pointwise = builder_.take();
+      return made;
+    }
+    builder_.output(value_of_.at(reduction->inputs()[0]));
+    const Ref<Attrs> attrs = attrs_of(*reduction);
+    set_reduction(made, *reduction, attrs->data(), symbols_);
+    made.reduction = codegen::with_prologue(made.reduction, builder_.take());
+    return made;
+  }
+
+ private:
+  [[nodiscard]] Ref<Attrs> attrs_of(const Node& node) const {
+    Ref<Attrs> numbers = substitute_symbols(node.attrs().info(), node.attrs().data(), symbols_);
+    return numbers ? numbers : node.shared_attrs();
+  }
+
+  ProgramBuilder::Id value(const Node& node) {
+    const DType dtype = node.types()[0].dtype();
+    if (&node.op() == &kPlaceholderOp) return builder_.input(dtype);
+    if (&node.op() == &kConstantOp) {
+      const TensorImpl& literal = *node.attrs_as<ConstantAttrs>().value.impl();
+      const double number = visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+        return convert_element<double>(*reinterpret_cast<const T*>(literal.data));
+      });
+      return builder_.constant(dtype, number);
+    }
+    if (node.is("full")) return builder_.constant(dtype, node.attrs_as<ops::FullAttrs>().value);
+    std::vector<ProgramBuilder::Id> operands;
+    for (const Value v : node.inputs()) operands.push_back(value_of_.at(v));
+    return builder_.apply(node.op(), attrs_of(node)->data(), operands, dtype, node.loc());
+  }
+
+  const SymbolMap& symbols_;
+  ProgramBuilder builder_;
+  std::unordered_map<Value, ProgramBuilder::Id, ValueHash> value_of_;
+};
+
+}  // namespace
+
+StepProgram program_of(const Node& node, const Attrs& attrs, const SymbolMap& symbols) {
+  if (&node.op() == &passes::kFusedOp) return RegionProgram(symbols).write(*node.regions()[0]);
+  StepProgram made;
+  made.name = node.op().name;
+  if (node.op().kind == BodyKind::reduction) {
+    set_reduction(made, node, attrs.data(), symbols);
+    return made;
+  }
+  ProgramBuilder builder;
+  std::vector<ProgramBuilder::Id> operands;
+  for (const Value v : node.inputs()) operands.push_back(builder.input(v.type().dtype()));
+  builder.output(
+      builder.apply(node.op(), attrs.data(), operands, node.types()[0].dtype(), node.loc()));
+  made.pointwise = builder.take();
+  return made;
+}
+
+}  // namespace dyad::exec

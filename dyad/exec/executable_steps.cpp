@@ -1,0 +1,126 @@
+#include "dyad/exec/executable_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dyad/base/error.h"
+#include "dyad/exec/executable_program.h"
+#include "dyad/runtime/launch.h"
+#include "dyad/runtime/op_kernel.h"
+
+namespace dyad::exec {
+namespace {
+
+class KernelStep final : public Step {
+ public:
+  KernelStep(const Node* node, runtime::KernelLaunch launch)
+      : Step(node), launch_(std::move(launch)) {}
+  void run(Plan&, const RunContext&) override { launch_.run(); }
+  void** address(int operand) noexcept { return launch_.address(operand); }
+
+ private:
+  runtime::KernelLaunch launch_;
+};
+
+class OpaqueStep final : public Step {
+ public:
+  OpaqueStep(const Node* node, Ref<Attrs> attrs, std::vector<Tensor> inputs,
+             std::vector<Tensor> outputs)
+      : Step(node),
+        kernel_(*runtime::find_kernel(node->op())),
+        attrs_(std::move(attrs)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)) {}
+  void run(Plan&, const RunContext&) override {
+    kernel_.run({node().op(), attrs_->data(), inputs_, outputs_, node().loc()});
+  }
+
+ private:
+  const runtime::OpKernel& kernel_;
+  Ref<Attrs> attrs_;
+  std::vector<Tensor> inputs_, outputs_;
+};
+
+class CopyStep final : public Step {
+ public:
+  CopyStep(const Node* node, Tensor from, Tensor to)
+      : Step(node), from_(std::move(from)), to_(std::move(to)) {}
+  void run(Plan&, const RunContext&) override { runtime::run_copy(to_, from_); }
+
+ private:
+  Tensor from_, to_;
+};
+
+/// Strides of the results of a reduction in the space of its input: row-major over the kept axes,
+/// 0 along the reduced ones.
+Strides reduced_strides(std::span<const std::int64_t> space,
+                        std::span<const std::int64_t> reduced) {
+  Strides strides(space.size(), 0);
+  std::int64_t step = 1;
+  for (std::size_t axis = space.size(); axis-- > 0;) {
+    if (std::ranges::find(reduced, static_cast<std::int64_t>(axis)) != reduced.end()) continue;
+    strides[axis] = step;
+    step *= space[axis];
+  }
+  return strides;
+}
+
+runtime::KernelLaunch make_launch(const Plan& plan, const DraftStep& draft) {
+  const StepProgram program = program_of(*draft.node, *draft.attrs, plan.symbols);
+  const auto tensor = [&](int slot) -> const Tensor& {
+    return plan.slots[static_cast<std::size_t>(slot)].tensor;
+  };
+  // A reduction's space is that of its element, which no operand need have in full.
+  const Shape space = program.is_reduction ? program.space : tensor(draft.writes[0]).shape();
+  std::vector<runtime::LaunchOperand> inputs, outputs;
+  for (const int slot : draft.reads) {
+    inputs.push_back(runtime::LaunchOperand::of(tensor(slot), space.numbers()));
+  }
+  for (const int slot : draft.writes) {
+    outputs.push_back({.dtype = tensor(slot).dtype(),
+                       .strides = program.is_reduction
+                                      ? reduced_strides(space.numbers(), program.reduced)
+                                      : tensor(slot).impl()->strides});
+  }
+  return program.is_reduction
+             ? runtime::KernelLaunch::reduction(program.name, program.reduction, space.numbers(),
+                                                program.reduced, inputs, outputs)
+             : runtime::KernelLaunch::pointwise(program.name, program.pointwise, space.numbers(),
+                                                inputs, outputs);
+}
+
+}  // namespace
+
+std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft) {
+  auto step = std::make_unique<KernelStep>(draft.node, make_launch(plan, draft));
+  int operand = 0;
+  for (const std::vector<int>* slots : {&draft.reads, &draft.writes}) {
+    for (const int slot : *slots) plan.patch_address(slot, step->address(operand++));
+  }
+  return step;
+}
+
+std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft) {
+  return std::make_unique<OpaqueStep>(draft.node, draft.attrs, patched_tensors(plan, draft.reads),
+                                      patched_tensors(plan, draft.writes));
+}
+
+std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft) {
+  return std::make_unique<CopyStep>(draft.node, patched_tensors(plan, draft.reads)[0],
+                                    patched_tensors(plan, draft.writes)[0]);
+}
+
+std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots) {
+  std::vector<Tensor> tensors;
+  for (const int slot : slots) {
+    if (slot < 0) {
+      tensors.emplace_back();
+      continue;
+    }
+    plan.patch_tensor(slot);
+    tensors.push_back(plan.slots[static_cast<std::size_t>(slot)].tensor);
+  }
+  return tensors;
+}
+
+}  // namespace dyad::exec

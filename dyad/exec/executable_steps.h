@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dyad/exec/executable_draft.h"
+#include "dyad/exec/executable_plan.h"
+
+namespace dyad::exec {
+
+/// The step of a generated kernel: a pointwise operator, a reduction, or a fused node. Adds patches
+/// for the addresses of its operands.
+[[nodiscard]] std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft);
+
+/// The step of an opaque operator: a call of its kernel on tensors made in advance.
+[[nodiscard]] std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft);
+
+/// Copies elements from one value to another of the same shape.
+[[nodiscard]] std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft);
+
+/// The tensors of slots, patched whenever their buffers move; undefined for -1.
+[[nodiscard]] std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots);
+
+}  // namespace dyad::exec

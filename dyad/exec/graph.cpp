@@ -1,0 +1,154 @@
+#include "dyad/exec/graph.h"
+
+#include <fmt/format.h>
+
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/graph_branches.h"
+#include "dyad/exec/graph_define.h"
+#include "dyad/ir/graph.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad {
+namespace {
+
+/// What is being defined in this thread.
+exec::Defining& defined_now(std::string_view function, Loc loc) {
+  auto* defining = dynamic_cast<exec::Defining*>(&Evaluator::current());
+  if (!defining) {
+    throw GraphError(fmt::format("{}() belongs to a graph: call it inside Graph::define, or as a "
+                                 "member of the graph",
+                                 function),
+                     loc.user());
+  }
+  return *defining;
+}
+
+}  // namespace
+
+Graph::Graph() : Graph(std::make_shared<GraphState>()) { state_->impl = make_ref<GraphImpl>(); }
+Graph::Graph(std::shared_ptr<GraphState> state) : state_(std::move(state)) {}
+
+const Ref<GraphImpl>& Graph::impl() const noexcept { return state_->impl; }
+
+Graph Graph::parse(std::string_view text) {
+  ops::register_builtin_ops();
+  exec::register_control_ops();
+  auto state = std::make_shared<GraphState>();
+  state->impl = parse_graph(text);
+  return Graph(std::move(state));
+}
+
+void Graph::record(const std::function<void()>& run,
+                   const std::function<void(const TensorVisitor&)>& results, Loc loc) {
+  exec::Declared declared;
+  const bool is_new = impl()->nodes().empty();
+  try {
+    exec::DefineEvaluator evaluator(*this, declared);
+    const Evaluator::Scope current(evaluator);
+    run();
+    std::vector<Value> outputs;
+    results([&](Tensor& t) {
+      if (t.defined()) outputs.push_back(evaluator.value_of(t, nullptr, loc));
+    });
+    impl()->outputs() = std::move(outputs);
+    return;
+  } catch (const exec::BranchFound&) {
+    if (is_new) {
+      state_->impl = make_ref<GraphImpl>();
+      declared.placeholders.clear();
+    }
+  }
+  const auto call = [&] {
+    run();
+    std::vector<Tensor> tensors;
+    results([&](Tensor& t) {
+      if (t.defined()) tensors.push_back(t);
+    });
+    return tensors;
+  };
+  const std::vector<Tensor> joined = exec::define_branches(*this, declared, call, loc);
+  impl()->outputs().clear();
+  std::size_t next = 0;
+  results([&](Tensor& t) {
+    if (!t.defined()) return;
+    t = joined[next++];
+    impl()->outputs().push_back(graph_value(t)->value);
+  });
+}
+
+Tensor Graph::placeholder(std::string name, DType dtype, Shape shape, Loc loc) {
+  const Value made =
+      impl()->add_placeholder(std::move(name), Type(dtype, std::move(shape)), loc.user());
+  return symbolic_tensor(impl(), made);
+}
+
+Tensor Graph::variable(std::string name, const Arg& init, Loc loc) {
+  exec::Declared nothing_yet;
+  return exec::DefineEvaluator(*this, nothing_yet).variable(std::move(name), init, loc);
+}
+
+Tensor Graph::assign(const Tensor& variable, const Arg& value, Loc loc) {
+  GraphEvaluator evaluator(impl());
+  const Value target = variable.is_symbolic() ? evaluator.value_of(variable, &kAssignOp, loc)
+                                              : impl()->find_variable(variable);
+  if (!target || &target.node->op() != &kVariableOp) {
+    throw GraphError(fmt::format("assign(variable: {}, ...): the first argument is {}; it must be "
+                                 "what variable() gave",
+                                 type_string(variable),
+                                 target ? fmt::format("the result of {}", target.node->op().name)
+                                        : "no variable of this graph"),
+                     loc.user(), target ? target.node->loc() : Loc());
+  }
+  Tensor given = value.tensor();
+  if (given.defined() && given.impl()->is_number) given = convert_number(given, variable.dtype());
+  const Value now = evaluator.value_of(given, &kAssignOp, loc);
+  const NoAttrs none;
+  Node* node = impl()->append_checked(kAssignOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
+                                      {target, now}, loc.user());
+  return symbolic_tensor(impl(), node->output());
+}
+
+Tensor Graph::input(std::string_view name, Loc loc) const {
+  const Value found = impl()->find_placeholder(name);
+  if (!found) {
+    throw GraphError(
+        fmt::format("no placeholder is named \"{}\"; {}", name, exec::list_placeholders(*impl())),
+        loc.user());
+  }
+  return symbolic_tensor(impl(), found);
+}
+
+std::vector<Tensor> Graph::outputs() const {
+  std::vector<Tensor> tensors;
+  for (const Value v : impl()->outputs()) tensors.push_back(symbolic_tensor(impl(), v));
+  return tensors;
+}
+
+std::vector<std::pair<std::string, Tensor>> Graph::variables() const {
+  std::vector<std::pair<std::string, Tensor>> named;
+  for (const Value v : impl()->variables()) {
+    const auto& attrs = v.node->attrs_as<VariableAttrs>();
+    named.emplace_back(attrs.name, attrs.tensor);
+  }
+  return named;
+}
+
+std::string Graph::to_string() const { return dyad::to_string(*impl()); }
+void Graph::verify() const { dyad::verify(*impl()); }
+
+Tensor placeholder(std::string name, DType dtype, Shape shape, Loc loc) {
+  return defined_now("placeholder", loc).placeholder(std::move(name), dtype, std::move(shape), loc);
+}
+
+Tensor variable(std::string name, const Arg& init, Loc loc) {
+  return defined_now("variable", loc).variable(std::move(name), init, loc);
+}
+
+Tensor assign(const Tensor& variable, const Arg& value, Loc loc) {
+  return defined_now("assign", loc).assign(variable, value, loc);
+}
+
+}  // namespace dyad

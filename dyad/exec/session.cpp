@@ -1,0 +1,172 @@
+#include "dyad/exec/session.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/exec/executable.h"
+#include "dyad/exec/graph_define.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/passes/extract.h"
+#include "dyad/runtime/cancel.h"
+
+namespace dyad {
+namespace {
+
+const std::string& name_of(Value placeholder) {
+  return placeholder.node->attrs_as<PlaceholderAttrs>().name;
+}
+
+std::string text_of(Value placeholder) {
+  return fmt::format("placeholder \"{}\": {}", name_of(placeholder), to_string(placeholder.type()));
+}
+
+/// What a set of fetches needs, compiled.
+struct Program {
+  explicit Program(Ref<GraphImpl> part) : executable(std::move(part)) {}
+  std::string fetches;  // for explain()
+  exec::Executable executable;
+};
+
+/// Fed values by placeholder name.
+class Feeds {
+ public:
+  Feeds(const Graph& graph, const std::vector<Feed>& feeds, Loc loc) : graph_(*graph.impl()) {
+    for (const Feed& feed : feeds) {
+      const Value placeholder = find(graph, feed, loc);
+      const Tensor value = checked(placeholder, feed.value, loc);
+      if (!values_.emplace(name_of(placeholder), value).second) {
+        throw GraphError(fmt::format("{} is fed twice", text_of(placeholder)), loc,
+                         placeholder.node->loc());
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<Tensor> in_order(std::span<const Value> placeholders, Loc loc) const {
+    std::vector<Tensor> ordered;
+    for (const Value v : placeholders) {
+      const auto found = values_.find(name_of(v));
+      if (found == values_.end()) {
+        throw GraphError(
+            fmt::format("{} is not fed, but the fetches need it; add {{\"{}\", tensor}} "
+                        "to the feeds",
+                        text_of(v), name_of(v)),
+            loc, v.node->loc());
+      }
+      ordered.push_back(found->second);
+    }
+    return ordered;
+  }
+
+ private:
+  Value find(const Graph& graph, const Feed& feed, Loc loc) const {
+    if (!feed.placeholder.defined()) {
+      const Value named = graph_.find_placeholder(feed.name);
+      if (named) return named;
+      throw GraphError(fmt::format("a feed names \"{}\", but no placeholder has that name; {}",
+                                   feed.name, exec::list_placeholders(graph_)),
+                       loc);
+    }
+    const GraphValue* handle = graph_value(feed.placeholder);
+    if (handle && handle->graph == graph.impl() && handle->value.node->is("placeholder")) {
+      return handle->value;
+    }
+    throw GraphError(fmt::format("a feed is given for {}, which is no placeholder of this graph",
+                                 type_string(feed.placeholder)),
+                     loc, handle ? handle->value.node->loc() : Loc());
+  }
+
+  static Tensor checked(Value placeholder, const Tensor& value, Loc loc) {
+    if (!value.defined() || !value.is_concrete()) {
+      throw GraphError(
+          fmt::format("{} is fed {}; it needs a tensor with data", text_of(placeholder),
+                      value.defined() ? "a symbolic tensor" : "an undefined tensor"),
+          loc, placeholder.node->loc());
+    }
+    if (value.impl()->is_number) return convert_number(value, placeholder.type().dtype());
+    return value;
+  }
+
+  const GraphImpl& graph_;
+  std::map<std::string, Tensor> values_;
+};
+
+}  // namespace
+
+struct Session::State {
+  using Key = std::vector<std::pair<int, int>>;  // node and output of each fetch
+
+  explicit State(Graph graph) : graph(std::move(graph)) {}
+
+  Program& program_for(const std::vector<Tensor>& fetches, Loc loc) {
+    Key key;
+    std::vector<Value> values;
+    for (const Tensor& fetch : fetches) {
+      const GraphValue* handle = fetch.defined() ? graph_value(fetch) : nullptr;
+      if (!handle || handle->graph != graph.impl()) {
+        throw GraphError(
+            fmt::format("fetch {} is {}; fetches are values of the session's graph", values.size(),
+                        !fetch.defined() ? "an undefined tensor"
+                        : handle         ? "a tensor of another graph: " + type_string(fetch)
+                                         : "no value of a graph: " + type_string(fetch)),
+            loc, handle ? handle->value.node->loc() : Loc());
+      }
+      values.push_back(handle->value);
+      key.emplace_back(handle->value.node->id(), handle->value.index);
+    }
+    if (const auto found = programs.find(key); found != programs.end()) return *found->second;
+
+    const auto drawn_before = [&](const Node& node) {
+      return graph.state()->initial_keys.contains(&node);
+    };
+    auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before));
+    for (const Value v : values) {
+      program->fetches +=
+          fmt::format("{}{}: {} ({})", program->fetches.empty() ? "" : ", ", v.node->op().name,
+                      to_string(v.type()), to_string(v.node->loc()));
+    }
+    return *programs.emplace(std::move(key), std::move(program)).first->second;
+  }
+
+  Graph graph;
+  std::mutex mutex;
+  std::map<Key, std::unique_ptr<Program>> programs;
+  CancelToken cancel;
+};
+
+Session::Session(Graph graph) : state_(std::make_unique<State>(std::move(graph))) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds,
+                                 Loc loc) {
+  loc = loc.user();
+  const std::scoped_lock lock(state_->mutex);
+  state_->cancel.reset();
+  const Feeds fed(state_->graph, feeds, loc);
+  Program& program = state_->program_for(fetches, loc);
+  return program.executable.run(fed.in_order(program.executable.graph().placeholders(), loc),
+                                &state_->cancel, loc);
+}
+
+void Session::cancel() const noexcept { state_->cancel.cancel(); }
+
+std::string Session::explain() const {
+  const std::scoped_lock lock(state_->mutex);
+  std::string text;
+  for (const auto& [key, program] : state_->programs) {
+    const exec::ExecutableStats stats = program->executable.stats();
+    text += fmt::format(
+        "fetches: {}\n  operators: {}, after the passes: {}\n  plans: {}; the latest: {} kernels, "
+        "{} views, arena {} bytes (at least {})\n  time: passes {:.2f} ms, latest plan {:.2f} ms\n",
+        program->fetches, stats.nodes, stats.lowered_nodes, stats.plans, stats.kernels, stats.views,
+        stats.arena_bytes, stats.live_peak, stats.lower_ms, stats.plan_ms);
+  }
+  return text;
+}
+
+}  // namespace dyad

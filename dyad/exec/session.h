@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dyad/exec/graph.h"
+
+namespace dyad {
+
+/// A value for a placeholder, named or given by its tensor. A host number takes the placeholder's
+/// dtype.
+struct Feed {
+  Feed(std::string name, const Arg& value) : name(std::move(name)), value(value.tensor()) {}
+  Feed(const char* name, const Arg& value) : Feed(std::string(name), value) {}
+  Feed(Tensor placeholder, const Arg& value)
+      : placeholder(std::move(placeholder)), value(value.tensor()) {}
+
+  std::string name;
+  Tensor placeholder;
+  Tensor value;
+};
+
+/// Runs a graph: feeds in, fetches out. Compiles what a set of fetches needs at its first use and
+/// keeps it. Runs of one session from several threads take turns.
+class Session {
+ public:
+  explicit Session(Graph graph);
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  /// The values of `fetches`, in order, each in memory of its own. Only what they need runs; a
+  /// variable is written when the result of its `assign` is fetched (or needed). Throws GraphError
+  /// (a feed that is missing, unknown or given twice; a fetch of another graph), DTypeError and
+  /// ShapeError (a feed that does not fit its placeholder, naming both types), CancelledError, and
+  /// what operators throw on data; after an exception no variable has changed.
+  std::vector<Tensor> run(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds = {},
+                          Loc loc = std::source_location::current());
+
+  /// Stops the run in progress, from another thread: it throws CancelledError. No effect otherwise.
+  void cancel() const noexcept;
+
+  /// What was compiled so far, for each set of fetches: nodes, kernels, memory.
+  [[nodiscard]] std::string explain() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dyad

@@ -1,0 +1,236 @@
+#include "dyad/exec/control_flow.h"
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
+#include "exec_for_tests.h"
+
+namespace dyad {
+namespace {
+
+using exec::message_of;
+using exec::same_bits;
+using ::testing::HasSubstr;
+using Tensors = std::vector<Tensor>;
+/// Gives results first; gradients of results[0] are taken by the inputs.
+using Model = std::function<Tensors(const Tensors& in)>;
+
+class ControlFlowTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(9); }
+};
+
+/// That results and first gradients in a static graph are those of eager mode, bit for bit.
+void expect_same_in_graph(const Model& model, const Tensors& inputs) {
+  Tensors leaves;
+  for (const Tensor& x : inputs) {
+    leaves.push_back(clone(x));
+    if (is_floating(x.dtype())) leaves.back().requires_grad();
+  }
+  Tensors by;
+  for (const Tensor& leaf : leaves) {
+    if (is_floating(leaf.dtype())) by.push_back(leaf);
+  }
+  Tensors expected = model(leaves);
+  GradOptions options;
+  options.allow_unused = true;
+  const Tensors eager_grads = grad({&expected[0], 1}, by, options);
+
+  Graph g;
+  std::vector<Feed> feeds;
+  const auto [results, grads] = g.define([&] {
+    Tensors in, by_symbols;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      in.push_back(placeholder("x" + std::to_string(i), inputs[i].dtype(), inputs[i].shape()));
+      feeds.emplace_back("x" + std::to_string(i), inputs[i]);
+      if (is_floating(inputs[i].dtype())) by_symbols.push_back(in.back());
+    }
+    const Tensors out = model(in);
+    return std::pair(out, gradients(out[0], by_symbols));
+  });
+  g.verify();
+  EXPECT_EQ(Graph::parse(g.to_string()).to_string(), g.to_string());
+  Session s(g);
+  const Tensors given = s.run(results, feeds);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_TRUE(same_bits(given[i], expected[i].detach())) << "result " << i;
+  }
+  for (std::size_t i = 0; i < by.size(); ++i) {
+    const Tensor like = eager_grads[i].defined() ? eager_grads[i] : zeros_like(by[i].detach());
+    ASSERT_TRUE(grads[i].defined()) << "gradient " << i;
+    EXPECT_TRUE(same_bits(s.run({grads[i]}, feeds)[0], like)) << "gradient " << i << "\n"
+                                                              << g.to_string();
+  }
+}
+
+TEST_F(ControlFlowTest, CondRunsOneOfTwoFunctions) {
+  const Tensor w = normal({3});
+  const Model model = [&](const Tensors& in) -> Tensors {
+    const Tensor y = cond(
+        sum(in[0]) > 0, [&](const Tensor& x) { return x * in[1]; },
+        [&](const Tensor& x) { return tanh(x) + in[2]; }, in[0]);
+    return {sum(y * y), y};
+  };
+  const Tensor up = tensor({1.0f, 2.0f, -0.5f});
+  expect_same_in_graph(model, {up, normal({3}), normal({3})});
+  expect_same_in_graph(model, {-up, normal({3}), normal({3})});
+}
+
+TEST_F(ControlFlowTest, CondGivesPacksAndNests) {
+  const Model model = [](const Tensors& in) -> Tensors {
+    const auto [a, b] = cond(
+        in[0] > 0,
+        [&] {
+          const Tensor inner =
+              cond(in[1] > 0, [&] { return in[1] * in[0]; }, [&] { return in[1] / in[0]; });
+          return std::pair(inner, in[0]);
+        },
+        [&] { return std::pair(in[0] * in[0], -in[1]); });
+    return {a * b, a, b};
+  };
+  for (const float x : {2.0f, -2.0f}) {
+    for (const float y : {3.0f, -3.0f}) expect_same_in_graph(model, {tensor(x), tensor(y)});
+  }
+}
+
+TEST_F(ControlFlowTest, WhileLoopRepeatsWhileItsConditionHolds) {
+  const Model model = [](const Tensors& in) -> Tensors {
+    const auto [x, steps] = while_loop(
+        [](const Tensor& x, const Tensor&) { return sum(x) < 100; },
+        [&](const Tensor& x, const Tensor& n) { return std::tuple(x * in[1] + 1, n + 1); },
+        std::tuple(in[0], tensor(std::int64_t{0})));
+    return {sum(square(x)), x, steps};
+  };
+  expect_same_in_graph(model, {tensor({1.0f, 2.0f}), tensor({2.0f, 1.5f})});
+  expect_same_in_graph(model, {tensor({1000.0f, 2.0f}), tensor({2.0f, 1.5f})});  // not once
+}
+
+TEST_F(ControlFlowTest, ScanCarriesAStateOverSlices) {
+  const Model rnn = [](const Tensors& in) -> Tensors {
+    const auto [h, ys] = scan(
+        [&](const Tensor& h, const Tensor& x) {
+          const Tensor next = tanh(matmul(h, in[2]) + matmul(x, in[3]));
+          return std::pair(next, next * 2);
+        },
+        in[1], in[0]);
+    return {sum(ys) + sum(h), h, ys};
+  };
+  expect_same_in_graph(rnn, {normal({6, 2, 3}), normal({2, 4}), normal({4, 4}), normal({3, 4})});
+  expect_same_in_graph(rnn, {normal({1, 2, 3}), normal({2, 4}), normal({4, 4}), normal({3, 4})});
+  expect_same_in_graph(rnn, {normal({0, 2, 3}), normal({2, 4}), normal({4, 4}), normal({3, 4})});
+}
+
+TEST_F(ControlFlowTest, ScanTakesPacks) {
+  const Model model = [](const Tensors& in) -> Tensors {
+    const auto [carry, ys] = scan(
+        [](const std::pair<Tensor, Tensor>& c, const std::pair<Tensor, Tensor>& x) {
+          const Tensor a = c.first * x.first, b = c.second + x.second;
+          return std::pair(std::pair(a, b), std::pair(a + b, b));
+        },
+        std::pair(in[0], in[1]), std::pair(in[2], in[3]));
+    return {sum(ys.first * ys.second) + sum(carry.first), carry.second, ys.first};
+  };
+  expect_same_in_graph(model, {normal({2}), normal({2}), normal({5, 2}), normal({5, 2})});
+}
+
+TEST_F(ControlFlowTest, TheLengthOfAScanMayBeUnknown) {
+  Graph g;
+  const auto [total, dx] = g.define([] {
+    const Tensor x = placeholder("x", f32, {"time", 2}), w = variable("w", tensor({0.5f, 2.0f}));
+    const auto [carry, ys] = scan(
+        [&](const Tensor& c, const Tensor& x) {
+          const Tensor next = c * w + x;
+          return std::pair(next, next);
+        },
+        zeros({2}), x);
+    const Tensor total = sum(ys);
+    return std::pair(total, gradients(total, {x})[0]);
+  });
+  Session s(g);
+  for (const int time : {3, 1, 7}) {
+    const Tensor x = normal({time, 2}).requires_grad();
+    Tensor c = zeros({2}), total_eager = tensor(0.0f);
+    Tensors ys;
+    for (int t = 0; t < time; ++t) {
+      c = c * tensor({0.5f, 2.0f}) + x.select(0, t);
+      ys.push_back(c);
+    }
+    total_eager = sum(stack(ys));
+    total_eager.backward();
+    const Tensors out = s.run({total, dx}, {{"x", x.detach()}});
+    EXPECT_TRUE(same_bits(out[0], total_eager.detach()));
+    EXPECT_TRUE(same_bits(out[1], x.grad()));
+  }
+}
+
+TEST_F(ControlFlowTest, WrongFunctionsAreRefusedAtTheirLine) {
+  const auto in_graph = [](auto fn) {
+    return [fn] { Graph().define([&] { return fn(placeholder("x", f32, {3})); }); };
+  };
+  EXPECT_THAT(message_of<ShapeError>(in_graph([](const Tensor& x) {
+                return cond(x > 0, [&] { return x; }, [&] { return x; });
+              })),
+              HasSubstr("cond: the condition must be a bool scalar but is bool[3]"));
+  EXPECT_THAT(message_of<DTypeError>(in_graph([](const Tensor& x) {
+                return cond(sum(x), [&] { return x; }, [&] { return x; });
+              })),
+              HasSubstr("cond: the condition must be a bool scalar but is f32[]"));
+  EXPECT_THAT(message_of<ShapeError>(in_graph([](const Tensor& x) {
+                return cond(sum(x) > 0, [&] { return x; }, [&] { return sum(x); });
+              })),
+              HasSubstr("cond: tensor 0 is f32[3] by the first function but f32[] by the second "
+                        "function; they must have one dtype and shape"));
+  EXPECT_THAT(message_of<DTypeError>(in_graph([](const Tensor& x) {
+                return while_loop([](const Tensor& s) { return sum(s) > 0; },
+                                  [](const Tensor& s) { return s.to(f64); }, x);
+              })),
+              HasSubstr("while_loop: tensor 0 is f32[3] by the state but f64[3] by the body"));
+  const Tensor outside = ones({3});
+  EXPECT_THAT(message_of<GraphError>(in_graph([&](const Tensor& x) {
+                return cond(
+                    sum(x) > 0,
+                    [&] {
+                      Tensor target = outside;
+                      target.mul_(2);
+                      return x;
+                    },
+                    [&] { return x; });
+              })),
+              HasSubstr("cond: a function writes in place to f32[3], a tensor from outside"));
+  EXPECT_THAT(
+      message_of<ShapeError>([] {
+        static_cast<void>(scan([](const Tensor& c, const Tensor& x) { return std::pair(c, x); },
+                               ones({1}), std::pair(ones({2}), ones({3})).first.sum()));
+      }),
+      HasSubstr("scan: f32[] has no first axis to scan"));
+}
+
+TEST_F(ControlFlowTest, RandomNumbersInsideAreDrawnInEachRunOfTheFunction) {
+  Graph g;
+  const Tensor y = g.define([] {
+    return cond(
+        placeholder("p", boolean, {}), [] { return uniform({3}); }, [] { return zeros({3}); });
+  });
+  Session s(g);
+  manual_seed(4);
+  const Tensor first = uniform({3}), second = uniform({3});
+  manual_seed(4);
+  EXPECT_TRUE(same_bits(s.run({y}, {{"p", tensor(true)}})[0], first));
+  EXPECT_TRUE(same_bits(s.run({y}, {{"p", tensor(false)}})[0], zeros({3})));
+  EXPECT_TRUE(same_bits(s.run({y}, {{"p", tensor(true)}})[0], second));
+}
+
+TEST_F(ControlFlowTest, GradientsThroughRandomNumbersInsideAreRefused) {
+  Graph g;
+  EXPECT_THAT(message_of<GradError>([&] {
+                g.define([] {
+                  const Tensor x = placeholder("x", f32, {3});
+                  const Tensor y = cond(sum(x) > 0, [&] { return dropout(x); }, [&] { return x; });
+                  return gradients(sum(y), {x})[0];
+                });
+              }),
+              HasSubstr("gradient of cond: a function inside draws random numbers"));
+}
+
+}  // namespace
+}  // namespace dyad

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/core/generator.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/exec/executable.h"
+#include "dyad/ir/graph_evaluator.h"
+#include "dyad/ir/literal.h"
+#include "dyad/ops/ops.h"
+#include "dyad/ops/registry.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::exec {
+
+using Tensors = std::vector<Tensor>;
+using Function = std::function<Tensors(std::span<const Tensor>)>;
+
+/// The graph of `fn` on placeholders x0, x1... of these types.
+inline Ref<GraphImpl> record(const Function& fn, std::span<const Type> types) {
+  GraphEvaluator evaluator(make_ref<GraphImpl>());
+  const Evaluator::Scope current(evaluator);
+  Tensors inputs;
+  for (const Type& type : types) {
+    const std::string name = "x" + std::to_string(inputs.size());
+    inputs.push_back(
+        symbolic_tensor(evaluator.graph(), evaluator.graph()->add_placeholder(name, type, Loc())));
+  }
+  for (const Tensor& output : fn(inputs)) {
+    evaluator.graph()->outputs().push_back(evaluator.value_of(output, nullptr, Loc()));
+  }
+  verify(*evaluator.graph());
+  return evaluator.graph();
+}
+
+inline Types types_of(std::span<const Tensor> tensors) {
+  Types types;
+  for (const Tensor& t : tensors) types.push_back(type_of(t));
+  return types;
+}
+
+/// That two concrete tensors have the same type and bits.
+inline ::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
+  if (!type_of(a).same_as(type_of(b))) {
+    return ::testing::AssertionFailure() << type_string(a) << " and " << type_string(b);
+  }
+  const std::vector<std::byte> bits_a = packed_elements(a), bits_b = packed_elements(b);
+  if (bits_a == bits_b) return ::testing::AssertionSuccess();
+  const std::size_t width = size_of(a.dtype());
+  std::size_t at = 0;
+  while (std::memcmp(&bits_a[at * width], &bits_b[at * width], width) == 0) ++at;
+  return ::testing::AssertionFailure() << type_string(a) << " differ first at element " << at
+                                       << ": " << element_text(a.dtype(), &bits_a[at * width])
+                                       << " and " << element_text(b.dtype(), &bits_b[at * width]);
+}
+
+/// That the graph of `fn`, with fused kernels and without, gives what eager execution gives on
+/// these inputs, at 1 thread and at 2. `types` are those of the placeholders (by default the
+/// inputs').
+inline void expect_as_eager(const Function& fn, const Tensors& inputs, Types types = {}) {
+  if (types.empty()) types = types_of(inputs);
+  const Ref<GraphImpl> graph = record(fn, types);
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    const Tensors expected = fn(inputs);
+    for (const bool fuse : {true, false}) {
+      Executable executable(graph, {.fuse = fuse});
+      for (int run = 0; run < 2; ++run) {
+        const Tensors given = executable.run(inputs);
+        ASSERT_EQ(given.size(), expected.size());
+        for (std::size_t i = 0; i < given.size(); ++i) {
+          EXPECT_TRUE(same_bits(given[i], expected[i]))
+              << "output " << i << ", threads " << threads << ", fuse " << fuse << ", run " << run
+              << "\n"
+              << to_string(executable.lowered());
+        }
+      }
+    }
+  }
+}
+
+/// The message of the E that `f` throws; fails the test when it throws none or another.
+template <class E, class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "another exception: " << error.what();
+    return "";
+  }
+  ADD_FAILURE() << "no exception";
+  return "";
+}
+
+}  // namespace dyad::exec
