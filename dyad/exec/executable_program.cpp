@@ -20,8 +20,9 @@ void set_reduction(StepProgram& made, const Node& node, const void* attrs,
                    const SymbolMap& symbols) {
   const Type& element = node.inputs()[0].type();
   made.is_reduction = true;
-  made.reduction =
-      codegen::reduction_of(node.op(), attrs, element.dtype(), node.types()[0].dtype(), node.loc());
+  std::vector<DType> results;
+  for (const Type& type : node.types()) results.push_back(type.dtype());
+  made.reduction = codegen::reduction_of(node.op(), attrs, element.dtype(), results, node.loc());
   made.space = evaluate(element.shape(), symbols);
   made.reduced = node.op().reduced_axes(attrs, element.rank());
 }
