@@ -22,7 +22,7 @@ void set_reduction(StepProgram& made, const Node& node, const void* attrs,
   made.is_reduction = true;
   std::vector<DType> results;
   for (const Type& type : node.types()) results.push_back(type.dtype());
-  made.reduction = codegen::reduction_of(node.op(), attrs, element.dtype(), results, node.loc());
+  made.reduction = codegen::reduction_of(node.op(), attrs, element.dtype(), results);
   made.space = evaluate(element.shape(), symbols);
   made.reduced = node.op().reduced_axes(attrs, element.rank());
 }
