@@ -40,8 +40,9 @@ class TeamJob {
 
 /// Runs `job.work()` on `threads` threads, the calling one among them. One call at a time.
 void run_on_team(TeamJob& job, int threads);
-/// What the run-time that libraries share with us is told before a library call.
-void set_library_threads(int threads) noexcept;
+/// Tells the run-time that libraries share with us how many threads this thread's next regions
+/// have; returns what it was told before.
+int set_library_threads(int threads) noexcept;
 /// The limit that the environment sets for the run-time (OMP_NUM_THREADS), or 0.
 [[nodiscard]] int environment_threads() noexcept;
 

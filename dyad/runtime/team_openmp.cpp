@@ -13,8 +13,10 @@ void run_on_team(TeamJob& job, int threads) {
   job.work();
 }
 
-void set_library_threads(int threads) noexcept {
-  if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+int set_library_threads(int threads) noexcept {
+  const int before = omp_get_max_threads();
+  if (before != threads) omp_set_num_threads(threads);
+  return before;
 }
 
 int environment_threads() noexcept {

@@ -121,10 +121,11 @@ std::int64_t grain_for(Cost per_unit, std::int64_t units) noexcept {
 
 LibraryTeam::LibraryTeam(int threads) : locked_(threads > 1 && !in_region) {
   if (locked_) budget().team.lock();
-  detail::set_library_threads(threads);
+  before_ = detail::set_library_threads(threads);
 }
 
 LibraryTeam::~LibraryTeam() {
+  detail::set_library_threads(before_);
   if (locked_) budget().team.unlock();
 }
 

@@ -34,6 +34,9 @@ struct Cost {
   double flops = 0;
 };
 
+/// Whether a library call of so many operations gains by a second thread.
+[[nodiscard]] constexpr bool worth_a_team(double flops) noexcept { return flops >= 500e3; }
+
 /// The fewest units worth a thread of their own, when there are `units` in all: a loop of less than
 /// twice as many stays on one thread, because forking and joining costs more than it gains.
 [[nodiscard]] std::int64_t grain_for(Cost per_unit, std::int64_t units) noexcept;
@@ -66,7 +69,7 @@ void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, Body
 }
 
 /// The team, held while a library runs its own parallel regions: waits until no other thread has
-/// it, and tells the library's run-time how many threads to use.
+/// it, and tells the library's run-time how many threads to use in the meantime.
 class LibraryTeam {
  public:
   /// `threads` is what the library's plan was made for.
@@ -77,6 +80,7 @@ class LibraryTeam {
 
  private:
   bool locked_;
+  int before_;
 };
 
 }  // namespace dyad::runtime

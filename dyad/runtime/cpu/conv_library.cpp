@@ -71,11 +71,6 @@ std::uint64_t fingerprint(const std::byte* data, std::size_t bytes) noexcept {
   return result ^ (result >> 32);
 }
 
-int plan_threads(const ConvShape& s) {
-  constexpr double kFlopsWorthATeam = 500e3;
-  return s.flops() < kFlopsWorthATeam ? 1 : team_size();
-}
-
 PlanKey key_of(Direction direction, const ConvShape& s, bool with_bias, int threads) {
   return {static_cast<std::int64_t>(direction),
           static_cast<std::int64_t>(s.dtype),
@@ -222,7 +217,7 @@ Plan& planned(Direction direction, const ConvShape& s, bool with_bias, const Pla
           return make_backward_weight(s);
       }
     } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) throw;
+      if (error.status != dnnl_unimplemented) onednn::fail(error);
     }
     return {};
   });
@@ -251,7 +246,7 @@ const memory* packed_weight(Plan& plan, PlanKey key, const Tensor& weight) {
 bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& weight,
                           const Tensor& bias, const Tensor& out) {
   if (!onednn::takes(s.dtype)) return false;
-  const int threads = plan_threads(s);
+  const int threads = worth_a_team(s.flops()) ? team_size() : 1;
   const Tensor image = channels_last(x);
   const LibraryTeam team(threads);
   const PlanKey key = key_of(Direction::forward, s, bias.defined(), threads);
@@ -267,7 +262,7 @@ bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& wei
 bool conv_library_backward_input(const ConvShape& s, const Tensor& grad, const Tensor& weight,
                                  const Tensor& out) {
   if (!onednn::takes(s.dtype)) return false;
-  const int threads = plan_threads(s);
+  const int threads = worth_a_team(s.flops()) ? team_size() : 1;
   const Tensor rows =
       input_gradient_channels_last(s.c, s.groups) ? channels_last(grad) : contiguous_copy(grad);
   const LibraryTeam team(threads);
@@ -282,7 +277,7 @@ bool conv_library_backward_input(const ConvShape& s, const Tensor& grad, const T
 bool conv_library_backward_weight(const ConvShape& s, const Tensor& grad, const Tensor& x,
                                   const Tensor& out) {
   if (!onednn::takes(s.dtype)) return false;
-  const int threads = plan_threads(s);
+  const int threads = worth_a_team(s.flops()) ? team_size() : 1;
   const Tensor rows = channels_last(grad), image = channels_last(x);
   const LibraryTeam team(threads);
   Plan& plan = planned(Direction::backward_weight, s, false,

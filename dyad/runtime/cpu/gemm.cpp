@@ -137,10 +137,15 @@ void run_matmul(const Gemm& g, const GemmPlan& plan, const Operand& a, const Ope
   constexpr std::size_t kHeld = 256;
   thread_local Lru<onednn::Held> held(kHeld);
   onednn::Held& primitive = held.get(key, [&] {
-    return make_matmul(
-        g, matrix(g.dtype, items, a_batch, g.m, g.k, a_columns ? 1 : lda, a_columns ? lda : 1),
-        matrix(g.dtype, items, b_batch, g.k, g.n, b_columns ? 1 : ldb, b_columns ? ldb : 1), items,
-        c_batch, bias != nullptr);
+    try {
+      const auto left =
+          matrix(g.dtype, items, a_batch, g.m, g.k, a_columns ? 1 : lda, a_columns ? lda : 1);
+      const auto right =
+          matrix(g.dtype, items, b_batch, g.k, g.n, b_columns ? 1 : ldb, b_columns ? ldb : 1);
+      return make_matmul(g, left, right, items, c_batch, bias != nullptr);
+    } catch (const dnnl::error& error) {
+      onednn::fail(error);
+    }
   });
 
   const Ints outer(g.batch.begin(),

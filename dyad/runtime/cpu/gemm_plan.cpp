@@ -2,6 +2,7 @@
 
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
 namespace {
@@ -41,11 +42,9 @@ GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads)
     plan.a = placement(g.m, g.k, g.a_row, g.a_column);
     plan.b = placement(g.k, g.n, g.b_row, g.b_column);
     plan.method = library_method(g, plan.a, plan.b);
-    // Below this a second thread costs more than it gains.
-    constexpr double kFlopsWorthATeam = 500e3;
     const double flops = 2.0 * static_cast<double>(product(g.batch)) * static_cast<double>(g.m) *
                          static_cast<double>(g.n) * static_cast<double>(g.k);
-    plan.threads = flops < kFlopsWorthATeam ? 1 : threads;
+    plan.threads = worth_a_team(flops) ? threads : 1;
   }
 #endif
   return plan;

@@ -28,6 +28,12 @@ dnnl::memory::data_type data_type(DType dtype) {
   return dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
+void fail(const dnnl::error& error) {
+  const std::string text = "oneDNN: " + std::string(error.what());
+  if (error.status == dnnl_out_of_memory) throw MemoryError(text);
+  throw InternalError(text + " (status " + std::to_string(error.status) + ")");
+}
+
 Held::Held(dnnl::primitive primitive, std::initializer_list<Argument> arguments)
     : primitive_(std::move(primitive)) {
   memories_.reserve(arguments.size());

@@ -19,6 +19,9 @@ namespace dyad::runtime::cpu::onednn {
 [[nodiscard]] bool takes(DType dtype);
 [[nodiscard]] dnnl::memory::data_type data_type(DType dtype);
 
+/// Throws the library's error as one of Dyad's: MemoryError or InternalError.
+[[noreturn]] void fail(const dnnl::error& error);
+
 /// A primitive with the memory objects of its arguments, ready to be run on any buffers of their
 /// layouts. Belongs to one thread.
 class Held {

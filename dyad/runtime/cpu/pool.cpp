@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/nn.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
-#include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/pool_rows.h"
 #include "dyad/runtime/layout.h"
 #include "dyad/runtime/threads.h"
 
@@ -64,28 +62,6 @@ struct Image {
   std::int64_t n, c, h, w;
 };
 
-/// Whether `value` takes the place of `best`: larger, or the first NaN.
-template <class A>
-[[gnu::always_inline]] inline bool beats(A value, A best) noexcept {
-  if constexpr (std::is_floating_point_v<A>) {
-    return value > best || (value != value && best == best);
-  } else {
-    return value > best;
-  }
-}
-
-/// Integers are compared as signed numbers; u8 fits.
-template <class T>
-using Compared = std::conditional_t<std::is_integral_v<T>, std::int64_t, Accumulator<T>>;
-template <class T>
-[[gnu::always_inline]] inline Compared<T> compared(T value) noexcept {
-  if constexpr (std::is_integral_v<T>) {
-    return value;
-  } else {
-    return load(value);
-  }
-}
-
 Cost window_cost(const Windows& s, std::size_t element) {
   const double touched = static_cast<double>(s.kernel[0] * s.kernel[1] * s.c * s.ow);
   return {.bytes = touched * static_cast<double>(element), .flops = touched};
@@ -101,30 +77,31 @@ void for_output_rows(const Windows& s, std::size_t element, Body body) {
                });
 }
 
-/// The largest of the window of output (oh, ow) for every channel: values into `best`, positions
-/// (ih * w + iw) into `where` unless that is null.
+/// The rows of one thread: the largest values of a window so far, and where they are.
 template <class T>
+struct Largest {
+  explicit Largest(const Windows& s)
+      : values(static_cast<std::size_t>(s.c)), positions(static_cast<std::size_t>(s.c)) {}
+  std::vector<T> values;
+  std::vector<std::int32_t> positions;  ///< ih * w + iw
+};
+
+/// The largest of the window of output (oh, ow) for every channel, with positions if `kPositions`.
+template <bool kPositions, class T>
 void window_max(const Windows& s, const Image<const T>& x, std::int64_t n, std::int64_t oh,
-                std::int64_t ow, T* best, std::int64_t* where) {
+                std::int64_t ow, Largest<T>& largest) {
   bool begun = false;
   for (std::int64_t ih = s.first(0, oh); ih < s.end(0, oh); ++ih) {
-    for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw) {
-      const T* from = x.at(n, ih, iw);
-      const std::int64_t at = ih * s.w + iw;
+    for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw, begun = true) {
+      const Row<const T> from{x.at(n, ih, iw), x.c};
+      const auto at = static_cast<std::int32_t>(ih * s.w + iw);
       if (!begun) {
-        for (std::int64_t c = 0; c < s.c; ++c) best[c] = from[c * x.c];
-        if (where != nullptr) std::fill_n(where, s.c, at);
-        begun = true;
-      } else if (where == nullptr && x.c == 1) {
-        for (std::int64_t c = 0; c < s.c; ++c) {
-          best[c] = beats(compared(from[c]), compared(best[c])) ? from[c] : best[c];
-        }
+        copy_row(from, Row<T>{largest.values.data(), 1}, s.c);
+        if (kPositions) std::fill(largest.positions.begin(), largest.positions.end(), at);
+      } else if (kPositions) {
+        keep_larger_at(from, largest.values.data(), largest.positions.data(), at, s.c);
       } else {
-        for (std::int64_t c = 0; c < s.c; ++c) {
-          if (!beats(compared(from[c * x.c]), compared(best[c]))) continue;
-          best[c] = from[c * x.c];
-          if (where != nullptr) where[c] = at;
-        }
+        keep_larger(from, largest.values.data(), s.c);
       }
     }
   }
@@ -137,18 +114,17 @@ void max_pool2d(const OpCall& call) {
     const Image<const T> from(x);
     const Image<T> to(out);
     for_output_rows(s, sizeof(T), [&](std::int64_t n, std::int64_t oh) {
-      std::vector<T> best(static_cast<std::size_t>(s.c));
+      Largest<T> largest(s);
       for (std::int64_t ow = 0; ow < s.ow; ++ow) {
-        window_max<T>(s, from, n, oh, ow, best.data(), nullptr);
-        T* target = to.at(n, oh, ow);
-        for (std::int64_t c = 0; c < s.c; ++c) target[c * to.c] = best[static_cast<std::size_t>(c)];
+        window_max<false>(s, from, n, oh, ow, largest);
+        copy_row(Row<const T>{largest.values.data(), 1}, Row<T>{to.at(n, oh, ow), to.c}, s.c);
       }
     });
   });
 }
 
 /// Overlapping windows add into one place, so an image belongs to one thread, its windows in order;
-/// sums of half precision are kept in f32.
+/// sums of half precision are kept in f32. `add_window(n, oh, ow, sums)` adds to [h][w][c].
 template <class T, class AddWindow>
 void add_windows(const Windows& s, const Tensor& out, AddWindow add_window) {
   const Image<T> to(out);
@@ -164,8 +140,37 @@ void add_windows(const Windows& s, const Tensor& out, AddWindow add_window) {
                    const Accumulator<T>* sum = sums.data();
                    for (std::int64_t ih = 0; ih < s.h; ++ih) {
                      for (std::int64_t iw = 0; iw < s.w; ++iw, sum += s.c) {
-                       T* target = to.at(n, ih, iw);
-                       for (std::int64_t c = 0; c < s.c; ++c) target[c * to.c] = store<T>(sum[c]);
+                       store_row(sum, Row<T>{to.at(n, ih, iw), to.c}, s.c);
+                     }
+                   }
+                 }
+               });
+}
+
+/// Gradients of windows that share no element: each element has its window's gradient or 0, nothing
+/// is added up.
+template <class T>
+void spread_windows(const Windows& s, const Image<const T>& x, const Image<const T>& weights,
+                    const Tensor& out) {
+  const Image<T> to(out);
+  const std::int64_t elements = s.h * s.w * s.c;
+  parallel_for(0, s.n, grain_for({.bytes = static_cast<double>(elements) * 4 * sizeof(T)}, s.n),
+               [&](std::int64_t lo, std::int64_t hi) {
+                 Largest<T> largest(s);
+                 for (std::int64_t n = lo; n < hi; ++n) {
+                   std::fill_n(to.at(n, 0, 0), elements,
+                               T{});  // channels-last: an image is one run of memory
+                   for (std::int64_t oh = 0; oh < s.oh; ++oh) {
+                     for (std::int64_t ow = 0; ow < s.ow; ++ow) {
+                       window_max<true>(s, x, n, oh, ow, largest);
+                       const Row<const T> weight{weights.at(n, oh, ow), weights.c};
+                       for (std::int64_t ih = s.first(0, oh); ih < s.end(0, oh); ++ih) {
+                         for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw) {
+                           put_where(weight, largest.positions.data(),
+                                     static_cast<std::int32_t>(ih * s.w + iw), to.at(n, ih, iw),
+                                     s.c);
+                         }
+                       }
                      }
                    }
                  }
@@ -175,17 +180,21 @@ void add_windows(const Windows& s, const Tensor& out, AddWindow add_window) {
 void max_pool2d_backward(const OpCall& call) {
   const Tensor &grad = call.inputs[0], &x = call.inputs[1], &out = call.outputs[0];
   const auto s = windows_of<ops::MaxPool2dAttrs>(call, sizes_of(x), sizes_of(grad));
+  const bool apart = s.stride[0] >= s.kernel[0] && s.stride[1] >= s.kernel[1];
   with_element(x.dtype(), [&]<class T>(T) {
     const Image<const T> from(x), weights(grad);
+    if (apart) {
+      spread_windows(s, from, weights, out);
+      return;
+    }
     add_windows<T>(s, out, [&](std::int64_t n, std::int64_t oh, std::int64_t ow, auto* sums) {
-      thread_local std::vector<T> best;
-      thread_local std::vector<std::int64_t> where;
-      best.resize(static_cast<std::size_t>(s.c));
-      where.assign(static_cast<std::size_t>(s.c), -1);
-      window_max<T>(s, from, n, oh, ow, best.data(), where.data());
+      thread_local Largest<T> largest(s);
+      if (largest.values.size() != static_cast<std::size_t>(s.c)) largest = Largest<T>(s);
+      window_max<true>(s, from, n, oh, ow, largest);
       const T* weight = weights.at(n, oh, ow);
       for (std::int64_t c = 0; c < s.c; ++c) {
-        sums[where[static_cast<std::size_t>(c)] * s.c + c] += load(weight[c * weights.c]);
+        const std::int64_t at = largest.positions[static_cast<std::size_t>(c)];
+        sums[at * s.c + c] += load(weight[c * weights.c]);
       }
     });
   });
@@ -198,13 +207,12 @@ void max_pool2d_take(const OpCall& call) {
     const Image<const T> from(x), taken(values);
     const Image<T> to(out);
     for_output_rows(s, sizeof(T), [&](std::int64_t n, std::int64_t oh) {
-      std::vector<T> best(static_cast<std::size_t>(s.c));
-      std::vector<std::int64_t> where(static_cast<std::size_t>(s.c));
+      Largest<T> largest(s);
       for (std::int64_t ow = 0; ow < s.ow; ++ow) {
-        window_max<T>(s, from, n, oh, ow, best.data(), where.data());
+        window_max<true>(s, from, n, oh, ow, largest);
         T* target = to.at(n, oh, ow);
         for (std::int64_t c = 0; c < s.c; ++c) {
-          const std::int64_t at = where[static_cast<std::size_t>(c)];
+          const std::int64_t at = largest.positions[static_cast<std::size_t>(c)];
           target[c * to.c] = taken.at(n, at / s.w, at % s.w)[c * taken.c];
         }
       }
@@ -232,18 +240,13 @@ void avg_pool2d(const OpCall& call) {
         std::fill(sums.begin(), sums.end(), Accumulator<T>{});
         for (std::int64_t ih = s.first(0, oh); ih < s.end(0, oh); ++ih) {
           for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw) {
-            const T* source = from.at(n, ih, iw);
-            for (std::int64_t c = 0; c < s.c; ++c) {
-              sums[static_cast<std::size_t>(c)] += load(source[c * from.c]);
-            }
+            add_row(Row<const T>{from.at(n, ih, iw), from.c}, sums.data(), s.c);
           }
         }
         const auto count =
             static_cast<Accumulator<T>>(window_count<ops::AvgPool2dAttrs>(call, s, oh, ow));
-        T* target = to.at(n, oh, ow);
-        for (std::int64_t c = 0; c < s.c; ++c) {
-          target[c * to.c] = store<T>(sums[static_cast<std::size_t>(c)] / count);
-        }
+        divide_row(sums.data(), count, s.c);
+        store_row(sums.data(), Row<T>{to.at(n, oh, ow), to.c}, s.c);
       }
     });
   });
@@ -257,11 +260,13 @@ void avg_pool2d_backward(const OpCall& call) {
     add_windows<T>(s, out, [&](std::int64_t n, std::int64_t oh, std::int64_t ow, auto* sums) {
       const auto count =
           static_cast<Accumulator<T>>(window_count<ops::AvgPool2dBackwardAttrs>(call, s, oh, ow));
-      const T* weight = weights.at(n, oh, ow);
+      thread_local std::vector<Accumulator<T>> share;
+      share.assign(static_cast<std::size_t>(s.c), Accumulator<T>{});
+      add_row(Row<const T>{weights.at(n, oh, ow), weights.c}, share.data(), s.c);
+      divide_row(share.data(), count, s.c);
       for (std::int64_t ih = s.first(0, oh); ih < s.end(0, oh); ++ih) {
         for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw) {
-          Accumulator<T>* sum = sums + (ih * s.w + iw) * s.c;
-          for (std::int64_t c = 0; c < s.c; ++c) sum[c] += load(weight[c * weights.c]) / count;
+          add_row(Row<const Accumulator<T>>{share.data(), 1}, sums + (ih * s.w + iw) * s.c, s.c);
         }
       }
     });
