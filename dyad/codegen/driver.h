@@ -13,6 +13,9 @@ class PointwiseDriver {
  public:
   static void run(const CompiledKernel& kernel, const KernelArgs& args, std::int64_t lo,
                   std::int64_t hi);
+
+ private:
+  class Walk;
 };
 
 class ReductionDriver {

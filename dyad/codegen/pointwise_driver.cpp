@@ -1,53 +1,120 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "dyad/codegen/driver.h"
 
 namespace dyad::codegen {
+namespace {
+
+/// Rows and columns of a tile: the lines that a tile touches stay in the first-level cache.
+constexpr std::int64_t kTileRows = 32, kTileColumns = 64;
+
+}  // namespace
+
+/// A walk over the rows of a space of at least two dims.
+class PointwiseDriver::Walk {
+ public:
+  Walk(const CompiledKernel& kernel, const KernelArgs& args, std::int64_t first)
+      : kernel_(kernel),
+        args_(args),
+        operands_(kernel.operands_),
+        rank_(args.rank),
+        width_(args.sizes[rank_ - 1]),
+        column_(first % width_) {
+    std::int64_t row = first / width_;
+    for (int d = rank_ - 2; d >= 0; --d) {
+      coordinates_[d] = row % args.sizes[d];
+      row /= args.sizes[d];
+    }
+    for (int i = 0; i < operands_; ++i) {
+      inner_[i] = args.strides[i * rank_ + rank_ - 1] * kernel.sizes_[i];
+      data_[i] = static_cast<char*>(args.data[i]) + column_ * inner_[i];
+      for (int d = 0; d < rank_ - 1; ++d) {
+        strides_[d][i] = args.strides[i * rank_ + d] * kernel.sizes_[i];
+        data_[i] += coordinates_[d] * strides_[d][i];
+      }
+      // An operand whose next element is farther away than its next row would fetch a line for each
+      // element.
+      const std::int64_t next_row = std::abs(strides_[rank_ - 2][i]);
+      tiled_ = tiled_ || (next_row != 0 && std::abs(inner_[i]) > next_row);
+    }
+  }
+
+  void run(std::int64_t count) {
+    while (count > 0) {
+      const std::int64_t rows =
+          tiled_ && column_ == 0
+              ? std::min(
+                    {count / width_, args_.sizes[rank_ - 2] - coordinates_[rank_ - 2], kTileRows})
+              : 0;
+      if (rows > 1) {
+        tile(rows);
+        advance(rows);
+        count -= rows * width_;
+        continue;
+      }
+      const std::int64_t n = std::min(width_ - column_, count);
+      row(data_, n);
+      count -= n;
+      if (count > 0) {
+        for (int i = 0; i < operands_; ++i) data_[i] -= column_ * inner_[i];
+        column_ = 0;
+        advance(1);
+      }
+    }
+  }
+
+ private:
+  void row(char* const* data, std::int64_t n) const {
+    kernel_.code_.row(kernel_.contexts_[0], data, inner_, n, args_.slots, args_.flags);
+  }
+
+  void tile(std::int64_t rows) const {
+    for (std::int64_t column = 0; column < width_; column += kTileColumns) {
+      char* data[kMaxOperands];
+      for (int i = 0; i < operands_; ++i) data[i] = data_[i] + column * inner_[i];
+      for (std::int64_t r = 0; r < rows; ++r) {
+        row(data, std::min(kTileColumns, width_ - column));
+        for (int i = 0; i < operands_; ++i) data[i] += strides_[rank_ - 2][i];
+      }
+    }
+  }
+
+  /// Steps by `rows` rows, which do not pass the end of the next dim; carries into the outer ones.
+  void advance(std::int64_t rows) {
+    int d = rank_ - 2;
+    coordinates_[d] += rows;
+    for (int i = 0; i < operands_; ++i) data_[i] += rows * strides_[d][i];
+    while (d > 0 && coordinates_[d] == args_.sizes[d]) {
+      for (int i = 0; i < operands_; ++i) {
+        data_[i] += strides_[d - 1][i] - coordinates_[d] * strides_[d][i];
+      }
+      coordinates_[d] = 0;
+      ++coordinates_[--d];
+    }
+  }
+
+  const CompiledKernel& kernel_;
+  const KernelArgs& args_;
+  const int operands_, rank_;
+  const std::int64_t width_;
+  std::int64_t column_;
+  bool tiled_ = false;
+  char* data_[kMaxOperands];
+  std::int64_t inner_[kMaxOperands], strides_[kMaxRank][kMaxOperands], coordinates_[kMaxRank];
+};
 
 void PointwiseDriver::run(const CompiledKernel& kernel, const KernelArgs& args, std::int64_t lo,
                           std::int64_t hi) {
   if (lo >= hi) return;
-  const int operands = kernel.operands_, rank = args.rank;
+  if (args.rank > 1) return Walk(kernel, args, lo).run(hi - lo);
   char* data[kMaxOperands];
   std::int64_t inner[kMaxOperands];
-  if (rank <= 1) {
-    for (int i = 0; i < operands; ++i) {
-      inner[i] = rank == 0 ? 0 : args.strides[i] * kernel.sizes_[i];
-      data[i] = static_cast<char*>(args.data[i]) + lo * inner[i];
-    }
-    kernel.code_.row(kernel.contexts_[0], data, inner, hi - lo, args.slots, args.flags);
-    return;
+  for (int i = 0; i < kernel.operands_; ++i) {
+    inner[i] = args.rank == 0 ? 0 : args.strides[i] * kernel.sizes_[i];
+    data[i] = static_cast<char*>(args.data[i]) + lo * inner[i];
   }
-
-  std::int64_t coordinates[kMaxRank], strides[kMaxRank][kMaxOperands];
-  const std::int64_t width = args.sizes[rank - 1];
-  std::int64_t column = lo % width, row = lo / width;
-  for (int d = rank - 2; d >= 0; --d) {
-    coordinates[d] = row % args.sizes[d];
-    row /= args.sizes[d];
-  }
-  for (int i = 0; i < operands; ++i) {
-    inner[i] = args.strides[i * rank + rank - 1] * kernel.sizes_[i];
-    data[i] = static_cast<char*>(args.data[i]) + column * inner[i];
-    for (int d = 0; d < rank - 1; ++d) {
-      strides[d][i] = args.strides[i * rank + d] * kernel.sizes_[i];
-      data[i] += coordinates[d] * strides[d][i];
-    }
-  }
-  for (;;) {
-    const std::int64_t n = std::min(width - column, hi - lo);
-    kernel.code_.row(kernel.contexts_[0], data, inner, n, args.slots, args.flags);
-    lo += n;
-    if (lo >= hi) return;
-    int d = rank - 2;
-    while (coordinates[d] + 1 == args.sizes[d]) {
-      for (int i = 0; i < operands; ++i) data[i] -= coordinates[d] * strides[d][i];
-      coordinates[d--] = 0;
-    }
-    ++coordinates[d];
-    for (int i = 0; i < operands; ++i) data[i] += strides[d][i] - column * inner[i];
-    column = 0;
-  }
+  kernel.code_.row(kernel.contexts_[0], data, inner, hi - lo, args.slots, args.flags);
 }
 
 }  // namespace dyad::codegen

@@ -8,10 +8,9 @@ namespace dyad::codegen {
 namespace {
 
 constexpr int kInitContext = 1, kAccumulateContext = 2, kCombineContext = 3, kFinishContext = 4;
-constexpr std::int64_t kMaxStrip = 256;
-/// Room for the 16 lanes of one strip: kMaxStrip columns of 8 bytes, or fewer columns of more
-/// accumulators.
-constexpr std::size_t kLaneBytes = kReduceLanes * kMaxStrip * 8;
+/// Outputs are reduced together as long as all their lanes fit into kLaneBytes.
+constexpr std::int64_t kMaxStrip = 1024;
+constexpr std::int64_t kLaneBytes = 64 << 10;
 
 template <class T>
 void fill(char* at, std::int64_t count, std::uint64_t bits) {
@@ -107,8 +106,10 @@ ReductionDriver::ReductionDriver(const CompiledKernel& kernel, const KernelArgs&
       kept_(args.rank - args.reduced),
       reduced_(args.reduced),
       count_(kernel.reduced_count(args)),
-      chunks_(chunks(count_)),
-      strip_(kMaxStrip / std::max<int>(1, kernel.accumulators_)) {
+      chunks_(chunks(count_)) {
+  int bytes = 0;
+  for (int k = 0; k < kernel.accumulators_; ++k) bytes += kernel.accumulator_bytes_[k];
+  strip_ = std::min(kMaxStrip, kLaneBytes / kReduceLanes / bytes / 16 * 16);
   for (int i = 0; i < kernel.operands_; ++i) {
     for (int d = 0; d < rank_; ++d) strides_[d][i] = args.strides[i * rank_ + d] * kernel.sizes_[i];
     kept_strides_[i] = kept_ > 0 ? strides_[kept_ - 1][i] : 0;
@@ -234,16 +235,26 @@ void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std
     in[i] = data[i];
     strides[k + i] = kept_strides_[i];
   }
+  // Where rows of outputs follow one another without gaps, 16 of them are one long row, laid out as
+  // the lanes are.
+  bool dense = reduced_ == 1;
+  for (int i = 0; i < inputs; ++i)
+    dense = dense && reduced_strides_[i] == outputs * kept_strides_[i];
   Odometer odometer;
   if (count > 0) odometer.seek(*this, kept_, rank_, first, in, inputs);
-  for (std::int64_t r = 0; r < count; ++r) {
+  const std::int64_t step = dense ? kReduceLanes : 1;
+  for (std::int64_t r = 0; r < count; r += step) {
     for (int i = 0; i < k; ++i) {
       at[i] = at[k + inputs + i] =
           lanes[i] + r % kReduceLanes * outputs * kernel_.accumulator_bytes_[i];
     }
-    kernel_.code_.accumulate(kernel_.contexts_[kAccumulateContext], at, strides, outputs,
-                             args_.slots, 0);
-    odometer.step(*this, kept_, rank_, in, inputs);
+    kernel_.code_.accumulate(kernel_.contexts_[kAccumulateContext], at, strides,
+                             std::min(step, count - r) * outputs, args_.slots, 0);
+    if (dense) {
+      for (int i = 0; i < inputs; ++i) in[i] += step * reduced_strides_[i];
+    } else {
+      odometer.step(*this, kept_, rank_, in, inputs);
+    }
   }
   join_lanes(lanes, outputs);
   for (int i = 0; i < k; ++i)
@@ -298,9 +309,13 @@ void ReductionDriver::for_strips(std::int64_t lo, std::int64_t hi, F&& f) const 
 void ReductionDriver::run(const CompiledKernel& kernel, const KernelArgs& args, std::int64_t lo,
                           std::int64_t hi) {
   const ReductionDriver driver(kernel, args);
-  alignas(64) char memory[kMaxStrip * 8 * 2];
+  alignas(64) char memory[kLaneBytes / kReduceLanes];
   Values results = {};
-  for (int k = 0; k < kernel.accumulators_; ++k) results[k] = memory + k * driver.strip_ * 8;
+  char* at = memory;
+  for (int k = 0; k < kernel.accumulators_; ++k) {
+    results[k] = at;
+    at += driver.strip_ * kernel.accumulator_bytes_[k];
+  }
   driver.for_strips(lo, hi, [&](char* const* data, std::int64_t, std::int64_t n) {
     driver.whole(data, n, results);
     driver.finish(results, data, n);

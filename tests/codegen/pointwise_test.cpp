@@ -45,7 +45,7 @@ TEST_P(Pointwise, EveryLayoutInEveryPartition) {
   for_each_place(l.sizes, [&](const Sizes& at) {
     expected[offset(at, l.out)] = 1.5f * x[offset(at, l.x)] + y[offset(at, l.y)];
   });
-  for (std::int64_t step : {1, 7, 100, 1 << 20}) {
+  for (std::int64_t step : {1, 7, 100, 1000, 1 << 20}) {
     std::vector<float> out(extent(l.out), -99);
     void* data[] = {const_cast<float*>(x.data()), const_cast<float*>(y.data()), out.data()};
     const std::uint64_t slot = slot_bits(ScalarType::f32, 1.5);

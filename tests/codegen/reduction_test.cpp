@@ -111,21 +111,22 @@ TEST_P(Reduction, OrderDependsOnTheElementsNumberAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Reduction,
-    testing::Values(Layout{"rows", {7}, {100}, {100, 1}},
-                    Layout{"long_rows", {3}, {20000}, {20000, 1}},
-                    Layout{"short_rows", {700}, {5}, {5, 1}},
-                    Layout{"columns", {37}, {50}, {1, 37}},
-                    Layout{"many_columns", {600}, {33}, {1, 600}},
-                    Layout{"long_columns", {10}, {9000}, {1, 10}}, Layout{"all", {}, {12345}, {1}},
-                    Layout{"all_of_a_matrix_with_gaps", {}, {70, 90}, {100, 1}},
-                    Layout{"one_element", {}, {}, {}}, Layout{"rows_of_one", {50}, {1}, {1, 1}},
-                    Layout{"channels_of_nchw", {6}, {4, 7, 9}, {63, 378, 9, 1}},
-                    Layout{"channels_of_nhwc", {6}, {4, 63}, {1, 378, 6}},
-                    Layout{"middle", {5, 8}, {300}, {2400, 1, 8}},
-                    Layout{"outer_and_inner", {8}, {5, 300}, {300, 2400, 1}},
-                    Layout{"strided_rows", {5}, {77}, {231, 3}},
-                    Layout{"transposed_kept", {4, 6}, {20}, {20, 80, 1}},
-                    Layout{"repeated", {4}, {5000}, {1, 0}}),
+    testing::Values(
+        Layout{"rows", {7}, {100}, {100, 1}}, Layout{"long_rows", {3}, {20000}, {20000, 1}},
+        Layout{"short_rows", {700}, {5}, {5, 1}}, Layout{"columns", {37}, {50}, {1, 37}},
+        Layout{"many_columns", {600}, {33}, {1, 600}},
+        Layout{"long_columns", {10}, {9000}, {1, 10}},
+        Layout{"wide_columns", {1500}, {40}, {1, 1500}},
+        Layout{"columns_with_gaps", {10}, {500}, {1, 12}}, Layout{"all", {}, {12345}, {1}},
+        Layout{"all_of_a_matrix_with_gaps", {}, {70, 90}, {100, 1}},
+        Layout{"one_element", {}, {}, {}}, Layout{"rows_of_one", {50}, {1}, {1, 1}},
+        Layout{"channels_of_nchw", {6}, {4, 7, 9}, {63, 378, 9, 1}},
+        Layout{"channels_of_nhwc", {6}, {4, 63}, {1, 378, 6}},
+        Layout{"middle", {5, 8}, {300}, {2400, 1, 8}},
+        Layout{"outer_and_inner", {8}, {5, 300}, {300, 2400, 1}},
+        Layout{"strided_rows", {5}, {77}, {231, 3}},
+        Layout{"transposed_kept", {4, 6}, {20}, {20, 80, 1}},
+        Layout{"repeated", {4}, {5000}, {1, 0}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ReductionKernel, ThirdLevelOfChunks) {

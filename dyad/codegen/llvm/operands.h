@@ -46,6 +46,11 @@ class Operands {
              llvm::Value* mask = nullptr, bool past_caches = false);
 
   [[nodiscard]] llvm::Value* address(std::size_t i) const { return base_[i]; }
+  void set_address(std::size_t i, llvm::Value* address) { base_[i] = address; }
+  /// Whether operand i walks through memory element by element.
+  [[nodiscard]] bool walks(std::size_t i) const {
+    return !is_index(i) && access(i) == Access::contiguous;
+  }
 
  private:
   llvm::Value* places(llvm::Value* at, unsigned lanes);

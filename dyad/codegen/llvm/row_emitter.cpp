@@ -2,7 +2,9 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <utility>
 
 #include "dyad/codegen/llvm/function_emitter.h"
 #include "dyad/codegen/llvm/program_emitter.h"
@@ -13,11 +15,18 @@ namespace {
 using llvm::BasicBlock;
 using llvm::Value;
 
+/// How a row is cut into vectors.
 struct Shape {
   unsigned lanes;   // elements in a vector
   unsigned unroll;  // vectors in a turn of the main loop
-  bool masked_tail;
-  bool streams;  // has a loop with stores past the caches
+  enum class Tail : std::uint8_t {
+    masked,    // a second copy of the program, with masks: small programs
+    buffered,  // the last elements pass through buffers, so that the main loop takes them: large
+               // programs, whose second copy would double the time to compile
+    single     // a second copy for one element at a time: where vectors have no masks
+  } tail;
+  bool maskable;  // elements of every operand may be loaded and stored with masks
+  bool streams;   // has a loop with stores past the caches
 };
 
 int cost_of(const DyadProgram& program) {
@@ -47,13 +56,17 @@ Shape shape_of(const DyadFunction& f, const VectorTarget& target) {
   const unsigned lanes = target.bytes / widest;
   const DyadOperand& out = f.operands[f.input_count];
   const bool streams =
-      cost <= 16 && !strided && f.output_count == 1 && size_of(static_cast<DType>(out.dtype)) >= 4;
+      cost <= 8 && !strided && f.output_count == 1 && size_of(static_cast<DType>(out.dtype)) >= 4;
+  const bool maskable = target.masks_narrow || !narrow;
   return {.lanes = lanes,
-          .unroll = strided      ? 1u
-                    : cost <= 8  ? 4u
-                    : cost <= 24 ? 2u
-                                 : 1u,
-          .masked_tail = !strided && (target.masks_narrow || !narrow),
+          .unroll = strided || cost > 12 ? 1u
+                    : cost > 8           ? 2u
+                                         : 4u,
+          .tail = strided     ? Shape::Tail::single
+                  : cost > 12 ? Shape::Tail::buffered
+                  : maskable  ? Shape::Tail::masked
+                              : Shape::Tail::single,
+          .maskable = maskable,
           .streams = streams};
 }
 
@@ -81,8 +94,12 @@ class RowEmitter {
     }
     Value* at = ir_.getInt64(0);
     if (shape_.streams) at = streaming_loop(at);
-    at = vector_loop(at, false);
-    tail_loop(at);
+    if (shape_.tail == Shape::Tail::buffered) {
+      buffered_loop(at);
+    } else {
+      at = vector_loop(at, false);
+      small_loop(at, n_, shape_.tail == Shape::Tail::masked ? shape_.lanes : 1);
+    }
     ir_.CreateRetVoid();
   }
 
@@ -175,7 +192,7 @@ class RowEmitter {
     BasicBlock* from_stream = ir_.GetInsertBlock();
     ir_.CreateCondBr(possible, aligned, after);
     ir_.SetInsertPoint(aligned);
-    Value* first = element_loop(start, head);
+    Value* first = small_loop(start, head, 1);
     Value* stopped = vector_loop(first, true);
     BasicBlock* from_vectors = ir_.GetInsertBlock();
     ir_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
@@ -188,9 +205,8 @@ class RowEmitter {
     return at;
   }
 
-  /// One element at a time from `start` to `end`; gives `end`.
-  Value* element_loop(Value* start, Value* end) { return small_loop(start, end, 1); }
-
+  /// `lanes` elements at a time from `start` to `end`, with masks when there are several; gives
+  /// `end`.
   Value* small_loop(Value* start, Value* end, unsigned lanes) {
     BasicBlock *before = ir_.GetInsertBlock(), *body = block("rest"), *after = block("rest.done");
     ir_.CreateCondBr(ir_.CreateICmpSLT(start, end), body, after);
@@ -214,7 +230,97 @@ class RowEmitter {
     return end;
   }
 
-  void tail_loop(Value* start) { small_loop(start, n_, shape_.masked_tail ? shape_.lanes : 1); }
+  /// Whole vectors, and in a last turn the elements that fill none, by way of buffers on the stack.
+  void buffered_loop(Value* start) {
+    const std::size_t count = source_.input_count + source_.output_count;
+    std::vector<Value*> buffers(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!operands_->walks(i)) continue;
+      llvm::IRBuilder<> entry(&function_.getEntryBlock(), function_.getEntryBlock().begin());
+      auto* buffer =
+          entry.CreateAlloca(memory_type(ir_.getContext(), operands_->dtype(i), shape_.lanes));
+      buffer->setAlignment(llvm::Align(64));
+      buffers[i] = buffer;
+    }
+    BasicBlock *before = ir_.GetInsertBlock(), *next = block("next"), *body = block("vectors"),
+               *few = block("few"), *fill = block("fill"), *more = block("more"),
+               *drain = block("drain"), *done = block("done");
+    Value *lanes = ir_.getInt64(shape_.lanes), *zero = ir_.getInt64(0);
+    ir_.CreateBr(next);
+
+    ir_.SetInsertPoint(next);
+    llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    Value* left = ir_.CreateSub(n_, at);
+    ir_.CreateCondBr(ir_.CreateICmpSGE(left, lanes), body, few);
+    ir_.SetInsertPoint(few);
+    ir_.CreateCondBr(ir_.CreateICmpSGT(left, zero), fill, done);
+    ir_.SetInsertPoint(fill);
+    std::vector<Value*> displaced(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (buffers[i] == nullptr) continue;
+      if (i < source_.input_count) copy(i, place(i, operands_->address(i), at), buffers[i], left);
+      displaced[i] = place(i, buffers[i], ir_.CreateNeg(at));
+    }
+    BasicBlock* filled = ir_.GetInsertBlock();
+    ir_.CreateBr(body);
+
+    ir_.SetInsertPoint(body);
+    llvm::PHINode* last = ir_.CreatePHI(ir_.getInt1Ty(), 2);
+    last->addIncoming(ir_.getFalse(), next);
+    last->addIncoming(ir_.getTrue(), filled);
+    Operands here = *operands_;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (buffers[i] == nullptr) continue;
+      llvm::PHINode* address = ir_.CreatePHI(ir_.getPtrTy(), 2);
+      address->addIncoming(operands_->address(i), next);
+      address->addIncoming(displaced[i], filled);
+      here.set_address(i, address);
+    }
+    Operands* const outside = std::exchange(operands_, &here);
+    step({at}, shape_.lanes, nullptr, false);
+    operands_ = outside;
+    ir_.CreateCondBr(last, drain, more);
+
+    ir_.SetInsertPoint(more);
+    at->addIncoming(start, before);
+    at->addIncoming(ir_.CreateAdd(at, lanes), more);
+    ir_.CreateBr(next);
+    ir_.SetInsertPoint(drain);
+    for (std::size_t i = source_.input_count; i < count; ++i) {
+      if (buffers[i] != nullptr) copy(i, buffers[i], place(i, operands_->address(i), at), left);
+    }
+    ir_.CreateBr(done);
+    ir_.SetInsertPoint(done);
+  }
+
+  Value* place(std::size_t i, Value* address, Value* at) {
+    return ir_.CreateGEP(memory_type(ir_.getContext(), operands_->dtype(i), 1), address, at);
+  }
+
+  /// Copies `count` elements of operand i, less than a vector of them.
+  void copy(std::size_t i, Value* from, Value* to, Value* count) {
+    const llvm::Align align(1);
+    if (shape_.maskable) {
+      llvm::Type* type = memory_type(ir_.getContext(), operands_->dtype(i), shape_.lanes);
+      Value* splat = ir_.CreateVectorSplat(shape_.lanes, ir_.CreateTrunc(count, ir_.getInt32Ty()));
+      Value* mask = ir_.CreateICmpUGT(splat, lane_numbers(ir_.getInt32Ty(), shape_.lanes));
+      Value* zeros = llvm::Constant::getNullValue(type);
+      ir_.CreateMaskedStore(ir_.CreateMaskedLoad(type, from, align, mask, zeros), to, align, mask);
+      return;
+    }
+    llvm::Type* type = memory_type(ir_.getContext(), operands_->dtype(i), 1);
+    BasicBlock *before = ir_.GetInsertBlock(), *body = block("copy"), *after = block("copied");
+    ir_.CreateBr(body);
+    ir_.SetInsertPoint(body);
+    llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    ir_.CreateAlignedStore(ir_.CreateAlignedLoad(type, ir_.CreateGEP(type, from, at), align),
+                           ir_.CreateGEP(type, to, at), align);
+    Value* next = ir_.CreateAdd(at, ir_.getInt64(1));
+    ir_.CreateCondBr(ir_.CreateICmpSLT(next, count), body, after);
+    at->addIncoming(ir_.getInt64(0), before);
+    at->addIncoming(next, body);
+    ir_.SetInsertPoint(after);
+  }
 
   llvm::Function& function_;
   const DyadFunction& source_;
