@@ -10,10 +10,11 @@ namespace dyad::exec {
 namespace {
 
 std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
-                                const RegionExecutables& regions) {
+                                const RegionExecutables& regions,
+                                runtime::KernelBatch& batch) {
   switch (draft.kind) {
     case DraftStep::Kind::kernel:
-      return make_kernel_step(plan, draft);
+      return make_kernel_step(plan, draft, batch);
     case DraftStep::Kind::opaque:
       return make_opaque_step(plan, draft);
     case DraftStep::Kind::copy:
@@ -52,11 +53,13 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   plan->arena_bytes = arena.bytes;
   plan->live_peak = arena.live_peak;
   plan->views = draft.views;
+  runtime::KernelBatch batch;
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     if (i == draft.commit) plan->commit = plan->steps.size();
     if (is_empty(draft, draft.steps[i])) continue;
-    plan->steps.push_back(make_step(*plan, draft.steps[i], regions));
+    plan->steps.push_back(make_step(*plan, draft.steps[i], regions, batch));
   }
+  batch.finish();
   if (draft.commit == draft.steps.size()) plan->commit = plan->steps.size();
   plan->kernels = static_cast<int>(plan->steps.size());
   for (const DraftWrite& write : draft.writes) {

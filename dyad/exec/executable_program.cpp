@@ -98,8 +98,8 @@ StepProgram program_of(const Node& node, const Attrs& attrs, const SymbolMap& sy
   ProgramBuilder builder;
   std::vector<ProgramBuilder::Id> operands;
   for (const Value v : node.inputs()) operands.push_back(builder.input(v.type().dtype()));
-  builder.output(
-      builder.apply(node.op(), attrs.data(), operands, node.types()[0].dtype(), node.loc()));
+  // No source line: the kernel is the one that eager execution uses, wherever it is called.
+  builder.output(builder.apply(node.op(), attrs.data(), operands, node.types()[0].dtype()));
   made.pointwise = builder.take();
   return made;
 }

@@ -65,7 +65,8 @@ Strides reduced_strides(std::span<const std::int64_t> space,
   return strides;
 }
 
-runtime::KernelLaunch make_launch(const Plan& plan, const DraftStep& draft) {
+runtime::KernelLaunch make_launch(const Plan& plan, const DraftStep& draft,
+                                  runtime::KernelBatch& batch) {
   const StepProgram program = program_of(*draft.node, *draft.attrs, plan.symbols);
   const auto tensor = [&](int slot) -> const Tensor& {
     return plan.slots[static_cast<std::size_t>(slot)].tensor;
@@ -84,15 +85,16 @@ runtime::KernelLaunch make_launch(const Plan& plan, const DraftStep& draft) {
   }
   return program.is_reduction
              ? runtime::KernelLaunch::reduction(program.name, program.reduction, space.numbers(),
-                                                program.reduced, inputs, outputs)
+                                                program.reduced, inputs, outputs, &batch)
              : runtime::KernelLaunch::pointwise(program.name, program.pointwise, space.numbers(),
-                                                inputs, outputs);
+                                                inputs, outputs, &batch);
 }
 
 }  // namespace
 
-std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft) {
-  auto step = std::make_unique<KernelStep>(draft.node, make_launch(plan, draft));
+std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft,
+                                       runtime::KernelBatch& batch) {
+  auto step = std::make_unique<KernelStep>(draft.node, make_launch(plan, draft, batch));
   int operand = 0;
   for (const std::vector<int>* slots : {&draft.reads, &draft.writes}) {
     for (const int slot : *slots) plan.patch_address(slot, step->address(operand++));

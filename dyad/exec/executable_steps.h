@@ -6,12 +6,14 @@
 
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/executable_plan.h"
+#include "dyad/runtime/launch.h"
 
 namespace dyad::exec {
 
 /// The step of a generated kernel: a pointwise operator, a reduction, or a fused node. Adds patches
-/// for the addresses of its operands.
-[[nodiscard]] std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft);
+/// for the addresses of its operands. It may run once `batch` is finished.
+[[nodiscard]] std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft,
+                                                     runtime::KernelBatch& batch);
 
 /// The step of an opaque operator: a call of its kernel on tensors made in advance.
 [[nodiscard]] std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft);

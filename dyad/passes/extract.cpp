@@ -4,28 +4,80 @@
 #include <ranges>
 #include <unordered_set>
 
+#include "dyad/ir/graph_ops.h"
 #include "dyad/passes/rewriter.h"
 
 namespace dyad::passes {
+namespace {
+
+/// Which nodes of a graph some values need, and which host effects go with them.
+class Needs {
+ public:
+  Needs(const GraphImpl& graph, std::span<const Value> values,
+        const std::function<bool(const Node&)>& without)
+      : graph_(graph) {
+    for (const Value v : values) needed_.insert(v.node);
+    for (const auto& node : graph.nodes()) {
+      const bool is_key = node->op().effect == Effect::random && node->inputs().empty();
+      if (is_key && !(without && without(*node))) needed_.insert(node.get());
+    }
+    for (const auto& node : std::views::reverse(graph.nodes())) {
+      if (!needed_.contains(node.get())) continue;
+      for (const Value v : node->inputs()) needed_.insert(v.node);
+    }
+    add_host_effects();
+  }
+
+  [[nodiscard]] bool operator()(const Node& node) const { return needed_.contains(&node); }
+
+ private:
+  void add_host_effects() {
+    std::unordered_set<const Node*> used;  // by something that is no host effect
+    for (const Value v : graph_.outputs()) used.insert(v.node);
+    for (const auto& node : std::views::reverse(graph_.nodes())) {
+      if (is_host_effect(*node) || !used.contains(node.get())) continue;
+      for (const Value v : node->inputs()) used.insert(v.node);
+    }
+    for (const auto& node : graph_.nodes()) {
+      const bool computed = is_host_effect(*node) &&
+                            std::ranges::all_of(node->inputs(), [&](Value v) {
+                              return is_computed(v, used);
+                            });
+      if (computed) add(*node);
+    }
+  }
+
+  static bool is_host_effect(const Node& node) { return node.op().effect == Effect::host; }
+
+  /// Needed anyway, or made for the host effect alone from what is needed anyway.
+  [[nodiscard]] bool is_computed(Value v, const std::unordered_set<const Node*>& used) const {
+    if (!v || needed_.contains(v.node)) return true;
+    if (&v.node->op() == &kVariableOp || &v.node->op() == &kConstantOp) return true;
+    return !used.contains(v.node) && &v.node->op() != &kPlaceholderOp &&
+           v.node->op().effect == Effect::pure &&
+           std::ranges::all_of(v.node->inputs(),
+                               [&](Value input) { return is_computed(input, used); });
+  }
+
+  void add(const Node& node) {
+    if (!needed_.insert(&node).second) return;
+    for (const Value v : node.inputs()) {
+      if (v) add(*v.node);
+    }
+  }
+
+  const GraphImpl& graph_;
+  std::unordered_set<const Node*> needed_;
+};
+
+}  // namespace
 
 Ref<GraphImpl> extract(const GraphImpl& graph, std::span<const Value> values,
                        const std::function<bool(const Node&)>& without) {
-  std::unordered_set<const Node*> needed;
-  for (const Value v : values) needed.insert(v.node);
-  for (const auto& node : std::views::reverse(graph.nodes())) {
-    const bool is_key = node->op().effect == Effect::random && node->inputs().empty();
-    if (is_key && !(without && without(*node))) needed.insert(node.get());
-    if (!needed.contains(node.get())) continue;
-    for (const Value v : node->inputs()) needed.insert(v.node);
-  }
-
+  const Needs needed(graph, values, without);
   Rewriter rewriter(graph);
-  const auto is_needed = [&](Value v) { return !v || needed.contains(v.node); };
   for (const auto& node : graph.nodes()) {
-    if (node->op().effect == Effect::host && std::ranges::all_of(node->inputs(), is_needed)) {
-      needed.insert(node.get());
-    }
-    if (needed.contains(node.get())) rewriter.copy(*node);
+    if (needed(*node)) rewriter.copy(*node);
   }
   rewriter.to()->outputs() = rewriter.at(values);
   return rewriter.to();

@@ -27,9 +27,13 @@ Ints AxisOrder::permuted(std::span<const std::int64_t> values) const {
   return result;
 }
 
-void KernelCall::prepare(codegen::KernelRecipe recipe) {
+void KernelCall::specialize(codegen::KernelRecipe& recipe) {
   space.collapse();
   space.specialize(recipe);
+}
+
+void KernelCall::prepare(codegen::KernelRecipe recipe) {
+  specialize(recipe);
   kernel = &codegen::KernelProvider::instance().get(recipe);
   plan();
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/codegen/kernel_provider.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/kernel_call.h"
 
@@ -29,10 +30,39 @@ KernelLaunch::KernelLaunch(KernelLaunch&&) noexcept = default;
 KernelLaunch& KernelLaunch::operator=(KernelLaunch&&) noexcept = default;
 KernelLaunch::~KernelLaunch() = default;
 
+struct KernelBatch::State {
+  std::vector<KernelCall*> calls;
+  std::vector<codegen::KernelRecipe> recipes;
+};
+
+KernelBatch::KernelBatch() : state_(std::make_unique<State>()) {}
+KernelBatch::~KernelBatch() = default;
+
+void KernelBatch::finish() {
+  std::vector<const codegen::KernelRecipe*> recipes;
+  for (const codegen::KernelRecipe& recipe : state_->recipes) recipes.push_back(&recipe);
+  const auto kernels = codegen::KernelProvider::instance().get(recipes);
+  for (std::size_t i = 0; i < kernels.size(); ++i) state_->calls[i]->prepare(*kernels[i]);
+  *state_ = {};
+}
+
+KernelLaunch KernelLaunch::prepared(std::unique_ptr<State> state, codegen::KernelRecipe recipe,
+                                    KernelBatch* batch) {
+  if (batch) {
+    state->call.specialize(recipe);
+    batch->state_->calls.push_back(&state->call);
+    batch->state_->recipes.push_back(std::move(recipe));
+  } else {
+    state->call.prepare(std::move(recipe));
+  }
+  return KernelLaunch(std::move(state));
+}
+
 KernelLaunch KernelLaunch::pointwise(const std::string& name, const ScalarProgram& program,
                                      std::span<const std::int64_t> space,
                                      std::span<const LaunchOperand> inputs,
-                                     std::span<const LaunchOperand> outputs) {
+                                     std::span<const LaunchOperand> outputs,
+                                     KernelBatch* batch) {
   auto state = std::make_unique<State>(codegen::Iteration(space));
   std::vector<DType> in, out;
   const auto add = [&](const LaunchOperand& o) {
@@ -51,15 +81,15 @@ KernelLaunch KernelLaunch::pointwise(const std::string& name, const ScalarProgra
   codegen::KernelRecipe recipe = codegen::pointwise_recipe(name, program, in, out);
   for (std::size_t i = 0; i < inputs.size(); ++i) recipe.inputs[i].index = inputs[i].index;
   state->slots.resize(static_cast<std::size_t>(program.param_count()));
-  state->call.prepare(std::move(recipe));
-  return KernelLaunch(std::move(state));
+  return prepared(std::move(state), std::move(recipe), batch);
 }
 
 KernelLaunch KernelLaunch::reduction(const std::string& name, const ReductionProgram& program,
                                      std::span<const std::int64_t> space,
                                      std::span<const std::int64_t> reduced,
                                      std::span<const LaunchOperand> inputs,
-                                     std::span<const LaunchOperand> outputs) {
+                                     std::span<const LaunchOperand> outputs,
+                                     KernelBatch* batch) {
   const AxisOrder order(space.size(), reduced);
   auto state = std::make_unique<State>(
       codegen::Iteration(order.permuted(space), static_cast<int>(reduced.size())));
@@ -83,8 +113,7 @@ KernelLaunch KernelLaunch::reduction(const std::string& name, const ReductionPro
     out.push_back(o.dtype);
   }
   state->slots.resize(static_cast<std::size_t>(program.map.param_count()));
-  state->call.prepare(codegen::reduction_recipe(name, program, in, out));
-  return KernelLaunch(std::move(state));
+  return prepared(std::move(state), codegen::reduction_recipe(name, program, in, out), batch);
 }
 
 void** KernelLaunch::address(int operand) noexcept {

@@ -13,6 +13,7 @@
 
 namespace dyad::codegen {
 class CompiledKernel;
+struct KernelRecipe;
 }
 
 namespace dyad::runtime {
@@ -51,6 +52,24 @@ struct LaunchOperand {
   static LaunchOperand of(const Tensor& tensor, std::span<const std::int64_t> space);
 };
 
+/// Kernels asked for together, which the compiler makes faster than one by one. A launch made with a
+/// batch may run once `finish` has returned.
+class KernelBatch {
+ public:
+  KernelBatch();
+  ~KernelBatch();
+  KernelBatch(const KernelBatch&) = delete;
+  KernelBatch& operator=(const KernelBatch&) = delete;
+
+  /// Finds or makes the kernels of all launches so far, in one request.
+  void finish();
+
+ private:
+  friend class KernelLaunch;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// A generated kernel with everything about a call but the addresses: made once for given sizes and
 /// strides, run many times. Running it is safe in one thread at a time.
 class KernelLaunch {
@@ -59,14 +78,16 @@ class KernelLaunch {
   static KernelLaunch pointwise(const std::string& name, const ScalarProgram& program,
                                 std::span<const std::int64_t> space,
                                 std::span<const LaunchOperand> inputs,
-                                std::span<const LaunchOperand> outputs);
+                                std::span<const LaunchOperand> outputs,
+                                KernelBatch* batch = nullptr);
   /// `program` over the axes `reduced` (sorted) of the space, for each place of the others; outputs
   /// have no stride along reduced axes. An index that the program reads is added here.
   static KernelLaunch reduction(const std::string& name, const ReductionProgram& program,
                                 std::span<const std::int64_t> space,
                                 std::span<const std::int64_t> reduced,
                                 std::span<const LaunchOperand> inputs,
-                                std::span<const LaunchOperand> outputs);
+                                std::span<const LaunchOperand> outputs,
+                                KernelBatch* batch = nullptr);
 
   KernelLaunch(KernelLaunch&&) noexcept;
   KernelLaunch& operator=(KernelLaunch&&) noexcept;
@@ -85,6 +106,8 @@ class KernelLaunch {
 
  private:
   struct State;
+  static KernelLaunch prepared(std::unique_ptr<State> state, codegen::KernelRecipe recipe,
+                               KernelBatch* batch);
   explicit KernelLaunch(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

@@ -1,5 +1,10 @@
+#include <atomic>
+#include <thread>
+
 #include "dyad/autograd/gradients.h"
+#include "dyad/exec/control_flow.h"
 #include "dyad/exec/graph.h"
+#include "dyad/exec/print.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
 
@@ -197,6 +202,55 @@ TEST(Graph, TooManyBranchesAreRefused) {
                 });
               }),
               HasSubstr("the function branches on values in more than 64 ways"));
+}
+
+TEST(Print, IsANodeThatEveryRunPrints) {
+  Graph g;
+  const auto [y, z] = g.define([] {
+    const Tensor x = placeholder("x", f32, {2});
+    const Tensor y = x * 2, z = exp(x);
+    print("y is {} here,", y, sum(y));
+    print("z {}", z);
+    return std::pair(y + 1, z);
+  });
+  Session s(g);
+  ::testing::internal::CaptureStdout();
+  static_cast<void>(s.run({y}, {{"x", tensor({1.0f, 2.0f})}}));
+  static_cast<void>(s.run({y}, {{"x", tensor({0.5f, 2.0f})}}));
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "y is [2. 4.] here, 6.0\ny is [1. 4.] here, 5.0\n")
+      << "what nobody fetches is not computed, and not printed";
+}
+
+TEST(Print, PrintsAtOnceInEagerMode) {
+  const Tensor x = tensor({1.0f, 2.0f}).requires_grad();
+  ::testing::internal::CaptureStdout();
+  print("x = {}", x);
+  print("done", 3);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "x = [1. 2.]\ndone 3\n");
+  EXPECT_THAT(message_of<ValueError>([&] { print("{} {}", x); }),
+              HasSubstr("the format has 2 places {} for 1 tensors"));
+}
+
+TEST(Session, ARunIsCancelledFromAnotherThread) {
+  Graph g;
+  const Tensor steps = g.define([] {
+    return while_loop([](const Tensor& n) { return n >= 0; },
+                      [](const Tensor& n) { return n + 1; },
+                      placeholder("from", i64, {}));
+  });
+  Session s(g);
+  std::atomic<bool> done = false;
+  std::thread stopper([&] {
+    while (!done) {
+      s.cancel();
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_THROW(static_cast<void>(s.run({steps}, {{"from", 0}})), CancelledError);
+  done = true;
+  stopper.join();
+  EXPECT_EQ(s.run({steps}, {{"from", -1}})[0].item<std::int64_t>(), -1) << "the next run is whole";
 }
 
 }  // namespace

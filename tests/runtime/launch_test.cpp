@@ -481,5 +481,31 @@ TEST(Kernels, EveryOpaqueRowHasOne) {
   }
 }
 
+TEST(Launch, KernelsAskedForTogetherAreThoseAskedForAlone) {
+  const Tensor x = random(f32, {33, 17}, 1), y = random(f32, {33, 17}, 2);
+  const std::array<std::int64_t, 2> space{33, 17};
+  const auto space_of = [&](const Tensor& t) { return runtime::LaunchOperand::of(t, space); };
+  const auto run = [&](runtime::KernelBatch* batch) {
+    std::vector<Tensor> results;
+    std::vector<runtime::KernelLaunch> launches;
+    for (const std::string_view name : {"add", "mul", "sub"}) {
+      ProgramBuilder builder;
+      const std::array<int, 2> in{builder.input(f32), builder.input(f32)};
+      builder.output(builder.apply(row(name), nullptr, in, f32));
+      results.push_back(make_empty(f32, {33, 17}));
+      const std::array operands{space_of(x), space_of(y)};
+      const runtime::LaunchOperand out = space_of(results.back());
+      launches.push_back(runtime::KernelLaunch::pointwise(std::string(name), builder.take(), space,
+                                                          operands, {&out, 1}, batch));
+    }
+    if (batch) batch->finish();
+    for (runtime::KernelLaunch& launch : launches) launch.run();
+    return results;
+  };
+  runtime::KernelBatch batch;
+  const std::vector<Tensor> together = run(&batch), alone = run(nullptr);
+  for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(same_bits(together[i], alone[i]));
+}
+
 }  // namespace
 }  // namespace dyad::testing
