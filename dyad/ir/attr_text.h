@@ -26,9 +26,10 @@ class AttrPrinter : public AttrVisitor {
  protected:
   /// The type, and the element when there is just one; `none` for no tensor.
   [[nodiscard]] virtual std::string tensor_text(const Tensor& tensor);
+  /// Takes one attribute's text.
+  virtual void add(std::string_view name, std::string_view value);
 
  private:
-  void add(std::string_view name, std::string_view value);
   std::string text_;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "dyad/base/error.h"
+#include "dyad/ir/attr_text.h"
 
 namespace dyad {
 namespace {
@@ -85,6 +86,30 @@ template <class E>
   throw E(call_string(in.op, in.inputs, in.attrs) + ": " + rule, in.loc.user());
 }
 
+/// `name = value` of each attribute.
+class AttrList final : public AttrPrinter {
+ public:
+  std::vector<std::string> texts;
+
+ protected:
+  void add(std::string_view name, std::string_view value) override {
+    texts.push_back(std::string(name) + " = " + std::string(value));
+  }
+};
+
+/// The attributes that differ from their defaults: messages are about what the caller wrote.
+std::vector<std::string> unusual_attributes(const AttrsInfo& info, const void* attrs) {
+  if (!attrs) return {};
+  AttrList given, usual;
+  info.visit(const_cast<void*>(attrs), given);  // a reading visitor
+  Attrs::edited(info, nullptr, [&](void* defaults) { info.visit(defaults, usual); });
+  std::vector<std::string> unusual;
+  for (std::size_t i = 0; i < given.texts.size(); ++i) {
+    if (given.texts[i] != usual.texts[i]) unusual.push_back(given.texts[i]);
+  }
+  return unusual;
+}
+
 }  // namespace
 
 const ArgInfo* input_info(const OpInfo& op, std::size_t i) noexcept {
@@ -105,9 +130,8 @@ std::string call_string(const OpInfo& op, std::span<const Type> inputs, const vo
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     text += (i ? ", " : "") + input_name(op, i) + ": " + to_string(inputs[i]);
   }
-  const std::string attributes = to_string(*op.attrs, attrs);
-  if (!attributes.empty()) {
-    text += (text.empty() ? "" : ", ") + attributes.substr(1, attributes.size() - 2);
+  for (const std::string& attribute : unusual_attributes(*op.attrs, attrs)) {
+    text += (text.empty() ? "" : ", ") + attribute;
   }
   return std::string(op.name) + "(" + text + ")";
 }

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <any>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "dyad/core/tensor.h"
+#include "dyad/exec/explain.h"
+#include "dyad/exec/pack.h"
+
+namespace dyad {
+
+/// How `compile` treats a function.
+struct CompileOptions {
+  bool dynamic_sizes =
+      true;  ///< a size that varies becomes a symbol, so that one recording serves all its values
+  bool recheck = true;  ///< record again at the second call and at powers of two, and compare: host
+                        ///< state that changed is an error
+  int max_outcomes = 16;    ///< values that one host read may take before the function runs eagerly
+  int max_recordings = 32;  ///< recordings before the function runs eagerly
+  std::string name = "function";  ///< in reports
+};
+
+namespace exec {
+
+/// The parts of a function's result: tensors, and the rest of it with the tensors taken out.
+struct FlatResult {
+  std::vector<Tensor> tensors;
+  std::any skeleton;
+};
+
+/// What `compile` keeps for a function: its recordings. One call at a time; others wait.
+class CompiledCore {
+ public:
+  CompiledCore(CompileOptions options, Loc loc);
+  ~CompiledCore();
+
+  using Body = std::function<FlatResult(std::span<const Tensor> arguments)>;
+  /// Calls the function: `arguments` are the tensors among its arguments, `numbers` everything else
+  /// that shapes the call.
+  FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
+                  const Body& body);
+
+  [[nodiscard]] Explanation explain() const;
+  void cancel() noexcept;
+  void reset();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace exec
+
+/// A function that is recorded when first called and then runs as a compiled graph; copies share
+/// their recordings.
+template <class F>
+class CompiledFunction {
+ public:
+  CompiledFunction(F function, CompileOptions options, Loc loc)
+      : function_(std::make_shared<F>(std::move(function))),
+        core_(std::make_shared<exec::CompiledCore>(std::move(options), loc)) {}
+
+  /// Calls the function with tensors, numbers, and vectors, tuples, optionals or aggregates of
+  /// them.
+  template <class... Args>
+    requires std::invocable<F&, std::decay_t<Args>&...>
+  auto operator()(const Args&... args) const {
+    using Result = std::invoke_result_t<F&, std::decay_t<Args>&...>;
+    static_assert(!std::is_reference_v<Result>, "a compiled function returns by value");
+    std::tuple<std::decay_t<Args>...> given(args...);
+    std::vector<Tensor> tensors;
+    std::vector<std::int64_t> numbers;
+    exec::pack::visit(
+        given,
+        [&](Tensor& tensor) {
+          numbers.push_back(tensor.defined() ? 1 : 0);
+          if (tensor.defined()) tensors.push_back(tensor);
+        },
+        [&](std::int64_t bits) { numbers.push_back(bits); });
+    if constexpr (std::is_void_v<Result>) {
+      core_->call(tensors, numbers, [&](std::span<const Tensor> arguments) {
+        replace(given, arguments);
+        std::apply(*function_, given);
+        return exec::FlatResult{};
+      });
+    } else {
+      static_assert(!exec::pack::holds_number<Result>(),
+                    "a compiled function returns tensors: a number read on the host would not "
+                    "change from call to call");
+      std::optional<Result> fresh;
+      exec::FlatResult flat = core_->call(tensors, numbers, [&](std::span<const Tensor> arguments) {
+        replace(given, arguments);
+        fresh.emplace(std::apply(*function_, given));
+        exec::FlatResult parts;
+        Result skeleton = *fresh;
+        exec::pack::visit(
+            skeleton,
+            [&](Tensor& tensor) {
+              parts.tensors.push_back(tensor);
+              tensor = Tensor();
+            },
+            [](std::int64_t) {});
+        parts.skeleton = std::move(skeleton);
+        return parts;
+      });
+      if (fresh) return *std::move(fresh);
+      Result result = std::any_cast<const Result&>(flat.skeleton);
+      fill(result, flat.tensors);
+      return result;
+    }
+  }
+
+  /// What was recorded, why, and what it was compiled to.
+  [[nodiscard]] Explanation explain() const { return core_->explain(); }
+  /// Stops the run in progress, from another thread: it throws CancelledError, and nothing it would
+  /// have written is.
+  void cancel() const noexcept { core_->cancel(); }
+  /// Forgets all recordings.
+  void reset() const { core_->reset(); }
+
+ private:
+  /// Puts `tensors` into the arguments, in order; undefined ones stay undefined.
+  template <class T>
+  static void replace(T& arguments, std::span<const Tensor> tensors) {
+    exec::pack::visit(
+        arguments,
+        [&, next = std::size_t{0}](Tensor& tensor) mutable {
+          if (tensor.defined()) tensor = tensors[next++];
+        },
+        [](std::int64_t) {});
+  }
+  /// Puts `tensors` into the places that a skeleton keeps for them.
+  template <class T>
+  static void fill(T& skeleton, std::span<const Tensor> tensors) {
+    exec::pack::visit(
+        skeleton, [&, next = std::size_t{0}](Tensor& tensor) mutable { tensor = tensors[next++]; },
+        [](std::int64_t) {});
+  }
+
+  std::shared_ptr<F> function_;
+  std::shared_ptr<exec::CompiledCore> core_;
+};
+
+/// A function that behaves as `function` does, bit for bit, and is fast from the second call on:
+/// forward, backward and the update of parameters become one optimised graph. Tensors that it uses
+/// from outside are read, and written, where they are. What the host computes besides is part of
+/// the recording; see docs/compile.md.
+template <class F>
+[[nodiscard]] CompiledFunction<std::decay_t<F>> compile(F&& function, CompileOptions options = {},
+                                                        Loc loc = std::source_location::current()) {
+  return CompiledFunction<std::decay_t<F>>(std::forward<F>(function), std::move(options), loc);
+}
+
+}  // namespace dyad

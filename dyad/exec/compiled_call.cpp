@@ -1,0 +1,103 @@
+#include "dyad/exec/compiled_call.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/tape.h"
+#include "dyad/base/error.h"
+#include "dyad/ir/gradient.h"
+#include "dyad/ir/graph_ops.h"
+
+namespace dyad::exec {
+namespace {
+
+/// What the backward part of one replayed call needs.
+struct SavedCall {
+  std::shared_ptr<DecisionTree> tree;
+  int leaf = 0;
+  std::vector<Tensor> arguments;
+  Environment env;
+  std::vector<std::pair<Tensor, std::uint32_t>> versions;  ///< of the memory that it reads in place
+};
+
+using SavedCallPtr = std::shared_ptr<SavedCall>;
+
+constexpr AttrsInfo kSavedCallInfo{
+    .size = sizeof(SavedCallPtr),
+    .make = [] { return static_cast<void*>(new SavedCallPtr()); },
+    .copy =
+        [](const void* attrs) {
+          return static_cast<void*>(new SavedCallPtr(*static_cast<const SavedCallPtr*>(attrs)));
+        },
+    .destroy = [](void* attrs) noexcept { delete static_cast<SavedCallPtr*>(attrs); },
+    .visit = [](void*, AttrVisitor&) {},
+};
+
+void differentiate(Gradient& g) {
+  const SavedCall& call = *g.attrs<SavedCallPtr>();
+  if (grad_enabled()) {
+    throw GradError(
+        "second derivatives of a compiled function from outside: call backward() or grad() inside "
+        "the compiled function");
+  }
+  for (const auto& [tensor, version] : call.versions) {
+    const std::uint32_t now = tensor.impl()->storage->version();
+    if (now == version) continue;
+    throw GradError(
+        "backward of a compiled function: " + type_string(tensor) +
+        ", which its gradient reads, was overwritten in place after the call (version " +
+        std::to_string(version) + " then, " + std::to_string(now) +
+        " now); call backward() before the write");
+  }
+  const BackwardPart& part =
+      *call.tree->leaves()[static_cast<std::size_t>(call.leaf)].path->backward;
+  std::vector<Tensor> seeds;
+  for (std::size_t i = 0; i < part.outputs.size(); ++i)
+    seeds.push_back(g.grad(static_cast<int>(i)));
+  const std::vector<Tensor> grads = call.tree->backward(call.leaf, call.arguments, call.env, seeds);
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (g.needs(static_cast<int>(i))) g.set(static_cast<int>(i), grads[i]);
+  }
+}
+
+constexpr ArgInfo kInputs[] = {{.name = "inputs", .variadic = true}};
+constexpr OpInfo kCompiledCall{.name = "compiled_call",
+                               .doc = "A replayed call of a compiled function.",
+                               .kind = BodyKind::opaque,
+                               .inputs = kInputs,
+                               .attrs = &kSavedCallInfo,
+                               .grad = differentiate};
+
+}  // namespace
+
+void attach_backward(const std::shared_ptr<DecisionTree>& tree, DecisionTree::Outcome& outcome,
+                     std::span<const Tensor> arguments, Loc loc) {
+  const DecisionTree::Leaf& leaf = tree->leaves()[static_cast<std::size_t>(outcome.leaf)];
+  if (!leaf.backward || !grad_enabled()) return;
+  const BackwardPart& part = *leaf.path->backward;
+  auto call = std::make_shared<SavedCall>();
+  call->tree = tree;
+  call->leaf = outcome.leaf;
+  call->arguments.assign(arguments.begin(), arguments.end());
+  for (const ValueId& external : leaf.backward->externals()) {
+    if (auto it = outcome.env.find(external); it != outcome.env.end()) call->env.insert(*it);
+  }
+  const auto watch = [&](const Tensor& tensor) {
+    call->versions.emplace_back(tensor, tensor.impl()->storage->version());
+  };
+  for (const Tensor& argument : arguments) watch(argument);
+  for (const Value& variable : leaf.backward->graph().variables())
+    watch(variable.node->attrs_as<VariableAttrs>().tensor);
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& tensor : part.leaves) inputs.push_back(&tensor);
+  for (const int argument : part.arguments)
+    inputs.push_back(&arguments[static_cast<std::size_t>(argument)]);
+  std::vector<Tensor> outputs;
+  for (const int output : part.outputs)
+    outputs.push_back(outcome.results[static_cast<std::size_t>(output)]);
+  autograd::record(kCompiledCall, inputs, &call, outputs, loc);
+}
+
+}  // namespace dyad::exec

@@ -1,0 +1,202 @@
+#include <bit>
+#include <utility>
+
+#include "dyad/autograd/tape.h"
+#include "dyad/base/error.h"
+#include "dyad/exec/eager.h"
+#include "dyad/exec/segment.h"
+#include "dyad/ir/graph_ops.h"
+
+namespace dyad::exec {
+namespace {
+
+std::int64_t read_outcome(const Tensor& tensor, Decision::Kind kind, Loc loc) {
+  EagerEvaluator& eager = EagerEvaluator::instance();
+  switch (kind) {
+    case Decision::Kind::boolean:
+      return eager.read_bool(tensor, loc) ? 1 : 0;
+    case Decision::Kind::integer:
+      return eager.read_int(tensor, loc);
+    case Decision::Kind::floating:
+      return std::bit_cast<std::int64_t>(eager.read_double(tensor, loc));
+  }
+  return 0;
+}
+
+int end_of_call(const Path& path) {
+  return path.backward ? path.backward->begin : static_cast<int>(path.graph->nodes().size());
+}
+
+/// The tensor of a recorded value in a replayed call.
+Tensor look_up(const Path& path, Value value, std::span<const Tensor> arguments,
+               const Environment& env) {
+  if (value.node->is("variable")) return value.node->attrs_as<VariableAttrs>().tensor;
+  if (value.node->is("constant")) return value.node->attrs_as<ConstantAttrs>().value;
+  const std::span<const Value> placeholders = path.graph->placeholders();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (placeholders[i] == value) return arguments[i];
+  }
+  return env.at(id_of(value));
+}
+
+}  // namespace
+
+DecisionTree::DecisionTree(std::shared_ptr<const Path> first) {
+  std::vector<Fork*> chain;
+  root_ = grow(first, 0, chain);
+  finish_leaf(first, chain);
+}
+
+std::unique_ptr<DecisionTree::Fork> DecisionTree::grow(const std::shared_ptr<const Path>& path,
+                                                       std::size_t decision,
+                                                       std::vector<Fork*>& chain) {
+  auto fork = std::make_unique<Fork>();
+  fork->path = path;
+  const bool last = decision == path->decisions.size();
+  const int begin = decision == 0 ? 0 : path->decisions[decision - 1].position;
+  const int end = last ? end_of_call(*path) : path->decisions[decision].position;
+  fork->segment = std::make_shared<Segment>(
+      path, begin, end, last ? std::span<const Write>(path->writes) : std::span<const Write>());
+  chain.push_back(fork.get());
+  for (const ValueId& external : fork->segment->externals()) need(chain, external);
+  if (last) return fork;
+  fork->decision = static_cast<int>(decision);
+  need(chain, id_of(path->decisions[decision].value));
+  fork->next.emplace(path->decisions[decision].outcome, grow(path, decision + 1, chain));
+  return fork;
+}
+
+void DecisionTree::need(const std::vector<Fork*>& chain, ValueId value) {
+  const Node& node = *chain.back()->path->graph->nodes()[static_cast<std::size_t>(value.node)];
+  if (node.is("placeholder") || node.is("variable") || node.is("constant"))
+    return;  // known from outside
+  for (Fork* fork : chain) {
+    if (fork->segment->makes(value)) fork->segment->expose(value);
+  }
+}
+
+void DecisionTree::finish_leaf(const std::shared_ptr<const Path>& path,
+                               const std::vector<Fork*>& chain) {
+  Leaf leaf{path, nullptr};
+  for (const Value& output : path->outputs) need(chain, id_of(output));
+  for (const GradWrite& write : path->grad_writes) {
+    if (write.value) need(chain, id_of(write.value));
+  }
+  for (const Write& write : path->writes) {
+    if (!write.variable.defined()) need(chain, id_of(write.value));
+  }
+  if (path->backward) {
+    const BackwardPart& part = *path->backward;
+    leaf.backward = std::make_shared<Segment>(
+        path, part.begin, static_cast<int>(path->graph->nodes().size()), std::span<const Write>());
+    const auto expose = [&](const std::vector<Value>& grads) {
+      for (const Value& grad : grads) {
+        if (!grad || grad.node->is("placeholder")) continue;
+        if (leaf.backward->makes(id_of(grad))) {
+          leaf.backward->expose(id_of(grad));
+        } else {
+          need(chain, id_of(grad));
+        }
+      }
+    };
+    expose(part.leaf_grads);
+    expose(part.argument_grads);
+    for (const ValueId& external : leaf.backward->externals()) need(chain, external);
+  }
+  chain.back()->leaf = static_cast<int>(leaves_.size());
+  leaves_.push_back(std::move(leaf));
+}
+
+bool DecisionTree::add(std::shared_ptr<const Path> path) {
+  std::vector<Fork*> chain{root_.get()};
+  for (std::size_t decision = 0; decision < path->decisions.size(); ++decision) {
+    Fork& fork = *chain.back();
+    const std::int64_t outcome = path->decisions[decision].outcome;
+    if (auto it = fork.next.find(outcome); it != fork.next.end()) {
+      chain.push_back(it->second.get());
+      continue;
+    }
+    fork.next.emplace(outcome, grow(path, decision + 1, chain));
+    finish_leaf(path, chain);
+    return true;
+  }
+  return false;
+}
+
+DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
+                                        const CancelToken* cancel) {
+  Outcome outcome;
+  Fork* fork = root_.get();
+  for (;;) {
+    for (const GradCapture& capture : fork->path->grad_captures) {
+      const autograd::TapeMeta* meta = autograd::meta_of(*capture.leaf.impl());
+      if (meta && meta->grad.defined()) outcome.env.emplace(id_of(capture.placeholder), meta->grad);
+    }
+    fork->segment->run(arguments, outcome.env, cancel);
+    if (fork->decision < 0) break;
+    const Decision& decision = fork->path->decisions[static_cast<std::size_t>(fork->decision)];
+    const Tensor read = look_up(*fork->path, decision.value, arguments, outcome.env);
+    auto next = fork->next.find(read_outcome(read, decision.kind, decision.loc));
+    if (next == fork->next.end()) return outcome;
+    fork = next->second.get();
+  }
+  outcome.leaf = fork->leaf;
+  const Path& path = *leaves_[static_cast<std::size_t>(fork->leaf)].path;
+  for (const Value& output : path.outputs)
+    outcome.results.push_back(look_up(path, output, arguments, outcome.env));
+  for (const Write& write : path.writes) {
+    if (write.variable.defined()) continue;
+    const Tensor& argument = arguments[static_cast<std::size_t>(write.argument)];
+    copy_into(argument, look_up(path, write.value, arguments, outcome.env));
+    argument.impl()->storage->bump_version();
+  }
+  for (const GradWrite& write : path.grad_writes) {
+    const Tensor& leaf =
+        write.argument >= 0 ? arguments[static_cast<std::size_t>(write.argument)] : write.leaf;
+    leaf.set_grad(write.value ? look_up(path, write.value, arguments, outcome.env) : Tensor());
+  }
+  return outcome;
+}
+
+std::vector<Tensor> DecisionTree::backward(int leaf, std::span<const Tensor> arguments,
+                                           Environment env, std::span<const Tensor> seeds) {
+  const Leaf& from = leaves_[static_cast<std::size_t>(leaf)];
+  const BackwardPart& part = *from.path->backward;
+  for (std::size_t i = 0; i < seeds.size(); ++i)
+    env.insert_or_assign(id_of(part.seeds[i]), seeds[i]);
+  from.backward->run(arguments, env, nullptr);
+  std::vector<Tensor> grads;
+  const auto collect = [&](const std::vector<Value>& values) {
+    for (const Value& value : values)
+      grads.push_back(value ? look_up(*from.path, value, arguments, env) : Tensor());
+  };
+  collect(part.leaf_grads);
+  collect(part.argument_grads);
+  return grads;
+}
+
+std::vector<Segment*> DecisionTree::segments() const {
+  std::vector<Segment*> found;
+  std::vector<const Fork*> forks{root_.get()};
+  for (std::size_t i = 0; i < forks.size(); ++i) {
+    found.push_back(forks[i]->segment.get());
+    for (const auto& [outcome, next] : forks[i]->next) forks.push_back(next.get());
+  }
+  return found;
+}
+
+std::size_t DecisionTree::most_outcomes(Loc& loc) const {
+  std::size_t most = 0;
+  std::vector<const Fork*> forks{root_.get()};
+  for (std::size_t i = 0; i < forks.size(); ++i) {
+    const Fork& fork = *forks[i];
+    if (fork.next.size() > most) {
+      most = fork.next.size();
+      loc = fork.path->decisions[static_cast<std::size_t>(fork.decision)].loc;
+    }
+    for (const auto& [outcome, next] : fork.next) forks.push_back(next.get());
+  }
+  return most;
+}
+
+}  // namespace dyad::exec

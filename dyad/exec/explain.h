@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dyad/base/loc.h"
+
+namespace dyad {
+
+/// A host read in a recording, and the values that it has taken.
+struct ExplainedDecision {
+  Loc loc;
+  std::vector<std::string> outcomes;
+};
+
+/// One recording of a compiled function.
+struct ExplainedRecording {
+  std::string
+      reason;  ///< why it was made: the first call, or what had changed, with old and new value
+  Loc loc;     ///< the line of the guard that failed, when there was one
+  std::vector<std::string> arguments;  ///< types, symbols where sizes may vary
+  std::vector<std::string> guards;     ///< what must hold for it to be used, with lines
+  std::vector<ExplainedDecision> decisions;
+  int ways = 0;           ///< ways through the host's branches recorded so far
+  int nodes = 0;          ///< operators recorded, all segments together
+  int kernels = 0;        ///< steps that the compiled segments run
+  double compile_ms = 0;  ///< optimising and generating code
+  std::string refusal;    ///< why it runs eagerly; empty when it is compiled
+};
+
+/// What `explain()` tells of a compiled function.
+struct Explanation {
+  std::string name;
+  Loc loc;
+  std::int64_t calls = 0;
+  std::int64_t replays = 0;   ///< calls that ran compiled code alone
+  std::int64_t recorded = 0;  ///< calls that ran eagerly while they were recorded
+  std::int64_t rechecks = 0;  ///< of which to check the recording
+  std::int64_t eager = 0;     ///< calls that ran eagerly because the function cannot be compiled
+  std::vector<ExplainedRecording> recordings;
+};
+
+/// A page to read.
+[[nodiscard]] std::string to_string(const Explanation& explanation);
+
+}  // namespace dyad

@@ -1,0 +1,100 @@
+#include "dyad/exec/path.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "dyad/ir/graph_ops.h"
+
+namespace dyad::exec {
+namespace {
+
+std::string describe(const Node& node) {
+  return std::string(node.op().name) + to_string(node.attrs().info(), node.attrs().data());
+}
+
+bool same_inputs(const Node& a, const Node& b) noexcept {
+  return std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(),
+                    [](const Value& x, const Value& y) {
+                      if (!x || !y) return !x && !y;
+                      return x.node->id() == y.node->id() && x.index == y.index;
+                    });
+}
+
+bool same_attrs(const Node& a, const Node& b) {
+  if (a.is("variable")) {
+    return a.attrs_as<VariableAttrs>().tensor.is_same(b.attrs_as<VariableAttrs>().tensor);
+  }
+  return attrs_equal(a.attrs().info(), a.attrs().data(), b.attrs().data());
+}
+
+std::optional<PathDifference> compare_nodes(const Node& a, const Node& b) {
+  if (&a.op() != &b.op() || !same_attrs(a, b)) {
+    const std::string what =
+        a.is("variable") && b.is("variable") ? "another tensor from outside is used" : "";
+    return PathDifference{what.empty() ? "first " + describe(a) + ", now " + describe(b) : what,
+                          a.loc(), b.loc()};
+  }
+  if (!same_inputs(a, b)) {
+    return PathDifference{std::string(a.op().name) + " has other operands now", a.loc(), b.loc()};
+  }
+  return std::nullopt;
+}
+
+std::optional<PathDifference> compare_outputs(const Path& a, const Path& b) {
+  const bool same = std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(),
+                               b.outputs.end(), [](const Value& x, const Value& y) {
+                                 return x.node->id() == y.node->id() && x.index == y.index;
+                               });
+  if (same) return std::nullopt;
+  return PathDifference{"other values are returned now", {}, {}};
+}
+
+std::string number_string(std::int64_t bits, Decision::Kind kind) {
+  switch (kind) {
+    case Decision::Kind::boolean:
+      return bits ? "true" : "false";
+    case Decision::Kind::integer:
+      return std::to_string(bits);
+    case Decision::Kind::floating:
+      return std::to_string(std::bit_cast<double>(bits));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string outcome_string(const Decision& decision) {
+  return number_string(decision.outcome, decision.kind);
+}
+
+std::optional<PathDifference> compare_paths(const Path& a, const Path& b, std::size_t& common) {
+  common = 0;
+  const auto& nodes_a = a.graph->nodes();
+  const auto& nodes_b = b.graph->nodes();
+  std::size_t at = 0;
+  for (;;) {
+    const bool more_a = common < a.decisions.size(), more_b = common < b.decisions.size();
+    const std::size_t end_a =
+        more_a ? static_cast<std::size_t>(a.decisions[common].position) : nodes_a.size();
+    const std::size_t end_b =
+        more_b ? static_cast<std::size_t>(b.decisions[common].position) : nodes_b.size();
+    for (; at < std::min(end_a, end_b); ++at) {
+      if (auto difference = compare_nodes(*nodes_a[at], *nodes_b[at])) return difference;
+    }
+    if (end_a != end_b || more_a != more_b) {
+      const bool longer_a = end_a > end_b;
+      const Loc loc = longer_a ? nodes_a[at]->loc() : end_b > end_a ? nodes_b[at]->loc() : Loc();
+      return PathDifference{
+          end_a == end_b ? "one call read a number on the host where the other did not"
+          : longer_a     ? "first " + describe(*nodes_a[at]) + ", now nothing more"
+                         : "now " + describe(*nodes_b[at]) + ", which was not there at first",
+          loc, loc};
+    }
+    if (!more_a) return compare_outputs(a, b);
+    if (a.decisions[common].outcome != b.decisions[common].outcome) return std::nullopt;
+    ++common;
+  }
+}
+
+}  // namespace dyad::exec

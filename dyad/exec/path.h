@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dyad/core/evaluator.h"
+#include "dyad/ir/graph.h"
+
+namespace dyad::exec {
+
+/// The host read the only element of a value: what the program did next may depend on it.
+struct Decision {
+  Value value;
+  int position = 0;          ///< nodes recorded before the read
+  std::int64_t outcome = 0;  ///< the bits of the number read
+  enum class Kind : std::uint8_t { boolean, integer, floating } kind = Kind::boolean;
+  Loc loc;
+};
+
+/// The program compared sizes, or asked for one as a number; the recording holds while the answer
+/// is the same.
+struct DimGuard {
+  enum class Kind : std::uint8_t { equal, less, value } kind = Kind::equal;
+  Dim a, b;
+  std::int64_t answer = 0;
+  Loc loc;
+};
+
+/// A switch of the host that the program read.
+struct StateGuard {
+  Ref<HostState> state;
+  std::int64_t value = 0;
+};
+
+/// A leaf whose accumulated gradient the program touched.
+struct GradNote {
+  Tensor leaf;
+  bool defined_before = false;
+  bool reads_first = false;  ///< whether there was a gradient before mattered
+  Tensor before;             ///< while recording only
+};
+
+/// A gradient that existed before the call and that the program used: fed at each run.
+struct GradCapture {
+  Tensor leaf;
+  Value placeholder;
+};
+
+/// Memory that the call leaves changed: a captured tensor, or an argument.
+struct Write {
+  Tensor variable;  ///< undefined when an argument was written
+  int argument = -1;
+  Value value;
+};
+
+/// A leaf's grad() after the call: a value, or none. The leaf may be an argument.
+struct GradWrite {
+  Tensor leaf;
+  int argument = -1;
+  Value value;
+};
+
+/// How to differentiate a call's results from outside: the nodes from `begin` on compute, from the
+/// values of the call and the seeds (gradients of the tracked outputs), the gradients of leaves and
+/// arguments.
+struct BackwardPart {
+  int begin = 0;                  ///< nodes before belong to the call itself
+  std::vector<int> outputs;       ///< positions among the results that track gradients
+  std::vector<Value> seeds;       ///< their gradients, as placeholders
+  std::vector<Tensor> leaves;     ///< captured leaves
+  std::vector<Value> leaf_grads;  ///< no value where the outputs do not depend on the leaf
+  std::vector<int> arguments;     ///< arguments that want gradients
+  std::vector<Value> argument_grads;
+};
+
+/// One recorded call of a function: every operator in order in one graph, and what the recording
+/// assumed. The prefix before a decision is the same in all paths that share its outcomes.
+struct Path {
+  Ref<GraphImpl> graph;
+  int arguments = 0;  ///< the first placeholders are the arguments
+  std::vector<GradCapture> grad_captures;
+  std::vector<Decision> decisions;
+  std::vector<DimGuard> guards;
+  std::vector<StateGuard> states;
+  std::vector<GradNote> grads;
+  std::vector<std::pair<Tensor, bool>>
+      captures;  ///< tensors from outside, and whether they required gradients
+  std::vector<Write> writes;
+  std::vector<GradWrite> grad_writes;
+  std::vector<Value> outputs;
+  std::optional<BackwardPart> backward;
+  SymbolMap hints;      ///< sizes at the time of recording
+  std::string refusal;  ///< why the call cannot be replayed; empty when it can
+  Loc refused_at;
+};
+
+/// Where two recordings of one function part.
+struct PathDifference {
+  std::string text;
+  Loc first, second;
+};
+
+/// `true`, `3`, `0.25`: the number that a decision read.
+[[nodiscard]] std::string outcome_string(const Decision& decision);
+
+/// Compares what two calls did up to their first different outcome of a decision, which is `common`
+/// (the number of decisions shared). A difference before it means that the function depends on
+/// something that recording cannot see.
+[[nodiscard]] std::optional<PathDifference> compare_paths(const Path& a, const Path& b,
+                                                          std::size_t& common);
+
+}  // namespace dyad::exec

@@ -1,0 +1,346 @@
+#include "dyad/exec/recorder.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "dyad/autograd/backward.h"
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/tape.h"
+#include "dyad/base/error.h"
+#include "dyad/exec/eager.h"
+#include "dyad/ir/attrs.h"
+#include "dyad/ir/recorded.h"
+#include "dyad/ir/substitute.h"
+#include "dyad/ops/creation.h"
+
+namespace dyad::exec {
+namespace {
+
+/// A second handle of the same memory, for an argument: the recording marks it without touching the
+/// caller's.
+Tensor alias_of(const Tensor& tensor) { return Tensor(make_ref<TensorImpl>(*tensor.impl())); }
+
+/// True when the tensor covers all the memory that others may see through it.
+bool covers_storage(const TensorImpl& impl) noexcept {
+  return static_cast<std::size_t>(impl.numel()) * size_of(impl.dtype) == impl.storage->bytes() ||
+         impl.storage->use_count() == 1;
+}
+
+}  // namespace
+
+Recorder::Recorder(std::span<const Shape> shapes, std::span<const Tensor> arguments,
+                   SymbolMap hints, Loc loc)
+    : graph_(make_ref<GraphImpl>()), written_arguments_(arguments.size()) {
+  path_.graph = graph_;
+  path_.arguments = static_cast<int>(arguments.size());
+  path_.hints = std::move(hints);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Value value = graph_->add_placeholder("arg" + std::to_string(i),
+                                                Type(arguments[i].dtype(), shapes[i]), loc);
+    argument_values_.push_back(value);
+    // A leaf and its alias share the place where its gradient goes.
+    if (arguments[i].tracks_grad() && !arguments[i].impl()->grad_meta) {
+      arguments[i].impl()->grad_meta = make_ref<autograd::TapeMeta>();
+    }
+    arguments_.push_back(alias_of(arguments[i]));
+    set_value(arguments_.back(), value);
+  }
+}
+
+bool Recorder::is_ours(const Tensor& tensor) const noexcept {
+  const GraphValue* value = recorded_value(tensor);
+  return value && value->graph == graph_;
+}
+
+void Recorder::set_value(const Tensor& tensor, Value value) {
+  tensor.impl()->recorded = make_ref<GraphValue>(graph_, value);
+}
+
+void Recorder::refuse(std::string reason, Loc loc) {
+  if (!path_.refusal.empty()) return;
+  path_.refusal = std::move(reason);
+  path_.refused_at = loc;
+}
+
+Value Recorder::value_of(const Tensor& tensor, Loc loc) {
+  if (is_ours(tensor)) return recorded_value(tensor)->value;
+  if (tensor.is_symbolic()) {
+    throw GraphError("a value of a graph, " + type_string(tensor) +
+                         ", is used in a function that runs on data: run the graph with a Session "
+                         "and pass what it gives",
+                     loc);
+  }
+  if (tensor.impl()->is_number) return graph_->add_constant(tensor, loc);
+  return capture(tensor, loc);
+}
+
+Value Recorder::capture(const Tensor& tensor, Loc loc) {
+  if (auto it = captures_.find(tensor.impl()); it != captures_.end()) return it->second.value;
+  const auto is_same = [&](const Tensor& literal) { return literal.is_same(tensor); };
+  if (std::any_of(literals_.begin(), literals_.end(), is_same)) {
+    const Value value = graph_->add_constant(tensor, loc);
+    set_value(tensor, value);
+    return value;
+  }
+  for (const GradNote& note : path_.grads) {
+    if (!note.before.defined() || !note.before.is_same(tensor)) continue;
+    for (const GradCapture& known : path_.grad_captures) {
+      if (known.leaf.is_same(note.leaf)) return known.placeholder;
+    }
+    const Value value = graph_->add_placeholder("grad" + std::to_string(path_.grad_captures.size()),
+                                                Type(tensor.dtype(), tensor.shape()), loc);
+    path_.grad_captures.push_back({note.leaf, value});
+    return value;
+  }
+  const Value value =
+      graph_->add_variable("capture" + std::to_string(capture_order_.size()), tensor, loc);
+  captures_.emplace(tensor.impl(), Capture{tensor, value});
+  capture_order_.push_back(tensor.impl());
+  return value;
+}
+
+void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                     std::span<Tensor> outputs, Loc loc) {
+  for (const Tensor* input : inputs) {
+    if (input->impl() && input->impl()->kind == TensorImpl::Kind::symbolic) {
+      EagerEvaluator::instance().apply(op, inputs, attrs, outputs, loc);
+      return;
+    }
+  }
+  loc = loc.user();
+  std::vector<Tensor> converted;
+  std::vector<const Tensor*> refs;
+  inputs = with_converted_numbers(op, inputs, converted, refs);
+  const bool on_tape = autograd::should_record(op, inputs);
+  if (op.kind == BodyKind::composite && !op.grad && grad_enabled()) {
+    const bool tracked = std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) {
+      return t->defined() && t->tracks_grad();
+    });
+    if (tracked) {
+      execute(op, inputs, attrs, outputs,
+              loc);  // its parts are recorded: the tape needs their values
+      return;
+    }
+  }
+  const Ref<Attrs> numbers = substitute_symbols(*op.attrs, attrs, path_.hints);
+  {
+    const Evaluator::Scope eager(EagerEvaluator::instance());
+    const NoGrad no_tape;
+    EagerEvaluator::instance().apply(op, inputs, numbers ? numbers->data() : attrs, outputs, loc);
+  }
+  std::vector<Value> values;
+  values.reserve(inputs.size());
+  for (const Tensor* input : inputs)
+    values.push_back(input->defined() ? value_of(*input, loc) : Value());
+  Node* node = graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), std::move(values), loc);
+  check_types(*node, outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    set_value(outputs[i], node->output(static_cast<int>(i)));
+  if (on_tape) autograd::record(op, inputs, attrs, outputs, loc);
+}
+
+void Recorder::check_types(const Node& node, std::span<const Tensor> outputs) const {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Type& type = node.types()[i];
+    bool same = type.dtype() == outputs[i].dtype() && type.rank() == outputs[i].rank();
+    for (int axis = 0; same && axis < type.rank(); ++axis) {
+      const auto at = static_cast<std::size_t>(axis);
+      same = evaluate(type.shape()[at], path_.hints) == outputs[i].shape()[at].number();
+    }
+    if (!same) {
+      throw InternalError("recording " + std::string(node.op().name) +
+                              ": its rule for types says " + to_string(type) + " but it made " +
+                              type_string(outputs[i]),
+                          node.loc());
+    }
+  }
+}
+
+Dim Recorder::size(const Tensor& tensor, int axis) {
+  return shape_of(tensor)[static_cast<std::size_t>(axis)];
+}
+
+std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
+  const std::int64_t value = evaluate(dim, path_.hints);
+  path_.guards.push_back({DimGuard::Kind::value, dim, Dim(), value, loc.user()});
+  return value;
+}
+
+bool Recorder::dim_equal(Dim a, Dim b, Loc loc) {
+  const bool answer = evaluate(a, path_.hints) == evaluate(b, path_.hints);
+  path_.guards.push_back({DimGuard::Kind::equal, a, b, answer, loc.user()});
+  return answer;
+}
+
+bool Recorder::dim_less(Dim a, Dim b, Loc loc) {
+  const bool answer = evaluate(a, path_.hints) < evaluate(b, path_.hints);
+  path_.guards.push_back({DimGuard::Kind::less, a, b, answer, loc.user()});
+  return answer;
+}
+
+void Recorder::host_access(const Tensor& tensor, Loc loc) {
+  refuse("the host reads the memory of " + type_string(tensor) +
+             ", which a compiled function cannot follow; compute with operators, or read one "
+             "number with item()",
+         loc.user());
+}
+
+void Recorder::decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc) {
+  loc = loc.user();
+  const Value value = value_of(tensor, loc);
+  if (value.node->is("constant")) return;
+  path_.decisions.push_back({value, static_cast<int>(graph_->nodes().size()), outcome, kind, loc});
+}
+
+double Recorder::read_double(const Tensor& tensor, Loc loc) {
+  const double value = EagerEvaluator::instance().read_double(tensor, loc);
+  decide(tensor, std::bit_cast<std::int64_t>(value), Decision::Kind::floating, loc);
+  return value;
+}
+
+std::int64_t Recorder::read_int(const Tensor& tensor, Loc loc) {
+  const std::int64_t value = EagerEvaluator::instance().read_int(tensor, loc);
+  decide(tensor, value, Decision::Kind::integer, loc);
+  return value;
+}
+
+bool Recorder::read_bool(const Tensor& tensor, Loc loc) {
+  const bool value = EagerEvaluator::instance().read_bool(tensor, loc);
+  decide(tensor, value ? 1 : 0, Decision::Kind::boolean, loc);
+  return value;
+}
+
+void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
+  loc = loc.user();
+  const Value written = value_of(value, loc);
+  value_of(target, loc);  // a capture that is only written is one too
+  if (!covers_storage(*target.impl())) {
+    refuse("an in-place write to a view, " + type_string(target) +
+               ": compiled functions write whole tensors",
+           loc);
+  }
+  {
+    const Evaluator::Scope eager(EagerEvaluator::instance());
+    EagerEvaluator::instance().write(target, value, loc);
+  }
+  if (const int i = argument_index(target); i >= 0)
+    written_arguments_[static_cast<std::size_t>(i)] = true;
+  if (auto it = captures_.find(target.impl()); it != captures_.end() && !is_ours(target)) {
+    it->second.value = written;
+    it->second.written = true;
+    return;
+  }
+  set_value(target, written);
+}
+
+std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,
+                                       std::span<const Tensor> grads,
+                                       std::span<const Tensor> inputs, bool retain_graph,
+                                       bool create_graph, Loc loc) {
+  if (outputs[0].is_symbolic()) {
+    return EagerEvaluator::instance().backward(outputs, grads, inputs, retain_graph, create_graph,
+                                               loc);
+  }
+  return autograd::run_backward(outputs, grads, inputs, {retain_graph, create_graph}, loc.user());
+}
+
+void Recorder::note_literal(const Tensor& tensor) { literals_.push_back(tensor); }
+
+void Recorder::note_grad(const Tensor& leaf, bool overwrites) {
+  for (const GradNote& note : path_.grads) {
+    if (note.leaf.is_same(leaf)) return;
+  }
+  const autograd::TapeMeta* meta = autograd::meta_of(*leaf.impl());
+  const Tensor before = meta ? meta->grad : Tensor();
+  path_.grads.push_back({leaf, before.defined(), !overwrites, before});
+}
+
+void Recorder::note_host_state(const Ref<HostState>& state) {
+  const auto known = std::any_of(path_.states.begin(), path_.states.end(),
+                                 [&](const StateGuard& guard) { return guard.state == state; });
+  if (!known) path_.states.push_back({state, state->peek()});
+}
+
+int Recorder::argument_index(const Tensor& tensor) const noexcept {
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    if (arguments_[i].is_same(tensor)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
+  BackwardPart part;
+  part.begin = static_cast<int>(graph_->nodes().size());
+  std::vector<Tensor> outputs, seeds, wanted;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].tracks_grad() || results[i].is_leaf()) continue;
+    part.outputs.push_back(static_cast<int>(i));
+    outputs.push_back(results[i]);
+    part.seeds.push_back(graph_->add_placeholder(
+        "seed" + std::to_string(i), Type(results[i].dtype(), shape_of(results[i])), loc));
+    const Evaluator::Scope eager(EagerEvaluator::instance());
+    seeds.push_back(ones(results[i].shape(), results[i].dtype()));
+    set_value(seeds.back(), part.seeds.back());
+  }
+  if (outputs.empty()) return;
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    if (!arguments_[i].tracks_grad()) continue;
+    part.arguments.push_back(static_cast<int>(i));
+    wanted.push_back(arguments_[i]);
+  }
+  for (const Tensor& leaf : autograd::reachable_leaves(outputs)) {
+    if (argument_index(leaf) >= 0) continue;
+    part.leaves.push_back(leaf);
+    wanted.push_back(leaf);
+  }
+  std::vector<Tensor> grads;
+  try {
+    grads = autograd::run_backward(outputs, seeds, wanted, {.retain_graph = true}, loc);
+  } catch (const GradError&) {
+    return;  // the call has already used up its tape: what it returns cannot be differentiated in
+             // eager mode either
+  }
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    auto& into = i < part.arguments.size() ? part.argument_grads : part.leaf_grads;
+    into.push_back(grads[i].defined() ? value_of(grads[i], loc) : Value());
+  }
+  path_.backward = std::move(part);
+}
+
+Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
+  for (const Tensor& result : results) {
+    if (!result.defined())
+      throw ValueError("a compiled function returned an undefined tensor", loc);
+    path_.outputs.push_back(value_of(result, loc));
+  }
+  record_backward(results, loc);
+  for (const TensorImpl* impl : capture_order_) {
+    const Capture& capture = captures_.at(impl);
+    path_.captures.emplace_back(capture.tensor, capture.tensor.tracks_grad());
+    if (capture.written) path_.writes.push_back({capture.tensor, -1, capture.value});
+  }
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    if (written_arguments_[i])
+      path_.writes.push_back({Tensor(), static_cast<int>(i), recorded_value(arguments_[i])->value});
+  }
+  for (GradNote& note : path_.grads) {
+    const autograd::TapeMeta* meta = autograd::meta_of(*note.leaf.impl());
+    const Tensor after = meta ? meta->grad : Tensor();
+    const bool same = after.defined() ? after.is_same(note.before) : !note.before.defined();
+    if (!same || !note.reads_first) {
+      path_.grad_writes.push_back(
+          {note.leaf, argument_index(note.leaf), after.defined() ? value_of(after, loc) : Value()});
+    }
+    note.before = Tensor();
+    // A gradient that knew its value would own the graph, which owns its leaf.
+    if (after.defined()) after.impl()->recorded = nullptr;
+  }
+  for (const Tensor& result : results) {
+    if (is_ours(result)) result.impl()->recorded = nullptr;
+  }
+  return std::move(path_);
+}
+
+}  // namespace dyad::exec

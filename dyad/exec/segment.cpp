@@ -1,0 +1,85 @@
+#include "dyad/exec/segment.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "dyad/ir/graph_ops.h"
+
+namespace dyad::exec {
+
+Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
+                 std::span<const Write> writes)
+    : path_(std::move(path)), begin_(begin), end_(end), graph_(make_ref<GraphImpl>()) {
+  const std::span<const Value> placeholders = path_->graph->placeholders();
+  for (int i = 0; i < path_->arguments; ++i) {
+    const Value argument = placeholders[static_cast<std::size_t>(i)];
+    values_.emplace(
+        id_of(argument),
+        graph_->add_placeholder("arg" + std::to_string(i), argument.type(), argument.node->loc()));
+  }
+  const auto& nodes = path_->graph->nodes();
+  for (int at = begin; at < end; ++at) {
+    const Node& node = *nodes[static_cast<std::size_t>(at)];
+    if (node.is("placeholder") || node.is("variable")) continue;  // brought in where they are used
+    std::vector<Value> inputs;
+    for (const Value& input : node.inputs()) inputs.push_back(input ? resolve(input) : Value());
+    Node* copy = graph_->append(node.op(), node.shared_attrs(), std::move(inputs),
+                                Types(node.types().begin(), node.types().end()), node.loc());
+    for (int i = 0; i < static_cast<int>(node.types().size()); ++i)
+      values_.emplace(ValueId{at, i}, copy->output(i));
+  }
+  for (const Write& write : writes) {
+    if (!write.variable.defined()) continue;
+    const Value value = resolve(write.value);
+    Value variable = graph_->find_variable(write.variable);
+    if (!variable) {
+      variable = graph_->add_variable("written" + std::to_string(graph_->variables().size()),
+                                      write.variable, value.node->loc());
+    }
+    const NoAttrs none;
+    graph_->append_checked(kAssignOp, Attrs::copy_of(*kAssignOp.attrs, &none), {variable, value},
+                           value.node->loc());
+  }
+}
+
+Value Segment::resolve(Value recorded) {
+  const ValueId id = id_of(recorded);
+  if (auto it = values_.find(id); it != values_.end()) return it->second;
+  Value here;
+  const Node& node = *recorded.node;
+  if (node.is("variable")) {
+    const auto& attrs = node.attrs_as<VariableAttrs>();
+    here = graph_->add_variable(attrs.name, attrs.tensor, node.loc());
+  } else if (node.is("constant")) {
+    here = graph_->add_constant(node.attrs_as<ConstantAttrs>().value, node.loc());
+  } else {
+    const std::string name = "v" + std::to_string(id.node) + "_" + std::to_string(id.index);
+    here = graph_->add_placeholder(name, recorded.type(), node.loc());
+    externals_.push_back(id);
+  }
+  values_.emplace(id, here);
+  return here;
+}
+
+void Segment::expose(ValueId value) {
+  if (std::find(exposed_.begin(), exposed_.end(), value) != exposed_.end()) return;
+  exposed_.push_back(value);
+  graph_->outputs().push_back(values_.at(value));
+  executable_ = nullptr;
+}
+
+Executable& Segment::executable() {
+  if (!executable_) executable_ = std::make_unique<Executable>(graph_);
+  return *executable_;
+}
+
+void Segment::run(std::span<const Tensor> arguments, Environment& env, const CancelToken* cancel) {
+  std::vector<Tensor> inputs(arguments.begin(), arguments.end());
+  for (const ValueId& external : externals_) inputs.push_back(env.at(external));
+  std::vector<Tensor> outputs = executable().run(inputs, cancel);
+  for (std::size_t i = 0; i < exposed_.size(); ++i)
+    env.insert_or_assign(exposed_[i], std::move(outputs[i]));
+}
+
+}  // namespace dyad::exec

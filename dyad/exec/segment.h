@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/exec/executable.h"
+#include "dyad/exec/path.h"
+#include "dyad/runtime/cancel.h"
+
+namespace dyad::exec {
+
+/// A value by its place in the recording: the same in all paths that share the node.
+struct ValueId {
+  int node = -1;
+  int index = 0;
+  [[nodiscard]] bool operator==(const ValueId&) const noexcept = default;
+};
+struct ValueIdHash {
+  std::size_t operator()(const ValueId& id) const noexcept {
+    return static_cast<std::size_t>(id.node) * 31 + static_cast<std::size_t>(id.index);
+  }
+};
+[[nodiscard]] inline ValueId id_of(const Value& value) noexcept {
+  return {value.node->id(), value.index};
+}
+
+/// The values of one replayed call so far.
+using Environment = std::unordered_map<ValueId, Tensor, ValueIdHash>;
+
+/// A stretch of a recording without host reads, compiled: it takes the arguments and values of
+/// earlier stretches, and gives those that later ones, the decision at its end or the caller need.
+class Segment {
+ public:
+  /// Nodes begin..end-1 of `path`. `writes`: tensors that it assigns when it runs.
+  Segment(std::shared_ptr<const Path> path, int begin, int end, std::span<const Write> writes);
+
+  /// Asks for a value made here; compiles anew at the next run when it was not given before.
+  void expose(ValueId value);
+  /// What it takes from outside beside the arguments.
+  [[nodiscard]] const std::vector<ValueId>& externals() const noexcept { return externals_; }
+  [[nodiscard]] bool makes(ValueId value) const noexcept {
+    return value.node >= begin_ && value.node < end_;
+  }
+
+  /// Runs on the arguments and the values in `env`, and adds what it gives.
+  void run(std::span<const Tensor> arguments, Environment& env, const CancelToken* cancel);
+  /// Compiles now when needed.
+  Executable& executable();
+  /// The recorded graph of this stretch.
+  [[nodiscard]] const GraphImpl& graph() const noexcept { return *graph_; }
+
+ private:
+  Value resolve(Value recorded);
+  std::shared_ptr<const Path> path_;
+  int begin_, end_;
+  Ref<GraphImpl> graph_;
+  std::unordered_map<ValueId, Value, ValueIdHash> values_;
+  std::vector<ValueId> externals_;
+  std::vector<ValueId> exposed_;
+  std::unique_ptr<Executable> executable_;
+};
+
+/// All recorded ways through one function under the same assumptions: segments joined by the
+/// numbers that the host read.
+class DecisionTree {
+ public:
+  explicit DecisionTree(std::shared_ptr<const Path> first);
+
+  /// Adds another way; false when it is one already known.
+  bool add(std::shared_ptr<const Path> path);
+
+  /// What a replayed call gives.
+  struct Outcome {
+    int leaf = -1;  ///< -1: a host read took a value never seen; nothing has been written
+    std::vector<Tensor> results;
+    Environment env;
+  };
+  Outcome run(std::span<const Tensor> arguments, const CancelToken* cancel);
+
+  /// A way through.
+  struct Leaf {
+    std::shared_ptr<const Path> path;
+    std::shared_ptr<Segment> backward;  ///< null when the results cannot be differentiated
+  };
+  [[nodiscard]] const std::vector<Leaf>& leaves() const noexcept { return leaves_; }
+  /// Every segment of the call itself, parents first.
+  [[nodiscard]] std::vector<Segment*> segments() const;
+  /// The most values that any one host read has taken, and its line.
+  [[nodiscard]] std::size_t most_outcomes(Loc& loc) const;
+
+  /// The gradients that the leaf's backward part gives: of its leaves, then of its arguments.
+  std::vector<Tensor> backward(int leaf, std::span<const Tensor> arguments, Environment env,
+                               std::span<const Tensor> seeds);
+
+ private:
+  struct Fork {
+    std::shared_ptr<Segment> segment;
+    std::shared_ptr<const Path> path;  ///< the first that came this way
+    int decision = -1;                 ///< index in that path of the decision at its end, or -1
+    int leaf = -1;
+    std::map<std::int64_t, std::unique_ptr<Fork>> next;
+  };
+  std::unique_ptr<Fork> grow(const std::shared_ptr<const Path>& path, std::size_t decision,
+                             std::vector<Fork*>& chain);
+  void finish_leaf(const std::shared_ptr<const Path>& path, const std::vector<Fork*>& chain);
+  static void need(const std::vector<Fork*>& chain, ValueId value);
+
+  std::unique_ptr<Fork> root_;
+  std::vector<Leaf> leaves_;
+};
+
+}  // namespace dyad::exec

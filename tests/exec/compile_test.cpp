@@ -1,0 +1,233 @@
+#include "dyad/exec/compile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/core/generator.h"
+#include "dyad/ops/ops.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<float> bits(const Tensor& t) { return t.to_vector<float>(); }
+
+template <class E, class F>
+std::string message_of(F&& fn) {
+  try {
+    fn();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Compile, ReplaysWithTheSameBits) {
+  const auto fn = [](const Tensor& x, const Tensor& y) { return tanh(x * y) + sigmoid(x - y); };
+  const auto fast = compile(fn, {.recheck = false});
+  for (int i = 0; i < 4; ++i) {
+    manual_seed(static_cast<std::uint64_t>(i));
+    const Tensor x = normal({7, 33}), y = normal({33});
+    EXPECT_EQ(bits(fast(x, y)), bits(fn(x, y)));
+  }
+  const Explanation told = fast.explain();
+  EXPECT_EQ(told.recordings.size(), 1u);
+  EXPECT_EQ(told.recorded, 1);
+  EXPECT_EQ(told.replays, 3);
+  EXPECT_LT(told.recordings[0].kernels, told.recordings[0].nodes);
+}
+
+TEST(Compile, ASizeThatVariesBecomesASymbol) {
+  const auto fn = [](const Tensor& x) { return sum(reshape(x, {x.size(0) * 2, -1}) * 2, {0}); };
+  const auto fast = compile(fn, {.recheck = false});
+  for (const std::int64_t n : {3, 5, 9, 4, 3, 17}) {
+    const Tensor x = normal({n, 8});
+    EXPECT_EQ(bits(fast(x)), bits(fn(x))) << n;
+  }
+  const Explanation told = fast.explain();
+  ASSERT_EQ(told.recordings.size(), 2u);
+  EXPECT_THAT(told.recordings[1].reason, HasSubstr("size of argument 0 along axis 0 was 3, is 5"));
+  EXPECT_EQ(told.recordings[1].arguments[0], "f32[s0, 8]");
+}
+
+TEST(Compile, AnotherDtypeIsAnotherRecording) {
+  const auto fast = compile([](const Tensor& x) { return x + x; });
+  (void)fast(ones({2}));
+  EXPECT_EQ(fast(ones({2}, i64)).dtype(), i64);
+  EXPECT_THAT(fast.explain().recordings[1].reason, HasSubstr("argument 0 was f32[2], is i64[2]"));
+}
+
+TEST(Compile, NumbersAmongTheArgumentsAreGuards) {
+  const auto fast =
+      compile([](const Tensor& x, double scale) { return x * scale; }, {.recheck = false});
+  for (const double scale : {2.0, 3.0, 2.0, 3.0})
+    EXPECT_EQ(fast(tensor(5.0f), scale).item(), 5 * scale);
+  EXPECT_EQ(fast.explain().recordings.size(), 2u);
+}
+
+struct Branching {
+  Tensor w1 = normal({4, 4}).requires_grad(), w2 = normal({4, 2}).requires_grad();
+  Tensor operator()(const Tensor& x) const {
+    Tensor h = mean(x) > 0.5f ? matmul(x, w1) : relu(matmul(x, w1));
+    return matmul(h, w2);
+  }
+};
+
+TEST(Compile, AHostBranchRecordsBothWaysInEitherOrder) {
+  manual_seed(5);
+  const Branching model;
+  const Tensor high = uniform({3, 4}) + 0.6f, low = uniform({3, 4}) - 0.6f;
+  for (const bool high_first : {true, false}) {
+    const auto fast = compile([&](const Tensor& x) { return model(x); }, {.recheck = false});
+    for (int i = 0; i < 6; ++i) {
+      const Tensor& x = (i % 2 == 0) == high_first ? high : low;
+      EXPECT_EQ(bits(fast(x)), bits(model(x)));
+    }
+    const Explanation told = fast.explain();
+    ASSERT_EQ(told.recordings.size(), 1u);
+    EXPECT_EQ(told.recordings[0].ways, 2);
+    EXPECT_EQ(told.recorded, 2);
+    EXPECT_EQ(told.replays, 4);
+    ASSERT_EQ(told.recordings[0].decisions.size(), 1u);
+    EXPECT_EQ(told.recordings[0].decisions[0].outcomes.size(), 2u);
+  }
+}
+
+TEST(Compile, GradientsFromOutsideEqualEager) {
+  manual_seed(6);
+  const Branching model;
+  const auto fast = compile([&](const Tensor& x) { return model(x); }, {.recheck = false});
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = uniform({3, 4}) + (i % 2 ? 0.6f : -0.6f);
+    sum(square(model(x))).backward();
+    const auto g1 = bits(model.w1.grad()), g2 = bits(model.w2.grad());
+    model.w1.zero_grad(), model.w2.zero_grad();
+    sum(square(fast(x))).backward();
+    EXPECT_EQ(bits(model.w1.grad()), g1);
+    EXPECT_EQ(bits(model.w2.grad()), g2);
+    model.w1.zero_grad(), model.w2.zero_grad();
+  }
+}
+
+TEST(Compile, AWholeTrainingStepIsOneGraph) {
+  const auto train = [](bool compiled) {
+    manual_seed(8);
+    Tensor w = normal({4, 1}).requires_grad();
+    const auto step = [&](const Tensor& x, const Tensor& y) {
+      w.zero_grad();
+      Tensor loss = mse_loss(matmul(x, w), y);
+      loss.backward();
+      no_grad([&] { w.sub_(w.grad() * 0.1f); });
+      return loss;
+    };
+    const auto fast = compile(step);
+    std::vector<float> losses;
+    for (int i = 0; i < 20; ++i) {
+      const Tensor x = normal({16, 4}), y = sum(x, {1}, true);
+      losses.push_back((compiled ? fast(x, y) : step(x, y)).item<float>());
+    }
+    const auto values = bits(w), grads = bits(w.grad());
+    losses.insert(losses.end(), values.begin(), values.end());
+    losses.insert(losses.end(), grads.begin(), grads.end());
+    if (compiled) {
+      EXPECT_EQ(fast.explain().recordings.size(), 1u) << to_string(fast.explain());
+    }
+    return losses;
+  };
+  const int before = get_num_threads();
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    EXPECT_EQ(train(true), train(false));
+  }
+  set_num_threads(before);
+}
+
+TEST(Compile, RandomNumbersAreThoseOfEager) {
+  const auto fn = [](const Tensor& x) { return dropout(x, 0.5) + normal({4}); };
+  const auto fast = compile(fn, {.recheck = false});
+  std::vector<std::vector<float>> eager, compiled;
+  manual_seed(3);
+  for (int i = 0; i < 4; ++i) eager.push_back(bits(fn(ones({4}))));
+  manual_seed(3);
+  for (int i = 0; i < 4; ++i) compiled.push_back(bits(fast(ones({4}))));
+  EXPECT_EQ(eager, compiled);
+  EXPECT_NE(eager[0], eager[1]);
+}
+
+TEST(Compile, HostStateThatChangesIsAnErrorWithItsLine) {
+  int calls = 0;
+  const auto fast = compile([&](const Tensor& x) { return x * static_cast<float>(++calls); });
+  (void)fast(ones({2}));
+  const std::string text = message_of<GraphError>([&] { (void)fast(ones({2})); });
+  EXPECT_THAT(text, HasSubstr("it did something else than when it was recorded"));
+  EXPECT_THAT(text, HasSubstr("compile_test.cpp"));
+}
+
+TEST(Compile, AHostReadThatTakesTooManyValuesRunsEagerly) {
+  const auto fast = compile([](const Tensor& x) { return x * sum(x).item<float>(); },
+                            {.recheck = false, .max_outcomes = 3});
+  for (int i = 0; i < 8; ++i) {
+    const Tensor x = full({2}, i);
+    EXPECT_EQ(fast(x).to_vector<float>()[0], static_cast<float>(2 * i * i));
+  }
+  EXPECT_THAT(fast.explain().recordings[0].refusal, HasSubstr("max_outcomes is 3"));
+  EXPECT_THAT(to_string(fast.explain()), HasSubstr("runs eagerly"));
+}
+
+TEST(Compile, TuplesVectorsAndAggregatesPassThrough) {
+  struct Pair {
+    Tensor sum, product;
+  };
+  const auto fast = compile(
+      [](const std::vector<Tensor>& xs, const std::tuple<Tensor, int>& y) {
+        return Pair{xs[0] + xs[1], xs[0] * std::get<0>(y)};
+      },
+      {.recheck = false});
+  for (int i = 1; i < 4; ++i) {
+    const Pair p =
+        fast(std::vector<Tensor>{tensor(1.0f), tensor(2.0f)}, std::tuple(full({}, i), 7));
+    EXPECT_EQ(p.sum.item(), 3);
+    EXPECT_EQ(p.product.item(), i);
+  }
+}
+
+TEST(Compile, LiteralsInsideAreConstants) {
+  const auto fast = compile([](const Tensor& x) { return x + tensor({1.0f, 2.0f}); });
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(bits(fast(full({2}, i))),
+              (std::vector<float>{1.0f + static_cast<float>(i), 2.0f + static_cast<float>(i)}));
+}
+
+TEST(Compile, AccumulatedGradientsAreFed) {
+  Tensor w = tensor(2.0f).requires_grad();
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        Tensor loss = w * x;
+        loss.backward();
+        return loss;
+      },
+      {.recheck = false});
+  for (int i = 1; i <= 5; ++i) {
+    (void)fast(tensor(3.0f));
+    EXPECT_EQ(w.grad().item<float>(), 3.0f * static_cast<float>(i));
+  }
+}
+
+TEST(Compile, OverwritingBetweenCallAndBackwardIsAnError) {
+  Tensor w = tensor({2.0f}).requires_grad();
+  const auto fast = compile([&](const Tensor& x) { return sum(w * w * x); }, {.recheck = false});
+  (void)fast(ones({1}));
+  Tensor loss = fast(ones({1}));
+  no_grad([&] { w.mul_(2); });
+  EXPECT_THAT(message_of<GradError>([&] { loss.backward(); }),
+              HasSubstr("was overwritten in place after the call"));
+}
+
+}  // namespace
+}  // namespace dyad
