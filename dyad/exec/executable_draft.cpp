@@ -36,6 +36,16 @@ std::size_t extent(DType dtype, const Shape& shape, const Strides& strides) {
   return static_cast<std::size_t>(last + 1) * size_of(dtype);
 }
 
+/// True when a result of a region is one of its inputs unchanged. Such a kernel may not write over
+/// its inputs: what it passes through may be read after another result was written.
+bool passes_through(const GraphImpl& region) {
+  return std::ranges::any_of(region.outputs(), [](Value output) {
+    const Node& node = *output.node;
+    return node.is("clone") ||
+           (node.is("cast") && node.inputs()[0].type().dtype() == node.types()[0].dtype());
+  });
+}
+
 /// Walks a lowered graph in program order.
 class Layouter {
  public:
@@ -161,8 +171,8 @@ class Layouter {
   /// A fused node's outputs get the layouts that its operators would give them one by one.
   void add_fused(Node& node) {
     DraftStep& step = add_step(DraftStep::Kind::kernel, node);
-    step.elementwise = true;
     const GraphImpl& region = *node.regions()[0];
+    step.elementwise = region.outputs().size() == 1 || !passes_through(region);
     std::unordered_map<Value, Tensor, ValueHash> tensors;
     std::size_t next_input = 0;
     for (const auto& inner : region.nodes()) {

@@ -1,9 +1,9 @@
 #include "dyad/exec/print.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <span>
-
-#include <fmt/format.h>
 
 #include "dyad/base/error.h"
 #include "dyad/ir/op.h"

@@ -13,8 +13,8 @@ void print_tensors(std::string format, std::vector<Tensor> tensors, Loc loc);
 
 /// Prints a line to the standard output: `format` with each `{}` replaced by the next tensor (a
 /// scalar as a number, others as NumPy prints them; those left over follow). In a graph it is a
-/// node: every run that computes what its tensors are made from prints, in program order. ValueError when `format` has
-/// more places than there are tensors.
+/// node: every run that computes what its tensors are made from prints, in program order.
+/// ValueError when `format` has more places than there are tensors.
 template <class... Tensors>
 void print(std::string format, const Arg& first, const Tensors&... more) {
   exec::print_tensors(std::move(format), {first.tensor(), Tensor(more)...}, first.loc());

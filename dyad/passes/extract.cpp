@@ -39,10 +39,9 @@ class Needs {
       for (const Value v : node->inputs()) used.insert(v.node);
     }
     for (const auto& node : graph_.nodes()) {
-      const bool computed = is_host_effect(*node) &&
-                            std::ranges::all_of(node->inputs(), [&](Value v) {
-                              return is_computed(v, used);
-                            });
+      const bool computed =
+          is_host_effect(*node) &&
+          std::ranges::all_of(node->inputs(), [&](Value v) { return is_computed(v, used); });
       if (computed) add(*node);
     }
   }

@@ -111,6 +111,22 @@ TEST_F(WritesTest, AVariableThatALaterUpdateReadsIsWrittenAfterIt) {
   EXPECT_EQ(average.to_vector<float>(), (std::vector<float>{10.5, 21}));
 }
 
+TEST_F(WritesTest, TheOldValueMayBeAResultOfTheKernelThatWrites) {
+  const Tensor w = normal({1000}), total = zeros({1000});
+  const Tensor before = clone(w);
+  const Ref<GraphImpl> graph = record(
+      [&](std::span<const Tensor>) -> Tensors {
+        const Tensor old = clone(w);
+        assign(w, w * 2);
+        assign(total, old);
+        return {};
+      },
+      Types{});
+  static_cast<void>(Executable(graph).run({}));
+  EXPECT_TRUE(same_bits(w, before * 2));
+  EXPECT_TRUE(same_bits(total, before));
+}
+
 TEST_F(WritesTest, AFailedRunChangesNothing) {
   const Tensor w = normal({4, 2});
   const Tensor before = clone(w);
