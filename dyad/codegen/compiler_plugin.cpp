@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <mutex>
 #include <unordered_set>
 
 #include "dyad/base/error.h"
@@ -22,7 +21,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-std::vector<std::string> candidates() {
+std::vector<std::string> default_candidates() {
   std::vector<std::string> paths;
   if (const char* wanted = std::getenv("DYAD_PLUGIN_PATH")) {
     return {wanted, std::string(wanted) + "/" + kFile};
@@ -33,7 +32,8 @@ std::vector<std::string> candidates() {
   if (length > 0)
     folders.push_back(folder_of(std::string(program, static_cast<std::size_t>(length))));
   Dl_info self;
-  if (dladdr(reinterpret_cast<const void*>(&candidates), &self) != 0 && self.dli_fname != nullptr) {
+  if (dladdr(reinterpret_cast<const void*>(&default_candidates), &self) != 0 &&
+      self.dli_fname != nullptr) {
     folders.push_back(folder_of(self.dli_fname));
   }
   for (const std::string& folder : folders) {
@@ -108,12 +108,12 @@ class Flattened {
 }  // namespace
 
 CompilerPlugin& CompilerPlugin::instance() {
-  static CompilerPlugin plugin;
+  static CompilerPlugin plugin(default_candidates());
   return plugin;
 }
 
-CompilerPlugin::CompilerPlugin() {
-  for (const std::string& path : candidates()) {
+CompilerPlugin::CompilerPlugin(const std::vector<std::string>& candidates) {
+  for (const std::string& path : candidates) {
     struct stat status;
     if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     path_ = path;
@@ -125,26 +125,27 @@ CompilerPlugin::CompilerPlugin() {
 }
 
 const DyadPlugin* CompilerPlugin::open() {
-  static std::once_flag once;
-  static const DyadPlugin* plugin = nullptr;
-  std::call_once(once, [this] {
-    const auto interpreted = [](const std::string& why) {
-      log(LogLevel::warning,
-          why + "; kernels are interpreted, which gives the same results slowly");
-    };
-    if (path_.empty()) {
-      return interpreted(std::string("the compiler plug-in ") + kFile +
-                         " was not found (DYAD_PLUGIN_PATH may name its folder)");
-    }
-    void* library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr)
-      return interpreted(std::string("the compiler plug-in cannot be opened: ") + dlerror());
-    const auto entry = reinterpret_cast<DyadPluginEntry>(dlsym(library, "dyad_codegen_plugin"));
-    if (entry != nullptr) plugin = entry(DYAD_KERNEL_ABI);
-    if (plugin == nullptr)
-      interpreted("the compiler plug-in " + path_ + " belongs to another version of Dyad");
-  });
-  return plugin;
+  std::call_once(once_, [this] { load(); });
+  return plugin_;
+}
+
+void CompilerPlugin::load() {
+  const auto interpreted = [](const std::string& why) {
+    log(LogLevel::warning, why + "; kernels are interpreted, which gives the same results slowly");
+  };
+  if (path_.empty()) {
+    return interpreted(std::string("the compiler plug-in ") + kFile +
+                       " was not found (DYAD_PLUGIN_PATH may name its folder)");
+  }
+  void* library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return interpreted(std::string("the compiler plug-in cannot be opened: ") + dlerror());
+  }
+  const auto entry = reinterpret_cast<DyadPluginEntry>(dlsym(library, "dyad_codegen_plugin"));
+  if (entry != nullptr) plugin_ = entry(DYAD_KERNEL_ABI);
+  if (plugin_ == nullptr) {
+    interpreted("the compiler plug-in " + path_ + " belongs to another version of Dyad");
+  }
 }
 
 std::vector<std::byte> CompilerPlugin::compile(std::span<const KernelFunction> functions,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,10 +17,12 @@ namespace dyad::codegen {
 class CompilerPlugin {
  public:
   static CompilerPlugin& instance();
+  /// The first of these files that exists.
+  explicit CompilerPlugin(const std::vector<std::string>& candidates);
 
-  /// Compiles into one relocatable object. Empty, with one warning in the life of the process, when
-  /// there is no plug-in; throws InternalError when it fails. Equal functions are compiled once.
-  /// `cpu` and `features` as LLVM names them, empty for this machine. Thread-safe.
+  /// Compiles into one relocatable object. Empty, with one warning, when there is no plug-in;
+  /// throws InternalError when it fails. Equal functions are compiled once. `cpu` and `features` as
+  /// LLVM names them, empty for this machine. Thread-safe.
   [[nodiscard]] std::vector<std::byte> compile(std::span<const KernelFunction> functions,
                                                const std::string& cpu = {},
                                                const std::string& features = {});
@@ -32,10 +34,12 @@ class CompilerPlugin {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:
-  CompilerPlugin();
   const DyadPlugin* open();
+  void load();
 
   std::string path_, identity_;
+  std::once_flag once_;
+  const DyadPlugin* plugin_ = nullptr;
 };
 
 }  // namespace dyad::codegen

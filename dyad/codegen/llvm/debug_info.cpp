@@ -3,11 +3,16 @@
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
+
 namespace dyad::codegen {
 
-DebugInfo::DebugInfo(llvm::Module& module) : builder_(module) {
-  module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
-  module.addModuleFlag(llvm::Module::Max, "Dwarf Version", 4);
+DebugInfo::DebugInfo(llvm::Module& module) : module_(module), builder_(module) {}
+
+void DebugInfo::open_unit() {
+  if (unit_ != nullptr) return;
+  module_.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+  module_.addModuleFlag(llvm::Module::Max, "Dwarf Version", 4);
   unit_ = builder_.createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus, file("kernels"), "dyad",
                                      true, "", 0, "", llvm::DICompileUnit::LineTablesOnly);
   type_ = builder_.createSubroutineType(builder_.getOrCreateTypeArray({}));
@@ -25,16 +30,14 @@ llvm::DIFile* DebugInfo::file(const std::string& path) {
 }
 
 void DebugInfo::begin(llvm::Function& function, const DyadFunction& source) {
-  kernel_line_ = 0;
-  std::string path = "kernels";
-  for (std::size_t i = 0; i < source.program.size; ++i) {
-    const DyadInstruction& instruction = source.program.code[i];
-    if (instruction.file == nullptr) continue;
-    path = instruction.file;
-    kernel_line_ = instruction.line;
-    break;
-  }
-  kernel_ = builder_.createFunction(unit_, source.name, function.getName(), file(path),
+  kernel_ = nullptr;
+  const auto known = [](const DyadInstruction& i) { return i.file != nullptr; };
+  const DyadInstruction* end = source.program.code + source.program.size;
+  const DyadInstruction* first = std::find_if(source.program.code, end, known);
+  if (first == end) return;
+  open_unit();
+  kernel_line_ = first->line;
+  kernel_ = builder_.createFunction(unit_, source.name, function.getName(), file(first->file),
                                     kernel_line_, type_, kernel_line_, llvm::DINode::FlagArtificial,
                                     llvm::DISubprogram::SPFlagDefinition);
   function.setSubprogram(kernel_);
@@ -53,7 +56,7 @@ llvm::DISubprogram* DebugInfo::user_function(const DyadInstruction& instruction)
 }
 
 void DebugInfo::at(llvm::IRBuilder<>& ir, const DyadInstruction& instruction) {
-  if (instruction.file == nullptr) return at_kernel(ir);
+  if (kernel_ == nullptr || instruction.file == nullptr) return at_kernel(ir);
   llvm::LLVMContext& context = ir.getContext();
   auto* call = llvm::DILocation::getDistinct(context, kernel_line_, 0, kernel_);
   ir.SetCurrentDebugLocation(
@@ -61,9 +64,13 @@ void DebugInfo::at(llvm::IRBuilder<>& ir, const DyadInstruction& instruction) {
 }
 
 void DebugInfo::at_kernel(llvm::IRBuilder<>& ir) {
-  ir.SetCurrentDebugLocation(llvm::DILocation::get(ir.getContext(), kernel_line_, 0, kernel_));
+  ir.SetCurrentDebugLocation(kernel_ != nullptr
+                                 ? llvm::DILocation::get(ir.getContext(), kernel_line_, 0, kernel_)
+                                 : nullptr);
 }
 
-void DebugInfo::finish() { builder_.finalize(); }
+void DebugInfo::finish() {
+  if (unit_ != nullptr) builder_.finalize();
+}
 
 }  // namespace dyad::codegen
