@@ -1,6 +1,7 @@
 #include "dyad/exec/control_flow.h"
 
 #include "dyad/autograd/gradients.h"
+#include "dyad/exec/compile.h"
 #include "dyad/exec/graph.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
@@ -230,6 +231,27 @@ TEST_F(ControlFlowTest, GradientsThroughRandomNumbersInsideAreRefused) {
                 });
               }),
               HasSubstr("gradient of cond: a function inside draws random numbers"));
+}
+
+TEST_F(ControlFlowTest, CompiledFunctionsTakeTheirBranchesAndLoops) {
+  const Tensor w = normal({2});
+  const auto function = [&](const Tensor& x) {
+    const Tensor y = cond(sum(x) > 0, [&] { return x * w; }, [&] { return x - w; });
+    const auto [carry, ys] =
+        scan([](const Tensor& c, const Tensor& slice) { return std::pair(c + slice, c * slice); },
+             zeros({2}), y);
+    const Tensor n = while_loop([](const Tensor& v) { return sum(v) < 5; },
+                                [](const Tensor& v) { return v + 1; }, abs(carry));
+    return std::tuple(ys, n);
+  };
+  const auto compiled = compile(function);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = full({3, 2}, i % 2 ? 0.5 : -0.25);
+    const auto [ys, n] = compiled(x);
+    const auto [expected_ys, expected_n] = function(x);
+    EXPECT_TRUE(same_bits(ys, expected_ys)) << "call " << i;
+    EXPECT_TRUE(same_bits(n, expected_n)) << "call " << i;
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "dyad/autograd/gradients.h"
+#include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/graph.h"
 #include "dyad/exec/print.h"
@@ -232,11 +233,20 @@ TEST(Print, PrintsAtOnceInEagerMode) {
               HasSubstr("the format has 2 places {} for 1 tensors"));
 }
 
+TEST(Print, ACompiledFunctionPrintsInEachCall) {
+  const auto twice = compile([](const Tensor& x) {
+    print("x = {}", x);
+    return x * 2;
+  });
+  ::testing::internal::CaptureStdout();
+  for (const float x : {1.0f, 2.0f, 3.0f}) static_cast<void>(twice(tensor(x)));
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "x = 1.0\nx = 2.0\nx = 3.0\n");
+}
+
 TEST(Session, ARunIsCancelledFromAnotherThread) {
   Graph g;
   const Tensor steps = g.define([] {
-    return while_loop([](const Tensor& n) { return n >= 0; },
-                      [](const Tensor& n) { return n + 1; },
+    return while_loop([](const Tensor& n) { return n >= 0; }, [](const Tensor& n) { return n + 1; },
                       placeholder("from", i64, {}));
   });
   Session s(g);
