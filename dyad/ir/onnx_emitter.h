@@ -30,6 +30,11 @@ class OnnxEmitter {
   [[nodiscard]] virtual int input_count() const = 0;
   /// The name of input i of the node being written, empty for an absent optional one.
   [[nodiscard]] virtual std::string input(int i) = 0;
+  /// Input i of a pointwise operator, converted to the dtype that it computes in: ONNX promotes
+  /// nothing.
+  [[nodiscard]] virtual std::string operand(int i) = 0;
+  /// Input i, converted to a wider dtype when its own is none of these.
+  [[nodiscard]] virtual std::string input_as(int i, DTypeSet dtypes) = 0;
   [[nodiscard]] virtual const Type& input_type(int i) const = 0;
   [[nodiscard]] virtual const Type& output_type(int i = 0) const = 0;
 
@@ -44,11 +49,13 @@ class OnnxEmitter {
   virtual std::string constant_i64(std::span<const std::int64_t> values) = 0;
   /// A scalar of `dtype`.
   virtual std::string scalar(double value, DType dtype) = 0;
+  /// A size as an i64 scalar.
+  virtual std::string size(Dim size) = 0;
   /// A 1-d i64 tensor with these sizes; symbolic ones are computed from Shape nodes.
   virtual std::string shape(const Shape& shape) = 0;
-  /// A converted value.
+  /// A converted value; the value itself when it is known to have the dtype.
   virtual std::string cast(const std::string& value, DType dtype) = 0;
-  /// Says that output i of the node being written is this value.
+  /// Says that output i of the node being written is this value, converted to the output's dtype.
   virtual void output(int i, const std::string& value) = 0;
   /// Fails the export: the operator, its line and why.
   [[noreturn]] virtual void fail(const std::string& reason) = 0;

@@ -160,7 +160,7 @@ struct Silu {
     g.set(0, apply<SiluBackward>({}, {}, g.grad(), g.input(0)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    const std::string x = e.cast(e.input(0), e.output_type().dtype());
+    const std::string x = e.operand(0);
     e.output(0, e.node("Mul", {x, e.node("Sigmoid", {x})}));
   }
 };
@@ -226,7 +226,7 @@ struct Gelu {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = e.output_type().dtype();
-    const std::string x = e.cast(e.input(0), dtype);
+    const std::string x = e.operand(0);
     if (e.opset() >= 20) {
       e.output(0, e.node("Gelu", {x},
                          {{"approximate", std::string(attrs.tanh_form ? "tanh" : "none")}}));

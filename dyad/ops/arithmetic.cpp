@@ -20,10 +20,13 @@ struct Add {
                                  .inputs = kBinary,
                                  .outputs = kOut,
                                  .doc = "a + b; of two bool tensors: a or b.",
-                                 .onnx = {"Add", 14},
                                  .samples = kPlainSamples};
   static Scalar eval(Scalar a, Scalar b) {
     return a.type() == ScalarType::boolean ? (a | b) : a + b;
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const bool truth = e.output_type().dtype() == DType::boolean;
+    e.output(0, e.node(truth ? "Or" : "Add", {e.operand(0), e.operand(1)}));
   }
   static void grad(Gradient& g, const Attrs&) {
     g.set(0, g.grad());
@@ -58,11 +61,14 @@ struct Mul {
                                  .inputs = kBinary,
                                  .outputs = kOut,
                                  .doc = "a * b; of two bool tensors: a and b.",
-                                 .onnx = {"Mul", 14},
                                  .samples = kPlainSamples,
                                  .saved_inputs = kFirst | kSecond};
   static Scalar eval(Scalar a, Scalar b) {
     return a.type() == ScalarType::boolean ? (a & b) : a * b;
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const bool truth = e.output_type().dtype() == DType::boolean;
+    e.output(0, e.node(truth ? "And" : "Mul", {e.operand(0), e.operand(1)}));
   }
   static void grad(Gradient& g, const Attrs&) {
     if (g.needs(0)) g.set(0, g.grad() * g.input(1));

@@ -38,7 +38,7 @@ struct Ne {
   static constexpr Schema schema = comparison("ne", "a != b; true with NaN.", {});
   static Scalar eval(Scalar a, Scalar b) { return a != b; }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    e.output(0, e.node("Not", {e.node("Equal", {e.input(0), e.input(1)})}));
+    e.output(0, e.node("Not", {e.node("Equal", {e.operand(0), e.operand(1)})}));
   }
 };
 struct Lt {
@@ -99,7 +99,7 @@ struct IsNan {
                                  .inputs = kUnaryFloat,
                                  .outputs = kBoolOut,
                                  .doc = "Whether x is NaN.",
-                                 .onnx = {"IsNaN", 20},
+                                 .onnx = {"IsNaN", 13},
                                  .samples = kComparisonSamples,
                                  .typing = Typing::boolean};
   static Scalar eval(Scalar x) { return scalar::isnan(x); }
@@ -114,7 +114,7 @@ struct IsFinite {
                                  .typing = Typing::boolean};
   static Scalar eval(Scalar x) { return scalar::isfinite(x); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    const std::string x = e.input(0);
+    const std::string x = e.input_as(0, set_of(DType::f32) | set_of(DType::f64));
     e.output(0, e.node("Not", {e.node("Or", {e.node("IsNaN", {x}), e.node("IsInf", {x})})}));
   }
 };

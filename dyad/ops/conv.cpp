@@ -15,6 +15,9 @@ constexpr ArgInfo kGradAndWeight[] = {{"grad", kFloat}, {"weight", kFloat}};
 constexpr ArgInfo kGrad[] = {{"grad", kFloat}};
 constexpr ArgInfo kValuesAndX[] = {{"values", kFloat}, {"x", kFloat}};
 
+/// What ONNX's convolution and pools take.
+constexpr DTypeSet kOnnxFloat = kFloat & ~set_of(DType::bf16);
+
 constexpr std::string_view kSides[] = {"height", "width"};
 
 std::vector<std::int64_t> onnx_pads(const Ints& padding) {
@@ -109,8 +112,8 @@ struct Conv2d {
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    std::vector<std::string> inputs{e.input(0), e.input(1)};
-    if (e.input_count() > 2 && !e.input(2).empty()) inputs.push_back(e.input(2));
+    std::vector<std::string> inputs;
+    for (int i = 0; i < e.input_count(); ++i) inputs.push_back(e.input_as(i, kOnnxFloat));
     e.output(0, e.node("Conv", inputs,
                        {{"strides", list(attrs.stride)},
                         {"pads", onnx_pads(attrs.padding)},
@@ -221,7 +224,7 @@ struct MaxPool2d {
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.node("MaxPool", {e.input(0)},
+    e.output(0, e.node("MaxPool", {e.input_as(0, kOnnxFloat)},
                        {{"kernel_shape", list(attrs.kernel)},
                         {"strides", list(attrs.stride)},
                         {"pads", onnx_pads(attrs.padding)}}));
@@ -283,7 +286,7 @@ struct AvgPool2d {
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.node("AveragePool", {e.input(0)},
+    e.output(0, e.node("AveragePool", {e.input_as(0, kOnnxFloat)},
                        {{"kernel_shape", list(attrs.kernel)},
                         {"strides", list(attrs.stride)},
                         {"pads", onnx_pads(attrs.padding)},

@@ -26,14 +26,10 @@ struct Full {
     return {Type(attrs.dtype, attrs.shape)};
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.node("Expand", {e.scalar(attrs.value, attrs.dtype), e.shape(attrs.shape)}));
+    const std::string value = e.scalar(attrs.value, attrs.dtype);
+    e.output(0, attrs.shape.empty() ? value : e.node("Expand", {value, e.shape(attrs.shape)}));
   }
 };
-
-std::string onnx_scalar(OnnxEmitter& e, Dim value) {
-  const std::int64_t axes[] = {0};
-  return e.node("Squeeze", {e.shape({value}), e.constant_i64(axes)});
-}
 
 struct Arange {
   using Attrs = ArangeAttrs;
@@ -49,9 +45,9 @@ struct Arange {
     return {Type(attrs.dtype, {attrs.count})};
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    const std::string begin = onnx_scalar(e, attrs.begin), step = onnx_scalar(e, attrs.step);
-    const std::string end = onnx_scalar(e, Dim(attrs.begin) + attrs.count * attrs.step);
-    e.output(0, e.cast(e.node("Range", {begin, end, step}), attrs.dtype));
+    const std::string begin = e.size(attrs.begin), step = e.size(attrs.step);
+    const std::string end = e.size(Dim(attrs.begin) + attrs.count * attrs.step);
+    e.output(0, e.node("Range", {begin, end, step}));
   }
 };
 
@@ -60,9 +56,7 @@ struct SizeTensor {
   static constexpr Schema schema{
       .name = "size_tensor", .inputs = {}, .outputs = kIndexOut, .doc = "A size as an i64 scalar."};
   static Types infer(const InferIn&, const Attrs&) { return {Type(DType::i64, Shape())}; }
-  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, onnx_scalar(e, attrs.size));
-  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) { e.output(0, e.size(attrs.size)); }
 };
 
 constexpr const OpInfo* kRows[] = {&op_info<Full>, &op_info<Arange>, &op_info<SizeTensor>};

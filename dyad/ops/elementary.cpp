@@ -45,8 +45,11 @@ struct Expm1 {
   static Scalar eval(Scalar x) { return scalar::expm1(x); }
   static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * exp(g.input(0))); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    // tanh(x / 2) * (exp(x) + 1), exact near 0.
     const DType dtype = e.output_type().dtype();
-    e.output(0, e.node("Sub", {e.node("Exp", {e.cast(e.input(0), dtype)}), e.scalar(1, dtype)}));
+    const std::string x = e.operand(0);
+    const std::string half = e.node("Tanh", {e.node("Mul", {x, e.scalar(0.5, dtype)})});
+    e.output(0, e.node("Mul", {half, e.node("Add", {e.node("Exp", {x}), e.scalar(1, dtype)})}));
   }
 };
 
@@ -68,8 +71,14 @@ struct Log1p {
   static Scalar eval(Scalar x) { return scalar::log1p(x); }
   static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() / (g.input(0) + 1)); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    const DType dtype = e.output_type().dtype();
-    e.output(0, e.node("Log", {e.node("Add", {e.cast(e.input(0), dtype), e.scalar(1, dtype)})}));
+    // Below 1: 2 * atanh(x / (x + 2)), exact near 0.
+    const DType dtype = e.output_type().dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const std::string x = e.cast(e.input(0), dtype), one = e.scalar(1, dtype);
+    const std::string two = e.scalar(2, dtype);
+    const std::string ratio = e.node("Div", {x, e.node("Add", {x, two})});
+    const std::string small = e.node("Mul", {e.node("Atanh", {ratio}), two});
+    const std::string large = e.node("Log", {e.node("Add", {x, one})});
+    e.output(0, e.node("Where", {e.node("Less", {x, one}), small, large}));
   }
 };
 
@@ -93,8 +102,7 @@ struct Rsqrt {
     g.set(0, g.grad() * (y * y * y * -0.5));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    const DType dtype = e.output_type().dtype();
-    e.output(0, e.node("Reciprocal", {e.node("Sqrt", {e.cast(e.input(0), dtype)})}));
+    e.output(0, e.node("Reciprocal", {e.node("Sqrt", {e.operand(0)})}));
   }
 };
 
@@ -131,35 +139,42 @@ constexpr Samples kRoundingSamples{
     .edges = "0 -0 0.5 -0.5 1.5 2.5 -2.5 0.49999997 8388609 -1e20 inf -inf nan"};
 
 /// The schema of a function to whole numbers.
-constexpr Schema rounding(std::string_view name, std::string_view doc, OnnxName onnx) {
+constexpr Schema rounding(std::string_view name, std::string_view doc) {
   return {.name = name,
           .inputs = kUnaryNumber,
           .outputs = kOut,
           .doc = doc,
-          .onnx = onnx,
           .samples = kRoundingSamples};
+}
+/// Integers are whole already.
+void write_rounding(OnnxEmitter& e, std::string_view op) {
+  if (!is_floating(e.output_type().dtype())) return e.output(0, e.input(0));
+  e.output(0, e.node(op, {e.input_as(0, kFloat & ~set_of(DType::bf16))}));
 }
 
 struct Floor {
   using Attrs = NoAttrs;
-  static constexpr Schema schema = rounding(
-      "floor", "The largest whole number not above x; its derivative is 0.", {"Floor", 13});
+  static constexpr Schema schema =
+      rounding("floor", "The largest whole number not above x; its derivative is 0.");
   static Scalar eval(Scalar x) { return scalar::is_floating(x.type()) ? scalar::floor(x) : x; }
   static void grad(Gradient&, const Attrs&) {}
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_rounding(e, "Floor"); }
 };
 struct Ceil {
   using Attrs = NoAttrs;
   static constexpr Schema schema =
-      rounding("ceil", "The smallest whole number not below x; its derivative is 0.", {"Ceil", 13});
+      rounding("ceil", "The smallest whole number not below x; its derivative is 0.");
   static Scalar eval(Scalar x) { return scalar::is_floating(x.type()) ? scalar::ceil(x) : x; }
   static void grad(Gradient&, const Attrs&) {}
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_rounding(e, "Ceil"); }
 };
 struct Round {
   using Attrs = NoAttrs;
-  static constexpr Schema schema = rounding(
-      "round", "To the nearest whole number, ties to even; its derivative is 0.", {"Round", 11});
+  static constexpr Schema schema =
+      rounding("round", "To the nearest whole number, ties to even; its derivative is 0.");
   static Scalar eval(Scalar x) { return scalar::is_floating(x.type()) ? scalar::rint(x) : x; }
   static void grad(Gradient&, const Attrs&) {}
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_rounding(e, "Round"); }
 };
 
 struct ClampAttrs {
@@ -196,10 +211,19 @@ struct Clamp {
     g.set(0, where(logical_and(x >= attrs.low, x <= attrs.high), g.grad(), 0));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    const DType dtype = e.output_type().dtype();
-    const std::string low = std::isfinite(attrs.low) ? e.scalar(attrs.low, dtype) : "";
-    const std::string high = std::isfinite(attrs.high) ? e.scalar(attrs.high, dtype) : "";
-    e.output(0, e.node("Clip", {e.input(0), low, high}));
+    const DType own = e.output_type().dtype();
+    if (is_floating(own)) return write_clip(e, own, attrs.low, attrs.high);
+    // Bounds may lie outside the dtype of the integers, within the one that these are clamped in.
+    const DType wide = own == DType::i64 ? DType::i64 : DType::i32;
+    const double limit = std::exp2(wide == DType::i64 ? 63 : 31);
+    const double low = std::ceil(attrs.low), high = std::floor(attrs.high);
+    write_clip(e, wide, low > -limit ? low : -INFINITY, high < limit ? high : INFINITY);
+  }
+
+ private:
+  static void write_clip(OnnxEmitter& e, DType dtype, double low, double high) {
+    const auto bound = [&](double x) { return std::isfinite(x) ? e.scalar(x, dtype) : ""; };
+    e.output(0, e.node("Clip", {e.cast(e.input(0), dtype), bound(low), bound(high)}));
   }
 };
 

@@ -37,8 +37,8 @@ struct Extreme {
     g.set(0, weight * share);
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    write_reduction(e, kLargest ? "ReduceMax" : "ReduceMin", e.input(0), attrs,
-                    e.output_type().dtype());
+    const std::string x = e.input_as(0, kNumber & ~set_of(DType::i16));
+    write_reduction(e, kLargest ? "ReduceMax" : "ReduceMin", x, attrs);
   }
 
   // bool is ordered as 0 and 1.
@@ -109,7 +109,7 @@ struct ArgExtreme {
     b.finish([](const Scalars& a, Scalar) -> Scalars { return {a[1]}; });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.node(kLargest ? "ArgMax" : "ArgMin", {e.input(0)},
+    e.output(0, e.node(kLargest ? "ArgMax" : "ArgMin", {e.input_as(0, kNumber)},
                        {{"axis", attrs.axis}, {"keepdims", std::int64_t{attrs.keepdim}}}));
   }
 };

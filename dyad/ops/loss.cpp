@@ -86,11 +86,16 @@ struct NllLoss {
     write_onnx(e, "NegativeLogLikelihoodLoss", attrs);
   }
   static void write_onnx(OnnxEmitter& e, std::string_view op, const Attrs& attrs) {
-    if (e.input_type(0).rank() < 2) {
-      e.fail(std::string(op) + " needs a batch axis; unsqueeze() the input and the target");
-    }
-    e.output(0, e.node(op, {e.input(0), e.input(1)},
-                       {{"reduction", attrs.reduction}, {"ignore_index", attrs.ignore_index}}));
+    std::string x = e.input_as(0, kFloat & ~set_of(DType::bf16)), target = e.input(1);
+    const OnnxAttrs options{{"reduction", attrs.reduction}, {"ignore_index", attrs.ignore_index}};
+    if (e.input_type(0).rank() > 1) return e.output(0, e.node(op, {x, target}, options));
+    // ONNX's takes a batch: one of one sample.
+    const std::int64_t first[] = {0};
+    const std::string axes = e.constant_i64(first);
+    x = e.node("Unsqueeze", {x, axes});
+    target = e.node("Unsqueeze", {target, axes});
+    const std::string loss = e.node(op, {x, target}, options);
+    e.output(0, attrs.reduction == "none" ? e.node("Squeeze", {loss, axes}) : loss);
   }
 };
 

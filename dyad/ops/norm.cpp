@@ -246,7 +246,9 @@ struct BatchNormTrain {
     if (g.needs(2)) g.set(2, sum(g.grad(), axes));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    e.fail("batch_norm computes statistics of the batch here; export the model in eval mode");
+    e.fail(
+        "it normalises by the statistics of the batch, as in training; call eval(model) before "
+        "exporting");
   }
 };
 

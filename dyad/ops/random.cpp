@@ -18,6 +18,12 @@ constexpr DTypeSet kI64 = set_of(DType::i64);
 constexpr ArgInfo kKey[] = {{"seed", kI64}, {"offset", kI64}};
 constexpr ArgInfo kXAndKey[] = {{"x", kFloat}, {"seed", kI64}, {"offset", kI64}};
 
+void fail_to_export(OnnxEmitter& e) {
+  e.fail(
+      "it draws random numbers, which ONNX cannot repeat; call eval(model) before exporting, or "
+      "make them an input");
+}
+
 void require_scalars(const InferIn& in, std::size_t first) {
   for (std::size_t i = first; i < first + 2; ++i) {
     if (in[i].rank() != 0) {
@@ -38,9 +44,7 @@ struct RandomKey {
   static Types infer(const InferIn&, const Attrs&) {
     return {Type(DType::i64, Shape()), Type(DType::i64, Shape())};
   }
-  static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    e.fail("ONNX has no generator with the same numbers; export the model in eval mode");
-  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
 };
 
 Types infer_random(const InferIn& in, const UniformAttrs& attrs) {
@@ -61,6 +65,7 @@ struct Uniform {
       .doc = "Uniform in [0, 1): element i is a function of (seed, offset + i).",
       .samples = {.differentiable = false}};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_random(in, attrs); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
 };
 
 Tensor uniform_of(const Tensor& seed, const Tensor& offset, Shape shape, DType dtype,
@@ -77,6 +82,7 @@ struct Normal {
       .doc = "Standard normal numbers from twice as many uniform ones (Box and Muller, 1958).",
       .samples = {.differentiable = false}};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_random(in, attrs); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
     Shape pairs = attrs.shape;
     pairs.insert(0, 2);
@@ -114,9 +120,7 @@ struct Dropout {
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, apply<Dropout>(attrs, {}, g.grad(), g.input(1), g.input(2)));
   }
-  static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    e.fail("dropout is active here; export the model in eval mode");
-  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
 };
 
 constexpr const OpInfo* kRows[] = {&op_info<RandomKey>, &op_info<Uniform>, &op_info<Normal>,

@@ -46,8 +46,7 @@ struct Sum {
     g.set(0, expand(with_axes(g.grad(), g.input_shape(0), attrs), g.input_shape(0)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    const DType dtype = e.output_type().dtype();
-    write_reduction(e, "ReduceSum", e.cast(e.input(0), dtype), attrs, dtype);
+    write_reduction(e, "ReduceSum", e.cast(e.input(0), e.output_type().dtype()), attrs);
   }
 };
 
@@ -77,8 +76,7 @@ struct Mean {
     g.set(0, expand(with_axes(g.grad(), shape, attrs) / size_arg(count), shape));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    const DType dtype = e.output_type().dtype();
-    write_reduction(e, "ReduceMean", e.cast(e.input(0), dtype), attrs, dtype);
+    write_reduction(e, "ReduceMean", e.cast(e.input(0), e.output_type().dtype()), attrs);
   }
 };
 
@@ -97,8 +95,7 @@ struct Prod {
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    const DType dtype = e.output_type().dtype();
-    write_reduction(e, "ReduceProd", e.cast(e.input(0), dtype), attrs, dtype);
+    write_reduction(e, "ReduceProd", e.cast(e.input(0), e.output_type().dtype()), attrs);
   }
 };
 
@@ -179,7 +176,7 @@ struct Truth {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::string truth = e.cast(e.cast(e.input(0), DType::boolean), DType::i32);
-    write_reduction(e, kAll ? "ReduceMin" : "ReduceMax", truth, attrs, DType::boolean);
+    write_reduction(e, kAll ? "ReduceMin" : "ReduceMax", truth, attrs);
   }
 };
 
@@ -225,7 +222,7 @@ struct LogSumExp {
                  exp(g.input(0) - with_axes(g.output(), shape, attrs)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    write_reduction(e, "ReduceLogSumExp", e.input(0), attrs, e.output_type().dtype());
+    write_reduction(e, "ReduceLogSumExp", e.input(0), attrs);
   }
 };
 

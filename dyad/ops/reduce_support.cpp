@@ -25,7 +25,7 @@ Tensor with_axes(const Tensor& reduced, const Shape& shape, const ReduceAttrs& a
 }
 
 void write_reduction(OnnxEmitter& e, std::string_view op, const std::string& x,
-                     const ReduceAttrs& attrs, DType dtype) {
+                     const ReduceAttrs& attrs) {
   // Axes became an input in opset 13 for sums, in 18 for the others.
   const bool as_input = e.opset() >= (op == "ReduceSum" ? 13 : 18);
   std::vector<std::string> inputs{x};
@@ -34,7 +34,7 @@ void write_reduction(OnnxEmitter& e, std::string_view op, const std::string& x,
   if (!attrs.axes.empty() && !as_input) {
     options.emplace_back("axes", std::vector<std::int64_t>(attrs.axes.begin(), attrs.axes.end()));
   }
-  e.output(0, e.cast(e.node(op, inputs, options), dtype));
+  e.output(0, e.node(op, inputs, options));
 }
 
 }  // namespace dyad::ops

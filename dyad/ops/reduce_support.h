@@ -32,6 +32,6 @@ void require_elements(const InferIn& in, const Ints& axes);
 [[nodiscard]] Tensor with_axes(const Tensor& reduced, const Shape& shape, const ReduceAttrs& attrs);
 /// Writes one of ONNX's Reduce nodes over the value `x`.
 void write_reduction(OnnxEmitter& e, std::string_view op, const std::string& x,
-                     const ReduceAttrs& attrs, DType dtype);
+                     const ReduceAttrs& attrs);
 
 }  // namespace dyad::ops

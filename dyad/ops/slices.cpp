@@ -154,10 +154,7 @@ struct SelectOp {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::int64_t axis = from_front(attrs.axis, e.input_type(0).rank());
-    const std::int64_t axes[] = {axis};
-    const std::string part =
-        e.node("Gather", {e.input(0), e.shape({attrs.index})}, {{"axis", axis}});
-    e.output(0, e.node("Squeeze", {part, e.constant_i64(axes)}));
+    e.output(0, e.node("Gather", {e.input(0), e.size(attrs.index)}, {{"axis", axis}}));
   }
 };
 

@@ -98,11 +98,23 @@ struct Reshape {
   }
   static void grad(Gradient& g, const Attrs&) { g.set(0, reshape(g.grad(), g.input_shape(0))); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    // To ONNX a 0 is the size that x has there and a -1 what the others leave, so that most shapes
+    // need no computed sizes.
+    const Shape& from = e.input_type(0).shape();
+    Shape shape = attrs.shape;
     OnnxAttrs options;
-    for (const Dim d : attrs.shape) {
-      if (d.is_number() && d.number() == 0) options = {{"allowzero", std::int64_t{1}}};
+    const auto is_zero = [](Dim d) { return d.same_as(0); };
+    if (std::any_of(shape.begin(), shape.end(), is_zero)) {
+      options = {{"allowzero", std::int64_t{1}}};
+    } else {
+      for (std::size_t i = 0; i < std::min(shape.size(), from.size()); ++i) {
+        if (shape[i].is_symbolic() && shape[i].same_as(from[i])) shape[i] = 0;
+      }
+      const auto open = std::find_if(shape.begin(), shape.end(),
+                                     [](Dim d) { return d.is_symbolic() || is_minus_one(d); });
+      if (open != shape.end() && std::none_of(open + 1, shape.end(), is_minus_one)) *open = -1;
     }
-    e.output(0, e.node("Reshape", {e.input(0), e.shape(attrs.shape)}, options));
+    e.output(0, e.node("Reshape", {e.input(0), e.shape(shape)}, options));
   }
 };
 
@@ -259,7 +271,14 @@ struct Expand {
   }
   static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad()); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    e.output(0, e.node("Expand", {e.input(0), e.shape(e.output_type().shape())}));
+    // To ONNX a 1 is the size that x has there.
+    const Shape& from = e.input_type(0).shape();
+    Shape shape = e.output_type().shape();
+    const std::size_t added = shape.size() - from.size();
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (shape[i + added].same_as(from[i])) shape[i + added] = 1;
+    }
+    e.output(0, e.node("Expand", {e.input(0), e.shape(shape)}));
   }
 };
 
@@ -269,10 +288,10 @@ struct Clone {
                                  .inputs = kUnary,
                                  .outputs = kOut,
                                  .doc = "A row-major copy.",
-                                 .onnx = {"Identity", 16},
                                  .samples = {.edges = "0 -0 1 inf -inf nan"}};
   static Scalar eval(Scalar x) { return x; }
   static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad()); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
 };
 
 struct StopGradient {
@@ -281,12 +300,12 @@ struct StopGradient {
                                  .inputs = kUnary,
                                  .outputs = kOut,
                                  .doc = "x itself, as a constant to gradients.",
-                                 .onnx = {"Identity", 13},
                                  .samples = {.differentiable = false}};
   static Types infer(const InferIn& in, const Attrs&) { return {in[0]}; }
   static ViewLayout view(const Attrs&, const Shape& in, const Strides& strides, const Shape&) {
     return {.shape = in, .strides = strides};
   }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
 };
 
 constexpr const OpInfo* kRows[] = {

@@ -1,0 +1,174 @@
+#include "dyad/onnx/model_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <unordered_set>
+
+#include "dyad/base/error.h"
+#include "dyad/exec/eager.h"
+#include "dyad/io/atomic_file.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/onnx/graph_writer.h"
+
+namespace dyad::onnx {
+namespace {
+
+/// The format's version that came with an opset, so that a program that knows the opset reads the
+/// file.
+int ir_version_for(int opset) noexcept {
+  return opset >= 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
+}
+
+std::vector<std::string> output_names(const GraphImpl& graph, const SaveOptions& options, Loc loc) {
+  const std::size_t count = graph.outputs().size();
+  std::vector<std::string> names = options.outputs;
+  if (names.empty()) {
+    for (std::size_t i = 0; i < count; ++i) names.push_back(fmt::format("output{}", i));
+  } else if (names.size() != count) {
+    throw OnnxError(fmt::format("onnx::save: the model has {} results but {} names for them", count,
+                                names.size()),
+                    loc);
+  }
+  std::unordered_set<std::string> taken;
+  for (const Value input : graph.placeholders()) {
+    taken.insert(input.node->attrs_as<PlaceholderAttrs>().name);
+  }
+  for (const std::string& name : names) {
+    if (name.empty()) throw OnnxError("onnx::save: the name of a result is empty", loc);
+    if (!taken.insert(name).second) {
+      throw OnnxError(
+          fmt::format("onnx::save: two inputs or results are called \"{}\"; give the results "
+                      "names of their own in SaveOptions::outputs",
+                      name),
+          loc);
+    }
+  }
+  return names;
+}
+
+[[noreturn]] void fail_with(const std::vector<Problem>& problems, Loc loc) {
+  const bool one = problems.size() == 1;
+  std::string text = fmt::format("onnx::save: {} {} be written as ONNX:", problems.size(),
+                                 one ? "operator cannot" : "operators cannot");
+  for (const Problem& problem : problems) text += "\n  " + problem.text;
+  throw OnnxError(text, loc);
+}
+
+void set_entry(pb::TensorProto& tensor, std::string_view key, std::string value) {
+  pb::StringStringEntryProto& entry = *tensor.add_external_data();
+  entry.set_key(std::string(key));
+  entry.set_value(std::move(value));
+}
+
+std::size_t size_in_bytes(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel().number()) * size_of(tensor.dtype());
+}
+
+/// Readers map the file into memory: where a page begins.
+constexpr std::uint64_t kAlignment = 4096;
+
+/// Writes a weight behind the others and says in the model where it is.
+void append_external(io::AtomicFile& file, const std::string& name, const Weight& weight) {
+  static constexpr char kZeros[kAlignment] = {};
+  file.write(kZeros, (kAlignment - file.offset() % kAlignment) % kAlignment);
+  pb::TensorProto& proto = *weight.proto;
+  const Tensor raw = raw_elements(weight.tensor);
+  const std::string_view bytes = bytes_of(raw);
+  set_entry(proto, "location", name);
+  set_entry(proto, "offset", std::to_string(file.offset()));
+  set_entry(proto, "length", std::to_string(bytes.size()));
+  proto.set_data_location(pb::TensorProto::EXTERNAL);
+  file.write(bytes);
+}
+
+void fill_in(std::span<const Weight> weights, Loc loc) {
+  std::size_t total = 0;
+  for (const Weight& weight : weights) total += size_in_bytes(weight.tensor);
+  if (total > std::size_t{std::numeric_limits<std::int32_t>::max()} / 16 * 15) {
+    throw OnnxError(
+        fmt::format("onnx::save: the weights take {} bytes, and one file of the format holds less "
+                    "than 2 GB; set SaveOptions::external_data",
+                    total),
+        loc);
+  }
+  for (const Weight& weight : weights) {
+    const Tensor raw = raw_elements(weight.tensor);
+    weight.proto->set_raw_data(std::string(bytes_of(raw)));
+  }
+}
+
+std::string to_string(const pb::ModelProto& proto, Loc loc) {
+  std::string bytes;
+  if (!proto.SerializeToString(&bytes)) {
+    throw OnnxError("onnx::save: the model takes more than the 2 GB that one file may hold", loc);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Model to_model(const GraphImpl& graph, std::span<const Value> effects, const SaveOptions& options,
+               Loc loc) {
+  if (options.opset < 17 || options.opset > 23) {
+    throw OnnxError(fmt::format("onnx::save: opset {} cannot be written; choose one from 17 to 23",
+                                options.opset),
+                    loc);
+  }
+  if (graph.outputs().empty()) {
+    throw OnnxError("onnx::save: the model gives no results; return tensors from it", loc);
+  }
+  const Evaluator::Scope eager(EagerEvaluator::instance());
+  Model model;
+  model.proto.set_ir_version(ir_version_for(options.opset));
+  model.proto.set_producer_name("dyad");
+  pb::OperatorSetIdProto& opset = *model.proto.add_opset_import();
+  opset.set_domain("");
+  opset.set_version(options.opset);
+  pb::GraphProto& proto = *model.proto.mutable_graph();
+  proto.set_name(options.name);
+
+  std::unordered_map<const TensorImpl*, std::string> weight_names;
+  for (const auto& [name, tensor] : options.weights) weight_names.try_emplace(tensor.impl(), name);
+  ModelContext context(proto, options.opset, std::move(weight_names));
+  GraphWriter writer(context, proto);
+  std::vector<std::string> results = output_names(graph, options, loc);
+  writer.add_inputs(graph);
+  for (const std::string& name : results) static_cast<void>(context.fresh(name));
+  std::vector<Value> roots = graph.outputs();
+  roots.insert(roots.end(), effects.begin(), effects.end());
+  writer.write_nodes(graph, roots);
+  if (!context.problems().empty()) fail_with(context.problems(), loc);
+  writer.add_outputs(graph.outputs(), results);
+  model.weights = context.weights();
+  return model;
+}
+
+std::string serialize(Model& model, Loc loc) {
+  fill_in(model.weights, loc);
+  return to_string(model.proto, loc);
+}
+
+void write(const std::string& path, Model& model, const SaveOptions& options, Loc loc) {
+  std::vector<Weight> inside;
+  std::optional<io::AtomicFile> data;
+  const std::string name = std::filesystem::path(path).filename().string() + ".data";
+  for (const Weight& weight : model.weights) {
+    if (!options.external_data || size_in_bytes(weight.tensor) < options.external_threshold) {
+      inside.push_back(weight);
+      continue;
+    }
+    if (!data) data.emplace(path + ".data", loc);
+    append_external(*data, name, weight);
+  }
+  fill_in(inside, loc);
+  io::AtomicFile file(path, loc);
+  file.write(to_string(model.proto, loc));
+  if (data) data->commit();
+  file.commit();
+}
+
+}  // namespace dyad::onnx

@@ -1,0 +1,113 @@
+#include "dyad/onnx/proto_types.h"
+
+#include <bit>
+#include <type_traits>
+#include <variant>
+
+#include "dyad/core/tensor.h"
+#include "dyad/ops/views.h"
+
+namespace dyad::onnx {
+
+pb::TensorProto::DataType to_onnx(DType dtype) noexcept {
+  using T = pb::TensorProto;
+  switch (dtype) {
+    case DType::f64:
+      return T::DOUBLE;
+    case DType::f32:
+      return T::FLOAT;
+    case DType::f16:
+      return T::FLOAT16;
+    case DType::bf16:
+      return T::BFLOAT16;
+    case DType::i64:
+      return T::INT64;
+    case DType::i32:
+      return T::INT32;
+    case DType::i16:
+      return T::INT16;
+    case DType::i8:
+      return T::INT8;
+    case DType::u8:
+      return T::UINT8;
+    case DType::boolean:
+      return T::BOOL;
+    case DType::string:
+      return T::STRING;
+  }
+  return T::UNDEFINED;
+}
+
+void fill_type(pb::TypeProto& proto, const Type& type) {
+  switch (type.kind()) {
+    case Type::Kind::sequence:
+      fill_type(*proto.mutable_sequence_type()->mutable_elem_type(), type.element());
+      return;
+    case Type::Kind::optional:
+      fill_type(*proto.mutable_optional_type()->mutable_elem_type(), type.element());
+      return;
+    case Type::Kind::none:
+      return;
+    case Type::Kind::tensor:
+      break;
+  }
+  pb::TypeProto::Tensor& tensor = *proto.mutable_tensor_type();
+  tensor.set_elem_type(to_onnx(type.dtype()));
+  pb::TensorShapeProto& shape = *tensor.mutable_shape();
+  for (const Dim dim : type.shape()) {
+    if (dim.is_number()) {
+      shape.add_dim()->set_dim_value(dim.number());
+    } else {
+      shape.add_dim()->set_dim_param(to_string(dim));
+    }
+  }
+}
+
+void fill_attribute(pb::AttributeProto& proto, const std::string& name, const OnnxAttr& value) {
+  proto.set_name(name);
+  std::visit(
+      [&](const auto& v) {
+        using T = std::remove_cvref_t<decltype(v)>;
+        using P = pb::AttributeProto;
+        if constexpr (std::is_same_v<T, std::int64_t>) {
+          proto.set_type(P::INT);
+          proto.set_i(v);
+        } else if constexpr (std::is_same_v<T, float>) {
+          proto.set_type(P::FLOAT);
+          proto.set_f(v);
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          proto.set_type(P::STRING);
+          proto.set_s(v);
+        } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+          proto.set_type(P::INTS);
+          for (const std::int64_t i : v) proto.add_ints(i);
+        } else if constexpr (std::is_same_v<T, std::vector<float>>) {
+          proto.set_type(P::FLOATS);
+          for (const float f : v) proto.add_floats(f);
+        } else {
+          proto.set_type(P::TENSOR);
+          fill_tensor_type(*proto.mutable_t(), "", v);
+          const Tensor raw = raw_elements(v);
+          proto.mutable_t()->set_raw_data(std::string(bytes_of(raw)));
+        }
+      },
+      value);
+}
+
+void fill_tensor_type(pb::TensorProto& proto, std::string_view name, const Tensor& tensor) {
+  if (!name.empty()) proto.set_name(std::string(name));
+  proto.set_data_type(to_onnx(tensor.dtype()));
+  for (const Dim dim : tensor.shape()) proto.add_dims(dim.number());
+}
+
+Tensor raw_elements(const Tensor& tensor) {
+  static_assert(std::endian::native == std::endian::little);
+  return contiguous(detach(tensor));
+}
+
+std::string_view bytes_of(const Tensor& raw) {
+  const auto count = static_cast<std::size_t>(raw.numel().number());
+  return {static_cast<const char*>(raw.raw_data()), count * size_of(raw.dtype())};
+}
+
+}  // namespace dyad::onnx

@@ -1,0 +1,310 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "checker.h"
+#include "dyad/core/create.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/nn/nn.h"
+#include "dyad/ops/ops.h"
+
+// Whole models: the onnx package finds the file valid, and ONNX Runtime agrees with eager execution
+// at two sizes of every open axis.
+
+namespace dyad::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+/// Saves a model, has it checked at the given sizes, and gives the report.
+template <class Model>
+std::optional<json> saved_and_checked(Model& model, std::initializer_list<onnx::Input> inputs,
+                                      std::initializer_list<Sizes> sizes, double low = -1,
+                                      double high = 1, onnx::SaveOptions options = {}) {
+  const std::string path = temporary("model.onnx");
+  onnx::save(path, model, inputs, options);
+  ModelFile file{.path = path, .cases = {}};
+  const auto function = [&](std::span<const Tensor> tensors) {
+    return onnx::detail::call_with(model, tensors, {}, std::index_sequence<>{});
+  };
+  for (const Sizes& each : sizes) {
+    file.cases.push_back(eager_case({inputs.begin(), inputs.size()}, each, function, low, high));
+  }
+  auto report = check(file);
+  if (report) {
+    EXPECT_EQ((*report)["error"], "");
+  }
+  return report;
+}
+
+std::vector<std::string> ops_of(const json& report) {
+  std::vector<std::string> ops;
+  for (const json& node : report["nodes"]) ops.push_back(node["op"]);
+  return ops;
+}
+
+struct Mlp {
+  nn::Linear hidden{12, 16};
+  nn::Dropout dropout{0.3};
+  nn::Linear out{16, 5};
+  Tensor operator()(const Tensor& x) const { return log_softmax(out(dropout(relu(hidden(x)))), 1); }
+};
+
+TEST(Models, Mlp) {
+  Mlp model;
+  nn::eval(model);
+  const auto report =
+      saved_and_checked(model, {{"x", f32, {"batch", 12}}}, {{{"batch", 1}}, {{"batch", 7}}});
+  SKIP_WITHOUT(report);
+  EXPECT_EQ((*report)["opset"], 21);
+  EXPECT_EQ((*report)["ir_version"], 10);
+  EXPECT_EQ((*report)["inputs"]["x"], json::parse(R"(["FLOAT", ["batch", 12]])"));
+  EXPECT_EQ((*report)["outputs"]["output0"], json::parse(R"(["FLOAT", ["batch", 5]])"));
+  EXPECT_EQ((*report)["weights"]["hidden.weight"]["shape"], json::parse("[16, 12]"));
+  EXPECT_TRUE((*report)["weights"].contains("out.bias"));
+  EXPECT_THAT(ops_of(*report), ::testing::ElementsAre("Gemm", "Relu", "Gemm", "LogSoftmax"));
+  for (const json& node : (*report)["nodes"]) {
+    EXPECT_THAT(std::string(node["source"]), HasSubstr("models_test.cpp:"));
+  }
+}
+
+struct Cnn {
+  nn::Conv2d first{1, 4, 3, {.padding = 1}};
+  nn::BatchNorm norm{4};
+  nn::Conv2d second{4, 6, 3, {.stride = 2, .padding = 1, .groups = 2}};
+  nn::MaxPool2d pool{2};
+  nn::Linear out{6 * 3 * 3, 10};
+  Tensor forward(const Tensor& x) const {
+    const Tensor h = pool(relu(norm(first(x))));
+    const Tensor pooled = avg_pool2d(gelu(second(h)), 2, 1, 1);
+    return out(reshape(slice(slice(pooled, 2, 0, 3), 3, 0, 3), {x.size(0), -1}));
+  }
+};
+
+TEST(Models, Cnn) {
+  Cnn model;
+  const Tensor seen = random_tensor(f32, {8, 1, 9, 10}, -1, 1, 3);
+  static_cast<void>(model.norm(model.first(seen)));  // running statistics of its own
+  nn::eval(model);
+  const auto report = saved_and_checked(model, {{"image", f32, {"batch", 1, 9, 10}}},
+                                        {{{"batch", 1}}, {{"batch", 3}}});
+  SKIP_WITHOUT(report);
+  EXPECT_THAT(ops_of(*report), Contains("BatchNormalization"));
+}
+
+/// Its own height and width stay open too.
+struct Convolutional {
+  nn::Conv2d first{2, 3, 3};
+  Tensor operator()(const Tensor& x) const {
+    const Tensor y = max_pool2d(relu(first(x)), 2);
+    return mean(reshape(y, {y.size(0), y.size(1), y.size(2) * y.size(3)}), {2});
+  }
+};
+
+TEST(Models, ConvolutionsOfImagesOfAnySize) {
+  const Convolutional model;
+  saved_and_checked(
+      model, {{"x", f32, {"n", 2, "height", "width"}}},
+      {{{"n", 1}, {"height", 8}, {"width", 7}}, {{"n", 2}, {"height", 5}, {"width", 12}}});
+}
+
+struct Lstm {
+  nn::LSTMCell cell{6, 8};
+  nn::Linear out{8, 3};
+  Tensor operator()(const Tensor& x) const {
+    const Tensor zero = zeros({x.size(1), 8});
+    const auto [state, outputs] = scan(
+        [&](const std::pair<Tensor, Tensor>& hc, const Tensor& x_t) {
+          const auto next = cell(x_t, hc.first, hc.second);
+          return std::pair(next, next.first);
+        },
+        std::pair(zero, zero), x);
+    return out(outputs) + unsqueeze(mean(state.second, {1}, true), 0);
+  }
+};
+
+TEST(Models, LstmOverAnOpenTimeAxis) {
+  const Lstm model;
+  const auto report =
+      saved_and_checked(model, {{"x", f32, {"time", "batch", 6}}},
+                        {{{"time", 4}, {"batch", 2}}, {{"time", 11}, {"batch", 1}}});
+  SKIP_WITHOUT(report);
+  EXPECT_THAT(ops_of(*report), Contains("Scan"));
+  EXPECT_EQ((*report)["outputs"]["output0"], json::parse(R"(["FLOAT", ["time", "batch", 3]])"));
+  EXPECT_TRUE((*report)["weights"].contains("cell.weight_ih"));
+}
+
+struct Attention {
+  nn::Linear query{16, 16}, key{16, 16}, value{16, 16}, out{16, 16};
+  static constexpr std::int64_t kHeads = 4;
+
+  Tensor split(const Tensor& x) const {
+    return permute(reshape(x, {x.size(0), x.size(1), kHeads, 16 / kHeads}), {0, 2, 1, 3});
+  }
+  Tensor operator()(const Tensor& x, const Tensor& mask) const {
+    const Tensor q = split(query(x)), k = split(key(x)), v = split(value(x));
+    const Tensor scores = matmul(q, transpose(k, -1, -2)) / std::sqrt(16.0 / kHeads);
+    const Tensor hidden = unsqueeze(unsqueeze(mask, 1), 1);
+    const Tensor weights = softmax(where(hidden, scores, -1e9), -1);
+    const Tensor joined = permute(matmul(weights, v), {0, 2, 1, 3});
+    return out(reshape(joined, {x.size(0), x.size(1), 16}));
+  }
+};
+
+struct Encoder {
+  nn::Embedding words{20, 16}, places{32, 16};
+  Attention attention;
+  nn::LayerNorm first{16}, second{16};
+  nn::Linear up{16, 32}, down{32, 16};
+  Tensor operator()(const Tensor& tokens) const {
+    const Tensor mask = tokens > 2;
+    Tensor x = words(tokens) + places(arange(tokens.size(1)));
+    x = first(x + attention(x, mask));
+    return second(x + down(gelu(up(x))));
+  }
+};
+
+TEST(Models, TransformerEncoder) {
+  const Encoder model;
+  const auto report =
+      saved_and_checked(model, {{"tokens", i64, {"batch", "time"}}},
+                        {{{"batch", 2}, {"time", 5}}, {{"batch", 3}, {"time", 9}}}, 0, 20);
+  SKIP_WITHOUT(report);
+  EXPECT_THAT(ops_of(*report), Contains("LayerNormalization"));
+  EXPECT_THAT(ops_of(*report), Contains("Gelu"));
+  EXPECT_EQ((*report)["outputs"]["output0"], json::parse(R"(["FLOAT", ["batch", "time", 16]])"));
+}
+
+struct Branching {
+  nn::Linear linear1{4, 4}, linear2{4, 3};
+  Tensor forward(Tensor x) const {
+    x = mean(x) > 0.5f ? linear1(x) : relu(linear1(x));
+    return linear2(x);
+  }
+};
+
+TEST(Models, HostBranch) {
+  const Branching model;
+  const std::initializer_list<onnx::Input> inputs{{"x", f32, {"batch", 4}}};
+  const std::string path = temporary("model.onnx");
+  onnx::save(path, model, inputs);
+  ModelFile file{.path = path, .cases = {}};
+  const auto function = [&](std::span<const Tensor> t) { return std::vector{model.forward(t[0])}; };
+  for (const std::int64_t batch : {1, 6}) {
+    for (const double low : {-2.0, 1.0}) {  // either way
+      file.cases.push_back(
+          eager_case({inputs.begin(), 1}, {{"batch", batch}}, function, low, low + 1));
+    }
+  }
+  const auto report = check(file);
+  SKIP_WITHOUT(report);
+  EXPECT_EQ((*report)["error"], "");
+  EXPECT_THAT(ops_of(*report), Contains("If"));
+}
+
+TEST(Models, WhileLoop) {
+  const Tensor growth = random_tensor(f32, {3}, 1.2, 1.5, 5);
+  const auto model = [&](const Tensor& x) {
+    // Captured tensors, and a result that a state has already.
+    const auto [last, steps, same] =
+        while_loop([&](const Tensor& y, const Tensor& n,
+                       const Tensor&) { return logical_and(sum(y) < 50, n < 100); },
+                   [&](const Tensor& y, const Tensor& n, const Tensor& z) {
+                     return std::tuple(y * growth + z, n + 1, z);
+                   },
+                   std::tuple(x, tensor(0, i64), x * 2));
+    return std::tuple(last, steps, same);
+  };
+  saved_and_checked(model, {{"x", f32, {"n", 3}}}, {{{"n", 1}}, {{"n", 4}}}, 0.1, 1);
+  // No step at all.
+  saved_and_checked(model, {{"x", f32, {"n", 3}}}, {{{"n", 2}}}, 40, 50);
+}
+
+TEST(Models, NestedControlFlow) {
+  const auto model = [](const Tensor& x, const Tensor& xs) {
+    return scan(
+               [&](const Tensor& carry, const Tensor& x_t) {
+                 const Tensor next = cond(
+                     sum(x_t) > 0, [&] { return carry + x_t * x; },
+                     [&] {
+                       return while_loop([](const Tensor& y) { return max(y) > 0.5; },
+                                         [](const Tensor& y) { return y * 0.5; }, carry);
+                     });
+                 return std::pair(next, next * 2);
+               },
+               x, xs)
+        .second;
+  };
+  saved_and_checked(model, {{"x", f32, {"n"}}, {"xs", f32, {"time", "n"}}},
+                    {{{"n", 3}, {"time", 6}}, {{"n", 2}, {"time", 9}}});
+}
+
+TEST(Models, SizesThatAreComputed) {
+  const auto model = [](const Tensor& x, const Tensor& y) {
+    const Dim n = x.size(0), m = y.size(0);
+    const Tensor joined = concat({x, y}, 0);                        // n + m
+    const Tensor table = expand(unsqueeze(joined, 0), {m, n + m});  // [m, n + m]
+    const Tensor halves = slice(joined, 0, 0, (n + m) / 2);
+    const Tensor tail = slice(joined, 0, n, n + m);
+    return std::tuple(table, halves, tail, pad(x, {m}, {n % 3}), full({2 * n + 1}, 2.5),
+                      arange(max(n, m)) + arange(max(n, m)), x * to(size_tensor(n * m), f32));
+  };
+  saved_and_checked(model, {{"x", f32, {"n"}}, {"y", f32, {"m"}}},
+                    {{{"n", 3}, {"m", 4}}, {{"n", 8}, {"m", 2}}});
+}
+
+TEST(Models, InputsWithComputedSizes) {
+  const auto model = [](const Tensor& x) {
+    const Dim n = (x.size(0) - 1) / 2;
+    return reshape(slice(x, 0, 1), {n, 2}) + full({n, 1}, 1);
+  };
+  saved_and_checked(model, {{"x", f32, {Dim("n") * 2 + 1}}}, {{{"n", 3}}, {{"n", 1}}});
+}
+
+TEST(Models, SeveralInputsAndResults) {
+  const auto model = [](const Tensor& a, const Tensor& b) {
+    const Tensor c = a + b;
+    return std::vector{c, c, a, c * 2};
+  };
+  onnx::SaveOptions options;
+  options.outputs = {"sum", "again", "first", "twice"};
+  const std::string path = temporary("model.onnx");
+  onnx::save(path, model, {{"a", f32, {"n"}}, {"b", f32, {"n"}}}, options);
+  const auto report = check(ModelFile{.path = path, .cases = {}});
+  SKIP_WITHOUT(report);
+  EXPECT_EQ((*report)["error"], "");
+  std::vector<std::string> names;
+  for (const auto& [name, type] : (*report)["outputs"].items()) names.push_back(name);
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("sum", "again", "first", "twice"));
+}
+
+TEST(Models, EveryOpset) {
+  Cnn model;
+  nn::eval(model);
+  Encoder encoder;
+  std::vector<ModelFile> files;
+  for (int opset = 17; opset <= 23; ++opset) {
+    onnx::SaveOptions options;
+    options.opset = opset;
+    files.push_back({.path = temporary("cnn" + std::to_string(opset) + ".onnx"), .cases = {}});
+    onnx::save(files.back().path, model, {{"image", f32, {"batch", 1, 9, 10}}}, options);
+    files.push_back({.path = temporary("encoder" + std::to_string(opset) + ".onnx"), .cases = {}});
+    const std::initializer_list<onnx::Input> tokens{{"tokens", i64, {"batch", "time"}}};
+    onnx::save(files.back().path, encoder, tokens, options);
+    const auto function = [&](std::span<const Tensor> t) { return std::vector{encoder(t[0])}; };
+    files.back().cases.push_back(
+        eager_case({tokens.begin(), 1}, {{"batch", 2}, {"time", 4}}, function, 0, 20));
+  }
+  const auto reports = check(files);
+  SKIP_WITHOUT(reports);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    EXPECT_EQ((*reports)[i]["error"], "") << files[i].path;
+    EXPECT_EQ((*reports)[i]["opset"], 17 + static_cast<int>(i / 2));
+  }
+}
+
+}  // namespace
+}  // namespace dyad::testing
