@@ -11,6 +11,7 @@ if(TARGET dyad_codegen_llvm)
 endif()
 if(TARGET dyad_tool)
   install(TARGETS dyad_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/digits DESTINATION ${CMAKE_INSTALL_DATADIR}/dyad)  # for dyad demo
 endif()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/dyad)

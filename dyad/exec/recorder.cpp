@@ -191,6 +191,7 @@ void Recorder::decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind
   loc = loc.user();
   const Value value = value_of(tensor, loc);
   if (value.node->is("constant")) return;
+  if (!loc) loc = value.node->loc();  // `if (t)` cannot tell its own line
   path_.decisions.push_back({value, static_cast<int>(graph_->nodes().size()), outcome, kind, loc});
 }
 

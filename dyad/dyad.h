@@ -1,0 +1,23 @@
+#pragma once
+
+/// Everything that a program using Dyad needs.
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/core/dlpack.h"
+#include "dyad/core/generator.h"
+#include "dyad/core/storage.h"
+#include "dyad/core/tensor.h"
+#include "dyad/data/data.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/print.h"
+#include "dyad/exec/session.h"
+#include "dyad/io/io.h"
+#include "dyad/nn/nn.h"
+#include "dyad/onnx/export.h"
+#include "dyad/ops/ops.h"
+#include "dyad/optim/optim.h"
+#include "dyad/runtime/threads.h"

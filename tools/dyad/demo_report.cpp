@@ -1,0 +1,103 @@
+#include "tools/dyad/demo_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dyad/debug/html_report.h"
+#include "dyad/exec/executable.h"
+#include "dyad/ir/dot.h"
+
+namespace dyad::tool {
+namespace {
+
+std::vector<std::vector<std::string>> table_rows(const DemoResult& r) {
+  const auto row = [](const TrainingRun& run, const std::string& speed) {
+    return std::vector<std::string>{
+        run.name,
+        fmt::format("{:.2f} ms", run.step_ms),
+        speed,
+        fmt::format("{:.1f} MB", static_cast<double>(run.peak_bytes) / 1e6),
+        run.compile_ms > 0 ? fmt::format("{:.0f} ms", run.compile_ms) : "-",
+        fmt::format("{:.2f}%", 100 * run.accuracies.back()),
+        fmt::format("{:.5f}", run.losses.back())};
+  };
+  std::vector<std::vector<std::string>> rows{
+      row(r.eager, "1.00x"),
+      row(r.compiled, fmt::format("{:.2f}x", r.eager.step_ms / r.compiled.step_ms))};
+  rows[0].emplace_back("");
+  rows[1].push_back(fmt::format("{:g}", r.largest_difference));
+  return rows;
+}
+
+const std::vector<std::string> kHeader = {"",        "step",     "speed",     "memory",
+                                          "compile", "accuracy", "last loss", "largest difference"};
+
+/// The whole training step (forward, backward, update) as a static graph, for the picture.
+Graph step_graph(const Cnn& model, std::int64_t size) {
+  Graph graph;
+  const auto results = graph.define([&] {
+    const Tensor image = placeholder("image", f32, {"batch", 1, size, size});
+    const Tensor loss = cross_entropy(model(image), placeholder("label", i64, {"batch"}));
+    const std::vector<Tensor> parameters = nn::parameters(model);
+    std::vector<Tensor> results = gradients(loss, parameters);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      results[i] = parameters[i] - results[i] * 0.002f;
+    }
+    results.push_back(loss);
+    return results;
+  });
+  static_cast<void>(results);
+  return graph;
+}
+
+}  // namespace
+
+std::string text_table(const DemoResult& result) {
+  std::vector<std::vector<std::string>> rows = table_rows(result);
+  rows.insert(rows.begin(), kHeader);
+  std::vector<std::size_t> widths(kHeader.size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += i == 0 ? fmt::format("{:<{}}", row[i], widths[i])
+                     : fmt::format("  {:>{}}", row[i], widths[i]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+void write_report(const DemoResult& result, const Cnn& model, std::int64_t image_size, bool graph,
+                  const std::string& path) {
+  debug::HtmlReport page("One model, two graphs",
+                         "A CNN trained on " + result.digits +
+                             ": executed as written, and compiled. Same losses, bit for bit.");
+  page.table(kHeader, table_rows(result));
+  page.heading("Loss");
+  page.chart("The two lines lie on each other: the compiled step computes the same bits.",
+             "cross entropy",
+             {{"eager", result.eager.losses}, {"compiled", result.compiled.losses}});
+  page.heading("Accuracy on held-back digits");
+  page.chart("After each epoch.", "share",
+             {{"eager", result.eager.accuracies}, {"compiled", result.compiled.accuracies}});
+  page.heading("Model");
+  page.preformatted(nn::summary(model));
+  page.heading("What was recorded and compiled");
+  if (result.compiled.explanation) page.preformatted(to_string(*result.compiled.explanation));
+  if (graph) {
+    const Graph step = step_graph(model, image_size);
+    const exec::Executable executable(step.impl());
+    page.heading("The training step as a graph");
+    page.paragraph("Forward, backward and update, with the source line that made each node.");
+    page.picture("Before optimisation", to_svg(executable.graph(), {.id_prefix = "before"}));
+    page.picture("After optimisation: chains of pointwise operators are one kernel each",
+                 to_svg(executable.lowered(), {.id_prefix = "after"}));
+  }
+  page.save(path);
+}
+
+}  // namespace dyad::tool
