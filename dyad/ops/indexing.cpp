@@ -40,7 +40,7 @@ void check_index_shape(const InferIn& in, int axis) {
 }
 
 struct GatherOp {
-  using Attrs = AxisAttrs;
+  using Attrs = IndexAttrs;
   static constexpr Schema schema{
       .name = "gather",
       .inputs = kGatherInputs,
@@ -61,7 +61,7 @@ struct GatherOp {
 };
 
 struct ScatterAdd {
-  using Attrs = AxisAttrs;
+  using Attrs = IndexAttrs;
   static constexpr Schema schema{
       .name = "scatter_add",
       .inputs = kScatterInputs,
@@ -98,7 +98,7 @@ struct ScatterAdd {
 };
 
 struct IndexSelect {
-  using Attrs = AxisAttrs;
+  using Attrs = IndexAttrs;
   static constexpr Schema schema{
       .name = "index_select",
       .inputs = kGatherInputs,
@@ -246,6 +246,10 @@ Tensor concat_all(std::span<const Tensor> tensors, std::int64_t axis, bool as_ne
 
 std::span<const OpInfo* const> indexing_rows() { return kRows; }
 
+Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
+  return apply<GatherOp>({.axis = axis, .from_end = false}, loc, x, index);
+}
+
 }  // namespace ops
 
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
@@ -259,7 +263,7 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index, Loc
   return apply<ops::IndexSelect>({.axis = ops::normalized(axis, x)}, loc, x, index);
 }
 Tensor embedding(const Tensor& indices, const Tensor& weight, Loc loc) {
-  return index_select(weight, 0, indices, loc);
+  return apply<ops::IndexSelect>({.axis = 0, .from_end = false}, loc, weight, indices);
 }
 Tensor one_hot(const Tensor& indices, Dim classes, DType dtype, Loc loc) {
   const LocScope scope(loc);

@@ -76,7 +76,7 @@ struct NllLoss {
     const Tensor& x = *in[0];
     const int axis = class_axis(x.rank());
     const Targets targets(*in[1], attrs);
-    const Tensor taken = squeeze(gather(x, axis, unsqueeze(targets.index, axis)), axis);
+    const Tensor taken = squeeze(gather_from_front(x, axis, unsqueeze(targets.index, axis)), axis);
     const Tensor losses = where(targets.counted, neg(taken), 0);
     if (attrs.reduction == "none") return {losses};
     if (attrs.reduction == "sum") return {sum(losses)};

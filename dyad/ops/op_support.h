@@ -52,4 +52,8 @@ void require_one_dtype(const InferIn& in);
 /// A size as an operand: a number when it is one, otherwise a tensor computed from it.
 [[nodiscard]] Arg size_arg(Dim size, Loc loc = std::source_location::current());
 
+/// gather() by indices that must not be negative: classes, whose -1 is a mistake.
+[[nodiscard]] Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index,
+                                       Loc loc = std::source_location::current());
+
 }  // namespace dyad::ops

@@ -53,7 +53,9 @@ Tensor tensor_of(const json& text) {
 class JsonAttrs final : public AttrVisitor {
  public:
   explicit JsonAttrs(const json& values) : values_(values) {}
-  void visit(std::string_view name, bool& value) override { value = get(name).get<bool>(); }
+  void visit(std::string_view name, bool& value) override {
+    if (has(name)) value = get(name).get<bool>();
+  }
   void visit(std::string_view name, std::int64_t& value) override {
     value = get(name).get<std::int64_t>();
   }

@@ -112,15 +112,18 @@ const std::vector<BadCall>& bad_calls() {
        "-1",
        CALL(pad(F(2), {-3}, {0}))},
       {Kind::shape,
-       "gather(x: f32[3, 4], index: i64[3], axis = 1): x has 2 axes but index has 1; they must be "
+       "gather(x: f32[3, 4], index: i64[3], axis = 1, from_end = true): x has 2 axes but index has "
+       "1; they must be "
        "equal (index_select takes whole slices)",
        CALL(gather(F(3, 4), 1, I(3)))},
       {Kind::dtype,
-       "gather(x: f32[3, 4], index: f32[3, 4], axis = 1): index must be one of i64 i32 but is f32; "
+       "gather(x: f32[3, 4], index: f32[3, 4], axis = 1, from_end = true): index must be one of "
+       "i64 i32 but is f32; "
        "cast it with index.to(i64)",
        CALL(gather(F(3, 4), 1, F(3, 4)))},
       {Kind::shape,
-       "scatter_add(x: f32[3], index: i64[2], source: f32[1], axis = 0): axis 0 of index has size "
+       "scatter_add(x: f32[3], index: i64[2], source: f32[1], axis = 0, from_end = true): axis 0 "
+       "of index has size "
        "2, "
        "of source 1; their shapes must be equal",
        CALL(scatter_add(F(3), 0, I(2), F(1)))},

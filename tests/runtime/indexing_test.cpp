@@ -21,7 +21,7 @@ TEST_P(Indexing, Gather) {
   for (std::int64_t axis = 0; axis < 3; ++axis) {
     for (const DType index_type : {i64, i32}) {
       for (const Lie lie : {Lie::dense, Lie::reversed, Lie::spread}) {
-        const ops::AxisAttrs attrs{axis};
+        const ops::IndexAttrs attrs{axis};
         const Tensor x = random(GetParam(), {4, 5, 6}, 1, lie);
         const std::int64_t size = x.shape().numbers()[static_cast<std::size_t>(axis)];
         const Tensor index = random_indices(index_type, {3, 4, 5}, -size, size, 2);
@@ -41,7 +41,7 @@ TEST_P(Indexing, ScatterAdd) {
   if (GetParam() == boolean) GTEST_SKIP() << "bool has no addition";
   for (std::int64_t axis = 0; axis < 3; ++axis) {
     for (const Lie lie : {Lie::dense, Lie::reversed, Lie::spread}) {
-      const ops::AxisAttrs attrs{axis};
+      const ops::IndexAttrs attrs{axis};
       const Tensor x = random(GetParam(), {4, 5, 6}, 1, lie);
       const std::int64_t size = x.shape().numbers()[static_cast<std::size_t>(axis)];
       const Tensor index = random_indices(i64, {4, 3, 5}, -size, size, 2);
@@ -64,7 +64,7 @@ TEST_P(Indexing, ScatterAdd) {
 TEST_P(Indexing, IndexSelect) {
   for (std::int64_t axis = 0; axis < 3; ++axis) {
     for (const Lie lie : {Lie::dense, Lie::reversed, Lie::spread}) {
-      const ops::AxisAttrs attrs{axis};
+      const ops::IndexAttrs attrs{axis};
       const Tensor x = random(GetParam(), {4, 5, 6}, 1, lie);
       const std::int64_t size = x.shape().numbers()[static_cast<std::size_t>(axis)];
       const Tensor index = random_indices(i32, {2, 3}, -size, size, 2);
@@ -164,7 +164,7 @@ TEST(Creation, SizesBecomeScalars) {
 }
 
 TEST(IndexErrors, NameOperatorIndexAndSize) {
-  const ops::AxisAttrs attrs{1};
+  const ops::IndexAttrs attrs{1};
   const Tensor x = random(f32, {2, 3}, 1);
   const Tensor index = random_indices(i64, {2, 2}, 0, 3, 2);
   const std::int64_t at[] = {1, 0};
@@ -189,8 +189,22 @@ TEST(IndexErrors, NameOperatorIndexAndSize) {
   }
 }
 
+TEST(IndexErrors, NegativeOnesCountFromTheEndOnlyWhereTheyMay) {
+  const ops::IndexAttrs attrs{.axis = 0, .from_end = false};
+  const Tensor index = random_indices(i64, {2}, 0, 3, 1);
+  set_value(index, Index{1}, -1);
+  try {
+    run_kernel("index_select", &attrs, {random(f32, {3}, 1), index}, f32, {2});
+    FAIL() << "nothing was thrown";
+  } catch (const IndexError& error) {
+    EXPECT_EQ(error.message(),
+              "index_select(f32[3], i64[2]): index -1 at [1] is out of range for axis 0 of size 3; "
+              "allowed are 0 to 2");
+  }
+}
+
 TEST(IndexErrors, NothingIsAllowedOnAnEmptyAxis) {
-  const ops::AxisAttrs attrs{0};
+  const ops::IndexAttrs attrs{0};
   EXPECT_THROW(run_kernel("index_select", &attrs,
                           {make(f32, {0, 3}), random_indices(i64, {2}, 0, 1, 1)}, f32, {2, 3}),
                IndexError);
@@ -200,7 +214,7 @@ TEST(IndexErrors, NothingIsAllowedOnAnEmptyAxis) {
 }
 
 TEST(ScatterAdd, SumsDoNotDependOnThreads) {
-  const ops::AxisAttrs attrs{0};
+  const ops::IndexAttrs attrs{0};
   const Tensor x = make(f32, {10, 300}), index = random_indices(i64, {2000, 1}, 0, 10, 1),
                source = make(f32, {2000, 300});
   const Tensor wide = make_view(index, Shape{2000, 300}, {1, 0}, 0);
@@ -221,7 +235,7 @@ TEST(ScatterAdd, SumsDoNotDependOnThreads) {
 
 TEST(ScatterAdd, HalfPrecisionIsRoundedOnce) {
   // 2048 + 1 + 1 in f16 steps of 2: one by one the ones would be lost.
-  const ops::AxisAttrs attrs{0};
+  const ops::IndexAttrs attrs{0};
   const Tensor x = make(f16, {1}), index = random_indices(i64, {2}, 0, 1, 1),
                source = make(f16, {2});
   set_value(x, Index{0}, 2048);

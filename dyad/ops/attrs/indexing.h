@@ -7,7 +7,13 @@
 
 namespace dyad::ops {
 
-/// Attributes of the operators that work along one axis; it is normalised (0 <= axis < rank):
+/// `concat(tensors...)`: one after the other along the axis, which is normalised (0 <= axis <
+/// rank). Also softmax and log_softmax.
+struct AxisAttrs {
+  std::int64_t axis = 0;
+};
+
+/// Attributes of the operators that take positions along an axis; it is normalised:
 /// - `gather(x, index)`: out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; ranks are equal, index
 ///   is i64 or i32 and no longer than x along the other axes.
 /// - `scatter_add(x, index, source)`: a copy of x with source[i][j][k] added at
@@ -15,11 +21,11 @@ namespace dyad::ops {
 ///   of the index.
 /// - `index_select(x, index)`: the slices of x along the axis that index (any rank) names; the
 ///   result has the axes of index in the place of the axis.
-/// - `concat(tensors...)`: one after the other along the axis.
-/// Indices from -size to size - 1 count (negative ones from the end); others are an IndexError that
-/// names the operator, the index, its position and the size.
-struct AxisAttrs {
+/// Indices from 0 to size - 1 are allowed, with from_end also -size to -1, which count from the
+/// end; others are an IndexError that names the operator, the index, its position and the size.
+struct IndexAttrs {
   std::int64_t axis = 0;
+  bool from_end = true;
 };
 
 /// `pad(x)`: `low` elements of `value` before and `high` after each axis; negative counts crop.

@@ -19,7 +19,11 @@ namespace dyad::runtime::cpu {
 namespace {
 
 std::size_t axis_of(const OpCall& call) {
-  return static_cast<std::size_t>(call.attrs_as<ops::AxisAttrs>().axis);
+  return static_cast<std::size_t>(call.attrs_as<ops::IndexAttrs>().axis);
+}
+/// The smallest index that is allowed.
+std::int64_t least_index(const OpCall& call, std::int64_t size) {
+  return call.attrs_as<ops::IndexAttrs>().from_end ? -size : 0;
 }
 
 [[noreturn]] void fail_index(const OpCall& call, std::int64_t index,
@@ -32,20 +36,21 @@ std::size_t axis_of(const OpCall& call) {
     types += type_string(call.inputs[i]);
   }
   for (const std::int64_t i : at) position += (position.empty() ? "" : ", ") + std::to_string(i);
-  const std::string allowed =
-      size == 0 ? "no index is allowed there"
-                : "allowed are " + std::to_string(-size) + " to " + std::to_string(size - 1);
+  const std::string allowed = size == 0 ? "no index is allowed there"
+                                        : "allowed are " + std::to_string(least_index(call, size)) +
+                                              " to " + std::to_string(size - 1);
   throw IndexError(std::string(call.op.name) + "(" + types + "): index " + std::to_string(index) +
                        " at [" + position + "] is out of range for axis " + std::to_string(axis) +
                        " of size " + std::to_string(size) + "; " + allowed,
                    call.loc);
 }
 
-/// Throws for the first index (row-major) outside -size..size-1, before anything is written.
+/// Throws for the first index (row-major) that is not allowed, before anything is written.
 void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, std::int64_t size) {
   const TensorImpl& t = *index.impl();
   const auto sizes = t.shape.numbers();
   if (product(sizes) == 0) return;
+  const std::int64_t least = least_index(call, size);
   with_index(t.dtype, [&]<class I>(I) {
     const std::size_t rank = sizes.size();
     const std::int64_t columns = rank ? sizes[rank - 1] : 1, step = rank ? t.strides[rank - 1] : 0;
@@ -57,11 +62,11 @@ void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, st
       const I* at = data + walk[0];
       bool fits = true;
       for (std::int64_t j = 0; j < columns; ++j) {
-        fits &= at[j * step] >= -size && at[j * step] < size;
+        fits &= at[j * step] >= least && at[j * step] < size;
       }
       if (fits) continue;
       std::int64_t j = 0;
-      while (at[j * step] >= -size && at[j * step] < size) ++j;
+      while (at[j * step] >= least && at[j * step] < size) ++j;
       Ints position(walk.index());
       if (rank > 0) position.push_back(j);
       fail_index(call, at[j * step], position, axis, size);
@@ -252,7 +257,7 @@ Strides follow_inputs(const OpInfo&, const void*, std::span<const Tensor> inputs
 }
 
 void concat(const OpCall& call) {
-  const std::size_t axis = axis_of(call);
+  const std::size_t axis = static_cast<std::size_t>(call.attrs_as<ops::AxisAttrs>().axis);
   const TensorImpl& out = *call.outputs[0].impl();
   std::int64_t at = 0;
   for (const Tensor& input : call.inputs) {
