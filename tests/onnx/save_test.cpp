@@ -143,6 +143,7 @@ TEST(SaveErrors, ATrainingModel) {
   };
   Net net;
   const std::string path = temporary("model.onnx");
+  std::filesystem::remove(path);  // of an earlier run
   const int line = __LINE__ + 1;
   const std::string text = message_of<OnnxError>([&] { onnx::save(path, net, kInputs); });
   EXPECT_THAT(text,
