@@ -25,6 +25,7 @@ THIRD_PARTY = [
     (r"CLI/", ["tools/", "bench/"], ".cpp"),
     (r"g(test|mock)/", ["tests/"], ""),
     (r"benchmark/", ["bench/"], ""),
+    (r"torch/", ["bench/peers/"], ""),
 ]
 # Headers of the system that are no part of the C++ library.
 SYSTEM = re.compile(r"(sys|linux|bits|asm)/|(unistd|fcntl|dlfcn|elf|link|pthread|sched|poll|termios|cxxabi|"

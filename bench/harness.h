@@ -1,0 +1,59 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace dyad::bench {
+
+/// One measured figure. `floor` is what the machine allows in the same unit, measured in the same
+/// run; 0 when there is none.
+struct Row {
+  std::string workload, system;
+  int threads = 1;
+  double value = 0;
+  std::string unit;
+  double floor = 0;
+};
+
+/// Gathers rows; prints them as a table, with each system's ratio to the fastest peer, and writes
+/// them as JSON.
+class Results {
+ public:
+  void add(Row row);
+  /// A result that was computed wrongly: the run ends with a failure.
+  void fail(const std::string& workload, const std::string& what);
+
+  [[nodiscard]] const std::vector<Row>& rows() const noexcept { return rows_; }
+  [[nodiscard]] bool failed() const noexcept { return failed_; }
+  /// The table: first how many times as fast as the fastest peer, then the share of the floor.
+  void print() const;
+  /// Throws IoError when the file cannot be read or written, or holds no rows.
+  void read_json(const std::string& path);
+  void write_json(const std::string& path) const;
+
+ private:
+  std::vector<Row> rows_;
+  bool failed_ = false;
+};
+
+/// Median seconds of one call of `body` over seven samples, each of enough calls to last 50 ms,
+/// after a warm-up. The peers' scripts measure by the same rule.
+[[nodiscard]] double median_seconds(const std::function<void()>& body);
+
+/// A named set of measurements, run once for each number of threads.
+struct Group {
+  std::string name, what;
+  void (*run)(Results& results, int threads);
+};
+
+/// The groups of this program, in the order in which they run.
+[[nodiscard]] const std::vector<Group>& groups();
+
+void dispatch(Results& results, int threads);
+void pointwise(Results& results, int threads);
+void kernels(Results& results, int threads);
+void training(Results& results, int threads);
+void compile_time(Results& results, int threads);
+
+}  // namespace dyad::bench

@@ -1,0 +1,64 @@
+#include "bench/machine.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "bench/harness.h"
+#include "dyad/core/create.h"
+#include "dyad/core/tensor.h"
+#include "dyad/dyad.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::bench {
+namespace {
+
+// As wide as the CPU's registers; the compiler splits the widest one for the others.
+using Vector [[gnu::vector_size(64)]] = float;
+constexpr int kAccumulators = 12;
+constexpr std::int64_t kRounds = 20000;
+
+/// Enough independent chains to fill the pipes. Contracted to fused multiply-adds (the build
+/// compiles this file so).
+[[gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")]] float multiply_add(
+    std::int64_t rounds, float factor) {
+  Vector sums[kAccumulators];
+  for (int k = 0; k < kAccumulators; ++k) sums[k] = Vector{} + factor * static_cast<float>(k);
+  const Vector a = Vector{} + factor, b = Vector{} + 0.5f;
+  for (std::int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (int k = 0; k < kAccumulators; ++k) sums[k] = sums[k] * a + b;
+  }
+  Vector total{};
+  for (const Vector& sum : sums) total += sum;
+  return total[0];
+}
+
+}  // namespace
+
+double copy_rate() {
+  constexpr std::int64_t kElements = std::int64_t{1} << 24;
+  Tensor from = ones({kElements}), to = zeros({kElements});
+  const auto* source = from.data<float>();
+  auto* target = to.data<float>();
+  const double seconds = median_seconds([&] {
+    runtime::parallel_for(0, kElements, kElements / 64, [&](std::int64_t lo, std::int64_t hi) {
+      std::memcpy(target + lo, source + lo, static_cast<std::size_t>(hi - lo) * sizeof(float));
+    });
+  });
+  return 2.0 * kElements * sizeof(float) / seconds;
+}
+
+double peak_flops() {
+  constexpr std::int64_t kPieces = 64;
+  std::atomic<float> keep = 0;
+  const double seconds = median_seconds([&] {
+    runtime::parallel_for(0, kPieces, 1, [&](std::int64_t lo, std::int64_t hi) {
+      keep = multiply_add(kRounds * (hi - lo), 0.5f);
+    });
+  });
+  constexpr double kLanes = sizeof(Vector) / sizeof(float);
+  return 2.0 * kLanes * kAccumulators * kRounds * kPieces / seconds;
+}
+
+}  // namespace dyad::bench

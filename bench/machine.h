@@ -1,0 +1,13 @@
+#pragma once
+
+namespace dyad::bench {
+
+/// Bytes a second, read and written, of a copy of 64 MB by as many threads as kernels use: the
+/// floor of whatever only moves memory. Ordinary stores into warm pages.
+[[nodiscard]] double copy_rate();
+
+/// Fused multiply-adds in float32, two operations each, that as many threads as kernels use do in a
+/// second out of registers: the floor of products and convolutions.
+[[nodiscard]] double peak_flops();
+
+}  // namespace dyad::bench

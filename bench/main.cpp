@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "bench/harness.h"
+#include "dyad/base/error.h"
+#include "dyad/runtime/threads.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures Dyad. Each benchmark checks its answer; figures are medians.");
+  std::vector<std::string> names;
+  std::vector<int> threads{1, dyad::get_num_threads()};
+  std::string json, table, known;
+  for (const auto& group : dyad::bench::groups()) known += "\n  " + group.name + ": " + group.what;
+  app.add_option("group", names, "What to measure, all when none is named:" + known);
+  app.add_option("--threads", threads, "Numbers of threads to measure with")->delimiter(',');
+  app.add_option("--json", json, "Also write the rows to this file");
+  app.add_option("--table", table, "Only print the table of the rows in this file");
+  CLI11_PARSE(app, argc, argv);
+  dyad::bench::Results results;
+  try {
+    if (!table.empty()) {
+      results.read_json(table);
+      results.print();
+      return 0;
+    }
+    if (threads.size() == 2 && threads[0] == threads[1]) threads.pop_back();
+    const auto& groups = dyad::bench::groups();
+    for (const std::string& name : names) {
+      if (std::none_of(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; }))
+        throw dyad::ValueError("there is no group '" + name + "'; the groups are:" + known);
+    }
+    for (const auto& group : groups) {
+      if (!names.empty() && std::find(names.begin(), names.end(), group.name) == names.end())
+        continue;
+      for (const int count : threads) {
+        fmt::print(stderr, "measuring {} with {} thread{}...\n", group.name, count,
+                   count == 1 ? "" : "s");
+        dyad::set_num_threads(count);
+        group.run(results, count);
+      }
+    }
+    results.print();
+    if (!json.empty()) results.write_json(json);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return results.failed() ? 1 : 0;
+}

@@ -1,0 +1,53 @@
+"""What the peers' scripts share: the rule of timing, and rows in the form of dyad-bench."""
+import argparse
+import json
+import os
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+SAMPLES, SAMPLE_SECONDS = 7, 0.05
+
+
+@dataclass
+class Case:
+    """One system in one configuration: `run()` returns the rows, and losses to compare by.
+
+    glibc hands large blocks back to the kernel at each free, so every large tensor pays its page
+    faults again. With `keep_memory` it does not, as a user who tunes would have it.
+    """
+    run: Callable[[], dict]
+    keep_memory: bool = False
+    threads: tuple = ()          # only these numbers of threads; () means any
+
+
+def threads():
+    return int(os.environ["PEER_THREADS"])
+
+
+def median_seconds(run):
+    """Median seconds of one iteration over seven samples, each of enough iterations to last 50 ms,
+    after a warm-up: the rule of dyad-bench. `run(n)` does n iterations and waits for them."""
+    def seconds(n):
+        start = time.perf_counter()
+        run(n)
+        return time.perf_counter() - start
+    run(1)
+    n, took = 1, seconds(1)
+    while took < SAMPLE_SECONDS:
+        n = max(n + 1, min(10 * n, int(1.4 * n * SAMPLE_SECONDS / max(took, 1e-9))))
+        took = seconds(n)
+    return statistics.median(seconds(n) / n for _ in range(SAMPLES))
+
+
+def row(workload, system, value, unit):
+    return {"workload": workload, "system": system, "threads": threads(), "value": value, "unit": unit,
+            "floor": None}
+
+
+def main(cases):
+    """Runs the case named on the command line and prints what it returns as JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("case", choices=list(cases))
+    print(json.dumps(cases[parser.parse_args().case].run()))

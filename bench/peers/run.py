@@ -1,0 +1,114 @@
+"""Measures Dyad and its peers in turn: in each round every system runs once, in a process of its
+own, so that a machine that becomes slower does so for all. A figure is the median over the rounds.
+
+    python run.py --dyad build/bin/dyad-bench --json rows.json [--threads 1,2] [--rounds 3] [GROUP...]
+"""
+import argparse
+import importlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# group of dyad-bench -> scripts with its peers; the training scripts also time compilation
+SCRIPTS = {"dispatch": "dispatch", "pointwise": "pointwise", "kernels": "kernels", "training": "training",
+           "compile": "training"}
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
+               "MALLOC_TOP_PAD_": str(1 << 26), "MALLOC_ARENA_MAX": "1"}
+LOSS_TOLERANCE = 2e-3      # relative, over the first eight steps
+
+
+def pinned(command, count):
+    cores = sorted(os.sched_getaffinity(0))[-count:]
+    return ["taskset", "-c", ",".join(map(str, cores))] + command
+
+
+class Run:
+    def __init__(self, options, cache):
+        self.options, self.cache = options, cache
+        self.samples, self.reference, self.wrong = {}, {}, set()
+
+    def add(self, row):
+        key = (row["workload"], row["system"], row["threads"])
+        self.samples.setdefault(key, []).append(row)
+
+    def dyad(self, groups, count):
+        rows = os.path.join(self.cache, "dyad.json")
+        done = subprocess.run(pinned([self.options.dyad, *groups, "--threads", str(count), "--json", rows], count),
+                              stdout=subprocess.DEVNULL)
+        if done.returncode:
+            sys.exit("dyad-bench did not succeed")
+        for row in json.load(open(rows)):
+            self.add(row)
+
+    def peer(self, script, name, case, count, cold):
+        env = dict(os.environ, PEER_THREADS=str(count), OMP_NUM_THREADS=str(count), MKL_NUM_THREADS=str(count),
+                   JAX_PLATFORMS="cpu", PYTHONWARNINGS="ignore", PEER_CACHE=self.cache,
+                   TORCHINDUCTOR_CACHE_DIR=os.path.join(self.cache, "inductor-%s-%d" % (script, count)))
+        if case.keep_memory:
+            env.update(KEEP_MEMORY)
+        done = subprocess.run(pinned([sys.executable, os.path.join(HERE, script + ".py"), name], count), env=env,
+                              capture_output=True, text=True)
+        if done.returncode:
+            print("%s of %s failed: %s" % (name, script, done.stderr.strip()[-600:]), file=sys.stderr)
+            return
+        result = json.loads(done.stdout.splitlines()[-1])
+        for workload, losses in result.get("losses", {}).items():
+            self.check(workload, name, losses)
+        for row in result["rows"]:
+            # Later rounds find compiled code in the cache, so only the first one compiles cold.
+            if row["unit"] != "ms" or cold:
+                self.add(row)
+
+    def check(self, workload, name, losses):
+        expected = self.reference.setdefault(workload, losses)      # the first peer's: eager PyTorch
+        worst = max(abs(a - b) / abs(b) for a, b in zip(losses, expected))
+        if worst > LOSS_TOLERANCE and (workload, name) not in self.wrong:
+            self.wrong.add((workload, name))
+            print("%s: WRONG RESULT of %s: a loss is off by %.1g (relative); left out" % (workload, name, worst),
+                  file=sys.stderr)
+
+    def rows(self):
+        for (workload, system, _), rows in self.samples.items():
+            if (workload, system) in self.wrong:
+                continue
+            value = statistics.median(row["value"] for row in rows)
+            floors = [row["floor"] for row in rows if row["floor"]]
+            yield dict(rows[0], value=value, floor=statistics.median(floors) if floors else None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("groups", nargs="*", metavar="GROUP")
+    parser.add_argument("--dyad", required=True)
+    parser.add_argument("--json", required=True)
+    parser.add_argument("--threads", default="1,%d" % len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    groups = options.groups or list(SCRIPTS)
+    scripts = list(dict.fromkeys(SCRIPTS[g] for g in groups if g in SCRIPTS))
+    counts = sorted({int(count) for count in options.threads.split(",")})
+    cache = tempfile.mkdtemp(prefix="dyad-peers-")
+    try:
+        run = Run(options, cache)
+        for count in counts:
+            for turn in range(options.rounds):
+                for script in scripts or [None]:
+                    run.dyad([g for g in groups if SCRIPTS.get(g) == script], count)
+                    cases = importlib.import_module(script).CASES if script else {}
+                    for name, case in cases.items():
+                        if case.threads and count not in case.threads:
+                            continue
+                        print("round %d, %d threads, %s: %s" % (turn + 1, count, script, name), file=sys.stderr)
+                        run.peer(script, name, case, count, turn == 0)
+        json.dump(list(run.rows()), open(options.json, "w"), indent=1)
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
