@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
@@ -7,6 +9,16 @@
 #include "dyad/ir/op_info.h"
 
 namespace dyad::testing {
+
+/// Has this process interpret kernels instead of compiling hundreds that run once, unless
+/// DYAD_KERNELS says otherwise or a kernel has run: they give the same bits.
+void interpret_kernels();
+
+/// Tests on small tensors.
+class Interpreted : public ::testing::Test {
+ protected:
+  Interpreted() { interpret_kernels(); }
+};
 
 /// One line of data/reference.json.
 struct Case {

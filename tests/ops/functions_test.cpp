@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "cases.h"
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
@@ -15,6 +16,13 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+class Operators : public testing::Interpreted {};
+class InPlace : public testing::Interpreted {};
+class Views : public testing::Interpreted {};
+class Functions : public testing::Interpreted {};
+class Random : public testing::Interpreted {};
+class Indices : public testing::Interpreted {};
+
 std::vector<double> list(const Tensor& x) { return x.to_vector<double>(); }
 
 Tensor counted(Shape shape, DType dtype = f32) {
@@ -22,7 +30,7 @@ Tensor counted(Shape shape, DType dtype = f32) {
   return reshape(arange(count, dtype), std::move(shape));
 }
 
-TEST(Operators, MeetNumbersInTheDtypeOfTheTensor) {
+TEST_F(Operators, MeetNumbersInTheDtypeOfTheTensor) {
   const Tensor x = tensor({1.0f, 2.0f, 4.0f}), n = tensor({1, 2, 4}, i32);
   EXPECT_THAT(list(x + 1), ElementsAre(2, 3, 5));
   EXPECT_THAT(list(1 - x), ElementsAre(0, -1, -3));
@@ -38,7 +46,7 @@ TEST(Operators, MeetNumbersInTheDtypeOfTheTensor) {
   EXPECT_EQ((tensor({true, false}) + 1).dtype(), i64);
 }
 
-TEST(Operators, Compare) {
+TEST_F(Operators, Compare) {
   const Tensor x = tensor({1.0f, 2.0f, 4.0f});
   EXPECT_THAT(list(x < 2), ElementsAre(1, 0, 0));
   EXPECT_THAT(list(x <= 2), ElementsAre(1, 1, 0));
@@ -50,7 +58,7 @@ TEST(Operators, Compare) {
   EXPECT_TRUE(static_cast<bool>(all(x > 0)));
 }
 
-TEST(InPlace, KeepsTheTensorAndItsDtype) {
+TEST_F(InPlace, KeepsTheTensorAndItsDtype) {
   Tensor x = tensor({1.0f, 2.0f, 4.0f});
   const Tensor same = x;
   x += 1;
@@ -69,14 +77,14 @@ TEST(InPlace, KeepsTheTensorAndItsDtype) {
   EXPECT_THAT(list(half), ElementsAre(-0.5, -0.75, -1));
 }
 
-TEST(InPlace, WritesThroughViews) {
+TEST_F(InPlace, WritesThroughViews) {
   Tensor x = zeros({2, 3});
   x[1].fill_(5);
   x.slice(1, 0, 1).copy_(tensor(2.0f));
   EXPECT_THAT(list(x), ElementsAre(2, 0, 0, 2, 5, 5));
 }
 
-TEST(Views, ShareTheElements) {
+TEST_F(Views, ShareTheElements) {
   Tensor x = counted({2, 6});
   EXPECT_EQ(reshape(x, {3, 4}).raw_data(), x.raw_data());
   EXPECT_EQ(x.t().raw_data(), x.raw_data());
@@ -90,7 +98,7 @@ TEST(Views, ShareTheElements) {
   EXPECT_EQ(expand(x.select(1, 0), {4, 2}).strides()[0], 0);
 }
 
-TEST(Views, SplitAndChunk) {
+TEST_F(Views, SplitAndChunk) {
   const Tensor x = counted({7, 2});
   const auto parts = split(x, {1, 4, 2});
   EXPECT_EQ(type_string(parts[1]), "f32[4, 2]");
@@ -102,7 +110,7 @@ TEST(Views, SplitAndChunk) {
   EXPECT_EQ(chunk(x, 2, 1).size(), 2u);
 }
 
-TEST(Functions, WrittenInOtherOperators) {
+TEST_F(Functions, WrittenInOtherOperators) {
   const Tensor x = tensor({{1.0, 2.0, 6.0}, {0.0, 0.0, 3.0}});
   EXPECT_THAT(list(var(x, {1})), ElementsAre(7, 3));
   EXPECT_THAT(list(var(x, {-1}, 0, true)), ElementsAre(::testing::DoubleEq(14 / 3.0), 2));
@@ -123,7 +131,7 @@ TEST(Functions, WrittenInOtherOperators) {
   EXPECT_TRUE(dropout(x, 0.5, false).is_same(x));
 }
 
-TEST(Functions, ProductsWithVectors) {
+TEST_F(Functions, ProductsWithVectors) {
   const Tensor m = counted({2, 3}), v = tensor({1.0f, 0.0f, 2.0f}), w = tensor({1.0f, -1.0f});
   EXPECT_THAT(list(matmul(m, v)), ElementsAre(4, 13));
   EXPECT_THAT(list(matmul(w, m)), ElementsAre(-3, -3, -3));
@@ -132,7 +140,7 @@ TEST(Functions, ProductsWithVectors) {
   EXPECT_EQ(type_string(matmul(expand(m, {4, 2, 3}), v)), "f32[4, 2]");
 }
 
-TEST(Random, IsAFunctionOfTheSeed) {
+TEST_F(Random, IsAFunctionOfTheSeed) {
   manual_seed(7);
   const auto first = list(normal({5})), second = list(normal({5}));
   manual_seed(7);
@@ -143,7 +151,7 @@ TEST(Random, IsAFunctionOfTheSeed) {
   EXPECT_NE(list(normal({5})), first);
 }
 
-TEST(Random, NumbersDoNotRunIntoOneAnother) {
+TEST_F(Random, NumbersDoNotRunIntoOneAnother) {
   manual_seed(3);
   const auto long_run = list(uniform({10}));
   manual_seed(3);
@@ -158,7 +166,7 @@ void expect_mean(const Tensor& x, double mean, double std) {
   EXPECT_NEAR(dyad::mean(to(x, f64)).item(), mean, 6 * std / std::sqrt(count));
 }
 
-TEST(Random, FollowsItsDistribution) {
+TEST_F(Random, FollowsItsDistribution) {
   manual_seed(1);
   const Tensor u = uniform({100000}, -1, 3), z = normal({100000}, 2, 0.5);
   expect_mean(u, 1, 4 / std::sqrt(12.0));
@@ -180,7 +188,7 @@ TEST(Random, FollowsItsDistribution) {
   EXPECT_GT(max(wide).item<std::int64_t>(), 0);
 }
 
-TEST(Random, DropoutScalesWhatStays) {
+TEST_F(Random, DropoutScalesWhatStays) {
   manual_seed(5);
   const Tensor x = ones({10000}), y = dropout(x, 0.2);
   expect_mean(y, 1, 0.5);
@@ -199,7 +207,7 @@ std::string message(const std::function<void()>& f) {
   return {};
 }
 
-TEST(Indices, OutOfRangeAreErrorsWhenTheOperatorRuns) {
+TEST_F(Indices, OutOfRangeAreErrorsWhenTheOperatorRuns) {
   const Tensor x = counted({3, 2});
   EXPECT_THAT(message<IndexError>([&] { (void)gather(x, 0, tensor({{3, 0}}, i64)); }),
               HasSubstr("3"));

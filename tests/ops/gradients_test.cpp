@@ -115,7 +115,9 @@ std::vector<std::size_t> differentiable_inputs(const Tensors& inputs) {
   return wanted;
 }
 
-TEST(Gradients, AgreeWithFiniteDifferences) {
+class Gradients : public Interpreted {};
+
+TEST_F(Gradients, AgreeWithFiniteDifferences) {
   std::map<std::string_view, int> failures;
   for (const Case& c : reference_cases()) {
     if (!c.grad) continue;
@@ -131,7 +133,7 @@ TEST(Gradients, AgreeWithFiniteDifferences) {
 }
 
 /// The gradient is itself a function of the inputs, and is differentiated in the same way.
-TEST(Gradients, AgreeWithFiniteDifferencesInSecondOrder) {
+TEST_F(Gradients, AgreeWithFiniteDifferencesInSecondOrder) {
   std::map<std::string_view, int> failures;
   for (const Case& c : reference_cases()) {
     if (!c.grad) continue;

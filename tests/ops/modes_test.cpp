@@ -85,7 +85,7 @@ void compare(CaseGraph& cases, const Tensors& fetches, const std::vector<Fetch>&
   }
 }
 
-class Modes : public ::testing::TestWithParam<bool> {};
+class Modes : public Interpreted, public ::testing::WithParamInterface<bool> {};
 
 TEST_P(Modes, ValuesAreTheSameBits) {
   const bool symbolic = GetParam();
