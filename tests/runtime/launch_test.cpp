@@ -15,6 +15,8 @@ namespace {
 
 using codegen::ProgramBuilder;
 
+constexpr NoAttrs kNone;
+
 const OpInfo& row(std::string_view name) {
   ops::register_builtin_ops();
   const OpInfo* op = find_op(name);
@@ -370,10 +372,10 @@ TEST(KernelLaunch, FusedOperatorsGiveTheBitsOfOneByOne) {
     ProgramBuilder builder;
     const int ia = builder.input(dtype), ib = builder.input(dtype), ic = builder.input(dtype);
     const int ab[] = {ia, ib};
-    const int p = builder.apply(row("mul"), nullptr, ab, dtype);
+    const int p = builder.apply(row("mul"), &kNone, ab, dtype);
     const int pc[] = {p, ic};
-    const int s = builder.apply(row("add"), nullptr, pc, dtype);
-    const int t = builder.apply(row("tanh"), nullptr, {&s, 1}, dtype);
+    const int s = builder.apply(row("add"), &kNone, pc, dtype);
+    const int t = builder.apply(row("tanh"), &kNone, {&s, 1}, dtype);
     builder.output(t);
     builder.output(s);
     const std::int64_t space[] = {6, 4, 50};
@@ -404,7 +406,7 @@ TEST(KernelLaunch, ReductionOfAFusedProgram) {
     const Tensor expected = reduce("sum", pointwise("exp", {x}), {axis});
     ProgramBuilder builder;
     const int in = builder.input(f32);
-    builder.output(builder.apply(row("exp"), nullptr, {&in, 1}, f32));
+    builder.output(builder.apply(row("exp"), &kNone, {&in, 1}, f32));
     const OpInfo& sum = row("sum");
     const Ref<Attrs> attrs = attrs_with(sum, "axes", Ints{axis});
     const ReductionProgram fused = codegen::with_prologue(
@@ -426,7 +428,7 @@ TEST(KernelLaunch, ArgmaxOfAFusedProgramCountsReducedElements) {
   const Tensor expected = reduce("argmax", pointwise("neg", {x}), {1});
   ProgramBuilder builder;
   const int in = builder.input(f32);
-  builder.output(builder.apply(row("neg"), nullptr, {&in, 1}, f32));
+  builder.output(builder.apply(row("neg"), &kNone, {&in, 1}, f32));
   const OpInfo& argmax = row("argmax");
   const Ref<Attrs> attrs = attrs_with(argmax, "axis", std::int64_t{1});
   const ReductionProgram fused = codegen::with_prologue(
