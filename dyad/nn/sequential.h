@@ -20,8 +20,9 @@ concept UnaryLayer = std::copy_constructible<T> && requires(const T& layer, cons
 /// its tensors.
 class AnyLayer {
  public:
-  template <UnaryLayer T>
-    requires(!std::same_as<T, AnyLayer>)
+  // Asked first whether T is this class itself: its own constructors decide whether it is a layer.
+  template <class T>
+    requires(!std::same_as<T, AnyLayer>) && UnaryLayer<T>
   AnyLayer(T layer) : self_(std::make_unique<Model<T>>(std::move(layer))) {}
   AnyLayer(const AnyLayer& other) : self_(other.self_->copy()) {}
   AnyLayer(AnyLayer&&) noexcept = default;
@@ -66,8 +67,9 @@ class Sequential {
  public:
   Sequential() = default;
   template <class... T>
-    requires(sizeof...(T) > 0 && (UnaryLayer<std::decay_t<T>> && ...) &&
-             !(sizeof...(T) == 1 && (std::same_as<std::decay_t<T>, Sequential> && ...)))
+    requires(sizeof...(T) > 0) &&
+            (!(sizeof...(T) == 1 && (std::same_as<std::decay_t<T>, Sequential> && ...))) &&
+            (UnaryLayer<std::decay_t<T>> && ...)
   explicit Sequential(T&&... layers) {
     (layers_.push_back(AnyLayer(std::decay_t<T>(std::forward<T>(layers)))), ...);
   }
