@@ -84,8 +84,9 @@ void save_safetensors(const std::string& path, const TensorDict& tensors, const 
   // Wide elements first: then all are aligned, whatever their number.
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return size_of(entries[a].dtype) > size_of(entries[b].dtype);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const std::size_t wide = size_of(entries[a].dtype), other = size_of(entries[b].dtype);
+    return wide != other ? wide > other : a < b;
   });
   std::uint64_t at = 0;
   for (const std::size_t i : order) {
