@@ -64,6 +64,17 @@ foreach(folder IN LISTS folders)
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     PROPERTIES ENVIRONMENT DYAD_PYTHON=${python})
+
+  # rejected/NAME.cpp must not compile: its first line says what the compiler's message matches.
+  file(GLOB rejected CONFIGURE_DEPENDS ${folder}/rejected/*.cpp)
+  foreach(source IN LISTS rejected)
+    get_filename_component(case ${source} NAME_WE)
+    file(STRINGS ${source} expected LIMIT_COUNT 1)
+    string(REGEX REPLACE "^// expect: " "" expected "${expected}")
+    add_test(NAME ${name}/rejected/${case}
+      COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR} ${source})
+    set_tests_properties(${name}/rejected/${case} PROPERTIES PASS_REGULAR_EXPRESSION "${expected}")
+  endforeach()
 endforeach()
 
 foreach(example IN LISTS DYAD_EXAMPLES)
