@@ -16,10 +16,41 @@ h1 { font-size: 1.7rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .
 table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .38rem .9rem; text-align: right; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; } th { color: var(--muted); font-weight: 600; }
-.frame { overflow: auto; max-height: 720px; border: 1px solid var(--line); border-radius: 8px; background: var(--panel); padding: .6rem; }
+.frame { overflow: hidden; height: 640px; resize: vertical; border: 1px solid var(--line); border-radius: 8px; background: #ffffff; cursor: grab; touch-action: none; }
+.frame svg { width: 100%; height: 100%; user-select: none; }
 .chart { width: 100%; height: auto; } .chart text { font-size: 11px; fill: var(--muted); } .grid { stroke: var(--line); }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: .8rem; overflow: auto; font-size: 12.5px; line-height: 1.4; }
-summary { cursor: pointer; color: var(--muted); }
+)";
+
+/// A picture starts at the top of its graph, at a scale that can be read; its view box is then what
+/// the reader moves and zooms. Without scripts the whole picture is fitted into the frame.
+constexpr std::string_view kScript = R"(
+for (const frame of document.querySelectorAll('.frame')) {
+  const svg = frame.querySelector('svg'), whole = svg.viewBox.baseVal;
+  const size = { width: whole.width, height: whole.height };
+  const show = box => svg.setAttribute('viewBox', `${box.x} ${box.y} ${box.width} ${box.height}`);
+  const shape = frame.clientHeight / frame.clientWidth, width = Math.min(size.width, 1400);
+  const first = svg.querySelector('g[id]'), top = first ? first.getBBox() : whole;
+  const middle = Math.max(top.x + top.width / 2 - width / 2, 0);
+  let box = { x: Math.min(middle, size.width - width), y: 0, width, height: width * shape };
+  svg.setAttribute('preserveAspectRatio', 'xMidYMin meet');
+  show(box);
+  frame.addEventListener('wheel', event => {
+    event.preventDefault();
+    const factor = Math.min(Math.exp(event.deltaY / 500), 4 * Math.max(size.width, size.height) / box.width);
+    const at = frame.getBoundingClientRect();
+    const u = (event.clientX - at.left) / at.width, v = (event.clientY - at.top) / at.height;
+    box = { x: box.x + box.width * u * (1 - factor), y: box.y + box.height * v * (1 - factor),
+            width: box.width * factor, height: box.height * factor };
+    show(box);
+  }, { passive: false });
+  frame.addEventListener('pointermove', event => {
+    if (!event.buttons) return;
+    box.x -= event.movementX * box.width / frame.clientWidth;
+    box.y -= event.movementY * box.height / frame.clientHeight;
+    show(box);
+  });
+}
 )";
 
 }  // namespace
@@ -78,17 +109,18 @@ void HtmlReport::table(const std::vector<std::string>& header,
   body_ += "</table>\n";
 }
 
-void HtmlReport::chart(std::string_view caption, std::string_view y_label,
+void HtmlReport::chart(std::string_view caption, std::string_view x_label, std::string_view y_label,
                        const std::vector<Series>& series) {
-  body_ += "<figure>" + line_chart_svg(y_label, series) + "<figcaption>" + escape_html(caption) +
-           "</figcaption></figure>\n";
+  body_ += "<figure>" + line_chart_svg(x_label, y_label, series) + "<figcaption>" +
+           escape_html(caption) + "</figcaption></figure>\n";
 }
 
-void HtmlReport::picture(std::string_view caption, std::string_view svg, bool folded) {
-  const std::string text = escape_html(caption);
-  const std::string frame = "<div class=\"frame\">" + std::string(svg) + "</div>";
-  body_ += folded ? "<details><summary>" + text + "</summary>" + frame + "</details>\n"
-                  : "<figure>" + frame + "<figcaption>" + text + "</figcaption></figure>\n";
+void HtmlReport::picture(std::string_view caption, std::string_view svg) {
+  body_.append("<figure><div class=\"frame\">")
+      .append(svg)
+      .append("</div><figcaption>")
+      .append(escape_html(caption))
+      .append(" Drag to move, turn the wheel to zoom.</figcaption></figure>\n");
 }
 
 void HtmlReport::preformatted(std::string_view text) {
@@ -99,7 +131,7 @@ std::string HtmlReport::html() const {
   return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>" +
          title_ + "</title><style>" + std::string(kStyle) + "</style></head>\n<body>\n" + body_ +
-         "</body></html>\n";
+         "<script>" + std::string(kScript) + "</script></body></html>\n";
 }
 
 void HtmlReport::save(const std::string& path) const { io::write_file(path, html()); }

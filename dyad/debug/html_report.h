@@ -23,10 +23,12 @@ class HtmlReport {
   /// The first column is left-aligned, the others are numbers.
   void table(const std::vector<std::string>& header,
              const std::vector<std::vector<std::string>>& rows);
-  /// Lines over steps; values that are not finite are left out. `caption` tells what is seen.
-  void chart(std::string_view caption, std::string_view y_label, const std::vector<Series>& series);
-  /// An SVG picture in a frame that scrolls, folded away behind `caption` when `folded`.
-  void picture(std::string_view caption, std::string_view svg, bool folded = false);
+  /// Lines over `x_label` (steps, epochs), values that are not finite left out. `caption` tells
+  /// what is seen.
+  void chart(std::string_view caption, std::string_view x_label, std::string_view y_label,
+             const std::vector<Series>& series);
+  /// An SVG picture, fitted into a frame in which it is moved by dragging and scaled by the wheel.
+  void picture(std::string_view caption, std::string_view svg);
   /// Text as it is, in a fixed-width font.
   void preformatted(std::string_view text);
 
@@ -44,7 +46,7 @@ class HtmlReport {
 [[nodiscard]] std::string escape_html(std::string_view text);
 
 /// The line chart that a report shows, as SVG.
-[[nodiscard]] std::string line_chart_svg(std::string_view y_label,
+[[nodiscard]] std::string line_chart_svg(std::string_view x_label, std::string_view y_label,
                                          const std::vector<Series>& series);
 
 }  // namespace dyad::debug

@@ -10,7 +10,8 @@
 namespace dyad::debug {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 300, kLeft = 56, kRight = 16, kTop = 14, kBottom = 40;
+constexpr double kWidth = 760, kHeight = 300, kLeft = 56, kRight = 16, kTop = 30, kBottom = 40,
+                 kLegend = 12;
 constexpr std::array<const char*, 6> kColors = {"#2563eb", "#dc2626", "#059669",
                                                 "#d97706", "#7c3aed", "#0891b2"};
 
@@ -31,7 +32,8 @@ struct Scale {
 
 }  // namespace
 
-std::string line_chart_svg(std::string_view y_label, const std::vector<Series>& series) {
+std::string line_chart_svg(std::string_view x_label, std::string_view y_label,
+                           const std::vector<Series>& series) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   std::size_t steps = 2;
   for (const Series& line : series) {
@@ -64,8 +66,8 @@ std::string line_chart_svg(std::string_view y_label, const std::vector<Series>& 
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:g}</text>", x(tick),
                        kHeight - kBottom + 16, tick);
   }
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">step</text>",
-                     (kLeft + kWidth - kRight) / 2, kHeight - 8);
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                     (kLeft + kWidth - kRight) / 2, kHeight - 8, escape_html(x_label));
   svg += fmt::format(
       "<text transform=\"translate(12 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
       (kHeight - kBottom + kTop) / 2, escape_html(y_label));
@@ -80,12 +82,12 @@ std::string line_chart_svg(std::string_view y_label, const std::vector<Series>& 
     svg +=
         fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>",
                     points, kColors[s % kColors.size()], s ? " stroke-dasharray=\"6 5\"" : "");
-    const double legend_y = kTop + 12 + 18 * static_cast<double>(s);
+    const double legend_x = kLeft + 120 * static_cast<double>(s);
     svg += fmt::format(
         "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\" stroke=\"{3}\" stroke-width=\"2\"{4}/>"
         "<text x=\"{5}\" y=\"{6}\">{7}</text>",
-        kWidth - 170, kWidth - 146, legend_y, kColors[s % kColors.size()],
-        s ? " stroke-dasharray=\"6 5\"" : "", kWidth - 140, legend_y + 4,
+        legend_x, legend_x + 24, kLegend, kColors[s % kColors.size()],
+        s ? " stroke-dasharray=\"6 5\"" : "", legend_x + 30, kLegend + 4,
         escape_html(series[s].name));
   }
   return svg + "</svg>";

@@ -449,6 +449,21 @@ Explanation CompiledCore::explain() const {
   return page;
 }
 
+std::vector<CompiledGraph> CompiledCore::graphs() const {
+  const auto share = [](const GraphImpl& graph) {
+    return std::shared_ptr<const GraphImpl>(
+        &graph, [keep = Ref<const GraphImpl>(&graph)](const GraphImpl*) {});
+  };
+  const std::lock_guard lock(state_->mutex);
+  std::vector<CompiledGraph> found;
+  for (const auto& entry : state_->entries) {
+    if (!entry->tree) continue;
+    for (Segment* segment : entry->tree->segments())
+      found.push_back({share(segment->graph()), share(segment->executable().lowered())});
+  }
+  return found;
+}
+
 void CompiledCore::cancel() noexcept { state_->token.cancel(); }
 
 void CompiledCore::reset() {

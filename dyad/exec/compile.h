@@ -50,6 +50,7 @@ class CompiledCore {
                   const Body& body);
 
   [[nodiscard]] Explanation explain() const;
+  [[nodiscard]] std::vector<CompiledGraph> graphs() const;
   void cancel() noexcept;
   void reset();
 
@@ -121,6 +122,9 @@ class CompiledFunction {
 
   /// What was recorded, why, and what it was compiled to.
   [[nodiscard]] Explanation explain() const { return core_->explain(); }
+  /// The recorded graphs and what became of them, to print or to draw: those of the first recording
+  /// first, each from its start to its ends.
+  [[nodiscard]] std::vector<CompiledGraph> graphs() const { return core_->graphs(); }
   /// Stops the run in progress, from another thread: it throws CancelledError, and nothing it would
   /// have written is.
   void cancel() const noexcept { core_->cancel(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,15 @@ struct Explanation {
   std::int64_t rechecks = 0;  ///< of which to check the recording
   std::int64_t eager = 0;     ///< calls that ran eagerly because the function cannot be compiled
   std::vector<ExplainedRecording> recordings;
+};
+
+class GraphImpl;
+
+/// A stretch of a recording without host reads. Its graphs have a text form (`to_string`, in
+/// dyad/ir/graph.h) and a picture (`to_svg`, in dyad/ir/dot.h).
+struct CompiledGraph {
+  std::shared_ptr<const GraphImpl> recorded;  ///< as the operators were called
+  std::shared_ptr<const GraphImpl> compiled;  ///< as it runs: optimised, chains of operators fused
 };
 
 /// A page to read.

@@ -84,7 +84,7 @@ class SvgWriter {
                       number(width) + "\" height=\"" + number(height) + "\" viewBox=\"0 0 " +
                       number(width) + " " + number(height) + "\">\n";
     svg += kCss;
-    svg += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
+    svg += rect(0, 0, width, height, 0, "#ffffff", "none", 0) + "\n";
     if (!options_.title.empty()) {
       svg += text(kMargin, kMargin + 14, "head", options_.title);
     }

@@ -8,6 +8,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
+#include "dyad/ir/graph.h"
 #include "dyad/ops/ops.h"
 #include "dyad/runtime/threads.h"
 
@@ -41,6 +42,19 @@ TEST(Compile, ReplaysWithTheSameBits) {
   EXPECT_EQ(told.recorded, 1);
   EXPECT_EQ(told.replays, 3);
   EXPECT_LT(told.recordings[0].kernels, told.recordings[0].nodes);
+}
+
+TEST(Compile, TellsTheGraphsOfEachStretchBetweenHostReads) {
+  const auto fast = compile([](const Tensor& x) {
+    const Tensor y = tanh(x) * 2.0f;
+    return sum(y).item() > 0 ? exp(y) + 1.0f : y;
+  });
+  EXPECT_TRUE(fast.graphs().empty());
+  for (const float value : {1.0f, -1.0f}) (void)fast(full({3}, value));
+  const std::vector<CompiledGraph> graphs = fast.graphs();
+  ASSERT_EQ(graphs.size(), 3u);  // what both share, then a way for each outcome
+  EXPECT_THAT(to_string(*graphs[0].recorded), HasSubstr("tanh"));
+  EXPECT_THAT(to_string(*graphs[0].compiled), HasSubstr("fused"));
 }
 
 TEST(Compile, ASizeThatVariesBecomesASymbol) {

@@ -92,6 +92,7 @@ TrainingRun train(const DemoOptions& options, const data::Digits& digits, bool c
   run.peak_bytes = memory_stats().peak - memory_before;
   if (compiled) {
     run.explanation = fast.explain();
+    run.graphs = fast.graphs();
     for (const ExplainedRecording& recording : run.explanation->recordings)
       run.compile_ms += recording.compile_ms;
   }
@@ -128,9 +129,10 @@ void show_digits(const Cnn& model, const data::Digits& digits) {
 
 }  // namespace
 
-int run_demo(const DemoOptions& options) {
+int run_demo(DemoOptions options) {
   const data::Digits digits = data::load_digits(find_data(options));
   const std::int64_t size = digits.train_images.size(2).value();
+  if (options.epochs == 0) options.epochs = digits.name == "MNIST" ? 5 : 30;
   fmt::print("{}: {} digits of {}x{} to train, {} held back; {} thread{}\n\n", digits.name,
              digits.train_images.size(0).value(), size, size, digits.test_images.size(0).value(),
              get_num_threads(), get_num_threads() == 1 ? "" : "s");
@@ -157,7 +159,7 @@ int run_demo(const DemoOptions& options) {
   show_digits(reloaded, digits);
 
   const std::string report_path = folder / "report.html";
-  write_report(result, *compiled_model, size, options.graph, report_path);
+  write_report(result, *compiled_model, options.graph, report_path);
   fmt::print("\nreport: {}\n", report_path);
   const bool agree =
       result.largest_difference == 0 && accuracy == result.compiled.accuracies.back();

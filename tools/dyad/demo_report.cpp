@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "dyad/debug/html_report.h"
-#include "dyad/exec/executable.h"
 #include "dyad/ir/dot.h"
 
 namespace dyad::tool {
@@ -33,24 +32,6 @@ std::vector<std::vector<std::string>> table_rows(const DemoResult& r) {
 const std::vector<std::string> kHeader = {"",        "step",     "speed",     "memory",
                                           "compile", "accuracy", "last loss", "largest difference"};
 
-/// The whole training step (forward, backward, update) as a static graph, for the picture.
-Graph step_graph(const Cnn& model, std::int64_t size) {
-  Graph graph;
-  const auto results = graph.define([&] {
-    const Tensor image = placeholder("image", f32, {"batch", 1, size, size});
-    const Tensor loss = cross_entropy(model(image), placeholder("label", i64, {"batch"}));
-    const std::vector<Tensor> parameters = nn::parameters(model);
-    std::vector<Tensor> results = gradients(loss, parameters);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      results[i] = parameters[i] - results[i] * 0.002f;
-    }
-    results.push_back(loss);
-    return results;
-  });
-  static_cast<void>(results);
-  return graph;
-}
-
 }  // namespace
 
 std::string text_table(const DemoResult& result) {
@@ -71,31 +52,30 @@ std::string text_table(const DemoResult& result) {
   return text;
 }
 
-void write_report(const DemoResult& result, const Cnn& model, std::int64_t image_size, bool graph,
+void write_report(const DemoResult& result, const Cnn& model, bool pictures,
                   const std::string& path) {
   debug::HtmlReport page("One model, two graphs",
                          "A CNN trained on " + result.digits +
                              ": executed as written, and compiled. Same losses, bit for bit.");
   page.table(kHeader, table_rows(result));
   page.heading("Loss");
-  page.chart("The two lines lie on each other: the compiled step computes the same bits.",
+  page.chart("The two lines lie on each other: the compiled step computes the same bits.", "step",
              "cross entropy",
              {{"eager", result.eager.losses}, {"compiled", result.compiled.losses}});
   page.heading("Accuracy on held-back digits");
-  page.chart("After each epoch.", "share",
+  page.chart("After each epoch.", "epoch", "share",
              {{"eager", result.eager.accuracies}, {"compiled", result.compiled.accuracies}});
   page.heading("Model");
   page.preformatted(nn::summary(model));
   page.heading("What was recorded and compiled");
   if (result.compiled.explanation) page.preformatted(to_string(*result.compiled.explanation));
-  if (graph) {
-    const Graph step = step_graph(model, image_size);
-    const exec::Executable executable(step.impl());
+  if (pictures && !result.compiled.graphs.empty()) {
+    const CompiledGraph& step = result.compiled.graphs.front();
     page.heading("The training step as a graph");
     page.paragraph("Forward, backward and update, with the source line that made each node.");
-    page.picture("Before optimisation", to_svg(executable.graph(), {.id_prefix = "before"}));
-    page.picture("After optimisation: chains of pointwise operators are one kernel each",
-                 to_svg(executable.lowered(), {.id_prefix = "after"}));
+    page.picture("Before optimisation.", to_svg(*step.recorded, {.id_prefix = "before"}));
+    page.picture("After optimisation: chains of pointwise operators are one kernel each.",
+                 to_svg(*step.compiled, {.id_prefix = "after"}));
   }
   page.save(path);
 }

@@ -20,6 +20,7 @@ struct TrainingRun {
   double compile_ms = 0;
   std::size_t peak_bytes = 0;
   std::optional<Explanation> explanation = {};
+  std::vector<CompiledGraph> graphs = {};
 };
 
 struct DemoResult {
@@ -31,8 +32,9 @@ struct DemoResult {
 /// The comparison as lines of text.
 [[nodiscard]] std::string text_table(const DemoResult& result);
 
-/// Writes the page: the table, curves, and the training step's graph before and after optimisation.
-void write_report(const DemoResult& result, const Cnn& model, std::int64_t image_size, bool graph,
+/// Writes the page: the table, curves, and with `pictures` the training step's graph before and
+/// after optimisation.
+void write_report(const DemoResult& result, const Cnn& model, bool pictures,
                   const std::string& path);
 
 }  // namespace dyad::tool

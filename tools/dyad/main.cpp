@@ -26,9 +26,10 @@ int main(int argc, char** argv) {
       ->add_option("--output", demo.output,
                    "Folder for report.html, model.onnx and weights.safetensors")
       ->capture_default_str();
-  command->add_option("--epochs", demo.epochs, "Passes over the training digits")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command
+      ->add_option("--epochs", demo.epochs,
+                   "Passes over the training digits (default: 30; 5 for MNIST)")
+      ->check(CLI::PositiveNumber);
   command->add_option("--batch", demo.batch, "Digits in one training step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -38,10 +39,12 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   command->add_option("--threads", threads, "Threads to compute with (default: all cores)")
       ->check(CLI::PositiveNumber);
-  command->add_flag("!--no-graph", demo.graph, "Leave the pictures of the graph out of the report");
+  bool no_graph = false;
+  command->add_flag("--no-graph", no_graph, "Leave the pictures of the graph out of the report");
   CLI11_PARSE(app, argc, argv);
 
   try {
+    demo.graph = !no_graph;
     if (threads) dyad::set_num_threads(*threads);
     return dyad::tool::run_demo(demo);
   } catch (const std::exception& error) {
