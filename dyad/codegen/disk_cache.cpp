@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -83,10 +84,11 @@ DiskCache::DiskCache(std::string folder, const std::string& identity, std::uint6
     : root_(std::move(folder)), max_bytes_(max_bytes) {
   if (root_.empty() || identity.empty()) return;
   std::error_code status;
-  fs::create_directories(root_, status);
-  chmod(root_.c_str(), 0700);
+  fs::create_directories(fs::path(root_).parent_path(), status);
   folder_ = root_ + "/" + hash_bytes(identity).hex();
-  fs::create_directory(folder_, status);
+  // Missing or not, what decides is who may write to the folder that files are loaded from.
+  mkdir(root_.c_str(), 0700);
+  mkdir(folder_.c_str(), 0700);
   struct stat info;
   // What is loaded is executed, so a folder that others may write to is not used.
   const bool ours = stat(folder_.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
