@@ -58,6 +58,12 @@ foreach(folder IN LISTS folders)
   if(TARGET dyad_codegen_llvm)
     add_dependencies(${target} dyad_codegen_llvm)
   endif()
+  if(TARGET dyad_kernels)
+    target_compile_definitions(${target} PRIVATE DYAD_BUILT_IN_KERNELS=1)
+    if(name STREQUAL "runtime")
+      target_link_libraries(${target} PRIVATE dyad_kernel_recipes)
+    endif()
+  endif()
   gtest_discover_tests(${target}
     TEST_PREFIX ${name}/
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}

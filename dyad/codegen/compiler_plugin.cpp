@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <unordered_set>
+#include <set>
 
 #include "dyad/base/error.h"
 #include "dyad/base/log.h"
@@ -51,7 +51,7 @@ std::vector<std::string> default_candidates() {
 class Flattened {
  public:
   explicit Flattened(std::span<const KernelFunction> functions) {
-    std::unordered_set<std::string> seen;
+    std::set<KernelHash> seen;
     storage_.reserve(functions.size());
     for (const KernelFunction& f : functions) {
       if (seen.insert(f.key).second) add(f);
@@ -83,7 +83,7 @@ class Flattened {
 
   void add(const KernelFunction& f) {
     Storage& s = storage_.emplace_back();
-    s.symbol = f.name + "$" + f.key;
+    s.symbol = f.name + "$" + f.key.hex();
     for (const auto* operands : {&f.inputs, &f.outputs}) {
       for (const Operand& o : *operands) {
         s.operands.push_back(

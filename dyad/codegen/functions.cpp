@@ -5,7 +5,8 @@
 namespace dyad::codegen {
 namespace {
 
-std::string key_of(const KernelFunction& f) {
+/// The ABI is part of it: code that was compiled for another one is never found.
+KernelHash key_of(const KernelFunction& f) {
   KernelRecipe content;
   content.kind = f.part == KernelPart::reduce ? KernelKind::reduce_rows : KernelKind::pointwise;
   content.inputs = f.inputs;
@@ -13,7 +14,7 @@ std::string key_of(const KernelFunction& f) {
   content.program = f.program;
   content.combine = f.combine;
   content.init = f.init;
-  return content.hash().hex();
+  return hash_bytes(content.text(true), DYAD_KERNEL_ABI);
 }
 
 std::vector<Operand> contiguous(const std::vector<ScalarType>& types) {
@@ -62,6 +63,20 @@ std::vector<KernelFunction> functions_of(const KernelRecipe& recipe) {
   }
   for (KernelFunction& f : functions) f.key = key_of(f);
   return functions;
+}
+
+std::optional<DyadKernelCode> code_of(std::span<const KernelFunction> functions,
+                                      const FindFunction& find) {
+  DyadKernelCode code{};
+  for (const KernelFunction& f : functions) {
+    void* address = const_cast<void*>(find(f.key));
+    if (address == nullptr) return std::nullopt;
+    if (f.part == KernelPart::reduce)
+      code.reduce = reinterpret_cast<DyadReduceFn>(address);
+    else
+      row_entry(code, f.part) = reinterpret_cast<DyadRowFn>(address);
+  }
+  return code;
 }
 
 }  // namespace dyad::codegen

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +20,8 @@ inline constexpr int kKernelParts = 5;
 /// besides.
 struct KernelFunction {
   KernelPart part = KernelPart::row;
-  std::string key;   ///< by content: equal functions of different recipes have the same
+  /// By content and DYAD_KERNEL_ABI: equal functions of different recipes have the same.
+  KernelHash key;
   std::string name;  ///< for debuggers and profiles
   std::vector<Operand> inputs, outputs;
   ScalarProgram program, combine;
@@ -40,5 +44,11 @@ struct KernelFunction {
 
 /// The functions that a recipe consists of.
 [[nodiscard]] std::vector<KernelFunction> functions_of(const KernelRecipe& recipe);
+
+/// The address of the function with that key, or null.
+using FindFunction = std::function<const void*(const KernelHash& key)>;
+/// A kernel's entry points from those of its functions; nothing when one of them is missing.
+[[nodiscard]] std::optional<DyadKernelCode> code_of(std::span<const KernelFunction> functions,
+                                                    const FindFunction& find);
 
 }  // namespace dyad::codegen

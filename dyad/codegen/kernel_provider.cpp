@@ -5,13 +5,16 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <shared_mutex>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "dyad/base/error.h"
 #include "dyad/base/log.h"
+#include "dyad/codegen/built_in.h"
 #include "dyad/codegen/compiler_plugin.h"
 #include "dyad/codegen/disk_cache.h"
 #include "dyad/codegen/functions.h"
@@ -34,23 +37,6 @@ bool interpreter_only() {
 #endif
 }
 
-/// The kernel of a recipe from an object that holds its functions; null when one is missing.
-std::unique_ptr<CompiledKernel> link(const KernelRecipe& recipe,
-                                     const std::vector<KernelFunction>& functions,
-                                     const std::shared_ptr<const LoadedObject>& object,
-                                     KernelOrigin origin) {
-  DyadKernelCode code{};
-  for (const KernelFunction& f : functions) {
-    const void* address = object->find(f.key);
-    if (address == nullptr) return nullptr;
-    if (f.part == KernelPart::reduce)
-      code.reduce = reinterpret_cast<DyadReduceFn>(const_cast<void*>(address));
-    else
-      row_entry(code, f.part) = reinterpret_cast<DyadRowFn>(const_cast<void*>(address));
-  }
-  return std::make_unique<CompiledKernel>(recipe, code, origin, object);
-}
-
 }  // namespace
 
 struct KernelProvider::State {
@@ -60,6 +46,17 @@ struct KernelProvider::State {
     KernelHash hash;
     std::vector<KernelFunction> functions;
     std::unique_ptr<CompiledKernel> kernel;
+
+    /// Makes the kernel where `find` knows all of its functions; `owner` keeps them in memory.
+    void link(KernelOrigin origin, const FindFunction& find,
+              std::shared_ptr<const void> owner = nullptr) {
+      if (kernel) return;
+      if (const std::optional<DyadKernelCode> code = code_of(functions, find))
+        kernel = std::make_unique<CompiledKernel>(*recipe, *code, origin, std::move(owner));
+    }
+    void link(KernelOrigin origin, const std::shared_ptr<const LoadedObject>& object) {
+      link(origin, [&](const KernelHash& key) { return object->find(key.hex()); }, object);
+    }
   };
 
   mutable std::shared_mutex mutex;
@@ -77,6 +74,7 @@ struct KernelProvider::State {
       for (Job& job : jobs) {
         job.recipe->verify();
         job.functions = functions_of(*job.recipe);
+        job.link(KernelOrigin::built_in, [](const KernelHash& key) { return find_built_in(key); });
       }
       from_disk(jobs);
       from_compiler(jobs);
@@ -89,15 +87,14 @@ struct KernelProvider::State {
   void from_disk(std::vector<Job>& jobs) const {
     std::vector<std::shared_ptr<const LoadedObject>> objects;
     for (Job& job : jobs) {
-      for (const auto& object : objects) {
-        if (!job.kernel) job.kernel = link(*job.recipe, job.functions, object, KernelOrigin::disk);
-      }
+      if (job.kernel) continue;
+      for (const auto& object : objects) job.link(KernelOrigin::disk, object);
       if (job.kernel) continue;
       const std::vector<std::byte> bytes = disk.find(job.hash);
       if (bytes.empty()) continue;
       try {
         objects.push_back(LoadedObject::load(bytes));
-        job.kernel = link(*job.recipe, job.functions, objects.back(), KernelOrigin::disk);
+        job.link(KernelOrigin::disk, objects.back());
       } catch (const IoError& e) {
         log(LogLevel::info, std::string("kernel cache: ") + e.message());
       }
@@ -118,7 +115,11 @@ struct KernelProvider::State {
       if (bytes.empty()) return;
       const auto object = LoadedObject::load(bytes);
       for (Job& job : jobs) {
-        if (!job.kernel) job.kernel = link(*job.recipe, job.functions, object, KernelOrigin::llvm);
+        if (job.kernel) continue;
+        const std::string text = job.recipe->text();
+        log(LogLevel::debug,
+            "compiled the kernel " + job.recipe->name + ": " + text.substr(0, text.find('\n')));
+        job.link(KernelOrigin::llvm, object);
       }
       disk.store(hashes, bytes);
     } catch (const Error& e) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,7 +41,7 @@ enum class KernelKind : std::uint8_t {
 /// 128 bits that name a recipe.
 struct KernelHash {
   std::uint64_t high = 0, low = 0;
-  bool operator==(const KernelHash&) const = default;
+  auto operator<=>(const KernelHash&) const = default;
   [[nodiscard]] std::string hex() const;
 };
 

@@ -30,7 +30,7 @@ TEST(Loader, RunsWhatItLoaded) {
   const auto functions = functions_of(recipe());
   const auto loaded = LoadedObject::load(object());
   const auto row =
-      reinterpret_cast<DyadRowFn>(const_cast<void*>(loaded->find(functions.at(0).key)));
+      reinterpret_cast<DyadRowFn>(const_cast<void*>(loaded->find(functions.at(0).key.hex())));
   ASSERT_NE(row, nullptr);
   EXPECT_EQ(loaded->find("nothing"), nullptr);
   float x[] = {0, 1}, y[2];

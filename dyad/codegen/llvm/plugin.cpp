@@ -142,6 +142,7 @@ void compile(const DyadFunction* functions, std::size_t count, const DyadCompile
   const std::string width = std::to_string(target.bytes * 8);
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
+    f.setVisibility(llvm::GlobalValue::HiddenVisibility);  // of built-in objects, once linked
     f.addFnAttr("prefer-vector-width", width);
     f.addFnAttr("min-legal-vector-width", width);
     f.addFnAttr("frame-pointer", "all");
