@@ -26,10 +26,11 @@ const TensorImpl& require_data(const Tensor& tensor, Loc loc) {
   return *tensor.impl();
 }
 
-/// item() and bool: exactly one element, which a symbolic shape may leave to the evaluator.
+/// item() and bool: exactly one element. A value of a graph has none to read, whatever its size:
+/// the evaluator says so.
 void require_one(const Tensor& tensor, const char* what, Loc loc) {
   const Dim count = tensor.shape().numel();
-  if (count == Dim(1)) return;
+  if (count.is_symbolic() || count == Dim(1)) return;
   throw ShapeError(std::string(what) + "(" + type_string(tensor) +
                        "): needs exactly one element, not " + to_string(count) +
                        "; reduce it first, or read them all with to_vector()",

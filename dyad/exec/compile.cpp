@@ -77,8 +77,10 @@ std::string guard_string(const DimGuard& guard) {
     case DimGuard::Kind::equal:
       return to_string(guard.a) + (guard.answer ? " == " : " != ") + to_string(guard.b);
     case DimGuard::Kind::less:
-      return guard.answer ? to_string(guard.a) + " < " + to_string(guard.b)
-                          : to_string(guard.a) + " >= " + to_string(guard.b);
+      if (guard.a.is_number()) {
+        return to_string(guard.b) + (guard.answer ? " > " : " <= ") + to_string(guard.a);
+      }
+      return to_string(guard.a) + (guard.answer ? " < " : " >= ") + to_string(guard.b);
     case DimGuard::Kind::value:
       return to_string(guard.a) + " == " + std::to_string(guard.answer);
   }
@@ -315,7 +317,9 @@ void CompiledCore::State::check_limits(Entry& entry) const {
   if (outcomes <= static_cast<std::size_t>(options.max_outcomes)) return;
   entry.refusal = "the number that the host reads at " + to_string(loc) + " took " +
                   std::to_string(outcomes) + " values (max_outcomes is " +
-                  std::to_string(options.max_outcomes) + ")";
+                  std::to_string(options.max_outcomes) +
+                  "); where only a comparison matters, compare the tensor itself, as in "
+                  "if (x > 1), and only its answer is recorded";
 }
 
 FlatResult CompiledCore::State::record_first(const Key& key, std::span<const Tensor> arguments,
@@ -424,8 +428,12 @@ Explanation CompiledCore::explain() const {
     for (const DimGuard& guard : entry->guards) {
       told.guards.push_back(guard_string(guard) + (guard.loc ? " at " + to_string(guard.loc) : ""));
     }
-    for (const StateGuard& guard : entry->states)
-      told.guards.push_back(guard.state->name() + " == " + std::to_string(guard.value));
+    // Layers of one kind have states of one name: all of them hold, told once.
+    for (const StateGuard& guard : entry->states) {
+      std::string text = guard.state->name() + " == " + std::to_string(guard.value);
+      if (std::find(told.guards.begin(), told.guards.end(), text) == told.guards.end())
+        told.guards.push_back(std::move(text));
+    }
     if (!entry->tree) continue;
     told.ways = static_cast<int>(entry->tree->leaves().size());
     for (const DecisionTree::Leaf& leaf : entry->tree->leaves()) {
@@ -440,7 +448,8 @@ Explanation CompiledCore::explain() const {
       }
     }
     for (Segment* segment : entry->tree->segments()) {
-      const ExecutableStats stats = segment->executable().stats();
+      const ExecutableStats stats = segment->stats();
+      told.compiled = told.compiled || stats.plans > 0;
       told.nodes += stats.nodes;
       told.kernels += stats.kernels;
       told.compile_ms += stats.lower_ms + stats.plan_ms;

@@ -23,14 +23,6 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-/// Operators of a graph: what is not just a name for memory.
-int count_operators(const GraphImpl& graph) {
-  return static_cast<int>(std::ranges::count_if(graph.nodes(), [](const auto& node) {
-    return &node->op() != &kPlaceholderOp && &node->op() != &kVariableOp &&
-           &node->op() != &kConstantOp;
-  }));
-}
-
 /// Runs one operator as eager mode does.
 std::vector<Tensor> evaluate_constant(const Node& node, std::span<const Tensor> inputs) {
   std::vector<const Tensor*> refs;
@@ -168,6 +160,13 @@ struct Executable::State {
   Ref<Storage> arena;                      // of all plans: they run one at a time
   ExecutableStats stats;
 };
+
+int count_operators(const GraphImpl& graph) {
+  return static_cast<int>(std::ranges::count_if(graph.nodes(), [](const auto& node) {
+    return &node->op() != &kPlaceholderOp && &node->op() != &kVariableOp &&
+           &node->op() != &kConstantOp;
+  }));
+}
 
 Executable::Executable(Ref<GraphImpl> graph, ExecutableOptions options)
     : state_(std::make_unique<State>(std::move(graph), std::move(options))) {}

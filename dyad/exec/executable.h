@@ -34,6 +34,9 @@ struct ExecutableStats {
   double plan_ms = 0;           ///< time for the latest plan, kernels included
 };
 
+/// How many nodes of a graph are operators: no placeholders, variables or constants.
+[[nodiscard]] int count_operators(const GraphImpl& graph);
+
 /// A graph made ready to run: lowered once, then planned for each combination of sizes (memory,
 /// kernels) and run. Gives the bits that eager execution gives.
 class Executable {

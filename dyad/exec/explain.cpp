@@ -21,9 +21,13 @@ std::string to_string(const Explanation& e) {
     if (!r.refusal.empty()) {
       text += fmt::format("    runs eagerly: {}\n", r.refusal);
     } else {
-      text += fmt::format("    {} {} -> {} kernels in {} way{}, compiled in {:.1f} ms\n", r.nodes,
-                          r.nodes == 1 ? "operator" : "operators", r.kernels, r.ways,
-                          r.ways == 1 ? "" : "s", r.compile_ms);
+      const auto count = [](int n, std::string_view what) {
+        return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+      };
+      text += fmt::format("    {} in {}", count(r.nodes, "operator"), count(r.ways, "way"));
+      text += r.compiled ? fmt::format(" -> {}, compiled in {:.1f} ms\n",
+                                       count(r.kernels, "kernel"), r.compile_ms)
+                         : ", to be compiled by the next such call\n";
     }
   }
   return text;

@@ -24,6 +24,7 @@ struct ExplainedRecording {
   std::vector<std::string> guards;     ///< what must hold for it to be used, with lines
   std::vector<ExplainedDecision> decisions;
   int ways = 0;           ///< ways through the host's branches recorded so far
+  bool compiled = false;  ///< at least one call has run it
   int nodes = 0;          ///< operators recorded, all segments together
   int kernels = 0;        ///< steps that the compiled segments run
   double compile_ms = 0;  ///< optimising and generating code

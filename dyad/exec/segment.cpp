@@ -74,6 +74,10 @@ Executable& Segment::executable() {
   return *executable_;
 }
 
+ExecutableStats Segment::stats() const {
+  return executable_ ? executable_->stats() : ExecutableStats{.nodes = count_operators(*graph_)};
+}
+
 void Segment::run(std::span<const Tensor> arguments, Environment& env, const CancelToken* cancel) {
   std::vector<Tensor> inputs(arguments.begin(), arguments.end());
   for (const ValueId& external : externals_) inputs.push_back(env.at(external));

@@ -49,6 +49,8 @@ class Segment {
   void run(std::span<const Tensor> arguments, Environment& env, const CancelToken* cancel);
   /// Compiles now when needed.
   Executable& executable();
+  /// What it was compiled to; before its first run only the number of operators is known.
+  [[nodiscard]] ExecutableStats stats() const;
   /// The recorded graph of this stretch.
   [[nodiscard]] const GraphImpl& graph() const noexcept { return *graph_; }
 

@@ -44,6 +44,14 @@ TEST(Compile, ReplaysWithTheSameBits) {
   EXPECT_LT(told.recordings[0].kernels, told.recordings[0].nodes);
 }
 
+TEST(Compile, ExplainsWithoutCompiling) {
+  const auto fast = compile([](const Tensor& x) { return x.size(0) > 4 ? x * 2.0f : x; });
+  for (const std::int64_t n : {2, 3}) (void)fast(ones({n}));
+  EXPECT_FALSE(fast.explain().recordings[1].compiled);
+  EXPECT_THAT(to_string(fast.explain()), HasSubstr("to be compiled by the next such call"));
+  EXPECT_THAT(to_string(fast.explain()), HasSubstr("holds while s0 <= 4"));
+}
+
 TEST(Compile, TellsTheGraphsOfEachStretchBetweenHostReads) {
   const auto fast = compile([](const Tensor& x) {
     const Tensor y = tanh(x) * 2.0f;
@@ -191,6 +199,7 @@ TEST(Compile, AHostReadThatTakesTooManyValuesRunsEagerly) {
     EXPECT_EQ(fast(x).to_vector<float>()[0], static_cast<float>(2 * i * i));
   }
   EXPECT_THAT(fast.explain().recordings[0].refusal, HasSubstr("max_outcomes is 3"));
+  EXPECT_THAT(fast.explain().recordings[0].refusal, HasSubstr("compare the tensor itself"));
   EXPECT_THAT(to_string(fast.explain()), HasSubstr("runs eagerly"));
 }
 

@@ -141,6 +141,9 @@ TEST_F(GraphEvaluatorTest, HostReads) {
   EXPECT_THAT(item, HasSubstr("\n  declared at graph_evaluator_test.cpp:"));
   EXPECT_THAT(message_of<GraphError>([&] { static_cast<void>(static_cast<bool>(x)); }),
               HasSubstr("the truth of f32[]"));
+  const Tensor open = input("open", {"n"});
+  EXPECT_THAT(message_of<GraphError>([&] { static_cast<void>(static_cast<bool>(open)); }),
+              HasSubstr("the truth of f32[n]"));
   EXPECT_THAT(message_of<GraphError>([&] { static_cast<void>(x.to_vector<float>()); }),
               HasSubstr("the elements of f32[]"));
   EXPECT_THAT(message_of<GraphError>([&] { static_cast<void>(values({1}, {}).item()); }),
