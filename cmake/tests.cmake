@@ -24,8 +24,8 @@ set(DYAD_TEST_LAYER_ir ir)
 set(DYAD_TEST_LAYER_passes passes)
 set(DYAD_TEST_LAYER_codegen codegen)
 set(DYAD_TEST_LAYER_runtime runtime)
-# Operators and gradients are checked on numbers, which takes the executor.
-set(DYAD_TEST_LAYER_ops exec)
+# Operators and gradients are checked on numbers, which takes the executor; operators also as ONNX models.
+set(DYAD_TEST_LAYER_ops onnx)
 set(DYAD_TEST_LAYER_autograd exec)
 # Layers and optimizers against numbers that PyTorch made, kept in files.
 set(DYAD_TEST_LAYER_torch io)

@@ -36,6 +36,8 @@ class OnnxEmitter {
   /// Input i, converted to a wider dtype when its own is none of these.
   [[nodiscard]] virtual std::string input_as(int i, DTypeSet dtypes) = 0;
   [[nodiscard]] virtual const Type& input_type(int i) const = 0;
+  /// The value of input i when it is a constant of the graph, else null.
+  [[nodiscard]] virtual const Tensor* constant_input(int i) const = 0;
   [[nodiscard]] virtual const Type& output_type(int i = 0) const = 0;
 
   /// Adds a node and returns the name of its first output (others by `outputs`, when more are

@@ -263,6 +263,12 @@ std::string GraphWriter::input(int i) {
   return value ? name_of(value) : std::string();
 }
 
+const Tensor* GraphWriter::constant_input(int i) const {
+  const Value value = node_->inputs()[static_cast<std::size_t>(i)];
+  if (!value || &value.node->op() != &kConstantOp) return nullptr;
+  return &value.node->attrs_as<ConstantAttrs>().value;
+}
+
 std::string GraphWriter::operand(int i) { return cast(input(i), compute_dtype(*node_)); }
 
 std::string GraphWriter::input_as(int i, DTypeSet dtypes) {

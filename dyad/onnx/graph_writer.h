@@ -38,6 +38,7 @@ class GraphWriter final : public OnnxEmitter {
   const Type& input_type(int i) const override {
     return node_->inputs()[static_cast<std::size_t>(i)].type();
   }
+  const Tensor* constant_input(int i) const override;
   const Type& output_type(int i) const override {
     return node_->types()[static_cast<std::size_t>(i)];
   }

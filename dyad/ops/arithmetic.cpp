@@ -104,7 +104,6 @@ struct Pow {
       .doc =
           "a to the power b. Integers: exact, wrapping; a negative exponent gives 0 unless |a| "
           "is 1.",
-      .onnx = {"Pow", 15},
       .samples = {.low = 0.3, .high = 2.5, .edges = "0 -0 1 -1 2 0.5 -2.5 3 1e20 inf -inf nan"},
       .saved_inputs = kFirst | kSecond,
       .saved_outputs = kFirst};
@@ -122,6 +121,32 @@ struct Pow {
       const Tensor a = to(g.input(0), g.grad().dtype());
       g.set(1, where(logical_and(a == 0, b >= 0), 0, g.grad() * g.output() * log(a)));
     }
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const DType own = e.output_type().dtype();
+    if (is_floating(own)) {
+      e.output(0, e.node("Pow", {e.operand(0), e.operand(1)}));
+      return;
+    }
+    // Narrow integers wrap when they are converted back.
+    const std::string base = e.cast(e.input(0), DType::i64);
+    const std::string exponent = e.cast(e.input(1), DType::i64);
+    const Tensor* const known = e.constant_input(1);
+    const bool never_negative =
+        own == DType::u8 || (known && known->numel().same_as(1) && known->item() >= 0);
+    if (never_negative) {
+      e.output(0, e.node("Pow", {base, exponent}));
+      return;
+    }
+    // With a negative exponent: 1 or -1 by the last bit if |base| is 1, else 0.
+    const std::string zero = e.scalar(0, DType::i64), two = e.scalar(2, DType::i64);
+    const std::string negative = e.node("Less", {exponent, zero});
+    const std::string last_bit = e.node("Mod", {exponent, two});
+    const std::string power =
+        e.node("Pow", {base, e.node("Where", {negative, last_bit, exponent})});
+    const std::string is_one = e.node("Equal", {e.node("Abs", {base}), e.scalar(1, DType::i64)});
+    const std::string vanishes = e.node("And", {negative, e.node("Not", {is_one})});
+    e.output(0, e.node("Where", {vanishes, zero, power}));
   }
 
  private:

@@ -222,7 +222,10 @@ struct Clamp {
 
  private:
   static void write_clip(OnnxEmitter& e, DType dtype, double low, double high) {
-    const auto bound = [&](double x) { return std::isfinite(x) ? e.scalar(x, dtype) : ""; };
+    // An absent bound is the largest finite number. For integers that is as good as none.
+    const auto bound = [&](double x) {
+      return std::isfinite(x) || is_floating(dtype) ? e.scalar(x, dtype) : "";
+    };
     e.output(0, e.node("Clip", {e.cast(e.input(0), dtype), bound(low), bound(high)}));
   }
 };

@@ -76,7 +76,16 @@ struct Mean {
     g.set(0, expand(with_axes(g.grad(), shape, attrs) / size_arg(count), shape));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    write_reduction(e, "ReduceMean", e.cast(e.input(0), e.output_type().dtype()), attrs);
+    const DType dtype = e.output_type().dtype();
+    const Shape& shape = e.input_type(0).shape();
+    const Dim count = count_of(shape, sorted_axes(attrs.axes, shape.rank()));
+    std::string mean = reduction_node(e, "ReduceMean", e.cast(e.input(0), dtype), attrs);
+    // ONNX leaves the mean of no elements open; 0 / 0 makes it NaN, 0 / count changes no other.
+    if (!count.is_number() || count.number() == 0) {
+      const std::string none = e.node("Div", {e.scalar(0, dtype), e.cast(e.size(count), dtype)});
+      mean = e.node("Add", {mean, none});
+    }
+    e.output(0, mean);
   }
 };
 
@@ -176,7 +185,9 @@ struct Truth {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::string truth = e.cast(e.cast(e.input(0), DType::boolean), DType::i32);
-    write_reduction(e, kAll ? "ReduceMin" : "ReduceMax", truth, attrs);
+    // Of no elements the smallest is the greatest number there is, and the largest the least.
+    const std::string extreme = reduction_node(e, kAll ? "ReduceMin" : "ReduceMax", truth, attrs);
+    e.output(0, e.node("Greater", {extreme, e.scalar(0, DType::i32)}));
   }
 };
 

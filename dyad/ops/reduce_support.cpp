@@ -24,17 +24,27 @@ Tensor with_axes(const Tensor& reduced, const Shape& shape, const ReduceAttrs& a
   return reshape(reduced, reduced_shape(shape, sorted_axes(attrs.axes, shape.rank()), true));
 }
 
-void write_reduction(OnnxEmitter& e, std::string_view op, const std::string& x,
-                     const ReduceAttrs& attrs) {
+std::string reduction_node(OnnxEmitter& e, std::string_view op, const std::string& x,
+                           const ReduceAttrs& attrs) {
   // Axes became an input in opset 13 for sums, in 18 for the others.
   const bool as_input = e.opset() >= (op == "ReduceSum" ? 13 : 18);
   std::vector<std::string> inputs{x};
   OnnxAttrs options{{"keepdims", std::int64_t{attrs.keepdim}}};
-  if (!attrs.axes.empty() && as_input) inputs.push_back(e.constant_i64(attrs.axes));
-  if (!attrs.axes.empty() && !as_input) {
-    options.emplace_back("axes", std::vector<std::int64_t>(attrs.axes.begin(), attrs.axes.end()));
+  if (!attrs.axes.empty()) {
+    // Counted from the front: runtimes have got negative ones wrong where a size is 0.
+    const Ints axes = sorted_axes(attrs.axes, e.input_type(0).rank());
+    if (as_input) {
+      inputs.push_back(e.constant_i64(axes));
+    } else {
+      options.emplace_back("axes", std::vector<std::int64_t>(axes.begin(), axes.end()));
+    }
   }
-  e.output(0, e.node(op, inputs, options));
+  return e.node(op, inputs, options);
+}
+
+void write_reduction(OnnxEmitter& e, std::string_view op, const std::string& x,
+                     const ReduceAttrs& attrs) {
+  e.output(0, reduction_node(e, op, x, attrs));
 }
 
 }  // namespace dyad::ops

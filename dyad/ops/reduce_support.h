@@ -30,7 +30,10 @@ constexpr Schema reduction(std::string_view name, std::string_view doc,
 void require_elements(const InferIn& in, const Ints& axes);
 /// What was reduced, with its axes back in place as sizes of 1, so that it broadcasts over `shape`.
 [[nodiscard]] Tensor with_axes(const Tensor& reduced, const Shape& shape, const ReduceAttrs& attrs);
-/// Writes one of ONNX's Reduce nodes over the value `x`.
+/// One of ONNX's Reduce nodes over the value `x`, which has the shape of the input.
+[[nodiscard]] std::string reduction_node(OnnxEmitter& e, std::string_view op, const std::string& x,
+                                         const ReduceAttrs& attrs);
+/// Writes the output as such a node.
 void write_reduction(OnnxEmitter& e, std::string_view op, const std::string& x,
                      const ReduceAttrs& attrs);
 

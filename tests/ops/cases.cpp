@@ -136,6 +136,29 @@ double smallest(DType dtype) {
   }
 }
 
+/// Counts the attributes `axis` and `axes` from the end.
+class FromTheEnd final : public AttrVisitor {
+ public:
+  explicit FromTheEnd(int rank) : rank_(rank) {}
+  void visit(std::string_view, bool&) override {}
+  void visit(std::string_view name, std::int64_t& value) override {
+    if (name == "axis" && value >= 0) value -= rank_;
+  }
+  void visit(std::string_view, double&) override {}
+  void visit(std::string_view, std::string&) override {}
+  void visit(std::string_view, DType&) override {}
+  void visit(std::string_view, Dim&) override {}
+  void visit(std::string_view name, Ints& value) override {
+    if (name != "axes") return;
+    for (std::int64_t& axis : value) axis -= axis >= 0 ? rank_ : 0;
+  }
+  void visit(std::string_view, Shape&) override {}
+  void visit(std::string_view, Tensor&) override {}
+
+ private:
+  int rank_;
+};
+
 }  // namespace
 
 void interpret_kernels() { setenv("DYAD_KERNELS", "interpreter", /*overwrite=*/0); }
@@ -159,6 +182,20 @@ std::vector<Tensor> run(const Case& c, const std::vector<Tensor>& inputs) {
   Evaluator::current().apply(*c.op, refs, c.attrs->data(), outputs,
                              std::source_location::current());
   return outputs;
+}
+
+std::optional<Case> with_negative_axes(const Case& c) {
+  if (c.inputs.empty() || !c.inputs[0].defined() || c.inputs[0].rank() == 0) return {};
+  // An axis that is added counts itself.
+  FromTheEnd visitor(c.inputs[0].rank() + (c.op->name == "unsqueeze" ? 1 : 0));
+  Case made = c;
+  made.attrs = Attrs::edited(*c.op->attrs, c.attrs->data(),
+                             [&](void* attrs) { c.op->attrs->visit(attrs, visitor); });
+  Types types;
+  for (const Tensor& input : c.inputs) types.push_back(type_of(input));
+  made.text = call_string(*c.op, types, made.attrs->data());
+  if (made.text == c.text) return {};
+  return made;
 }
 
 Tensor laid_out(const Tensor& x, Layout layout) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ const std::vector<Case>& reference_cases();
 
 /// Runs an operator through the current evaluator.
 std::vector<Tensor> run(const Case& c, const std::vector<Tensor>& inputs);
+
+/// The same case with its axes counted from the end, where it has attributes `axis` or `axes`.
+std::optional<Case> with_negative_axes(const Case& c);
 
 /// How the elements of a concrete tensor lie in memory.
 enum class Layout { row_major, column_major, stepped };

@@ -34,6 +34,21 @@ TEST_P(Values, AgreeWithTheReference) {
   }
 }
 
+TEST(Axes, MayCountFromTheEnd) {
+  interpret_kernels();
+  std::set<std::string_view> covered;
+  for (const Case& c : reference_cases()) {
+    const auto negative = with_negative_axes(c);
+    if (!negative) continue;
+    covered.insert(c.op->name);
+    const std::vector<Tensor> outputs = run(*negative, c.inputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_EQ(difference(c, outputs[i], c.outputs[i]), "") << negative->text;
+    }
+  }
+  EXPECT_GT(covered.size(), 18u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, Values,
                          ::testing::Values(Layout::row_major, Layout::column_major,
                                            Layout::stepped),

@@ -7,13 +7,13 @@
 
 namespace dyad::ops {
 
-/// `concat(tensors...)`: one after the other along the axis, which is normalised (0 <= axis <
-/// rank). Also softmax and log_softmax.
+/// `concat(tensors...)`: one after the other along the axis, which may count from the end. Also
+/// softmax and log_softmax.
 struct AxisAttrs {
   std::int64_t axis = 0;
 };
 
-/// Attributes of the operators that take positions along an axis; it is normalised:
+/// Attributes of the operators that take positions along an axis, which may count from the end:
 /// - `gather(x, index)`: out[i][j][k] = x[i][index[i][j][k]][k] for axis 1; ranks are equal, index
 ///   is i64 or i32 and no longer than x along the other axes.
 /// - `scatter_add(x, index, source)`: a copy of x with source[i][j][k] added at

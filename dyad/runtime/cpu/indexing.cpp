@@ -18,8 +18,12 @@
 namespace dyad::runtime::cpu {
 namespace {
 
+/// An axis of `t`, counted from the front.
+std::size_t from_front(std::int64_t axis, const TensorImpl& t) {
+  return static_cast<std::size_t>(axis < 0 ? axis + t.shape.rank() : axis);
+}
 std::size_t axis_of(const OpCall& call) {
-  return static_cast<std::size_t>(call.attrs_as<ops::IndexAttrs>().axis);
+  return from_front(call.attrs_as<ops::IndexAttrs>().axis, *call.inputs[0].impl());
 }
 /// The smallest index that is allowed.
 std::int64_t least_index(const OpCall& call, std::int64_t size) {
@@ -257,8 +261,8 @@ Strides follow_inputs(const OpInfo&, const void*, std::span<const Tensor> inputs
 }
 
 void concat(const OpCall& call) {
-  const std::size_t axis = static_cast<std::size_t>(call.attrs_as<ops::AxisAttrs>().axis);
   const TensorImpl& out = *call.outputs[0].impl();
+  const std::size_t axis = from_front(call.attrs_as<ops::AxisAttrs>().axis, out);
   std::int64_t at = 0;
   for (const Tensor& input : call.inputs) {
     const TensorImpl& part = *input.impl();

@@ -1,0 +1,94 @@
+"""Checks models of the cases of data/reference.json: the onnx package's checker with shape inference, and ONNX
+Runtime, whose results must be those of the case. FOLDER/models holds the models one after the other,
+FOLDER/models.json says which case each one is of, what it shows, and its size. Prints a JSON report: how many models
+of each operator ran, for how many there is no kernel in that runtime, and what failed. Exit code 77: a package is
+missing."""
+
+import collections
+import json
+import math
+import pathlib
+import sys
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime as ort
+except ImportError as missing:
+    print(missing, file=sys.stderr)
+    sys.exit(77)
+
+# ONNX Runtime takes no bf16 from NumPy: such models are checked, not run.
+DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32,
+          "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.bool_}
+# Another library's functions are less exact than Dyad's.
+TOLERANCE = {"f64": 1e-6, "f32": 1e-5, "f16": 2e-3}
+RANGE = {"i64": 63, "i32": 31, "i16": 15, "i8": 7}
+
+
+def array(encoded):
+    dtype, shape, elements = encoded
+    return np.array([float(x) if isinstance(x, str) else x for x in elements], DTYPES[dtype]).reshape(shape)
+
+
+def defined(case, want):
+    """Where ONNX says what the result is. It does not for what a NaN does in a sign or a maximum over elements, nor
+    for floats converted to an integer dtype that cannot hold them."""
+    if case["op"] in ("sign", "max", "min", "argmax", "argmin", "max_pool2d"):
+        return ~np.isnan(want)
+    if case["op"] == "cast" and case["out"][0][0] in RANGE and case["in"][0][0][0] in "fb":
+        source = [math.nan if x is True else float(x) for x in case["in"][0][2]]
+        return np.array([abs(x) < 2.0 ** RANGE[case["out"][0][0]] for x in source])
+    return np.ones(want.shape, bool)
+
+
+def difference(got, want, dtype, where):
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"
+    if dtype in TOLERANCE:
+        good = np.isclose(got, want, TOLERANCE[dtype], TOLERANCE[dtype] / 10, equal_nan=True)
+    else:
+        good = got == want
+    bad = np.flatnonzero(np.atleast_1d(~good & where).ravel())
+    if bad.size == 0:
+        return ""
+    return f"element {bad[0]} is {got.ravel()[bad[0]]}, not {want.ravel()[bad[0]]}"
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    cases = json.loads((pathlib.Path(__file__).parent / "data" / "reference.json").read_text())
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    ran, unsupported, failures = collections.Counter(), collections.Counter(), []
+    models = (folder / "models").open("rb")
+    for entry in json.loads((folder / "models.json").read_text()):
+        model = models.read(entry["size"])
+        case = cases[entry["case"]]
+        tensors = [x for x in case["in"] + case["out"] if x is not None]
+        name = f"{case['op']} {case.get('attrs', '')} {[x and x[:2] for x in case['in']]} ({entry['shows']})"
+        try:
+            onnx.checker.check_model(model, full_check=True)
+            if any(x[0] not in DTYPES for x in tensors):
+                continue
+            session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            inputs = {f"x{i}": array(x) for i, x in enumerate(case["in"]) if x is not None}
+            used = {x.name for x in session.get_inputs()}
+            results = session.run(None, {k: v for k, v in inputs.items() if k in used})
+        except Exception as error:  # its exceptions have no common base
+            if "NOT_IMPLEMENTED" in str(error):
+                unsupported[case["op"]] += 1
+            else:
+                failures.append(f"{name}: {str(error)[:400]}")
+            continue
+        ran[case["op"]] += 1
+        for got, encoded in zip(results, case["out"]):
+            want = array(encoded)
+            problem = difference(got, want, encoded[0], defined(case, want))
+            if problem:
+                failures.append(f"{name}: {problem}")
+    json.dump({"ran": ran, "unsupported": unsupported, "failures": failures}, sys.stdout)
+
+
+main()

@@ -1,0 +1,177 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "cases.h"
+#include "dyad/base/error.h"
+#include "dyad/exec/graph.h"
+#include "dyad/onnx/export.h"
+
+// The reference cases as ONNX models of one operator: the onnx package finds each of them valid,
+// and ONNX Runtime computes the same from what the rows write. What has no ONNX form says so.
+
+namespace dyad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kPackageMissing = 77;
+
+bool has_form(const OpInfo& op) { return !op.onnx.op.empty() || op.to_onnx || op.expand; }
+
+/// Rows whose form is a reason why there is none.
+bool always_refuses(std::string_view name) {
+  return name == "random_key" || name == "uniform" || name == "normal" || name == "dropout" ||
+         name == "batch_norm_train";
+}
+
+/// Sizes as symbols, equal ones as the same symbol; ones stay, they broadcast.
+Shape symbols(const Shape& shape) {
+  Shape made;
+  for (const Dim size : shape) {
+    made.push_back(size.number() == 1 ? size : Dim::symbol("d" + std::to_string(size.number())));
+  }
+  return made;
+}
+
+/// A case as a graph.
+Graph graph_of(const Case& c, bool symbolic) {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const Tensor& x = c.inputs[i];
+    inputs.push_back(x.defined() ? graph.placeholder("x" + std::to_string(i), x.dtype(),
+                                                     symbolic ? symbols(x.shape()) : x.shape())
+                                 : Tensor());
+  }
+  (void)graph.define([&] { return run(c, inputs); });
+  return graph;
+}
+
+/// Models of the cases, one after the other in a file (thousands of files would take their time),
+/// with a list that tells where each one is.
+class Models {
+ public:
+  explicit Models(const fs::path& folder)
+      : bytes_(folder / "models", std::ios::binary), list_(folder / "models.json") {}
+
+  void write(const Case& c, std::size_t number, const Graph& graph, const std::string& shows,
+             int opset) {
+    onnx::SaveOptions options;
+    options.opset = opset;
+    for (std::size_t i = 0; i < c.outputs.size(); ++i) {
+      options.outputs.push_back("y" + std::to_string(i));
+    }
+    const std::string bytes = onnx::to_bytes(graph, options);
+    bytes_ << bytes;
+    entries_.push_back({{"case", number}, {"shows", shows}, {"size", bytes.size()}});
+    ++count_[shows];
+  }
+  [[nodiscard]] int count(const std::string& shows) const { return count_.at(shows); }
+  void finish() {
+    bytes_.close();
+    list_ << entries_;
+    list_.close();
+  }
+
+ private:
+  std::ofstream bytes_, list_;
+  json entries_ = json::array();
+  std::map<std::string, int> count_;
+};
+
+class Onnx : public Interpreted {};
+
+TEST_F(Onnx, AnotherRuntimeAgrees) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "dyad_operators";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  Models models(folder);
+  std::set<std::string> expected;
+  const std::vector<Case>& cases = reference_cases();
+  for (std::size_t number = 0; number < cases.size(); ++number) {
+    const Case& c = cases[number];
+    if (!has_form(*c.op) || always_refuses(c.op->name)) continue;
+    try {
+      const Graph graph = graph_of(c, false);
+      for (const int opset : {17, 21, 23}) {
+        models.write(c, number, graph, "opset " + std::to_string(opset), opset);
+      }
+    } catch (const OnnxError& error) {
+      // A composite is written by its parts, which may have no form.
+      if (!c.op->to_onnx && c.op->onnx.op.empty()) continue;
+      ADD_FAILURE() << c.text << ": " << error.what();
+      continue;
+    }
+    expected.insert(std::string(c.op->name));
+    if (const auto negative = with_negative_axes(c)) {
+      models.write(*negative, number, graph_of(*negative, false), "negative axes", 21);
+    }
+    try {
+      models.write(c, number, graph_of(c, true), "open sizes", 21);
+    } catch (const OnnxError& error) {
+      ADD_FAILURE() << c.text << " with open sizes: " << error.what();
+    } catch (const Error&) {
+      // The attributes hold only for some sizes.
+    }
+  }
+  models.finish();
+  EXPECT_GT(models.count("opset 21"), 1000);
+  EXPECT_GT(models.count("open sizes"), 700);
+  EXPECT_GT(models.count("negative axes"), 200);
+
+  const char* const chosen = std::getenv("DYAD_PYTHON");
+  const std::string result = folder / "report.json";
+  const int status =
+      std::system((std::string(chosen ? chosen : "python3") + " tests/ops/check_operators.py '" +
+                   folder.string() + "' > '" + result + "'")
+                      .c_str());
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kPackageMissing) {
+    GTEST_SKIP() << "needs the Python packages of tests/python/requirements.txt (./dev setup "
+                    "installs them; DYAD_PYTHON names the Python that has them)";
+  }
+  ASSERT_EQ(status, 0);
+  const json report = json::parse(std::ifstream(result));
+  for (const std::string failure : report["failures"]) ADD_FAILURE() << failure;
+  std::set<std::string> ran;
+  for (const auto& [name, times] : report["ran"].items()) ran.insert(name);
+  EXPECT_EQ(ran, expected);
+  for (const OpInfo* op : all_ops()) {
+    const bool structural = op->kind == BodyKind::structural || op->kind == BodyKind::control;
+    const bool written = !op->onnx.op.empty() || op->to_onnx;
+    if (!written || structural || always_refuses(op->name)) continue;
+    EXPECT_TRUE(ran.contains(std::string(op->name))) << op->name;
+  }
+  if (!HasFailure()) fs::remove_all(folder);
+}
+
+TEST_F(Onnx, RowsWithoutAFormSaySo) {
+  std::map<std::string_view, std::string> texts;
+  for (const Case& c : reference_cases()) {
+    if (has_form(*c.op) && !always_refuses(c.op->name)) continue;
+    const Graph graph = graph_of(c, false);
+    try {
+      (void)onnx::to_bytes(graph);
+      ADD_FAILURE() << c.text << " was written";
+    } catch (const OnnxError& error) {
+      texts[c.op->name] = error.what();
+    }
+  }
+  EXPECT_GT(texts.size(), 10u);
+  for (const auto& [name, text] : texts) {
+    EXPECT_THAT(text, ::testing::HasSubstr("1 operator cannot be written as ONNX:\n  " +
+                                           std::string(name) + " (cases.cpp:"));
+  }
+}
+
+}  // namespace
+}  // namespace dyad::testing
