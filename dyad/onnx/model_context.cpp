@@ -62,7 +62,10 @@ void ModelContext::add_problem(const Node& node, std::string text) {
            std::ranges::any_of(node.inputs(),
                                [&](Value input) { return input.node == earlier.node; });
   });
-  problems_.push_back({&node, std::move(text)});
+  // One layer may do the same to several tensors.
+  const bool known =
+      std::ranges::any_of(problems_, [&](const Problem& other) { return other.text == text; });
+  if (!known) problems_.push_back({&node, std::move(text)});
 }
 
 }  // namespace dyad::onnx

@@ -55,8 +55,8 @@ class ModelContext {
   void set_dtype(const std::string& name, DType dtype) { dtypes_.insert_or_assign(name, dtype); }
   [[nodiscard]] std::optional<DType> dtype_of(const std::string& name) const;
 
-  /// Notes an operator that could not be written. What draws random numbers for it goes without
-  /// saying.
+  /// Notes an operator that could not be written, once for each line. What draws random numbers for
+  /// it goes without saying.
   void add_problem(const Node& node, std::string text);
   [[nodiscard]] const std::vector<Problem>& problems() const noexcept { return problems_; }
   [[nodiscard]] const std::vector<Weight>& weights() const noexcept { return weights_; }
