@@ -128,10 +128,7 @@ struct Executable::State {
     std::vector<Tensor> copies;
     values = apart_from_written(values, copies);
     Plan& plan = plan_for(values, outer, where);
-    if (plan.arena_bytes > 0 && (!arena || arena->bytes() < plan.arena_bytes)) {
-      arena = Storage::allocate(plan.arena_bytes);
-    }
-    return plan.run(values, arena, cancel, where);
+    return plan.run(values, cancel, where);
   }
 
   /// `values` with a copy in the place of each that lies in the memory of a variable which the run
@@ -157,7 +154,6 @@ struct Executable::State {
   RegionExecutables regions;
   std::mutex mutex;
   std::list<std::unique_ptr<Plan>> plans;  // the most recently used first
-  Ref<Storage> arena;                      // of all plans: they run one at a time
   ExecutableStats stats;
 };
 

@@ -37,15 +37,17 @@ void Plan::set_result(int buffer, const Tensor& result) {
   set_base(buffer, result.impl()->data, result.impl()->storage);
 }
 
-void Plan::bind(std::span<const Tensor> placeholders, const Ref<Storage>& arena) {
-  std::byte* const arena_data = arena ? arena->data() : nullptr;
-  const bool arena_moved = std::exchange(bound_arena_, arena_data) != arena_data;
+void Plan::bind(std::span<const Tensor> placeholders, const Storage* arena) {
+  // A block that was given back usually comes again, and then nothing needs to be set. Tensors of
+  // the plan only borrow the arena, so that it is free between runs.
+  const bool arena_moved = arena && (!arena_ || arena_->data() != arena->data());
+  if (arena_moved) arena_ = Storage::adopt(arena->data(), arena->bytes(), {});
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& buffer = buffers[i];
     const int number = static_cast<int>(i);
     switch (buffer.source) {
       case Source::arena:
-        if (arena_moved && arena) set_base(number, arena->data() + buffer.offset, arena);
+        if (arena_moved) set_base(number, arena_->data() + buffer.offset, arena_);
         break;
       case Source::placeholder: {
         const TensorImpl& fed = *placeholders[static_cast<std::size_t>(buffer.index)].impl();
@@ -70,9 +72,10 @@ void Plan::bind(std::span<const Tensor> placeholders, const Ref<Storage>& arena)
   }
 }
 
-std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Ref<Storage>& arena,
-                              const CancelToken* cancel, Loc where) {
-  bind(placeholders, arena);
+std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const CancelToken* cancel,
+                              Loc where) {
+  const Ref<Storage> arena = arena_bytes > 0 ? Storage::allocate(arena_bytes) : Ref<Storage>();
+  bind(placeholders, arena.get());
   const RunContext context{symbols, cancel, where};
   std::size_t at = 0;
   try {

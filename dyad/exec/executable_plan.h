@@ -72,8 +72,8 @@ class Plan {
         patches_(buffers.size()) {}
 
   /// Runs the steps; those from `commit` on write variables, cannot fail and are not cancelled.
-  std::vector<Tensor> run(std::span<const Tensor> placeholders, const Ref<Storage>& arena,
-                          const CancelToken* cancel, Loc where);
+  std::vector<Tensor> run(std::span<const Tensor> placeholders, const CancelToken* cancel,
+                          Loc where);
 
   /// Points everything that looks at a buffer to where it lies now.
   void set_base(int buffer, std::byte* data, const Ref<Storage>& storage);
@@ -107,11 +107,11 @@ class Plan {
     void** address;    ///< of a kernel's operand
     TensorImpl* impl;  ///< or a tensor
   };
-  void bind(std::span<const Tensor> placeholders, const Ref<Storage>& arena);
+  void bind(std::span<const Tensor> placeholders, const Storage* arena);
   [[nodiscard]] std::vector<Tensor> collect();
   void let_go() noexcept;
 
-  std::byte* bound_arena_ = nullptr;
+  Ref<Storage> arena_;                       // memory of the last run, borrowed
   std::vector<std::byte*> bound_;            // by buffer: the base set last, for variables
   std::vector<Ref<Storage>> fresh_;          // by buffer: memory of this run's outputs
   std::vector<std::vector<Patch>> patches_;  // by buffer

@@ -34,12 +34,18 @@ std::string find_data(const DemoOptions& options) {
   return options.data.empty() ? data::data_folder(own_digits()) : options.data;
 }
 
-double accuracy_of(const Cnn& model, const data::Digits& digits) {
+double accuracy_of(const Cnn& model, const data::Digits& digits, std::int64_t batch) {
   const NoGrad scope;
   nn::eval(model);
-  const Tensor right = argmax(model(digits.test_images), 1) == digits.test_labels;
+  std::int64_t right = 0;
+  const std::int64_t count = digits.test_images.size(0).value();
+  for (std::int64_t from = 0; from < count; from += batch) {
+    const Tensor images = slice(digits.test_images, 0, from, from + batch);
+    const Tensor labels = slice(digits.test_labels, 0, from, from + batch);
+    right += sum(argmax(model(images), 1) == labels).item<std::int64_t>();
+  }
   nn::train(model);
-  return mean(right.to(f32)).item();
+  return static_cast<double>(right) / static_cast<double>(count);
 }
 
 double median(std::vector<double> values) {
@@ -83,7 +89,7 @@ TrainingRun train(const DemoOptions& options, const data::Digits& digits, bool c
       run.losses.push_back(loss.item());
       progress.step(run.losses.back(), images.size(0).value());
     }
-    run.accuracies.push_back(accuracy_of(model, digits));
+    run.accuracies.push_back(accuracy_of(model, digits, options.batch));
     progress.epoch(epoch, options.epochs, run.accuracies.back());
   }
   progress.finish();
@@ -153,7 +159,7 @@ int run_demo(DemoOptions options) {
   io::save_safetensors(weights_path, nn::state_dict(*compiled_model));
   const Cnn reloaded = make_cnn(size);
   nn::load_state_dict(reloaded, io::load_safetensors(weights_path));
-  const double accuracy = accuracy_of(reloaded, digits);
+  const double accuracy = accuracy_of(reloaded, digits, options.batch);
   fmt::print("wrote {} and {}; reloaded, it classifies {:.2f}% of the held-back digits rightly\n",
              onnx_path, weights_path, 100 * accuracy);
   show_digits(reloaded, digits);
