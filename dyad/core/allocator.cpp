@@ -145,6 +145,14 @@ class Central {
     void* block = map(bytes);
     if (!block) return nullptr;
     const std::lock_guard lock(mutex_);
+    // A size that is asked for over and over is worth blocks of its own.
+    constexpr int kMoves = 3;
+    if (!by_age_.empty() && moves_[bytes]++ < kMoves &&
+        !move_cached_pages(static_cast<std::byte*>(block), bytes)) {
+      munmap(block, bytes);
+      reserved.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+      return nullptr;
+    }
     sizes_[block] = bytes;
     add_in_use(static_cast<std::int64_t>(bytes));
     return block;
@@ -155,15 +163,14 @@ class Central {
     const std::size_t bytes = it->second;
     sizes_.erase(it);
     in_use.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
-    by_age_.push_back({block, bytes});
-    by_size_.emplace(bytes, std::prev(by_age_.end()));
-    cached_ += bytes;
+    keep({block, bytes});
     trim();
   }
 
   void release() noexcept {
     const std::lock_guard lock(mutex_);
     while (!by_age_.empty()) unmap_oldest();
+    moves_.clear();
     for (int c = kLocalClasses; c < kClasses; ++c) release_class(c);
   }
 
@@ -215,6 +222,52 @@ class Central {
     return begin + skip;
   }
 
+  /// Puts the pages of cached blocks, oldest first, in the place of the fresh block's, as far as
+  /// they reach: the system clears every page that it gives, which costs more than a kernel's pass.
+  /// Pages are moved, not copied. False when the block has a hole now and must not be used.
+  bool move_cached_pages(std::byte* block, std::size_t bytes) noexcept {
+    bool whole = true;
+    while (bytes > 0 && !by_age_.empty()) {
+      const Mapped oldest = by_age_.front();
+      const std::size_t part = std::min(bytes, oldest.bytes);
+      forget_oldest();
+      // Blocks that were put together like this are several mappings; one call moves one of them.
+      for (std::size_t at = 0; at < part; at += kHugePage) {
+        auto* from = static_cast<std::byte*>(oldest.block) + at;
+        if (mremap(from, kHugePage, kHugePage, MREMAP_MAYMOVE | MREMAP_FIXED, block + at) !=
+            MAP_FAILED) {
+          continue;
+        }
+        // What is at the new place is unknown now: fresh pages again.
+        munmap(from, kHugePage);
+        if (mmap(block + at, kHugePage, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+          whole = false;
+        }
+      }
+      reserved.fetch_sub(static_cast<std::int64_t>(part), std::memory_order_relaxed);
+      if (part < oldest.bytes)
+        keep({static_cast<std::byte*>(oldest.block) + part, oldest.bytes - part});
+      block += part;
+      bytes -= part;
+    }
+    return whole;
+  }
+
+  void keep(Mapped free) noexcept {
+    by_age_.push_back(free);
+    by_size_.emplace(free.bytes, std::prev(by_age_.end()));
+    cached_ += free.bytes;
+  }
+  void forget_oldest() noexcept {
+    const Mapped oldest = by_age_.front();
+    auto [it, end] = by_size_.equal_range(oldest.bytes);
+    while (it != end && it->second != by_age_.begin()) ++it;
+    by_size_.erase(it);
+    by_age_.pop_front();
+    cached_ -= oldest.bytes;
+  }
+
   /// New blocks from the current slab, which is never given back.
   bool cut(std::size_t bytes, FreeList& list, std::size_t count) noexcept {
     if (slab_left_ < bytes) {
@@ -242,12 +295,8 @@ class Central {
   }
   void unmap_oldest() noexcept {
     const Mapped oldest = by_age_.front();
-    auto [it, end] = by_size_.equal_range(oldest.bytes);
-    while (it != end && it->second != by_age_.begin()) ++it;
-    by_size_.erase(it);
-    by_age_.pop_front();
+    forget_oldest();
     munmap(oldest.block, oldest.bytes);
-    cached_ -= oldest.bytes;
     reserved.fetch_sub(static_cast<std::int64_t>(oldest.bytes), std::memory_order_relaxed);
   }
   void release_class(int size_class) noexcept {
@@ -266,6 +315,7 @@ class Central {
   std::list<Mapped> by_age_;
   std::multimap<std::size_t, std::list<Mapped>::iterator> by_size_;
   std::unordered_map<void*, std::size_t> sizes_;  // of mapped blocks in use
+  std::unordered_map<std::size_t, int> moves_;    // how often a size was put together
 };
 
 /// What one thread has for itself. Counts are written by the owner alone and read by memory_stats.

@@ -9,8 +9,9 @@ namespace dyad::detail {
 // The CPU allocator behind Storage. Blocks are aligned to 64 bytes. Up to 32 kB they come from free
 // lists of the thread that asks; up to 2 MB from shared lists, both by size class; larger ones are
 // mapped on their own at multiples of 2 MB, in huge pages where the system has them, and kept for
-// reuse as long as that stays within the most memory that was in use. In sanitizer builds every
-// block is the system's, so that each access is seen.
+// reuse as long as that stays within the most memory that was in use. Where none of these fits, a
+// new block takes over their pages, which the system need not clear again. In sanitizer builds
+// every block is the system's, so that each access is seen.
 
 /// A block of at least `bytes`; null when the system refuses.
 [[nodiscard]] void* allocate_block(std::size_t bytes) noexcept;

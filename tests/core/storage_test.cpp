@@ -118,6 +118,49 @@ TEST(Storage, CacheStaysWithinWhatWasNeeded) {
   const MemoryStats stats = memory_stats();
   EXPECT_LT(stats.reserved, stats.peak + stats.peak / 4 + (80u << 20));
 }
+
+TEST(Storage, LargeBlocksTakeOverThePagesOfOthers) {
+  constexpr std::size_t kMb = 1 << 20;
+  release_cached_memory();
+  const auto fill = [](const Ref<Storage>& storage, int byte) {
+    std::memset(storage->data(), byte, storage->bytes());
+  };
+  const auto use = [&](std::vector<std::size_t> megabytes) {
+    std::vector<Ref<Storage>> blocks;
+    for (const std::size_t mb : megabytes)
+      fill(blocks.emplace_back(Storage::allocate(mb * kMb)), 7);
+  };
+  use({6, 10, 22});
+  const std::size_t reserved = memory_stats().reserved;
+  {
+    const auto joined = Storage::allocate(34 * kMb);  // more than any: the first two and a part
+    EXPECT_EQ(memory_stats().reserved, reserved);
+    for (const std::size_t at : {std::size_t{0}, 6 * kMb, 16 * kMb, 34 * kMb - 1})
+      EXPECT_EQ(joined->data()[at], std::byte{7}) << at;  // nobody cleared them
+    fill(joined, 8);
+  }
+  use({4, 6, 14, 14});  // from pieces of what was put together
+  EXPECT_EQ(memory_stats().reserved, reserved);
+  {
+    const auto larger = Storage::allocate(60 * kMb);  // more than there is
+    fill(larger, 9);
+    EXPECT_EQ(memory_stats().reserved, reserved + 22 * kMb);
+  }
+}
+
+TEST(Storage, SizesThatComeBackGetBlocksOfTheirOwn) {
+  release_cached_memory();
+  const auto step = [] {
+    {
+      const auto a = Storage::allocate(12 << 20), b = Storage::allocate(12 << 20);
+    }
+    const auto c = Storage::allocate(24 << 20);
+  };
+  for (int i = 0; i < 8; ++i) step();
+  const std::size_t calls = memory_stats().system_calls;
+  for (int i = 0; i < 8; ++i) step();
+  EXPECT_EQ(memory_stats().system_calls, calls);
+}
 #endif
 
 TEST(Storage, ThreadsPassBlocksToEachOther) {
