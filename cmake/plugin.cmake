@@ -1,5 +1,5 @@
 # The LLVM back end: a module of its own, opened with dlopen at the first kernel that is in no cache.
-# Nothing else links LLVM, so a program starts without its 17 ms and 50 MB, and a process that holds
+# Nothing else links LLVM, so a program that compiles nothing starts without it, and a process that holds
 # another LLVM (a driver's, Python's) never sees ours: the module exports one function, and its own
 # references to Dyad bind inside the module.
 file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/dyad/codegen/llvm/*.cpp)
@@ -12,7 +12,7 @@ if(plugin_sources)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/dyad
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/plugin.map)
   target_include_directories(dyad_codegen_llvm SYSTEM PRIVATE ${DYAD_LLVM_INCLUDE})
-  target_link_libraries(dyad_codegen_llvm PRIVATE dyad_flags dyad_codegen fmt::fmt ${DYAD_LLVM})
+  target_link_libraries(dyad_codegen_llvm PRIVATE dyad_flags dyad_codegen fmt::fmt ${DYAD_LLVM_LIBRARIES})
   target_link_options(dyad_codegen_llvm PRIVATE
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map -Wl,-Bsymbolic -Wl,--no-undefined)
 endif()
