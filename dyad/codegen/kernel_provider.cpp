@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -54,8 +55,15 @@ struct KernelProvider::State {
       if (const std::optional<DyadKernelCode> code = code_of(functions, find))
         kernel = std::make_unique<CompiledKernel>(*recipe, *code, origin, std::move(owner));
     }
+    /// From an object of the compiler's, which leaves out what is built in.
     void link(KernelOrigin origin, const std::shared_ptr<const LoadedObject>& object) {
-      link(origin, [&](const KernelHash& key) { return object->find(key.hex()); }, object);
+      link(
+          origin,
+          [&](const KernelHash& key) {
+            const void* address = object->find(key.hex());
+            return address != nullptr ? address : find_built_in(key);
+          },
+          object);
     }
   };
 
@@ -69,7 +77,7 @@ struct KernelProvider::State {
   const DiskCache disk{plugin.identity()};
   const bool interpret_all = interpreter_only();
 
-  void make(std::vector<Job>& jobs) {
+  void make(std::vector<Job>& jobs, const CompileTeam& team) const {
     if (!interpret_all) {
       for (Job& job : jobs) {
         job.recipe->verify();
@@ -77,7 +85,7 @@ struct KernelProvider::State {
         job.link(KernelOrigin::built_in, [](const KernelHash& key) { return find_built_in(key); });
       }
       from_disk(jobs);
-      from_compiler(jobs);
+      from_compiler(jobs, team);
     }
     for (Job& job : jobs) {
       if (!job.kernel) job.kernel = interpret(*job.recipe);
@@ -101,30 +109,72 @@ struct KernelProvider::State {
     }
   }
 
-  void from_compiler(std::vector<Job>& jobs) {
+  void from_compiler(std::vector<Job>& jobs, const CompileTeam& team) const {
+    std::vector<Group> groups = shared_out(jobs, team.size);
+    const auto compile = [&](int i) { groups[static_cast<std::size_t>(i)].compile(plugin, disk); };
+    if (groups.size() > 1) {
+      team.run(static_cast<int>(groups.size()), compile);
+    } else if (!groups.empty()) {
+      compile(0);
+    }
+  }
+
+  /// Recipes that one thread compiles into one object.
+  struct Group {
+    std::vector<Job*> jobs;
     std::vector<KernelFunction> functions;
-    std::vector<KernelHash> hashes;
+    std::size_t cost = 0;
+
+    void compile(CompilerPlugin& plugin, const DiskCache& disk) {
+      try {
+        const std::vector<std::byte> bytes = plugin.compile(functions);
+        if (bytes.empty()) return;
+        const auto object = LoadedObject::load(bytes);
+        std::vector<KernelHash> hashes;
+        for (Job* job : jobs) {
+          const std::string text = job->recipe->text();
+          log(LogLevel::debug,
+              "compiled the kernel " + job->recipe->name + ": " + text.substr(0, text.find('\n')));
+          job->link(KernelOrigin::llvm, object);
+          hashes.push_back(job->hash);
+        }
+        disk.store(hashes, bytes);
+      } catch (const Error& e) {
+        log(LogLevel::warning, e.message() + "; interpreting instead");
+      }
+    }
+  };
+
+  /// What is still without a kernel, in at most `threads` groups of about the same work.
+  static std::vector<Group> shared_out(std::vector<Job>& jobs, int threads) {
+    constexpr std::size_t kFunction = 60;  // what a function costs besides its instructions
+    constexpr std::size_t kWorthAThread = 3 * kFunction;
+    std::vector<Group> single;
+    std::size_t all = 0;
     for (Job& job : jobs) {
       if (job.kernel) continue;
-      functions.insert(functions.end(), job.functions.begin(), job.functions.end());
-      hashes.push_back(job.hash);
-    }
-    if (functions.empty()) return;
-    try {
-      const std::vector<std::byte> bytes = plugin.compile(functions);
-      if (bytes.empty()) return;
-      const auto object = LoadedObject::load(bytes);
-      for (Job& job : jobs) {
-        if (job.kernel) continue;
-        const std::string text = job.recipe->text();
-        log(LogLevel::debug,
-            "compiled the kernel " + job.recipe->name + ": " + text.substr(0, text.find('\n')));
-        job.link(KernelOrigin::llvm, object);
+      Group& group = single.emplace_back();
+      group.jobs.push_back(&job);
+      for (KernelFunction& f : job.functions) {
+        if (find_built_in(f.key) != nullptr) continue;
+        group.cost += kFunction + f.program.instructions().size() + f.combine.instructions().size();
+        group.functions.push_back(f);
       }
-      disk.store(hashes, bytes);
-    } catch (const Error& e) {
-      log(LogLevel::warning, e.message() + "; interpreting instead");
+      all += group.cost;
     }
+    std::sort(single.begin(), single.end(),
+              [](const Group& a, const Group& b) { return a.cost > b.cost; });
+    const std::size_t most = std::max<std::size_t>(1, all / kWorthAThread);
+    std::vector<Group> groups(std::min({static_cast<std::size_t>(threads), most, single.size()}));
+    for (Group& next : single) {
+      Group& least =
+          *std::min_element(groups.begin(), groups.end(),
+                            [](const Group& a, const Group& b) { return a.cost < b.cost; });
+      least.cost += next.cost;
+      least.jobs.push_back(next.jobs.front());
+      std::move(next.functions.begin(), next.functions.end(), std::back_inserter(least.functions));
+    }
+    return groups;
   }
 
   void count(KernelOrigin origin) {
@@ -160,8 +210,8 @@ const CompiledKernel& KernelProvider::get(const KernelRecipe& recipe) {
   return *get(std::span(&one, 1)).front();
 }
 
-std::vector<const CompiledKernel*> KernelProvider::get(
-    std::span<const KernelRecipe* const> recipes) {
+std::vector<const CompiledKernel*> KernelProvider::get(std::span<const KernelRecipe* const> recipes,
+                                                       const CompileTeam& team) {
   State& s = *state_;
   std::vector<const CompiledKernel*> found(recipes.size());
   std::vector<KernelHash> hashes(recipes.size());
@@ -203,7 +253,7 @@ std::vector<const CompiledKernel*> KernelProvider::get(
     s.made.notify_all();
   };
   try {
-    s.make(jobs);
+    s.make(jobs, team);
   } catch (...) {
     end_work();
     throw;
@@ -216,7 +266,7 @@ std::vector<const CompiledKernel*> KernelProvider::get(
     if (nobody) {
       // The thread that we waited for failed; its error is this recipe's too.
       lock.unlock();
-      return get(recipes);
+      return get(recipes, team);
     }
     s.made.wait(lock);
   }

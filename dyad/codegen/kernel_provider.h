@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -8,6 +9,13 @@
 #include "dyad/codegen/kernel.h"
 
 namespace dyad::codegen {
+
+/// Threads lent to the compiler.
+struct CompileTeam {
+  int size = 1;
+  /// Calls job(0) to job(count - 1), some of them at once, and returns when all are done.
+  std::function<void(int count, const std::function<void(int)>& job)> run;
+};
 
 /// Gives the kernel of a recipe, made once and kept for the life of the process. Thread-safe.
 ///
@@ -20,9 +28,10 @@ class KernelProvider {
 
   /// Finds by content hash, which costs microseconds: keep the reference.
   [[nodiscard]] const CompiledKernel& get(const KernelRecipe& recipe);
-  /// The same for several at once, which the compiler does faster than one by one.
-  [[nodiscard]] std::vector<const CompiledKernel*> get(
-      std::span<const KernelRecipe* const> recipes);
+  /// The same for several at once, which the compiler does faster than one by one, and on several
+  /// threads where it is lent them.
+  [[nodiscard]] std::vector<const CompiledKernel*> get(std::span<const KernelRecipe* const> recipes,
+                                                       const CompileTeam& team = {});
 
   /// How many kernels came from where since the process began.
   struct Statistics {

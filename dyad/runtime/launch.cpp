@@ -6,6 +6,7 @@
 #include "dyad/codegen/kernel_provider.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/kernel_call.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad::runtime {
 
@@ -41,7 +42,14 @@ KernelBatch::~KernelBatch() = default;
 void KernelBatch::finish() {
   std::vector<const codegen::KernelRecipe*> recipes;
   for (const codegen::KernelRecipe& recipe : state_->recipes) recipes.push_back(&recipe);
-  const auto kernels = codegen::KernelProvider::instance().get(recipes);
+  const codegen::CompileTeam team{team_size(), [](int count, const std::function<void(int)>& job) {
+                                    parallel_for(0, count, 1,
+                                                 [&](std::int64_t lo, std::int64_t hi) {
+                                                   for (std::int64_t i = lo; i < hi; ++i)
+                                                     job(static_cast<int>(i));
+                                                 });
+                                  }};
+  const auto kernels = codegen::KernelProvider::instance().get(recipes, team);
   for (std::size_t i = 0; i < kernels.size(); ++i) state_->calls[i]->prepare(*kernels[i]);
   *state_ = {};
 }
@@ -61,8 +69,7 @@ KernelLaunch KernelLaunch::prepared(std::unique_ptr<State> state, codegen::Kerne
 KernelLaunch KernelLaunch::pointwise(const std::string& name, const ScalarProgram& program,
                                      std::span<const std::int64_t> space,
                                      std::span<const LaunchOperand> inputs,
-                                     std::span<const LaunchOperand> outputs,
-                                     KernelBatch* batch) {
+                                     std::span<const LaunchOperand> outputs, KernelBatch* batch) {
   auto state = std::make_unique<State>(codegen::Iteration(space));
   std::vector<DType> in, out;
   const auto add = [&](const LaunchOperand& o) {
@@ -88,8 +95,7 @@ KernelLaunch KernelLaunch::reduction(const std::string& name, const ReductionPro
                                      std::span<const std::int64_t> space,
                                      std::span<const std::int64_t> reduced,
                                      std::span<const LaunchOperand> inputs,
-                                     std::span<const LaunchOperand> outputs,
-                                     KernelBatch* batch) {
+                                     std::span<const LaunchOperand> outputs, KernelBatch* batch) {
   const AxisOrder order(space.size(), reduced);
   auto state = std::make_unique<State>(
       codegen::Iteration(order.permuted(space), static_cast<int>(reduced.size())));

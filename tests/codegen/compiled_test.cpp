@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
 #include "dyad/codegen/interpreter.h"
 #include "dyad/codegen/kernel_provider.h"
 #include "support.h"
@@ -130,6 +135,55 @@ TEST(Compiled, ComesFromTheCompilerOrItsCache) {
   const KernelOrigin origin =
       compiled(pointwise_recipe("scaled", std::move(p), {f32}, {f32})).origin();
   EXPECT_TRUE(origin == KernelOrigin::llvm || origin == KernelOrigin::disk);
+}
+
+TEST(Compiled, SeveralThreadsShareTheWork) {
+  constexpr int kKernels = 12;
+  constexpr std::int64_t n = 203;
+  // In no cache on the disk, so it is compiled.
+  const double unique = std::random_device()();
+  std::vector<KernelRecipe> recipes;
+  for (int i = 0; i < kKernels; ++i) {
+    ScalarProgram p;
+    const Scalar x = p.input(f32);
+    p.output(exp(x * (0.5 + i)) + unique);
+    recipes.push_back(pointwise_recipe("shared_out", std::move(p), {f32}, {f32}));
+  }
+  std::vector<const KernelRecipe*> all;
+  for (const KernelRecipe& r : recipes) all.push_back(&r);
+  std::set<std::thread::id> threads;
+  std::mutex mutex;
+  const CompileTeam team{3, [&](int count, const std::function<void(int)>& job) {
+                           std::vector<std::thread> members;
+                           for (int i = 0; i < count; ++i) {
+                             members.emplace_back([&, i] {
+                               {
+                                 const std::lock_guard lock(mutex);
+                                 threads.insert(std::this_thread::get_id());
+                               }
+                               job(i);
+                             });
+                           }
+                           for (std::thread& member : members) member.join();
+                         }};
+  const std::size_t before = KernelProvider::instance().statistics().compiled;
+  const auto kernels = KernelProvider::instance().get(all, team);
+#ifndef DYAD_PLAIN_LOOPS
+  EXPECT_EQ(threads.size(), 3u);
+  EXPECT_EQ(KernelProvider::instance().statistics().compiled, before + kKernels);
+#endif
+  const std::vector<float> x = random_values<float>(n);
+  Iteration it(Sizes{n});
+  it.add(Sizes{1});
+  it.add(Sizes{1});
+  for (int i = 0; i < kKernels; ++i) {
+    std::vector<float> out[2] = {std::vector<float>(n), std::vector<float>(n)};
+    void* data[] = {const_cast<float*>(x.data()), out[0].data()};
+    (*kernels[static_cast<std::size_t>(i)])(it.args(data), 0, n);
+    data[1] = out[1].data();
+    (*interpret(recipes[static_cast<std::size_t>(i)]))(it.args(data), 0, n);
+    EXPECT_EQ(different_bits(out[0], out[1]), 0u) << i;
+  }
 }
 
 /// Every dtype to every other, with every access of input and output, in ranges that start and end

@@ -157,6 +157,25 @@ TEST_P(BuiltIn, SameBitsAsCompiledNow) {
 
 INSTANTIATE_TEST_SUITE_P(Levels, BuiltIn, testing::Values(3, 4));
 
+/// A reduction that nobody built in, but for how its results are combined and finished.
+TEST(BuiltInKernels, ServeAsPartsOfOthers) {
+  if (built_in_level() == 0) GTEST_SKIP() << "kernels are built in for x86-64-v3 and v4";
+  ReductionBuilder builder(f32, {f32});
+  builder.accumulate(ScalarType::f32, 0, builder.element() * builder.element() + 0.123f);
+  builder.combine([](const Scalars& a, const Scalars& b) -> Scalars { return {a[0] + b[0]}; });
+  builder.finish([](const Scalars& a, Scalar) -> Scalars { return {a[0]}; });
+  const KernelRecipe recipe = reduction_recipe("squares", builder.build(), {f32}, {f32});
+  const std::vector<KernelFunction> functions = functions_of(recipe);
+  ASSERT_EQ(functions.size(), 3u);
+  EXPECT_EQ(find_built_in(functions[0].key), nullptr);
+  EXPECT_NE(find_built_in(functions[1].key), nullptr);
+  EXPECT_NE(find_built_in(functions[2].key), nullptr);
+  Call call(recipe);
+  EXPECT_EQ(call.different(call.run(KernelProvider::instance().get(recipe)),
+                           call.run(*interpret(recipe))),
+            0u);
+}
+
 TEST(BuiltInKernels, ComeBeforeAnyOther) {
   if (built_in_level() == 0) GTEST_SKIP() << "kernels are built in for x86-64-v3 and v4";
   for (const KernelRecipe& recipe : kernelgen::common_recipes()) {
