@@ -56,4 +56,8 @@ void kernels(Results& results, int threads);
 void training(Results& results, int threads);
 void compile_time(Results& results, int threads);
 
+/// What compile_time starts processes for, since a process compiles cold only once: prints the
+/// milliseconds of wall-clock and of CPU time that recording and compiling take.
+void compile_once();
+
 }  // namespace dyad::bench

@@ -19,9 +19,17 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads, "Numbers of threads to measure with")->delimiter(',');
   app.add_option("--json", json, "Also write the rows to this file");
   app.add_option("--table", table, "Only print the table of the rows in this file");
+  int compile_threads = 0;
+  app.add_option("--compile-once", compile_threads, "What the group compile starts for each sample")
+      ->group("");  // not in the help
   CLI11_PARSE(app, argc, argv);
   dyad::bench::Results results;
   try {
+    if (compile_threads > 0) {
+      dyad::set_num_threads(compile_threads);
+      dyad::bench::compile_once();
+      return 0;
+    }
     if (!table.empty()) {
       results.read_json(table);
       results.print();
