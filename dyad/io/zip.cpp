@@ -18,7 +18,7 @@ constexpr std::uint16_t kStored = 0, kDeflated = 8, kZip64Field = 1;
 class Packer {
  public:
   Packer& put(std::uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) text_ += static_cast<char>(value >> (8 * i));
+    for (; bytes > 0; --bytes, value >>= 8) text_ += static_cast<char>(value);
     return *this;
   }
   Packer& put(std::string_view text) {
@@ -226,6 +226,7 @@ std::vector<ZipMember> read_zip_directory(const InputFile& file) {
   }
   std::vector<ZipMember> members;
   std::size_t at = 0;
+  std::uint64_t left = file.size();
   for (std::uint64_t i = 0; i < directory.members; ++i) {
     if (text.size() - at < kEntryBytes || number_at(text, at, 4) != kDirectoryEntry) {
       file.fail(fmt::format("at byte {}: expected entry {} of the archive's directory",
@@ -255,6 +256,13 @@ std::vector<ZipMember> read_zip_directory(const InputFile& file) {
       file.fail(fmt::format("member {}: expected {} stored bytes, found {}",
                             data::shown(member.name), member.data.unpacked, member.data.packed));
     }
+    // Members that share their bytes could unpack to any amount of memory.
+    if (member.data.packed > left) {
+      file.fail(
+          fmt::format("member {}: expected at most {} bytes beside the other members, found {}",
+                      data::shown(member.name), left, member.data.packed));
+    }
+    left -= member.data.packed;
     members.push_back(std::move(member));
     at += kEntryBytes + name + extra + comment;
   }

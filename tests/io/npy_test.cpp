@@ -107,6 +107,26 @@ TEST(Npz, SaysWhatIsWrong) {
               HasSubstr("expected the end record of a zip archive, found none"));
 }
 
+TEST(Npz, MembersThatShareTheirBytesAreAnError) {
+  const TempFile file("bomb.npz");
+  save_npz(file.path(), {{"a", make_empty(f32, {100})}});
+  // The directory's one entry, "a.npy", nine times more under other names.
+  const std::string whole = file.read();
+  const std::size_t directory = whole.find("PK\x01\x02"), end = whole.find("PK\x05\x06");
+  std::string bytes = whole.substr(0, end);
+  for (char name = 'b'; name <= 'j'; ++name) {
+    bytes += whole.substr(directory, end - directory);
+    bytes[bytes.size() - 5] = name;
+  }
+  std::string record = whole.substr(end);
+  record[8] = record[10] = 10;  // members
+  record[12] = static_cast<char>((end - directory) * 10 & 255);
+  record[13] = static_cast<char>((end - directory) * 10 >> 8);
+  file.write(bytes + record);
+  EXPECT_THAT(message_of<IoError>([&] { (void)load_npz(file.path()); }),
+              HasSubstr("bytes beside the other members, found 528"));
+}
+
 TEST(Npy, BFloat16IsAnError) {
   const TempFile file("x.npy");
   EXPECT_THAT(message_of<DTypeError>([&] { save_npy(file.path(), make_empty(bf16, {2})); }),
