@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -183,7 +184,9 @@ bool BatchStream::next(std::vector<Tensor>& batch) {
 }
 
 void BatchStream::set_position(const LoaderPosition& position, Loc loc) {
-  if (position.epoch < 0 || position.batch < 0 || position.batch > batches()) {
+  constexpr std::int64_t kLastEpoch = std::numeric_limits<std::int64_t>::max();
+  if (position.epoch < 0 || position.epoch == kLastEpoch || position.batch < 0 ||
+      position.batch > batches()) {
     throw ValueError(
         fmt::format("DataLoader: position of epoch {}, batch {} is outside of a loader with {} "
                     "batches an epoch; was it saved with another dataset or batch_size?",

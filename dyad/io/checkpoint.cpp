@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
 
 #include "dyad/base/error.h"
 
@@ -24,6 +26,20 @@ std::string position_text(const Checkpoint& checkpoint) {
   return json.dump();
 }
 
+/// A whole number that the member can hold; what else nlohmann would convert is refused.
+template <class T>
+void get_whole(const nlohmann::json& json, const char* key, T& value) {
+  const auto& found = json.at(key);
+  const bool fits = found.is_number_unsigned()
+                        ? std::in_range<T>(found.get<std::uint64_t>())
+                        : found.is_number_integer() && std::in_range<T>(found.get<std::int64_t>());
+  if (!fits) {
+    throw std::invalid_argument(
+        fmt::format("expected a whole number for '{}', found {}", key, found.dump()));
+  }
+  found.get_to(value);
+}
+
 void parse_position(const std::string& text, Checkpoint& checkpoint) {
   const nlohmann::json json = nlohmann::json::parse(text);
   if (json.at("format") != kFormat) {
@@ -31,13 +47,13 @@ void parse_position(const std::string& text, Checkpoint& checkpoint) {
         fmt::format("expected format {}, found {}", kFormat, json.at("format").dump()));
   }
   const auto& generator = json.at("generator");
-  generator.at("seed").get_to(checkpoint.generator.seed);
-  generator.at("offset").get_to(checkpoint.generator.offset);
+  get_whole(generator, "seed", checkpoint.generator.seed);
+  get_whole(generator, "offset", checkpoint.generator.offset);
   const auto& loader = json.at("loader");
-  loader.at("seed").get_to(checkpoint.loader.seed);
-  loader.at("epoch").get_to(checkpoint.loader.epoch);
-  loader.at("batch").get_to(checkpoint.loader.batch);
-  json.at("schedule").get_to(checkpoint.schedule);
+  get_whole(loader, "seed", checkpoint.loader.seed);
+  get_whole(loader, "epoch", checkpoint.loader.epoch);
+  get_whole(loader, "batch", checkpoint.loader.batch);
+  get_whole(json, "schedule", checkpoint.schedule);
 }
 
 }  // namespace

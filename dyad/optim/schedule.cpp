@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "dyad/base/error.h"
@@ -53,9 +54,11 @@ Schedule::Schedule(Optimizer& optimizer, LrFactor factor, Loc loc)
 }
 
 void Schedule::set_position(std::int64_t t, Loc loc) {
-  if (t < 0) {
-    throw ValueError(fmt::format("Schedule: the position must be at least 0, found {}", t),
-                     loc.user());
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  if (t < 0 || t == kEnd) {
+    throw ValueError(
+        fmt::format("Schedule: the position must be from 0 to {}, found {}", kEnd - 1, t),
+        loc.user());
   }
   position_ = t;
   optimizer_->set_lr(base_ * factor_(t), loc);

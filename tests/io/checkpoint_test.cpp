@@ -123,6 +123,13 @@ TEST(Checkpoint, OtherFilesAreErrors) {
   save_safetensors(file.path(), {}, {{"dyad.checkpoint", R"({"format": 1, "generator": 3})"}});
   EXPECT_THAT(message_of<IoError>([&] { (void)load_checkpoint(file.path()); }),
               HasSubstr("'dyad.checkpoint' in the metadata cannot be read"));
+  for (const char* seed : {"18446744073709551615", "1e300", "1.5", "true"}) {
+    save_safetensors(file.path(), {},
+                     {{"dyad.checkpoint",
+                       std::string(R"({"format": 1, "generator": {"seed": )") + seed + "}}"}});
+    EXPECT_THAT(message_of<IoError>([&] { (void)load_checkpoint(file.path()); }),
+                HasSubstr("expected a whole number for 'seed', found "));
+  }
 }
 
 }  // namespace
