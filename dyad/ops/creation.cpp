@@ -83,9 +83,14 @@ Tensor arange(Dim count, DType dtype, Loc loc) {
 }
 Tensor arange(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtype, Loc loc) {
   if (step == 0) throw ValueError("arange: step must not be 0", loc.user());
-  const std::int64_t distance = step > 0 ? end - begin : begin - end;
-  const std::int64_t width = step > 0 ? step : -step;
-  const std::int64_t count = distance <= 0 ? 0 : (distance + width - 1) / width;
+  // Unsigned: what lies between two i64 need not be an i64.
+  const auto from = static_cast<std::uint64_t>(begin), to = static_cast<std::uint64_t>(end);
+  const auto width = static_cast<std::uint64_t>(step);
+  const bool is_empty = step > 0 ? end <= begin : end >= begin;
+  const std::uint64_t last = is_empty   ? 0
+                             : step > 0 ? (to - from - 1) / width
+                                        : (from - to - 1) / (0 - width);
+  const Dim count = is_empty ? Dim(0) : Dim(last) + 1;
   return apply<ops::Arange>({.count = count, .begin = begin, .step = step, .dtype = dtype}, loc);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "cases.h"
 #include "dyad/base/error.h"
@@ -125,6 +126,10 @@ TEST_F(Functions, WrittenInOtherOperators) {
   EXPECT_THAT(list(arange(1, 8, 3)), ElementsAre(1, 4, 7));
   EXPECT_THAT(list(arange(3, 0, -1, f32)), ElementsAre(3, 2, 1));
   EXPECT_THAT(list(arange(2, 2)), ElementsAre());
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(), kMost = ~kLeast;
+  EXPECT_EQ(arange(kLeast, kMost, kMost).to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{kLeast, -1, kMost - 1}));
+  EXPECT_THROW((void)arange(kLeast, kMost), ShapeError);
   EXPECT_THAT(list(zeros_like(x[0])), ElementsAre(0, 0, 0));
   EXPECT_EQ(ones_like(x).dtype(), f64);
   EXPECT_TRUE(to(x, f64).is_same(x));

@@ -24,7 +24,11 @@ void arange(const OpCall& call) {
     parallel_for(
         0, count, grain_for({.bytes = sizeof(T)}, count), [&](std::int64_t lo, std::int64_t hi) {
           for (std::int64_t i = lo; i < hi; ++i) {
-            to[i * step] = store<T>(static_cast<Accumulator<T>>(attrs.begin + i * attrs.step));
+            // Unsigned, so that numbers beyond i64 wrap as those of narrower dtypes do.
+            const auto value =
+                static_cast<std::uint64_t>(attrs.begin) +
+                static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(attrs.step);
+            to[i * step] = store<T>(static_cast<Accumulator<T>>(static_cast<std::int64_t>(value)));
           }
         });
   });
