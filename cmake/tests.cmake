@@ -29,6 +29,8 @@ set(DYAD_TEST_LAYER_ops onnx)
 set(DYAD_TEST_LAYER_autograd exec)
 # Layers and optimizers against numbers that PyTorch made, kept in files.
 set(DYAD_TEST_LAYER_torch io)
+# Wrong calls in both modes, and damaged files of every format.
+set(DYAD_TEST_LAYER_bad_input io)
 foreach(layer exec nn optim data io onnx debug)
   set(DYAD_TEST_LAYER_${layer} ${layer})
 endforeach()

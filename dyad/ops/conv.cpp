@@ -33,16 +33,31 @@ void require_rank_4(const InferIn& in, std::size_t i, std::string_view axes) {
 
 /// Each of the two numbers must be at least `least`.
 void require_pair(const InferIn& in, const Ints& pair, std::int64_t least, std::string_view name) {
-  for (const std::int64_t value : pair) {
-    if (pair.size() == 2 && value >= least) continue;
-    fail_value(in, std::string(name) + " must be two numbers from " + std::to_string(least));
+  if (pair.size() == 2 && pair[0] >= least && pair[1] >= least) return;
+  fail_value(in, std::string(name) + " must be two numbers from " + std::to_string(least));
+}
+
+/// The first operand must have the shape of what it belongs to, as far as sizes are known.
+void require_shape(const InferIn& in, const Shape& wanted) {
+  const Shape& shape = in[0].shape();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (shape[i].is_number() && wanted[i].is_number() && !shape[i].same_as(wanted[i])) {
+      fail_shape(in, std::string(input_info(in.op, 0)->name) + " is " + to_string(shape) +
+                         " but must be " + to_string(wanted));
+    }
   }
+}
+
+/// The shape that a backward operator gives, which only a graph from a text can have wrong.
+void require_rank_4(const InferIn& in, const Shape& shape) {
+  if (shape.rank() == 4) return;
+  fail_shape(in, "shape must have 4 axes but has " + std::to_string(shape.rank()));
 }
 
 /// How many windows fit along side 0 or 1 of an image.
 Dim window_count(const InferIn& in, Dim size, Dim kernel, int side, std::int64_t stride,
                  std::int64_t padding, std::int64_t dilation) {
-  const Dim padded = size + 2 * padding, reach = (kernel - 1) * dilation + 1;
+  const Dim padded = size + Dim(2) * padding, reach = (kernel - 1) * dilation + 1;
   if (padded.is_number() && reach.is_number() && padded < reach) {
     fail_shape(in, "the " + std::string(kSides[side]) + " with padding is " + to_string(padded) +
                        ", less than the kernel's " + to_string(reach));
@@ -73,6 +88,30 @@ Conv2dAttrs forward_attrs(const Conv2dBackwardAttrs& a) {
   return {a.stride, a.padding, a.dilation, a.groups};
 }
 
+/// The output's shape; what does not fit is an error.
+template <class A>
+Shape convolved_shape(const InferIn& in, const Shape& x, const Shape& weight, const A& attrs) {
+  check_conv_attrs(in, attrs);
+  if (!(x[1] == weight[1] * attrs.groups)) {
+    fail_shape(in, "x has " + to_string(x[1]) + " channels but weight takes " +
+                       to_string(weight[1] * attrs.groups) +
+                       (attrs.groups > 1 ? " (" + to_string(weight[1]) + " in each of " +
+                                               std::to_string(attrs.groups) + " groups)"
+                                         : ""));
+  }
+  if (!(weight[0] % attrs.groups == Dim(0))) {
+    fail_shape(in, "the " + to_string(weight[0]) + " output channels do not divide into " +
+                       std::to_string(attrs.groups) + " groups");
+  }
+  Shape shape{x[0], weight[0]};
+  for (int side = 0; side < 2; ++side) {
+    const auto i = static_cast<std::size_t>(side);
+    shape.push_back(window_count(in, x[i + 2], weight[i + 2], side, attrs.stride[i],
+                                 attrs.padding[i], attrs.dilation[i]));
+  }
+  return shape;
+}
+
 struct Conv2d {
   using Attrs = Conv2dAttrs;
   static constexpr Schema schema{
@@ -85,28 +124,11 @@ struct Conv2d {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, c, h, w");
     require_rank_4(in, 1, "o, c / groups, kh, kw");
-    check_conv_attrs(in, attrs);
-    const Shape &x = in[0].shape(), &weight = in[1].shape();
-    if (!(x[1] == weight[1] * attrs.groups)) {
-      fail_shape(in, "x has " + to_string(x[1]) + " channels but weight takes " +
-                         to_string(weight[1] * attrs.groups) +
-                         (attrs.groups > 1 ? " (" + to_string(weight[1]) + " in each of " +
-                                                 std::to_string(attrs.groups) + " groups)"
-                                           : ""));
-    }
-    if (!(weight[0] % attrs.groups == Dim(0))) {
-      fail_shape(in, "the " + to_string(weight[0]) + " output channels do not divide into " +
-                         std::to_string(attrs.groups) + " groups");
-    }
+    const Shape& weight = in[1].shape();
+    const Shape shape = convolved_shape(in, in[0].shape(), weight, attrs);
     if (in.has(2) && !(in[2].rank() == 1 && in[2].shape()[0] == weight[0])) {
       fail_shape(in, "bias must be [" + to_string(weight[0]) + "], the output channels, but is " +
                          to_string(in[2].shape()));
-    }
-    Shape shape{x[0], weight[0]};
-    for (int side = 0; side < 2; ++side) {
-      const auto i = static_cast<std::size_t>(side);
-      shape.push_back(window_count(in, x[i + 2], weight[i + 2], side, attrs.stride[i],
-                                   attrs.padding[i], attrs.dilation[i]));
     }
     return {Type(in[0].dtype(), shape)};
   }
@@ -134,7 +156,8 @@ struct Conv2dBackwardInput {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, o, oh, ow");
     require_rank_4(in, 1, "o, c / groups, kh, kw");
-    check_conv_attrs(in, attrs);
+    require_rank_4(in, attrs.shape);
+    require_shape(in, convolved_shape(in, attrs.shape, in[1].shape(), attrs));
     return {Type(in[0].dtype(), attrs.shape)};
   }
   static void grad(Gradient& g, const Attrs& attrs);
@@ -151,7 +174,8 @@ struct Conv2dBackwardWeight {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, o, oh, ow");
     require_rank_4(in, 1, "n, c, h, w");
-    check_conv_attrs(in, attrs);
+    require_rank_4(in, attrs.shape);
+    require_shape(in, convolved_shape(in, in[1].shape(), attrs.shape, attrs));
     return {Type(in[0].dtype(), attrs.shape)};
   }
   static void grad(Gradient& g, const Attrs& attrs);
@@ -200,7 +224,7 @@ Shape pooled_shape(const InferIn& in, const Shape& x, const A& attrs) {
   Shape shape{x[0], x[1]};
   for (int side = 0; side < 2; ++side) {
     const auto i = static_cast<std::size_t>(side);
-    if (attrs.padding[i] * 2 > attrs.kernel[i]) {
+    if (attrs.padding[i] > attrs.kernel[i] / 2) {
       fail_value(in, "padding = " + std::to_string(attrs.padding[i]) +
                          " must be at most half the kernel, " + std::to_string(attrs.kernel[i]) +
                          " / 2; pad() takes any");
@@ -239,10 +263,11 @@ struct MaxPool2dBackward {
       .outputs = kOut,
       .doc = "Each gradient added at the place of the largest element of its window of x.",
       .saved_inputs = kSecond};
-  static Types infer(const InferIn& in, const Attrs&) {
+  static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, c, oh, ow");
     require_rank_4(in, 1, "n, c, h, w");
+    require_shape(in, pooled_shape(in, in[1].shape(), attrs));
     return {in[1]};
   }
   static void grad(Gradient& g, const Attrs& attrs);
@@ -260,6 +285,7 @@ struct MaxPool2dTake {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, c, h, w");
     require_rank_4(in, 1, "n, c, h, w");
+    require_shape(in, in[1].shape());
     return {Type(in[0].dtype(), pooled_shape(in, in[1].shape(), attrs))};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
@@ -302,6 +328,8 @@ struct AvgPool2dBackward {
                                  .doc = "The gradient of avg_pool2d: each element's share."};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_rank_4(in, 0, "n, c, oh, ow");
+    require_rank_4(in, attrs.shape);
+    require_shape(in, pooled_shape(in, attrs.shape, attrs));
     return {Type(in[0].dtype(), attrs.shape)};
   }
   static void grad(Gradient& g, const Attrs& a) {

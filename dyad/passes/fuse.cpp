@@ -37,7 +37,8 @@ bool is_immediate(const Node& node) {
   const std::int64_t value = visit_dtype(literal.dtype(), [&]<class T>(std::type_identity<T>) {
     return convert_element<std::int64_t>(*reinterpret_cast<const T*>(literal.impl()->data));
   });
-  return std::abs(value) <= (std::int64_t{1} << 53);
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  return value >= -kMost && value <= kMost;
 }
 
 /// Alone or not, it is worth a region: the kernel needs no memory for the filled tensor.

@@ -54,7 +54,7 @@ TEST_P(WrongCalls, TheSameErrorEagerlyAndInAGraph) {
   const Thrown eager = thrown_by([&] { (void)c.call(c.inputs); });
   EXPECT_EQ(eager.type, c.error) << eager.message;
   for (const std::string& part : c.expected) EXPECT_THAT(eager.message, HasSubstr(part));
-  EXPECT_THAT(eager.where, HasSubstr("bad_input_test.cpp:"));
+  EXPECT_THAT(eager.where, HasSubstr("calls_test.cpp:"));
 
   const Thrown graph = thrown_by([&] {
     Graph g;
@@ -161,8 +161,8 @@ TEST(BadInput, IndicesOutOfRangeAreFoundWhenTheyAreUsed) {
     FAIL() << "nothing was thrown";
   } catch (const IndexError& error) {
     EXPECT_EQ(error.message(), eager.message);
-    EXPECT_THAT(to_string(error.where()), HasSubstr("bad_input_test.cpp"));
-    EXPECT_THAT(to_string(error.declared()), HasSubstr("bad_input_test.cpp"));
+    EXPECT_THAT(to_string(error.where()), HasSubstr("calls_test.cpp"));
+    EXPECT_THAT(to_string(error.declared()), HasSubstr("calls_test.cpp"));
   }
 }
 
