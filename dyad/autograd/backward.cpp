@@ -1,14 +1,20 @@
 #include "dyad/autograd/backward.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <forward_list>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/core/element.h"
+#include "dyad/core/tensor_list.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ops/arithmetic.h"
@@ -23,117 +29,128 @@ thread_local const OpInfo* rule = nullptr;  // owned by the RuleScopes of the th
 
 /// A node of the tape with the gradients that have reached its outputs.
 struct Pending {
+  explicit Pending(TapeNode& from) : node(&from), grads(from.outputs().size()) {}
   Ref<TapeNode> node;
-  std::vector<Tensor> grads;
+  TensorList grads;
+};
+
+/// Small blocks from the pool of the thread.
+template <class T>
+struct PoolAllocator {
+  using value_type = T;
+  PoolAllocator() noexcept = default;
+  template <class U>
+  PoolAllocator(const PoolAllocator<U>&) noexcept {}
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(detail::pool_allocate(count * sizeof(T)));
+  }
+  void deallocate(T* block, std::size_t count) noexcept {
+    detail::pool_free(block, count * sizeof(T));
+  }
+  bool operator==(const PoolAllocator&) const noexcept = default;
 };
 
 /// Nodes to visit, latest first.
 class Frontier {
  public:
-  Pending& at(const Ref<TapeNode>& node) {
-    if (auto it = index_.find(node.get()); it != index_.end()) return it->second;
-    heap_.push_back(node.get());
-    std::push_heap(heap_.begin(), heap_.end(), earlier);
-    Pending& added = index_[node.get()];
-    added.node = node;
-    added.grads.resize(node->outputs().size());
-    return added;
+  Pending& at(TapeNode& node) {
+    return pending_.try_emplace({node.sequence(), &node}, node).first->second;
   }
-  [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
-  Pending pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), earlier);
-    auto found = index_.find(heap_.back());
-    heap_.pop_back();
-    Pending latest = std::move(found->second);
-    index_.erase(found);
-    return latest;
-  }
+  [[nodiscard]] bool empty() const noexcept { return pending_.empty(); }
+  auto pop() { return pending_.extract(std::prev(pending_.end())); }
 
  private:
-  static bool earlier(const TapeNode* a, const TapeNode* b) noexcept {
-    return a->sequence() < b->sequence();
-  }
-  std::vector<TapeNode*> heap_;
-  std::unordered_map<TapeNode*, Pending> index_;
+  using Key = std::pair<std::uint64_t, const TapeNode*>;  // threads may use a number twice
+  std::map<Key, Pending, std::less<>, PoolAllocator<std::pair<const Key, Pending>>> pending_;
 };
 
-Tensor unpack(const TapeNode& node, const SavedTensor& saved, bool declared, std::string_view what,
-              int i) {
+/// `value`, after checking that it is saved and has not changed since.
+const Tensor& unpack(const TapeNode& node, const Tensor& value, std::uint32_t version,
+                     bool declared, std::string_view what, int i) {
   if (!declared) {
     throw InternalError("the gradient of " + std::string(node.op().name) + " reads " +
                         std::string(what) + " " + std::to_string(i) +
                         ", which its row does not declare as saved");
   }
-  const std::uint32_t now = saved.tensor.impl()->storage->version();
-  if (now != saved.version) {
+  const std::uint32_t now = value.impl()->storage->version();
+  if (now != version) {
     throw GradError("backward of " + std::string(node.op().name) + ": " + std::string(what) + " " +
-                        std::to_string(i) + " (" + type_string(saved.tensor) +
+                        std::to_string(i) + " (" + type_string(value) +
                         ") was overwritten in place after it was saved (version " +
-                        std::to_string(saved.version) + " then, " + std::to_string(now) +
+                        std::to_string(version) + " then, " + std::to_string(now) +
                         " now); call backward() before the write, or write to a clone()",
                     node.loc());
   }
-  return saved.tensor;
+  return value;
 }
 
 /// The eager side of a gradient rule.
 class TapeGradient final : public Gradient {
  public:
-  TapeGradient(Ref<TapeNode> node, std::span<Tensor> grads,
+  TapeGradient(TapeNode& node, std::span<Tensor> grads,
                const std::unordered_set<const TapeNode*>* wanted)
-      : node_(std::move(node)), grads_(grads), wanted_(wanted), results_(node_->inputs().size()) {}
+      : node_(node), grads_(grads), wanted_(wanted), results_(node.inputs().size()) {}
 
-  Tensor grad(int i) override {
+  const Tensor& grad(int i) override {
     Tensor& g = grads_[static_cast<std::size_t>(i)];
-    const OutputRecord& record = node_->outputs()[static_cast<std::size_t>(i)];
+    const OutputRecord& record = node_.outputs()[static_cast<std::size_t>(i)];
     if (!g.defined()) g = zeros(record.shape, record.dtype);
     return g;
   }
   bool has_grad(int i) const override { return grads_[static_cast<std::size_t>(i)].defined(); }
-  Tensor input(int i) override {
-    return unpack(*node_, in(i).saved, node_->op().saved_inputs >> i & 1u, "input", i);
+  const Tensor& input(int i) override {
+    return unpack(node_, in(i).value(), in(i).saved.version, node_.op().saved_inputs >> i & 1u,
+                  "input", i);
   }
-  Tensor output(int i) override {
-    const OutputRecord& record = node_->outputs()[static_cast<std::size_t>(i)];
-    Tensor value = unpack(*node_, record.saved, node_->op().saved_outputs >> i & 1u, "output", i);
+  const Tensor& output(int i) override {
+    const SavedTensor& saved = node_.outputs()[static_cast<std::size_t>(i)].saved;
+    const Tensor& value =
+        unpack(node_, saved.tensor, saved.version, node_.op().saved_outputs >> i & 1u, "output", i);
     if (!grad_enabled()) return value;
     // A fresh handle with the output's place on the tape, for a second derivative.
     auto impl = make_ref<TensorImpl>(*value.impl());
-    auto meta = make_ref<TapeMeta>();
-    meta->node = node_;
-    meta->output = static_cast<std::uint32_t>(i);
-    impl->grad_meta = meta;
+    impl->grad_meta = Ref<TapeNode>(&node_);
+    impl->grad_output = static_cast<std::uint32_t>(i);
     impl->requires_grad = true;
-    return Tensor(std::move(impl));
+    return made_.emplace_front(std::move(impl));
   }
   const Shape& input_shape(int i) const override { return in(i).shape; }
   DType input_dtype(int i) const override { return in(i).dtype; }
   const Shape& output_shape(int i) const override {
-    return node_->outputs()[static_cast<std::size_t>(i)].shape;
+    return node_.outputs()[static_cast<std::size_t>(i)].shape;
   }
   int input_count() const override { return static_cast<int>(results_.size()); }
   bool needs(int i) const override {
     const InputRecord& record = in(i);
     if (!wanted_) return record.needs_grad();
     if (record.node) return wanted_->contains(record.node.get());
-    return static_cast<bool>(record.leaf);
+    return record.leaf.defined();
   }
   void set(int i, Tensor gradient) override {
     results_[static_cast<std::size_t>(i)] = std::move(gradient);
   }
-  const void* raw_attrs() const override { return node_->attrs(); }
+  const void* raw_attrs() const override { return node_.attrs(); }
 
-  std::vector<Tensor>& results() noexcept { return results_; }
+  std::span<Tensor> results() noexcept { return results_.all(); }
 
  private:
-  [[nodiscard]] InputRecord& in(int i) const {
-    return node_->inputs()[static_cast<std::size_t>(i)];
-  }
-  Ref<TapeNode> node_;
+  [[nodiscard]] InputRecord& in(int i) const { return node_.inputs()[static_cast<std::size_t>(i)]; }
+  TapeNode& node_;
   std::span<Tensor> grads_;
   const std::unordered_set<const TapeNode*>* wanted_;
-  std::vector<Tensor> results_;
+  TensorList results_;
+  std::forward_list<Tensor> made_;  // what the rule holds references to
 };
+
+/// The gradient that a tensor of one element starts with.
+Tensor one_like(const Tensor& output) {
+  if (!Evaluator::is_eager()) return ones(shape_of(output), output.dtype());
+  Tensor one = make_empty(output.dtype(), output.impl()->shape);
+  visit_dtype(one.dtype(), [&]<class T>(std::type_identity<T>) {
+    *reinterpret_cast<T*>(one.impl()->data) = convert_element<T>(1.0);
+  });
+  return one;
+}
 
 /// One place whose gradient the caller asked for.
 struct Target {
@@ -144,12 +161,11 @@ struct Target {
 
 class Pass {
  public:
-  Pass(std::span<const Tensor> inputs, const BackwardOptions& options)
+  Pass(std::span<const Tensor> inputs, BackwardOptions options)
       : options_(options), found_(inputs.size()) {
     for (const Tensor& input : inputs) {
-      const TapeMeta* meta = meta_of(*input.impl());
-      if (meta && meta->node) {
-        targets_.push_back({nullptr, meta->node.get(), meta->output});
+      if (const TapeNode* node = node_of(*input.impl())) {
+        targets_.push_back({nullptr, node, input.impl()->grad_output});
       } else {
         targets_.push_back({input.impl(), nullptr, 0});
       }
@@ -173,24 +189,26 @@ class Pass {
                 " needs the gradient of the output: only a tensor of one element has the default 1",
             loc);
       }
-      g = ones(shape_of(output), impl.dtype);
+      g = one_like(output);
     } else if (!shape_of(g).same_as(shape_of(output))) {
       throw ShapeError("backward of " + type_string(output) + " with a gradient of " +
                            type_string(g) + ": the two must have the same shape",
                        loc);
     }
-    const TapeMeta* meta = meta_of(impl);
-    if (meta && meta->node) {
-      roots_.push_back(meta->node.get());
-      add_to(frontier_.at(meta->node).grads[meta->output], std::move(g));
+    if (TapeNode* node = node_of(impl)) {
+      if (!targets_.empty()) roots_.push_back(node);
+      add_to(frontier_.at(*node).grads[impl.grad_output], std::move(g));
     } else {
-      to_leaf(Ref<TensorImpl>(&impl), std::move(g));
+      to_leaf(output, std::move(g));
     }
   }
 
   std::vector<Tensor> run() {
     if (!targets_.empty()) find_wanted();
-    while (!frontier_.empty()) visit(frontier_.pop());
+    while (!frontier_.empty()) {
+      auto latest = frontier_.pop();
+      visit(latest.mapped());
+    }
     return std::move(found_);
   }
 
@@ -204,13 +222,13 @@ class Pass {
     }
   }
 
-  void to_leaf(const Ref<TensorImpl>& leaf, Tensor g) {
+  void to_leaf(const Tensor& leaf, Tensor g) {
     if (targets_.empty()) {
-      accumulate(*leaf, std::move(g), options_.create_graph);
+      accumulate(leaf, std::move(g), options_.create_graph);
       return;
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
-      if (targets_[i].leaf == leaf.get()) add_to(found_[i], g);
+      if (targets_[i].leaf == leaf.impl()) add_to(found_[i], g);
     }
   }
 
@@ -231,7 +249,9 @@ class Pass {
       const auto is_target = [&](const Target& t) { return t.node == node; };
       if (std::any_of(targets_.begin(), targets_.end(), is_target)) wanted_.insert(node);
       for (const InputRecord& input : node->inputs()) {
-        const auto is_input = [&](const Target& t) { return t.leaf && t.leaf == input.leaf.get(); };
+        const auto is_input = [&](const Target& t) {
+          return t.leaf && t.leaf == input.leaf.impl();
+        };
         const bool leads = input.node ? wanted_.contains(input.node.get())
                                       : std::any_of(targets_.begin(), targets_.end(), is_input);
         if (!leads) continue;
@@ -242,7 +262,7 @@ class Pass {
     }
   }
 
-  void visit(Pending pending) {
+  void visit(Pending& pending) {
     TapeNode& node = *pending.node;
     if (!targets_.empty() && !wanted_.contains(&node)) return;
     for (std::size_t i = 0; i < pending.grads.size(); ++i) {
@@ -265,7 +285,7 @@ class Pass {
                           "retain_graph = true there",
                       node.loc());
     }
-    TapeGradient gradient(pending.node, pending.grads, targets_.empty() ? nullptr : &wanted_);
+    TapeGradient gradient(node, pending.grads.all(), targets_.empty() ? nullptr : &wanted_);
     {
       const GradMode mode(options_.create_graph);
       const LocScope place(node.loc());
@@ -276,15 +296,15 @@ class Pass {
     if (!options_.retain_graph && !options_.create_graph) node.release_saved();
   }
 
-  void pass_on(TapeNode& node, std::vector<Tensor>& results) {
+  void pass_on(TapeNode& node, std::span<Tensor> results) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       InputRecord& input = node.inputs()[i];
       if (!results[i].defined() || !input.needs_grad()) continue;
       Tensor g = reduce_to(std::move(results[i]), input.shape, input.dtype);
-      if (input.leaf) {
+      if (input.leaf.defined()) {
         to_leaf(input.leaf, std::move(g));
       } else {
-        add_to(frontier_.at(input.node).grads[input.output], std::move(g));
+        add_to(frontier_.at(*input.node).grads[input.output], std::move(g));
       }
     }
   }
@@ -307,6 +327,8 @@ RuleScope::RuleScope(const OpInfo& op) noexcept : previous_(std::exchange(rule, 
 RuleScope::~RuleScope() { rule = previous_; }
 
 Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
+  const TensorImpl& impl = *gradient.impl();
+  if (!impl.recorded && impl.dtype == dtype && impl.shape.same_as(shape)) return gradient;
   const Shape from = shape_of(gradient);
   if (!from.same_as(shape)) {
     const std::size_t lead = from.size() - shape.size();
@@ -321,8 +343,7 @@ Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
 }
 
 std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
-                                 std::span<const Tensor> inputs, const BackwardOptions& options,
-                                 Loc loc) {
+                                 std::span<const Tensor> inputs, BackwardOptions options, Loc loc) {
   Pass pass(inputs, options);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     pass.seed(outputs[i], i < grads.size() ? grads[i] : Tensor(), loc);
@@ -334,16 +355,15 @@ std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs) {
   std::vector<Tensor> leaves;
   std::unordered_set<const void*> seen;
   std::vector<TapeNode*> nodes;
-  const auto meet = [&](TapeNode* node, const Ref<TensorImpl>& leaf) {
+  const auto meet = [&](TapeNode* node, const Tensor& leaf) {
     if (node && seen.insert(node).second) nodes.push_back(node);
-    if (leaf && seen.insert(leaf.get()).second) leaves.emplace_back(leaf);
+    if (leaf.defined() && seen.insert(leaf.impl()).second) leaves.push_back(leaf);
   };
   for (const Tensor& output : outputs) {
-    const TapeMeta* meta = meta_of(*output.impl());
-    if (meta && meta->node) {
-      meet(meta->node.get(), {});
+    if (TapeNode* node = node_of(*output.impl())) {
+      meet(node, {});
     } else if (output.impl()->requires_grad) {
-      meet(nullptr, Ref<TensorImpl>(output.impl()));
+      meet(nullptr, output);
     }
   }
   for (std::size_t i = 0; i < nodes.size(); ++i) {

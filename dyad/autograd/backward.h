@@ -19,8 +19,7 @@ struct BackwardOptions {
 /// that order, undefined where `outputs` do not depend on the input, and leaves are left alone.
 /// GradError for outputs that track nothing, for released or stale saved tensors.
 std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
-                                 std::span<const Tensor> inputs, const BackwardOptions& options,
-                                 Loc loc);
+                                 std::span<const Tensor> inputs, BackwardOptions options, Loc loc);
 
 /// The leaves that the tape of `outputs` leads to, each once.
 [[nodiscard]] std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs);

@@ -13,9 +13,6 @@
 
 namespace dyad {
 
-using autograd::meta_of;
-using autograd::TapeMeta;
-
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          const GradOptions& options, Loc loc) {
   if (outputs.empty()) throw ValueError("grad: there is no output to differentiate", loc);
@@ -61,30 +58,31 @@ Tensor& Tensor::requires_grad(bool on, Loc loc) {
   return *this;
 }
 
-bool Tensor::is_leaf() const noexcept {
-  const TapeMeta* meta = impl_ ? meta_of(*impl_) : nullptr;
-  return !meta || !meta->node;
-}
+bool Tensor::is_leaf() const noexcept { return !impl_ || !autograd::node_of(*impl_); }
 
 Tensor Tensor::grad() const {
   if (!impl_) return {};
   Evaluator::current().note_grad(*this, false);
-  const TapeMeta* meta = meta_of(*impl_);
-  return meta ? meta->grad : Tensor();
+  return autograd::grad_of(*impl_);
 }
 
 void Tensor::set_grad(Tensor grad) const {
   if (!impl_) throw ValueError("set_grad of an undefined tensor");
   Evaluator::current().note_grad(*this, true);
-  if (!impl_->grad_meta) {
-    if (!grad.defined()) return;
-    impl_->grad_meta = make_ref<TapeMeta>();
+  if (!grad.defined()) {
+    if (autograd::LeafGrad* kept = autograd::leaf_grad_of(*impl_)) kept->grad = Tensor();
+    return;
   }
-  if (grad.defined() && (!grad.shape().same_as(shape()) || grad.dtype() != dtype())) {
+  if (!is_leaf()) {
+    throw GradError("set_grad(" + type_string(*this) +
+                    "): only a leaf keeps a gradient, and this tensor was computed from others; "
+                    "pass a gradient to its backward() instead");
+  }
+  if (!grad.shape().same_as(shape()) || grad.dtype() != dtype()) {
     throw ShapeError("set_grad: the gradient is " + type_string(grad) + " but the tensor is " +
                      type_string(*this));
   }
-  meta_of(*impl_)->grad = std::move(grad);
+  autograd::make_leaf_grad(*impl_).grad = std::move(grad);
 }
 
 void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, Loc loc) const {
@@ -92,13 +90,12 @@ void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, Loc loc) c
     throw GradError(
         "register_hook on a tensor that does not track gradients: no gradient would reach it", loc);
   }
-  if (!impl_->grad_meta) impl_->grad_meta = make_ref<TapeMeta>();
-  TapeMeta& meta = *meta_of(*impl_);
-  if (!meta.node) {
-    meta.hooks.push_back(std::move(hook));
+  autograd::TapeNode* node = autograd::node_of(*impl_);
+  if (!node) {
+    autograd::make_leaf_grad(*impl_).hooks.push_back(std::move(hook));
     return;
   }
-  auto& hooks = meta.node->outputs()[meta.output].hooks;
+  auto& hooks = node->outputs()[impl_->grad_output].hooks;
   if (!hooks) hooks = std::make_unique<std::vector<autograd::Hook>>();
   hooks->push_back(std::move(hook));
 }

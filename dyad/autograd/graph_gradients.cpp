@@ -1,3 +1,4 @@
+#include <forward_list>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -33,17 +34,19 @@ class GraphGradient final : public Gradient {
         needs_(std::move(needs)),
         results_(node.inputs().size()) {}
 
-  Tensor grad(int i) override {
+  const Tensor& grad(int i) override {
     if (auto it = grads_.find(node_.output(i)); it != grads_.end()) return it->second;
     const Type& type = node_.types()[static_cast<std::size_t>(i)];
-    return zeros(type.shape(), type.dtype());
+    return made_.emplace_front(zeros(type.shape(), type.dtype()));
   }
   bool has_grad(int i) const override { return grads_.contains(node_.output(i)); }
-  Tensor input(int i) override {
+  const Tensor& input(int i) override {
     const Value value = node_.inputs()[static_cast<std::size_t>(i)];
-    return value ? symbolic_tensor(graph_, value) : Tensor();
+    return made_.emplace_front(value ? symbolic_tensor(graph_, value) : Tensor());
   }
-  Tensor output(int i) override { return symbolic_tensor(graph_, node_.output(i)); }
+  const Tensor& output(int i) override {
+    return made_.emplace_front(symbolic_tensor(graph_, node_.output(i)));
+  }
   const Shape& input_shape(int i) const override { return type_of(i).shape(); }
   DType input_dtype(int i) const override { return type_of(i).dtype(); }
   const Shape& output_shape(int i) const override {
@@ -68,6 +71,7 @@ class GraphGradient final : public Gradient {
   const GradMap& grads_;
   std::vector<bool> needs_;
   std::vector<Tensor> results_;
+  std::forward_list<Tensor> made_;  // what the rule holds references to
 };
 
 class GraphPass {

@@ -1,6 +1,6 @@
 #include "dyad/autograd/tape.h"
 
-#include <atomic>
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <string>
@@ -14,10 +14,10 @@
 namespace dyad::autograd {
 namespace {
 
-std::atomic<std::uint64_t> next_sequence{0};  // owned by the tape: orders nodes of all threads
+thread_local std::uint64_t last_sequence = 0;  // owned by TapeNode::set_sequence
 
 thread_local std::vector<TapeNode*>* release_list =
-    nullptr;  // owned by the outermost TapeNode::destroy
+    nullptr;  // owned by the outermost TapeNode::dispose
 
 std::size_t block_size(std::size_t inputs, std::size_t outputs) noexcept {
   static_assert(sizeof(TapeNode) % alignof(InputRecord) == 0 &&
@@ -34,8 +34,8 @@ Tensor alias(const TensorImpl& impl) {
 }
 
 bool is_tracked_view(const TensorImpl& impl) noexcept {
-  const TapeMeta* meta = meta_of(impl);
-  return meta && meta->node && meta->node->op().kind == BodyKind::view;
+  const TapeNode* node = node_of(impl);
+  return node && node->op().kind == BodyKind::view;
 }
 
 }  // namespace
@@ -48,10 +48,10 @@ Ref<TapeNode> TapeNode::make(const OpInfo& op, const void* attrs, Loc loc, std::
 
 TapeNode::TapeNode(const OpInfo& op, const void* attrs, Loc loc, std::size_t inputs,
                    std::size_t outputs)
-    : op_(&op),
+    : GradMeta(Kind::node),
+      op_(&op),
       attrs_(op.attrs == &attrs_info<NoAttrs> ? Ref<Attrs>() : Attrs::copy_of(*op.attrs, attrs)),
       loc_(loc),
-      sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)),
       input_count_(static_cast<std::uint32_t>(inputs)),
       output_count_(static_cast<std::uint32_t>(outputs)) {
   std::uninitialized_default_construct_n(this->inputs().data(), inputs);
@@ -72,14 +72,14 @@ std::span<OutputRecord> TapeNode::outputs() noexcept {
           output_count_};
 }
 
-void TapeNode::destroy(TapeNode* node) noexcept {
+void TapeNode::dispose() noexcept {
   if (release_list) {
-    release_list->push_back(node);
+    release_list->push_back(this);
     return;
   }
   std::vector<TapeNode*> pending;
   release_list = &pending;
-  while (node) {
+  for (TapeNode* node = this; node;) {
     const std::size_t bytes = block_size(node->input_count_, node->output_count_);
     node->~TapeNode();
     detail::pool_free(node, bytes);
@@ -87,6 +87,14 @@ void TapeNode::destroy(TapeNode* node) noexcept {
     if (node) pending.pop_back();
   }
   release_list = nullptr;
+}
+
+void TapeNode::set_sequence() noexcept {
+  std::uint64_t latest = last_sequence;
+  for (const InputRecord& input : inputs()) {
+    if (input.node) latest = std::max(latest, input.node->sequence());
+  }
+  sequence_ = last_sequence = latest + 1;
 }
 
 void TapeNode::release_saved() noexcept {
@@ -105,36 +113,38 @@ bool should_record(const OpInfo& op, TensorRefs inputs) noexcept {
 
 void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
             Loc loc) {
-  Ref<TapeNode> node = TapeNode::make(op, attrs, loc, inputs.size(), outputs.size());
+  Ref<TapeNode> owner = TapeNode::make(op, attrs, loc, inputs.size(), outputs.size());
+  TapeNode& node = *owner;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     TensorImpl* impl = inputs[i]->impl();
     if (!impl) continue;
-    InputRecord& input = node->inputs()[i];
+    InputRecord& input = node.inputs()[i];
     input.shape = shape_of(*inputs[i]);
     input.dtype = impl->dtype;
     if (impl->requires_grad) {
-      const TapeMeta* meta = meta_of(*impl);
-      if (meta && meta->node) {
-        input.node = meta->node;
-        input.output = meta->output;
+      if (TapeNode* from = node_of(*impl)) {
+        input.node = Ref<TapeNode>(from);
+        input.output = impl->grad_output;
       } else {
-        input.leaf = Ref<TensorImpl>(impl);
+        input.leaf = *inputs[i];
       }
     }
-    if (op.saved_inputs >> i & 1u) input.saved = {*inputs[i], impl->storage->version()};
+    if (op.saved_inputs >> i & 1u) {
+      if (!input.leaf.defined()) input.saved.tensor = *inputs[i];
+      input.saved.version = impl->storage->version();
+    }
   }
+  node.set_sequence();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     TensorImpl* impl = outputs[i].impl();
     if (!impl) continue;
-    OutputRecord& output = node->outputs()[i];
+    OutputRecord& output = node.outputs()[i];
     output.shape = shape_of(outputs[i]);
     output.dtype = impl->dtype;
     if (op.saved_outputs >> i & 1u) output.saved = {alias(*impl), impl->storage->version()};
     if (!is_floating(impl->dtype)) continue;
-    auto meta = make_ref<TapeMeta>();
-    meta->node = node;
-    meta->output = static_cast<std::uint32_t>(i);
-    impl->grad_meta = meta;
+    impl->grad_meta = i + 1 == outputs.size() ? std::move(owner) : owner;
+    impl->grad_output = static_cast<std::uint32_t>(i);
     impl->requires_grad = true;
     if (op.kind == BodyKind::view) impl->storage->mark_tracked_view();
   }
@@ -163,13 +173,10 @@ void after_write(const Tensor& target, const Tensor& value) {
   if (impl.storage) impl.storage->bump_version();
   if (!grad_enabled() || !is_floating(impl.dtype)) return;
   if (value.impl()->requires_grad) {
-    auto meta = make_ref<TapeMeta>();
     // A leaf has no place on the tape to share: multiplying by one makes a value that has.
     const Tensor source = value.is_leaf() ? mul(value, 1) : value;
-    const TapeMeta* from = meta_of(*source.impl());
-    meta->node = from->node;
-    meta->output = from->output;
-    impl.grad_meta = meta;
+    impl.grad_meta = source.impl()->grad_meta;
+    impl.grad_output = source.impl()->grad_output;
     impl.requires_grad = true;
   } else if (impl.requires_grad) {
     impl.grad_meta = nullptr;
@@ -177,23 +184,27 @@ void after_write(const Tensor& target, const Tensor& value) {
   }
 }
 
-void accumulate(TensorImpl& leaf, Tensor gradient, bool create_graph) {
-  if (!leaf.grad_meta) leaf.grad_meta = make_ref<TapeMeta>();
-  TapeMeta& meta = *meta_of(leaf);
-  for (const Hook& hook : meta.hooks) {
+LeafGrad& make_leaf_grad(TensorImpl& impl) {
+  if (!impl.grad_meta) impl.grad_meta = make_ref<LeafGrad>();
+  return *leaf_grad_of(impl);
+}
+
+void accumulate(const Tensor& leaf, Tensor gradient, bool create_graph) {
+  LeafGrad& kept = make_leaf_grad(*leaf.impl());
+  for (const Hook& hook : kept.hooks) {
     if (Tensor replaced = hook(gradient); replaced.defined()) gradient = std::move(replaced);
   }
   const GradMode mode(create_graph);
-  Evaluator::current().note_grad(Tensor(Ref<TensorImpl>(&leaf)), false);
-  if (meta.grad.defined()) {
-    meta.grad = add(meta.grad, gradient);
+  Evaluator::current().note_grad(leaf, false);
+  if (kept.grad.defined()) {
+    kept.grad = add(kept.grad, gradient);
   } else {
     const TensorImpl& impl = *gradient.impl();
     // Somebody else's memory, or a broadcast view, must not become a grad that may be changed in
     // place.
     const bool own =
         impl.use_count() == 1 && impl.storage && impl.storage->use_count() == 1 && impl.contiguous;
-    meta.grad = own ? std::move(gradient) : gradient.clone();
+    kept.grad = own ? std::move(gradient) : gradient.clone();
   }
 }
 

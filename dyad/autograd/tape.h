@@ -27,10 +27,13 @@ struct InputRecord {
   DType dtype = DType::f32;
   std::uint32_t output = 0;
   Ref<TapeNode> node;
-  Ref<TensorImpl> leaf;
-  SavedTensor saved;
+  Tensor leaf;
+  SavedTensor saved;  ///< of a leaf, the version alone
 
-  [[nodiscard]] bool needs_grad() const noexcept { return node || leaf; }
+  [[nodiscard]] bool needs_grad() const noexcept { return node || leaf.defined(); }
+  [[nodiscard]] const Tensor& value() const noexcept {
+    return leaf.defined() ? leaf : saved.tensor;
+  }
 };
 
 struct OutputRecord {
@@ -42,18 +45,18 @@ struct OutputRecord {
 
 /// One executed operator on the tape. Inputs and outputs lie behind the node in the same block of
 /// memory.
-class TapeNode final : public RefCounted<TapeNode> {
+class TapeNode final : public GradMeta {
  public:
   static Ref<TapeNode> make(const OpInfo& op, const void* attrs, Loc loc, std::size_t inputs,
                             std::size_t outputs);
-  /// Releases a chain of any length without recursion.
-  static void destroy(TapeNode* node) noexcept;
-
   [[nodiscard]] const OpInfo& op() const noexcept { return *op_; }
-  [[nodiscard]] const void* attrs() const noexcept { return attrs_ ? attrs_->data() : nullptr; }
+  [[nodiscard]] const void* attrs() const noexcept { return attrs_ ? attrs_->data() : &kNone; }
   [[nodiscard]] Loc loc() const noexcept { return loc_; }
-  /// Later nodes have larger numbers, so descending order is a reverse topological one.
+  /// Larger than those of the nodes that the inputs come from and of earlier nodes of the thread,
+  /// so descending order is a reverse topological one, and that of the program.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
+  /// Gives the node its number, when its inputs are known.
+  void set_sequence() noexcept;
   [[nodiscard]] std::span<InputRecord> inputs() noexcept;
   [[nodiscard]] std::span<OutputRecord> outputs() noexcept;
   /// Drops saved tensors; a later backward through this node is a GradError.
@@ -63,32 +66,46 @@ class TapeNode final : public RefCounted<TapeNode> {
  private:
   TapeNode(const OpInfo& op, const void* attrs, Loc loc, std::size_t inputs, std::size_t outputs);
   ~TapeNode();
+  /// Releases a chain of any length without recursion.
+  void dispose() noexcept override;
+
+  static constexpr NoAttrs kNone{};
   const OpInfo* op_;
-  Ref<Attrs> attrs_;
+  Ref<Attrs> attrs_;  ///< null when the operator has none
   Loc loc_;
-  std::uint64_t sequence_;
+  std::uint64_t sequence_ = 0;
   std::uint32_t input_count_;
   std::uint32_t output_count_;
   bool released_ = false;
 };
 
-/// A tensor's place on the tape, or, for a leaf, its accumulated gradient and hooks.
-class TapeMeta final : public GradMeta {
+/// What a leaf keeps of the backward passes.
+class LeafGrad final : public GradMeta {
  public:
-  Ref<TapeNode> node;
-  std::uint32_t output = 0;
+  LeafGrad() noexcept : GradMeta(Kind::leaf) {}
   Tensor grad;
   std::vector<Hook> hooks;
 
-  static void* operator new(std::size_t bytes) { return detail::pool_allocate(bytes); }
-  static void operator delete(void* block, std::size_t bytes) noexcept {
-    detail::pool_free(block, bytes);
-  }
+ private:
+  void dispose() noexcept override { delete this; }
 };
 
-/// The gradient side of `impl`, or null.
-[[nodiscard]] inline TapeMeta* meta_of(const TensorImpl& impl) noexcept {
-  return static_cast<TapeMeta*>(impl.grad_meta.get());
+/// The node of the tape that computed `impl` (its output number impl.grad_output); null for a leaf.
+[[nodiscard]] inline TapeNode* node_of(const TensorImpl& impl) noexcept {
+  GradMeta* meta = impl.grad_meta.get();
+  return meta && meta->kind() == GradMeta::Kind::node ? static_cast<TapeNode*>(meta) : nullptr;
+}
+/// What the leaf `impl` has kept so far; null when that is nothing, or when it was computed.
+[[nodiscard]] inline LeafGrad* leaf_grad_of(const TensorImpl& impl) noexcept {
+  GradMeta* meta = impl.grad_meta.get();
+  return meta && meta->kind() == GradMeta::Kind::leaf ? static_cast<LeafGrad*>(meta) : nullptr;
+}
+/// The same, made if need be; `impl` is a leaf.
+LeafGrad& make_leaf_grad(TensorImpl& impl);
+/// The gradient accumulated in `leaf`; undefined when there is none.
+[[nodiscard]] inline Tensor grad_of(const TensorImpl& leaf) noexcept {
+  const LeafGrad* kept = leaf_grad_of(leaf);
+  return kept ? kept->grad : Tensor();
 }
 
 /// True when an executed operator with these inputs belongs on the tape now.
@@ -105,6 +122,6 @@ void check_write(const Tensor& target, Loc loc);
 void after_write(const Tensor& target, const Tensor& value);
 
 /// Adds `gradient` to leaf.grad() (runs the leaf's hooks first).
-void accumulate(TensorImpl& leaf, Tensor gradient, bool create_graph);
+void accumulate(const Tensor& leaf, Tensor gradient, bool create_graph);
 
 }  // namespace dyad::autograd

@@ -31,10 +31,10 @@ class InlineVector {
   InlineVector(It first, It last) {
     for (; first != last; ++first) push_back(*first);
   }
-  InlineVector(const InlineVector& other) { assign(other.data(), other.size_); }
+  InlineVector(const InlineVector& other) { copy(other); }
   InlineVector(InlineVector&& other) noexcept { take(other); }
   InlineVector& operator=(const InlineVector& other) {
-    if (this != &other) assign(other.data(), other.size_);
+    if (this != &other) copy(other);
     return *this;
   }
   InlineVector& operator=(InlineVector&& other) noexcept {
@@ -89,11 +89,23 @@ class InlineVector {
     std::copy(values, values + count, data());
     size_ = static_cast<std::uint32_t>(count);
   }
+  void copy(const InlineVector& other) {
+    if (heap_ || other.heap_) {
+      assign(other.data(), other.size_);
+    } else {
+      size_ = other.size_;
+      copy_inline(other);
+    }
+  }
   void take(InlineVector& other) noexcept {
     heap_ = std::move(other.heap_);
     capacity_ = std::exchange(other.capacity_, static_cast<std::uint32_t>(N));
     size_ = std::exchange(other.size_, 0);
-    if (!heap_) std::copy(other.inline_, other.inline_ + size_, inline_);
+    if (!heap_) copy_inline(other);
+  }
+  /// All of them, also those not in use: a copy of fixed size is a few instructions.
+  void copy_inline(const InlineVector& other) noexcept {
+    std::memcpy(inline_, other.inline_, sizeof inline_);
   }
   void grow(std::size_t count) {
     if (count <= capacity_) return;

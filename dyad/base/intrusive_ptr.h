@@ -42,6 +42,13 @@ class RefCounted {
   mutable std::atomic<std::int32_t> refs_{0};
 };
 
+/// How a Ref counts. A specialisation without bodies lets a class be owned where it is incomplete.
+template <class T>
+struct RefCounting {
+  static void retain(const T* object) noexcept { object->retain(); }
+  static void release(const T* object) noexcept { object->release(); }
+};
+
 /// Shared owner of a RefCounted object: one pointer, copies are counted.
 template <class T>
 class Ref {
@@ -49,15 +56,18 @@ class Ref {
   constexpr Ref() noexcept = default;
   constexpr Ref(std::nullptr_t) noexcept {}
   explicit Ref(T* object) noexcept : object_(object) {
-    if (object_) object_->retain();
+    if (object_) RefCounting<T>::retain(object_);
   }
   Ref(const Ref& other) noexcept : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <class U>
     requires std::is_convertible_v<U*, T*>
   Ref(const Ref<U>& other) noexcept : Ref(static_cast<T*>(other.get())) {}
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  Ref(Ref<U>&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   ~Ref() {
-    if (object_) object_->release();
+    if (object_) RefCounting<T>::release(object_);
   }
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
@@ -71,6 +81,8 @@ class Ref {
   bool operator==(const Ref&) const noexcept = default;
 
  private:
+  template <class>
+  friend class Ref;
   T* object_ = nullptr;
 };
 

@@ -52,6 +52,12 @@ class CompiledKernel {
   void operator()(const KernelArgs& args, std::int64_t lo, std::int64_t hi) const {
     run_(*this, args, lo, hi);
   }
+  /// Runs a pointwise kernel without params on `n` elements; all operands are contiguous or
+  /// broadcast.
+  void run_dense(void* const* data, std::int64_t n) const {
+    static constexpr std::int64_t kUnread[kMaxOperands] = {};
+    code_.row(contexts_[0], reinterpret_cast<char* const*>(data), kUnread, n, nullptr, 0);
+  }
 
   [[nodiscard]] std::int64_t units(const KernelArgs& args) const noexcept;
   /// Elements that each output of a reduction combines; 1 for pointwise kernels.

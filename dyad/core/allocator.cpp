@@ -50,6 +50,17 @@ constexpr std::size_t bytes_of(int size_class) noexcept {
 constexpr int kLocalClasses = class_of(kLocalLimit) + 1;
 static_assert(bytes_of(kClasses - 1) == kHugePage && bytes_of(class_of(1025)) == 1280);
 
+/// How many blocks move at a time between a thread and the shared lists, about 32 kB.
+constexpr std::size_t batch_of(int size_class) noexcept {
+  return std::clamp<std::size_t>(kLocalLimit / bytes_of(size_class), 2, 128);
+}
+/// How many a thread keeps, by class.
+constexpr std::array<std::size_t, kLocalClasses> kKept = [] {
+  std::array<std::size_t, kLocalClasses> kept{};
+  for (int c = 0; c < kLocalClasses; ++c) kept[static_cast<std::size_t>(c)] = 8 * batch_of(c);
+  return kept;
+}();
+
 constexpr std::size_t rounded(std::size_t bytes) noexcept {
   return bytes < kHugePage ? bytes_of(class_of(bytes))
                            : (bytes + kHugePage - 1) / kHugePage * kHugePage;
@@ -405,12 +416,8 @@ void count_in_use(std::int64_t bytes) noexcept {
   }
 }
 
-/// How many blocks move at a time between a thread and the shared lists, about 32 kB.
-constexpr std::size_t batch_of(int size_class) noexcept {
-  return std::clamp<std::size_t>(kLocalLimit / bytes_of(size_class), 2, 128);
-}
-
-void* allocate_small(int size_class) noexcept {
+/// A block when the thread's list has none.
+[[gnu::noinline]] void* refill_and_allocate(int size_class) noexcept {
   Local* mine = local();
   FreeList once;
   FreeList& list = mine ? mine->lists[static_cast<std::size_t>(size_class)] : once;
@@ -421,52 +428,66 @@ void* allocate_small(int size_class) noexcept {
   return list.pop();
 }
 
-void free_small(void* block, int size_class) noexcept {
+void* allocate_small(int size_class) noexcept {
+  if (Local* mine = local_of_thread) {
+    FreeList& list = mine->lists[static_cast<std::size_t>(size_class)];
+    if (list.count > 0) return list.pop();
+  }
+  return refill_and_allocate(size_class);
+}
+
+/// Half of what a thread may keep of a class goes back; a thread that has ended keeps nothing.
+[[gnu::noinline]] void give_back(void* block, int size_class) noexcept {
   Local* mine = local();
   FreeList once;
   FreeList& list = mine ? mine->lists[static_cast<std::size_t>(size_class)] : once;
   list.push(block);
-  const std::size_t batch = batch_of(size_class);
-  if (!mine || list.count > 8 * batch) Central::get().give_back(size_class, list, 4 * batch);
+  const std::size_t kept = kKept[static_cast<std::size_t>(size_class)];
+  if (!mine || list.count > kept) Central::get().give_back(size_class, list, kept / 2);
+}
+
+void free_small(void* block, int size_class) noexcept {
+  Local* mine = local_of_thread;
+  const auto at = static_cast<std::size_t>(size_class);
+  if (mine && mine->lists[at].count < kKept[at]) {
+    mine->lists[at].push(block);
+  } else {
+    give_back(block, size_class);
+  }
 }
 
 }  // namespace
 
 void* allocate_block(std::size_t bytes) noexcept {
-  const std::size_t size = rounded(bytes);
   if constexpr (kPlainMalloc) {
     void* block = std::aligned_alloc(kAlignment, (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64);
-    if (block) count_in_use(static_cast<std::int64_t>(size));
+    if (block) count_in_use(static_cast<std::int64_t>(rounded(bytes)));
     return block;
   }
-  void* block = nullptr;
-  if (size > kHugePage || bytes == kHugePage) {
-    block = Central::get().allocate_large(size);
-    if (block) {
-      Central::get().allocations.fetch_add(1, std::memory_order_relaxed);
-    }
+  if (bytes >= kHugePage) {
+    void* block = Central::get().allocate_large(rounded(bytes));
+    if (block) Central::get().allocations.fetch_add(1, std::memory_order_relaxed);
     return block;
   }
   const int size_class = class_of(bytes);
-  block = size_class < kLocalClasses ? allocate_small(size_class)
-                                     : Central::get().allocate_medium(size_class);
-  if (block) count_in_use(static_cast<std::int64_t>(size));
+  void* block = size_class < kLocalClasses ? allocate_small(size_class)
+                                           : Central::get().allocate_medium(size_class);
+  if (block) count_in_use(static_cast<std::int64_t>(bytes_of(size_class)));
   return block;
 }
 
 void free_block(void* block, std::size_t bytes) noexcept {
-  const std::size_t size = rounded(bytes);
   if constexpr (kPlainMalloc) {
-    count_in_use(-static_cast<std::int64_t>(size));
+    count_in_use(-static_cast<std::int64_t>(rounded(bytes)));
     std::free(block);
     return;
   }
-  if (size > kHugePage || bytes == kHugePage) {
+  if (bytes >= kHugePage) {
     Central::get().free_large(block);
     return;
   }
-  count_in_use(-static_cast<std::int64_t>(size));
   const int size_class = class_of(bytes);
+  count_in_use(-static_cast<std::int64_t>(bytes_of(size_class)));
   if (size_class < kLocalClasses) {
     free_small(block, size_class);
   } else {

@@ -26,7 +26,6 @@ constexpr std::size_t kBehindLimit = 4096;  // data up to here shares a block wi
 
 Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   static_assert(sizeof(Storage) <= kHeader);
-  if (bytes > detail::physical_memory()) throw_out_of_memory(bytes);
 #if !DYAD_PLAIN_LOOPS  // a sanitizer sees an access before the data only if nothing lies there
   if (bytes <= kBehindLimit) {
     void* block = detail::allocate_block(kHeader + bytes);
@@ -35,6 +34,7 @@ Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
     return Ref<Storage>(new (block) Storage(data, bytes, device, Memory::behind_this));
   }
 #endif
+  if (bytes > detail::physical_memory()) throw_out_of_memory(bytes);
   void* header = detail::pool_allocate(sizeof(Storage));
   void* data = detail::allocate_block(bytes);
   if (!data) {

@@ -39,14 +39,6 @@ void require_one(const Tensor& tensor, const char* what, Loc loc) {
 
 }  // namespace
 
-Tensor::Tensor() noexcept = default;
-Tensor::Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
-Tensor::Tensor(const Tensor&) noexcept = default;
-Tensor::Tensor(Tensor&&) noexcept = default;
-Tensor& Tensor::operator=(const Tensor&) noexcept = default;
-Tensor& Tensor::operator=(Tensor&&) noexcept = default;
-Tensor::~Tensor() = default;
-
 DType Tensor::dtype() const { return require(impl_, "dtype()").dtype; }
 const Shape& Tensor::shape() const { return require(impl_, "shape()").shape; }
 int Tensor::rank() const { return require(impl_, "rank()").shape.rank(); }
@@ -170,9 +162,6 @@ template std::vector<std::int16_t> Tensor::to_vector<std::int16_t>(Loc) const;
 template std::vector<std::int8_t> Tensor::to_vector<std::int8_t>(Loc) const;
 template std::vector<std::uint8_t> Tensor::to_vector<std::uint8_t>(Loc) const;
 template std::vector<bool> Tensor::to_vector<bool>(Loc) const;
-
-Arg::Arg(const Tensor& tensor, Loc loc) : tensor_(tensor), loc_(loc) {}
-Arg::Arg(Tensor tensor, Loc loc, int) noexcept : tensor_(std::move(tensor)), loc_(loc) {}
 
 Tensor Arg::number_tensor(double floating, std::int64_t integer, NumberKind kind) {
   const DType dtype = kind == NumberKind::floating  ? DType::f64

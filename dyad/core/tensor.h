@@ -21,6 +21,12 @@ struct TensorImpl;
 class Arg;
 struct Slice;
 
+template <>
+struct RefCounting<TensorImpl> {
+  static void retain(const TensorImpl* impl) noexcept;
+  static void release(const TensorImpl* impl) noexcept;
+};
+
 /// The one handle that model code uses: a multi-dimensional array (concrete), a value of a graph
 /// (symbolic) or a recorded computation (deferred). Copies share; one pointer wide. Every operator
 /// takes and returns it, so code that uses it runs in every mode. Methods that are operators do
@@ -28,13 +34,8 @@ struct Slice;
 class Tensor {
  public:
   /// No tensor: `defined()` is false; an operator given one throws ValueError.
-  Tensor() noexcept;
-  explicit Tensor(Ref<TensorImpl> impl) noexcept;
-  Tensor(const Tensor&) noexcept;
-  Tensor(Tensor&&) noexcept;
-  Tensor& operator=(const Tensor&) noexcept;
-  Tensor& operator=(Tensor&&) noexcept;
-  ~Tensor();
+  Tensor() noexcept = default;
+  explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
 
   [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
   [[nodiscard]] DType dtype() const;
@@ -159,19 +160,23 @@ class Tensor {
 /// An operand of an overloaded operator or a function that also takes numbers: a tensor or a host
 /// number, with the place where it was written. A number takes the dtype of the tensor that it
 /// meets; until then it is a scalar marked as a number, kept in f64, i64 or bool so that no digit
-/// is lost.
+/// is lost. A named tensor is referred to, not held: it must outlive the Arg, which is meant to be
+/// a parameter.
 class Arg {
  public:
-  Arg(const Tensor& tensor, Loc loc = std::source_location::current());
+  Arg(const Tensor& tensor, Loc loc = std::source_location::current()) noexcept
+      : named_(&tensor), loc_(loc) {}
+  Arg(Tensor&& tensor, Loc loc = std::source_location::current()) noexcept
+      : held_(std::move(tensor)), loc_(loc) {}
   template <class T>
     requires std::is_arithmetic_v<T>
   Arg(T number, Loc loc = std::source_location::current())
       : Arg(number_tensor(static_cast<double>(number),
                           std::is_integral_v<T> ? static_cast<std::int64_t>(number) : 0,
                           kind_of<T>()),
-            loc, 0) {}
+            loc) {}
 
-  [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
+  [[nodiscard]] const Tensor& tensor() const noexcept { return named_ ? *named_ : held_; }
   [[nodiscard]] Loc loc() const noexcept { return loc_; }
 
  private:
@@ -183,9 +188,9 @@ class Arg {
                                    : NumberKind::floating;
   }
   static Tensor number_tensor(double floating, std::int64_t integer, NumberKind kind);
-  Arg(Tensor tensor, Loc loc, int) noexcept;
 
-  Tensor tensor_;
+  const Tensor* named_ = nullptr;
+  Tensor held_;
   Loc loc_;
 };
 

@@ -31,6 +31,9 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
 
 }  // namespace
 
+void RefCounting<TensorImpl>::retain(const TensorImpl* impl) noexcept { impl->retain(); }
+void RefCounting<TensorImpl>::release(const TensorImpl* impl) noexcept { impl->release(); }
+
 void TensorImpl::destroy(TensorImpl* impl) noexcept { delete impl; }
 
 Tensor make_empty(DType dtype, const Shape& shape, Device device) {
@@ -44,12 +47,9 @@ Tensor make_empty(DType dtype, const Shape& shape, Device device) {
   }
   const std::size_t bytes =
       plain ? static_cast<std::size_t>(count) * size_of(dtype) : bytes_of(dtype, shape);
-  Ref<TensorImpl> impl(new TensorImpl);
-  impl->dtype = dtype;
+  auto impl = make_ref<TensorImpl>(dtype, shape);
   impl->storage = Storage::allocate(bytes, device);
   impl->data = impl->storage->data();
-  impl->shape = shape;
-  impl->strides = contiguous_strides(shape);
   return Tensor(std::move(impl));
 }
 
@@ -63,7 +63,7 @@ Tensor make_empty_strided(DType dtype, const Shape& shape, const Strides& stride
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides,
                  std::int64_t offset) {
   const TensorImpl& from = *base.impl();
-  Ref<TensorImpl> impl(new TensorImpl);
+  auto impl = make_ref<TensorImpl>();
   impl->dtype = from.dtype;
   impl->contiguous = is_contiguous(shape, strides);
   impl->data = from.data + offset * static_cast<std::int64_t>(size_of(from.dtype));

@@ -17,28 +17,44 @@ class Recorded : public RefCounted<Recorded> {
   [[nodiscard]] virtual std::string name() const { return {}; }
 };
 
-/// The gradient side of a tensor (its place on the tape, its grad, hooks); the autograd layer
-/// derives from it.
+/// The gradient side of a tensor: the node of the tape that computed it, or a leaf's gradient and
+/// hooks. The autograd layer derives from it.
 class GradMeta : public RefCounted<GradMeta> {
  public:
-  virtual ~GradMeta() = default;
+  enum class Kind : std::uint8_t { leaf, node };
+  [[nodiscard]] Kind kind() const noexcept { return kind_; }
+  static void destroy(GradMeta* meta) noexcept { meta->dispose(); }
+
+ protected:
+  explicit GradMeta(Kind kind) noexcept : kind_(kind) {}
+  ~GradMeta() = default;
+
+ private:
+  virtual void dispose() noexcept = 0;
+  Kind kind_;
 };
 
 /// The object behind a Tensor. Library code only: users see Tensor.
 struct TensorImpl : RefCounted<TensorImpl> {
   enum class Kind : std::uint8_t { concrete, symbolic, deferred };
 
+  TensorImpl() noexcept = default;
+  /// Concrete and row-major; its memory is still to come.
+  TensorImpl(DType dtype, const Shape& shape)
+      : dtype(dtype), shape(shape), strides(contiguous_strides(shape)) {}
+
   Kind kind = Kind::concrete;
   DType dtype = DType::f32;
-  bool contiguous = true;      ///< concrete: row-major without gaps
-  bool requires_grad = false;  ///< a leaf to differentiate by, or computed from one
-  bool is_number = false;      ///< made from a host number: its dtype yields to a tensor's
-  std::byte* data = nullptr;   ///< concrete: the first element
-  Ref<Storage> storage;        ///< concrete: keeps data alive
+  bool contiguous = true;         ///< concrete: row-major without gaps
+  bool requires_grad = false;     ///< a leaf to differentiate by, or computed from one
+  bool is_number = false;         ///< made from a host number: its dtype yields to a tensor's
+  std::uint32_t grad_output = 0;  ///< which output of the node at grad_meta this is
+  std::byte* data = nullptr;      ///< concrete: the first element
+  Ref<Storage> storage;           ///< concrete: keeps data alive
   Shape shape;
-  Strides strides;         ///< concrete: in elements
-  Ref<Recorded> recorded;  ///< symbolic: the graph value
-  Ref<GradMeta> grad_meta;
+  Strides strides;          ///< concrete: in elements
+  Ref<Recorded> recorded;   ///< symbolic: the graph value
+  Ref<GradMeta> grad_meta;  ///< null while there is nothing to keep
 
   static void destroy(TensorImpl* impl) noexcept;
   static void* operator new(std::size_t bytes) { return detail::pool_allocate(bytes); }

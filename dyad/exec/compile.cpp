@@ -143,8 +143,7 @@ std::optional<Mismatch> mismatch(const Entry& entry, const Key& key,
                     {}};
   }
   for (const GradNote& note : entry.grads) {
-    const autograd::TapeMeta* meta = autograd::meta_of(*note.leaf.impl());
-    const bool defined = meta && meta->grad.defined();
+    const bool defined = autograd::grad_of(*note.leaf.impl()).defined();
     if (!note.reads_first || defined == note.defined_before) continue;
     return Mismatch{"a gradient of " + type_string(note.leaf) +
                         (defined ? " is there to add to now" : " was there to add to before"),

@@ -129,8 +129,8 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   Fork* fork = root_.get();
   for (;;) {
     for (const GradCapture& capture : fork->path->grad_captures) {
-      const autograd::TapeMeta* meta = autograd::meta_of(*capture.leaf.impl());
-      if (meta && meta->grad.defined()) outcome.env.emplace(id_of(capture.placeholder), meta->grad);
+      const Tensor grad = autograd::grad_of(*capture.leaf.impl());
+      if (grad.defined()) outcome.env.emplace(id_of(capture.placeholder), grad);
     }
     fork->segment->run(arguments, outcome.env, cancel);
     if (fork->decision < 0) break;

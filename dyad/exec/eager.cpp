@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -111,30 +112,23 @@ void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<T
                    loc);
 }
 
-TensorRefs with_converted_numbers(const OpInfo& op, TensorRefs inputs, std::vector<Tensor>& storage,
-                                  std::vector<const Tensor*>& refs) {
+ConvertedNumbers::ConvertedNumbers(const OpInfo& op, TensorRefs inputs)
+    : converted_(inputs.size()), inputs_(inputs) {
   bool numbers = false, tensors = false;
   for (const Tensor* input : inputs) {
     if (!input->defined()) continue;
     (input->impl()->is_number ? numbers : tensors) = true;
   }
-  if (!numbers || !tensors || op.kind != BodyKind::pointwise) return inputs;
+  if (!numbers || !tensors || op.kind != BodyKind::pointwise) return;
   const DType dtype = promote_inputs(op, inputs);
-  bool changed = false;
-  for (const Tensor* input : inputs) {
-    changed =
-        changed || (input->defined() && input->impl()->is_number && input->impl()->dtype != dtype);
-  }
-  if (!changed) return inputs;
-  storage.reserve(inputs.size());
-  for (const Tensor* input : inputs) {
-    if (input->defined() && input->impl()->is_number && input->impl()->dtype != dtype) {
-      refs.push_back(&storage.emplace_back(convert_number(*input, dtype)));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]->defined() && inputs[i]->impl()->is_number) {
+      refs_.push_back(&(converted_[i] = convert_number(*inputs[i], dtype)));
     } else {
-      refs.push_back(input);
+      refs_.push_back(inputs[i]);
     }
   }
-  return refs;
+  inputs_ = {refs_.data(), refs_.size()};
 }
 
 }  // namespace exec
@@ -146,6 +140,7 @@ EagerEvaluator& EagerEvaluator::instance() {
 
 void EagerEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
                            std::span<Tensor> outputs, Loc loc) {
+  bool numbers = false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl* impl = inputs[i]->impl();
     if (!impl) {
@@ -158,11 +153,11 @@ void EagerEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
       GraphEvaluator(recorded_value(*inputs[i])->graph).apply(op, inputs, attrs, outputs, loc);
       return;
     }
+    numbers = numbers || impl->is_number;
   }
   loc = loc.user();
-  std::vector<Tensor> converted;
-  std::vector<const Tensor*> refs;
-  inputs = exec::with_converted_numbers(op, inputs, converted, refs);
+  std::optional<exec::ConvertedNumbers> converted;
+  if (numbers) inputs = converted.emplace(op, inputs).inputs();
   const bool on_tape = autograd::should_record(op, inputs);
   if (op.kind == BodyKind::composite && on_tape) {
     const NoGrad whole;  // the composite's own rule stands for its expansion

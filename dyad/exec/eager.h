@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dyad/core/evaluator.h"
+#include "dyad/core/tensor_list.h"
 
 namespace dyad {
 
@@ -35,10 +36,18 @@ void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<T
 /// Copies the elements of `value` into the memory of `target` (same shape and dtype, any strides).
 void copy_into(const Tensor& target, const Tensor& value);
 
-/// Host numbers among `inputs` converted to the dtype that they meet; `storage` keeps the converted
-/// ones, `refs` the resulting list. Returns `inputs` itself when there is nothing to convert.
-TensorRefs with_converted_numbers(const OpInfo& op, TensorRefs inputs, std::vector<Tensor>& storage,
-                                  std::vector<const Tensor*>& refs);
+/// The inputs of a call, host numbers among them converted to the dtype that they meet.
+class ConvertedNumbers {
+ public:
+  ConvertedNumbers(const OpInfo& op, TensorRefs inputs);
+  /// Valid while this object and the original inputs live.
+  [[nodiscard]] TensorRefs inputs() const noexcept { return inputs_; }
+
+ private:
+  TensorList converted_;
+  InlineVector<const Tensor*, 4> refs_;
+  TensorRefs inputs_;
+};
 
 }  // namespace exec
 }  // namespace dyad

@@ -41,8 +41,8 @@ Recorder::Recorder(std::span<const Shape> shapes, std::span<const Tensor> argume
                                                 Type(arguments[i].dtype(), shapes[i]), loc);
     argument_values_.push_back(value);
     // A leaf and its alias share the place where its gradient goes.
-    if (arguments[i].tracks_grad() && !arguments[i].impl()->grad_meta) {
-      arguments[i].impl()->grad_meta = make_ref<autograd::TapeMeta>();
+    if (arguments[i].tracks_grad() && arguments[i].is_leaf()) {
+      autograd::make_leaf_grad(*arguments[i].impl());
     }
     arguments_.push_back(alias_of(arguments[i]));
     set_value(arguments_.back(), value);
@@ -110,9 +110,8 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
     }
   }
   loc = loc.user();
-  std::vector<Tensor> converted;
-  std::vector<const Tensor*> refs;
-  inputs = with_converted_numbers(op, inputs, converted, refs);
+  const ConvertedNumbers converted(op, inputs);
+  inputs = converted.inputs();
   const bool on_tape = autograd::should_record(op, inputs);
   if (op.kind == BodyKind::composite && !op.grad && grad_enabled()) {
     const bool tracked = std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) {
@@ -253,8 +252,7 @@ void Recorder::note_grad(const Tensor& leaf, bool overwrites) {
   for (const GradNote& note : path_.grads) {
     if (note.leaf.is_same(leaf)) return;
   }
-  const autograd::TapeMeta* meta = autograd::meta_of(*leaf.impl());
-  const Tensor before = meta ? meta->grad : Tensor();
+  const Tensor before = autograd::grad_of(*leaf.impl());
   path_.grads.push_back({leaf, before.defined(), !overwrites, before});
 }
 
@@ -327,8 +325,7 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
       path_.writes.push_back({Tensor(), static_cast<int>(i), recorded_value(arguments_[i])->value});
   }
   for (GradNote& note : path_.grads) {
-    const autograd::TapeMeta* meta = autograd::meta_of(*note.leaf.impl());
-    const Tensor after = meta ? meta->grad : Tensor();
+    const Tensor after = autograd::grad_of(*note.leaf.impl());
     const bool same = after.defined() ? after.is_same(note.before) : !note.before.defined();
     if (!same || !note.reads_first) {
       path_.grad_writes.push_back(

@@ -12,19 +12,20 @@ class Node;
 /// What a gradient rule sees: the gradients of the outputs, the values that its row says it saves,
 /// and which inputs want a gradient. The same rule serves the eager tape (tensors with data) and
 /// static graphs (symbolic tensors). Gradients of broadcast or converted inputs may be given in the
-/// broadcast shape and promoted dtype: the driver reduces them.
+/// broadcast shape and promoted dtype: the driver reduces them. Tensors are returned by reference
+/// and live as long as the rule runs.
 class Gradient {
  public:
   virtual ~Gradient() = default;
 
   /// The gradient of output i; zeros where nothing came back.
-  [[nodiscard]] virtual Tensor grad(int i = 0) = 0;
+  [[nodiscard]] virtual const Tensor& grad(int i = 0) = 0;
   /// False when nothing flowed back into output i.
   [[nodiscard]] virtual bool has_grad(int i) const = 0;
   /// Input i or output i, only if the row declares it saved (InternalError otherwise); GradError
   /// when it was overwritten since.
-  [[nodiscard]] virtual Tensor input(int i) = 0;
-  [[nodiscard]] virtual Tensor output(int i = 0) = 0;
+  [[nodiscard]] virtual const Tensor& input(int i) = 0;
+  [[nodiscard]] virtual const Tensor& output(int i = 0) = 0;
   /// Shape and dtype of input i, always known. While recording, sizes carry their symbols.
   [[nodiscard]] virtual const Shape& input_shape(int i) const = 0;
   [[nodiscard]] virtual DType input_dtype(int i) const = 0;
@@ -35,7 +36,8 @@ class Gradient {
   /// Sets the gradient of input i.
   virtual void set(int i, Tensor gradient) = 0;
   [[nodiscard]] virtual const void* raw_attrs() const = 0;
-  /// The node of a static graph (a control operator's rule reads its regions); null on the eager tape.
+  /// The node of a static graph (a control operator's rule reads its regions); null on the eager
+  /// tape.
   [[nodiscard]] virtual Node* node() const { return nullptr; }
 
   template <class A>

@@ -150,7 +150,8 @@ bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, T
     const TensorImpl* t = input->impl();
     if (t == nullptr || t->kind != TensorImpl::Kind::concrete || !t->contiguous) return false;
     if (widest == nullptr || t->shape.size() > widest->shape.size() ||
-        (t->shape.size() == widest->shape.size() && widest->numel() == 1)) {
+        (t->shape.size() == widest->shape.size() && !t->shape.same_as(widest->shape) &&
+         widest->numel() == 1)) {
       widest = t;
     }
   }
@@ -163,9 +164,10 @@ bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, T
   std::size_t count = 0;
   for (const Tensor* input : inputs) {
     const TensorImpl& t = *input->impl();
-    const bool single = &t != widest && t.numel() == 1 && n != 1;
-    if (!single && &t != widest && !t.shape.same_as(widest->shape) && (n != 1 || t.numel() != 1)) {
-      return false;
+    bool single = false;
+    if (&t != widest && !t.shape.same_as(widest->shape)) {
+      if (t.numel() != 1) return false;
+      single = n != 1;
     }
     key.dtypes = key.dtypes << 4 | static_cast<std::uint64_t>(t.dtype);
     key.access = key.access << 2 | static_cast<std::uint64_t>(single ? codegen::Access::broadcast
@@ -181,17 +183,9 @@ bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, T
   output = make_empty(entry->result, widest->shape);
   data[count] = output.impl()->data;
   strides[count] = 1;
-  const codegen::KernelArgs args{.data = data,
-                                 .sizes = &n,
-                                 .strides = strides,
-                                 .slots = nullptr,
-                                 .scratch = nullptr,
-                                 .rank = 1,
-                                 .reduced = 0,
-                                 .flags = 0};
   const CompiledKernel& kernel = *entry->kernel;
   if (n <= entry->alone) {
-    kernel(args, 0, n);
+    kernel.run_dense(data, n);
     return true;
   }
   KernelCall call{codegen::Iteration({&n, 1})};

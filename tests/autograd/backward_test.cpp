@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
@@ -165,6 +167,8 @@ TEST(Backward, WrongUseIsNamed) {
               HasSubstr("only floating tensors"));
   EXPECT_THAT(message_of<GradError>([&] { (x * 2).requires_grad(); }),
               HasSubstr("only a leaf can be marked"));
+  EXPECT_THAT(message_of<GradError>([&] { (x * 2).set_grad(ones({2})); }),
+              HasSubstr("set_grad(f32[2]): only a leaf keeps a gradient"));
   EXPECT_THAT(message_of<GradError>([&] { x.mul_(2); }), HasSubstr("in-place write to a leaf"));
   EXPECT_THAT(
       message_of<GradError>([&] { ones({2}).register_hook([](const Tensor& g) { return g; }); }),
@@ -195,6 +199,30 @@ TEST(Backward, AMillionNodesAreReleasedWithoutRecursion) {
   Tensor z = x;
   for (int i = 0; i < 1'000'000; ++i) z = z + 1;
   z = Tensor();
+}
+
+TEST(Backward, AMillionNodesThatSaveTheirInputsAreReleasedWithoutRecursion) {
+  Tensor x = tensor(1.0f).requires_grad();
+  Tensor y = x;
+  for (int i = 0; i < 1'000'000; ++i) y = y * x;
+  y.backward({}, /*retain_graph=*/true);
+  EXPECT_EQ(x.grad().item<float>(), 1'000'001);
+  y = Tensor();
+}
+
+TEST(Backward, AGraphMadeInSeveralThreads) {
+  Tensor x = tensor(2.0f).requires_grad();
+  Tensor a, b, c;
+  const auto in_thread = [](auto body) { std::thread(body).join(); };
+  in_thread([&] {
+    a = x * 2;
+    for (int i = 0; i < 100; ++i) a = a + 1;
+  });
+  in_thread([&] { b = x * 3; });
+  in_thread([&] { c = a * b; });  // its nodes come after those of the longer chain
+  (c * x).backward();
+  // x * (2x + 100) * 3x
+  EXPECT_EQ(x.grad().item<float>(), 18 * 2 * 2 + 600 * 2);
 }
 
 TEST(DetectAnomaly, NamesTheOperatorAndTheLineForward) {
