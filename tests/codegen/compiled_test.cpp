@@ -166,7 +166,7 @@ TEST(Compiled, SeveralThreadsShareTheWork) {
                            }
                            for (std::thread& member : members) member.join();
                          }};
-  const std::size_t before = KernelProvider::instance().statistics().compiled;
+  [[maybe_unused]] const std::size_t before = KernelProvider::instance().statistics().compiled;
   const auto kernels = KernelProvider::instance().get(all, team);
 #ifndef DYAD_PLAIN_LOOPS
   EXPECT_EQ(threads.size(), 3u);
