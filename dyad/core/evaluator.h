@@ -65,6 +65,13 @@ class Evaluator {
   /// dtype.
   virtual void write(const Tensor& target, const Tensor& value, Loc loc) = 0;
 
+  /// Runs `op` in the memory of `target`, one of its inputs, where that comes to the same as
+  /// writing its result there; false, and nothing done, otherwise.
+  virtual bool try_in_place(const OpInfo& /*op*/, TensorRefs /*inputs*/, const void* /*attrs*/,
+                            const Tensor& /*target*/) {
+    return false;
+  }
+
   /// Gradients of `outputs` weighted by `grads` (undefined: ones for a scalar): accumulated into
   /// leaves, or, when `inputs` is given, returned in their order.
   virtual std::vector<Tensor> backward(std::span<const Tensor> outputs,

@@ -264,6 +264,20 @@ void EagerEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
   autograd::after_write(target, value);
 }
 
+bool EagerEvaluator::try_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                                  const Tensor& target) {
+  // What the tape keeps, and what is checked, are the operator's result and the write.
+  if (DetectAnomaly::active() || autograd::should_record(op, inputs)) return false;
+  for (const Tensor* input : inputs) {
+    if (!input->is_concrete()) return false;
+  }
+  const exec::ConvertedNumbers converted(op, inputs);
+  Tensor result = target;
+  if (!runtime::try_run_pointwise(op, attrs, converted.inputs(), result)) return false;
+  target.impl()->storage->bump_version();
+  return true;
+}
+
 std::vector<Tensor> EagerEvaluator::backward(std::span<const Tensor> outputs,
                                              std::span<const Tensor> grads,
                                              std::span<const Tensor> inputs, bool retain_graph,

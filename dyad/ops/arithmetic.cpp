@@ -251,6 +251,38 @@ bool is_square(const Tensor& base, const Tensor& exponent) {
   return *two.data<double>() == 2;
 }
 
+int category(DType t) { return is_floating(t) ? 2 : is_integer(t) ? 1 : 0; }
+
+/// Writes `value`, the result of an operator on `target`, into target.
+Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
+  const auto call = [&] { return std::string(name) + " on " + type_string(target); };
+  bool fits = value.rank() == target.rank();
+  for (std::size_t i = 0; fits && i < value.shape().size(); ++i) {
+    fits = value.shape()[i] == target.shape()[i];
+  }
+  if (!fits) {
+    throw ShapeError(call() + ": the result would be " + to_string(value.shape()) +
+                         ", but in place the shape " + to_string(target.shape()) + " stays",
+                     loc.user());
+  }
+  if (category(value.dtype()) > category(target.dtype())) {
+    throw DTypeError(call() + ": the result would be " + std::string(name_of(value.dtype())) +
+                         ", but in place the dtype " + std::string(name_of(target.dtype())) +
+                         " stays; convert the operand with to()",
+                     loc.user());
+  }
+  Evaluator::current().write(target, to(value, target.dtype(), loc), loc);
+  return target;
+}
+
+/// target = Op(target, value)
+template <Operator Op>
+Tensor& update(Tensor& target, const Arg& value, std::string_view name, Loc loc) {
+  const Tensor* inputs[] = {&target, &value.tensor()};
+  if (Evaluator::current().try_in_place(op_info<Op>, inputs, nullptr, target)) return target;
+  return overwrite(target, apply<Op>({}, loc, target, value.tensor()), name, loc);
+}
+
 constexpr const OpInfo* kRows[] = {
     &op_info<Add>,     &op_info<Sub>,     &op_info<Mul>, &op_info<Div>, &op_info<Pow>,
     &op_info<Maximum>, &op_info<Minimum>, &op_info<Neg>, &op_info<Abs>, &op_info<Sign>,
@@ -294,6 +326,19 @@ Tensor operator-(const Arg& a, const Arg& b) { return sub(a, b, a.loc()); }
 Tensor operator*(const Arg& a, const Arg& b) { return mul(a, b, a.loc()); }
 Tensor operator/(const Arg& a, const Arg& b) { return div(a, b, a.loc()); }
 Tensor operator-(const Arg& x) { return neg(x.tensor(), x.loc()); }
+
+Tensor& Tensor::add_(const Arg& value, Loc loc) {
+  return ops::update<ops::Add>(*this, value, "add_", loc);
+}
+Tensor& Tensor::sub_(const Arg& value, Loc loc) {
+  return ops::update<ops::Sub>(*this, value, "sub_", loc);
+}
+Tensor& Tensor::mul_(const Arg& value, Loc loc) {
+  return ops::update<ops::Mul>(*this, value, "mul_", loc);
+}
+Tensor& Tensor::div_(const Arg& value, Loc loc) {
+  return ops::update<ops::Div>(*this, value, "div_", loc);
+}
 
 Tensor& operator+=(Tensor& target, const Arg& value) { return target.add_(value, value.loc()); }
 Tensor& operator-=(Tensor& target, const Arg& value) { return target.sub_(value, value.loc()); }

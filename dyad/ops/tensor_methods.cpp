@@ -8,33 +8,6 @@
 #include "dyad/ops/views.h"
 
 namespace dyad {
-namespace {
-
-int category(DType t) { return is_floating(t) ? 2 : is_integer(t) ? 1 : 0; }
-
-/// Writes `value`, the result of an operator on `target`, into target.
-Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
-  const auto call = [&] { return std::string(name) + " on " + type_string(target); };
-  bool fits = value.rank() == target.rank();
-  for (std::size_t i = 0; fits && i < value.shape().size(); ++i) {
-    fits = value.shape()[i] == target.shape()[i];
-  }
-  if (!fits) {
-    throw ShapeError(call() + ": the result would be " + to_string(value.shape()) +
-                         ", but in place the shape " + to_string(target.shape()) + " stays",
-                     loc.user());
-  }
-  if (category(value.dtype()) > category(target.dtype())) {
-    throw DTypeError(call() + ": the result would be " + std::string(name_of(value.dtype())) +
-                         ", but in place the dtype " + std::string(name_of(target.dtype())) +
-                         " stays; convert the operand with to()",
-                     loc.user());
-  }
-  Evaluator::current().write(target, to(value, target.dtype(), loc), loc);
-  return target;
-}
-
-}  // namespace
 
 Tensor& Tensor::copy_(const Arg& value, Loc loc) {
   const Tensor converted = dyad::to(value.tensor(), dtype(), loc);
@@ -44,18 +17,6 @@ Tensor& Tensor::copy_(const Arg& value, Loc loc) {
 Tensor& Tensor::fill_(double value, Loc loc) {
   Evaluator::current().write(*this, full_like(*this, value, loc), loc);
   return *this;
-}
-Tensor& Tensor::add_(const Arg& value, Loc loc) {
-  return overwrite(*this, add(*this, value, loc), "add_", loc);
-}
-Tensor& Tensor::sub_(const Arg& value, Loc loc) {
-  return overwrite(*this, sub(*this, value, loc), "sub_", loc);
-}
-Tensor& Tensor::mul_(const Arg& value, Loc loc) {
-  return overwrite(*this, mul(*this, value, loc), "mul_", loc);
-}
-Tensor& Tensor::div_(const Arg& value, Loc loc) {
-  return overwrite(*this, div(*this, value, loc), "div_", loc);
 }
 
 Tensor Tensor::to(DType dtype, Loc loc) const { return dyad::to(*this, dtype, loc); }

@@ -46,10 +46,10 @@ void Adam::update(std::size_t index, const Tensor& gradient, Loc loc) {
       g = add(g, mul(p, weight_decay, loc), loc);
     }
   }
-  m.copy_(add(mul(m, beta1, loc), mul(g, 1 - beta1, loc), loc), loc);
-  v.copy_(add(mul(v, beta2, loc), mul(mul(g, g, loc), 1 - beta2, loc), loc), loc);
-  const Tensor spread = add(mul(sqrt(v, loc), square_scale_, loc), eps, loc);
-  p.sub_(mul(div(m, spread, loc), step_size_, loc), loc);
+  m.mul_(beta1, loc).add_(mul(g, 1 - beta1, loc), loc);
+  v.mul_(beta2, loc).add_(mul(g, g, loc).mul_(1 - beta2, loc), loc);
+  const Tensor spread = sqrt(v, loc).mul_(square_scale_, loc).add_(eps, loc);
+  p.sub_(div(m, spread, loc).mul_(step_size_, loc), loc);
 }
 
 AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options, Loc loc)

@@ -18,7 +18,7 @@ void SGD::update(std::size_t index, const Tensor& gradient, Loc loc) {
   if (options_.weight_decay > 0) g = add(g, mul(p, options_.weight_decay, loc), loc);
   if (options_.momentum > 0) {
     Tensor& v = velocity_[index];
-    v.copy_(add(mul(v, options_.momentum, loc), g, loc), loc);
+    v.mul_(options_.momentum, loc).add_(g, loc);
     g = options_.nesterov ? add(g, mul(v, options_.momentum, loc), loc) : v;
   }
   p.sub_(mul(g, lr_tensor(), loc), loc);

@@ -14,7 +14,7 @@
 namespace dyad::codegen {
 class CompiledKernel;
 struct KernelRecipe;
-}
+}  // namespace dyad::codegen
 
 namespace dyad::runtime {
 
@@ -22,7 +22,9 @@ namespace dyad::runtime {
 
 /// Runs a pointwise operator whose call looks like one seen before in this thread: the same row,
 /// attributes and dtypes, every input row-major and of the result's shape or a single element.
-/// False (and nothing done) otherwise.
+/// False (and nothing done) otherwise. The result is a new tensor, or, when `output` is one of the
+/// inputs, takes its place; then the result must have its dtype and shape, and the other inputs
+/// other memory.
 [[nodiscard]] bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
                                      Tensor& output);
 /// Runs a pointwise operator on inputs of any layout into a new tensor of the inferred type, in the
@@ -52,8 +54,8 @@ struct LaunchOperand {
   static LaunchOperand of(const Tensor& tensor, std::span<const std::int64_t> space);
 };
 
-/// Kernels asked for together, which the compiler makes faster than one by one. A launch made with a
-/// batch may run once `finish` has returned.
+/// Kernels asked for together, which the compiler makes faster than one by one. A launch made with
+/// a batch may run once `finish` has returned.
 class KernelBatch {
  public:
   KernelBatch();

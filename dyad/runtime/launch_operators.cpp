@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -133,6 +134,21 @@ bool overlap(const TensorImpl& a, const TensorImpl& b) {
   return a.data < end(b) && b.data < end(a);
 }
 
+/// Whether an element-by-element result of that dtype, with the shape of `widest`, may take the
+/// place of one of the inputs, which are row-major: nothing else may read the same memory.
+bool can_be_overwritten(const TensorImpl& out, DType dtype, const TensorImpl& widest,
+                        TensorRefs inputs) {
+  if (out.dtype != dtype || !out.contiguous || !out.shape.same_as(widest.shape)) return false;
+  const auto end = [](const TensorImpl& t) {
+    return t.data + t.numel() * static_cast<std::int64_t>(size_of(t.dtype));
+  };
+  return std::ranges::all_of(inputs, [&](const Tensor* input) {
+    const TensorImpl& t = *input->impl();
+    const bool same = t.data == out.data && t.shape.same_as(out.shape) && t.dtype == out.dtype;
+    return same || t.data >= end(out) || out.data >= end(t);
+  });
+}
+
 /// The row behind run_copy: the element itself, converted to the target's dtype.
 constexpr ArgInfo kCopied[] = {{"value"}};
 constexpr OpInfo kCopyRow{
@@ -180,7 +196,11 @@ bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, T
   const CallCache::Entry* entry = CallCache::of_thread().find(key, attrs);
   if (entry == nullptr) return false;
 
-  output = make_empty(entry->result, widest->shape);
+  if (!output.defined()) {
+    output = make_empty(entry->result, widest->shape);
+  } else if (!can_be_overwritten(*output.impl(), entry->result, *widest, inputs)) {
+    return false;
+  }
   data[count] = output.impl()->data;
   strides[count] = 1;
   const CompiledKernel& kernel = *entry->kernel;

@@ -136,14 +136,17 @@ TEST(Backward, HooksSeeAndReplaceGradients) {
 }
 
 TEST(Backward, AStaleSavedTensorIsAnErrorNotAWrongGradient) {
-  Tensor w = ones({2}).requires_grad();
-  Tensor x = ones({2});
-  Tensor y = sum(w * x);
-  x.mul_(2);
-  const std::string text = message_of<GradError>([&] { y.backward(); });
-  EXPECT_THAT(text, HasSubstr("backward of mul: input 1 (f32[2]) was overwritten in place after it "
-                              "was saved (version 0 then, 1 now)"));
-  EXPECT_THAT(text, HasSubstr("backward_test.cpp"));
+  for (int call = 0; call < 2; ++call) {  // the second write works in the memory itself
+    Tensor w = ones({2}).requires_grad();
+    Tensor x = ones({2});
+    Tensor y = sum(w * x);
+    x.mul_(2);
+    const std::string text = message_of<GradError>([&] { y.backward(); });
+    EXPECT_THAT(text,
+                HasSubstr("backward of mul: input 1 (f32[2]) was overwritten in place after it "
+                          "was saved (version 0 then, 1 now)"));
+    EXPECT_THAT(text, HasSubstr("backward_test.cpp"));
+  }
 }
 
 TEST(Backward, ASecondPassNeedsRetainGraph) {

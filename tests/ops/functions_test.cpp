@@ -78,6 +78,37 @@ TEST_F(InPlace, KeepsTheTensorAndItsDtype) {
   EXPECT_THAT(list(half), ElementsAre(-0.5, -0.75, -1));
 }
 
+// The first call of a kind writes a result that it has computed, later ones work in the memory
+// itself.
+TEST_F(InPlace, OperandsInTheSameMemoryAreReadBeforeTheyAreWritten) {
+  for (int call = 0; call < 3; ++call) {
+    Tensor x = tensor({1.0f, 2.0f, 3.0f, 4.0f});
+    const float* memory = x.data<float>();
+    x.add_(x);
+    EXPECT_THAT(list(x), ElementsAre(2, 4, 6, 8));
+    x.mul_(x[1]);
+    EXPECT_THAT(list(x), ElementsAre(8, 16, 24, 32));
+    x.slice(0, 1, 4).sub_(x.slice(0, 0, 3));
+    EXPECT_THAT(list(x), ElementsAre(8, 8, 8, 8));
+    x.slice(0, 0, 2).div_(x.slice(0, 2, 4) * 2);
+    EXPECT_THAT(list(x), ElementsAre(0.5, 0.5, 8, 8));
+    EXPECT_EQ(x.data<float>(), memory);
+  }
+}
+
+TEST_F(InPlace, KeepsShapeAndDtypeAtEveryCall) {
+  Tensor row = ones({1, 2}), column = ones({2, 1}), whole = ones({2}, i32);
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_THROW(row.add_(column), ShapeError);
+    EXPECT_THROW(row.add_(ones({2, 2})), ShapeError);
+    EXPECT_THROW(whole.mul_(1.5), DTypeError);
+    Tensor narrow = to(ones({2}), f16);
+    narrow.add_(ones({2}));
+    EXPECT_EQ(narrow.dtype(), f16);
+    EXPECT_THAT(list(narrow), Each(2));
+  }
+}
+
 TEST_F(InPlace, WritesThroughViews) {
   Tensor x = zeros({2, 3});
   x[1].fill_(5);
