@@ -34,6 +34,9 @@ add_library(dyad_flags INTERFACE)
 target_compile_features(dyad_flags INTERFACE cxx_std_20)
 target_compile_options(dyad_flags INTERFACE
   -Wall -Wextra -Werror
+  # To clang GCC's loop pragmas are unknown, and GCC's library deprecates what its stable_sort calls.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-pragmas>
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
   # A multiply and an add stay two roundings unless the source says fma: results must not depend on
   # which compiler made a kernel.
   -ffp-contract=off
