@@ -3,7 +3,7 @@
 # another LLVM (a driver's, Python's) never sees ours: the module exports one function, and its own
 # references to Dyad bind inside the module.
 file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/dyad/codegen/llvm/*.cpp)
-if(plugin_sources)
+if(plugin_sources AND NOT DYAD_PLAIN_LOOPS)  # plain loops never open it
   add_library(dyad_codegen_llvm MODULE ${plugin_sources})
   set_target_properties(dyad_codegen_llvm PROPERTIES
     PREFIX ""
