@@ -11,8 +11,10 @@
 #include "dyad/base/error.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compiled_call.h"
+#include "dyad/exec/eager.h"
 #include "dyad/exec/recorder.h"
 #include "dyad/exec/segment.h"
+#include "dyad/ir/graph_evaluator.h"
 
 namespace dyad::exec {
 namespace {
@@ -25,6 +27,12 @@ struct Mismatch {
   Loc loc;
 };
 
+/// How an argument lies in memory.
+struct ArgumentLayout {
+  Strides strides;
+  bool contiguous = false;
+};
+
 /// The recordings made under one set of assumptions: argument types, sizes or symbols, guards.
 struct Entry {
   Key key;
@@ -35,6 +43,11 @@ struct Entry {
   std::vector<StateGuard> states;
   std::vector<GradNote> grads;
   std::vector<std::pair<Tensor, bool>> captures;
+  std::vector<bool> writes_argument;
+  std::vector<Tensor> written_captures;
+  bool overlap = false;  ///< what is written shares memory with another tensor from outside
+  bool strides_matter = false;
+  std::vector<ArgumentLayout> layouts;  ///< of the arguments when it was recorded
   std::vector<std::string> types;
   std::string reason;
   Loc reason_loc;
@@ -125,10 +138,50 @@ std::optional<Mismatch> sizes_differ(const Entry& entry, std::span<const Tensor>
   return std::nullopt;
 }
 
+/// True when a tensor that the recording writes shares memory with another one from outside.
+bool writes_overlap(const Entry& entry, std::span<const Tensor> arguments) {
+  for (std::size_t i = 0; i < entry.writes_argument.size(); ++i) {
+    if (!entry.writes_argument[i]) continue;
+    if (is_broadcast(*arguments[i].impl())) return true;
+    for (std::size_t j = 0; j < arguments.size(); ++j) {
+      if (i != j && share_memory(arguments[i], arguments[j])) return true;
+    }
+    for (const auto& [capture, tracked] : entry.captures) {
+      if (share_memory(arguments[i], capture)) return true;
+    }
+  }
+  for (const Tensor& written : entry.written_captures) {
+    for (const Tensor& argument : arguments) {
+      if (share_memory(written, argument)) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<Mismatch> memory_differs(const Entry& entry, std::span<const Tensor> arguments) {
+  if (writes_overlap(entry, arguments) != entry.overlap) {
+    return Mismatch{entry.overlap ? "no argument shares memory with another tensor now"
+                                  : "an argument shares memory with another tensor now, and one "
+                                    "of the two is written",
+                    {}};
+  }
+  if (!entry.strides_matter) return std::nullopt;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const TensorImpl& now = *arguments[i].impl();
+    const ArgumentLayout& then = entry.layouts[i];
+    if ((now.contiguous && then.contiguous) || now.strides == then.strides) continue;
+    return Mismatch{"the strides of argument " + std::to_string(i) +
+                        " are others now, which decide whether a reshape is a view",
+                    {}};
+  }
+  return std::nullopt;
+}
+
 std::optional<Mismatch> mismatch(const Entry& entry, const Key& key,
                                  std::span<const Tensor> arguments, SymbolMap& symbols) {
   if (entry.key != key) return Mismatch{key_difference(entry, key, arguments), {}};
   if (auto sizes = sizes_differ(entry, arguments, symbols)) return sizes;
+  if (auto memory = memory_differs(entry, arguments)) return memory;
   for (const DimGuard& guard : entry.guards) {
     if (holds(guard, symbols)) continue;
     std::string now;
@@ -308,6 +361,16 @@ void CompiledCore::State::learn(Entry& entry, const Path& path) const {
           [](const GradNote& a, const GradNote& b) { return a.leaf.is_same(b.leaf); });
   add_new(entry.captures, path.captures,
           [](const auto& a, const auto& b) { return a.first.is_same(b.first); });
+  entry.writes_argument.resize(static_cast<std::size_t>(path.arguments), false);
+  for (const Write& write : path.writes) {
+    if (write.argument >= 0) {
+      entry.writes_argument[static_cast<std::size_t>(write.argument)] = true;
+    } else if (std::none_of(entry.written_captures.begin(), entry.written_captures.end(),
+                            [&](const Tensor& t) { return t.is_same(write.variable); })) {
+      entry.written_captures.push_back(write.variable);
+    }
+  }
+  entry.strides_matter = entry.strides_matter || path.strides_matter;
 }
 
 void CompiledCore::State::check_limits(Entry& entry) const {
@@ -342,6 +405,9 @@ FlatResult CompiledCore::State::record_first(const Key& key, std::span<const Ten
   ++recorded;
   entry->calls = 1;
   learn(*entry, *path);
+  entry->overlap = writes_overlap(*entry, arguments);
+  for (const Tensor& argument : arguments)
+    entry->layouts.push_back({argument.impl()->strides, argument.impl()->contiguous});
   if (!path->refusal.empty()) {
     entry->refusal =
         path->refusal + (path->refused_at ? " (" + to_string(path->refused_at) + ")" : "");

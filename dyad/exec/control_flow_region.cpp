@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "dyad/autograd/gradients.h"
@@ -48,7 +49,12 @@ Tensor RegionEvaluator::inside(const Tensor& tensor, Loc loc) {
   if (!placeholder) {
     placeholder = graph()->add_placeholder(fmt::format("c{}", index), type_of(tensor), loc);
   }
-  return symbolic_tensor(graph(), placeholder);
+  return symbolic_tensor(graph(), placeholder, true);
+}
+
+bool RegionEvaluator::is_capture(Value value) const noexcept {
+  return value.node->is("placeholder") &&
+         std::ranges::find(parameters_, value) == parameters_.end();
 }
 
 void RegionEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
@@ -64,14 +70,20 @@ void RegionEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* att
 }
 
 void RegionEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
-  if (!is_ours(target)) {
-    throw GraphError(
-        fmt::format("{}: a function writes in place to {}, a tensor from outside; give "
-                    "the new value as a result and write it after the {}",
-                    construct_, type_string(target), construct_),
-        loc.user());
-  }
+  if (!is_ours(target)) fail_write_outside(type_string(target), loc.user());
   GraphEvaluator::write(target, value.defined() ? inside(value, loc) : value, loc);
+}
+
+void RegionEvaluator::replace(Value memory, Value now, Loc loc) {
+  if (is_capture(memory)) fail_write_outside(to_string(memory.type()), loc);
+  GraphEvaluator::replace(memory, now, loc);
+}
+
+void RegionEvaluator::fail_write_outside(const std::string& type, Loc loc) const {
+  throw GraphError(fmt::format("{}: a function writes in place to {}, a tensor from outside; give "
+                               "the new value as a result and write it after the {}",
+                               construct_, type, construct_),
+                   loc);
 }
 
 std::vector<Tensor> RegionEvaluator::backward(std::span<const Tensor> outputs,

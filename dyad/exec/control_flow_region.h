@@ -48,8 +48,14 @@ class RegionEvaluator : public GraphEvaluator {
                                std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
                                Loc loc) override;
 
+ protected:
+  void replace(Value memory, Value now, Loc loc) override;
+  /// True for the placeholder of a tensor from outside.
+  [[nodiscard]] bool is_capture(Value value) const noexcept;
+
  private:
   [[nodiscard]] bool is_ours(const Tensor& tensor) const noexcept;
+  [[noreturn]] void fail_write_outside(const std::string& type, Loc loc) const;
 
   std::string_view construct_;
   Captures& captures_;

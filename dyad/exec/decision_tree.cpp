@@ -39,6 +39,11 @@ Tensor look_up(const Path& path, Value value, std::span<const Tensor> arguments,
   return env.at(id_of(value));
 }
 
+void overwrite(const Tensor& target, const Tensor& value) {
+  copy_into(target, value);
+  target.impl()->storage->bump_version();
+}
+
 }  // namespace
 
 DecisionTree::DecisionTree(std::shared_ptr<const Path> first) {
@@ -147,13 +152,18 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   for (const Write& write : path.writes) {
     if (write.variable.defined()) continue;
     const Tensor& argument = arguments[static_cast<std::size_t>(write.argument)];
-    copy_into(argument, look_up(path, write.value, arguments, outcome.env));
-    argument.impl()->storage->bump_version();
+    overwrite(argument, look_up(path, write.value, arguments, outcome.env));
   }
   for (const GradWrite& write : path.grad_writes) {
     const Tensor& leaf =
         write.argument >= 0 ? arguments[static_cast<std::size_t>(write.argument)] : write.leaf;
-    leaf.set_grad(write.value ? look_up(path, write.value, arguments, outcome.env) : Tensor());
+    const Tensor value =
+        write.value ? look_up(path, write.value, arguments, outcome.env) : Tensor();
+    if (write.in_place) {
+      overwrite(autograd::grad_of(*leaf.impl()), value);
+    } else {
+      leaf.set_grad(value);
+    }
   }
   return outcome;
 }

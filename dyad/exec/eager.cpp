@@ -16,6 +16,7 @@
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/op.h"
 #include "dyad/ir/recorded.h"
+#include "dyad/ir/view_memory.h"
 #include "dyad/runtime/launch.h"
 #include "dyad/runtime/op_kernel.h"
 
@@ -79,6 +80,14 @@ Types infer_from(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc
 }  // namespace
 
 void copy_into(const Tensor& target, const Tensor& value) { runtime::run_copy(target, value); }
+
+bool is_broadcast(const TensorImpl& tensor) noexcept {
+  if (tensor.contiguous) return false;
+  for (std::size_t axis = 0; axis < tensor.strides.size(); ++axis) {
+    if (tensor.strides[axis] == 0 && tensor.shape[axis].number() > 1) return tensor.numel() > 0;
+  }
+  return false;
+}
 
 void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) {
@@ -259,6 +268,7 @@ void EagerEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
                          ": shape and dtype must be the target's",
                      loc.user());
   }
+  if (exec::is_broadcast(*target.impl())) fail_write_to_broadcast(target, loc);
   autograd::check_write(target, loc.user());
   exec::copy_into(target, value);
   autograd::after_write(target, value);

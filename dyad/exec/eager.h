@@ -38,6 +38,9 @@ void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<T
 /// Copies the elements of `value` into the memory of `target` (same shape and dtype, any strides).
 void copy_into(const Tensor& target, const Tensor& value);
 
+/// True when several elements of a concrete tensor are one element in memory: expand() made it.
+[[nodiscard]] bool is_broadcast(const TensorImpl& tensor) noexcept;
+
 /// The inputs of a call, host numbers among them converted to the dtype that they meet.
 class ConvertedNumbers {
  public:

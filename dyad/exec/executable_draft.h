@@ -22,7 +22,7 @@ struct DraftStep {
   Ref<Attrs> attrs;          ///< the node's, sizes as numbers
   std::vector<int> reads;    ///< slots; -1 for an absent input
   std::vector<int> writes;   ///< slots
-  bool elementwise = false;  ///< output element i needs input elements at i only
+  bool elementwise = false;  ///< of an input in its layout, output element i needs element i only
 };
 
 /// `variable` gets the value of `slot` at the end of the run.

@@ -107,7 +107,9 @@ class WriteOrder {
         computes_write = computes_write || written[static_cast<std::size_t>(buffer(slot))];
         needed_early = needed_early || read_early[static_cast<std::size_t>(buffer(slot))];
       }
-      late[i] = step.kind == DraftStep::Kind::kernel && computes_write && !needed_early;
+      const bool cannot_fail = step.kind == DraftStep::Kind::kernel ||
+                               (step.kind == DraftStep::Kind::opaque && step.elementwise);
+      late[i] = cannot_fail && computes_write && !needed_early;
       if (late[i]) continue;
       for (const int slot : step.reads) {
         if (slot >= 0) read_early[static_cast<std::size_t>(buffer(slot))] = true;

@@ -82,7 +82,7 @@ void Graph::record(const std::function<void()>& run,
 Tensor Graph::placeholder(std::string name, DType dtype, Shape shape, Loc loc) {
   const Value made =
       impl()->add_placeholder(std::move(name), Type(dtype, std::move(shape)), loc.user());
-  return symbolic_tensor(impl(), made);
+  return symbolic_tensor(impl(), made, true);
 }
 
 Tensor Graph::variable(std::string name, const Arg& init, Loc loc) {

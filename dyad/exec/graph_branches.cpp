@@ -45,26 +45,22 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
   }
 
   void write(const Tensor& target, const Tensor& value, Loc loc) override {
-    const GraphValue* handle = graph_value(target);
-    if (handle && handle->graph == graph()) return RegionEvaluator::write(target, value, loc);
-    const std::size_t capture = captures_.index_of(target);
-    Tensor& now = written[capture];
-    if (!now.defined()) {
-      const Value outside = value_of(inside(target, loc), nullptr, loc);
-      now = symbolic_tensor(graph(), outside, true);
-    }
-    GraphEvaluator::write(now, value.defined() ? inside(value, loc) : value, loc);
+    GraphEvaluator::write(inside(target, loc), value.defined() ? inside(value, loc) : value, loc);
   }
 
   Tensor assign(const Tensor& variable, const Arg& value, Loc loc) override {
     write(variable, value.tensor(), loc);
-    return written.at(captures_.index_of(variable));
+    return inside(variable, loc);
   }
 
   std::vector<Branch> branches;
-  std::map<std::size_t, Tensor> written;  // capture -> its value now
+  std::map<std::size_t, Value> written;  // capture -> its value now
 
  protected:
+  void replace(Value memory, Value now, Loc loc) override {
+    if (is_capture(memory)) written.insert_or_assign(capture_of(*memory.node), now);
+    GraphEvaluator::replace(memory, now, loc);
+  }
   Tensor initial_value(const std::string& name, const Tensor& init, Loc loc) override {
     if (!init.is_symbolic()) return compute_initial(*owner().state(), name, init, loc);
     const Value value = value_of(inside(init, loc), nullptr, loc);
@@ -162,9 +158,8 @@ class Assembler {
     for (const Value v : path.graph()->outputs()) tensors.push_back(value(path, v, values));
     for (const std::size_t capture : written_) {
       const auto now = path.written.find(capture);
-      tensors.push_back(now == path.written.end()
-                            ? captures_.tensors()[capture]
-                            : value(path, graph_value(now->second)->value, values));
+      tensors.push_back(now == path.written.end() ? captures_.tensors()[capture]
+                                                  : value(path, now->second, values));
     }
     return tensors;
   }

@@ -57,7 +57,10 @@ Tensor Defining::variable(std::string name, const Arg& init, Loc loc) {
   Tensor& tensor = declared_.variables[name];
   if (!again) tensor = initial_value(name, init.tensor(), loc.user());
   const Ref<GraphImpl>& graph = owner_.impl();
-  return symbolic_tensor(graph, graph->add_variable(std::move(name), tensor, loc.user()));
+  const Tensor made =
+      symbolic_tensor(graph, graph->add_variable(std::move(name), tensor, loc.user()), true);
+  static_cast<GraphValue&>(*made.impl()->recorded).follows_assign = false;
+  return made;
 }
 
 bool DefineEvaluator::read_bool(const Tensor& tensor, Loc loc) {

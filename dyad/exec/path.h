@@ -61,6 +61,7 @@ struct GradWrite {
   Tensor leaf;
   int argument = -1;
   Value value;
+  bool in_place = false;  ///< the gradient that was there was written
 };
 
 /// How to differentiate a call's results from outside: the nodes from `begin` on compute, from the
@@ -89,6 +90,7 @@ struct Path {
   std::vector<std::pair<Tensor, bool>>
       captures;  ///< tensors from outside, and whether they required gradients
   std::vector<Write> writes;
+  bool strides_matter = false;  ///< whether a reshape was a view mattered
   std::vector<GradWrite> grad_writes;
   std::vector<Value> outputs;
   std::optional<BackwardPart> backward;

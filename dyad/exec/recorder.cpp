@@ -14,6 +14,7 @@
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/views.h"
 
 namespace dyad::exec {
 namespace {
@@ -22,24 +23,94 @@ namespace {
 /// caller's.
 Tensor alias_of(const Tensor& tensor) { return Tensor(make_ref<TensorImpl>(*tensor.impl())); }
 
-/// True when the tensor covers all the memory that others may see through it.
-bool covers_storage(const TensorImpl& impl) noexcept {
-  return static_cast<std::size_t>(impl.numel()) * size_of(impl.dtype) == impl.storage->bytes() ||
-         impl.storage->use_count() == 1;
+/// Two objects for the same elements in the same order.
+bool same_layout(const TensorImpl& a, const TensorImpl& b) noexcept {
+  return a.data == b.data && a.dtype == b.dtype && a.shape.same_as(b.shape) &&
+         a.strides == b.strides;
+}
+
+bool share_storage(const Tensor& a, const Tensor& b) noexcept {
+  return a.impl()->storage == b.impl()->storage;
+}
+
+/// True when an output lies in the memory of an input.
+bool gives_a_view(TensorRefs inputs, std::span<const Tensor> outputs) {
+  return std::any_of(outputs.begin(), outputs.end(), [&](const Tensor& output) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
+      return input->defined() && share_storage(*input, output);
+    });
+  });
+}
+
+bool same_strides(const TensorImpl& a, const TensorImpl& b) noexcept {
+  return (a.contiguous && b.contiguous) || a.strides == b.strides;
 }
 
 }  // namespace
 
+class Recorder::Tracer final : public GraphEvaluator {
+ public:
+  Tracer(Recorder& recorder, Ref<GraphImpl> graph)
+      : GraphEvaluator(std::move(graph)), recorder_(recorder) {}
+
+  using GraphEvaluator::now;
+
+  std::int64_t dim_value(Dim dim, Loc loc) override { return recorder_.dim_value(dim, loc); }
+  bool dim_equal(Dim a, Dim b, Loc loc) override { return recorder_.dim_equal(a, b, loc); }
+  bool dim_less(Dim a, Dim b, Loc loc) override { return recorder_.dim_less(a, b, loc); }
+
+  void place_view(const GraphValue& input, GraphValue& view) {
+    place_in({input.value, input.memory, input.content, true}, view);
+  }
+
+  /// What the target shows becomes `value`, which lies `like_target` in memory or not.
+  void write(const GraphValue& target, Value value, bool like_target, Loc loc) {
+    whole_ = target.value == target.content;
+    like_target_ = like_target;
+    write_through({target.value, target.memory, target.content, true}, value, loc);
+    now(target);
+  }
+
+ protected:
+  void replace(Value memory, Value now, Loc loc) override {
+    const BodyKind kind = now.node->op().kind;
+    const bool keeps_layout = whole_ ? like_target_ : kind != BodyKind::view;
+    if ((!keeps_layout || kind == BodyKind::structural) && now.type().rank() > 0)
+      now = copied(memory, now, loc);
+    graph()->overwrite(memory, now);
+  }
+
+  // Executing the view told whether it is one, for these strides.
+  void require_view(const Node& view, const Placed&, Loc) override {
+    recorder_.path_.strides_matter = recorder_.path_.strides_matter || view.op().may_copy;
+  }
+
+ private:
+  /// `value` in the layout of what the memory holds.
+  Value copied(Value memory, Value value, Loc loc) {
+    const Scope scope(*this);
+    const Tensor whole = symbolic_tensor(graph(), graph()->current(memory));
+    return graph_value(slice_scatter(whole, symbolic_tensor(graph(), value), 0, 0, kEnd, 1, loc))
+        ->value;
+  }
+
+  Recorder& recorder_;
+  bool whole_ = false, like_target_ = false;  // of the write being done
+};
+
+Recorder::~Recorder() = default;
+
 Recorder::Recorder(std::span<const Shape> shapes, std::span<const Tensor> arguments,
                    SymbolMap hints, Loc loc)
-    : graph_(make_ref<GraphImpl>()), written_arguments_(arguments.size()) {
+    : graph_(make_ref<GraphImpl>()),
+      tracer_(std::make_unique<Tracer>(*this, graph_)),
+      given_(arguments.begin(), arguments.end()) {
   path_.graph = graph_;
   path_.arguments = static_cast<int>(arguments.size());
   path_.hints = std::move(hints);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Value value = graph_->add_placeholder("arg" + std::to_string(i),
                                                 Type(arguments[i].dtype(), shapes[i]), loc);
-    argument_values_.push_back(value);
     // A leaf and its alias share the place where its gradient goes.
     if (arguments[i].tracks_grad() && arguments[i].is_leaf()) {
       autograd::make_leaf_grad(*arguments[i].impl());
@@ -54,8 +125,16 @@ bool Recorder::is_ours(const Tensor& tensor) const noexcept {
   return value && value->graph == graph_;
 }
 
-void Recorder::set_value(const Tensor& tensor, Value value) {
-  tensor.impl()->recorded = make_ref<GraphValue>(graph_, value);
+Ref<GraphValue> Recorder::make_handle(Value value) const {
+  auto handle = make_ref<GraphValue>(graph_, value);
+  handle->follows_writes = true;
+  return handle;
+}
+
+Ref<GraphValue> Recorder::set_value(const Tensor& tensor, Value value) {
+  Ref<GraphValue> handle = make_handle(value);
+  tensor.impl()->recorded = handle;
+  return handle;
 }
 
 void Recorder::refuse(std::string reason, Loc loc) {
@@ -65,40 +144,56 @@ void Recorder::refuse(std::string reason, Loc loc) {
 }
 
 Value Recorder::value_of(const Tensor& tensor, Loc loc) {
-  if (is_ours(tensor)) return recorded_value(tensor)->value;
-  if (tensor.is_symbolic()) {
+  if (!is_ours(tensor) && !tensor.is_symbolic() && tensor.impl()->is_number)
+    return graph_->add_constant(tensor, loc);
+  return handle_of(tensor, loc)->value;
+}
+
+Ref<GraphValue> Recorder::handle_of(const Tensor& tensor, Loc loc) {
+  Ref<GraphValue> handle;
+  if (is_ours(tensor)) {
+    handle = Ref<GraphValue>(static_cast<GraphValue*>(tensor.impl()->recorded.get()));
+  } else if (tensor.is_symbolic()) {
     throw GraphError("a value of a graph, " + type_string(tensor) +
                          ", is used in a function that runs on data: run the graph with a Session "
                          "and pass what it gives",
                      loc);
+  } else {
+    handle = capture(tensor, loc);
   }
-  if (tensor.impl()->is_number) return graph_->add_constant(tensor, loc);
-  return capture(tensor, loc);
+  tracer_->now(*handle);
+  return handle;
 }
 
-Value Recorder::capture(const Tensor& tensor, Loc loc) {
-  if (auto it = captures_.find(tensor.impl()); it != captures_.end()) return it->second.value;
+Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
+  if (auto it = captures_.find(tensor.impl()); it != captures_.end()) return it->second.handle;
   const auto is_same = [&](const Tensor& literal) { return literal.is_same(tensor); };
-  if (std::any_of(literals_.begin(), literals_.end(), is_same)) {
-    const Value value = graph_->add_constant(tensor, loc);
-    set_value(tensor, value);
-    return value;
-  }
+  if (std::any_of(literals_.begin(), literals_.end(), is_same))
+    return set_value(tensor, graph_->add_constant(tensor, loc));
   for (const GradNote& note : path_.grads) {
     if (!note.before.defined() || !note.before.is_same(tensor)) continue;
-    for (const GradCapture& known : path_.grad_captures) {
-      if (known.leaf.is_same(note.leaf)) return known.placeholder;
+    for (std::size_t i = 0; i < path_.grad_captures.size(); ++i) {
+      if (path_.grad_captures[i].leaf.is_same(note.leaf)) return grad_handles_[i];
     }
     const Value value = graph_->add_placeholder("grad" + std::to_string(path_.grad_captures.size()),
                                                 Type(tensor.dtype(), tensor.shape()), loc);
     path_.grad_captures.push_back({note.leaf, value});
-    return value;
+    return grad_handles_.emplace_back(make_handle(value));
+  }
+  const Storage* storage = tensor.impl()->storage.get();
+  const auto [begin, end] = captures_by_storage_.equal_range(storage);
+  for (auto it = begin; it != end; ++it) {
+    if (!same_layout(*it->second, *tensor.impl())) continue;
+    // Another object for the same elements, such as detach() makes.
+    const Ref<GraphValue> handle = captures_.at(it->second).handle;
+    captures_.emplace(tensor.impl(), Capture{tensor, handle});
+    return handle;
   }
   const Value value =
       graph_->add_variable("capture" + std::to_string(capture_order_.size()), tensor, loc);
-  captures_.emplace(tensor.impl(), Capture{tensor, value});
   capture_order_.push_back(tensor.impl());
-  return value;
+  captures_by_storage_.emplace(storage, tensor.impl());
+  return captures_.emplace(tensor.impl(), Capture{tensor, make_handle(value)}).first->second.handle;
 }
 
 void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
@@ -129,6 +224,10 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
     const NoGrad no_tape;
     EagerEvaluator::instance().apply(op, inputs, numbers ? numbers->data() : attrs, outputs, loc);
   }
+  if (op.kind == BodyKind::composite && gives_a_view(inputs, outputs)) {
+    execute(op, inputs, attrs, outputs, loc);  // its parts tell what shares memory
+    return;
+  }
   std::vector<Value> values;
   values.reserve(inputs.size());
   for (const Tensor* input : inputs)
@@ -137,6 +236,14 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
   check_types(*node, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     set_value(outputs[i], node->output(static_cast<int>(i)));
+  if (op.kind == BodyKind::view && !inputs[0]->impl()->is_number) {
+    if (share_storage(*inputs[0], outputs[0])) {
+      auto& view = static_cast<GraphValue&>(*outputs[0].impl()->recorded);
+      tracer_->place_view(*handle_of(*inputs[0], loc), view);
+    } else {
+      reshape_copied_ = true;
+    }
+  }
   if (on_tape) autograd::record(op, inputs, attrs, outputs, loc);
 }
 
@@ -215,24 +322,13 @@ bool Recorder::read_bool(const Tensor& tensor, Loc loc) {
 void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   loc = loc.user();
   const Value written = value_of(value, loc);
-  value_of(target, loc);  // a capture that is only written is one too
-  if (!covers_storage(*target.impl())) {
-    refuse("an in-place write to a view, " + type_string(target) +
-               ": compiled functions write whole tensors",
-           loc);
-  }
+  const Ref<GraphValue> to = handle_of(target, loc);
+  const bool like_target = same_strides(*target.impl(), *value.impl());
   {
     const Evaluator::Scope eager(EagerEvaluator::instance());
     EagerEvaluator::instance().write(target, value, loc);
   }
-  if (const int i = argument_index(target); i >= 0)
-    written_arguments_[static_cast<std::size_t>(i)] = true;
-  if (auto it = captures_.find(target.impl()); it != captures_.end() && !is_ours(target)) {
-    it->second.value = written;
-    it->second.written = true;
-    return;
-  }
-  set_value(target, written);
+  tracer_->write(*to, written, like_target, loc);
 }
 
 std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,
@@ -308,6 +404,65 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
   path_.backward = std::move(part);
 }
 
+void Recorder::find_writes() {
+  const auto note = [&](const Tensor& tensor, int argument, Value memory) {
+    const Value value = graph_->current(memory);
+    if (value == memory) return;
+    path_.writes.push_back({argument < 0 ? tensor : Tensor(), argument, value});
+    bool on_tape = tensor.tracks_grad() && !tensor.is_leaf();
+    if (argument >= 0) {
+      // The caller's tensor is where the recorded one is on the tape.
+      const TensorImpl& seen = *arguments_[static_cast<std::size_t>(argument)].impl();
+      tensor.impl()->grad_meta = seen.grad_meta;
+      tensor.impl()->grad_output = seen.grad_output;
+      tensor.impl()->requires_grad = seen.requires_grad;
+      on_tape = on_tape || (tensor.tracks_grad() && !tensor.is_leaf());
+    }
+    if (!on_tape) return;
+    refuse("an in-place write changes the gradient of " + type_string(tensor) +
+               ", a tensor from outside, which a replayed call cannot; return the value instead",
+           value.node->loc());
+  };
+  for (const TensorImpl* impl : capture_order_) {
+    const Capture& capture = captures_.at(impl);
+    path_.captures.emplace_back(capture.tensor, capture.tensor.tracks_grad());
+    note(capture.tensor, -1, capture.handle->memory);
+  }
+  for (std::size_t i = 0; i < arguments_.size(); ++i)
+    note(given_[i], static_cast<int>(i), graph_->placeholders()[i]);
+}
+
+void Recorder::refuse_writes_to_shared_memory() {
+  std::vector<Tensor> outside(given_);
+  for (const TensorImpl* impl : capture_order_) outside.push_back(captures_.at(impl).tensor);
+  std::unordered_multimap<const Storage*, const Tensor*> by_storage;
+  for (const Tensor& tensor : outside) by_storage.emplace(tensor.impl()->storage.get(), &tensor);
+  for (const Write& write : path_.writes) {
+    const Tensor& written =
+        write.argument < 0 ? write.variable : given_[static_cast<std::size_t>(write.argument)];
+    const auto [begin, end] = by_storage.equal_range(written.impl()->storage.get());
+    for (auto it = begin; it != end; ++it) {
+      const Tensor& other = *it->second;
+      const bool itself = write.argument < 0
+                              ? other.is_same(written)
+                              : &other == &outside[static_cast<std::size_t>(write.argument)];
+      if (itself || !share_memory(written, other)) continue;
+      refuse("an in-place write to " + type_string(written) + ", which shares memory with " +
+                 type_string(other) +
+                 ": both come from outside the function; make the view inside it",
+             write.value.node->loc());
+    }
+  }
+}
+
+bool Recorder::grad_is_written(const GradNote& note) const {
+  for (const GradCapture& known : path_.grad_captures) {
+    if (known.leaf.is_same(note.leaf))
+      return !(graph_->current(known.placeholder) == known.placeholder);
+  }
+  return false;
+}
+
 Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   for (const Tensor& result : results) {
     if (!result.defined())
@@ -315,21 +470,16 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
     path_.outputs.push_back(value_of(result, loc));
   }
   record_backward(results, loc);
-  for (const TensorImpl* impl : capture_order_) {
-    const Capture& capture = captures_.at(impl);
-    path_.captures.emplace_back(capture.tensor, capture.tensor.tracks_grad());
-    if (capture.written) path_.writes.push_back({capture.tensor, -1, capture.value});
-  }
-  for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    if (written_arguments_[i])
-      path_.writes.push_back({Tensor(), static_cast<int>(i), recorded_value(arguments_[i])->value});
-  }
+  find_writes();
+  path_.strides_matter = path_.strides_matter || (reshape_copied_ && graph_->has_overwrites());
+  refuse_writes_to_shared_memory();
   for (GradNote& note : path_.grads) {
     const Tensor after = autograd::grad_of(*note.leaf.impl());
     const bool same = after.defined() ? after.is_same(note.before) : !note.before.defined();
-    if (!same || !note.reads_first) {
-      path_.grad_writes.push_back(
-          {note.leaf, argument_index(note.leaf), after.defined() ? value_of(after, loc) : Value()});
+    const bool in_place = same && after.defined() && grad_is_written(note);
+    if (!same || !note.reads_first || in_place) {
+      path_.grad_writes.push_back({note.leaf, argument_index(note.leaf),
+                                   after.defined() ? value_of(after, loc) : Value(), in_place});
     }
     note.before = Tensor();
     // A gradient that knew its value would own the graph, which owns its leaf.

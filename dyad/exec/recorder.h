@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "dyad/core/evaluator.h"
 #include "dyad/exec/path.h"
+#include "dyad/ir/graph_evaluator.h"
 
 namespace dyad::exec {
 
@@ -17,6 +19,7 @@ class Recorder final : public Evaluator {
   /// now.
   Recorder(std::span<const Shape> shapes, std::span<const Tensor> arguments, SymbolMap hints,
            Loc loc);
+  ~Recorder() override;
 
   /// The arguments to call the function with: the caller's memory, known to this recording.
   [[nodiscard]] std::span<const Tensor> arguments() const noexcept { return arguments_; }
@@ -43,17 +46,26 @@ class Recorder final : public Evaluator {
   void note_host_state(const Ref<HostState>& state) override;
 
  private:
+  /// What writes and views mean in the recorded graph; sizes are compared as the recording does.
+  class Tracer;
+
   /// A tensor from outside the function that it used.
   struct Capture {
     Tensor tensor;
-    Value value;  ///< its current value: the variable, or what was written since
-    bool written = false;
+    Ref<GraphValue> handle;
   };
 
   [[nodiscard]] bool is_ours(const Tensor& tensor) const noexcept;
+  /// The value that the tensor has now.
   Value value_of(const Tensor& tensor, Loc loc);
-  Value capture(const Tensor& tensor, Loc loc);
-  void set_value(const Tensor& tensor, Value value);
+  /// What stands for the tensor, renewed after writes.
+  Ref<GraphValue> handle_of(const Tensor& tensor, Loc loc);
+  Ref<GraphValue> capture(const Tensor& tensor, Loc loc);
+  [[nodiscard]] Ref<GraphValue> make_handle(Value value) const;
+  Ref<GraphValue> set_value(const Tensor& tensor, Value value);
+  void find_writes();
+  [[nodiscard]] bool grad_is_written(const GradNote& note) const;
+  void refuse_writes_to_shared_memory();
   void decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc);
   /// The position of an argument's alias, or -1.
   [[nodiscard]] int argument_index(const Tensor& tensor) const noexcept;
@@ -64,12 +76,15 @@ class Recorder final : public Evaluator {
   void check_types(const Node& node, std::span<const Tensor> outputs) const;
 
   Ref<GraphImpl> graph_;
-  std::vector<Tensor> arguments_;
-  std::vector<Value> argument_values_;
+  std::unique_ptr<Tracer> tracer_;
+  std::vector<Tensor> given_;      ///< the caller's arguments
+  std::vector<Tensor> arguments_;  ///< the same memory, known to this recording
   std::unordered_map<const TensorImpl*, Capture> captures_;
-  std::vector<const TensorImpl*> capture_order_;
-  std::vector<Tensor> literals_;  ///< filled by the host during this call
-  std::vector<bool> written_arguments_;
+  std::vector<const TensorImpl*> capture_order_;  ///< those with a variable of their own
+  std::unordered_multimap<const Storage*, const TensorImpl*> captures_by_storage_;
+  std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
+  std::vector<Tensor> literals_;               ///< filled by the host during this call
+  bool reshape_copied_ = false;
   Path path_;
 };
 

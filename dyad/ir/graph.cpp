@@ -146,24 +146,18 @@ Value GraphImpl::find_variable(const Tensor& tensor) const noexcept {
   return it == variable_of_.end() ? Value() : it->second;
 }
 
-Value GraphImpl::current(Value value) const {
-  Value last = value;
-  for (auto it = overwritten_.find(last); it != overwritten_.end(); it = overwritten_.find(last)) {
-    last = it->second;
-  }
-  // Later look-ups of every value on the way take one step, however many writes there were.
-  while (!(value == last)) {
-    Value& next = overwritten_[value];
-    value = next;
-    next = last;
-  }
-  return last;
+Value GraphImpl::current(Value memory) const {
+  const auto written = overwritten_.find(memory);
+  return written == overwritten_.end() ? memory : written->second;
 }
 
-void GraphImpl::overwrite(Value value, Value now) {
-  const Value last = current(value);
-  if (!(last == now)) overwritten_[last] = now;
+Value GraphImpl::written(Value memory) const {
+  if (!memory.node->is("variable")) return current(memory);
+  const auto written = written_in_place_.find(memory);
+  return written == written_in_place_.end() ? memory : written->second;
 }
+
+void GraphImpl::overwrite(Value memory, Value now) { overwritten_.insert_or_assign(memory, now); }
 
 Dim GraphImpl::fresh_symbol() { return Dim::symbol("u" + std::to_string(next_symbol_++)); }
 
@@ -189,6 +183,7 @@ void GraphImpl::erase_if(const std::function<bool(const Node&)>& drop) {
   variable_of_.clear();
   by_name_.clear();
   overwritten_.clear();
+  written_in_place_.clear();
   for (std::unique_ptr<Node>& node : nodes_) {
     if (drop(*node)) continue;
     remember(*node);

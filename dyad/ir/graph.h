@@ -114,14 +114,20 @@ class GraphImpl : public RefCounted<GraphImpl> {
   [[nodiscard]] Value find_placeholder(std::string_view name) const noexcept;
   /// The variable node of a tensor object, or no value.
   [[nodiscard]] Value find_variable(const Tensor& tensor) const noexcept;
-  /// What holds now in place of a value that was written in place since: an assigned variable's new
-  /// value, the replacement that `overwrite` named, or the value itself.
-  [[nodiscard]] Value current(Value value) const;
+  /// What the memory holds now that first held `memory`: a variable's assigned value, what
+  /// `overwrite` named last, or the value itself.
+  [[nodiscard]] Value current(Value memory) const;
   /// Puts a fresh symbol in place of each size that only a run can tell (unknown_size).
   void bind_unknown_sizes(Types& types);
   [[nodiscard]] bool has_overwrites() const noexcept { return !overwritten_.empty(); }
-  /// From here on `now` holds in place of what `current(value)` was.
-  void overwrite(Value value, Value now);
+  /// The same, but for values that were only assigned.
+  [[nodiscard]] Value written(Value memory) const;
+  /// Says that the assignment that gave `now` was a write in place to `memory`.
+  void note_write_in_place(Value memory, Value now) {
+    written_in_place_.insert_or_assign(memory, now);
+  }
+  /// From here on the memory that first held `memory` holds `now`.
+  void overwrite(Value memory, Value now);
   /// A symbol not used in this graph: `u0`, `u1`... for a size known only at run time.
   [[nodiscard]] Dim fresh_symbol();
 
@@ -139,20 +145,36 @@ class GraphImpl : public RefCounted<GraphImpl> {
   std::vector<Value> outputs_;
   std::unordered_map<const TensorImpl*, Value> variable_of_;
   std::unordered_map<std::string, Value> by_name_;
-  mutable std::unordered_map<Value, Value, ValueHash> overwritten_;  // paths are shortened on use
+  std::unordered_map<Value, Value, ValueHash> overwritten_;       // memory -> what it holds
+  std::unordered_map<Value, Value, ValueHash> written_in_place_;  // of which variables
   int next_id_ = 0;
   int next_symbol_ = 0;
+};
+
+/// Where a value lies. Values never change, but the memory of a tensor does when it is written in
+/// place; each memory is known by the value that it held first.
+struct Placed {
+  Value value;                 ///< `content` itself, or a view of it
+  Value memory;                ///< the value that its memory held first
+  Value content;               ///< what its memory held when `value` was read
+  bool follows_assign = true;  ///< see GraphValue
 };
 
 /// What a symbolic tensor stands for: a value, with its graph kept alive.
 class GraphValue final : public Recorded {
  public:
-  GraphValue(Ref<GraphImpl> graph, Value value) : graph(std::move(graph)), value(value) {}
+  GraphValue(Ref<GraphImpl> graph, Value value)
+      : graph(std::move(graph)), value(value), memory(value), content(value) {}
   Ref<GraphImpl> graph;
-  Value value;
+  mutable Value value;    ///< renewed after writes, when it follows them
+  Value memory;           ///< see Placed
+  mutable Value content;  ///< see Placed
   /// A tensor of the user's program: reading it shows the writes in place that happened since, to
   /// it and to what it is a view of. Others stand for one value for ever.
   bool follows_writes = false;
+  /// False for what stands for a variable at the start of the run, whatever is assigned to it, and
+  /// for views of that: only writes in place show.
+  bool follows_assign = true;
 };
 
 /// The symbolic tensor of a value; its handle keeps the graph alive. `follows_writes` for what the

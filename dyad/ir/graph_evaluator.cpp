@@ -6,6 +6,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/view_memory.h"
 
 namespace dyad {
 namespace {
@@ -29,8 +30,6 @@ bool same_layout(const TensorImpl& a, const TensorImpl& b) noexcept {
          a.strides == b.strides;
 }
 
-bool is_view(const Node& node) noexcept { return node.op().kind == BodyKind::view; }
-
 const Tensor& tensor_of(Value variable) { return variable.node->attrs_as<VariableAttrs>().tensor; }
 
 std::string prefix(const OpInfo* user) {
@@ -47,9 +46,17 @@ bool share_memory(const Tensor& a, const Tensor& b) noexcept {
 }
 
 Value GraphEvaluator::value_of(const Tensor& tensor, const OpInfo* user, Loc loc) {
+  const GraphValue* handle = graph_value(tensor);
+  return handle && handle->graph == graph_ ? now(*handle) : place_of(tensor, user, loc).value;
+}
+
+Placed GraphEvaluator::place_of(const Tensor& tensor, const OpInfo* user, Loc loc) {
   const Loc place = loc.user();
   if (const GraphValue* handle = graph_value(tensor)) {
-    if (handle->graph == graph_) return now(*handle);
+    if (handle->graph == graph_) {
+      now(*handle);
+      return {handle->value, handle->memory, handle->content, handle->follows_assign};
+    }
     throw GraphError(prefix(user) + "the input of type " + type_string(tensor) +
                          " is a tensor of another graph; build both in one graph, or run the other "
                          "graph and feed its result to a placeholder",
@@ -61,8 +68,12 @@ Value GraphEvaluator::value_of(const Tensor& tensor, const OpInfo* user, Loc loc
                          " is deferred and has no data yet; read it before the graph is defined",
                      place);
   }
-  if (tensor.impl()->is_number) return graph_->add_constant(Tensor(tensor), place);
-  return graph_->current(capture(tensor, place));
+  if (tensor.impl()->is_number) {
+    const Value number = graph_->add_constant(Tensor(tensor), place);
+    return {number, number, number, true};
+  }
+  const Value memory = capture(tensor, place), content = graph_->current(memory);
+  return {content, memory, content, true};
 }
 
 Value GraphEvaluator::capture(const Tensor& tensor, Loc loc) {
@@ -83,22 +94,42 @@ Value GraphEvaluator::capture(const Tensor& tensor, Loc loc) {
 }
 
 Value GraphEvaluator::now(const GraphValue& handle) {
-  if (!handle.follows_writes || !graph_->has_overwrites()) return handle.value;
-  const Value value = graph_->current(handle.value);
-  std::vector<Value> views;  // from the value up to, but without, the tensor that they view
-  Value base = value;
-  for (; is_view(*base.node); base = base.node->inputs()[0]) views.push_back(base);
-  const Value written = graph_->current(base);
-  if (views.empty() || written == base) return value;
-  // The viewed tensor was written: the same views of its new value.
+  return handle.follows_writes && graph_->has_overwrites() ? renewed(handle) : handle.value;
+}
+
+Value GraphEvaluator::renewed(const GraphValue& handle) {
+  const Value written =
+      handle.follows_assign ? graph_->current(handle.memory) : graph_->written(handle.memory);
+  if (written == handle.content) return handle.value;
+  // The memory was written: the same views of what it holds now.
+  const std::vector<Value> views = views_between(handle.value, handle.content);
   Value made = written;
   for (auto view = views.rbegin(); view != views.rend(); ++view) {
     std::vector<Value> inputs(view->node->inputs().begin(), view->node->inputs().end());
     inputs[0] = made;
+    require_view(*view->node, {handle.value, handle.memory, handle.content, true},
+                 view->node->loc());
     made = graph_->append_copy(*view->node, std::move(inputs))->output(view->index);
   }
-  graph_->overwrite(value, made);
+  handle.content = written;
+  handle.value = made;
   return made;
+}
+
+void GraphEvaluator::require_view(const Node& view, const Placed& place, Loc loc) {
+  if (is_surely_view(view, place)) return;
+  throw GraphError("a tensor is written in place that shares memory with " +
+                       to_string(view.types()[0]) + ", made by " + std::string(view.op().name) +
+                       " of " + to_string(view.inputs()[0].type()) +
+                       ", or does not: that depends on strides, which are not known while a graph "
+                       "is defined; use clone() where a copy is meant",
+                   loc, view.loc());
+}
+
+void GraphEvaluator::place_in(const Placed& input, GraphValue& view) {
+  view.memory = input.memory;
+  view.content = input.content;
+  view.follows_assign = input.follows_assign;
 }
 
 void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
@@ -149,6 +180,10 @@ void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
                               std::move(results), place);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = symbolic_tensor(graph_, node->output(static_cast<int>(i)), true);
+  }
+  if (op.kind == BodyKind::view && !outputs.empty()) {
+    auto& made = static_cast<GraphValue&>(*outputs[0].impl()->recorded);
+    if (!converted[0].impl()->is_number) place_in(place_of(converted[0], &op, place), made);
   }
 }
 
@@ -230,28 +265,44 @@ void GraphEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
   const Loc place = loc.user();
   const Tensor given =
       value.defined() && value.impl()->is_number ? convert_number(value, target.dtype()) : value;
-  const Value written = value_of(target, &kAssignOp, place);
-  if (is_view(*written.node)) {
-    throw GraphError("a write in place to " + type_string(target) + ", a view made by " +
-                         std::string(written.node->op().name) +
-                         "; compute the new value of the whole tensor (with where or concat) and "
-                         "write that",
-                     place, written.node->loc());
-  }
+  const Placed to = place_of(target, &kAssignOp, place);
   const Value replacement = value_of(given, &kAssignOp, place);
-  Value root = written;
-  while (root.node->is("assign")) root = root.node->inputs()[0];
-  if (root.node->is("variable")) {
-    check_no_overlap(root, place);
-    graph_->append_checked(kAssignOp, no_attrs(), {root, replacement}, place);
+  const Type types[] = {to.value.type(), replacement.type()};
+  static_cast<void>(infer_types(kAssignOp, types, nullptr, place));
+  write_through(to, replacement, place);
+  if (const GraphValue* own = graph_value(target)) renewed(*own);
+}
+
+void GraphEvaluator::write_through(const Placed& target, Value value, Loc loc) {
+  const LocScope place(loc);
+  Value made = value;
+  for (const Value view : views_between(target.value, target.content)) {
+    const Node& node = *view.node;
+    if (node.op().write == nullptr) {
+      throw GraphError("a write in place to " + to_string(target.value.type()) +
+                           ", a view made by " + std::string(node.op().name) +
+                           ", which cannot be written through; compute the new value of the whole "
+                           "tensor (with where or concat) and write that",
+                       loc, node.loc());
+    }
+    require_view(node, target, loc);
+    const Evaluator::Scope scope(*this);
+    const Tensor whole =
+        node.op().write(node.attrs().data(), symbolic_tensor(graph_, node.inputs()[0]),
+                        symbolic_tensor(graph_, made), loc);
+    made = graph_value(whole)->value;
+  }
+  replace(target.memory, made, loc);
+}
+
+void GraphEvaluator::replace(Value memory, Value now, Loc loc) {
+  if (memory.node->is("variable")) {
+    check_no_overlap(memory, loc);
+    Node* assigned = graph_->append_checked(kAssignOp, no_attrs(), {memory, now}, loc);
+    graph_->note_write_in_place(memory, assigned->output());
   } else {
     // An intermediate value: nothing outside the graph sees it, so it is replaced, not assigned.
-    const Type types[] = {written.type(), replacement.type()};
-    static_cast<void>(infer_types(kAssignOp, types, nullptr, place));
-    graph_->overwrite(written, replacement);
-  }
-  if (const GraphValue* handle = graph_value(target)) {
-    const_cast<GraphValue*>(handle)->value = graph_->current(written);
+    graph_->overwrite(memory, now);
   }
 }
 

@@ -14,8 +14,9 @@ namespace dyad {
 
 /// Operators called while it is current become nodes of its graph and give symbolic tensors.
 /// Concrete tensors met on the way become variables (captures), host numbers become constants of
-/// the dtype that they are promoted to, composites stay whole. A write in place gives the tensor a
-/// new value in the graph: what is read later, through the tensor or a view of it, is that value.
+/// the dtype that they are promoted to, composites stay whole. A write in place gives the tensor's
+/// memory a new value in the graph, made by the rows of the views that it is written through: what
+/// is read later, through the tensor or anything that shares its memory, comes from that value.
 class GraphEvaluator : public Evaluator {
  public:
   explicit GraphEvaluator(Ref<GraphImpl> graph) : graph_(std::move(graph)) {}
@@ -38,7 +39,8 @@ class GraphEvaluator : public Evaluator {
   std::int64_t read_int(const Tensor& tensor, Loc loc) override;
   bool read_bool(const Tensor& tensor, Loc loc) override;
   void host_access(const Tensor& tensor, Loc loc) override;
-  /// For a captured tensor an `assign` node; GraphError for a view.
+  /// GraphError when only strides, which the graph does not know, can tell what shares memory with
+  /// the target; ValueError for a broadcast one.
   void write(const Tensor& target, const Tensor& value, Loc loc) override;
   /// GraphError that names `gradients`; the exec layer, which may reach the gradient rules,
   /// overrides it.
@@ -46,9 +48,25 @@ class GraphEvaluator : public Evaluator {
                                std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
                                Loc loc) override;
 
- private:
+ protected:
+  /// What the handle stands for after the writes so far.
   Value now(const GraphValue& handle);
+  /// The same, for a handle that follows no writes too.
+  Value renewed(const GraphValue& handle);
+  /// What the target shows becomes `value`: its memory gets a new value, which `replace` puts
+  /// there.
+  void write_through(const Placed& target, Value value, Loc loc);
+  /// From here on `memory` holds `now`: for a captured tensor by an `assign` node.
+  virtual void replace(Value memory, Value now, Loc loc);
+  /// What is being done relies on the result of `view` lying in its input's memory: GraphError when
+  /// that is not sure.
+  virtual void require_view(const Node& view, const Placed& place, Loc loc);
+  /// Says that the result of `view` lies where `input` does.
+  static void place_in(const Placed& input, GraphValue& view);
+
+ private:
   Value capture(const Tensor& tensor, Loc loc);
+  [[nodiscard]] Placed place_of(const Tensor& tensor, const OpInfo* user, Loc loc);
   void check_no_overlap(Value written, Loc loc) const;
   [[noreturn]] void fail_undecided(const std::string& question, Loc loc) const;
   [[noreturn]] void fail_read(const Tensor& tensor, std::string_view read, Loc loc) const;

@@ -26,6 +26,7 @@ struct Schema {
   std::uint32_t saved_inputs = 0;
   std::uint32_t saved_outputs = 0;
   int version = 1;
+  bool may_copy = false;             ///< views: see OpInfo
   BodyKind kind = BodyKind::opaque;  ///< read only when the struct has no body of its own: opaque,
                                      ///< control, structural
 };
@@ -82,6 +83,7 @@ constexpr OpInfo make_op_info() {
              .samples = s.samples,
              .saved_inputs = s.saved_inputs,
              .saved_outputs = s.saved_outputs,
+             .may_copy = s.may_copy,
              .attrs = &attrs_info<A>};
   if constexpr (requires { &Op::infer; }) {
     row.infer = [](const InferIn& in) -> Types {
@@ -110,6 +112,11 @@ constexpr OpInfo make_op_info() {
     row.kind = BodyKind::view;
     row.view = [](const void* attrs, const Shape& in, const Strides& strides, const Shape& out) {
       return Op::view(*static_cast<const A*>(attrs), in, strides, out);
+    };
+  }
+  if constexpr (requires { &Op::write; }) {
+    row.write = [](const void* attrs, const Tensor& x, const Tensor& value, Loc loc) -> Tensor {
+      return Op::write(*static_cast<const A*>(attrs), x, value, loc);
     };
   }
   if constexpr (detail::has_expand<Op>) {

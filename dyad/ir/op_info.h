@@ -104,6 +104,7 @@ struct OpInfo {
   Samples samples = {};
   std::uint32_t saved_inputs = 0;   ///< bit i: the gradient rule reads input i
   std::uint32_t saved_outputs = 0;  ///< bit i: it reads output i
+  bool may_copy = false;            ///< view: there are strides that leave only a copy
   const AttrsInfo* attrs = &attrs_info<NoAttrs>;
 
   Types (*infer)(const InferIn& in) = nullptr;
@@ -116,6 +117,9 @@ struct OpInfo {
   /// View: the layout of the result; `out` is the inferred shape as numbers.
   ViewLayout (*view)(const void* attrs, const Shape& in, const Strides& strides,
                      const Shape& out) = nullptr;
+  /// View: `x` with `value` in the place of its view, written in operators: what a write in place
+  /// to the view means where values never change. Null: it cannot be written through.
+  Tensor (*write)(const void* attrs, const Tensor& x, const Tensor& value, Loc loc) = nullptr;
   /// Composite: the same result by other operators.
   std::vector<Tensor> (*expand)(const void* attrs, TensorRefs in, Loc loc) = nullptr;
   /// The gradient rule, written in operators; null: not differentiable (composites without one

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "dyad/ops/attrs/indexing.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
@@ -9,12 +11,7 @@ namespace dyad {
 namespace ops {
 namespace {
 
-struct SliceAttrs {
-  std::int64_t axis = 0;
-  Dim begin = 0;
-  Dim end = kEnd;
-  std::int64_t step = 1;
-};
+constexpr ArgInfo kXAndSource[] = {{"x", kAny}, {"source", kAny}};
 
 struct Range {
   Dim begin;  ///< from 0 to the size
@@ -51,6 +48,36 @@ Tensor placed(Tensor g, int axis, int rank, Dim begin, Dim size, Dim count) {
   return pad(g, low, high);
 }
 
+/// The types of a scatter: source is as large as the part of x that `part` infers.
+template <class Part>
+Types infer_scatter(const InferIn& in, const typename Part::Attrs& attrs) {
+  const Type part = Part::infer(in, attrs)[0];
+  if (in[1].dtype() != part.dtype()) {
+    fail_dtype(in, "one dtype is needed, but x is " + std::string(name_of(part.dtype())) +
+                       " and source is " + std::string(name_of(in[1].dtype())));
+  }
+  bool fits = in[1].rank() == part.rank();
+  for (std::size_t i = 0; fits && i < part.shape().size(); ++i) {
+    const Dim a = part.shape()[i], b = in[1].shape()[i];
+    fits = a.same_as(b) || a == b;
+  }
+  if (!fits) {
+    fail_shape(in, "the part of x to replace is " + to_string(part) + ", but source is " +
+                       to_string(in[1]) + "; their shapes must be equal");
+  }
+  return {in[0]};
+}
+
+/// ONNX: source written at the positions `line` along the axis.
+void scatter_to_onnx(OnnxEmitter& e, std::int64_t axis, const std::string& line,
+                     const std::string& source, const Shape& shape) {
+  Shape along(shape.size(), 1);
+  along[static_cast<std::size_t>(axis)] = -1;
+  const std::string index =
+      e.node("Expand", {e.node("Reshape", {line, e.shape(along)}), e.shape(shape)});
+  e.output(0, e.node("ScatterElements", {e.input(0), index, source}, {{"axis", axis}}));
+}
+
 struct SliceOp {
   using Attrs = SliceAttrs;
   static constexpr Schema schema{.name = "slice",
@@ -71,12 +98,10 @@ struct SliceOp {
   }
   static ViewLayout view(const Attrs& attrs, const Shape& in, const Strides& strides,
                          const Shape& out) {
-    const auto axis = static_cast<std::size_t>(from_front(attrs.axis, in.rank()));
-    const Range range = clipped(attrs.begin, attrs.end, in[axis]);
-    ViewLayout layout{.shape = out, .strides = strides};
-    layout.offset = range.count.number() == 0 ? 0 : range.begin.number() * strides[axis];
-    layout.strides[axis] *= attrs.step;
-    return layout;
+    return slice_layout(attrs, in, strides, out);
+  }
+  static Tensor write(const Attrs& attrs, const Tensor& x, const Tensor& value, Loc loc) {
+    return slice_scatter(x, value, attrs.axis, attrs.begin, attrs.end, attrs.step, loc);
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const Shape& shape = g.input_shape(0);
@@ -102,14 +127,43 @@ struct SliceOp {
   }
 };
 
-struct SelectAttrs {
-  std::int64_t axis = 0;
-  Dim index = 0;
+struct SliceScatter {
+  using Attrs = SliceAttrs;
+  static constexpr Schema schema{
+      .name = "slice_scatter",
+      .inputs = kXAndSource,
+      .outputs = kOut,
+      .doc = "A copy of x in which source is every step-th element from begin to before end."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    return infer_scatter<SliceOp>(in, attrs);
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    if (g.needs(0)) {
+      const Tensor nothing = zeros(g.input_shape(1), g.grad().dtype());
+      g.set(0, slice_scatter(g.grad(), nothing, attrs.axis, attrs.begin, attrs.end, attrs.step));
+    }
+    if (g.needs(1)) g.set(1, slice(g.grad(), attrs.axis, attrs.begin, attrs.end, attrs.step));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const int axis = from_front(attrs.axis, e.input_type(0).rank());
+    const auto at = static_cast<std::size_t>(axis);
+    const Range range = clipped(attrs.begin, attrs.end, e.input_type(0).shape()[at]);
+    const Shape& shape = e.input_type(1).shape();
+    const std::string line = e.node(
+        "Range",
+        {e.size(range.begin), e.size(range.begin + shape[at] * attrs.step), e.size(attrs.step)});
+    scatter_to_onnx(e, axis, line, e.input(1), shape);
+  }
 };
 
 bool in_range(Dim index, Dim size) {
   return !index.is_number() || !size.is_number() ||
          (index.number() >= -size.number() && index.number() < size.number());
+}
+/// The index counted from the front.
+Dim first_of(const SelectAttrs& attrs, Dim size) {
+  const bool from_back = attrs.index.is_number() && attrs.index.number() < 0;
+  return from_back ? size + attrs.index : attrs.index;
 }
 std::string out_of_range(Dim index, std::int64_t axis, Dim size) {
   return "index " + to_string(index) + " is out of range for axis " + std::to_string(axis) +
@@ -132,25 +186,16 @@ struct SelectOp {
   }
   static ViewLayout view(const Attrs& attrs, const Shape& in, const Strides& strides,
                          const Shape& out) {
-    const int axis = from_front(attrs.axis, in.rank());
-    const Dim size = in[static_cast<std::size_t>(axis)];
-    if (!in_range(attrs.index, size)) {
-      throw IndexError("select: " + out_of_range(attrs.index, axis, size));
-    }
-    const std::int64_t index = attrs.index.number();
-    ViewLayout layout{.shape = out, .strides = strides};
-    layout.offset =
-        (index < 0 ? index + size.number() : index) * strides[static_cast<std::size_t>(axis)];
-    layout.strides.erase(static_cast<std::size_t>(axis));
-    return layout;
+    return select_layout(attrs, in, strides, out);
+  }
+  static Tensor write(const Attrs& attrs, const Tensor& x, const Tensor& value, Loc loc) {
+    return select_scatter(x, value, attrs.axis, attrs.index, loc);
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const Shape& shape = g.input_shape(0);
     const int rank = shape.rank(), axis = from_front(attrs.axis, rank);
     const Dim size = shape[static_cast<std::size_t>(axis)];
-    const bool from_back = attrs.index.is_number() && attrs.index.number() < 0;
-    const Dim begin = from_back ? size + attrs.index : attrs.index;
-    g.set(0, placed(unsqueeze(g.grad(), axis), axis, rank, begin, size, 1));
+    g.set(0, placed(unsqueeze(g.grad(), axis), axis, rank, first_of(attrs, size), size, 1));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::int64_t axis = from_front(attrs.axis, e.input_type(0).rank());
@@ -158,9 +203,61 @@ struct SelectOp {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<SliceOp>, &op_info<SelectOp>};
+struct SelectScatter {
+  using Attrs = SelectAttrs;
+  static constexpr Schema schema{
+      .name = "select_scatter",
+      .inputs = kXAndSource,
+      .outputs = kOut,
+      .doc = "A copy of x in which source is the part at an index along an axis."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    return infer_scatter<SelectOp>(in, attrs);
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    if (g.needs(0)) {
+      const Tensor nothing = zeros(g.input_shape(1), g.grad().dtype());
+      g.set(0, select_scatter(g.grad(), nothing, attrs.axis, attrs.index));
+    }
+    if (g.needs(1)) g.set(1, select(g.grad(), attrs.axis, attrs.index));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const int axis = from_front(attrs.axis, e.input_type(0).rank());
+    const auto at = static_cast<std::size_t>(axis);
+    Shape shape = e.input_type(1).shape();
+    shape.insert(at, 1);
+    const std::int64_t axes[] = {axis};
+    const std::string source = e.node("Unsqueeze", {e.input(1), e.constant_i64(axes)});
+    scatter_to_onnx(e, axis, e.size(first_of(attrs, e.input_type(0).shape()[at])), source, shape);
+  }
+};
+
+constexpr const OpInfo* kRows[] = {&op_info<SliceOp>, &op_info<SelectOp>, &op_info<SliceScatter>,
+                                   &op_info<SelectScatter>};
 
 }  // namespace
+
+ViewLayout slice_layout(const SliceAttrs& attrs, const Shape& in, const Strides& strides,
+                        const Shape& out) {
+  const auto axis = static_cast<std::size_t>(from_front(attrs.axis, in.rank()));
+  const Range range = clipped(attrs.begin, attrs.end, in[axis]);
+  ViewLayout layout{.shape = out, .strides = strides};
+  layout.offset = range.count.number() == 0 ? 0 : range.begin.number() * strides[axis];
+  layout.strides[axis] *= attrs.step;
+  return layout;
+}
+
+ViewLayout select_layout(const SelectAttrs& attrs, const Shape& in, const Strides& strides,
+                         const Shape& out) {
+  const int axis = from_front(attrs.axis, in.rank());
+  const Dim size = in[static_cast<std::size_t>(axis)];
+  if (!in_range(attrs.index, size)) {
+    throw IndexError("select: " + out_of_range(attrs.index, axis, size));
+  }
+  ViewLayout layout{.shape = out, .strides = strides};
+  layout.offset = first_of(attrs, size).number() * strides[static_cast<std::size_t>(axis)];
+  layout.strides.erase(static_cast<std::size_t>(axis));
+  return layout;
+}
 
 std::span<const OpInfo* const> slices_rows() { return kRows; }
 
@@ -171,6 +268,16 @@ Tensor select(const Tensor& x, std::int64_t axis, Dim index, Loc loc) {
 }
 Tensor slice(const Tensor& x, std::int64_t axis, Dim begin, Dim end, std::int64_t step, Loc loc) {
   return apply<ops::SliceOp>({.axis = axis, .begin = begin, .end = end, .step = step}, loc, x);
+}
+
+Tensor select_scatter(const Tensor& x, const Tensor& source, std::int64_t axis, Dim index,
+                      Loc loc) {
+  return apply<ops::SelectScatter>({.axis = axis, .index = index}, loc, x, source);
+}
+Tensor slice_scatter(const Tensor& x, const Tensor& source, std::int64_t axis, Dim begin, Dim end,
+                     std::int64_t step, Loc loc) {
+  return apply<ops::SliceScatter>({.axis = axis, .begin = begin, .end = end, .step = step}, loc, x,
+                                  source);
 }
 
 std::vector<Tensor> split(const Tensor& x, const Shape& sizes, std::int64_t axis, Loc loc) {

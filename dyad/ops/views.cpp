@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ir/view_memory.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
@@ -59,7 +60,8 @@ struct Reshape {
       .outputs = kOut,
       .doc =
           "The elements in row-major order in another shape; one size may be -1: what the "
-          "others leave. Copies when strides do not allow a view."};
+          "others leave. Copies when strides do not allow a view.",
+      .may_copy = true};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     Shape shape = attrs.shape;
     Dim known = 1;
@@ -95,6 +97,9 @@ struct Reshape {
     ViewLayout layout{.shape = out};
     layout.possible = reshaped_strides(in.numbers(), strides, out.numbers(), layout.strides);
     return layout;
+  }
+  static Tensor write(const Attrs&, const Tensor& x, const Tensor& value, Loc loc) {
+    return reshape(value, sizes_of(x, loc), loc);
   }
   static void grad(Gradient& g, const Attrs&) { g.set(0, reshape(g.grad(), g.input_shape(0))); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
@@ -151,15 +156,19 @@ struct Permute {
     }
     return layout;
   }
-  static void grad(Gradient& g, const Attrs& attrs) {
+  static Ints inverse(const Attrs& attrs) {
     const int rank = static_cast<int>(attrs.axes.size());
-    Ints inverse(attrs.axes.size(), 0);
+    Ints axes(attrs.axes.size(), 0);
     for (int i = 0; i < rank; ++i) {
       const int axis = from_front(attrs.axes[static_cast<std::size_t>(i)], rank);
-      inverse[static_cast<std::size_t>(axis)] = i;
+      axes[static_cast<std::size_t>(axis)] = i;
     }
-    g.set(0, permute(g.grad(), inverse));
+    return axes;
   }
+  static Tensor write(const Attrs& attrs, const Tensor&, const Tensor& value, Loc loc) {
+    return permute(value, inverse(attrs), loc);
+  }
+  static void grad(Gradient& g, const Attrs& attrs) { g.set(0, permute(g.grad(), inverse(attrs))); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     std::vector<std::int64_t> perm;
     for (const std::int64_t axis : attrs.axes) {
@@ -193,6 +202,9 @@ struct Squeeze {
     layout.strides.erase(static_cast<std::size_t>(from_front(attrs.axis, in.rank())));
     return layout;
   }
+  static Tensor write(const Attrs& attrs, const Tensor&, const Tensor& value, Loc loc) {
+    return unsqueeze(value, attrs.axis, loc);
+  }
   static void grad(Gradient& g, const Attrs& attrs) { g.set(0, unsqueeze(g.grad(), attrs.axis)); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::int64_t axes[] = {attrs.axis};
@@ -218,6 +230,9 @@ struct Unsqueeze {
     const bool last = axis == strides.size();
     layout.strides.insert(axis, last ? 1 : strides[axis] * in.numbers()[axis]);
     return layout;
+  }
+  static Tensor write(const Attrs& attrs, const Tensor&, const Tensor& value, Loc loc) {
+    return squeeze(value, attrs.axis, loc);
   }
   static void grad(Gradient& g, const Attrs& attrs) { g.set(0, squeeze(g.grad(), attrs.axis)); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
@@ -269,6 +284,15 @@ struct Expand {
     }
     return layout;
   }
+  static Tensor write(const Attrs&, const Tensor& x, const Tensor& value, Loc loc) {
+    const Shape &from = x.shape(), &to = value.shape();
+    const std::size_t added = to.size() - from.size();
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const Dim once = i < added ? Dim(1) : from[i - added];
+      if (!to[i].same_as(once)) fail_write_to_broadcast(value, loc);
+    }
+    return reshape(value, sizes_of(x, loc), loc);
+  }
   static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad()); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     // To ONNX a 1 is the size that x has there.
@@ -304,6 +328,9 @@ struct StopGradient {
   static Types infer(const InferIn& in, const Attrs&) { return {in[0]}; }
   static ViewLayout view(const Attrs&, const Shape& in, const Strides& strides, const Shape&) {
     return {.shape = in, .strides = strides};
+  }
+  static Tensor write(const Attrs&, const Tensor&, const Tensor& value, Loc loc) {
+    return apply<StopGradient>({}, loc, value);
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
 };

@@ -40,6 +40,14 @@ inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
 /// end, bounds beyond the size are clipped to it, as in Python. The step is positive (ValueError).
 [[nodiscard]] Tensor slice(const Tensor& x, std::int64_t axis, Dim begin, Dim end = kEnd,
                            std::int64_t step = 1, Loc loc = std::source_location::current());
+/// A copy of x in which `source` is the part that select() would give; it has that part's shape and
+/// the dtype of x (ShapeError, DTypeError).
+[[nodiscard]] Tensor select_scatter(const Tensor& x, const Tensor& source, std::int64_t axis,
+                                    Dim index, Loc loc = std::source_location::current());
+/// A copy of x in which `source` is the part that slice() would give.
+[[nodiscard]] Tensor slice_scatter(const Tensor& x, const Tensor& source, std::int64_t axis,
+                                   Dim begin, Dim end = kEnd, std::int64_t step = 1,
+                                   Loc loc = std::source_location::current());
 /// Slices of the given sizes, which add up to the size of the axis (ShapeError).
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, const Shape& sizes, std::int64_t axis = 0,
                                         Loc loc = std::source_location::current());

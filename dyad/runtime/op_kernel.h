@@ -32,6 +32,9 @@ struct OpKernel {
   /// pure function of its arguments.
   Strides (*layout)(const OpInfo& op, const void* attrs, std::span<const Tensor> inputs,
                     const Shape& shape, int index) = nullptr;
+  /// An output may lie in the memory of an input of the same layout: of such an input, its element
+  /// i needs element i alone. The kernel does not throw.
+  bool in_place = false;
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

@@ -218,12 +218,13 @@ TEST_F(GraphEvaluatorTest, ViewsShowLaterWrites) {
   EXPECT_EQ(third.node->inputs()[0].node->inputs()[0], graph->current(graph->find_variable(w)));
 }
 
-TEST_F(GraphEvaluatorTest, AWriteToAView) {
+TEST_F(GraphEvaluatorTest, AWriteThroughARowThatDoesNotSayHow) {
   const Tensor x = input("x", {3, 2}), w = values({1, 2, 3, 4, 5, 6}, {2, 3});
   const Tensor view = call("transpose", {w}, TransposeAttrs{});
   EXPECT_THAT(message_of<GraphError>([&] { write(view, x); }),
-              HasSubstr("a write in place to f32[3, 2], a view made by transpose; compute the new "
-                        "value of the whole tensor (with where or concat) and write that"));
+              HasSubstr("a write in place to f32[3, 2], a view made by transpose, which cannot be "
+                        "written through; compute the new value of the whole tensor (with where "
+                        "or concat) and write that"));
 }
 
 TEST_F(GraphEvaluatorTest, WritesToMemoryThatIsSharedOutsideTheGraph) {

@@ -205,6 +205,30 @@ TEST(Models, HostBranch) {
   EXPECT_THAT(ops_of(*report), Contains("If"));
 }
 
+TEST(Models, WritesInPlaceToViews) {
+  const auto model = [](const Tensor& x, const Tensor& mask) {
+    Tensor y = x * 2;
+    y[1].copy_(y[0] + 1);
+    y.slice(1, 1, kEnd, 2).fill_(7);
+    y.slice(0, -2, kEnd).t().select(0, 0).sub_(3);
+    y.reshape({-1})[2].mul_(y[-1][3]);
+    Tensor keep = mask.clone();
+    keep.select(1, 2).fill_(1);
+    return std::pair(y, where(keep, y, x));
+  };
+  saved_and_checked(model, {{"x", f32, {"n", 5}}, {"mask", boolean, {"n", 5}}},
+                    {{{"n", 3}}, {{"n", 6}}}, 0, 1);
+}
+
+TEST(Models, PartsReplaced) {
+  const auto model = [](const Tensor& x, const Tensor& part, const Tensor& row) {
+    const Tensor a = slice_scatter(x, part, 1, 1, 6, 2), b = select_scatter(x, row, -2, -1);
+    return std::tuple(a, b, slice_scatter(x, slice(x, 0, 2, 2), 0, 2, 2));
+  };
+  saved_and_checked(model, {{"x", f32, {"n", 6}}, {"part", f32, {"n", 3}}, {"row", f32, {6}}},
+                    {{{"n", 2}}, {{"n", 5}}});
+}
+
 TEST(Models, WhileLoop) {
   const Tensor growth = random_tensor(f32, {3}, 1.2, 1.5, 5);
   const auto model = [&](const Tensor& x) {

@@ -100,6 +100,18 @@ const std::vector<BadCall>& bad_calls() {
        "pad(x: f32[2], low = [-3], high = [0]): axis 0 of size 2 cannot be cropped to -1",
        CALL(pad(F(2), {-3}, {0}))},
       {Kind::shape,
+       "slice_scatter(x: f32[3, 4], source: f32[3, 4], end = 2): the part of x to replace is "
+       "f32[2, 4], but source is f32[3, 4]; their shapes must be equal",
+       CALL(slice_scatter(F(3, 4), F(3, 4), 0, 0, 2))},
+      {Kind::dtype,
+       "select_scatter(x: f32[3, 4], source: i64[4], index = 1): one dtype is needed, but x is f32 "
+       "and source is i64",
+       CALL(select_scatter(F(3, 4), I(4), 0, 1))},
+      {Kind::index,
+       "select_scatter(x: f32[3, 4], source: f32[4], index = 3): index 3 is out of range for axis "
+       "0 of size 3",
+       CALL(select_scatter(F(3, 4), F(4), 0, 3))},
+      {Kind::shape,
        "gather(x: f32[3, 4], index: i64[3], axis = 1): x has 2 axes but index has 1; they must be "
        "equal (index_select takes whole slices)",
        CALL(gather(F(3, 4), 1, I(3)))},

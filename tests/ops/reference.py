@@ -692,10 +692,32 @@ def random():
              dtype == "f64")
 
 
+def parts_replaced():
+    def replaced(op, shape, part, attrs):
+        for dtype in ["f64", "i8", "bool", "bf16"]:
+            x = any_tensor(shape, dtype)
+            out = x.clone()
+            source = any_tensor(tuple(part(x).shape), dtype)
+            part(out).copy_(source)
+            case(op, [x, source], [out], attrs, 0, dtype == "f64" and source.numel() > 0)
+    for begin, end, step in [(0, 2, 1), (1, 1 << 61, 1), (-2, 1 << 61, 1), (1, 6, 2),
+                             (0, 1 << 61, 3), (4, 2, 1)]:
+        replaced("slice_scatter", (7, 2), lambda x: x[begin:end:step],
+                 {"axis": 0, "begin": begin, "end": end, "step": step})
+        replaced("slice_scatter", (2, 7), lambda x: x[:, begin:end:step],
+                 {"axis": -1, "begin": begin, "end": end, "step": step})
+    replaced("slice_scatter", (3,), lambda x: x[:], {"axis": 0, "begin": 0, "end": 3, "step": 1})
+    replaced("select_scatter", (3, 4), lambda x: x[1], {"axis": 0, "index": 1})
+    replaced("select_scatter", (3, 4), lambda x: x[:, -1], {"axis": 1, "index": -1})
+    replaced("select_scatter", (2, 3, 4), lambda x: x[:, 2], {"axis": -2, "index": 2})
+    replaced("select_scatter", (3,), lambda x: x[0], {"axis": 0, "index": 0})
+
+
 for family in [elementary, casts, arithmetic, comparison, shapes]:
     family()
 floor = 1
-for family in [reductions, indexing, products, windows, composites, random]:
+for family in [reductions, indexing, products, windows, composites, random,
+               parts_replaced]:
     family()
 
 path = pathlib.Path(__file__).parent / "data" / "reference.json"

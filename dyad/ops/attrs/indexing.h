@@ -4,6 +4,7 @@
 
 #include "dyad/core/dtype.h"
 #include "dyad/core/shape.h"
+#include "dyad/ir/op_info.h"
 
 namespace dyad::ops {
 
@@ -35,6 +36,28 @@ struct PadAttrs {
   Shape high;
   double value = 0;
 };
+
+/// `slice(x)`: every step-th element from begin to before end along the axis; bounds as in Python.
+/// `slice_scatter(x, source)`: a copy of x in which source is that part.
+struct SliceAttrs {
+  std::int64_t axis = 0;
+  Dim begin = 0;
+  Dim end = (std::int64_t{1} << 62) - 1;
+  std::int64_t step = 1;
+};
+/// Where the part lies in x.
+[[nodiscard]] ViewLayout slice_layout(const SliceAttrs& attrs, const Shape& in,
+                                      const Strides& strides, const Shape& out);
+
+/// `select(x)`: the part at the index along the axis, which vanishes.
+/// `select_scatter(x, source)`: a copy of x in which source is that part.
+struct SelectAttrs {
+  std::int64_t axis = 0;
+  Dim index = 0;
+};
+/// Where the part lies in x; IndexError for an index out of range.
+[[nodiscard]] ViewLayout select_layout(const SelectAttrs& attrs, const Shape& in,
+                                       const Strides& strides, const Shape& out);
 
 /// `full()`: a new tensor of that shape filled with `value`.
 struct FullAttrs {

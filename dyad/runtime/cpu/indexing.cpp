@@ -273,6 +273,26 @@ void concat(const OpCall& call) {
   }
 }
 
+/// x with source in the place of the part at `part_of`. The result may lie in the memory of x (or
+/// of a source that is all of it): then that is there already.
+template <class Attrs,
+          ViewLayout (*part_of)(const Attrs&, const Shape&, const Strides&, const Shape&)>
+void scatter_part(const OpCall& call) {
+  const TensorImpl &x = *call.inputs[0].impl(), &source = *call.inputs[1].impl();
+  const TensorImpl& out = *call.outputs[0].impl();
+  const bool whole = source.numel() == out.numel();
+  if (out.data != x.data && !whole) copy_tensor(call.inputs[0], call.outputs[0]);
+  if (out.data == source.data) return;
+  const ViewLayout part = part_of(call.attrs_as<Attrs>(), x.shape, out.strides, source.shape);
+  std::byte* to = out.data + part.offset * static_cast<std::int64_t>(size_of(out.dtype));
+  copy_elements(out.dtype, source.shape.numbers(), to, part.strides, source.data, source.strides);
+}
+
+Strides follow_first(const OpInfo&, const void*, std::span<const Tensor> inputs, const Shape& shape,
+                     int) {
+  return pointwise_layout(inputs.first(1), shape);
+}
+
 void pad(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::PadAttrs>();
   const TensorImpl& x = *call.inputs[0].impl();
@@ -304,6 +324,10 @@ std::span<const NamedKernel> indexing_kernels() {
       {"index_select", {index_select}},
       {"concat", {concat, follow_inputs}},
       {"pad", {pad, follow_inputs}},
+      {"slice_scatter",
+       {scatter_part<ops::SliceAttrs, ops::slice_layout>, follow_first, /*in_place=*/true}},
+      {"select_scatter",
+       {scatter_part<ops::SelectAttrs, ops::select_layout>, follow_first, /*in_place=*/true}},
   };
   return kernels;
 }
