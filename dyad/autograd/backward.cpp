@@ -152,11 +152,18 @@ Tensor one_like(const Tensor& output) {
   return one;
 }
 
-/// One place whose gradient the caller asked for.
+/// One place whose gradient the caller asked for: what a node made, or a leaf.
 struct Target {
   const TensorImpl* leaf = nullptr;
   const TapeNode* node = nullptr;
   std::uint32_t output = 0;
+
+  /// Handles that share what the tape keeps for a leaf are one leaf: a recording works on handles
+  /// of its own.
+  [[nodiscard]] bool is(const TensorImpl* other) const noexcept {
+    return leaf && other &&
+           (leaf == other || (leaf->grad_meta && leaf->grad_meta == other->grad_meta));
+  }
 };
 
 class Pass {
@@ -228,7 +235,7 @@ class Pass {
       return;
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
-      if (targets_[i].leaf == leaf.impl()) add_to(found_[i], g);
+      if (targets_[i].is(leaf.impl())) add_to(found_[i], g);
     }
   }
 
@@ -249,9 +256,7 @@ class Pass {
       const auto is_target = [&](const Target& t) { return t.node == node; };
       if (std::any_of(targets_.begin(), targets_.end(), is_target)) wanted_.insert(node);
       for (const InputRecord& input : node->inputs()) {
-        const auto is_input = [&](const Target& t) {
-          return t.leaf && t.leaf == input.leaf.impl();
-        };
+        const auto is_input = [&](const Target& t) { return t.is(input.leaf.impl()); };
         const bool leads = input.node ? wanted_.contains(input.node.get())
                                       : std::any_of(targets_.begin(), targets_.end(), is_input);
         if (!leads) continue;

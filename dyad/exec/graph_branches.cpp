@@ -53,10 +53,23 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
     return inside(variable, loc);
   }
 
+  /// Whether a result is asked for because of writes: what a tensor was assigned, or a value that
+  /// comes after writes.
+  [[nodiscard]] bool is_for_writes(std::size_t result) const {
+    const Value value = graph()->outputs()[result];
+    return &value.node->op() == &kAfterOp ||
+           std::ranges::any_of(written, [&](const auto& item) { return item.second == value; });
+  }
+
   std::vector<Branch> branches;
   std::map<std::size_t, Value> written;  // capture -> its value now
 
  protected:
+  [[nodiscard]] std::vector<Value> writes() const override {
+    std::vector<Value> values;
+    for (const auto& [capture, now] : written) values.push_back(now);
+    return values;
+  }
   void replace(Value memory, Value now, Loc loc) override {
     if (is_capture(memory)) written.insert_or_assign(capture_of(*memory.node), now);
     GraphEvaluator::replace(memory, now, loc);
@@ -228,6 +241,11 @@ std::vector<Tensor> define_branches(Graph& graph, Declared& declared,
     evaluator.write(captures.tensors()[written[i]], results[given + i], loc);
   }
   results.resize(given);
+  for (std::size_t i = 0; i < given; ++i) {
+    const bool writes =
+        std::ranges::any_of(all, [&](const PathEvaluator* path) { return path->is_for_writes(i); });
+    if (writes) results[i] = evaluator.after_writes(results[i], loc);
+  }
   return results;
 }
 

@@ -306,6 +306,23 @@ void GraphEvaluator::replace(Value memory, Value now, Loc loc) {
   }
 }
 
+std::vector<Value> GraphEvaluator::writes() const {
+  std::vector<Value> written;
+  for (const Value variable : graph_->variables()) {
+    const Value now = graph_->written(variable);
+    if (!(now == variable)) written.push_back(now);
+  }
+  return written;
+}
+
+Tensor GraphEvaluator::after_writes(const Tensor& value, Loc loc) {
+  const Loc place = loc.user();
+  std::vector<Value> inputs = writes();
+  inputs.insert(inputs.begin(), value_of(value, &kAfterOp, place));
+  Node* node = graph_->append_checked(kAfterOp, no_attrs(), std::move(inputs), place);
+  return symbolic_tensor(graph_, node->output());
+}
+
 std::vector<Tensor> GraphEvaluator::backward(std::span<const Tensor> outputs,
                                              std::span<const Tensor>, std::span<const Tensor>, bool,
                                              bool, Loc loc) {

@@ -42,6 +42,9 @@ class GraphEvaluator : public Evaluator {
   /// GraphError when only strides, which the graph does not know, can tell what shares memory with
   /// the target; ValueError for a broadcast one.
   void write(const Tensor& target, const Tensor& value, Loc loc) override;
+  /// `value` for those who want with it all writes in place so far to tensors from outside: a run
+  /// that computes it does them.
+  Tensor after_writes(const Tensor& value, Loc loc);
   /// GraphError that names `gradients`; the exec layer, which may reach the gradient rules,
   /// overrides it.
   std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
@@ -58,6 +61,8 @@ class GraphEvaluator : public Evaluator {
   void write_through(const Placed& target, Value value, Loc loc);
   /// From here on `memory` holds `now`: for a captured tensor by an `assign` node.
   virtual void replace(Value memory, Value now, Loc loc);
+  /// The new values of the tensors from outside that have been written in place.
+  [[nodiscard]] virtual std::vector<Value> writes() const;
   /// What is being done relies on the result of `view` lying in its input's memory: GraphError when
   /// that is not sure.
   virtual void require_view(const Node& view, const Placed& place, Loc loc);

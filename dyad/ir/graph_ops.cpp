@@ -3,6 +3,7 @@
 #include <string>
 
 #include "dyad/base/error.h"
+#include "dyad/ir/gradient.h"
 
 namespace dyad {
 namespace {
@@ -49,9 +50,13 @@ Types type_of_assign(const InferIn& in) {
   return {in[0]};
 }
 
+Types type_of_after(const InferIn& in) { return {in[0]}; }
+
 constexpr ArgInfo kValueOut[] = {{.name = "value", .dtypes = kAny}};
 constexpr ArgInfo kAssignIn[] = {{.name = "variable", .dtypes = kAny},
                                  {.name = "value", .dtypes = kAny}};
+constexpr ArgInfo kAfterIn[] = {{.name = "value", .dtypes = kAny},
+                                {.name = "effects", .dtypes = kAny, .variadic = true}};
 
 }  // namespace
 
@@ -91,6 +96,16 @@ constinit const OpInfo kAssignOp{
     .inputs = kAssignIn,
     .outputs = kValueOut,
     .infer = type_of_assign,
+};
+
+constinit const OpInfo kAfterOp{
+    .name = "after",
+    .doc = "The value, in runs that compute the effects as well.",
+    .kind = BodyKind::structural,
+    .inputs = kAfterIn,
+    .outputs = kValueOut,
+    .infer = type_of_after,
+    .grad = [](Gradient& g) { g.set(0, g.grad()); },
 };
 
 }  // namespace dyad

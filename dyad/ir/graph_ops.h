@@ -23,7 +23,8 @@ struct VariableAttrs {
 
 /// Rows: `placeholder` -> value; `constant` -> value; `variable` -> its elements at the start of
 /// the run; `assign(variable, value)` -> the value, written into the variable's tensor at the end
-/// of the run.
-extern const OpInfo kPlaceholderOp, kConstantOp, kVariableOp, kAssignOp;
+/// of the run; `after(value, effects...)` -> the value, needed together with the effects: who
+/// fetches it has the writes done that they are.
+extern const OpInfo kPlaceholderOp, kConstantOp, kVariableOp, kAssignOp, kAfterOp;
 
 }  // namespace dyad

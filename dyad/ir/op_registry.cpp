@@ -14,7 +14,7 @@ namespace {
 class Registry {
  public:
   Registry() {
-    for (const OpInfo* row : {&kPlaceholderOp, &kConstantOp, &kVariableOp, &kAssignOp}) {
+    for (const OpInfo* row : {&kPlaceholderOp, &kConstantOp, &kVariableOp, &kAssignOp, &kAfterOp}) {
       rows_.emplace(row->name, row);
     }
   }

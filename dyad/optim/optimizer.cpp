@@ -83,7 +83,7 @@ void Optimizer::apply(std::span<const Tensor> gradients, Loc loc) {
   }
 }
 
-std::vector<Tensor> Optimizer::minimize(const Tensor& loss, Loc loc) {
+Tensor Optimizer::minimize(const Tensor& loss, Loc loc) {
   const LocScope scope(loc);
   if (!loss.is_symbolic()) {
     throw GraphError(fmt::format("{}::minimize takes a loss that is a value of a graph, inside "
@@ -100,11 +100,7 @@ std::vector<Tensor> Optimizer::minimize(const Tensor& loss, Loc loc) {
                      loc.user());
   }
   apply(gradients(loss, parameters_, loc), loc);
-  std::vector<Tensor> updated;
-  for (const Tensor& parameter : parameters_) {
-    updated.push_back(symbolic_tensor(graph->graph(), graph->value_of(parameter, nullptr, loc)));
-  }
-  return updated;
+  return graph->after_writes(loss, loc);
 }
 
 void Optimizer::set_lr(double lr, Loc loc) {

@@ -25,9 +25,10 @@ class Optimizer {
   void zero_grad();
 
   /// In Graph::define: appends the gradients of the scalar `loss` by the parameters, and the
-  /// updates, which happen in each run that fetches the results: the new values of the parameters,
-  /// in order. GradError when `loss` depends on none of them.
-  std::vector<Tensor> minimize(const Tensor& loss, Loc loc = std::source_location::current());
+  /// updates. Gives the loss as a value whose fetch trains: a run that computes it also does the
+  /// updates, and the other writes in place of the function so far (running statistics); one that
+  /// fetches `loss` itself does not. GradError when `loss` depends on no parameter.
+  Tensor minimize(const Tensor& loss, Loc loc = std::source_location::current());
 
   [[nodiscard]] const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
   [[nodiscard]] double lr() const noexcept { return lr_; }

@@ -11,12 +11,14 @@ Ref<GraphImpl> sink_assigns(const GraphImpl& graph) {
   Rewriter rewriter(graph);
   std::unordered_map<const Node*, const Node*> last;  // variable -> its last assignment
   for (const auto& node : graph.nodes()) {
-    if (&node->op() != &kAssignOp) {
+    if (&node->op() == &kAssignOp) {
+      last[node->inputs()[0].node] = node.get();
+      rewriter.set(node->output(), rewriter.at(node->inputs()[1]));
+    } else if (&node->op() == &kAfterOp) {
+      rewriter.set(node->output(), rewriter.at(node->inputs()[0]));
+    } else {
       rewriter.copy(*node);
-      continue;
     }
-    last[node->inputs()[0].node] = node.get();
-    rewriter.set(node->output(), rewriter.at(node->inputs()[1]));
   }
   for (const auto& node : graph.nodes()) {
     if (&node->op() == &kAssignOp && last.at(node->inputs()[0].node) == node.get()) {

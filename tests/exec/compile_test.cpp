@@ -137,6 +137,16 @@ TEST(Compile, GradientsFromOutsideEqualEager) {
   }
 }
 
+TEST(Compile, GradOfAResultByAnArgument) {
+  const auto fast = compile([](const Tensor& x) { return std::pair{tanh(x), x * 3.0f}; });
+  for (int call = 0; call < 4; ++call) {  // recorded, recorded again, replayed
+    Tensor x = normal({5}).requires_grad();
+    const auto [first, second] = fast(x);
+    EXPECT_EQ(bits(grad(sum(second), {x}, {.retain_graph = true})[0]), std::vector<float>(5, 3.0f));
+    EXPECT_EQ(bits(grad(sum(first), {x})[0]), bits(grad(sum(tanh(x)), {x})[0]));
+  }
+}
+
 TEST(Compile, AWholeTrainingStepIsOneGraph) {
   const auto train = [](bool compiled) {
     manual_seed(8);

@@ -1,7 +1,7 @@
+#include "tests/models/models.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 #include "checker.h"
 #include "dyad/core/create.h"
@@ -46,13 +46,6 @@ std::vector<std::string> ops_of(const json& report) {
   return ops;
 }
 
-struct Mlp {
-  nn::Linear hidden{12, 16};
-  nn::Dropout dropout{0.3};
-  nn::Linear out{16, 5};
-  Tensor operator()(const Tensor& x) const { return log_softmax(out(dropout(relu(hidden(x)))), 1); }
-};
-
 TEST(Models, Mlp) {
   Mlp model;
   nn::eval(model);
@@ -67,22 +60,9 @@ TEST(Models, Mlp) {
   EXPECT_TRUE((*report)["weights"].contains("out.bias"));
   EXPECT_THAT(ops_of(*report), ::testing::ElementsAre("Gemm", "Relu", "Gemm", "LogSoftmax"));
   for (const json& node : (*report)["nodes"]) {
-    EXPECT_THAT(std::string(node["source"]), HasSubstr("models_test.cpp:"));
+    EXPECT_THAT(std::string(node["source"]), HasSubstr("models.h:"));
   }
 }
-
-struct Cnn {
-  nn::Conv2d first{1, 4, 3, {.padding = 1}};
-  nn::BatchNorm norm{4};
-  nn::Conv2d second{4, 6, 3, {.stride = 2, .padding = 1, .groups = 2}};
-  nn::MaxPool2d pool{2};
-  nn::Linear out{6 * 3 * 3, 10};
-  Tensor forward(const Tensor& x) const {
-    const Tensor h = pool(relu(norm(first(x))));
-    const Tensor pooled = avg_pool2d(gelu(second(h)), 2, 1, 1);
-    return out(reshape(slice(slice(pooled, 2, 0, 3), 3, 0, 3), {x.size(0), -1}));
-  }
-};
 
 TEST(Models, Cnn) {
   Cnn model;
@@ -111,21 +91,6 @@ TEST(Models, ConvolutionsOfImagesOfAnySize) {
       {{{"n", 1}, {"height", 8}, {"width", 7}}, {{"n", 2}, {"height", 5}, {"width", 12}}});
 }
 
-struct Lstm {
-  nn::LSTMCell cell{6, 8};
-  nn::Linear out{8, 3};
-  Tensor operator()(const Tensor& x) const {
-    const Tensor zero = zeros({x.size(1), 8});
-    const auto [state, outputs] = scan(
-        [&](const std::pair<Tensor, Tensor>& hc, const Tensor& x_t) {
-          const auto next = cell(x_t, hc.first, hc.second);
-          return std::pair(next, next.first);
-        },
-        std::pair(zero, zero), x);
-    return out(outputs) + unsqueeze(mean(state.second, {1}, true), 0);
-  }
-};
-
 TEST(Models, LstmOverAnOpenTimeAxis) {
   const Lstm model;
   const auto report =
@@ -137,36 +102,6 @@ TEST(Models, LstmOverAnOpenTimeAxis) {
   EXPECT_TRUE((*report)["weights"].contains("cell.weight_ih"));
 }
 
-struct Attention {
-  nn::Linear query{16, 16}, key{16, 16}, value{16, 16}, out{16, 16};
-  static constexpr std::int64_t kHeads = 4;
-
-  Tensor split(const Tensor& x) const {
-    return permute(reshape(x, {x.size(0), x.size(1), kHeads, 16 / kHeads}), {0, 2, 1, 3});
-  }
-  Tensor operator()(const Tensor& x, const Tensor& mask) const {
-    const Tensor q = split(query(x)), k = split(key(x)), v = split(value(x));
-    const Tensor scores = matmul(q, transpose(k, -1, -2)) / std::sqrt(16.0 / kHeads);
-    const Tensor hidden = unsqueeze(unsqueeze(mask, 1), 1);
-    const Tensor weights = softmax(where(hidden, scores, -1e9), -1);
-    const Tensor joined = permute(matmul(weights, v), {0, 2, 1, 3});
-    return out(reshape(joined, {x.size(0), x.size(1), 16}));
-  }
-};
-
-struct Encoder {
-  nn::Embedding words{20, 16}, places{32, 16};
-  Attention attention;
-  nn::LayerNorm first{16}, second{16};
-  nn::Linear up{16, 32}, down{32, 16};
-  Tensor operator()(const Tensor& tokens) const {
-    const Tensor mask = tokens > 2;
-    Tensor x = words(tokens) + places(arange(tokens.size(1)));
-    x = first(x + attention(x, mask));
-    return second(x + down(gelu(up(x))));
-  }
-};
-
 TEST(Models, TransformerEncoder) {
   const Encoder model;
   const auto report =
@@ -177,14 +112,6 @@ TEST(Models, TransformerEncoder) {
   EXPECT_THAT(ops_of(*report), Contains("Gelu"));
   EXPECT_EQ((*report)["outputs"]["output0"], json::parse(R"(["FLOAT", ["batch", "time", 16]])"));
 }
-
-struct Branching {
-  nn::Linear linear1{4, 4}, linear2{4, 3};
-  Tensor forward(Tensor x) const {
-    x = mean(x) > 0.5f ? linear1(x) : relu(linear1(x));
-    return linear2(x);
-  }
-};
 
 TEST(Models, HostBranch) {
   const Branching model;

@@ -57,22 +57,21 @@ void expect_same_training(const Options& options) {
   const Net model = make_net();
   O optimizer(nn::parameters(model), options);
   Graph graph;
-  auto fetches = graph.define([&] {
+  auto [loss, trained] = graph.define([&] {
     Tensor x = placeholder("x", f32, {"batch", 4});
     Tensor y = placeholder("y", i64, {"batch"});
     Tensor loss = cross_entropy(model(x), y);
-    std::vector<Tensor> fetches = optimizer.minimize(loss);
-    fetches.insert(fetches.begin(), loss);
-    return fetches;
+    return std::pair{loss, optimizer.minimize(loss)};
   });
   Session session(graph);
   for (int i = 0; i < 4; ++i) {
     const auto [x, y] = batch(i);
-    EXPECT_EQ(session.run(fetches, {{"x", x}, {"y", y}})[0].template item<float>(),
-              expected[static_cast<std::size_t>(i)])
+    const float before = session.run({loss}, {{"x", x}, {"y", y}})[0].template item<float>();
+    EXPECT_EQ(before, expected[static_cast<std::size_t>(i)]) << "only looking, step " << i;
+    EXPECT_EQ(session.run({trained}, {{"x", x}, {"y", y}})[0].template item<float>(), before)
         << "step " << i;
   }
-  const TensorDict left = nn::named_parameters(eager), right = nn::named_parameters(model);
+  const TensorDict left = nn::state_dict(eager), right = nn::state_dict(model);
   for (const auto& [name, tensor] : left) {
     EXPECT_EQ(right.at(name).template to_vector<float>(), tensor.template to_vector<float>())
         << name;
@@ -90,12 +89,12 @@ TEST(Minimize, SeesANewRate) {
   p.requires_grad();
   SGD optimizer({p}, {.lr = 0.5});
   Graph graph;
-  auto updated = graph.define([&] { return optimizer.minimize(sum(p * 1.0f)); });
+  auto trained = graph.define([&] { return optimizer.minimize(sum(p * 1.0f)); });
   Session session(graph);
-  session.run(updated);
+  session.run({trained});
   EXPECT_EQ(p.to_vector<float>(), std::vector<float>(2, 0.5));
   optimizer.set_lr(0.25);
-  session.run(updated);
+  session.run({trained});
   EXPECT_EQ(p.to_vector<float>(), std::vector<float>(2, 0.25));
 }
 

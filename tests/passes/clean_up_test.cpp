@@ -156,6 +156,28 @@ TEST(SinkAssigns, WritesComeLastAndOnlyTheLastOfAVariable) {
   })"));
 }
 
+TEST(SinkAssigns, WhatComesAfterAWriteIsTheValueItself) {
+  const Ref<GraphImpl> graph = parse(R"(graph {
+    %x = placeholder : f32[4]
+    %w = variable : f32[4]
+    %loss = exp(%x) : f32[4]
+    %now = add(%w, %x) : f32[4]
+    %written = assign(%w, %now) : f32[4]
+    %trained = after(%loss, %written) : f32[4]
+    return %trained
+  })");
+  const Value wanted[] = {value_of(graph, "after")};
+  EXPECT_TRUE(is_graph(extract(*graph, wanted), to_string(*graph)));
+  EXPECT_TRUE(is_graph(sink_assigns(*graph), R"(graph {
+    %x = placeholder : f32[4]
+    %w = variable : f32[4]
+    %loss = exp(%x) : f32[4]
+    %now = add(%w, %x) : f32[4]
+    %done = assign(%w, %now) : f32[4]
+    return %loss
+  })"));
+}
+
 TEST(Extract, TakesWhatTheValuesNeedAndEveryRandomKey) {
   const Ref<GraphImpl> graph = parse(R"(graph {
     %x = placeholder : f32[4]
