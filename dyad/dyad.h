@@ -7,6 +7,7 @@
 #include "dyad/core/create.h"
 #include "dyad/core/dlpack.h"
 #include "dyad/core/generator.h"
+#include "dyad/core/printing.h"
 #include "dyad/core/storage.h"
 #include "dyad/core/tensor.h"
 #include "dyad/data/data.h"

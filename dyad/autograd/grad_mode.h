@@ -35,7 +35,8 @@ decltype(auto) no_grad(F&& fn) {
 }
 
 /// While it lives, the first operator of this thread that makes a NaN or an infinity, forward or
-/// backward, throws AnomalyError with the operator, the element and the line that made it.
+/// backward, throws AnomalyError with the operator, the element and the line that made it: eagerly,
+/// in compiled functions (which run eagerly meanwhile) and in Session::run.
 class DetectAnomaly {
  public:
   explicit DetectAnomaly(bool enabled = true) noexcept;

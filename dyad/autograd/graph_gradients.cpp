@@ -190,7 +190,6 @@ class GraphPass {
 std::vector<Tensor> graph_gradients(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                     std::span<const Tensor> inputs, Loc loc) {
   const Ref<GraphImpl> graph = recorded_value(outputs[0])->graph;
-  const LocScope place(loc);
   GraphEvaluator evaluator(graph);
   const Evaluator::Scope scope(evaluator);
   std::vector<Value> output_values, input_values;
@@ -211,7 +210,7 @@ std::vector<Tensor> graph_gradients(std::span<const Tensor> outputs, std::span<c
               " need the gradient of the output: only a value of one element has the default 1",
           loc);
     }
-    seeds.push_back(given ? grads[i] : ones(shape, value.type().dtype()));
+    seeds.push_back(given ? grads[i] : ones(shape, value.type().dtype(), loc));
   }
   for (const Tensor& input : inputs) {
     const Value value =

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "dyad/core/tensor.h"
@@ -93,16 +94,12 @@ template <std::forward_iterator It>
   for (; first != last; ++first) *to++ = *first;
   return made;
 }
-template <class T>
-  requires Element<std::remove_const_t<T>>
-[[nodiscard]] Tensor tensor(std::span<T> values, const Shape& shape = {-1},
+/// The same of a whole range: a vector, a span, an array, a list.
+template <class R>
+  requires Element<std::iter_value_t<decltype(std::begin(std::declval<const R&>()))>>
+[[nodiscard]] Tensor tensor(const R& values, const Shape& shape = {-1},
                             Loc loc = std::source_location::current()) {
-  return tensor(values.begin(), values.end(), shape, loc);
-}
-template <Element T>
-[[nodiscard]] Tensor tensor(const std::vector<T>& values, const Shape& shape = {-1},
-                            Loc loc = std::source_location::current()) {
-  return tensor(values.begin(), values.end(), shape, loc);
+  return tensor(std::begin(values), std::end(values), shape, loc);
 }
 
 /// A tensor over memory that somebody else owns, without a copy: writes go both ways. `deleter` is

@@ -1,3 +1,5 @@
+#include "dyad/core/printing.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -356,5 +358,8 @@ std::string to_string(const Tensor& tensor) {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   return out << to_string(tensor);
 }
+std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
+std::ostream& operator<<(std::ostream& out, Dim dim) { return out << to_string(dim); }
 
 }  // namespace dyad

@@ -102,7 +102,7 @@ struct Executable::State {
     const auto start = std::chrono::steady_clock::now();
     const SymbolMap symbols = bind_symbols(*graph, values, outer, where);
     if (!symbols.entries().empty()) check_types(*graph, symbols, where);
-    std::unique_ptr<Plan> plan = make_plan(*lowered, symbols, values, regions);
+    std::unique_ptr<Plan> plan = make_plan(*lowered, symbols, values, regions, options.check_finite);
     plan->key = key_of(values);
     for (const Tensor& value : values) {
       plan->dtypes.push_back(value.dtype());

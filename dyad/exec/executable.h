@@ -15,6 +15,9 @@ namespace dyad::exec {
 struct ExecutableOptions {
   /// Pointwise operators in fused kernels.
   bool fuse = true;
+  /// The first operator that makes a NaN or an infinity throws AnomalyError. With fuse off, so that
+  /// each operator has a kernel of its own; the kernels that write variables are not looked at.
+  bool check_finite = false;
   /// Plans kept, one for each combination of sizes and strides met; the least recently used goes.
   std::size_t max_plans = 16;
   /// Called with the graph as given (pass "input") and after each pass.

@@ -1,6 +1,7 @@
 #include "dyad/exec/executable_planner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dyad/exec/executable_control.h"
 #include "dyad/exec/executable_draft.h"
@@ -10,8 +11,7 @@ namespace dyad::exec {
 namespace {
 
 std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
-                                const RegionExecutables& regions,
-                                runtime::KernelBatch& batch) {
+                                const RegionExecutables& regions, runtime::KernelBatch& batch) {
   switch (draft.kind) {
     case DraftStep::Kind::kernel:
       return make_kernel_step(plan, draft, batch);
@@ -41,7 +41,7 @@ bool is_empty(const Draft& draft, const DraftStep& step) {
 
 std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders,
-                                const RegionExecutables& regions) {
+                                const RegionExecutables& regions, bool check_finite) {
   Draft draft = lay_out(lowered, symbols, placeholders);
   order_writes(draft);
   const ArenaSize arena = place_memory(draft);
@@ -57,7 +57,13 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     if (i == draft.commit) plan->commit = plan->steps.size();
     if (is_empty(draft, draft.steps[i])) continue;
-    plan->steps.push_back(make_step(*plan, draft.steps[i], regions, batch));
+    auto step = make_step(*plan, draft.steps[i], regions, batch);
+    const bool computes = draft.steps[i].kind == DraftStep::Kind::kernel ||
+                          draft.steps[i].kind == DraftStep::Kind::opaque;
+    if (check_finite && computes && i < draft.commit) {
+      step = make_checked_step(*plan, draft.steps[i], std::move(step));
+    }
+    plan->steps.push_back(std::move(step));
   }
   batch.finish();
   if (draft.commit == draft.steps.size()) plan->commit = plan->steps.size();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/exec/anomaly.h"
 #include "dyad/exec/executable_program.h"
 #include "dyad/runtime/launch.h"
 #include "dyad/runtime/op_kernel.h"
@@ -49,6 +50,25 @@ class CopyStep final : public Step {
 
  private:
   Tensor from_, to_;
+};
+
+class CheckedStep final : public Step {
+ public:
+  CheckedStep(std::unique_ptr<Step> step, std::vector<Tensor> inputs, std::vector<Tensor> outputs)
+      : Step(&step->node()),
+        step_(std::move(step)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)) {}
+  void run(Plan& plan, const RunContext& context) override {
+    step_->run(plan, context);
+    std::vector<const Tensor*> inputs;
+    for (const Tensor& input : inputs_) inputs.push_back(&input);
+    check_finite(node().op(), inputs, outputs_, node().loc());
+  }
+
+ private:
+  std::unique_ptr<Step> step_;
+  std::vector<Tensor> inputs_, outputs_;
 };
 
 /// Strides of the results of a reduction in the space of its input: row-major over the kept axes,
@@ -110,6 +130,12 @@ std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft) {
 std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft) {
   return std::make_unique<CopyStep>(draft.node, patched_tensors(plan, draft.reads)[0],
                                     patched_tensors(plan, draft.writes)[0]);
+}
+
+std::unique_ptr<Step> make_checked_step(Plan& plan, const DraftStep& draft,
+                                        std::unique_ptr<Step> step) {
+  return std::make_unique<CheckedStep>(std::move(step), patched_tensors(plan, draft.reads),
+                                       patched_tensors(plan, draft.writes));
 }
 
 std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots) {

@@ -21,6 +21,10 @@ namespace dyad::exec {
 /// Copies elements from one value to another of the same shape.
 [[nodiscard]] std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft);
 
+/// Runs `step`, then throws AnomalyError when it made a NaN or an infinity.
+[[nodiscard]] std::unique_ptr<Step> make_checked_step(Plan& plan, const DraftStep& draft,
+                                                      std::unique_ptr<Step> step);
+
 /// The tensors of slots, patched whenever their buffers move; undefined for -1.
 [[nodiscard]] std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots);
 

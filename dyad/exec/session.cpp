@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/executable.h"
@@ -26,7 +27,8 @@ std::string text_of(Value placeholder) {
 
 /// What a set of fetches needs, compiled.
 struct Program {
-  explicit Program(Ref<GraphImpl> part) : executable(std::move(part)) {}
+  Program(Ref<GraphImpl> part, exec::ExecutableOptions options)
+      : executable(std::move(part), std::move(options)) {}
   std::string fetches;  // for explain()
   exec::Executable executable;
 };
@@ -97,12 +99,13 @@ class Feeds {
 }  // namespace
 
 struct Session::State {
-  using Key = std::vector<std::pair<int, int>>;  // node and output of each fetch
+  /// Node and output of each fetch; whether every operator's results are looked at.
+  using Key = std::pair<std::vector<std::pair<int, int>>, bool>;
 
   explicit State(Graph graph) : graph(std::move(graph)) {}
 
   Program& program_for(const std::vector<Tensor>& fetches, Loc loc) {
-    Key key;
+    Key key{{}, DetectAnomaly::active()};
     std::vector<Value> values;
     for (const Tensor& fetch : fetches) {
       const GraphValue* handle = fetch.defined() ? graph_value(fetch) : nullptr;
@@ -115,17 +118,22 @@ struct Session::State {
             loc, handle ? handle->value.node->loc() : Loc());
       }
       values.push_back(handle->value);
-      key.emplace_back(handle->value.node->id(), handle->value.index);
+      key.first.emplace_back(handle->value.node->id(), handle->value.index);
     }
     if (const auto found = programs.find(key); found != programs.end()) return *found->second;
 
     const auto drawn_before = [&](const Node& node) {
       return graph.state()->initial_keys.contains(&node);
     };
-    auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before));
+    exec::ExecutableOptions options;
+    options.check_finite = key.second;
+    options.fuse = !options.check_finite;
+    auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before),
+                                             std::move(options));
+    if (key.second) program->fetches = "(under DetectAnomaly) ";
     for (const Value v : values) {
       program->fetches +=
-          fmt::format("{}{}: {} ({})", program->fetches.empty() ? "" : ", ", v.node->op().name,
+          fmt::format("{}{}: {} ({})", v == values.front() ? "" : ", ", v.node->op().name,
                       to_string(v.type()), to_string(v.node->loc()));
     }
     return *programs.emplace(std::move(key), std::move(program)).first->second;

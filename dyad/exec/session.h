@@ -33,8 +33,9 @@ class Session {
   /// The values of `fetches`, in order, each in memory of its own. Only what they need runs; a
   /// variable is written when the result of its `assign` is fetched (or needed). Throws GraphError
   /// (a feed that is missing, unknown or given twice; a fetch of another graph), DTypeError and
-  /// ShapeError (a feed that does not fit its placeholder, naming both types), CancelledError, and
-  /// what operators throw on data; after an exception no variable has changed.
+  /// ShapeError (a feed that does not fit its placeholder, naming both types), CancelledError,
+  /// AnomalyError (under DetectAnomaly) and what operators throw on data; after an exception no
+  /// variable has changed.
   std::vector<Tensor> run(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds = {},
                           Loc loc = std::source_location::current());
 

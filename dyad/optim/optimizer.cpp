@@ -84,7 +84,6 @@ void Optimizer::apply(std::span<const Tensor> gradients, Loc loc) {
 }
 
 Tensor Optimizer::minimize(const Tensor& loss, Loc loc) {
-  const LocScope scope(loc);
   if (!loss.is_symbolic()) {
     throw GraphError(fmt::format("{}::minimize takes a loss that is a value of a graph, inside "
                                  "Graph::define, found {}; in eager mode call loss.backward() and "
@@ -99,7 +98,10 @@ Tensor Optimizer::minimize(const Tensor& loss, Loc loc) {
                                  name_),
                      loc.user());
   }
-  apply(gradients(loss, parameters_, loc), loc);
+  // Each node of the gradients has the line of what it is the derivative of, the updates have ours.
+  const std::vector<Tensor> found = gradients(loss, parameters_, loc);
+  const LocScope scope(loc);
+  apply(found, loc);
   return graph->after_writes(loss, loc);
 }
 

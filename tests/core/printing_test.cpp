@@ -1,3 +1,5 @@
+#include "dyad/core/printing.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -99,6 +101,13 @@ TEST(Printing, WithoutElements) {
   EXPECT_EQ(to_string(x), "f32[batch, 3]");
   impl->recorded = Ref<Recorded>(new Named);
   EXPECT_EQ(to_string(x), "loss: f32[batch, 3]");
+}
+
+TEST(Printing, TypesAndSizes) {
+  std::ostringstream out;
+  const Shape shape{"batch", 3};
+  out << f32 << " " << boolean << " " << shape << " " << shape[0] * 2 + 1 << " " << Shape();
+  EXPECT_EQ(out.str(), "f32 bool [batch, 3] 2*batch + 1 []");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include <atomic>
+#include <cmath>
 #include <thread>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
@@ -108,6 +110,34 @@ TEST(Graph, WrongFetchesAreRefused) {
   EXPECT_THAT(
       message_of<GraphError>([&] { static_cast<void>(s.run({mine, ones({2})}, {{"x", 1}})); }),
       HasSubstr("fetch 1 is no value of a graph: f32[2]"));
+}
+
+TEST(Graph, AnomaliesAreFoundWhereTheyAreMade) {
+  Graph g;
+  const Tensor x = g.placeholder("x", f32, {"n"});
+  int line = 0;
+  const auto [y, dx, updated] = g.define([&] {
+    line = __LINE__ + 1;
+    const Tensor root = sqrt(x * 2 + 1);
+    const Tensor loss = sum(root);
+    const Tensor w = variable("w", zeros({}));
+    return std::tuple{loss, gradients(loss, {x})[0], assign(w, w + loss)};
+  });
+  Session s(g);
+  const auto run = [&](const Tensor& fetch, float value) {
+    return s.run({fetch}, {{"x", tensor({1.0f, value})}})[0];
+  };
+  EXPECT_TRUE(std::isnan(run(y, -1).item()));  // unless asked for
+  const DetectAnomaly scope;
+  EXPECT_NEAR(run(y, 4).item(), 4.732, 1e-3);
+  EXPECT_THAT(message_of<AnomalyError>([&] { (void)run(updated, -1); }),
+              AllOf(HasSubstr("sqrt(x: f32[2]) made a NaN at element 1 of f32[2]"),
+                    HasSubstr("declared at graph_session_test.cpp:" + std::to_string(line))));
+  // The derivative alone is infinite, at the line that it is the derivative of.
+  EXPECT_THAT(message_of<AnomalyError>([&] { (void)run(dx, -0.5f); }),
+              AllOf(HasSubstr("made inf at element 1 of f32[2]"),
+                    HasSubstr("declared at graph_session_test.cpp:" + std::to_string(line))));
+  EXPECT_NEAR(run(updated, 4).item(), 4.732, 1e-3);  // nothing was written before
 }
 
 TEST(Graph, WrongDeclarationsAreRefused) {
