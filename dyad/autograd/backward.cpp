@@ -273,10 +273,7 @@ class Pass {
     for (std::size_t i = 0; i < pending.grads.size(); ++i) {
       const auto& hooks = node.outputs()[i].hooks;
       if (!hooks || !pending.grads[i].defined()) continue;
-      for (const Hook& hook : *hooks) {
-        if (Tensor replaced = hook(pending.grads[i]); replaced.defined())
-          pending.grads[i] = std::move(replaced);
-      }
+      pending.grads[i] = through_hooks(*hooks, std::move(pending.grads[i]), node.loc());
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       if (targets_[i].node == &node && pending.grads[targets_[i].output].defined()) {

@@ -150,9 +150,18 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
   }
 }
 
-void check_write(const Tensor& target, Loc loc) {
+void check_write(const Tensor& target, const Tensor& value, Loc loc) {
   const TensorImpl& impl = *target.impl();
-  if (!impl.requires_grad || !grad_enabled()) return;
+  if (!grad_enabled()) return;
+  if (!impl.requires_grad) {
+    if (!value.impl()->requires_grad || !is_floating(impl.dtype)) return;
+    if (!impl.storage || impl.storage->use_count() == 1) return;
+    throw GradError("in-place write of a value that tracks gradients to " + type_string(target) +
+                        ", whose memory other tensors share: they would hold it without its "
+                        "gradient; write under NoGrad or a detach()ed value, or build the result "
+                        "with where() or concat()",
+                    loc);
+  }
   if (target.is_leaf()) {
     throw GradError("in-place write to a leaf tensor that requires gradients (" +
                         type_string(target) +
@@ -189,11 +198,22 @@ LeafGrad& make_leaf_grad(TensorImpl& impl) {
   return *leaf_grad_of(impl);
 }
 
+Tensor through_hooks(const std::vector<Hook>& hooks, Tensor gradient, Loc loc) {
+  for (const Hook& hook : hooks) {
+    Tensor replaced = hook(gradient);
+    if (!replaced.defined()) continue;
+    const std::string rule = "a hook replaced the gradient " + type_string(gradient) + " by " +
+                             type_string(replaced) + ": the two must have the same ";
+    if (!replaced.shape().same_as(gradient.shape())) throw ShapeError(rule + "shape", loc);
+    if (replaced.dtype() != gradient.dtype()) throw DTypeError(rule + "dtype", loc);
+    gradient = std::move(replaced);
+  }
+  return gradient;
+}
+
 void accumulate(const Tensor& leaf, Tensor gradient, bool create_graph) {
   LeafGrad& kept = make_leaf_grad(*leaf.impl());
-  for (const Hook& hook : kept.hooks) {
-    if (Tensor replaced = hook(gradient); replaced.defined()) gradient = std::move(replaced);
-  }
+  gradient = through_hooks(kept.hooks, std::move(gradient), Loc().user());
   const GradMode mode(create_graph);
   Evaluator::current().note_grad(leaf, false);
   if (kept.grad.defined()) {

@@ -115,11 +115,16 @@ LeafGrad& make_leaf_grad(TensorImpl& impl);
 void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
             Loc loc);
 
-/// After `target` was overwritten with `value`: its gradient is the value's from now on. GradError
-/// for a leaf that is differentiated by, and for a tensor that shares memory with tracked views,
-/// whose gradients would be wrong.
-void check_write(const Tensor& target, Loc loc);
+/// Before `target` is overwritten with `value`: GradError for a leaf that is differentiated by, for
+/// a tensor that shares memory with tracked views, whose gradients would be wrong, and for a value
+/// that tracks gradients in memory that other tensors share, which would not track it.
+void check_write(const Tensor& target, const Tensor& value, Loc loc);
+/// After the write: the gradient of `target` is the value's from now on.
 void after_write(const Tensor& target, const Tensor& value);
+
+/// The gradient after a tensor's hooks, each of which may replace it. ShapeError, DTypeError for a
+/// replacement of another type, at the line of the operator that `loc` names.
+[[nodiscard]] Tensor through_hooks(const std::vector<Hook>& hooks, Tensor gradient, Loc loc);
 
 /// Adds `gradient` to leaf.grad() (runs the leaf's hooks first).
 void accumulate(const Tensor& leaf, Tensor gradient, bool create_graph);

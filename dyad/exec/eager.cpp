@@ -269,7 +269,7 @@ void EagerEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
                      loc.user());
   }
   if (exec::is_broadcast(*target.impl())) fail_write_to_broadcast(target, loc);
-  autograd::check_write(target, loc.user());
+  autograd::check_write(target, value, loc.user());
   exec::copy_into(target, value);
   autograd::after_write(target, value);
 }

@@ -40,7 +40,9 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
     const Value value = value_of(inside(tensor, loc), nullptr, loc);
     const std::size_t number = branches.size();
     const bool outcome = number < outcomes_.size() ? outcomes_[number] : true;
-    branches.push_back({value, graph()->nodes().size(), outcome, loc.user()});
+    // `if (x > 0)` does not tell its line, but the comparison does.
+    const Loc place = loc.user() ? loc.user() : value.node->loc();
+    branches.push_back({value, graph()->nodes().size(), outcome, place});
     return outcome;
   }
 

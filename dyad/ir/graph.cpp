@@ -234,6 +234,13 @@ Ref<GraphImpl> clone(const GraphImpl& graph, std::unordered_map<Value, Value, Va
   return copy;
 }
 
+std::string GraphValue::name() const {
+  const Node& node = *value.node;
+  if (&node.op() == &kPlaceholderOp) return node.attrs_as<PlaceholderAttrs>().name;
+  if (&node.op() == &kVariableOp) return node.attrs_as<VariableAttrs>().name;
+  return std::string(node.op().name);
+}
+
 bool same_graph(const GraphImpl& a, const GraphImpl& b) {
   if (a.nodes().size() != b.nodes().size() || a.outputs().size() != b.outputs().size()) {
     return false;

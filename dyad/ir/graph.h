@@ -165,6 +165,8 @@ class GraphValue final : public Recorded {
  public:
   GraphValue(Ref<GraphImpl> graph, Value value)
       : graph(std::move(graph)), value(value), memory(value), content(value) {}
+  /// Of the placeholder or variable; of the operator for other values.
+  [[nodiscard]] std::string name() const override;
   Ref<GraphImpl> graph;
   mutable Value value;    ///< renewed after writes, when it follows them
   Value memory;           ///< see Placed

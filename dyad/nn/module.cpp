@@ -156,9 +156,8 @@ void load_state(const TensorDict& into, const TensorDict& from, const LoadStateO
     }
   }
   if (!problems.empty()) {
-    throw ValueError(fmt::format("load_state_dict: the state does not fit the model ({} of {} "
-                                 "tensors):\n  {}",
-                                 problems.size(), into.size(), fmt::join(problems, "\n  ")),
+    throw ValueError(fmt::format("load_state_dict: the state does not fit the model:\n  {}",
+                                 fmt::join(problems, "\n  ")),
                      loc.user());
   }
   const LocScope scope(loc);

@@ -42,8 +42,8 @@ class Optimizer {
   void load_state_dict(const TensorDict& state, Loc loc = std::source_location::current());
 
  protected:
-  /// ValueError for no parameters, one twice, one that is no leaf that tracks gradients, or a
-  /// learning rate that is not at least 0.
+  /// ValueError for no parameters, one twice, one that is no floating leaf with data (those that
+  /// track no gradients, frozen ones, are passed over), or a learning rate that is not at least 0.
   Optimizer(std::string name, std::vector<Tensor> parameters, double lr, Loc loc);
 
   /// Zeros of the shape and dtype of each parameter, saved under `name`.

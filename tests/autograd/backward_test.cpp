@@ -228,6 +228,42 @@ TEST(Backward, AGraphMadeInSeveralThreads) {
   EXPECT_EQ(x.grad().item<float>(), 18 * 2 * 2 + 600 * 2);
 }
 
+TEST(Hooks, MustReplaceByTheSameType) {
+  const Tensor x = tensor({1.0f, 2.0f}).requires_grad();
+  const Tensor y = x * 2;
+  y.register_hook([](const Tensor&) { return ones({3}); });
+  EXPECT_THAT(message_of<ShapeError>([&] { sum(y).backward(); }),
+              HasSubstr("a hook replaced the gradient f32[2] by f32[3]: the two must have the same "
+                        "shape\n  at backward_test.cpp"));
+  const Tensor z = tensor({1.0f, 2.0f}).requires_grad();
+  z.register_hook([](const Tensor& g) { return g.to(f64); });
+  EXPECT_THAT(message_of<DTypeError>([&] { sum(z).backward(); }),
+              HasSubstr("f32[2] by f64[2]: the two must have the same dtype\n  at backward_test"));
+  EXPECT_FALSE(z.grad().defined());
+}
+
+/// The others would hold the value without its gradient.
+TEST(Versions, AValueThatTracksIsNotWrittenToSharedMemory) {
+  const Tensor w = tensor({1.0f, 2.0f}).requires_grad();
+  const Tensor table = zeros({2, 2});
+  Tensor row = table[0];
+  EXPECT_THAT(message_of<GradError>([&] { row.copy_(w); }),
+              HasSubstr("in-place write of a value that tracks gradients to f32[2], whose memory "
+                        "other tensors share"));
+  EXPECT_EQ(table.to_vector<float>(), (std::vector<float>{0, 0, 0, 0}));
+  row.copy_(w.detach());
+  {
+    const NoGrad scope;
+    row.add_(w);
+  }
+  EXPECT_EQ(table.to_vector<float>(), (std::vector<float>{2, 4, 0, 0}));
+
+  Tensor alone = zeros({2});
+  alone.copy_(w);
+  sum(alone * alone).backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
 TEST(DetectAnomaly, NamesTheOperatorAndTheLineForward) {
   const DetectAnomaly scope;
   Tensor x = tensor({1.0f, -1.0f});

@@ -84,6 +84,10 @@ TEST(Create, FromRanges) {
   EXPECT_EQ(shown(tensor(values, {2, 3})), "f32[2, 3] [[1. 2. 3.]\n [4. 5. 6.]]");
   EXPECT_EQ(type_string(tensor(values, {3, -1})), "f32[3, 2]");
   EXPECT_EQ(type_string(tensor(std::span(values), {1, 6})), "f32[1, 6]");
+  const std::array<std::int8_t, 3> three{1, 2, 3};
+  EXPECT_EQ(to_string(tensor(three)), "[1 2 3]");
+  EXPECT_EQ(to_string(tensor(std::span(three))), "[1 2 3]");
+  EXPECT_EQ(to_string(tensor(std::list<double>{1, 2}, {2, 1})), "[[1.]\n [2.]]");
   EXPECT_EQ(type_string(tensor({1, 2, 3, 4}, {2, 2})), "i32[2, 2]");
   const std::list<std::int64_t> linked = {7, 8};
   EXPECT_EQ(shown(tensor(linked.begin(), linked.end())), "i64[2] [7 8]");

@@ -201,6 +201,16 @@ TEST(Graph, ABranchOnAValueBecomesBothBranches) {
   EXPECT_EQ(g.variables().size(), 1u);
 }
 
+TEST(Graph, BranchesThatDifferInTypeNameTheLine) {
+  Graph g;
+  const Tensor x = g.placeholder("x", f32, {"n"});
+  const std::string line = std::to_string(__LINE__ + 1);
+  const auto branch = [&] { return mean(x) > 0.5f ? sum(x) : x; };
+  EXPECT_THAT(message_of<ShapeError>([&] { (void)g.define(branch); }),
+              AllOf(HasSubstr("tensor 0 is f32[] by the first function but f32[n] by the second"),
+                    HasSubstr("at graph_session_test.cpp:" + line)));
+}
+
 TEST(Graph, BranchesNestAndWritesInThemHappen) {
   const Tensor count = tensor({0.0f});
   Graph g;

@@ -59,6 +59,7 @@ TEST(Graph, VariablesAndConstantsNeedData) {
   auto g = make_ref<GraphImpl>();
   const Value x = g->add_placeholder("x", Type(f32, {3}), here());
   const Tensor symbolic = symbolic_tensor(g, x);
+  EXPECT_EQ(to_string(symbolic), "x: f32[3]");
   EXPECT_THAT(message_of<GraphError>([&] { other.add_constant(symbolic, here()); }),
               HasSubstr("constant: the tensor has no data (f32[3] is a value of a graph)"));
   EXPECT_THROW(other.add_variable("w", symbolic, here()), GraphError);
