@@ -22,9 +22,9 @@ namespace dyad::runtime {
 
 /// Runs a pointwise operator whose call looks like one seen before in this thread: the same row,
 /// attributes and dtypes, every input row-major and of the result's shape or a single element.
-/// False (and nothing done) otherwise. The result is a new tensor, or, when `output` is one of the
-/// inputs, takes its place; then the result must have its dtype and shape, and the other inputs
-/// other memory.
+/// False (and nothing done) otherwise. An undefined `output` becomes a new tensor; a defined one,
+/// as one of the inputs may be, is overwritten: it must have the result's dtype and shape, and the
+/// other inputs other memory.
 [[nodiscard]] bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
                                      Tensor& output);
 /// Runs a pointwise operator on inputs of any layout into a new tensor of the inferred type, in the

@@ -82,6 +82,7 @@ bool quickly(std::string_view name, const std::vector<Tensor>& inputs, Tensor& o
   const Ref<Attrs> none = default_attrs(op);
   std::vector<const Tensor*> refs;
   for (const Tensor& input : inputs) refs.push_back(&input);
+  out = Tensor();
   return runtime::try_run_pointwise(op, attrs ? attrs : none->data(), refs, out);
 }
 
