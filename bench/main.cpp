@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
   std::string json, table, known;
   for (const auto& group : dyad::bench::groups()) known += "\n  " + group.name + ": " + group.what;
   app.add_option("group", names, "What to measure, all when none is named:" + known);
-  app.add_option("--threads", threads, "Numbers of threads to measure with")->delimiter(',');
+  app.add_option("--threads", threads, "Numbers of threads to measure with")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--json", json, "Also write the rows to this file");
   app.add_option("--table", table, "Only print the table of the rows in this file");
   int compile_threads = 0;
