@@ -64,9 +64,9 @@ struct TensorImpl : RefCounted<TensorImpl> {
 
   /// Elements of a concrete tensor.
   [[nodiscard]] std::int64_t numel() const noexcept {
-    std::int64_t n = 1;
-    for (const std::int64_t size : shape.numbers()) n *= size;
-    return n;
+    std::uint64_t n = 1;  // wraps only beside a size of 0, which makes it 0
+    for (const std::int64_t size : shape.numbers()) n *= static_cast<std::uint64_t>(size);
+    return static_cast<std::int64_t>(n);
   }
 };
 

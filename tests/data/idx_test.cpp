@@ -100,6 +100,8 @@ TEST(Idx, AbsurdSizesTakeNoMemory) {
 TEST(Idx, NoMemoryForEmptyAxesBesideHugeOnes) {
   const TempFile file("empty", "\0\0\x0e\x03\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"s);
   EXPECT_EQ(load_idx(file.path()).shape()[0].number(), 0);
+  const TempFile last("last", "\0\0\x0e\x03\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0"s);
+  EXPECT_EQ(load_idx(last.path()).to_vector<double>().size(), 0u);
 }
 
 TEST(Idx, DamagedGzipIsAnError) {
