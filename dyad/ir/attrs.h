@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "dyad/base/inline_vector.h"
@@ -16,6 +17,17 @@ namespace dyad {
 
 /// An operator without attributes.
 struct NoAttrs {};
+
+/// The attributes behind a pointer, which may be null for an operator that has none.
+template <class A>
+[[nodiscard]] const A& attrs_at(const void* attrs) noexcept {
+  if constexpr (std::is_empty_v<A>) {
+    static constexpr A kNone{};
+    return kNone;
+  } else {
+    return *static_cast<const A*>(attrs);
+  }
+}
 
 /// Meets every attribute of an operator, by name. From it come printing, parsing, comparison,
 /// hashing, substitution of symbols and export: an attribute struct says its members once. Visitors

@@ -42,7 +42,7 @@ class Gradient {
 
   template <class A>
   [[nodiscard]] const A& attrs() const {
-    return *static_cast<const A*>(raw_attrs());
+    return attrs_at<A>(raw_attrs());
   }
 };
 

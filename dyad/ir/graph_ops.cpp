@@ -10,7 +10,7 @@ namespace {
 
 template <class A>
 const A& attrs_of(const InferIn& in) {
-  return *static_cast<const A*>(in.attrs);
+  return attrs_at<A>(in.attrs);
 }
 
 Types type_of_placeholder(const InferIn& in) {

@@ -86,43 +86,41 @@ constexpr OpInfo make_op_info() {
              .may_copy = s.may_copy,
              .attrs = &attrs_info<A>};
   if constexpr (requires { &Op::infer; }) {
-    row.infer = [](const InferIn& in) -> Types {
-      return Op::infer(in, *static_cast<const A*>(in.attrs));
-    };
+    row.infer = [](const InferIn& in) -> Types { return Op::infer(in, attrs_at<A>(in.attrs)); };
   } else {
     row.infer = infer_pointwise;
   }
   if constexpr (detail::has_eval<Op>) {
     row.kind = BodyKind::pointwise;
     row.eval = [](const void* attrs, std::span<const Scalar> in, std::span<Scalar> out) {
-      out[0] = detail::call_eval<Op>(*static_cast<const A*>(attrs), in,
+      out[0] = detail::call_eval<Op>(attrs_at<A>(attrs), in,
                                      std::make_index_sequence<Op::schema.inputs.size()>{});
     };
   }
   if constexpr (detail::has_reduce<Op>) {
     row.kind = BodyKind::reduction;
     row.reduce = [](const void* attrs, ReductionBuilder& builder) {
-      Op::reduce(*static_cast<const A*>(attrs), builder);
+      Op::reduce(attrs_at<A>(attrs), builder);
     };
     row.reduced_axes = [](const void* attrs, int rank) {
-      return Op::reduced_axes(*static_cast<const A*>(attrs), rank);
+      return Op::reduced_axes(attrs_at<A>(attrs), rank);
     };
   }
   if constexpr (detail::has_view<Op>) {
     row.kind = BodyKind::view;
     row.view = [](const void* attrs, const Shape& in, const Strides& strides, const Shape& out) {
-      return Op::view(*static_cast<const A*>(attrs), in, strides, out);
+      return Op::view(attrs_at<A>(attrs), in, strides, out);
     };
   }
   if constexpr (requires { &Op::write; }) {
     row.write = [](const void* attrs, const Tensor& x, const Tensor& value, Loc loc) -> Tensor {
-      return Op::write(*static_cast<const A*>(attrs), x, value, loc);
+      return Op::write(attrs_at<A>(attrs), x, value, loc);
     };
   }
   if constexpr (detail::has_expand<Op>) {
     row.kind = BodyKind::composite;
     row.expand = [](const void* attrs, TensorRefs in, Loc loc) -> std::vector<Tensor> {
-      return Op::expand(*static_cast<const A*>(attrs), in, loc);
+      return Op::expand(attrs_at<A>(attrs), in, loc);
     };
   }
   if constexpr (requires { &Op::grad; }) {
@@ -130,7 +128,7 @@ constexpr OpInfo make_op_info() {
   }
   if constexpr (requires { &Op::to_onnx; }) {
     row.to_onnx = [](OnnxEmitter& emitter, const void* attrs) {
-      Op::to_onnx(emitter, *static_cast<const A*>(attrs));
+      Op::to_onnx(emitter, attrs_at<A>(attrs));
     };
   }
   return row;

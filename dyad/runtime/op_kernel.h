@@ -20,7 +20,7 @@ struct OpCall {
 
   template <class A>
   [[nodiscard]] const A& attrs_as() const noexcept {
-    return *static_cast<const A*>(attrs);
+    return attrs_at<A>(attrs);
   }
 };
 
