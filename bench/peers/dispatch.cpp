@@ -45,7 +45,8 @@ int main() {
   both("add", [](T x, T y) { return x + y; });
   both("mul", [](T x, T y) { return x * y; });
   both("tanh", [](T x, T) { return x.tanh(); });
-  auto s = torch::scalar_tensor(2.0).requires_grad_(), t = torch::scalar_tensor(3.0).requires_grad_();
+  auto s = torch::scalar_tensor(2.0).requires_grad_(),
+       t = torch::scalar_tensor(3.0).requires_grad_();
   report("scalar mul build+fwd+bwd", [&] {
     (s * t).backward();
     s.mutable_grad().reset();

@@ -36,8 +36,11 @@ class Storage : public RefCounted<Storage> {
   }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// A view that tracks gradients looks at this memory (see autograd): overwriting it in place would make its gradient wrong.
-  [[nodiscard]] bool has_tracked_view() const noexcept { return tracked_view_.load(std::memory_order_relaxed); }
+  /// A view that tracks gradients looks at this memory (see autograd): overwriting it in place
+  /// would make its gradient wrong.
+  [[nodiscard]] bool has_tracked_view() const noexcept {
+    return tracked_view_.load(std::memory_order_relaxed);
+  }
   void mark_tracked_view() noexcept { tracked_view_.store(true, std::memory_order_relaxed); }
 
   static void destroy(Storage* storage) noexcept;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kFarLayers = 6;  // an edge over more layers is written, not drawn
 constexpr std::size_t kMostChips = 5;
 constexpr double kMargin = 18, kPadding = 9;
-constexpr double kTitleSize = 13, kLineSize = 10.5, kLineStep = 14, kChipHeight = 16;
+constexpr double kTitleSize = 13, kLineStep = 14, kChipHeight = 16;
 
 /// Widths of text, which only a browser knows exactly: those of common fonts, a little rounded up.
 double characters(std::string_view utf8) {

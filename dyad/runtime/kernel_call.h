@@ -27,7 +27,8 @@ struct KernelCall {
 
   /// Collapses the space and finds the recipe's kernel for it.
   void prepare(codegen::KernelRecipe recipe);
-  /// Collapses the space and makes the recipe fit it; `prepare` with the kernel found for it follows.
+  /// Collapses the space and makes the recipe fit it; `prepare` with the kernel found for it
+  /// follows.
   void specialize(codegen::KernelRecipe& recipe);
   /// The same with a kernel found before for a space of the same access key.
   void prepare(const codegen::CompiledKernel& found);
