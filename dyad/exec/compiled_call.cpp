@@ -81,8 +81,10 @@ void attach_backward(const std::shared_ptr<DecisionTree>& tree, DecisionTree::Ou
   call->tree = tree;
   call->leaf = outcome.leaf;
   call->arguments.assign(arguments.begin(), arguments.end());
+  // By handles of its own: a result that it keeps must not keep the tape node, which keeps the call.
   for (const ValueId& external : leaf.backward->externals()) {
-    if (auto it = outcome.env.find(external); it != outcome.env.end()) call->env.insert(*it);
+    if (auto it = outcome.env.find(external); it != outcome.env.end())
+      call->env.emplace(external, Tensor(make_ref<TensorImpl>(*it->second.impl())));
   }
   const auto watch = [&](const Tensor& tensor) {
     call->versions.emplace_back(tensor, tensor.impl()->storage->version());

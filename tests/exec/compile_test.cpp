@@ -8,6 +8,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
+#include "dyad/core/storage.h"
 #include "dyad/ir/graph.h"
 #include "dyad/ops/ops.h"
 #include "dyad/runtime/threads.h"
@@ -145,6 +146,21 @@ TEST(Compile, GradOfAResultByAnArgument) {
     EXPECT_EQ(bits(grad(sum(second), {x}, {.retain_graph = true})[0]), std::vector<float>(5, 3.0f));
     EXPECT_EQ(bits(grad(sum(first), {x})[0]), bits(grad(sum(tanh(x)), {x})[0]));
   }
+}
+
+TEST(Compile, AResultThatItsOwnGradientReadsIsFreed) {
+  const Tensor w = normal({300}).requires_grad();
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        const Tensor h = tanh(x * w);  // its gradient reads h, and so does that of h * h
+        return std::pair{h, h * h};
+      },
+      {.recheck = false});
+  const Tensor x = normal({300});
+  for (int call = 0; call < 2; ++call) (void)fast(x);
+  const std::size_t before = memory_stats().in_use;
+  for (int call = 0; call < 3; ++call) (void)fast(x);
+  EXPECT_EQ(memory_stats().in_use, before);
 }
 
 TEST(Compile, AWholeTrainingStepIsOneGraph) {
