@@ -1,0 +1,241 @@
+#include "dyad/exec/recording.h"
+
+#include <algorithm>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/tape.h"
+#include "dyad/exec/eager.h"
+#include "dyad/ir/graph_evaluator.h"
+
+namespace dyad::exec {
+namespace {
+
+std::string guard_string(const DimGuard& guard) {
+  switch (guard.kind) {
+    case DimGuard::Kind::equal:
+      return to_string(guard.a) + (guard.answer ? " == " : " != ") + to_string(guard.b);
+    case DimGuard::Kind::less:
+      if (guard.a.is_number()) {
+        return to_string(guard.b) + (guard.answer ? " > " : " <= ") + to_string(guard.a);
+      }
+      return to_string(guard.a) + (guard.answer ? " < " : " >= ") + to_string(guard.b);
+    case DimGuard::Kind::value:
+      return to_string(guard.a) + " == " + std::to_string(guard.answer);
+  }
+  return {};
+}
+
+bool holds(const DimGuard& guard, const SymbolMap& symbols) {
+  const std::int64_t a = evaluate(guard.a, symbols);
+  switch (guard.kind) {
+    case DimGuard::Kind::equal:
+      return (a == evaluate(guard.b, symbols)) == (guard.answer != 0);
+    case DimGuard::Kind::less:
+      return (a < evaluate(guard.b, symbols)) == (guard.answer != 0);
+    case DimGuard::Kind::value:
+      return a == guard.answer;
+  }
+  return false;
+}
+
+}  // namespace
+
+CallKey key_of(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers) {
+  CallKey key{grad_enabled() ? 1 : 0, static_cast<std::int64_t>(arguments.size())};
+  for (const Tensor& argument : arguments) {
+    key.push_back(static_cast<std::int64_t>(argument.dtype()));
+    key.push_back(argument.rank());
+    key.push_back(argument.tracks_grad() ? 1 : 0);
+  }
+  key.insert(key.end(), numbers.begin(), numbers.end());
+  return key;
+}
+
+std::string Recording::key_difference(const CallKey& of_call,
+                                      std::span<const Tensor> arguments) const {
+  if (key[0] != of_call[0])
+    return of_call[0] ? "gradients are recorded now" : "gradients are not recorded now";
+  if (key[1] != of_call[1]) return "another number of tensors";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (std::equal(of_call.begin() + 2 + 3 * static_cast<std::ptrdiff_t>(i),
+                   of_call.begin() + 5 + 3 * static_cast<std::ptrdiff_t>(i),
+                   key.begin() + 2 + 3 * static_cast<std::ptrdiff_t>(i))) {
+      continue;
+    }
+    std::string now = type_string(arguments[i]);
+    if (types[i] == now)
+      now += arguments[i].tracks_grad() ? " with gradients" : " without gradients";
+    return "argument " + std::to_string(i) + " was " + types[i] + ", is " + now;
+  }
+  return "a number among the arguments changed";
+}
+
+std::optional<Mismatch> Recording::sizes_differ(std::span<const Tensor> arguments,
+                                                SymbolMap& symbols) const {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    for (std::size_t axis = 0; axis < shapes[i].size(); ++axis) {
+      const Dim expected = shapes[i][axis];
+      const std::int64_t size = arguments[i].impl()->shape[axis].number();
+      const auto differs = [&](const std::string& was) {
+        return Mismatch{"size of argument " + std::to_string(i) + " along axis " +
+                            std::to_string(axis) + " was " + was + ", is " + std::to_string(size),
+                        {}};
+      };
+      if (expected.is_number()) {
+        if (expected.number() != size) return differs(std::to_string(expected.number()));
+      } else if (size < 2) {
+        return differs(to_string(expected) + " >= 2");
+      } else if (const std::int64_t* bound = symbols.find(expected)) {
+        if (*bound != size) return differs(to_string(expected) + " = " + std::to_string(*bound));
+      } else {
+        symbols.bind(expected, size);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool Recording::writes_overlap(std::span<const Tensor> arguments) const {
+  for (std::size_t i = 0; i < writes_argument.size(); ++i) {
+    if (!writes_argument[i]) continue;
+    if (is_broadcast(*arguments[i].impl())) return true;
+    for (std::size_t j = 0; j < arguments.size(); ++j) {
+      if (i != j && share_memory(arguments[i], arguments[j])) return true;
+    }
+    for (const auto& [capture, tracked] : captures) {
+      if (share_memory(arguments[i], capture)) return true;
+    }
+  }
+  for (const Tensor& written : written_captures) {
+    for (const Tensor& argument : arguments) {
+      if (share_memory(written, argument)) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> arguments) const {
+  if (writes_overlap(arguments) != overlap) {
+    return Mismatch{overlap ? "no argument shares memory with another tensor now"
+                            : "an argument shares memory with another tensor now, and one "
+                              "of the two is written",
+                    {}};
+  }
+  if (!strides_matter) return std::nullopt;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const TensorImpl& now = *arguments[i].impl();
+    const ArgumentLayout& then = layouts[i];
+    if ((now.contiguous && then.contiguous) || now.strides == then.strides) continue;
+    return Mismatch{"the strides of argument " + std::to_string(i) +
+                        " are others now, which decide whether a reshape is a view",
+                    {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
+                                            std::span<const Tensor> arguments,
+                                            SymbolMap& symbols) const {
+  if (key != of_call) return Mismatch{key_difference(of_call, arguments), {}};
+  if (auto sizes = sizes_differ(arguments, symbols)) return sizes;
+  if (auto memory = memory_differs(arguments)) return memory;
+  for (const DimGuard& guard : guards) {
+    if (holds(guard, symbols)) continue;
+    std::string now;
+    for (const auto& [symbol, value] : symbols.entries())
+      now += (now.empty() ? "" : ", ") + to_string(symbol) + " = " + std::to_string(value);
+    return Mismatch{"guard " + guard_string(guard) + " failed with " + now, guard.loc};
+  }
+  for (const StateGuard& guard : states) {
+    if (guard.state->peek() == guard.value) continue;
+    return Mismatch{guard.state->name() + " was " + std::to_string(guard.value) + ", is " +
+                        std::to_string(guard.state->peek()),
+                    {}};
+  }
+  for (const GradNote& note : grads) {
+    const bool defined = autograd::grad_of(*note.leaf.impl()).defined();
+    if (!note.reads_first || defined == note.defined_before) continue;
+    return Mismatch{"a gradient of " + type_string(note.leaf) +
+                        (defined ? " is there to add to now" : " was there to add to before"),
+                    {}};
+  }
+  for (const auto& [tensor, tracked] : captures) {
+    if (tensor.tracks_grad() == tracked) continue;
+    return Mismatch{"a tensor from outside, " + type_string(tensor) + ", " +
+                        (tracked ? "no longer requires" : "now requires") + " gradients",
+                    {}};
+  }
+  return std::nullopt;
+}
+
+void Recording::learn(const Path& path) {
+  for (const DimGuard& guard : path.guards) {
+    const bool known = std::any_of(guards.begin(), guards.end(), [&](const DimGuard& g) {
+      return g.kind == guard.kind && g.a.same_as(guard.a) && g.b.same_as(guard.b);
+    });
+    if (!known) guards.push_back(guard);
+  }
+  const auto add_new = [](auto& into, const auto& from, auto same) {
+    for (const auto& item : from) {
+      if (std::none_of(into.begin(), into.end(),
+                       [&](const auto& known) { return same(known, item); }))
+        into.push_back(item);
+    }
+  };
+  add_new(states, path.states,
+          [](const StateGuard& a, const StateGuard& b) { return a.state == b.state; });
+  add_new(grads, path.grads,
+          [](const GradNote& a, const GradNote& b) { return a.leaf.is_same(b.leaf); });
+  add_new(captures, path.captures,
+          [](const auto& a, const auto& b) { return a.first.is_same(b.first); });
+  writes_argument.resize(static_cast<std::size_t>(path.arguments), false);
+  for (const Write& write : path.writes) {
+    if (write.argument >= 0) {
+      writes_argument[static_cast<std::size_t>(write.argument)] = true;
+    } else if (std::none_of(written_captures.begin(), written_captures.end(),
+                            [&](const Tensor& t) { return t.is_same(write.variable); })) {
+      written_captures.push_back(write.variable);
+    }
+  }
+  strides_matter = strides_matter || path.strides_matter;
+}
+
+ExplainedRecording Recording::explain() const {
+  ExplainedRecording told;
+  told.reason = reason;
+  told.loc = reason_loc;
+  told.arguments = types;
+  told.refusal = refusal;
+  for (const DimGuard& guard : guards) {
+    told.guards.push_back(guard_string(guard) + (guard.loc ? " at " + to_string(guard.loc) : ""));
+  }
+  // Layers of one kind have states of one name: all of them hold, told once.
+  for (const StateGuard& guard : states) {
+    std::string text = guard.state->name() + " == " + std::to_string(guard.value);
+    if (std::find(told.guards.begin(), told.guards.end(), text) == told.guards.end())
+      told.guards.push_back(std::move(text));
+  }
+  if (!tree) return told;
+  told.ways = static_cast<int>(tree->leaves().size());
+  for (const DecisionTree::Leaf& leaf : tree->leaves()) {
+    for (const Decision& decision : leaf.path->decisions) {
+      auto it = std::find_if(told.decisions.begin(), told.decisions.end(),
+                             [&](const ExplainedDecision& d) { return d.loc == decision.loc; });
+      if (it == told.decisions.end())
+        it = told.decisions.insert(told.decisions.end(), {decision.loc, {}});
+      const std::string outcome = outcome_string(decision);
+      if (std::find(it->outcomes.begin(), it->outcomes.end(), outcome) == it->outcomes.end())
+        it->outcomes.push_back(outcome);
+    }
+  }
+  for (Segment* segment : tree->segments()) {
+    const ExecutableStats stats = segment->stats();
+    told.compiled = told.compiled || stats.plans > 0;
+    told.nodes += stats.nodes;
+    told.kernels += stats.kernels;
+    told.compile_ms += stats.lower_ms + stats.plan_ms;
+  }
+  return told;
+}
+
+}  // namespace dyad::exec
