@@ -55,7 +55,7 @@ def main():
             file.write(text.replace(CONSTANT, REPLACEMENT))
         print("a rebuild after a change of %s" % CHANGED, file=sys.stderr)
         again = seconds(ninja, folder, log)
-        left = subprocess.run(ninja + ["-n"], cwd=folder, capture_output=True, text=True).stdout
+        left = subprocess.run(ninja, cwd=folder, capture_output=True, text=True).stdout
         if "no work to do" not in left:
             sys.exit("the rebuild left work to do:\n" + left)
     rows = json.load(open(options.json)) if os.path.exists(options.json) else []
