@@ -81,7 +81,8 @@ void attach_backward(const std::shared_ptr<DecisionTree>& tree, DecisionTree::Ou
   call->tree = tree;
   call->leaf = outcome.leaf;
   call->arguments.assign(arguments.begin(), arguments.end());
-  // By handles of its own: a result that it keeps must not keep the tape node, which keeps the call.
+  // By handles of its own: a result that it keeps must not keep the tape node, which keeps the
+  // call.
   for (const ValueId& external : leaf.backward->externals()) {
     if (auto it = outcome.env.find(external); it != outcome.env.end())
       call->env.emplace(external, Tensor(make_ref<TensorImpl>(*it->second.impl())));
