@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <vector>
 
 #include "dyad/codegen/driver.h"
@@ -96,7 +97,7 @@ class ReductionDriver::Levels {
   };
   const ReductionDriver& driver_;
   std::int64_t width_;
-  std::vector<Level> levels_;
+  std::deque<Level> levels_;  // a level is read while the next one is added
 };
 
 ReductionDriver::ReductionDriver(const CompiledKernel& kernel, const KernelArgs& args)
