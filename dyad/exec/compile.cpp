@@ -15,6 +15,13 @@
 #include "dyad/exec/segment.h"
 
 namespace dyad::exec {
+namespace {
+
+std::string refusal_of(const Path& path) {
+  return path.refusal + (path.refused_at ? " (" + to_string(path.refused_at) + ")" : "");
+}
+
+}  // namespace
 
 struct CompiledCore::State {
   CompileOptions options;
@@ -29,6 +36,7 @@ struct CompiledCore::State {
 
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
                   const Body& body);
+  std::pair<FlatResult, std::shared_ptr<Path>> record(Recorder& recorder, const Body& body);
   FlatResult record_first(const CallKey& key, std::span<const Tensor> arguments, const Body& body,
                           Mismatch reason);
   FlatResult record_again(Recording& recording, const SymbolMap& symbols,
@@ -153,6 +161,16 @@ void CompiledCore::State::check_limits(Recording& recording) const {
                       "if (x > 1), and only its answer is recorded";
 }
 
+/// Calls the function while it is recorded.
+std::pair<FlatResult, std::shared_ptr<Path>> CompiledCore::State::record(Recorder& recorder,
+                                                                         const Body& body) {
+  const Evaluator::Scope scope(recorder);
+  FlatResult result = body(recorder.arguments());
+  auto path = std::make_shared<Path>(recorder.finish(result.tensors, loc));
+  ++recorded;
+  return {std::move(result), std::move(path)};
+}
+
 FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const Tensor> arguments,
                                              const Body& body, Mismatch reason) {
   auto recording = std::make_unique<Recording>();
@@ -164,22 +182,14 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   for (std::size_t i = 0; i < arguments.size(); ++i)
     recording->types.push_back(type_string(arguments[i].dtype(), recording->shapes[i]));
   Recorder recorder(recording->shapes, arguments, hints, loc);
-  FlatResult result;
-  auto path = std::make_shared<Path>();
-  {
-    const Evaluator::Scope scope(recorder);
-    result = body(recorder.arguments());
-    *path = recorder.finish(result.tensors, loc);
-  }
-  ++recorded;
+  auto [result, path] = record(recorder, body);
   recording->calls = 1;
   recording->learn(*path);
   recording->overlap = recording->writes_overlap(arguments);
   for (const Tensor& argument : arguments)
     recording->layouts.push_back({argument.impl()->strides, argument.impl()->contiguous});
   if (!path->refusal.empty()) {
-    recording->refusal =
-        path->refusal + (path->refused_at ? " (" + to_string(path->refused_at) + ")" : "");
+    recording->refusal = refusal_of(*path);
   } else {
     recording->tree = std::make_shared<DecisionTree>(path);
     recording->skeletons.push_back(result.skeleton);
@@ -191,17 +201,9 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
 FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolMap& symbols,
                                              std::span<const Tensor> arguments, const Body& body) {
   Recorder recorder(recording.shapes, arguments, symbols, loc);
-  FlatResult result;
-  auto path = std::make_shared<Path>();
-  {
-    const Evaluator::Scope scope(recorder);
-    result = body(recorder.arguments());
-    *path = recorder.finish(result.tensors, loc);
-  }
-  ++recorded;
+  auto [result, path] = record(recorder, body);
   if (!path->refusal.empty()) {
-    recording.refusal =
-        path->refusal + (path->refused_at ? " (" + to_string(path->refused_at) + ")" : "");
+    recording.refusal = refusal_of(*path);
     return result;
   }
   for (const DecisionTree::Leaf& leaf : recording.tree->leaves()) {

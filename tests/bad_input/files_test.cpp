@@ -5,7 +5,6 @@
 #include "tests/data/files.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <functional>
 #include <string>
@@ -25,6 +24,7 @@
 #include "dyad/optim/optim.h"
 #include "tests/bad_input/allocations.h"
 #include "tests/bad_input/damage.h"
+#include "tests/data/gzip.h"
 
 namespace dyad {
 namespace {
@@ -104,20 +104,6 @@ void expect_numbers_are_checked(const std::string& bytes, std::size_t prefix, st
                     check(whole + header + data, damage);
                   });
   EXPECT_GE(check.refused(), 10u);
-}
-
-std::string gzip(const std::string& plain) {
-  z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string packed(plain.size() + 100, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = static_cast<uInt>(plain.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
 }
 
 const std::string kIdx =

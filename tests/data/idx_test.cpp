@@ -1,9 +1,9 @@
 #include "dyad/data/idx.h"
 
 #include <gmock/gmock.h>
-#include <zlib.h>
 
 #include "tests/data/files.h"
+#include "tests/data/gzip.h"
 
 namespace dyad::data {
 namespace {
@@ -14,20 +14,6 @@ using dyad::testing::TempFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace std::string_literals;
-
-std::string gzip(const std::string& plain) {
-  z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string packed(plain.size() + 100, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = static_cast<uInt>(plain.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
 
 // i32[2, 2]: 1, -2, 3, 4 as big-endian words.
 const std::string kWords =
