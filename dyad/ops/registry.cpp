@@ -4,12 +4,21 @@ namespace dyad::ops {
 
 void register_builtin_ops() {
   static const bool done = [] {
-    for (const auto rows :
-         {arithmetic_rows(), compare_rows(), elementary_rows(), activation_rows(), reduce_rows(),
-          extremes_rows(), views_rows(), slices_rows(), creation_rows(), indexing_rows(),
-          linalg_rows(), conv_rows(), norm_rows(), loss_rows(), random_rows()}) {
-      register_ops(rows);
-    }
+    register_ops(arithmetic_rows());
+    register_ops(compare_rows());
+    register_ops(elementary_rows());
+    register_ops(activation_rows());
+    register_ops(reduce_rows());
+    register_ops(extremes_rows());
+    register_ops(views_rows());
+    register_ops(slices_rows());
+    register_ops(creation_rows());
+    register_ops(indexing_rows());
+    register_ops(linalg_rows());
+    register_ops(conv_rows());
+    register_ops(norm_rows());
+    register_ops(loss_rows());
+    register_ops(random_rows());
     return true;
   }();
   (void)done;

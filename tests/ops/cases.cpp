@@ -1,11 +1,15 @@
 #include "cases.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include "dyad/core/element.h"
@@ -13,19 +17,14 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/literal.h"
 #include "dyad/ops/registry.h"
+#include "function_cases.h"
 
 namespace dyad::testing {
 namespace {
 
-using nlohmann::json;
-
-double number(const json& value) {
-  if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
-  if (!value.is_string()) return value.get<double>();
-  const std::string text = value.get<std::string>();
-  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  return text == "inf" ? std::numeric_limits<double>::infinity()
-                       : -std::numeric_limits<double>::infinity();
+std::map<std::string, CaseFunction>& function_cases() {
+  static std::map<std::string, CaseFunction> functions;
+  return functions;
 }
 
 Shape shape_of(const json& sizes) {
@@ -42,7 +41,7 @@ Tensor tensor_of(const json& text) {
   for (const json& value : text[2]) {
     visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
       const T converted = value.is_number_integer() ? convert_element<T>(value.get<std::int64_t>())
-                                                    : convert_element<T>(number(value));
+                                                    : convert_element<T>(number_of(value));
       std::memcpy(element, &converted, sizeof(T));
     });
     element += size_of(dtype);
@@ -61,7 +60,7 @@ class JsonAttrs final : public AttrVisitor {
     value = get(name).get<std::int64_t>();
   }
   void visit(std::string_view name, double& value) override {
-    if (has(name)) value = number(get(name));
+    if (has(name)) value = number_of(get(name));
   }
   void visit(std::string_view name, std::string& value) override {
     if (has(name)) value = get(name).get<std::string>();
@@ -85,25 +84,55 @@ class JsonAttrs final : public AttrVisitor {
   const json& values_;
 };
 
+/// A call of the row through the evaluator that is current then.
+std::function<Tensors(const Tensors&)> call_of(const OpInfo& op, Ref<Attrs> attrs) {
+  return [&op, attrs = std::move(attrs)](const Tensors& inputs) {
+    std::vector<const Tensor*> refs;
+    for (const Tensor& input : inputs) refs.push_back(&input);
+    Tensors outputs(op.outputs.size());
+    Evaluator::current().apply(op, refs, attrs->data(), outputs, std::source_location::current());
+    return outputs;
+  };
+}
+
 Case case_of(const json& text) {
   Case c;
-  const std::string name = text["op"].get<std::string>();
-  c.op = find_op(name);
-  if (c.op == nullptr) throw std::runtime_error("reference.json: no operator " + name);
-  c.attrs = Attrs::edited(*c.op->attrs, nullptr, [&](void* attrs) {
-    if (!text.contains("attrs")) return;
-    JsonAttrs reader(text["attrs"]);
-    c.op->attrs->visit(attrs, reader);
-  });
+  c.name = text["op"].get<std::string>();
+  c.op = find_op(c.name);
   for (const json& input : text["in"]) c.inputs.push_back(tensor_of(input));
   for (const json& output : text["out"]) c.outputs.push_back(tensor_of(output));
   c.tolerance = text.value("tol", 1.0);
   c.floor = text.value("floor", 0.0);
   c.grad = text.value("grad", false);
+  const json attrs = text.value("attrs", json::object());
   Types types;
   for (const Tensor& input : c.inputs) types.push_back(type_of(input));
-  c.text = call_string(*c.op, types, c.attrs->data());
+  if (c.op != nullptr) {
+    c.attrs = Attrs::edited(*c.op->attrs, nullptr, [&](void* values) {
+      if (attrs.empty()) return;
+      JsonAttrs reader(attrs);
+      c.op->attrs->visit(values, reader);
+    });
+    c.call = call_of(*c.op, c.attrs);
+    c.text = call_string(*c.op, types, c.attrs->data());
+  } else if (const CaseFunction function = find_function_case(c.name)) {
+    c.call = [function, attrs](const Tensors& inputs) { return function(attrs, inputs); };
+    c.text = c.name + "(";
+    for (const Type& type : types) c.text += to_string(type) + ", ";
+    c.text += attrs.dump() + ")";
+  } else {
+    throw std::runtime_error("tests/ops/data: no operator and no function " + c.name);
+  }
   return c;
+}
+
+/// The names that DYAD_OPS lists; none when it is not set.
+std::set<std::string> chosen_names() {
+  const char* const list = std::getenv("DYAD_OPS");
+  std::set<std::string> names;
+  std::istringstream text(list != nullptr ? list : "");
+  for (std::string name; std::getline(text, name, ',');) names.insert(name);
+  return names;
 }
 
 double epsilon(DType dtype) {
@@ -163,34 +192,66 @@ class FromTheEnd final : public AttrVisitor {
 
 void interpret_kernels() { setenv("DYAD_KERNELS", "interpreter", /*overwrite=*/0); }
 
+double number_of(const json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+  if (!value.is_string()) return value.get<double>();
+  const std::string text = value.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return text == "inf" ? std::numeric_limits<double>::infinity()
+                       : -std::numeric_limits<double>::infinity();
+}
+
+FunctionCases::FunctionCases(std::initializer_list<Entry> entries) {
+  for (const Entry& entry : entries) function_cases()[entry.name] = entry.call;
+}
+
+CaseFunction find_function_case(const std::string& name) {
+  const auto found = function_cases().find(name);
+  return found == function_cases().end() ? nullptr : found->second;
+}
+
+std::vector<std::string> function_case_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, call] : function_cases()) names.push_back(name);
+  return names;
+}
+
+bool only_some_cases() { return !chosen_names().empty(); }
+
 const std::vector<Case>& reference_cases() {
   static const std::vector<Case> cases = [] {
     ops::register_builtin_ops();
-    std::ifstream file("tests/ops/data/reference.json");
-    if (!file) throw std::runtime_error("run from the root of the repository");
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator("tests/ops/data")) {
+      if (entry.path().extension() == ".json") files.push_back(entry.path());
+    }
+    if (files.empty()) throw std::runtime_error("run from the root of the repository");
+    std::ranges::sort(files);
+    const std::set<std::string> chosen = chosen_names();
     std::vector<Case> read;
-    for (const json& text : json::parse(file)) read.push_back(case_of(text));
+    std::size_t number = 0;
+    for (const auto& path : files) {
+      for (const json& text : json::parse(std::ifstream(path))) {
+        ++number;
+        if (!chosen.empty() && !chosen.contains(text["op"].get<std::string>())) continue;
+        read.push_back(case_of(text));
+        read.back().number = number - 1;
+      }
+    }
     return read;
   }();
   return cases;
 }
 
-std::vector<Tensor> run(const Case& c, const std::vector<Tensor>& inputs) {
-  std::vector<const Tensor*> refs;
-  for (const Tensor& input : inputs) refs.push_back(&input);
-  std::vector<Tensor> outputs(c.op->outputs.size());
-  Evaluator::current().apply(*c.op, refs, c.attrs->data(), outputs,
-                             std::source_location::current());
-  return outputs;
-}
-
 std::optional<Case> with_negative_axes(const Case& c) {
-  if (c.inputs.empty() || !c.inputs[0].defined() || c.inputs[0].rank() == 0) return {};
+  if (c.op == nullptr || c.inputs.empty() || !c.inputs[0].defined() || c.inputs[0].rank() == 0)
+    return {};
   // An axis that is added counts itself.
   FromTheEnd visitor(c.inputs[0].rank() + (c.op->name == "unsqueeze" ? 1 : 0));
   Case made = c;
   made.attrs = Attrs::edited(*c.op->attrs, c.attrs->data(),
                              [&](void* attrs) { c.op->attrs->visit(attrs, visitor); });
+  made.call = call_of(*c.op, made.attrs);
   Types types;
   for (const Tensor& input : c.inputs) types.push_back(type_of(input));
   made.text = call_string(*c.op, types, made.attrs->data());

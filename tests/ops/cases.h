@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,25 +22,34 @@ class Interpreted : public ::testing::Test {
   Interpreted() { interpret_kernels(); }
 };
 
-/// One line of data/reference.json.
+/// One line of a file in data/: an operator's row, or a function (see function_cases.h), with
+/// inputs and what it must give.
 struct Case {
-  const OpInfo* op = nullptr;
-  Ref<Attrs> attrs;
+  std::string name;
+  const OpInfo* op = nullptr;  ///< null for a function
+  Ref<Attrs> attrs;            ///< of a row
   std::vector<Tensor> inputs;  ///< undefined where an optional one is absent
   std::vector<Tensor> outputs;
   double tolerance = 1;
   double floor = 0;
   bool grad = false;
-  std::string text;  ///< for messages
+  std::string text;        ///< for messages
+  std::size_t number = 0;  ///< counted through all files, by their names
+  std::function<std::vector<Tensor>(const std::vector<Tensor>&)> call;
 };
 
-/// All cases, read once.
+/// All cases, read once; with DYAD_OPS=NAME,NAME... in the environment only those of these
+/// operators.
 const std::vector<Case>& reference_cases();
+/// Whether DYAD_OPS leaves some out: what counts cases has nothing to say then.
+bool only_some_cases();
 
-/// Runs an operator through the current evaluator.
-std::vector<Tensor> run(const Case& c, const std::vector<Tensor>& inputs);
+/// Runs a case's operator or function through the current evaluator.
+inline std::vector<Tensor> run(const Case& c, const std::vector<Tensor>& inputs) {
+  return c.call(inputs);
+}
 
-/// The same case with its axes counted from the end, where it has attributes `axis` or `axes`.
+/// The same case with its axes counted from the end, where its row has attributes `axis` or `axes`.
 std::optional<Case> with_negative_axes(const Case& c);
 
 /// How the elements of a concrete tensor lie in memory.

@@ -1,4 +1,4 @@
-"""Checks models of the cases of data/reference.json: the onnx package's checker with shape inference, and ONNX
+"""Checks models of the cases of data/*.json: the onnx package's checker with shape inference, and ONNX
 Runtime, whose results must be those of the case. FOLDER/models holds the models one after the other,
 FOLDER/models.json says which case each one is of, what it shows, and its size. Prints a JSON report: how many models
 of each operator ran, for how many there is no kernel in that runtime, and what failed. Exit code 77: a package is
@@ -57,7 +57,8 @@ def difference(got, want, dtype, where):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    cases = json.loads((pathlib.Path(__file__).parent / "data" / "reference.json").read_text())
+    cases = [case for path in sorted((pathlib.Path(__file__).parent / "data").glob("*.json"))
+             for case in json.loads(path.read_text())]
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1

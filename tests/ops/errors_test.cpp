@@ -1,42 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
 
-#include "dyad/base/error.h"
-#include "dyad/core/tensor_impl.h"
-#include "dyad/ir/graph_evaluator.h"
-#include "dyad/ops/ops.h"
+#include "bad_calls.h"
 
-namespace dyad {
+namespace dyad::testing {
 namespace {
-
-enum class Kind { shape, dtype, index, value };
-
-Kind kind_of(const Error& e) {
-  if (dynamic_cast<const ShapeError*>(&e)) return Kind::shape;
-  if (dynamic_cast<const DTypeError*>(&e)) return Kind::dtype;
-  if (dynamic_cast<const IndexError*>(&e)) return Kind::index;
-  EXPECT_NE(dynamic_cast<const ValueError*>(&e), nullptr) << e.what();
-  return Kind::value;
-}
-
-/// Makes a tensor of a dtype and shape in the mode under test.
-using Make = std::function<Tensor(DType, Shape)>;
-
-struct BadCall {
-  Kind kind;
-  std::string message;
-  std::function<void(const Make&)> call;
-};
-
-#define CALL(...)        \
-  [](const Make& make) { \
-    (void)make;          \
-    (void)(__VA_ARGS__); \
-  }
-#define F(...) make(f32, Shape{__VA_ARGS__})
-#define I(...) make(i64, Shape{__VA_ARGS__})
 
 const std::vector<BadCall>& bad_calls() {
   static const std::vector<BadCall> calls = {
@@ -189,37 +158,7 @@ const std::vector<BadCall>& bad_calls() {
   return calls;
 }
 
-#undef CALL
-#undef F
-#undef I
-
-void expect_errors(const Make& make) {
-  for (const BadCall& bad : bad_calls()) {
-    try {
-      bad.call(make);
-      ADD_FAILURE() << "no error: " << bad.message;
-    } catch (const Error& e) {
-      EXPECT_EQ(e.message(), bad.message);
-      EXPECT_EQ(kind_of(e), bad.kind) << e.what();
-      EXPECT_EQ(to_string(e.where()).substr(0, 16), "errors_test.cpp:") << e.what();
-    }
-  }
-}
-
-TEST(Errors, NameTheRuleWhenAnOperatorIsCalled) {
-  expect_errors([](DType dtype, Shape shape) { return zeros(std::move(shape), dtype); });
-}
-
-TEST(Errors, NameTheRuleWhileAGraphIsMade) {
-  const Ref<GraphImpl> graph = make_ref<GraphImpl>();
-  GraphEvaluator evaluator(graph);
-  const Evaluator::Scope scope(evaluator);
-  int count = 0;
-  expect_errors([&](DType dtype, Shape shape) {
-    return symbolic_tensor(graph, graph->add_placeholder("x" + std::to_string(count++),
-                                                         Type(dtype, std::move(shape)), Loc()));
-  });
-}
+TEST(Errors, NameTheRule) { expect_errors(bad_calls(), "errors_test.cpp"); }
 
 }  // namespace
-}  // namespace dyad
+}  // namespace dyad::testing

@@ -77,11 +77,11 @@ void compare(CaseGraph& cases, const Tensors& fetches, const std::vector<Fetch>&
              const std::map<const Case*, Tensors>& eager) {
   Session session(cases.graph);
   const Tensors results = session.run(fetches, cases.feeds);
-  std::map<std::string_view, int> failures;
+  std::map<std::string, int> failures;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Case& c = *from[i].of;
     const std::string error = bits_differ(results[i], eager.at(&c)[from[i].output]);
-    if (!error.empty() && ++failures[c.op->name] <= 2) ADD_FAILURE() << c.text << ": " << error;
+    if (!error.empty() && ++failures[c.name] <= 2) ADD_FAILURE() << c.text << ": " << error;
   }
 }
 
@@ -93,7 +93,7 @@ TEST_P(Modes, ValuesAreTheSameBits) {
   Tensors fetches;
   std::vector<Fetch> from;
   std::map<const Case*, Tensors> eager;
-  std::set<std::string_view> covered;
+  std::set<std::string> covered;
   std::size_t number = 0;
   for (const Case& c : reference_cases()) {
     Tensors outputs;
@@ -105,13 +105,13 @@ TEST_P(Modes, ValuesAreTheSameBits) {
       continue;  // the attributes hold only for some sizes
     }
     eager[&c] = run(c, c.inputs);
-    covered.insert(c.op->name);
+    covered.insert(c.name);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       fetches.push_back(outputs[i]);
       from.push_back({&c, i});
     }
   }
-  EXPECT_GT(covered.size(), 85u);
+  EXPECT_TRUE(only_some_cases() || covered.size() > 85);
   compare(cases, fetches, from, eager);
 }
 
@@ -163,7 +163,7 @@ TEST_P(Modes, GradientsAreTheSameBits) {
       from.push_back({&c, i});
     }
   }
-  EXPECT_GT(eager.size(), symbolic ? 100u : 200u);
+  EXPECT_TRUE(only_some_cases() || eager.size() > (symbolic ? 100u : 200u));
   compare(cases, fetches, from, eager);
 }
 

@@ -26,7 +26,13 @@ using nlohmann::json;
 
 constexpr int kPackageMissing = 77;
 
-bool has_form(const OpInfo& op) { return !op.onnx.op.empty() || op.to_onnx || op.expand; }
+/// Whether the row says itself how it is written.
+bool writes_itself(const Case& c) {
+  return c.op != nullptr && (!c.op->onnx.op.empty() || c.op->to_onnx);
+}
+
+/// Composites and functions are written by their parts.
+bool has_form(const Case& c) { return c.op == nullptr || writes_itself(c) || c.op->expand; }
 
 /// Rows whose form is a reason why there is none.
 bool always_refuses(std::string_view name) {
@@ -64,8 +70,7 @@ class Models {
   explicit Models(const fs::path& folder)
       : bytes_(folder / "models", std::ios::binary), list_(folder / "models.json") {}
 
-  void write(const Case& c, std::size_t number, const Graph& graph, const std::string& shows,
-             int opset) {
+  void write(const Case& c, const Graph& graph, const std::string& shows, int opset) {
     onnx::SaveOptions options;
     options.opset = opset;
     for (std::size_t i = 0; i < c.outputs.size(); ++i) {
@@ -73,7 +78,7 @@ class Models {
     }
     const std::string bytes = onnx::to_bytes(graph, options);
     bytes_ << bytes;
-    entries_.push_back({{"case", number}, {"shows", shows}, {"size", bytes.size()}});
+    entries_.push_back({{"case", c.number}, {"shows", shows}, {"size", bytes.size()}});
     ++count_[shows];
   }
   [[nodiscard]] int count(const std::string& shows) const { return count_.at(shows); }
@@ -97,27 +102,24 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
   fs::create_directories(folder);
   Models models(folder);
   std::set<std::string> expected;
-  const std::vector<Case>& cases = reference_cases();
-  for (std::size_t number = 0; number < cases.size(); ++number) {
-    const Case& c = cases[number];
-    if (!has_form(*c.op) || always_refuses(c.op->name)) continue;
+  for (const Case& c : reference_cases()) {
+    if (!has_form(c) || always_refuses(c.name)) continue;
     try {
       const Graph graph = graph_of(c, false);
       for (const int opset : {17, 21, 23}) {
-        models.write(c, number, graph, "opset " + std::to_string(opset), opset);
+        models.write(c, graph, "opset " + std::to_string(opset), opset);
       }
     } catch (const OnnxError& error) {
-      // A composite is written by its parts, which may have no form.
-      if (!c.op->to_onnx && c.op->onnx.op.empty()) continue;
+      if (!writes_itself(c)) continue;  // the parts may have no form
       ADD_FAILURE() << c.text << ": " << error.what();
       continue;
     }
-    expected.insert(std::string(c.op->name));
+    expected.insert(c.name);
     if (const auto negative = with_negative_axes(c)) {
-      models.write(*negative, number, graph_of(*negative, false), "negative axes", 21);
+      models.write(*negative, graph_of(*negative, false), "negative axes", 21);
     }
     try {
-      models.write(c, number, graph_of(c, true), "open sizes", 21);
+      models.write(c, graph_of(c, true), "open sizes", 21);
     } catch (const OnnxError& error) {
       ADD_FAILURE() << c.text << " with open sizes: " << error.what();
     } catch (const Error&) {
@@ -125,9 +127,11 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
     }
   }
   models.finish();
-  EXPECT_GT(models.count("opset 21"), 1000);
-  EXPECT_GT(models.count("open sizes"), 700);
-  EXPECT_GT(models.count("negative axes"), 200);
+  if (!only_some_cases()) {
+    EXPECT_GT(models.count("opset 21"), 1000);
+    EXPECT_GT(models.count("open sizes"), 700);
+    EXPECT_GT(models.count("negative axes"), 200);
+  }
 
   const char* const chosen = std::getenv("DYAD_PYTHON");
   const std::string result = folder / "report.json";
@@ -145,6 +149,7 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
   std::set<std::string> ran;
   for (const auto& [name, times] : report["ran"].items()) ran.insert(name);
   EXPECT_EQ(ran, expected);
+  if (only_some_cases()) return;
   for (const OpInfo* op : all_ops()) {
     const bool structural = op->kind == BodyKind::structural || op->kind == BodyKind::control;
     const bool written = !op->onnx.op.empty() || op->to_onnx;
@@ -155,18 +160,18 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
 }
 
 TEST_F(Onnx, RowsWithoutAFormSaySo) {
-  std::map<std::string_view, std::string> texts;
+  std::map<std::string, std::string> texts;
   for (const Case& c : reference_cases()) {
-    if (has_form(*c.op) && !always_refuses(c.op->name)) continue;
+    if (has_form(c) && !always_refuses(c.name)) continue;
     const Graph graph = graph_of(c, false);
     try {
       (void)onnx::to_bytes(graph);
       ADD_FAILURE() << c.text << " was written";
     } catch (const OnnxError& error) {
-      texts[c.op->name] = error.what();
+      texts[c.name] = error.what();
     }
   }
-  EXPECT_GT(texts.size(), 10u);
+  EXPECT_TRUE(only_some_cases() || texts.size() > 10);
   for (const auto& [name, text] : texts) {
     EXPECT_THAT(text, ::testing::HasSubstr("1 operator cannot be written as ONNX:\n  " +
                                            std::string(name) + " (cases.cpp:"));

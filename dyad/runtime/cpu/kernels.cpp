@@ -3,8 +3,16 @@
 namespace dyad::runtime::cpu {
 
 std::span<const KernelFamily> kernel_families() {
-  static constexpr KernelFamily families[] = {indexing_kernels, creation_kernels, matmul_kernels,
-                                              conv_kernels,     pool_kernels,     random_kernels};
+  // clang-format off: one a line
+  static constexpr KernelFamily families[] = {
+      indexing_kernels,
+      creation_kernels,
+      matmul_kernels,
+      conv_kernels,
+      pool_kernels,
+      random_kernels,
+  };
+  // clang-format on
   return families;
 }
 
