@@ -26,7 +26,8 @@ struct Schema {
   std::uint32_t saved_inputs = 0;
   std::uint32_t saved_outputs = 0;
   int version = 1;
-  bool may_copy = false;             ///< views: see OpInfo
+  bool may_copy = false;  ///< views: see OpInfo
+  Batching batching = Batching::none;
   BodyKind kind = BodyKind::opaque;  ///< read only when the struct has no body of its own: opaque,
                                      ///< control, structural
 };
@@ -84,6 +85,7 @@ constexpr OpInfo make_op_info() {
              .saved_inputs = s.saved_inputs,
              .saved_outputs = s.saved_outputs,
              .may_copy = s.may_copy,
+             .batching = s.batching,
              .attrs = &attrs_info<A>};
   if constexpr (requires { &Op::infer; }) {
     row.infer = [](const InferIn& in) -> Types { return Op::infer(in, attrs_at<A>(in.attrs)); };

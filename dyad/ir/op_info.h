@@ -66,6 +66,19 @@ enum class Typing : std::uint8_t {
   boolean,   ///< bool, computed in the promoted dtype
 };
 
+/// How an opaque or composite operator computes for a whole batch at once, for vmap(); the other
+/// kinds, views included, say it by their bodies.
+enum class Batching : std::uint8_t {
+  none,     ///< one call for each member of the batch (composites: by their parts)
+  leading,  ///< axes in front of those that it works on are a batch and broadcast: matmul
+  axes,     ///< one more axis in front of every input, and `axis`, `axes`, `shape` moved on by one:
+            ///< concat, softmax, gather
+  first,    ///< the same for the first input alone, where the others are one for all: index_select
+  samples,  ///< axis 0 of the first input and of the outputs counts samples, which do not meet; the
+            ///< other inputs are one for all: conv2d
+  all_samples,  ///< axis 0 of every input and output counts samples: max_pool2d
+};
+
 /// What a rule for types may look at.
 struct InferIn {
   const struct OpInfo& op;
@@ -105,6 +118,7 @@ struct OpInfo {
   std::uint32_t saved_inputs = 0;   ///< bit i: the gradient rule reads input i
   std::uint32_t saved_outputs = 0;  ///< bit i: it reads output i
   bool may_copy = false;            ///< view: there are strides that leave only a copy
+  Batching batching = Batching::none;
   const AttrsInfo* attrs = &attrs_info<NoAttrs>;
 
   Types (*infer)(const InferIn& in) = nullptr;

@@ -119,7 +119,8 @@ struct Conv2d {
       .inputs = kConvInputs,
       .outputs = kOut,
       .doc = "Cross-correlation of x[n, c, h, w] with weight[o, c / groups, kh, kw], plus bias[o].",
-      .saved_inputs = kFirst | kSecond};
+      .saved_inputs = kFirst | kSecond,
+      .batching = Batching::samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, c, h, w");
@@ -151,7 +152,8 @@ struct Conv2dBackwardInput {
       .inputs = kGradAndWeight,
       .outputs = kOut,
       .doc = "The gradient of conv2d with regard to x (a transposed convolution).",
-      .saved_inputs = kFirst | kSecond};
+      .saved_inputs = kFirst | kSecond,
+      .batching = Batching::samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, o, oh, ow");
@@ -241,7 +243,8 @@ struct MaxPool2d {
                                  .inputs = kUnaryFloat,
                                  .outputs = kOut,
                                  .doc = "The largest of each window of x[n, c, h, w].",
-                                 .saved_inputs = kFirst};
+                                 .saved_inputs = kFirst,
+                                 .batching = Batching::all_samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_rank_4(in, 0, "n, c, h, w");
     return {Type(in[0].dtype(), pooled_shape(in, in[0].shape(), attrs))};
@@ -262,7 +265,8 @@ struct MaxPool2dBackward {
       .inputs = kGradAndX,
       .outputs = kOut,
       .doc = "Each gradient added at the place of the largest element of its window of x.",
-      .saved_inputs = kSecond};
+      .saved_inputs = kSecond,
+      .batching = Batching::all_samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, c, oh, ow");
@@ -280,7 +284,8 @@ struct MaxPool2dTake {
       .inputs = kValuesAndX,
       .outputs = kOut,
       .doc = "What values holds at the place of the largest element of each window of x.",
-      .saved_inputs = kSecond};
+      .saved_inputs = kSecond,
+      .batching = Batching::all_samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
     require_rank_4(in, 0, "n, c, h, w");
@@ -305,7 +310,8 @@ struct AvgPool2d {
   static constexpr Schema schema{.name = "avg_pool2d",
                                  .inputs = kUnaryFloat,
                                  .outputs = kOut,
-                                 .doc = "The mean of each window of x[n, c, h, w]."};
+                                 .doc = "The mean of each window of x[n, c, h, w].",
+                                 .batching = Batching::all_samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_rank_4(in, 0, "n, c, h, w");
     return {Type(in[0].dtype(), pooled_shape(in, in[0].shape(), attrs))};
@@ -325,7 +331,8 @@ struct AvgPool2dBackward {
   static constexpr Schema schema{.name = "avg_pool2d_backward",
                                  .inputs = kGrad,
                                  .outputs = kOut,
-                                 .doc = "The gradient of avg_pool2d: each element's share."};
+                                 .doc = "The gradient of avg_pool2d: each element's share.",
+                                 .batching = Batching::all_samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_rank_4(in, 0, "n, c, oh, ow");
     require_rank_4(in, attrs.shape);

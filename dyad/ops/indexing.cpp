@@ -46,7 +46,8 @@ struct GatherOp {
       .inputs = kGatherInputs,
       .outputs = kOut,
       .doc = "out[i][j][k] = x[i][index[i][j][k]][k] for axis 1: one element for each index.",
-      .saved_inputs = kSecond};
+      .saved_inputs = kSecond,
+      .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     check_index_shape(in, checked_axis(in, attrs.axis, in[0].rank()));
     return {Type(in[0].dtype(), in[1].shape())};
@@ -67,7 +68,8 @@ struct ScatterAdd {
       .inputs = kScatterInputs,
       .outputs = kOut,
       .doc = "A copy of x with source[i][j][k] added at [i][index[i][j][k]][k] for axis 1.",
-      .saved_inputs = kSecond};
+      .saved_inputs = kSecond,
+      .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     check_index_shape(in, checked_axis(in, attrs.axis, in[0].rank()));
     if (in[2].dtype() != in[0].dtype()) {
@@ -106,7 +108,8 @@ struct IndexSelect {
       .doc =
           "The slices of x along an axis that index names; the axes of index take the place of "
           "the axis.",
-      .saved_inputs = kSecond};
+      .saved_inputs = kSecond,
+      .batching = Batching::first};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const int axis = checked_axis(in, attrs.axis, in[0].rank());
     Shape shape;
@@ -137,7 +140,8 @@ struct Concat {
   static constexpr Schema schema{.name = "concat",
                                  .inputs = kConcatInputs,
                                  .outputs = kOut,
-                                 .doc = "Tensors one after the other along an axis."};
+                                 .doc = "Tensors one after the other along an axis.",
+                                 .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (in.inputs.empty()) fail_value(in, "at least one tensor is needed");
     const int axis = checked_axis(in, attrs.axis, in[0].rank());

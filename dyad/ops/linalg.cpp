@@ -26,7 +26,8 @@ struct Matmul {
       .doc =
           "Matrix product over the last two axes, either operand transposed on request; the axes "
           "before them broadcast.",
-      .saved_inputs = kFirst | kSecond};
+      .saved_inputs = kFirst | kSecond,
+      .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
     const Shape &a = in[0].shape(), &b = in[1].shape();

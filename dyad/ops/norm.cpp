@@ -26,7 +26,8 @@ struct Softmax {
                                  .outputs = kOut,
                                  .doc = "exp(x) / sum(exp(x)) along an axis, without overflow.",
                                  .samples = {.edges = "0 1 -1 88 1000 -1000 -inf"},
-                                 .saved_outputs = kFirst};
+                                 .saved_outputs = kFirst,
+                                 .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
     const Tensor& x = *in[0];
@@ -51,7 +52,8 @@ struct LogSoftmax {
                                      "log(softmax(x)) along an axis, exact for small "
                                      "probabilities.",
                                  .samples = {.edges = "0 1 -1 88 1000 -1000 -inf"},
-                                 .saved_outputs = kFirst};
+                                 .saved_outputs = kFirst,
+                                 .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
     const Tensor& x = *in[0];

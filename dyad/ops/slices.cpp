@@ -133,7 +133,8 @@ struct SliceScatter {
       .name = "slice_scatter",
       .inputs = kXAndSource,
       .outputs = kOut,
-      .doc = "A copy of x in which source is every step-th element from begin to before end."};
+      .doc = "A copy of x in which source is every step-th element from begin to before end.",
+      .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     return infer_scatter<SliceOp>(in, attrs);
   }
@@ -209,7 +210,8 @@ struct SelectScatter {
       .name = "select_scatter",
       .inputs = kXAndSource,
       .outputs = kOut,
-      .doc = "A copy of x in which source is the part at an index along an axis."};
+      .doc = "A copy of x in which source is the part at an index along an axis.",
+      .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     return infer_scatter<SelectOp>(in, attrs);
   }
