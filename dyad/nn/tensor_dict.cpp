@@ -39,12 +39,12 @@ void TensorDict::add(std::string name, Tensor tensor) {
   entries_.emplace_back(std::move(name), std::move(tensor));
 }
 
-const Tensor* TensorDict::find(std::string_view name) const noexcept {
+const Tensor* TensorDict::find(std::string_view name) const& noexcept {
   const auto it = index_.find(name);
   return it == index_.end() ? nullptr : &entries_[it->second].second;
 }
 
-const Tensor& TensorDict::at(std::string_view name, Loc loc) const {
+const Tensor& TensorDict::at(std::string_view name, Loc loc) const& {
   if (const Tensor* tensor = find(name)) return *tensor;
   std::string text = fmt::format("no tensor is named '{}' among {}", name, size());
   const auto near = std::min_element(begin(), end(), [&](const Entry& a, const Entry& b) {

@@ -24,10 +24,16 @@ class TensorDict {
   /// ValueError when the name is taken.
   void add(std::string name, Tensor tensor);
   /// The tensor of that name, or null.
-  [[nodiscard]] const Tensor* find(std::string_view name) const noexcept;
+  [[nodiscard]] const Tensor* find(std::string_view name) const& noexcept;
+  const Tensor* find(std::string_view name) const&& = delete;  // it would point into what is gone
   /// IndexError, naming a similar name when there is one.
   [[nodiscard]] const Tensor& at(std::string_view name,
-                                 Loc loc = std::source_location::current()) const;
+                                 Loc loc = std::source_location::current()) const&;
+  /// Of a temporary, `state_dict(model).at("weight")`: a handle of its own.
+  [[nodiscard]] Tensor at(std::string_view name,
+                          Loc loc = std::source_location::current()) const&& {
+    return at(name, loc);
+  }
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     return find(name) != nullptr;
   }

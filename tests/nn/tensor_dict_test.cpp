@@ -47,5 +47,12 @@ TEST(TensorDict, PrefixesAreAddedAndTakenOff) {
   EXPECT_TRUE(dict.below("other.").at("w").is_same(y));
 }
 
+TEST(TensorDict, ATensorOfATemporaryIsAHandleOfItsOwn) {
+  const auto made = [] { return TensorDict{{"w", make_empty(f32, {2})}}; };
+  static_assert(std::is_same_v<decltype(made().at("w")), Tensor>);
+  const Tensor& w = made().at("w");
+  EXPECT_EQ(w.size(0), 2);
+}
+
 }  // namespace
 }  // namespace dyad
