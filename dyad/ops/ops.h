@@ -6,6 +6,7 @@
 #include "dyad/ops/compare.h"
 #include "dyad/ops/conv.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/custom.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/linalg.h"

@@ -1,0 +1,38 @@
+#include "dyad/ops/custom.h"
+
+#include <algorithm>
+
+namespace dyad::custom {
+
+Tensor call(const OpInfo& row, const void* attrs, std::span<const Tensor> inputs, Loc loc) {
+  std::vector<const Tensor*> refs;
+  for (const Tensor& input : inputs) refs.push_back(&input);
+  Tensor out;
+  Evaluator::current().apply(row, refs, attrs, {&out, 1}, loc);
+  return out;
+}
+
+void fail_order(const OpInfo& row) {
+  throw GradError("the gradient of " + std::string(row.name) +
+                  ": an expression gives derivatives " + "of order " + std::to_string(kOrders) +
+                  " at most; give define_op() a gradient rule (CustomOpOptions::grad)");
+}
+
+std::vector<ArgInfo> default_inputs(int count) {
+  static constexpr std::string_view kNames[] = {"a", "b", "c", "d"};
+  if (count == 1) return {{"x", kNumber}};
+  std::vector<ArgInfo> inputs;
+  for (int i = 0; i < count; ++i) inputs.push_back({kNames[i], kNumber});
+  return inputs;
+}
+
+void check_name(const std::string& name) {
+  const bool good = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (good && (name[0] < '0' || name[0] > '9')) return;
+  throw ValueError("define_op(\"" + name +
+                   "\"): the name of an operator is of lower-case letters, digits and underscores");
+}
+
+}  // namespace dyad::custom
