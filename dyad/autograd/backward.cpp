@@ -72,6 +72,7 @@ const Tensor& unpack(const TapeNode& node, const Tensor& value, std::uint32_t ve
                         std::string(what) + " " + std::to_string(i) +
                         ", which its row does not declare as saved");
   }
+  if (!value.defined()) return value;  // an optional input that is absent
   const std::uint32_t now = value.impl()->storage->version();
   if (now != version) {
     throw GradError("backward of " + std::string(node.op().name) + ": " + std::string(what) + " " +
@@ -292,10 +293,41 @@ class Pass {
       const GradMode mode(options_.create_graph);
       const LocScope place(node.loc());
       const RuleScope named(node.op());
-      node.op().grad(gradient);
+      if (node.op().grad) {
+        node.op().grad(gradient);
+      } else {
+        through_expansion(node, gradient);
+      }
       pass_on(node, gradient.results());
     }
     if (!options_.retain_graph && !options_.create_graph) node.release_saved();
+  }
+
+  /// An opaque row without a rule: its expansion is computed and differentiated.
+  void through_expansion(TapeNode& node, TapeGradient& gradient) {
+    const GradMode on(true);
+    std::vector<Tensor> inputs(node.inputs().size()), outputs, seeds, wanted;
+    std::vector<const Tensor*> refs;
+    std::vector<int> positions;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const int at = static_cast<int>(i);
+      refs.push_back(&inputs[i]);
+      if (node.inputs()[i].value().defined()) inputs[i] = gradient.input(at);
+      if (!inputs[i].defined() || !gradient.needs(at)) continue;
+      inputs[i] = clone(inputs[i]);  // a place of its own on the tape, at which the pass ends
+      wanted.push_back(inputs[i]);
+      positions.push_back(at);
+    }
+    const std::vector<Tensor> expanded = node.op().expand(node.attrs(), refs, node.loc());
+    for (std::size_t i = 0; i < node.outputs().size(); ++i) {
+      if (!gradient.has_grad(static_cast<int>(i)) || !expanded[i].tracks_grad()) continue;
+      outputs.push_back(expanded[i]);
+      seeds.push_back(gradient.grad(static_cast<int>(i)));
+    }
+    if (outputs.empty()) return;
+    const bool keep = options_.create_graph;
+    std::vector<Tensor> found = run_backward(outputs, seeds, wanted, {keep, keep}, node.loc());
+    for (std::size_t i = 0; i < positions.size(); ++i) gradient.set(positions[i], found[i]);
   }
 
   void pass_on(TapeNode& node, std::span<Tensor> results) {

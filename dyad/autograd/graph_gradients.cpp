@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dyad/autograd/backward.h"
+#include "dyad/autograd/expansion_evaluator.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/ir/gradient.h"
@@ -146,8 +147,8 @@ class GraphPass {
     }
   }
 
-  /// A composite without a rule: its expansion is appended and differentiated; what the forward
-  /// pass expands to as well is shared by the compiler.
+  /// A row without a rule that has an expansion: it is appended and differentiated; what the
+  /// forward pass expands to as well is shared by the compiler.
   std::vector<Tensor> through_expansion(Node& node) {
     std::vector<Tensor> tensors;
     std::vector<const Tensor*> refs;
@@ -179,13 +180,20 @@ class GraphPass {
   }
 
   Ref<GraphImpl> graph_;
-  GraphEvaluator evaluator_;
+  ExpansionEvaluator evaluator_;
   std::unordered_set<Value, ValueHash> targets_;
   NodeSet dependent_;
   GradMap grads_;
 };
 
 }  // namespace
+
+std::vector<Tensor> ExpansionEvaluator::backward(std::span<const Tensor> outputs,
+                                                 std::span<const Tensor> grads,
+                                                 std::span<const Tensor> inputs, bool, bool,
+                                                 Loc loc) {
+  return graph_gradients(outputs, grads, inputs, loc);
+}
 
 std::vector<Tensor> graph_gradients(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                     std::span<const Tensor> inputs, Loc loc) {

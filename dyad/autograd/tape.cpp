@@ -104,7 +104,8 @@ void TapeNode::release_saved() noexcept {
 }
 
 bool should_record(const OpInfo& op, TensorRefs inputs) noexcept {
-  if (!grad_enabled() || !op.grad) return false;
+  const bool through_parts = op.kind == BodyKind::opaque && op.expand;
+  if (!grad_enabled() || !(op.grad || through_parts)) return false;
   for (const Tensor* input : inputs) {
     if (input->impl() && input->impl()->requires_grad) return true;
   }

@@ -2,7 +2,6 @@
 
 #include "dyad/nn/checks.h"
 #include "dyad/nn/init.h"
-#include "dyad/ops/indexing.h"
 #include "dyad/ops/linalg.h"
 
 namespace dyad::nn {
@@ -16,17 +15,6 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options, 
 Tensor Linear::operator()(const Tensor& x, Loc loc) const {
   const LocScope scope(loc);
   return linear(x, weight, bias, loc);
-}
-
-Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options,
-                     Loc loc) {
-  require_positive("Embedding", {{"count", count}, {"width", width}}, loc);
-  weight = Parameter(init::normal({count, width}, 1, options.dtype, loc), loc);
-}
-
-Tensor Embedding::operator()(const Tensor& indices, Loc loc) const {
-  const LocScope scope(loc);
-  return embedding(indices, weight, loc);
 }
 
 }  // namespace dyad::nn

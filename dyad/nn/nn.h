@@ -3,6 +3,7 @@
 /// Layers and what models made of them can do.
 #include "dyad/nn/activation.h"
 #include "dyad/nn/conv.h"
+#include "dyad/nn/embedding.h"
 #include "dyad/nn/init.h"
 #include "dyad/nn/linear.h"
 #include "dyad/nn/module.h"

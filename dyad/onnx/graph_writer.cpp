@@ -5,8 +5,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "dyad/autograd/expansion_evaluator.h"
 #include "dyad/base/error.h"
-#include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/graph_ops.h"
 
 namespace dyad::onnx {
@@ -199,7 +199,7 @@ void GraphWriter::write_by_name() {
 void GraphWriter::write_parts() {
   Node& composite = *node_;
   const Ref<GraphImpl>& parts = context_.keep(make_ref<GraphImpl>());
-  GraphEvaluator evaluator(parts);
+  autograd::ExpansionEvaluator evaluator(parts);
   std::vector<Tensor> inputs(composite.inputs().size());
   std::vector<const Tensor*> refs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -254,6 +254,10 @@ Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index
   return apply<GatherOp>({.axis = axis, .from_end = false}, loc, x, index);
 }
 
+Tensor gather_rows_from_front(const Tensor& x, const Tensor& index, Loc loc) {
+  return apply<IndexSelect>({.axis = 0, .from_end = false}, loc, x, index);
+}
+
 }  // namespace ops
 
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
@@ -265,9 +269,6 @@ Tensor scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index, cons
 }
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
   return apply<ops::IndexSelect>({.axis = ops::normalized(axis, x)}, loc, x, index);
-}
-Tensor embedding(const Tensor& indices, const Tensor& weight, Loc loc) {
-  return apply<ops::IndexSelect>({.axis = 0, .from_end = false}, loc, weight, indices);
 }
 Tensor one_hot(const Tensor& indices, Dim classes, DType dtype, Loc loc) {
   const LocScope scope(loc);

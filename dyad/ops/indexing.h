@@ -21,10 +21,6 @@ namespace dyad {
 /// The slices of x along the axis that `index` names; the axes of index take the place of the axis.
 [[nodiscard]] Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index,
                                   Loc loc = std::source_location::current());
-/// The rows of `weight` that `indices` name: [...] -> [..., width]. Negative indices are an
-/// IndexError too: they are mistakes more often than rows from the end.
-[[nodiscard]] Tensor embedding(const Tensor& indices, const Tensor& weight,
-                               Loc loc = std::source_location::current());
 /// [...] -> [..., classes]: 1 at the index, 0 elsewhere (all 0 for an index out of range).
 [[nodiscard]] Tensor one_hot(const Tensor& indices, Dim classes, DType dtype = f32,
                              Loc loc = std::source_location::current());

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/views.h"
 
 namespace dyad::ops {
 
@@ -73,6 +75,35 @@ Shape sizes_of(const Tensor& x, Loc loc) {
   Shape sizes;
   for (int i = 0; i < x.rank(); ++i) sizes.push_back(x.size(i, loc));
   return sizes;
+}
+
+std::vector<Tensor> derivative(const TensorFunction& f, std::vector<Tensor> inputs,
+                               const std::vector<bool>& wanted, const std::vector<Tensor>& grads,
+                               Loc loc) {
+  std::vector<Tensor> places, outputs, seeds;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!wanted[i]) continue;
+    inputs[i] = clone(inputs[i], loc);  // what f sees is a place of its own
+    if (inputs[i].is_concrete()) inputs[i].impl()->requires_grad = true;
+    places.push_back(inputs[i]);
+  }
+  const std::vector<Tensor> results = f(inputs);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!grads[i].defined() || !(results[i].is_symbolic() || results[i].tracks_grad())) continue;
+    outputs.push_back(results[i]);
+    seeds.push_back(grads[i]);
+  }
+  std::vector<Tensor> found(places.size());
+  if (!outputs.empty()) {
+    found = Evaluator::current().backward(outputs, seeds, places, true, true, loc);
+  }
+  std::vector<Tensor> gradients(inputs.size());
+  for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) {
+    if (!wanted[i]) continue;
+    gradients[i] = found[next].defined() ? found[next] : zeros_like(inputs[i], loc);
+    ++next;
+  }
+  return gradients;
 }
 
 Arg size_arg(Dim size, Loc loc) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "dyad/base/error.h"
 #include "dyad/ir/op.h"
@@ -55,5 +57,37 @@ void require_one_dtype(const InferIn& in);
 /// gather() by indices that must not be negative: classes, whose -1 is a mistake.
 [[nodiscard]] Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index,
                                        Loc loc = std::source_location::current());
+
+/// index_select() of rows by indices that must not be negative.
+[[nodiscard]] Tensor gather_rows_from_front(const Tensor& x, const Tensor& index,
+                                            Loc loc = std::source_location::current());
+
+/// The row of an operator that has a kernel and also `parts(attrs, in, loc)`: its results by other
+/// operators. Through these it is differentiated when it has no rule (then it saves all its
+/// inputs), and written as ONNX when it has no form.
+template <Operator Op>
+inline constexpr OpInfo op_info_with_parts = [] {
+  OpInfo row = make_op_info<Op>();
+  row.expand = [](const void* attrs, TensorRefs in, Loc loc) -> std::vector<Tensor> {
+    return Op::parts(attrs_at<typename Op::Attrs>(attrs), in, loc);
+  };
+  return row;
+}();
+
+/// Calls an operator whose row is op_info_with_parts.
+template <Operator Op>
+std::vector<Tensor> apply_with_parts(const typename Op::Attrs& attrs, Loc loc, TensorRefs inputs) {
+  std::vector<Tensor> out(Op::schema.outputs.size());
+  Evaluator::current().apply(op_info_with_parts<Op>, inputs, &attrs, out, loc);
+  return out;
+}
+
+/// For the parts of a backward operator: the gradients of f's results, weighted by `grads`
+/// (undefined: none), by those of the inputs that are `wanted` (zeros where f does not depend on
+/// one); the others stay undefined.
+using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+[[nodiscard]] std::vector<Tensor> derivative(const TensorFunction& f, std::vector<Tensor> inputs,
+                                             const std::vector<bool>& wanted,
+                                             const std::vector<Tensor>& grads, Loc loc);
 
 }  // namespace dyad::ops

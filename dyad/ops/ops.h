@@ -8,6 +8,7 @@
 #include "dyad/ops/creation.h"
 #include "dyad/ops/custom.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/embedding.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/loss.h"

@@ -19,6 +19,7 @@ void register_builtin_ops() {
     register_ops(norm_rows());
     register_ops(loss_rows());
     register_ops(random_rows());
+    register_ops(embedding_rows());
     return true;
   }();
   (void)done;

@@ -25,5 +25,6 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> norm_rows();
 [[nodiscard]] std::span<const OpInfo* const> loss_rows();
 [[nodiscard]] std::span<const OpInfo* const> random_rows();
+[[nodiscard]] std::span<const OpInfo* const> embedding_rows();
 
 }  // namespace dyad::ops

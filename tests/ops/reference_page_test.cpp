@@ -95,6 +95,7 @@ std::string page() {
       {"Softmax and normalisation", ops::norm_rows()},
       {"Losses", ops::loss_rows()},
       {"Random numbers", ops::random_rows()},
+      {"Embeddings", ops::embedding_rows()},
   };
   std::string text =
       "# Operators\n\n"

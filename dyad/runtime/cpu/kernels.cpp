@@ -11,6 +11,7 @@ std::span<const KernelFamily> kernel_families() {
       conv_kernels,
       pool_kernels,
       random_kernels,
+      embedding_kernels,
   };
   // clang-format on
   return families;

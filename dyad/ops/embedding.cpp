@@ -1,0 +1,273 @@
+#include "dyad/ops/embedding.h"
+
+#include <limits>
+
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/attrs/embedding.h"
+#include "dyad/ops/attrs/indexing.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/creation.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/indexing.h"
+#include "dyad/ops/linalg.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/reduce.h"
+#include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+constexpr ArgInfo kEmbeddingInputs[] = {{"weight", kFloat}, {"index", kIndex}};
+constexpr ArgInfo kEmbeddingBackwardInputs[] = {{"grad", kFloat}, {"index", kIndex}};
+
+void require_table(const InferIn& in, std::size_t i) {
+  if (in[i].rank() != 2) {
+    fail_shape(in, std::string(in.op.inputs[i].name) + " must be [rows, width] but has " +
+                       std::to_string(in[i].rank()) + " axes");
+  }
+}
+
+struct EmbeddingBackward {
+  using Attrs = EmbeddingBackwardAttrs;
+  static constexpr Schema schema{
+      .name = "embedding_backward",
+      .inputs = kEmbeddingBackwardInputs,
+      .outputs = kOut,
+      .doc = "grad[i] added at row index[i] of a table of zeros, but not at padding_idx.",
+      .saved_inputs = kSecond};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    const Shape &grad = in[0].shape(), &index = in[1].shape();
+    bool fits = grad.rank() == index.rank() + 1;
+    for (std::size_t i = 0; fits && i < index.size(); ++i) fits = grad[i] == index[i];
+    if (!fits) {
+      fail_shape(in, "grad must have the axes of index and one of the width, but is " +
+                         to_string(grad) + " for an index of " + to_string(index));
+    }
+    return {Type(in[0].dtype(), {attrs.rows, grad.back()})};
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const Tensor rows = gather_rows_from_front(g.grad(), g.input(1));
+    if (attrs.padding_idx < 0) return g.set(0, rows);
+    g.set(0, where(unsqueeze(g.input(1) == attrs.padding_idx, -1), 0, rows));
+  }
+};
+
+struct Embedding {
+  using Attrs = EmbeddingAttrs;
+  static constexpr Schema schema{.name = "embedding",
+                                 .inputs = kEmbeddingInputs,
+                                 .outputs = kOut,
+                                 .doc = "The rows of weight that index names.",
+                                 .saved_inputs = kSecond};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    require_table(in, 0);
+    const Dim rows = in[0].shape()[0];
+    if (rows.is_number() && attrs.padding_idx >= rows.number()) {
+      fail_index(in, "padding_idx = " + std::to_string(attrs.padding_idx) +
+                         " is out of range for a table of " + to_string(rows) + " rows");
+    }
+    Shape shape = in[1].shape();
+    shape.push_back(in[0].shape()[1]);
+    return {Type(in[0].dtype(), shape)};
+  }
+  static std::vector<Tensor> expand(const Attrs&, TensorRefs in, Loc) {
+    return {gather_rows_from_front(*in[0], *in[1])};
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    g.set(0,
+          apply<EmbeddingBackward>({.rows = g.input_shape(0)[0], .padding_idx = attrs.padding_idx},
+                                   {}, g.grad(), g.input(1)));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    e.output(0, e.node("Gather", {e.input(0), e.input(1)}, {{"axis", std::int64_t{0}}}));
+  }
+};
+
+// --- bags --------------------------------------------------------------------------------------
+
+constexpr ArgInfo kBagInputs[] = {{"weight", kFloat},
+                                  {"index", kIndex},
+                                  {"offsets", kIndex, /*optional=*/true},
+                                  {"per_sample_weights", kFloat, /*optional=*/true}};
+constexpr ArgInfo kBagBackwardInputs[] = {{"grad", kFloat},
+                                          {"weight", kFloat},
+                                          {"index", kIndex},
+                                          {"offsets", kIndex, /*optional=*/true},
+                                          {"per_sample_weights", kFloat, /*optional=*/true}};
+constexpr ArgInfo kBagGradients[] = {{"weight_grad"}, {"per_sample_weights_grad"}};
+
+/// Checks the inputs from `weight` on and gives the number of bags.
+Dim bag_count(const InferIn& in, const EmbeddingBagAttrs& attrs, std::size_t first) {
+  require_table(in, first);
+  const bool has_offsets = in.has(first + 2), weighted = in.has(first + 3);
+  const Shape& index = in[first + 1].shape();
+  if (attrs.mode != "sum" && attrs.mode != "mean" && attrs.mode != "max") {
+    fail_value(in, "mode = \"" + attrs.mode + "\" must be \"sum\", \"mean\" or \"max\"");
+  }
+  if (index.rank() != (has_offsets ? 1 : 2)) {
+    fail_shape(in, std::string("index must be ") +
+                       (has_offsets ? "[n] beside offsets" : "[bags, n] without offsets") +
+                       ", but has " + std::to_string(index.rank()) + " axes");
+  }
+  if (has_offsets && in[first + 2].rank() != 1) {
+    fail_shape(in, "offsets must have 1 axis, but has " + std::to_string(in[first + 2].rank()));
+  }
+  if (weighted) {
+    if (attrs.mode != "sum") {
+      fail_value(in, "per_sample_weights go with mode = \"sum\", not \"" + attrs.mode + "\"");
+    }
+    if (in[first + 3].dtype() != in[first].dtype()) {
+      fail_dtype(in, "per_sample_weights must be " + std::string(name_of(in[first].dtype())) +
+                         " as weight is; convert them with to()");
+    }
+    const Shape& samples = in[first + 3].shape();
+    bool equal = samples.rank() == index.rank();
+    for (std::size_t i = 0; equal && i < index.size(); ++i) equal = samples[i] == index[i];
+    if (!equal) {
+      fail_shape(in, "per_sample_weights must have the shape of index, " + to_string(index) +
+                         ", but is " + to_string(samples));
+    }
+  }
+  if (!has_offsets) return index[0];
+  const Dim starts = in[first + 2].shape()[0];
+  if (attrs.include_last_offset && starts.is_number() && starts.number() < 1) {
+    fail_shape(in, "offsets need 1 element or more with include_last_offset");
+  }
+  return attrs.include_last_offset ? starts - 1 : starts;
+}
+
+struct EmbeddingBag {
+  using Attrs = EmbeddingBagAttrs;
+  static constexpr Schema schema{
+      .name = "embedding_bag",
+      .inputs = kBagInputs,
+      .outputs = kOut,
+      .doc = "The rows of weight that each bag of indices names: their sum, mean or maximum.",
+      .saved_inputs = kFirst | kSecond | kThird | kFourth};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    const Dim bags = bag_count(in, attrs, 0);
+    return {Type(in[0].dtype(), {bags, in[0].shape()[1]})};
+  }
+  static void grad(Gradient& g, const Attrs& attrs);
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
+    const Tensor &weight = *in[0], &index = *in[1];
+    const bool weighted = in.size() > 3 && in[3]->defined();
+    const Dim count = sizes_of(index).numel();
+    const Tensor flat = reshape(index, {-1}), rows = gather_rows_from_front(weight, flat);
+    Tensor member = members(attrs, in, count);  // [bags, n]
+    if (attrs.padding_idx >= 0) {
+      member = logical_and(member, unsqueeze(flat != attrs.padding_idx, 0));
+    }
+    if (attrs.mode == "max") {
+      const Tensor each =
+          where(unsqueeze(member, 2), unsqueeze(rows, 0), -std::numeric_limits<double>::infinity());
+      return {where(any(member, {1}, true), max(each, {1}), 0)};
+    }
+    const Tensor share = to(member, weight.dtype());
+    if (attrs.mode == "mean") {
+      return {matmul(share, rows) / maximum(sum(share, {1}, true), 1)};
+    }
+    return {matmul(weighted ? share * reshape(*in[3], {1, -1}) : share, rows)};
+  }
+
+ private:
+  /// Which of the n indices each bag holds: bool[bags, n].
+  static Tensor members(const Attrs& attrs, TensorRefs in, Dim count) {
+    const Tensor& index = *in[1];
+    if (in.size() < 3 || !in[2]->defined()) {
+      const Shape sizes = sizes_of(index);
+      const Tensor bags = unsqueeze(arange(sizes[0]), 1);
+      return bags == reshape(dyad::expand(bags, sizes), {1, -1});
+    }
+    const Tensor offsets = to(*in[2], i64), at = unsqueeze(arange(count), 0);
+    const Tensor ends = attrs.include_last_offset
+                            ? slice(offsets, 0, 1)
+                            : concat({slice(offsets, 0, 1), reshape(size_tensor(count), {1})});
+    const Tensor starts = attrs.include_last_offset ? slice(offsets, 0, 0, -1) : offsets;
+    return logical_and(at >= unsqueeze(starts, 1), at < unsqueeze(ends, 1));
+  }
+};
+
+struct EmbeddingBagBackward {
+  using Attrs = EmbeddingBagAttrs;
+  static constexpr Schema schema{
+      .name = "embedding_bag_backward",
+      .inputs = kBagBackwardInputs,
+      .outputs = kBagGradients,
+      .doc = "The gradients of weight and per_sample_weights of embedding_bag.",
+      .saved_inputs = kFirst | kSecond | kThird | kFourth | 16};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    const Dim bags = bag_count(in, attrs, 1);
+    const Shape& grad = in[0].shape();
+    if (grad.rank() != 2 || !(grad[0] == bags) || !(grad[1] == in[1].shape()[1])) {
+      fail_shape(in, "grad must be [" + to_string(bags) + ", " + to_string(in[1].shape()[1]) +
+                         "] but is " + to_string(grad));
+    }
+    return {in[1], in.has(4) ? in[4] : Type(in[1].dtype(), {0})};
+  }
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
+    const bool weighted = in.size() > 4 && in[4]->defined();
+    std::vector<Tensor> inputs;
+    for (std::size_t i = 1; i < in.size(); ++i) inputs.push_back(*in[i]);
+    inputs.resize(4);
+    const auto bags = [&](const std::vector<Tensor>& x) {
+      const Tensor* refs[] = {&x[0], &x[1], &x[2], &x[3]};
+      return EmbeddingBag::parts(attrs, refs, loc);
+    };
+    std::vector<Tensor> found =
+        derivative(bags, inputs, {true, false, false, weighted}, {*in[0]}, loc);
+    return {found[0], weighted ? found[3] : zeros({0}, in[1]->dtype())};
+  }
+};
+
+void EmbeddingBag::grad(Gradient& g, const Attrs& attrs) {
+  const Tensor none;
+  const auto input = [&](int i) -> const Tensor& {
+    return i < g.input_count() ? g.input(i) : none;
+  };
+  const Tensor* refs[] = {&g.grad(), &g.input(0), &g.input(1), &input(2), &input(3)};
+  const std::vector<Tensor> found = apply_with_parts<EmbeddingBagBackward>(attrs, {}, refs);
+  g.set(0, found[0]);
+  if (refs[4]->defined()) g.set(3, found[1]);
+}
+
+constexpr const OpInfo* kRows[] = {&op_info<Embedding>, &op_info<EmbeddingBackward>,
+                                   &op_info_with_parts<EmbeddingBag>,
+                                   &op_info_with_parts<EmbeddingBagBackward>};
+
+}  // namespace
+
+std::span<const OpInfo* const> embedding_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor embedding(const Tensor& indices, const Tensor& weight, Loc loc) {
+  return apply<ops::Embedding>({}, loc, weight, indices);
+}
+Tensor embedding(const Tensor& indices, const Tensor& weight, std::int64_t padding_idx, Loc loc) {
+  if (padding_idx < 0) {
+    const Dim row = weight.size(0, loc) + padding_idx;
+    if (!row.is_number() || row.number() < 0) {
+      throw IndexError("embedding: padding_idx = " + std::to_string(padding_idx) +
+                           " counts from the end of a table of " + to_string(weight.size(0, loc)) +
+                           " rows, which has no such row; name it from the front",
+                       loc.user());
+    }
+    padding_idx = row.number();
+  }
+  return apply<ops::Embedding>({.padding_idx = padding_idx}, loc, weight, indices);
+}
+
+Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets,
+                     const EmbeddingBagArgs& args, Loc loc) {
+  const char* const modes[] = {"sum", "mean", "max"};
+  const ops::EmbeddingBagAttrs attrs{.mode = modes[static_cast<int>(args.mode)],
+                                     .include_last_offset = args.include_last_offset,
+                                     .padding_idx = args.padding_idx};
+  const Tensor* refs[] = {&weight, &indices, &offsets, &args.per_sample_weights};
+  return ops::apply_with_parts<ops::EmbeddingBag>(attrs, loc, refs)[0];
+}
+
+}  // namespace dyad
