@@ -147,7 +147,7 @@ class TapeGradient final : public Gradient {
 Tensor one_like(const Tensor& output) {
   if (!Evaluator::is_eager()) return ones(shape_of(output), output.dtype());
   Tensor one = make_empty(output.dtype(), output.impl()->shape);
-  visit_dtype(one.dtype(), [&]<class T>(std::type_identity<T>) {
+  visit_element(one.dtype(), [&]<class T>(std::type_identity<T>) {
     *reinterpret_cast<T*>(one.impl()->data) = convert_element<T>(1.0);
   });
   return one;

@@ -44,9 +44,10 @@ std::vector<Tensor> gradients(const Tensor& output, std::initializer_list<Tensor
 
 Tensor& Tensor::requires_grad(bool on, Loc loc) {
   if (!impl_) throw ValueError("requires_grad of an undefined tensor", loc);
-  if (on && !is_floating(impl_->dtype)) {
-    throw DTypeError(
-        "requires_grad(" + type_string(*this) + "): only floating tensors have gradients", loc);
+  if (on && !is_differentiable(impl_->dtype)) {
+    throw DTypeError("requires_grad(" + type_string(*this) +
+                         "): only floating and complex tensors have gradients",
+                     loc);
   }
   if (!is_leaf()) {
     throw GradError(

@@ -21,7 +21,7 @@ using GradMap = std::unordered_map<Value, Tensor, ValueHash>;
 using NodeSet = std::unordered_set<const Node*>;
 
 bool is_differentiable(const Type& type) noexcept {
-  return type.is_tensor() && is_floating(type.dtype());
+  return type.is_tensor() && dyad::is_differentiable(type.dtype());
 }
 
 /// The static side of a gradient rule: values of the graph as symbolic tensors.

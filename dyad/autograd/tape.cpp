@@ -143,7 +143,7 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
     output.shape = shape_of(outputs[i]);
     output.dtype = impl->dtype;
     if (op.saved_outputs >> i & 1u) output.saved = {alias(*impl), impl->storage->version()};
-    if (!is_floating(impl->dtype)) continue;
+    if (!is_differentiable(impl->dtype)) continue;
     impl->grad_meta = i + 1 == outputs.size() ? std::move(owner) : owner;
     impl->grad_output = static_cast<std::uint32_t>(i);
     impl->requires_grad = true;
@@ -155,7 +155,7 @@ void check_write(const Tensor& target, const Tensor& value, Loc loc) {
   const TensorImpl& impl = *target.impl();
   if (!grad_enabled()) return;
   if (!impl.requires_grad) {
-    if (!value.impl()->requires_grad || !is_floating(impl.dtype)) return;
+    if (!value.impl()->requires_grad || !is_differentiable(impl.dtype)) return;
     if (!impl.storage || impl.storage->use_count() == 1) return;
     throw GradError("in-place write of a value that tracks gradients to " + type_string(target) +
                         ", whose memory other tensors share: they would hold it without its "
@@ -181,7 +181,7 @@ void check_write(const Tensor& target, const Tensor& value, Loc loc) {
 void after_write(const Tensor& target, const Tensor& value) {
   TensorImpl& impl = *target.impl();
   if (impl.storage) impl.storage->bump_version();
-  if (!grad_enabled() || !is_floating(impl.dtype)) return;
+  if (!grad_enabled() || !is_differentiable(impl.dtype)) return;
   if (value.impl()->requires_grad) {
     // A leaf has no place on the tape to share: multiplying by one makes a value that has.
     const Tensor source = value.is_leaf() ? mul(value, 1) : value;

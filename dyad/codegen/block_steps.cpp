@@ -69,6 +69,8 @@ template <class T>
       return map<std::int64_t, T>(s, r, n, [](T x) { return sem::convert<std::int64_t>(x); });
     case ScalarType::i32:
       return map<std::int32_t, T>(s, r, n, [](T x) { return sem::convert<std::int32_t>(x); });
+    case ScalarType::u64:
+      return map<std::uint64_t, T>(s, r, n, [](T x) { return sem::convert<std::uint64_t>(x); });
     case ScalarType::boolean:
       return map<bool, T>(s, r, n, [](T x) { return sem::convert<bool>(x); });
   }
@@ -85,9 +87,13 @@ template <class T>
         return map<T, T>(s, r, n, [](T x) { return sem::wrap<std::int16_t>(x); });
       case DType::i8:
         return map<T, T>(s, r, n, [](T x) { return sem::wrap<std::int8_t>(x); });
+      case DType::u16:
+        return map<T, T>(s, r, n, [](T x) { return sem::wrap<std::uint16_t>(x); });
       default:
         return map<T, T>(s, r, n, [](T x) { return sem::wrap<std::uint8_t>(x); });
     }
+  } else if constexpr (std::same_as<T, std::int64_t>) {
+    return map<T, T>(s, r, n, [](T x) { return sem::wrap<std::uint32_t>(x); });
   }
 }
 
@@ -252,6 +258,9 @@ template <class T>
         break;
       case ScalarType::i32:
         known = run_typed<std::int32_t>(s, r, n);
+        break;
+      case ScalarType::u64:
+        known = run_typed<std::uint64_t>(s, r, n);
         break;
       case ScalarType::boolean:
         known = run_typed<bool>(s, r, n);

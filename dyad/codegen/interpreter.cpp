@@ -42,6 +42,14 @@ void with_element(DType dtype, F&& f) {
       return narrow(std::int16_t{});
     case DType::i8:
       return narrow(std::int8_t{});
+    case DType::u64:
+      return f(std::uint64_t{}, std::uint64_t{}, same, same);
+    case DType::u32:
+      return f(
+          std::uint32_t{}, std::int64_t{}, [](std::uint32_t v) { return std::int64_t{v}; },
+          [](std::int64_t v) { return static_cast<std::uint32_t>(v); });
+    case DType::u16:
+      return narrow(std::uint16_t{});
     case DType::u8:
       return narrow(std::uint8_t{});
     default:

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { DYAD_KERNEL_ABI = 1 };
+enum { DYAD_KERNEL_ABI = 2 };
 
 /* Flags of a call. */
 enum {

@@ -9,7 +9,10 @@ ProgramBuilder::Id ProgramBuilder::add(Scalar scalar, DType dtype) {
   return static_cast<Id>(values_.size() - 1);
 }
 
-ProgramBuilder::Id ProgramBuilder::input(DType dtype) { return add(program_.input(dtype), dtype); }
+ProgramBuilder::Id ProgramBuilder::input(DType dtype) {
+  if (!contains(kSmall, dtype)) return add(program_.input(dtype), dtype);
+  return add(scalar::from_code(program_.input(ScalarType::i32), dtype), dtype);
+}
 
 ProgramBuilder::Id ProgramBuilder::constant(DType dtype, double value) {
   const Scalar exact = program_.constant(ScalarType::f64, value);
@@ -47,7 +50,8 @@ ProgramBuilder::Id ProgramBuilder::apply(const OpInfo& op, const void* attrs,
 }
 
 void ProgramBuilder::output(Id value) {
-  program_.output(values_[static_cast<std::size_t>(value)].scalar);
+  const auto& [scalar, dtype] = values_[static_cast<std::size_t>(value)];
+  program_.output(contains(kSmall, dtype) ? scalar::to_code(scalar, dtype) : scalar);
 }
 
 ReductionProgram reduction_of(const OpInfo& op, const void* attrs, DType element,

@@ -112,14 +112,21 @@ void KernelRecipe::verify() const {
   if (finish.input_type(k) != ScalarType::i64) bad(*this, "the count is i64");
 }
 
+namespace {
+
+/// A kernel sees the small dtypes as the bytes they are kept in (scalar::from_code).
+Operand operand_of(DType dtype) { return {.dtype = contains(kSmall, dtype) ? DType::u8 : dtype}; }
+
+}  // namespace
+
 KernelRecipe pointwise_recipe(std::string name, ScalarProgram program,
                               const std::vector<DType>& inputs, const std::vector<DType>& outputs) {
   KernelRecipe recipe;
   recipe.name = std::move(name);
   recipe.program = std::move(program);
   recipe.program.prune();
-  for (DType t : inputs) recipe.inputs.push_back({.dtype = t});
-  for (DType t : outputs) recipe.outputs.push_back({.dtype = t});
+  for (DType t : inputs) recipe.inputs.push_back(operand_of(t));
+  for (DType t : outputs) recipe.outputs.push_back(operand_of(t));
   recipe.verify();
   return recipe;
 }
@@ -129,12 +136,12 @@ KernelRecipe reduction_recipe(std::string name, ReductionProgram program,
   KernelRecipe recipe;
   recipe.name = std::move(name);
   recipe.kind = KernelKind::reduce_rows;
-  for (DType t : inputs) recipe.inputs.push_back({.dtype = t});
+  for (DType t : inputs) recipe.inputs.push_back(operand_of(t));
   if (program.index_input >= 0) {
     recipe.inputs.insert(recipe.inputs.begin() + program.index_input,
                          {.dtype = DType::i64, .index = true});
   }
-  for (DType t : outputs) recipe.outputs.push_back({.dtype = t});
+  for (DType t : outputs) recipe.outputs.push_back(operand_of(t));
   recipe.program = std::move(program.map);
   recipe.combine = std::move(program.combine);
   recipe.finish = std::move(program.finish);

@@ -65,7 +65,11 @@ template <class T>
 void fill(const Literal& literal, T*& to) {
   if (literal.is_list()) {
     for (const Literal& item : literal.items()) fill(item, to);
-  } else if (is_floating(literal.dtype())) {
+  } else if (is_complex(literal.dtype())) {
+    *to++ = convert_element<T>(std::complex(literal.floating(), literal.imaginary()));
+  } else if (literal.dtype() == u64) {
+    *to++ = convert_element<T>(static_cast<std::uint64_t>(literal.integer()));
+  } else if (is_floating(literal.dtype()) || contains(kSmallFloat, literal.dtype())) {
     *to++ = convert_element<T>(literal.floating());
   } else {
     *to++ = convert_element<T>(literal.integer());
@@ -122,7 +126,7 @@ Tensor tensor_of_literal(const Literal& literal, std::optional<DType> dtype, con
   Ints path;
   check_rows(literal, found, path, seen, first, loc);
   Tensor made = tensor_to_fill(dtype.value_or(seen), shape ? *shape : found, count, loc);
-  visit_dtype(made.dtype(), [&]<class T>(std::type_identity<T>) {
+  visit_element(made.dtype(), [&]<class T>(std::type_identity<T>) {
     T* to = reinterpret_cast<T*>(made.impl()->data);
     fill(literal, to);
   });
@@ -187,7 +191,7 @@ Tensor empty(const Shape& shape, DType dtype, Loc loc) {
 Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, DType dtype, Loc loc) {
   const std::int64_t width = columns.value_or(rows);
   Tensor made = empty({rows, width}, dtype, loc);
-  visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+  visit_element(dtype, [&]<class T>(std::type_identity<T>) {
     T* data = reinterpret_cast<T*>(made.impl()->data);
     std::fill_n(data, rows * width, T());
     for (std::int64_t i = 0; i < std::min(rows, width); ++i) {
@@ -199,7 +203,7 @@ Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, DType dtype, 
 
 Tensor linspace(double first, double last, std::int64_t count, DType dtype, Loc loc) {
   Tensor made = empty({count}, dtype, loc);
-  visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+  visit_element(dtype, [&]<class T>(std::type_identity<T>) {
     T* data = reinterpret_cast<T*>(made.impl()->data);
     const double step = count > 1 ? (last - first) / static_cast<double>(count - 1) : 0;
     for (std::int64_t i = 0; i < count; ++i) {

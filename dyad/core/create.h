@@ -28,6 +28,12 @@ class Literal {
   Literal(T value) noexcept : dtype_(dtype_of<T>) {
     if constexpr (std::is_integral_v<T>) {
       integer_ = static_cast<std::int64_t>(value);
+    } else if constexpr (requires { value.imag(); }) {
+      floating_ = value.real();
+      imaginary_ = value.imag();
+    } else if constexpr (contains(kSmallInteger, dtype_of<T>)) {
+      static_assert(contains(kNumber, dtype_of<T>),
+                    "write small integers as numbers with a dtype: tensor({1, -2}, i4)");
     } else if constexpr (std::is_floating_point_v<T>) {
       floating_ = static_cast<double>(value);
     } else {
@@ -42,6 +48,7 @@ class Literal {
   }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   [[nodiscard]] double floating() const noexcept { return floating_; }
+  [[nodiscard]] double imaginary() const noexcept { return imaginary_; }
   [[nodiscard]] std::int64_t integer() const noexcept { return integer_; }
 
  private:
@@ -52,6 +59,7 @@ class Literal {
     double floating_;
     std::int64_t integer_ = 0;
   };
+  double imaginary_ = 0;
 };
 
 Tensor tensor_of_literal(const Literal& literal, std::optional<DType> dtype, const Shape* shape,

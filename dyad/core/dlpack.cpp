@@ -23,18 +23,38 @@ struct Exported {
   DLManagedTensor managed{};
 };
 
+/// The dtypes whose elements DLPack lays out as Dyad does: it packs those of less than a byte.
+constexpr DTypeSet kExchanged = kAny | kComplex | kFloat8;
+
 DLDataTypeCode code_of(DType dtype) {
-  if (dtype == DType::bf16) return DLDataTypeCode::bfloat;
-  if (dtype == DType::boolean) return DLDataTypeCode::boolean;
-  if (dtype == DType::u8) return DLDataTypeCode::unsigned_integer;
+  switch (dtype) {
+    case DType::bf16:
+      return DLDataTypeCode::bfloat;
+    case DType::boolean:
+      return DLDataTypeCode::boolean;
+    case DType::f8e4m3fn:
+      return DLDataTypeCode::float8_e4m3fn;
+    case DType::f8e4m3fnuz:
+      return DLDataTypeCode::float8_e4m3fnuz;
+    case DType::f8e5m2:
+      return DLDataTypeCode::float8_e5m2;
+    case DType::f8e5m2fnuz:
+      return DLDataTypeCode::float8_e5m2fnuz;
+    case DType::f8e8m0:
+      return DLDataTypeCode::float8_e8m0fnu;
+    default:
+      break;
+  }
+  if (is_complex(dtype)) return DLDataTypeCode::complex;
+  if (contains(kUnsigned, dtype)) return DLDataTypeCode::unsigned_integer;
   return is_floating(dtype) ? DLDataTypeCode::floating : DLDataTypeCode::integer;
 }
 
 DType dtype_of_dlpack(DLDataType type, Loc loc) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
-    if (dtype != DType::string && code_of(dtype) == type.code && size_of(dtype) * 8 == type.bits &&
-        type.lanes == 1) {
+    if (contains(kExchanged, dtype) && code_of(dtype) == type.code &&
+        size_of(dtype) * 8 == type.bits && type.lanes == 1) {
       return dtype;
     }
   }
@@ -46,7 +66,7 @@ DType dtype_of_dlpack(DLDataType type, Loc loc) {
       std::to_string(type.bits) + (type.lanes == 1 ? "" : "x" + std::to_string(type.lanes));
   throw DTypeError("from_dlpack: elements of type " + name +
                        " have no dtype here; convert them to one of f64 f32 f16 bf16 i64 i32 i16 "
-                       "i8 u8 bool first",
+                       "i8 u64 u32 u16 u8 bool c128 c64 or an 8-bit float first",
                    loc.user());
 }
 
@@ -54,6 +74,13 @@ DType dtype_of_dlpack(DLDataType type, Loc loc) {
 
 DLManagedTensor* to_dlpack(const Tensor& tensor, Loc loc) {
   void* data = tensor.raw_data(loc);
+  if (!contains(kExchanged, tensor.dtype())) {
+    throw DTypeError(
+        "to_dlpack(" + type_string(tensor) +
+            "): DLPack has no such elements of one byte each; convert them to i8, u8 or "
+            "f32 first",
+        loc.user());
+  }
   const TensorImpl& impl = *tensor.impl();
   auto exported = std::make_unique<Exported>();
   exported->tensor = tensor;

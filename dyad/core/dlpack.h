@@ -24,7 +24,12 @@ enum class DLDataTypeCode : std::uint8_t {
   opaque,
   bfloat,
   complex,
-  boolean
+  boolean,
+  float8_e4m3fn = 10,
+  float8_e4m3fnuz,
+  float8_e5m2,
+  float8_e5m2fnuz,
+  float8_e8m0fnu
 };
 struct DLDataType {
   DLDataTypeCode code;

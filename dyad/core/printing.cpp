@@ -212,11 +212,11 @@ class FloatFormat {
 
 class IntegerFormat {
  public:
-  explicit IntegerFormat(const std::vector<std::int64_t>& shown) {
-    for (const std::int64_t value : shown) width_ = std::max(width_, std::to_string(value).size());
+  explicit IntegerFormat(const std::vector<std::string>& shown) {
+    for (const std::string& digits : shown) width_ = std::max(width_, digits.size());
   }
-  [[nodiscard]] std::string operator()(std::int64_t value) const {
-    return pad(std::to_string(value), width_);
+  [[nodiscard]] std::string operator()(const std::string& digits) const {
+    return pad(digits, width_);
   }
 
  private:
@@ -295,6 +295,22 @@ std::string layout(const TensorImpl& impl, bool summary, const Format& format) {
   return Layout<Format>(impl, summary, format).text(0, 0, " ", kLineWidth);
 }
 
+std::string without_point(std::string number) {
+  if (number.ends_with(".0")) number.resize(number.size() - 2);
+  return number;
+}
+
+/// ` 1.5-2.j `: the j follows the last digit, the blanks that align the fractions come after it.
+std::string complex_text(const std::string& real, std::string imaginary) {
+  const auto blank = imaginary.find_first_not_of(' ');
+  const std::string padding(blank, ' ');
+  imaginary.erase(0, blank);
+  if (imaginary[0] != '-') imaginary.insert(0, 1, '+');
+  const auto end = imaginary.find_last_not_of(' ') + 1;
+  imaginary.insert(end, 1, 'j');
+  return real + imaginary + padding;
+}
+
 /// A scalar has all its digits.
 template <class T>
 std::string scalar_text(T element) {
@@ -302,6 +318,12 @@ std::string scalar_text(T element) {
     return element ? "True" : "False";
   } else if constexpr (std::is_integral_v<T>) {
     return std::to_string(element);
+  } else if constexpr (is_small_int<T>) {
+    return std::to_string(to_int(element));
+  } else if constexpr (is_complex_element<T>) {
+    const std::string imaginary = scalar_text(element.imag());
+    return "(" + without_point(scalar_text(element.real())) + (imaginary[0] == '-' ? "" : "+") +
+           without_point(imaginary) + "j)";
   } else {
     const auto value = convert_element<double>(element);
     if (std::isnan(value)) return "nan";
@@ -325,11 +347,23 @@ std::string array_text(const TensorImpl& impl) {
   const bool summary = impl.numel() > kThreshold;
   if constexpr (std::is_same_v<T, bool>) {
     return layout(impl, summary, [&](std::int64_t at) { return BoolFormat()(data[at]); });
-  } else if constexpr (std::is_integral_v<T>) {
-    std::vector<std::int64_t> shown;
-    for_each_shown(impl, summary, 0, 0, [&](std::int64_t at) { shown.push_back(data[at]); });
+  } else if constexpr (std::is_integral_v<T> || is_small_int<T>) {
+    const auto digits = [&](std::int64_t at) { return scalar_text(data[at]); };
+    std::vector<std::string> shown;
+    for_each_shown(impl, summary, 0, 0, [&](std::int64_t at) { shown.push_back(digits(at)); });
     const IntegerFormat format(shown);
-    return layout(impl, summary, [&](std::int64_t at) { return format(data[at]); });
+    return layout(impl, summary, [&](std::int64_t at) { return format(digits(at)); });
+  } else if constexpr (is_complex_element<T>) {
+    using Part = typename T::value_type;
+    std::vector<double> real, imaginary;
+    for_each_shown(impl, summary, 0, 0, [&](std::int64_t at) {
+      real.push_back(data[at].real());
+      imaginary.push_back(data[at].imag());
+    });
+    const FloatFormat<Part> real_format(real), imaginary_format(imaginary);
+    return layout(impl, summary, [&](std::int64_t at) {
+      return complex_text(real_format(data[at].real()), imaginary_format(data[at].imag()));
+    });
   } else {
     std::vector<double> shown;
     const auto number = [&](std::int64_t at) { return convert_element<double>(data[at]); };
@@ -351,8 +385,8 @@ std::string to_string(const Tensor& tensor) {
     const std::string name = impl.recorded ? impl.recorded->name() : "";
     return (name.empty() ? "" : name + ": ") + type_string(tensor);
   }
-  return visit_dtype(impl.dtype,
-                     [&]<class T>(std::type_identity<T>) { return array_text<T>(impl); });
+  return visit_element(impl.dtype,
+                       [&]<class T>(std::type_identity<T>) { return array_text<T>(impl); });
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {

@@ -142,7 +142,7 @@ std::vector<T> Tensor::to_vector(Loc loc) const {
   const TensorImpl& impl = require_data(*this, loc);
   std::vector<T> values;
   values.reserve(static_cast<std::size_t>(impl.numel()));
-  visit_dtype(impl.dtype, [&]<class From>(std::type_identity<From>) {
+  visit_element(impl.dtype, [&]<class From>(std::type_identity<From>) {
     const auto* data = reinterpret_cast<const From*>(impl.data);
     for_each_offset(impl.shape, impl.strides, [&](std::int64_t offset) {
       values.push_back(convert_element<T>(data[offset]));
@@ -160,7 +160,13 @@ template std::vector<long long> Tensor::to_vector<long long>(Loc) const;
 template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>(Loc) const;
 template std::vector<std::int16_t> Tensor::to_vector<std::int16_t>(Loc) const;
 template std::vector<std::int8_t> Tensor::to_vector<std::int8_t>(Loc) const;
+template std::vector<unsigned long> Tensor::to_vector<unsigned long>(Loc) const;
+template std::vector<unsigned long long> Tensor::to_vector<unsigned long long>(Loc) const;
+template std::vector<std::uint32_t> Tensor::to_vector<std::uint32_t>(Loc) const;
+template std::vector<std::uint16_t> Tensor::to_vector<std::uint16_t>(Loc) const;
 template std::vector<std::uint8_t> Tensor::to_vector<std::uint8_t>(Loc) const;
+template std::vector<std::complex<double>> Tensor::to_vector<std::complex<double>>(Loc) const;
+template std::vector<std::complex<float>> Tensor::to_vector<std::complex<float>>(Loc) const;
 template std::vector<bool> Tensor::to_vector<bool>(Loc) const;
 
 Tensor Arg::number_tensor(double floating, std::int64_t integer, NumberKind kind) {

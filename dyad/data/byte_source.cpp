@@ -164,7 +164,9 @@ Tensor read_elements(ByteSource& source, DType dtype, std::span<const std::uint6
   const std::uint64_t begin = source.offset();
   source.read(data, bytes, what);
   if (dtype == DType::boolean) check_bools(source, data, bytes, begin);
-  if (big_endian && size_of(dtype) > 1) swap_bytes(data, bytes, size_of(dtype));
+  // A complex number is two, each in its own order of bytes.
+  const std::size_t width = size_of(real_dtype(dtype));
+  if (big_endian && width > 1) swap_bytes(data, bytes, width);
   return tensor;
 }
 

@@ -107,25 +107,30 @@ class HeaderParser {
       std::string_view text;
       DType dtype;
     };
-    static constexpr std::array<Code, 9> codes{{{"f8", DType::f64},
-                                                {"f4", DType::f32},
-                                                {"f2", DType::f16},
-                                                {"i8", DType::i64},
-                                                {"i4", DType::i32},
-                                                {"i2", DType::i16},
-                                                {"i1", DType::i8},
-                                                {"u1", DType::u8},
-                                                {"b1", DType::boolean}}};
+    static constexpr std::array<Code, 14> codes{{{"f8", DType::f64},
+                                                 {"f4", DType::f32},
+                                                 {"f2", DType::f16},
+                                                 {"i8", DType::i64},
+                                                 {"i4", DType::i32},
+                                                 {"i2", DType::i16},
+                                                 {"i1", DType::i8},
+                                                 {"u8", DType::u64},
+                                                 {"u4", DType::u32},
+                                                 {"u2", DType::u16},
+                                                 {"u1", DType::u8},
+                                                 {"c16", DType::c128},
+                                                 {"c8", DType::c64},
+                                                 {"b1", DType::boolean}}};
     skip_space();
     if (at_ < text_.size() && text_[at_] == '[') {
       fail("an array of numbers", "one of records, which Dyad does not read");
     }
     const std::string_view descr = string();
     const auto* code = std::find_if(codes.begin(), codes.end(), [&](const Code& c) {
-      return descr.size() == 3 && descr.substr(1) == c.text;
+      return !descr.empty() && descr.substr(1) == c.text;
     });
     if (code == codes.end() || !std::strchr("<>|=", descr[0])) {
-      fail("a descr of f8, f4, f2, i8, i4, i2, i1, u1 or b1", shown(descr));
+      fail("a descr of f8, f4, f2, i8, i4, i2, i1, u8, u4, u2, u1, c16, c8 or b1", shown(descr));
     }
     header_.dtype = code->dtype;
     header_.big_endian = descr[0] == '>';

@@ -11,6 +11,7 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
 #include "dyad/ir/graph_evaluator.h"
@@ -208,30 +209,23 @@ namespace {
 
 template <class T>
 T element_as(const TensorImpl& impl) {
-  switch (impl.dtype) {
-    case f64:
-      return static_cast<T>(*reinterpret_cast<const double*>(impl.data));
-    case f32:
-      return static_cast<T>(*reinterpret_cast<const float*>(impl.data));
-    case f16:
-      return static_cast<T>(to_float(*reinterpret_cast<const Half*>(impl.data)));
-    case bf16:
-      return static_cast<T>(to_float(*reinterpret_cast<const BFloat16*>(impl.data)));
-    case i64:
-      return static_cast<T>(*reinterpret_cast<const std::int64_t*>(impl.data));
-    case i32:
-      return static_cast<T>(*reinterpret_cast<const std::int32_t*>(impl.data));
-    case i16:
-      return static_cast<T>(*reinterpret_cast<const std::int16_t*>(impl.data));
-    case i8:
-      return static_cast<T>(*reinterpret_cast<const std::int8_t*>(impl.data));
-    case u8:
-    case boolean:
-      return static_cast<T>(*reinterpret_cast<const std::uint8_t*>(impl.data));
-    case DType::string:
-      break;
+  if (!contains(kPlain & ~kComplex, impl.dtype)) {
+    throw DTypeError("a tensor of " + std::string(name_of(impl.dtype)) +
+                     " has no value that is one number" +
+                     (is_complex(impl.dtype) ? "; take real(), imag() or abs() of it" : ""));
   }
-  throw DTypeError("a string tensor has no numeric value");
+  return visit_element(impl.dtype, [&]<class From>(std::type_identity<From>) {
+    const From value = *reinterpret_cast<const From*>(impl.data);
+    if constexpr (is_packed_float<From>) {
+      return static_cast<T>(to_float(value));
+    } else if constexpr (is_small_int<From>) {
+      return static_cast<T>(to_int(value));
+    } else if constexpr (is_complex_element<From>) {
+      return T();
+    } else {
+      return static_cast<T>(value);
+    }
+  });
 }
 
 [[noreturn]] void fail_symbolic_read(const Tensor& tensor, Loc loc) {

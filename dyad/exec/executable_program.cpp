@@ -69,7 +69,7 @@ class RegionProgram {
     if (&node.op() == &kPlaceholderOp) return builder_.input(dtype);
     if (&node.op() == &kConstantOp) {
       const TensorImpl& literal = *node.attrs_as<ConstantAttrs>().value.impl();
-      const double number = visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+      const double number = visit_element(dtype, [&]<class T>(std::type_identity<T>) {
         return convert_element<double>(*reinterpret_cast<const T*>(literal.data));
       });
       return builder_.constant(dtype, number);

@@ -27,12 +27,21 @@ std::string_view descr_of(const Tensor& tensor, Loc loc) {
       return "<i2";
     case DType::i8:
       return "|i1";
+    case DType::u64:
+      return "<u8";
+    case DType::u32:
+      return "<u4";
+    case DType::u16:
+      return "<u2";
     case DType::u8:
       return "|u1";
+    case DType::c128:
+      return "<c16";
+    case DType::c64:
+      return "<c8";
     case DType::boolean:
       return "|b1";
-    case DType::bf16:
-    case DType::string:
+    default:
       break;
   }
   throw DTypeError(fmt::format("the npy format has no {}, found {}; convert it with to(f32), or "

@@ -23,7 +23,7 @@ struct Code {
   std::string_view text;
   DType dtype;
 };
-constexpr std::array<Code, 10> kCodes{{{"F64", DType::f64},
+constexpr std::array<Code, 19> kCodes{{{"F64", DType::f64},
                                        {"F32", DType::f32},
                                        {"F16", DType::f16},
                                        {"BF16", DType::bf16},
@@ -31,7 +31,16 @@ constexpr std::array<Code, 10> kCodes{{{"F64", DType::f64},
                                        {"I32", DType::i32},
                                        {"I16", DType::i16},
                                        {"I8", DType::i8},
+                                       {"U64", DType::u64},
+                                       {"U32", DType::u32},
+                                       {"U16", DType::u16},
                                        {"U8", DType::u8},
+                                       {"C64", DType::c64},
+                                       {"F8_E4M3", DType::f8e4m3fn},
+                                       {"F8_E4M3FNUZ", DType::f8e4m3fnuz},
+                                       {"F8_E5M2", DType::f8e5m2},
+                                       {"F8_E5M2FNUZ", DType::f8e5m2fnuz},
+                                       {"F8_E8M0", DType::f8e8m0},
                                        {"BOOL", DType::boolean}}};
 
 /// Takes the header's JSON event by event, so that no document is built: whatever the file says,

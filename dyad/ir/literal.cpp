@@ -82,9 +82,14 @@ std::vector<std::byte> packed_elements(const Tensor& tensor) {
 }
 
 std::string element_text(DType dtype, const std::byte* from) {
-  return visit_dtype(dtype, [&]<class T>(std::type_identity<T>) -> std::string {
+  return visit_element(dtype, [&]<class T>(std::type_identity<T>) -> std::string {
     const T value = load<T>(from);
-    if constexpr (std::is_same_v<T, bool>) {
+    if constexpr (is_complex_element<T>) {
+      const DType part = real_dtype(dtype);
+      return element_text(part, from) + "::" + element_text(part, from + size_of(part));
+    } else if constexpr (is_small_int<T>) {
+      return std::to_string(to_int(value));
+    } else if constexpr (std::is_same_v<T, bool>) {
       return value ? "true" : "false";
     } else if constexpr (std::is_integral_v<T>) {
       return std::to_string(value);
@@ -96,7 +101,7 @@ std::string element_text(DType dtype, const std::byte* from) {
     } else {
       const float single = to_float(value);
       if (!std::isnan(single)) return shortest(single);
-      return nan_text(value.bits, std::is_same_v<T, Half> ? 0x7E00u : 0x7FC0u);
+      return nan_text(value.bits, convert_element<T>(std::nanf("")).bits);
     }
   });
 }

@@ -9,7 +9,12 @@
 namespace dyad {
 namespace {
 
-int category(DType t) noexcept { return is_floating(t) ? 2 : is_integer(t) ? 1 : 0; }
+/// bool < integer < floating < complex.
+int category(DType t) noexcept {
+  if (is_complex(t)) return 3;
+  if (is_floating(t) || contains(kSmallFloat, t)) return 2;
+  return is_integer(t) || contains(kSmallInteger, t) ? 1 : 0;
+}
 
 /// Which axis of the result does not fit, as text: `axis 0 is 3 in a and 5 in b`.
 std::string misfit(const Shape& a, const Shape& b, std::string_view name_a,
@@ -103,7 +108,7 @@ Tensor convert_number(const Tensor& number, DType dtype) {
   Tensor made = make_empty(dtype, Shape());
   made.impl()->is_number = true;
   visit_dtype(number.dtype(), [&]<class From>(std::type_identity<From>) {
-    visit_dtype(dtype, [&]<class To>(std::type_identity<To>) {
+    visit_element(dtype, [&]<class To>(std::type_identity<To>) {
       *reinterpret_cast<To*>(made.impl()->data) =
           convert_element<To>(*reinterpret_cast<const From*>(number.impl()->data));
     });

@@ -127,20 +127,36 @@ ScalarType compute_type(DType dtype) {
     case DType::f32:
     case DType::f16:
     case DType::bf16:
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
       return ScalarType::f32;
     case DType::i64:
+    case DType::u32:
       return ScalarType::i64;
     case DType::i32:
     case DType::i16:
     case DType::i8:
+    case DType::u16:
     case DType::u8:
+    case DType::i4:
+    case DType::i2:
+    case DType::u4:
+    case DType::u2:
       return ScalarType::i32;
+    case DType::u64:
+      return ScalarType::u64;
     case DType::boolean:
       return ScalarType::boolean;
+    case DType::c128:
+    case DType::c64:
     case DType::string:
       break;
   }
-  throw DTypeError("a kernel cannot compute with elements of type string");
+  throw DTypeError("a kernel cannot compute with elements of type " + std::string(name_of(dtype)));
 }
 
 std::string_view name_of(Op op) noexcept { return kOpNames[static_cast<int>(op)]; }
@@ -220,6 +236,10 @@ Scalar ScalarProgram::constant(ScalarType type, Scalar literal) {
   switch (type) {
     case ScalarType::i64:
       return constant_bits(type, to_bits(value));
+    case ScalarType::u64:
+      return constant_bits(type, real && literal.real_ >= 0x1p63
+                                     ? to_bits(semantics::convert<std::uint64_t>(literal.real_))
+                                     : to_bits(value));
     case ScalarType::i32:
       return constant_bits(type, to_bits(static_cast<std::int32_t>(value)));
     default:
@@ -386,7 +406,9 @@ Scalar rint(Scalar x) { return unary(Op::rint, Accepts::floating, x); }
 
 Scalar bitcast(Scalar x, ScalarType type) {
   if (x.type() == type) return x;
-  const auto wide = [](ScalarType t) { return t == ScalarType::f64 || t == ScalarType::i64; };
+  const auto wide = [](ScalarType t) {
+    return t == ScalarType::f64 || t == ScalarType::i64 || t == ScalarType::u64;
+  };
   if (wide(x.type()) != wide(type) || x.type() == ScalarType::boolean ||
       type == ScalarType::boolean) {
     type_error(Op::bitcast, {x},
@@ -401,8 +423,16 @@ Scalar convert(Scalar x, ScalarType type) {
 }
 
 Scalar cast(Scalar x, DType dtype) {
-  const Scalar computed = convert(x, compute_type(dtype));
+  const bool from_floating = is_floating(x.type());
+  if (contains(kSmall, dtype)) return from_code(to_code(x, dtype), dtype);
+  Scalar computed = convert(x, compute_type(dtype));
   if (dtype_of_type(computed.type()) == dtype) return computed;
+  if (from_floating && is_integer(dtype)) {
+    const int width = static_cast<int>(8 * size_of(dtype)) - (is_signed(dtype) ? 1 : 0);
+    const std::int64_t above = std::int64_t{1} << width;
+    return min(max(computed, computed.like(is_signed(dtype) ? -above : 0)),
+               computed.like(above - 1));
+  }
   return x.program()->record(Op::round, computed.type(), {computed}, dtype);
 }
 

@@ -15,20 +15,22 @@ namespace dyad::scalar {
 
 class ScalarProgram;
 
-/// The types that arithmetic is done in. f16 and bf16 compute in f32, i16, i8 and u8 in i32: see
-/// `compute_type`.
-enum class ScalarType : std::uint8_t { f64, f32, i64, i32, boolean };
+/// The types that arithmetic is done in. f16, bf16 and the small floats compute in f32, i16, i8,
+/// u16, u8 and the small integers in i32, u32 in i64: see `compute_type`.
+enum class ScalarType : std::uint8_t { f64, f32, i64, i32, u64, boolean };
 
-/// The type that elements of a dtype are computed in. Throws DTypeError for string.
+/// The type that elements of a dtype are computed in. Throws DTypeError for complex numbers, whose
+/// operators are written in those of their parts, and for strings.
 [[nodiscard]] ScalarType compute_type(DType dtype);
 /// The dtype whose elements are values of `type` as they stand.
 [[nodiscard]] constexpr DType dtype_of_type(ScalarType type) noexcept {
-  constexpr DType dtypes[] = {DType::f64, DType::f32, DType::i64, DType::i32, DType::boolean};
+  constexpr DType dtypes[] = {DType::f64, DType::f32, DType::i64,
+                              DType::i32, DType::u64, DType::boolean};
   return dtypes[static_cast<int>(type)];
 }
 [[nodiscard]] constexpr bool is_floating(ScalarType t) noexcept { return t <= ScalarType::f32; }
 [[nodiscard]] constexpr bool is_integer(ScalarType t) noexcept {
-  return t == ScalarType::i64 || t == ScalarType::i32;
+  return t == ScalarType::i64 || t == ScalarType::i32 || t == ScalarType::u64;
 }
 [[nodiscard]] constexpr std::string_view name_of(ScalarType t) noexcept {
   return dyad::name_of(dtype_of_type(t));
@@ -66,10 +68,11 @@ enum class Op : std::uint8_t {
   bit_not,
   shl,
   shr,
-  sar,      ///< integers; the count is taken modulo the width; shr fills with zeros
-  bitcast,  ///< f32 <-> i32, f64 <-> i64
+  sar,  ///< integers; the count is taken modulo the width; shr fills with zeros, as sar of u64 does
+  bitcast,  ///< f32 <-> i32, f64 <-> i64 <-> u64
   convert,  ///< float to integer truncates, saturates, NaN gives 0; to boolean: != 0
-  round,    ///< to what a tensor of `dtype` holds: f16, bf16 (nearest even), i16, i8, u8 (wrap)
+  round,  ///< to what a tensor of `dtype` holds: f16, bf16 (nearest even), i16, i8, u16, u8 and u32
+          ///< (an i64) wrap
 };
 inline constexpr int kOpCount = static_cast<int>(Op::round) + 1;
 [[nodiscard]] std::string_view name_of(Op op) noexcept;
@@ -227,8 +230,12 @@ Scalar bitcast(Scalar x, ScalarType type);
 /// x != 0.
 Scalar convert(Scalar x, ScalarType type);
 /// The value after being stored in a tensor of `dtype` and loaded again; its type is
-/// `compute_type(dtype)`.
+/// `compute_type(dtype)`. Floating to integer saturates at the bounds of the dtype.
 Scalar cast(Scalar x, DType dtype);
+/// What a tensor of one of kSmall holds in a byte for a number, as i32, and the number behind such
+/// a byte: small_float_code, small_float_value and convert_element as instructions.
+Scalar to_code(Scalar x, DType dtype, bool saturate = true);
+Scalar from_code(Scalar code, DType dtype);
 
 }  // namespace dyad::scalar
 

@@ -21,7 +21,11 @@ std::uint64_t round_bits(const Instruction& i, T x) {
   if constexpr (std::same_as<T, std::int32_t>) {
     if (i.dtype == DType::i16) return to_bits(semantics::wrap<std::int16_t>(x));
     if (i.dtype == DType::i8) return to_bits(semantics::wrap<std::int8_t>(x));
+    if (i.dtype == DType::u16) return to_bits(semantics::wrap<std::uint16_t>(x));
     if (i.dtype == DType::u8) return to_bits(semantics::wrap<std::uint8_t>(x));
+  }
+  if constexpr (std::same_as<T, std::int64_t>) {
+    if (i.dtype == DType::u32) return to_bits(semantics::wrap<std::uint32_t>(x));
   }
   cannot(i, i.type);
 }

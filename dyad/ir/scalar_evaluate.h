@@ -50,6 +50,8 @@ decltype(auto) with_type(ScalarType type, F&& f) {
       return f(std::int64_t{});
     case ScalarType::i32:
       return f(std::int32_t{});
+    case ScalarType::u64:
+      return f(std::uint64_t{});
     case ScalarType::boolean:
       break;
   }

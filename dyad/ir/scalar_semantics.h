@@ -26,7 +26,9 @@ template <class T>
 }
 template <class T>
 [[gnu::always_inline]] inline T abs(T a) {
-  if constexpr (std::integral<T>)
+  if constexpr (std::unsigned_integral<T>)
+    return a;
+  else if constexpr (std::integral<T>)
     return a < 0 ? neg(a) : a;
   else
     return std::fabs(a);
@@ -54,14 +56,19 @@ template <class T>
 }
 template <class T>
 [[gnu::always_inline]] inline T div(T a, T b) {
-  if constexpr (std::integral<T>)
+  if constexpr (std::unsigned_integral<T>)
+    return b == 0 ? T(0) : static_cast<T>(a / b);
+  else if constexpr (std::integral<T>)
     return b == 0 ? T(0) : b == -1 ? neg(a) : static_cast<T>(a / b);
   else
     return a / b;
 }
 template <std::integral T>
 [[gnu::always_inline]] inline T rem(T a, T b) {
-  return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
+  if constexpr (std::unsigned_integral<T>)
+    return b == 0 ? T(0) : static_cast<T>(a % b);
+  else
+    return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
 }
 template <std::integral T>
 [[gnu::always_inline]] inline T shl(T a, T b) {
@@ -80,6 +87,14 @@ template <class To, class From>
 [[gnu::always_inline]] inline To convert(From x) {
   if constexpr (std::same_as<To, bool>) {
     return x != From(0);
+  } else if constexpr (std::floating_point<From> && std::unsigned_integral<To>) {
+    constexpr From half = static_cast<From>(std::uint64_t{1} << 63), limit = half * 2;
+    // Below 2^63 the conversion is one to i64, above it one of what is left.
+    const bool upper = x >= half;
+    const From inside = x > From(0) && x < limit ? (upper ? x - half : x) : From(0);
+    const To truncated = static_cast<To>(static_cast<std::int64_t>(inside)) +
+                         (upper && x < limit ? To{1} << 63 : To{0});
+    return x >= limit ? std::numeric_limits<To>::max() : truncated;
   } else if constexpr (std::floating_point<From> && std::integral<To>) {
     // 2^31 and 2^63 are exact in both floating types, the largest integers are not.
     constexpr From limit = static_cast<From>(std::uint64_t{1} << (sizeof(To) * 8 - 1));
@@ -100,10 +115,10 @@ template <class To, class From>
 }
 inline float round_f16(float x) { return to_float(to_half(x)); }
 
-/// The value of an i32 after being stored as i16, i8 or u8.
-template <class Narrow>
-[[gnu::always_inline]] inline std::int32_t wrap(std::int32_t x) {
-  return static_cast<std::int32_t>(static_cast<Narrow>(x));
+/// The value of an i32 after being stored as i16, i8, u16 or u8, or of an i64 as u32.
+template <class Narrow, class T>
+[[gnu::always_inline]] inline T wrap(T x) {
+  return static_cast<T>(static_cast<Narrow>(x));
 }
 
 }  // namespace dyad::scalar::semantics

@@ -25,6 +25,8 @@ std::string constant_text(ScalarType type, std::uint64_t bits) {
       return std::to_string(from_bits<std::int64_t>(bits));
     case ScalarType::i32:
       return std::to_string(from_bits<std::int32_t>(bits));
+    case ScalarType::u64:
+      return std::to_string(bits);
     case ScalarType::boolean:
       return bits != 0 ? "true" : "false";
   }

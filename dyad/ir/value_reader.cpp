@@ -115,12 +115,28 @@ bool read_bits(std::string_view text, Bits& bits) {
 }
 
 template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t,
-                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+using BitsOf = std::conditional_t<
+    sizeof(T) == 8, std::uint64_t,
+    std::conditional_t<sizeof(T) == 4, std::uint32_t,
+                       std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
 
 template <class T>
 bool read_element(std::string_view text, T& value) {
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (is_complex_element<T>) {
+    const auto between = text.find("::");
+    typename T::value_type real{}, imaginary{};
+    if (between == text.npos || !read_element(text.substr(0, between), real) ||
+        !read_element(text.substr(between + 2), imaginary)) {
+      return false;
+    }
+    value = {real, imaginary};
+    return true;
+  } else if constexpr (is_small_int<T>) {
+    std::int32_t whole = 0;
+    if (!read_plain(text, whole)) return false;
+    value = convert_element<T>(whole);
+    return to_int(value) == whole;
+  } else if constexpr (std::is_same_v<T, bool>) {
     value = text == "true";
     return value || text == "false";
   } else if constexpr (std::is_integral_v<T>) {
@@ -234,7 +250,7 @@ void ValueReader::element(DType dtype, std::byte* to) {
   const std::size_t at = in_.position();
   const std::string expected = "an element of " + std::string(name_of(dtype));
   const std::string_view text = in_.number(expected);
-  const bool read = visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+  const bool read = visit_element(dtype, [&]<class T>(std::type_identity<T>) {
     T value{};
     const bool good = read_element(text, value);
     std::memcpy(to, &value, sizeof value);

@@ -28,8 +28,38 @@ pb::TensorProto::DataType to_onnx(DType dtype) noexcept {
       return T::INT16;
     case DType::i8:
       return T::INT8;
+    case DType::u64:
+      return T::UINT64;
+    case DType::u32:
+      return T::UINT32;
+    case DType::u16:
+      return T::UINT16;
     case DType::u8:
       return T::UINT8;
+    case DType::c128:
+      return T::COMPLEX128;
+    case DType::c64:
+      return T::COMPLEX64;
+    case DType::f8e4m3fn:
+      return T::FLOAT8E4M3FN;
+    case DType::f8e4m3fnuz:
+      return T::FLOAT8E4M3FNUZ;
+    case DType::f8e5m2:
+      return T::FLOAT8E5M2;
+    case DType::f8e5m2fnuz:
+      return T::FLOAT8E5M2FNUZ;
+    case DType::f8e8m0:
+      return T::FLOAT8E8M0;
+    case DType::f4e2m1:
+      return T::FLOAT4E2M1;
+    case DType::i4:
+      return T::INT4;
+    case DType::i2:
+      return T::INT2;
+    case DType::u4:
+      return T::UINT4;
+    case DType::u2:
+      return T::UINT2;
     case DType::boolean:
       return T::BOOL;
     case DType::string:

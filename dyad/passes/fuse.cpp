@@ -34,10 +34,15 @@ bool is_immediate(const Node& node) {
   if (&node.op() != &kConstantOp || shape_of(node).rank() != 0) return false;
   const Tensor& literal = node.attrs_as<ConstantAttrs>().value;
   if (is_floating(literal.dtype())) return true;
-  const std::int64_t value = visit_dtype(literal.dtype(), [&]<class T>(std::type_identity<T>) {
-    return convert_element<std::int64_t>(*reinterpret_cast<const T*>(literal.impl()->data));
-  });
+  if (!contains(kAny | kSmall, literal.dtype())) return false;
   constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  const std::int64_t value = visit_element(literal.dtype(), [&]<class T>(std::type_identity<T>) {
+    const T element = *reinterpret_cast<const T*>(literal.impl()->data);
+    if constexpr (std::is_same_v<T, std::uint64_t>) {
+      if (element > static_cast<std::uint64_t>(kMost)) return kMost + 1;
+    }
+    return convert_element<std::int64_t>(element);
+  });
   return value >= -kMost && value <= kMost;
 }
 

@@ -27,6 +27,7 @@ llvm::Type* element_type(llvm::LLVMContext& context, ScalarType type) {
     case ScalarType::f32:
       return llvm::Type::getFloatTy(context);
     case ScalarType::i64:
+    case ScalarType::u64:
       return llvm::Type::getInt64Ty(context);
     case ScalarType::i32:
       return llvm::Type::getInt32Ty(context);
@@ -59,6 +60,22 @@ Value* from_bfloat(llvm::IRBuilder<>& ir, Value* stored) {
   return ir.CreateBitCast(ir.CreateShl(wide, number(wide, 16)), like(stored, ir.getFloatTy()));
 }
 
+/// Floating to u64: saturates, NaN gives 0.
+Value* to_unsigned(llvm::IRBuilder<>& ir, Value* x, llvm::Type* type) {
+  Value* zero = llvm::Constant::getNullValue(x->getType());
+  Value* half = llvm::ConstantFP::get(x->getType(), 0x1p63);
+  Value* below_limit = ir.CreateFCmpOLT(x, llvm::ConstantFP::get(x->getType(), 0x1p64));
+  Value* upper = ir.CreateFCmpOGE(x, half);
+  Value* rest = ir.CreateSelect(upper, ir.CreateFSub(x, half), x);
+  Value* inside = ir.CreateAnd(ir.CreateFCmpOGT(x, zero), below_limit);
+  Value* truncated = ir.CreateFPToSI(ir.CreateSelect(inside, rest, zero), type);
+  Value* top = llvm::ConstantInt::get(type, std::uint64_t{1} << 63);
+  Value* whole = ir.CreateAdd(truncated, ir.CreateSelect(ir.CreateAnd(upper, below_limit), top,
+                                                         llvm::Constant::getNullValue(type)));
+  Value* at_limit = ir.CreateFCmpOGE(x, llvm::ConstantFP::get(x->getType(), 0x1p64));
+  return ir.CreateSelect(at_limit, llvm::Constant::getAllOnesValue(type), whole);
+}
+
 Value* convert(llvm::IRBuilder<>& ir, ScalarType from, ScalarType to, Value* x) {
   llvm::Type* type = like(x, element_type(ir.getContext(), to));
   if (to == ScalarType::boolean) {
@@ -72,7 +89,9 @@ Value* convert(llvm::IRBuilder<>& ir, ScalarType from, ScalarType to, Value* x) 
     return to == ScalarType::f64 ? ir.CreateFPExt(x, type) : ir.CreateFPTrunc(x, type);
   }
   if (scalar::is_integer(from) && scalar::is_integer(to)) return ir.CreateSExtOrTrunc(x, type);
+  if (from == ScalarType::u64) return ir.CreateUIToFP(x, type);
   if (scalar::is_integer(from)) return ir.CreateSIToFP(x, type);
+  if (to == ScalarType::u64) return to_unsigned(ir, x, type);
   const unsigned width = to == ScalarType::i64 ? 64 : 32;
   Value* limit = llvm::ConstantFP::get(x->getType(), width == 64 ? 0x1p63 : 0x1p31);
   Value* lowest = llvm::ConstantFP::get(x->getType(), width == 64 ? -0x1p63 : -0x1p31);
@@ -96,15 +115,24 @@ Value* round(llvm::IRBuilder<>& ir, DType dtype, Value* x) {
       return ir.CreateSExt(ir.CreateTrunc(x, like(x, ir.getInt16Ty())), x->getType());
     case DType::i8:
       return ir.CreateSExt(ir.CreateTrunc(x, like(x, ir.getInt8Ty())), x->getType());
+    case DType::u16:
+      return ir.CreateAnd(x, number(x, 0xFFFF));
+    case DType::u32:
+      return ir.CreateAnd(x, number(x, 0xFFFFFFFF));
     default:
       return ir.CreateAnd(x, number(x, 255));
   }
 }
 
 /// Division that gives 0 for x / 0 and wraps for the lowest number / -1.
-Value* divide(llvm::IRBuilder<>& ir, Value* a, Value* b, bool remainder) {
+Value* divide(llvm::IRBuilder<>& ir, Value* a, Value* b, bool remainder, bool is_signed) {
   Value* zero = number(b, 0);
   Value* by_zero = ir.CreateICmpEQ(b, zero);
+  if (!is_signed) {
+    Value* safe = ir.CreateSelect(by_zero, number(b, 1), b);
+    if (remainder) return ir.CreateURem(a, safe);
+    return ir.CreateSelect(by_zero, zero, ir.CreateUDiv(a, safe));
+  }
   Value* by_minus_one = ir.CreateICmpEQ(b, number(b, -1));
   Value* safe = ir.CreateSelect(ir.CreateOr(by_zero, by_minus_one), number(b, 1), b);
   if (remainder) return ir.CreateSRem(a, safe);  // a rem 1 is 0
@@ -112,36 +140,42 @@ Value* divide(llvm::IRBuilder<>& ir, Value* a, Value* b, bool remainder) {
   return ir.CreateSelect(by_zero, zero, ir.CreateSelect(by_minus_one, ir.CreateNeg(a), quotient));
 }
 
-Value* shift(llvm::IRBuilder<>& ir, Op op, Value* a, Value* b) {
+Value* shift(llvm::IRBuilder<>& ir, Op op, Value* a, Value* b, bool is_signed) {
   Value* count = ir.CreateAnd(
       b, number(b, static_cast<std::int64_t>(b->getType()->getScalarSizeInBits()) - 1));
-  return op == Op::shl   ? ir.CreateShl(a, count)
-         : op == Op::shr ? ir.CreateLShr(a, count)
-                         : ir.CreateAShr(a, count);
+  return op == Op::shl                 ? ir.CreateShl(a, count)
+         : op == Op::shr || !is_signed ? ir.CreateLShr(a, count)
+                                       : ir.CreateAShr(a, count);
 }
 
-Value* compare(llvm::IRBuilder<>& ir, Op op, bool floating, Value* a, Value* b) {
+Value* compare(llvm::IRBuilder<>& ir, Op op, ScalarType type, Value* a, Value* b) {
+  const bool floating = scalar::is_floating(type), is_signed = type != ScalarType::u64;
   switch (op) {
     case Op::eq:
       return floating ? ir.CreateFCmpOEQ(a, b) : ir.CreateICmpEQ(a, b);
     case Op::ne:
       return floating ? ir.CreateFCmpUNE(a, b) : ir.CreateICmpNE(a, b);
     case Op::lt:
-      return floating ? ir.CreateFCmpOLT(a, b) : ir.CreateICmpSLT(a, b);
+      return floating    ? ir.CreateFCmpOLT(a, b)
+             : is_signed ? ir.CreateICmpSLT(a, b)
+                         : ir.CreateICmpULT(a, b);
     default:
-      return floating ? ir.CreateFCmpOLE(a, b) : ir.CreateICmpSLE(a, b);
+      return floating    ? ir.CreateFCmpOLE(a, b)
+             : is_signed ? ir.CreateICmpSLE(a, b)
+                         : ir.CreateICmpULE(a, b);
   }
 }
 
 Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand, Value* a, Value* b,
             Value* c) {
-  const bool floating = scalar::is_floating(operand);
+  const bool floating = scalar::is_floating(operand), is_signed = operand != ScalarType::u64;
   const auto intrinsic = [&](llvm::Intrinsic::ID id) { return ir.CreateUnaryIntrinsic(id, a); };
   switch (static_cast<Op>(i.op)) {
     case Op::neg:
       return floating ? ir.CreateFNeg(a) : ir.CreateNeg(a);
     case Op::abs:
       if (floating) return intrinsic(llvm::Intrinsic::fabs);
+      if (!is_signed) return a;
       return ir.CreateSelect(ir.CreateICmpSLT(a, number(a, 0)), ir.CreateNeg(a), a);
     case Op::sqrt:
       return intrinsic(llvm::Intrinsic::sqrt);
@@ -160,20 +194,20 @@ Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand,
     case Op::mul:
       return floating ? ir.CreateFMul(a, b) : ir.CreateMul(a, b);
     case Op::div:
-      return floating ? ir.CreateFDiv(a, b) : divide(ir, a, b, false);
+      return floating ? ir.CreateFDiv(a, b) : divide(ir, a, b, false, is_signed);
     case Op::rem:
-      return divide(ir, a, b, true);
+      return divide(ir, a, b, true, is_signed);
     case Op::min:
-      return ir.CreateSelect(compare(ir, Op::lt, floating, a, b), a, b);
+      return ir.CreateSelect(compare(ir, Op::lt, operand, a, b), a, b);
     case Op::max:
-      return ir.CreateSelect(compare(ir, Op::lt, floating, b, a), a, b);
+      return ir.CreateSelect(compare(ir, Op::lt, operand, b, a), a, b);
     case Op::fma:
       return ir.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
     case Op::eq:
     case Op::ne:
     case Op::lt:
     case Op::le:
-      return compare(ir, static_cast<Op>(i.op), floating, a, b);
+      return compare(ir, static_cast<Op>(i.op), operand, a, b);
     case Op::select:
       return ir.CreateSelect(a, b, c);
     case Op::bit_and:
@@ -187,7 +221,7 @@ Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand,
     case Op::shl:
     case Op::shr:
     case Op::sar:
-      return shift(ir, static_cast<Op>(i.op), a, b);
+      return shift(ir, static_cast<Op>(i.op), a, b, is_signed);
     case Op::bitcast:
       return ir.CreateBitCast(
           a, like(a, element_type(ir.getContext(), static_cast<ScalarType>(i.type))));
@@ -216,10 +250,13 @@ llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype, unsigned lanes)
       return lanes_of(llvm::Type::getHalfTy(context), lanes);
     case DType::bf16:
     case DType::i16:
+    case DType::u16:
       return lanes_of(llvm::Type::getInt16Ty(context), lanes);
     case DType::i64:
+    case DType::u64:
       return lanes_of(llvm::Type::getInt64Ty(context), lanes);
     case DType::i32:
+    case DType::u32:
       return lanes_of(llvm::Type::getInt32Ty(context), lanes);
     default:
       return lanes_of(llvm::Type::getInt8Ty(context), lanes);
@@ -235,8 +272,11 @@ Value* from_memory(llvm::IRBuilder<>& ir, DType dtype, Value* loaded) {
     case DType::i16:
     case DType::i8:
       return ir.CreateSExt(loaded, like(loaded, ir.getInt32Ty()));
+    case DType::u16:
     case DType::u8:
       return ir.CreateZExt(loaded, like(loaded, ir.getInt32Ty()));
+    case DType::u32:
+      return ir.CreateZExt(loaded, like(loaded, ir.getInt64Ty()));
     case DType::boolean:
       return ir.CreateICmpNE(loaded, number(loaded, 0));
     default:
@@ -250,7 +290,10 @@ Value* to_memory(llvm::IRBuilder<>& ir, DType dtype, Value* value) {
       return round_to_half(ir, value);
     case DType::bf16:
       return round_to_bfloat(ir, value);
+    case DType::u32:
+      return ir.CreateTrunc(value, like(value, ir.getInt32Ty()));
     case DType::i16:
+    case DType::u16:
       return ir.CreateTrunc(value, like(value, ir.getInt16Ty()));
     case DType::i8:
     case DType::u8:

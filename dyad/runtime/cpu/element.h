@@ -7,11 +7,18 @@
 
 namespace dyad::runtime::cpu {
 
-/// Calls `f` with a value-initialised unsigned integer as wide as an element: for kernels that only
+/// The 16 bytes of a c128.
+struct Word16 {
+  std::uint64_t low, high;
+};
+
+/// Calls `f` with a value-initialised unsigned integer (or Word16) as wide as an element: for kernels that only
 /// move data.
 template <class F>
 decltype(auto) with_word(DType dtype, F&& f) {
   switch (size_of(dtype)) {
+    case 16:
+      return f(Word16{});
     case 8:
       return f(std::uint64_t{});
     case 4:
@@ -43,6 +50,12 @@ decltype(auto) with_element(DType dtype, F&& f) {
       return f(std::int16_t{});
     case DType::i8:
       return f(std::int8_t{});
+    case DType::u64:
+      return f(std::uint64_t{});
+    case DType::u32:
+      return f(std::uint32_t{});
+    case DType::u16:
+      return f(std::uint16_t{});
     default:
       return f(std::uint8_t{});
   }
