@@ -423,16 +423,9 @@ Scalar convert(Scalar x, ScalarType type) {
 }
 
 Scalar cast(Scalar x, DType dtype) {
-  const bool from_floating = is_floating(x.type());
   if (contains(kSmall, dtype)) return from_code(to_code(x, dtype), dtype);
   Scalar computed = convert(x, compute_type(dtype));
   if (dtype_of_type(computed.type()) == dtype) return computed;
-  if (from_floating && is_integer(dtype)) {
-    const int width = static_cast<int>(8 * size_of(dtype)) - (is_signed(dtype) ? 1 : 0);
-    const std::int64_t above = std::int64_t{1} << width;
-    return min(max(computed, computed.like(is_signed(dtype) ? -above : 0)),
-               computed.like(above - 1));
-  }
   return x.program()->record(Op::round, computed.type(), {computed}, dtype);
 }
 

@@ -230,7 +230,8 @@ Scalar bitcast(Scalar x, ScalarType type);
 /// x != 0.
 Scalar convert(Scalar x, ScalarType type);
 /// The value after being stored in a tensor of `dtype` and loaded again; its type is
-/// `compute_type(dtype)`. Floating to integer saturates at the bounds of the dtype.
+/// `compute_type(dtype)`. Small integers and small floats
+/// saturate.
 Scalar cast(Scalar x, DType dtype);
 /// What a tensor of one of kSmall holds in a byte for a number, as i32, and the number behind such
 /// a byte: small_float_code, small_float_value and convert_element as instructions.

@@ -13,7 +13,7 @@ constexpr ScalarType kBits = ScalarType::i32;
 Scalar power_of_two_code(Scalar x, bool saturate) {
   const Scalar bits = bitcast(x, kBits);
   const Scalar exponent = (bits >> 23) & 0xFF;
-  const Scalar up = (bits & 0x7FFFFF) != 0 & exponent < (saturate ? 0xFE : 0xFF);
+  const Scalar up = ((bits & 0x7FFFFF) != 0) & (exponent < (saturate ? 0xFE : 0xFF));
   return exponent + convert(up, kBits);
 }
 
@@ -38,8 +38,8 @@ Scalar float_code(Scalar x, DType dtype, bool saturate) {
                 code.like(static_cast<int>(saturate ? f.largest : f.overflow)), code);
   const Scalar sign_bit = code.like(1 << (f.width() - 1));
   Scalar negative = bitcast(x, kBits) < 0;
-  if (!f.negative_zero) negative = negative & code != 0;
-  if (!saturate && f.overflow == f.nan) negative = negative & code != static_cast<int>(f.nan);
+  if (!f.negative_zero) negative = negative & (code != 0);
+  if (!saturate && f.overflow == f.nan) negative = negative & (code != static_cast<int>(f.nan));
   code = select(negative, code | sign_bit, code);
   return select(x != x, code.like(static_cast<int>(f.nan)), code);
 }

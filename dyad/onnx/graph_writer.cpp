@@ -33,7 +33,7 @@ DType compute_dtype(const Node& node) {
 
 /// What ONNX's operator takes, for those that take less than Dyad's in some opset from 17 on.
 DTypeSet dtypes_of(std::string_view op) {
-  constexpr DTypeSet kUnsigned = set_of(DType::u8), kBrain = set_of(DType::bf16);
+  constexpr DTypeSet kBrain = set_of(DType::bf16);
   if (op == "Pow") return kFloat | kIndex;
   if (op == "Neg" || op == "Relu") return kNumber & ~kUnsigned;
   if (op == "Sin" || op == "Cos") return kFloat & ~kBrain;
@@ -45,7 +45,8 @@ DTypeSet dtypes_of(std::string_view op) {
 DType widened(DType dtype, DTypeSet allowed) {
   if (contains(allowed, dtype)) return dtype;
   if (is_floating(dtype)) return DType::f32;
-  return contains(allowed, DType::i32) && dtype != DType::i64 ? DType::i32 : DType::i64;
+  const bool narrow = dtype == DType::i32 || size_of(dtype) < size_of(DType::i32);
+  return contains(allowed, DType::i32) && narrow ? DType::i32 : DType::i64;
 }
 
 /// The nodes that the values need.

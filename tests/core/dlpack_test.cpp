@@ -62,6 +62,13 @@ TEST(DLPack, EveryDtypeThereAndBack) {
   for (int i = 0; i < kDTypeCount - 1; ++i) {
     const auto dtype = static_cast<DType>(i);
     const Tensor x = tensor({{0, 1}, {1, 0}}, dtype);
+    if (size_of(dtype) == 1 && contains(kSmall & ~kFloat8, dtype)) {
+      EXPECT_EQ(message_of<DTypeError>([&] { (void)to_dlpack(x); }),
+                "to_dlpack(" + type_string(x) +
+                    "): DLPack has no such elements of one byte each; convert them to i8, u8 or "
+                    "f32 first");
+      continue;
+    }
     const Tensor y = from_dlpack(to_dlpack(x));
     EXPECT_EQ(type_string(y), type_string(x));
     EXPECT_EQ(y.raw_data(), x.raw_data());
@@ -121,16 +128,16 @@ TEST(DLPack, ErrorsLeaveOwnershipWithTheCaller) {
       "from_dlpack: the memory is that of DLPack device type 2, not the CPU's (1); copy it to "
       "the CPU first");
   t.device.device_type = DLDeviceType::cpu;
-  t.dtype = {DLDataTypeCode::complex, 64, 1};
+  t.dtype = {DLDataTypeCode::complex, 32, 1};
   EXPECT_EQ(
       message_of<DTypeError>(import),
-      "from_dlpack: elements of type complex64 have no dtype here; convert them to one of f64 "
-      "f32 f16 bf16 i64 i32 i16 i8 u8 bool first");
+      "from_dlpack: elements of type complex32 have no dtype here; convert them to one of f64 "
+      "f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8 bool c128 c64 or an 8-bit float first");
   t.dtype = {DLDataTypeCode::floating, 32, 4};
   EXPECT_NE(message_of<DTypeError>(import).find("type float32x4"), std::string::npos);
-  t.dtype = {static_cast<DLDataTypeCode>(10), 8, 1};
-  EXPECT_NE(message_of<DTypeError>(import).find("type code 10, bits 8 have"), std::string::npos);
-  t.dtype = {DLDataTypeCode::unsigned_integer, 32, 1};
+  t.dtype = {static_cast<DLDataTypeCode>(7), 8, 1};
+  EXPECT_NE(message_of<DTypeError>(import).find("type code 7, bits 8 have"), std::string::npos);
+  t.dtype = {DLDataTypeCode::unsigned_integer, 4, 1};
   EXPECT_THROW(import(), DTypeError);
   t.dtype = {DLDataTypeCode::floating, 32, 1};
   t.byte_offset = 3;

@@ -105,8 +105,9 @@ TEST(DType, NamesParse) {
   } catch (const DTypeError& error) {
     EXPECT_EQ(
         error.message(),
-        "there is no dtype 'float'; the dtypes are f64, f32, f16, bf16, i64, i32, i16, i8, u8, "
-        "bool, string");
+        "there is no dtype 'float'; the dtypes are f64, f32, f16, bf16, i64, i32, i16, i8, u64, "
+        "u32, u16, u8, bool, c128, c64, f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0, f4e2m1, "
+        "i4, i2, u4, u2, string");
   }
 }
 
@@ -121,17 +122,49 @@ TEST(DType, Sets) {
   EXPECT_FALSE(contains(kIndex, i16));
 }
 
-// torch.promote_types for each pair of these dtypes, as PyTorch 2 gives them.
-TEST(DType, PromotionIsThatOfPyTorch) {
-  constexpr const char* table[10][10] = {
+// torch.promote_types for each pair, NumPy's where PyTorch has no rule (data/make_promotion.py).
+TEST(DType, PromotionIsThatOfPyTorchAndNumPy) {
+  constexpr std::string_view table[kDTypeCount][kDTypeCount] = {
 #include "tests/core/data/promotion.inc"
   };
-  for (int a = 0; a < 10; ++a) {
-    for (int b = 0; b < 10; ++b) {
+  for (int a = 0; a < kDTypeCount; ++a) {
+    for (int b = 0; b < kDTypeCount; ++b) {
+      if (table[a][b].empty()) continue;
       EXPECT_EQ(name_of(promote(static_cast<DType>(a), static_cast<DType>(b))), table[a][b])
           << name_of(static_cast<DType>(a)) << " " << name_of(static_cast<DType>(b));
     }
   }
+}
+
+// Where neither has a rule.
+TEST(DType, PromotionOfWhatOthersDoNotPromote) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto t = static_cast<DType>(i);
+    EXPECT_EQ(promote(t, DType::string), DType::string);
+    for (int k = 0; k < kDTypeCount; ++k) {
+      const auto other = static_cast<DType>(k);
+      EXPECT_EQ(promote(t, other), promote(other, t));
+    }
+    if (contains(kSmall, t)) {
+      EXPECT_EQ(promote(t, boolean), t);
+      EXPECT_EQ(promote(t, f16), f16);
+      EXPECT_EQ(promote(t, c64), c64);
+    }
+    if (contains(kSmallFloat, t)) {
+      EXPECT_EQ(promote(t, i64), f32);
+      EXPECT_EQ(promote(t, u4), f32);
+    }
+  }
+  EXPECT_EQ(promote(u32, c64), c64);
+  EXPECT_EQ(promote(u16, c128), c128);
+  EXPECT_EQ(promote(f8e5m2, f8e4m3fn), f32);
+  EXPECT_EQ(promote(i4, i2), i4);
+  EXPECT_EQ(promote(u4, u2), u4);
+  EXPECT_EQ(promote(i4, u2), i4);
+  EXPECT_EQ(promote(i2, u2), i4);
+  EXPECT_EQ(promote(i4, u4), i8);
+  EXPECT_EQ(promote(i4, u8), i16);
+  EXPECT_EQ(promote(u4, i8), i8);
 }
 
 }  // namespace

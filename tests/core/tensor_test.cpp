@@ -16,7 +16,7 @@ namespace {
 
 Tensor counting(DType dtype, const Shape& shape) {
   Tensor tensor = make_empty(dtype, shape);
-  visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+  visit_element(dtype, [&]<class T>(std::type_identity<T>) {
     for (std::int64_t i = 0; i < tensor.impl()->numel(); ++i) {
       reinterpret_cast<T*>(tensor.impl()->data)[i] = convert_element<T>(i);
     }
@@ -138,6 +138,8 @@ TEST(Tensor, ToVectorConverts) {
     const auto dtype = static_cast<DType>(i);
     const Tensor x = counting(dtype, {2, 2});
     const bool is_bool = dtype == boolean;
+    // i2 ends at 1, and a scale has powers of two only.
+    if (dtype == i2 || dtype == f8e8m0) continue;
     EXPECT_EQ(x.to_vector<double>(),
               (std::vector<double>{0, 1, is_bool ? 1.0 : 2, is_bool ? 1.0 : 3}));
     EXPECT_EQ(x.to_vector<bool>(), (std::vector<bool>{false, true, true, true}));
