@@ -62,6 +62,11 @@ void require_one_dtype(const InferIn& in);
 [[nodiscard]] Tensor gather_rows_from_front(const Tensor& x, const Tensor& index,
                                             Loc loc = std::source_location::current());
 
+/// dropout() with a key that is given.
+[[nodiscard]] Tensor dropout_by_key(const Tensor& x, double p, const Tensor& seed,
+                                    const Tensor& offset,
+                                    Loc loc = std::source_location::current());
+
 /// The row of an operator that has a kernel and also `parts(attrs, in, loc)`: its results by other
 /// operators. Through these it is differentiated when it has no rule (then it saves all its
 /// inputs), and written as ONNX when it has no form.

@@ -3,6 +3,7 @@
 /// Every operator.
 #include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/attention.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/conv.h"
 #include "dyad/ops/creation.h"

@@ -130,6 +130,11 @@ constexpr const OpInfo* kRows[] = {&op_info<RandomKey>, &op_info<Uniform>, &op_i
 
 std::span<const OpInfo* const> random_rows() { return kRows; }
 
+Tensor dropout_by_key(const Tensor& x, double p, const Tensor& seed, const Tensor& offset,
+                      Loc loc) {
+  return apply<Dropout>({.p = p}, loc, x, seed, offset);
+}
+
 }  // namespace ops
 
 std::array<Tensor, 2> random_key(Dim count, Loc loc) {

@@ -20,6 +20,7 @@ void register_builtin_ops() {
     register_ops(loss_rows());
     register_ops(random_rows());
     register_ops(embedding_rows());
+    register_ops(attention_rows());
     return true;
   }();
   (void)done;

@@ -26,5 +26,6 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> loss_rows();
 [[nodiscard]] std::span<const OpInfo* const> random_rows();
 [[nodiscard]] std::span<const OpInfo* const> embedding_rows();
+[[nodiscard]] std::span<const OpInfo* const> attention_rows();
 
 }  // namespace dyad::ops

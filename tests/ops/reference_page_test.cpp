@@ -96,6 +96,7 @@ std::string page() {
       {"Losses", ops::loss_rows()},
       {"Random numbers", ops::random_rows()},
       {"Embeddings", ops::embedding_rows()},
+      {"Attention", ops::attention_rows()},
   };
   std::string text =
       "# Operators\n\n"

@@ -12,6 +12,7 @@ std::span<const KernelFamily> kernel_families() {
       pool_kernels,
       random_kernels,
       embedding_kernels,
+      attention_kernels,
   };
   // clang-format on
   return families;

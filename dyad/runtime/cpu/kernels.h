@@ -22,6 +22,7 @@ std::span<const NamedKernel> conv_kernels();
 std::span<const NamedKernel> pool_kernels();
 std::span<const NamedKernel> random_kernels();
 std::span<const NamedKernel> embedding_kernels();
+std::span<const NamedKernel> attention_kernels();
 
 [[nodiscard]] std::span<const KernelFamily> kernel_families();
 

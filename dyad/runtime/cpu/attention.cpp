@@ -1,0 +1,321 @@
+#include "dyad/runtime/cpu/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "dyad/runtime/cpu/cast.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/cpu/vector_math.h"
+#include "dyad/runtime/threads.h"
+
+// Tiles of kAttentionRows queries and kAttentionColumns keys, each row with a running maximum and
+// sum (Dao et al., 2022). The order of every sum depends on the sizes alone.
+
+namespace dyad::runtime::cpu {
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+
+template <class T>
+[[gnu::always_inline]] inline T largest_of(const T* s, std::int64_t n) {
+  T lanes[kLanes];
+  std::fill_n(lanes, kLanes, -std::numeric_limits<T>::infinity());
+  std::int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) {
+    for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
+  }
+  for (std::int64_t l = 0; j + l < n; ++l) lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
+  return *std::max_element(lanes, lanes + kLanes);
+}
+DYAD_VECTOR_CLONES float largest(const float* s, std::int64_t n) { return largest_of(s, n); }
+DYAD_VECTOR_CLONES double largest(const double* s, std::int64_t n) { return largest_of(s, n); }
+
+/// s[j] = exp(s[j] - from); gives the sum.
+template <class T>
+[[gnu::always_inline]] inline T exp_and_sum(T* s, std::int64_t n, T from) {
+  T lanes[kLanes] = {};
+  std::int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) {
+    for (std::int64_t l = 0; l < kLanes; ++l) {
+      s[j + l] = vector_math::exp(s[j + l] - from);
+      lanes[l] += s[j + l];
+    }
+  }
+  for (std::int64_t l = 0; j + l < n; ++l) {
+    s[j + l] = vector_math::exp(s[j + l] - from);
+    lanes[l] += s[j + l];
+  }
+  T sum = 0;
+  for (const T lane : lanes) sum += lane;
+  return sum;
+}
+DYAD_VECTOR_CLONES float exp_row(float* s, std::int64_t n, float from) {
+  return exp_and_sum(s, n, from);
+}
+DYAD_VECTOR_CLONES double exp_row(double* s, std::int64_t n, double from) {
+  return exp_and_sum(s, n, from);
+}
+
+/// What a thread works in.
+template <class T>
+struct Tile {
+  std::vector<T> elements;
+  explicit Tile(const AttentionInputs& x)
+      : elements(static_cast<std::size_t>(std::min(kAttentionRows, x.length) *
+                                          std::min(kAttentionColumns, x.keys))) {}
+  T* data() noexcept { return elements.data(); }
+};
+
+/// Queries q0 to q0 + rows of one head: `out` gets their results, `lse` their sums' logarithms.
+template <class T>
+void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64_t q0,
+            std::int64_t rows, Tile<T>& tile, T* out, T* lse) {
+  constexpr T kNone = -std::numeric_limits<T>::infinity();
+  T top[kAttentionRows], sum[kAttentionRows];
+  std::fill_n(top, rows, kNone);
+  std::fill_n(sum, rows, T{});
+  const std::int64_t end = x.seen(q0 + rows - 1), e = x.value_width;
+  if (end == 0) std::fill_n(out, rows * e, T{});
+  for (std::int64_t k0 = 0; k0 < end; k0 += kAttentionColumns) {
+    const std::int64_t n = std::min(kAttentionColumns, end - k0);
+    x.scores(b, h, q0, rows, k0, n, tile.data());
+    for (std::int64_t i = 0; i < rows; ++i) {
+      T* s = tile.data() + i * n;
+      const T most = std::max(top[i], largest(s, n));
+      const T from = most == kNone ? T{} : most;
+      const T part = exp_row(s, n, from);
+      if (k0 > 0 && most != top[i]) {
+        const T shrink = std::exp(top[i] - from);
+        sum[i] *= shrink;
+        for (std::int64_t j = 0; j < e; ++j) out[i * e + j] *= shrink;
+      }
+      sum[i] += part;
+      top[i] = most;
+    }
+    if (x.attrs.dropout > 0) x.drop(b, h, q0, rows, k0, n, tile.data());
+    multiply_tile<T>(false, false, rows, e, n, tile.data(), n, x.value<T>(b, h, k0), e, k0 > 0, out,
+                     e);
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const bool none = sum[i] == 0;
+    const T share = none ? T{} : 1 / sum[i];
+    for (std::int64_t j = 0; j < e; ++j) out[i * e + j] = none ? T{} : out[i * e + j] * share;
+    lse[i] = none ? kNone : top[i] + std::log(sum[i]);
+  }
+}
+
+/// Calls f with a value of the type that attention computes in.
+template <class F>
+void with_computed(DType dtype, F&& f) {
+  if (dtype == DType::f64) {
+    f(double{});
+  } else {
+    f(float{});
+  }
+}
+
+bool is_half_dtype(DType dtype) { return is_floating(dtype) && size_of(dtype) == 2; }
+
+void attention_forward(const OpCall& call) {
+  const AttentionInputs x(call, 0);
+  const bool half = is_half_dtype(call.outputs[0].dtype());
+  const Tensor out = half ? make_empty(DType::f32, call.outputs[0].impl()->shape) : call.outputs[0];
+  const Tensor& lse = call.outputs[1];
+  const std::int64_t blocks = (x.length + kAttentionRows - 1) / kAttentionRows;
+  const std::int64_t units = x.batch * x.heads * blocks;
+  const LibraryTeam alone(1);  // a tile's products stay on its thread
+  with_computed(x.q.dtype(), [&]<class T>(T) {
+    const double flops = 2.0 * static_cast<double>(std::min(x.length, kAttentionRows)) *
+                         static_cast<double>(x.keys * (x.width + x.value_width + 8));
+    parallel_for(
+        0, units, grain_for({.flops = flops}, units), [&](std::int64_t lo, std::int64_t hi) {
+          Tile<T> tile(x);
+          for (std::int64_t unit = lo; unit < hi; ++unit) {
+            const std::int64_t head = unit / blocks, q0 = unit % blocks * kAttentionRows;
+            const std::int64_t row = head * x.length + q0;
+            attend(x, head / x.heads, head % x.heads, q0, std::min(kAttentionRows, x.length - q0),
+                   tile, reinterpret_cast<T*>(out.impl()->data) + row * x.value_width,
+                   reinterpret_cast<T*>(lse.impl()->data) + row);
+          }
+        });
+  });
+  if (half) narrow(out, call.outputs[0]);
+}
+
+// --- gradients ---------------------------------------------------------------------------------
+
+/// p[j] = exp(s[j] - lse), 0 for a row of nothing.
+template <class T>
+[[gnu::always_inline]] inline void probabilities_of(T* s, std::int64_t n, T lse) {
+  for (std::int64_t j = 0; j < n; ++j) s[j] = vector_math::exp(s[j] - lse);
+}
+DYAD_VECTOR_CLONES void probabilities(float* s, std::int64_t n, float lse) {
+  probabilities_of(s, n, lse);
+}
+DYAD_VECTOR_CLONES void probabilities(double* s, std::int64_t n, double lse) {
+  probabilities_of(s, n, lse);
+}
+
+/// by_p[j] = p[j] (by_p[j] - common) scale: the gradient of the raw scores but for the cap.
+template <class T>
+[[gnu::always_inline]] inline void by_scores_of(T* by_p, const T* p, std::int64_t n, T common,
+                                                T scale) {
+  for (std::int64_t j = 0; j < n; ++j) by_p[j] = p[j] * (by_p[j] - common) * scale;
+}
+DYAD_VECTOR_CLONES void by_scores(float* by_p, const float* p, std::int64_t n, float common,
+                                  float scale) {
+  by_scores_of(by_p, p, n, common, scale);
+}
+DYAD_VECTOR_CLONES void by_scores(double* by_p, const double* p, std::int64_t n, double common,
+                                  double scale) {
+  by_scores_of(by_p, p, n, common, scale);
+}
+
+template <class T>
+struct BackwardBuffers {
+  const T* grad;    // [b, h, l, e]
+  const T* lse;     // [b, h, l]
+  const T* common;  // [b, h, l]: what every element of a row of the softmax's gradient loses
+  T *dq, *dk, *dv;
+};
+
+/// Multiplies by the derivative of the cap at each raw score.
+template <class T>
+void through_cap(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64_t q0,
+                 std::int64_t rows, std::int64_t k0, std::int64_t n, T* by_score,
+                 std::vector<T>& raw) {
+  raw.resize(static_cast<std::size_t>(rows * n));
+  multiply_tile<T>(false, true, rows, n, x.width, x.query<T>(b, h, q0), x.width, x.key<T>(b, h, k0),
+                   x.width, false, raw.data(), n);
+  const T before = static_cast<T>(x.scale / x.attrs.softcap);
+  for (std::int64_t i = 0; i < rows * n; ++i) {
+    const T t = vector_math::tanh(raw[static_cast<std::size_t>(i)] * before);
+    by_score[i] *= 1 - t * t;
+  }
+}
+
+/// All heads of q that meet one head of k and v.
+template <class T>
+void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_head,
+                     const BackwardBuffers<T>& to, Tile<T>& p, Tile<T>& by_p) {
+  const std::int64_t d = x.width, e = x.value_width;
+  const std::int64_t key_row = (b * x.key_heads + key_head) * x.keys;
+  std::vector<T> raw, kept;
+  for (std::int64_t k0 = 0; k0 < x.keys; k0 += kAttentionColumns) {
+    const std::int64_t block = std::min(kAttentionColumns, x.keys - k0);
+    T* const dk = to.dk + (key_row + k0) * d;
+    T* const dv = to.dv + (key_row + k0) * e;
+    std::fill_n(dk, block * d, T{});
+    std::fill_n(dv, block * e, T{});
+    for (std::int64_t h = key_head * x.group(); h < (key_head + 1) * x.group(); ++h) {
+      for (std::int64_t q0 = 0; q0 < x.length; q0 += kAttentionRows) {
+        const std::int64_t rows = std::min(kAttentionRows, x.length - q0);
+        const std::int64_t n = std::min(block, x.seen(q0 + rows - 1) - k0);
+        if (n <= 0) continue;
+        const std::int64_t row = (b * x.heads + h) * x.length + q0;
+        const T* grad = to.grad + row * e;
+        x.scores(b, h, q0, rows, k0, n, p.data());
+        for (std::int64_t i = 0; i < rows; ++i) {
+          T* s = p.data() + i * n;
+          if (to.lse[row + i] == -std::numeric_limits<T>::infinity()) {
+            std::fill_n(s, n, T{});
+          } else {
+            probabilities(s, n, to.lse[row + i]);
+          }
+        }
+        multiply_tile<T>(false, true, rows, n, e, grad, e, x.value<T>(b, h, k0), e, false,
+                         by_p.data(), n);
+        const T* weights = p.data();
+        if (x.attrs.dropout > 0) {
+          x.drop(b, h, q0, rows, k0, n, by_p.data());
+          kept.assign(p.data(), p.data() + rows * n);
+          x.drop(b, h, q0, rows, k0, n, kept.data());
+          weights = kept.data();
+        }
+        multiply_tile<T>(true, false, n, e, rows, weights, n, grad, e, true, dv, e);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          by_scores(by_p.data() + i * n, p.data() + i * n, n, to.common[row + i],
+                    static_cast<T>(x.scale));
+        }
+        if (x.attrs.softcap != 0) through_cap(x, b, h, q0, rows, k0, n, by_p.data(), raw);
+        multiply_tile<T>(true, false, n, d, rows, by_p.data(), n, x.query<T>(b, h, q0), d, true, dk,
+                         d);
+        multiply_tile<T>(false, false, rows, d, n, by_p.data(), n, x.key<T>(b, h, k0), d, k0 > 0,
+                         to.dq + row * d, d);
+      }
+    }
+  }
+}
+
+/// For each query: sum of grad * out, less the gradient of its lse.
+template <class T>
+std::vector<T> common_parts(const Tensor& grad, const Tensor& out, const Tensor& grad_lse,
+                            std::int64_t rows, std::int64_t width) {
+  std::vector<T> common(static_cast<std::size_t>(rows));
+  const T* g = reinterpret_cast<const T*>(grad.impl()->data);
+  const T* o = reinterpret_cast<const T*>(out.impl()->data);
+  const T* by_lse =
+      grad_lse.defined() ? reinterpret_cast<const T*>(grad_lse.impl()->data) : nullptr;
+  const double bytes = 2.0 * static_cast<double>(width) * sizeof(T);
+  parallel_for(0, rows, grain_for({.bytes = bytes}, rows), [&](std::int64_t lo, std::int64_t hi) {
+    for (std::int64_t i = lo; i < hi; ++i) {
+      T lanes[kLanes] = {};
+      for (std::int64_t j = 0; j < width; ++j) {
+        lanes[j % kLanes] += g[i * width + j] * o[i * width + j];
+      }
+      T sum = 0;
+      for (const T lane : lanes) sum += lane;
+      common[static_cast<std::size_t>(i)] = by_lse ? sum - by_lse[i] : sum;
+    }
+  });
+  return common;
+}
+
+void attention_backward(const OpCall& call) {
+  const AttentionInputs x(call, 2);
+  const auto dense = [](const Tensor& t) {
+    return is_half_dtype(t.dtype()) ? widened(t) : contiguous_copy(t);
+  };
+  const Tensor grad = dense(call.inputs[0]), out = dense(call.inputs[8]);
+  const Tensor lse = dense(call.inputs[9]);
+  const Tensor grad_lse = call.inputs[1].defined() ? dense(call.inputs[1]) : Tensor();
+  const bool half = is_half_dtype(call.outputs[0].dtype());
+  Tensor results[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    results[i] = half ? make_empty(DType::f32, call.outputs[i].impl()->shape) : call.outputs[i];
+  }
+  const LibraryTeam alone(1);
+  with_computed(x.q.dtype(), [&]<class T>(T) {
+    const auto data = [](const Tensor& t) { return reinterpret_cast<T*>(t.impl()->data); };
+    const std::vector<T> common =
+        common_parts<T>(grad, out, grad_lse, x.batch * x.heads * x.length, x.value_width);
+    const BackwardBuffers<T> to{data(grad),       data(lse),        common.data(),
+                                data(results[0]), data(results[1]), data(results[2])};
+    if (x.keys == 0) std::fill_n(to.dq, results[0].impl()->numel(), T{});
+    const std::int64_t units = x.batch * x.key_heads;
+    const double flops = 5.0 * static_cast<double>(x.group() * x.length) *
+                         static_cast<double>(x.keys * (x.width + 8));
+    parallel_for(0, units, grain_for({.flops = flops}, units),
+                 [&](std::int64_t lo, std::int64_t hi) {
+                   Tile<T> p(x), by_p(x);
+                   for (std::int64_t unit = lo; unit < hi; ++unit) {
+                     attend_backward(x, unit / x.key_heads, unit % x.key_heads, to, p, by_p);
+                   }
+                 });
+  });
+  for (std::size_t i = 0; half && i < 3; ++i) narrow(results[i], call.outputs[i]);
+}
+
+}  // namespace
+
+std::span<const NamedKernel> attention_kernels() {
+  static constexpr NamedKernel kernels[] = {{"attention_forward", {attention_forward}},
+                                            {"attention_backward", {attention_backward}}};
+  return kernels;
+}
+
+}  // namespace dyad::runtime::cpu

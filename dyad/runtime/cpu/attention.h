@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dyad/core/generator.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ops/attrs/attention.h"
+#include "dyad/runtime/op_kernel.h"
+
+namespace dyad::runtime::cpu {
+
+/// C[m, n] = op(A) op(B), or plus that, on one thread; rows follow one another at the strides.
+template <class T>
+void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n,
+                   std::int64_t k, const T* a, std::int64_t a_row, const T* b, std::int64_t b_row,
+                   bool add, T* c, std::int64_t c_row);
+
+/// The inputs of attention from q on: dense, f16 and bf16 widened to f32.
+struct AttentionInputs {
+  AttentionInputs(const OpCall& call, std::size_t first);
+
+  /// Scores of queries q0.. and keys k0.. of one head, [rows, columns], before the softmax: scaled,
+  /// capped, masked. -inf where nothing takes part.
+  template <class T>
+  void scores(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,
+              std::int64_t columns, T* to) const;
+  /// Multiplies a tile of the same place by what dropout does to it.
+  template <class T>
+  void drop(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,
+            std::int64_t columns, T* tile) const;
+  template <class T>
+  [[nodiscard]] const T* query(std::int64_t b, std::int64_t h, std::int64_t i) const noexcept {
+    return reinterpret_cast<const T*>(q.impl()->data) + ((b * heads + h) * length + i) * width;
+  }
+  template <class T>
+  [[nodiscard]] const T* key(std::int64_t b, std::int64_t h, std::int64_t j) const noexcept {
+    return reinterpret_cast<const T*>(k.impl()->data) +
+           ((b * key_heads + h / group()) * keys + j) * width;
+  }
+  template <class T>
+  [[nodiscard]] const T* value(std::int64_t b, std::int64_t h, std::int64_t j) const noexcept {
+    return reinterpret_cast<const T*>(v.impl()->data) +
+           ((b * key_heads + h / group()) * keys + j) * value_width;
+  }
+  /// Heads of q to one of k and v.
+  [[nodiscard]] std::int64_t group() const noexcept { return heads / key_heads; }
+  /// How many keys the queries up to `last` see.
+  [[nodiscard]] std::int64_t seen(std::int64_t last) const noexcept {
+    return attrs.is_causal && last + 1 < keys ? last + 1 : keys;
+  }
+
+  const ops::AttentionAttrs& attrs;
+  Tensor q, k, v, mask;
+  std::int64_t batch, heads, key_heads, length, keys, width, value_width;
+  std::int64_t mask_strides[4] = {};  ///< 0 where it broadcasts
+  double scale;
+  RandomKey random;
+};
+
+/// Queries and keys of a tile: functions of the sizes alone.
+inline constexpr std::int64_t kAttentionRows = 128, kAttentionColumns = 512;
+
+}  // namespace dyad::runtime::cpu

@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "dyad/runtime/cpu/attention.h"
+#include "dyad/runtime/cpu/cast.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/gemm.h"
+#include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/cpu/vector_math.h"
+#include "dyad/runtime/layout.h"
+
+namespace dyad::runtime::cpu {
+namespace {
+
+Tensor dense(const Tensor& x) {
+  return is_floating(x.dtype()) && size_of(x.dtype()) == 2 ? widened(x) : contiguous_copy(x);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void scale_and_cap(T* s, std::int64_t n, T scale, T cap) {
+  if (cap == 0) {
+    for (std::int64_t j = 0; j < n; ++j) s[j] *= scale;
+    return;
+  }
+  const T before = scale / cap;
+  for (std::int64_t j = 0; j < n; ++j) s[j] = vector_math::tanh(s[j] * before) * cap;
+}
+DYAD_VECTOR_CLONES void scale_row(float* s, std::int64_t n, float scale, float cap) {
+  scale_and_cap(s, n, scale, cap);
+}
+DYAD_VECTOR_CLONES void scale_row(double* s, std::int64_t n, double scale, double cap) {
+  scale_and_cap(s, n, scale, cap);
+}
+
+}  // namespace
+
+template <class T>
+void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n,
+                   std::int64_t k, const T* a, std::int64_t a_row, const T* b, std::int64_t b_row,
+                   bool add, T* c, std::int64_t c_row) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) {
+    for (std::int64_t i = 0; i < m && !add; ++i) std::fill_n(c + i * c_row, n, T{});
+    return;
+  }
+#ifndef DYAD_PLAIN_LOOPS
+  if constexpr (std::is_same_v<T, float>) {
+    dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, a_row, b, b_row,
+               add ? 1.0f : 0.0f, c, c_row);
+    return;
+  }
+#endif
+  Gemm g;
+  g.dtype = dtype_of<T>;
+  g.m = m;
+  g.n = n;
+  g.k = k;
+  g.a_row = transpose_a ? 1 : a_row;
+  g.a_column = transpose_a ? a_row : 1;
+  g.b_row = transpose_b ? 1 : b_row;
+  g.b_column = transpose_b ? b_row : 1;
+  g.c_row = c_row;
+  gemm_loops(g, a, b, nullptr, c, add);
+}
+
+template void multiply_tile(bool, bool, std::int64_t, std::int64_t, std::int64_t, const float*,
+                            std::int64_t, const float*, std::int64_t, bool, float*, std::int64_t);
+template void multiply_tile(bool, bool, std::int64_t, std::int64_t, std::int64_t, const double*,
+                            std::int64_t, const double*, std::int64_t, bool, double*, std::int64_t);
+
+AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
+    : attrs(call.attrs_as<ops::AttentionAttrs>()),
+      q(dense(call.inputs[first])),
+      k(dense(call.inputs[first + 1])),
+      v(dense(call.inputs[first + 2])) {
+  const auto given = [&](std::size_t i) {
+    return first + i < call.inputs.size() ? call.inputs[first + i] : Tensor();
+  };
+  const auto sizes = q.impl()->shape.numbers(), key_sizes = k.impl()->shape.numbers();
+  batch = sizes[0];
+  heads = sizes[1];
+  key_heads = key_sizes[1];
+  length = sizes[2];
+  keys = key_sizes[2];
+  width = sizes[3];
+  value_width = v.impl()->shape[3].number();
+  scale = attrs.scale != 0 ? attrs.scale
+                           : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(width, 1)));
+  if (const Tensor m = given(3); m.defined()) {
+    const bool half = is_floating(m.dtype()) && size_of(m.dtype()) == 2;
+    mask = half ? widened(m) : m;
+    const std::int64_t whole[] = {batch, heads, length, keys};
+    const Strides strides =
+        broadcast_strides(mask.impl()->shape.numbers(), mask.impl()->strides, whole);
+    std::copy(strides.begin(), strides.end(), mask_strides);
+  }
+  if (attrs.dropout > 0) {
+    const auto number = [&](std::size_t i) {
+      return *reinterpret_cast<const std::int64_t*>(given(i).impl()->data);
+    };
+    random = {number(4), number(5)};
+  }
+}
+
+template <class T>
+void AttentionInputs::scores(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows,
+                             std::int64_t k0, std::int64_t columns, T* to) const {
+  constexpr T kNone = -std::numeric_limits<T>::infinity();
+  multiply_tile<T>(false, true, rows, columns, width, query<T>(b, h, q0), width, key<T>(b, h, k0),
+                   width, false, to, columns);
+  const std::int64_t masked =
+      b * mask_strides[0] + h * mask_strides[1] + q0 * mask_strides[2] + k0 * mask_strides[3];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    T* s = to + i * columns;
+    scale_row(s, columns, static_cast<T>(scale), static_cast<T>(attrs.softcap));
+    if (mask.defined()) {
+      const std::int64_t at = masked + i * mask_strides[2], step = mask_strides[3];
+      if (mask.dtype() == DType::boolean) {
+        const auto* m = reinterpret_cast<const std::uint8_t*>(mask.impl()->data) + at;
+        for (std::int64_t j = 0; j < columns; ++j) s[j] = m[j * step] ? s[j] : kNone;
+      } else {
+        const T* m = reinterpret_cast<const T*>(mask.impl()->data) + at;
+        for (std::int64_t j = 0; j < columns; ++j) s[j] += m[j * step];
+      }
+    }
+    if (attrs.is_causal) {
+      for (std::int64_t j = std::max<std::int64_t>(0, q0 + i + 1 - k0); j < columns; ++j) {
+        s[j] = kNone;
+      }
+    }
+  }
+}
+
+template void AttentionInputs::scores(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                      std::int64_t, std::int64_t, float*) const;
+template void AttentionInputs::scores(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                      std::int64_t, std::int64_t, double*) const;
+
+template <class T>
+void AttentionInputs::drop(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows,
+                           std::int64_t k0, std::int64_t columns, T* tile) const {
+  const T kept = static_cast<T>(1 / (1 - attrs.dropout));
+  const auto limit = static_cast<float>(attrs.dropout);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t at = ((b * heads + h) * length + q0 + i) * keys + k0;
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const auto u = static_cast<float>(random_words(random, at + j)[0] >> 8) * 0x1p-24f;
+      T& element = tile[i * columns + j];
+      element = u >= limit ? element * kept : T{};
+    }
+  }
+}
+
+template void AttentionInputs::drop(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                    std::int64_t, std::int64_t, float*) const;
+template void AttentionInputs::drop(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                    std::int64_t, std::int64_t, double*) const;
+
+}  // namespace dyad::runtime::cpu

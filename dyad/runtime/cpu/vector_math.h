@@ -1,0 +1,86 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+/// Elementary functions of float and double as straight-line code, so that a loop over them becomes
+/// vector instructions. Not generic in their users: call them from functions that
+/// DYAD_VECTOR_CLONES compiles. Every instruction set gives the same bits.
+namespace dyad::runtime::cpu::vector_math {
+
+template <class T>
+struct ExpConstants;
+template <>
+struct ExpConstants<float> {
+  using Bits = std::int32_t;
+  static constexpr float kLow = -104, kHigh = 89, kShift = 12582912.0f;  // 1.5 * 2^23
+  static constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
+  static constexpr int kBias = 127, kMantissa = 23;
+};
+template <>
+struct ExpConstants<double> {
+  using Bits = std::int64_t;
+  static constexpr double kLow = -746, kHigh = 710, kShift = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr double kLn2High = 6.93145751953125e-1, kLn2Low = 1.42860682030941723212e-6;
+  static constexpr int kBias = 1023, kMantissa = 52;
+};
+
+/// e^x within 2 units in the last place; 0 below the range, infinity above it, NaN for NaN.
+template <class T>
+[[gnu::always_inline]] inline T exp(T x) {
+  using C = ExpConstants<T>;
+  using Bits = typename C::Bits;
+  x = x < C::kLow ? C::kLow : x;
+  x = x > C::kHigh ? C::kHigh : x;
+  const T shifted = x * T(1.44269504088896340736) + C::kShift;
+  const T n = shifted - C::kShift;
+  const T r = (x - n * C::kLn2High) - n * C::kLn2Low;
+  // Taylor's series: |r| is at most ln(2) / 2.
+  T p;
+  if constexpr (std::is_same_v<T, float>) {
+    p = 1.0f / 5040;
+  } else {
+    p = 1.0 / 6227020800;
+    p = p * r + 1.0 / 479001600;
+    p = p * r + 1.0 / 39916800;
+    p = p * r + 1.0 / 3628800;
+    p = p * r + 1.0 / 362880;
+    p = p * r + 1.0 / 40320;
+    p = p * r + 1.0 / 5040;
+  }
+  p = p * r + T(1.0 / 720);
+  p = p * r + T(1.0 / 120);
+  p = p * r + T(1.0 / 24);
+  p = p * r + T(1.0 / 6);
+  p = p * r + T(0.5);
+  p = p * (r * r) + r + T(1);
+  // 2^n in two factors, so that small results become denormal step by step.
+  const Bits whole = std::bit_cast<Bits>(shifted) - std::bit_cast<Bits>(C::kShift);
+  const Bits half = whole >> 1;
+  const T first = std::bit_cast<T>(static_cast<Bits>((half + C::kBias) << C::kMantissa));
+  const T second = std::bit_cast<T>(static_cast<Bits>((whole - half + C::kBias) << C::kMantissa));
+  return p * first * second;
+}
+
+template <class T>
+[[gnu::always_inline]] inline T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+
+/// tanh(x): a rational function near 0 (Moshier's Cephes), by exp elsewhere.
+template <class T>
+[[gnu::always_inline]] inline T tanh(T x) {
+  const T z = x * x;
+  const T p = (T(-9.64399179425052238628e-1) * z + T(-9.92877231001918586564e1)) * z +
+              T(-1.61468768441708447952e3);
+  const T q = ((z + T(1.12811678491632931402e2)) * z + T(2.23548839060100448583e3)) * z +
+              T(4.84406305325125486048e3);
+  const T near = x + x * z * (p / q);
+  const T size = x < 0 ? -x : x;
+  const T far = T(1) - T(2) / (exp(size + size) + T(1));
+  return size < T(0.625) ? near : (x < 0 ? -far : (x != x ? x : far));
+}
+
+}  // namespace dyad::runtime::cpu::vector_math
