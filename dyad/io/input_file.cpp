@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
 
 namespace dyad::io {
 namespace {
@@ -147,6 +148,24 @@ void InputFile::fail(const std::string& message) const {
 std::unique_ptr<data::ByteSource> open_range(const InputFile& file, std::string name,
                                              const FileRange& range) {
   return std::make_unique<RangeSource>(file, std::move(name), range);
+}
+
+Tensor mapped_tensor(const Ref<Storage>& file, std::uint64_t offset, DType dtype,
+                     const Shape& shape) {
+  std::byte* data = file->data() + offset;
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(dtype) != 0) {
+    Tensor copy = make_empty(dtype, shape);
+    const auto bytes = static_cast<std::size_t>(copy.impl()->numel()) * size_of(dtype);
+    if (bytes != 0) std::memcpy(copy.raw_data(), data, bytes);
+    return copy;
+  }
+  Ref<TensorImpl> impl(new TensorImpl);
+  impl->dtype = dtype;
+  impl->storage = file;
+  impl->data = data;
+  impl->shape = shape;
+  impl->strides = contiguous_strides(shape);
+  return Tensor(std::move(impl));
 }
 
 }  // namespace dyad::io

@@ -8,6 +8,7 @@
 
 #include "dyad/base/loc.h"
 #include "dyad/core/storage.h"
+#include "dyad/core/tensor.h"
 #include "dyad/data/byte_source.h"
 
 namespace dyad::io {
@@ -40,6 +41,11 @@ class InputFile {
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };
+
+/// A tensor over the bytes of a mapped file from `offset` on, which must be there, or a copy of them
+/// when they are not aligned for its elements.
+[[nodiscard]] Tensor mapped_tensor(const Ref<Storage>& file, std::uint64_t offset, DType dtype,
+                                   const Shape& shape);
 
 /// A part of a file: bytes as they are, or a raw deflate stream, with the CRC-32 of its contents.
 struct FileRange {

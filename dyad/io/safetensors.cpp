@@ -16,25 +16,6 @@
 namespace dyad::io {
 namespace {
 
-/// A tensor over the mapped file, or a copy when its elements are not aligned there.
-Tensor mapped_tensor(const Ref<Storage>& file, std::uint64_t offset, DType dtype,
-                     const Shape& shape) {
-  std::byte* data = file->data() + offset;
-  if (reinterpret_cast<std::uintptr_t>(data) % size_of(dtype) != 0) {
-    Tensor copy = make_empty(dtype, shape);
-    const auto bytes = static_cast<std::size_t>(copy.impl()->numel()) * size_of(dtype);
-    if (bytes != 0) std::memcpy(copy.raw_data(), data, bytes);
-    return copy;
-  }
-  Ref<TensorImpl> impl(new TensorImpl);
-  impl->dtype = dtype;
-  impl->storage = file;
-  impl->data = data;
-  impl->shape = shape;
-  impl->strides = contiguous_strides(shape);
-  return Tensor(std::move(impl));
-}
-
 Tensor load_tensor(const InputFile& file, const Ref<Storage>& map, const SafetensorsEntry& entry,
                    std::uint64_t offset) {
   Shape shape;

@@ -21,12 +21,12 @@ std::vector<Value> writes_of(const GraphImpl& graph) {
 }  // namespace
 
 std::string to_bytes(const Graph& graph, const SaveOptions& options, Loc loc) {
-  Model model = to_model(*graph.impl(), {}, options, loc.user());
+  Draft model = to_model(*graph.impl(), {}, options, loc.user());
   return serialize(model, loc.user());
 }
 
 void save(const std::string& path, const Graph& graph, const SaveOptions& options, Loc loc) {
-  Model model = to_model(*graph.impl(), {}, options, loc.user());
+  Draft model = to_model(*graph.impl(), {}, options, loc.user());
   write(path, model, options, loc.user());
 }
 
@@ -44,7 +44,7 @@ void save_function(const std::string& path, const Function& function, std::span<
         return function(given);
       },
       loc));
-  Model model = to_model(*graph.impl(), writes_of(*graph.impl()), options, loc.user());
+  Draft model = to_model(*graph.impl(), writes_of(*graph.impl()), options, loc.user());
   write(path, model, options, loc.user());
 }
 

@@ -111,7 +111,7 @@ std::string to_string(const pb::ModelProto& proto, Loc loc) {
 
 }  // namespace
 
-Model to_model(const GraphImpl& graph, std::span<const Value> effects, const SaveOptions& options,
+Draft to_model(const GraphImpl& graph, std::span<const Value> effects, const SaveOptions& options,
                Loc loc) {
   if (options.opset < 17 || options.opset > 23) {
     throw OnnxError(fmt::format("onnx::save: opset {} cannot be written; choose one from 17 to 23",
@@ -122,7 +122,7 @@ Model to_model(const GraphImpl& graph, std::span<const Value> effects, const Sav
     throw OnnxError("onnx::save: the model gives no results; return tensors from it", loc);
   }
   const Evaluator::Scope eager(EagerEvaluator::instance());
-  Model model;
+  Draft model;
   model.proto.set_ir_version(ir_version_for(options.opset));
   model.proto.set_producer_name("dyad");
   pb::OperatorSetIdProto& opset = *model.proto.add_opset_import();
@@ -147,12 +147,12 @@ Model to_model(const GraphImpl& graph, std::span<const Value> effects, const Sav
   return model;
 }
 
-std::string serialize(Model& model, Loc loc) {
+std::string serialize(Draft& model, Loc loc) {
   fill_in(model.weights, loc);
   return to_string(model.proto, loc);
 }
 
-void write(const std::string& path, Model& model, const SaveOptions& options, Loc loc) {
+void write(const std::string& path, Draft& model, const SaveOptions& options, Loc loc) {
   std::vector<Weight> inside;
   std::optional<io::AtomicFile> data;
   const std::string name = std::filesystem::path(path).filename().string() + ".data";

@@ -10,20 +10,20 @@
 namespace dyad::onnx {
 
 /// A model whose weights are not filled in yet.
-struct Model {
+struct Draft {
   pb::ModelProto proto;
   std::vector<Weight> weights;
 };
 
 /// Writes a graph as a model whose results are its outputs. `effects` are values that the exported
 /// function computes beside its results: a write among them is an error.
-[[nodiscard]] Model to_model(const GraphImpl& graph, std::span<const Value> effects,
+[[nodiscard]] Draft to_model(const GraphImpl& graph, std::span<const Value> effects,
                              const SaveOptions& options, Loc loc);
 
 /// The bytes of the model with all weights inside. OnnxError when they are more than 2 GB.
-[[nodiscard]] std::string serialize(Model& model, Loc loc);
+[[nodiscard]] std::string serialize(Draft& model, Loc loc);
 /// Writes the model, and with `external_data` the file of weights beside it: both appear, or
 /// neither.
-void write(const std::string& path, Model& model, const SaveOptions& options, Loc loc);
+void write(const std::string& path, Draft& model, const SaveOptions& options, Loc loc);
 
 }  // namespace dyad::onnx

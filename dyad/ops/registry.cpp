@@ -21,6 +21,10 @@ void register_builtin_ops() {
     register_ops(random_rows());
     register_ops(embedding_rows());
     register_ops(attention_rows());
+    register_onnx_rules(elementwise_onnx_rules());
+    register_onnx_rules(reduce_onnx_rules());
+    register_onnx_rules(shape_onnx_rules());
+    register_onnx_rules(network_onnx_rules());
     return true;
   }();
   (void)done;

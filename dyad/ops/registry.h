@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "dyad/ir/onnx_node.h"
 #include "dyad/ir/op_info.h"
 
 namespace dyad::ops {
@@ -27,5 +28,11 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> random_rows();
 [[nodiscard]] std::span<const OpInfo* const> embedding_rows();
 [[nodiscard]] std::span<const OpInfo* const> attention_rows();
+
+/// What ONNX's operators mean, by the families of `<family>_onnx.cpp`.
+[[nodiscard]] std::span<const OnnxRule> elementwise_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> reduce_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> shape_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> network_onnx_rules();
 
 }  // namespace dyad::ops

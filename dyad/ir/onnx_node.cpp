@@ -1,0 +1,106 @@
+#include "dyad/ir/onnx_node.h"
+
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "dyad/core/element.h"
+#include "dyad/core/tensor_impl.h"
+
+namespace dyad {
+namespace {
+
+struct RuleTable {
+  std::shared_mutex mutex;
+  std::map<std::pair<std::string_view, std::string_view>, std::map<int, const OnnxRule*>> rules;
+};
+
+/// Filled when the operators are registered.
+RuleTable& rule_table() {
+  static RuleTable table;
+  return table;
+}
+
+std::string nth_input(int i) { return "input " + std::to_string(i); }
+
+/// The elements of a concrete tensor in row-major order.
+template <class T>
+std::vector<T> elements_as(const Tensor& x) {
+  std::vector<T> values;
+  visit_dtype(x.dtype(), [&]<class E>(std::type_identity<E>) {
+    const E* first = reinterpret_cast<const E*>(x.impl()->data);
+    for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) {
+      values.push_back(convert_element<T>(first[offset]));
+    });
+  });
+  return values;
+}
+
+}  // namespace
+
+std::vector<Tensor> OnnxNode::inputs_from(int i) {
+  std::vector<Tensor> found;
+  for (; i < input_count(); ++i) found.push_back(input(i));
+  return found;
+}
+
+Shape OnnxNode::sizes(int i) {
+  const auto known = known_sizes(i);
+  if (!known) {
+    fail(nth_input(i) +
+         " holds sizes that only a run can tell; they must be constants or follow from the sizes "
+         "of the model's inputs");
+  }
+  return *known;
+}
+
+Ints OnnxNode::constant_integers(int i) {
+  Ints values;
+  if (const Tensor known = constant(i); known.defined()) {
+    for (const std::int64_t v : elements_as<std::int64_t>(known)) values.push_back(v);
+    return values;
+  }
+  for (const Dim size : sizes(i)) {
+    if (!size.is_number()) {
+      fail(nth_input(i) +
+           " must be a constant, but depends on the model's sizes: " + to_string(size));
+    }
+    values.push_back(size.number());
+  }
+  return values;
+}
+
+double OnnxNode::constant_number(int i, double otherwise) {
+  if (!has(i)) return otherwise;
+  const Tensor known = constant(i);
+  if (!known.defined()) fail(nth_input(i) + " must be a constant");
+  const std::vector<double> values = elements_as<double>(known);
+  if (values.size() != 1) {
+    fail(nth_input(i) + " must be one number, but is " + type_string(known));
+  }
+  return values[0];
+}
+
+Ints OnnxNode::integers_or_input(std::string_view name, int i, const Ints& otherwise) {
+  return has(i) ? constant_integers(i) : integers(name, otherwise);
+}
+
+void register_onnx_rules(std::span<const OnnxRule> rules) {
+  RuleTable& table = rule_table();
+  const std::unique_lock lock(table.mutex);
+  for (const OnnxRule& rule : rules) {
+    table.rules[{rule.domain, rule.op}].insert_or_assign(rule.since, &rule);
+  }
+}
+
+const OnnxRule* find_onnx_rule(std::string_view domain, std::string_view op, int version) {
+  RuleTable& table = rule_table();
+  const std::shared_lock lock(table.mutex);
+  const auto found = table.rules.find({domain, op});
+  if (found == table.rules.end()) return nullptr;
+  const auto after = found->second.upper_bound(version);
+  return after == found->second.begin() ? nullptr : std::prev(after)->second;
+}
+
+}  // namespace dyad

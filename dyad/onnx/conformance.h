@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dyad/base/loc.h"
+
+namespace dyad::onnx {
+
+/// How a case of ONNX's backend tests went.
+struct CaseResult {
+  enum class Outcome { passed, failed, skipped };
+  std::string name;  ///< the folder's
+  Outcome outcome = Outcome::failed;
+  std::string reason;  ///< of a failure its first difference, of a skipped case what is missing
+};
+
+/// How far results may be from those of a case: |got - want| <= absolute + relative * |want|.
+struct Tolerance {
+  double relative = 1e-3;
+  double absolute = 1e-7;
+};
+
+/// The folders below `path` (or itself) that hold a case in the layout of ONNX's backend tests:
+/// `model.onnx` and `test_data_set_*` with `input_*.pb` and `output_*.pb`. Sorted by name.
+[[nodiscard]] std::vector<std::string> find_cases(const std::string& path);
+
+/// Runs a case: dtypes and shapes of the results must be equal, values within the tolerance (NaN
+/// equals NaN); a file `tolerance.txt` ("relative absolute") in the folder overrides it. A model
+/// that needs what Dyad does not have is skipped. Throws nothing that a model can cause.
+[[nodiscard]] CaseResult run_case(const std::string& folder, Tolerance tolerance = {});
+
+}  // namespace dyad::onnx

@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/onnx/importer.h"
+#include "dyad/onnx/unsupported.h"
+
+namespace dyad::onnx {
+
+NodeImport::NodeImport(Importer& importer, const pb::NodeProto& node, int version, Loc loc,
+                       const ImportFrame& frame)
+    : importer_(importer), node_(node), version_(version), loc_(loc), frame_(frame) {
+  for (const std::string& name : node.input()) {
+    if (name.empty()) {
+      inputs_.emplace_back();
+      continue;
+    }
+    const Imported* found = frame.scope.find(name);
+    if (found == nullptr) {
+      fail(fmt::format("nothing before it gives its input \"{}\"", name));
+    }
+    inputs_.push_back(*found);
+  }
+  while (!inputs_.empty() && !inputs_.back().is_present()) inputs_.pop_back();
+  outputs_.resize(static_cast<std::size_t>(node.output_size()));
+}
+
+std::string NodeImport::description() const {
+  std::string name = node_.name();
+  if (name.empty() && node_.output_size() > 0) name = node_.output(0);
+  return fmt::format("\"{}\" ({} {})", name, node_.op_type(), version_);
+}
+
+void NodeImport::fail(const std::string& reason) {
+  throw UnsupportedError(fmt::format("'{}': {}: {}", importer_.file_, description(), reason), loc_);
+}
+
+const Imported& NodeImport::value(int i) const {
+  static const Imported none;
+  const auto at = static_cast<std::size_t>(i);
+  return at < inputs_.size() ? inputs_[at] : none;
+}
+
+bool NodeImport::has(int i) const { return value(i).is_present(); }
+
+bool NodeImport::wants(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
+
+Tensor NodeImport::input(int i) {
+  const Imported& given = value(i);
+  if (given.sequence) fail(fmt::format("input {} is a sequence, but a tensor is needed", i));
+  return importer_.operand(given);
+}
+
+Tensor NodeImport::constant(int i) { return value(i).constant; }
+
+std::optional<Shape> NodeImport::known_sizes(int i) {
+  const Imported& given = value(i);
+  return importer_.known_sizes().of(given.constant.defined() ? given.constant : given.tensor);
+}
+
+bool NodeImport::is_constant() const noexcept {
+  for (const Imported& input : inputs_) {
+    if (input.tensor.defined() && !input.tensor.is_concrete()) return false;
+    if (!input.sequence) continue;
+    for (const Imported& element : *input.sequence) {
+      if (element.tensor.defined() && !element.tensor.is_concrete()) return false;
+    }
+  }
+  // A subgraph sees names from outside, which may be values of a run.
+  for (const pb::AttributeProto& attribute : node_.attribute()) {
+    if (attribute.has_g()) return false;
+  }
+  return true;
+}
+
+void NodeImport::output(int i, const Tensor& value) {
+  Imported made{.tensor = value, .constant = {}, .sequence = {}};
+  if (value.defined() && value.is_concrete()) made.constant = value;
+  set_output(i, std::move(made));
+}
+
+void NodeImport::set_output(int i, Imported value) {
+  if (static_cast<std::size_t>(i) < outputs_.size()) {
+    outputs_[static_cast<std::size_t>(i)] = std::move(value);
+  }
+}
+
+void NodeImport::finish(ImportScope& scope) {
+  for (int i = 0; i < node_.output_size(); ++i) {
+    if (node_.output(i).empty()) continue;
+    Imported& made = outputs_[static_cast<std::size_t>(i)];
+    if (!made.is_present()) {
+      fail(fmt::format("its output {}, \"{}\", cannot be computed", i, node_.output(i)));
+    }
+    if (!scope.add(node_.output(i), std::move(made))) {
+      fail(fmt::format("another node gives \"{}\" too", node_.output(i)));
+    }
+  }
+}
+
+const pb::AttributeProto* NodeImport::attribute(std::string_view name) const {
+  for (const pb::AttributeProto& attribute : node_.attribute()) {
+    if (attribute.name() != name) continue;
+    if (attribute.ref_attr_name().empty()) return &attribute;
+    if (frame_.arguments == nullptr) return nullptr;
+    const auto found = frame_.arguments->find(attribute.ref_attr_name());
+    return found == frame_.arguments->end() ? nullptr : found->second;
+  }
+  return nullptr;
+}
+
+bool NodeImport::has_attribute(std::string_view name) const { return attribute(name) != nullptr; }
+
+std::int64_t NodeImport::integer(std::string_view name, std::int64_t otherwise) {
+  const pb::AttributeProto* found = attribute(name);
+  return found != nullptr ? found->i() : otherwise;
+}
+
+double NodeImport::number(std::string_view name, double otherwise) {
+  const pb::AttributeProto* found = attribute(name);
+  if (found == nullptr) return otherwise;
+  // Written as a float: the decimal number that its writer had in mind is the nearest short one.
+  return std::stod(fmt::format("{}", found->f()));
+}
+
+std::string NodeImport::text(std::string_view name, std::string_view otherwise) {
+  const pb::AttributeProto* found = attribute(name);
+  return found != nullptr ? found->s() : std::string(otherwise);
+}
+
+Ints NodeImport::integers(std::string_view name, const Ints& otherwise) {
+  const pb::AttributeProto* found = attribute(name);
+  if (found == nullptr) return otherwise;
+  Ints values;
+  for (const std::int64_t value : found->ints()) values.push_back(value);
+  return values;
+}
+
+std::vector<double> NodeImport::numbers(std::string_view name) {
+  const pb::AttributeProto* found = attribute(name);
+  return found != nullptr ? std::vector<double>(found->floats().begin(), found->floats().end())
+                          : std::vector<double>();
+}
+
+std::vector<std::string> NodeImport::texts(std::string_view name) {
+  const pb::AttributeProto* found = attribute(name);
+  return found != nullptr
+             ? std::vector<std::string>(found->strings().begin(), found->strings().end())
+             : std::vector<std::string>();
+}
+
+Tensor NodeImport::tensor(std::string_view name) {
+  const pb::AttributeProto* found = attribute(name);
+  if (found == nullptr) return {};
+  if (found->has_sparse_tensor()) {
+    return read_sparse_tensor(found->sparse_tensor(), importer_.external(), loc_);
+  }
+  return found->has_t() ? read_tensor(found->t(), importer_.external(), loc_) : Tensor();
+}
+
+DType NodeImport::dtype(std::string_view name, DType otherwise) {
+  const pb::AttributeProto* found = attribute(name);
+  if (found == nullptr) return otherwise;
+  return dtype_of(found->i(), fmt::format("attribute {} of {}", name, description()), loc_);
+}
+
+const pb::GraphProto& NodeImport::graph(std::string_view name) {
+  const pb::AttributeProto* found = attribute(name);
+  if (found == nullptr || !found->has_g()) fail(fmt::format("it has no subgraph {}", name));
+  return found->g();
+}
+
+std::vector<Imported> NodeImport::run(const pb::GraphProto& graph,
+                                      std::span<const Imported> inputs) {
+  return importer_.run_graph(graph, inputs, frame_);
+}
+
+}  // namespace dyad::onnx

@@ -1,0 +1,390 @@
+#include "dyad/onnx/importer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/exec/eager.h"
+#include "dyad/ir/graph_evaluator.h"
+#include "dyad/ir/op_info.h"
+#include "dyad/onnx/unsupported.h"
+
+namespace dyad::onnx {
+namespace {
+
+/// Calls of functions and subgraphs inside one another.
+constexpr int kMaxDepth = 100;
+/// Nodes that a model may come to when its functions are written out.
+constexpr std::int64_t kMaxNodes = 2'000'000;
+
+/// ONNX's own domain has two names.
+std::string domain_of(const pb::NodeProto& node) {
+  return node.domain() == "ai.onnx" ? "" : node.domain();
+}
+
+std::map<std::string, int> opsets_of(
+    const google::protobuf::RepeatedPtrField<pb::OperatorSetIdProto>& imports) {
+  std::map<std::string, int> opsets;
+  for (const pb::OperatorSetIdProto& import : imports) {
+    const std::string domain = import.domain() == "ai.onnx" ? "" : import.domain();
+    opsets[domain] = static_cast<int>(std::clamp<std::int64_t>(import.version(), 0, 1 << 20));
+  }
+  return opsets;
+}
+
+std::string name_of(const pb::NodeProto& node) {
+  if (!node.name().empty()) return fmt::format("\"{}\"", node.name());
+  for (const std::string& output : node.output()) {
+    if (!output.empty()) return fmt::format("the node of \"{}\"", output);
+  }
+  return "a node without name";
+}
+
+/// The row of a pointwise operator without attributes that an ONNX operator is exported from: its
+/// own rule.
+const OpInfo* row_of(std::string_view op) {
+  static const std::map<std::string_view, const OpInfo*> rows = [] {
+    std::map<std::string_view, const OpInfo*> found;
+    for (const OpInfo* row : all_ops()) {
+      if (row->onnx.op.empty() || row->attrs != &attrs_info<NoAttrs>) continue;
+      if (row->outputs.size() == 1 && row->kind == BodyKind::pointwise) found[row->onnx.op] = row;
+    }
+    return found;
+  }();
+  const auto found = rows.find(op);
+  return found == rows.end() ? nullptr : found->second;
+}
+
+void build_row(const OpInfo& row, NodeImport& node) {
+  const std::vector<Tensor> inputs = node.inputs_from(0);
+  std::vector<const Tensor*> refs;
+  for (const Tensor& input : inputs) refs.push_back(&input);
+  Tensor out;
+  const NoAttrs none;
+  Evaluator::current().apply(row, refs, &none, std::span<Tensor>(&out, 1), node.loc());
+  node.output(0, out);
+}
+
+struct Builder {
+  const ModelRule* model = nullptr;
+  const OnnxRule* rule = nullptr;
+  const OpInfo* row = nullptr;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return model || rule || row; }
+  void operator()(NodeImport& node) const {
+    if (model) {
+      model->build(node);
+    } else if (rule) {
+      rule->build(node);
+    } else {
+      build_row(*row, node);
+    }
+  }
+};
+
+Builder builder_of(const std::string& domain, const std::string& op, int version) {
+  Builder found;
+  if (domain.empty()) found.model = find_model_rule(op, version);
+  if (!found) found.rule = find_onnx_rule(domain, op, version);
+  if (!found && domain.empty()) found.row = row_of(op);
+  return found;
+}
+
+/// Operators whose results are new at each run though nothing enters them.
+bool draws_numbers(std::string_view op) {
+  return op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial" || op == "Dropout";
+}
+
+}  // namespace
+
+const Imported* ImportScope::find(const std::string& name) const noexcept {
+  for (const ImportScope* scope = this; scope != nullptr; scope = scope->outer_) {
+    const auto found = scope->values_.find(name);
+    if (found != scope->values_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+bool ImportScope::add(const std::string& name, Imported value) {
+  return values_.try_emplace(name, std::move(value)).second;
+}
+
+Importer::Importer(const pb::ModelProto& model, std::string file, std::optional<std::string> folder,
+                   const LoadOptions& options, Loc loc)
+    : model_(model),
+      file_(std::move(file)),
+      options_(options),
+      loc_(loc),
+      external_(std::move(folder)),
+      opsets_(opsets_of(model.opset_import())) {
+  for (const pb::FunctionProto& function : model.functions()) {
+    const std::string domain = function.domain() == "ai.onnx" ? "" : function.domain();
+    functions_.try_emplace({domain, function.name()}, &function);
+  }
+  if (!model.has_graph()) fail("the file holds no graph; it is no ONNX model");
+  if (opsets_.empty()) fail("the model does not say which operator sets it imports");
+}
+
+void Importer::fail(const std::string& message) const {
+  throw OnnxError(fmt::format("'{}': {}", file_, message), loc_);
+}
+
+int Importer::opset() const {
+  const auto found = opsets_.find("");
+  return found == opsets_.end() ? 0 : found->second;
+}
+
+const pb::FunctionProto* Importer::find_function(const pb::NodeProto& node) const {
+  const auto found = functions_.find({domain_of(node), node.op_type()});
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+void Importer::list_unsupported(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+                                const std::map<std::string, int>& opsets, int depth,
+                                std::vector<std::string>& problems) const {
+  if (depth > kMaxDepth) fail("subgraphs are nested too deeply");
+  for (const pb::NodeProto& node : nodes) {
+    const std::string domain = domain_of(node);
+    for (const pb::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) {
+        list_unsupported(attribute.g().node(), opsets, depth + 1, problems);
+      }
+    }
+    if (find_function(node)) continue;
+    const std::string full = domain.empty() ? node.op_type() : domain + "." + node.op_type();
+    const auto version = opsets.find(domain);
+    std::string reason;
+    if (version == opsets.end()) {
+      reason = "the model does not import its domain";
+    } else if (!builder_of(domain, node.op_type(), version->second)) {
+      reason = "Dyad has no such operator";
+    }
+    if (reason.empty()) continue;
+    problems.push_back(fmt::format("{} {}, {}: {}", full,
+                                   version == opsets.end() ? 0 : version->second, name_of(node),
+                                   reason));
+  }
+}
+
+void Importer::check_supported() {
+  std::vector<std::string> problems;
+  list_unsupported(model_.graph().node(), opsets_, 0, problems);
+  for (const pb::FunctionProto& function : model_.functions()) {
+    list_unsupported(function.node(), opsets_of(function.opset_import()), 0, problems);
+  }
+  if (problems.empty()) return;
+  std::string text =
+      fmt::format("{} {} cannot be run:", problems.size(), problems.size() == 1 ? "node" : "nodes");
+  constexpr std::size_t kShown = 50;
+  for (std::size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
+  if (problems.size() > kShown) text += fmt::format("\n  and {} more", problems.size() - kShown);
+  throw UnsupportedError(fmt::format("'{}': {}", file_, text), loc_);
+}
+
+Loc Importer::place_of(const pb::NodeProto& node) {
+  const auto [found, added] =
+      numbers_.try_emplace(&node, static_cast<std::uint32_t>(numbers_.size() + 1));
+  return Loc::intern(file_, found->second, node.name());
+}
+
+Tensor Importer::operand(const Imported& value) {
+  if (!value.tensor.defined() || value.tensor.is_symbolic()) return value.tensor;
+  auto* evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
+  if (evaluator == nullptr) return value.tensor;
+  Tensor& made = constants_[{evaluator->graph().get(), value.tensor.impl()}];
+  if (!made.defined()) {
+    made =
+        symbolic_tensor(evaluator->graph(), evaluator->graph()->add_constant(value.tensor, loc_));
+  }
+  return made;
+}
+
+void Importer::add_initializers(const pb::GraphProto& graph, ImportScope& scope) {
+  const auto add = [&](const std::string& name, const Tensor& data) {
+    Imported value{.tensor = data, .constant = data, .sequence = {}};
+    auto* evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
+    if (options_.trainable && evaluator != nullptr && is_floating(data.dtype())) {
+      value.tensor =
+          symbolic_tensor(evaluator->graph(), evaluator->graph()->add_variable(name, data, loc_),
+                          /*follows_writes=*/true);
+    }
+    if (!scope.add(name, std::move(value))) {
+      fail(fmt::format("two initializers are called \"{}\"", name));
+    }
+  };
+  for (const pb::TensorProto& tensor : graph.initializer()) {
+    add(tensor.name(), read_tensor(tensor, external_, loc_));
+  }
+  for (const pb::SparseTensorProto& tensor : graph.sparse_initializer()) {
+    add(tensor.values().name(), read_sparse_tensor(tensor, external_, loc_));
+  }
+}
+
+Graph Importer::build(std::vector<std::string>& inputs, std::vector<std::string>& outputs) {
+  const pb::GraphProto& proto = model_.graph();
+  Graph graph;
+  static_cast<void>(graph.define(
+      [&] {
+        ImportScope scope;
+        add_initializers(proto, scope);
+        for (const pb::ValueInfoProto& input : proto.input()) {
+          if (scope.find(input.name()) != nullptr) continue;  // an initializer is its default
+          const auto type = read_type(input.type(), input.name(), loc_);
+          if (!type) fail(fmt::format("input \"{}\" has no type, or no rank", input.name()));
+          if (!type->is_tensor()) {
+            throw UnsupportedError(
+                fmt::format("'{}': input \"{}\" is {}; models are fed with tensors", file_,
+                            input.name(), to_string(*type)),
+                loc_);
+          }
+          inputs.push_back(input.name());
+          scope.add(input.name(),
+                    {placeholder(input.name(), type->dtype(), type->shape(), loc_), {}, {}});
+        }
+        run_nodes(proto.node(), {.scope = scope, .opsets = opsets_});
+        std::vector<Tensor> results;
+        for (const pb::ValueInfoProto& output : proto.output()) {
+          const Imported* value = scope.find(output.name());
+          if (value == nullptr) fail(fmt::format("no node gives the output \"{}\"", output.name()));
+          if (!value->tensor.defined()) {
+            throw UnsupportedError(
+                fmt::format("'{}': output \"{}\" is no tensor; results are tensors", file_,
+                            output.name()),
+                loc_);
+          }
+          outputs.push_back(output.name());
+          results.push_back(operand(*value));
+        }
+        return results;
+      },
+      loc_));
+  return graph;
+}
+
+std::vector<Imported> Importer::run_graph(const pb::GraphProto& graph,
+                                          std::span<const Imported> inputs,
+                                          const ImportFrame& around) {
+  if (around.depth > kMaxDepth) fail("subgraphs are nested too deeply");
+  ImportScope scope(&around.scope);
+  for (const pb::TensorProto& tensor : graph.initializer()) {
+    const Tensor data = read_tensor(tensor, external_, loc_);
+    scope.add(tensor.name(), {data, data, {}});
+  }
+  if (inputs.size() != static_cast<std::size_t>(graph.input_size())) {
+    fail(fmt::format("the subgraph \"{}\" takes {} inputs but is given {}", graph.name(),
+                     graph.input_size(), inputs.size()));
+  }
+  for (int i = 0; i < graph.input_size(); ++i) {
+    scope.add(graph.input(i).name(), inputs[static_cast<std::size_t>(i)]);
+  }
+  run_nodes(graph.node(), {.scope = scope,
+                           .opsets = around.opsets,
+                           .arguments = around.arguments,
+                           .depth = around.depth + 1});
+  std::vector<Imported> results;
+  for (const pb::ValueInfoProto& output : graph.output()) {
+    const Imported* value = scope.find(output.name());
+    if (value == nullptr) {
+      fail(fmt::format("no node of the subgraph \"{}\" gives its output \"{}\"", graph.name(),
+                       output.name()));
+    }
+    results.push_back(*value);
+  }
+  return results;
+}
+
+void Importer::call_function(const pb::FunctionProto& function, const pb::NodeProto& node, Loc loc,
+                             const ImportFrame& frame) {
+  if (frame.depth > kMaxDepth) {
+    fail(fmt::format("function \"{}\" calls itself, or calls are nested too deeply",
+                     function.name()));
+  }
+  std::map<std::string, const pb::AttributeProto*> arguments;
+  for (const pb::AttributeProto& otherwise : function.attribute_proto()) {
+    arguments[otherwise.name()] = &otherwise;
+  }
+  for (const pb::AttributeProto& attribute : node.attribute()) {
+    const pb::AttributeProto* given = &attribute;
+    if (!attribute.ref_attr_name().empty()) {
+      given = nullptr;
+      if (frame.arguments != nullptr) {
+        const auto found = frame.arguments->find(attribute.ref_attr_name());
+        if (found != frame.arguments->end()) given = found->second;
+      }
+    }
+    if (given != nullptr) arguments[attribute.name()] = given;
+  }
+  if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
+    fail(fmt::format("{} passes {} inputs and takes {} outputs, but function \"{}\" has {} and {}",
+                     name_of(node), node.input_size(), node.output_size(), function.name(),
+                     function.input_size(), function.output_size()));
+  }
+  ImportScope scope;
+  for (int i = 0; i < function.input_size(); ++i) {
+    Imported value;
+    if (i < node.input_size() && !node.input(i).empty()) {
+      const Imported* found = frame.scope.find(node.input(i));
+      if (found == nullptr) {
+        fail(fmt::format("{}: nothing before it gives its input \"{}\"", name_of(node),
+                         node.input(i)));
+      }
+      value = *found;
+    }
+    scope.add(function.input(i), std::move(value));
+  }
+  const std::map<std::string, int> opsets = opsets_of(function.opset_import());
+  const LocScope place(loc);
+  run_nodes(function.node(),
+            {.scope = scope, .opsets = opsets, .arguments = &arguments, .depth = frame.depth + 1});
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const Imported* value = scope.find(function.output(i));
+    if (value == nullptr) {
+      fail(fmt::format("no node of function \"{}\" gives its output \"{}\"", function.name(),
+                       function.output(i)));
+    }
+    if (!frame.scope.add(node.output(i), *value)) {
+      fail(fmt::format("two nodes give \"{}\"", node.output(i)));
+    }
+  }
+}
+
+void Importer::run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+                         const ImportFrame& frame) {
+  for (const pb::NodeProto& node : nodes) {
+    if (++node_count_ > kMaxNodes) {
+      fail(fmt::format("the model comes to more than {} nodes", kMaxNodes));
+    }
+    run_node(node, place_of(node), frame);
+  }
+}
+
+void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& frame) {
+  if (const pb::FunctionProto* function = find_function(node)) {
+    call_function(*function, node, loc, frame);
+    return;
+  }
+  const std::string domain = domain_of(node);
+  const auto version = frame.opsets.find(domain);
+  const int number = version == frame.opsets.end() ? 0 : version->second;
+  NodeImport import(*this, node, number, loc, frame);
+  const Builder build = builder_of(domain, node.op_type(), number);
+  if (!build) import.fail("Dyad has no such operator");
+  try {
+    if (import.is_constant() && !draws_numbers(node.op_type())) {
+      const Evaluator::Scope now(EagerEvaluator::instance());
+      build(import);
+    } else {
+      build(import);
+    }
+  } catch (const OnnxError&) {
+    throw;
+  } catch (const Error& error) {
+    throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
+  }
+  import.finish(frame.scope);
+}
+
+}  // namespace dyad::onnx

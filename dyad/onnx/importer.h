@@ -1,0 +1,173 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "dyad/exec/control_flow.h"
+#include "dyad/exec/graph.h"
+#include "dyad/ir/onnx_node.h"
+#include "dyad/onnx/known_sizes.h"
+#include "dyad/onnx/load.h"
+#include "dyad/onnx/tensor_reader.h"
+
+namespace dyad::onnx {
+
+/// A value of a model while its graph is built.
+struct Imported {
+  Tensor tensor;    ///< a value of the graph, or concrete when the model alone tells it
+  Tensor constant;  ///< its elements, when the model alone tells them
+  /// The elements of a sequence; an optional is a sequence of none or one.
+  std::shared_ptr<const std::vector<Imported>> sequence;
+
+  [[nodiscard]] bool is_present() const noexcept { return tensor.defined() || sequence; }
+};
+
+/// The names that nodes see: those of their graph, then those of the graphs around it.
+class ImportScope {
+ public:
+  explicit ImportScope(const ImportScope* outer = nullptr) : outer_(outer) {}
+  [[nodiscard]] const Imported* find(const std::string& name) const noexcept;
+  /// False when the graph has the name already.
+  bool add(const std::string& name, Imported value);
+
+ private:
+  const ImportScope* outer_;
+  std::unordered_map<std::string, Imported> values_;
+};
+
+/// Where nodes stand: a graph of the model, or the body of one of its functions.
+struct ImportFrame {
+  ImportScope& scope;
+  const std::map<std::string, int>& opsets;  ///< domain -> version
+  /// Attributes of the call of the function that the nodes are the body of, by name.
+  const std::map<std::string, const pb::AttributeProto*>* arguments = nullptr;
+  int depth = 0;
+};
+
+/// Builds the static graph of a model.
+class Importer {
+ public:
+  /// `file` is named in messages. The model must outlive the importer.
+  Importer(const pb::ModelProto& model, std::string file, std::optional<std::string> folder,
+           const LoadOptions& options, Loc loc);
+
+  /// Throws OnnxError with the list of all nodes that no rule can build.
+  void check_supported();
+  /// The graph, with the names of inputs and outputs.
+  Graph build(std::vector<std::string>& inputs, std::vector<std::string>& outputs);
+
+  [[nodiscard]] int opset() const;
+
+  // For the rules of control flow and of sequences.
+
+  /// The results of a subgraph for these inputs.
+  std::vector<Imported> run_graph(const pb::GraphProto& graph, std::span<const Imported> inputs,
+                                  const ImportFrame& around);
+  /// What operators take for a value: the value itself, or a constant of the graph being built.
+  Tensor operand(const Imported& value);
+  [[nodiscard]] KnownSizes& known_sizes() noexcept { return known_sizes_; }
+  [[nodiscard]] ExternalData& external() noexcept { return external_; }
+
+ private:
+  friend class NodeImport;
+  void run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+                 const ImportFrame& frame);
+  void run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& frame);
+  void call_function(const pb::FunctionProto& function, const pb::NodeProto& node, Loc loc,
+                     const ImportFrame& frame);
+  void add_initializers(const pb::GraphProto& graph, ImportScope& scope);
+  [[nodiscard]] const pb::FunctionProto* find_function(const pb::NodeProto& node) const;
+  void list_unsupported(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+                        const std::map<std::string, int>& opsets, int depth,
+                        std::vector<std::string>& problems) const;
+  [[noreturn]] void fail(const std::string& message) const;
+  Loc place_of(const pb::NodeProto& node);
+
+  const pb::ModelProto& model_;
+  std::string file_;
+  LoadOptions options_;
+  Loc loc_;
+  ExternalData external_;
+  KnownSizes known_sizes_;
+  std::map<std::string, int> opsets_;
+  std::map<std::pair<std::string, std::string>, const pb::FunctionProto*> functions_;
+  std::map<std::pair<const GraphImpl*, const TensorImpl*>, Tensor> constants_;
+  std::unordered_map<const pb::NodeProto*, std::uint32_t> numbers_;
+  std::int64_t node_count_ = 0;
+};
+
+/// One node being built. Rules of control flow and of sequences get it whole.
+class NodeImport final : public OnnxNode {
+ public:
+  NodeImport(Importer& importer, const pb::NodeProto& node, int version, Loc loc,
+             const ImportFrame& frame);
+
+  [[nodiscard]] std::string_view op() const override { return node_.op_type(); }
+  [[nodiscard]] int version() const override { return version_; }
+  [[nodiscard]] Loc loc() const override { return loc_; }
+  [[nodiscard]] int input_count() const override { return static_cast<int>(inputs_.size()); }
+  [[nodiscard]] int output_count() const override { return node_.output_size(); }
+  [[nodiscard]] bool has(int i) const override;
+  [[nodiscard]] bool wants(int i) const override;
+  [[nodiscard]] Tensor input(int i) override;
+  [[nodiscard]] Tensor constant(int i) override;
+  [[nodiscard]] std::optional<Shape> known_sizes(int i) override;
+  void output(int i, const Tensor& value) override;
+
+  [[nodiscard]] bool has_attribute(std::string_view name) const override;
+  [[nodiscard]] std::int64_t integer(std::string_view name, std::int64_t otherwise) override;
+  [[nodiscard]] double number(std::string_view name, double otherwise) override;
+  [[nodiscard]] std::string text(std::string_view name, std::string_view otherwise) override;
+  [[nodiscard]] Ints integers(std::string_view name, const Ints& otherwise) override;
+  [[nodiscard]] std::vector<double> numbers(std::string_view name) override;
+  [[nodiscard]] std::vector<std::string> texts(std::string_view name) override;
+  [[nodiscard]] Tensor tensor(std::string_view name) override;
+  [[nodiscard]] DType dtype(std::string_view name, DType otherwise) override;
+  [[noreturn]] void fail(const std::string& reason) override;
+
+  /// Input i with all that is known of it; nothing present when it is absent.
+  [[nodiscard]] const Imported& value(int i) const;
+  void set_output(int i, Imported value);
+  [[nodiscard]] const pb::AttributeProto* attribute(std::string_view name) const;
+  /// A subgraph that the operator needs.
+  [[nodiscard]] const pb::GraphProto& graph(std::string_view name);
+  /// Runs a subgraph.
+  std::vector<Imported> run(const pb::GraphProto& graph, std::span<const Imported> inputs);
+  [[nodiscard]] Importer& importer() noexcept { return importer_; }
+
+  /// Whether the model alone tells all inputs.
+  [[nodiscard]] bool is_constant() const noexcept;
+  /// Puts the outputs into the scope; OnnxError for one that the rule did not give.
+  void finish(ImportScope& scope);
+  /// `"conv1" (Conv 13)`, for messages.
+  [[nodiscard]] std::string description() const;
+
+ private:
+  Importer& importer_;
+  const pb::NodeProto& node_;
+  int version_;
+  Loc loc_;
+  const ImportFrame& frame_;
+  std::vector<Imported> inputs_;
+  std::vector<Imported> outputs_;
+};
+
+/// A rule that needs more of the model than OnnxNode shows: subgraphs, sequences.
+struct ModelRule {
+  std::string_view op;
+  int since = 1;
+  void (*build)(NodeImport& node) = nullptr;
+};
+[[nodiscard]] std::span<const ModelRule> control_rules();
+/// The rule for one of ONNX's own operators in a version, or null.
+[[nodiscard]] const ModelRule* find_model_rule(std::string_view op, int version);
+
+}  // namespace dyad::onnx

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
+#include "dyad/nn/tensor_dict.h"
+
+namespace dyad::onnx {
+
+/// How a model is read.
+struct LoadOptions {
+  /// Floating initializers become variables of the graph, which gradients() reaches and which can
+  /// be assigned; false: constants, which are folded where nothing else enters.
+  bool trainable = true;
+};
+
+/// An ONNX model as a static graph: placeholders with the names of its inputs (named dimensions are
+/// symbolic sizes), variables with the names of its weights. Copies share.
+class Model {
+ public:
+  /// The graph; its outputs are those of the model, in order.
+  [[nodiscard]] const Graph& graph() const noexcept;
+  /// Inputs that a run must feed, and results, by name.
+  [[nodiscard]] const std::vector<std::string>& inputs() const noexcept;
+  [[nodiscard]] const std::vector<std::string>& outputs() const noexcept;
+  /// The model's weights by name: handles of the tensors that a run reads.
+  [[nodiscard]] TensorDict weights() const;
+  /// The version of ONNX's own operators that the model imports.
+  [[nodiscard]] int opset() const noexcept;
+  [[nodiscard]] const std::string& producer() const noexcept;
+  [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept;
+
+  /// The results for these inputs, in the order of outputs(); compiles at the first call. Runs from
+  /// several threads take turns. Errors as of Session::run.
+  [[nodiscard]] std::vector<Tensor> run(const std::vector<Feed>& feeds,
+                                        Loc loc = std::source_location::current()) const;
+
+  struct State;
+  explicit Model(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// Reads an ONNX model. Every operator that Dyad cannot run is listed before anything else is done:
+/// operator, version, node, reason. OnnxError for that, for a file that is no valid model (cut,
+/// cyclic, dangling names, sizes that overflow, data outside its folder); IoError when it cannot be
+/// read. Elements in files beside the model are mapped into memory, not copied.
+[[nodiscard]] Model load(const std::string& path, const LoadOptions& options = {},
+                         Loc loc = std::source_location::current());
+/// The same from memory.
+[[nodiscard]] Model parse(std::string_view bytes, const LoadOptions& options = {},
+                          Loc loc = std::source_location::current());
+
+}  // namespace dyad::onnx

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dyad/core/storage.h"
+#include "dyad/ir/type.h"
+#include "dyad/onnx/proto_types.h"
+
+namespace dyad::onnx {
+
+/// The files beside a model that hold elements of its tensors, mapped into memory: pages come in
+/// when touched.
+class ExternalData {
+ public:
+  /// `folder` is that of the model. A model that is not a file has none.
+  explicit ExternalData(std::optional<std::string> folder) : folder_(std::move(folder)) {}
+
+  /// The bytes of `location`, relative to the folder. OnnxError for a path that leaves the folder;
+  /// IoError for a file that is missing.
+  [[nodiscard]] Ref<Storage> open(const std::string& location, const std::string& tensor, Loc loc);
+
+ private:
+  std::optional<std::string> folder_;
+  std::map<std::string, Ref<Storage>> files_;
+};
+
+/// A tensor of a model: from the message, or as pages of the external file. OnnxError for an
+/// unknown dtype, sizes that overflow or are negative, and data of another length than they ask
+/// for; nothing is allocated before the length has been checked.
+[[nodiscard]] Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc);
+/// The same, dense, for a tensor of values and their positions.
+[[nodiscard]] Tensor read_sparse_tensor(const pb::SparseTensorProto& proto, ExternalData& external,
+                                        Loc loc);
+
+/// The dtype of ONNX's number for it; OnnxError naming `what` when Dyad has none.
+[[nodiscard]] DType dtype_of(std::int64_t number, const std::string& what, Loc loc);
+/// The type of a value; named dimensions are symbols, dimensions without a name are
+/// symbols `<value>_dim<i>`. Nothing when the model does not say (no dtype, or no rank).
+[[nodiscard]] std::optional<Type> read_type(const pb::TypeProto& proto, const std::string& value,
+                                            Loc loc);
+
+}  // namespace dyad::onnx

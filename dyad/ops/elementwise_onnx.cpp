@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <limits>
+
+#include "dyad/ir/onnx_node.h"
+#include "dyad/ops/activation.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/registry.h"
+
+// What ONNX's operators mean that work element by element, by the version from which they mean it.
+// Those that are one row without attributes need no rule: the row's ONNX name is one.
+
+namespace dyad::ops {
+namespace {
+
+/// f over any number of inputs, from the left.
+template <Tensor (*f)(const Arg&, const Arg&, Loc)>
+void fold(OnnxNode& n) {
+  Tensor result = n.input(0);
+  for (int i = 1; i < n.input_count(); ++i) result = f(result, n.input(i), n.loc());
+  n.output(0, n.input_count() == 1 ? result.clone(n.loc()) : result);
+}
+
+void mean_of_inputs(OnnxNode& n) {
+  Tensor total = n.input(0);
+  for (int i = 1; i < n.input_count(); ++i) total = add(total, n.input(i), n.loc());
+  n.output(0, mul(total, 1.0 / n.input_count(), n.loc()));
+}
+
+/// Integers divide with truncation, where div() gives floats.
+void divide(OnnxNode& n) {
+  const Tensor a = n.input(0), b = n.input(1);
+  if (is_floating(a.dtype())) {
+    n.output(0, div(a, b, n.loc()));
+    return;
+  }
+  n.output(0, to(div(to(a, f64, n.loc()), to(b, f64, n.loc()), n.loc()), a.dtype(), n.loc()));
+}
+
+/// The exponent may be of another dtype; the result has that of the base.
+void power(OnnxNode& n) {
+  const Tensor base = n.input(0);
+  n.output(0, to(pow(base, n.input(1), n.loc()), base.dtype(), n.loc()));
+}
+
+void clip_by_attributes(OnnxNode& n) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  n.output(0, clamp(n.input(0), n.number("min", -kMost), n.number("max", kMost), n.loc()));
+}
+
+void clip_by_inputs(OnnxNode& n) {
+  // As the standard says it: min(max(x, low), high), whatever the order of the bounds.
+  Tensor x = n.input(0);
+  if (n.has(1)) x = maximum(x, n.input(1), n.loc());
+  if (n.has(2)) x = minimum(x, n.input(2), n.loc());
+  n.output(0, n.has(1) || n.has(2) ? x : x.clone(n.loc()));
+}
+
+void cast(OnnxNode& n) { n.output(0, to(n.input(0), n.dtype("to", f32), n.loc())); }
+void cast_like(OnnxNode& n) { n.output(0, to(n.input(0), n.input(1).dtype(), n.loc())); }
+
+void gelu_of(OnnxNode& n) {
+  n.output(0, gelu(n.input(0), n.text("approximate", "none") == "tanh", n.loc()));
+}
+
+void reciprocal(OnnxNode& n) { n.output(0, div(1.0, n.input(0), n.loc())); }
+
+void identity(OnnxNode& n) { n.output(0, n.input(0)); }
+
+void choose(OnnxNode& n) { n.output(0, where(n.input(0), n.input(1), n.input(2), n.loc())); }
+
+constexpr OnnxRule kRules[] = {
+    {"Add", 7, onnx_binary<add>},
+    {"Mul", 7, onnx_binary<mul>},
+    {"Div", 7, divide},
+    {"Pow", 7, power},
+    {"Sum", 6, fold<add>},
+    {"Max", 6, fold<maximum>},
+    {"Min", 6, fold<minimum>},
+    {"Mean", 6, mean_of_inputs},
+    {"And", 7, [](OnnxNode& n) { n.output(0, logical_and(n.input(0), n.input(1), n.loc())); }},
+    {"Or", 7, [](OnnxNode& n) { n.output(0, logical_or(n.input(0), n.input(1), n.loc())); }},
+    {"Not", 1, [](OnnxNode& n) { n.output(0, logical_not(n.input(0), n.loc())); }},
+    {"Where", 9, choose},
+    {"Clip", 6, clip_by_attributes},
+    {"Clip", 11, clip_by_inputs},
+    {"Cast", 6, cast},
+    {"CastLike", 15, cast_like},
+    {"Reciprocal", 6, reciprocal},
+    {"Floor", 6, onnx_unary<floor>},
+    {"Ceil", 6, onnx_unary<ceil>},
+    {"Round", 11, onnx_unary<round>},
+    {"Gelu", 20, gelu_of},
+    {"Identity", 1, identity},
+};
+
+}  // namespace
+
+std::span<const OnnxRule> elementwise_onnx_rules() { return kRules; }
+
+}  // namespace dyad::ops

@@ -1,0 +1,135 @@
+#include "dyad/onnx/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "checker.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ir/literal.h"
+#include "dyad/nn/nn.h"
+#include "dyad/onnx/unsupported.h"
+#include "dyad/ops/ops.h"
+
+namespace dyad::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Mlp {
+  nn::Linear up{8, 64}, down{64, 2};
+  Tensor operator()(const Tensor& x) const { return down(tanh(up(x))); }
+};
+
+std::string written(const Mlp& model, std::int64_t width = 8) {
+  Graph graph;
+  (void)graph.define([&] { return model(placeholder("x", f32, {"batch", width})); });
+  return onnx::to_bytes(graph, {.outputs = {"y"}, .weights = nn::state_dict(model)});
+}
+
+template <class E, class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+TEST(Load, AModelGivesTheSameBitsAsWhatItWasWrittenFrom) {
+  const Mlp mlp;
+  const onnx::Model model = onnx::parse(written(mlp));
+  EXPECT_THAT(model.inputs(), ElementsAre("x"));
+  EXPECT_THAT(model.outputs(), ElementsAre("y"));
+  EXPECT_EQ(model.opset(), 21);
+  EXPECT_EQ(model.producer(), "dyad");
+  for (const std::int64_t batch : {1, 3, 0}) {
+    const Tensor x = normal({batch, 8});
+    EXPECT_EQ(packed_elements(model.run({{"x", x}})[0]), packed_elements(mlp(x)));
+  }
+  EXPECT_EQ(type_string(model.graph().outputs()[0]), "f32[batch, 2]");
+}
+
+TEST(Load, WeightsAreVariablesThatTrain) {
+  const Mlp mlp;
+  const onnx::Model model = onnx::parse(written(mlp));
+  EXPECT_TRUE(model.weights().contains("up.weight"));
+  const Tensor x = normal({4, 8});
+  const Tensor before = model.run({{"x", x}})[0];
+  Tensor weight = model.weights().at("down.bias");
+  weight.add_(1);
+  const Tensor after = model.run({{"x", x}})[0];
+  mlp.down.bias.detach().add_(1);
+  EXPECT_EQ(packed_elements(after), packed_elements(mlp(x)));
+  EXPECT_NE(packed_elements(after), packed_elements(before));
+}
+
+TEST(Load, ExternalDataIsMappedFromTheModelsFolder) {
+  const Mlp mlp;
+  const std::string path = temporary("external.onnx");
+  onnx::save(path, mlp, {{"x", f32, {"batch", 8}}}, {.external_data = true});
+  const Tensor x = normal({2, 8});
+  EXPECT_EQ(packed_elements(onnx::load(path).run({{"x", x}})[0]), packed_elements(mlp(x)));
+  std::filesystem::remove(path + ".data");
+  EXPECT_THAT(message_of<IoError>([&] { (void)onnx::load(path); }),
+              HasSubstr("external.onnx.data"));
+}
+
+TEST(Load, ABranchOfTheHostComesBackAsIf) {
+  const auto function = [](const Tensor& x) { return mean(x) > 0.0 ? x * 2 : x - 1; };
+  const std::string path = temporary("branch.onnx");
+  onnx::save(path, function, {{"x", f32, {"n"}}});
+  const onnx::Model model = onnx::load(path);
+  for (const double shift : {1.0, -1.0}) {
+    const Tensor x = normal({5}, shift, 0.1);
+    EXPECT_EQ(packed_elements(model.run({{"x", x}})[0]), packed_elements(function(x)));
+  }
+}
+
+TEST(Load, SaysWhatIsNoModel) {
+  EXPECT_THAT(message_of<OnnxError>([] { (void)onnx::parse(""); }),
+              HasSubstr("'model' is no ONNX model, or is cut or damaged"));
+  EXPECT_THAT(message_of<OnnxError>([] { (void)onnx::parse("not a model"); }),
+              HasSubstr("no ONNX model"));
+  EXPECT_THAT(message_of<IoError>([] { (void)onnx::load("/nowhere/model.onnx"); }),
+              HasSubstr("/nowhere/model.onnx"));
+}
+
+/// Cut at every byte: an error, or a smaller model that is one.
+TEST(Load, ACutFileIsAnErrorAtEveryByte) {
+  const std::string bytes = written(Mlp{.up{3, 2}, .down{2, 1}}, 3);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    try {
+      (void)onnx::parse(std::string_view(bytes).substr(0, size));
+      ADD_FAILURE() << "accepted " << size << " of " << bytes.size() << " bytes";
+    } catch (const OnnxError&) {
+    }
+  }
+}
+
+/// Every byte changed in turn, in three ways: an error of Dyad's, or a model.
+TEST(Load, ADamagedFileIsAnErrorOrAModel) {
+  const std::string good = written(Mlp{.up{3, 2}, .down{2, 1}}, 3);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (const int flip : {0x01, 0x80, 0xFF}) {
+      std::string bytes = good;
+      bytes[at] = static_cast<char>(bytes[at] ^ flip);
+      try {
+        (void)onnx::parse(bytes);
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dyad::testing
