@@ -235,23 +235,4 @@ Scalar isnan(Scalar x) { return x != x; }
 Scalar isinf(Scalar x) { return abs(x) == kInf; }
 Scalar isfinite(Scalar x) { return abs(x) < kInf; }
 
-Scalar floor_div(Scalar a, Scalar b) {
-  if (a.is_literal()) a = b.like(a);
-  if (is_floating(a.type())) return floor(a / b);
-  if (b.is_literal()) b = a.like(b);
-  const Scalar r = a % b;
-  return a / b - select((r != 0) & ((r ^ b) < 0), a.like(1), a.like(0));
-}
-
-Scalar floor_mod(Scalar a, Scalar b) {
-  if (a.is_literal()) a = b.like(a);
-  if (b.is_literal()) b = a.like(b);
-  if (is_floating(a.type())) {
-    const Scalar r = fma(-trunc(a / b), b, a);
-    return select((r != 0.0) & ((r < 0.0) != (b < 0.0)), r + b, r);
-  }
-  const Scalar r = a % b;
-  return select((r != 0) & ((r ^ b) < 0), r + b, r);
-}
-
 }  // namespace dyad::scalar

@@ -40,6 +40,38 @@ Scalar sin(Scalar x);
 Scalar cos(Scalar x);
 /// sin(x) / cos(x). f32 and f64: 3 ulp, same range.
 Scalar tan(Scalar x);
+/// f32: 1 ulp, f64: 2 ulp. NaN where |x| > 1.
+Scalar asin(Scalar x);
+Scalar acos(Scalar x);
+/// f32: 1 ulp, f64: 2 ulp.
+Scalar atan(Scalar x);
+/// The angle of the point (x, y), in [-pi, pi], special cases as in C. f32: 1 ulp, f64: 2 ulp.
+Scalar atan2(Scalar y, Scalar x);
+/// f32: 1 ulp, f64: 3 ulp.
+Scalar sinh(Scalar x);
+Scalar cosh(Scalar x);
+/// f32: 1 ulp, f64: 4 ulp.
+Scalar asinh(Scalar x);
+/// NaN below 1. f32: 1 ulp, f64: 4 ulp.
+Scalar acosh(Scalar x);
+/// NaN where |x| > 1. f32: 1 ulp, f64: 4 ulp.
+Scalar atanh(Scalar x);
+/// sqrt(x^2 + y^2) without overflow; infinite when either is. f32: 1 ulp, f64: 2 ulp.
+Scalar hypot(Scalar x, Scalar y);
+
+/// 1 - erf(x), exact where it is tiny. f32: 1 ulp, f64: 4 ulp (of what f64 holds: 0 from 27.3 on).
+Scalar erfc(Scalar x);
+/// The y with erf(y) = x; NaN where |x| > 1. f32: 1 ulp, f64: 6 ulp.
+Scalar erfinv(Scalar x);
+/// log|gamma(x)|; +inf at 0, -1, -2... For x > 0 f32: 1 ulp, f64: 6 ulp; below 0, where it has
+/// zeros, 16 units of the larger of 1 and the result.
+Scalar lgamma(Scalar x);
+/// The derivative of lgamma: -+inf at +-0, NaN at -1, -2... f32: 1 ulp, f64: 8 units of the larger
+/// of 1 and the result.
+Scalar digamma(Scalar x);
+/// The n-th derivative of digamma, 0 <= n <= 20 (ValueError); at negative whole numbers +inf for
+/// odd n, NaN for even n. f64: 8 (n + 1) ulp for x > 0.
+Scalar polygamma(int n, Scalar x);
 
 /// -1, 0 or 1, NaN for NaN; the sign of zero is kept. Integers too.
 Scalar sign(Scalar x);
@@ -53,8 +85,11 @@ Scalar maximum(Scalar a, Scalar b);
 Scalar isnan(Scalar x);
 Scalar isinf(Scalar x);
 Scalar isfinite(Scalar x);
+/// The remainder with the sign of x: x - y * trunc(x / y). Exact; f64: NaN where |x / y| >= 2^144.
+/// Integers: x rem 0 is 0.
+Scalar fmod(Scalar x, Scalar y);
 /// Quotient rounded to minus infinity and the remainder that goes with it (sign of the divisor):
-/// Python's // and %. Integer x // 0 and x % 0 are 0.
+/// Python's // and %. Integer x // 0 and x % 0 are 0; floating a / 0 and NaN.
 Scalar floor_div(Scalar a, Scalar b);
 Scalar floor_mod(Scalar a, Scalar b);
 
