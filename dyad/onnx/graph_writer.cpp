@@ -36,7 +36,9 @@ DTypeSet dtypes_of(std::string_view op) {
   constexpr DTypeSet kBrain = set_of(DType::bf16);
   if (op == "Pow") return kFloat | kIndex;
   if (op == "Neg" || op == "Relu") return kNumber & ~kUnsigned;
-  if (op == "Sin" || op == "Cos") return kFloat & ~kBrain;
+  constexpr std::string_view kAngles[] = {"Sin",  "Cos",  "Tan",   "Asin",  "Acos", "Atan",
+                                          "Sinh", "Cosh", "Asinh", "Acosh", "Atanh"};
+  if (std::ranges::find(kAngles, op) != std::end(kAngles)) return kFloat & ~kBrain;
   if (op.starts_with("Less") || op.starts_with("Greater")) return kNumber;
   return kAny;
 }

@@ -1,12 +1,15 @@
 #include "dyad/ops/activation.h"
 
+#include <array>
 #include <numbers>
 
+#include "dyad/ir/literal.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
 
 namespace dyad {
 namespace ops {
@@ -246,10 +249,85 @@ struct Gelu {
   }
 };
 
+struct SoftplusAttrs {
+  double beta = 1;
+};
+
+struct Softplus {
+  using Attrs = SoftplusAttrs;
+  static constexpr Schema schema =
+      activation("softplus", "log(1 + exp(beta * x)) / beta, without overflow.", {},
+                 {.low = -3, .high = 3, .edges = kEdges});
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    if (!(attrs.beta > 0)) {
+      fail_value(in, "beta = " + number_text(attrs.beta) + " must be above 0");
+    }
+    return infer_pointwise(in);
+  }
+  static Scalar eval(const Attrs& attrs, Scalar x) {
+    const Scalar v = attrs.beta == 1 ? x : attrs.beta * x;
+    const Scalar y = scalar::select(v > 0.0, v, scalar::select(v == v, 0.0, v)) +
+                     scalar::log1p(scalar::exp(-scalar::abs(v)));
+    return attrs.beta == 1 ? y : y / attrs.beta;
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    g.set(0, g.grad() * sigmoid(g.input(0) * attrs.beta));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const DType dtype = e.output_type().dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const std::string x = e.cast(e.operand(0), dtype);
+    if (attrs.beta == 1) return e.output(0, e.node("Softplus", {x}));
+    const std::string beta = e.scalar(attrs.beta, dtype);
+    e.output(0, e.node("Div", {e.node("Softplus", {e.node("Mul", {x, beta})}), beta}));
+  }
+};
+
+struct Mish {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      activation("mish", "x * tanh(softplus(x)).", {},
+                 {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 5 -5 20 -20 90 -80 inf nan"});
+  static Scalar eval(Scalar x) {
+    // tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2), 1 from 20 on in every dtype.
+    const Scalar e = scalar::exp(scalar::select(x > 20.0, 20.0, x));
+    const Scalar w = e * (e + 2.0);
+    return x * (w / (w + 2.0));
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor x = g.input(0), plus = softplus(x);
+    const Tensor bend = apply<TanhBackward>({}, {}, g.grad(), plus) * silu(x);
+    g.set(0, g.grad() * tanh(plus) + bend);
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const DType dtype = e.output_type().dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const std::string x = e.cast(e.operand(0), dtype);
+    e.output(0, e.node("Mul", {x, e.node("Tanh", {e.node("Softplus", {x})})}));
+  }
+};
+
+struct Softsign {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      activation("softsign", "x / (1 + |x|).", {},
+                 {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 5 -5 20 -90 3e38 nan"});
+  static Scalar eval(Scalar x) { return x / (1.0 + scalar::abs(x)); }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor size = abs(g.input(0)) + 1;
+    g.set(0, g.grad() / size / size);
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const DType dtype = e.output_type().dtype();
+    const std::string x = e.operand(0);
+    const std::string size = e.node("Add", {e.node("Abs", {x}), e.scalar(1, dtype)});
+    e.output(0, e.node("Div", {x, size}));
+  }
+};
+
 constexpr const OpInfo* kRows[] = {
-    &op_info<Tanh>, &op_info<TanhBackward>, &op_info<Sigmoid>, &op_info<SigmoidBackward>,
-    &op_info<Relu>, &op_info<ReluBackward>, &op_info<Silu>,    &op_info<SiluBackward>,
-    &op_info<Gelu>, &op_info<GeluBackward>,
+    &op_info<Tanh>,     &op_info<TanhBackward>, &op_info<Sigmoid>,  &op_info<SigmoidBackward>,
+    &op_info<Relu>,     &op_info<ReluBackward>, &op_info<Silu>,     &op_info<SiluBackward>,
+    &op_info<Gelu>,     &op_info<GeluBackward>, &op_info<Softplus>, &op_info<Mish>,
+    &op_info<Softsign>,
 };
 
 }  // namespace
@@ -265,5 +343,43 @@ Tensor gelu(const Tensor& x, bool tanh_form, Loc loc) {
   return apply<ops::Gelu>({.tanh_form = tanh_form}, loc, x);
 }
 Tensor silu(const Tensor& x, Loc loc) { return apply<ops::Silu>({}, loc, x); }
+
+Tensor softplus(const Tensor& x, double beta, Loc loc) {
+  return apply<ops::Softplus>({.beta = beta}, loc, x);
+}
+Tensor mish(const Tensor& x, Loc loc) { return apply<ops::Mish>({}, loc, x); }
+Tensor softsign(const Tensor& x, Loc loc) { return apply<ops::Softsign>({}, loc, x); }
+
+Tensor swish(const Tensor& x, double alpha, Loc loc) {
+  if (alpha == 1) return silu(x, loc);
+  return mul(x, sigmoid(mul(x, alpha, loc), loc), loc);
+}
+Tensor quick_gelu(const Tensor& x, Loc loc) { return swish(x, 1.702, loc); }
+Tensor logsigmoid(const Tensor& x, Loc loc) { return neg(softplus(neg(x, loc), 1, loc), loc); }
+Tensor tanhshrink(const Tensor& x, Loc loc) { return sub(x, tanh(x, loc), loc); }
+
+namespace {
+
+/// The two halves of x along an axis.
+std::array<Tensor, 2> halves(std::string_view name, const Tensor& x, std::int64_t axis, Loc loc) {
+  const Dim size = x.size(axis, loc), half = size / 2;
+  if (size.is_number() && size.number() % 2 != 0) {
+    throw ShapeError(std::string(name) + "(" + type_string(x) + ", axis = " + std::to_string(axis) +
+                         "): the size " + to_string(size) + " of the axis must be even",
+                     loc.user());
+  }
+  return {slice(x, axis, 0, half, 1, loc), slice(x, axis, half, kEnd, 1, loc)};
+}
+
+}  // namespace
+
+Tensor glu(const Tensor& x, std::int64_t axis, Loc loc) {
+  const auto [value, gate] = halves("glu", x, axis, loc);
+  return mul(value, sigmoid(gate, loc), loc);
+}
+Tensor swiglu(const Tensor& x, std::int64_t axis, Loc loc) {
+  const auto [gate, value] = halves("swiglu", x, axis, loc);
+  return mul(silu(gate, loc), value, loc);
+}
 
 }  // namespace dyad

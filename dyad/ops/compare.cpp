@@ -1,5 +1,7 @@
 #include "dyad/ops/compare.h"
 
+#include <limits>
+
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
@@ -79,6 +81,15 @@ struct LogicalOr {
     e.output(0, e.node("Or", {e.cast(e.input(0), boolean), e.cast(e.input(1), boolean)}));
   }
 };
+struct LogicalXor {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      comparison("logical_xor", "Either a or b; what is not 0 is true.", {});
+  static Scalar eval(Scalar a, Scalar b) { return truth(a) ^ truth(b); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    e.output(0, e.node("Xor", {e.cast(e.input(0), boolean), e.cast(e.input(1), boolean)}));
+  }
+};
 struct LogicalNot {
   using Attrs = NoAttrs;
   static constexpr Schema schema{.name = "logical_not",
@@ -103,6 +114,31 @@ struct IsNan {
                                  .samples = kComparisonSamples,
                                  .typing = Typing::boolean};
   static Scalar eval(Scalar x) { return scalar::isnan(x); }
+};
+struct IsInfAttrs {
+  bool detect_positive = true;
+  bool detect_negative = true;
+};
+struct IsInf {
+  using Attrs = IsInfAttrs;
+  static constexpr Schema schema{.name = "isinf",
+                                 .inputs = kUnaryFloat,
+                                 .outputs = kBoolOut,
+                                 .doc = "Whether x is infinite, of the signs that are asked for.",
+                                 .samples = kComparisonSamples,
+                                 .typing = Typing::boolean};
+  static Scalar eval(const Attrs& attrs, Scalar x) {
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    const Scalar above =
+        attrs.detect_positive ? x == kInf : x.program()->constant(ScalarType::boolean, false);
+    return attrs.detect_negative ? above | (x == -kInf) : above;
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const std::string x = e.input_as(0, set_of(DType::f32) | set_of(DType::f64));
+    e.output(0, e.node("IsInf", {x},
+                       {{"detect_positive", std::int64_t{attrs.detect_positive}},
+                        {"detect_negative", std::int64_t{attrs.detect_negative}}}));
+  }
 };
 struct IsFinite {
   using Attrs = NoAttrs;
@@ -140,9 +176,10 @@ struct Where {
 };
 
 constexpr const OpInfo* kRows[] = {
-    &op_info<Eq>,         &op_info<Ne>,    &op_info<Lt>,         &op_info<Le>,
-    &op_info<Gt>,         &op_info<Ge>,    &op_info<LogicalAnd>, &op_info<LogicalOr>,
-    &op_info<LogicalNot>, &op_info<IsNan>, &op_info<IsFinite>,   &op_info<Where>,
+    &op_info<Eq>,         &op_info<Ne>,         &op_info<Lt>,         &op_info<Le>,
+    &op_info<Gt>,         &op_info<Ge>,         &op_info<LogicalAnd>, &op_info<LogicalOr>,
+    &op_info<LogicalXor>, &op_info<LogicalNot>, &op_info<IsNan>,      &op_info<IsInf>,
+    &op_info<IsFinite>,   &op_info<Where>,
 };
 
 }  // namespace
@@ -175,11 +212,18 @@ Tensor logical_and(const Arg& a, const Arg& b, Loc loc) {
 Tensor logical_or(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::LogicalOr>({}, loc, a.tensor(), b.tensor());
 }
+Tensor logical_xor(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::LogicalXor>({}, loc, a.tensor(), b.tensor());
+}
 Tensor logical_not(const Arg& x, Loc loc) { return apply<ops::LogicalNot>({}, loc, x.tensor()); }
 Tensor where(const Tensor& condition, const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Where>({}, loc, condition, a.tensor(), b.tensor());
 }
 Tensor isnan(const Tensor& x, Loc loc) { return apply<ops::IsNan>({}, loc, x); }
+Tensor isinf(const Tensor& x, bool detect_positive, bool detect_negative, Loc loc) {
+  return apply<ops::IsInf>({.detect_positive = detect_positive, .detect_negative = detect_negative},
+                           loc, x);
+}
 Tensor isfinite(const Tensor& x, Loc loc) { return apply<ops::IsFinite>({}, loc, x); }
 
 Tensor operator==(const Arg& a, const Arg& b) { return eq(a, b, a.loc()); }

@@ -19,6 +19,8 @@ namespace dyad {
                                  Loc loc = std::source_location::current());
 [[nodiscard]] Tensor logical_or(const Arg& a, const Arg& b,
                                 Loc loc = std::source_location::current());
+[[nodiscard]] Tensor logical_xor(const Arg& a, const Arg& b,
+                                 Loc loc = std::source_location::current());
 [[nodiscard]] Tensor logical_not(const Arg& x, Loc loc = std::source_location::current());
 
 /// condition ? a : b for each element; `condition` is bool (DTypeError), the three broadcast.
@@ -27,6 +29,9 @@ namespace dyad {
                            Loc loc = std::source_location::current());
 
 [[nodiscard]] Tensor isnan(const Tensor& x, Loc loc = std::source_location::current());
+/// Infinite, of the signs that are asked for.
+[[nodiscard]] Tensor isinf(const Tensor& x, bool detect_positive = true,
+                           bool detect_negative = true, Loc loc = std::source_location::current());
 /// Neither NaN nor infinite.
 [[nodiscard]] Tensor isfinite(const Tensor& x, Loc loc = std::source_location::current());
 

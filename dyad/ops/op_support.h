@@ -24,6 +24,28 @@ inline constexpr ArgInfo kGradAndX[] = {{"grad", kFloat}, {"x", kFloat}};
 /// Bits of saved_inputs and saved_outputs.
 inline constexpr std::uint32_t kFirst = 1, kSecond = 2, kThird = 4, kFourth = 8;
 
+/// The schema of a function of one argument with floating results (f32 for integers and bool).
+constexpr Schema unary_function(std::string_view name, std::string_view doc, OnnxName onnx,
+                                Samples samples, std::uint32_t saved_inputs,
+                                std::uint32_t saved_outputs = 0) {
+  return {.name = name,
+          .inputs = kUnary,
+          .outputs = kOut,
+          .doc = doc,
+          .onnx = onnx,
+          .samples = samples,
+          .typing = Typing::floating,
+          .saved_inputs = saved_inputs,
+          .saved_outputs = saved_outputs};
+}
+/// The same of two arguments.
+constexpr Schema binary_function(std::string_view name, std::string_view doc, Samples samples,
+                                 std::uint32_t saved_inputs, std::uint32_t saved_outputs = 0) {
+  Schema schema = unary_function(name, doc, {}, samples, saved_inputs, saved_outputs);
+  schema.inputs = kBinary;
+  return schema;
+}
+
 /// `axis` counted from the front; IndexError as part of the call's message when out of range.
 [[nodiscard]] int checked_axis(const InferIn& in, std::int64_t axis, int rank);
 /// The axes counted from the front and sorted, all of them when none is named. IndexError when one

@@ -7,7 +7,12 @@ void register_builtin_ops() {
     register_ops(arithmetic_rows());
     register_ops(compare_rows());
     register_ops(elementary_rows());
+    register_ops(trigonometry_rows());
+    register_ops(special_rows());
+    register_ops(division_rows());
+    register_ops(bits_rows());
     register_ops(activation_rows());
+    register_ops(piecewise_rows());
     register_ops(reduce_rows());
     register_ops(extremes_rows());
     register_ops(views_rows());

@@ -107,6 +107,7 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
     try {
       const Graph graph = graph_of(c, false);
       for (const int opset : {17, 21, 23}) {
+        if (c.op != nullptr && opset < c.op->onnx.since) continue;
         models.write(c, graph, "opset " + std::to_string(opset), opset);
       }
     } catch (const OnnxError& error) {

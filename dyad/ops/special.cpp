@@ -1,0 +1,216 @@
+#include "dyad/ops/special.h"
+
+#include <numbers>
+
+#include "dyad/ops/activation.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/registry.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+constexpr double kLn2 = std::numbers::ln2, kLn10 = std::numbers::ln10;
+constexpr double kSqrtPi = 1 / std::numbers::inv_sqrtpi;
+
+void write_scaled_log(OnnxEmitter& e, double scale) {
+  const DType dtype = e.output_type().dtype() == DType::f64 ? DType::f64 : DType::f32;
+  e.output(0,
+           e.node("Div", {e.node("Log", {e.cast(e.operand(0), dtype)}), e.scalar(scale, dtype)}));
+}
+
+struct Exp2 {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "exp2", "2 to the power x.", {},
+      {.edges = "0 -0 1 -1 1e-8 127.5 128 -126 -150 1023 1025 -1075 inf -inf nan"}, 0, kFirst);
+  static Scalar eval(Scalar x) { return scalar::exp2(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * (g.output() * kLn2)); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const std::string x = e.operand(0);
+    e.output(0, e.node("Pow", {e.scalar(2, e.output_type().dtype()), x}));
+  }
+};
+
+struct Log2 {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "log2", "Logarithm to base 2: NaN below 0, -inf at 0.", {},
+      {.low = 0.2, .high = 4, .edges = "0 -0 1 1.0000001 8 1e-30 3e38 -1 inf -inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::log2(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() / (g.input(0) * kLn2)); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_scaled_log(e, kLn2); }
+};
+
+struct Log10 {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "log10", "Logarithm to base 10: NaN below 0, -inf at 0.", {},
+      {.low = 0.2, .high = 4, .edges = "0 -0 1 1.0000001 1000 1e-30 3e38 -1 inf -inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::log10(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() / (g.input(0) * kLn10)); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_scaled_log(e, kLn10); }
+};
+
+struct Erfc {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      unary_function("erfc", "1 - erf(x), exact where it is tiny.", {},
+                     {.edges = "0 -0 1e-20 0.5 -1 2 5 -4 9.9 26 30 inf -inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::erfc(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, g.grad() * (exp(neg(square(g.input(0)))) * (-2 / kSqrtPi)));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const std::string one = e.scalar(1, e.output_type().dtype());
+    e.output(0, e.node("Sub", {one, e.node("Erf", {e.operand(0)})}));
+  }
+};
+
+struct Erfinv {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "erfinv", "The number whose error function is x.", {},
+      {.low = -0.95, .high = 0.95, .edges = "0 -0 1e-20 0.5 -0.9 0.9999 -0.99999 1 -1 1.5 inf nan"},
+      0, kFirst);
+  static Scalar eval(Scalar x) { return scalar::erfinv(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, g.grad() * (exp(square(g.output())) * (kSqrtPi / 2)));
+  }
+};
+
+struct Lgamma {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "lgamma", "Logarithm of the absolute value of the gamma function.", {},
+      {.low = 0.3, .high = 6, .edges = "1 2 0.5 1e-20 3 8.5 30 1e30 0 -0 -1 -0.5 -2.5 inf nan"},
+      kFirst);
+  static Scalar eval(Scalar x) { return scalar::lgamma(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * digamma(g.input(0))); }
+};
+
+struct Digamma {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "digamma", "The derivative of lgamma.", {},
+      {.low = 0.3, .high = 6, .edges = "1 2 0.5 3 8.5 30 1e30 0 -0 -1 -0.5 -2.5 inf nan"}, kFirst);
+  static Scalar eval(Scalar x) { return scalar::digamma(x); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * polygamma(1, g.input(0))); }
+};
+
+struct PolygammaAttrs {
+  std::int64_t n = 1;
+};
+
+struct Polygamma {
+  using Attrs = PolygammaAttrs;
+  static constexpr Schema schema = unary_function(
+      "polygamma", "The n-th derivative of digamma.", {},
+      {.low = 0.3, .high = 6, .edges = "1 2 0.5 3 8.5 30 -0.5 -2.5 inf nan"}, kFirst);
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    if (attrs.n < 0 || attrs.n > 20) {
+      fail_value(in, "the order n must be from 0 to 20");
+    }
+    return infer_pointwise(in);
+  }
+  static Scalar eval(const Attrs& attrs, Scalar x) {
+    return scalar::polygamma(static_cast<int>(attrs.n), x);
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    g.set(0, g.grad() * polygamma(attrs.n + 1, g.input(0)));
+  }
+};
+
+struct Logaddexp {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema =
+      binary_function("logaddexp", "log(exp(a) + exp(b)) without overflow.",
+                      {.edges = "0 -0 1 -1 1000 -1000 3e38 inf -inf nan"}, kFirst | kSecond);
+  static Scalar eval(Scalar a, Scalar b) {
+    // Of equal infinities the difference is NaN.
+    const Scalar larger = scalar::maximum(a, b);
+    const Scalar sum = larger + scalar::log1p(scalar::exp(-scalar::abs(a - b)));
+    return scalar::select((a == b) & scalar::isinf(a), a, sum);
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    const DType dtype = g.grad().dtype();
+    const Tensor a = to(g.input(0), dtype), b = to(g.input(1), dtype);
+    const Tensor difference = where(logical_and(a == b, logical_not(isfinite(a))), 0, a - b);
+    if (g.needs(0)) g.set(0, g.grad() * sigmoid(difference));
+    if (g.needs(1)) g.set(1, g.grad() * sigmoid(neg(difference)));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const DType dtype = e.output_type().dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const std::string a = e.cast(e.operand(0), dtype), b = e.cast(e.operand(1), dtype);
+    const std::string equal = e.node("Equal", {a, b}), one = e.scalar(1, dtype);
+    const std::string gap = e.node("Where", {equal, e.scalar(0, dtype), e.node("Sub", {a, b})});
+    const std::string small = e.node("Exp", {e.node("Neg", {e.node("Abs", {gap})})});
+    const std::string sum = e.node("Log", {e.node("Add", {small, one})});
+    e.output(0, e.node("Add", {e.node("Max", {a, b}), sum}));
+  }
+};
+
+constexpr ArgInfo kXAndY[] = {{"x", kAny}, {"y", kAny}};
+
+struct Xlogy {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = [] {
+    Schema made =
+        binary_function("xlogy", "x * log(y), 0 where x is 0.",
+                        {.low = 0.2, .high = 3, .edges = "0 -0 1 -1 2.5 1e-20 3e38 inf -inf nan"},
+                        kFirst | kSecond);
+    made.inputs = kXAndY;
+    return made;
+  }();
+  static Scalar eval(Scalar x, Scalar y) {
+    const Scalar vanishes = (x == 0.0) & (y == y);
+    return scalar::select(vanishes, x.like(0.0), x * scalar::log(y));
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor x = g.input(0), y = to(g.input(1), g.grad().dtype());
+    const Tensor none = logical_and(x == 0, y <= 0), inside = where(none, 1, y);
+    if (g.needs(0)) g.set(0, g.grad() * log(inside));
+    if (g.needs(1)) g.set(1, g.grad() * (x / inside));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const DType dtype = e.output_type().dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const std::string x = e.cast(e.operand(0), dtype), y = e.cast(e.operand(1), dtype);
+    const std::string zero = e.scalar(0, dtype), is_zero = e.node("Equal", {x, zero});
+    const std::string vanishes = e.node("And", {is_zero, e.node("Not", {e.node("IsNaN", {y})})});
+    const std::string product = e.node("Mul", {x, e.node("Log", {y})});
+    e.output(0, e.node("Where", {vanishes, zero, product}));
+  }
+};
+
+constexpr const OpInfo* kRows[] = {
+    &op_info<Exp2>,   &op_info<Log2>,    &op_info<Log10>,     &op_info<Erfc>,      &op_info<Erfinv>,
+    &op_info<Lgamma>, &op_info<Digamma>, &op_info<Polygamma>, &op_info<Logaddexp>, &op_info<Xlogy>,
+};
+
+}  // namespace
+
+std::span<const OpInfo* const> special_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor exp2(const Tensor& x, Loc loc) { return apply<ops::Exp2>({}, loc, x); }
+Tensor log2(const Tensor& x, Loc loc) { return apply<ops::Log2>({}, loc, x); }
+Tensor log10(const Tensor& x, Loc loc) { return apply<ops::Log10>({}, loc, x); }
+Tensor erfc(const Tensor& x, Loc loc) { return apply<ops::Erfc>({}, loc, x); }
+Tensor erfinv(const Tensor& x, Loc loc) { return apply<ops::Erfinv>({}, loc, x); }
+Tensor lgamma(const Tensor& x, Loc loc) { return apply<ops::Lgamma>({}, loc, x); }
+Tensor digamma(const Tensor& x, Loc loc) { return apply<ops::Digamma>({}, loc, x); }
+Tensor polygamma(std::int64_t n, const Tensor& x, Loc loc) {
+  return apply<ops::Polygamma>({.n = n}, loc, x);
+}
+Tensor logaddexp(const Arg& a, const Arg& b, Loc loc) {
+  return apply<ops::Logaddexp>({}, loc, a.tensor(), b.tensor());
+}
+Tensor xlogy(const Arg& x, const Arg& y, Loc loc) {
+  return apply<ops::Xlogy>({}, loc, x.tensor(), y.tensor());
+}
+
+}  // namespace dyad

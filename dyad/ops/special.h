@@ -1,0 +1,33 @@
+#pragma once
+
+#include "dyad/core/tensor.h"
+
+namespace dyad {
+
+// Element by element, floating (f32 for integers and bool).
+
+/// 2 to the power x
+[[nodiscard]] Tensor exp2(const Tensor& x, Loc loc = std::source_location::current());
+/// Logarithms to base 2 and 10: NaN below 0, -inf at 0
+[[nodiscard]] Tensor log2(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor log10(const Tensor& x, Loc loc = std::source_location::current());
+/// 1 - erf(x), exact where it is tiny
+[[nodiscard]] Tensor erfc(const Tensor& x, Loc loc = std::source_location::current());
+/// The y with erf(y) = x: NaN where |x| > 1, infinite at -1 and 1
+[[nodiscard]] Tensor erfinv(const Tensor& x, Loc loc = std::source_location::current());
+/// log|gamma(x)|; +inf at 0, -1, -2...
+[[nodiscard]] Tensor lgamma(const Tensor& x, Loc loc = std::source_location::current());
+/// The derivative of lgamma: -inf at 0, NaN at -1, -2...
+[[nodiscard]] Tensor digamma(const Tensor& x, Loc loc = std::source_location::current());
+/// The n-th derivative of digamma. ValueError unless 0 <= n <= 20; its own derivative needs n + 1.
+[[nodiscard]] Tensor polygamma(std::int64_t n, const Tensor& x,
+                               Loc loc = std::source_location::current());
+/// log(exp(a) + exp(b)) without overflow; operands broadcast. Equal infinities give themselves, and
+/// share the gradient in halves.
+[[nodiscard]] Tensor logaddexp(const Arg& a, const Arg& b,
+                               Loc loc = std::source_location::current());
+/// x * log(y), 0 where x is 0 (NaN where y is NaN); operands broadcast. Where x is 0 and y is not
+/// above 0, both derivatives are 0.
+[[nodiscard]] Tensor xlogy(const Arg& x, const Arg& y, Loc loc = std::source_location::current());
+
+}  // namespace dyad

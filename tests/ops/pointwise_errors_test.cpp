@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include "bad_calls.h"
+#include "cases.h"
+
+namespace dyad::testing {
+namespace {
+
+const std::vector<BadCall> kCalls = {
+    {Kind::value, "polygamma(x: f32[2], n = -1): the order n must be from 0 to 20",
+     CALL(polygamma(-1, F(2)))},
+    {Kind::value, "softplus(x: f32[2], beta = 0.0): beta = 0.0 must be above 0",
+     CALL(softplus(F(2), 0))},
+    {Kind::value, "celu(f32[2]): alpha must not be 0", CALL(celu(F(2), 0))},
+    {Kind::value, "hardtanh(x: f32[2], low = 1.0): low = 1.0 must be below high = 1.0",
+     CALL(hardtanh(F(2), 1, 1))},
+    {Kind::value, "shrink(x: f32[2], lambda = -1.0): lambda = -1.0 must be at least 0",
+     CALL(hardshrink(F(2), -1))},
+    {Kind::shape, "glu(f32[2, 3], axis = -1): the size 3 of the axis must be even",
+     CALL(glu(F(2, 3)))},
+    {Kind::shape, "swiglu(f32[3, 2], axis = 0): the size 3 of the axis must be even",
+     CALL(swiglu(F(3, 2), 0))},
+    {Kind::shape,
+     "prelu(x: f32[2, 3], weight: f32[3, 1]): the weight is one slope or one for each channel, of "
+     "rank 0 or 1; where(x > 0, x, x * weight) takes any",
+     CALL(prelu(F(2, 3), F(3, 1)))},
+    {Kind::index, "hardmax(x: f32[2, 3], axis = 2): axis 2 is out of range for 2 axes (-2 to 1)",
+     CALL(hardmax(F(2, 3), 2))},
+    {Kind::dtype, "", CALL(bitwise_and(F(2), F(2)))},
+    {Kind::dtype, "", CALL(frac(I(2)))},
+};
+
+TEST(Errors, OfPointwiseFunctions) { expect_errors(kCalls, "pointwise_errors_test.cpp"); }
+
+class Bits : public Interpreted {};
+
+TEST_F(Bits, AreOperatorsToo) {
+  const Tensor a = arange(4), mask = a > 1;
+  EXPECT_EQ((a & 2).to_vector<double>(), (std::vector<double>{0, 0, 2, 2}));
+  EXPECT_EQ((a | 2).to_vector<double>(), (std::vector<double>{2, 3, 2, 3}));
+  EXPECT_EQ((a ^ 3).to_vector<double>(), (std::vector<double>{3, 2, 1, 0}));
+  EXPECT_EQ((~a).to_vector<double>(), (std::vector<double>{-1, -2, -3, -4}));
+  EXPECT_EQ((mask & ~(a == 3)).to_vector<double>(), (std::vector<double>{0, 0, 1, 0}));
+  EXPECT_EQ((a & 2).dtype(), i64);
+  EXPECT_EQ((mask ^ mask).dtype(), boolean);
+}
+
+}  // namespace
+}  // namespace dyad::testing
