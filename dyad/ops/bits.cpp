@@ -65,7 +65,7 @@ struct BitwiseNot {
 
 /// Whether a shift leaves bits; narrow integers are 32 bits wide until they are stored.
 Scalar is_inside(Scalar count) {
-  const int width = count.type() == ScalarType::i64 ? 64 : 32;
+  const int width = count.type() == ScalarType::i32 ? 32 : 64;
   return (count >= count.like(0)) & (count < count.like(width));
 }
 
@@ -108,7 +108,7 @@ struct RightShift {
            "a / 2^count rounded to minus infinity; the sign alone where the count is out of range.",
            kShift, {});
   static Scalar eval(Scalar a, Scalar count) {
-    const int last = count.type() == ScalarType::i64 ? 63 : 31;
+    const int last = count.type() == ScalarType::i32 ? 31 : 63;
     return a >> scalar::select(is_inside(count), count, count.like(last));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {

@@ -26,8 +26,14 @@ const std::vector<BadCall> kCalls = {
      CALL(prelu(F(2, 3), F(3, 1)))},
     {Kind::index, "hardmax(x: f32[2, 3], axis = 2): axis 2 is out of range for 2 axes (-2 to 1)",
      CALL(hardmax(F(2, 3), 2))},
-    {Kind::dtype, "", CALL(bitwise_and(F(2), F(2)))},
-    {Kind::dtype, "", CALL(frac(I(2)))},
+    {Kind::dtype,
+     "bitwise_and(a: f32[2], b: f32[2]): a must be one of i64 i32 i16 i8 u64 u32 u16 u8 bool but "
+     "is "
+     "f32; cast it with a.to(i64)",
+     CALL(bitwise_and(F(2), F(2)))},
+    {Kind::dtype,
+     "frac(x: i64[2]): x must be one of f64 f32 f16 bf16 but is i64; cast it with x.to(f32)",
+     CALL(frac(I(2)))},
 };
 
 TEST(Errors, OfPointwiseFunctions) { expect_errors(kCalls, "pointwise_errors_test.cpp"); }
