@@ -13,6 +13,15 @@ add_library(DNNL::dnnl SHARED IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES
   IMPORTED_LOCATION ${DYAD_DNNL} INTERFACE_INCLUDE_DIRECTORIES ${DYAD_DNNL_INCLUDE})
 
+# OpenBLAS with LAPACK in it: the variant whose threads are OpenMP's, so that they are the same ones
+# that oneDNN and Dyad's own loops use. Debian keeps it in a folder of its own.
+find_library(DYAD_OPENBLAS openblas PATH_SUFFIXES openblas-openmp REQUIRED)
+find_path(DYAD_LAPACK_INCLUDE lapack.h REQUIRED)
+find_path(DYAD_CBLAS_INCLUDE cblas.h PATH_SUFFIXES ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp REQUIRED)
+add_library(OpenBLAS::openblas SHARED IMPORTED)
+set_target_properties(OpenBLAS::openblas PROPERTIES IMPORTED_LOCATION ${DYAD_OPENBLAS}
+  INTERFACE_INCLUDE_DIRECTORIES "${DYAD_LAPACK_INCLUDE};${DYAD_CBLAS_INCLUDE}")
+
 # GNU's OpenMP, whose threads oneDNN uses too. Clang brings another one, which would be a second team of
 # threads beside oneDNN's: without _OPENMP the runtime takes its plain thread pool.
 set(DYAD_OPENMP "")

@@ -20,6 +20,9 @@ void register_builtin_ops() {
     register_ops(creation_rows());
     register_ops(indexing_rows());
     register_ops(linalg_rows());
+    register_ops(einsum_rows());
+    register_ops(solve_rows());
+    register_ops(decompositions_rows());
     register_ops(conv_rows());
     register_ops(norm_rows());
     register_ops(loss_rows());

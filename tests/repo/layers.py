@@ -17,6 +17,7 @@ MAX_LINES = 800
 THIRD_PARTY = [
     (r"llvm(-c)?/", ["dyad/codegen/llvm/"], ""),
     (r"(dnnl|oneapi)", ["dyad/runtime/cpu/", "tests/runtime/", "bench/"], ""),
+    (r"(lapack|cblas|lapacke)\.h", ["dyad/runtime/cpu/"], ".cpp"),
     (r"omp\.h", ["dyad/runtime/", "bench/"], ""),
     (r"google/protobuf/|.*\.pb\.h", ["dyad/onnx/", "tests/onnx/"], ""),
     (r"nlohmann/", ["dyad/io/", "dyad/debug/", "tests/", "bench/", "tools/"], ".cpp"),

@@ -8,6 +8,8 @@ std::span<const KernelFamily> kernel_families() {
       indexing_kernels,
       creation_kernels,
       matmul_kernels,
+      solve_kernels,
+      decompositions_kernels,
       conv_kernels,
       pool_kernels,
       random_kernels,

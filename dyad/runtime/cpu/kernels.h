@@ -18,6 +18,8 @@ using KernelFamily = std::span<const NamedKernel> (*)();
 std::span<const NamedKernel> indexing_kernels();
 std::span<const NamedKernel> creation_kernels();
 std::span<const NamedKernel> matmul_kernels();
+std::span<const NamedKernel> solve_kernels();
+std::span<const NamedKernel> decompositions_kernels();
 std::span<const NamedKernel> conv_kernels();
 std::span<const NamedKernel> pool_kernels();
 std::span<const NamedKernel> random_kernels();

@@ -1,0 +1,350 @@
+#include "dyad/ops/einsum.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/einsum_plan.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/indexing.h"
+#include "dyad/ops/linalg.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/reduce.h"
+#include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+using Sizes = std::map<Subscript, Dim>;
+
+bool has(const Subscripts& list, Subscript s) {
+  return std::find(list.begin(), list.end(), s) != list.end();
+}
+
+/// An operand with its subscripts, one for each axis.
+struct Labelled {
+  Tensor tensor;
+  Subscripts subscripts;
+
+  [[nodiscard]] std::int64_t axis(Subscript s) const {
+    return std::find(subscripts.begin(), subscripts.end(), s) - subscripts.begin();
+  }
+};
+
+/// x with its last two axes, of one size, replaced by their diagonal: the elements n + 1 apart, or,
+/// where the size is not known, the first column of rows that are one element longer.
+Tensor last_diagonal(const Tensor& x, Loc loc) {
+  Shape shape = sizes_of(x, loc);
+  const Dim n = shape.back();
+  shape.pop_back();
+  shape.back() = n * n;
+  Tensor flat = reshape(x, shape, loc);
+  const auto axis = static_cast<std::int64_t>(shape.size()) - 1;
+  if (n.is_number()) return slice(flat, axis, 0, kEnd, n.number() + 1, loc);
+  Shape low(shape.size(), 0), high(shape.size(), 0);
+  high.back() = n;
+  flat = pad(flat, low, high, 0, loc);
+  shape.back() = n;
+  shape.push_back(n + 1);
+  return select(reshape(flat, shape, loc), -1, 0, loc);
+}
+
+/// The operand with each subscript once.
+Labelled without_repeats(Labelled x, Loc loc) {
+  for (std::size_t i = 0; i < x.subscripts.size(); ++i) {
+    const Subscript s = x.subscripts[i];
+    const auto again =
+        std::find(x.subscripts.begin() + static_cast<std::ptrdiff_t>(i) + 1, x.subscripts.end(), s);
+    if (again == x.subscripts.end()) continue;
+    const auto second = static_cast<std::size_t>(again - x.subscripts.begin());
+    Ints order;
+    Subscripts left;
+    for (std::size_t axis = 0; axis < x.subscripts.size(); ++axis) {
+      if (axis == i || axis == second) continue;
+      order.push_back(static_cast<std::int64_t>(axis));
+      left.push_back(x.subscripts[axis]);
+    }
+    order.push_back(static_cast<std::int64_t>(i));
+    order.push_back(static_cast<std::int64_t>(second));
+    left.push_back(s);
+    x = {last_diagonal(permute(x.tensor, order, loc), loc), left};
+    i = static_cast<std::size_t>(-1);  // from the start: axes have moved
+  }
+  return x;
+}
+
+/// Sums over the subscripts that are not needed any more.
+Labelled reduced(Labelled x, const Subscripts& needed, Loc loc) {
+  Ints axes;
+  Subscripts left;
+  for (std::size_t i = 0; i < x.subscripts.size(); ++i) {
+    if (has(needed, x.subscripts[i])) {
+      left.push_back(x.subscripts[i]);
+    } else {
+      axes.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+  if (axes.empty()) return x;
+  const DType dtype = x.tensor.dtype();
+  return {to(sum(x.tensor, axes, false, loc), dtype, loc), left};
+}
+
+/// The axes in the order of `subscripts`, which are all that x has.
+Tensor ordered(const Labelled& x, const Subscripts& subscripts, Loc loc) {
+  if (x.subscripts == subscripts) return x.tensor;
+  Ints axes;
+  for (const Subscript s : subscripts) axes.push_back(x.axis(s));
+  return permute(x.tensor, axes, loc);
+}
+
+Dim volume(const Subscripts& subscripts, const Sizes& sizes) {
+  Dim total = 1;
+  for (const Subscript s : subscripts) total *= sizes.at(s);
+  return total;
+}
+
+Subscripts joined(std::initializer_list<Subscripts> lists) {
+  Subscripts all;
+  for (const Subscripts& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+/// The axes batch..., rows..., columns... of x as batch..., [rows], [columns].
+Tensor as_matrix(const Labelled& x, const Subscripts& batch, const Subscripts& rows,
+                 const Subscripts& columns, const Sizes& sizes, Loc loc) {
+  const Tensor axes = ordered(x, joined({batch, rows, columns}), loc);
+  if (rows.size() == 1 && columns.size() == 1) return axes;
+  Shape shape;
+  for (const Subscript s : batch) shape.push_back(sizes.at(s));
+  shape.push_back(volume(rows, sizes));
+  shape.push_back(volume(columns, sizes));
+  return reshape(axes, shape, loc);
+}
+
+/// Without a sum: the product of each pair of elements, in the order of `wanted`.
+Labelled multiplied(const Labelled& a, const Labelled& b, const Subscripts& wanted, Loc loc) {
+  const auto spread = [&](const Labelled& x) {
+    Subscripts own;
+    for (const Subscript s : wanted) {
+      if (has(x.subscripts, s)) own.push_back(s);
+    }
+    Tensor y = ordered(x, own, loc);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (!has(own, wanted[i])) y = unsqueeze(y, static_cast<std::int64_t>(i), loc);
+    }
+    return y;
+  };
+  return {mul(spread(a), spread(b), loc), wanted};
+}
+
+/// One pair as one product of matrices. `needed` are the subscripts that the result or operands
+/// still to come have.
+Labelled contracted(Labelled a, Labelled b, const Subscripts& needed, const Sizes& sizes, Loc loc) {
+  a = reduced(std::move(a), joined({needed, b.subscripts}), loc);
+  b = reduced(std::move(b), joined({needed, a.subscripts}), loc);
+  Subscripts batch, sums, rows, columns;
+  for (const Subscript s : a.subscripts) {
+    if (!has(b.subscripts, s)) {
+      rows.push_back(s);
+    } else {
+      (has(needed, s) ? batch : sums).push_back(s);
+    }
+  }
+  for (const Subscript s : b.subscripts) {
+    if (!has(a.subscripts, s)) columns.push_back(s);
+  }
+  if (sums.empty()) {
+    Subscripts wanted;
+    for (const Subscript s : needed) {
+      if ((has(a.subscripts, s) || has(b.subscripts, s)) && !has(wanted, s)) wanted.push_back(s);
+    }
+    return multiplied(a, b, wanted, loc);
+  }
+  // The axis that ends the result is best a column of the product, so that the result is dense.
+  if (!needed.empty() && has(rows, needed.back())) {
+    std::swap(a, b);
+    std::swap(rows, columns);
+  }
+  const Tensor product = matmul(as_matrix(a, batch, rows, sums, sizes, loc),
+                                as_matrix(b, batch, sums, columns, sizes, loc), loc);
+  Labelled made{product, joined({batch, rows, columns})};
+  if (rows.size() != 1 || columns.size() != 1) {
+    Shape shape;
+    for (const Subscript s : made.subscripts) shape.push_back(sizes.at(s));
+    made.tensor = reshape(product, shape, loc);
+  }
+  return made;
+}
+
+struct EinsumAttrs {
+  std::string equation;
+};
+
+constexpr ArgInfo kOperands[] = {{"tensors", kNumber, false, /*variadic=*/true}};
+
+/// Drops the axes of size 1 along which another operand is longer, where nothing but a repetition
+/// happens.
+Labelled without_broadcasts(Labelled x, const Sizes& sizes, Loc loc) {
+  for (std::size_t i = x.subscripts.size(); i-- > 0;) {
+    const Dim full = sizes.at(x.subscripts[i]);
+    if (!x.tensor.shape()[i].same_as(1) || full.same_as(1)) continue;
+    x.tensor = squeeze(x.tensor, static_cast<std::int64_t>(i), loc);
+    x.subscripts.erase(x.subscripts.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return x;
+}
+
+struct Einsum {
+  using Attrs = EinsumAttrs;
+  static constexpr Schema schema{
+      .name = "einsum",
+      .inputs = kOperands,
+      .outputs = kOut,
+      .doc =
+          "Products of tensors summed over the subscripts that the result does not name, as a "
+          "chain of matrix products."};
+
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    if (in.inputs.empty()) fail_value(in, "at least one operand is needed");
+    for (std::size_t i = 1; i < in.inputs.size(); ++i) {
+      if (in[i].dtype() == in[0].dtype()) continue;
+      fail_dtype(in, "one dtype is needed, but operand 0 is " +
+                         std::string(name_of(in[0].dtype())) + " and operand " + std::to_string(i) +
+                         " is " + std::string(name_of(in[i].dtype())) + "; convert one with to()");
+    }
+    std::vector<int> ranks;
+    for (const Type& type : in.inputs) ranks.push_back(type.rank());
+    std::string error;
+    bool shape_error = false;
+    const EinsumTerms terms = parse_einsum(attrs.equation, ranks, error, shape_error);
+    if (!error.empty()) shape_error ? fail_shape(in, error) : fail_value(in, error);
+    struct Found {
+      Dim size;
+      std::size_t operand;
+    };
+    std::map<Subscript, Found> found;
+    for (std::size_t i = 0; i < in.inputs.size(); ++i) {
+      for (std::size_t axis = 0; axis < terms.operands[i].size(); ++axis) {
+        const Subscript s = terms.operands[i][axis];
+        const Dim size = in[i].shape()[axis];
+        const Subscripts& own = terms.operands[i];
+        const auto first = std::find(own.begin(), own.end(), s) - own.begin();
+        if (first < static_cast<std::ptrdiff_t>(axis)) {
+          const Dim before = in[i].shape()[static_cast<std::size_t>(first)];
+          if (before == size) continue;
+          fail_shape(in, "subscript " + subscript_name(s) + " names axes of sizes " +
+                             to_string(before) + " and " + to_string(size) + " of operand " +
+                             std::to_string(i) + ", which have no diagonal");
+        }
+        const auto [at, added] = found.try_emplace(s, Found{size, i});
+        Found& known = at->second;
+        if (added || known.size.same_as(size) || size.same_as(1)) continue;
+        if (known.size.same_as(1)) {
+          known = {size, i};
+          continue;
+        }
+        if (known.size == size) continue;
+        fail_shape(in, "subscript " + subscript_name(s) + " has size " + to_string(known.size) +
+                           " in operand " + std::to_string(known.operand) + " but " +
+                           to_string(size) + " in operand " + std::to_string(i));
+      }
+    }
+    constexpr std::size_t kMost = 64;
+    if (found.size() > kMost) fail_value(in, "at most 64 subscripts can be told apart");
+    Shape shape;
+    for (const Subscript s : terms.result) shape.push_back(found.at(s).size);
+    return {Type(in[0].dtype(), shape)};
+  }
+
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
+    std::vector<int> ranks;
+    for (const Tensor* x : in) ranks.push_back(x->rank());
+    std::string error;
+    bool shape_error = false;
+    const EinsumTerms terms = parse_einsum(attrs.equation, ranks, error, shape_error);
+
+    std::vector<Labelled> list;
+    Sizes sizes;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      list.push_back(without_repeats({*in[i], terms.operands[i]}, loc));
+      for (std::size_t axis = 0; axis < list[i].subscripts.size(); ++axis) {
+        const Dim size = list[i].tensor.size(static_cast<std::int64_t>(axis), loc);
+        const auto [at, added] = sizes.try_emplace(list[i].subscripts[axis], size);
+        if (!added && at->second.same_as(1)) at->second = size;
+      }
+    }
+    std::vector<Subscripts> subscripts;
+    for (Labelled& x : list) {
+      x = without_broadcasts(std::move(x), sizes, loc);
+      subscripts.push_back(x.subscripts);
+    }
+    constexpr double kUnknown = 64;
+    const ContractionOrder order = contraction_order(subscripts, terms.result, [&](Subscript s) {
+      const Dim size = sizes.at(s);
+      return size.is_number() ? static_cast<double>(size.number()) : kUnknown;
+    });
+    for (const auto& [first, second] : order) {
+      Labelled a = std::move(list[static_cast<std::size_t>(first)]);
+      Labelled b = std::move(list[static_cast<std::size_t>(second)]);
+      list.erase(list.begin() + second);
+      list.erase(list.begin() + first);
+      // The result's own order last, so that the last product can follow it.
+      Subscripts needed;
+      for (const Labelled& x : list) needed = joined({needed, x.subscripts});
+      needed = joined({needed, terms.result});
+      list.push_back(contracted(std::move(a), std::move(b), needed, sizes, loc));
+    }
+    const Labelled last = reduced(std::move(list[0]), terms.result, loc);
+    return {ordered(last, terms.result, loc)};
+  }
+
+  /// ONNX broadcasts the axes of `...` only between operands that have equally many.
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    constexpr DTypeSet kTaken =
+        set_of(DType::f64) | set_of(DType::f32) | set_of(DType::f16) | kIndex;
+    std::vector<int> ranks;
+    for (int i = 0; i < e.input_count(); ++i) ranks.push_back(e.input_type(i).rank());
+    const std::vector<EllipsisAt> ellipses = ellipses_of(attrs.equation, ranks);
+    int most = 0;
+    for (const EllipsisAt& at : ellipses) most = std::max(most, at.axes);
+    std::vector<std::string> inputs;
+    for (int i = 0; i < e.input_count(); ++i) {
+      std::string x = e.input_as(i, kTaken);
+      const EllipsisAt at = ellipses[static_cast<std::size_t>(i)];
+      if (at.axis >= 0 && at.axes < most) {
+        std::vector<std::int64_t> added;
+        for (int k = at.axes; k < most; ++k) added.push_back(at.axis + k - at.axes);
+        x = e.node("Unsqueeze", {x, e.constant_i64(added)});
+      }
+      inputs.push_back(x);
+    }
+    std::string equation;
+    std::copy_if(attrs.equation.begin(), attrs.equation.end(), std::back_inserter(equation),
+                 [](char c) { return c != ' ' && c != '\t'; });
+    e.output(0, e.node("Einsum", inputs, {{"equation", equation}}));
+  }
+};
+
+constexpr const OpInfo* kRows[] = {&op_info<Einsum>};
+
+}  // namespace
+
+std::span<const OpInfo* const> einsum_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, Loc loc) {
+  std::vector<const Tensor*> refs;
+  for (const Tensor& x : tensors) refs.push_back(&x);
+  return apply_multi<ops::Einsum>({.equation = std::string(equation)}, loc, refs, 1)[0];
+}
+Tensor einsum(std::string_view equation, std::initializer_list<Tensor> tensors, Loc loc) {
+  return einsum(equation, std::span(tensors.begin(), tensors.size()), loc);
+}
+
+}  // namespace dyad

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string>
+
+#include "dyad/ir/op_info.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/creation.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/views.h"
+
+/// What the operators on matrices share. For the .cpp files of this layer.
+namespace dyad::ops {
+
+[[nodiscard]] inline Dim from_back(const Shape& shape, int i) {
+  return shape[static_cast<std::size_t>(shape.rank() - i)];
+}
+/// The shape without its last `count` axes.
+[[nodiscard]] inline Shape leading(const Shape& shape, int count) {
+  return Shape(shape.begin(), shape.end() - count);
+}
+[[nodiscard]] inline Shape with_axes(Shape shape, std::initializer_list<Dim> axes) {
+  for (const Dim d : axes) shape.push_back(d);
+  return shape;
+}
+
+/// ShapeError unless input i has two axes or more.
+inline void require_matrices(const InferIn& in, std::size_t i) {
+  if (in[i].rank() >= 2) return;
+  fail_shape(in, std::string(in.op.inputs[i].name) + " has " + std::to_string(in[i].rank()) +
+                     (in[i].rank() == 1 ? " axis" : " axes") +
+                     ", but matrices are needed: [..., rows, columns]");
+}
+/// ShapeError unless the last two axes of input i are of one size.
+inline void require_square(const InferIn& in, std::size_t i) {
+  require_matrices(in, i);
+  const Shape& shape = in[i].shape();
+  if (from_back(shape, 1) == from_back(shape, 2)) return;
+  fail_shape(in, std::string(in.op.inputs[i].name) + " must hold square matrices, but has " +
+                     to_string(from_back(shape, 2)) + " rows and " +
+                     to_string(from_back(shape, 1)) + " columns");
+}
+
+/// The matrices of x transposed.
+[[nodiscard]] inline Tensor mt(const Tensor& x) { return transpose(x, -1, -2); }
+/// Where row + `shift` >= column, for the matrices of x: bool.
+[[nodiscard]] inline Tensor lower_mask(const Tensor& x, std::int64_t shift) {
+  return ge(unsqueeze(arange(x.size(-2)), 1) + shift, arange(x.size(-1)));
+}
+[[nodiscard]] inline Tensor diagonal_mask(const Tensor& x) {
+  return eq(unsqueeze(arange(x.size(-2)), 1), arange(x.size(-1)));
+}
+/// The lower triangle of the matrices of x: what lies above the diagonal that is `shift` higher
+/// than the main one is 0.
+[[nodiscard]] inline Tensor lower_part(const Tensor& x, std::int64_t shift = 0) {
+  return where(lower_mask(x, shift), x, 0);
+}
+[[nodiscard]] inline Tensor upper_part(const Tensor& x) { return where(lower_mask(x, -1), 0, x); }
+[[nodiscard]] inline Tensor symmetric_part(const Tensor& x) { return (x + mt(x)) * 0.5; }
+
+}  // namespace dyad::ops

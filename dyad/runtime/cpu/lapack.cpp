@@ -1,0 +1,231 @@
+#include "dyad/runtime/cpu/lapack.h"
+
+#include <cblas.h>
+#include <lapack.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "dyad/base/error.h"
+
+namespace dyad::runtime::cpu::lapack {
+namespace {
+
+/// A size as LAPACK counts.
+int sized(std::int64_t n) {
+  if (n > std::numeric_limits<int>::max()) {
+    throw MemoryError("a matrix with a side of " + std::to_string(n) +
+                      " is too large for LAPACK, which counts in 32 bits");
+  }
+  return static_cast<int>(n);
+}
+/// A leading dimension, which is at least 1.
+int lead(std::int64_t n) { return std::max(1, sized(n)); }
+
+/// The length of work space that a query gave as a number of T.
+template <class T>
+int length(T answer) {
+  // f32 cannot say every length: take the next larger number.
+  const double exact = static_cast<double>(answer) * (1 + std::numeric_limits<T>::epsilon());
+  return std::max(1, sized(static_cast<std::int64_t>(exact) + 1));
+}
+
+template <class T>
+std::unique_ptr<T[]> room(std::int64_t count) {
+  return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count));
+}
+
+/// The threads that OpenBLAS may be given. A build of it with threads of its own, which Debian may
+/// have put in the place of the one with OpenMP's, works on the caller's.
+int allowed(int threads) {
+  constexpr int kOpenMp = 2;
+  static const bool shares_ours = openblas_get_parallel() == kOpenMp;
+  return shares_ours ? threads : 1;
+}
+
+template <class T>
+inline constexpr bool is_double = std::is_same_v<T, double>;
+
+}  // namespace
+
+Threads::Threads(int threads) : team_(allowed(threads)) {
+#ifdef _OPENMP
+  constexpr int kOpenMp = 2;
+  if (openblas_get_parallel() != kOpenMp) openblas_set_num_threads(1);
+#else
+  // Without OpenMP in the runtime nothing else keeps the library from a team of its own.
+  openblas_set_num_threads(1);
+#endif
+}
+
+template <class T>
+int potrf(Triangle triangle, std::int64_t n, T* a) {
+  const char uplo = static_cast<char>(triangle);
+  const int size = sized(n), lda = lead(n);
+  int info = 0;
+  if constexpr (is_double<T>) {
+    LAPACK_dpotrf(&uplo, &size, a, &lda, &info);
+  } else {
+    LAPACK_spotrf(&uplo, &size, a, &lda, &info);
+  }
+  return info;
+}
+
+template <class T>
+int getrf(std::int64_t m, std::int64_t n, T* a, int* pivots) {
+  const int rows = sized(m), columns = sized(n), lda = lead(m);
+  int info = 0;
+  if constexpr (is_double<T>) {
+    LAPACK_dgetrf(&rows, &columns, a, &lda, pivots, &info);
+  } else {
+    LAPACK_sgetrf(&rows, &columns, a, &lda, pivots, &info);
+  }
+  return info;
+}
+
+template <class T>
+int getri(std::int64_t n, T* a, const int* pivots) {
+  const int size = sized(n), lda = lead(n);
+  int info = 0;
+  const auto call = [&](T* work, int lwork) {
+    if constexpr (is_double<T>) {
+      LAPACK_dgetri(&size, a, &lda, pivots, work, &lwork, &info);
+    } else {
+      LAPACK_sgetri(&size, a, &lda, pivots, work, &lwork, &info);
+    }
+  };
+  T answer = 0;
+  call(&answer, -1);
+  const int lwork = length(answer);
+  call(room<T>(lwork).get(), lwork);
+  return info;
+}
+
+template <class T>
+void trsm_right(Triangle triangle, bool transpose, bool unit_diagonal, std::int64_t m,
+                std::int64_t n, const T* t, std::int64_t ldt, T* b) {
+  const auto uplo = triangle == Triangle::upper ? CblasUpper : CblasLower;
+  const auto trans = transpose ? CblasTrans : CblasNoTrans;
+  const auto diag = unit_diagonal ? CblasUnit : CblasNonUnit;
+  if constexpr (is_double<T>) {
+    cblas_dtrsm(CblasColMajor, CblasRight, uplo, trans, diag, sized(m), sized(n), 1.0, t, lead(ldt),
+                b, lead(m));
+  } else {
+    cblas_strsm(CblasColMajor, CblasRight, uplo, trans, diag, sized(m), sized(n), 1.0f, t,
+                lead(ldt), b, lead(m));
+  }
+}
+
+template <class T>
+void geqrf(std::int64_t m, std::int64_t n, T* a, T* tau) {
+  const int rows = sized(m), columns = sized(n), lda = lead(m);
+  int info = 0;
+  const auto call = [&](T* work, int lwork) {
+    if constexpr (is_double<T>) {
+      LAPACK_dgeqrf(&rows, &columns, a, &lda, tau, work, &lwork, &info);
+    } else {
+      LAPACK_sgeqrf(&rows, &columns, a, &lda, tau, work, &lwork, &info);
+    }
+  };
+  T answer = 0;
+  call(&answer, -1);
+  const int lwork = length(answer);
+  call(room<T>(lwork).get(), lwork);
+}
+
+template <class T>
+void orgqr(std::int64_t m, std::int64_t n, std::int64_t reflections, T* a, const T* tau) {
+  const int rows = sized(m), columns = sized(n), k = sized(reflections), lda = lead(m);
+  int info = 0;
+  const auto call = [&](T* work, int lwork) {
+    if constexpr (is_double<T>) {
+      LAPACK_dorgqr(&rows, &columns, &k, a, &lda, tau, work, &lwork, &info);
+    } else {
+      LAPACK_sorgqr(&rows, &columns, &k, a, &lda, tau, work, &lwork, &info);
+    }
+  };
+  T answer = 0;
+  call(&answer, -1);
+  const int lwork = length(answer);
+  call(room<T>(lwork).get(), lwork);
+}
+
+template <class T>
+int gesdd(char vectors, std::int64_t m, std::int64_t n, T* a, T* s, T* u, T* vt) {
+  const int rows = sized(m), columns = sized(n), lda = lead(m);
+  const std::int64_t k = std::min(m, n);
+  const int ldu = lead(m), ldvt = lead(vectors == 'A' ? n : k);
+  const auto integers = room<int>(8 * k);
+  int info = 0;
+  const auto call = [&](T* work, int lwork) {
+    if constexpr (is_double<T>) {
+      LAPACK_dgesdd(&vectors, &rows, &columns, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork,
+                    integers.get(), &info);
+    } else {
+      LAPACK_sgesdd(&vectors, &rows, &columns, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork,
+                    integers.get(), &info);
+    }
+  };
+  T answer = 0;
+  call(&answer, -1);
+  const int lwork = length(answer);
+  call(room<T>(lwork).get(), lwork);
+  return info;
+}
+
+template <class T>
+int syevd(bool vectors, std::int64_t n, T* a, T* w) {
+  const char job = vectors ? 'V' : 'N', uplo = 'L';
+  const int size = sized(n), lda = lead(n);
+  (void)sized(2 * n * n + 6 * n + 1);  // what it will ask for
+  int info = 0;
+  const auto call = [&](T* work, int lwork, int* integers, int liwork) {
+    if constexpr (is_double<T>) {
+      LAPACK_dsyevd(&job, &uplo, &size, a, &lda, w, work, &lwork, integers, &liwork, &info);
+    } else {
+      LAPACK_ssyevd(&job, &uplo, &size, a, &lda, w, work, &lwork, integers, &liwork, &info);
+    }
+  };
+  T answer = 0;
+  int integers = 0;
+  call(&answer, -1, &integers, -1);
+  const int lwork = length(answer);
+  call(room<T>(lwork).get(), lwork, room<int>(integers).get(), integers);
+  return info;
+}
+
+template <class T>
+void gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+          const T* a, const T* b, T* c) {
+  const auto ta = transpose_a ? CblasTrans : CblasNoTrans;
+  const auto tb = transpose_b ? CblasTrans : CblasNoTrans;
+  const int lda = lead(transpose_a ? k : m), ldb = lead(transpose_b ? n : k), ldc = lead(m);
+  if constexpr (is_double<T>) {
+    cblas_dgemm(CblasColMajor, ta, tb, sized(m), sized(n), sized(k), 1.0, a, lda, b, ldb, 0.0, c,
+                ldc);
+  } else {
+    cblas_sgemm(CblasColMajor, ta, tb, sized(m), sized(n), sized(k), 1.0f, a, lda, b, ldb, 0.0f, c,
+                ldc);
+  }
+}
+
+#define DYAD_FOR(T)                                                                               \
+  template int potrf<T>(Triangle, std::int64_t, T*);                                              \
+  template int getrf<T>(std::int64_t, std::int64_t, T*, int*);                                    \
+  template int getri<T>(std::int64_t, T*, const int*);                                            \
+  template void trsm_right<T>(Triangle, bool, bool, std::int64_t, std::int64_t, const T*,         \
+                              std::int64_t, T*);                                                  \
+  template void geqrf<T>(std::int64_t, std::int64_t, T*, T*);                                     \
+  template void orgqr<T>(std::int64_t, std::int64_t, std::int64_t, T*, const T*);                 \
+  template int gesdd<T>(char, std::int64_t, std::int64_t, T*, T*, T*, T*);                        \
+  template int syevd<T>(bool, std::int64_t, T*, T*);                                              \
+  template void gemm<T>(bool, bool, std::int64_t, std::int64_t, std::int64_t, const T*, const T*, \
+                        T*);
+DYAD_FOR(float)
+DYAD_FOR(double)
+#undef DYAD_FOR
+
+}  // namespace dyad::runtime::cpu::lapack

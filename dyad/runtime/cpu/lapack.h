@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+
+#include "dyad/runtime/threads.h"
+
+/// LAPACK and BLAS for f32 and f64, on matrices stored by columns. A row-major matrix is to them
+/// its transpose, which most kernels make use of instead of copying. Every result is LAPACK's info:
+/// 0, or i when the i-th pivot, minor or value is where it failed. Sizes are checked (MemoryError
+/// when one does not fit LAPACK's 32-bit integers).
+namespace dyad::runtime::cpu::lapack {
+
+/// Held around calls: LAPACK's threads, as many as said and at most as many as the team has. One
+/// inside a parallel loop.
+class Threads {
+ public:
+  explicit Threads(int threads);
+
+ private:
+  LibraryTeam team_;
+};
+
+enum class Triangle : char { upper = 'U', lower = 'L' };
+
+/// Cholesky factor of one triangle of a[n, n], in its place.
+template <class T>
+int potrf(Triangle triangle, std::int64_t n, T* a);
+/// LU factors of a[m, n] in its place; row i was exchanged with row pivots[i] - 1, from the first
+/// on.
+template <class T>
+int getrf(std::int64_t m, std::int64_t n, T* a, int* pivots);
+/// The inverse from such factors, in their place.
+template <class T>
+int getri(std::int64_t n, T* a, const int* pivots);
+/// b[m, n] := b @ op(t)^-1 for a triangle t[n, n] with leading dimension ldt.
+template <class T>
+void trsm_right(Triangle triangle, bool transpose, bool unit_diagonal, std::int64_t m,
+                std::int64_t n, const T* t, std::int64_t ldt, T* b);
+/// The QR factors of a[m, n] in their place, k = min(m, n) reflections in tau[k].
+template <class T>
+void geqrf(std::int64_t m, std::int64_t n, T* a, T* tau);
+/// The first n columns of q of `reflections` of them, in the place of the reflections in a[m, n].
+template <class T>
+void orgqr(std::int64_t m, std::int64_t n, std::int64_t reflections, T* a, const T* tau);
+/// Singular values of a[m, n], which is destroyed, and vectors: 'N' none, 'S' min(m, n) of them,
+/// 'A' all. u[m, .] and vt[., n].
+template <class T>
+int gesdd(char vectors, std::int64_t m, std::int64_t n, T* a, T* s, T* u, T* vt);
+/// Eigenvalues w[n] of symmetric a[n, n]; with `vectors` the eigenvectors in its place, otherwise
+/// it is destroyed.
+template <class T>
+int syevd(bool vectors, std::int64_t n, T* a, T* w);
+/// c[m, n] = op(a) @ op(b), dense.
+template <class T>
+void gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+          const T* a, const T* b, T* c);
+
+}  // namespace dyad::runtime::cpu::lapack

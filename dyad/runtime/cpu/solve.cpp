@@ -1,0 +1,280 @@
+#include <limits>
+
+#include "dyad/ops/attrs/linalg.h"
+#include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/matrices.h"
+
+// A row-major matrix is to LAPACK its transpose, which is what gets factored here: a^T = p l u.
+
+namespace dyad::runtime::cpu {
+namespace {
+
+using lapack::Triangle;
+
+double cube(std::int64_t n) {
+  const auto x = static_cast<double>(n);
+  return x * x * x;
+}
+
+std::string singular(int pivot) {
+  return "is singular: pivot " + std::to_string(pivot) +
+         " of its LU factors is 0; pinv() and lstsq() take singular matrices";
+}
+
+/// Exchanges rows of x[n, k] as the factors did with theirs, or back.
+template <class W>
+void exchange_rows(W* x, std::int64_t k, const int* pivots, std::int64_t n, bool back) {
+  for (std::int64_t step = 0; step < n; ++step) {
+    const std::int64_t i = back ? n - 1 - step : step, j = pivots[i] - 1;
+    if (i != j) std::swap_ranges(x + i * k, x + (i + 1) * k, x + j * k);
+  }
+}
+
+void solve(const OpCall& call) {
+  const bool transpose = call.attrs_as<ops::SolveAttrs>().transpose;
+  const TensorImpl &a = *call.inputs[0].impl(), &b = *call.inputs[1].impl();
+  const TensorImpl& out = *call.outputs[0].impl();
+  const MatrixAt at_a = matrix_of(a), at_b = matrix_of(b);
+  const std::int64_t n = at_b.rows, k = at_b.columns;
+  if (out.numel() == 0) return;
+  const auto batch = batch_of(out);
+  const double flops = cube(n) + 2.0 * static_cast<double>(n) * static_cast<double>(n * k);
+  with_floating(a.dtype, [&]<class T>(T) {
+    using W = Computed<T>;
+    MatrixBatch(call, batch, flops)
+        .run<3>({batch_strides(a, batch), batch_strides(b, batch), batch_strides(out, batch)},
+                [&](const RowWalk<3>& at) -> std::string {
+                  const auto lu = scratch<W>(n * n);
+                  const auto pivots = scratch<int>(n);
+                  Target<T> x(elements_of<T>(out, at[2]), n * k);
+                  read_matrix(elements_of<T>(a, at[0]), at_a, lu.get());
+                  read_matrix(elements_of<T>(b, at[1]), at_b, x.data());
+                  const int info = lapack::getrf(n, n, lu.get(), pivots.get());
+                  if (info > 0) return singular(info);
+                  // Transposed: x^T p l u = b^T, or x^T (p l u)^T = b^T.
+                  if (transpose) {
+                    exchange_rows(x.data(), k, pivots.get(), n, false);
+                    lapack::trsm_right(Triangle::lower, true, true, k, n, lu.get(), n, x.data());
+                    lapack::trsm_right(Triangle::upper, true, false, k, n, lu.get(), n, x.data());
+                  } else {
+                    lapack::trsm_right(Triangle::upper, false, false, k, n, lu.get(), n, x.data());
+                    lapack::trsm_right(Triangle::lower, false, true, k, n, lu.get(), n, x.data());
+                    exchange_rows(x.data(), k, pivots.get(), n, true);
+                  }
+                  x.write_back();
+                  return {};
+                });
+  });
+}
+
+void triangular_solve(const OpCall& call) {
+  const auto& attrs = call.attrs_as<ops::TriangularSolveAttrs>();
+  const TensorImpl &a = *call.inputs[0].impl(), &b = *call.inputs[1].impl();
+  const TensorImpl& out = *call.outputs[0].impl();
+  const MatrixAt at_a = matrix_of(a), at_b = matrix_of(b);
+  const std::int64_t n = at_b.rows, k = at_b.columns;
+  if (out.numel() == 0) return;
+  const auto batch = batch_of(out);
+  const double flops = static_cast<double>(n) * static_cast<double>(n * k);
+  with_floating(a.dtype, [&]<class T>(T) {
+    using W = Computed<T>;
+    // Where a lies in dense rows or columns it is read there.
+    const bool by_rows = !is_half<T> && at_a.column == 1 && at_a.row >= n;
+    const bool by_columns = !is_half<T> && at_a.row == 1 && at_a.column >= n;
+    MatrixBatch(call, batch, flops)
+        .run<3>({batch_strides(a, batch), batch_strides(b, batch), batch_strides(out, batch)},
+                [&](const RowWalk<3>& at) -> std::string {
+                  const T* const from = elements_of<T>(a, at[0]);
+                  if (!attrs.unit_diagonal) {
+                    for (std::int64_t i = 0; i < n; ++i) {
+                      if (widened_element(from[i * (at_a.row + at_a.column)]) != 0) continue;
+                      return "is singular: element " + std::to_string(i) + " of its diagonal is 0";
+                    }
+                  }
+                  std::unique_ptr<W[]> copy;
+                  const W* stored = nullptr;
+                  std::int64_t lead = n;
+                  if constexpr (!is_half<T>) {
+                    if (by_rows || by_columns) {
+                      stored = from;
+                      lead = by_columns ? at_a.column : at_a.row;
+                    }
+                  }
+                  if (stored == nullptr) {
+                    copy = scratch<W>(n * n);
+                    read_matrix(from, at_a, copy.get());
+                    stored = copy.get();
+                  }
+                  Target<T> x(elements_of<T>(out, at[2]), n * k);
+                  read_matrix(elements_of<T>(b, at[1]), at_b, x.data());
+                  // Transposed: x^T op(a)^T = b^T, where stored rows are columns of a^T.
+                  const bool is_turned = !by_columns;
+                  lapack::trsm_right(attrs.upper != is_turned ? Triangle::upper : Triangle::lower,
+                                     attrs.transpose == is_turned, attrs.unit_diagonal, k, n,
+                                     stored, lead, x.data());
+                  x.write_back();
+                  return {};
+                });
+  });
+}
+
+/// Runs `body(factors, pivots, info, result)` on the LU factors of each matrix.
+template <class Body>
+void with_factors(const OpCall& call, double flops, std::size_t inner, Body&& body) {
+  const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
+  const MatrixAt at_x = matrix_of(x);
+  const std::int64_t n = at_x.rows;
+  const auto batch = batch_of(x);
+  with_floating(x.dtype, [&]<class T>(T) {
+    using W = Computed<T>;
+    MatrixBatch(call, batch, flops)
+        .run<2>({batch_strides(x, batch), batch_strides(out, batch, inner)},
+                [&](const RowWalk<2>& at) -> std::string {
+                  const auto pivots = scratch<int>(n);
+                  const auto factors = scratch<W>(n * n);
+                  read_matrix(elements_of<T>(x, at[0]), at_x, factors.get());
+                  const int info = lapack::getrf(n, n, factors.get(), pivots.get());
+                  return body(factors.get(), pivots.get(), info, at[1], T{});
+                });
+  });
+}
+
+void inverse(const OpCall& call) {
+  const TensorImpl& out = *call.outputs[0].impl();
+  if (out.numel() == 0) return;
+  const std::int64_t n = matrix_of(out).rows;
+  with_factors(call, 2 * cube(n), 2,
+               [&]<class T>(Computed<T>* factors, const int* pivots, int info, std::int64_t at,
+                            T) -> std::string {
+                 if (info > 0) return singular(info);
+                 lapack::getri(n, factors, pivots);
+                 write_matrix(factors, n, n, elements_of<T>(out, at));
+                 return {};
+               });
+}
+
+/// The product of the pivots.
+template <class W>
+W determinant(const W* factors, const int* pivots, std::int64_t n) {
+  W value = 1;
+  for (std::int64_t i = 0; i < n; ++i) {
+    value *= factors[i * (n + 1)];
+    if (pivots[i] != i + 1) value = -value;
+  }
+  return value;
+}
+
+void det(const OpCall& call) {
+  const TensorImpl& out = *call.outputs[0].impl();
+  const std::int64_t n = matrix_of(*call.inputs[0].impl()).rows;
+  with_factors(call, 2 * cube(n) / 3, 0,
+               [&]<class T>(Computed<T>* factors, const int* pivots, int, std::int64_t at,
+                            T) -> std::string {
+                 *elements_of<T>(out, at) = narrowed_element<T>(determinant(factors, pivots, n));
+                 return {};
+               });
+}
+
+void slogdet(const OpCall& call) {
+  const TensorImpl &out = *call.outputs[0].impl(), &log = *call.outputs[1].impl();
+  const std::int64_t n = matrix_of(*call.inputs[0].impl()).rows;
+  with_factors(call, 2 * cube(n) / 3, 0,
+               [&]<class T>(Computed<T>* factors, const int* pivots, int, std::int64_t at,
+                            T) -> std::string {
+                 using W = Computed<T>;
+                 W sign = 1, sum = 0;
+                 for (std::int64_t i = 0; i < n; ++i) {
+                   const W pivot = factors[i * (n + 1)];
+                   const bool negative = (pivot < 0) != (pivots[i] != i + 1);
+                   sign = pivot == 0 || std::isnan(pivot) ? sign * pivot : negative ? -sign : sign;
+                   sum += std::log(std::abs(pivot));
+                 }
+                 if (sign == 0) sum = -std::numeric_limits<W>::infinity();
+                 *elements_of<T>(out, at) = narrowed_element<T>(sign == 0 ? W(0) : sign);
+                 // Both outputs are dense and of one shape.
+                 *elements_of<T>(log, at) = narrowed_element<T>(sum);
+                 return {};
+               });
+}
+
+/// The matrix of cofactors of a (nearly) singular matrix by its singular values: det(u) det(v) u d
+/// vh, where d[i] is the product of the other singular values.
+template <class W>
+void singular_cofactors(W* x, std::int64_t n, W* result) {
+  const auto s = scratch<W>(n), u = scratch<W>(n * n), vh = scratch<W>(n * n), d = scratch<W>(n);
+  // Row-major x is x^T = v s u^T to LAPACK, whose u is our vh by rows, whose vt our u by rows.
+  lapack::gesdd('S', n, n, x, s.get(), vh.get(), u.get());
+  W sign = 1;
+  const auto pivots = scratch<int>(n);
+  for (const W* factor : {u.get(), vh.get()}) {
+    std::copy_n(factor, n * n, x);
+    lapack::getrf(n, n, x, pivots.get());
+    sign *= determinant(x, pivots.get(), n) < 0 ? W(-1) : W(1);
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    d[i] = sign;
+    for (std::int64_t j = 0; j < n; ++j) d[i] *= i == j ? W(1) : s[j];
+  }
+  std::fill_n(result, n * n, W(0));
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t k = 0; k < n; ++k) {
+      const W scale = u[i * n + k] * d[k];
+      for (std::int64_t j = 0; j < n; ++j) result[i * n + j] += scale * vh[k * n + j];
+    }
+  }
+}
+
+void cofactor(const OpCall& call) {
+  const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
+  if (out.numel() == 0) return;
+  const MatrixAt at_x = matrix_of(x);
+  const std::int64_t n = at_x.rows;
+  const auto batch = batch_of(x);
+  with_floating(x.dtype, [&]<class T>(T) {
+    using W = Computed<T>;
+    MatrixBatch(call, batch, 2 * cube(n))
+        .run<2>({batch_strides(x, batch), batch_strides(out, batch)},
+                [&](const RowWalk<2>& at) -> std::string {
+                  const auto pivots = scratch<int>(n);
+                  const auto factors = scratch<W>(n * n), result = scratch<W>(n * n);
+                  read_matrix(elements_of<T>(x, at[0]), at_x, factors.get());
+                  if (!not_finite(factors.get(), n, n).empty()) {
+                    std::fill_n(elements_of<T>(out, at[1]), n * n,
+                                narrowed_element<T>(std::numeric_limits<W>::quiet_NaN()));
+                    return {};
+                  }
+                  const int info = lapack::getrf(n, n, factors.get(), pivots.get());
+                  W smallest = std::numeric_limits<W>::infinity(), largest = 0;
+                  for (std::int64_t i = 0; i < n; ++i) {
+                    smallest = std::min(smallest, std::abs(factors[i * (n + 1)]));
+                    largest = std::max(largest, std::abs(factors[i * (n + 1)]));
+                  }
+                  const W little = std::sqrt(std::numeric_limits<W>::epsilon());
+                  T* const to = elements_of<T>(out, at[1]);
+                  if (info > 0 || smallest < little * largest) {
+                    read_matrix(elements_of<T>(x, at[0]), at_x, factors.get());
+                    singular_cofactors(factors.get(), n, result.get());
+                    write_matrix(result.get(), n, n, to);
+                    return {};
+                  }
+                  const W value = determinant(factors.get(), pivots.get(), n);
+                  lapack::getri(n, factors.get(), pivots.get());
+                  std::transform(factors.get(), factors.get() + n * n, factors.get(),
+                                 [value](W y) { return value * y; });
+                  write_matrix(factors.get(), n, n, to, /*by_columns=*/true);
+                  return {};
+                });
+  });
+}
+
+}  // namespace
+
+std::span<const NamedKernel> solve_kernels() {
+  static constexpr NamedKernel kernels[] = {
+      {"solve", {solve}},     {"triangular_solve", {triangular_solve}},
+      {"inverse", {inverse}}, {"det", {det}},
+      {"slogdet", {slogdet}}, {"cofactor", {cofactor}}};
+  return kernels;
+}
+
+}  // namespace dyad::runtime::cpu

@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "dyad/core/create.h"
+#include "dyad/core/generator.h"
+#include "dyad/ops/einsum_plan.h"
+#include "dyad/ops/ops.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad {
+namespace {
+
+using ops::ContractionOrder;
+using ops::Subscripts;
+
+std::vector<Subscripts> terms(std::initializer_list<std::string> texts) {
+  std::vector<Subscripts> lists;
+  for (const std::string& text : texts) lists.emplace_back(text.begin(), text.end());
+  return lists;
+}
+
+/// Multiplications that an order takes.
+double cost_of(std::vector<Subscripts> operands, const Subscripts& result,
+               const ContractionOrder& order, const std::function<double(int)>& size) {
+  double total = 0;
+  for (const auto& [first, second] : order) {
+    const Subscripts a = operands.at(static_cast<std::size_t>(first));
+    const Subscripts b = operands.at(static_cast<std::size_t>(second));
+    operands.erase(operands.begin() + second);
+    operands.erase(operands.begin() + first);
+    Subscripts all = a, kept;
+    for (const int s : b) {
+      if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
+    }
+    double work = 1;
+    for (const int s : all) work *= size(s);
+    total += work;
+    for (const int s : all) {
+      bool needed = std::find(result.begin(), result.end(), s) != result.end();
+      for (const Subscripts& x : operands) {
+        needed = needed || std::find(x.begin(), x.end(), s) != x.end();
+      }
+      if (needed) kept.push_back(s);
+    }
+    operands.push_back(kept);
+  }
+  EXPECT_EQ(operands.size(), 1u);
+  return total;
+}
+
+TEST(EinsumOrder, IsTheCheapestOfAChain) {
+  // The example of the textbooks: matrices of 30x35, 35x15, 15x5, 5x10, 10x20, 20x25 take 15125.
+  const std::vector<double> sizes{30, 35, 15, 5, 10, 20, 25};
+  const auto size = [&](int s) { return sizes[static_cast<std::size_t>(s - 'a')]; };
+  const auto operands = terms({"ab", "bc", "cd", "de", "ef", "fg"});
+  const Subscripts result{'a', 'g'};
+  EXPECT_EQ(cost_of(operands, result, ops::contraction_order(operands, result, size), size), 15125);
+}
+
+TEST(EinsumOrder, OfManyOperandsAvoidsTheWorst) {
+  const auto size = [](int) { return 4.0; };
+  std::vector<Subscripts> operands;
+  for (int i = 0; i < 20; ++i) operands.push_back({'a' + i, 'a' + i + 1});
+  const Subscripts result{'a', 'a' + 20};
+  EXPECT_EQ(cost_of(operands, result, ops::contraction_order(operands, result, size), size),
+            19 * 64);
+}
+
+TEST(EinsumOrder, OfTwoOrOneOperand) {
+  const auto size = [](int) { return 2.0; };
+  EXPECT_EQ(ops::contraction_order(terms({"ab"}), {'a'}, size), ContractionOrder{});
+  EXPECT_EQ(ops::contraction_order(terms({"ab", "bc"}), {'a'}, size), (ContractionOrder{{0, 1}}));
+}
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  return max(abs(a - b)).item<double>();
+}
+
+class Matrices : public ::testing::Test {
+ protected:
+  Matrices() { manual_seed(3); }
+  ~Matrices() override { set_num_threads(threads_); }
+
+ private:
+  int threads_ = get_num_threads();
+};
+
+/// Large enough that LAPACK works in blocks and with threads.
+TEST_F(Matrices, LargeOnesAreFactoredRight) {
+  for (const DType dtype : {f64, f32}) {
+    const double tolerance = dtype == f64 ? 1e-10 : 2e-2;
+    const Tensor x = to(normal({300, 300}), dtype), b = to(normal({300, 70}), dtype);
+    const Tensor one = eye(300, {}, dtype);
+    const Tensor positive = matmul(x, transpose(x, 0, 1)) + one * 300;
+    EXPECT_LT(largest_difference(matmul(x, solve(x, b)), b), tolerance);
+    EXPECT_LT(largest_difference(matmul(x, inverse(x)), one), tolerance);
+    const Tensor l = cholesky(positive);
+    EXPECT_LT(largest_difference(matmul(l, transpose(l, 0, 1)), positive), tolerance);
+    EXPECT_LT(largest_difference(matmul(positive, cholesky_solve(b, l)), b), tolerance);
+    const Qr f = qr(x);
+    EXPECT_LT(largest_difference(matmul(f.q, f.r), x), tolerance);
+    EXPECT_LT(largest_difference(matmul(transpose(f.q, 0, 1), f.q), one), tolerance);
+    const Svd d = svd(x);
+    EXPECT_LT(largest_difference(matmul(d.u * d.s, d.vh), x), tolerance);
+    EXPECT_LT(largest_difference(svdvals(x), d.s), tolerance);
+    const Eigh e = eigh(positive);
+    EXPECT_LT(largest_difference(matmul(e.v * e.w, transpose(e.v, 0, 1)), positive), tolerance);
+    EXPECT_LT(largest_difference(eigvalsh(positive), e.w), tolerance);
+    const SignAndLog s = slogdet(positive);
+    EXPECT_EQ(s.sign.item<double>(), 1);
+    EXPECT_NEAR(s.logabsdet.item<double>(), sum(log(e.w)).item<double>(), 300 * tolerance);
+  }
+}
+
+/// A batch is shared out by matrices, each of which one thread computes.
+TEST_F(Matrices, OfABatchHaveTheSameBitsWithAnyNumberOfThreads) {
+  const Tensor x = normal({64, 20, 20}), b = normal({64, 20, 3});
+  std::vector<std::vector<float>> results[2];
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    for (const Tensor& y : {solve(x, b), inverse(x), qr(x).q, svd(x).u, eigh(x).v, pinv(x), det(x),
+                            cholesky(matmul(x, transpose(x, 1, 2)) + eye(20) * 30)}) {
+      results[threads - 1].push_back(y.to_vector<float>());
+    }
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_F(Matrices, SignsAreThoseThatTheHeadersPromise) {
+  const Tensor x = normal({50, 6, 4}, 0, 1, f64);
+  const Qr f = qr(x);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(all(f.r.select(-1, i).select(-1, i) >= 0).item<bool>());
+  for (const Tensor& vectors :
+       {svd(x, false).u, svd(x, true).u, eigh(matmul(transpose(x, 1, 2), x)).v}) {
+    const Tensor size = abs(vectors);
+    const Tensor large = to(size * 2 >= max(size, {-2}, true), i64);
+    const Tensor first = argmax(large, -2, true);
+    EXPECT_TRUE(all(gather(vectors, -2, first) > 0).item<bool>());
+  }
+}
+
+}  // namespace
+}  // namespace dyad
