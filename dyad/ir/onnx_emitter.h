@@ -16,7 +16,7 @@ namespace dyad {
 
 /// An ONNX node attribute.
 using OnnxAttr = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
-                              std::vector<float>, Tensor>;
+                              std::vector<float>, std::vector<std::string>, Tensor>;
 using OnnxAttrs = std::vector<std::pair<std::string, OnnxAttr>>;
 
 /// What an operator's row uses to write itself as ONNX nodes; the onnx layer implements it. Values

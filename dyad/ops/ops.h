@@ -23,6 +23,7 @@
 #include "dyad/ops/norm.h"
 #include "dyad/ops/products.h"
 #include "dyad/ops/random.h"
+#include "dyad/ops/recurrent.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/special.h"
 #include "dyad/ops/trigonometry.h"

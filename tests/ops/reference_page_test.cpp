@@ -105,6 +105,7 @@ std::string page() {
       {"Random numbers", ops::random_rows()},
       {"Embeddings", ops::embedding_rows()},
       {"Attention", ops::attention_rows()},
+      {"Recurrent layers", ops::recurrent_rows()},
   };
   std::string text =
       "# Operators\n\n"

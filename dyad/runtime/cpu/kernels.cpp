@@ -15,6 +15,7 @@ std::span<const KernelFamily> kernel_families() {
       random_kernels,
       embedding_kernels,
       attention_kernels,
+      recurrent_kernels,
   };
   // clang-format on
   return families;

@@ -25,6 +25,7 @@ std::span<const NamedKernel> pool_kernels();
 std::span<const NamedKernel> random_kernels();
 std::span<const NamedKernel> embedding_kernels();
 std::span<const NamedKernel> attention_kernels();
+std::span<const NamedKernel> recurrent_kernels();
 
 [[nodiscard]] std::span<const KernelFamily> kernel_families();
 
