@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
