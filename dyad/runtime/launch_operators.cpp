@@ -24,7 +24,7 @@ constexpr std::size_t kOperands = kMaxInputs + 4;
 /// What decides which kernel an operator's call runs, but for the values of its attributes.
 struct CallKey {
   const OpInfo* op = nullptr;
-  std::uint64_t dtypes = 0;  ///< of the inputs, 4 bits each
+  std::uint64_t dtypes = 0;  ///< of the inputs, 5 bits each
   std::uint64_t access = 0;  ///< Iteration::access_key
   std::uint64_t attrs = 0;   ///< their hash
 
@@ -135,7 +135,7 @@ void run_pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs,
     call.space.add(broadcast_strides(t.shape.numbers(), t.strides, sizes));
     data.push_back(t.data);
     dtypes.push_back(t.dtype);
-    key.dtypes = key.dtypes << 4 | static_cast<std::uint64_t>(t.dtype);
+    key.dtypes = key.dtypes << 5 | static_cast<std::uint64_t>(t.dtype);
   }
   for (const Tensor& output : outputs) {
     const TensorImpl& t = *output.impl();
@@ -191,7 +191,7 @@ bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, T
       if (t.numel() != 1) return false;
       single = n != 1;
     }
-    key.dtypes = key.dtypes << 4 | static_cast<std::uint64_t>(t.dtype);
+    key.dtypes = key.dtypes << 5 | static_cast<std::uint64_t>(t.dtype);
     key.access = key.access << 2 | static_cast<std::uint64_t>(single ? codegen::Access::broadcast
                                                                      : codegen::Access::contiguous);
     strides[count] = single ? 0 : 1;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
