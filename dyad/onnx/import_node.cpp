@@ -207,7 +207,7 @@ Tensor NodeImport::tensor(std::string_view name) {
 DType NodeImport::dtype(std::string_view name, DType otherwise) {
   const pb::AttributeProto* found = attribute(name);
   if (found == nullptr) return otherwise;
-  return dtype_of(found->i(), fmt::format("attribute {} of {}", name, description()), loc_);
+  return read_dtype(found->i(), fmt::format("attribute {} of {}", name, description()), loc_);
 }
 
 const pb::GraphProto& NodeImport::graph(std::string_view name) {

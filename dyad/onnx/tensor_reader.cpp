@@ -187,7 +187,7 @@ Ref<Storage> ExternalData::open(const std::string& location, const std::string& 
   return files_[location] = io::InputFile(whole.string(), loc).map();
 }
 
-DType dtype_of(std::int64_t number, const std::string& what, Loc loc) {
+DType read_dtype(std::int64_t number, const std::string& what, Loc loc) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     if (to_onnx(dtype) == number && number != pb::TensorProto::UNDEFINED) return dtype;
@@ -198,7 +198,8 @@ DType dtype_of(std::int64_t number, const std::string& what, Loc loc) {
 
 Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc) {
   const Reading of{proto, loc};
-  const DType dtype = dtype_of(proto.data_type(), fmt::format("tensor \"{}\"", proto.name()), loc);
+  const DType dtype =
+      read_dtype(proto.data_type(), fmt::format("tensor \"{}\"", proto.name()), loc);
   const std::uint64_t count = count_elements(of);
   if (dtype == DType::string) {
     throw UnsupportedError(fmt::format("tensor \"{}\" holds strings", proto.name()), loc);
@@ -286,7 +287,7 @@ std::optional<Type> read_type(const pb::TypeProto& proto, const std::string& val
   }
   if (!proto.has_tensor_type() || proto.tensor_type().elem_type() == 0) return {};
   const pb::TypeProto::Tensor& tensor = proto.tensor_type();
-  const DType dtype = dtype_of(tensor.elem_type(), what, loc);
+  const DType dtype = read_dtype(tensor.elem_type(), what, loc);
   if (!tensor.has_shape()) return {};
   Shape shape;
   for (int i = 0; i < tensor.shape().dim_size(); ++i) {
