@@ -24,7 +24,10 @@ void register_builtin_ops() {
     register_ops(solve_rows());
     register_ops(decompositions_rows());
     register_ops(conv_rows());
+    register_ops(pooling_rows());
     register_ops(norm_rows());
+    register_ops(group_norm_rows());
+    register_ops(normalize_rows());
     register_ops(loss_rows());
     register_ops(random_rows());
     register_ops(embedding_rows());
