@@ -4,16 +4,20 @@
 #include <chrono>
 #include <list>
 #include <mutex>
+#include <unordered_map>
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_bind.h"
+#include "dyad/exec/executable_errors.h"
 #include "dyad/exec/executable_plan.h"
 #include "dyad/exec/executable_planner.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/substitute.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/lower.h"
+#include "dyad/passes/stages.h"
 
 namespace dyad::exec {
 namespace {
@@ -71,15 +75,23 @@ struct Executable::State {
   State(Ref<GraphImpl> given, ExecutableOptions given_options)
       : graph(std::move(given)), options(std::move(given_options)) {
     const auto start = std::chrono::steady_clock::now();
+    stages = passes::cut_at_open_sizes(*graph);
+    if (!stages.empty()) {
+      lowered = graph;
+      for (const auto& node : graph->nodes()) note_written(*node);
+      for (const passes::Stage& stage : stages) {
+        parts.push_back(std::make_unique<Executable>(stage.graph, options));
+      }
+      stats.nodes = count_operators(*graph);
+      return;
+    }
     passes::LowerOptions lower;
     lower.evaluate = evaluate_constant;
     lower.fuse = options.fuse;
     lower.dump = options.dump;
     lowered = passes::lower(*graph, lower);
     for (const auto& node : lowered->nodes()) {
-      if (&node->op() == &kAssignOp) {
-        written.push_back(node->inputs()[0].node->attrs_as<VariableAttrs>().tensor);
-      }
+      note_written(*node);
       if (node->op().kind != BodyKind::control || &node->op() == &passes::kFusedOp) continue;
       for (const Ref<GraphImpl>& region : node->regions()) {
         regions[node.get()].push_back(std::make_unique<Executable>(region, options));
@@ -88,6 +100,58 @@ struct Executable::State {
     stats.nodes = count_operators(*graph);
     stats.lowered_nodes = count_operators(*lowered);
     stats.lower_ms = milliseconds_since(start);
+  }
+
+  void note_written(const Node& node) {
+    if (&node.op() != &kAssignOp) return;
+    written.push_back(node.inputs()[0].node->attrs_as<VariableAttrs>().tensor);
+  }
+
+  /// Runs the stages and what stands between them, whose results tell the sizes of the next.
+  std::vector<Tensor> run_stages(std::span<const Tensor> values, const SymbolMap& outer,
+                                 const CancelToken* cancel, Loc where) {
+    SymbolMap symbols = bind_symbols(*graph, values, outer, where);
+    std::unordered_map<Value, Tensor, ValueHash> made;
+    for (std::size_t i = 0; i < values.size(); ++i) made[graph->placeholders()[i]] = values[i];
+    std::vector<Tensor> results;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      std::vector<Tensor> inputs;
+      for (const Value v : stages[i].inputs) inputs.push_back(made.at(v));
+      results = parts[i]->run_region(inputs, symbols, cancel, where);
+      for (std::size_t k = 0; k < results.size(); ++k) made[stages[i].outputs[k]] = results[k];
+      if (stages[i].open) run_open(*stages[i].open, made, symbols, where);
+    }
+    return results;
+  }
+
+  static void run_open(const Node& node, std::unordered_map<Value, Tensor, ValueHash>& made,
+                       SymbolMap& symbols, Loc where) {
+    std::vector<const Tensor*> inputs;
+    static const Tensor kAbsent;
+    for (const Value v : node.inputs()) {
+      inputs.push_back(v ? &made.at(passes::before_writes(v)) : &kAbsent);
+    }
+    const Ref<Attrs> numbers =
+        substitute_symbols(node.attrs().info(), node.attrs().data(), symbols);
+    std::vector<Tensor> outputs(node.types().size());
+    try {
+      execute(node.op(), inputs, numbers ? numbers->data() : node.attrs().data(), outputs,
+              node.loc());
+    } catch (const Error& error) {
+      rethrow_at(error, where, node.loc());
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const Shape& declared = node.types()[i].shape();
+      for (std::size_t axis = 0; axis < declared.size(); ++axis) {
+        std::int64_t coefficient = 0, constant = 0;
+        Dim symbol;
+        if (as_linear(declared[axis], coefficient, symbol, constant) &&
+            declared[axis].same_as(symbol) && !symbols.find(symbol)) {
+          symbols.bind(symbol, outputs[i].shape().numbers()[axis]);
+        }
+      }
+      made[{const_cast<Node*>(&node), static_cast<int>(i)}] = outputs[i];
+    }
   }
 
   /// The plan for values like these: the one used last, another one kept, or a new one.
@@ -102,7 +166,8 @@ struct Executable::State {
     const auto start = std::chrono::steady_clock::now();
     const SymbolMap symbols = bind_symbols(*graph, values, outer, where);
     if (!symbols.entries().empty()) check_types(*graph, symbols, where);
-    std::unique_ptr<Plan> plan = make_plan(*lowered, symbols, values, regions, options.check_finite);
+    std::unique_ptr<Plan> plan =
+        make_plan(*lowered, symbols, values, regions, options.check_finite);
     plan->key = key_of(values);
     for (const Tensor& value : values) {
       plan->dtypes.push_back(value.dtype());
@@ -127,6 +192,7 @@ struct Executable::State {
     const std::scoped_lock lock(mutex);
     std::vector<Tensor> copies;
     values = apart_from_written(values, copies);
+    if (!stages.empty()) return run_stages(values, outer, cancel, where);
     Plan& plan = plan_for(values, outer, where);
     return plan.run(values, cancel, where);
   }
@@ -152,6 +218,8 @@ struct Executable::State {
   std::vector<Tensor> written;  // the tensors of assigned variables
   ExecutableOptions options;
   RegionExecutables regions;
+  std::vector<passes::Stage> stages;  // when some sizes only data tell: the graph in parts
+  std::vector<std::unique_ptr<Executable>> parts;
   std::mutex mutex;
   std::list<std::unique_ptr<Plan>> plans;  // the most recently used first
   ExecutableStats stats;
@@ -183,12 +251,25 @@ std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
 
 void Executable::prepare(std::span<const Tensor> placeholders, Loc where) {
   const std::scoped_lock lock(state_->mutex);
-  static_cast<void>(state_->plan_for(placeholders, {}, where));
+  if (state_->stages.empty()) static_cast<void>(state_->plan_for(placeholders, {}, where));
 }
 
 ExecutableStats Executable::stats() const {
   const std::scoped_lock lock(state_->mutex);
-  return state_->stats;
+  ExecutableStats stats = state_->stats;
+  for (std::size_t i = 0; i < state_->parts.size(); ++i) {
+    const ExecutableStats part = state_->parts[i]->stats();
+    const int open = state_->stages[i].open ? 1 : 0;
+    stats.lowered_nodes += part.lowered_nodes + open;
+    stats.kernels += part.kernels + open;
+    stats.views += part.views;
+    stats.plans += part.plans;
+    stats.arena_bytes += part.arena_bytes;
+    stats.live_peak = std::max(stats.live_peak, part.live_peak);
+    stats.lower_ms += part.lower_ms;
+    stats.plan_ms += part.plan_ms;
+  }
+  return stats;
 }
 
 const GraphImpl& Executable::graph() const noexcept { return *state_->graph; }

@@ -40,7 +40,8 @@ struct ExecutableStats {
 /// How many nodes of a graph are operators: no placeholders, variables or constants.
 [[nodiscard]] int count_operators(const GraphImpl& graph);
 
-/// A graph made ready to run: lowered once, then planned for each combination of sizes (memory,
+/// A graph made ready to run (in parts, where some sizes only data tell: up to the operator that
+/// makes them, and behind it): lowered once, then planned for each combination of sizes (memory,
 /// kernels) and run. Gives the bits that eager execution gives.
 class Executable {
  public:
@@ -62,7 +63,7 @@ class Executable {
   std::vector<Tensor> run_region(std::span<const Tensor> placeholders, const SymbolMap& outer,
                                  const CancelToken* cancel, Loc where);
 
-  /// Makes the plan for values like these without running it.
+  /// Makes the plan for values like these without running it; nothing where data decide on sizes.
   void prepare(std::span<const Tensor> placeholders, Loc where = {});
 
   [[nodiscard]] ExecutableStats stats() const;

@@ -247,12 +247,19 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
   if (on_tape) autograd::record(op, inputs, attrs, outputs, loc);
 }
 
-void Recorder::check_types(const Node& node, std::span<const Tensor> outputs) const {
+void Recorder::check_types(const Node& node, std::span<const Tensor> outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Type& type = node.types()[i];
     bool same = type.dtype() == outputs[i].dtype() && type.rank() == outputs[i].rank();
     for (int axis = 0; same && axis < type.rank(); ++axis) {
       const auto at = static_cast<std::size_t>(axis);
+      std::vector<Dim> symbols;
+      collect_symbols(type.shape()[at], symbols);
+      if (symbols.size() == 1 && symbols[0].same_as(type.shape()[at]) &&
+          path_.hints.find(symbols[0]) == nullptr) {
+        path_.hints.bind(symbols[0], outputs[i].shape()[at].number());
+        open_sizes_.push_back(symbols[0]);
+      }
       same = evaluate(type.shape()[at], path_.hints) == outputs[i].shape()[at].number();
     }
     if (!same) {
@@ -270,19 +277,35 @@ Dim Recorder::size(const Tensor& tensor, int axis) {
 
 std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
   const std::int64_t value = evaluate(dim, path_.hints);
-  path_.guards.push_back({DimGuard::Kind::value, dim, Dim(), value, loc.user()});
+  guard({DimGuard::Kind::value, dim, Dim(), value, loc.user()});
   return value;
+}
+
+void Recorder::guard(const DimGuard& made) {
+  std::vector<Dim> symbols;
+  collect_symbols(made.a, symbols);
+  collect_symbols(made.b, symbols);
+  for (const Dim symbol : symbols) {
+    for (const Dim open : open_sizes_) {
+      if (!symbol.same_as(open)) continue;
+      refuse("what the function does depends on a size that only data tell: " + to_string(made.a) +
+                 (made.kind == DimGuard::Kind::value ? "" : " compared with " + to_string(made.b)),
+             made.loc);
+      return;
+    }
+  }
+  path_.guards.push_back(made);
 }
 
 bool Recorder::dim_equal(Dim a, Dim b, Loc loc) {
   const bool answer = evaluate(a, path_.hints) == evaluate(b, path_.hints);
-  path_.guards.push_back({DimGuard::Kind::equal, a, b, answer, loc.user()});
+  guard({DimGuard::Kind::equal, a, b, answer, loc.user()});
   return answer;
 }
 
 bool Recorder::dim_less(Dim a, Dim b, Loc loc) {
   const bool answer = evaluate(a, path_.hints) < evaluate(b, path_.hints);
-  path_.guards.push_back({DimGuard::Kind::less, a, b, answer, loc.user()});
+  guard({DimGuard::Kind::less, a, b, answer, loc.user()});
   return answer;
 }
 

@@ -73,7 +73,9 @@ class Recorder final : public Evaluator {
   /// the call.
   void record_backward(std::span<const Tensor> results, Loc loc);
   void refuse(std::string reason, Loc loc);
-  void check_types(const Node& node, std::span<const Tensor> outputs) const;
+  void check_types(const Node& node, std::span<const Tensor> outputs);
+  /// Notes that the recording depends on sizes; refuses those that only the data of a call tell.
+  void guard(const DimGuard& made);
 
   Ref<GraphImpl> graph_;
   std::unique_ptr<Tracer> tracer_;
@@ -83,7 +85,8 @@ class Recorder final : public Evaluator {
   std::vector<const TensorImpl*> capture_order_;  ///< those with a variable of their own
   std::unordered_multimap<const Storage*, const TensorImpl*> captures_by_storage_;
   std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
-  std::vector<Tensor> literals_;               ///< filled by the host during this call
+  std::vector<Dim> open_sizes_;   ///< symbols of sizes that only the data of this call told
+  std::vector<Tensor> literals_;  ///< filled by the host during this call
   bool reshape_copied_ = false;
   Path path_;
 };

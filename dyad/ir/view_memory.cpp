@@ -67,7 +67,7 @@ class Orders {
 
   Order derive_view(const Node& node) {
     const Order from = of(node.inputs()[0]);
-    if (node.is("permute")) return Order::unknown;
+    if (node.is("permute") || node.is("unfold")) return Order::unknown;
     if (node.op().may_copy) return from == Order::dense ? from : Order::unknown;
     const bool keeps_gapless =
         node.is("squeeze") || node.is("unsqueeze") || node.is("stop_gradient");

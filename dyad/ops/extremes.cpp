@@ -6,6 +6,7 @@
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/reduce_support.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
 
 namespace dyad {
 namespace ops {
@@ -78,6 +79,7 @@ struct Min : Extreme<false> {
 struct ArgAttrs {
   std::int64_t axis = 0;
   bool keepdim = false;
+  bool last = false;
 };
 
 template <bool kLargest>
@@ -89,13 +91,14 @@ struct ArgExtreme {
     return {Type(DType::i64, reduced_shape(in[0].shape(), axes, attrs.keepdim))};
   }
   static Ints reduced_axes(const Attrs& attrs, int rank) { return {from_front(attrs.axis, rank)}; }
-  static void reduce(const Attrs&, ReductionBuilder& b) {
+  static void reduce(const Attrs& attrs, ReductionBuilder& b) {
     using E = Extreme<kLargest>;
+    const bool last = attrs.last;
     const Scalar x = E::ordered(b.element());
     b.accumulate(E::worst(x.type()), x);
-    b.accumulate(std::numeric_limits<std::int64_t>::max(), b.index());
-    b.combine([](const Scalars& a, const Scalars& x) -> Scalars {
-      // NaN beats all; among equals (NaN and NaN too) the earlier place does.
+    b.accumulate(last ? std::int64_t{-1} : std::numeric_limits<std::int64_t>::max(), b.index());
+    b.combine([last](const Scalars& a, const Scalars& x) -> Scalars {
+      // NaN beats all; among equals (NaN and NaN too) the earlier place does, or the later.
       Scalar beats = kLargest ? x[0] > a[0] : x[0] < a[0];
       Scalar equals = x[0] == a[0];
       if (scalar::is_floating(x[0].type())) {
@@ -103,14 +106,16 @@ struct ArgExtreme {
         beats = beats | (new_nan & !old_nan);
         equals = equals | (new_nan & old_nan);
       }
-      const Scalar take = beats | (equals & (x[1] < a[1]));
+      const Scalar take = beats | (equals & (last ? x[1] > a[1] : x[1] < a[1]));
       return {scalar::select(take, x[0], a[0]), scalar::select(take, x[1], a[1])};
     });
     b.finish([](const Scalars& a, Scalar) -> Scalars { return {a[1]}; });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node(kLargest ? "ArgMax" : "ArgMin", {e.input_as(0, kNumber)},
-                       {{"axis", attrs.axis}, {"keepdims", std::int64_t{attrs.keepdim}}}));
+                       {{"axis", attrs.axis},
+                        {"keepdims", std::int64_t{attrs.keepdim}},
+                        {"select_last_index", std::int64_t{attrs.last}}}));
   }
 };
 
@@ -146,10 +151,16 @@ Tensor max(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
 Tensor min(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
   return apply<ops::Min>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
 }
-Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
-  return apply<ops::ArgMax>({.axis = axis, .keepdim = keepdim}, loc, x);
+Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim, bool last, Loc loc) {
+  return apply<ops::ArgMax>({.axis = axis, .keepdim = keepdim, .last = last}, loc, x);
 }
-Tensor argmin(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
-  return apply<ops::ArgMin>({.axis = axis, .keepdim = keepdim}, loc, x);
+Tensor argmin(const Tensor& x, std::int64_t axis, bool keepdim, bool last, Loc loc) {
+  return apply<ops::ArgMin>({.axis = axis, .keepdim = keepdim, .last = last}, loc, x);
+}
+Tensor argmax(const Tensor& x, Loc loc) {
+  return argmax(reshape(x, {-1}, loc), 0, false, false, loc);
+}
+Tensor argmin(const Tensor& x, Loc loc) {
+  return argmin(reshape(x, {-1}, loc), 0, false, false, loc);
 }
 }  // namespace dyad

@@ -70,25 +70,7 @@ struct ScatterAdd {
       .doc = "A copy of x with source[i][j][k] added at [i][index[i][j][k]][k] for axis 1.",
       .saved_inputs = kSecond,
       .batching = Batching::axes};
-  static Types infer(const InferIn& in, const Attrs& attrs) {
-    check_index_shape(in, checked_axis(in, attrs.axis, in[0].rank()));
-    if (in[2].dtype() != in[0].dtype()) {
-      fail_dtype(in, "one dtype is needed, but x is " + std::string(name_of(in[0].dtype())) +
-                         " and source is " + std::string(name_of(in[2].dtype())));
-    }
-    const Shape &index = in[1].shape(), &source = in[2].shape();
-    if (index.rank() != source.rank()) {
-      fail_shape(in, "index has " + std::to_string(index.rank()) + " axes but source has " +
-                         std::to_string(source.rank()));
-    }
-    for (int i = 0; i < index.rank(); ++i) {
-      const Dim a = index[static_cast<std::size_t>(i)], b = source[static_cast<std::size_t>(i)];
-      if (!a.same_as(b) && !(a == b)) {
-        fail_shape(in, axis_sizes(i, a, "index", b, "source") + "; their shapes must be equal");
-      }
-    }
-    return {in[0]};
-  }
+  static Types infer(const InferIn& in, const Attrs& attrs) { return infer_scatter_at(in, attrs); }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, g.grad());
     if (g.needs(2)) g.set(2, gather(g.grad(), attrs.axis, g.input(1)));
@@ -248,7 +230,31 @@ Tensor concat_all(std::span<const Tensor> tensors, std::int64_t axis, bool as_ne
 
 }  // namespace
 
+Types infer_scatter_at(const InferIn& in, const IndexAttrs& attrs) {
+  check_index_shape(in, checked_axis(in, attrs.axis, in[0].rank()));
+  if (in[2].dtype() != in[0].dtype()) {
+    fail_dtype(in, "one dtype is needed, but x is " + std::string(name_of(in[0].dtype())) +
+                       " and source is " + std::string(name_of(in[2].dtype())));
+  }
+  const Shape &index = in[1].shape(), &source = in[2].shape();
+  if (index.rank() != source.rank()) {
+    fail_shape(in, "index has " + std::to_string(index.rank()) + " axes but source has " +
+                       std::to_string(source.rank()));
+  }
+  for (int i = 0; i < index.rank(); ++i) {
+    const Dim a = index[static_cast<std::size_t>(i)], b = source[static_cast<std::size_t>(i)];
+    if (!a.same_as(b) && !(a == b)) {
+      fail_shape(in, axis_sizes(i, a, "index", b, "source") + "; their shapes must be equal");
+    }
+  }
+  return {in[0]};
+}
+
 std::span<const OpInfo* const> indexing_rows() { return kRows; }
+
+Tensor index_select_from_front(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
+  return apply<IndexSelect>({.axis = axis, .from_end = false}, loc, x, index);
+}
 
 Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
   return apply<GatherOp>({.axis = axis, .from_end = false}, loc, x, index);

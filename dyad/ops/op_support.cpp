@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/elementary.h"
 #include "dyad/ops/views.h"
 
 namespace dyad::ops {
@@ -108,6 +110,16 @@ std::vector<Tensor> derivative(const TensorFunction& f, std::vector<Tensor> inpu
 
 Arg size_arg(Dim size, Loc loc) {
   return size.is_number() ? Arg(size.number(), loc) : Arg(size_tensor(size, loc), loc);
+}
+
+Tensor as_dtype(const Arg& value, DType dtype, Loc loc) {
+  const Tensor& x = value.tensor();
+  if (!x.defined() || !x.impl()->is_number) return to(x, dtype, loc);
+  double number = 0;
+  visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    number = convert_element<double>(*reinterpret_cast<const T*>(x.impl()->data));
+  });
+  return full({}, number, dtype, loc);
 }
 
 }  // namespace dyad::ops

@@ -11,6 +11,8 @@
 /// What the operators' structs share. For the .cpp files of this layer.
 namespace dyad::ops {
 
+struct IndexAttrs;
+
 inline constexpr ArgInfo kOut[] = {{"out"}};
 inline constexpr ArgInfo kBoolOut[] = {{"out", kBool}};
 inline constexpr ArgInfo kIndexOut[] = {{"out", set_of(DType::i64)}};
@@ -79,6 +81,18 @@ void require_one_dtype(const InferIn& in);
 /// gather() by indices that must not be negative: classes, whose -1 is a mistake.
 [[nodiscard]] Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index,
                                        Loc loc = std::source_location::current());
+/// An operand that may be a host number as a tensor of `dtype` (a number as a scalar).
+[[nodiscard]] Tensor as_dtype(const Arg& value, DType dtype,
+                              Loc loc = std::source_location::current());
+/// index_select() by indices that must not be negative.
+[[nodiscard]] Tensor index_select_from_front(const Tensor& x, std::int64_t axis,
+                                             const Tensor& index,
+                                             Loc loc = std::source_location::current());
+
+/// The type of x for a scatter of (x, index, source) along the axis of `attrs`: index has the rank
+/// of x and reaches beyond it along no other axis, source has the shape of index and the dtype of x
+/// (IndexError, ShapeError, DTypeError).
+[[nodiscard]] Types infer_scatter_at(const InferIn& in, const IndexAttrs& attrs);
 
 /// index_select() of rows by indices that must not be negative.
 [[nodiscard]] Tensor gather_rows_from_front(const Tensor& x, const Tensor& index,

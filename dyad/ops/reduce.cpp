@@ -254,13 +254,6 @@ Tensor sum(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
 Tensor mean(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
   return apply<ops::Mean>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
 }
-Tensor var(const Tensor& x, Ints axes, std::int64_t correction, bool keepdim, Loc loc) {
-  const LocScope scope(loc);
-  const Tensor squares = square(x - mean(x, axes, true, loc), loc);
-  const Ints sorted = ops::sorted_axes(axes, x.rank());
-  const Dim count = ops::count_of(ops::sizes_of(x, loc), sorted);
-  return sum(squares, axes, keepdim, loc) / ops::size_arg(count - correction, loc);
-}
 Tensor prod(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
   return apply<ops::Prod>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
 }

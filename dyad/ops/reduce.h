@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "dyad/core/tensor.h"
 
 namespace dyad {
@@ -13,9 +15,25 @@ namespace dyad {
 /// Floating (f32 for integers and bool); of no elements NaN.
 [[nodiscard]] Tensor mean(const Tensor& x, Ints axes = {}, bool keepdim = false,
                           Loc loc = std::source_location::current());
-/// The mean square distance from the mean, with the divisor count - correction. Floating only.
+/// The mean square distance from the mean, with the divisor count - correction (not below 0: then
+/// NaN or inf). Floating only.
 [[nodiscard]] Tensor var(const Tensor& x, Ints axes = {}, std::int64_t correction = 1,
                          bool keepdim = false, Loc loc = std::source_location::current());
+/// The square root of var(); its derivative where nothing varies is 0.
+[[nodiscard]] Tensor std(const Tensor& x, Ints axes = {}, std::int64_t correction = 1,
+                         bool keepdim = false, Loc loc = std::source_location::current());
+/// var() or std(), and mean().
+[[nodiscard]] std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Ints& axes = {},
+                                                 std::int64_t correction = 1, bool keepdim = false,
+                                                 Loc loc = std::source_location::current());
+[[nodiscard]] std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Ints& axes = {},
+                                                 std::int64_t correction = 1, bool keepdim = false,
+                                                 Loc loc = std::source_location::current());
+/// (sum of |x|^p)^(1/p); infinity: the largest |x|, -infinity: the smallest, 0: how many are not 0.
+/// Floating only. The derivative is 0 at elements that are 0 and where the norm is 0; equal largest
+/// or smallest ones share the gradient evenly. ShapeError for p < 0 over no elements.
+[[nodiscard]] Tensor norm(const Tensor& x, double p = 2, Ints axes = {}, bool keepdim = false,
+                          Loc loc = std::source_location::current());
 /// The largest, NaN if there is one. Equal ones share the gradient evenly. ShapeError over no
 /// elements.
 [[nodiscard]] Tensor max(const Tensor& x, Ints axes = {}, bool keepdim = false,
@@ -32,12 +50,15 @@ namespace dyad {
                          Loc loc = std::source_location::current());
 [[nodiscard]] Tensor all(const Tensor& x, Ints axes = {}, bool keepdim = false,
                          Loc loc = std::source_location::current());
-/// The i64 position of the first largest, or smallest, element along one axis; NaN counts as such.
-/// ShapeError over no elements.
+/// The i64 position of the first (or last) largest, or smallest, element along one axis; NaN counts
+/// as such. ShapeError over no elements.
 [[nodiscard]] Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false,
-                            Loc loc = std::source_location::current());
+                            bool last = false, Loc loc = std::source_location::current());
 [[nodiscard]] Tensor argmin(const Tensor& x, std::int64_t axis, bool keepdim = false,
-                            Loc loc = std::source_location::current());
+                            bool last = false, Loc loc = std::source_location::current());
+/// The same over all elements, in row-major order.
+[[nodiscard]] Tensor argmax(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor argmin(const Tensor& x, Loc loc = std::source_location::current());
 /// log(sum(exp(x))) without overflow. Floating only.
 [[nodiscard]] Tensor logsumexp(const Tensor& x, Ints axes = {}, bool keepdim = false,
                                Loc loc = std::source_location::current());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "dyad/ops/attrs/indexing.h"
 #include "dyad/ops/creation.h"
@@ -14,13 +15,13 @@ namespace {
 constexpr ArgInfo kXAndSource[] = {{"x", kAny}, {"source", kAny}};
 
 struct Range {
-  Dim begin;  ///< from 0 to the size
+  Dim begin;  ///< from 0 to the size; of a negative step the last element, or -1
   Dim count;  ///< without the step
 };
 
 /// A symbolic bound is taken to be 0 or more; sums stay as simple as they can, so that the sizes of
 /// x[1:] and x[:-1] are one expression.
-Range clipped(Dim begin, Dim end, Dim size) {
+Range clipped_up(Dim begin, Dim end, Dim size) {
   if (begin.is_number() && end.is_number() && size.is_number()) {
     const std::int64_t n = size.number();
     const auto clip = [n](std::int64_t at) {
@@ -38,6 +39,30 @@ Range clipped(Dim begin, Dim end, Dim size) {
   }
   if (begin.same_as(0)) return {0, end_from_back ? max(last, 0) : last};
   return {min(begin, size), max(last - begin, 0)};
+}
+
+/// Where a negative step ends: from -1, before the first, to the last.
+Dim clipped_down(Dim at, Dim size) {
+  if (at.is_number() && size.is_number()) {
+    const std::int64_t n = size.number(), i = at.number();
+    return std::clamp<std::int64_t>(i < 0 ? i + n : i, -1, n - 1);
+  }
+  if (at.same_as(-kEnd)) return -1;
+  if (at.same_as(kEnd) || at.same_as(size - 1)) return size - 1;
+  if (at.is_number() && at.number() < 0) return at.same_as(-1) ? size - 1 : max(size + at, -1);
+  return min(at, size - 1);
+}
+
+Range clipped(const SliceAttrs& attrs, Dim size) {
+  if (attrs.step > 0) return clipped_up(attrs.begin, attrs.end, size);
+  const Dim first = clipped_down(attrs.begin, size), last = clipped_down(attrs.end, size);
+  // Of all elements the count is the size, also when that is a symbol.
+  const bool whole = first.same_as(size - 1) && last.same_as(-1);
+  return {first, whole ? size : max(first - last, 0)};
+}
+Dim steps_of(const SliceAttrs& attrs, const Range& range) {
+  const std::int64_t step = std::abs(attrs.step);
+  return step == 1 ? range.count : ceil_div(range.count, step);
 }
 
 /// `g`, the gradient of a part of an axis, back in an axis of `size` with zeros elsewhere.
@@ -88,12 +113,9 @@ struct SliceOp {
                                      "axis; bounds as in Python."};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const auto axis = static_cast<std::size_t>(checked_axis(in, attrs.axis, in[0].rank()));
-    if (attrs.step < 1) {
-      fail_value(in, "step = " + std::to_string(attrs.step) + " must be 1 or more");
-    }
+    if (attrs.step == 0) fail_value(in, "step = 0 leads nowhere; 1 takes every element");
     Shape shape = in[0].shape();
-    const Range range = clipped(attrs.begin, attrs.end, shape[axis]);
-    shape[axis] = attrs.step == 1 ? range.count : ceil_div(range.count, attrs.step);
+    shape[axis] = steps_of(attrs, clipped(attrs, shape[axis]));
     return {Type(in[0].dtype(), shape)};
   }
   static ViewLayout view(const Attrs& attrs, const Shape& in, const Strides& strides,
@@ -107,18 +129,25 @@ struct SliceOp {
     const Shape& shape = g.input_shape(0);
     const int rank = shape.rank(), axis = from_front(attrs.axis, rank);
     const Dim size = shape[static_cast<std::size_t>(axis)];
-    const Range range = clipped(attrs.begin, attrs.end, size);
+    const Range range = clipped(attrs, size);
+    const std::int64_t step = std::abs(attrs.step);
+    Shape spread = g.output_shape();
+    const Dim taken = spread[static_cast<std::size_t>(axis)];
     Tensor grad = g.grad();
-    Dim count = range.count;
-    if (attrs.step > 1) {
+    Dim begin = range.begin, count = range.count;
+    if (attrs.step < 0) {
+      grad = slice(grad, axis, kEnd, -kEnd, -1);
+      begin = begin - (taken - 1) * step;
+    }
+    if (step > 1) {
       // Each element is followed by step - 1 zeros: as an axis of its own, then as one axis.
-      Shape spread = g.output_shape();
-      count = spread[static_cast<std::size_t>(axis)] * attrs.step;
+      count = taken * step;
       spread[static_cast<std::size_t>(axis)] = count;
-      grad = placed(unsqueeze(grad, axis + 1), axis + 1, rank + 1, 0, attrs.step, 1);
+      grad = placed(unsqueeze(grad, axis + 1), axis + 1, rank + 1, 0, step, 1);
       grad = reshape(grad, spread);
     }
-    g.set(0, placed(grad, axis, rank, range.begin, size, count));
+    const bool whole = begin.same_as(0) && count.same_as(size);
+    g.set(0, whole ? grad : placed(grad, axis, rank, begin, size, count));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::int64_t axes[] = {attrs.axis}, steps[] = {attrs.step};
@@ -136,6 +165,11 @@ struct SliceScatter {
       .doc = "A copy of x in which source is every step-th element from begin to before end.",
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
+    // The result may lie in the memory of a source that is all of it: in the same order.
+    if (attrs.step < 1) {
+      fail_value(in, "step = " + std::to_string(attrs.step) +
+                         " must be 1 or more; dyad::slice_scatter() takes steps backwards too");
+    }
     return infer_scatter<SliceOp>(in, attrs);
   }
   static void grad(Gradient& g, const Attrs& attrs) {
@@ -148,7 +182,7 @@ struct SliceScatter {
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const int axis = from_front(attrs.axis, e.input_type(0).rank());
     const auto at = static_cast<std::size_t>(axis);
-    const Range range = clipped(attrs.begin, attrs.end, e.input_type(0).shape()[at]);
+    const Range range = clipped(attrs, e.input_type(0).shape()[at]);
     const Shape& shape = e.input_type(1).shape();
     const std::string line = e.node(
         "Range",
@@ -241,7 +275,7 @@ constexpr const OpInfo* kRows[] = {&op_info<SliceOp>, &op_info<SelectOp>, &op_in
 ViewLayout slice_layout(const SliceAttrs& attrs, const Shape& in, const Strides& strides,
                         const Shape& out) {
   const auto axis = static_cast<std::size_t>(from_front(attrs.axis, in.rank()));
-  const Range range = clipped(attrs.begin, attrs.end, in[axis]);
+  const Range range = clipped(attrs, in[axis]);
   ViewLayout layout{.shape = out, .strides = strides};
   layout.offset = range.count.number() == 0 ? 0 : range.begin.number() * strides[axis];
   layout.strides[axis] *= attrs.step;
@@ -278,6 +312,15 @@ Tensor select_scatter(const Tensor& x, const Tensor& source, std::int64_t axis, 
 }
 Tensor slice_scatter(const Tensor& x, const Tensor& source, std::int64_t axis, Dim begin, Dim end,
                      std::int64_t step, Loc loc) {
+  if (step < 0) {
+    // The same part forwards, with the source backwards.
+    const int at = normalize_axis(axis, x.rank(), "slice_scatter", loc);
+    const ops::SliceAttrs backwards{.axis = at, .begin = begin, .end = end, .step = step};
+    const ops::Range range = ops::clipped(backwards, x.size(at, loc));
+    const Dim first = range.begin - (ops::steps_of(backwards, range) - 1) * -step;
+    return slice_scatter(x, slice(source, at, kEnd, kStart, -1, loc), at, first, range.begin + 1,
+                         -step, loc);
+  }
   return apply<ops::SliceScatter>({.axis = axis, .begin = begin, .end = end, .step = step}, loc, x,
                                   source);
 }
@@ -298,6 +341,22 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, std::int64_t axis
     parts.push_back(slice(x, axis, begin, begin + part, 1, loc));
     begin += part;
   }
+  return parts;
+}
+
+std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis, Loc loc) {
+  if (size < 1) {
+    throw ValueError(
+        "split(" + type_string(x) + "): size = " + std::to_string(size) + " must be 1 or more",
+        loc.user());
+  }
+  const Dim whole = x.size(axis, loc);
+  std::vector<Tensor> parts;
+  Dim begin = 0;
+  do {
+    parts.push_back(slice(x, axis, begin, begin + size, 1, loc));
+    begin += size;
+  } while (begin < whole);
   return parts;
 }
 

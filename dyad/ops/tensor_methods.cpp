@@ -70,7 +70,7 @@ Tensor Tensor::min(Ints axes, bool keepdim, Loc loc) const {
   return dyad::min(*this, std::move(axes), keepdim, loc);
 }
 Tensor Tensor::argmax(std::int64_t axis, bool keepdim, Loc loc) const {
-  return dyad::argmax(*this, axis, keepdim, loc);
+  return dyad::argmax(*this, axis, keepdim, false, loc);
 }
 
 }  // namespace dyad

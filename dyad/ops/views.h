@@ -11,6 +11,9 @@ namespace dyad {
 
 /// An end beyond every size, for slices to the last element.
 inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
+/// A bound before every element, for slices that step backwards to the first one:
+/// slice(x, 0, kEnd, kStart, -1) is x[::-1].
+inline constexpr std::int64_t kStart = -kEnd;
 
 /// The elements in row-major order in another shape; one size may be -1: what the others leave.
 /// ShapeError when the numbers of elements differ. Copies when strides do not allow a view.
@@ -37,7 +40,8 @@ inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
 [[nodiscard]] Tensor select(const Tensor& x, std::int64_t axis, Dim index,
                             Loc loc = std::source_location::current());
 /// Every step-th element from begin to before end along an axis; negative bounds count from the
-/// end, bounds beyond the size are clipped to it, as in Python. The step is positive (ValueError).
+/// end, bounds beyond the size are clipped to it, as in Python. A negative step walks backwards; 0
+/// is a ValueError.
 [[nodiscard]] Tensor slice(const Tensor& x, std::int64_t axis, Dim begin, Dim end = kEnd,
                            std::int64_t step = 1, Loc loc = std::source_location::current());
 /// A copy of x in which `source` is the part that select() would give; it has that part's shape and
@@ -50,6 +54,9 @@ inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
                                    Loc loc = std::source_location::current());
 /// Slices of the given sizes, which add up to the size of the axis (ShapeError).
 [[nodiscard]] std::vector<Tensor> split(const Tensor& x, const Shape& sizes, std::int64_t axis = 0,
+                                        Loc loc = std::source_location::current());
+/// Slices of `size` elements, the last one with what is left.
+[[nodiscard]] std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis = 0,
                                         Loc loc = std::source_location::current());
 /// `count` slices of one size, the last shorter (or fewer slices) when the axis does not divide.
 [[nodiscard]] std::vector<Tensor> chunk(const Tensor& x, std::int64_t count, std::int64_t axis = 0,

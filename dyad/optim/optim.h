@@ -1,12 +1,6 @@
 #pragma once
 
-/// Optimizers, learning rates over time, clipping of gradients, averages of weights.
-#include "dyad/optim/adafactor.h"
-#include "dyad/optim/adam.h"
-#include "dyad/optim/adaptive.h"
-#include "dyad/optim/average.h"
+/// Optimizers, learning rates over time, clipping of gradients.
 #include "dyad/optim/clip.h"
-#include "dyad/optim/lbfgs.h"
 #include "dyad/optim/optimizer.h"
 #include "dyad/optim/schedule.h"
-#include "dyad/optim/sgd.h"

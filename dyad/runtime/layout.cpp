@@ -1,5 +1,7 @@
 #include "dyad/runtime/layout.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "dyad/core/tensor_impl.h"
@@ -13,7 +15,7 @@ namespace {
 int compare_axes(std::span<const Strides> inputs, std::span<const std::int64_t> shape,
                  std::size_t a, std::size_t b) {
   for (const Strides& strides : inputs) {
-    const std::int64_t sa = strides[a], sb = strides[b];
+    const std::int64_t sa = std::abs(strides[a]), sb = std::abs(strides[b]);
     if (sa == 0 || sb == 0) continue;
     if (sa != sb) return sa < sb ? -1 : 1;
     if (shape[a] > shape[b]) return 1;
@@ -95,14 +97,10 @@ Strides output_layout(const OpInfo& op, const void* attrs, std::span<const Tenso
                                                               : contiguous_strides(shape);
 }
 
-Strides channels_last_strides(std::span<const std::int64_t> sizes) {
-  Strides strides(sizes.size(), 1);
-  std::int64_t step = std::max<std::int64_t>(1, sizes[1]);
-  for (std::size_t i = sizes.size(); i-- > 2; step *= std::max<std::int64_t>(1, sizes[i])) {
-    strides[i] = step;
-  }
-  strides[0] = step;
-  return strides;
+Strides channels_last_strides(std::span<const std::int64_t> nchw) {
+  const std::int64_t c = std::max<std::int64_t>(1, nchw[1]), h = std::max<std::int64_t>(1, nchw[2]),
+                     w = std::max<std::int64_t>(1, nchw[3]);
+  return {h * w * c, 1, w * c, c};
 }
 
 }  // namespace dyad::runtime

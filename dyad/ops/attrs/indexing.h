@@ -29,6 +29,11 @@ struct IndexAttrs {
   bool from_end = true;
 };
 
+/// `ravel_multi_index(indices...)`: places of an array of that shape as places in row-major order.
+struct RavelAttrs {
+  Shape shape;
+};
+
 /// `pad(x)`: `low` elements of `value` before and `high` after each axis; negative counts crop.
 /// Numbers when the operator runs.
 struct PadAttrs {
@@ -37,7 +42,8 @@ struct PadAttrs {
   double value = 0;
 };
 
-/// `slice(x)`: every step-th element from begin to before end along the axis; bounds as in Python.
+/// `slice(x)`: every step-th element from begin to before end along the axis; bounds as in Python,
+/// also for a negative step, which walks backwards.
 /// `slice_scatter(x, source)`: a copy of x in which source is that part.
 struct SliceAttrs {
   std::int64_t axis = 0;

@@ -124,6 +124,16 @@ template <class T>
   }
 }
 
+/// An element as a number that can be compared: f32 for f16 and bf16.
+template <class T>
+[[nodiscard]] inline auto comparable(T value) noexcept {
+  if constexpr (is_half<T>) {
+    return to_float(value);
+  } else {
+    return value;
+  }
+}
+
 /// The bits of `value` as an element of `dtype`, in the low bytes of a word.
 [[nodiscard]] std::uint64_t element_bits(DType dtype, double value);
 

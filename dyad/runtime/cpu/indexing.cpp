@@ -10,6 +10,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/index_checks.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/rows.h"
 #include "dyad/runtime/layout.h"
@@ -25,57 +26,10 @@ std::size_t from_front(std::int64_t axis, const TensorImpl& t) {
 std::size_t axis_of(const OpCall& call) {
   return from_front(call.attrs_as<ops::IndexAttrs>().axis, *call.inputs[0].impl());
 }
-/// The smallest index that is allowed.
-std::int64_t least_index(const OpCall& call, std::int64_t size) {
-  return call.attrs_as<ops::IndexAttrs>().from_end ? -size : 0;
-}
-
-[[noreturn]] void fail_index(const OpCall& call, std::int64_t index,
-                             std::span<const std::int64_t> at, std::size_t axis,
-                             std::int64_t size) {
-  std::string types, position;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    if (i > 0) types += ", ";
-    if (i < call.op.inputs.size()) types += std::string(call.op.inputs[i].name) + ": ";
-    types += type_string(call.inputs[i]);
-  }
-  for (const std::int64_t i : at) position += (position.empty() ? "" : ", ") + std::to_string(i);
-  const std::string allowed = size == 0 ? "no index is allowed there"
-                                        : "allowed are " + std::to_string(least_index(call, size)) +
-                                              " to " + std::to_string(size - 1);
-  throw IndexError(std::string(call.op.name) + "(" + types + "): index " + std::to_string(index) +
-                       " at [" + position + "] is out of range for axis " + std::to_string(axis) +
-                       " of size " + std::to_string(size) + "; " + allowed,
-                   call.loc);
-}
-
 /// Throws for the first index (row-major) that is not allowed, before anything is written.
-void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, std::int64_t size) {
-  const TensorImpl& t = *index.impl();
-  const auto sizes = t.shape.numbers();
-  if (product(sizes) == 0) return;
-  const std::int64_t least = least_index(call, size);
-  with_index(t.dtype, [&]<class I>(I) {
-    const std::size_t rank = sizes.size();
-    const std::int64_t columns = rank ? sizes[rank - 1] : 1, step = rank ? t.strides[rank - 1] : 0;
-    const auto outer = sizes.first(rank ? rank - 1 : 0);
-    const std::array<Ints, 1> strides{Ints(std::span(t.strides.data(), outer.size()))};
-    const auto* data = reinterpret_cast<const I*>(t.data);
-    RowWalk<1> walk(outer, strides, 0);
-    for (std::int64_t row = 0, rows = product(outer); row < rows; ++row, walk.next()) {
-      const I* at = data + walk[0];
-      bool fits = true;
-      for (std::int64_t j = 0; j < columns; ++j) {
-        fits &= at[j * step] >= least && at[j * step] < size;
-      }
-      if (fits) continue;
-      std::int64_t j = 0;
-      while (at[j * step] >= least && at[j * step] < size) ++j;
-      Ints position(walk.index());
-      if (rank > 0) position.push_back(j);
-      fail_index(call, at[j * step], position, axis, size);
-    }
-  });
+void check(const OpCall& call, std::size_t axis, std::int64_t size) {
+  const bool from_end = call.attrs_as<ops::IndexAttrs>().from_end;
+  check_indices(call, call.inputs[1], axis, from_end ? -size : 0, size);
 }
 
 void gather(const OpCall& call) {
@@ -84,7 +38,7 @@ void gather(const OpCall& call) {
   const TensorImpl& out = *call.outputs[0].impl();
   const std::size_t axis = axis_of(call), rank = x.shape.size(), last = rank - 1;
   const std::int64_t size = x.shape[axis].number();
-  check_indices(call, call.inputs[1], axis, size);
+  check(call, axis, size);
   if (out.numel() == 0) return;
 
   // Offsets of x leave the indexed axis out; the index itself moves along it.
@@ -118,89 +72,10 @@ void gather(const OpCall& call) {
   });
 }
 
-/// Adds source into `sums` (row-major, of the shape of x) at the indices. Lines that differ
-/// in another axis than the indexed one never meet, so they go to any thread; along the indexed
-/// axis the order is that of the index.
-template <class T>
-void add_at(const OpCall& call, Accumulator<T>* sums, std::size_t axis) {
-  const TensorImpl& x = *call.inputs[0].impl();
-  const TensorImpl& index = *call.inputs[1].impl();
-  const TensorImpl& source = *call.inputs[2].impl();
-  const auto sizes = index.shape.numbers();
-  const std::size_t rank = sizes.size(), last = rank - 1;
-  const std::int64_t size = x.shape[axis].number(), count = sizes[axis];
-  const Strides sum_strides = contiguous_strides(x.shape);
-
-  // A unit is a line across all axes but the indexed one and the last, times a block of the last.
-  constexpr std::int64_t kBlock = 64;
-  const bool on_last = axis == last;
-  const std::int64_t width = on_last ? 1 : sizes[last], blocks = (width + kBlock - 1) / kBlock;
-  const auto outside = [&](std::span<const std::int64_t> values) {
-    Ints result = without(values, axis);
-    if (!on_last) result.pop_back();
-    return result;
-  };
-  const Ints lines = outside(sizes);
-  std::array<Ints, 3> strides{outside(sum_strides), outside(index.strides),
-                              outside(source.strides)};
-  Ints unit_sizes = lines;
-  unit_sizes.push_back(blocks);
-  const std::int64_t steps[3] = {on_last ? 0 : sum_strides[last], on_last ? 0 : index.strides[last],
-                                 on_last ? 0 : source.strides[last]};
-  for (std::size_t k = 0; k < 3; ++k) strides[k].push_back(steps[k] * kBlock);
-
-  const std::int64_t units = product(unit_sizes);
-  with_index(index.dtype, [&]<class I>(I) {
-    const double bytes = static_cast<double>(count * std::min(width, kBlock)) *
-                         (sizeof(T) + 2 * sizeof(Accumulator<T>) + sizeof(I));
-    parallel_for(
-        0, units, grain_for({.bytes = bytes}, units), [&](std::int64_t lo, std::int64_t hi) {
-          RowWalk<3> walk(unit_sizes, strides, lo);
-          for (std::int64_t unit = lo; unit < hi; ++unit, walk.next()) {
-            const std::int64_t n = std::min(kBlock, width - walk.index().back() * kBlock);
-            for (std::int64_t a = 0; a < count; ++a) {
-              Accumulator<T>* to = sums + walk[0];
-              const I* at =
-                  reinterpret_cast<const I*>(index.data) + walk[1] + a * index.strides[axis];
-              const T* from =
-                  reinterpret_cast<const T*>(source.data) + walk[2] + a * source.strides[axis];
-              for (std::int64_t j = 0; j < n; ++j) {
-                const std::int64_t i = at[j * steps[1]];
-                to[j * steps[0] + (i < 0 ? i + size : i) * sum_strides[axis]] +=
-                    load(from[j * steps[2]]);
-              }
-            }
-          }
-        });
-  });
-}
-
-void scatter_add(const OpCall& call) {
-  const Tensor& x = call.inputs[0];
-  const Tensor& out = call.outputs[0];
-  const std::size_t axis = axis_of(call);
-  check_indices(call, call.inputs[1], axis, x.impl()->shape[axis].number());
-  copy_tensor(x, out);
-  if (call.inputs[1].impl()->numel() == 0) return;
-  with_element(x.dtype(), [&]<class T>(T) {
-    if constexpr (std::is_same_v<Accumulator<T>, T>) {
-      add_at<T>(call, reinterpret_cast<T*>(out.impl()->data), axis);
-    } else {
-      // Sums are kept wider than elements: half precision is rounded once at the end.
-      T* elements = reinterpret_cast<T*>(out.impl()->data);
-      const std::int64_t n = out.impl()->numel();
-      std::vector<Accumulator<T>> sums(static_cast<std::size_t>(n));
-      std::transform(elements, elements + n, sums.begin(), load<T>);
-      add_at<T>(call, sums.data(), axis);
-      std::transform(sums.begin(), sums.end(), elements, store<T>);
-    }
-  });
-}
-
 void index_select(const OpCall& call) {
   const std::size_t axis = axis_of(call);
   const std::int64_t size = call.inputs[0].impl()->shape[axis].number();
-  check_indices(call, call.inputs[1], axis, size);
+  check(call, axis, size);
   const TensorImpl& out = *call.outputs[0].impl();
   if (out.numel() == 0) return;
   const Tensor positions = contiguous_copy(call.inputs[1]);
@@ -320,7 +195,6 @@ void pad(const OpCall& call) {
 std::span<const NamedKernel> indexing_kernels() {
   static constexpr NamedKernel kernels[] = {
       {"gather", {gather}},
-      {"scatter_add", {scatter_add}},
       {"index_select", {index_select}},
       {"concat", {concat, follow_inputs}},
       {"pad", {pad, follow_inputs}},

@@ -6,16 +6,19 @@ std::span<const KernelFamily> kernel_families() {
   // clang-format off: one a line
   static constexpr KernelFamily families[] = {
       indexing_kernels,
+      scatter_kernels,
+      cumulative_kernels,
+      sort_kernels,
+      search_kernels,
       creation_kernels,
       matmul_kernels,
       solve_kernels,
       decompositions_kernels,
       conv_kernels,
-      norm_kernels, pool_kernels,
+      pool_kernels,
       random_kernels,
       embedding_kernels,
       attention_kernels,
-      recurrent_kernels,
   };
   // clang-format on
   return families;

@@ -16,17 +16,19 @@ using KernelFamily = std::span<const NamedKernel> (*)();
 
 /// The CPU kernels of Dyad's opaque operators, by family: each function is in the file of its name.
 std::span<const NamedKernel> indexing_kernels();
+std::span<const NamedKernel> scatter_kernels();
+std::span<const NamedKernel> cumulative_kernels();
+std::span<const NamedKernel> sort_kernels();
+std::span<const NamedKernel> search_kernels();
 std::span<const NamedKernel> creation_kernels();
 std::span<const NamedKernel> matmul_kernels();
 std::span<const NamedKernel> solve_kernels();
 std::span<const NamedKernel> decompositions_kernels();
 std::span<const NamedKernel> conv_kernels();
-std::span<const NamedKernel> norm_kernels();
 std::span<const NamedKernel> pool_kernels();
 std::span<const NamedKernel> random_kernels();
 std::span<const NamedKernel> embedding_kernels();
 std::span<const NamedKernel> attention_kernels();
-std::span<const NamedKernel> recurrent_kernels();
 
 [[nodiscard]] std::span<const KernelFamily> kernel_families();
 

@@ -111,6 +111,14 @@ def reductions():
         case(op, [e], [torch.tensor(f(e.numpy()))], {"axis": 0, "keepdim": False})
         e = torch.full((20,), float("-inf"))
         case(op, [e], [torch.tensor(f(e.numpy()))], {"axis": 0, "keepdim": False})
+    for op, f in [("argmax", np.argmax), ("argmin", np.argmin)]:
+        for x in [randint((3, 6), "i32", 0, 3), cast(randint((3, 6), "i32", 0, 3), "f32")]:
+            y = torch.tensor(5 - f(x.numpy()[:, ::-1], axis=1))
+            case(op, [x], [y], {"axis": 1, "keepdim": False, "last": True})
+        x = floats_of("1 nan -inf inf nan 2")
+        case(op, [x], [torch.tensor(4)], {"axis": 0, "keepdim": False, "last": True})
+        x = randint((3, 4), "i64", 0, 3)
+        case(op + " of all", [x], [torch.tensor(f(x.numpy()))])
 
 
 FAMILIES = [reductions]

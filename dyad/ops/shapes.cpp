@@ -1,0 +1,140 @@
+#include "dyad/ops/shapes.h"
+
+#include <algorithm>
+
+#include "dyad/base/error.h"
+#include "dyad/ops/indexing.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/views.h"
+
+namespace dyad {
+namespace {
+
+std::vector<Tensor> each(std::span<const Tensor> tensors, Tensor (*f)(const Tensor&, Loc),
+                         Loc loc) {
+  std::vector<Tensor> made;
+  for (const Tensor& x : tensors) made.push_back(f(x, loc));
+  return made;
+}
+
+/// A size that the number of results depends on.
+std::int64_t known_size(const Tensor& x, std::int64_t axis, Loc loc) {
+  return x.size(axis, loc).value(loc);
+}
+
+}  // namespace
+
+Tensor movedim(const Tensor& x, const Ints& from, const Ints& to, Loc loc) {
+  const int rank = x.rank();
+  if (from.size() != to.size()) {
+    throw ValueError("movedim(" + type_string(x) + "): " + std::to_string(from.size()) +
+                         " axes cannot go to " + std::to_string(to.size()) + " places",
+                     loc.user());
+  }
+  Ints axes(static_cast<std::size_t>(rank), -1);
+  std::vector<bool> moved(static_cast<std::size_t>(rank), false);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const int source = normalize_axis(from[i], rank, "movedim", loc);
+    std::int64_t& place =
+        axes[static_cast<std::size_t>(normalize_axis(to[i], rank, "movedim", loc))];
+    if (moved[static_cast<std::size_t>(source)] || place >= 0) {
+      throw ValueError("movedim(" + type_string(x) + "): an axis is named twice", loc.user());
+    }
+    place = source;
+    moved[static_cast<std::size_t>(source)] = true;
+  }
+  int next = 0;
+  for (std::int64_t& place : axes) {
+    if (place >= 0) continue;
+    while (moved[static_cast<std::size_t>(next)]) ++next;
+    place = next++;
+  }
+  return permute(x, axes, loc);
+}
+Tensor movedim(const Tensor& x, std::int64_t from, std::int64_t to, Loc loc) {
+  return movedim(x, Ints{from}, Ints{to}, loc);
+}
+Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b, Loc loc) {
+  return transpose(x, a, b, loc);
+}
+Tensor squeeze(const Tensor& x, Loc loc) {
+  Tensor made = x;
+  for (int axis = x.rank(); axis-- > 0;) {
+    if (x.shape()[static_cast<std::size_t>(axis)].same_as(1)) made = squeeze(made, axis, loc);
+  }
+  return made;
+}
+Tensor ravel(const Tensor& x, Loc loc) { return reshape(x, {-1}, loc); }
+Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes, Loc loc) {
+  const int at = normalize_axis(axis, x.rank(), "unflatten", loc);
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != at) {
+      shape.push_back(x.size(i, loc));
+      continue;
+    }
+    Dim known = 1;
+    for (const Dim d : sizes) known *= d.same_as(-1) ? Dim(1) : d;
+    for (const Dim d : sizes) shape.push_back(d.same_as(-1) ? x.size(i, loc) / known : d);
+  }
+  return reshape(x, shape, loc);
+}
+Tensor broadcast_to(const Tensor& x, Shape shape, Loc loc) {
+  return expand(x, std::move(shape), loc);
+}
+std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors, Loc loc) {
+  Shape shape;
+  std::vector<Tensor> made;
+  for (const Tensor& x : tensors) {
+    const Shape before = shape;
+    if (!broadcast(before, ops::sizes_of(x, loc), shape)) {
+      throw ShapeError("broadcast_tensors: " + type_string(x) + " does not broadcast with " +
+                           to_string(before) + ", the shape of those before it",
+                       loc.user());
+    }
+  }
+  for (const Tensor& x : tensors) made.push_back(expand(x, shape, loc));
+  return made;
+}
+std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis, Loc loc) {
+  std::vector<Tensor> parts;
+  const std::int64_t count = known_size(x, axis, loc);
+  for (std::int64_t i = 0; i < count; ++i) parts.push_back(select(x, axis, i, loc));
+  return parts;
+}
+std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count, std::int64_t axis, Loc loc) {
+  if (count < 1) {
+    throw ValueError("tensor_split(" + type_string(x) + "): count = " + std::to_string(count) +
+                         " must be 1 or more",
+                     loc.user());
+  }
+  const std::int64_t size = known_size(x, axis, loc);
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t end = begin + size / count + (i < size % count ? 1 : 0);
+    parts.push_back(slice(x, axis, begin, end, 1, loc));
+    begin = end;
+  }
+  return parts;
+}
+
+Tensor atleast_1d(const Tensor& x, Loc loc) { return x.rank() == 0 ? unsqueeze(x, 0, loc) : x; }
+Tensor atleast_2d(const Tensor& x, Loc loc) {
+  return x.rank() >= 2 ? x : unsqueeze(atleast_1d(x, loc), 0, loc);
+}
+Tensor atleast_3d(const Tensor& x, Loc loc) {
+  return x.rank() >= 3 ? x : unsqueeze(atleast_2d(x, loc), -1, loc);
+}
+Tensor hstack(std::span<const Tensor> tensors, Loc loc) {
+  const std::vector<Tensor> parts = each(tensors, atleast_1d, loc);
+  return concat(parts, !parts.empty() && parts[0].rank() > 1 ? 1 : 0, loc);
+}
+Tensor vstack(std::span<const Tensor> tensors, Loc loc) {
+  return concat(each(tensors, atleast_2d, loc), 0, loc);
+}
+Tensor dstack(std::span<const Tensor> tensors, Loc loc) {
+  return concat(each(tensors, atleast_3d, loc), 2, loc);
+}
+
+}  // namespace dyad

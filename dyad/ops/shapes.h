@@ -1,0 +1,57 @@
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "dyad/core/tensor.h"
+
+namespace dyad {
+
+// Views in other words: nothing is copied unless said. Axes count from the end when negative
+// (IndexError out of range).
+
+/// The axes `from` in the places `to`, the others in their order.
+[[nodiscard]] Tensor movedim(const Tensor& x, const Ints& from, const Ints& to,
+                             Loc loc = std::source_location::current());
+[[nodiscard]] Tensor movedim(const Tensor& x, std::int64_t from, std::int64_t to,
+                             Loc loc = std::source_location::current());
+/// transpose() by its NumPy name.
+[[nodiscard]] Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b,
+                              Loc loc = std::source_location::current());
+/// Without the axes of size 1; sizes must be known (a symbolic size stays).
+[[nodiscard]] Tensor squeeze(const Tensor& x, Loc loc = std::source_location::current());
+/// One axis; row-major order.
+[[nodiscard]] Tensor ravel(const Tensor& x, Loc loc = std::source_location::current());
+/// One axis as several; one of the sizes may be -1 (ShapeError when they do not fit).
+[[nodiscard]] Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes,
+                               Loc loc = std::source_location::current());
+/// expand() by its NumPy name.
+[[nodiscard]] Tensor broadcast_to(const Tensor& x, Shape shape,
+                                  Loc loc = std::source_location::current());
+/// All of one shape, the one that they broadcast to (ShapeError).
+[[nodiscard]] std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors,
+                                                    Loc loc = std::source_location::current());
+/// The parts at each index of an axis, which vanishes. The size must be known.
+[[nodiscard]] std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis = 0,
+                                         Loc loc = std::source_location::current());
+/// `count` slices whose sizes differ by at most one, the larger ones first. The size must be known.
+[[nodiscard]] std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count,
+                                               std::int64_t axis = 0,
+                                               Loc loc = std::source_location::current());
+
+/// At least that many axes: a number becomes [1], [1, 1], [1, 1, 1]; a vector [1, n] and
+/// [1, n, 1]; a matrix [m, n, 1].
+[[nodiscard]] Tensor atleast_1d(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor atleast_2d(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor atleast_3d(const Tensor& x, Loc loc = std::source_location::current());
+/// Joined along the last axis of vectors, the second of others; the first of at least two; the
+/// third of at least three. Copies.
+[[nodiscard]] Tensor hstack(std::span<const Tensor> tensors,
+                            Loc loc = std::source_location::current());
+[[nodiscard]] Tensor vstack(std::span<const Tensor> tensors,
+                            Loc loc = std::source_location::current());
+[[nodiscard]] Tensor dstack(std::span<const Tensor> tensors,
+                            Loc loc = std::source_location::current());
+
+}  // namespace dyad

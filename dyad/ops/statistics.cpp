@@ -1,0 +1,275 @@
+#include "dyad/ops/statistics.h"
+
+#include <limits>
+
+#include "dyad/base/error.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/attrs/cumulative.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/creation.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/indexing.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/rearrange.h"
+#include "dyad/ops/reduce.h"
+#include "dyad/ops/registry.h"
+#include "dyad/ops/sort.h"
+#include "dyad/ops/views.h"
+
+namespace dyad {
+namespace ops {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+constexpr ArgInfo kBincountInputs[] = {{"x", kInteger}, {"weights", kFloat, true}};
+
+struct Bincount {
+  using Attrs = BincountAttrs;
+  static constexpr Schema schema{
+      .name = "bincount",
+      .inputs = kBincountInputs,
+      .outputs = kOut,
+      .doc = "How often each number from 0 on occurs, or the sum of the weights where it does.",
+      .saved_inputs = kFirst};
+  static Types infer(const InferIn& in, const Attrs&) {
+    const bool weighted = in.has(1);
+    if (in[0].rank() != 1) {
+      fail_shape(in, "x must be a vector; reshape(x, {-1}) makes one");
+    }
+    if (weighted && (in[1].rank() != 1 || !(in[1].shape()[0] == in[0].shape()[0]))) {
+      fail_shape(in, "weights must be " + to_string(in[0].shape()) + ", one for each element");
+    }
+    return {Type(weighted ? in[1].dtype() : DType::i64, {unknown_size()})};
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    if (g.needs(1)) g.set(1, index_select(g.grad(), 0, to(g.input(0), i64)));
+  }
+};
+
+constexpr ArgInfo kCounts[] = {{"counts", kIndex}};
+
+struct RepeatPlaces {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "repeat_places",
+                                 .inputs = kCounts,
+                                 .outputs = kIndexOut,
+                                 .doc = "The number i counts[i] times, for each i.",
+                                 .samples = {.differentiable = false}};
+  static Types infer(const InferIn& in, const Attrs&) {
+    if (in[0].rank() != 1) fail_shape(in, "counts must be a vector");
+    return {Type(DType::i64, {unknown_size()})};
+  }
+};
+
+constexpr const OpInfo* kRows[] = {&op_info<Bincount>, &op_info<RepeatPlaces>};
+
+ValuesAndIndices picked(const Tensor& x, std::int64_t axis, const Tensor& kept_indices,
+                        bool keepdim, Loc loc) {
+  const Tensor values = gather(x, axis, kept_indices, loc);
+  if (keepdim) return {values, kept_indices};
+  return {squeeze(values, axis, loc), squeeze(kept_indices, axis, loc)};
+}
+
+/// All elements as one axis.
+Tensor line_of(const Tensor& x, Loc loc) { return reshape(x, {-1}, loc); }
+
+/// The counts of places 0 to bins - 1 in the dtype of x; a place of -1 does not count.
+Tensor counted(const Tensor& places, const Tensor& amounts, Dim bins) {
+  const Tensor inside = places >= 0;
+  const Tensor start = zeros({bins}, amounts.dtype());
+  return scatter_add(start, 0, where(inside, places, 0), where(inside, amounts, 0));
+}
+
+}  // namespace
+
+std::span<const OpInfo* const> statistics_rows() { return kRows; }
+
+}  // namespace ops
+
+ValuesAndIndices max_with_indices(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  const LocScope scope(loc);
+  return ops::picked(x, axis, argmax(x, axis, true, false, loc), keepdim, loc);
+}
+ValuesAndIndices min_with_indices(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  const LocScope scope(loc);
+  return ops::picked(x, axis, argmin(x, axis, true, false, loc), keepdim, loc);
+}
+Tensor amax(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
+  return max(x, std::move(axes), keepdim, loc);
+}
+Tensor amin(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
+  return min(x, std::move(axes), keepdim, loc);
+}
+std::pair<Tensor, Tensor> aminmax(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
+  return {min(x, axes, keepdim, loc), max(x, axes, keepdim, loc)};
+}
+
+Tensor count_nonzero(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
+  return sum(ne(x, 0, loc), axes, keepdim, loc);
+}
+Tensor nansum(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
+  if (!is_floating(x.dtype())) return sum(x, axes, keepdim, loc);
+  return sum(where(isnan(x, loc), 0, x, loc), axes, keepdim, loc);
+}
+Tensor nanmean(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
+  if (!is_floating(x.dtype())) return mean(x, axes, keepdim, loc);
+  const LocScope scope(loc);
+  const Tensor missing = isnan(x);
+  const Tensor count = sum(logical_not(missing), axes, keepdim);
+  return sum(where(missing, 0, x), axes, keepdim) / to(count, x.dtype());
+}
+Tensor sum_square(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
+  return sum(square(x, loc), axes, keepdim, loc);
+}
+Tensor log_sum(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
+  return log(sum(x, axes, keepdim, loc), loc);
+}
+
+ValuesAndIndices median(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  const LocScope scope(loc);
+  const Dim size = x.size(axis, loc);
+  const ValuesAndIndices middle = kthvalue(x, (size + 1) / 2, axis, true, loc);
+  Tensor indices = middle.indices;
+  if (is_floating(x.dtype())) {
+    // argmax finds the first NaN, where there is one.
+    const Tensor missing = isnan(x);
+    indices = where(any(missing, {axis}, true), argmax(missing, axis, true), indices);
+  }
+  return ops::picked(x, axis, indices, keepdim, loc);
+}
+Tensor median(const Tensor& x, Loc loc) {
+  return median(ops::line_of(x, loc), 0, false, loc).values;
+}
+
+ValuesAndIndices nanmedian(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  if (!is_floating(x.dtype())) return median(x, axis, keepdim, loc);
+  const LocScope scope(loc);
+  // NaNs are last: the middle is that of the others.
+  const Tensor order = sort(x, axis, false, loc).indices;
+  const Tensor count = sum(logical_not(isnan(x)), {axis}, true);
+  const Tensor middle = to((maximum(count, 1) - 1) * 0.5, i64);
+  return ops::picked(x, axis, gather(order, axis, middle), keepdim, loc);
+}
+Tensor nanmedian(const Tensor& x, Loc loc) {
+  return nanmedian(ops::line_of(x, loc), 0, false, loc).values;
+}
+
+Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keepdim,
+                std::string_view interpolation, Loc loc) {
+  const auto call = [&] {
+    return "quantile(" + type_string(x) + ", q = " + std::to_string(q) + ")";
+  };
+  if (!is_floating(x.dtype())) {
+    throw DTypeError(call() + ": x must be floating; convert it with to()", loc.user());
+  }
+  if (!(q >= 0 && q <= 1)) throw ValueError(call() + ": q must be from 0 to 1", loc.user());
+  const std::string_view known[] = {"linear", "lower", "higher", "midpoint", "nearest"};
+  if (std::find(std::begin(known), std::end(known), interpolation) == std::end(known)) {
+    throw ValueError(call() + ": interpolation \"" + std::string(interpolation) +
+                         "\" must be one of linear lower higher midpoint nearest",
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  const Tensor sorted = sort(x, axis, false, loc).values;
+  // NaNs are last: if there is one, every quantile is NaN.
+  const Tensor last =
+      unsqueeze(select(sorted, axis, -1), normalize_axis(axis, x.rank(), "quantile", loc));
+  const Tensor place = to(size_tensor(x.size(axis, loc)) - 1, f64) * q;
+  const Tensor below = floor(place), above = ceil(place);
+  const auto at = [&](const Tensor& where_) {
+    return index_select(sorted, axis, reshape(to(where_, i64), {1}));
+  };
+  Tensor result;
+  if (interpolation == "lower") {
+    result = at(below);
+  } else if (interpolation == "higher") {
+    result = at(above);
+  } else if (interpolation == "nearest") {
+    result = at(round(place));
+  } else {
+    const Tensor low = at(below), high = at(above);
+    const Tensor part =
+        interpolation == "midpoint" ? where(below == above, 0, full({}, 0.5, f64)) : place - below;
+    result = low + (high - low) * to(part, x.dtype());
+    // Between two equal infinities there is no difference.
+    result = where(low == high, low, result);
+  }
+  result = where(isnan(last), ops::kNaN, result);
+  return keepdim ? result : squeeze(result, axis);
+}
+Tensor quantile(const Tensor& x, double q, Loc loc) {
+  return quantile(ops::line_of(x, loc), q, 0, false, "linear", loc);
+}
+
+Tensor bincount(const Tensor& x, Dim least, Loc loc) { return bincount(x, Tensor(), least, loc); }
+Tensor bincount(const Tensor& x, const Tensor& weights, Dim least, Loc loc) {
+  return apply<ops::Bincount>({.least = least}, loc, x, weights);
+}
+
+Tensor histc(const Tensor& x, std::int64_t bins, double low, double high, Loc loc) {
+  if (bins < 1 || !(low <= high)) {
+    throw ValueError("histc(" + type_string(x) + ", bins = " + std::to_string(bins) +
+                         "): there must be 1 bin or more, and low must not be above high",
+                     loc.user());
+  }
+  if (!is_floating(x.dtype())) {
+    throw DTypeError("histc(" + type_string(x) + "): x must be floating; convert it with to()",
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  const DType exact = x.dtype() == f64 ? f64 : f32;
+  const Tensor line = to(detach(ops::line_of(x, loc)), exact);
+  Tensor first = full({}, low, exact), last = full({}, high, exact);
+  if (low == high && !line.numel().same_as(0)) {
+    first = min(line);
+    last = max(line);
+  }
+  // Where all elements are equal the range is one to each side of them.
+  const Tensor none = first == last;
+  const Tensor begin = where(none, first - 1, first), end = where(none, last + 1, last);
+  const Tensor inside = logical_and(line >= begin, line <= end);
+  const Tensor part = floor((line - begin) * static_cast<double>(bins) / (end - begin));
+  const Tensor place = to(clamp(where(inside, part, 0), 0, static_cast<double>(bins - 1)), i64);
+  return ops::counted(where(inside, place, -1), full_like(line, 1), bins).to(x.dtype());
+}
+
+Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights, bool density,
+                 Loc loc) {
+  if (edges.rank() != 1) {
+    throw ShapeError("histogram(" + type_string(x) + ", edges: " + type_string(edges) +
+                         "): the edges must be a vector",
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  const DType dtype = promote(x.dtype(), edges.dtype());
+  const Tensor line = to(ops::line_of(x, loc), dtype), bounds = to(edges, dtype);
+  const Dim bins = ops::sizes_of(edges)[0] - 1;
+  const Tensor first = select(bounds, 0, 0), last = select(bounds, 0, -1);
+  // The last part has its upper bound too.
+  const Tensor place = minimum(searchsorted(bounds, line, true) - 1, size_tensor(bins) - 1);
+  const Tensor inside = logical_and(line >= first, line <= last);
+  const DType counts = weights.defined() ? weights.dtype() : x.dtype();
+  const Tensor amounts = weights.defined() ? ops::line_of(weights, loc) : full({}, 1, counts);
+  const Tensor made =
+      ops::counted(where(inside, place, -1), expand(amounts, ops::sizes_of(line)), bins);
+  if (!density) return made;
+  const Tensor widths = slice(bounds, 0, 1) - slice(bounds, 0, 0, -1);
+  return made / (sum(made) * widths);
+}
+
+Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::int64_t axis, Loc loc) {
+  const LocScope scope(loc);
+  Tensor each = counts;
+  const Dim size = x.size(axis, loc);
+  if (each.rank() == 0) each = expand(unsqueeze(each, 0), {size});
+  if (each.rank() == 1 && !(ops::sizes_of(each)[0] == size)) {
+    throw ShapeError("repeat_interleave(" + type_string(x) + ", counts: " + type_string(counts) +
+                         "): a count for each of the " + to_string(size) + " slices along axis " +
+                         std::to_string(axis) + " is needed",
+                     loc.user());
+  }
+  return ops::index_select_from_front(x, axis, apply<ops::RepeatPlaces>({}, loc, each));
+}
+
+}  // namespace dyad

@@ -1,0 +1,223 @@
+#include "dyad/ops/attrs/cumulative.h"
+
+#include <cmath>
+#include <limits>
+
+#include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/lines.h"
+
+namespace dyad::runtime::cpu {
+namespace {
+
+/// What running sums are kept in: wider than what they are stored as, integers wrap.
+template <class T>
+using Running = std::conditional_t<std::is_same_v<T, float>, double, Accumulator<T>>;
+/// The element that a sum is stored as.
+template <class T>
+using Summed = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+
+template <class T>
+Running<T> running(T value) noexcept {
+  return static_cast<Running<T>>(load(value));
+}
+template <class T>
+Summed<T> stored(Running<T> value) noexcept {
+  if constexpr (std::is_integral_v<T>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, float>) {
+    return static_cast<float>(value);
+  } else {
+    return store<T>(value);
+  }
+}
+
+/// Walks the lines of input 0 and of all outputs from their first element, or from the last.
+template <std::size_t N, class Body>
+void scan_lines(const OpCall& call, std::array<const TensorImpl*, N> operands, Body&& body) {
+  const auto& attrs = call.attrs_as<ops::ScanAttrs>();
+  const TensorImpl& x = *operands[0];
+  if (x.numel() == 0) return;
+  const std::size_t axis =
+      static_cast<std::size_t>(attrs.axis < 0 ? attrs.axis + x.shape.rank() : attrs.axis);
+  std::array<Strides, N> strides;
+  double bytes = 0;
+  for (std::size_t k = 0; k < N; ++k) {
+    strides[k] = operands[k]->strides;
+    bytes += 2 * static_cast<double>(size_of(operands[k]->dtype));
+  }
+  for_each_line<N>(x.shape.numbers(), axis, strides, bytes, [&](LineBundle<N>& lines) {
+    if (attrs.reverse) {
+      for (std::size_t k = 0; k < N; ++k) {
+        lines.offsets[k] += (lines.length - 1) * lines.along[k];
+        lines.along[k] = -lines.along[k];
+      }
+      body(lines);
+      for (std::size_t k = 0; k < N; ++k) lines.along[k] = -lines.along[k];
+    } else {
+      body(lines);
+    }
+  });
+}
+
+/// The lines of a bundle side by side, `kWidth` of them where the compiler may know.
+template <class F>
+void for_width(std::int64_t width, F&& f) {
+  switch (width) {
+    case 8:
+      return f(std::integral_constant<std::int64_t, 8>());
+    case kLineWidth:
+      return f(std::integral_constant<std::int64_t, kLineWidth>());
+    default:
+      return f(width);
+  }
+}
+
+template <class T, bool kExclusive, class Join>
+void run_sums(const OpCall& call, Running<T> start, Join join) {
+  const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
+  scan_lines<2>(call, {&x, &out}, [&](const LineBundle<2>& lines) {
+    const T* from = reinterpret_cast<const T*>(x.data) + lines.offsets[0];
+    auto* to = reinterpret_cast<Summed<T>*>(out.data) + lines.offsets[1];
+    Running<T> sums[kLineWidth];
+    std::fill_n(sums, lines.width, start);
+    const auto walk = [&](auto width, auto from_step, auto to_step) {
+      for (std::int64_t i = 0; i < lines.length; ++i) {
+        for (std::int64_t j = 0; j < width; ++j) {
+          const Running<T> next = join(sums[j], running(from[j * from_step]));
+          to[j * to_step] = stored<T>(kExclusive ? sums[j] : next);
+          sums[j] = next;
+        }
+        from += lines.along[0];
+        to += lines.along[1];
+      }
+    };
+    using One = std::integral_constant<std::int64_t, 1>;
+    for_width(lines.width, [&](auto width) {
+      if (lines.across[0] == 1 && lines.across[1] == 1) {
+        walk(width, One(), One());
+      } else {
+        walk(width, lines.across[0], lines.across[1]);
+      }
+    });
+  });
+}
+
+template <class Join>
+void cumulate(const OpCall& call, int start, Join join) {
+  const bool exclusive = call.attrs_as<ops::ScanAttrs>().exclusive;
+  with_element(call.inputs[0].dtype(), [&]<class T>(T) {
+    const auto first = static_cast<Running<T>>(start);
+    exclusive ? run_sums<T, true>(call, first, join) : run_sums<T, false>(call, first, join);
+  });
+}
+
+void cumsum(const OpCall& call) {
+  cumulate(call, 0, [](auto a, auto b) { return a + b; });
+}
+void cumprod(const OpCall& call) {
+  cumulate(call, 1, [](auto a, auto b) { return a * b; });
+}
+
+void logcumsumexp(const OpCall& call) {
+  const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
+  with_floating(x.dtype, [&]<class T>(T) {
+    using R = Running<T>;
+    scan_lines<2>(call, {&x, &out}, [&](const LineBundle<2>& lines) {
+      const T* from = reinterpret_cast<const T*>(x.data) + lines.offsets[0];
+      T* to = reinterpret_cast<T*>(out.data) + lines.offsets[1];
+      // The sum so far is exp(largest) * total.
+      R largest[kLineWidth], total[kLineWidth];
+      std::fill_n(largest, lines.width, -std::numeric_limits<R>::infinity());
+      std::fill_n(total, lines.width, R(0));
+      for (std::int64_t i = 0; i < lines.length; ++i) {
+        for (std::int64_t j = 0; j < lines.width; ++j) {
+          const R value = running(from[j * lines.across[0]]);
+          if (value != value) {
+            largest[j] = value;
+          } else if (value > largest[j]) {
+            total[j] = total[j] * std::exp(largest[j] - value) + 1;
+            largest[j] = value;
+          } else if (!std::isinf(largest[j])) {
+            total[j] += std::exp(value - largest[j]);
+          }
+          const bool plain = std::isinf(largest[j]) || largest[j] != largest[j];
+          to[j * lines.across[1]] = stored<T>(plain ? largest[j] : largest[j] + std::log(total[j]));
+        }
+        from += lines.along[0];
+        to += lines.along[1];
+      }
+    });
+  });
+}
+
+template <bool kLargest>
+void cum_extreme(const OpCall& call) {
+  const TensorImpl& x = *call.inputs[0].impl();
+  const TensorImpl &values = *call.outputs[0].impl(), &indices = *call.outputs[1].impl();
+  with_element(x.dtype, [&]<class T>(T) {
+    scan_lines<3>(call, {&x, &values, &indices}, [&](const LineBundle<3>& lines) {
+      const T* from = reinterpret_cast<const T*>(x.data) + lines.offsets[0];
+      T* to = reinterpret_cast<T*>(values.data) + lines.offsets[1];
+      auto* at = reinterpret_cast<std::int64_t*>(indices.data) + lines.offsets[2];
+      T best[kLineWidth];
+      std::int64_t place[kLineWidth];
+      for (std::int64_t i = 0; i < lines.length; ++i) {
+        for (std::int64_t j = 0; j < lines.width; ++j) {
+          const T value = from[j * lines.across[0]];
+          const auto now = comparable(value), before = comparable(best[j]);
+          if (i == 0 || now != now ||
+              (!(before != before) && (kLargest ? now >= before : now <= before))) {
+            best[j] = value;
+            place[j] = i;
+          }
+          to[j * lines.across[1]] = best[j];
+          at[j * lines.across[2]] = place[j];
+        }
+        from += lines.along[0];
+        to += lines.along[1];
+        at += lines.along[2];
+      }
+    });
+  });
+}
+
+void linear_scan(const OpCall& call) {
+  const TensorImpl &a = *call.inputs[0].impl(), &b = *call.inputs[1].impl();
+  const TensorImpl& out = *call.outputs[0].impl();
+  with_floating(a.dtype, [&]<class T>(T) {
+    using R = Running<T>;
+    scan_lines<3>(call, {&a, &b, &out}, [&](const LineBundle<3>& lines) {
+      const T* step = reinterpret_cast<const T*>(a.data) + lines.offsets[0];
+      const T* add = reinterpret_cast<const T*>(b.data) + lines.offsets[1];
+      T* to = reinterpret_cast<T*>(out.data) + lines.offsets[2];
+      R state[kLineWidth];
+      for (std::int64_t i = 0; i < lines.length; ++i) {
+        for (std::int64_t j = 0; j < lines.width; ++j) {
+          const R added = running(add[j * lines.across[1]]);
+          state[j] = i == 0 ? added : running(step[j * lines.across[0]]) * state[j] + added;
+          to[j * lines.across[2]] = stored<T>(state[j]);
+        }
+        step += lines.along[0];
+        add += lines.along[1];
+        to += lines.along[2];
+      }
+    });
+  });
+}
+
+}  // namespace
+
+std::span<const NamedKernel> cumulative_kernels() {
+  static constexpr NamedKernel kernels[] = {
+      {"cumsum", {cumsum}},
+      {"cumprod", {cumprod}},
+      {"logcumsumexp", {logcumsumexp}},
+      {"cummax", {cum_extreme<true>}},
+      {"cummin", {cum_extreme<false>}},
+      {"linear_scan", {linear_scan}},
+  };
+  return kernels;
+}
+
+}  // namespace dyad::runtime::cpu

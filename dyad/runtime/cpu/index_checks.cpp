@@ -1,0 +1,82 @@
+#include "dyad/runtime/cpu/index_checks.h"
+
+#include <array>
+#include <string>
+
+#include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::runtime::cpu {
+
+std::string call_text(const OpCall& call) {
+  std::string types;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    if (i > 0) types += ", ";
+    if (const ArgInfo* const info = input_info(call.op, i)) {
+      types += std::string(info->name);
+      if (info->variadic) types += "[" + std::to_string(i) + "]";
+      types += ": ";
+    }
+    types += call.inputs[i].defined() ? type_string(call.inputs[i]) : "none";
+  }
+  return std::string(call.op.name) + "(" + types + ")";
+}
+
+void fail_index(const OpCall& call, std::int64_t index, std::span<const std::int64_t> at,
+                std::size_t axis, std::int64_t least, std::int64_t size) {
+  std::string position;
+  for (const std::int64_t i : at) position += (position.empty() ? "" : ", ") + std::to_string(i);
+  const std::string allowed =
+      size == 0 ? "no index is allowed there"
+                : "allowed are " + std::to_string(least) + " to " + std::to_string(size - 1);
+  throw IndexError(call_text(call) + ": index " + std::to_string(index) + " at [" + position +
+                       "] is out of range for axis " + std::to_string(axis) + " of size " +
+                       std::to_string(size) + "; " + allowed,
+                   call.loc);
+}
+
+void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, std::int64_t least,
+                   std::int64_t size) {
+  const TensorImpl& t = *index.impl();
+  const auto sizes = t.shape.numbers();
+  if (product(sizes) == 0) return;
+  with_index(t.dtype, [&]<class I>(I) {
+    // An axis along which the index repeats itself is looked at once.
+    Ints seen(sizes);
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (t.strides[i] == 0) seen[i] = 1;
+    }
+    const std::size_t rank = seen.size();
+    const std::int64_t columns = rank ? seen[rank - 1] : 1, step = rank ? t.strides[rank - 1] : 0;
+    const auto outer = std::span<const std::int64_t>(seen.data(), rank ? rank - 1 : 0);
+    const std::array<Ints, 1> strides{Ints(std::span(t.strides.data(), outer.size()))};
+    const auto* data = reinterpret_cast<const I*>(t.data);
+    const std::int64_t rows = product(outer);
+    const double bytes = static_cast<double>(columns) * sizeof(I);
+    parallel_for(0, rows, grain_for({.bytes = bytes}, rows), [&](std::int64_t lo, std::int64_t hi) {
+      RowWalk<1> walk(outer, strides, lo);
+      for (std::int64_t row = lo; row < hi; ++row, walk.next()) {
+        const I* at = data + walk[0];
+        bool fits = true;
+        if (step == 1) {
+          for (std::int64_t j = 0; j < columns; ++j) fits &= at[j] >= least && at[j] < size;
+        } else {
+          for (std::int64_t j = 0; j < columns; ++j) {
+            fits &= at[j * step] >= least && at[j * step] < size;
+          }
+        }
+        if (fits) continue;
+        std::int64_t j = 0;
+        while (at[j * step] >= least && at[j * step] < size) ++j;
+        Ints position(walk.index());
+        if (rank > 0) position.push_back(j);
+        fail_index(call, at[j * step], position, axis, least, size);
+      }
+    });
+  });
+}
+
+}  // namespace dyad::runtime::cpu

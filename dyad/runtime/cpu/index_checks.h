@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "dyad/core/tensor.h"
+#include "dyad/runtime/op_kernel.h"
+
+namespace dyad::runtime::cpu {
+
+/// IndexError: the index found at `at` of input `input` is none of least to size - 1, for axis
+/// `axis`.
+[[noreturn]] void fail_index(const OpCall& call, std::int64_t index,
+                             std::span<const std::int64_t> at, std::size_t axis, std::int64_t least,
+                             std::int64_t size);
+/// Throws that for the first index (row-major) that is not allowed, before anything is written.
+void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, std::int64_t least,
+                   std::int64_t size);
+/// `f32[3, 4], index: i64[2]`: the inputs of a call, for messages.
+[[nodiscard]] std::string call_text(const OpCall& call);
+
+}  // namespace dyad::runtime::cpu

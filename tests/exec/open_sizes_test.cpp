@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/executable.h"
+#include "dyad/exec/session.h"
+#include "dyad/ops/ops.h"
+
+// Graphs in which some sizes are known only once an operator has run.
+
+namespace dyad {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<float> list(const Tensor& x) { return x.to_vector<float>(); }
+
+TEST(OpenSizes, ATableIsAsLongAsItsDataSay) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"});
+  const auto [kept, total] = graph.define([&] {
+    const Tensor positive = index(x, {x > 0});
+    return std::tuple{sort(positive * 2).values, sum(positive)};
+  });
+  Session session(graph);
+  auto out = session.run({kept, total}, {{"x", tensor({3.0f, -1.0f, 2.0f, 0.0f, 1.0f})}});
+  EXPECT_THAT(list(out[0]), ElementsAre(2, 4, 6));
+  EXPECT_EQ(out[1].item(), 6);
+  out = session.run({kept, total}, {{"x", tensor({-3.0f, -1.0f})}});
+  EXPECT_EQ(out[0].numel().value(), 0);
+  EXPECT_EQ(out[1].item(), 0);
+}
+
+TEST(OpenSizes, OneMayFollowFromAnother) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {6});
+  const Tensor y = graph.define([&] {
+    const Tensor once = unique(index(x, {x != 0})).values;
+    return repeat_interleave(once, to(once, i64), 0);
+  });
+  Session session(graph);
+  const auto out = session.run({y}, {{"x", tensor({2.0f, 0.0f, 1.0f, 2.0f, 3.0f, 0.0f})}});
+  EXPECT_THAT(list(out[0]), ElementsAre(1, 2, 2, 3, 3, 3));
+}
+
+TEST(OpenSizes, HaveGradients) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"});
+  const Tensor slope = graph.define([&] {
+    const Tensor loss = sum(square(masked_select(x, x > 0)));
+    return gradients(loss, {x})[0];
+  });
+  Session session(graph);
+  const auto out = session.run({slope}, {{"x", tensor({3.0f, -1.0f, 2.0f})}});
+  EXPECT_THAT(list(out[0]), ElementsAre(6, 0, 4));
+}
+
+TEST(OpenSizes, VariablesAreWrittenOnceAllIsKnown) {
+  Graph graph;
+  Tensor count = tensor(10.0f);
+  const Tensor x = graph.placeholder("x", f32, {3});
+  const Tensor y = graph.define([&] {
+    count.add_(1);
+    const Tensor places = nonzero(x);
+    const Tensor chosen = index_select(tensor({5.0f, 6.0f}), 0, select(places, 1, 0));
+    count.add_(sum(chosen));
+    return chosen * count;
+  });
+  Session session(graph);
+  EXPECT_THROW((void)session.run({y}, {{"x", tensor({0.0f, 0.0f, 1.0f})}}), IndexError);
+  EXPECT_EQ(count.item(), 10);
+}
+
+TEST(OpenSizes, AreCompiled) {
+  const auto step = compile([](const Tensor& x) { return sum(masked_select(x, x > 1)) + sum(x); });
+  for (const float first : {5.0f, 0.0f, 7.0f}) {
+    const Tensor x = tensor({first, 1.0f, 3.0f});
+    EXPECT_EQ(step(x).item(), (first > 1 ? first : 0) + 3 + first + 4);
+  }
+}
+
+TEST(OpenSizes, AFunctionThatDependsOnOneRunsEagerly) {
+  const auto step = compile([](const Tensor& x) {
+    const Tensor kept = masked_select(x, x > 1);
+    return kept.size(0) == Dim(2) ? sum(kept) : sum(x);
+  });
+  for (const float first : {5.0f, 0.0f, 7.0f}) {
+    EXPECT_EQ(step(tensor({first, 1.0f, 3.0f})).item(), first > 1 ? first + 3 : first + 4);
+  }
+}
+
+}  // namespace
+}  // namespace dyad
