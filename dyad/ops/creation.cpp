@@ -78,6 +78,14 @@ Tensor full_like(const Tensor& x, double value, Loc loc) {
 Tensor zeros_like(const Tensor& x, Loc loc) { return full_like(x, 0, loc); }
 Tensor ones_like(const Tensor& x, Loc loc) { return full_like(x, 1, loc); }
 
+Tensor full_like(const Tensor& x, double value, DType dtype, Loc loc) {
+  return full(ops::sizes_of(x, loc), value, dtype, loc);
+}
+Tensor zeros_like(const Tensor& x, DType dtype, Loc loc) { return full_like(x, 0, dtype, loc); }
+Tensor ones_like(const Tensor& x, DType dtype, Loc loc) { return full_like(x, 1, dtype, loc); }
+Tensor empty_like(const Tensor& x, Loc loc) { return zeros_like(x, loc); }
+Tensor empty_like(const Tensor& x, DType dtype, Loc loc) { return zeros_like(x, dtype, loc); }
+
 Tensor arange(Dim count, DType dtype, Loc loc) {
   return apply<ops::Arange>({.count = count, .dtype = dtype}, loc);
 }

@@ -17,6 +17,19 @@ namespace dyad {
 [[nodiscard]] Tensor zeros_like(const Tensor& x, Loc loc = std::source_location::current());
 [[nodiscard]] Tensor ones_like(const Tensor& x, Loc loc = std::source_location::current());
 
+/// Of the shape of x.
+[[nodiscard]] Tensor full_like(const Tensor& x, double value, DType dtype,
+                               Loc loc = std::source_location::current());
+[[nodiscard]] Tensor zeros_like(const Tensor& x, DType dtype,
+                                Loc loc = std::source_location::current());
+[[nodiscard]] Tensor ones_like(const Tensor& x, DType dtype,
+                               Loc loc = std::source_location::current());
+/// Of the shape of x, to be written to: its elements are 0, since memory that nobody wrote would
+/// make results differ from run to run.
+[[nodiscard]] Tensor empty_like(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor empty_like(const Tensor& x, DType dtype,
+                                Loc loc = std::source_location::current());
+
 /// 0, 1, ... count - 1.
 [[nodiscard]] Tensor arange(Dim count, DType dtype = i64,
                             Loc loc = std::source_location::current());

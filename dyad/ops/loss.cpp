@@ -2,6 +2,7 @@
 
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/norm.h"
@@ -32,8 +33,10 @@ void check_reduction(const InferIn& in, const std::string& reduction) {
 
 // --- classes -----------------------------------------------------------------------------------
 
-constexpr ArgInfo kClassInputs[] = {{"logits", kFloat}, {"target", kIndex}};
-constexpr ArgInfo kNllInputs[] = {{"log_probabilities", kFloat}, {"target", kIndex}};
+constexpr ArgInfo kClassInputs[] = {
+    {"logits", kFloat}, {"target", kIndex}, {"weight", kFloat, true}};
+constexpr ArgInfo kNllInputs[] = {
+    {"log_probabilities", kFloat}, {"target", kIndex}, {"weight", kFloat, true}};
 
 int class_axis(int rank) { return rank == 1 ? 0 : 1; }
 
@@ -42,27 +45,98 @@ Types infer_class_loss(const InferIn& in, const ClassLossAttrs& attrs) {
   const Shape &x = in[0].shape(), &target = in[1].shape();
   const std::string name(in.op.inputs[0].name);
   if (x.rank() < 1) fail_shape(in, name + " needs an axis of classes");
+  const auto axis = static_cast<std::size_t>(class_axis(x.rank()));
   Shape expected = x;
-  expected.erase(static_cast<std::size_t>(class_axis(x.rank())));
+  expected.erase(axis);
   bool fits = expected.rank() == target.rank();
   for (std::size_t i = 0; fits && i < expected.size(); ++i) fits = expected[i] == target[i];
   if (!fits) {
     fail_shape(in, "target must be " + to_string(expected) + ", " + name +
-                       " without its axis of classes (" + std::to_string(class_axis(x.rank())) +
-                       "), but is " + to_string(target) +
+                       " without its axis of classes (" + std::to_string(axis) + "), but is " +
+                       to_string(target) +
                        (target.rank() == x.rank() ? "; class indices are wanted, argmax() gives "
                                                     "them from one-hot rows"
                                                   : ""));
   }
+  if (in.has(2)) {
+    if (in[2].dtype() != in[0].dtype()) {
+      fail_dtype(in, "weight must be " + std::string(name_of(in[0].dtype())) + " as " + name +
+                         ", but is " + std::string(name_of(in[2].dtype())));
+    }
+    const Shape& weight = in[2].shape();
+    if (weight.rank() != 1 || !(weight[0] == x[axis])) {
+      fail_shape(in, "weight must be [" + to_string(x[axis]) +
+                         "], a number for each class, but is " + to_string(weight));
+    }
+  }
   return {Type(in[0].dtype(), attrs.reduction == "none" ? target : Shape())};
 }
 
-/// Which targets count, and the targets with 0 in the place of those that do not.
+/// The weights of a call, undefined where it has none.
+Tensor weight_of(TensorRefs in) { return in.size() > 2 ? *in[2] : Tensor(); }
+
+/// Which targets count, the targets with 0 in the place of those that do not, and the weight of
+/// each (undefined: 1).
 struct Targets {
-  Targets(const Tensor& target, const ClassLossAttrs& attrs)
-      : counted(target != attrs.ignore_index), index(where(counted, target, 0)) {}
-  Tensor counted, index;
+  Targets(const Tensor& target, std::int64_t ignore_index, const Tensor& weight)
+      : counted(target != ignore_index), index(where(counted, target, 0)) {
+    if (weight.defined()) {
+      const Tensor flat = gather_from_front(weight, 0, reshape(index, {-1}));
+      weights = where(counted, reshape(flat, sizes_of(index)), 0);
+    }
+  }
+  /// How much all of them count in a mean.
+  [[nodiscard]] Tensor total(DType dtype) const {
+    return sum(weights.defined() ? weights : to(counted, dtype));
+  }
+  Tensor counted, index, weights;
 };
+
+/// `losses` of all targets, combined: sums are divided by the weights in the mean.
+Tensor combined(const Tensor& losses, const std::string& reduction, const Targets& targets) {
+  if (reduction == "none") return losses;
+  if (reduction == "sum") return sum(losses);
+  return sum(losses) / targets.total(losses.dtype());
+}
+
+/// -log_probabilities[target] times the weights, 0 for those that do not count.
+Tensor losses_of(const Tensor& log_probabilities, const Targets& targets) {
+  const int axis = class_axis(log_probabilities.rank());
+  const Tensor taken =
+      squeeze(gather_from_front(log_probabilities, axis, unsqueeze(targets.index, axis)), axis);
+  const Tensor losses = where(targets.counted, neg(taken), 0);
+  return targets.weights.defined() ? losses * targets.weights : losses;
+}
+
+/// The class weights along the axis of classes, to broadcast to the logits.
+Tensor along_classes(const Tensor& weight, int rank) {
+  Shape shape(Ints(static_cast<std::size_t>(rank), 1));
+  shape[static_cast<std::size_t>(class_axis(rank))] = weight.size(0);
+  return reshape(weight, shape);
+}
+
+/// NegativeLogLikelihoodLoss or SoftmaxCrossEntropyLoss.
+void write_class_loss(OnnxEmitter& e, std::string_view op, const std::string& reduction,
+                      std::int64_t ignore_index) {
+  const DType own = e.input_type(0).dtype(), dtype = own == DType::bf16 ? DType::f32 : own;
+  std::string x = e.cast(e.input(0), dtype), target = e.input(1);
+  std::string weight = e.input_count() > 2 ? e.input(2) : "";
+  if (!weight.empty()) weight = e.cast(weight, dtype);
+  const OnnxAttrs options{{"reduction", reduction}, {"ignore_index", ignore_index}};
+  const auto write = [&] {
+    std::vector<std::string> inputs{x, target};
+    if (!weight.empty()) inputs.push_back(weight);
+    return e.node(op, std::move(inputs), options);
+  };
+  if (e.input_type(0).rank() > 1) return e.output(0, write());
+  // ONNX's takes a batch: one of one sample.
+  const std::int64_t first[] = {0};
+  const std::string axes = e.constant_i64(first);
+  x = e.node("Unsqueeze", {x, axes});
+  target = e.node("Unsqueeze", {target, axes});
+  const std::string loss = write();
+  e.output(0, reduction == "none" ? e.node("Squeeze", {loss, axes}) : loss);
+}
 
 struct NllLoss {
   using Attrs = ClassLossAttrs;
@@ -70,32 +144,16 @@ struct NllLoss {
       .name = "nll_loss",
       .inputs = kNllInputs,
       .outputs = kOut,
-      .doc = "-log_probabilities[target], combined over the targets that are not ignore_index."};
+      .doc =
+          "-weight * log_probabilities[target], combined over the targets that are not "
+          "ignore_index."};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_class_loss(in, attrs); }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const int axis = class_axis(x.rank());
-    const Targets targets(*in[1], attrs);
-    const Tensor taken = squeeze(gather_from_front(x, axis, unsqueeze(targets.index, axis)), axis);
-    const Tensor losses = where(targets.counted, neg(taken), 0);
-    if (attrs.reduction == "none") return {losses};
-    if (attrs.reduction == "sum") return {sum(losses)};
-    return {sum(losses) / sum(to(targets.counted, x.dtype()))};
+    const Targets targets(*in[1], attrs.ignore_index, weight_of(in));
+    return {combined(losses_of(*in[0], targets), attrs.reduction, targets)};
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    write_onnx(e, "NegativeLogLikelihoodLoss", attrs);
-  }
-  static void write_onnx(OnnxEmitter& e, std::string_view op, const Attrs& attrs) {
-    std::string x = e.input_as(0, kFloat & ~set_of(DType::bf16)), target = e.input(1);
-    const OnnxAttrs options{{"reduction", attrs.reduction}, {"ignore_index", attrs.ignore_index}};
-    if (e.input_type(0).rank() > 1) return e.output(0, e.node(op, {x, target}, options));
-    // ONNX's takes a batch: one of one sample.
-    const std::int64_t first[] = {0};
-    const std::string axes = e.constant_i64(first);
-    x = e.node("Unsqueeze", {x, axes});
-    target = e.node("Unsqueeze", {target, axes});
-    const std::string loss = e.node(op, {x, target}, options);
-    e.output(0, attrs.reduction == "none" ? e.node("Squeeze", {loss, axes}) : loss);
+    write_class_loss(e, "NegativeLogLikelihoodLoss", attrs.reduction, attrs.ignore_index);
   }
 };
 
@@ -105,26 +163,46 @@ struct CrossEntropy {
       .name = "cross_entropy",
       .inputs = kClassInputs,
       .outputs = kOut,
-      .doc = "-log(softmax(logits))[target], combined over the targets that are not ignore_index.",
-      .saved_inputs = kFirst | kSecond};
+      .doc =
+          "-weight * log(softmax(logits))[target], combined over the targets that are not "
+          "ignore_index.",
+      .saved_inputs = kFirst | kSecond | kThird};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_class_loss(in, attrs); }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
-    const Tensor log_probabilities = log_softmax(*in[0], class_axis(in[0]->rank()));
-    return {apply<NllLoss>(attrs, loc, log_probabilities, *in[1])};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    return {loss(attrs, *in[0], *in[1], weight_of(in))};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    // (softmax - 1 at the target) times the weight of each target.
-    const Tensor x = g.input(0);
+    const Tensor x = g.input(0), weight = g.input_count() > 2 ? g.input(2) : Tensor();
     const int axis = class_axis(g.input_shape(0).rank());
-    const Targets targets(g.input(1), attrs);
+    const Targets targets(g.input(1), attrs.ignore_index, weight);
+    const Tensor index = unsqueeze(targets.index, axis);
+    // What each target's loss counts in the result.
     Tensor scale = g.grad();
-    if (attrs.reduction == "mean") scale = scale / sum(to(targets.counted, scale.dtype()));
-    const Tensor weight = unsqueeze(where(targets.counted, scale, 0), axis);
-    g.set(0, scatter_add(softmax(x, axis) * weight, axis, unsqueeze(targets.index, axis),
-                         neg(weight)));
+    if (attrs.reduction == "mean") scale = scale / targets.total(scale.dtype());
+    scale = where(targets.counted, scale, 0);
+    if (g.needs(0)) {  // softmax, less 1 at the target
+      const Tensor pull =
+          unsqueeze(targets.weights.defined() ? scale * targets.weights : scale, axis);
+      g.set(0, scatter_add(softmax(x, axis) * pull, axis, index, neg(pull)));
+    }
+    if (weight.defined() && g.needs(2)) {
+      Tensor own = neg(squeeze(gather_from_front(log_softmax(x, axis), axis, index), axis));
+      // The weights are in the mean's divisor too.
+      if (attrs.reduction == "mean") own = own - loss(attrs, x, g.input(1), weight);
+      g.set(2, scatter_add(zeros_like(weight), 0, reshape(targets.index, {-1}),
+                           reshape(own * scale, {-1})));
+    }
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    NllLoss::write_onnx(e, "SoftmaxCrossEntropyLoss", attrs);
+    write_class_loss(e, "SoftmaxCrossEntropyLoss", attrs.reduction, attrs.ignore_index);
+  }
+
+ private:
+  static Tensor loss(const Attrs& attrs, const Tensor& x, const Tensor& target,
+                     const Tensor& weight) {
+    const Targets targets(target, attrs.ignore_index, weight);
+    return combined(losses_of(log_softmax(x, class_axis(x.rank())), targets), attrs.reduction,
+                    targets);
   }
 };
 
@@ -169,6 +247,55 @@ struct MseLoss {
 
 constexpr const OpInfo* kRows[] = {&op_info<NllLoss>, &op_info<CrossEntropy>, &op_info<MseLoss>};
 
+std::string cross_entropy_call(const Tensor& logits, const Tensor& target) {
+  return "cross_entropy(logits: " + type_string(logits) + ", target: " + type_string(target) + ")";
+}
+
+/// cross_entropy for targets that are probabilities.
+Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
+                          const Tensor& weight, double label_smoothing, Loc loc) {
+  bool equal = logits.rank() == target.rank() && logits.rank() > 0;
+  for (std::size_t i = 0; equal && i < logits.shape().size(); ++i) {
+    equal = logits.shape()[i] == target.shape()[i];
+  }
+  if (!equal) {
+    throw ShapeError(cross_entropy_call(logits, target) +
+                         ": probabilities have the shape of the logits; class indices are i64 or "
+                         "i32",
+                     loc.user());
+  }
+  const int axis = class_axis(logits.rank());
+  Tensor wanted = target;
+  if (label_smoothing != 0) {
+    const Dim classes = logits.size(axis);
+    const Arg share = classes.is_number()
+                          ? Arg(label_smoothing / static_cast<double>(classes.number()))
+                          : Arg(label_smoothing / to(size_tensor(classes), target.dtype()));
+    wanted = add(target * (1 - label_smoothing), share);
+  }
+  if (weight.defined()) wanted = wanted * along_classes(weight, logits.rank());
+  const Tensor losses = neg(sum(wanted * log_softmax(logits, axis), {axis}));
+  if (reduction == Reduction::none) return losses;
+  return reduction == Reduction::sum ? sum(losses) : mean(losses);
+}
+
+/// cross_entropy for class indices with label smoothing.
+Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target,
+                              const ClassLossAttrs& attrs, const Tensor& weight,
+                              double label_smoothing) {
+  const int axis = class_axis(logits.rank());
+  const Tensor log_probabilities = log_softmax(logits, axis);
+  const Targets targets(target, attrs.ignore_index, weight);
+  const ClassLossAttrs each{.reduction = "none", .ignore_index = attrs.ignore_index};
+  const Tensor own = weight.defined() ? apply<NllLoss>(each, {}, log_probabilities, target, weight)
+                                      : apply<NllLoss>(each, {}, log_probabilities, target);
+  const Tensor weighted = weight.defined()
+                              ? log_probabilities * along_classes(weight, logits.rank())
+                              : log_probabilities;
+  const Tensor even = where(targets.counted, neg(mean(weighted, {axis})), 0);
+  return combined(own * (1 - label_smoothing) + even * label_smoothing, attrs.reduction, targets);
+}
+
 }  // namespace
 
 std::span<const OpInfo* const> loss_rows() { return kRows; }
@@ -176,16 +303,31 @@ std::span<const OpInfo* const> loss_rows() { return kRows; }
 }  // namespace ops
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
-                     std::int64_t ignore_index, Loc loc) {
-  return apply<ops::CrossEntropy>(
-      {.reduction = ops::reduction_name(reduction), .ignore_index = ignore_index}, loc, logits,
-      target);
+                     std::int64_t ignore_index, const Tensor& weight, double label_smoothing,
+                     Loc loc) {
+  if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
+    throw ValueError(
+        ops::cross_entropy_call(logits, target) + ": label_smoothing must be from 0 to 1",
+        loc.user());
+  }
+  const LocScope scope(loc);
+  if (target.defined() && is_floating(target.dtype())) {
+    return ops::soft_cross_entropy(logits, target, reduction, weight, label_smoothing, loc);
+  }
+  const ops::ClassLossAttrs attrs{.reduction = ops::reduction_name(reduction),
+                                  .ignore_index = ignore_index};
+  if (label_smoothing != 0) {
+    return ops::smoothed_cross_entropy(logits, target, attrs, weight, label_smoothing);
+  }
+  if (!weight.defined()) return apply<ops::CrossEntropy>(attrs, loc, logits, target);
+  return apply<ops::CrossEntropy>(attrs, loc, logits, target, weight);
 }
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction reduction,
-                std::int64_t ignore_index, Loc loc) {
-  return apply<ops::NllLoss>(
-      {.reduction = ops::reduction_name(reduction), .ignore_index = ignore_index}, loc,
-      log_probabilities, target);
+                std::int64_t ignore_index, const Tensor& weight, Loc loc) {
+  const ops::ClassLossAttrs attrs{.reduction = ops::reduction_name(reduction),
+                                  .ignore_index = ignore_index};
+  if (!weight.defined()) return apply<ops::NllLoss>(attrs, loc, log_probabilities, target);
+  return apply<ops::NllLoss>(attrs, loc, log_probabilities, target, weight);
 }
 Tensor mse_loss(const Tensor& prediction, const Tensor& target, Reduction reduction, Loc loc) {
   return apply<ops::MseLoss>({.reduction = ops::reduction_name(reduction)}, loc, prediction,

@@ -157,13 +157,6 @@ Tensor normal(Shape shape, double mean, double std, DType dtype, Loc loc) {
   return mean == 0 && std == 1 ? z : z * std + mean;
 }
 
-Tensor bernoulli(const Tensor& p, Loc loc) {
-  const LocScope scope(loc);
-  const Shape shape = ops::sizes_of(p, loc);
-  const auto [seed, offset] = random_key(shape.numel(), loc);
-  return to(ops::uniform_of(seed, offset, shape, f32, loc) < p, p.dtype(), loc);
-}
-
 Tensor randint(std::int64_t low, std::int64_t high, Shape shape, DType dtype, Loc loc) {
   // As unsigned, so that no pair of bounds overflows.
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);

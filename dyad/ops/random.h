@@ -20,12 +20,46 @@ namespace dyad {
 /// Normally distributed.
 [[nodiscard]] Tensor normal(Shape shape, double mean = 0, double std = 1, DType dtype = f32,
                             Loc loc = std::source_location::current());
+/// The same with a mean and a standard deviation for each element: floating tensors or numbers (at
+/// least one tensor), which broadcast. Gradients reach both.
+[[nodiscard]] Tensor normal(const Arg& mean, const Arg& std,
+                            Loc loc = std::source_location::current());
+/// Uniform in [0, 1), and standard normal, of a shape or of the shape and dtype of x.
+[[nodiscard]] Tensor rand(Shape shape, DType dtype = f32,
+                          Loc loc = std::source_location::current());
+[[nodiscard]] Tensor randn(Shape shape, DType dtype = f32,
+                           Loc loc = std::source_location::current());
+[[nodiscard]] Tensor rand_like(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor randn_like(const Tensor& x, Loc loc = std::source_location::current());
+/// Normally distributed within [low, high], by the inverse of the distribution function; ValueError
+/// unless std > 0 and low < high.
+[[nodiscard]] Tensor truncated_normal(Shape shape, double mean = 0, double std = 1, double low = -2,
+                                      double high = 2, DType dtype = f32,
+                                      Loc loc = std::source_location::current());
+/// Exponentially distributed, at least 0, with the mean 1 / rate; ValueError unless rate > 0.
+[[nodiscard]] Tensor exponential(Shape shape, double rate = 1, DType dtype = f32,
+                                 Loc loc = std::source_location::current());
+/// -log of an exponentially distributed number: the argmax of log weights plus such numbers is a
+/// draw in proportion to the weights.
+[[nodiscard]] Tensor gumbel(Shape shape, DType dtype = f32,
+                            Loc loc = std::source_location::current());
+/// A relaxed draw of one of the classes along an axis (Jang et al., 2017): softmax((logits +
+/// gumbel) / temperature); hard: one-hot, with the gradient of the relaxed one. ValueError unless
+/// temperature > 0.
+[[nodiscard]] Tensor gumbel_softmax(const Tensor& logits, double temperature = 1, bool hard = false,
+                                    std::int64_t axis = -1,
+                                    Loc loc = std::source_location::current());
+/// 1 with the probability p, 0 otherwise.
+[[nodiscard]] Tensor bernoulli(Shape shape, double p, DType dtype = f32,
+                               Loc loc = std::source_location::current());
 /// 1 with the probability p[i], 0 otherwise, in the dtype of p (floating).
 [[nodiscard]] Tensor bernoulli(const Tensor& p, Loc loc = std::source_location::current());
 /// Whole numbers from low to high - 1, evenly; ValueError unless low < high <= low + 2^53.
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, Shape shape, DType dtype = i64,
                              Loc loc = std::source_location::current());
 
+[[nodiscard]] Tensor randint_like(const Tensor& x, std::int64_t low, std::int64_t high,
+                                  Loc loc = std::source_location::current());
 /// Training: each element is 0 with the probability p, the others are scaled by 1 / (1 - p).
 /// Otherwise x. 0 <= p < 1 (ValueError).
 [[nodiscard]] Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,

@@ -32,7 +32,9 @@ void register_builtin_ops() {
     register_ops(decompositions_rows());
     register_ops(conv_rows());
     register_ops(norm_rows());
+    register_ops(diagonal_rows());
     register_ops(loss_rows());
+    register_ops(loss_function_rows());
     register_ops(random_rows());
     register_ops(embedding_rows());
     register_ops(attention_rows());

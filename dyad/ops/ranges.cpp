@@ -1,0 +1,93 @@
+#include "dyad/ops/ranges.h"
+
+#include <algorithm>
+#include <numbers>
+
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/creation.h"
+#include "dyad/ops/division.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/views.h"
+
+namespace dyad {
+namespace {
+
+/// The numbers 0, 1, ... count - 1 over `whole`, f64.
+Tensor fractions(Dim count, Dim whole, Loc loc) {
+  const Dim divisor = whole.is_number() && whole.number() > 0 ? whole : max(whole, 1);
+  return div(arange(count, f64, loc), ops::size_arg(divisor, loc), loc);
+}
+
+/// c0 - c1 * cos(2 pi t) + c2 * cos(4 pi t)
+Tensor cosine_window(Dim size, bool periodic, DType dtype, double c0, double c1, double c2,
+                     Loc loc) {
+  const LocScope scope(loc);
+  if (size.same_as(1)) return ones({1}, dtype, loc);
+  const Tensor angle = fractions(size, periodic ? size : size - 1, loc) * (2 * std::numbers::pi);
+  Tensor window = c0 - cos(angle) * c1;
+  if (c2 != 0) window = window + cos(angle * 2) * c2;
+  return to(window, dtype, loc);
+}
+
+}  // namespace
+
+Tensor linspace(double first, double last, Dim count, DType dtype, Loc loc) {
+  const LocScope scope(loc);
+  // lerp is exact at both ends.
+  return to(lerp(first, last, fractions(count, count - 1, loc), loc), dtype, loc);
+}
+Tensor logspace(double first, double last, Dim count, double base, DType dtype, Loc loc) {
+  const LocScope scope(loc);
+  return to(pow(base, linspace(first, last, count, f64, loc), loc), dtype, loc);
+}
+
+std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, const std::string& indexing,
+                             Loc loc) {
+  if (indexing != "ij" && indexing != "xy") {
+    throw ValueError("meshgrid(indexing = " + indexing + "): indexing must be ij or xy",
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  std::vector<std::size_t> places(vectors.size());
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
+  if (indexing == "xy" && places.size() > 1) std::swap(places[0], places[1]);
+  Shape grid(Ints(vectors.size(), 1));
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    if (vectors[i].rank() > 1) {
+      throw ShapeError("meshgrid: vector " + std::to_string(i) + " is " + type_string(vectors[i]) +
+                           ", but vectors or scalars are needed",
+                       loc.user());
+    }
+    if (vectors[i].rank() == 1) grid[places[i]] = vectors[i].size(0, loc);
+  }
+  std::vector<Tensor> coordinates;
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    Shape along(Ints(vectors.size(), 1));
+    along[places[i]] = grid[places[i]];
+    coordinates.push_back(expand(reshape(vectors[i], along, loc), grid, loc));
+  }
+  return coordinates;
+}
+std::vector<Tensor> meshgrid(std::initializer_list<Tensor> vectors, const std::string& indexing,
+                             Loc loc) {
+  return meshgrid(std::span<const Tensor>(vectors.begin(), vectors.size()), indexing, loc);
+}
+
+Tensor hann_window(Dim size, bool periodic, DType dtype, Loc loc) {
+  return cosine_window(size, periodic, dtype, 0.5, 0.5, 0, loc);
+}
+Tensor hamming_window(Dim size, bool periodic, double alpha, DType dtype, Loc loc) {
+  return cosine_window(size, periodic, dtype, alpha, 1 - alpha, 0, loc);
+}
+Tensor blackman_window(Dim size, bool periodic, DType dtype, Loc loc) {
+  return cosine_window(size, periodic, dtype, 0.42, 0.5, 0.08, loc);
+}
+Tensor bartlett_window(Dim size, bool periodic, DType dtype, Loc loc) {
+  const LocScope scope(loc);
+  if (size.same_as(1)) return ones({1}, dtype, loc);
+  const Tensor t = fractions(size, periodic ? size : size - 1, loc);
+  return to(1 - abs(t * 2 - 1), dtype, loc);
+}
+
+}  // namespace dyad

@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include "bad_calls.h"
+#include "cases.h"
+#include "function_cases.h"
+
+namespace dyad::testing {
+namespace {
+
+std::int64_t whole(const json& attrs, const char* name) { return attrs[name].get<std::int64_t>(); }
+DType dtype_of_case(const json& attrs) { return parse_dtype(attrs["dtype"].get<std::string>()); }
+
+Tensor window(const json& attrs) {
+  const auto name = attrs["name"].get<std::string>();
+  const Dim size = whole(attrs, "size");
+  const bool periodic = attrs["periodic"].get<bool>();
+  const DType dtype = dtype_of_case(attrs);
+  if (name == "hann") return hann_window(size, periodic, dtype);
+  if (name == "hamming") return hamming_window(size, periodic, 0.54, dtype);
+  if (name == "blackman") return blackman_window(size, periodic, dtype);
+  return bartlett_window(size, periodic, dtype);
+}
+
+const FunctionCases kCases{
+    {"tril fn", [](const json&, const Tensors& in) -> Tensors { return {tril(in[0])}; }},
+    {"triu fn", [](const json&, const Tensors& in) -> Tensors { return {triu(in[0])}; }},
+    {"diagonal fn",
+     [](const json& attrs, const Tensors& in) -> Tensors {
+       return {
+           diagonal(in[0], whole(attrs, "offset"), whole(attrs, "axis1"), whole(attrs, "axis2"))};
+     }},
+    {"diag_embed fn",
+     [](const json& attrs, const Tensors& in) -> Tensors {
+       return {diag_embed(in[0], whole(attrs, "offset"))};
+     }},
+    {"diag fn",
+     [](const json& attrs, const Tensors& in) -> Tensors {
+       return {diag(in[0], whole(attrs, "k"))};
+     }},
+    {"trace fn",
+     [](const json& attrs, const Tensors& in) -> Tensors {
+       return {trace(in[0], whole(attrs, "offset"))};
+     }},
+    {"eye fn",
+     [](const json& attrs, const Tensors&) -> Tensors {
+       return {eye(Dim(whole(attrs, "rows")), Dim(whole(attrs, "columns")), whole(attrs, "k"))};
+     }},
+    {"vander fn",
+     [](const json& attrs, const Tensors& in) -> Tensors {
+       const std::int64_t columns = whole(attrs, "columns");
+       const std::optional<Dim> given = columns < 0 ? std::nullopt : std::optional<Dim>(columns);
+       return {vander(in[0], given, attrs["increasing"].get<bool>())};
+     }},
+    {"linspace fn",
+     [](const json& attrs, const Tensors&) -> Tensors {
+       return {linspace(number_of(attrs["first"]), number_of(attrs["last"]),
+                        Dim(whole(attrs, "count")), dtype_of_case(attrs))};
+     }},
+    {"logspace fn",
+     [](const json& attrs, const Tensors&) -> Tensors {
+       return {logspace(-1, 2, 4, number_of(attrs["base"]), f64)};
+     }},
+    {"meshgrid fn",
+     [](const json& attrs, const Tensors& in) -> Tensors {
+       return meshgrid(in, attrs["indexing"].get<std::string>());
+     }},
+    {"window fn", [](const json& attrs, const Tensors&) -> Tensors { return {window(attrs)}; }},
+    {"likes fn",
+     [](const json&, const Tensors& in) -> Tensors {
+       return {full_like(in[0], 2.5, f64), zeros_like(in[0], i8), ones_like(in[0], boolean),
+               empty_like(in[0]), empty_like(in[0], i32)};
+     }},
+};
+
+const std::vector<BadCall> kCalls = {
+    {Kind::shape, "trilu(x: f32[3], upper = false): a matrix is needed, which has 2 axes",
+     CALL(tril(F(3)))},
+    {Kind::shape, "diagonal(x: f32[3]): a matrix is needed, which has 2 axes",
+     CALL(diagonal(F(3)))},
+    {Kind::value, "diagonal(x: f32[3, 4], axis1 = 1): axis 1 is named twice",
+     CALL(diagonal(F(3, 4), 0, 1, -1))},
+    {Kind::index, "diagonal(x: f32[3, 4], axis2 = 2): axis 2 is out of range for 2 axes (-2 to 1)",
+     CALL(diagonal(F(3, 4), 0, 0, 2))},
+    {Kind::shape,
+     "diag(f32[2, 3, 4]): a vector or a matrix is needed; diag_embed() and diagonal() take axes "
+     "before them",
+     CALL(diag(F(2, 3, 4)))},
+    {Kind::shape, "vander(f32[2, 3]): a vector is needed", CALL(vander(F(2, 3)))},
+    {Kind::value, "tril_indices(rows = -1, columns = 2): sizes must be at least 0",
+     CALL(tril_indices(-1, 2))},
+    {Kind::value, "meshgrid(indexing = yx): indexing must be ij or xy",
+     CALL(meshgrid({F(2)}, "yx"))},
+    {Kind::shape, "meshgrid: vector 1 is f32[2, 2], but vectors or scalars are needed",
+     CALL(meshgrid({F(2), F(2, 2)}))},
+    {Kind::value, "arange(count = -3, dtype = f64): count = -3 is negative",
+     CALL(linspace(0, 1, Dim(-3)))},
+};
+
+TEST(Errors, OfCreation) { expect_errors(kCalls, "creation_functions_test.cpp"); }
+
+TEST(Triangles, AsIndices) {
+  const auto indices = [](const Tensor& x) { return x.to_vector<std::int64_t>(); };
+  using Indices = std::vector<std::int64_t>;
+  EXPECT_EQ(indices(tril_indices(3, 2)), (Indices{0, 1, 1, 2, 2, 0, 0, 1, 0, 1}));
+  EXPECT_EQ(indices(triu_indices(2, 3, 1)), (Indices{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(indices(tril_indices(2, 3, -1)), (Indices{1, 0}));
+  EXPECT_EQ(type_string(tril_indices(2, 2, -9)), "i64[2, 0]");
+}
+
+class Diagonals : public Interpreted {};
+
+TEST_F(Diagonals, AreViewsThatCanBeWrittenThrough) {
+  const Tensor x = zeros({3, 4});
+  Tensor d = diagonal(x, 1);
+  EXPECT_EQ(static_cast<const float*>(d.raw_data()), x.data<float>() + 1);
+  d.fill_(2);
+  EXPECT_EQ(x.to_vector<double>(), (std::vector<double>{0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2}));
+}
+
+}  // namespace
+}  // namespace dyad::testing

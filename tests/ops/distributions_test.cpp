@@ -1,0 +1,164 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "bad_calls.h"
+#include "cases.h"
+#include "dyad/core/create.h"
+#include "dyad/core/generator.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
+
+namespace dyad::testing {
+namespace {
+
+constexpr std::int64_t kDraws = 60000;
+
+class Distributions : public Interpreted {};
+
+double mean_of(const Tensor& x) { return mean(to(x, f64)).item(); }
+double variance_of(const Tensor& x) { return var(to(x, f64)).item(); }
+
+/// Mean and variance within 6 standard deviations of what the distribution says; the variance of
+/// the squares is bounded by `fourth`, the fourth central moment.
+void expect_moments(const Tensor& x, double mean, double variance, double fourth) {
+  const auto n = static_cast<double>(x.numel().value());
+  EXPECT_NEAR(mean_of(x), mean, 6 * std::sqrt(variance / n));
+  EXPECT_NEAR(variance_of(x), variance, 6 * std::sqrt(fourth / n));
+}
+
+/// Pearson's statistic of draws in [0, 1) over equal bins.
+double chi_square(const Tensor& u, int bins) {
+  const auto n = static_cast<double>(u.numel().value());
+  std::vector<double> counts(static_cast<std::size_t>(bins), 0.0);
+  for (const double x : u.to_vector<double>()) {
+    EXPECT_GE(x, 0);
+    EXPECT_LE(x, 1);
+    ++counts[std::min(static_cast<std::size_t>(x * bins), counts.size() - 1)];
+  }
+  double sum = 0;
+  for (const double count : counts) sum += (count - n / bins) * (count - n / bins) / (n / bins);
+  return sum;
+}
+/// The statistic is below mean + 6 standard deviations of its distribution.
+void expect_uniform(const Tensor& u) {
+  constexpr int kBins = 64;
+  EXPECT_LT(chi_square(to(u, f64), kBins), kBins - 1 + 6 * std::sqrt(2.0 * (kBins - 1)));
+}
+
+TEST_F(Distributions, HaveTheirMomentsAndShapes) {
+  manual_seed(11);
+  expect_uniform(rand({kDraws}));
+  expect_uniform(rand({kDraws}, f64));
+  expect_moments(randn({kDraws}), 0, 1, 3);
+  const Tensor normal_cdf = 0.5 * (1 + erf(randn({kDraws}, f64) / std::numbers::sqrt2));
+  expect_uniform(normal_cdf);
+  const Tensor waiting = exponential({kDraws}, 2);
+  expect_moments(waiting, 0.5, 0.25, 9.0 / 16);
+  expect_uniform(1 - exp(waiting * -2));
+  expect_uniform(1 - exp(-exponential({kDraws}, 1, f64)));
+  const Tensor extreme = gumbel({kDraws});
+  expect_moments(extreme, std::numbers::egamma, std::numbers::pi * std::numbers::pi / 6, 14.7);
+  expect_uniform(exp(neg(exp(-to(extreme, f64)))));
+  EXPECT_TRUE(static_cast<bool>(all(isfinite(extreme))));
+  expect_moments(bernoulli({kDraws}, 0.3), 0.3, 0.21, 0.06);
+  expect_moments(bernoulli(full({kDraws}, 0.7, f64)), 0.7, 0.21, 0.06);
+}
+
+TEST_F(Distributions, TruncatedNormalStaysInside) {
+  manual_seed(12);
+  const auto cdf = [](const Tensor& z) { return 0.5 * erfc(z / -std::numbers::sqrt2); };
+  for (const auto& [mean, low, high] :
+       {std::array{0.0, -2.0, 2.0}, {1.0, 0.5, 9.0}, {0.0, 3.0, 5.0}, {0.0, -7.0, -4.0}}) {
+    const Tensor x = truncated_normal({kDraws}, mean, 1.5, low, high, f64);
+    EXPECT_GE(min(x).item(), low);
+    EXPECT_LE(max(x).item(), high);
+    const double mirror = low > mean ? -1 : 1;
+    const auto p = [&](const Tensor& v) { return cdf((v - mean) / (1.5 * mirror)); };
+    const Tensor from = p(full({1}, low, f64)), to_end = p(full({1}, high, f64));
+    expect_uniform((p(x) - from) / (to_end - from));
+  }
+}
+
+TEST_F(Distributions, NormalHasGradientsByMeanAndDeviation) {
+  manual_seed(3);
+  Tensor mean = full({2, 1}, 1.5, f64).requires_grad(), std = full({3}, 2.0, f64).requires_grad();
+  const Tensor x = normal(mean, std);
+  EXPECT_EQ(type_string(x), "f64[2, 3]");
+  sum(x).backward();
+  EXPECT_THAT(mean.grad().to_vector<double>(), ::testing::Each(3));
+  const Tensor z = (detach(x) - 1.5) / 2;
+  const auto got = std.grad().to_vector<double>(), want = sum(z, {0}).to_vector<double>();
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(got[i], want[i], 1e-12);
+  manual_seed(4);
+  expect_moments(normal(full({kDraws}, 3.0), 0.5), 3, 0.25, 3.0 / 16);
+}
+
+TEST_F(Distributions, OfTheShapeAndDtypeOfAnother) {
+  const Tensor x = zeros({2, 3}, f16);
+  EXPECT_EQ(type_string(rand_like(x)), "f16[2, 3]");
+  EXPECT_EQ(type_string(randn_like(x)), "f16[2, 3]");
+  EXPECT_EQ(type_string(randint_like(x, 1, 4)), "f16[2, 3]");
+  EXPECT_EQ(type_string(gumbel({0, 2}, bf16)), "bf16[0, 2]");
+  EXPECT_EQ(type_string(truncated_normal({}, 0, 1, -1, 1, f16)), "f16[]");
+}
+
+TEST_F(Distributions, GumbelSoftmaxDrawsClasses) {
+  manual_seed(8);
+  const std::vector<double> weights{0.5, 0.3, 0.2};
+  Tensor logits = log(tensor(weights)).requires_grad();
+  const Tensor hard = gumbel_softmax(expand(logits, {kDraws, 3}), 0.7, true);
+  const auto shares = mean(hard, {0}).to_vector<double>();
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(shares[i], weights[i], 0.012);
+  EXPECT_NEAR(mean_of(max(hard, {1})), 1, 1e-12);
+  sum(select(hard, 1, 0)).backward();
+  EXPECT_GT(logits.grad().to_vector<double>()[0], 0);
+}
+
+/// The same numbers in a graph as eagerly.
+TEST_F(Distributions, AreTheSameInEveryMode) {
+  const auto all_of_them = [] {
+    const Tensor scale = full({2, 1}, 0.5);
+    return std::vector<Tensor>{rand({5}),
+                               randn({2, 3}, f64),
+                               truncated_normal({7}),
+                               exponential({4}, 3),
+                               gumbel({4}, f16),
+                               gumbel_softmax(zeros({2, 3}), 0.5, true),
+                               bernoulli({6}, 0.5, boolean),
+                               bernoulli(full({6}, 0.5)),
+                               normal(scale, full({3}, 2.0)),
+                               randint(0, 9, {5})};
+  };
+  manual_seed(21);
+  const std::vector<Tensor> eager = all_of_them();
+  Graph graph;
+  std::vector<Tensor> recorded;
+  graph.define([&] { recorded = all_of_them(); });
+  Session session(graph);
+  manual_seed(21);
+  const std::vector<Tensor> run = session.run(recorded, {});
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    EXPECT_EQ(run[i].to_vector<double>(), eager[i].to_vector<double>()) << i;
+  }
+}
+
+const std::vector<BadCall> kCalls = {
+    {Kind::value, "truncated_normal(std = 0.0): it must be above 0",
+     CALL(truncated_normal({2}, 0, 0))},
+    {Kind::value, "truncated_normal(low = 2.0, high = 1.0): low must be below high",
+     CALL(truncated_normal({2}, 0, 1, 2, 1))},
+    {Kind::value, "exponential(rate = -1.0): it must be above 0", CALL(exponential({2}, -1))},
+    {Kind::value, "gumbel_softmax(temperature = 0.0): it must be above 0",
+     CALL(gumbel_softmax(F(2), 0))},
+    {Kind::value, "bernoulli(p = 2.0): p must be from 0 to 1", CALL(bernoulli({2}, 2.0))},
+    {Kind::dtype, "normal(mean: i64[2], std: i64[2]): one of them must be floating",
+     CALL(normal(I(2), I(2)))},
+};
+
+TEST(Errors, OfDistributions) { expect_errors(kCalls, "distributions_test.cpp"); }
+
+}  // namespace
+}  // namespace dyad::testing
