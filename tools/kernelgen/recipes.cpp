@@ -80,6 +80,14 @@ std::optional<KernelRecipe> recipe_for(const OpInfo& op, const void* attrs, DTyp
   }
 }
 
+/// Whether a program may rather be compiled when it is first used: what is large, and functions of
+/// analysis of integers.
+bool is_rare(const OpInfo& op, const KernelRecipe& recipe, DType dtype) {
+  constexpr int kLarge = 200, kSmall = 20;  // exp takes 30 operations, gelu 80, digamma 210
+  const int cost = recipe.program.cost();
+  return cost > kLarge || (op.typing == Typing::floating && !is_floating(dtype) && cost > kSmall);
+}
+
 void add_pointwise(std::vector<KernelRecipe>& recipes, const KernelRecipe& recipe, DType dtype) {
   const std::size_t inputs = recipe.inputs.size();
   const auto add = [&](const std::function<Access(std::size_t)>& access) {
@@ -123,7 +131,7 @@ std::vector<KernelRecipe> common_recipes() {
         if (!recipe) continue;
         if (reduction)
           add_reduction(recipes, *recipe);
-        else
+        else if (!is_rare(*op, *recipe, dtype))
           add_pointwise(recipes, *recipe, dtype);
       }
     }
