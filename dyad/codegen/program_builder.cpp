@@ -19,14 +19,15 @@ ProgramBuilder::Id ProgramBuilder::constant(DType dtype, double value) {
   return add(scalar::cast(exact, dtype), dtype);
 }
 
-ProgramBuilder::Id ProgramBuilder::apply(const OpInfo& op, const void* attrs,
-                                         std::span<const Id> operands, DType dtype, Loc loc) {
+std::vector<ProgramBuilder::Id> ProgramBuilder::apply(const OpInfo& op, const void* attrs,
+                                                      std::span<const Id> operands,
+                                                      std::span<const DType> dtypes, Loc loc) {
   program_.set_loc(loc);
   const auto promotes = [&](std::size_t i) {
     const ArgInfo* info = input_info(op, i);
     return info == nullptr || takes_part_in_promotion(*info);
   };
-  DType common = dtype;
+  DType common = dtypes[0];
   bool any = false;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!promotes(i)) continue;
@@ -34,7 +35,7 @@ ProgramBuilder::Id ProgramBuilder::apply(const OpInfo& op, const void* attrs,
     common = any ? promote(common, own) : own;
     any = true;
   }
-  if (op.typing == Typing::floating && !is_floating(common)) common = dtype;
+  if (op.typing == Typing::floating && !is_floating(common)) common = dtypes[0];
 
   std::vector<Scalar> in;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -42,11 +43,16 @@ ProgramBuilder::Id ProgramBuilder::apply(const OpInfo& op, const void* attrs,
     in.push_back(promotes(i) && value.dtype != common ? scalar::cast(value.scalar, common)
                                                       : value.scalar);
   }
-  Scalar result = 0;
-  op.eval(attrs, in, std::span(&result, 1));
-  const ScalarType type = scalar::compute_type(dtype);
-  if (result.is_literal()) result = program_.constant(type, result);
-  return add(scalar::cast(result, dtype), dtype);
+  std::vector<Scalar> results(dtypes.size(), Scalar(0));
+  op.eval(attrs, in, results);
+  std::vector<Id> made;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].is_literal()) {
+      results[i] = program_.constant(scalar::compute_type(dtypes[i]), results[i]);
+    }
+    made.push_back(add(scalar::cast(results[i], dtypes[i]), dtypes[i]));
+  }
+  return made;
 }
 
 void ProgramBuilder::output(Id value) {
@@ -71,7 +77,9 @@ KernelRecipe recipe_of(const OpInfo& op, const void* attrs, std::span<const DTyp
   ProgramBuilder builder;
   std::vector<ProgramBuilder::Id> operands;
   for (const DType dtype : inputs) operands.push_back(builder.input(dtype));
-  builder.output(builder.apply(op, attrs, operands, out.at(0)));
+  for (const ProgramBuilder::Id result : builder.apply(op, attrs, operands, out)) {
+    builder.output(result);
+  }
   return pointwise_recipe(std::string(op.name), builder.take(), in, out);
 }
 

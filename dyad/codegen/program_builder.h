@@ -26,10 +26,15 @@ class ProgramBuilder {
   Id input(DType dtype);
   /// The number `value` as an element of a tensor of `dtype`.
   Id constant(DType dtype, double value);
-  /// The result of a pointwise operator, of `dtype`, from earlier values: promoted, computed and
+  /// The results of a pointwise operator, of `dtypes`, from earlier values: promoted, computed and
   /// rounded as the row says. `loc` goes to the instructions.
+  std::vector<Id> apply(const OpInfo& op, const void* attrs, std::span<const Id> operands,
+                        std::span<const DType> dtypes, Loc loc = {});
+  /// The same for an operator with one result.
   Id apply(const OpInfo& op, const void* attrs, std::span<const Id> operands, DType dtype,
-           Loc loc = {});
+           Loc loc = {}) {
+    return apply(op, attrs, operands, std::span(&dtype, 1), loc)[0];
+  }
   /// Makes a value the next output, of its dtype.
   void output(Id value);
 

@@ -92,8 +92,10 @@ bool is_broadcast(const TensorImpl& tensor) noexcept {
 
 void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) {
-  if (op.kind == BodyKind::pointwise && runtime::try_run_pointwise(op, attrs, inputs, outputs[0]))
+  if (op.kind == BodyKind::pointwise && outputs.size() == 1 &&
+      runtime::try_run_pointwise(op, attrs, inputs, outputs[0])) {
     return;
+  }
   const Types types = infer_from(op, inputs, attrs, loc);
   switch (op.kind) {
     case BodyKind::pointwise:

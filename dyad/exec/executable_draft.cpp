@@ -155,14 +155,13 @@ class Layouter {
                                   shape_of(node.types()[static_cast<std::size_t>(i)]), i);
   }
 
-  void add_pointwise(Node& node) {
-    DraftStep& step = add_step(DraftStep::Kind::kernel, node);
-    step.elementwise = true;
-    add_output(step, node, 0, layout_of(node, step, 0));
-  }
+  void add_pointwise(Node& node) { add_kernel(node, true); }
 
-  void add_reduction(Node& node) {
+  void add_reduction(Node& node) { add_kernel(node, false); }
+
+  void add_kernel(Node& node, bool elementwise) {
     DraftStep& step = add_step(DraftStep::Kind::kernel, node);
+    step.elementwise = elementwise;
     for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
       add_output(step, node, i, layout_of(node, step, i));
     }
@@ -176,18 +175,21 @@ class Layouter {
     std::unordered_map<Value, Tensor, ValueHash> tensors;
     std::size_t next_input = 0;
     for (const auto& inner : region.nodes()) {
-      const Shape shape = shape_of(inner->types()[0]);
-      Tensor& made = tensors[inner->output()];
       if (&inner->op() == &kPlaceholderOp) {
-        made = draft_.slots[static_cast<std::size_t>(step.reads[next_input++])].tensor;
+        tensors[inner->output()] =
+            draft_.slots[static_cast<std::size_t>(step.reads[next_input++])].tensor;
         continue;
       }
       std::vector<Tensor> inputs;
       for (const Value v : inner->inputs()) inputs.push_back(v ? tensors.at(v) : Tensor());
-      const Strides strides =
-          runtime::output_layout(inner->op(), attrs_of(*inner)->data(), inputs, shape);
       step.elementwise = step.elementwise && inner->op().kind != BodyKind::reduction;
-      made = tensor_like(inner->types()[0].dtype(), shape, strides);
+      for (int i = 0; i < static_cast<int>(inner->types().size()); ++i) {
+        const Type& type = inner->types()[static_cast<std::size_t>(i)];
+        const Shape shape = shape_of(type);
+        tensors[inner->output(i)] = tensor_like(
+            type.dtype(), shape,
+            runtime::output_layout(inner->op(), attrs_of(*inner)->data(), inputs, shape, i));
+      }
     }
     for (int i = 0; i < static_cast<int>(region.outputs().size()); ++i) {
       add_output(step, node, i,

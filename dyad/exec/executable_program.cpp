@@ -16,13 +16,18 @@ namespace {
 
 using codegen::ProgramBuilder;
 
+std::vector<DType> dtypes_of(std::span<const Type> types) {
+  std::vector<DType> dtypes;
+  for (const Type& type : types) dtypes.push_back(type.dtype());
+  return dtypes;
+}
+
 void set_reduction(StepProgram& made, const Node& node, const void* attrs,
                    const SymbolMap& symbols) {
   const Type& element = node.inputs()[0].type();
   made.is_reduction = true;
-  std::vector<DType> results;
-  for (const Type& type : node.types()) results.push_back(type.dtype());
-  made.reduction = codegen::reduction_of(node.op(), attrs, element.dtype(), results);
+  made.reduction =
+      codegen::reduction_of(node.op(), attrs, element.dtype(), dtypes_of(node.types()));
   made.space = evaluate(element.shape(), symbols);
   made.reduced = node.op().reduced_axes(attrs, element.rank());
 }
@@ -43,7 +48,7 @@ class RegionProgram {
       if (op.kind == BodyKind::reduction) {
         reduction = node.get();
       } else {
-        value_of_[node->output()] = value(*node);
+        add_values(*node);
       }
     }
     if (!reduction) {
@@ -64,7 +69,22 @@ class RegionProgram {
     return numbers ? numbers : node.shared_attrs();
   }
 
-  ProgramBuilder::Id value(const Node& node) {
+  void add_values(Node& node) {
+    if (node.op().kind != BodyKind::pointwise || node.is("full")) {
+      value_of_[node.output()] = given(node);
+      return;
+    }
+    std::vector<ProgramBuilder::Id> operands;
+    for (const Value v : node.inputs()) operands.push_back(value_of_.at(v));
+    const auto results = builder_.apply(node.op(), attrs_of(node)->data(), operands,
+                                        dtypes_of(node.types()), node.loc());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      value_of_[node.output(static_cast<int>(i))] = results[i];
+    }
+  }
+
+  /// An input of the region, or a number.
+  ProgramBuilder::Id given(const Node& node) {
     const DType dtype = node.types()[0].dtype();
     if (&node.op() == &kPlaceholderOp) return builder_.input(dtype);
     if (&node.op() == &kConstantOp) {
@@ -74,10 +94,7 @@ class RegionProgram {
       });
       return builder_.constant(dtype, number);
     }
-    if (node.is("full")) return builder_.constant(dtype, node.attrs_as<ops::FullAttrs>().value);
-    std::vector<ProgramBuilder::Id> operands;
-    for (const Value v : node.inputs()) operands.push_back(value_of_.at(v));
-    return builder_.apply(node.op(), attrs_of(node)->data(), operands, dtype, node.loc());
+    return builder_.constant(dtype, node.attrs_as<ops::FullAttrs>().value);
   }
 
   const SymbolMap& symbols_;
@@ -99,7 +116,10 @@ StepProgram program_of(const Node& node, const Attrs& attrs, const SymbolMap& sy
   std::vector<ProgramBuilder::Id> operands;
   for (const Value v : node.inputs()) operands.push_back(builder.input(v.type().dtype()));
   // No source line: the kernel is the one that eager execution uses, wherever it is called.
-  builder.output(builder.apply(node.op(), attrs.data(), operands, node.types()[0].dtype()));
+  for (const ProgramBuilder::Id result :
+       builder.apply(node.op(), attrs.data(), operands, dtypes_of(node.types()))) {
+    builder.output(result);
+  }
   made.pointwise = builder.take();
   return made;
 }

@@ -16,7 +16,7 @@ namespace dyad {
 
 /// An ONNX node attribute.
 using OnnxAttr = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
-                              std::vector<float>, Tensor>;
+                              std::vector<float>, std::vector<std::string>, Tensor>;
 using OnnxAttrs = std::vector<std::pair<std::string, OnnxAttr>>;
 
 /// What an operator's row uses to write itself as ONNX nodes; the onnx layer implements it. Values
@@ -59,6 +59,9 @@ class OnnxEmitter {
   virtual std::string cast(const std::string& value, DType dtype) = 0;
   /// Says that output i of the node being written is this value, converted to the output's dtype.
   virtual void output(int i, const std::string& value) = 0;
+  /// Writes the node by its parts instead, which its row must have: where no form of this opset
+  /// says it.
+  virtual void parts() = 0;
   /// Fails the export: the operator, its line and why.
   [[noreturn]] virtual void fail(const std::string& reason) = 0;
 };

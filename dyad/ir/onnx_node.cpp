@@ -22,8 +22,6 @@ RuleTable& rule_table() {
   return table;
 }
 
-std::string nth_input(int i) { return "input " + std::to_string(i); }
-
 /// The elements of a concrete tensor in row-major order.
 template <class T>
 std::vector<T> elements_as(const Tensor& x) {
@@ -47,12 +45,14 @@ std::vector<Tensor> OnnxNode::inputs_from(int i) {
 
 Shape OnnxNode::sizes(int i) {
   const auto known = known_sizes(i);
-  if (!known) {
-    fail(nth_input(i) +
-         " holds sizes that only a run can tell; they must be constants or follow from the sizes "
-         "of the model's inputs");
-  }
+  if (!known) need_constant(i);
   return *known;
+}
+
+Tensor OnnxNode::must_be_constant(int i) {
+  const Tensor known = constant(i);
+  if (!known.defined()) need_constant(i);
+  return known;
 }
 
 Ints OnnxNode::constant_integers(int i) {
@@ -63,7 +63,7 @@ Ints OnnxNode::constant_integers(int i) {
   }
   for (const Dim size : sizes(i)) {
     if (!size.is_number()) {
-      fail(nth_input(i) +
+      fail("input " + std::to_string(i) +
            " must be a constant, but depends on the model's sizes: " + to_string(size));
     }
     values.push_back(size.number());
@@ -73,11 +73,10 @@ Ints OnnxNode::constant_integers(int i) {
 
 double OnnxNode::constant_number(int i, double otherwise) {
   if (!has(i)) return otherwise;
-  const Tensor known = constant(i);
-  if (!known.defined()) fail(nth_input(i) + " must be a constant");
+  const Tensor known = must_be_constant(i);
   const std::vector<double> values = elements_as<double>(known);
   if (values.size() != 1) {
-    fail(nth_input(i) + " must be one number, but is " + type_string(known));
+    fail("input " + std::to_string(i) + " must be one number, but is " + type_string(known));
   }
   return values[0];
 }

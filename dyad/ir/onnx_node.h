@@ -55,6 +55,9 @@ class OnnxNode {
 
   /// Refuses the node: OnnxError that names it and says why.
   [[noreturn]] virtual void fail(const std::string& reason) = 0;
+  /// The rule cannot go on without the elements of input i, which constant() does not have: refuses
+  /// the node, or asks for the values of the model's inputs that tell them.
+  [[noreturn]] virtual void need_constant(int i) = 0;
 
   // What rules ask for most.
 
@@ -63,9 +66,11 @@ class OnnxNode {
   }
   /// The inputs from the i-th on.
   [[nodiscard]] std::vector<Tensor> inputs_from(int i);
-  /// known_sizes, or a refusal that names the input.
+  /// known_sizes, or need_constant.
   [[nodiscard]] Shape sizes(int i);
-  /// The elements of an input that must be a constant of integers, in row-major order.
+  /// The elements of an input that must be a constant.
+  [[nodiscard]] Tensor must_be_constant(int i);
+  /// The same of integers, in row-major order.
   [[nodiscard]] Ints constant_integers(int i);
   /// The element of an input that must be a constant scalar; `otherwise` when it is absent.
   [[nodiscard]] double constant_number(int i, double otherwise);

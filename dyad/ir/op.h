@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -95,8 +96,13 @@ constexpr OpInfo make_op_info() {
   if constexpr (detail::has_eval<Op>) {
     row.kind = BodyKind::pointwise;
     row.eval = [](const void* attrs, std::span<const Scalar> in, std::span<Scalar> out) {
-      out[0] = detail::call_eval<Op>(attrs_at<A>(attrs), in,
-                                     std::make_index_sequence<Op::schema.inputs.size()>{});
+      const auto results = detail::call_eval<Op>(
+          attrs_at<A>(attrs), in, std::make_index_sequence<Op::schema.inputs.size()>{});
+      if constexpr (std::convertible_to<decltype(results), Scalar>) {
+        out[0] = results;
+      } else {  // several outputs: a std::array
+        std::ranges::copy(results, out.begin());
+      }
     };
   }
   if constexpr (detail::has_reduce<Op>) {

@@ -5,6 +5,7 @@
 #include "dyad/base/error.h"
 #include "dyad/nn/checks.h"
 #include "dyad/nn/init.h"
+#include "dyad/ops/pooling.h"
 
 namespace dyad::nn {
 
@@ -41,12 +42,12 @@ Tensor Conv2d::operator()(const Tensor& x, Loc loc) const {
 
 Tensor MaxPool2d::operator()(const Tensor& x, Loc loc) const {
   const LocScope scope(loc);
-  return max_pool2d(x, kernel, stride, padding, loc);
+  return max_pool2d(x, kernel, stride, padding, 1, false, loc);
 }
 
 Tensor AvgPool2d::operator()(const Tensor& x, Loc loc) const {
   const LocScope scope(loc);
-  return avg_pool2d(x, kernel, stride, padding, true, loc);
+  return avg_pool2d(x, kernel, stride, padding, true, false, 0, loc);
 }
 
 }  // namespace dyad::nn

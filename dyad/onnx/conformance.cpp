@@ -49,9 +49,14 @@ std::vector<fs::path> numbered(const fs::path& folder, std::string_view prefix) 
 
 std::vector<double> numbers(const Tensor& x) {
   std::vector<double> values;
-  visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
+  visit_element(x.dtype(), [&]<class T>(std::type_identity<T>) {
     for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) {
-      values.push_back(convert_element<double>(reinterpret_cast<const T*>(x.impl()->data)[offset]));
+      const T element = reinterpret_cast<const T*>(x.impl()->data)[offset];
+      if constexpr (is_complex_element<T>) {
+        values.insert(values.end(), {element.real(), element.imag()});
+      } else {
+        values.push_back(convert_element<double>(element));
+      }
     });
   });
   return values;

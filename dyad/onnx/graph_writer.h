@@ -55,6 +55,7 @@ class GraphWriter final : public OnnxEmitter {
   std::string shape(const Shape& shape) override;
   std::string cast(const std::string& value, DType dtype) override;
   void output(int i, const std::string& value) override;
+  void parts() override { write_parts(); }
   [[noreturn]] void fail(const std::string& reason) override;
 
  private:

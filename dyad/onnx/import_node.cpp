@@ -1,9 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "dyad/base/error.h"
+#include "dyad/core/create.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/eager.h"
+#include "dyad/ir/graph_ops.h"
 #include "dyad/onnx/importer.h"
 #include "dyad/onnx/unsupported.h"
+#include "dyad/ops/elementary.h"
 
 namespace dyad::onnx {
 
@@ -33,6 +40,34 @@ std::string NodeImport::description() const {
 
 void NodeImport::fail(const std::string& reason) {
   throw UnsupportedError(fmt::format("'{}': {}: {}", importer_.file_, description(), reason), loc_);
+}
+
+void NodeImport::need_constant(int i) {
+  // What the elements follow from: they are known once these inputs are.
+  std::vector<std::string> names;
+  std::vector<const Node*> pending;
+  std::unordered_set<const Node*> seen;
+  bool told_by_inputs = false;
+  if (const GraphValue* handle =
+          value(i).tensor.defined() ? graph_value(value(i).tensor) : nullptr) {
+    pending.push_back(handle->value.node);
+    told_by_inputs = true;
+  }
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    if (!seen.insert(node).second) continue;
+    told_by_inputs = told_by_inputs && node->op().effect == Effect::pure;
+    if (&node->op() == &kPlaceholderOp) names.push_back(node->attrs_as<PlaceholderAttrs>().name);
+    for (const Value input : node->inputs()) {
+      if (input) pending.push_back(input.node);
+    }
+  }
+  if (told_by_inputs && !names.empty() && frame_.depth == 0) throw NeedsValues{std::move(names)};
+  fail(
+      fmt::format("input {} holds values that only a run can tell; they must be constants, or "
+                  "follow from the sizes or the values of the model's inputs",
+                  i));
 }
 
 const Imported& NodeImport::value(int i) const {
@@ -75,7 +110,18 @@ bool NodeImport::is_constant() const noexcept {
 
 void NodeImport::output(int i, const Tensor& value) {
   Imported made{.tensor = value, .constant = {}, .sequence = {}};
-  if (value.defined() && value.is_concrete()) made.constant = value;
+  if (value.defined() && value.is_symbolic() && is_integer(value.dtype()) && value.rank() <= 1) {
+    // Numbers that follow from sizes that are numbers: what they enter is computed now too.
+    const auto sizes = importer_.known_sizes().of(value);
+    const auto is_number = [](Dim size) { return size.is_number(); };
+    if (sizes && std::ranges::all_of(*sizes, is_number)) {
+      std::vector<std::int64_t> numbers;
+      for (const Dim size : *sizes) numbers.push_back(size.number());
+      const Evaluator::Scope now(EagerEvaluator::instance());
+      made.tensor = to(dyad::tensor(numbers, value.shape(), loc_), value.dtype(), loc_);
+    }
+  }
+  if (made.tensor.defined() && made.tensor.is_concrete()) made.constant = made.tensor;
   set_output(i, std::move(made));
 }
 
@@ -161,7 +207,7 @@ Tensor NodeImport::tensor(std::string_view name) {
 DType NodeImport::dtype(std::string_view name, DType otherwise) {
   const pb::AttributeProto* found = attribute(name);
   if (found == nullptr) return otherwise;
-  return dtype_of(found->i(), fmt::format("attribute {} of {}", name, description()), loc_);
+  return read_dtype(found->i(), fmt::format("attribute {} of {}", name, description()), loc_);
 }
 
 const pb::GraphProto& NodeImport::graph(std::string_view name) {

@@ -222,7 +222,20 @@ void Importer::add_initializers(const pb::GraphProto& graph, ImportScope& scope)
   }
 }
 
-Graph Importer::build(std::vector<std::string>& inputs, std::vector<std::string>& outputs) {
+void Importer::check_value(const std::string& name, const Type& type, const Tensor& value) const {
+  bool fits = value.dtype() == type.dtype() && value.rank() == type.rank();
+  for (std::size_t i = 0; fits && i < type.shape().size(); ++i) {
+    const Dim wanted = type.shape()[i];
+    fits = !wanted.is_number() || wanted.number() == value.shape()[i].number();
+  }
+  if (fits) return;
+  throw ShapeError(fmt::format("'{}': input \"{}\" is {}, but was given {}", file_, name,
+                               to_string(type), type_string(value)),
+                   loc_);
+}
+
+Graph Importer::build(const std::map<std::string, Tensor>& values, std::vector<std::string>& inputs,
+                      std::vector<std::string>& outputs) {
   const pb::GraphProto& proto = model_.graph();
   Graph graph;
   static_cast<void>(graph.define(
@@ -240,6 +253,11 @@ Graph Importer::build(std::vector<std::string>& inputs, std::vector<std::string>
                 loc_);
           }
           inputs.push_back(input.name());
+          if (const auto given = values.find(input.name()); given != values.end()) {
+            check_value(input.name(), *type, given->second);
+            scope.add(input.name(), {given->second, given->second, {}});
+            continue;
+          }
           scope.add(input.name(),
                     {placeholder(input.name(), type->dtype(), type->shape(), loc_), {}, {}});
         }

@@ -52,6 +52,12 @@ struct ImportFrame {
   int depth = 0;
 };
 
+/// Thrown through the rules when a node needs values that only inputs of the model tell: their
+/// names.
+struct NeedsValues {
+  std::vector<std::string> inputs;
+};
+
 /// Builds the static graph of a model.
 class Importer {
  public:
@@ -61,8 +67,10 @@ class Importer {
 
   /// Throws OnnxError with the list of all nodes that no rule can build.
   void check_supported();
-  /// The graph, with the names of inputs and outputs.
-  Graph build(std::vector<std::string>& inputs, std::vector<std::string>& outputs);
+  /// The graph, with the names of inputs and outputs, for these values of some inputs, which are
+  /// constants then. NeedsValues when the graph depends on values of others.
+  Graph build(const std::map<std::string, Tensor>& values, std::vector<std::string>& inputs,
+              std::vector<std::string>& outputs);
 
   [[nodiscard]] int opset() const;
 
@@ -88,6 +96,7 @@ class Importer {
   void list_unsupported(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                         const std::map<std::string, int>& opsets, int depth,
                         std::vector<std::string>& problems) const;
+  void check_value(const std::string& name, const Type& type, const Tensor& value) const;
   [[noreturn]] void fail(const std::string& message) const;
   Loc place_of(const pb::NodeProto& node);
 
@@ -132,6 +141,7 @@ class NodeImport final : public OnnxNode {
   [[nodiscard]] Tensor tensor(std::string_view name) override;
   [[nodiscard]] DType dtype(std::string_view name, DType otherwise) override;
   [[noreturn]] void fail(const std::string& reason) override;
+  [[noreturn]] void need_constant(int i) override;
 
   /// Input i with all that is known of it; nothing present when it is absent.
   [[nodiscard]] const Imported& value(int i) const;

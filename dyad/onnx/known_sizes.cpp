@@ -152,6 +152,12 @@ Sizes KnownSizes::compute(Value value) {
   if (node.is("remainder") && divisor && *divisor > 0) {
     return combined(a, b, [](Dim x, Dim y) { return x % y; });
   }
+  // The same for what is not below 0, as sizes with symbols in them are taken to be.
+  if (node.is("fmod") && divisor && *divisor > 0) {
+    return combined(a, b, [](Dim x, Dim y) {
+      return x.is_number() && y.is_number() ? Dim(x.number() % y.number()) : x % y;
+    });
+  }
   return {};
 }
 

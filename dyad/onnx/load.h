@@ -23,13 +23,20 @@ struct LoadOptions {
 /// symbolic sizes), variables with the names of its weights. Copies share.
 class Model {
  public:
-  /// The graph; its outputs are those of the model, in order.
-  [[nodiscard]] const Graph& graph() const noexcept;
+  /// The graph; its outputs are those of the model, in order. GraphError for a model whose graph
+  /// depends on values of inputs (see value_inputs).
+  [[nodiscard]] const Graph& graph(Loc loc = std::source_location::current()) const;
   /// Inputs that a run must feed, and results, by name.
   [[nodiscard]] const std::vector<std::string>& inputs() const noexcept;
   [[nodiscard]] const std::vector<std::string>& outputs() const noexcept;
+  /// The inputs whose values, not only their sizes, decide what the graph looks like: the axes of a
+  /// reduction, a new shape. run() makes a graph for each combination of their values that it meets
+  /// (the last ones are kept); specialize() gives a model with values filled in.
+  [[nodiscard]] const std::vector<std::string>& value_inputs() const noexcept;
+  [[nodiscard]] Model specialize(const std::vector<Feed>& values,
+                                 Loc loc = std::source_location::current()) const;
   /// The model's weights by name: handles of the tensors that a run reads.
-  [[nodiscard]] TensorDict weights() const;
+  [[nodiscard]] TensorDict weights(Loc loc = std::source_location::current()) const;
   /// The version of ONNX's own operators that the model imports.
   [[nodiscard]] int opset() const noexcept;
   [[nodiscard]] const std::string& producer() const noexcept;

@@ -111,6 +111,9 @@ void fill_attribute(pb::AttributeProto& proto, const std::string& name, const On
         } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
           proto.set_type(P::INTS);
           for (const std::int64_t i : v) proto.add_ints(i);
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          proto.set_type(pb::AttributeProto::STRINGS);
+          proto.mutable_strings()->Add(v.begin(), v.end());
         } else if constexpr (std::is_same_v<T, std::vector<float>>) {
           proto.set_type(P::FLOATS);
           for (const float f : v) proto.add_floats(f);

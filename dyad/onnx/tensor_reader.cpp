@@ -56,6 +56,34 @@ void check_length(const Reading& of, std::uint64_t found, std::uint64_t wanted,
   of.fail(fmt::format("its sizes ask for {} {}, but it holds {}", wanted, unit, found));
 }
 
+/// Bits of an element that shares its byte with others in a file; 8 for those that do not.
+std::uint64_t width_of(DType dtype) {
+  if (dtype == DType::i4 || dtype == DType::u4 || dtype == DType::f4e2m1) return 4;
+  return dtype == DType::i2 || dtype == DType::u2 ? 2 : 8;
+}
+
+/// Elements of the small dtypes from packed bytes, the first in the lowest bits.
+Tensor from_packed(const Reading& of, DType dtype, std::uint64_t count, std::string_view bytes) {
+  const std::uint64_t width = width_of(dtype), in_byte = 8 / width;
+  check_length(of, bytes.size(), (count + in_byte - 1) / in_byte, "bytes");
+  Tensor made = make_empty(dtype, shape_of(of.proto));
+  visit_element(dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (contains(kSmall, dtype_of<T>)) {
+      T* const to = reinterpret_cast<T*>(made.impl()->data);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const auto byte = static_cast<std::uint8_t>(bytes[i / in_byte]);
+        const auto code = static_cast<std::uint8_t>(byte >> (width * (i % in_byte)));
+        if constexpr (is_small_int<T>) {
+          to[i] = {static_cast<std::int8_t>(to_int(T{static_cast<std::int8_t>(code)}))};
+        } else {
+          to[i] = {static_cast<std::uint8_t>(code & ((1u << width) - 1))};
+        }
+      }
+    }
+  });
+  return made;
+}
+
 /// Elements that the message lists as numbers of one kind.
 template <class List>
 Tensor from_numbers(const Reading& of, DType dtype, std::uint64_t count, const List& numbers) {
@@ -73,6 +101,20 @@ Tensor from_numbers(const Reading& of, DType dtype, std::uint64_t count, const L
       }
     }
   });
+  return made;
+}
+
+/// Complex elements: their parts one after the other.
+Tensor from_parts(const Reading& of, DType dtype, std::uint64_t count) {
+  const bool wide = dtype == DType::c128;
+  const auto found =
+      static_cast<std::uint64_t>(wide ? of.proto.double_data_size() : of.proto.float_data_size());
+  check_length(of, found, 2 * count, "numbers");
+  Tensor made = make_empty(dtype, shape_of(of.proto));
+  if (count == 0) return made;
+  const void* const from = wide ? static_cast<const void*>(of.proto.double_data().data())
+                                : static_cast<const void*>(of.proto.float_data().data());
+  std::memcpy(made.impl()->data, from, count * size_of(dtype));
   return made;
 }
 
@@ -98,12 +140,18 @@ Tensor from_file(const Reading& of, DType dtype, std::uint64_t count, ExternalDa
   }
   if (location.empty()) of.fail("its external data has no location");
   const Ref<Storage> file = external.open(location, of.proto.name(), of.loc);
-  const std::uint64_t offset = entry(of, "offset", 0), bytes = count * size_of(dtype);
+  const std::uint64_t in_byte = 8 / width_of(dtype);
+  const std::uint64_t offset = entry(of, "offset", 0),
+                      bytes = (count * size_of(dtype) + in_byte - 1) / in_byte;
   const std::uint64_t length = entry(of, "length", bytes);
   check_length(of, length, bytes, "bytes");
   if (offset > file->bytes() || bytes > file->bytes() - offset) {
     of.fail(fmt::format("its data is at {} + {} bytes of '{}', which has {}", offset, bytes,
                         location, file->bytes()));
+  }
+  if (contains(kSmall, dtype)) {
+    return from_packed(of, dtype, count,
+                       {reinterpret_cast<const char*>(file->data() + offset), bytes});
   }
   return io::mapped_tensor(file, offset, dtype, shape_of(of.proto));
 }
@@ -139,7 +187,7 @@ Ref<Storage> ExternalData::open(const std::string& location, const std::string& 
   return files_[location] = io::InputFile(whole.string(), loc).map();
 }
 
-DType dtype_of(std::int64_t number, const std::string& what, Loc loc) {
+DType read_dtype(std::int64_t number, const std::string& what, Loc loc) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     if (to_onnx(dtype) == number && number != pb::TensorProto::UNDEFINED) return dtype;
@@ -150,13 +198,20 @@ DType dtype_of(std::int64_t number, const std::string& what, Loc loc) {
 
 Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc) {
   const Reading of{proto, loc};
-  const DType dtype = dtype_of(proto.data_type(), fmt::format("tensor \"{}\"", proto.name()), loc);
+  const DType dtype =
+      read_dtype(proto.data_type(), fmt::format("tensor \"{}\"", proto.name()), loc);
   const std::uint64_t count = count_elements(of);
   if (dtype == DType::string) {
     throw UnsupportedError(fmt::format("tensor \"{}\" holds strings", proto.name()), loc);
   }
   if (proto.data_location() == pb::TensorProto::EXTERNAL) {
     return from_file(of, dtype, count, external);
+  }
+  if (contains(kSmall, dtype)) {
+    if (proto.has_raw_data()) return from_packed(of, dtype, count, proto.raw_data());
+    std::string bytes;  // each number is one
+    for (const std::int32_t byte : proto.int32_data()) bytes += static_cast<char>(byte);
+    return from_packed(of, dtype, count, bytes);
   }
   if (proto.has_raw_data()) {
     check_length(of, proto.raw_data().size(), count * size_of(dtype), "bytes");
@@ -169,6 +224,7 @@ Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc
     }
     return made;
   }
+  if (is_complex(dtype)) return from_parts(of, dtype, count);
   if (proto.float_data_size() > 0) return from_numbers(of, dtype, count, proto.float_data());
   if (proto.double_data_size() > 0) return from_numbers(of, dtype, count, proto.double_data());
   if (proto.int64_data_size() > 0) return from_numbers(of, dtype, count, proto.int64_data());
@@ -231,7 +287,7 @@ std::optional<Type> read_type(const pb::TypeProto& proto, const std::string& val
   }
   if (!proto.has_tensor_type() || proto.tensor_type().elem_type() == 0) return {};
   const pb::TypeProto::Tensor& tensor = proto.tensor_type();
-  const DType dtype = dtype_of(tensor.elem_type(), what, loc);
+  const DType dtype = read_dtype(tensor.elem_type(), what, loc);
   if (!tensor.has_shape()) return {};
   Shape shape;
   for (int i = 0; i < tensor.shape().dim_size(); ++i) {

@@ -36,7 +36,7 @@ class ExternalData {
                                         Loc loc);
 
 /// The dtype of ONNX's number for it; OnnxError naming `what` when Dyad has none.
-[[nodiscard]] DType dtype_of(std::int64_t number, const std::string& what, Loc loc);
+[[nodiscard]] DType read_dtype(std::int64_t number, const std::string& what, Loc loc);
 /// The type of a value; named dimensions are symbols, dimensions without a name are
 /// symbols `<value>_dim<i>`. Nothing when the model does not say (no dtype, or no rank).
 [[nodiscard]] std::optional<Type> read_type(const pb::TypeProto& proto, const std::string& value,

@@ -1,9 +1,11 @@
 #include "dyad/ops/conv.h"
 
+#include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/nn.h"
-#include "dyad/ops/op_support.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
+#include "dyad/ops/window_support.h"
 
 namespace dyad {
 namespace ops {
@@ -11,120 +13,98 @@ namespace {
 
 constexpr ArgInfo kConvInputs[] = {
     {"x", kFloat}, {"weight", kFloat}, {"bias", kFloat, /*optional=*/true}};
-constexpr ArgInfo kGradAndWeight[] = {{"grad", kFloat}, {"weight", kFloat}};
-constexpr ArgInfo kGrad[] = {{"grad", kFloat}};
-constexpr ArgInfo kValuesAndX[] = {{"values", kFloat}, {"x", kFloat}};
+constexpr ArgInfo kXAndWeight[] = {{"x", kFloat}, {"weight", kFloat}};
 
-/// What ONNX's convolution and pools take.
-constexpr DTypeSet kOnnxFloat = kFloat & ~set_of(DType::bf16);
-
-constexpr std::string_view kSides[] = {"height", "width"};
-
-std::vector<std::int64_t> onnx_pads(const Ints& padding) {
-  return {padding[0], padding[1], padding[0], padding[1]};
+ConvBackwardAttrs backward_attrs(const ConvAttrs& a, const Shape& shape) {
+  return {a.stride, a.low, a.high, a.dilation, a.groups, shape};
 }
-std::vector<std::int64_t> list(const Ints& values) { return {values.begin(), values.end()}; }
-
-void require_rank_4(const InferIn& in, std::size_t i, std::string_view axes) {
-  if (in[i].rank() == 4) return;
-  fail_shape(in, std::string(input_info(in.op, i)->name) + " must be [" + std::string(axes) +
-                     "] but has " + std::to_string(in[i].rank()) + " axes");
-}
-
-/// Each of the two numbers must be at least `least`.
-void require_pair(const InferIn& in, const Ints& pair, std::int64_t least, std::string_view name) {
-  if (pair.size() == 2 && pair[0] >= least && pair[1] >= least) return;
-  fail_value(in, std::string(name) + " must be two numbers from " + std::to_string(least));
-}
-
-/// The first operand must have the shape of what it belongs to, as far as sizes are known.
-void require_shape(const InferIn& in, const Shape& wanted) {
-  const Shape& shape = in[0].shape();
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (shape[i].is_number() && wanted[i].is_number() && !shape[i].same_as(wanted[i])) {
-      fail_shape(in, std::string(input_info(in.op, 0)->name) + " is " + to_string(shape) +
-                         " but must be " + to_string(wanted));
-    }
-  }
-}
-
-/// The shape that a backward operator gives, which only a graph from a text can have wrong.
-void require_rank_4(const InferIn& in, const Shape& shape) {
-  if (shape.rank() == 4) return;
-  fail_shape(in, "shape must have 4 axes but has " + std::to_string(shape.rank()));
-}
-
-/// How many windows fit along side 0 or 1 of an image.
-Dim window_count(const InferIn& in, Dim size, Dim kernel, int side, std::int64_t stride,
-                 std::int64_t padding, std::int64_t dilation) {
-  const Dim padded = size + Dim(2) * padding, reach = (kernel - 1) * dilation + 1;
-  if (padded.is_number() && reach.is_number() && padded < reach) {
-    fail_shape(in, "the " + std::string(kSides[side]) + " with padding is " + to_string(padded) +
-                       ", less than the kernel's " + to_string(reach));
-  }
-  return (padded - reach) / stride + 1;
-}
-
-// --- convolution -------------------------------------------------------------------------------
-
-template <class A>
-void check_conv_attrs(const InferIn& in, const A& attrs) {
-  require_pair(in, attrs.stride, 1, "stride");
-  require_pair(in, attrs.padding, 0, "padding");
-  require_pair(in, attrs.dilation, 1, "dilation");
-  if (attrs.groups < 1) {
-    fail_value(in, "groups = " + std::to_string(attrs.groups) + " must be 1 or more");
-  }
-}
-
-Conv2dBackwardAttrs backward_attrs(const Conv2dAttrs& a, const Shape& shape) {
-  return {a.stride, a.padding, a.dilation, a.groups, shape};
-}
-Conv2dBackwardAttrs with_shape(Conv2dBackwardAttrs attrs, const Shape& shape) {
+ConvBackwardAttrs with_shape(ConvBackwardAttrs attrs, const Shape& shape) {
   attrs.shape = shape;
   return attrs;
 }
-Conv2dAttrs forward_attrs(const Conv2dBackwardAttrs& a) {
-  return {a.stride, a.padding, a.dilation, a.groups};
+ConvAttrs forward_attrs(const ConvBackwardAttrs& a) {
+  return {a.stride, a.low, a.high, a.dilation, a.groups};
 }
 
-/// The output's shape; what does not fit is an error.
+std::string in_groups(Dim channels, std::int64_t groups) {
+  if (groups == 1) return "";
+  return " (" + to_string(channels) + " in each of " + std::to_string(groups) + " groups)";
+}
+
 template <class A>
-Shape convolved_shape(const InferIn& in, const Shape& x, const Shape& weight, const A& attrs) {
-  check_conv_attrs(in, attrs);
-  if (!(x[1] == weight[1] * attrs.groups)) {
-    fail_shape(in, "x has " + to_string(x[1]) + " channels but weight takes " +
-                       to_string(weight[1] * attrs.groups) +
-                       (attrs.groups > 1 ? " (" + to_string(weight[1]) + " in each of " +
-                                               std::to_string(attrs.groups) + " groups)"
-                                         : ""));
+Windows windows_of(const Shape& weight, const A& attrs) {
+  return {spatial_sizes(weight), attrs.stride, attrs.dilation, attrs.low, attrs.high};
+}
+
+/// Checks what can be wrong with a weight and the attributes alone.
+template <class A>
+void check_weight(const InferIn& in, const Shape& weight, const A& attrs) {
+  require_windows(in, windows_of(weight, attrs));
+  if (attrs.groups < 1) {
+    fail_value(in, "groups = " + std::to_string(attrs.groups) + " must be 1 or more");
   }
   if (!(weight[0] % attrs.groups == Dim(0))) {
-    fail_shape(in, "the " + to_string(weight[0]) + " output channels do not divide into " +
+    fail_shape(in, "the " + to_string(weight[0]) +
+                       " channels of weight's first axis do not divide "
+                       "into " +
                        std::to_string(attrs.groups) + " groups");
   }
-  Shape shape{x[0], weight[0]};
-  for (int side = 0; side < 2; ++side) {
-    const auto i = static_cast<std::size_t>(side);
-    shape.push_back(window_count(in, x[i + 2], weight[i + 2], side, attrs.stride[i],
-                                 attrs.padding[i], attrs.dilation[i]));
+}
+
+/// The shape of a convolution's result; what does not fit is an error.
+template <class A>
+Shape convolved_shape(const InferIn& in, const Shape& x, const Shape& weight, const A& attrs) {
+  check_weight(in, weight, attrs);
+  if (!(x[1] == weight[1] * attrs.groups)) {
+    fail_shape(in, "x has " + to_string(x[1]) + " channels but weight takes " +
+                       to_string(weight[1] * attrs.groups) + in_groups(weight[1], attrs.groups));
   }
+  Shape shape{x[0], weight[0]};
+  append_window_counts(in, spatial_sizes(x), windows_of(weight, attrs), shape);
   return shape;
 }
 
-struct Conv2d {
-  using Attrs = Conv2dAttrs;
+/// `shape` must have as many axes as images have: only a graph from a text can have it wrong.
+void require_shape_rank(const InferIn& in, const Shape& shape, std::size_t axes) {
+  if (shape.size() == axes + 2) return;
+  fail_shape(in, "shape must have " + std::to_string(axes + 2) + " axes but has " +
+                     std::to_string(shape.size()));
+}
+
+/// The attributes of ONNX's convolutions but for the padding.
+template <class A>
+OnnxAttrs onnx_windows(const A& attrs) {
+  return {{"strides", onnx_list(attrs.stride)},
+          {"dilations", onnx_list(attrs.dilation)},
+          {"group", attrs.groups}};
+}
+
+/// An image with zeros around it, or less where a side is negative; sizes may be open.
+std::string padded(OnnxEmitter& e, const std::string& image, const Shape& low, const Shape& high) {
+  Shape sides;
+  for (const Shape* side : {&low, &high}) {
+    sides.push_back(0);
+    sides.push_back(0);
+    for (const Dim count : *side) sides.push_back(count);
+  }
+  return e.node("Pad", {image, e.shape(sides)});
+}
+
+struct Conv {
+  using Attrs = ConvAttrs;
   static constexpr Schema schema{
-      .name = "conv2d",
+      .name = "conv",
       .inputs = kConvInputs,
       .outputs = kOut,
-      .doc = "Cross-correlation of x[n, c, h, w] with weight[o, c / groups, kh, kw], plus bias[o].",
+      .doc =
+          "Cross-correlation of x[n, c, ...] with weight[o, c / groups, ...], plus bias[o], over "
+          "one to three spatial axes.",
       .saved_inputs = kFirst | kSecond,
       .batching = Batching::samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
-    require_rank_4(in, 0, "n, c, h, w");
-    require_rank_4(in, 1, "o, c / groups, kh, kw");
+    require_image(in, 0, attrs.stride.size());
+    require_image(in, 1, attrs.stride.size());
     const Shape& weight = in[1].shape();
     const Shape shape = convolved_shape(in, in[0].shape(), weight, attrs);
     if (in.has(2) && !(in[2].rank() == 1 && in[2].shape()[0] == weight[0])) {
@@ -136,231 +116,198 @@ struct Conv2d {
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     std::vector<std::string> inputs;
-    for (int i = 0; i < e.input_count(); ++i) inputs.push_back(e.input_as(i, kOnnxFloat));
-    e.output(0, e.node("Conv", inputs,
-                       {{"strides", list(attrs.stride)},
-                        {"pads", onnx_pads(attrs.padding)},
-                        {"dilations", list(attrs.dilation)},
-                        {"group", attrs.groups}}));
+    for (int i = 0; i < e.input_count(); ++i) inputs.push_back(e.input_as(i, kOnnxImage));
+    OnnxAttrs windows = onnx_windows(attrs);
+    if (attrs.low.is_concrete() && attrs.high.is_concrete()) {
+      windows.emplace_back("pads", onnx_pads(e, attrs.low, attrs.high));
+    } else {
+      inputs[0] = padded(e, inputs[0], attrs.low, attrs.high);
+    }
+    e.output(0, e.node("Conv", inputs, windows));
   }
 };
 
-struct Conv2dBackwardInput {
-  using Attrs = Conv2dBackwardAttrs;
+struct ConvTranspose {
+  using Attrs = ConvBackwardAttrs;
   static constexpr Schema schema{
-      .name = "conv2d_backward_input",
-      .inputs = kGradAndWeight,
+      .name = "conv_transpose",
+      .inputs = kXAndWeight,
       .outputs = kOut,
-      .doc = "The gradient of conv2d with regard to x (a transposed convolution).",
+      .doc =
+          "Transposed convolution of x[n, c, ...] with weight[c, o / groups, ...]: the gradient of "
+          "conv with regard to its x.",
       .saved_inputs = kFirst | kSecond,
       .batching = Batching::samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
-    require_rank_4(in, 0, "n, o, oh, ow");
-    require_rank_4(in, 1, "o, c / groups, kh, kw");
-    require_rank_4(in, attrs.shape);
-    require_shape(in, convolved_shape(in, attrs.shape, in[1].shape(), attrs));
+    const std::size_t axes = attrs.stride.size();
+    require_image(in, 0, axes);
+    require_image(in, 1, axes);
+    require_shape_rank(in, attrs.shape, axes);
+    const Shape &x = in[0].shape(), &weight = in[1].shape();
+    check_weight(in, weight, attrs);
+    if (!(x[1] == weight[0])) {
+      fail_shape(in, "x has " + to_string(x[1]) + " channels but weight takes " +
+                         to_string(weight[0]) + ", its first size");
+    }
+    require_shape(in, convolved_shape(in, attrs.shape, weight, attrs));
     return {Type(in[0].dtype(), attrs.shape)};
   }
   static void grad(Gradient& g, const Attrs& attrs);
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const Shape &x = e.input_type(0).shape(), &weight = e.input_type(1).shape();
+    // `missing` is what the result has beyond what all windows reach, `more` what of it lies beyond
+    // the padding.
+    Shape missing, more;
+    for (std::size_t i = 0; i < attrs.stride.size(); ++i) {
+      const Dim reached =
+          (x[i + 2] - 1) * attrs.stride[i] + (weight[i + 2] - 1) * attrs.dilation[i] + 1;
+      missing.push_back(attrs.shape[i + 2] + attrs.low[i] - reached);
+      more.push_back(missing.back() + attrs.high[i]);
+    }
+    const std::vector<std::string> inputs{e.input_as(0, kOnnxImage), e.input_as(1, kOnnxImage)};
+    OnnxAttrs windows = onnx_windows(attrs);
+    if (more.is_concrete() && attrs.low.is_concrete() && attrs.high.is_concrete()) {
+      const auto numbers = more.numbers();
+      windows.emplace_back("pads", onnx_pads(e, attrs.low, attrs.high));
+      windows.emplace_back("output_padding",
+                           std::vector<std::int64_t>(numbers.begin(), numbers.end()));
+      return e.output(0, e.node("ConvTranspose", inputs, windows));
+    }
+    Shape before;
+    for (const Dim side : attrs.low) before.push_back(-side);
+    e.output(0, padded(e, e.node("ConvTranspose", inputs, windows), before, missing));
+  }
 };
 
-struct Conv2dBackwardWeight {
-  using Attrs = Conv2dBackwardAttrs;
-  static constexpr Schema schema{.name = "conv2d_backward_weight",
+struct ConvBackwardWeight {
+  using Attrs = ConvBackwardAttrs;
+  static constexpr Schema schema{.name = "conv_backward_weight",
                                  .inputs = kGradAndX,
                                  .outputs = kOut,
-                                 .doc = "The gradient of conv2d with regard to the weight.",
+                                 .doc = "The gradient of conv with regard to the weight.",
                                  .saved_inputs = kFirst | kSecond};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
-    require_rank_4(in, 0, "n, o, oh, ow");
-    require_rank_4(in, 1, "n, c, h, w");
-    require_rank_4(in, attrs.shape);
+    const std::size_t axes = attrs.stride.size();
+    require_image(in, 0, axes);
+    require_image(in, 1, axes);
+    require_shape_rank(in, attrs.shape, axes);
     require_shape(in, convolved_shape(in, in[1].shape(), attrs.shape, attrs));
     return {Type(in[0].dtype(), attrs.shape)};
   }
   static void grad(Gradient& g, const Attrs& attrs);
 };
 
-void Conv2d::grad(Gradient& g, const Attrs& attrs) {
+void Conv::grad(Gradient& g, const Attrs& attrs) {
   if (g.needs(0)) {
-    g.set(0, apply<Conv2dBackwardInput>(backward_attrs(attrs, g.input_shape(0)), {}, g.grad(),
-                                        g.input(1)));
+    g.set(0,
+          apply<ConvTranspose>(backward_attrs(attrs, g.input_shape(0)), {}, g.grad(), g.input(1)));
   }
   if (g.needs(1)) {
-    g.set(1, apply<Conv2dBackwardWeight>(backward_attrs(attrs, g.input_shape(1)), {}, g.grad(),
-                                         g.input(0)));
+    g.set(1, apply<ConvBackwardWeight>(backward_attrs(attrs, g.input_shape(1)), {}, g.grad(),
+                                       g.input(0)));
   }
-  if (g.input_count() > 2 && g.needs(2)) g.set(2, sum(g.grad(), {0, 2, 3}));
+  if (g.input_count() > 2 && g.needs(2)) {
+    Ints axes;
+    for (int i = 0; i < g.output_shape().rank(); ++i) {
+      if (i != 1) axes.push_back(i);
+    }
+    g.set(2, sum(g.grad(), axes));
+  }
 }
 
 // Both are linear in each operand, with the forward convolution and the other one as derivatives.
-void Conv2dBackwardInput::grad(Gradient& g, const Attrs& attrs) {
+void ConvTranspose::grad(Gradient& g, const Attrs& attrs) {
   if (g.needs(0)) {
-    g.set(0, apply<Conv2d>(forward_attrs(attrs), {}, g.grad(), g.input(1), Tensor()));
+    g.set(0, apply<Conv>(forward_attrs(attrs), {}, g.grad(), g.input(1), Tensor()));
   }
   if (g.needs(1)) {
-    g.set(1, apply<Conv2dBackwardWeight>(with_shape(attrs, g.input_shape(1)), {}, g.input(0),
-                                         g.grad()));
+    g.set(1,
+          apply<ConvBackwardWeight>(with_shape(attrs, g.input_shape(1)), {}, g.input(0), g.grad()));
   }
 }
 
-void Conv2dBackwardWeight::grad(Gradient& g, const Attrs& attrs) {
+void ConvBackwardWeight::grad(Gradient& g, const Attrs& attrs) {
   if (g.needs(0)) {
-    g.set(0, apply<Conv2d>(forward_attrs(attrs), {}, g.input(1), g.grad(), Tensor()));
+    g.set(0, apply<Conv>(forward_attrs(attrs), {}, g.input(1), g.grad(), Tensor()));
   }
   if (g.needs(1)) {
-    g.set(1, apply<Conv2dBackwardInput>(with_shape(attrs, g.input_shape(1)), {}, g.input(0),
-                                        g.grad()));
+    g.set(1, apply<ConvTranspose>(with_shape(attrs, g.input_shape(1)), {}, g.input(0), g.grad()));
   }
 }
 
-// --- pooling -----------------------------------------------------------------------------------
+constexpr const OpInfo* kRows[] = {&op_info<Conv>, &op_info<ConvTranspose>,
+                                   &op_info<ConvBackwardWeight>};
 
-template <class A>
-Shape pooled_shape(const InferIn& in, const Shape& x, const A& attrs) {
-  require_pair(in, attrs.kernel, 1, "kernel");
-  require_pair(in, attrs.stride, 1, "stride");
-  require_pair(in, attrs.padding, 0, "padding");
-  Shape shape{x[0], x[1]};
-  for (int side = 0; side < 2; ++side) {
-    const auto i = static_cast<std::size_t>(side);
-    if (attrs.padding[i] > attrs.kernel[i] / 2) {
-      fail_value(in, "padding = " + std::to_string(attrs.padding[i]) +
-                         " must be at most half the kernel, " + std::to_string(attrs.kernel[i]) +
-                         " / 2; pad() takes any");
+Tensor convolve(std::string_view name, std::size_t axes, const Tensor& x, const Tensor& weight,
+                const Tensor& bias, const PerAxis& stride, const Padding& padding,
+                const PerAxis& dilation, std::int64_t groups, Loc loc) {
+  ConvAttrs attrs{.stride = stride.over(axes), .dilation = dilation.over(axes), .groups = groups};
+  const bool named = !padding.name().empty();
+  const Sides sides =
+      sides_of(padding, name, loc, axes, named ? spatial_sizes(x, axes, loc) : Shape(),
+               named ? spatial_sizes(weight, axes, loc) : Shape(), attrs.stride, attrs.dilation);
+  attrs.low = sides.low;
+  attrs.high = sides.high;
+  return apply<Conv>(attrs, loc, x, weight, bias);
+}
+
+/// The shape of a transposed convolution's result; rank 0 when an operand is of no use, which infer
+/// says better.
+Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& weight,
+                       const ConvBackwardAttrs& a, bool same, const Ints& output_padding, Loc loc) {
+  const std::size_t axes = a.stride.size();
+  const Shape from = spatial_sizes(x, axes, loc), kernel = spatial_sizes(weight, axes, loc);
+  if (from.size() != axes || kernel.size() != axes || a.low.size() != axes ||
+      a.high.size() != axes || a.dilation.size() != axes) {
+    return {};
+  }
+  Shape shape{x.size(0, loc), weight.size(1, loc) * a.groups};
+  for (std::size_t i = 0; i < axes; ++i) {
+    const bool listed = output_padding.size() == axes;
+    if (!listed || output_padding[i] < 0 ||
+        output_padding[i] >= std::max<std::int64_t>(a.stride[i], 1)) {
+      throw ValueError(std::string(name) +
+                           ": output_padding must be one number for all spatial axes or one for "
+                           "each, from 0 to stride - 1",
+                       loc.user());
     }
-    shape.push_back(
-        window_count(in, x[i + 2], attrs.kernel[i], side, attrs.stride[i], attrs.padding[i], 1));
+    shape.push_back(same ? from[i] * a.stride[i]
+                         : (from[i] - 1) * a.stride[i] - a.low[i] - a.high[i] +
+                               (kernel[i] - 1) * a.dilation[i] + 1 + output_padding[i]);
   }
   return shape;
 }
 
-struct MaxPool2d {
-  using Attrs = MaxPool2dAttrs;
-  static constexpr Schema schema{.name = "max_pool2d",
-                                 .inputs = kUnaryFloat,
-                                 .outputs = kOut,
-                                 .doc = "The largest of each window of x[n, c, h, w].",
-                                 .saved_inputs = kFirst,
-                                 .batching = Batching::all_samples};
-  static Types infer(const InferIn& in, const Attrs& attrs) {
-    require_rank_4(in, 0, "n, c, h, w");
-    return {Type(in[0].dtype(), pooled_shape(in, in[0].shape(), attrs))};
+Tensor convolve_transposed(std::string_view name, std::size_t axes, const Tensor& x,
+                           const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+                           const Padding& padding, const PerAxis& output_padding,
+                           std::int64_t groups, const PerAxis& dilation, Loc loc) {
+  ConvBackwardAttrs attrs{
+      .stride = stride.over(axes), .dilation = dilation.over(axes), .groups = groups, .shape = {}};
+  // "same" is the padding of the convolution that brings size * stride to size.
+  Shape sizes;
+  if (!padding.name().empty()) {
+    sizes = spatial_sizes(x, axes, loc);
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = sizes[i] * attrs.stride[i];
   }
-  static void grad(Gradient& g, const Attrs& attrs);
-  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.node("MaxPool", {e.input_as(0, kOnnxFloat)},
-                       {{"kernel_shape", list(attrs.kernel)},
-                        {"strides", list(attrs.stride)},
-                        {"pads", onnx_pads(attrs.padding)}}));
+  const Sides sides = sides_of(padding, name, loc, axes, sizes, spatial_sizes(weight, axes, loc),
+                               attrs.stride, attrs.dilation);
+  attrs.low = sides.low;
+  attrs.high = sides.high;
+  attrs.shape = transposed_shape(name, x, weight, attrs, padding.name().starts_with("same"),
+                                 output_padding.over(axes), loc);
+  const Tensor out = apply<ConvTranspose>(attrs, loc, x, weight);
+  if (!bias.defined()) return out;
+  if (bias.rank() != 1 || !(bias.size(0, loc) == out.size(1, loc))) {
+    throw ShapeError(std::string(name) + ": bias must be [" + to_string(out.size(1, loc)) +
+                         "], the output channels, but is " + type_string(bias),
+                     loc.user());
   }
-};
-
-struct MaxPool2dBackward {
-  using Attrs = MaxPool2dAttrs;
-  static constexpr Schema schema{
-      .name = "max_pool2d_backward",
-      .inputs = kGradAndX,
-      .outputs = kOut,
-      .doc = "Each gradient added at the place of the largest element of its window of x.",
-      .saved_inputs = kSecond,
-      .batching = Batching::all_samples};
-  static Types infer(const InferIn& in, const Attrs& attrs) {
-    require_one_dtype(in);
-    require_rank_4(in, 0, "n, c, oh, ow");
-    require_rank_4(in, 1, "n, c, h, w");
-    require_shape(in, pooled_shape(in, in[1].shape(), attrs));
-    return {in[1]};
-  }
-  static void grad(Gradient& g, const Attrs& attrs);
-};
-
-struct MaxPool2dTake {
-  using Attrs = MaxPool2dAttrs;
-  static constexpr Schema schema{
-      .name = "max_pool2d_take",
-      .inputs = kValuesAndX,
-      .outputs = kOut,
-      .doc = "What values holds at the place of the largest element of each window of x.",
-      .saved_inputs = kSecond,
-      .batching = Batching::all_samples};
-  static Types infer(const InferIn& in, const Attrs& attrs) {
-    require_one_dtype(in);
-    require_rank_4(in, 0, "n, c, h, w");
-    require_rank_4(in, 1, "n, c, h, w");
-    require_shape(in, in[1].shape());
-    return {Type(in[0].dtype(), pooled_shape(in, in[1].shape(), attrs))};
-  }
-  static void grad(Gradient& g, const Attrs& attrs) {
-    g.set(0, apply<MaxPool2dBackward>(attrs, {}, g.grad(), g.input(1)));
-  }
-};
-
-void MaxPool2d::grad(Gradient& g, const Attrs& attrs) {
-  g.set(0, apply<MaxPool2dBackward>(attrs, {}, g.grad(), g.input(0)));
-}
-void MaxPool2dBackward::grad(Gradient& g, const Attrs& attrs) {
-  g.set(0, apply<MaxPool2dTake>(attrs, {}, g.grad(), g.input(1)));
-}
-
-struct AvgPool2d {
-  using Attrs = AvgPool2dAttrs;
-  static constexpr Schema schema{.name = "avg_pool2d",
-                                 .inputs = kUnaryFloat,
-                                 .outputs = kOut,
-                                 .doc = "The mean of each window of x[n, c, h, w].",
-                                 .batching = Batching::all_samples};
-  static Types infer(const InferIn& in, const Attrs& attrs) {
-    require_rank_4(in, 0, "n, c, h, w");
-    return {Type(in[0].dtype(), pooled_shape(in, in[0].shape(), attrs))};
-  }
-  static void grad(Gradient& g, const Attrs& attrs);
-  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.node("AveragePool", {e.input_as(0, kOnnxFloat)},
-                       {{"kernel_shape", list(attrs.kernel)},
-                        {"strides", list(attrs.stride)},
-                        {"pads", onnx_pads(attrs.padding)},
-                        {"count_include_pad", std::int64_t{attrs.count_include_pad}}}));
-  }
-};
-
-struct AvgPool2dBackward {
-  using Attrs = AvgPool2dBackwardAttrs;
-  static constexpr Schema schema{.name = "avg_pool2d_backward",
-                                 .inputs = kGrad,
-                                 .outputs = kOut,
-                                 .doc = "The gradient of avg_pool2d: each element's share.",
-                                 .batching = Batching::all_samples};
-  static Types infer(const InferIn& in, const Attrs& attrs) {
-    require_rank_4(in, 0, "n, c, oh, ow");
-    require_rank_4(in, attrs.shape);
-    require_shape(in, pooled_shape(in, attrs.shape, attrs));
-    return {Type(in[0].dtype(), attrs.shape)};
-  }
-  static void grad(Gradient& g, const Attrs& a) {
-    g.set(0, apply<AvgPool2d>({a.kernel, a.stride, a.padding, a.count_include_pad}, {}, g.grad()));
-  }
-};
-
-void AvgPool2d::grad(Gradient& g, const Attrs& a) {
-  g.set(0,
-        apply<AvgPool2dBackward>(
-            {a.kernel, a.stride, a.padding, a.count_include_pad, g.input_shape(0)}, {}, g.grad()));
-}
-
-constexpr const OpInfo* kRows[] = {
-    &op_info<Conv2d>,    &op_info<Conv2dBackwardInput>, &op_info<Conv2dBackwardWeight>,
-    &op_info<MaxPool2d>, &op_info<MaxPool2dBackward>,   &op_info<MaxPool2dTake>,
-    &op_info<AvgPool2d>, &op_info<AvgPool2dBackward>,
-};
-
-Ints ints(Pair pair) { return {pair.rows, pair.columns}; }
-/// The stride of a pool: 0 means the kernel's size.
-Ints stride_of(Pair stride, Pair kernel) {
-  return {stride.rows == 0 ? kernel.rows : stride.rows,
-          stride.columns == 0 ? kernel.columns : stride.columns};
+  Shape channels(axes + 1, 1);
+  channels[0] = -1;
+  return add(out, reshape(bias, channels, loc), loc);
 }
 
 }  // namespace
@@ -369,27 +316,38 @@ std::span<const OpInfo* const> conv_rows() { return kRows; }
 
 }  // namespace ops
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Pair stride, Pair padding,
-              Pair dilation, std::int64_t groups, Loc loc) {
-  return apply<ops::Conv2d>({.stride = ops::ints(stride),
-                             .padding = ops::ints(padding),
-                             .dilation = ops::ints(dilation),
-                             .groups = groups},
-                            loc, x, weight, bias);
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+              const Padding& padding, const PerAxis& dilation, std::int64_t groups, Loc loc) {
+  return ops::convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups, loc);
 }
-Tensor max_pool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, Loc loc) {
-  return apply<ops::MaxPool2d>({.kernel = ops::ints(kernel),
-                                .stride = ops::stride_of(stride, kernel),
-                                .padding = ops::ints(padding)},
-                               loc, x);
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+              const Padding& padding, const PerAxis& dilation, std::int64_t groups, Loc loc) {
+  return ops::convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups, loc);
 }
-Tensor avg_pool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool count_include_pad,
-                  Loc loc) {
-  return apply<ops::AvgPool2d>({.kernel = ops::ints(kernel),
-                                .stride = ops::stride_of(stride, kernel),
-                                .padding = ops::ints(padding),
-                                .count_include_pad = count_include_pad},
-                               loc, x);
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+              const Padding& padding, const PerAxis& dilation, std::int64_t groups, Loc loc) {
+  return ops::convolve("conv3d", 3, x, weight, bias, stride, padding, dilation, groups, loc);
+}
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const PerAxis& stride, const Padding& padding,
+                        const PerAxis& output_padding, std::int64_t groups, const PerAxis& dilation,
+                        Loc loc) {
+  return ops::convolve_transposed("conv_transpose1d", 1, x, weight, bias, stride, padding,
+                                  output_padding, groups, dilation, loc);
+}
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const PerAxis& stride, const Padding& padding,
+                        const PerAxis& output_padding, std::int64_t groups, const PerAxis& dilation,
+                        Loc loc) {
+  return ops::convolve_transposed("conv_transpose2d", 2, x, weight, bias, stride, padding,
+                                  output_padding, groups, dilation, loc);
+}
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const PerAxis& stride, const Padding& padding,
+                        const PerAxis& output_padding, std::int64_t groups, const PerAxis& dilation,
+                        Loc loc) {
+  return ops::convolve_transposed("conv_transpose3d", 3, x, weight, bias, stride, padding,
+                                  output_padding, groups, dilation, loc);
 }
 
 }  // namespace dyad

@@ -1,32 +1,53 @@
 #pragma once
 
 #include "dyad/core/tensor.h"
+#include "dyad/ops/per_axis.h"
 
 namespace dyad {
 
-/// Rows and columns: one number for both, or two.
-struct Pair {
-  std::int64_t rows = 1;
-  std::int64_t columns = 1;
-  constexpr Pair(std::int64_t both) : rows(both), columns(both) {}
-  constexpr Pair(std::int64_t rows, std::int64_t columns) : rows(rows), columns(columns) {}
-};
+// Convolution over one, two or three spatial axes; all operands have one floating dtype. The
+// gradient is defined to any order. ShapeError for operands that do not fit one another, ValueError
+// for attributes out of range.
 
 /// Cross-correlation, as frameworks call convolution: x[n, c, h, w], weight[o, c / groups, kh, kw],
-/// bias[o] or undefined -> [n, o, oh, ow] with oh = (h + 2*padding - dilation*(kh - 1) - 1) /
-/// stride + 1. One floating dtype. ShapeError, ValueError.
+/// bias[o] or undefined -> [n, o, oh, ow] with oh = (h + padding before and after -
+/// dilation*(kh - 1) - 1) / stride + 1. Padding is zeros; see Padding for its forms.
 [[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                            Pair stride = 1, Pair padding = 0, Pair dilation = 1,
-                            std::int64_t groups = 1, Loc loc = std::source_location::current());
+                            const PerAxis& stride = 1, const Padding& padding = 0,
+                            const PerAxis& dilation = 1, std::int64_t groups = 1,
+                            Loc loc = std::source_location::current());
+/// The same for x[n, c, length] and weight[o, c / groups, k].
+[[nodiscard]] Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                            const PerAxis& stride = 1, const Padding& padding = 0,
+                            const PerAxis& dilation = 1, std::int64_t groups = 1,
+                            Loc loc = std::source_location::current());
+/// The same for x[n, c, d, h, w] and weight[o, c / groups, kd, kh, kw].
+[[nodiscard]] Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                            const PerAxis& stride = 1, const Padding& padding = 0,
+                            const PerAxis& dilation = 1, std::int64_t groups = 1,
+                            Loc loc = std::source_location::current());
 
-/// The largest of each window of x[n, c, h, w]; stride 0 means the kernel's size; padding counts as
-/// -inf and is at most half the kernel (ValueError).
-[[nodiscard]] Tensor max_pool2d(const Tensor& x, Pair kernel, Pair stride = 0, Pair padding = 0,
-                                Loc loc = std::source_location::current());
-/// The mean of each window of x[n, c, h, w]; stride 0 means the kernel's size. Zeros of the padding
-/// count as elements unless count_include_pad is false.
-[[nodiscard]] Tensor avg_pool2d(const Tensor& x, Pair kernel, Pair stride = 0, Pair padding = 0,
-                                bool count_include_pad = true,
-                                Loc loc = std::source_location::current());
+/// Transposed convolution, the gradient of a convolution by its input: x[n, c, h, w],
+/// weight[c, o / groups, kh, kw], bias[o] or undefined -> [n, o, oh, ow] with oh =
+/// (h - 1)*stride - padding before and after + dilation*(kh - 1) + output_padding + 1. With padding
+/// "same" oh = h*stride. output_padding (from 0 to stride - 1) says which of the sizes that a
+/// convolution would bring to h is meant.
+[[nodiscard]] Tensor conv_transpose2d(const Tensor& x, const Tensor& weight,
+                                      const Tensor& bias = {}, const PerAxis& stride = 1,
+                                      const Padding& padding = 0, const PerAxis& output_padding = 0,
+                                      std::int64_t groups = 1, const PerAxis& dilation = 1,
+                                      Loc loc = std::source_location::current());
+/// The same for x[n, c, length].
+[[nodiscard]] Tensor conv_transpose1d(const Tensor& x, const Tensor& weight,
+                                      const Tensor& bias = {}, const PerAxis& stride = 1,
+                                      const Padding& padding = 0, const PerAxis& output_padding = 0,
+                                      std::int64_t groups = 1, const PerAxis& dilation = 1,
+                                      Loc loc = std::source_location::current());
+/// The same for x[n, c, d, h, w].
+[[nodiscard]] Tensor conv_transpose3d(const Tensor& x, const Tensor& weight,
+                                      const Tensor& bias = {}, const PerAxis& stride = 1,
+                                      const Padding& padding = 0, const PerAxis& output_padding = 0,
+                                      std::int64_t groups = 1, const PerAxis& dilation = 1,
+                                      Loc loc = std::source_location::current());
 
 }  // namespace dyad

@@ -4,7 +4,9 @@
 #include "dyad/ir/onnx_node.h"
 #include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/bits.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/registry.h"
 
@@ -35,7 +37,7 @@ void divide(OnnxNode& n) {
     n.output(0, div(a, b, n.loc()));
     return;
   }
-  n.output(0, to(div(to(a, f64, n.loc()), to(b, f64, n.loc()), n.loc()), a.dtype(), n.loc()));
+  n.output(0, floor_divide(sub(a, fmod(a, b, n.loc()), n.loc()), b, n.loc()));
 }
 
 /// The exponent may be of another dtype; the result has that of the base.
@@ -64,7 +66,21 @@ void gelu_of(OnnxNode& n) {
   n.output(0, gelu(n.input(0), n.text("approximate", "none") == "tanh", n.loc()));
 }
 
-void reciprocal(OnnxNode& n) { n.output(0, div(1.0, n.input(0), n.loc())); }
+/// With fmod the sign is that of the dividend, as in C, otherwise that of the divisor.
+void modulo(OnnxNode& n) {
+  n.output(0, n.flag("fmod") ? fmod(n.input(0), n.input(1), n.loc())
+                             : remainder(n.input(0), n.input(1), n.loc()));
+}
+
+void shift_bits(OnnxNode& n) {
+  const std::string direction = n.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") {
+    n.fail("its direction is '" + direction + "'; it must be LEFT or RIGHT");
+  }
+  const Tensor x = n.input(0), count = n.input(1);
+  n.output(0, direction == "LEFT" ? bitwise_left_shift(x, count, n.loc())
+                                  : bitwise_right_shift(x, count, n.loc()));
+}
 
 void identity(OnnxNode& n) { n.output(0, n.input(0)); }
 
@@ -87,7 +103,8 @@ constexpr OnnxRule kRules[] = {
     {"Clip", 11, clip_by_inputs},
     {"Cast", 6, cast},
     {"CastLike", 15, cast_like},
-    {"Reciprocal", 6, reciprocal},
+    {"Mod", 10, modulo},
+    {"BitShift", 11, shift_bits},
     {"Floor", 6, onnx_unary<floor>},
     {"Ceil", 6, onnx_unary<ceil>},
     {"Round", 11, onnx_unary<round>},

@@ -2,7 +2,9 @@
 
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/indexing.h"
+#include "dyad/ops/attrs/norm.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/norm_support.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
@@ -70,89 +72,12 @@ struct LogSoftmax {
 
 // --- normalisation -----------------------------------------------------------------------------
 
-struct EpsAttrs {
-  double eps = 1e-5;
-};
-
-/// Mean of x over `axes` (kept), x around it, and 1 / sqrt(variance + eps).
-struct Moments {
-  Moments(const Tensor& x, const Ints& axes, double eps)
-      : mean(dyad::mean(x, axes, true)),
-        centered(x - mean),
-        variance(dyad::mean(square(centered), axes, true)),
-        rstd(rsqrt(variance + eps)) {}
-  Tensor mean, centered, variance, rstd;
-};
-
 /// The gradient of x in (x - mean) * rstd, both computed from x over `axes`: `grad` without its
 /// mean and without its part along the result.
 Tensor normalized_grad(const Tensor& grad, const Tensor& normal, const Tensor& rstd,
                        const Ints& axes) {
   return rstd * (grad - mean(grad, axes, true) - normal * mean(grad * normal, axes, true));
 }
-
-Ints last_axes(int rank, int count) {
-  Ints axes;
-  for (int i = rank - count; i < rank; ++i) axes.push_back(i);
-  return axes;
-}
-
-constexpr ArgInfo kLayerNormInputs[] = {
-    {"x", kFloat}, {"weight", kFloat}, {"bias", kFloat, /*optional=*/true}};
-
-struct LayerNorm {
-  using Attrs = EpsAttrs;
-  static constexpr Schema schema{
-      .name = "layer_norm",
-      .inputs = kLayerNormInputs,
-      .outputs = kOut,
-      .doc =
-          "(x - mean) / sqrt(var + eps) * weight + bias over the last axes of x, as many as "
-          "weight has.",
-      .saved_inputs = kFirst | kSecond};
-  static Types infer(const InferIn& in, const Attrs&) {
-    require_one_dtype(in);
-    const Shape &x = in[0].shape(), &weight = in[1].shape();
-    if (weight.rank() < 1 || weight.rank() > x.rank()) {
-      fail_shape(in, "weight must have from 1 to " + std::to_string(x.rank()) + " axes, but has " +
-                         std::to_string(weight.rank()));
-    }
-    const std::size_t lead = x.size() - weight.size();
-    for (std::size_t i = 0; i < weight.size(); ++i) {
-      if (!(x[lead + i] == weight[i])) {
-        fail_shape(in, "weight must have the last sizes of x, but axis " +
-                           std::to_string(lead + i) + " of x is " + to_string(x[lead + i]) +
-                           " where weight has " + to_string(weight[i]));
-      }
-      if (in.has(2) && !(in[2].rank() == weight.rank() && in[2].shape()[i] == weight[i])) {
-        fail_shape(in, "bias must have the shape of weight, " + to_string(weight) + ", but is " +
-                           to_string(in[2].shape()));
-      }
-    }
-    return {in[0]};
-  }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const Moments m(x, last_axes(x.rank(), in[1]->rank()), attrs.eps);
-    const Tensor scaled = m.centered * m.rstd * *in[1];
-    return {in.size() > 2 && in[2]->defined() ? scaled + *in[2] : scaled};
-  }
-  static void grad(Gradient& g, const Attrs& attrs) {
-    const Ints axes = last_axes(g.input_shape(0).rank(), g.input_shape(1).rank());
-    const Moments m(g.input(0), axes, attrs.eps);
-    const Tensor normal = m.centered * m.rstd;
-    if (g.needs(0)) g.set(0, normalized_grad(g.grad() * g.input(1), normal, m.rstd, axes));
-    if (g.needs(1)) g.set(1, g.grad() * normal);
-    if (g.input_count() > 2) g.set(2, g.grad());
-  }
-  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    std::vector<std::string> inputs{e.input(0), e.input(1)};
-    if (e.input_count() > 2 && !e.input(2).empty()) inputs.push_back(e.input(2));
-    const std::int64_t axis = e.input_type(0).rank() - e.input_type(1).rank();
-    e.output(0, e.node("LayerNormalization", inputs,
-                       {{"axis", axis}, {"epsilon", static_cast<float>(attrs.eps)}}));
-  }
-};
 
 /// The axes of x but axis 1.
 Ints batch_axes(int rank) {
@@ -255,8 +180,10 @@ struct BatchNormTrain {
 };
 
 constexpr const OpInfo* kRows[] = {
-    &op_info<Softmax>,   &op_info<LogSoftmax>,     &op_info<LayerNorm>,
-    &op_info<BatchNorm>, &op_info<BatchNormTrain>,
+    &op_info<Softmax>,
+    &op_info<LogSoftmax>,
+    &op_info<BatchNorm>,
+    &op_info<BatchNormTrain>,
 };
 
 }  // namespace
@@ -270,9 +197,6 @@ Tensor softmax(const Tensor& x, std::int64_t axis, Loc loc) {
 }
 Tensor log_softmax(const Tensor& x, std::int64_t axis, Loc loc) {
   return apply<ops::LogSoftmax>({.axis = ops::normalized(axis, x)}, loc, x);
-}
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, Loc loc) {
-  return apply<ops::LayerNorm>({.eps = eps}, loc, x, weight, bias);
 }
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                   const Tensor& var, double eps, Loc loc) {

@@ -31,7 +31,10 @@ void register_builtin_ops() {
     register_ops(solve_rows());
     register_ops(decompositions_rows());
     register_ops(conv_rows());
+    register_ops(pooling_rows());
     register_ops(norm_rows());
+    register_ops(group_norm_rows());
+    register_ops(normalize_rows());
     register_ops(diagonal_rows());
     register_ops(loss_rows());
     register_ops(loss_function_rows());
@@ -42,6 +45,13 @@ void register_builtin_ops() {
     register_onnx_rules(reduce_onnx_rules());
     register_onnx_rules(shape_onnx_rules());
     register_onnx_rules(network_onnx_rules());
+    register_ops(recurrent_rows());
+    for (const auto rows : {arithmetic_rows(), compare_rows(), elementary_rows(), activation_rows(),
+                            reduce_rows(), extremes_rows(), views_rows(), slices_rows(),
+                            creation_rows(), indexing_rows(), linalg_rows(), conv_rows(),
+                            norm_rows(), loss_rows(), random_rows(), optimizer_step_rows()}) {
+      register_ops(rows);
+    }
     return true;
   }();
   (void)done;

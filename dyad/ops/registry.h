@@ -38,13 +38,18 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> solve_rows();
 [[nodiscard]] std::span<const OpInfo* const> decompositions_rows();
 [[nodiscard]] std::span<const OpInfo* const> conv_rows();
+[[nodiscard]] std::span<const OpInfo* const> pooling_rows();
 [[nodiscard]] std::span<const OpInfo* const> norm_rows();
+[[nodiscard]] std::span<const OpInfo* const> group_norm_rows();
+[[nodiscard]] std::span<const OpInfo* const> normalize_rows();
 [[nodiscard]] std::span<const OpInfo* const> diagonal_rows();
 [[nodiscard]] std::span<const OpInfo* const> loss_rows();
 [[nodiscard]] std::span<const OpInfo* const> loss_function_rows();
 [[nodiscard]] std::span<const OpInfo* const> random_rows();
 [[nodiscard]] std::span<const OpInfo* const> embedding_rows();
 [[nodiscard]] std::span<const OpInfo* const> attention_rows();
+[[nodiscard]] std::span<const OpInfo* const> recurrent_rows();
+[[nodiscard]] std::span<const OpInfo* const> optimizer_step_rows();
 
 /// What ONNX's operators mean, by the families of `<family>_onnx.cpp`.
 [[nodiscard]] std::span<const OnnxRule> elementwise_onnx_rules();

@@ -1,64 +1,131 @@
+#include "dyad/optim/adam.h"
+
 #include <cmath>
 
+#include "dyad/nn/init.h"
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/attrs/optimizer_steps.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
-#include "dyad/optim/optimizer.h"
 
 namespace dyad::optim {
+namespace {
 
-Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options, Loc loc)
-    : Adam("Adam", std::move(parameters), options, false, loc) {}
-
-Adam::Adam(std::string name, std::vector<Tensor> parameters, const AdamOptions& options,
-           bool decoupled_decay, Loc loc)
-    : Optimizer(std::move(name), std::move(parameters), options.lr, loc),
-      options_(options),
-      decoupled_decay_(decoupled_decay) {
-  const auto share = [](double x) { return x >= 0 && x < 1; };
-  require(share(options.beta1), "beta1", "at least 0 and below 1", options.beta1, loc);
-  require(share(options.beta2), "beta2", "at least 0 and below 1", options.beta2, loc);
-  require(options.eps >= 0, "eps", "at least 0", options.eps, loc);
-  require(options.weight_decay >= 0, "weight_decay", "at least 0", options.weight_decay, loc);
-  mean_ = add_state("mean", loc);
-  square_ = add_state("square", loc);
+template <class O>
+ops::AdamAttrs attrs_of(const O& options) {
+  return {.beta1 = options.beta1, .beta2 = options.beta2, .eps = options.eps};
 }
 
-void Adam::begin_step(Loc loc) {
-  // 1 - beta^step as -expm1(step * log(beta)): in f32 the plain form loses half of its digits in
-  // the first steps, where beta^step is close to 1.
-  const auto correction = [&](double beta) {
-    return neg(expm1(mul(step_tensor(), std::log(beta), loc), loc), loc);
-  };
-  step_size_ = div(lr_tensor(), correction(options_.beta1), loc);
-  square_scale_ = rsqrt(correction(options_.beta2), loc);
-}
-
-void Adam::update(std::size_t index, const Tensor& gradient, Loc loc) {
-  Tensor& p = parameter(index);
-  Tensor& m = mean_[index];
-  Tensor& v = square_[index];
-  const auto& [lr, beta1, beta2, eps, weight_decay] = options_;
-  Tensor g = gradient;
-  if (weight_decay > 0) {
-    if (decoupled_decay_) {
-      p.mul_(sub(1, mul(lr_tensor(), weight_decay, loc), loc), loc);
-    } else {
-      g = add(g, mul(p, weight_decay, loc), loc);
-    }
+std::vector<Adam::Group> as_adam(const std::vector<AdamW::Group>& groups) {
+  std::vector<Adam::Group> made;
+  for (const auto& [parameters, o] : groups) {
+    made.push_back({parameters,
+                    {.lr = o.lr,
+                     .beta1 = o.beta1,
+                     .beta2 = o.beta2,
+                     .eps = o.eps,
+                     .weight_decay = o.weight_decay,
+                     .amsgrad = o.amsgrad,
+                     .maximize = o.maximize,
+                     .decoupled = true}});
   }
-  m.mul_(beta1, loc).add_(mul(g, 1 - beta1, loc), loc);
-  v.mul_(beta2, loc).add_(mul(g, g, loc).mul_(1 - beta2, loc), loc);
-  const Tensor spread = sqrt(v, loc).mul_(square_scale_, loc).add_(eps, loc);
-  p.sub_(div(m, spread, loc).mul_(step_size_, loc), loc);
+  return made;
 }
 
-AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options, Loc loc)
-    : Adam("AdamW", std::move(parameters),
-           {.lr = options.lr,
-            .beta1 = options.beta1,
-            .beta2 = options.beta2,
-            .eps = options.eps,
-            .weight_decay = options.weight_decay},
-           true, loc) {}
+}  // namespace
+
+Adam::Adam(std::string name, const std::vector<Group>& groups, Loc loc)
+    : WithOptions(std::move(name), groups, loc) {
+  for (const AdamOptions& o : all_options()) {
+    require_share("beta1", o.beta1, loc);
+    require_share("beta2", o.beta2, loc);
+    require_positive("eps", o.eps, loc);
+    std::vector<State> states{{"mean"}, {"square"}};
+    if (o.amsgrad) states.push_back({"largest"});
+    add_rule(o.amsgrad ? "adam_amsgrad_step" : "adam_step", attrs_of(o), states, o.maximize, loc);
+  }
+}
+
+std::vector<Tensor> Adam::numbers(std::size_t group) {
+  const AdamOptions& o = options(group);
+  return {lr_tensor(group) / correction(o.beta1), rsqrt(correction(o.beta2)),
+          decay_of_gradient(group, o.decoupled), kept_share(group, o.decoupled)};
+}
+
+AdamW::AdamW(const std::vector<Group>& groups, Loc loc) : Adam("AdamW", as_adam(groups), loc) {}
+
+NAdam::NAdam(const std::vector<Group>& groups, Loc loc) : WithOptions("NAdam", groups, loc) {
+  for (const NAdamOptions& o : all_options()) {
+    require_share("beta1", o.beta1, loc);
+    require_share("beta2", o.beta2, loc);
+    require_positive("eps", o.eps, loc);
+    require_positive("momentum_decay", o.momentum_decay, loc);
+    products_.push_back(add_number("momentum_product", products_.size(), 1, loc));
+    add_rule("nadam_step", attrs_of(o), {{"mean"}, {"square"}}, o.maximize, loc);
+  }
+}
+
+std::vector<Tensor> NAdam::numbers(std::size_t group) {
+  const NAdamOptions& o = options(group);
+  const auto momentum = [&](const Tensor& t) {
+    return o.beta1 * (1 - 0.5 * exp(t * (o.momentum_decay * std::log(0.96))));
+  };
+  const Tensor now = momentum(step_tensor()), next = momentum(step_tensor() + 1);
+  Tensor& product = products_[group];
+  product.mul_(now);
+  return {lr_tensor(group) * (1 - now) / (1 - product),
+          lr_tensor(group) * next / (1 - product * next), rsqrt(correction(o.beta2)),
+          decay_of_gradient(group, o.decoupled), kept_share(group, o.decoupled)};
+}
+
+RAdam::RAdam(const std::vector<Group>& groups, Loc loc) : WithOptions("RAdam", groups, loc) {
+  for (const RAdamOptions& o : all_options()) {
+    require_share("beta1", o.beta1, loc);
+    require_share("beta2", o.beta2, loc);
+    require_positive("eps", o.eps, loc);
+    add_rule("radam_step", attrs_of(o), {{"mean"}, {"square"}}, o.maximize, loc);
+  }
+}
+
+std::vector<Tensor> RAdam::numbers(std::size_t group) {
+  const RAdamOptions& o = options(group);
+  // How many gradients the mean square is an average of, now and in the end.
+  const double longest = 2 / (1 - o.beta2) - 1;
+  const Tensor& t = step_tensor();
+  const Tensor corrected = correction(o.beta2);
+  const Tensor length = longest - 2 * t * (1 - corrected) / corrected;
+  const Tensor rectified = (length - 4) * (length - 2) * longest /
+                           (length * ((longest - 4) * (longest - 2))) * corrected;
+  return {lr_tensor(group) / correction(o.beta1),
+          where(length > 5, sqrt(abs(rectified)), zeros({}, f64)),
+          decay_of_gradient(group, o.decoupled), kept_share(group, o.decoupled)};
+}
+
+Adamax::Adamax(const std::vector<Group>& groups, Loc loc) : WithOptions("Adamax", groups, loc) {
+  for (const AdamaxOptions& o : all_options()) {
+    require_share("beta1", o.beta1, loc);
+    require_share("beta2", o.beta2, loc);
+    require_positive("eps", o.eps, loc);
+    add_rule("adamax_step", attrs_of(o), {{"mean"}, {"largest"}}, o.maximize, loc);
+  }
+}
+
+std::vector<Tensor> Adamax::numbers(std::size_t group) {
+  return {lr_tensor(group) / correction(options(group).beta1), decay_tensor(group)};
+}
+
+Lion::Lion(const std::vector<Group>& groups, Loc loc) : WithOptions("Lion", groups, loc) {
+  for (const LionOptions& o : all_options()) {
+    require_share("beta1", o.beta1, loc);
+    require_share("beta2", o.beta2, loc);
+    add_rule("lion_step", ops::LionAttrs{.beta1 = o.beta1, .beta2 = o.beta2}, {{"mean"}},
+             o.maximize, loc);
+  }
+}
+
+std::vector<Tensor> Lion::numbers(std::size_t group) {
+  return {lr_tensor(group), kept_share(group, true)};
+}
 
 }  // namespace dyad::optim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <unordered_set>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
@@ -14,38 +15,63 @@
 
 namespace dyad::optim {
 
-Optimizer::Optimizer(std::string name, std::vector<Tensor> parameters, double lr, Loc loc)
-    : name_(std::move(name)), parameters_(std::move(parameters)), lr_(lr) {
+Parameters::Parameters(std::initializer_list<Tensor> tensors)
+    : Parameters(std::vector<Tensor>(tensors)) {}
+
+Parameters::Parameters(const std::vector<Tensor>& tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) entries_.add(std::to_string(i), tensors[i]);
+}
+
+Optimizer::Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc)
+    : name_(std::move(name)) {
+  for (const GroupSpec& spec : groups) {
+    Group& group = groups_.emplace_back();
+    group.begin = parameters_.size();
+    for (const auto& [given, parameter] : spec.parameters) {
+      check(parameter, loc);
+      names_.push_back(spec.parameters.named() ? given : std::to_string(parameters_.size()));
+      parameters_.push_back(parameter);
+    }
+    group.end = parameters_.size();
+    const auto valid = [](double x) { return x >= 0 && std::isfinite(x); };
+    require(valid(spec.lr), "lr", "finite and at least 0", spec.lr, loc);
+    require(valid(spec.weight_decay), "weight_decay", "finite and at least 0", spec.weight_decay,
+            loc);
+    group.lr = spec.lr;
+    group.weight_decay = spec.weight_decay;
+  }
   if (parameters_.empty()) {
     throw ValueError(fmt::format("{}: there are no parameters to optimize; pass "
                                  "nn::parameters(model)",
                                  name_),
                      loc.user());
   }
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& parameter = parameters_[i];
-    if (!parameter.defined() || !parameter.is_concrete() || !parameter.is_leaf() ||
-        !is_floating(parameter.dtype())) {
-      throw ValueError(
-          fmt::format("{}: parameter {} must be a floating leaf with data, found {}", name_, i,
-                      parameter.defined() ? type_string(parameter) : "an undefined tensor"),
-          loc.user());
-    }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (parameters_[j].is_same(parameter)) {
-        throw ValueError(fmt::format("{}: parameters {} and {} are the same tensor", name_, j, i),
-                         loc.user());
-      }
-    }
-  }
-  require(lr >= 0 && std::isfinite(lr), "lr", "finite and at least 0", lr, loc);
-  lr_tensor_ = nn::init::full({}, lr, f32, loc);
-  step_tensor_ = nn::init::full({}, 0, f32, loc);
-  state_.add("lr", lr_tensor_);
+  step_tensor_ = nn::init::full({}, 0, f64, loc);
   state_.add("step", step_tensor_);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    groups_[g].lr_tensor = add_number("lr", g, groups_[g].lr, loc);
+    groups_[g].decay_tensor = add_number("weight_decay", g, groups_[g].weight_decay, loc);
+  }
 }
 
 Optimizer::~Optimizer() = default;
+
+void Optimizer::check(const Tensor& parameter, Loc loc) const {
+  const std::size_t i = parameters_.size();
+  if (!parameter.defined() || !parameter.is_concrete() || !parameter.is_leaf() ||
+      !is_floating(parameter.dtype())) {
+    throw ValueError(
+        fmt::format("{}: parameter {} must be a floating leaf with data, found {}", name_, i,
+                    parameter.defined() ? type_string(parameter) : "an undefined tensor"),
+        loc.user());
+  }
+  for (std::size_t j = 0; j < i; ++j) {
+    if (parameters_[j].is_same(parameter)) {
+      throw ValueError(fmt::format("{}: parameters {} and {} are the same tensor", name_, j, i),
+                       loc.user());
+    }
+  }
+}
 
 void Optimizer::require(bool good, std::string_view argument, std::string_view rule, double found,
                         Loc loc) const {
@@ -54,13 +80,39 @@ void Optimizer::require(bool good, std::string_view argument, std::string_view r
                    loc.user());
 }
 
-std::vector<Tensor> Optimizer::add_state(const std::string& name, Loc loc) {
-  std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    tensors.push_back(nn::init::full(parameters_[i].shape(), 0, parameters_[i].dtype(), loc));
-    state_.add(fmt::format("{}.{}", name, i), tensors.back());
-  }
-  return tensors;
+void Optimizer::require_share(std::string_view argument, double found, Loc loc) const {
+  require(found >= 0 && found < 1, argument, "at least 0 and below 1", found, loc);
+}
+
+void Optimizer::require_positive(std::string_view argument, double found, Loc loc) const {
+  require(found >= 0, argument, "at least 0", found, loc);
+}
+
+Tensor Optimizer::add_state(const std::string& name, std::size_t index, double first, Loc loc) {
+  return add_state(name, index, parameters_[index].shape(), first, loc);
+}
+
+Tensor Optimizer::add_state(const std::string& name, std::size_t index, const Shape& shape,
+                            double first, Loc loc) {
+  Tensor made = nn::init::full(shape, first, parameters_[index].dtype(), loc);
+  state_.add(name + "." + names_[index], made);
+  return made;
+}
+
+Tensor Optimizer::add_number(const std::string& name, std::size_t group, double first, Loc loc) {
+  Tensor made = nn::init::full({}, first, f64, loc);
+  state_.add(numbered(name, group), made);
+  return made;
+}
+
+std::string Optimizer::numbered(const std::string& name, std::size_t group) const {
+  return groups_.size() == 1 ? name : fmt::format("{}.{}", name, group);
+}
+
+std::size_t Optimizer::group_of(std::size_t index) const noexcept {
+  std::size_t group = 0;
+  while (index >= groups_[group].end) ++group;
+  return group;
 }
 
 void Optimizer::step(Loc loc) {
@@ -77,7 +129,7 @@ void Optimizer::apply(std::span<const Tensor> gradients, Loc loc) {
   const LocScope scope(loc);
   const NoGrad no_grad;
   step_tensor_.add_(1, loc);
-  begin_step(loc);
+  begin_step();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (gradients[i].defined()) update(i, gradients[i], loc);
   }
@@ -105,18 +157,44 @@ Tensor Optimizer::minimize(const Tensor& loss, Loc loc) {
   return graph->after_writes(loss, loc);
 }
 
+const Optimizer::Group& Optimizer::checked_group(std::size_t group, Loc loc) const {
+  if (group < groups_.size()) return groups_[group];
+  throw IndexError(
+      fmt::format("{}: there is no group {}, found {} groups", name_, group, groups_.size()),
+      loc.user());
+}
+
 void Optimizer::set_lr(double lr, Loc loc) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) set_group_lr(g, lr, loc);
+}
+
+void Optimizer::set_group_lr(std::size_t group, double lr, Loc loc) {
+  static_cast<void>(checked_group(group, loc));
+  Group& changed = groups_[group];
   require(lr >= 0 && std::isfinite(lr), "lr", "finite and at least 0", lr, loc);
-  lr_ = lr;
+  changed.lr = lr;
   const NoGrad no_grad;
-  lr_tensor_.fill_(lr, loc);
+  changed.lr_tensor.fill_(lr, loc);
+}
+
+void Optimizer::set_weight_decay(std::size_t group, double weight_decay, Loc loc) {
+  static_cast<void>(checked_group(group, loc));
+  Group& changed = groups_[group];
+  require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", "finite and at least 0",
+          weight_decay, loc);
+  changed.weight_decay = weight_decay;
+  const NoGrad no_grad;
+  changed.decay_tensor.fill_(weight_decay, loc);
 }
 
 TensorDict Optimizer::state_dict() const { return state_; }
 
 void Optimizer::load_state_dict(const TensorDict& state, Loc loc) {
   nn::detail::load_state(state_, state, {}, loc);
-  lr_ = lr_tensor_.item<double>(loc);
+  for (Group& group : groups_) {
+    group.lr = group.lr_tensor.item<double>(loc);
+    group.weight_decay = group.decay_tensor.item<double>(loc);
+  }
 }
 
 }  // namespace dyad::optim

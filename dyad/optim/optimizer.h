@@ -1,18 +1,48 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dyad/nn/tensor_dict.h"
 
 namespace dyad::optim {
 
+/// What an optimizer updates: a list of tensors, called 0, 1... in its state, or tensors with their
+/// names (nn::named_parameters), so that a state finds its parameters when the model has grown.
+class Parameters {
+ public:
+  Parameters() = default;
+  Parameters(std::initializer_list<Tensor> tensors);
+  Parameters(const std::vector<Tensor>& tensors);
+  Parameters(TensorDict named) : entries_(std::move(named)), named_(true) {}
+
+  [[nodiscard]] bool named() const noexcept { return named_; }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return entries_.end(); }
+
+ private:
+  TensorDict entries_;
+  bool named_ = false;
+};
+
+/// Parameters that share the options of an optimizer: `AdamW({{nn::parameters(body), {.lr = 1e-5}},
+/// {nn::parameters(head), {.lr = 1e-3}}})`.
+template <class O>
+struct ParameterGroup {
+  Parameters parameters;
+  O options = {};
+};
+
 /// Moves parameters against their gradients. What it keeps between steps (moments, the number of
-/// steps, the learning rate) are tensors that are written in place, so a compiled training step
-/// holds forward, backward and update as one graph, and a change of the learning rate needs no new
-/// recording. A parameter without a gradient is passed over.
+/// steps, learning rates) are tensors that are written in place, so a compiled training step holds
+/// forward, backward and update as one graph, and a change of a learning rate needs no new
+/// recording. A parameter without a gradient is passed over. Steps are counted for the optimizer,
+/// not for each parameter.
 class Optimizer {
  public:
   virtual ~Optimizer();
@@ -31,106 +61,95 @@ class Optimizer {
   Tensor minimize(const Tensor& loss, Loc loc = std::source_location::current());
 
   [[nodiscard]] const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
-  [[nodiscard]] double lr() const noexcept { return lr_; }
-  void set_lr(double lr, Loc loc = std::source_location::current());
+  /// Groups, in the order in which they were given; most optimizers have one.
+  [[nodiscard]] std::size_t group_count() const noexcept { return groups_.size(); }
 
-  /// What the optimizer keeps: `lr`, `step` and, for each parameter i, `name.i`. Shares the
-  /// tensors.
+  /// The learning rate of a group. IndexError when there is no such group.
+  [[nodiscard]] double lr(std::size_t group = 0, Loc loc = std::source_location::current()) const {
+    return checked_group(group, loc).lr;
+  }
+  /// Sets it for all groups.
+  void set_lr(double lr, Loc loc = std::source_location::current());
+  void set_group_lr(std::size_t group, double lr, Loc loc = std::source_location::current());
+  [[nodiscard]] double weight_decay(std::size_t group = 0,
+                                    Loc loc = std::source_location::current()) const {
+    return checked_group(group, loc).weight_decay;
+  }
+  void set_weight_decay(std::size_t group, double weight_decay,
+                        Loc loc = std::source_location::current());
+
+  /// What the optimizer keeps: `step`, `lr` and `weight_decay` (`lr.0`, `lr.1`... of several
+  /// groups) and, for each parameter, `state.parameter`. Shares the tensors.
   [[nodiscard]] TensorDict state_dict() const;
   /// Overwrites them in place. ValueError listing everything that does not fit, before anything is
   /// written.
   void load_state_dict(const TensorDict& state, Loc loc = std::source_location::current());
 
  protected:
+  /// A group as this class sees it.
+  struct GroupSpec {
+    Parameters parameters;
+    double lr = 0;
+    double weight_decay = 0;
+  };
   /// ValueError for no parameters, one twice, one that is no floating leaf with data (those that
-  /// track no gradients, frozen ones, are passed over), or a learning rate that is not at least 0.
-  Optimizer(std::string name, std::vector<Tensor> parameters, double lr, Loc loc);
+  /// track no gradients, frozen ones, are passed over), or a learning rate or weight decay that is
+  /// not at least 0.
+  Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc);
 
-  /// Zeros of the shape and dtype of each parameter, saved under `name`.
-  std::vector<Tensor> add_state(const std::string& name, Loc loc);
+  /// A tensor of the shape and dtype of parameter `index` filled with `first`, saved as
+  /// `name.parameter`.
+  Tensor add_state(const std::string& name, std::size_t index, double first, Loc loc);
+  /// The same of another shape.
+  Tensor add_state(const std::string& name, std::size_t index, const Shape& shape, double first,
+                   Loc loc);
+  /// A number of a group, f64[].
+  Tensor add_number(const std::string& name, std::size_t group, double first, Loc loc);
   /// ValueError unless `good`: `Adam: beta1 must be ..., found ...`.
   void require(bool good, std::string_view argument, std::string_view rule, double found,
                Loc loc) const;
+  /// The same for a share: at least 0 and below 1.
+  void require_share(std::string_view argument, double found, Loc loc) const;
+  void require_positive(std::string_view argument, double found, Loc loc) const;
 
   /// Called before the updates of one step.
-  virtual void begin_step(Loc /*loc*/) {}
+  virtual void begin_step() {}
   /// Updates parameter `index` in place, by operators.
   virtual void update(std::size_t index, const Tensor& gradient, Loc loc) = 0;
 
-  /// The learning rate and the number of steps begun so far, f32[].
-  [[nodiscard]] const Tensor& lr_tensor() const noexcept { return lr_tensor_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// The learning rate and weight decay of a group and the number of steps begun so far, f64[].
+  [[nodiscard]] const Tensor& lr_tensor(std::size_t group) const {
+    return groups_[group].lr_tensor;
+  }
+  [[nodiscard]] const Tensor& decay_tensor(std::size_t group) const {
+    return groups_[group].decay_tensor;
+  }
   [[nodiscard]] const Tensor& step_tensor() const noexcept { return step_tensor_; }
   [[nodiscard]] Tensor& parameter(std::size_t index) noexcept { return parameters_[index]; }
+  /// The group of a parameter, and the parameters of a group: from `first` to before `second`.
+  [[nodiscard]] std::size_t group_of(std::size_t index) const noexcept;
+  [[nodiscard]] std::pair<std::size_t, std::size_t> range_of(std::size_t group) const noexcept {
+    return {groups_[group].begin, groups_[group].end};
+  }
 
  private:
+  struct Group {
+    std::size_t begin, end;
+    double lr, weight_decay;
+    Tensor lr_tensor, decay_tensor;
+  };
+  void check(const Tensor& parameter, Loc loc) const;
+  [[nodiscard]] std::string numbered(const std::string& name, std::size_t group) const;
+  [[nodiscard]] const Group& checked_group(std::size_t group, Loc loc) const;
   void apply(std::span<const Tensor> gradients, Loc loc);
 
   std::string name_;
   std::vector<Tensor> parameters_;
-  double lr_;
-  Tensor lr_tensor_, step_tensor_;
+  std::vector<std::string> names_;
+  std::vector<Group> groups_;
+  Tensor step_tensor_;
   TensorDict state_;
-};
-
-struct SGDOptions {
-  double lr = 0.01;
-  double momentum = 0;
-  bool nesterov = false;
-  double weight_decay = 0;
-};
-
-/// p -= lr * v with v = momentum * v + g and g = gradient + weight_decay * p; with nesterov
-/// p -= lr * (g + momentum * v). The rules and defaults are PyTorch's.
-class SGD final : public Optimizer {
- public:
-  explicit SGD(std::vector<Tensor> parameters, const SGDOptions& options = {},
-               Loc loc = std::source_location::current());
-
- private:
-  void update(std::size_t index, const Tensor& gradient, Loc loc) override;
-  SGDOptions options_;
-  std::vector<Tensor> velocity_;
-};
-
-struct AdamOptions {
-  double lr = 0.001;
-  double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;
-};
-
-/// Adam (Kingma and Ba, 2015), with weight decay added to the gradient.
-class Adam : public Optimizer {
- public:
-  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {},
-                Loc loc = std::source_location::current());
-
- protected:
-  Adam(std::string name, std::vector<Tensor> parameters, const AdamOptions& options,
-       bool decoupled_decay, Loc loc);
-
- private:
-  void begin_step(Loc loc) override;
-  void update(std::size_t index, const Tensor& gradient, Loc loc) override;
-  AdamOptions options_;
-  bool decoupled_decay_;
-  std::vector<Tensor> mean_, square_;
-  Tensor step_size_, square_scale_;  ///< lr and second moment corrected for the start, this step
-};
-
-struct AdamWOptions {
-  double lr = 0.001;
-  double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0.01;
-};
-
-/// Adam with weight decay apart from the gradient: p -= lr * weight_decay * p (Loshchilov and
-/// Hutter, 2019).
-class AdamW final : public Adam {
- public:
-  explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& options = {},
-                 Loc loc = std::source_location::current());
 };
 
 }  // namespace dyad::optim

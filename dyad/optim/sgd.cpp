@@ -1,27 +1,35 @@
+#include "dyad/optim/sgd.h"
+
 #include "dyad/ops/arithmetic.h"
-#include "dyad/optim/optimizer.h"
+#include "dyad/ops/attrs/optimizer_steps.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/creation.h"
 
 namespace dyad::optim {
 
-SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options, Loc loc)
-    : Optimizer("SGD", std::move(parameters), options.lr, loc), options_(options) {
-  require(options.momentum >= 0, "momentum", "at least 0", options.momentum, loc);
-  require(options.weight_decay >= 0, "weight_decay", "at least 0", options.weight_decay, loc);
-  require(!options.nesterov || options.momentum > 0, "momentum", "above 0 for nesterov",
-          options.momentum, loc);
-  if (options.momentum > 0) velocity_ = add_state("velocity", loc);
+SGD::SGD(const std::vector<Group>& groups, Loc loc) : WithOptions("SGD", groups, loc) {
+  for (const SGDOptions& o : all_options()) {
+    require_positive("momentum", o.momentum, loc);
+    require(!o.nesterov || o.momentum > 0, "momentum", "above 0 for nesterov", o.momentum, loc);
+    require(!o.nesterov || o.dampening == 0, "dampening", "0 for nesterov", o.dampening, loc);
+    if (o.momentum > 0) {
+      add_rule("sgd_momentum_step",
+               ops::MomentumAttrs{.momentum = o.momentum, .nesterov = o.nesterov}, {{"velocity"}},
+               o.maximize, loc);
+    } else {
+      add_rule("sgd_step", NoAttrs{}, {}, o.maximize, loc);
+    }
+  }
 }
 
-void SGD::update(std::size_t index, const Tensor& gradient, Loc loc) {
-  Tensor& p = parameter(index);
-  Tensor g = gradient;
-  if (options_.weight_decay > 0) g = add(g, mul(p, options_.weight_decay, loc), loc);
-  if (options_.momentum > 0) {
-    Tensor& v = velocity_[index];
-    v.mul_(options_.momentum, loc).add_(g, loc);
-    g = options_.nesterov ? add(g, mul(v, options_.momentum, loc), loc) : v;
+std::vector<Tensor> SGD::numbers(std::size_t group) {
+  const SGDOptions& o = options(group);
+  std::vector<Tensor> numbers{lr_tensor(group), decay_tensor(group)};
+  if (o.momentum > 0) {
+    numbers.push_back(o.dampening == 0 ? ones({}, f64)
+                                       : where(step_tensor() == 1, ones({}, f64), 1 - o.dampening));
   }
-  p.sub_(mul(g, lr_tensor(), loc), loc);
+  return numbers;
 }
 
 }  // namespace dyad::optim

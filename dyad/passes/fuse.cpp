@@ -107,10 +107,12 @@ class GroupWriter {
     std::vector<Value> results;
     Types types;
     for (Node* node : members) {
-      if (!leaves(*node)) continue;
-      results.push_back(node->output());
-      region_->outputs().push_back(inner_.at(node->output()));
-      types.push_back(node->types()[0]);
+      for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
+        if (!leaves(node->output(i))) continue;
+        results.push_back(node->output(i));
+        region_->outputs().push_back(inner_.at(node->output(i)));
+        types.push_back(node->output(i).type());
+      }
     }
     const NoAttrs none;
     Node* fused = rewriter_.to()->append(kFusedOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
@@ -122,17 +124,21 @@ class GroupWriter {
   }
 
  private:
-  [[nodiscard]] bool leaves(Node& node) const {
-    return outputs_.contains(node.output()) ||
-           std::ranges::any_of(groups_.users(node),
-                               [&](const Node* user) { return !groups_.together(*user, node); });
+  [[nodiscard]] bool leaves(Value v) const {
+    return outputs_.contains(v) ||
+           std::ranges::any_of(groups_.users(*v.node), [&](const Node* user) {
+             return !groups_.together(*user, *v.node) &&
+                    std::ranges::find(user->inputs(), v) != user->inputs().end();
+           });
   }
 
   void copy_inside(const Node& node) {
     std::vector<Value> inputs;
     for (const Value v : node.inputs()) inputs.push_back(inside(v));
     Node* made = region_->append_copy(node, std::move(inputs));
-    inner_[{const_cast<Node*>(&node), 0}] = made->output();
+    for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
+      inner_[{const_cast<Node*>(&node), i}] = made->output(i);
+    }
   }
 
   /// The value inside the region that stands for one outside or of an earlier member.

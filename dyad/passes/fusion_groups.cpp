@@ -98,7 +98,7 @@ bool FusionGroups::within_limits(std::size_t a, std::size_t b) const {
       const bool leaves = std::ranges::any_of(users(*node), [&](const Node* user) {
         return group_of(*user) != a && group_of(*user) != b;
       });
-      written += leaves ? 1 : 0;
+      written += leaves ? static_cast<int>(node->types().size()) : 0;
     }
   }
   return static_cast<int>(read.size()) + written <= options_.max_operands;

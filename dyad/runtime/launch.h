@@ -27,10 +27,14 @@ namespace dyad::runtime {
 /// other inputs other memory.
 [[nodiscard]] bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
                                      Tensor& output);
-/// Runs a pointwise operator on inputs of any layout into a new tensor of the inferred type, in the
+/// Runs a pointwise operator on inputs of any layout into new tensors of the inferred types, in the
 /// layout of `output_layout`.
 void run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
                    std::span<const Type> types, std::span<Tensor> outputs);
+/// Runs a pointwise operator into tensors that exist, of the inferred types and any layout. An
+/// output may lie where an input of the same layout lies; no other memory is shared.
+void run_pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs,
+                        std::span<const Tensor> outputs);
 /// Runs a reduction into new row-major tensors of the inferred types.
 void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,
                    std::span<const Type> types, std::span<Tensor> outputs);

@@ -18,11 +18,13 @@ using codegen::CompiledKernel;
 
 /// Inputs of one operator that the caches below tell apart: more go to the provider each time.
 constexpr std::size_t kMaxInputs = 12;
+/// Room for the operands of nearly every call.
+constexpr std::size_t kOperands = kMaxInputs + 4;
 
 /// What decides which kernel an operator's call runs, but for the values of its attributes.
 struct CallKey {
   const OpInfo* op = nullptr;
-  std::uint64_t dtypes = 0;  ///< of the inputs, 4 bits each
+  std::uint64_t dtypes = 0;  ///< of the inputs, 5 bits each
   std::uint64_t access = 0;  ///< Iteration::access_key
   std::uint64_t attrs = 0;   ///< their hash
 
@@ -77,45 +79,6 @@ CallCache::Entry& remember(const CallKey& key, const void* attrs, const Compiled
   return entry;
 }
 
-/// Runs a pointwise row into a tensor that exists.
-void pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs, const Tensor& output) {
-  const TensorImpl& out = *output.impl();
-  const auto sizes = out.shape.numbers();
-  KernelCall call{codegen::Iteration(sizes)};
-  InlineVector<void*, kMaxInputs + 1> data;
-  InlineVector<DType, kMaxInputs> dtypes;
-  CallKey key{&op, 0, 0, hash_of(op, attrs)};
-  for (const Tensor* input : inputs) {
-    const TensorImpl& t = *input->impl();
-    call.space.add(broadcast_strides(t.shape.numbers(), t.strides, sizes));
-    data.push_back(t.data);
-    dtypes.push_back(t.dtype);
-    key.dtypes = key.dtypes << 4 | static_cast<std::uint64_t>(t.dtype);
-  }
-  call.space.add(out.strides);
-  data.push_back(out.data);
-
-  const bool cached = inputs.size() <= kMaxInputs;
-  if (cached) {
-    call.space.collapse();
-    key.access = call.space.access_key();
-    const CallCache::Entry* entry = CallCache::of_thread().find(key, attrs);
-    if (entry != nullptr && entry->result == out.dtype) {
-      call.prepare(*entry->kernel);
-      call.run(data.data(), nullptr);
-      return;
-    }
-  }
-  call.prepare(codegen::recipe_of(op, attrs, dtypes, {&out.dtype, 1}));
-  if (cached) {
-    const codegen::KernelCost cost = call.kernel->unit_cost(call.space.args(data.data()));
-    CallCache::Entry& entry = remember(key, attrs, *call.kernel, out.dtype);
-    // While it holds, the grain for elements in the cache is what decides.
-    entry.alone = 2 * grain_for({cost.bytes, cost.flops}, 1);
-  }
-  call.run(data.data(), nullptr);
-}
-
 std::vector<Tensor> copies(TensorRefs inputs) {
   std::vector<Tensor> result;
   result.reserve(inputs.size());
@@ -164,6 +127,49 @@ constexpr OpInfo kCopyRow{
 
 }  // namespace
 
+void run_pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs,
+                        std::span<const Tensor> outputs) {
+  const TensorImpl& out = *outputs[0].impl();
+  const auto sizes = out.shape.numbers();
+  KernelCall call{codegen::Iteration(sizes)};
+  InlineVector<void*, kOperands> data;
+  InlineVector<DType, kOperands> dtypes, results;
+  CallKey key{&op, 0, 0, hash_of(op, attrs)};
+  for (const Tensor* input : inputs) {
+    const TensorImpl& t = *input->impl();
+    call.space.add(broadcast_strides(t.shape.numbers(), t.strides, sizes));
+    data.push_back(t.data);
+    dtypes.push_back(t.dtype);
+    key.dtypes = key.dtypes << 5 | static_cast<std::uint64_t>(t.dtype);
+  }
+  for (const Tensor& output : outputs) {
+    const TensorImpl& t = *output.impl();
+    call.space.add(t.strides);
+    data.push_back(t.data);
+    results.push_back(t.dtype);
+  }
+
+  const bool cached = inputs.size() <= kMaxInputs;
+  if (cached) {
+    call.space.collapse();
+    key.access = call.space.access_key();
+    const CallCache::Entry* entry = CallCache::of_thread().find(key, attrs);
+    if (entry != nullptr && entry->result == out.dtype) {
+      call.prepare(*entry->kernel);
+      call.run(data.data(), nullptr);
+      return;
+    }
+  }
+  call.prepare(codegen::recipe_of(op, attrs, dtypes, results));
+  if (cached) {
+    const codegen::KernelCost cost = call.kernel->unit_cost(call.space.args(data.data()));
+    CallCache::Entry& entry = remember(key, attrs, *call.kernel, out.dtype);
+    // While it holds, the grain for elements in the cache is what decides.
+    entry.alone = 2 * grain_for({cost.bytes, cost.flops}, 1);
+  }
+  call.run(data.data(), nullptr);
+}
+
 bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, Tensor& output) {
   if (inputs.size() > kMaxInputs || inputs.empty()) return false;
   const TensorImpl* widest = nullptr;
@@ -190,7 +196,7 @@ bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, T
       if (t.numel() != 1) return false;
       single = n != 1;
     }
-    key.dtypes = key.dtypes << 4 | static_cast<std::uint64_t>(t.dtype);
+    key.dtypes = key.dtypes << 5 | static_cast<std::uint64_t>(t.dtype);
     key.access = key.access << 2 | static_cast<std::uint64_t>(single ? codegen::Access::broadcast
                                                                      : codegen::Access::contiguous);
     strides[count] = single ? 0 : 1;
@@ -223,9 +229,12 @@ bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, T
 void run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
                    std::span<const Type> types, std::span<Tensor> outputs) {
   const std::vector<Tensor> held = copies(inputs);
-  outputs[0] = make_empty_strided(types[0].dtype(), types[0].shape(),
-                                  output_layout(op, attrs, held, types[0].shape()));
-  pointwise_into(op, attrs, inputs, outputs[0]);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Shape& shape = types[i].shape();
+    outputs[i] = make_empty_strided(types[i].dtype(), shape,
+                                    output_layout(op, attrs, held, shape, static_cast<int>(i)));
+  }
+  run_pointwise_into(op, attrs, inputs, outputs);
 }
 
 void run_copy(const Tensor& target, const Tensor& value) {
@@ -241,7 +250,7 @@ void run_copy(const Tensor& target, const Tensor& value) {
     return;
   }
   const Tensor* inputs[] = {&value};
-  pointwise_into(kCopyRow, nullptr, inputs, target);
+  run_pointwise_into(kCopyRow, nullptr, inputs, {&target, 1});
 }
 
 void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,

@@ -97,10 +97,14 @@ Strides output_layout(const OpInfo& op, const void* attrs, std::span<const Tenso
                                                               : contiguous_strides(shape);
 }
 
-Strides channels_last_strides(std::span<const std::int64_t> nchw) {
-  const std::int64_t c = std::max<std::int64_t>(1, nchw[1]), h = std::max<std::int64_t>(1, nchw[2]),
-                     w = std::max<std::int64_t>(1, nchw[3]);
-  return {h * w * c, 1, w * c, c};
+Strides channels_last_strides(std::span<const std::int64_t> sizes) {
+  Strides strides(sizes.size(), 1);
+  std::int64_t step = std::max<std::int64_t>(1, sizes[1]);
+  for (std::size_t i = sizes.size(); i-- > 2; step *= std::max<std::int64_t>(1, sizes[i])) {
+    strides[i] = step;
+  }
+  strides[0] = step;
+  return strides;
 }
 
 }  // namespace dyad::runtime

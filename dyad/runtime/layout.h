@@ -34,7 +34,8 @@ struct StridedShape {
                                         std::span<const std::int64_t> strides,
                                         std::span<const std::int64_t> shape);
 
-/// Strides of channels-last: the axes in order [n, h, w, c] for a shape [n, c, h, w].
-[[nodiscard]] Strides channels_last_strides(std::span<const std::int64_t> nchw);
+/// Strides of channels-last: the axes in order [n, h, w, c] for a shape [n, c, h, w], and so with
+/// any number of spatial axes.
+[[nodiscard]] Strides channels_last_strides(std::span<const std::int64_t> sizes);
 
 }  // namespace dyad::runtime

@@ -104,6 +104,7 @@ Case case_of(const json& text) {
   c.tolerance = text.value("tol", 1.0);
   c.floor = text.value("floor", 0.0);
   c.grad = text.value("grad", false);
+  c.onnx_since = text.value("onnx", 0);
   const json attrs = text.value("attrs", json::object());
   Types types;
   for (const Tensor& input : c.inputs) types.push_back(type_of(input));

@@ -33,6 +33,7 @@ struct Case {
   double tolerance = 1;
   double floor = 0;
   bool grad = false;
+  int onnx_since = 0;      ///< refused in ONNX opsets before this one
   std::string text;        ///< for messages
   std::size_t number = 0;  ///< counted through all files, by their names
   std::function<std::vector<Tensor>(const std::vector<Tensor>&)> call;

@@ -106,7 +106,10 @@ std::string page() {
       {"Products by equation", ops::einsum_rows()},
       {"Systems of equations", ops::solve_rows()},
       {"Matrix decompositions", ops::decompositions_rows()},
-      {"Convolution and pooling", ops::conv_rows()},
+      {"Convolution", ops::conv_rows()},
+      {"Pooling", ops::pooling_rows()},
+      {"Normalisation of layers and groups", ops::group_norm_rows()},
+      {"Other normalisations", ops::normalize_rows()},
       {"Softmax and normalisation", ops::norm_rows()},
       {"Triangles and diagonals", ops::diagonal_rows()},
       {"Losses", ops::loss_rows()},
@@ -114,6 +117,7 @@ std::string page() {
       {"Random numbers", ops::random_rows()},
       {"Embeddings", ops::embedding_rows()},
       {"Attention", ops::attention_rows()},
+      {"Recurrent layers", ops::recurrent_rows()},
   };
   std::string text =
       "# Operators\n\n"

@@ -83,6 +83,19 @@ TEST(CompiledTraining, Momentum) {
   expect_same<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01});
 }
 TEST(CompiledTraining, Adam) { expect_same<Adam>(AdamOptions{.lr = 0.01}); }
+TEST(CompiledTraining, VariantsOfAdam) {
+  expect_same<Adam>(AdamOptions{.lr = 0.01, .weight_decay = 0.1, .amsgrad = true});
+  expect_same<NAdam>(NAdamOptions{.lr = 0.01});
+  expect_same<RAdam>(RAdamOptions{.lr = 0.01, .beta2 = 0.9});
+  expect_same<Adamax>(AdamaxOptions{.lr = 0.01});
+  expect_same<Lion>(LionOptions{.lr = 0.01, .weight_decay = 0.1});
+}
+TEST(CompiledTraining, AdaptiveRates) {
+  expect_same<Adagrad>(AdagradOptions{.lr = 0.1, .lr_decay = 0.1});
+  expect_same<RMSprop>(RMSpropOptions{.lr = 0.01, .momentum = 0.5, .centered = true});
+  expect_same<Adadelta>(AdadeltaOptions{.lr = 0.5});
+  expect_same<Adafactor>(AdafactorOptions{.lr = 0.05});
+}
 TEST(CompiledTraining, AdamWWithClipping) { expect_same<AdamW>(AdamWOptions{.lr = 0.01}, true); }
 
 TEST(CompiledModel, TrainAndEvalAreGuards) {

@@ -79,9 +79,21 @@ void expect_same_training(const Options& options) {
 }
 
 TEST(Minimize, TrainsAsEagerStepsDoBitForBit) {
+  expect_same_training<SGD>(SGDOptions{.lr = 0.1});
   expect_same_training<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9, .nesterov = true});
+  expect_same_training<SGD>(
+      SGDOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.2, .maximize = true});
   expect_same_training<Adam>(AdamOptions{.lr = 0.01});
+  expect_same_training<Adam>(AdamOptions{.lr = 0.01, .weight_decay = 0.1, .amsgrad = true});
   expect_same_training<AdamW>(AdamWOptions{.lr = 0.01});
+  expect_same_training<NAdam>(NAdamOptions{.lr = 0.01, .weight_decay = 0.1, .decoupled = true});
+  expect_same_training<RAdam>(RAdamOptions{.lr = 0.01, .beta2 = 0.9});
+  expect_same_training<Adamax>(AdamaxOptions{.lr = 0.01});
+  expect_same_training<Lion>(LionOptions{.lr = 0.01, .weight_decay = 0.1});
+  expect_same_training<Adagrad>(AdagradOptions{.lr = 0.1, .lr_decay = 0.1});
+  expect_same_training<RMSprop>(RMSpropOptions{.lr = 0.01, .momentum = 0.5, .centered = true});
+  expect_same_training<Adadelta>(AdadeltaOptions{.lr = 0.5});
+  expect_same_training<Adafactor>(AdafactorOptions{.lr = 0.05, .weight_decay = 0.1});
 }
 
 TEST(Minimize, SeesANewRate) {

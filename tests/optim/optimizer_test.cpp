@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
@@ -100,7 +102,8 @@ TEST(Optimizer, StateOfAnotherOptimizerIsAnError) {
 }
 
 TEST(Optimizer, BadArgumentsAreErrors) {
-  EXPECT_THAT(error_of([] { SGD({}); }), HasSubstr("SGD: there are no parameters to optimize"));
+  EXPECT_THAT(error_of([] { SGD(std::vector<Tensor>{}); }),
+              HasSubstr("SGD: there are no parameters to optimize"));
   EXPECT_THAT(
       error_of([] { SGD({Tensor()}); }),
       HasSubstr("parameter 0 must be a floating leaf with data, found an undefined tensor"));
@@ -111,6 +114,16 @@ TEST(Optimizer, BadArgumentsAreErrors) {
               HasSubstr("Adam: lr must be finite and at least 0, found -1"));
   EXPECT_THAT(error_of([&] { AdamW({p}, {.beta2 = 1}); }),
               HasSubstr("AdamW: beta2 must be at least 0 and below 1, found 1"));
+  EXPECT_THAT(error_of([&] { SGD({p}, {.weight_decay = -1}); }),
+              HasSubstr("SGD: weight_decay must be finite and at least 0, found -1"));
+  EXPECT_THAT(error_of([&] { RMSprop({p}, {.alpha = 1}); }),
+              HasSubstr("RMSprop: alpha must be at least 0 and below 1, found 1"));
+  EXPECT_THAT(error_of([&] { Adadelta({p}, {.rho = 2}); }),
+              HasSubstr("Adadelta: rho must be from 0 to 1, found 2"));
+  EXPECT_THAT(error_of([&] { Adafactor({p}, {.clip = 0.5}); }),
+              HasSubstr("Adafactor: clip must be at least 1, found 0.5"));
+  EXPECT_THAT(error_of([&] { LBFGS({p}, {.history = 0}); }),
+              HasSubstr("LBFGS: history must be at least 1, found 0"));
   EXPECT_THAT(error_of([&] { SGD({p}, {.nesterov = true}); }),
               HasSubstr("SGD: momentum must be above 0 for nesterov"));
   EXPECT_THAT(error_of([&] { (void)clip_grad_norm(std::vector{p}, 0); }),
@@ -128,6 +141,177 @@ TEST(Optimizer, TheRateIsATensorWrittenInPlace) {
   p.set_grad(ones({2}));
   optimizer.step();
   EXPECT_EQ(p.to_vector<float>(), std::vector<float>(2, 0.75));
+}
+
+TEST(Groups, HaveRatesAndDecaysOfTheirOwn) {
+  Tensor a = parameter(1), b = parameter(1);
+  SGD optimizer({{{a}, {.lr = 0.5}}, {{b}, {.lr = 0.25, .weight_decay = 1}}});
+  EXPECT_EQ(optimizer.group_count(), 2u);
+  const auto step = [&] {
+    a.set_grad(ones({2}));
+    b.set_grad(ones({2}));
+    optimizer.step();
+  };
+  step();
+  EXPECT_EQ(a.to_vector<float>()[0], 0.5);
+  EXPECT_EQ(b.to_vector<float>()[0], 0.5);  // 1 - 0.25 * (1 + 1)
+  optimizer.set_group_lr(1, 1);
+  optimizer.set_weight_decay(1, 0);
+  step();
+  EXPECT_EQ(a.to_vector<float>()[0], 0);
+  EXPECT_EQ(b.to_vector<float>()[0], -0.5);
+  Schedule schedule(optimizer, exponential_decay(0.5));
+  schedule.step();
+  EXPECT_EQ(optimizer.lr(0), 0.25);
+  EXPECT_EQ(optimizer.lr(1), 0.5);
+  EXPECT_THROW((void)optimizer.lr(2), IndexError);
+  const TensorDict state = optimizer.state_dict();
+  EXPECT_EQ(state.at("lr.1").item(), 0.5);
+  EXPECT_EQ(state.at("weight_decay.0").item(), 0);
+}
+
+TEST(State, GoesByTheNamesOfParameters) {
+  struct Model {
+    nn::Linear first{2, 3};
+    nn::Linear second{3, 1};
+  };
+  const Model model;
+  Adam optimizer(nn::named_parameters(model), {.amsgrad = true});
+  const TensorDict state = optimizer.state_dict();
+  EXPECT_TRUE(state.contains("mean.first.weight"));
+  EXPECT_TRUE(state.contains("largest.second.bias"));
+  EXPECT_EQ(state.at("square.first.weight").shape(), Shape({3, 2}));
+}
+
+TEST(State, OfEveryOptimizerGoesOn) {
+  const auto check = [](auto make) {
+    const auto train = [](Tensor& p, Optimizer& optimizer, int steps) {
+      for (int i = 0; i < steps; ++i) {
+        optimizer.zero_grad();
+        sum(square(p) * p).backward();
+        optimizer.step();
+      }
+    };
+    Tensor p = parameter(1), q = parameter(1);
+    const auto straight = make(p), first = make(q);
+    train(p, *straight, 7);
+    train(q, *first, 3);
+    Tensor r = clone(q.detach());
+    r.requires_grad();
+    const auto second = make(r);
+    second->load_state_dict(first->state_dict());
+    train(r, *second, 4);
+    EXPECT_EQ(r.to_vector<float>(), p.to_vector<float>());
+  };
+  using Made = std::unique_ptr<Optimizer>;
+  check([](const Tensor& p) -> Made {
+    return std::make_unique<SGD>(Parameters{p}, SGDOptions{.momentum = 0.9, .dampening = 0.5});
+  });
+  check([](const Tensor& p) -> Made {
+    return std::make_unique<Adam>(Parameters{p}, AdamOptions{.amsgrad = true});
+  });
+  check([](const Tensor& p) -> Made { return std::make_unique<NAdam>(Parameters{p}); });
+  check([](const Tensor& p) -> Made { return std::make_unique<RAdam>(Parameters{p}); });
+  check([](const Tensor& p) -> Made { return std::make_unique<Adamax>(Parameters{p}); });
+  check([](const Tensor& p) -> Made { return std::make_unique<Lion>(Parameters{p}); });
+  check([](const Tensor& p) -> Made { return std::make_unique<Adagrad>(Parameters{p}); });
+  check([](const Tensor& p) -> Made {
+    return std::make_unique<RMSprop>(Parameters{p},
+                                     RMSpropOptions{.momentum = 0.5, .centered = true});
+  });
+  check([](const Tensor& p) -> Made { return std::make_unique<Adadelta>(Parameters{p}); });
+  check([](const Tensor& p) -> Made { return std::make_unique<Adafactor>(Parameters{p}); });
+}
+
+TEST(State, OfLBFGSGoesOn) {
+  const auto run = [](LBFGS& optimizer, Tensor& p, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      (void)optimizer.step([&] {
+        optimizer.zero_grad();
+        Tensor loss = sum(square(square(p) - 2.0)) + sum(p);
+        loss.backward();
+        return loss;
+      });
+    }
+  };
+  const LBFGSOptions options{.max_iterations = 2, .history = 3, .strong_wolfe = true};
+  Tensor p = parameter(3), q = parameter(3);
+  LBFGS straight({p}, options), first({q}, options);
+  run(straight, p, 4);
+  run(first, q, 2);
+  Tensor r = clone(q.detach());
+  r.requires_grad();
+  LBFGS second({r}, options);
+  second.load_state_dict(first.state_dict());
+  run(second, r, 2);
+  EXPECT_EQ(r.to_vector<float>(), p.to_vector<float>());
+}
+
+TEST(LBFGS, WithoutAFunctionIsAnError) {
+  Tensor p = parameter(1);
+  LBFGS optimizer({p});
+  sum(p).backward();
+  Optimizer& any = optimizer;
+  try {
+    any.step();
+    FAIL();
+  } catch (const GraphError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("LBFGS evaluates the loss as often as it needs"));
+  }
+}
+
+TEST(Optimizer, HalfPrecisionIsComputedInF32) {
+  for (const DType dtype : {bf16, f16}) {
+    Tensor p = ones({3}, dtype);
+    p.requires_grad();
+    Tensor q = ones({3});
+    q.requires_grad();
+    AdamW half({p}, {.lr = 0.1}), single({q}, {.lr = 0.1});
+    for (int i = 0; i < 3; ++i) {
+      p.set_grad(full({3}, 0.5, dtype));
+      q.set_grad(full({3}, 0.5));
+      half.step();
+      single.step();
+    }
+    EXPECT_NEAR(p.to_vector<float>()[0], q.to_vector<float>()[0], 0.01);
+    EXPECT_EQ(p.dtype(), dtype);
+  }
+}
+
+TEST(WeightAverage, SwapsInPlaceAndGoesOnFromItsState) {
+  Tensor p = full({2}, 4);
+  p.requires_grad();
+  WeightAverage average(TensorDict{{"w", p}}, {.decay = 0.5});
+  average.update();
+  {
+    const NoGrad no_grad;
+    p.fill_(8);
+  }
+  average.update();
+  average.swap();
+  EXPECT_EQ(p.to_vector<float>(), std::vector<float>(2, 6));
+  average.swap();
+  EXPECT_EQ(p.to_vector<float>(), std::vector<float>(2, 8));
+  WeightAverage again(TensorDict{{"w", p}}, {.decay = 0.5});
+  again.load_state_dict(average.state_dict());
+  again.update();
+  EXPECT_EQ(again.averages().at("w").to_vector<float>(), std::vector<float>(2, 7));
+  EXPECT_THAT(error_of([&] { WeightAverage({p}, {.decay = 1}); }),
+              HasSubstr("WeightAverage: decay must be at least 0 and below 1, found 1"));
+}
+
+TEST(Schedule, BadArgumentsAreErrors) {
+  EXPECT_THAT(error_of([] { (void)multi_step_decay({3, 3}); }),
+              HasSubstr("multi_step_decay: milestones must rise, found 3 after 3"));
+  EXPECT_THAT(error_of([] { (void)sequential({exponential_decay(0.5)}, {3}); }),
+              HasSubstr("one more factor than milestones is needed, found 1 factors and 1"));
+  EXPECT_THAT(error_of([] { (void)one_cycle(10, {.rise = 1}); }),
+              HasSubstr("one_cycle: rise must be between 0 and 1, found 1"));
+  EXPECT_THAT(error_of([] { (void)cosine_restarts(3, 0); }),
+              HasSubstr("cosine_restarts: growth must be at least 1, found 0"));
+  SGD optimizer({parameter(1)});
+  EXPECT_THAT(error_of([&] { ReduceOnPlateau(optimizer, {.factor = 2}); }),
+              HasSubstr("ReduceOnPlateau: factor must be between 0 and 1, found 2"));
 }
 
 TEST(Schedule, GoesOnFromItsPosition) {

@@ -69,14 +69,14 @@ class Conv : public ::testing::TestWithParam<DType> {};
 
 TEST_P(Conv, Forward) {
   for (const Case& s : cases()) {
-    const ops::Conv2dAttrs attrs{s.stride, s.padding, s.dilation, s.groups};
+    const ops::ConvAttrs attrs{s.stride, Shape(s.padding), Shape(s.padding), s.dilation, s.groups};
     for (const Lie lie : {Lie::dense, Lie::channels_last, Lie::spread}) {
       const Tensor x = random(GetParam(), {s.n, s.c, s.h, s.w}, 1, lie);
       const Tensor w = random(GetParam(), {s.o, s.c / s.groups, s.kh, s.kw}, 2, lie);
       const Tensor bias = random(GetParam(), {s.o}, 3);
       for (const bool with_bias : {false, true}) {
-        const Tensor y = run_kernel("conv2d", &attrs, {x, w, with_bias ? bias : Tensor()},
-                                    GetParam(), {s.n, s.o, s.oh(), s.ow()});
+        const Tensor y = run_kernel("conv", &attrs, {x, w, with_bias ? bias : Tensor()}, GetParam(),
+                                    {s.n, s.o, s.oh(), s.ow()});
         const Tensor expected = zeros(y.shape().numbers());
         for_each_product(s, [&](auto ix, auto iw, auto iy) {
           add(expected, iy, value_at(x, ix) * value_at(w, iw));
@@ -93,13 +93,13 @@ TEST_P(Conv, Forward) {
 
 TEST_P(Conv, BackwardInput) {
   for (const Case& s : cases()) {
-    const ops::Conv2dBackwardAttrs attrs{s.stride, s.padding, s.dilation, s.groups,
-                                         Shape{s.n, s.c, s.h, s.w}};
+    const ops::ConvBackwardAttrs attrs{s.stride,   Shape(s.padding), Shape(s.padding),
+                                       s.dilation, s.groups,         Shape{s.n, s.c, s.h, s.w}};
     for (const Lie lie : {Lie::dense, Lie::channels_last, Lie::spread}) {
       const Tensor grad = random(GetParam(), {s.n, s.o, s.oh(), s.ow()}, 1, lie);
       const Tensor w = random(GetParam(), {s.o, s.c / s.groups, s.kh, s.kw}, 2, lie);
       const Tensor dx =
-          run_kernel("conv2d_backward_input", &attrs, {grad, w}, GetParam(), {s.n, s.c, s.h, s.w});
+          run_kernel("conv_transpose", &attrs, {grad, w}, GetParam(), {s.n, s.c, s.h, s.w});
       const Tensor expected = zeros(dx.shape().numbers());
       for_each_product(s, [&](auto ix, auto iw, auto iy) {
         add(expected, ix, value_at(grad, iy) * value_at(w, iw));
@@ -111,12 +111,13 @@ TEST_P(Conv, BackwardInput) {
 
 TEST_P(Conv, BackwardWeight) {
   for (const Case& s : cases()) {
-    const ops::Conv2dBackwardAttrs attrs{s.stride, s.padding, s.dilation, s.groups,
-                                         Shape{s.o, s.c / s.groups, s.kh, s.kw}};
+    const ops::ConvBackwardAttrs attrs{s.stride,         Shape(s.padding),
+                                       Shape(s.padding), s.dilation,
+                                       s.groups,         Shape{s.o, s.c / s.groups, s.kh, s.kw}};
     for (const Lie lie : {Lie::dense, Lie::channels_last, Lie::spread}) {
       const Tensor grad = random(GetParam(), {s.n, s.o, s.oh(), s.ow()}, 1, lie);
       const Tensor x = random(GetParam(), {s.n, s.c, s.h, s.w}, 2, lie);
-      const Tensor dw = run_kernel("conv2d_backward_weight", &attrs, {grad, x}, GetParam(),
+      const Tensor dw = run_kernel("conv_backward_weight", &attrs, {grad, x}, GetParam(),
                                    {s.o, s.c / s.groups, s.kh, s.kw});
       const Tensor expected = zeros(dw.shape().numbers());
       for_each_product(s, [&](auto ix, auto iw, auto iy) {
@@ -131,35 +132,35 @@ INSTANTIATE_TEST_SUITE_P(DTypes, Conv, ::testing::Values(f64, f32, f16, bf16),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST(ConvLayout, ImagesAreChannelsLast) {
-  const ops::Conv2dAttrs attrs;
+  const ops::ConvAttrs attrs;
   const Tensor y = run_kernel(
-      "conv2d", &attrs, {random(f32, {2, 3, 5, 5}, 1), random(f32, {7, 3, 2, 2}, 2), Tensor()}, f32,
+      "conv", &attrs, {random(f32, {2, 3, 5, 5}, 1), random(f32, {7, 3, 2, 2}, 2), Tensor()}, f32,
       {2, 7, 4, 4});
   EXPECT_EQ(y.strides(), (Strides{7 * 16, 1, 7 * 4, 7}));
 }
 
 TEST(ConvEmpty, NoImagesGiveNothingAndZeroGradients) {
-  const ops::Conv2dAttrs attrs;
+  const ops::ConvAttrs attrs;
   const Tensor w = random(f32, {4, 2, 3, 3}, 1);
-  EXPECT_TRUE(values(run_kernel("conv2d", &attrs, {make(f32, {0, 2, 5, 5}), w, Tensor()}, f32,
-                                {0, 4, 3, 3}))
-                  .empty());
-  const ops::Conv2dBackwardAttrs back{{1, 1}, {0, 0}, {1, 1}, 1, Shape{4, 2, 3, 3}};
+  EXPECT_TRUE(
+      values(run_kernel("conv", &attrs, {make(f32, {0, 2, 5, 5}), w, Tensor()}, f32, {0, 4, 3, 3}))
+          .empty());
+  const ops::ConvBackwardAttrs back{.shape = Shape{4, 2, 3, 3}};
   EXPECT_EQ(
-      values(run_kernel("conv2d_backward_weight", &back,
+      values(run_kernel("conv_backward_weight", &back,
                         {make(f32, {0, 4, 3, 3}), make(f32, {0, 2, 5, 5})}, f32, {4, 2, 3, 3})),
       std::vector<double>(72, 0.0));
 }
 
 TEST(ConvWeights, OverwrittenWeightsAreSeen) {
   // The packed copy of a weight must not outlive its elements, however they are written.
-  const ops::Conv2dAttrs attrs;
+  const ops::ConvAttrs attrs;
   const Tensor x = random(f32, {1, 16, 6, 6}, 1), w = random(f32, {16, 16, 3, 3}, 2);
-  const Tensor first = run_kernel("conv2d", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4});
-  EXPECT_TRUE(same_bits(first, run_kernel("conv2d", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4})));
+  const Tensor first = run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4});
+  EXPECT_TRUE(same_bits(first, run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4})));
   const std::int64_t last[] = {15, 15, 2, 2};
   set_value(w, last, value_at(w, last) + 1);
-  const Tensor second = run_kernel("conv2d", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4});
+  const Tensor second = run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4});
   const std::int64_t out[] = {0, 15, 1, 1}, in[] = {0, 15, 3, 3};
   EXPECT_EQ(value_at(second, out), value_at(first, out) + value_at(x, in));
 }
@@ -171,16 +172,15 @@ TEST(ConvBits, SameRunToRunAtEachThreadCount) {
   for (const Tensor& t : {x, w, g}) {
     for_each_index(t.shape().numbers(), [&](auto index) { set_value(t, index, std::sin(++i)); });
   }
-  const ops::Conv2dAttrs attrs;
-  const ops::Conv2dBackwardAttrs to_x{{1, 1}, {0, 0}, {1, 1}, 1, x.shape()},
-      to_w{{1, 1}, {0, 0}, {1, 1}, 1, w.shape()};
+  const ops::ConvAttrs attrs;
+  const ops::ConvBackwardAttrs to_x{.shape = x.shape()}, to_w{.shape = w.shape()};
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
     const auto run = [&] {
       return std::vector<Tensor>{
-          run_kernel("conv2d", &attrs, {x, w, Tensor()}, f32, {8, 32, 18, 18}),
-          run_kernel("conv2d_backward_input", &to_x, {g, w}, f32, {8, 16, 20, 20}),
-          run_kernel("conv2d_backward_weight", &to_w, {g, x}, f32, {32, 16, 3, 3})};
+          run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {8, 32, 18, 18}),
+          run_kernel("conv_transpose", &to_x, {g, w}, f32, {8, 16, 20, 20}),
+          run_kernel("conv_backward_weight", &to_w, {g, x}, f32, {32, 16, 3, 3})};
     };
     const auto first = run();
     for (int round = 0; round < 3; ++round) {

@@ -23,6 +23,26 @@ std::vector<Case> cases() {
           {2, 1, 5, 5, {3, 3}, {1, 1}, {1, 1}}};
 }
 
+ops::PoolAttrs pool_attrs(const Ints& kernel, const Ints& stride, const Ints& padding,
+                          bool count_include_pad = true) {
+  return {.kernel = kernel,
+          .stride = stride,
+          .low = Shape(padding),
+          .high = Shape(padding),
+          .count_include_pad = count_include_pad,
+          .adaptive = {}};
+}
+
+ops::AvgPoolBackwardAttrs avg_backward_attrs(const ops::PoolAttrs& a, const Shape& shape) {
+  return {.kernel = a.kernel,
+          .stride = a.stride,
+          .low = a.low,
+          .high = a.high,
+          .count_include_pad = a.count_include_pad,
+          .adaptive = {},
+          .shape = shape};
+}
+
 /// Calls `visit(index of the input)` for the window of an output, row-major.
 template <class Visit>
 void for_window(const Case& s, std::span<const std::int64_t> out, Visit visit) {
@@ -54,17 +74,16 @@ class MaxPool : public ::testing::TestWithParam<DType> {};
 
 TEST_P(MaxPool, ForwardBackwardAndTake) {
   for (const Case& s : cases()) {
-    const ops::MaxPool2dAttrs attrs{s.kernel, s.stride, s.padding};
+    const ops::PoolAttrs attrs = pool_attrs(s.kernel, s.stride, s.padding);
     for (const Lie lie : {Lie::dense, Lie::channels_last, Lie::spread}) {
       const Tensor x = random(GetParam(), {s.n, s.c, s.h, s.w}, 1, lie);
-      const Tensor y =
-          run_kernel("max_pool2d", &attrs, {x}, GetParam(), {s.n, s.c, s.oh(), s.ow()});
+      const Tensor y = run_kernel("max_pool", &attrs, {x}, GetParam(), {s.n, s.c, s.oh(), s.ow()});
       const Tensor grad = random(GetParam(), {s.n, s.c, s.oh(), s.ow()}, 2, lie);
       const Tensor other = random(GetParam(), {s.n, s.c, s.h, s.w}, 3, lie);
       const Tensor dx =
-          run_kernel("max_pool2d_backward", &attrs, {grad, x}, GetParam(), {s.n, s.c, s.h, s.w});
+          run_kernel("max_pool_backward", &attrs, {grad, x}, GetParam(), {s.n, s.c, s.h, s.w});
       const Tensor taken =
-          run_kernel("max_pool2d_take", &attrs, {other, x}, GetParam(), {s.n, s.c, s.oh(), s.ow()});
+          run_kernel("max_pool_take", &attrs, {other, x}, GetParam(), {s.n, s.c, s.oh(), s.ow()});
       const Tensor expected = make(f64, {s.n, s.c, s.h, s.w});
       for_each_index(x.shape().numbers(), [&](auto i) { set_value(expected, i, 0); });
       for_each_index(y.shape().numbers(), [&](auto out) {
@@ -82,30 +101,30 @@ INSTANTIATE_TEST_SUITE_P(DTypes, MaxPool, ::testing::Values(f64, f32, f16, bf16,
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST(MaxPoolEdges, NanIsLargestAndTheFirstOfEqualsCounts) {
-  const ops::MaxPool2dAttrs attrs{{2, 2}, {2, 2}, {0, 0}};
+  const ops::PoolAttrs attrs = pool_attrs({2, 2}, {2, 2}, {0, 0});
   const Tensor x = make(f32, {1, 1, 2, 4}), grad = make(f32, {1, 1, 1, 2});
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double elements[] = {1, nan, 3, 3, 5, nan, 2, 3};
   int i = 0;
   for_each_index(x.shape().numbers(), [&](auto index) { set_value(x, index, elements[i++]); });
   for_each_index(grad.shape().numbers(), [&](auto index) { set_value(grad, index, 1); });
-  const auto y = values(run_kernel("max_pool2d", &attrs, {x}, f32, {1, 1, 1, 2}));
+  const auto y = values(run_kernel("max_pool", &attrs, {x}, f32, {1, 1, 1, 2}));
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_EQ(y[1], 3);
-  EXPECT_EQ(values(run_kernel("max_pool2d_backward", &attrs, {grad, x}, f32, {1, 1, 2, 4})),
+  EXPECT_EQ(values(run_kernel("max_pool_backward", &attrs, {grad, x}, f32, {1, 1, 2, 4})),
             (std::vector<double>{0, 1, 1, 0, 0, 0, 0, 0}));
 }
 
 TEST(MaxPoolEdges, InfinitiesAndEmptyBatches) {
-  const ops::MaxPool2dAttrs attrs{{2, 2}, {2, 2}, {1, 1}};
+  const ops::PoolAttrs attrs = pool_attrs({2, 2}, {2, 2}, {1, 1});
   const Tensor x = make(f32, {1, 1, 2, 2});
   for_each_index(x.shape().numbers(), [&](auto index) {
     set_value(x, index, -std::numeric_limits<double>::infinity());
   });
-  EXPECT_EQ(values(run_kernel("max_pool2d", &attrs, {x}, f32, {1, 1, 2, 2})),
+  EXPECT_EQ(values(run_kernel("max_pool", &attrs, {x}, f32, {1, 1, 2, 2})),
             std::vector<double>(4, -std::numeric_limits<double>::infinity()));
-  EXPECT_TRUE(values(run_kernel("max_pool2d", &attrs, {make(f32, {0, 1, 2, 2})}, f32, {0, 1, 2, 2}))
-                  .empty());
+  EXPECT_TRUE(
+      values(run_kernel("max_pool", &attrs, {make(f32, {0, 1, 2, 2})}, f32, {0, 1, 2, 2})).empty());
 }
 
 class AvgPool : public ::testing::TestWithParam<DType> {};
@@ -113,16 +132,15 @@ class AvgPool : public ::testing::TestWithParam<DType> {};
 TEST_P(AvgPool, ForwardAndBackward) {
   for (const Case& s : cases()) {
     for (const bool count_padding : {true, false}) {
-      const ops::AvgPool2dAttrs attrs{s.kernel, s.stride, s.padding, count_padding};
-      const ops::AvgPool2dBackwardAttrs back{s.kernel, s.stride, s.padding, count_padding,
-                                             Shape{s.n, s.c, s.h, s.w}};
+      const ops::PoolAttrs attrs = pool_attrs(s.kernel, s.stride, s.padding, count_padding);
+      const ops::AvgPoolBackwardAttrs back = avg_backward_attrs(attrs, {s.n, s.c, s.h, s.w});
       for (const Lie lie : {Lie::dense, Lie::channels_last}) {
         const Tensor x = random(GetParam(), {s.n, s.c, s.h, s.w}, 1, lie);
         const Tensor grad = random(GetParam(), {s.n, s.c, s.oh(), s.ow()}, 2, lie);
         const Tensor y =
-            run_kernel("avg_pool2d", &attrs, {x}, GetParam(), {s.n, s.c, s.oh(), s.ow()});
+            run_kernel("avg_pool", &attrs, {x}, GetParam(), {s.n, s.c, s.oh(), s.ow()});
         const Tensor dx =
-            run_kernel("avg_pool2d_backward", &back, {grad}, GetParam(), {s.n, s.c, s.h, s.w});
+            run_kernel("avg_pool_backward", &back, {grad}, GetParam(), {s.n, s.c, s.h, s.w});
         const Tensor expected = make(f64, {s.n, s.c, s.h, s.w});
         for_each_index(x.shape().numbers(), [&](auto i) { set_value(expected, i, 0); });
         const double tolerance = GetParam() == f64 ? 1e-12 : GetParam() == f32 ? 1e-5 : 2e-2;
@@ -151,16 +169,15 @@ INSTANTIATE_TEST_SUITE_P(DTypes, AvgPool, ::testing::Values(f64, f32, f16, bf16)
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST(PoolBits, DoNotDependOnThreads) {
-  const ops::MaxPool2dAttrs max{{3, 3}, {1, 1}, {1, 1}};
-  const ops::AvgPool2dBackwardAttrs avg{{3, 3}, {1, 1}, {1, 1}, true, Shape{8, 32, 24, 24}};
+  const ops::PoolAttrs max = pool_attrs({3, 3}, {1, 1}, {1, 1});
+  const ops::AvgPoolBackwardAttrs avg = avg_backward_attrs(max, {8, 32, 24, 24});
   const Tensor x = random(f32, {8, 32, 24, 24}, 1), grad = random(f32, {8, 32, 24, 24}, 2);
   std::vector<Tensor> results[2];
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
-    results[threads - 1] = {
-        run_kernel("max_pool2d", &max, {x}, f32, {8, 32, 24, 24}),
-        run_kernel("max_pool2d_backward", &max, {grad, x}, f32, {8, 32, 24, 24}),
-        run_kernel("avg_pool2d_backward", &avg, {grad}, f32, {8, 32, 24, 24})};
+    results[threads - 1] = {run_kernel("max_pool", &max, {x}, f32, {8, 32, 24, 24}),
+                            run_kernel("max_pool_backward", &max, {grad, x}, f32, {8, 32, 24, 24}),
+                            run_kernel("avg_pool_backward", &avg, {grad}, f32, {8, 32, 24, 24})};
   }
   for (std::size_t k = 0; k < results[0].size(); ++k)
     EXPECT_TRUE(same_bits(results[0][k], results[1][k])) << k;

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the .safetensors files beside it: what PyTorch computes for layers and optimizers, in f32.
+"""Makes the .safetensors files beside it: what PyTorch computes for layers and optimizers, in f32 (trajectories of
+optimizers in f64). Names of functions below make only theirs.
 
 Needs the packages torch and safetensors. Names are case/what: state/..., in/..., out/..., grad/...
 (the derivatives of sum(out * weights)).
 """
 
 import pathlib
+import sys
 
 import torch
 from safetensors.torch import save_file
@@ -129,7 +131,137 @@ def optimizers():
     save_file(made, HERE / "optimizers.safetensors")
 
 
+def trajectories():
+    """Optimizers in f64: parameters after each of 8 steps by the same gradients."""
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(2)
+    made = {}
+    start = {n: torch.randn(shape, dtype=torch.float64)
+             for n, shape in {"a": (3, 2), "b": (4,), "c": (2, 3, 2)}.items()}
+    grads = [{n: torch.randn_like(p) for n, p in start.items()} for _ in range(8)]
+    put(made, "start", start)
+    for t, step in enumerate(grads):
+        put(made, f"grad/{t}", step)
+
+    def lion(params):
+        """Chen et al., 2023, algorithm 2."""
+        class Lion(optim.Optimizer):
+            @torch.no_grad()
+            def step(self):
+                for p in self.param_groups[0]["params"]:
+                    m = self.state[p].setdefault("m", torch.zeros_like(p))
+                    c = 0.9 * m + 0.1 * p.grad
+                    p -= 0.01 * (torch.sign(c) + 0.1 * p)
+                    m.mul_(0.99).add_(p.grad, alpha=0.01)
+        return Lion(params, {})
+
+    cases = {
+        "sgd_decay": lambda p: optim.SGD(p, lr=0.1, weight_decay=0.01, maximize=True),
+        "sgd_dampening": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3),
+        "sgd_nesterov": lambda p: optim.SGD(p, lr=0.1, momentum=0.8, nesterov=True, weight_decay=0.01),
+        "adam": lambda p: optim.Adam(p, lr=0.01),
+        "adam_amsgrad": lambda p: optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.1),
+        "adam_maximize": lambda p: optim.Adam(p, lr=0.01, maximize=True, betas=(0.8, 0.99), eps=1e-3),
+        "adamw": lambda p: optim.AdamW(p, lr=0.01, weight_decay=0.1),
+        "adamw_amsgrad": lambda p: optim.AdamW(p, lr=0.01, weight_decay=0.1, amsgrad=True),
+        "nadam": lambda p: optim.NAdam(p, lr=0.01, weight_decay=0.1),
+        "nadam_decoupled": lambda p: optim.NAdam(p, lr=0.01, weight_decay=0.1, momentum_decay=0.1,
+                                                 decoupled_weight_decay=True),
+        "radam": lambda p: optim.RAdam(p, lr=0.01, weight_decay=0.1),
+        "radam_decoupled": lambda p: optim.RAdam(p, lr=0.01, weight_decay=0.1, betas=(0.8, 0.9),
+                                                 decoupled_weight_decay=True),
+        "adamax": lambda p: optim.Adamax(p, lr=0.01, weight_decay=0.1),
+        "adagrad": lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.1, weight_decay=0.1,
+                                           initial_accumulator_value=0.2),
+        "rmsprop": lambda p: optim.RMSprop(p, lr=0.01, weight_decay=0.1),
+        "rmsprop_centered": lambda p: optim.RMSprop(p, lr=0.01, alpha=0.9, centered=True),
+        "rmsprop_momentum": lambda p: optim.RMSprop(p, lr=0.01, momentum=0.8),
+        "rmsprop_both": lambda p: optim.RMSprop(p, lr=0.01, momentum=0.8, centered=True),
+        "adadelta": lambda p: optim.Adadelta(p, lr=0.5, weight_decay=0.1),
+        "adafactor": lambda p: optim.Adafactor(p, lr=0.05),
+        "adafactor_decay": lambda p: optim.Adafactor(p, lr=0.5, weight_decay=0.1, d=2.0,
+                                                     beta2_decay=-0.5, eps=(1e-4, 1e-2)),
+        "lion": lion,
+        "groups": lambda p: optim.AdamW([{"params": p[:1], "lr": 0.1},
+                                         {"params": p[1:], "weight_decay": 0.5}], lr=0.01),
+    }
+    for name, make in cases.items():
+        parameters = {n: p.clone().requires_grad_() for n, p in start.items()}
+        optimizer = make(list(parameters.values()))
+        for t, step in enumerate(grads):
+            for n, p in parameters.items():
+                p.grad = step[n].clone()
+            optimizer.step()
+            put(made, f"{name}/{t}", parameters)
+
+    averages = {"ema": torch.optim.swa_utils.get_ema_avg_fn(0.9), "swa": None}
+    for name, rule in averages.items():
+        model = nn.Linear(2, 3).double()
+        average = torch.optim.swa_utils.AveragedModel(model, avg_fn=rule)
+        for t, step in enumerate(grads):
+            with torch.no_grad():
+                model.weight.copy_(step["a"])
+            average.update_parameters(model)
+            made[f"{name}/{t}/a"] = average.module.weight.detach().clone()
+
+    def rosenbrock(x):
+        return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+    for name, options in {"lbfgs": {"lr": 0.001, "max_iter": 5, "history_size": 3},
+                          "lbfgs_wolfe": {"max_iter": 4, "history_size": 5,
+                                          "line_search_fn": "strong_wolfe"}}.items():
+        x = torch.tensor([-1.2, 1.0, 0.5, -0.3], dtype=torch.float64, requires_grad=True)
+        optimizer = optim.LBFGS([x], **options)
+        made[f"{name}/start"] = x.detach().clone()
+        for t in range(8):
+            def closure():
+                optimizer.zero_grad()
+                loss = rosenbrock(x)
+                loss.backward()
+                return loss
+            made[f"{name}/{t}/loss"] = optimizer.step(closure).detach().clone()
+            made[f"{name}/{t}/x"] = x.detach().clone()
+
+    S = optim.lr_scheduler
+    schedules = {
+        "multi_step": lambda o: S.MultiStepLR(o, [2, 5, 6], gamma=0.5),
+        "restarts": lambda o: S.CosineAnnealingWarmRestarts(o, 3, eta_min=0.02),
+        "restarts_growing": lambda o: S.CosineAnnealingWarmRestarts(o, 2, T_mult=2, eta_min=0.02),
+        "polynomial": lambda o: S.PolynomialLR(o, total_iters=7, power=2.0),
+        "linear": lambda o: S.LinearLR(o, start_factor=0.9, end_factor=0.2, total_iters=5),
+        "one_cycle": lambda o: S.OneCycleLR(o, max_lr=0.2, total_steps=14),
+        "one_cycle_linear": lambda o: S.OneCycleLR(o, max_lr=0.2, total_steps=14, pct_start=0.5,
+                                                   anneal_strategy="linear", div_factor=10,
+                                                   final_div_factor=100),
+        "sequential": lambda o: S.SequentialLR(
+            o, [S.ConstantLR(o, factor=0.1, total_iters=100), S.ExponentialLR(o, gamma=0.9)],
+            milestones=[4]),
+    }
+    for name, make in schedules.items():
+        optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.2)
+        schedule = make(optimizer)
+        rates = []
+        for _ in range(13):
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            schedule.step()
+        made[f"schedule/{name}"] = torch.tensor(rates, dtype=torch.float64)
+    measures = [3, 2, 2.5, 2.1, 2.0, 1.5, 1.6, 1.6, 1.6, 1.6, 1.7, 1.49995, 1.6, 1.6, 1.6, 0.1]
+    made["plateau/measures"] = torch.tensor(measures, dtype=torch.float64)
+    for name, options in {"plateau": {}, "plateau_max": {"mode": "max", "threshold_mode": "abs"}}.items():
+        optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.2)
+        schedule = S.ReduceLROnPlateau(optimizer, factor=0.5, patience=1, cooldown=1, min_lr=0.02,
+                                       **options)
+        rates = []
+        for m in measures:
+            schedule.step(m)
+            rates.append(optimizer.param_groups[0]["lr"])
+        made[f"{name}/rates"] = torch.tensor(rates, dtype=torch.float64)
+    save_file(made, HERE / "trajectories.safetensors")
+
+
 if __name__ == "__main__":
     HERE.mkdir(exist_ok=True)
-    layers()
-    optimizers()
+    for make in [layers, optimizers, trajectories]:
+        if not sys.argv[1:] or make.__name__ in sys.argv[1:]:
+            make()

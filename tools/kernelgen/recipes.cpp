@@ -94,6 +94,14 @@ void add_pointwise(std::vector<KernelRecipe>& recipes, const KernelRecipe& recip
     recipes.push_back(recipe);
     for (std::size_t i = 0; i < inputs; ++i) recipes.back().inputs[i].access = access(i);
   };
+  // Of many inputs the last ones are numbers: updates of optimizers.
+  constexpr std::size_t kMany = 4;
+  for (std::size_t numbers = 0; inputs >= kMany && numbers < inputs; ++numbers) {
+    add([&](std::size_t i) {
+      return i >= inputs - numbers ? Access::broadcast : Access::contiguous;
+    });
+  }
+  if (inputs >= kMany) return;
   // Some of the inputs single elements, or repeated along the innermost axis; not all of them.
   for (std::size_t repeated = 0; repeated + 1 < std::size_t{1} << inputs; ++repeated) {
     add([&](std::size_t i) {

@@ -10,11 +10,27 @@
 
 namespace dyad::runtime::cpu {
 
+Tensor with_three_axes(const Tensor& image) {
+  const TensorImpl& t = *image.impl();
+  if (t.shape.size() == 5) return image;
+  Shape shape{t.shape[0], t.shape[1]};
+  Strides strides{t.strides[0], t.strides[1]};
+  for (std::size_t i = t.shape.size(); i < 5; ++i) {
+    shape.push_back(1);
+    strides.push_back(0);
+  }
+  for (std::size_t i = 2; i < t.shape.size(); ++i) {
+    shape.push_back(t.shape[i]);
+    strides.push_back(t.strides[i]);
+  }
+  return make_view(image, shape, strides, 0);
+}
+
 Tensor channels_last(const Tensor& image) {
   const TensorImpl& t = *image.impl();
   const Strides wanted = channels_last_strides(t.shape.numbers());
   bool matches = true;
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
     matches = matches && (t.shape[i].number() == 1 || t.strides[i] == wanted[i]);
   }
   if (matches) return image;
@@ -25,26 +41,26 @@ Tensor channels_last(const Tensor& image) {
 
 namespace {
 
-template <class Attrs>
-ConvShape describe(const OpCall& call, DType dtype, std::span<const std::int64_t> x,
-                   std::span<const std::int64_t> weight, std::span<const std::int64_t> out) {
-  const auto& a = call.attrs_as<Attrs>();
-  return {.dtype = dtype,
-          .n = x[0],
-          .c = x[1],
-          .h = x[2],
-          .w = x[3],
-          .o = out[1],
-          .oh = out[2],
-          .ow = out[3],
-          .kernel = {weight[2], weight[3]},
-          .stride = {a.stride[0], a.stride[1]},
-          .padding = {a.padding[0], a.padding[1]},
-          .dilation = {a.dilation[0], a.dilation[1]},
-          .groups = a.groups};
-}
-
 std::span<const std::int64_t> sizes_of(const Tensor& t) { return t.impl()->shape.numbers(); }
+
+/// `x`, `weight` and `out` have five axes.
+template <class Attrs>
+ConvShape describe(const OpCall& call, const Tensor& x, const Tensor& weight, const Tensor& out) {
+  const auto& a = call.attrs_as<Attrs>();
+  const auto xs = sizes_of(x), ws = sizes_of(weight), ys = sizes_of(out);
+  ConvShape s{.dtype = out.dtype(), .n = xs[0], .c = xs[1], .o = ws[0], .groups = a.groups};
+  const std::size_t skipped = 3 - a.stride.size();
+  for (std::size_t i = 0; i < 3; ++i) {
+    s.in[i] = xs[i + 2];
+    s.out[i] = ys[i + 2];
+    s.kernel[i] = ws[i + 2];
+    if (i < skipped) continue;
+    s.stride[i] = a.stride[i - skipped];
+    s.low[i] = a.low[i - skipped].number();
+    s.dilation[i] = a.dilation[i - skipped];
+  }
+  return s;
+}
 
 /// Runs `pass(shape, a, b, out)` where the library or the loops have it: f64 in loops, f16 (and
 /// bf16 where the CPU has no such products) in f32, rounded at the end.
@@ -69,8 +85,9 @@ void run(const Passes& passes, ConvShape s, const Tensor& a, const Tensor& b, co
   narrow(wide, out);
 }
 
-void conv2d(const OpCall& call) {
-  const Tensor &x = call.inputs[0], &weight = call.inputs[1], &out = call.outputs[0];
+void conv(const OpCall& call) {
+  const Tensor x = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
+  const Tensor weight = with_three_axes(contiguous_copy(call.inputs[1]));
   const Tensor bias = call.inputs[2].defined() ? contiguous_copy(call.inputs[2]) : Tensor();
   static constexpr Passes passes{
       conv_library_forward,
@@ -78,13 +95,12 @@ void conv2d(const OpCall& call) {
         conv_loops_forward(s, x, w, b, out);
         return true;
       }};
-  run(passes,
-      describe<ops::Conv2dAttrs>(call, out.dtype(), sizes_of(x), sizes_of(weight), sizes_of(out)),
-      x, contiguous_copy(weight), bias, out);
+  run(passes, describe<ops::ConvAttrs>(call, x, weight, out), x, weight, bias, out);
 }
 
-void conv2d_backward_input(const OpCall& call) {
-  const Tensor &grad = call.inputs[0], &weight = call.inputs[1], &out = call.outputs[0];
+void conv_transpose(const OpCall& call) {
+  const Tensor grad = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
+  const Tensor weight = with_three_axes(contiguous_copy(call.inputs[1]));
   static constexpr Passes passes{
       [](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&, const Tensor& out) {
         return conv_library_backward_input(s, g, w, out);
@@ -93,14 +109,12 @@ void conv2d_backward_input(const OpCall& call) {
         conv_loops_backward_input(s, g, w, out);
         return true;
       }};
-  run(passes,
-      describe<ops::Conv2dBackwardAttrs>(call, out.dtype(), sizes_of(out), sizes_of(weight),
-                                         sizes_of(grad)),
-      grad, contiguous_copy(weight), {}, out);
+  run(passes, describe<ops::ConvBackwardAttrs>(call, out, weight, grad), grad, weight, {}, out);
 }
 
-void conv2d_backward_weight(const OpCall& call) {
-  const Tensor &grad = call.inputs[0], &x = call.inputs[1], &out = call.outputs[0];
+void conv_backward_weight(const OpCall& call) {
+  const Tensor grad = with_three_axes(call.inputs[0]), x = with_three_axes(call.inputs[1]);
+  const Tensor out = with_three_axes(call.outputs[0]);
   static constexpr Passes passes{
       [](const ConvShape& s, const Tensor& g, const Tensor& x, const Tensor&, const Tensor& out) {
         return conv_library_backward_weight(s, g, x, out);
@@ -109,10 +123,7 @@ void conv2d_backward_weight(const OpCall& call) {
         conv_loops_backward_weight(s, g, x, out);
         return true;
       }};
-  run(passes,
-      describe<ops::Conv2dBackwardAttrs>(call, out.dtype(), sizes_of(x), sizes_of(out),
-                                         sizes_of(grad)),
-      grad, x, {}, out);
+  run(passes, describe<ops::ConvBackwardAttrs>(call, x, out, grad), grad, x, {}, out);
 }
 
 Strides output_layout(const OpInfo&, const void*, std::span<const Tensor>, const Shape& shape,
@@ -122,7 +133,7 @@ Strides output_layout(const OpInfo&, const void*, std::span<const Tensor>, const
 
 Strides input_gradient_layout(const OpInfo&, const void* attrs, std::span<const Tensor>,
                               const Shape& shape, int) {
-  const std::int64_t groups = static_cast<const ops::Conv2dBackwardAttrs*>(attrs)->groups;
+  const std::int64_t groups = static_cast<const ops::ConvBackwardAttrs*>(attrs)->groups;
   return input_gradient_channels_last(shape[1].number(), groups)
              ? channels_last_strides(shape.numbers())
              : contiguous_strides(shape);
@@ -132,9 +143,9 @@ Strides input_gradient_layout(const OpInfo&, const void* attrs, std::span<const 
 
 std::span<const NamedKernel> conv_kernels() {
   static constexpr NamedKernel kernels[] = {
-      {"conv2d", {conv2d, output_layout}},
-      {"conv2d_backward_input", {conv2d_backward_input, input_gradient_layout}},
-      {"conv2d_backward_weight", {conv2d_backward_weight}},
+      {"conv", {conv, output_layout}},
+      {"conv_transpose", {conv_transpose, input_gradient_layout}},
+      {"conv_backward_weight", {conv_backward_weight}},
   };
   return kernels;
 }

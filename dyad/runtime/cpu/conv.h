@@ -8,23 +8,33 @@
 
 namespace dyad::runtime::cpu {
 
-/// The sizes of a 2-D convolution; arrays hold rows, columns.
+/// The sizes of a convolution over three spatial axes: depth, rows, columns. With fewer the first
+/// ones have size 1. `out` are the positions of windows, which begin at position * stride - low.
 struct ConvShape {
   DType dtype = DType::f32;
-  std::int64_t n = 0, c = 0, h = 0, w = 0;  ///< the input's
-  std::int64_t o = 0, oh = 0, ow = 0;       ///< the output's
-  std::int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1};
+  std::int64_t n = 0, c = 0, o = 0;
+  std::int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
+  std::int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, low[3] = {0, 0, 0},
+               dilation[3] = {1, 1, 1};
   std::int64_t groups = 1;
 
+  [[nodiscard]] std::int64_t positions() const noexcept { return out[0] * out[1] * out[2]; }
+  /// Elements of one output channel's weights.
+  [[nodiscard]] std::int64_t patch() const noexcept {
+    return c / groups * kernel[0] * kernel[1] * kernel[2];
+  }
+  /// Whether the first axis does nothing.
+  [[nodiscard]] bool flat() const noexcept {
+    return in[0] == 1 && out[0] == 1 && kernel[0] == 1 && low[0] == 0;
+  }
   /// Multiplications and additions of one pass.
   [[nodiscard]] double flops() const noexcept {
-    return 2.0 * static_cast<double>(n * o * oh * ow) *
-           static_cast<double>(c / groups * kernel[0] * kernel[1]);
+    return 2.0 * static_cast<double>(n * o * positions()) * static_cast<double>(patch());
   }
 };
 
-// The three passes as loop nests (patches times weights), for f32 and f64. Images may have any
-// strides; weights are row-major; bias may be undefined.
+// The three passes as loop nests (patches times weights), for f32 and f64. Images have five axes
+// and may have any strides; weights are row-major; bias may be undefined.
 void conv_loops_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight,
                         const Tensor& bias, const Tensor& out);
 void conv_loops_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight,
@@ -49,7 +59,10 @@ bool conv_library_backward_weight(const ConvShape& shape, const Tensor& grad, co
   return channels / groups >= 16;
 }
 
-/// `image` itself if its elements lie [n, h, w, c], otherwise a copy that does.
+/// An image or a weight with one to three spatial axes as one with three: the first ones have
+/// size 1.
+[[nodiscard]] Tensor with_three_axes(const Tensor& image);
+/// `image` itself if its elements lie [n, ..., c], otherwise a copy that does.
 [[nodiscard]] Tensor channels_last(const Tensor& image);
 
 }  // namespace dyad::runtime::cpu

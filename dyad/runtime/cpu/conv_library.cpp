@@ -72,47 +72,55 @@ std::uint64_t fingerprint(const std::byte* data, std::size_t bytes) noexcept {
 }
 
 PlanKey key_of(Direction direction, const ConvShape& s, bool with_bias, int threads) {
-  return {static_cast<std::int64_t>(direction),
-          static_cast<std::int64_t>(s.dtype),
-          threads,
-          with_bias,
-          s.n,
-          s.c,
-          s.h,
-          s.w,
-          s.o,
-          s.oh,
-          s.ow,
-          s.kernel[0],
-          s.kernel[1],
-          s.stride[0],
-          s.stride[1],
-          s.padding[0],
-          s.padding[1],
-          s.dilation[0],
-          s.dilation[1],
-          s.groups};
+  PlanKey key{static_cast<std::int64_t>(direction),
+              static_cast<std::int64_t>(s.dtype),
+              threads,
+              with_bias,
+              s.n,
+              s.c,
+              s.o,
+              s.groups};
+  for (const auto* numbers : {s.in, s.out, s.kernel, s.stride, s.low, s.dilation}) {
+    for (int i = 0; i < 3; ++i) key.push_back(numbers[i]);
+  }
+  return key;
 }
 
-/// The layouts that a plan is made from.
+/// How images lie: [n, ..., c] or [n, c, ...].
+enum class Images { channels_last, row_major };
+
+/// The layouts that a plan is made from. The library has its kernels for one and two axes, and
+/// others for three; one axis is rows of height 1.
 struct Layouts {
   memory::desc x, out, plain_weights, any_weights, bias;
-  memory::dims strides, dilations, padding;
+  memory::dims strides, dilations, low, high;
 
-  Layouts(const ConvShape& s, Tag images) {
+  Layouts(const ConvShape& s, Images images) {
     const auto type = onednn::data_type(s.dtype);
-    x = {{s.n, s.c, s.h, s.w}, type, images};
-    out = {{s.n, s.o, s.oh, s.ow}, type, images};
-    const memory::dims weights =
-        s.groups == 1
-            ? memory::dims{s.o, s.c, s.kernel[0], s.kernel[1]}
-            : memory::dims{s.groups, s.o / s.groups, s.c / s.groups, s.kernel[0], s.kernel[1]};
-    plain_weights = {weights, type, s.groups == 1 ? Tag::oihw : Tag::goihw};
+    const int skipped = s.flat() ? 1 : 0;
+    memory::dims in{s.n, s.c}, result{s.n, s.o}, weights;
+    if (s.groups > 1) weights.push_back(s.groups);
+    weights.insert(weights.end(), {s.o / s.groups, s.c / s.groups});
+    for (int i = skipped; i < 3; ++i) {
+      in.push_back(s.in[i]);
+      result.push_back(s.out[i]);
+      weights.push_back(s.kernel[i]);
+      strides.push_back(s.stride[i]);
+      dilations.push_back(s.dilation[i] - 1);
+      low.push_back(s.low[i]);
+      const std::int64_t reach = (s.kernel[i] - 1) * s.dilation[i] + 1;
+      high.push_back(
+          std::max<std::int64_t>(0, (s.out[i] - 1) * s.stride[i] + reach - s.in[i] - s.low[i]));
+    }
+    const bool last = images == Images::channels_last;
+    const Tag tag = s.flat() ? (last ? Tag::nhwc : Tag::nchw) : (last ? Tag::ndhwc : Tag::ncdhw);
+    x = {in, type, tag};
+    out = {result, type, tag};
+    plain_weights = {weights, type,
+                     s.flat() ? (s.groups == 1 ? Tag::oihw : Tag::goihw)
+                              : (s.groups == 1 ? Tag::oidhw : Tag::goidhw)};
     any_weights = {weights, type, Tag::any};
     bias = {{s.o}, type, Tag::x};
-    strides = {s.stride[0], s.stride[1]};
-    dilations = {s.dilation[0] - 1, s.dilation[1] - 1};
-    padding = {s.padding[0], s.padding[1]};
   }
 };
 
@@ -122,11 +130,11 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Layouts& l, b
   constexpr auto algorithm = dnnl::algorithm::convolution_direct;
   if (with_bias) {
     return {Forward::desc(kind, algorithm, l.x, l.any_weights, l.bias, l.out, l.strides,
-                          l.dilations, l.padding, l.padding),
+                          l.dilations, l.low, l.high),
             onednn::engine()};
   }
-  return {Forward::desc(kind, algorithm, l.x, l.any_weights, l.out, l.strides, l.dilations,
-                        l.padding, l.padding),
+  return {Forward::desc(kind, algorithm, l.x, l.any_weights, l.out, l.strides, l.dilations, l.low,
+                        l.high),
           onednn::engine()};
 }
 
@@ -136,7 +144,7 @@ onednn::Held make_reorder(const memory::desc& from, const memory::desc& to) {
 }
 
 Plan make_forward(const ConvShape& s, bool with_bias) {
-  const Layouts l(s, Tag::nhwc);
+  const Layouts l(s, Images::channels_last);
   const auto pd = forward_descriptor(l, with_bias);
   Plan plan{.convolution = {},
             .plain = l.plain_weights,
@@ -161,10 +169,11 @@ Plan make_forward(const ConvShape& s, bool with_bias) {
 }
 
 Plan make_backward_input(const ConvShape& s) {
-  const Layouts l(s, input_gradient_channels_last(s.c, s.groups) ? Tag::nhwc : Tag::nchw);
+  const Layouts l(
+      s, input_gradient_channels_last(s.c, s.groups) ? Images::channels_last : Images::row_major);
   const dnnl::convolution_backward_data::primitive_desc pd(
       dnnl::convolution_backward_data::desc(dnnl::algorithm::convolution_direct, l.x, l.any_weights,
-                                            l.out, l.strides, l.dilations, l.padding, l.padding),
+                                            l.out, l.strides, l.dilations, l.low, l.high),
       onednn::engine(), forward_descriptor(l, false));
   Plan plan{.convolution = {},
             .plain = l.plain_weights,
@@ -180,11 +189,11 @@ Plan make_backward_input(const ConvShape& s) {
 }
 
 Plan make_backward_weight(const ConvShape& s) {
-  const Layouts l(s, Tag::nhwc);
+  const Layouts l(s, Images::channels_last);
   const dnnl::convolution_backward_weights::primitive_desc pd(
       dnnl::convolution_backward_weights::desc(dnnl::algorithm::convolution_direct, l.x,
-                                               l.any_weights, l.out, l.strides, l.dilations,
-                                               l.padding, l.padding),
+                                               l.any_weights, l.out, l.strides, l.dilations, l.low,
+                                               l.high),
       onednn::engine(), forward_descriptor(l, false));
   Plan plan{.convolution = {},
             .plain = l.plain_weights,

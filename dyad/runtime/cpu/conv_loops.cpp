@@ -9,62 +9,80 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-std::int64_t patch_size(const ConvShape& s) { return s.c / s.groups * s.kernel[0] * s.kernel[1]; }
-
-/// Calls `visit(element of the patch, ih, iw, inside)` for output (oh, ow) in the order of a
-/// weight's elements, channel by channel.
+/// Calls `visit(element of the patch, channel, position, inside)` for output (od, oh, ow) in the
+/// order of a weight's elements, channel by channel.
 template <class Visit>
-void for_patch(const ConvShape& s, std::int64_t oh, std::int64_t ow, Visit visit) {
-  std::int64_t at = 0;
+void for_patch(const ConvShape& s, const std::int64_t (&out)[3], Visit visit) {
+  std::int64_t at = 0, in[3], first[3];
+  for (int a = 0; a < 3; ++a) first[a] = out[a] * s.stride[a] - s.low[a];
+  const auto within = [&](int a) { return in[a] >= 0 && in[a] < s.in[a]; };
   for (std::int64_t c = 0; c < s.c / s.groups; ++c) {
-    for (std::int64_t kh = 0; kh < s.kernel[0]; ++kh) {
-      const std::int64_t ih = oh * s.stride[0] - s.padding[0] + kh * s.dilation[0];
-      for (std::int64_t kw = 0; kw < s.kernel[1]; ++kw, ++at) {
-        const std::int64_t iw = ow * s.stride[1] - s.padding[1] + kw * s.dilation[1];
-        visit(at, c, ih, iw, ih >= 0 && ih < s.h && iw >= 0 && iw < s.w);
+    for (std::int64_t kd = 0; kd < s.kernel[0]; ++kd) {
+      in[0] = first[0] + kd * s.dilation[0];
+      for (std::int64_t kh = 0; kh < s.kernel[1]; ++kh) {
+        in[1] = first[1] + kh * s.dilation[1];
+        const bool row = within(0) && within(1);
+        for (std::int64_t kw = 0; kw < s.kernel[2]; ++kw, ++at) {
+          in[2] = first[2] + kw * s.dilation[2];
+          visit(at, c, in, row && within(2));
+        }
       }
+    }
+  }
+}
+
+/// An element of image n: the first of a channel, and the distance to a position.
+template <class T>
+struct Image {
+  Image(const Tensor& t, std::int64_t n)
+      : data(reinterpret_cast<T*>(t.impl()->data) + n * t.impl()->strides[0]),
+        strides(t.impl()->strides) {}
+  T& at(std::int64_t c, const std::int64_t (&p)[3]) const noexcept {
+    return data[c * strides[1] + p[0] * strides[2] + p[1] * strides[3] + p[2] * strides[4]];
+  }
+  T* data;
+  const Strides& strides;
+};
+
+/// Calls `body(row, position)` for the output positions of a range of rows (depth and height).
+template <class Body>
+void for_rows(const ConvShape& s, std::int64_t lo, std::int64_t hi, Body body) {
+  for (std::int64_t row = lo; row < hi; ++row) {
+    for (std::int64_t ow = 0; ow < s.out[2]; ++ow) {
+      const std::int64_t position[3] = {row / s.out[1], row % s.out[1], ow};
+      body(row * s.out[2] + ow, position);
     }
   }
 }
 
 /// The patches of image n and group g, one row for each output position.
 template <class T>
-void unfold(const ConvShape& s, const TensorImpl& x, std::int64_t n, std::int64_t g, T* patches) {
-  const std::int64_t size = patch_size(s), first = g * (s.c / s.groups);
-  const T* image = reinterpret_cast<const T*>(x.data) + n * x.strides[0];
-  parallel_for(
-      0, s.oh, grain_for({.bytes = static_cast<double>(s.ow * size) * sizeof(T)}, s.oh),
-      [&](std::int64_t lo, std::int64_t hi) {
-        for (std::int64_t oh = lo; oh < hi; ++oh) {
-          for (std::int64_t ow = 0; ow < s.ow; ++ow) {
-            T* row = patches + (oh * s.ow + ow) * size;
-            for_patch(s, oh, ow, [&](auto at, auto c, auto ih, auto iw, bool inside) {
-              row[at] =
-                  inside ? image[(first + c) * x.strides[1] + ih * x.strides[2] + iw * x.strides[3]]
-                         : T{};
-            });
-          }
-        }
-      });
+void unfold(const ConvShape& s, const Tensor& x, std::int64_t n, std::int64_t g, T* patches) {
+  const std::int64_t size = s.patch(), first = g * (s.c / s.groups), rows = s.out[0] * s.out[1];
+  const Image<const T> image(x, n);
+  parallel_for(0, rows,
+               grain_for({.bytes = static_cast<double>(s.out[2] * size) * sizeof(T)}, rows),
+               [&](std::int64_t lo, std::int64_t hi) {
+                 for_rows(s, lo, hi, [&](std::int64_t at, const auto& position) {
+                   T* row = patches + at * size;
+                   for_patch(s, position, [&](auto k, auto c, const auto& in, bool inside) {
+                     row[k] = inside ? image.at(first + c, in) : T{};
+                   });
+                 });
+               });
 }
 
 /// Adds rows of patches back into image n, group g.
 template <class T>
-void fold(const ConvShape& s, const T* patches, const TensorImpl& out, std::int64_t n,
-          std::int64_t g) {
-  const std::int64_t size = patch_size(s), first = g * (s.c / s.groups);
-  T* image = reinterpret_cast<T*>(out.data) + n * out.strides[0];
-  for (std::int64_t oh = 0; oh < s.oh; ++oh) {
-    for (std::int64_t ow = 0; ow < s.ow; ++ow) {
-      const T* row = patches + (oh * s.ow + ow) * size;
-      for_patch(s, oh, ow, [&](auto at, auto c, auto ih, auto iw, bool inside) {
-        if (inside) {
-          image[(first + c) * out.strides[1] + ih * out.strides[2] + iw * out.strides[3]] +=
-              row[at];
-        }
-      });
-    }
-  }
+void fold(const ConvShape& s, const T* patches, const Tensor& out, std::int64_t n, std::int64_t g) {
+  const std::int64_t size = s.patch(), first = g * (s.c / s.groups);
+  const Image<T> image(out, n);
+  for_rows(s, 0, s.out[0] * s.out[1], [&](std::int64_t at, const auto& position) {
+    const T* row = patches + at * size;
+    for_patch(s, position, [&](auto k, auto c, const auto& in, bool inside) {
+      if (inside) image.at(first + c, in) += row[k];
+    });
+  });
 }
 
 template <class F>
@@ -74,29 +92,29 @@ void with_type(DType dtype, F&& f) {
 
 template <class T>
 const T* group_of_weights(const ConvShape& s, const Tensor& weight, std::int64_t g) {
-  return reinterpret_cast<const T*>(weight.impl()->data) + g * (s.o / s.groups) * patch_size(s);
+  return reinterpret_cast<const T*>(weight.impl()->data) + g * (s.o / s.groups) * s.patch();
 }
 
 /// A channels-last image read as a matrix: positions by channels.
 template <class T>
 T* positions(const ConvShape& s, const Tensor& image, std::int64_t n, std::int64_t g) {
-  return reinterpret_cast<T*>(image.impl()->data) + n * s.oh * s.ow * s.o + g * (s.o / s.groups);
+  return reinterpret_cast<T*>(image.impl()->data) + n * s.positions() * s.o + g * (s.o / s.groups);
 }
 
 }  // namespace
 
 void conv_loops_forward(const ConvShape& s, const Tensor& x, const Tensor& weight,
                         const Tensor& bias, const Tensor& out) {
-  const std::int64_t size = patch_size(s), group = s.o / s.groups;
+  const std::int64_t size = s.patch(), group = s.o / s.groups;
   with_type(s.dtype, [&]<class T>(T) {
-    std::vector<T> patches(static_cast<std::size_t>(s.oh * s.ow * size));
+    std::vector<T> patches(static_cast<std::size_t>(s.positions() * size));
     for (std::int64_t n = 0; n < s.n; ++n) {
       for (std::int64_t g = 0; g < s.groups; ++g) {
-        unfold(s, *x.impl(), n, g, patches.data());
+        unfold(s, x, n, g, patches.data());
         const T* biases =
             bias.defined() ? reinterpret_cast<const T*>(bias.impl()->data) + g * group : nullptr;
         gemm_loops({.dtype = s.dtype,
-                    .m = s.oh * s.ow,
+                    .m = s.positions(),
                     .n = group,
                     .k = size,
                     .a_row = size,
@@ -113,18 +131,18 @@ void conv_loops_forward(const ConvShape& s, const Tensor& x, const Tensor& weigh
 
 void conv_loops_backward_input(const ConvShape& s, const Tensor& grad, const Tensor& weight,
                                const Tensor& out) {
-  const std::int64_t size = patch_size(s), group = s.o / s.groups;
+  const std::int64_t size = s.patch(), group = s.o / s.groups;
   const Tensor rows = channels_last(grad);
   with_type(s.dtype, [&]<class T>(T) {
     parallel_for(0, s.n, 1, [&](std::int64_t lo, std::int64_t hi) {
-      std::vector<T> patches(static_cast<std::size_t>(s.oh * s.ow * size));
+      std::vector<T> patches(static_cast<std::size_t>(s.positions() * size));
       for (std::int64_t n = lo; n < hi; ++n) {
         // One image of the output is one run of memory in either layout.
-        const std::int64_t elements = s.c * s.h * s.w;
+        const std::int64_t elements = s.c * s.in[0] * s.in[1] * s.in[2];
         std::fill_n(reinterpret_cast<T*>(out.impl()->data) + n * elements, elements, T{});
         for (std::int64_t g = 0; g < s.groups; ++g) {
           gemm_loops({.dtype = s.dtype,
-                      .m = s.oh * s.ow,
+                      .m = s.positions(),
                       .n = size,
                       .k = group,
                       .a_row = s.o,
@@ -134,7 +152,7 @@ void conv_loops_backward_input(const ConvShape& s, const Tensor& grad, const Ten
                       .c_row = size},
                      positions<const T>(s, rows, n, g), group_of_weights<T>(s, weight, g), nullptr,
                      patches.data());
-          fold(s, patches.data(), *out.impl(), n, g);
+          fold(s, patches.data(), out, n, g);
         }
       }
     });
@@ -143,19 +161,19 @@ void conv_loops_backward_input(const ConvShape& s, const Tensor& grad, const Ten
 
 void conv_loops_backward_weight(const ConvShape& s, const Tensor& grad, const Tensor& x,
                                 const Tensor& out) {
-  const std::int64_t size = patch_size(s), group = s.o / s.groups;
+  const std::int64_t size = s.patch(), group = s.o / s.groups;
   const Tensor rows = channels_last(grad);
   with_type(s.dtype, [&]<class T>(T) {
-    std::vector<T> patches(static_cast<std::size_t>(s.oh * s.ow * size));
+    std::vector<T> patches(static_cast<std::size_t>(s.positions() * size));
     T* weights = reinterpret_cast<T*>(out.impl()->data);
     std::fill_n(weights, s.o * size, T{});
     for (std::int64_t n = 0; n < s.n; ++n) {
       for (std::int64_t g = 0; g < s.groups; ++g) {
-        unfold(s, *x.impl(), n, g, patches.data());
+        unfold(s, x, n, g, patches.data());
         gemm_loops({.dtype = s.dtype,
                     .m = group,
                     .n = size,
-                    .k = s.oh * s.ow,
+                    .k = s.positions(),
                     .a_row = 1,
                     .a_column = s.o,
                     .b_row = size,

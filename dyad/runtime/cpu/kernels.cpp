@@ -15,10 +15,11 @@ std::span<const KernelFamily> kernel_families() {
       solve_kernels,
       decompositions_kernels,
       conv_kernels,
-      pool_kernels,
+      norm_kernels, pool_kernels,
       random_kernels,
       embedding_kernels,
       attention_kernels,
+      recurrent_kernels,
   };
   // clang-format on
   return families;

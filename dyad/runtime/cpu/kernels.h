@@ -25,10 +25,12 @@ std::span<const NamedKernel> matmul_kernels();
 std::span<const NamedKernel> solve_kernels();
 std::span<const NamedKernel> decompositions_kernels();
 std::span<const NamedKernel> conv_kernels();
+std::span<const NamedKernel> norm_kernels();
 std::span<const NamedKernel> pool_kernels();
 std::span<const NamedKernel> random_kernels();
 std::span<const NamedKernel> embedding_kernels();
 std::span<const NamedKernel> attention_kernels();
+std::span<const NamedKernel> recurrent_kernels();
 
 [[nodiscard]] std::span<const KernelFamily> kernel_families();
 

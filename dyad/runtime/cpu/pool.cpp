@@ -1,11 +1,16 @@
 #include <algorithm>
+#include <limits>
 #include <vector>
 
+#include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/nn.h"
+#include "dyad/runtime/cpu/conv.h"
+#include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/pool_rows.h"
+#include "dyad/runtime/cpu/rows.h"
 #include "dyad/runtime/layout.h"
 #include "dyad/runtime/threads.h"
 
@@ -13,134 +18,294 @@ namespace dyad::runtime::cpu {
 namespace {
 
 // Channels-last everywhere: channels are neighbours in memory, so one window position is a row of
-// channels, and the loops over it are what the compiler turns into vectors.
+// channels, and the loops over it are what the compiler turns into vectors. Images have three
+// spatial axes (with_three_axes).
+
+using Position = std::int64_t[3];
+
+/// The windows along one axis: of output o the elements from first[o] to before end[o], `step`
+/// apart, and how many a mean counts.
+struct AxisWindows {
+  std::int64_t in = 1, out = 1, step = 1;
+  std::vector<std::int64_t> first, end, counted;
+};
 
 struct Windows {
-  std::int64_t n, c, h, w, oh, ow;
-  std::int64_t kernel[2], stride[2], padding[2];
+  std::int64_t n, c;
+  AxisWindows axis[3];
+  bool apart = true;  ///< no element is in two windows
 
-  /// First and last-but-one row (axis 0) or column (axis 1) of output `o`'s window in the input.
-  [[nodiscard]] std::int64_t first(int axis, std::int64_t o) const noexcept {
-    return std::max<std::int64_t>(0, o * stride[axis] - padding[axis]);
+  [[nodiscard]] std::int64_t rows() const noexcept { return n * axis[0].out * axis[1].out; }
+  [[nodiscard]] std::int64_t in_positions() const noexcept {
+    return axis[0].in * axis[1].in * axis[2].in;
   }
-  [[nodiscard]] std::int64_t end(int axis, std::int64_t o) const noexcept {
-    return std::min(axis == 0 ? h : w, o * stride[axis] - padding[axis] + kernel[axis]);
+  /// Window positions of one row of outputs, at most.
+  [[nodiscard]] double taps_of_a_row() const noexcept {
+    double taps = 0;
+    for (std::int64_t o = 0; o < axis[2].out; ++o) taps += static_cast<double>(length(2, o));
+    return taps * static_cast<double>(length(0, 0) * length(1, 0));
+  }
+
+ private:
+  [[nodiscard]] std::int64_t length(int a, std::int64_t o) const noexcept {
+    const auto i = static_cast<std::size_t>(o);
+    return (axis[a].end[i] - axis[a].first[i] + axis[a].step - 1) / axis[a].step;
   }
 };
 
-/// `image` is the array with the input's shape, `pooled` the one with the output's.
+/// A window over the n elements of an axis that is divided into parts.
+AxisWindows parts_of(std::int64_t in, std::int64_t out) {
+  AxisWindows made{.in = in, .out = out, .first = {}, .end = {}, .counted = {}};
+  for (std::int64_t o = 0; o < out; ++o) {
+    made.first.push_back(o * in / out);
+    made.end.push_back(((o + 1) * in + out - 1) / out);
+    made.counted.push_back(made.end.back() - made.first.back());
+  }
+  return made;
+}
+
 template <class Attrs>
-Windows windows_of(const OpCall& call, std::span<const std::int64_t> image,
-                   std::span<const std::int64_t> pooled) {
-  const auto& a = call.attrs_as<Attrs>();
-  return {image[0],
-          image[1],
-          image[2],
-          image[3],
-          pooled[2],
-          pooled[3],
-          {a.kernel[0], a.kernel[1]},
-          {a.stride[0], a.stride[1]},
-          {a.padding[0], a.padding[1]}};
+AxisWindows sliding(const Attrs& a, std::size_t i, std::int64_t in, std::int64_t out,
+                    bool count_padding) {
+  const std::int64_t step = a.dilation[i];
+  const auto taps = [&](std::int64_t from, std::int64_t to) {
+    return std::max<std::int64_t>(0, (to - from + step - 1) / step);
+  };
+  AxisWindows made{.in = in, .out = out, .step = step, .first = {}, .end = {}, .counted = {}};
+  for (std::int64_t o = 0; o < out; ++o) {
+    const std::int64_t begin = o * a.stride[i] - a.low[i].number();
+    const std::int64_t reach = begin + (a.kernel[i] - 1) * step + 1;
+    const std::int64_t first = begin < 0 ? begin + taps(begin, 0) * step : begin;
+    made.first.push_back(first);
+    made.end.push_back(std::max(first, std::min(in, reach)));
+    made.counted.push_back(count_padding ? taps(begin, std::min(reach, in + a.high[i].number()))
+                                         : taps(first, made.end.back()));
+  }
+  return made;
 }
 
 std::span<const std::int64_t> sizes_of(const Tensor& t) { return t.impl()->shape.numbers(); }
 
-/// A tensor's elements addressed as [n][c][h][w].
+/// `image` has the input's shape, `pooled` the output's, both with five axes.
+template <class Attrs>
+Windows windows_of(const OpCall& call, const Tensor& image, const Tensor& pooled) {
+  const auto& a = call.attrs_as<Attrs>();
+  const auto in = sizes_of(image), out = sizes_of(pooled);
+  Windows s{.n = in[0], .c = in[1], .axis = {}};
+  const std::size_t axes = a.adaptive.empty() ? a.kernel.size() : a.adaptive.size();
+  for (std::size_t i = 0; i < 3; ++i) {
+    AxisWindows& axis = s.axis[i];
+    axis = i + axes >= 3 && a.adaptive.empty()
+               ? sliding(a, i + axes - 3, in[i + 2], out[i + 2], a.count_include_pad)
+               : parts_of(in[i + 2], out[i + 2]);
+    for (std::size_t o = 1; o < axis.first.size(); ++o) {
+      s.apart = s.apart && axis.step == 1 && axis.first[o] >= axis.end[o - 1];
+    }
+  }
+  return s;
+}
+
+/// A tensor's elements addressed as [n][c][d][h][w].
 template <class T>
 struct Image {
   explicit Image(const Tensor& t)
-      : data(reinterpret_cast<T*>(t.impl()->data)),
-        n(t.impl()->strides[0]),
-        c(t.impl()->strides[1]),
-        h(t.impl()->strides[2]),
-        w(t.impl()->strides[3]) {}
-  [[nodiscard]] T* at(std::int64_t in, std::int64_t ih, std::int64_t iw) const noexcept {
-    return data + in * n + ih * h + iw * w;
+      : data(reinterpret_cast<T*>(t.impl()->data)), c(t.impl()->strides[1]), strides(t.strides()) {}
+  [[nodiscard]] T* at(std::int64_t n, const Position& p) const noexcept {
+    return data + n * strides[0] + p[0] * strides[2] + p[1] * strides[3] + p[2] * strides[4];
+  }
+  [[nodiscard]] Row<T> row(std::int64_t n, const Position& p, std::int64_t channel = 0) const {
+    return {at(n, p) + channel * c, c};
   }
   T* data;
-  std::int64_t n, c, h, w;
+  std::int64_t c;
+  Strides strides;
 };
 
-Cost window_cost(const Windows& s, std::size_t element) {
-  const double touched = static_cast<double>(s.kernel[0] * s.kernel[1] * s.c * s.ow);
-  return {.bytes = touched * static_cast<double>(element), .flops = touched};
-}
-
-/// Calls `body(n, oh)` for every row of outputs.
-template <class Body>
-void for_output_rows(const Windows& s, std::size_t element, Body body) {
-  const std::int64_t rows = s.n * s.oh;
-  parallel_for(0, rows, grain_for(window_cost(s, element), rows),
-               [&](std::int64_t lo, std::int64_t hi) {
-                 for (std::int64_t row = lo; row < hi; ++row) body(row / s.oh, row % s.oh);
-               });
-}
-
-/// The rows of one thread: the largest values of a window so far, and where they are.
-template <class T>
-struct Largest {
-  explicit Largest(const Windows& s)
-      : values(static_cast<std::size_t>(s.c)), positions(static_cast<std::size_t>(s.c)) {}
-  std::vector<T> values;
-  std::vector<std::int32_t> positions;  ///< ih * w + iw
-};
-
-/// The largest of the window of output (oh, ow) for every channel, with positions if `kPositions`.
-template <bool kPositions, class T>
-void window_max(const Windows& s, const Image<const T>& x, std::int64_t n, std::int64_t oh,
-                std::int64_t ow, Largest<T>& largest) {
-  bool begun = false;
-  for (std::int64_t ih = s.first(0, oh); ih < s.end(0, oh); ++ih) {
-    for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw, begun = true) {
-      const Row<const T> from{x.at(n, ih, iw), x.c};
-      const auto at = static_cast<std::int32_t>(ih * s.w + iw);
-      if (!begun) {
-        copy_row(from, Row<T>{largest.values.data(), 1}, s.c);
-        if (kPositions) std::fill(largest.positions.begin(), largest.positions.end(), at);
-      } else if (kPositions) {
-        keep_larger_at(from, largest.values.data(), largest.positions.data(), at, s.c);
-      } else {
-        keep_larger(from, largest.values.data(), s.c);
-      }
+/// Calls `visit(position)` for the elements of the window of output `out`, in row-major order.
+template <class Visit>
+void for_window(const Windows& s, const Position& out, Visit visit) {
+  const auto i = [&](int a) { return static_cast<std::size_t>(out[a]); };
+  const AxisWindows(&axis)[3] = s.axis;
+  Position p;
+  for (p[0] = axis[0].first[i(0)]; p[0] < axis[0].end[i(0)]; p[0] += axis[0].step) {
+    for (p[1] = axis[1].first[i(1)]; p[1] < axis[1].end[i(1)]; p[1] += axis[1].step) {
+      for (p[2] = axis[2].first[i(2)]; p[2] < axis[2].end[i(2)]; p[2] += axis[2].step) visit(p);
     }
   }
 }
 
-void max_pool2d(const OpCall& call) {
-  const Tensor &x = call.inputs[0], &out = call.outputs[0];
-  const auto s = windows_of<ops::MaxPool2dAttrs>(call, sizes_of(x), sizes_of(out));
+/// Calls `body(n, out)` for every output position; a row of them stays on one thread, which makes
+/// its own `scratch()` for all of its rows.
+template <class Scratch, class Body>
+void for_outputs(const Windows& s, std::size_t element, Scratch scratch, Body body) {
+  const double touched = s.rows() == 0 ? 0 : s.taps_of_a_row() * static_cast<double>(s.c);
+  parallel_for(
+      0, s.rows(),
+      grain_for({.bytes = touched * static_cast<double>(element), .flops = touched}, s.rows()),
+      [&](std::int64_t lo, std::int64_t hi) {
+        auto own = scratch();
+        for (std::int64_t row = lo; row < hi; ++row) {
+          const std::int64_t plane = row / s.axis[1].out;
+          Position out{plane % s.axis[0].out, row % s.axis[1].out, 0};
+          for (; out[2] < s.axis[2].out; ++out[2]) body(plane / s.axis[0].out, out, own);
+        }
+      });
+}
+
+// --- max -----------------------------------------------------------------------------------------
+
+/// The largest values of a window so far, for each of some channels, and which element of the
+/// window they were.
+template <class T>
+struct Largest {
+  explicit Largest(std::int64_t channels)
+      : values(static_cast<std::size_t>(channels)), elements(static_cast<std::size_t>(channels)) {}
+  std::vector<T> values;
+  std::vector<std::int32_t> elements;
+};
+
+template <class T>
+T least() {
+  if constexpr (is_half<T>) {
+    return store<T>(-std::numeric_limits<float>::infinity());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return -std::numeric_limits<T>::infinity();
+  } else {
+    return std::numeric_limits<T>::lowest();
+  }
+}
+
+/// The largest of the window of output `out` for `channels` channels from `first` on, with elements
+/// if `kElements`.
+template <bool kElements, class T>
+void window_max(const Windows& s, const Image<const T>& x, std::int64_t n, const Position& out,
+                std::int64_t first, std::int64_t channels, Largest<T>& largest) {
+  std::int32_t element = 0;
+  for_window(s, out, [&](const Position& p) {
+    const Row<const T> from = x.row(n, p, first);
+    if (element == 0) {
+      copy_row(from, Row<T>{largest.values.data(), 1}, channels);
+      if (kElements) std::fill(largest.elements.begin(), largest.elements.end(), 0);
+    } else if (kElements) {
+      keep_larger_at(from, largest.values.data(), largest.elements.data(), element, channels);
+    } else {
+      keep_larger(from, largest.values.data(), channels);
+    }
+    ++element;
+  });
+  if (element > 0) return;
+  std::fill(largest.values.begin(), largest.values.end(), least<T>());
+  std::fill(largest.elements.begin(), largest.elements.end(), 0);
+}
+
+/// The positions of a window's elements, as `number(position)` has them.
+template <class Number>
+void number_window(const Windows& s, const Position& out, std::vector<std::int64_t>& numbers,
+                   Number number) {
+  numbers.clear();
+  for_window(s, out, [&](const Position& p) { numbers.push_back(number(p)); });
+  if (numbers.empty()) numbers.push_back(0);
+}
+
+std::int64_t row_major(const Windows& s, const Position& p) {
+  return (p[0] * s.axis[1].in + p[1]) * s.axis[2].in + p[2];
+}
+
+void max_pool(const OpCall& call) {
+  const Tensor x = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
+  const auto s = windows_of<ops::PoolAttrs>(call, x, out);
   with_element(x.dtype(), [&]<class T>(T) {
     const Image<const T> from(x);
     const Image<T> to(out);
-    for_output_rows(s, sizeof(T), [&](std::int64_t n, std::int64_t oh) {
-      Largest<T> largest(s);
-      for (std::int64_t ow = 0; ow < s.ow; ++ow) {
-        window_max<false>(s, from, n, oh, ow, largest);
-        copy_row(Row<const T>{largest.values.data(), 1}, Row<T>{to.at(n, oh, ow), to.c}, s.c);
-      }
-    });
+    for_outputs(
+        s, sizeof(T), [&] { return Largest<T>(s.c); },
+        [&](std::int64_t n, const Position& o, Largest<T>& largest) {
+          window_max<false>(s, from, n, o, 0, s.c, largest);
+          copy_row(Row<const T>{largest.values.data(), 1}, to.row(n, o), s.c);
+        });
   });
 }
 
-/// Overlapping windows add into one place, so an image belongs to one thread, its windows in order;
-/// sums of half precision are kept in f32. `add_window(n, oh, ow, sums)` adds to [h][w][c].
-template <class T, class AddWindow>
-void add_windows(const Windows& s, const Tensor& out, AddWindow add_window) {
+/// Calls `put(n, out, channel, number of its window's largest element)`.
+template <class T, class Number, class Put>
+void for_largest(const Windows& s, const Tensor& x, Number number, Put put) {
+  const Image<const T> from(x);
+  struct Scratch {
+    Largest<T> largest;
+    std::vector<std::int64_t> numbers;
+  };
+  for_outputs(
+      s, sizeof(T), [&] { return Scratch{Largest<T>(s.c), {}}; },
+      [&](std::int64_t n, const Position& o, Scratch& own) {
+        window_max<true>(s, from, n, o, 0, s.c, own.largest);
+        number_window(s, o, own.numbers, number);
+        for (std::int64_t c = 0; c < s.c; ++c) {
+          const auto element = own.largest.elements[static_cast<std::size_t>(c)];
+          put(n, o, c, own.numbers[static_cast<std::size_t>(element)]);
+        }
+      });
+}
+
+void max_pool_indices(const OpCall& call) {
+  const Tensor x = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
+  const auto s = windows_of<ops::PoolAttrs>(call, x, out);
+  const Image<std::int64_t> to(out);
+  with_element(x.dtype(), [&]<class T>(T) {
+    for_largest<T>(
+        s, x, [&](const Position& p) { return row_major(s, p); },
+        [&](std::int64_t n, const Position& o, std::int64_t c, std::int64_t at) {
+          to.at(n, o)[c * to.c] = at;
+        });
+  });
+}
+
+void max_pool_take(const OpCall& call) {
+  const Tensor values = with_three_axes(call.inputs[0]), x = with_three_axes(call.inputs[1]),
+               out = with_three_axes(call.outputs[0]);
+  const auto s = windows_of<ops::PoolAttrs>(call, x, out);
+  with_element(x.dtype(), [&]<class T>(T) {
+    const Image<const T> taken(values);
+    const Image<T> to(out);
+    for_largest<T>(
+        s, x, [&](const Position& p) { return taken.at(0, p) - taken.data; },
+        [&](std::int64_t n, const Position& o, std::int64_t c, std::int64_t at) {
+          to.at(n, o)[c * to.c] = taken.data[n * taken.strides[0] + at + c * taken.c];
+        });
+  });
+}
+
+/// Overlapping windows add into one place, so a block of an image's channels belongs to one thread,
+/// its windows in order; sums of half precision are kept in f32. `add_window(n, out, first channel,
+/// channels, sums)` adds to [d][h][w][channels]; each range of blocks has its own from `make()`.
+template <class T, class Make>
+void add_windows(const Windows& s, const Tensor& out, Make make) {
+  constexpr std::int64_t kBlock = 64;
   const Image<T> to(out);
-  const auto elements = static_cast<std::size_t>(s.h * s.w * s.c);
-  parallel_for(0, s.n, grain_for({.bytes = static_cast<double>(elements * 3 * sizeof(T))}, s.n),
+  const std::int64_t blocks = (s.c + kBlock - 1) / kBlock, elements = s.in_positions();
+  const double bytes = static_cast<double>(elements * std::min(s.c, kBlock) * 3) * sizeof(T);
+  parallel_for(0, s.n * blocks, grain_for({.bytes = bytes}, s.n * blocks),
                [&](std::int64_t lo, std::int64_t hi) {
-                 std::vector<Accumulator<T>> sums(elements);
-                 for (std::int64_t n = lo; n < hi; ++n) {
-                   std::fill(sums.begin(), sums.end(), Accumulator<T>{});
-                   for (std::int64_t oh = 0; oh < s.oh; ++oh) {
-                     for (std::int64_t ow = 0; ow < s.ow; ++ow) add_window(n, oh, ow, sums.data());
+                 std::vector<Accumulator<T>> sums;
+                 auto add_window = make();
+                 for (std::int64_t unit = lo; unit < hi; ++unit) {
+                   const std::int64_t n = unit / blocks, first = unit % blocks * kBlock;
+                   const std::int64_t channels = std::min(kBlock, s.c - first);
+                   sums.assign(static_cast<std::size_t>(elements * channels), Accumulator<T>{});
+                   Position o;
+                   for (o[0] = 0; o[0] < s.axis[0].out; ++o[0]) {
+                     for (o[1] = 0; o[1] < s.axis[1].out; ++o[1]) {
+                       for (o[2] = 0; o[2] < s.axis[2].out; ++o[2]) {
+                         add_window(n, o, first, channels, sums.data());
+                       }
+                     }
                    }
                    const Accumulator<T>* sum = sums.data();
-                   for (std::int64_t ih = 0; ih < s.h; ++ih) {
-                     for (std::int64_t iw = 0; iw < s.w; ++iw, sum += s.c) {
-                       store_row(sum, Row<T>{to.at(n, ih, iw), to.c}, s.c);
+                   Position p;
+                   for (p[0] = 0; p[0] < s.axis[0].in; ++p[0]) {
+                     for (p[1] = 0; p[1] < s.axis[1].in; ++p[1]) {
+                       for (p[2] = 0; p[2] < s.axis[2].in; ++p[2], sum += channels) {
+                         store_row(sum, to.row(n, p, first), channels);
+                       }
                      }
                    }
                  }
@@ -153,128 +318,128 @@ template <class T>
 void spread_windows(const Windows& s, const Image<const T>& x, const Image<const T>& weights,
                     const Tensor& out) {
   const Image<T> to(out);
-  const std::int64_t elements = s.h * s.w * s.c;
-  parallel_for(0, s.n, grain_for({.bytes = static_cast<double>(elements) * 4 * sizeof(T)}, s.n),
-               [&](std::int64_t lo, std::int64_t hi) {
-                 Largest<T> largest(s);
-                 for (std::int64_t n = lo; n < hi; ++n) {
-                   std::fill_n(to.at(n, 0, 0), elements,
-                               T{});  // channels-last: an image is one run of memory
-                   for (std::int64_t oh = 0; oh < s.oh; ++oh) {
-                     for (std::int64_t ow = 0; ow < s.ow; ++ow) {
-                       window_max<true>(s, x, n, oh, ow, largest);
-                       const Row<const T> weight{weights.at(n, oh, ow), weights.c};
-                       for (std::int64_t ih = s.first(0, oh); ih < s.end(0, oh); ++ih) {
-                         for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw) {
-                           put_where(weight, largest.positions.data(),
-                                     static_cast<std::int32_t>(ih * s.w + iw), to.at(n, ih, iw),
-                                     s.c);
-                         }
-                       }
-                     }
-                   }
-                 }
-               });
+  std::fill_n(to.data, s.n * s.c * s.in_positions(), T{});
+  for_outputs(
+      s, 3 * sizeof(T), [&] { return Largest<T>(s.c); },
+      [&](std::int64_t n, const Position& o, Largest<T>& largest) {
+        window_max<true>(s, x, n, o, 0, s.c, largest);
+        std::int32_t element = 0;
+        for_window(s, o, [&](const Position& p) {
+          put_where(weights.row(n, o), largest.elements.data(), element++, to.at(n, p), s.c);
+        });
+      });
 }
 
-void max_pool2d_backward(const OpCall& call) {
-  const Tensor &grad = call.inputs[0], &x = call.inputs[1], &out = call.outputs[0];
-  const auto s = windows_of<ops::MaxPool2dAttrs>(call, sizes_of(x), sizes_of(grad));
-  const bool apart = s.stride[0] >= s.kernel[0] && s.stride[1] >= s.kernel[1];
+void max_pool_backward(const OpCall& call) {
+  const Tensor grad = with_three_axes(call.inputs[0]), x = with_three_axes(call.inputs[1]),
+               out = with_three_axes(call.outputs[0]);
+  const auto s = windows_of<ops::PoolAttrs>(call, x, grad);
   with_element(x.dtype(), [&]<class T>(T) {
     const Image<const T> from(x), weights(grad);
-    if (apart) {
+    if (s.apart) {
       spread_windows(s, from, weights, out);
       return;
     }
-    add_windows<T>(s, out, [&](std::int64_t n, std::int64_t oh, std::int64_t ow, auto* sums) {
-      thread_local Largest<T> largest(s);
-      if (largest.values.size() != static_cast<std::size_t>(s.c)) largest = Largest<T>(s);
-      window_max<true>(s, from, n, oh, ow, largest);
-      const T* weight = weights.at(n, oh, ow);
-      for (std::int64_t c = 0; c < s.c; ++c) {
-        const std::int64_t at = largest.positions[static_cast<std::size_t>(c)];
-        sums[at * s.c + c] += load(weight[c * weights.c]);
-      }
-    });
-  });
-}
-
-void max_pool2d_take(const OpCall& call) {
-  const Tensor &values = call.inputs[0], &x = call.inputs[1], &out = call.outputs[0];
-  const auto s = windows_of<ops::MaxPool2dAttrs>(call, sizes_of(x), sizes_of(out));
-  with_element(x.dtype(), [&]<class T>(T) {
-    const Image<const T> from(x), taken(values);
-    const Image<T> to(out);
-    for_output_rows(s, sizeof(T), [&](std::int64_t n, std::int64_t oh) {
-      Largest<T> largest(s);
-      for (std::int64_t ow = 0; ow < s.ow; ++ow) {
-        window_max<true>(s, from, n, oh, ow, largest);
-        T* target = to.at(n, oh, ow);
-        for (std::int64_t c = 0; c < s.c; ++c) {
-          const std::int64_t at = largest.positions[static_cast<std::size_t>(c)];
-          target[c * to.c] = taken.at(n, at / s.w, at % s.w)[c * taken.c];
+    add_windows<T>(s, out, [&] {
+      return [&, largest = Largest<T>(s.c), numbers = std::vector<std::int64_t>()](
+                 std::int64_t n, const Position& o, std::int64_t first, std::int64_t channels,
+                 Accumulator<T>* sums) mutable {
+        window_max<true>(s, from, n, o, first, channels, largest);
+        number_window(s, o, numbers, [&](const Position& p) { return row_major(s, p); });
+        const Row<const T> weight = weights.row(n, o, first);
+        for (std::int64_t c = 0; c < channels; ++c) {
+          const auto element =
+              static_cast<std::size_t>(largest.elements[static_cast<std::size_t>(c)]);
+          sums[numbers[element] * channels + c] += load(weight.data[c * weight.step]);
         }
-      }
+      };
     });
   });
 }
 
-/// How many elements the mean of a window divides by.
-template <class Attrs>
-std::int64_t window_count(const OpCall& call, const Windows& s, std::int64_t oh, std::int64_t ow) {
-  if (call.attrs_as<Attrs>().count_include_pad) return s.kernel[0] * s.kernel[1];
-  return std::max<std::int64_t>(1,
-                                (s.end(0, oh) - s.first(0, oh)) * (s.end(1, ow) - s.first(1, ow)));
+void max_unpool(const OpCall& call) {
+  const Tensor x = contiguous_copy(call.inputs[0]), indices = contiguous_copy(call.inputs[1]);
+  const Tensor& out = call.outputs[0];
+  const std::int64_t planes = sizes_of(x)[0] * sizes_of(x)[1];
+  const std::int64_t from = product(sizes_of(x).subspan(2)), to = product(sizes_of(out).subspan(2));
+  const auto* places = reinterpret_cast<const std::int64_t*>(indices.impl()->data);
+  for (std::int64_t i = 0; i < planes * from; ++i) {
+    if (places[i] >= 0 && places[i] < to) continue;
+    throw IndexError("max_unpool(x: " + type_string(x) + ", indices: " + type_string(indices) +
+                         "): index " + std::to_string(places[i]) +
+                         " is out of range for planes of " + std::to_string(to) +
+                         " elements; they are numbered within each channel",
+                     call.loc);
+  }
+  with_word(x.dtype(), [&]<class Word>(Word) {
+    const auto* values = reinterpret_cast<const Word*>(x.impl()->data);
+    auto* elements = reinterpret_cast<Word*>(out.impl()->data);
+    parallel_for(0, planes,
+                 grain_for({.bytes = static_cast<double>(to + 2 * from) * sizeof(Word)}, planes),
+                 [&](std::int64_t lo, std::int64_t hi) {
+                   std::fill(elements + lo * to, elements + hi * to, Word{});
+                   for (std::int64_t plane = lo; plane < hi; ++plane) {
+                     for (std::int64_t i = plane * from; i < (plane + 1) * from; ++i) {
+                       elements[plane * to + places[i]] = values[i];
+                     }
+                   }
+                 });
+  });
 }
 
-void avg_pool2d(const OpCall& call) {
-  const Tensor &x = call.inputs[0], &out = call.outputs[0];
-  const auto s = windows_of<ops::AvgPool2dAttrs>(call, sizes_of(x), sizes_of(out));
+// --- mean ----------------------------------------------------------------------------------------
+
+/// What the mean of a window divides by.
+std::int64_t divisor_of(const Windows& s, std::int64_t divisor, const Position& o) {
+  if (divisor > 0) return divisor;
+  std::int64_t count = 1;
+  for (int a = 0; a < 3; ++a) count *= s.axis[a].counted[static_cast<std::size_t>(o[a])];
+  return std::max<std::int64_t>(1, count);
+}
+
+void avg_pool(const OpCall& call) {
+  const Tensor x = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
+  const auto s = windows_of<ops::PoolAttrs>(call, x, out);
+  const std::int64_t divisor = call.attrs_as<ops::PoolAttrs>().divisor;
   with_floating(x.dtype(), [&]<class T>(T) {
+    using Sums = std::vector<Accumulator<T>>;
     const Image<const T> from(x);
     const Image<T> to(out);
-    for_output_rows(s, sizeof(T), [&](std::int64_t n, std::int64_t oh) {
-      std::vector<Accumulator<T>> sums(static_cast<std::size_t>(s.c));
-      for (std::int64_t ow = 0; ow < s.ow; ++ow) {
-        std::fill(sums.begin(), sums.end(), Accumulator<T>{});
-        for (std::int64_t ih = s.first(0, oh); ih < s.end(0, oh); ++ih) {
-          for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw) {
-            add_row(Row<const T>{from.at(n, ih, iw), from.c}, sums.data(), s.c);
-          }
-        }
-        const auto count =
-            static_cast<Accumulator<T>>(window_count<ops::AvgPool2dAttrs>(call, s, oh, ow));
-        divide_row(sums.data(), count, s.c);
-        store_row(sums.data(), Row<T>{to.at(n, oh, ow), to.c}, s.c);
-      }
-    });
+    for_outputs(
+        s, sizeof(T), [&] { return Sums(static_cast<std::size_t>(s.c)); },
+        [&](std::int64_t n, const Position& o, Sums& sums) {
+          std::fill(sums.begin(), sums.end(), Accumulator<T>{});
+          for_window(s, o, [&](const Position& p) { add_row(from.row(n, p), sums.data(), s.c); });
+          divide_row(sums.data(), static_cast<Accumulator<T>>(divisor_of(s, divisor, o)), s.c);
+          store_row(sums.data(), to.row(n, o), s.c);
+        });
   });
 }
 
-void avg_pool2d_backward(const OpCall& call) {
-  const Tensor &grad = call.inputs[0], &out = call.outputs[0];
-  const auto s = windows_of<ops::AvgPool2dBackwardAttrs>(call, sizes_of(out), sizes_of(grad));
+void avg_pool_backward(const OpCall& call) {
+  const Tensor grad = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
+  const auto s = windows_of<ops::AvgPoolBackwardAttrs>(call, out, grad);
+  const std::int64_t divisor = call.attrs_as<ops::AvgPoolBackwardAttrs>().divisor;
   with_floating(grad.dtype(), [&]<class T>(T) {
     const Image<const T> weights(grad);
-    add_windows<T>(s, out, [&](std::int64_t n, std::int64_t oh, std::int64_t ow, auto* sums) {
-      const auto count =
-          static_cast<Accumulator<T>>(window_count<ops::AvgPool2dBackwardAttrs>(call, s, oh, ow));
-      thread_local std::vector<Accumulator<T>> share;
-      share.assign(static_cast<std::size_t>(s.c), Accumulator<T>{});
-      add_row(Row<const T>{weights.at(n, oh, ow), weights.c}, share.data(), s.c);
-      divide_row(share.data(), count, s.c);
-      for (std::int64_t ih = s.first(0, oh); ih < s.end(0, oh); ++ih) {
-        for (std::int64_t iw = s.first(1, ow); iw < s.end(1, ow); ++iw) {
-          add_row(Row<const Accumulator<T>>{share.data(), 1}, sums + (ih * s.w + iw) * s.c, s.c);
-        }
-      }
+    add_windows<T>(s, out, [&] {
+      return [&, share = std::vector<Accumulator<T>>()](std::int64_t n, const Position& o,
+                                                        std::int64_t first, std::int64_t channels,
+                                                        Accumulator<T>* sums) mutable {
+        share.assign(static_cast<std::size_t>(channels), Accumulator<T>{});
+        add_row(weights.row(n, o, first), share.data(), channels);
+        divide_row(share.data(), static_cast<Accumulator<T>>(divisor_of(s, divisor, o)), channels);
+        for_window(s, o, [&](const Position& p) {
+          add_row(Row<const Accumulator<T>>{share.data(), 1}, sums + row_major(s, p) * channels,
+                  channels);
+        });
+      };
     });
   });
 }
 
-Strides channels_last(const OpInfo&, const void*, std::span<const Tensor>, const Shape& shape,
-                      int) {
+Strides channels_last_output(const OpInfo&, const void*, std::span<const Tensor>,
+                             const Shape& shape, int) {
   return channels_last_strides(shape.numbers());
 }
 
@@ -282,11 +447,13 @@ Strides channels_last(const OpInfo&, const void*, std::span<const Tensor>, const
 
 std::span<const NamedKernel> pool_kernels() {
   static constexpr NamedKernel kernels[] = {
-      {"max_pool2d", {max_pool2d, channels_last}},
-      {"max_pool2d_backward", {max_pool2d_backward, channels_last}},
-      {"max_pool2d_take", {max_pool2d_take, channels_last}},
-      {"avg_pool2d", {avg_pool2d, channels_last}},
-      {"avg_pool2d_backward", {avg_pool2d_backward, channels_last}},
+      {"max_pool", {max_pool, channels_last_output}},
+      {"max_pool_indices", {max_pool_indices, channels_last_output}},
+      {"max_pool_backward", {max_pool_backward, channels_last_output}},
+      {"max_pool_take", {max_pool_take, channels_last_output}},
+      {"max_unpool", {max_unpool}},
+      {"avg_pool", {avg_pool, channels_last_output}},
+      {"avg_pool_backward", {avg_pool_backward, channels_last_output}},
   };
   return kernels;
 }

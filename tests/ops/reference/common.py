@@ -4,7 +4,7 @@ A script per family (elementwise.py, shapes.py...) says what its operators must 
 ONNX reference evaluator in float64; `python tests/ops/reference [FAMILY...]` writes ../data/FAMILY.json, all of them
 without a name (needs numpy and torch; see tests/python/requirements.txt). One case a line:
   op: an operator's row, or a function of tests/ops/*_functions_test.cpp; attrs; in: [[dtype, shape, elements]...];
-  out: the same; grad: whether gradients are checked by finite differences. Results may differ by tol (1 unless said)
+  out: the same; onnx: the first opset that has a form for it (1000: none has); grad: whether gradients are checked by finite differences. Results may differ by tol (1 unless said)
   times the dtype's epsilon times their size, or times floor where that is larger (0 unless said: sums that cancel have
   no small error). Elements are numbers, booleans or the strings nan, inf and -inf.
 """
@@ -28,6 +28,7 @@ FLOATS = ["f64", "f32", "f16", "bf16"]
 INTS = ["i64", "i32", "i16", "i8", "u8"]
 
 cases = []
+NEVER = 1000  # as `onnx`: no opset has a form
 rng = np.random.RandomState()
 default_floor = 0
 
@@ -61,7 +62,7 @@ def encode(t):
     return [name, list(t.shape), [number(x, name) for x in t.reshape(-1).tolist()]]
 
 
-def case(op, inputs, outputs, attrs=None, tol=1, grad=False, floor=None):
+def case(op, inputs, outputs, attrs=None, tol=1, grad=False, floor=None, onnx=None):
     entry = {"op": op, "in": [encode(t) if t is not None else None for t in inputs],
              "out": [encode(t) for t in outputs]}
     if attrs:
@@ -73,7 +74,16 @@ def case(op, inputs, outputs, attrs=None, tol=1, grad=False, floor=None):
         entry["floor"] = floor
     if grad:
         entry["grad"] = True
+    if onnx:
+        entry["onnx"] = onnx
     cases.append(entry)
+
+
+def function_case(op, inputs, outputs, attrs=None, tol=1, grad=False, **more):
+    """A case in f64 and one in f32, which runtimes of ONNX have more kernels for."""
+    case(op, inputs, outputs, attrs, tol, grad, **more)
+    narrow = lambda ts: [t.float() if t is not None and t.dtype == torch.float64 else t for t in ts]
+    case(op, narrow(inputs), narrow(outputs), attrs, max(tol, 64), **more)
 
 
 def rand(shape, dtype="f64", low=-2.0, high=2.0):

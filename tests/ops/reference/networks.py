@@ -1,4 +1,4 @@
-"""Products, convolution and pooling, softmax, normalisation, losses."""
+"""Products, softmax, normalisation, losses."""
 
 import torch.nn.functional as F
 
@@ -31,61 +31,6 @@ def products():
     case("linear", [x, w, b], [F.linear(x.double(), w.double(), b.double()).float()], tol=32)
 
 
-CONVS = [  # x, weight, stride, padding, dilation, groups
-    ((1, 2, 5, 6), (3, 2, 3, 2), (1, 1), (0, 0), (1, 1), 1),
-    ((2, 2, 5, 5), (2, 2, 3, 3), (2, 1), (1, 2), (1, 1), 1),
-    ((1, 4, 6, 5), (4, 2, 2, 2), (1, 2), (1, 0), (2, 1), 2),
-    ((1, 3, 4, 4), (3, 1, 3, 3), (2, 2), (1, 1), (1, 1), 3),
-    ((2, 1, 3, 3), (1, 1, 1, 1), (2, 2), (0, 0), (1, 1), 1),
-]
-
-
-def windows():
-    for xs, ws, stride, padding, dilation, groups in CONVS:
-        attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        f = lambda x, w, b=None: F.conv2d(x, w, b, stride, padding, dilation, groups)
-        x, w, b = rand(xs), rand(ws), rand((ws[0],))
-        y = f(x, w, b)
-        case("conv2d", [x, w, b], [y], attrs, 64, True)
-        case("conv2d", [x, w, None], [f(x, w)], attrs, 64, xs[0] == 2)
-        case("conv2d", [x.float(), w.float(), b.float()],
-             [f(x.float().double(), w.float().double(), b.float().double()).float()], attrs, 64)
-        x.requires_grad_()
-        w.requires_grad_()
-        grad = rand(y.shape)
-        gx, gw = torch.autograd.grad(f(x, w), [x, w], grad)
-        x, w = x.detach(), w.detach()
-        case("conv2d_backward_input", [grad, w], [gx], {**attrs, "shape": xs}, 64, True)
-        case("conv2d_backward_weight", [grad, x], [gw], {**attrs, "shape": ws}, 64, True)
-    for shape, kernel, stride, padding in [((1, 2, 4, 6), (2, 2), (2, 2), (0, 0)),
-                                           ((2, 1, 5, 5), (3, 2), (1, 2), (1, 1)),
-                                           ((1, 1, 7, 4), (3, 3), (2, 2), (1, 1))]:
-        attrs = {"kernel": kernel, "stride": stride, "padding": padding}
-        f = lambda x: F.max_pool2d(x, kernel, stride, padding)
-        for dtype in ["f64", "f32", "f16"]:
-            x = rand(shape, dtype)
-            case("max_pool2d", [x], [cast(f(x.double()), dtype)], attrs, 0, dtype == "f64")
-        x = rand(shape)
-        y, places = F.max_pool2d(x, kernel, stride, padding, return_indices=True)
-        grad = rand(y.shape)
-        case("max_pool2d_backward", [grad, x], [derivative(f)(grad, x)], attrs, 4, True)
-        values = rand(shape)
-        taken = values.flatten(2).gather(2, places.flatten(2)).reshape(y.shape)
-        case("max_pool2d_take", [values, x], [taken], attrs, 0, True)
-        for include in [True, False]:
-            attrs = {"kernel": kernel, "stride": stride, "padding": padding, "count_include_pad": include}
-            f = lambda x: F.avg_pool2d(x, kernel, stride, padding, count_include_pad=include)
-            for dtype in ["f64", "f32", "f16"]:
-                x = rand(shape, dtype)
-                y = f(x.double())
-                case("avg_pool2d", [x], [cast(y, dtype)], attrs, 8, dtype == "f64")
-            grad = rand(y.shape)
-            case("avg_pool2d_backward", [grad], [derivative(f)(grad, rand(shape))],
-                 {**attrs, "shape": shape}, 8, True)
-    x = torch.tensor([[[[1.0, float("nan"), 2, 3], [5, 5, float("-inf"), 3]]]])
-    case("max_pool2d", [x], [F.max_pool2d(x, 2)], {"kernel": [2, 2], "stride": [2, 2], "padding": [0, 0]}, 0)
-
-
 def composites():
     for op, f in [("softmax", torch.softmax), ("log_softmax", torch.log_softmax)]:
         for shape, axis in [((3, 4), 1), ((3, 4), 0), ((2, 3, 4), 1), ((1, 1), 1), ((5,), 0), ((0, 3), 1)]:
@@ -96,12 +41,6 @@ def composites():
             case(op, [x], [cast(f(wide(x), 0), dtype)], {"axis": 0}, 8)
             x = rand((3, 5), dtype, -3, 3)
             case(op, [x], [cast(f(wide(x), 1), dtype)], {"axis": 1}, 16)
-    for shape, size in [((3, 4), (4,)), ((2, 3, 4), (3, 4)), ((2, 3, 4), (4,)), ((4,), (4,))]:
-        x, w, b = rand(shape), rand(size), rand(size)
-        case("layer_norm", [x, w, b], [F.layer_norm(x, size, w, b, 1e-5)], {"eps": 1e-5}, 64, True)
-        case("layer_norm", [x, w, None], [F.layer_norm(x, size, w, None, 1e-3)], {"eps": 1e-3}, 64, True)
-    x, w, b = rand((4, 16), "f32"), rand((16,), "f32"), rand((16,), "f32")
-    case("layer_norm", [x, w, b], [F.layer_norm(wide(x), (16,), wide(w), wide(b)).float()], {"eps": 1e-5}, 64)
     for shape in [(4, 3), (2, 3, 4), (2, 3, 2, 3)]:
         x, w, b, mean, var = rand(shape), rand((3,)), rand((3,)), rand((3,)), rand((3,), low=0.5)
         case("batch_norm", [x, w, b, mean, var], [F.batch_norm(x, mean, var, w, b, False, 0, 1e-5)],
@@ -134,4 +73,4 @@ def composites():
         case("mse_loss", [a, b], [F.mse_loss(a, b, reduction=reduction)], {"reduction": reduction}, 16, True)
 
 
-FAMILIES = [products, windows, composites]
+FAMILIES = [products, composites]

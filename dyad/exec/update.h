@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+
+#include "dyad/core/evaluator.h"
+
+namespace dyad::exec {
+
+/// Overwrites `targets` with the results of `op`, as Evaluator::apply and a write of each result
+/// would do. In eager mode the results are computed where the targets lie, so that a step of an
+/// optimizer takes one pass over memory: a pointwise operator, or an opaque one that may work in
+/// place. Each result has its target's shape and dtype.
+void update(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<const Tensor> targets,
+            Loc loc);
+
+}  // namespace dyad::exec

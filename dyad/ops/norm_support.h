@@ -1,0 +1,27 @@
+#pragma once
+
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/reduce.h"
+
+/// What normalisations share. For the .cpp files of this layer.
+namespace dyad::ops {
+
+/// Mean of x over `axes` (kept), x around it, and 1 / sqrt(variance + eps).
+struct Moments {
+  Moments(const Tensor& x, const Ints& axes, double eps)
+      : mean(dyad::mean(x, axes, true)),
+        centered(x - mean),
+        variance(dyad::mean(square(centered), axes, true)),
+        rstd(rsqrt(variance + eps)) {}
+  Tensor mean, centered, variance, rstd;
+};
+
+inline Ints last_axes(int rank, int count) {
+  Ints axes;
+  for (int i = rank - count; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+}  // namespace dyad::ops

@@ -1,0 +1,105 @@
+#include "dyad/runtime/cpu/packed_product.h"
+
+#include <optional>
+
+#include "dyad/runtime/cpu/gemm.h"
+#include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::runtime::cpu {
+
+#ifdef DYAD_PLAIN_LOOPS
+
+struct PackedProduct::Library {
+  void run(const PackedProduct&, const void*, std::int64_t, void*, std::int64_t) {}
+};
+
+#else
+
+namespace {
+
+dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, std::int64_t row,
+                          std::int64_t column) {
+  return {{rows, columns}, dnnl::memory::data_type::f32, {row, column}};
+}
+
+}  // namespace
+
+struct PackedProduct::Library {
+  void run(const PackedProduct& p, const void* a, std::int64_t a_row, void* c, std::int64_t c_row) {
+    const LibraryTeam team(threads);
+    try {
+      prepare(p, a_row, c_row);
+    } catch (const dnnl::error& error) {
+      onednn::fail(error);
+    }
+    product->run({a, nullptr, c}, {nullptr, &packed, nullptr});
+  }
+
+  int threads = 1;
+
+ private:
+  /// Makes the primitive for these strides of A and C, and packs B.
+  void prepare(const PackedProduct& p, std::int64_t a_row, std::int64_t c_row) {
+    if (product && a_row == a_row_ && c_row == c_row_) return;
+    const auto left = matrix(p.m_, p.k_, a_row, 1), out = matrix(p.m_, p.n_, c_row, 1);
+    const dnnl::memory::desc any({p.k_, p.n_}, dnnl::memory::data_type::f32,
+                                 dnnl::memory::format_tag::any);
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    dnnl::primitive_attr attributes;
+    attributes.set_post_ops(sum);
+    const dnnl::matmul::primitive_desc chosen({left, packed ? packed.get_desc() : any, out},
+                                              attributes, onednn::engine());
+    if (!packed) {
+      const auto from =
+          matrix(p.k_, p.n_, p.transposed_ ? 1 : p.b_row_, p.transposed_ ? p.b_row_ : 1);
+      dnnl::memory source(from, onednn::engine(), const_cast<void*>(p.b_));
+      packed = dnnl::memory(chosen.weights_desc(), onednn::engine());
+      dnnl::reorder(source, packed).execute(onednn::stream(), source, packed);
+    }
+    product.emplace(
+        dnnl::matmul(chosen),
+        std::initializer_list<onednn::Held::Argument>{
+            {DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, chosen.weights_desc()}, {DNNL_ARG_DST, out}});
+    a_row_ = a_row;
+    c_row_ = c_row;
+  }
+
+  dnnl::memory packed;
+  std::optional<onednn::Held> product;
+  std::int64_t a_row_ = 0, c_row_ = 0;
+};
+
+#endif
+
+PackedProduct::PackedProduct(DType dtype, std::int64_t m, std::int64_t n, std::int64_t k,
+                             const void* b, std::int64_t b_row, bool transposed)
+    : dtype_(dtype), m_(m), n_(n), k_(k), b_(b), b_row_(b_row), transposed_(transposed) {
+#ifndef DYAD_PLAIN_LOOPS
+  if (dtype != DType::f32 || m == 0 || n == 0 || k == 0) return;
+  const double flops =
+      2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  library_ = std::make_unique<Library>();
+  library_->threads = worth_a_team(flops) ? team_size() : 1;
+#endif
+}
+
+PackedProduct::~PackedProduct() = default;
+
+void PackedProduct::add(const void* a, std::int64_t a_row, void* c, std::int64_t c_row) {
+  if (library_) return library_->run(*this, a, a_row, c, c_row);
+  Gemm g;
+  g.dtype = dtype_;
+  g.m = m_;
+  g.n = n_;
+  g.k = k_;
+  g.a_row = a_row;
+  g.a_column = 1;
+  g.b_row = transposed_ ? 1 : b_row_;
+  g.b_column = transposed_ ? b_row_ : 1;
+  g.c_row = c_row;
+  gemm_loops(g, a, b_, nullptr, c, /*accumulate=*/true);
+}
+
+}  // namespace dyad::runtime::cpu

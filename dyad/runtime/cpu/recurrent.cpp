@@ -1,0 +1,305 @@
+#include "dyad/runtime/cpu/recurrent.h"
+
+#include <string>
+
+#include "dyad/base/error.h"
+#include "dyad/runtime/cpu/cast.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/gemm.h"
+#include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/packed_product.h"
+#include "dyad/runtime/cpu/recurrent_activation.h"
+#include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/threads.h"
+
+// The product with x is one for all steps; a step adds its product with h and runs each sample's
+// cell over rows that are in cache.
+
+namespace dyad::runtime::cpu {
+
+Tensor dense_computed(const Tensor& t) {
+  if (!t.defined()) return {};
+  return is_floating(t.dtype()) && size_of(t.dtype()) == 2 ? widened(t) : contiguous_copy(t);
+}
+
+ComputedOutput::ComputedOutput(const Tensor& output) : output_(output), work_(output) {
+  if (size_of(output.dtype()) == 2) work_ = make_empty(DType::f32, output.impl()->shape);
+}
+
+void ComputedOutput::finish() const {
+  if (!work_.is_same(output_)) narrow(work_, output_);
+}
+
+RecurrentLayer::RecurrentLayer(const OpCall& call, std::size_t first)
+    : attrs(call.attrs_as<ops::RecurrentAttrs>()),
+      cell(attrs.cell == "lstm"  ? Cell::lstm
+           : attrs.cell == "gru" ? Cell::gru
+                                 : Cell::rnn) {
+  std::string problem;
+  f = ops::parse_activations(attrs, problem);
+  const auto given = [&](std::size_t i) {
+    return first + i < call.inputs.size() ? dense_computed(call.inputs[first + i]) : Tensor();
+  };
+  x = given(0);
+  weight_ih = given(1);
+  weight_hh = given(2);
+  bias_ih = given(3);
+  bias_hh = given(4);
+  h0 = given(6);
+  c0 = given(7);
+  peephole = given(8);
+  const auto sizes = x.impl()->shape.numbers();
+  steps = sizes[0];
+  samples = sizes[1];
+  width = sizes[2];
+  hidden = weight_hh.impl()->shape[1].number();
+  gates = ops::gates_of(attrs.cell);
+  lengths.assign(static_cast<std::size_t>(samples), steps);
+  if (const Tensor counts = given(5); counts.defined()) {
+    with_index(counts.dtype(), [&]<class I>(I) {
+      std::copy_n(elements_of<const I>(counts), samples, lengths.begin());
+    });
+    for (const std::int64_t length : lengths) {
+      if (length >= 0 && length <= steps) continue;
+      throw ValueError(attrs.cell + ": lengths must be from 0 to " + std::to_string(steps) +
+                           ", the steps of x, but one is " + std::to_string(length),
+                       call.loc);
+    }
+  }
+}
+
+std::int64_t RecurrentLayer::grain() const noexcept {
+  const double flops = 40.0 * static_cast<double>(gate_width());
+  return grain_for({.flops = flops}, samples);
+}
+
+namespace {
+
+/// c = f c + i g over rows z = (i, f, g, o).
+template <class T>
+[[gnu::always_inline]] inline void next_cell_of(T* c, const T* z, std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j) c[j] = z[n + j] * c[j] + z[j] * z[2 * n + j];
+}
+DYAD_VECTOR_CLONES void next_cell(float* c, const float* z, std::int64_t n) {
+  next_cell_of(c, z, n);
+}
+DYAD_VECTOR_CLONES void next_cell(double* c, const double* z, std::int64_t n) {
+  next_cell_of(c, z, n);
+}
+
+/// to += a b.
+template <class T>
+[[gnu::always_inline]] inline void add_products_of(T* to, const T* a, const T* b, std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j) to[j] += a[j] * b[j];
+}
+DYAD_VECTOR_CLONES void add_products(float* to, const float* a, const float* b, std::int64_t n) {
+  add_products_of(to, a, b, n);
+}
+DYAD_VECTOR_CLONES void add_products(double* to, const double* a, const double* b, std::int64_t n) {
+  add_products_of(to, a, b, n);
+}
+
+/// h = (1 - z) n + z h.
+template <class T>
+[[gnu::always_inline]] inline void mix_of(T* h, const T* z, const T* n, std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j) h[j] = (1 - z[j]) * n[j] + z[j] * h[j];
+}
+DYAD_VECTOR_CLONES void mix(float* h, const float* z, const float* n, std::int64_t count) {
+  mix_of(h, z, n, count);
+}
+DYAD_VECTOR_CLONES void mix(double* h, const double* z, const double* n, std::int64_t count) {
+  mix_of(h, z, n, count);
+}
+
+template <class T>
+class Forward {
+ public:
+  Forward(const RecurrentLayer& layer, T* y, T* gates, T* cells)
+      : l_(layer),
+        y_(y),
+        gates_(gates),
+        cells_(cells),
+        h_(state_of<T>(layer.h0, layer.samples * layer.hidden)),
+        c_(state_of<T>(
+            layer.c0, layer.cell == RecurrentLayer::Cell::lstm ? layer.samples * layer.hidden : 0)),
+        hidden_part_(layer.resets_after()
+                         ? static_cast<std::size_t>(layer.samples * layer.gate_width())
+                         : 0) {}
+
+  void run() {
+    multiply_x();
+    const bool splits = l_.cell == RecurrentLayer::Cell::gru && !l_.resets_after();
+    const std::int64_t n = l_.hidden, rows = splits ? 2 * n : l_.gate_width();
+    const T* weight = elements_of<const T>(l_.weight_hh);
+    PackedProduct from_h(dtype_of<T>, l_.samples, rows, n, weight, n, true);
+    PackedProduct from_reset(dtype_of<T>, l_.samples, splits ? n : 0, n, weight + 2 * n * n, n,
+                             true);
+    std::vector<T> reset(splits ? h_.size() : 0);
+    for (std::int64_t s = 0; s < l_.steps; ++s) {
+      const std::int64_t t = l_.step(s);
+      T* const gates = gates_ + t * l_.samples * l_.gate_width();
+      if (l_.resets_after()) {
+        fill_biases();
+        from_h.add(h_.data(), n, hidden_part_.data(), rows);
+      } else {
+        from_h.add(h_.data(), n, gates, l_.gate_width());
+      }
+      if (splits) {
+        each_sample([&](std::int64_t i) { prepare_reset(t, i, reset.data()); });
+        from_reset.add(reset.data(), n, gates + 2 * n, l_.gate_width());
+      }
+      each_sample([&](std::int64_t i) { step(t, i); });
+    }
+  }
+  [[nodiscard]] const std::vector<T>& h() const noexcept { return h_; }
+  [[nodiscard]] const std::vector<T>& c() const noexcept { return c_; }
+
+ private:
+  template <class F>
+  void each_sample(F f) {
+    parallel_for(0, l_.samples, l_.grain(), [&](std::int64_t lo, std::int64_t hi) {
+      for (std::int64_t i = lo; i < hi; ++i) f(i);
+    });
+  }
+
+  /// Gates begin as weight_ih x + biases, those of the hidden part too where nothing comes between.
+  void multiply_x() {
+    const std::int64_t rows = l_.gate_width();
+    std::vector<T> bias(static_cast<std::size_t>(rows));
+    const auto add = [&](const Tensor& b) {
+      if (!b.defined()) return;
+      for (std::int64_t j = 0; j < rows; ++j) {
+        bias[static_cast<std::size_t>(j)] += elements_of<const T>(b)[j];
+      }
+    };
+    add(l_.bias_ih);
+    if (!l_.resets_after()) add(l_.bias_hh);
+    Gemm g;
+    g.dtype = dtype_of<T>;
+    g.m = l_.steps * l_.samples;
+    g.n = rows;
+    g.k = l_.width;
+    g.a_row = l_.width;
+    g.a_column = 1;
+    g.b_row = 1;
+    g.b_column = l_.width;
+    g.c_row = rows;
+    if (g.m == 0 || g.n == 0) return;
+    gemm(g, elements_of<T>(l_.x), elements_of<T>(l_.weight_ih), bias.data(), gates_);
+  }
+
+  void fill_biases() {
+    const T* bias = elements_of<const T>(l_.bias_hh);
+    if (bias == nullptr) {
+      std::fill(hidden_part_.begin(), hidden_part_.end(), T{});
+      return;
+    }
+    for (std::int64_t i = 0; i < l_.samples; ++i) {
+      std::copy_n(bias, l_.gate_width(), hidden_part_.begin() + i * l_.gate_width());
+    }
+  }
+
+  T* gates_at(std::int64_t t, std::int64_t i) {
+    return gates_ + (t * l_.samples + i) * l_.gate_width();
+  }
+
+  /// A gru's r and z, and r h.
+  void prepare_reset(std::int64_t t, std::int64_t i, T* reset) {
+    T* z = gates_at(t, i);
+    const std::int64_t n = l_.hidden;
+    activate(l_.f[0], l_.attrs.clip, z, 2 * n);
+    std::fill_n(reset + i * n, n, T{});
+    add_products(reset + i * n, z, h_.data() + i * n, n);
+  }
+
+  void step(std::int64_t t, std::int64_t i) {
+    const std::int64_t n = l_.hidden, at = (t * l_.samples + i) * n;
+    if (!l_.active(t, i)) {
+      std::fill_n(gates_at(t, i), l_.gate_width(), T{});
+      std::fill_n(y_ + at, n, T{});
+      if (cells_ != nullptr) std::fill_n(cells_ + at, n, T{});
+      return;
+    }
+    T* h = h_.data() + i * n;
+    switch (l_.cell) {
+      case RecurrentLayer::Cell::rnn:
+        activate(l_.f[0], l_.attrs.clip, gates_at(t, i), n);
+        std::copy_n(gates_at(t, i), n, h);
+        break;
+      case RecurrentLayer::Cell::lstm:
+        step_lstm(gates_at(t, i), h, c_.data() + i * n);
+        std::copy_n(c_.data() + i * n, n, cells_ + at);
+        break;
+      case RecurrentLayer::Cell::gru:
+        step_gru(gates_at(t, i), h, i, at);
+        break;
+    }
+    std::copy_n(h, n, y_ + at);
+  }
+
+  void step_lstm(T* z, T* h, T* c) {
+    const std::int64_t n = l_.hidden;
+    const T* p = elements_of<const T>(l_.peephole);  // i, o, f
+    const bool coupled = l_.attrs.input_forget;
+    if (p != nullptr) {
+      add_products(z, p, c, n);
+      if (!coupled) add_products(z + n, p + 2 * n, c, n);
+    }
+    activate(l_.f[0], l_.attrs.clip, z, coupled ? n : 2 * n);
+    activate(l_.f[1], l_.attrs.clip, z + 2 * n, n);
+    for (std::int64_t j = 0; coupled && j < n; ++j) z[n + j] = 1 - z[j];
+    next_cell(c, z, n);
+    if (p != nullptr) add_products(z + 3 * n, p + n, c, n);
+    activate(l_.f[0], l_.attrs.clip, z + 3 * n, n);
+    std::copy_n(c, n, h);
+    activate(l_.f[2], 0, h, n);
+    for (std::int64_t j = 0; j < n; ++j) h[j] *= z[3 * n + j];
+  }
+
+  void step_gru(T* z, T* h, std::int64_t i, std::int64_t at) {
+    const std::int64_t n = l_.hidden;
+    if (l_.resets_after()) {
+      const T* from_h = hidden_part_.data() + i * 3 * n;
+      for (std::int64_t j = 0; j < 2 * n; ++j) z[j] += from_h[j];
+      activate(l_.f[0], l_.attrs.clip, z, 2 * n);
+      std::copy_n(from_h + 2 * n, n, cells_ + at);
+      add_products(z + 2 * n, z, from_h + 2 * n, n);
+    }
+    activate(l_.f[1], l_.attrs.clip, z + 2 * n, n);
+    mix(h, z + n, z + 2 * n, n);
+  }
+
+  const RecurrentLayer& l_;
+  T *y_, *gates_, *cells_;
+  std::vector<T> h_, c_, hidden_part_;
+};
+
+void recurrent_forward(const OpCall& call) {
+  const RecurrentLayer layer(call, 0);
+  const ComputedOutput y(call.outputs[0]), h(call.outputs[1]), c(call.outputs[2]);
+  const auto run = [&]<class T>(T) {
+    const bool has_cells = call.outputs[4].impl()->shape.rank() == 3;
+    Forward<T> forward(layer, elements_of<T>(y.tensor()), elements_of<T>(call.outputs[3]),
+                       has_cells ? elements_of<T>(call.outputs[4]) : nullptr);
+    forward.run();
+    std::copy(forward.h().begin(), forward.h().end(), elements_of<T>(h.tensor()));
+    std::copy(forward.c().begin(), forward.c().end(), elements_of<T>(c.tensor()));
+  };
+  if (layer.x.dtype() == DType::f64) {
+    run(double{});
+  } else {
+    run(float{});
+  }
+  for (const ComputedOutput* output : {&y, &h, &c}) output->finish();
+}
+
+}  // namespace
+
+std::span<const NamedKernel> recurrent_kernels() {
+  static constexpr NamedKernel kernels[] = {{"recurrent_forward", {recurrent_forward}},
+                                            {"recurrent_backward", {recurrent_backward}}};
+  return kernels;
+}
+
+}  // namespace dyad::runtime::cpu

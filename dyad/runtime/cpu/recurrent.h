@@ -1,0 +1,74 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ops/attrs/recurrent.h"
+#include "dyad/runtime/op_kernel.h"
+
+namespace dyad::runtime::cpu {
+
+/// The inputs of a recurrent layer from x on: dense, f16 and bf16 widened to f32.
+struct RecurrentLayer {
+  RecurrentLayer(const OpCall& call, std::size_t first);
+
+  enum class Cell { rnn, lstm, gru };
+  const ops::RecurrentAttrs& attrs;
+  Cell cell;
+  std::vector<ops::Activation> f;
+  Tensor x, weight_ih, weight_hh, bias_ih, bias_hh, h0, c0, peephole;
+  std::vector<std::int64_t> lengths;  ///< of every sample
+  std::int64_t steps, samples, width, hidden, gates;
+
+  [[nodiscard]] bool active(std::int64_t t, std::int64_t n) const noexcept {
+    return t < lengths[static_cast<std::size_t>(n)];
+  }
+  /// The step before step t of an active sample, -1 for its first.
+  [[nodiscard]] std::int64_t previous(std::int64_t t, std::int64_t n) const noexcept {
+    if (!attrs.reverse) return t - 1;
+    return t + 1 < lengths[static_cast<std::size_t>(n)] ? t + 1 : -1;
+  }
+  /// The s-th step in the order of the computation.
+  [[nodiscard]] std::int64_t step(std::int64_t s) const noexcept {
+    return attrs.reverse ? steps - 1 - s : s;
+  }
+  /// A gru whose r multiplies weight_hh h + bias_hh.
+  [[nodiscard]] bool resets_after() const noexcept {
+    return cell == Cell::gru && attrs.linear_before_reset;
+  }
+  [[nodiscard]] std::int64_t gate_width() const noexcept { return gates * hidden; }
+  [[nodiscard]] std::int64_t grain() const noexcept;
+};
+
+template <class T>
+[[nodiscard]] T* elements_of(const Tensor& t) noexcept {
+  return t.defined() ? reinterpret_cast<T*>(t.impl()->data) : nullptr;
+}
+/// `t` row-major, f16 and bf16 as f32.
+[[nodiscard]] Tensor dense_computed(const Tensor& t);
+
+/// What a kernel computes an output in: the output itself, or f32 that is rounded at the end.
+class ComputedOutput {
+ public:
+  explicit ComputedOutput(const Tensor& output);
+  [[nodiscard]] const Tensor& tensor() const noexcept { return work_; }
+  /// Rounds.
+  void finish() const;
+
+ private:
+  Tensor output_, work_;
+};
+
+/// A state to begin with: a copy of `from`, or zeros.
+template <class T>
+[[nodiscard]] std::vector<T> state_of(const Tensor& from, std::int64_t count) {
+  std::vector<T> state(static_cast<std::size_t>(count));
+  if (from.defined()) std::copy_n(elements_of<const T>(from), count, state.begin());
+  return state;
+}
+
+void recurrent_backward(const OpCall& call);
+
+}  // namespace dyad::runtime::cpu
