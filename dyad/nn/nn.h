@@ -2,6 +2,7 @@
 
 /// Layers and what models made of them can do.
 #include "dyad/nn/activation.h"
+#include "dyad/nn/attention.h"
 #include "dyad/nn/conv.h"
 #include "dyad/nn/embedding.h"
 #include "dyad/nn/init.h"
@@ -9,4 +10,6 @@
 #include "dyad/nn/module.h"
 #include "dyad/nn/norm.h"
 #include "dyad/nn/recurrent.h"
+#include "dyad/nn/rnn.h"
 #include "dyad/nn/sequential.h"
+#include "dyad/nn/transformer.h"

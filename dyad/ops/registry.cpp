@@ -52,6 +52,8 @@ void register_builtin_ops() {
                             norm_rows(), loss_rows(), random_rows(), optimizer_step_rows()}) {
       register_ops(rows);
     }
+    register_ops(positional_rows());
+    register_ops(ctc_rows());
     return true;
   }();
   (void)done;

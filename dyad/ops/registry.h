@@ -50,6 +50,8 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> attention_rows();
 [[nodiscard]] std::span<const OpInfo* const> recurrent_rows();
 [[nodiscard]] std::span<const OpInfo* const> optimizer_step_rows();
+[[nodiscard]] std::span<const OpInfo* const> positional_rows();
+[[nodiscard]] std::span<const OpInfo* const> ctc_rows();
 
 /// What ONNX's operators mean, by the families of `<family>_onnx.cpp`.
 [[nodiscard]] std::span<const OnnxRule> elementwise_onnx_rules();

@@ -118,6 +118,8 @@ std::string page() {
       {"Embeddings", ops::embedding_rows()},
       {"Attention", ops::attention_rows()},
       {"Recurrent layers", ops::recurrent_rows()},
+      {"Positions and caches", ops::positional_rows()},
+      {"Connectionist temporal classification", ops::ctc_rows()},
   };
   std::string text =
       "# Operators\n\n"

@@ -75,6 +75,81 @@ def layers():
     save_file(made, HERE / "layers.safetensors")
 
 
+def sequences():
+    """Layers of sequences: inputs and outputs by name of the argument."""
+    torch.manual_seed(2)
+    made = {}
+
+    def case(name, layer, call, **inputs):
+        for p in layer.parameters():  # zeros and ones would hide mistakes
+            nn.init.normal_(p, std=0.4)
+        put(made, f"{name}/state", dict(layer.state_dict()))
+        put(made, f"{name}/in", inputs)
+        inputs = {n: x.clone().requires_grad_() if x.is_floating_point() else x for n, x in inputs.items()}
+        outs = {n: o for n, o in call(layer, **inputs).items() if o is not None}
+        weights = {n: torch.randn_like(o) for n, o in outs.items()}
+        sum((o * weights[n]).sum() for n, o in outs.items()).backward()
+        put(made, f"{name}/out", outs)
+        put(made, f"{name}/weights", weights)
+        grads = {n: p.grad for n, p in layer.named_parameters() if p.grad is not None}
+        grads |= {f"in.{n}": x.grad for n, x in inputs.items() if x.is_floating_point()}
+        put(made, f"{name}/grad", grads)
+
+    def recurrent(layer, x, h=None, c=None, lengths=None):
+        state = None if h is None else h if c is None else (h, c)
+        if lengths is not None:
+            x = nn.utils.rnn.pack_padded_sequence(x, lengths, layer.batch_first, enforce_sorted=False)
+        y, last = layer(x, state)
+        if lengths is not None:
+            y = nn.utils.rnn.pad_packed_sequence(y, layer.batch_first)[0]
+        return {"y": y, "h": last[0], "c": last[1]} if isinstance(last, tuple) else {"y": y, "h": last}
+
+    lengths = torch.tensor([2, 4, 3])
+    for name, kind in [("rnn", nn.RNN), ("lstm", nn.LSTM), ("gru", nn.GRU)]:
+        c = {"c": torch.randn(4, 3, 5)} if name == "lstm" else {}
+        case(name, kind(6, 5), recurrent, x=torch.randn(4, 3, 6))
+        case(f"{name}_deep", kind(6, 5, 2, bidirectional=True, batch_first=True), recurrent,
+             x=torch.randn(3, 4, 6), h=torch.randn(4, 3, 5), lengths=lengths, **c)
+        case(f"{name}_one", kind(6, 5, bias=False), recurrent, x=torch.randn(4, 6))
+    case("rnn_relu", nn.RNN(6, 5, nonlinearity="relu"), recurrent, x=torch.randn(4, 3, 6))
+    case("embedding_bag", nn.EmbeddingBag(7, 3, mode="sum", padding_idx=2),
+         lambda m, i, offsets, w: {"y": m(i, offsets, w)}, i=torch.tensor([0, 6, 2, 2, 5]),
+         offsets=torch.tensor([0, 2, 2]), w=torch.randn(5))
+
+    def attention(layer, q, k=None, v=None, padding=None, mask=None):
+        k = q if k is None else k
+        out, weights = layer(q, k, k if v is None else v, key_padding_mask=padding, attn_mask=mask,
+                             need_weights=True)
+        return {"out": out, "weights": weights}
+
+    padding = torch.tensor([[False, False, False, True], [False, True, False, False]])
+    case("attention", nn.MultiheadAttention(8, 2), attention, q=torch.randn(4, 2, 8))
+    case("attention_masked", nn.MultiheadAttention(8, 2, batch_first=True), attention,
+         q=torch.randn(2, 3, 8), k=torch.randn(2, 4, 8), padding=padding,
+         mask=torch.tensor([[False, True, False, False]] * 3))
+    case("attention_biased", nn.MultiheadAttention(8, 4, bias=False), attention, q=torch.randn(3, 2, 8),
+         k=torch.randn(4, 2, 8), mask=torch.randn(8, 3, 4))
+    case("attention_widths", nn.MultiheadAttention(8, 2, kdim=5, vdim=3), attention, q=torch.randn(3, 2, 8),
+         k=torch.randn(4, 2, 5), v=torch.randn(4, 2, 3))
+    case("attention_one", nn.MultiheadAttention(8, 2), attention, q=torch.randn(4, 8))
+
+    causal = nn.Transformer.generate_square_subsequent_mask(4)
+    encode = lambda m, x, padding=None: {"y": m(x, mask=causal, src_key_padding_mask=padding)}
+    encode_layer = lambda m, x, padding=None: {"y": m(x, src_key_padding_mask=padding)}
+    decode = lambda m, x, memory: {"y": m(x, memory, tgt_mask=causal)}
+    case("encoder_layer", nn.TransformerEncoderLayer(8, 2, 16, 0.0), encode_layer, x=torch.randn(4, 2, 8))
+    case("encoder_layer_first", nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True,
+                                                           norm_first=True),
+         encode_layer, x=torch.randn(2, 4, 8), padding=padding)
+    case("decoder_layer", nn.TransformerDecoderLayer(8, 2, 16, 0.0), decode, x=torch.randn(4, 2, 8),
+         memory=torch.randn(3, 2, 8))
+    case("encoder", nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0), 2, nn.LayerNorm(8)), encode,
+         x=torch.randn(4, 2, 8))
+    case("decoder", nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, 0.0, norm_first=True), 2), decode,
+         x=torch.randn(4, 2, 8), memory=torch.randn(3, 2, 8))
+    save_file(made, HERE / "sequences.safetensors")
+
+
 STEPS = 6
 
 
@@ -262,6 +337,6 @@ def trajectories():
 
 if __name__ == "__main__":
     HERE.mkdir(exist_ok=True)
-    for make in [layers, optimizers, trajectories]:
+    for make in [layers, optimizers, sequences, trajectories]:
         if not sys.argv[1:] or make.__name__ in sys.argv[1:]:
             make()

@@ -20,6 +20,8 @@ std::span<const KernelFamily> kernel_families() {
       embedding_kernels,
       attention_kernels,
       recurrent_kernels,
+      cache_kernels,
+      ctc_kernels,
   };
   // clang-format on
   return families;

@@ -31,6 +31,8 @@ std::span<const NamedKernel> random_kernels();
 std::span<const NamedKernel> embedding_kernels();
 std::span<const NamedKernel> attention_kernels();
 std::span<const NamedKernel> recurrent_kernels();
+std::span<const NamedKernel> cache_kernels();
+std::span<const NamedKernel> ctc_kernels();
 
 [[nodiscard]] std::span<const KernelFamily> kernel_families();
 

@@ -64,6 +64,17 @@ template <class T>
   return p * first * second;
 }
 
+/// log(x) for x from 1 to 3, within 2 units in the last place of 1.
+template <class T>
+[[gnu::always_inline]] inline T log_1_to_3(T x) {
+  // log(x / 1.75) = 2 artanh(z).
+  const T z = (x - T(1.75)) / (x + T(1.75)), w = z * z;
+  T p = 0;
+  constexpr int kTerms = std::is_same_v<T, float> ? 7 : 14;
+  for (int k = kTerms; k-- > 0;) p = p * w + T(1) / static_cast<T>(2 * k + 1);
+  return T(0.55961578793542268627) + 2 * z * p;
+}
+
 template <class T>
 [[gnu::always_inline]] inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));

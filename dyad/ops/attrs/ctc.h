@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace dyad::ops {
+
+/// `ctc_nll(log_probs[t, n, c], targets, input_lengths[n], target_lengths[n])` -> [n]: -log of the
+/// probability of each sample's targets, which are [n, s] (padded) or [sum of target_lengths].
+/// `ctc_nll_backward(grad[n], log_probs, targets, input_lengths, target_lengths, nll)` -> gradient
+/// of log_probs; 0 where the loss is infinite.
+struct CtcAttrs {
+  std::int64_t blank = 0;
+};
+
+}  // namespace dyad::ops
