@@ -85,9 +85,11 @@ void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64
     x.scores(b, h, q0, rows, k0, n, tile.data());
     for (std::int64_t i = 0; i < rows; ++i) {
       T* s = tile.data() + i * n;
-      const T most = std::max(top[i], largest(s, n));
+      const std::int64_t seen = x.visible(q0 + i, k0, n);
+      const T most = std::max(top[i], largest(s, seen));
       const T from = most == kNone ? T{} : most;
-      const T part = exp_row(s, n, from);
+      const T part = exp_row(s, seen, from);
+      std::fill(s + seen, s + n, T{});
       if (k0 > 0 && most != top[i]) {
         const T shrink = std::exp(top[i] - from);
         sum[i] *= shrink;
@@ -190,8 +192,8 @@ void through_cap(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::
                  std::vector<T>& raw) {
   raw.resize(static_cast<std::size_t>(rows * n));
   multiply_tile<T>(false, true, rows, n, x.width, x.query<T>(b, h, q0), x.width, x.key<T>(b, h, k0),
-                   x.width, false, raw.data(), n);
-  const T before = static_cast<T>(x.scale / x.attrs.softcap);
+                   x.width, false, raw.data(), n, static_cast<T>(x.scale));
+  const T before = static_cast<T>(1 / x.attrs.softcap);
   for (std::int64_t i = 0; i < rows * n; ++i) {
     const T t = vector_math::tanh(raw[static_cast<std::size_t>(i)] * before);
     by_score[i] *= 1 - t * t;
@@ -221,11 +223,10 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
         x.scores(b, h, q0, rows, k0, n, p.data());
         for (std::int64_t i = 0; i < rows; ++i) {
           T* s = p.data() + i * n;
-          if (to.lse[row + i] == -std::numeric_limits<T>::infinity()) {
-            std::fill_n(s, n, T{});
-          } else {
-            probabilities(s, n, to.lse[row + i]);
-          }
+          const bool none = to.lse[row + i] == -std::numeric_limits<T>::infinity();
+          const std::int64_t seen = none ? 0 : x.visible(q0 + i, k0, n);
+          probabilities(s, seen, to.lse[row + i]);
+          std::fill(s + seen, s + n, T{});
         }
         multiply_tile<T>(false, true, rows, n, e, grad, e, x.value<T>(b, h, k0), e, false,
                          by_p.data(), n);

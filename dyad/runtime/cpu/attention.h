@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -10,18 +11,19 @@
 
 namespace dyad::runtime::cpu {
 
-/// C[m, n] = op(A) op(B), or plus that, on one thread; rows follow one another at the strides.
+/// C[m, n] = scale op(A) op(B), or plus that, on one thread; rows follow one another at the
+/// strides. With `add` the scale is 1.
 template <class T>
 void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n,
                    std::int64_t k, const T* a, std::int64_t a_row, const T* b, std::int64_t b_row,
-                   bool add, T* c, std::int64_t c_row);
+                   bool add, T* c, std::int64_t c_row, T scale = 1);
 
 /// The inputs of attention from q on: dense, f16 and bf16 widened to f32.
 struct AttentionInputs {
   AttentionInputs(const OpCall& call, std::size_t first);
 
   /// Scores of queries q0.. and keys k0.. of one head, [rows, columns], before the softmax: scaled,
-  /// capped, masked. -inf where nothing takes part.
+  /// capped, masked, -inf where the mask says so. Of row i, only `visible` ones mean anything.
   template <class T>
   void scores(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,
               std::int64_t columns, T* to) const;
@@ -45,6 +47,12 @@ struct AttentionInputs {
   }
   /// Heads of q to one of k and v.
   [[nodiscard]] std::int64_t group() const noexcept { return heads / key_heads; }
+  /// How many of the columns from key k0 on query i sees.
+  [[nodiscard]] std::int64_t visible(std::int64_t i, std::int64_t k0,
+                                     std::int64_t columns) const noexcept {
+    if (!attrs.is_causal) return columns;
+    return std::clamp<std::int64_t>(i + 1 - k0, 0, columns);
+  }
   /// How many keys the queries up to `last` see.
   [[nodiscard]] std::int64_t seen(std::int64_t last) const noexcept {
     return attrs.is_causal && last + 1 < keys ? last + 1 : keys;

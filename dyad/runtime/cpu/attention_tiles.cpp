@@ -19,28 +19,20 @@ Tensor dense(const Tensor& x) {
   return is_floating(x.dtype()) && size_of(x.dtype()) == 2 ? widened(x) : contiguous_copy(x);
 }
 
+/// s[j] = cap tanh(s[j] / cap).
 template <class T>
-[[gnu::always_inline]] inline void scale_and_cap(T* s, std::int64_t n, T scale, T cap) {
-  if (cap == 0) {
-    for (std::int64_t j = 0; j < n; ++j) s[j] *= scale;
-    return;
-  }
-  const T before = scale / cap;
-  for (std::int64_t j = 0; j < n; ++j) s[j] = vector_math::tanh(s[j] * before) * cap;
+[[gnu::always_inline]] inline void cap_all(T* s, std::int64_t n, T cap) {
+  for (std::int64_t j = 0; j < n; ++j) s[j] = vector_math::tanh(s[j] / cap) * cap;
 }
-DYAD_VECTOR_CLONES void scale_row(float* s, std::int64_t n, float scale, float cap) {
-  scale_and_cap(s, n, scale, cap);
-}
-DYAD_VECTOR_CLONES void scale_row(double* s, std::int64_t n, double scale, double cap) {
-  scale_and_cap(s, n, scale, cap);
-}
+DYAD_VECTOR_CLONES void cap_row(float* s, std::int64_t n, float cap) { cap_all(s, n, cap); }
+DYAD_VECTOR_CLONES void cap_row(double* s, std::int64_t n, double cap) { cap_all(s, n, cap); }
 
 }  // namespace
 
 template <class T>
 void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n,
                    std::int64_t k, const T* a, std::int64_t a_row, const T* b, std::int64_t b_row,
-                   bool add, T* c, std::int64_t c_row) {
+                   bool add, T* c, std::int64_t c_row, T scale) {
   if (m == 0 || n == 0) return;
   if (k == 0) {
     for (std::int64_t i = 0; i < m && !add; ++i) std::fill_n(c + i * c_row, n, T{});
@@ -48,7 +40,7 @@ void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int6
   }
 #ifndef DYAD_PLAIN_LOOPS
   if constexpr (std::is_same_v<T, float>) {
-    dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, a_row, b, b_row,
+    dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, scale, a, a_row, b, b_row,
                add ? 1.0f : 0.0f, c, c_row);
     return;
   }
@@ -64,12 +56,18 @@ void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int6
   g.b_column = transpose_b ? b_row : 1;
   g.c_row = c_row;
   gemm_loops(g, a, b, nullptr, c, add);
+  if (scale == 1) return;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) c[i * c_row + j] *= scale;
+  }
 }
 
 template void multiply_tile(bool, bool, std::int64_t, std::int64_t, std::int64_t, const float*,
-                            std::int64_t, const float*, std::int64_t, bool, float*, std::int64_t);
+                            std::int64_t, const float*, std::int64_t, bool, float*, std::int64_t,
+                            float);
 template void multiply_tile(bool, bool, std::int64_t, std::int64_t, std::int64_t, const double*,
-                            std::int64_t, const double*, std::int64_t, bool, double*, std::int64_t);
+                            std::int64_t, const double*, std::int64_t, bool, double*, std::int64_t,
+                            double);
 
 AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
     : attrs(call.attrs_as<ops::AttentionAttrs>()),
@@ -110,25 +108,25 @@ void AttentionInputs::scores(std::int64_t b, std::int64_t h, std::int64_t q0, st
                              std::int64_t k0, std::int64_t columns, T* to) const {
   constexpr T kNone = -std::numeric_limits<T>::infinity();
   multiply_tile<T>(false, true, rows, columns, width, query<T>(b, h, q0), width, key<T>(b, h, k0),
-                   width, false, to, columns);
+                   width, false, to, columns, static_cast<T>(scale));
+  if (attrs.softcap == 0 && !mask.defined()) return;
   const std::int64_t masked =
       b * mask_strides[0] + h * mask_strides[1] + q0 * mask_strides[2] + k0 * mask_strides[3];
   for (std::int64_t i = 0; i < rows; ++i) {
     T* s = to + i * columns;
-    scale_row(s, columns, static_cast<T>(scale), static_cast<T>(attrs.softcap));
-    if (mask.defined()) {
-      const std::int64_t at = masked + i * mask_strides[2], step = mask_strides[3];
-      if (mask.dtype() == DType::boolean) {
-        const auto* m = reinterpret_cast<const std::uint8_t*>(mask.impl()->data) + at;
-        for (std::int64_t j = 0; j < columns; ++j) s[j] = m[j * step] ? s[j] : kNone;
+    const std::int64_t n = visible(q0 + i, k0, columns);
+    if (attrs.softcap != 0) cap_row(s, n, static_cast<T>(attrs.softcap));
+    if (!mask.defined()) continue;
+    const std::int64_t at = masked + i * mask_strides[2], step = mask_strides[3];
+    if (mask.dtype() == DType::boolean) {
+      const auto* m = reinterpret_cast<const std::uint8_t*>(mask.impl()->data) + at;
+      for (std::int64_t j = 0; j < n; ++j) s[j] = m[j * step] ? s[j] : kNone;
+    } else {
+      const T* m = reinterpret_cast<const T*>(mask.impl()->data) + at;
+      if (step == 1) {
+        for (std::int64_t j = 0; j < n; ++j) s[j] += m[j];
       } else {
-        const T* m = reinterpret_cast<const T*>(mask.impl()->data) + at;
-        for (std::int64_t j = 0; j < columns; ++j) s[j] += m[j * step];
-      }
-    }
-    if (attrs.is_causal) {
-      for (std::int64_t j = std::max<std::int64_t>(0, q0 + i + 1 - k0); j < columns; ++j) {
-        s[j] = kNone;
+        for (std::int64_t j = 0; j < n; ++j) s[j] += m[j * step];
       }
     }
   }

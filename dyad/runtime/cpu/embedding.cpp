@@ -219,7 +219,15 @@ struct Bags {
 template <class T>
 void sum_bag(const Bags& bags, const T* weight, std::int64_t bag, Accumulator<T>* sums) {
   std::fill_n(sums, bags.width, Accumulator<T>{});
+  constexpr std::int64_t kAhead = 4;
+  const auto all = static_cast<std::int64_t>(bags.index.size());
   for (std::int64_t i = bags.from(bag); i < bags.from(bag + 1); ++i) {
+    // Rows lie anywhere: they are fetched while others are added.
+    if (i + kAhead < all) {
+      const auto* row = reinterpret_cast<const char*>(weight + bags.row(i + kAhead) * bags.width);
+      const auto bytes = static_cast<std::int64_t>(sizeof(T)) * bags.width;
+      for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
+    }
     if (bags.counts(i)) {
       add_row(sums, weight + bags.row(i) * bags.width, bags.scale<T>(i), bags.width);
     }
