@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
@@ -83,6 +84,7 @@ void Summarizer::add(const std::string& name, const Tensor& tensor, bool learned
     if (!row.tensors.empty()) row.tensors += ", ";
     row.tensors += (dot == name.npos ? name : name.substr(dot + 1)) + " " + type_string(tensor);
     row.parameters += count;
+    row.members.push_back(tensor.impl());
   }
   if (std::find(seen_.begin(), seen_.end(), tensor.impl()) != seen_.end()) return;
   seen_.push_back(tensor.impl());
@@ -96,38 +98,59 @@ void Summarizer::on_enter(const std::string& name, std::string_view type) {
   rows_.push_back({.name = dot == name.npos ? name : name.substr(dot + 1),
                    .type = std::string(type),
                    .tensors = {},
+                   .members = {},
                    .depth = open_.size()});
   open_.push_back(rows_.size() - 1);
 }
 
 void Summarizer::on_leave() { open_.pop_back(); }
 
-std::string Summarizer::table(std::string_view type) const {
-  std::size_t name_width = 5, type_width = 4, tensor_width = 10;
-  std::vector<std::string> names;
+std::string Summarizer::table(std::string_view type, const Observed* observed) const {
+  using Cells = std::array<std::string, 6>;
+  std::vector<Cells> lines{{"layer", "type", "parameters", "count", "output", "multiply-adds"}};
   for (const Row& row : rows_) {
-    names.push_back(row.depth == 0 ? std::string(type)
-                                   : std::string(2 * row.depth, ' ') + row.name);
-    name_width = std::max(name_width, names.back().size());
-    type_width = std::max(type_width, row.type.size());
-    tensor_width = std::max(tensor_width, row.tensors.size());
+    Cells cells{
+        row.depth == 0 ? std::string(type) : std::string(2 * row.depth, ' ') + row.name,
+        row.type,
+        row.tensors,
+        row.parameters == 0 ? "" : grouped(row.parameters),
+        "",
+        "",
+    };
+    std::int64_t multiply_adds = 0;
+    for (const TensorImpl* member : row.members) {
+      if (!observed || !observed->by_tensor.contains(member)) continue;
+      const Observed::Result& result = observed->by_tensor.at(member);
+      cells[4] = result.type;
+      multiply_adds += result.multiply_adds;
+    }
+    if (multiply_adds > 0) cells[5] = grouped(multiply_adds);
+    lines.push_back(std::move(cells));
   }
-  const auto line = [&](std::string_view a, std::string_view b, std::string_view c,
-                        std::string_view d) {
-    std::string text = fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>9}", a, name_width, b, type_width, c,
-                                   tensor_width, d);
-    return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  };
-  std::string table = line("layer", "type", "parameters", "count");
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const Row& row = rows_[i];
-    table +=
-        line(names[i], row.type, row.tensors, row.parameters == 0 ? "" : grouped(row.parameters));
+  constexpr bool kRight[] = {false, false, false, true, false, true};
+  const std::size_t columns = observed ? 6 : 4;
+  std::array<std::size_t, 6> widths{0, 0, 0, 9, 0, 0};
+  for (const Cells& cells : lines) {
+    for (std::size_t c = 0; c < columns; ++c) widths[c] = std::max(widths[c], cells[c].size());
+  }
+  std::string table;
+  for (const Cells& cells : lines) {
+    std::string text;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::string space(widths[c] - cells[c].size(), ' ');
+      text += (c == 0 ? "" : "  ") + (kRight[c] ? space + cells[c] : cells[c] + space);
+    }
+    table += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
   }
   table += fmt::format("{} parameters{}", grouped(parameters_),
                        frozen_ == 0 ? "" : fmt::format(" ({} frozen)", grouped(frozen_)));
   if (buffers_ != 0) table += fmt::format(", {} in buffers", grouped(buffers_));
-  return table + fmt::format(", {}\n", readable_bytes(bytes_));
+  table += fmt::format(", {}", readable_bytes(bytes_));
+  if (observed) {
+    table += fmt::format("; {} multiply-adds, {} of results", grouped(observed->multiply_adds),
+                         readable_bytes(observed->bytes));
+  }
+  return table + "\n";
 }
 
 void load_state(const TensorDict& into, const TensorDict& from, const LoadStateOptions& options,
@@ -175,6 +198,14 @@ std::vector<Tensor> tensors_of(const TensorDict& named) {
   std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);
   return tensors;
+}
+
+std::int64_t count_of(const TensorDict& parameters, bool trainable) {
+  std::int64_t count = 0;
+  for (const auto& [name, parameter] : parameters) {
+    if (!trainable || parameter.impl()->requires_grad) count += parameter.impl()->numel();
+  }
+  return count;
 }
 
 }  // namespace dyad::nn::detail

@@ -47,6 +47,34 @@ class Cloner final : public Visitor {
   std::unordered_map<const TensorImpl*, Tensor> copies_;
 };
 
+/// Calls a function with every layer of one class.
+template <class L, class F>
+class LayerFinder final : public Visitor {
+ public:
+  explicit LayerFinder(F& found) : found_(found) {}
+  void on_parameter(const std::string&, Parameter&) override {}
+  void on_buffer(const std::string&, Buffer&) override {}
+  void on_object(const std::type_info& type, void* layer) override {
+    if (type == typeid(L)) found_(*static_cast<L*>(layer));
+  }
+
+ private:
+  F& found_;
+};
+
+/// What a run of a model told of it: the result of the last operator that took a tensor, by tensor;
+/// and of all operators together.
+struct Observed {
+  struct Result {
+    std::string type;
+    std::int64_t multiply_adds = 0;
+  };
+  std::unordered_map<const TensorImpl*, Result> by_tensor;
+  std::int64_t multiply_adds = 0, bytes = 0;
+};
+/// Runs `call` in eval mode, without the tape, and tells what happened.
+[[nodiscard]] Observed observe(const std::vector<Mode>& modes, const std::function<void()>& call);
+
 /// Describes a model as a table.
 class Summarizer final : public Visitor {
  public:
@@ -54,11 +82,12 @@ class Summarizer final : public Visitor {
   void on_buffer(const std::string& name, Buffer& buffer) override;
   void on_enter(const std::string& name, std::string_view type) override;
   void on_leave() override;
-  [[nodiscard]] std::string table(std::string_view type) const;
+  [[nodiscard]] std::string table(std::string_view type, const Observed* observed = nullptr) const;
 
  private:
   struct Row {
     std::string name, type, tensors;
+    std::vector<const TensorImpl*> members = {};
     std::int64_t parameters = 0;
     std::size_t depth = 0;
   };
@@ -86,6 +115,7 @@ void load_state(const TensorDict& into, const TensorDict& from, const LoadStateO
                 Loc loc);
 void set_modes(const std::vector<Mode>& modes, bool training);
 std::vector<Tensor> tensors_of(const TensorDict& named);
+std::int64_t count_of(const TensorDict& parameters, bool trainable);
 
 }  // namespace detail
 
@@ -153,6 +183,41 @@ template <class M>
   detail::Summarizer summarizer;
   nn::visit(detail::unlocked(model), summarizer);
   return summarizer.table(detail::class_name<M>());
+}
+
+/// The same, after a run on `inputs` in eval mode, with what each layer gives, the multiply-adds of
+/// its matrix products and convolutions, and the bytes of all results. A layer's row shows the
+/// result of the operator that took its parameters last.
+template <class M, class... In>
+  requires(sizeof...(In) > 0)
+[[nodiscard]] std::string summary(const M& model, const In&... inputs) {
+  const detail::Observed observed =
+      detail::observe(detail::collect(model).modes, [&] { static_cast<void>(model(inputs...)); });
+  detail::Summarizer summarizer;
+  nn::visit(detail::unlocked(model), summarizer);
+  return summarizer.table(detail::class_name<M>(), &observed);
+}
+
+/// Lets the parameters get gradients no longer (or again): an optimizer passes them over.
+template <class M>
+void freeze(const M& model, bool frozen = true) {
+  for (auto [name, parameter] : detail::collect(model).parameters) parameter.requires_grad(!frozen);
+}
+
+/// How many numbers the model learns; with `trainable`, without frozen ones.
+template <class M>
+[[nodiscard]] std::int64_t num_parameters(const M& model, bool trainable = false) {
+  return detail::count_of(detail::collect(model).parameters, trainable);
+}
+
+/// Calls `f` with every layer of class L inside the model, and the model itself if it is one:
+/// `nn::apply<nn::Linear>(model, [](nn::Linear& layer) { nn::init::zeros_(layer.bias); })`.
+template <class L, class M, class F>
+void apply(const M& model, F&& f) {
+  M& open = detail::unlocked(model);
+  if constexpr (std::same_as<L, M>) f(open);
+  detail::LayerFinder<L, std::remove_reference_t<F>> finder(f);
+  nn::visit(open, finder);
 }
 
 }  // namespace dyad::nn

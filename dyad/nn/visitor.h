@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ class Visitor {
   virtual void on_parameter(const std::string& name, Parameter& parameter) = 0;
   virtual void on_buffer(const std::string& name, Buffer& buffer) = 0;
   virtual void on_mode(Mode& /*mode*/) {}
+  /// A layer or model, as an object of class `type`: for visitors that look for one class.
+  virtual void on_object(const std::type_info& /*type*/, void* /*layer*/) {}
   /// Around the members of a layer or model; `type` is its class.
   virtual void on_enter(const std::string& /*name*/, std::string_view /*type*/) {}
   virtual void on_leave() {}
@@ -148,6 +151,7 @@ void Visitor::operator()(std::string_view name, T& member) {
     prefix_ = std::move(outer);
   } else if constexpr (ShowsMembers<T> || (!is_setting<T> && reflect::Aggregate<T>)) {
     std::string outer = std::exchange(prefix_, full_name(name));
+    on_object(typeid(T), &member);
     on_enter(prefix_, detail::class_name<T>());
     nn::visit(member, *this);
     on_leave();

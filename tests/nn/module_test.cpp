@@ -161,8 +161,7 @@ TEST(Module, AllThatDoesNotFitIsOneErrorAndNothingIsWritten) {
     Parameter other{zeros({1})};
   };
   const std::string message = error_of([&] { load_state_dict(layer, state_dict(Three())); });
-  EXPECT_THAT(message,
-              HasSubstr("load_state_dict: the state does not fit the model:\n"));
+  EXPECT_THAT(message, HasSubstr("load_state_dict: the state does not fit the model:\n"));
   EXPECT_THAT(message, HasSubstr("wrong shape: bias is f32[8] in the model, f32[9] in the state"));
   EXPECT_THAT(message, HasSubstr("unexpected: other f32[1]"));
   EXPECT_THAT(message, HasSubstr("at module_test.cpp:"));
@@ -197,6 +196,96 @@ TEST(Module, SummaryIsATable) {
             "    1    Linear      weight f32[10, 32]                       320\n"
             "  norm   BatchNorm   weight f32[10], bias f32[10]              20\n"
             "25,460 parameters (10 frozen), 21 in buffers, 101.9 kB\n");
+}
+
+TEST(Module, SummaryOfARunShowsResultsAndWork) {
+  struct Small {
+    Conv2d conv{1, 2, 3};
+    BatchNorm norm{2};
+    Sequential rest{Flatten(), Linear(2 * 4 * 4, 5), ReLU()};
+    Tensor operator()(const Tensor& x) const { return rest(norm(conv(x))); }
+  };
+  const Small model;
+  EXPECT_EQ(summary(model, zeros({3, 1, 6, 6})),
+            "layer   type        parameters                               count  output           "
+            "multiply-adds\n"
+            "Small\n"
+            "  conv  Conv2d      weight f32[2, 1, 3, 3], bias f32[2]         20  f32[3, 2, 4, 4]  "
+            "          864\n"
+            "  norm  BatchNorm   weight f32[2], bias f32[2]                   4  f32[3, 2, 4, 4]\n"
+            "  rest  Sequential\n"
+            "    0   Flatten\n"
+            "    1   Linear      weight f32[5, 32], bias f32[5]             165  f32[3, 5]        "
+            "          480\n"
+            "    2   ReLU\n"
+            "189 parameters, 5 in buffers, 780 B; 1,344 multiply-adds, 1.7 kB of results\n");
+  // What is asked for changes nothing.
+  EXPECT_TRUE(model.norm.mode.training());
+  EXPECT_EQ(model.norm.num_batches_tracked.item<int>(), 0);
+}
+
+TEST(Module, FreezeCountAndApply) {
+  struct Small {
+    Linear first{4, 3};
+    Sequential rest{ReLU(), Linear(3, 2)};
+    Tensor operator()(const Tensor& x) const { return rest(first(x)); }
+  };
+  const Small model;
+  EXPECT_EQ(num_parameters(model), 4 * 3 + 3 + 3 * 2 + 2);
+  freeze(model.first);
+  EXPECT_EQ(num_parameters(model, true), 3 * 2 + 2);
+  sum(model(ones({1, 4}))).backward();
+  EXPECT_FALSE(model.first.weight.grad().defined());
+  freeze(model, false);
+  EXPECT_EQ(num_parameters(model, true), num_parameters(model));
+  int layers = 0;
+  apply<Linear>(model, [&](Linear& layer) {
+    ++layers;
+    init::zeros_(layer.bias);
+  });
+  EXPECT_EQ(layers, 2);
+  EXPECT_EQ(model.first.bias.to_vector<float>(), std::vector<float>(3, 0));
+  apply<Small>(model, [&](Small&) { ++layers; });
+  EXPECT_EQ(layers, 3);
+}
+
+TEST(Layers, FunctionsAsLayers) {
+  const Tensor x = tensor(std::vector<float>{-2, -0.5f, 0.5f, 4}).reshape({2, 2});
+  const auto same = [&](const Tensor& a, const Tensor& b) {
+    EXPECT_EQ(a.to_vector<float>(), b.to_vector<float>());
+  };
+  same(ELU{0.5}(x), elu(x, 0.5));
+  same(CELU{0.5}(x), celu(x, 0.5));
+  same(LeakyReLU{0.2}(x), leaky_relu(x, 0.2));
+  same(Softplus{2}(x), softplus(x, 2));
+  same(Hardtanh{-0.25, 0.75}(x), hardtanh(x, -0.25, 0.75));
+  same(Hardshrink{1}(x), hardshrink(x, 1));
+  same(Softshrink{1}(x), softshrink(x, 1));
+  same(Threshold{0.1, 20}(x), tensor(std::vector<float>{20, 20, 0.5f, 4}).reshape({2, 2}));
+  same(GLU{}(x), glu(x, -1));
+  same(SwiGLU{}(x), swiglu(x, -1));
+  same(Softmin{0}(x), softmax(-x, 0));
+  same(Softmax2d{}(x.reshape({4, 1, 1})), softmax(x.reshape({4}), 0).reshape({4, 1, 1}));
+  same(SELU{}(x), selu(x));
+  same(Mish{}(x), mish(x));
+  same(Softsign{}(x), softsign(x));
+  same(Tanhshrink{}(x), tanhshrink(x));
+  same(Hardsigmoid{}(x), hardsigmoid(x));
+  same(Hardswish{}(x), hardswish(x));
+  same(ReLU6{}(x), relu6(x));
+  same(LogSigmoid{}(x), logsigmoid(x));
+  same(QuickGELU{}(x), quick_gelu(x));
+  const Tensor target = tensor(std::vector<std::int64_t>{1, 0});
+  same(CrossEntropyLoss{}(x, target), cross_entropy(x, target));
+  same(NLLLoss{.reduction = Reduction::sum}(x, target), nll_loss(x, target, Reduction::sum));
+  same(MSELoss{.reduction = Reduction::none}(x, x + 1), ones({2, 2}));
+  const PReLU learned(2, 0.5);
+  same(learned(x), prelu(x, learned.weight));
+  const Unflatten split{1, {2, -1}};
+  EXPECT_EQ(split(ones({3, 6})).shape(), Shape({3, 2, 3}));
+  const Sequential chain(Unflatten{-1, {2, 1}}, Mish{}, PReLU(), LeakyReLU{0.1});
+  EXPECT_EQ(chain(x).shape(), Shape({2, 2, 1}));
+  EXPECT_THAT(names_of(named_parameters(chain)), ElementsAre("2.weight"));
 }
 
 TEST(Module, SameSeedSameParametersAlsoWhileAGraphIsDefined) {

@@ -1,0 +1,131 @@
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/core/tensor_impl.h"
+#include "dyad/exec/eager.h"
+#include "dyad/ir/op_info.h"
+#include "dyad/nn/module.h"
+
+namespace dyad::nn::detail {
+namespace {
+
+/// Multiplications of a matrix product or convolution that ran, each with an addition.
+std::int64_t multiply_adds(const OpInfo& op, TensorRefs inputs, const Tensor& output) {
+  const auto size = [](const Tensor& x, std::size_t axis) { return x.shape()[axis].number(); };
+  const std::int64_t results = output.impl()->numel();
+  if (op.name == "matmul" || op.name == "linear") {
+    const Tensor& a = *inputs[0];
+    return results * size(a, a.shape().size() - 1);
+  }
+  if (op.name.starts_with("conv") && op.kind == BodyKind::opaque && inputs.size() >= 2) {
+    const Tensor &x = *inputs[0], &weight = *inputs[1];
+    if (weight.rank() < 3 || size(weight, 0) == 0) return 0;
+    const std::int64_t each = weight.impl()->numel() / size(weight, 0);
+    // A transposed convolution spreads each of its inputs, a convolution gathers for each result.
+    return op.name.find("transpose") == op.name.npos ? results * each : x.impl()->numel() * each;
+  }
+  return 0;
+}
+
+/// Executes as eager mode does, and takes notes.
+class Observer final : public Evaluator {
+ public:
+  explicit Observer(Observed& observed) : observed_(observed) {}
+
+  void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
+             Loc loc) override {
+    eager_.apply(op, inputs, attrs, outputs, loc);
+    if (op.kind == BodyKind::view) {  // a parameter transposed is that parameter still
+      if (const auto it = views_.find(inputs[0]->impl()); it != views_.end()) {
+        note_view(outputs[0], it->second);
+      } else {
+        note_view(outputs[0], inputs[0]->impl());
+      }
+      return;
+    }
+    // The parts of a composite come by themselves.
+    const std::int64_t work =
+        op.kind == BodyKind::composite ? 0 : multiply_adds(op, inputs, outputs[0]);
+    observed_.multiply_adds += work;
+    bool first = true;
+    for (const Tensor* input : inputs) {
+      if (!input->defined()) continue;
+      const auto it = views_.find(input->impl());
+      Observed::Result& result =
+          observed_.by_tensor[it == views_.end() ? input->impl() : it->second];
+      result.type = type_string(outputs[0]);
+      // Counted for the weight, the second input of all of these, alone.
+      if (!first && work > 0 && input == inputs[1]) result.multiply_adds += work;
+      first = false;
+    }
+    if (op.kind == BodyKind::composite) return;
+    for (const Tensor& output : outputs) {
+      observed_.bytes +=
+          output.impl()->numel() * static_cast<std::int64_t>(size_of(output.dtype()));
+    }
+    for (const Tensor& output : outputs) held_.push_back(output);
+  }
+  Dim size(const Tensor& tensor, int axis) override { return eager_.size(tensor, axis); }
+  std::int64_t dim_value(Dim dim, Loc loc) override { return eager_.dim_value(dim, loc); }
+  bool dim_equal(Dim a, Dim b, Loc loc) override { return eager_.dim_equal(a, b, loc); }
+  bool dim_less(Dim a, Dim b, Loc loc) override { return eager_.dim_less(a, b, loc); }
+  double read_double(const Tensor& tensor, Loc loc) override {
+    return eager_.read_double(tensor, loc);
+  }
+  std::int64_t read_int(const Tensor& tensor, Loc loc) override {
+    return eager_.read_int(tensor, loc);
+  }
+  bool read_bool(const Tensor& tensor, Loc loc) override { return eager_.read_bool(tensor, loc); }
+  void host_access(const Tensor&, Loc) override {}
+  void write(const Tensor& target, const Tensor& value, Loc loc) override {
+    eager_.write(target, value, loc);
+  }
+  std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
+                               std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
+                               Loc loc) override {
+    return eager_.backward(outputs, grads, inputs, retain_graph, create_graph, loc);
+  }
+
+ private:
+  void note_view(const Tensor& view, const TensorImpl* of) {
+    views_[view.impl()] = of;
+    held_.push_back(view);
+  }
+
+  Observed& observed_;
+  EagerEvaluator& eager_ = EagerEvaluator::instance();
+  std::unordered_map<const TensorImpl*, const TensorImpl*> views_;
+  std::vector<Tensor> held_;  // so that no address comes twice
+};
+
+/// Puts modes back as they were.
+class EvalScope {
+ public:
+  explicit EvalScope(const std::vector<Mode>& modes) : modes_(modes) {
+    for (const Mode& mode : modes_) {
+      training_.push_back(mode.peek());
+      mode.set(false);
+    }
+  }
+  ~EvalScope() {
+    for (std::size_t i = 0; i < modes_.size(); ++i) modes_[i].set(training_[i]);
+  }
+  EvalScope(const EvalScope&) = delete;
+  EvalScope& operator=(const EvalScope&) = delete;
+
+ private:
+  const std::vector<Mode>& modes_;
+  std::vector<bool> training_;
+};
+
+}  // namespace
+
+Observed observe(const std::vector<Mode>& modes, const std::function<void()>& call) {
+  Observed observed;
+  Observer observer(observed);
+  const EvalScope eval(modes);
+  const NoGrad no_grad;
+  const Evaluator::Scope scope(observer);
+  call();
+  return observed;
+}
+
+}  // namespace dyad::nn::detail
