@@ -11,12 +11,14 @@
 #include <utility>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/row_grad.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_list.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/recorded.h"
+#include "dyad/ir/row_gradient.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/reduce.h"
@@ -86,7 +88,7 @@ const Tensor& unpack(const TapeNode& node, const Tensor& value, std::uint32_t ve
 }
 
 /// The eager side of a gradient rule.
-class TapeGradient final : public Gradient {
+class TapeGradient final : public Gradient, public RowGradient {
  public:
   TapeGradient(TapeNode& node, std::span<Tensor> grads,
                const std::unordered_set<const TapeNode*>* wanted)
@@ -131,6 +133,16 @@ class TapeGradient final : public Gradient {
     results_[static_cast<std::size_t>(i)] = std::move(gradient);
   }
   const void* raw_attrs() const override { return node_.attrs(); }
+  bool set_rows(int i, const Tensor& index, const Tensor& rows) override {
+    const Tensor& leaf = in(i).leaf;
+    if (wanted_ || !leaf.defined() || grad_enabled()) return false;
+    // An argument of a recorded call may be another tensor at the next one.
+    if (leaf.impl()->recorded) return false;
+    if (const LeafGrad* kept = leaf_grad_of(*leaf.impl()); kept && !kept->hooks.empty())
+      return false;
+    accumulate_rows(leaf, index, rows);
+    return true;
+  }
 
   std::span<Tensor> results() noexcept { return results_.all(); }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/row_grad.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
 #include "dyad/core/evaluator.h"
@@ -63,15 +64,21 @@ bool Tensor::is_leaf() const noexcept { return !impl_ || !autograd::node_of(*imp
 
 Tensor Tensor::grad() const {
   if (!impl_) return {};
-  Evaluator::current().note_grad(*this, false);
-  return autograd::grad_of(*impl_);
+  const Tensor dense = autograd::dense_grad(*this);
+  const SparseRows rows = sparse_grad(*this);
+  return rows.defined() ? autograd::with_rows(dense, rows, shape()) : dense;
 }
 
 void Tensor::set_grad(Tensor grad) const {
   if (!impl_) throw ValueError("set_grad of an undefined tensor");
   Evaluator::current().note_grad(*this, true);
+  autograd::LeafGrad* const before = autograd::leaf_grad_of(*impl_);
+  if (before && before->index.defined()) {
+    before->index.set_grad(Tensor());
+    before->rows.set_grad(Tensor());
+  }
   if (!grad.defined()) {
-    if (autograd::LeafGrad* kept = autograd::leaf_grad_of(*impl_)) kept->grad = Tensor();
+    if (before) before->grad = Tensor();
     return;
   }
   if (!is_leaf()) {

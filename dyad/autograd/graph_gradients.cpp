@@ -7,17 +7,22 @@
 #include "dyad/autograd/backward.h"
 #include "dyad/autograd/expansion_evaluator.h"
 #include "dyad/autograd/gradients.h"
+#include "dyad/autograd/row_grad.h"
 #include "dyad/base/error.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/recorded.h"
+#include "dyad/ir/row_gradient.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/indexing.h"
 
 namespace dyad::autograd {
 namespace {
 
 using GradMap = std::unordered_map<Value, Tensor, ValueHash>;
+/// What comes as rows alone, for the values that may have it.
+using RowMap = std::unordered_map<Value, SparseRows, ValueHash>;
 using NodeSet = std::unordered_set<const Node*>;
 
 bool is_differentiable(const Type& type) noexcept {
@@ -25,11 +30,12 @@ bool is_differentiable(const Type& type) noexcept {
 }
 
 /// The static side of a gradient rule: values of the graph as symbolic tensors.
-class GraphGradient final : public Gradient {
+class GraphGradient final : public Gradient, public RowGradient {
  public:
   GraphGradient(const Ref<GraphImpl>& graph, Node& node, const GradMap& grads,
-                std::vector<bool> needs)
-      : graph_(graph),
+                std::vector<bool> needs, RowMap* rows)
+      : rows_(rows),
+        graph_(graph),
         node_(node),
         grads_(grads),
         needs_(std::move(needs)),
@@ -59,6 +65,16 @@ class GraphGradient final : public Gradient {
     results_[static_cast<std::size_t>(i)] = std::move(gradient);
   }
   const void* raw_attrs() const override { return node_.attrs().data(); }
+  bool set_rows(int i, const Tensor& index, const Tensor& rows) override {
+    if (!rows_) return false;
+    const auto it = rows_->find(node_.inputs()[static_cast<std::size_t>(i)]);
+    if (it == rows_->end()) return false;
+    SparseRows& all = it->second;
+    const Tensor positions = index.to(i64);
+    all = all.defined() ? SparseRows{concat({all.index, positions}, 0), concat({all.rows, rows}, 0)}
+                        : SparseRows{positions, rows};
+    return true;
+  }
   Node* node() const override { return &node_; }
 
   std::vector<Tensor>& results() noexcept { return results_; }
@@ -67,6 +83,7 @@ class GraphGradient final : public Gradient {
   [[nodiscard]] const Type& type_of(int i) const {
     return node_.inputs()[static_cast<std::size_t>(i)].type();
   }
+  RowMap* rows_;
   const Ref<GraphImpl>& graph_;
   Node& node_;
   const GradMap& grads_;
@@ -77,7 +94,8 @@ class GraphGradient final : public Gradient {
 
 class GraphPass {
  public:
-  explicit GraphPass(Ref<GraphImpl> graph) : graph_(std::move(graph)), evaluator_(graph_) {}
+  explicit GraphPass(Ref<GraphImpl> graph, RowMap* rows = nullptr)
+      : graph_(std::move(graph)), evaluator_(graph_), rows_(rows) {}
 
   std::vector<Tensor> run(std::span<const Value> outputs, std::span<const Tensor> seeds,
                           std::span<const Value> inputs, int first_node) {
@@ -132,7 +150,7 @@ class GraphPass {
     if (node.op().grad) {
       std::vector<bool> needs;
       for (const Value& input : node.inputs()) needs.push_back(wants(input));
-      GraphGradient gradient(graph_, node, grads_, std::move(needs));
+      GraphGradient gradient(graph_, node, grads_, std::move(needs), rows_);
       node.op().grad(gradient);
       results = std::move(gradient.results());
     } else if (node.op().expand) {
@@ -181,6 +199,7 @@ class GraphPass {
 
   Ref<GraphImpl> graph_;
   ExpansionEvaluator evaluator_;
+  RowMap* rows_;
   std::unordered_set<Value, ValueHash> targets_;
   NodeSet dependent_;
   GradMap grads_;
@@ -195,8 +214,10 @@ std::vector<Tensor> ExpansionEvaluator::backward(std::span<const Tensor> outputs
   return graph_gradients(outputs, grads, inputs, loc);
 }
 
-std::vector<Tensor> graph_gradients(std::span<const Tensor> outputs, std::span<const Tensor> grads,
-                                    std::span<const Tensor> inputs, Loc loc) {
+static std::vector<Tensor> differentiate(std::span<const Tensor> outputs,
+                                         std::span<const Tensor> grads,
+                                         std::span<const Tensor> inputs,
+                                         std::vector<SparseRows>* rows, Loc loc) {
   const Ref<GraphImpl> graph = recorded_value(outputs[0])->graph;
   GraphEvaluator evaluator(graph);
   const Evaluator::Scope scope(evaluator);
@@ -225,7 +246,24 @@ std::vector<Tensor> graph_gradients(std::span<const Tensor> outputs, std::span<c
         input.is_symbolic() ? evaluator.value_of(input, nullptr, loc) : graph->find_variable(input);
     input_values.push_back(value);
   }
-  return GraphPass(graph).run(output_values, seeds, input_values, 0);
+  if (!rows) return GraphPass(graph).run(output_values, seeds, input_values, 0);
+  RowMap by_rows;
+  for (const Value input : input_values) {
+    if (input) by_rows[input] = {};
+  }
+  std::vector<Tensor> found = GraphPass(graph, &by_rows).run(output_values, seeds, input_values, 0);
+  for (const Value input : input_values) rows->push_back(input ? by_rows[input] : SparseRows{});
+  return found;
+}
+
+std::vector<Tensor> graph_gradients(std::span<const Tensor> outputs, std::span<const Tensor> grads,
+                                    std::span<const Tensor> inputs, Loc loc) {
+  return differentiate(outputs, grads, inputs, nullptr, loc);
+}
+
+std::vector<Tensor> graph_gradients_by_rows(const Tensor& output, std::span<const Tensor> inputs,
+                                            std::vector<SparseRows>& rows, Loc loc) {
+  return differentiate({&output, 1}, {}, inputs, &rows, loc);
 }
 
 }  // namespace dyad::autograd

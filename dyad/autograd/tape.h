@@ -84,6 +84,8 @@ class LeafGrad final : public GradMeta {
  public:
   LeafGrad() noexcept : GradMeta(Kind::leaf) {}
   Tensor grad;
+  /// Leaves of their own whose grad holds what came as rows alone (row_grad.h): which, and they.
+  Tensor index, rows;
   std::vector<Hook> hooks;
 
  private:

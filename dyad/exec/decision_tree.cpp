@@ -161,6 +161,9 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
         write.value ? look_up(path, write.value, arguments, outcome.env) : Tensor();
     if (write.in_place) {
       overwrite(autograd::grad_of(*leaf.impl()), value);
+    } else if (autograd::LeafGrad* kept = autograd::leaf_grad_of(*leaf.impl());
+               kept && write.argument < 0) {
+      kept->grad = value;  // also a part of a sparse gradient, whose type is not its leaf's
     } else {
       leaf.set_grad(value);
     }

@@ -36,12 +36,13 @@ Parameter make_table(std::string_view layer, std::int64_t count, std::int64_t wi
 
 Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options,
                      Loc loc)
-    : padding_idx(options.padding_idx) {
+    : padding_idx(options.padding_idx), sparse(options.sparse) {
   weight = make_table("Embedding", count, width, padding_idx, options.dtype, loc);
 }
 
 Tensor Embedding::operator()(const Tensor& indices, Loc loc) const {
   const LocScope scope(loc);
+  if (sparse) return sparse_embedding(indices, weight, padding_idx.value_or(-1), loc);
   return padding_idx ? embedding(indices, weight, *padding_idx, loc)
                      : embedding(indices, weight, loc);
 }

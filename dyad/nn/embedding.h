@@ -10,6 +10,8 @@ namespace dyad::nn {
 struct EmbeddingOptions {
   /// A row that starts as zeros and gets no gradient; negative from the end.
   std::optional<std::int64_t> padding_idx = {};
+  /// The gradient holds the rows that were read alone: see sparse_embedding().
+  bool sparse = false;
   DType dtype = f32;
 };
 
@@ -25,6 +27,7 @@ class Embedding {
 
   Parameter weight;  ///< [count, width]
   std::optional<std::int64_t> padding_idx;
+  bool sparse;
 };
 
 struct EmbeddingBagOptions {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "dyad/ir/row_gradient.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/embedding.h"
 #include "dyad/ops/attrs/indexing.h"
@@ -76,12 +77,58 @@ struct Embedding {
     return {gather_rows_from_front(*in[0], *in[1])};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
+    if (auto* by_rows = attrs.sparse ? dynamic_cast<RowGradient*>(&g) : nullptr) {
+      const Tensor index = reshape(g.input(1), {-1});
+      Tensor rows = reshape(g.grad(), {-1, g.input_shape(0)[1]});
+      if (attrs.padding_idx >= 0) rows = where(unsqueeze(index == attrs.padding_idx, -1), 0, rows);
+      if (by_rows->set_rows(0, index, rows)) return;
+    }
     g.set(0,
           apply<EmbeddingBackward>({.rows = g.input_shape(0)[0], .padding_idx = attrs.padding_idx},
                                    {}, g.grad(), g.input(1)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     e.output(0, e.node("Gather", {e.input(0), e.input(1)}, {{"axis", std::int64_t{0}}}));
+  }
+};
+
+constexpr ArgInfo kRowSumsInputs[] = {{"rows", kFloat}, {"index", kIndex}};
+constexpr ArgInfo kPutRowsInputs[] = {{"x", kFloat}, {"index", kIndex}, {"rows", kFloat}};
+
+void require_rows(const InferIn& in, std::size_t rows, std::size_t index) {
+  if (in[rows].rank() < 1 || in[index].rank() != 1 ||
+      !(in[rows].shape()[0] == in[index].shape()[0])) {
+    fail_shape(in, "rows must have a row for each index, but rows is " +
+                       to_string(in[rows].shape()) + " and index " + to_string(in[index].shape()));
+  }
+}
+
+struct RowSums {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "row_sums",
+                                 .inputs = kRowSumsInputs,
+                                 .outputs = kOut,
+                                 .doc = "Each row replaced by the sum of all rows of equal index."};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_rows(in, 0, 1);
+    return {in[0]};
+  }
+};
+
+struct PutRows {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "put_rows",
+                                 .inputs = kPutRowsInputs,
+                                 .outputs = kOut,
+                                 .doc = "x with rows in the places that index names."};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_rows(in, 2, 1);
+    bool fits = in[0].rank() == in[2].rank() && in[0].dtype() == in[2].dtype();
+    for (std::size_t i = 1; fits && i < in[0].shape().size(); ++i) {
+      fits = in[0].shape()[i] == in[2].shape()[i];
+    }
+    if (!fits) fail_shape(in, "rows must be rows of x, of its dtype");
+    return {in[0]};
   }
 };
 
@@ -233,7 +280,10 @@ void EmbeddingBag::grad(Gradient& g, const Attrs& attrs) {
   if (refs[4]->defined()) g.set(3, found[1]);
 }
 
-constexpr const OpInfo* kRows[] = {&op_info<Embedding>, &op_info<EmbeddingBackward>,
+constexpr const OpInfo* kRows[] = {&op_info<Embedding>,
+                                   &op_info<EmbeddingBackward>,
+                                   &op_info<RowSums>,
+                                   &op_info<PutRows>,
                                    &op_info_with_parts<EmbeddingBag>,
                                    &op_info_with_parts<EmbeddingBagBackward>};
 
@@ -258,6 +308,17 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, std::int64_t paddi
     padding_idx = row.number();
   }
   return apply<ops::Embedding>({.padding_idx = padding_idx}, loc, weight, indices);
+}
+
+Tensor sparse_embedding(const Tensor& indices, const Tensor& weight, std::int64_t padding_idx,
+                        Loc loc) {
+  return apply<ops::Embedding>({.padding_idx = padding_idx, .sparse = true}, loc, weight, indices);
+}
+Tensor row_sums(const Tensor& rows, const Tensor& index, Loc loc) {
+  return apply<ops::RowSums>({}, loc, rows, index);
+}
+Tensor put_rows(const Tensor& x, const Tensor& index, const Tensor& rows, Loc loc) {
+  return apply<ops::PutRows>({}, loc, x, index, rows);
 }
 
 Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets,

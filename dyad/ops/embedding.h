@@ -14,6 +14,22 @@ namespace dyad {
 [[nodiscard]] Tensor embedding(const Tensor& indices, const Tensor& weight,
                                std::int64_t padding_idx, Loc loc = std::source_location::current());
 
+/// embedding() for large tables: backward() accumulates the rows of the gradient that were read,
+/// and no gradient of the whole table is made (see sparse_grad). padding_idx below 0: none.
+/// Optimizers update these rows alone; those that cannot refuse it. grad() and second derivatives
+/// get a dense one, as does a table that is not a leaf.
+[[nodiscard]] Tensor sparse_embedding(const Tensor& indices, const Tensor& weight,
+                                      std::int64_t padding_idx = -1,
+                                      Loc loc = std::source_location::current());
+/// Each row replaced by the sum of all rows whose index[n] (i64 or i32) is equal, in order: what an
+/// optimizer of few rows updates with. rows[n, ...], floating.
+[[nodiscard]] Tensor row_sums(const Tensor& rows, const Tensor& index,
+                              Loc loc = std::source_location::current());
+/// x[v, ...] with rows[n, ...] in the places that index[n] names; of equal indices the last counts.
+/// Indices out of range are passed over.
+[[nodiscard]] Tensor put_rows(const Tensor& x, const Tensor& index, const Tensor& rows,
+                              Loc loc = std::source_location::current());
+
 /// How the rows of a bag are combined.
 enum class BagMode { sum, mean, max };
 

@@ -3,13 +3,24 @@
 #include <fmt/format.h>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/row_grad.h"
 #include "dyad/base/error.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/embedding.h"
 #include "dyad/ops/reduce.h"
 
 namespace dyad::optim {
+namespace {
+
+/// The gradient of some rows, where there is no other.
+SparseRows rows_alone(const Tensor& parameter) {
+  const SparseRows rows = sparse_grad(parameter);
+  return rows.defined() && !autograd::dense_grad(parameter).defined() ? rows : SparseRows{};
+}
+
+}  // namespace
 
 Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Loc loc) {
   if (!(max_norm > 0)) {
@@ -20,9 +31,16 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Loc l
   const NoGrad no_grad;
   Tensor total;
   for (const Tensor& parameter : parameters) {
-    const Tensor gradient = parameter.grad();
-    if (!gradient.defined()) continue;
-    const Tensor squares = sum(square(gradient.to(f32, loc), loc), {}, false, loc);
+    Tensor squares;
+    if (const SparseRows rows = rows_alone(parameter); rows.defined()) {
+      // Each row times the sum of its equals: the square of the sums, as often as they are.
+      const Tensor wide = rows.rows.to(f32, loc);
+      squares = sum(mul(wide, row_sums(wide, rows.index, loc), loc), {}, false, loc);
+    } else {
+      const Tensor gradient = parameter.grad();
+      if (!gradient.defined()) continue;
+      squares = sum(square(gradient.to(f32, loc), loc), {}, false, loc);
+    }
     total = total.defined() ? add(total, squares, loc) : squares;
   }
   if (!total.defined()) return zeros({}, f32, loc);
@@ -30,6 +48,11 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Loc l
   // 1e-6 keeps the quotient finite, as in PyTorch.
   const Tensor scale = minimum(div(max_norm, add(norm, 1e-6, loc), loc), 1.0, loc);
   for (const Tensor& parameter : parameters) {
+    if (SparseRows rows = rows_alone(parameter); rows.defined()) {
+      rows.rows = mul(rows.rows, scale.to(rows.rows.dtype(), loc), loc);
+      autograd::set_sparse_grad(parameter, rows);
+      continue;
+    }
     const Tensor gradient = parameter.grad();
     if (gradient.defined()) parameter.set_grad(mul(gradient, scale.to(gradient.dtype(), loc), loc));
   }

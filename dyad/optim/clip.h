@@ -12,7 +12,8 @@ namespace dyad::optim {
 Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm,
                       Loc loc = std::source_location::current());
 
-/// Moves each element of the gradients into [-limit, limit]. ValueError unless limit is at least 0.
+/// Moves each element of the gradients into [-limit, limit]; one of some rows (sparse_embedding)
+/// becomes a dense one. ValueError unless limit is at least 0.
 void clip_grad_value(std::span<const Tensor> parameters, double limit,
                      Loc loc = std::source_location::current());
 

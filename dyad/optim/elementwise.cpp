@@ -7,6 +7,8 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/embedding.h"
+#include "dyad/ops/indexing.h"
 #include "dyad/ops/registry.h"
 
 namespace dyad::optim::detail {
@@ -63,10 +65,34 @@ void Elementwise::update(std::size_t index, const Tensor& gradient, Loc loc) {
     inputs.push_back(&state);
     targets.push_back(state);
   }
-  for (const Tensor& number : p.dtype() == f64 ? rule.wide : rule.narrow) {
+  add_numbers(inputs, index);
+  exec::update(*rule.op, inputs, rule.attrs->data(), targets, loc);
+}
+
+void Elementwise::add_numbers(std::vector<const Tensor*>& inputs, std::size_t index) const {
+  const Rule& rule = rules_[group_of(index)];
+  for (const Tensor& number : parameters()[index].dtype() == f64 ? rule.wide : rule.narrow) {
     inputs.push_back(&number);
   }
-  exec::update(*rule.op, inputs, rule.attrs->data(), targets, loc);
+}
+
+void Elementwise::update_rows(std::size_t index, const SparseRows& gradient, Loc loc) {
+  const Rule& rule = rules_[group_of(index)];
+  const OpInfo& put = *find_op("put_rows");
+  const Tensor sums = row_sums(gradient.rows, gradient.index);
+  std::vector<Tensor> whole{parameter(index)}, rows;
+  whole.insert(whole.end(), states_[index].begin(), states_[index].end());
+  for (const Tensor& x : whole) rows.push_back(index_select(x, 0, gradient.index));
+  // Rows of equal index have equal sums, so they become equal: whichever is put last.
+  const Tensor g = rule.maximize ? neg(sums) : sums;
+  std::vector<const Tensor*> inputs{&rows[0], &g};
+  for (std::size_t i = 1; i < rows.size(); ++i) inputs.push_back(&rows[i]);
+  add_numbers(inputs, index);
+  exec::update(*rule.op, inputs, rule.attrs->data(), rows, loc);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const Tensor* operands[] = {&whole[i], &gradient.index, &rows[i]};
+    exec::update(put, operands, nullptr, {&whole[i], 1}, loc);
+  }
 }
 
 }  // namespace dyad::optim::detail

@@ -53,6 +53,8 @@ class Elementwise : public Optimizer {
                 bool maximize, Loc loc);
   void begin_step() final;
   void update(std::size_t index, const Tensor& gradient, Loc loc) final;
+  void update_rows(std::size_t index, const SparseRows& gradient, Loc loc) final;
+  void add_numbers(std::vector<const Tensor*>& inputs, std::size_t index) const;
 
   std::vector<Rule> rules_;                  // by group
   std::vector<std::vector<Tensor>> states_;  // by parameter

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
@@ -117,21 +118,41 @@ std::size_t Optimizer::group_of(std::size_t index) const noexcept {
 
 void Optimizer::step(Loc loc) {
   std::vector<Tensor> gradients;
-  for (const Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
-  apply(gradients, loc);
+  std::vector<SparseRows> rows;
+  for (const Tensor& parameter : parameters_) {
+    gradients.push_back(autograd::dense_grad(parameter));
+    rows.push_back(sparse_grad(parameter));
+  }
+  apply(gradients, rows, loc);
 }
 
 void Optimizer::zero_grad() {
   for (const Tensor& parameter : parameters_) parameter.zero_grad();
 }
 
-void Optimizer::apply(std::span<const Tensor> gradients, Loc loc) {
+void Optimizer::update_rows(std::size_t index, const SparseRows&, Loc loc) {
+  throw ValueError(fmt::format("{} needs the whole gradient of parameter {}, {}, which has that of "
+                               "some rows alone: use embedding() in the place of "
+                               "sparse_embedding(), or another optimizer for this table",
+                               name_, names_[index], type_string(parameters_[index])),
+                   loc.user());
+}
+
+void Optimizer::apply(std::span<const Tensor> gradients, std::span<const SparseRows> rows,
+                      Loc loc) {
   const LocScope scope(loc);
   const NoGrad no_grad;
   step_tensor_.add_(1, loc);
   begin_step();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].defined()) update(i, gradients[i], loc);
+    if (gradients[i].defined()) {
+      const Shape& shape = parameters_[i].shape();
+      update(i,
+             rows[i].defined() ? autograd::with_rows(gradients[i], rows[i], shape) : gradients[i],
+             loc);
+    } else if (rows[i].defined()) {
+      update_rows(i, rows[i], loc);
+    }
   }
 }
 
@@ -151,9 +172,17 @@ Tensor Optimizer::minimize(const Tensor& loss, Loc loc) {
                      loc.user());
   }
   // Each node of the gradients has the line of what it is the derivative of, the updates have ours.
-  const std::vector<Tensor> found = gradients(loss, parameters_, loc);
+  std::vector<SparseRows> rows;
+  const std::vector<Tensor> found = autograd::graph_gradients_by_rows(loss, parameters_, rows, loc);
+  const bool any = std::ranges::any_of(found, &Tensor::defined) ||
+                   std::ranges::any_of(rows, &SparseRows::defined);
+  if (!any) {
+    throw GradError(
+        fmt::format("{}::minimize: the loss {} depends on no parameter", name_, type_string(loss)),
+        loc.user());
+  }
   const LocScope scope(loc);
-  apply(found, loc);
+  apply(found, rows, loc);
   return graph->after_writes(loss, loc);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/autograd/row_grad.h"
 #include "dyad/nn/tensor_dict.h"
 
 namespace dyad::optim {
@@ -42,7 +43,8 @@ struct ParameterGroup {
 /// steps, learning rates) are tensors that are written in place, so a compiled training step holds
 /// forward, backward and update as one graph, and a change of a learning rate needs no new
 /// recording. A parameter without a gradient is passed over. Steps are counted for the optimizer,
-/// not for each parameter.
+/// not for each parameter. Of a table with a gradient of some rows (sparse_embedding) these rows
+/// are updated alone, with what is kept for them; moments and decay of the others stand still.
 class Optimizer {
  public:
   virtual ~Optimizer();
@@ -116,6 +118,8 @@ class Optimizer {
   virtual void begin_step() {}
   /// Updates parameter `index` in place, by operators.
   virtual void update(std::size_t index, const Tensor& gradient, Loc loc) = 0;
+  /// The same by a gradient of some rows alone; unless overridden a ValueError.
+  virtual void update_rows(std::size_t index, const SparseRows& gradient, Loc loc);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// The learning rate and weight decay of a group and the number of steps begun so far, f64[].
@@ -142,7 +146,7 @@ class Optimizer {
   void check(const Tensor& parameter, Loc loc) const;
   [[nodiscard]] std::string numbered(const std::string& name, std::size_t group) const;
   [[nodiscard]] const Group& checked_group(std::size_t group, Loc loc) const;
-  void apply(std::span<const Tensor> gradients, Loc loc);
+  void apply(std::span<const Tensor> gradients, std::span<const SparseRows> rows, Loc loc);
 
   std::string name_;
   std::vector<Tensor> parameters_;

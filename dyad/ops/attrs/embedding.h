@@ -8,9 +8,11 @@
 namespace dyad::ops {
 
 /// `embedding(weight[v, d], index[...])` -> [..., d]: the rows that index names. The row at
-/// padding_idx (below 0: none) gets no gradient.
+/// padding_idx (below 0: none) gets no gradient. sparse: backward() leaves the gradient as the rows
+/// that were read.
 struct EmbeddingAttrs {
   std::int64_t padding_idx = -1;
+  bool sparse = false;
 };
 
 /// `embedding_backward(grad[..., d], index[...])` -> [rows, d]: grad[i] added at row index[i], in

@@ -18,6 +18,7 @@ std::span<const KernelFamily> kernel_families() {
       norm_kernels, pool_kernels,
       random_kernels,
       embedding_kernels,
+      table_rows_kernels,
       attention_kernels,
       recurrent_kernels,
       cache_kernels,

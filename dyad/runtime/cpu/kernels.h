@@ -29,6 +29,7 @@ std::span<const NamedKernel> norm_kernels();
 std::span<const NamedKernel> pool_kernels();
 std::span<const NamedKernel> random_kernels();
 std::span<const NamedKernel> embedding_kernels();
+std::span<const NamedKernel> table_rows_kernels();
 std::span<const NamedKernel> attention_kernels();
 std::span<const NamedKernel> recurrent_kernels();
 std::span<const NamedKernel> cache_kernels();

@@ -32,6 +32,29 @@ def rows():
              {"rows": 6, "padding_idx": -1}, 8, floor=1)
 
 
+def few_rows():
+    """What optimizers of few rows use."""
+    for dtype in FLOATS:
+        for index in [[1, 4, 1, 0, 4, 1], [3], []]:
+            n = len(index)
+            at, table = torch.tensor(index, dtype=torch.int64), rand((5, 3), dtype)
+            rows = rand((n, 3), dtype)
+            sums = torch.zeros(5, 3).index_add(0, at, rows.double())[at]
+            case("row_sums", [rows, at], [cast(sums, dtype)], tol=2, floor=1)
+            put = table.clone()
+            for i, row in zip(index, rows):
+                put[i] = row
+            case("put_rows", [table, at, rows], [put], tol=0)
+    rows = rand((4, 2, 3))
+    at = torch.tensor([2, 0, 2, 2], dtype=torch.int32)
+    case("row_sums", [rows, at], [torch.zeros(3, 2, 3).index_add(0, at, rows)[at.long()]], tol=2, floor=1)
+    case("put_rows", [rand((3, 2, 3)), at[:0], rows[:0]], [rand((3, 2, 3))], tol=0)
+    cases[-1]["out"] = cases[-1]["in"][:1]
+    order = torch.tensor([2, 0, 1])  # as many rows as the table has, in another order
+    rows = rand((3, 2))
+    case("put_rows", [rand((3, 2)), order, rows], [torch.zeros(3, 2).index_copy(0, order, rows)], tol=0)
+
+
 def bags():
     def one(mode, index, offsets, weighted, last, padding, dtype="f64"):
         table = rand((5, 3), dtype)
@@ -67,4 +90,4 @@ def bags():
     case("fn embedding_bag", [index, table], [F.embedding_bag(index, table, mode="max")], {}, 0, True)
 
 
-FAMILIES = [rows, bags]
+FAMILIES = [rows, bags, few_rows]

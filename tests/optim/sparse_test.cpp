@@ -1,0 +1,212 @@
+// Tables of which a step reads few rows: their gradients and updates.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/autograd/row_grad.h"
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/core/generator.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
+#include "dyad/nn/nn.h"
+#include "dyad/ops/ops.h"
+#include "dyad/optim/optim.h"
+
+namespace dyad::optim {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Net {
+  nn::Embedding table;
+  nn::Linear out{3, 4};
+
+  Tensor operator()(const Tensor& words) const { return out(tanh(mean(table(words), {1}))); }
+};
+
+Net make_net(bool sparse) {
+  manual_seed(8);
+  return {.table = nn::Embedding(10, 3, {.sparse = sparse})};
+}
+
+Tensor words(int step) {
+  const std::vector<std::vector<std::int64_t>> rows{{1, 4, 4, 2}, {4, 7, 1, 1}, {2, 2, 2, 2}};
+  return tensor(rows[static_cast<std::size_t>(step % 3)]).reshape({2, 2});
+}
+Tensor classes() { return tensor(std::vector<std::int64_t>{3, 0}); }
+
+TEST(SparseGradient, IsOfTheRowsThatWereRead) {
+  const Net sparse = make_net(true), dense = make_net(false);
+  for (const Net* net : {&sparse, &dense}) {
+    (cross_entropy((*net)(words(0)), classes()) + sum((*net).table(words(1)))).backward();
+  }
+  const SparseRows rows = sparse_grad(sparse.table.weight);
+  ASSERT_TRUE(rows.defined());
+  EXPECT_EQ(rows.rows.shape(), Shape({8, 3}));  // two uses of four words
+  EXPECT_FALSE(autograd::dense_grad(sparse.table.weight).defined());
+  EXPECT_FALSE(sparse_grad(dense.table.weight).defined());
+  const auto a = sparse.table.weight.grad().to_vector<float>();
+  const auto b = dense.table.weight.grad().to_vector<float>();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6) << i;
+  nn::zero_grad(sparse);
+  EXPECT_FALSE(sparse_grad(sparse.table.weight).defined());
+  EXPECT_FALSE(sparse.table.weight.grad().defined());
+}
+
+TEST(SparseGradient, ThatIsAskedForIsWhole) {
+  const Net net = make_net(true);
+  const Tensor loss = sum(square(net.table(words(0))));
+  const Tensor whole = grad(loss, {net.table.weight})[0];
+  EXPECT_EQ(whole.shape(), Shape({10, 3}));
+  EXPECT_FALSE(sparse_grad(net.table.weight).defined());
+}
+
+TEST(SparseGradient, PaddingGetsNone) {
+  Tensor table = ones({4, 2});
+  table.requires_grad();
+  sum(sparse_embedding(tensor(std::vector<std::int64_t>{0, 2, 2}), table, 2)).backward();
+  EXPECT_EQ(table.grad().to_vector<float>(), (std::vector<float>{1, 1, 0, 0, 0, 0, 0, 0}));
+}
+
+/// Parameters after steps eagerly, compiled, or in a static graph.
+enum class Kind { eager, compiled, graph };
+template <class O, class Options>
+std::vector<float> trained(const Options& options, bool sparse, Kind kind, int steps = 6) {
+  const Net net = make_net(sparse);
+  O optimizer(nn::parameters(net), options);
+  const auto step = [&](const Tensor& x) {
+    optimizer.zero_grad();
+    Tensor loss = cross_entropy(net(x), classes());
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  if (kind == Kind::graph) {
+    Graph graph;
+    const Tensor done = graph.define([&] {
+      const Tensor x = placeholder("x", i64, {2, "n"});
+      return optimizer.minimize(cross_entropy(net(x), classes()));
+    });
+    Session session(graph);
+    for (int i = 0; i < steps; ++i) (void)session.run({done}, {{"x", words(i)}});
+  } else {
+    const auto fast = compile(step);
+    for (int i = 0; i < steps; ++i) {
+      (void)(kind == Kind::compiled ? fast(words(i)) : step(words(i)));
+    }
+  }
+  return net.table.weight.template to_vector<float>();
+}
+
+template <class O, class Options>
+void expect_equal_in_every_mode(const Options& options) {
+  const auto eager = trained<O>(options, true, Kind::eager);
+  EXPECT_EQ(trained<O>(options, true, Kind::compiled), eager);
+  EXPECT_EQ(trained<O>(options, true, Kind::graph), eager);
+}
+
+TEST(SparseUpdate, IsTheSameInEveryMode) {
+  expect_equal_in_every_mode<SGD>(SGDOptions{.lr = 0.5});
+  expect_equal_in_every_mode<SGD>(SGDOptions{.lr = 0.5, .momentum = 0.9});
+  expect_equal_in_every_mode<Adagrad>(AdagradOptions{.lr = 0.5});
+  expect_equal_in_every_mode<Adam>(AdamOptions{.lr = 0.1});
+}
+
+TEST(SparseUpdate, IsTheDenseOneWhereOtherRowsStandStill) {
+  for (const auto& [a, b] :
+       {std::pair{trained<SGD>(SGDOptions{.lr = 0.5}, true, Kind::eager),
+                  trained<SGD>(SGDOptions{.lr = 0.5}, false, Kind::eager)},
+        std::pair{trained<Adagrad>(AdagradOptions{.lr = 0.5}, true, Kind::eager),
+                  trained<Adagrad>(AdagradOptions{.lr = 0.5}, false, Kind::eager)}}) {
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;
+  }
+}
+
+/// As PyTorch's SparseAdam: moments of rows that were not read stay.
+TEST(SparseUpdate, MomentsOfOtherRowsStay) {
+  Tensor table = zeros({3, 1}, f64);
+  table.requires_grad();
+  Adam optimizer({table}, {.lr = 0.1});
+  for (const std::int64_t row : {0, 2, 0}) {
+    optimizer.zero_grad();
+    sum(sparse_embedding(tensor(std::vector<std::int64_t>{row, row}), table)).backward();
+    optimizer.step();
+  }
+  const TensorDict state = optimizer.state_dict();
+  // The gradient is 2 at each step: m = 0.2, then 0.9 * 0.2 + 0.1 * 2.
+  const auto mean = state.at("mean.0").to_vector<double>();
+  EXPECT_NEAR(mean[0], 0.38, 1e-12);
+  EXPECT_EQ(mean[1], 0);
+  EXPECT_NEAR(mean[2], 0.2, 1e-12);
+  EXPECT_EQ(table.to_vector<double>()[1], 0);
+}
+
+TEST(SparseUpdate, AnOptimizerThatNeedsTheWholeSaysSo) {
+  Tensor table = ones({4, 2});
+  table.requires_grad();
+  Adafactor optimizer(TensorDict{{"words", table}});
+  sum(sparse_embedding(tensor(std::vector<std::int64_t>{1}), table)).backward();
+  try {
+    optimizer.step();
+    FAIL();
+  } catch (const ValueError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("Adafactor needs the whole gradient of parameter words, "
+                                        "f32[4, 2], which has that of some rows alone"));
+  }
+}
+
+TEST(SparseClip, ScalesRowsByTheNormOfTheirSums) {
+  Tensor table = zeros({4, 1}), whole = zeros({4, 1});
+  table.requires_grad();
+  whole.requires_grad();
+  const Tensor rows = tensor(std::vector<std::int64_t>{1, 1, 3});
+  const Tensor weights = tensor(std::vector<float>{1, 2, 4}).reshape({3, 1});
+  sum(sparse_embedding(rows, table) * weights).backward();
+  sum(embedding(rows, whole) * weights).backward();
+  EXPECT_FLOAT_EQ(clip_grad_norm(std::vector{table}, 2.5).item<float>(), 5);
+  (void)clip_grad_norm(std::vector{whole}, 2.5);
+  EXPECT_EQ(sparse_grad(table).rows.shape(), Shape({3, 1}));
+  EXPECT_FALSE(autograd::dense_grad(table).defined());
+  EXPECT_EQ(table.grad().to_vector<float>(), whole.grad().to_vector<float>());
+}
+
+/// The most memory that the process has had, in bytes.
+std::int64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{1024} * usage.ru_maxrss;
+}
+
+/// Neither a gradient nor a copy of the table is made.
+TEST(SparseUpdate, TakesMemoryForTheRowsAlone) {
+  const std::int64_t bytes = std::int64_t{1} << 26;
+  Tensor table = zeros({bytes / 64, 16});
+  table.requires_grad();
+  SGD optimizer({table}, {.lr = 1});
+  const std::int64_t before = peak_memory();
+  const Tensor rows = tensor(std::vector<std::int64_t>{5, 5, 7, 9});
+  sum(sparse_embedding(rows, table)).backward();
+  optimizer.step();
+  EXPECT_EQ(table.select(0, 5).to_vector<float>()[0], -2);
+
+  Graph graph;
+  const Tensor done = graph.define(
+      [&] { return optimizer.minimize(sum(sparse_embedding(placeholder("x", i64, {4}), table))); });
+  Session session(graph);
+  (void)session.run({done}, {{"x", rows}});
+  EXPECT_EQ(table.select(0, 5).to_vector<float>()[0], -4);
+  EXPECT_LT(peak_memory() - before, bytes / 2);
+  const std::string text = session.explain();
+  const std::size_t at = text.find("arena ");
+  ASSERT_NE(at, text.npos) << text;
+  EXPECT_LT(std::stoll(text.substr(at + 6)), 100000) << text;
+}
+
+}  // namespace
+}  // namespace dyad::optim
