@@ -4,7 +4,7 @@ namespace dyad::nn {
 
 Tensor CrossEntropyLoss::operator()(const Tensor& logits, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
-  return cross_entropy(logits, target, reduction, ignore_index);
+  return cross_entropy(logits, target, reduction, ignore_index, {}, label_smoothing);
 }
 Tensor NLLLoss::operator()(const Tensor& log_probabilities, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
@@ -13,6 +13,66 @@ Tensor NLLLoss::operator()(const Tensor& log_probabilities, const Tensor& target
 Tensor MSELoss::operator()(const Tensor& prediction, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
   return mse_loss(prediction, target, reduction);
+}
+Tensor L1Loss::operator()(const Tensor& prediction, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return l1_loss(prediction, target, reduction);
+}
+Tensor SmoothL1Loss::operator()(const Tensor& prediction, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return smooth_l1_loss(prediction, target, beta, reduction);
+}
+Tensor HuberLoss::operator()(const Tensor& prediction, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return huber_loss(prediction, target, delta, reduction);
+}
+Tensor BCELoss::operator()(const Tensor& prediction, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return binary_cross_entropy(prediction, target, {}, reduction);
+}
+Tensor BCEWithLogitsLoss::operator()(const Tensor& logits, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return binary_cross_entropy_with_logits(logits, target, {}, {}, reduction);
+}
+Tensor KLDivLoss::operator()(const Tensor& log_probabilities, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return kl_div(log_probabilities, target, log_target, reduction);
+}
+Tensor PoissonNLLLoss::operator()(const Tensor& x, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return poisson_nll_loss(x, target, log_input, full, eps, reduction);
+}
+Tensor GaussianNLLLoss::operator()(const Tensor& x, const Tensor& target, const Tensor& var,
+                                   Loc loc) const {
+  const LocScope scope(loc);
+  return gaussian_nll_loss(x, target, var, full, eps, reduction);
+}
+Tensor HingeEmbeddingLoss::operator()(const Tensor& x, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return hinge_embedding_loss(x, target, margin, reduction);
+}
+Tensor SoftMarginLoss::operator()(const Tensor& x, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return soft_margin_loss(x, target, reduction);
+}
+Tensor MarginRankingLoss::operator()(const Tensor& a, const Tensor& b, const Tensor& target,
+                                     Loc loc) const {
+  const LocScope scope(loc);
+  return margin_ranking_loss(a, b, target, margin, reduction);
+}
+Tensor MultiMarginLoss::operator()(const Tensor& x, const Tensor& target, Loc loc) const {
+  const LocScope scope(loc);
+  return multi_margin_loss(x, target, p, margin, {}, reduction);
+}
+Tensor TripletMarginLoss::operator()(const Tensor& anchor, const Tensor& positive,
+                                     const Tensor& negative, Loc loc) const {
+  const LocScope scope(loc);
+  return triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction);
+}
+Tensor CosineEmbeddingLoss::operator()(const Tensor& a, const Tensor& b, const Tensor& target,
+                                       Loc loc) const {
+  const LocScope scope(loc);
+  return cosine_embedding_loss(a, b, target, margin, reduction);
 }
 
 }  // namespace dyad::nn

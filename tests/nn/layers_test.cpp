@@ -62,6 +62,30 @@ TEST_F(LayerCalls, Normalisations) {
   same(LocalResponseNorm{3, 0.1}(image), local_response_norm(image, 3, 0.1));
 }
 
+TEST_F(LayerCalls, Losses) {
+  const Tensor p = uniform({3, 4}, 0.1, 0.9), q = uniform({3, 4}, 0.1, 0.9);
+  const Tensor a = normal({3, 4}), b = normal({3, 4}), c = normal({3, 4});
+  const Tensor sign = where(a > 0, ones({3, 4}), -1), row = sign.select(1, 0);
+  const Tensor classes = randint(0, 4, {3});
+  constexpr Reduction kSum = Reduction::sum;
+  same(CrossEntropyLoss{.label_smoothing = 0.1}(a, classes),
+       cross_entropy(a, classes, Reduction::mean, -100, {}, 0.1));
+  same(L1Loss{kSum}(a, b), l1_loss(a, b, kSum));
+  same(SmoothL1Loss{0.5}(a, b), smooth_l1_loss(a, b, 0.5));
+  same(HuberLoss{0.5}(a, b), huber_loss(a, b, 0.5));
+  same(BCELoss{kSum}(p, q), binary_cross_entropy(p, q, {}, kSum));
+  same(BCEWithLogitsLoss{}(a, q), binary_cross_entropy_with_logits(a, q));
+  same(KLDivLoss{true, kSum}(a, b), kl_div(a, b, true, kSum));
+  same(PoissonNLLLoss{.log_input = false}(p, q), poisson_nll_loss(p, q, false));
+  same(GaussianNLLLoss{.full = true}(a, b, p), gaussian_nll_loss(a, b, p, true));
+  same(HingeEmbeddingLoss{2}(a, sign), hinge_embedding_loss(a, sign, 2));
+  same(SoftMarginLoss{}(a, sign), soft_margin_loss(a, sign));
+  same(MarginRankingLoss{0.5}(a, b, sign), margin_ranking_loss(a, b, sign, 0.5));
+  same(MultiMarginLoss{2, 0.5}(a, classes), multi_margin_loss(a, classes, 2, 0.5));
+  same(TripletMarginLoss{.swap = true}(a, b, c), triplet_margin_loss(a, b, c, 1, 2, 1e-6, true));
+  same(CosineEmbeddingLoss{0.2}(a, b, row), cosine_embedding_loss(a, b, row, 0.2));
+}
+
 TEST_F(LayerCalls, SequentialTakesThem) {
   const Sequential model(Conv1d(4, 6, 3), GroupNorm(3, 6), MaxPool1d(2), Flatten());
   EXPECT_EQ(model(line).shape(), Shape({2, 18}));
