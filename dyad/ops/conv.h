@@ -50,4 +50,15 @@ namespace dyad {
                                       std::int64_t groups = 1, const PerAxis& dilation = 1,
                                       Loc loc = std::source_location::current());
 
+/// Convolution whose kernel elements are moved, position by position: x[n, c, h, w], weight[o,
+/// c / groups, kh, kw], offset[n, sets * kh * kw * 2, oh, ow] (for each kernel element how far down
+/// and how far right; the sets divide the channels), mask[n, sets * kh * kw, oh, ow] or undefined
+/// (what each one is multiplied with), bias[o] or undefined -> [n, o, oh, ow]. Elements of x are
+/// read between each other (bilinear), as 0 outside. Gradients of any order by all operands.
+[[nodiscard]] Tensor deform_conv2d(const Tensor& x, const Tensor& offset, const Tensor& weight,
+                                   const Tensor& bias = {}, const PerAxis& stride = 1,
+                                   const Padding& padding = 0, const PerAxis& dilation = 1,
+                                   const Tensor& mask = {}, std::int64_t groups = 1,
+                                   Loc loc = std::source_location::current());
+
 }  // namespace dyad

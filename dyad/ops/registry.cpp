@@ -32,6 +32,11 @@ void register_builtin_ops() {
     register_ops(decompositions_rows());
     register_ops(conv_rows());
     register_ops(pooling_rows());
+    register_ops(deform_conv_rows());
+    register_ops(im2col_rows());
+    register_ops(grid_sample_rows());
+    register_ops(resize_rows());
+    register_ops(roi_rows());
     register_ops(norm_rows());
     register_ops(group_norm_rows());
     register_ops(normalize_rows());

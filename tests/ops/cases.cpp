@@ -74,8 +74,8 @@ class JsonAttrs final : public AttrVisitor {
     for (const json& item : get(name)) value.push_back(item.get<std::int64_t>());
   }
   void visit(std::string_view name, Shape& value) override { value = shape_of(get(name)); }
-  void visit(std::string_view, Tensor&) override {
-    throw std::logic_error("no operator here has a tensor as attribute");
+  void visit(std::string_view name, Tensor& value) override {
+    if (has(name)) value = tensor_of(get(name));
   }
 
  private:

@@ -86,6 +86,21 @@ def function_case(op, inputs, outputs, attrs=None, tol=1, grad=False, **more):
     case(op, narrow(inputs), narrow(outputs), attrs, max(tol, 64), **more)
 
 
+def evaluate(op, inputs, outputs=1, opset=22, **attrs):
+    """ONNX's own evaluator on one node; an input may be None."""
+    import onnx
+    import onnx.helper as make
+    from onnx.reference import ReferenceEvaluator
+    names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
+    given = {n: np.asarray(x) for n, x in zip(names, inputs) if x is not None}
+    infos = [make.make_tensor_value_info(n, make.np_dtype_to_tensor_dtype(x.dtype), None) for n, x in given.items()]
+    results = [make.make_tensor_value_info(f"y{i}", onnx.TensorProto.UNDEFINED, None) for i in range(outputs)]
+    node = make.make_node(op, names, [f"y{i}" for i in range(outputs)], **attrs)
+    graph = make.make_graph([node], "g", infos, results)
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", opset)])
+    return [torch.tensor(np.asarray(y)) for y in ReferenceEvaluator(model).run(None, given)]
+
+
 def rand(shape, dtype="f64", low=-2.0, high=2.0):
     """Numbers apart from one another, so that finite differences cross no tie."""
     n = int(np.prod(shape)) if len(shape) else 1
