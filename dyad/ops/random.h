@@ -60,6 +60,17 @@ namespace dyad {
 
 [[nodiscard]] Tensor randint_like(const Tensor& x, std::int64_t low, std::int64_t high,
                                   Loc loc = std::source_location::current());
+/// The whole numbers from 0 to count - 1 in random order.
+[[nodiscard]] Tensor randperm(Dim count, DType dtype = i64,
+                              Loc loc = std::source_location::current());
+/// `count` indices (i64) along a new last axis in the place of the last axis of `weights`, each in
+/// proportion to the weights: floating, at least 0, their sum above 0. Without replacement no index
+/// comes twice, and one of weight 0 only when the others are used up. No gradient. ValueError for a
+/// count below 1, or without replacement above the number of weights.
+[[nodiscard]] Tensor multinomial(const Tensor& weights, std::int64_t count,
+                                 bool replacement = false,
+                                 Loc loc = std::source_location::current());
+
 /// Training: each element is 0 with the probability p, the others are scaled by 1 / (1 - p).
 /// Otherwise x. 0 <= p < 1 (ValueError).
 [[nodiscard]] Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -130,7 +131,10 @@ TEST_F(Distributions, AreTheSameInEveryMode) {
                                bernoulli({6}, 0.5, boolean),
                                bernoulli(full({6}, 0.5)),
                                normal(scale, full({3}, 2.0)),
-                               randint(0, 9, {5})};
+                               randint(0, 9, {5}),
+                               randperm(9),
+                               multinomial(full({2, 5}, 0.2), 3),
+                               multinomial(full({2, 5}, 0.2), 7, true)};
   };
   manual_seed(21);
   const std::vector<Tensor> eager = all_of_them();
@@ -145,6 +149,52 @@ TEST_F(Distributions, AreTheSameInEveryMode) {
   }
 }
 
+TEST_F(Distributions, PermutationsHoldEachNumberOnce) {
+  manual_seed(31);
+  std::vector<int> first(6, 0);
+  for (int i = 0; i < 600; ++i) {
+    std::vector<std::int64_t> order = randperm(6).to_vector<std::int64_t>();
+    ++first[static_cast<std::size_t>(order[0])];
+    std::sort(order.begin(), order.end());
+    EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}));
+  }
+  for (const int count : first) EXPECT_NEAR(count, 100, 55);
+  EXPECT_EQ(type_string(randperm(0, f32)), "f32[0]");
+}
+
+/// The share of each of `classes` indices.
+std::vector<double> shares(const Tensor& indices, std::size_t classes) {
+  std::vector<double> counts(classes, 0.0);
+  const auto values = indices.to_vector<std::int64_t>();
+  for (const std::int64_t i : values) counts[static_cast<std::size_t>(i)] += 1.0;
+  for (double& count : counts) count /= static_cast<double>(values.size());
+  return counts;
+}
+
+TEST_F(Distributions, MultinomialDrawsInProportion) {
+  manual_seed(32);
+  const Tensor weights = tensor({{1.0f, 0.0f, 3.0f, 4.0f}, {0.0f, 0.0f, 5.0f, 0.0f}});
+  const Tensor drawn = multinomial(weights, kDraws, true);
+  EXPECT_EQ(type_string(drawn), "i64[2, 60000]");
+  const auto some = shares(drawn[0], 4), same = shares(drawn[1], 4);
+  const double want[] = {0.125, 0, 0.375, 0.5};
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(some[i], want[i], want[i] == 0 ? 0 : 0.013);
+  EXPECT_EQ(same[2], 1);
+}
+
+TEST_F(Distributions, MultinomialWithoutReplacementUsesIndicesUp) {
+  manual_seed(33);
+  const Tensor weights = expand(tensor({1.0f, 0.0f, 3.0f, 4.0f}), {kDraws, 4});
+  const Tensor drawn = multinomial(weights, 4);
+  const auto first = shares(select(drawn, 1, 0), 4), second = shares(select(drawn, 1, 1), 4);
+  EXPECT_NEAR(first[0], 1 / 8.0, 0.01);
+  EXPECT_NEAR(first[3], 4 / 8.0, 0.013);
+  // After 2 (3/8) or 3 (4/8).
+  EXPECT_NEAR(second[0], 3 / 8.0 * 1 / 5 + 4 / 8.0 * 1 / 4, 0.011);
+  EXPECT_EQ(shares(select(drawn, 1, 3), 4)[1], 1);  // of weight 0: the last one
+  EXPECT_EQ(type_string(multinomial(zeros({2, 3, 5}) + 1, 2)), "i64[2, 3, 2]");
+}
+
 const std::vector<BadCall> kCalls = {
     {Kind::value, "truncated_normal(std = 0.0): it must be above 0",
      CALL(truncated_normal({2}, 0, 0))},
@@ -154,6 +204,17 @@ const std::vector<BadCall> kCalls = {
     {Kind::value, "gumbel_softmax(temperature = 0.0): it must be above 0",
      CALL(gumbel_softmax(F(2), 0))},
     {Kind::value, "bernoulli(p = 2.0): p must be from 0 to 1", CALL(bernoulli({2}, 2.0))},
+    {Kind::shape, "multinomial(weights: f32[], count = 1): an axis of weights is needed",
+     CALL(multinomial(F(), 1))},
+    {Kind::dtype,
+     "multinomial(weights: i64[3], count = 1): weights must be floating; convert them with to()",
+     CALL(multinomial(I(3), 1))},
+    {Kind::value, "multinomial(weights: f32[3], count = 0): the count must be at least 1",
+     CALL(multinomial(F(3), 0))},
+    {Kind::value,
+     "multinomial(weights: f32[3], count = 4): without replacement there are no more than 3 "
+     "indices",
+     CALL(multinomial(F(3), 4))},
     {Kind::dtype, "normal(mean: i64[2], std: i64[2]): one of them must be floating",
      CALL(normal(I(2), I(2)))},
 };
