@@ -1,7 +1,16 @@
+#include <algorithm>
+#include <string>
+
 #include "dyad/ir/onnx_node.h"
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/conv.h"
+#include "dyad/ops/creation.h"
+#include "dyad/ops/elementary.h"
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/norm.h"
+#include "dyad/ops/normalize.h"
+#include "dyad/ops/pooling.h"
+#include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
 
@@ -24,8 +33,169 @@ void gemm(OnnxNode& n) {
   n.output(0, product);
 }
 
+/// `auto_pad`, or `pads`: those before each axis, then those after.
+Padding padding_of(OnnxNode& n) {
+  const std::string by_name = n.text("auto_pad", "NOTSET");
+  if (by_name == "SAME_UPPER") return "same_upper";
+  if (by_name == "SAME_LOWER") return "same_lower";
+  if (by_name == "VALID") return "valid";
+  return n.integers("pads", {0});
+}
+
+void conv(OnnxNode& n) {
+  const Tensor x = n.input(0), weight = n.input(1), bias = n.input(2);
+  using Conv = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const PerAxis&,
+                          const Padding&, const PerAxis&, std::int64_t, Loc);
+  constexpr Conv kConvs[] = {conv1d, conv2d, conv3d};
+  const int axes = x.rank() - 2;
+  if (axes < 1 || axes > 3) n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
+  n.output(0, kConvs[axes - 1](x, weight, bias, n.integers("strides", {1}), padding_of(n),
+                               n.integers("dilations", {1}), n.integer("group", 1), n.loc()));
+}
+
+/// What is cropped so that the result has the sizes that the node names.
+Ints pads_for(OnnxNode& n, const Tensor& x, const Tensor& weight, const Ints& sizes,
+              const Ints& stride, const Ints& dilation, const Ints& extra) {
+  const std::size_t axes = sizes.size();
+  const bool upper = n.text("auto_pad", "NOTSET") != "SAME_LOWER";
+  Ints pads(2 * axes, 0);
+  for (std::size_t i = 0; i < axes; ++i) {
+    const auto at = static_cast<int>(i) + 2;
+    const std::int64_t kernel = weight.size(at).value();
+    const std::int64_t whole =
+        stride[i] * (x.size(at).value() - 1) + extra[i] + (kernel - 1) * dilation[i] + 1;
+    const std::int64_t total = whole - sizes[i];
+    pads[i] = upper ? total / 2 : total - total / 2;
+    pads[axes + i] = total - pads[i];
+  }
+  return pads;
+}
+
+void conv_transpose(OnnxNode& n) {
+  const Tensor x = n.input(0), weight = n.input(1), bias = n.input(2);
+  using Conv = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const PerAxis&,
+                          const Padding&, const PerAxis&, std::int64_t, const PerAxis&, Loc);
+  constexpr Conv kConvs[] = {conv_transpose1d, conv_transpose2d, conv_transpose3d};
+  const int axes = x.rank() - 2;
+  if (axes < 1 || axes > 3) n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
+  const Ints ones(static_cast<std::size_t>(axes), 1), none(static_cast<std::size_t>(axes), 0);
+  const Ints stride = n.integers("strides", ones), dilation = n.integers("dilations", ones);
+  const Ints extra = n.integers("output_padding", none);
+  Padding padding = padding_of(n);
+  if (n.has_attribute("output_shape")) {
+    Ints sizes = n.integers("output_shape", {});
+    while (sizes.size() > static_cast<std::size_t>(axes)) sizes.erase(0);
+    padding = pads_for(n, x, weight, sizes, stride, dilation, extra);
+  }
+  n.output(0, kConvs[axes - 1](x, weight, bias, stride, padding, extra, n.integer("group", 1),
+                               dilation, n.loc()));
+}
+
+void max_pool(OnnxNode& n) {
+  const Tensor x = n.input(0);
+  const auto [values, positions] = max_pool_with_indices(
+      x, n.integers("kernel_shape", {}), n.integers("strides", {1}), padding_of(n),
+      n.integers("dilations", {1}), n.flag("ceil_mode"), n.loc());
+  n.output(0, values);
+  if (!n.wants(1)) return;
+  if (n.flag("storage_order")) n.fail("it numbers positions column by column");
+  // ONNX numbers positions over the whole tensor.
+  Dim plane = 1;
+  for (int i = 2; i < x.rank(); ++i) plane = plane * x.size(i);
+  Shape planes{x.size(0), x.size(1)};
+  for (int i = 2; i < x.rank(); ++i) planes.push_back(1);
+  const Tensor before = mul(arange(x.size(0) * x.size(1), i64, n.loc()), size_tensor(plane));
+  n.output(1, add(positions, reshape(before, planes, n.loc()), n.loc()));
+}
+
+void average_pool(OnnxNode& n) {
+  const Tensor x = n.input(0);
+  const Ints dilation = n.integers("dilations", {1});
+  if (std::ranges::any_of(dilation, [](std::int64_t d) { return d != 1; })) {
+    n.fail("its windows are dilated");
+  }
+  using Pool = Tensor (*)(const Tensor&, const PerAxis&, const PerAxis&, const Padding&, bool, bool,
+                          std::int64_t, Loc);
+  constexpr Pool kPools[] = {avg_pool1d, avg_pool2d, avg_pool3d};
+  const int axes = x.rank() - 2;
+  if (axes < 1 || axes > 3) n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
+  n.output(0, kPools[axes - 1](x, n.integers("kernel_shape", {}), n.integers("strides", {1}),
+                               padding_of(n), n.flag("count_include_pad"), n.flag("ceil_mode"), 0,
+                               n.loc()));
+}
+
+void lp_pooling(OnnxNode& n) {
+  n.output(
+      0, lp_pool(n.input(0), static_cast<double>(n.integer("p", 2)), n.integers("kernel_shape", {}),
+                 n.integers("strides", {1}), padding_of(n), n.flag("ceil_mode"), n.loc()));
+}
+
+void layer_normalization(OnnxNode& n) {
+  const Tensor x = n.input(0), weight = n.input(1), bias = n.input(2);
+  const std::int64_t given = n.integer("axis", -1);
+  const auto axis = static_cast<int>(given < 0 ? given + x.rank() : given);
+  Shape sizes;
+  for (int i = axis; i < x.rank(); ++i) sizes.push_back(x.size(i));
+  const auto whole = [&](const Tensor& t) {
+    return t.defined() ? expand(t, sizes, n.loc()) : Tensor();
+  };
+  const double eps = n.number("epsilon", 1e-5);
+  n.output(0, layer_norm(x, whole(weight), whole(bias), eps, n.loc()));
+  if (!n.wants(1) && !n.wants(2)) return;
+  Ints axes;
+  for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
+  const Tensor wide = to(x, x.dtype() == f64 ? f64 : f32, n.loc());
+  const Tensor average = mean(wide, axes, true, n.loc());
+  if (n.wants(1)) n.output(1, average);
+  if (n.wants(2)) {
+    n.output(2, rsqrt(add(mean(square(sub(wide, average)), axes, true, n.loc()), eps), n.loc()));
+  }
+}
+
+void rms_normalization(OnnxNode& n) {
+  const Tensor x = n.input(0);
+  const std::int64_t given = n.integer("axis", -1);
+  Shape sizes;
+  for (auto i = static_cast<int>(given < 0 ? given + x.rank() : given); i < x.rank(); ++i) {
+    sizes.push_back(x.size(i));
+  }
+  n.output(0, rms_norm(x, expand(n.input(1), sizes, n.loc()), n.number("epsilon", 1e-5), n.loc()));
+}
+
+/// Scale and bias of version 18 are for each group, those of version 21 for each channel.
+void group_normalization(OnnxNode& n, bool of_groups) {
+  const Tensor x = n.input(0);
+  const std::int64_t groups = n.integer("num_groups", 1);
+  const auto of_channels = [&](const Tensor& t) {
+    if (!of_groups) return t;
+    const Dim each = x.size(1) / groups;
+    return reshape(expand(unsqueeze(t, 1), {groups, each}), {x.size(1)}, n.loc());
+  };
+  n.output(0, group_norm(x, groups, of_channels(n.input(1)), of_channels(n.input(2)),
+                         n.number("epsilon", 1e-5), n.loc()));
+}
+
+void lp_normalization(OnnxNode& n) {
+  n.output(0, normalize(n.input(0), static_cast<double>(n.integer("p", 2)), n.integer("axis", -1),
+                        1e-30, n.loc()));
+}
+
+void response_normalization(OnnxNode& n) {
+  n.output(0, local_response_norm(n.input(0), n.integer("size", 1), n.number("alpha", 1e-4),
+                                  n.number("beta", 0.75), n.number("bias", 1), n.loc()));
+}
+
 void batch_normalization(OnnxNode& n) {
-  if (n.flag("training_mode")) n.fail("it trains; models are run as in inference");
+  if (n.flag("training_mode")) {
+    const Tensor mean = n.input(3), var = n.input(4);
+    const double momentum = n.number("momentum", 0.9);
+    const auto [y, batch_mean, batch_var] =
+        batch_norm_train(n.input(0), n.input(1), n.input(2), n.number("epsilon", 1e-5), n.loc());
+    n.output(0, y);
+    if (n.wants(1)) n.output(1, add(mul(mean, momentum), mul(batch_mean, 1 - momentum)));
+    if (n.wants(2)) n.output(2, add(mul(var, momentum), mul(batch_var, 1 - momentum)));
+    return;
+  }
   n.output(0, batch_norm(n.input(0), n.input(1), n.input(2), n.input(3), n.input(4),
                          n.number("epsilon", 1e-5), n.loc()));
 }
@@ -34,6 +204,32 @@ constexpr OnnxRule kRules[] = {
     {"MatMul", 1, [](OnnxNode& n) { n.output(0, matmul(n.input(0), n.input(1), n.loc())); }},
     {"Gemm", 7, gemm},
     {"BatchNormalization", 7, batch_normalization},
+    {"Conv", 1, conv},
+    {"ConvTranspose", 1, conv_transpose},
+    {"MaxPool", 1, max_pool},
+    {"AveragePool", 1, average_pool},
+    {"LpPool", 2, lp_pooling},
+    {"GlobalAveragePool", 1, onnx_unary<global_avg_pool>},
+    {"GlobalMaxPool", 1, onnx_unary<global_max_pool>},
+    {"GlobalLpPool", 2,
+     [](OnnxNode& n) {
+       n.output(0, global_lp_pool(n.input(0), static_cast<double>(n.integer("p", 2)), n.loc()));
+     }},
+    {"LayerNormalization", 17, layer_normalization},
+    {"RMSNormalization", 23, rms_normalization},
+    {"GroupNormalization", 18, [](OnnxNode& n) { group_normalization(n, true); }},
+    {"GroupNormalization", 21, [](OnnxNode& n) { group_normalization(n, false); }},
+    {"InstanceNormalization", 6,
+     [](OnnxNode& n) {
+       n.output(0, instance_norm(n.input(0), n.input(1), n.input(2), n.number("epsilon", 1e-5),
+                                 n.loc()));
+     }},
+    {"LpNormalization", 1, lp_normalization},
+    {"LRN", 1, response_normalization},
+    {"MeanVarianceNormalization", 9,
+     [](OnnxNode& n) {
+       n.output(0, mean_variance_normalization(n.input(0), n.integers("axes", {0, 2, 3}), n.loc()));
+     }},
 };
 
 }  // namespace

@@ -44,7 +44,12 @@ Tensor log_sum(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
   return log(sum(x, std::move(axes), keepdim, loc), loc);
 }
 Tensor log_sum_exp(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return logsumexp(is_floating(x.dtype()) ? x : to(x, f64, loc), std::move(axes), keepdim, loc);
+  const Tensor wide = is_floating(x.dtype()) ? x : to(x, f64, loc);
+  // Over no elements the maximum that keeps exp() in range does not exist: log(0).
+  bool empty = false;
+  for (int i = 0; i < x.rank(); ++i) empty |= x.size(i).is_number() && x.size(i).number() == 0;
+  if (empty) return log(sum(exp(wide, loc), std::move(axes), keepdim, loc), loc);
+  return logsumexp(wide, std::move(axes), keepdim, loc);
 }
 /// max and min refuse to reduce no elements; ONNX gives the number that changes no maximum, or
 /// minimum.
