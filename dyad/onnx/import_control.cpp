@@ -23,7 +23,7 @@ Tensor scalar_of(NodeImport& n, int i) {
 void choose_branch(NodeImport& n) {
   const pb::GraphProto &then = n.graph("then_branch"), &otherwise = n.graph("else_branch");
   if (const Tensor known = n.constant(0); known.defined()) {
-    const bool taken = known.item<bool>();
+    const bool taken = n.constant_number(0, 0) != 0;
     std::vector<Imported> results = n.run(taken ? then : otherwise, {});
     for (std::size_t i = 0; i < results.size(); ++i) {
       n.set_output(static_cast<int>(i), std::move(results[i]));

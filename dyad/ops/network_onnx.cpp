@@ -53,9 +53,10 @@ void conv(OnnxNode& n) {
                                n.integers("dilations", {1}), n.integer("group", 1), n.loc()));
 }
 
-/// What is cropped so that the result has the sizes that the node names.
+/// What is cropped so that the result has the sizes that the node names; what is missing is added
+/// to `extra`.
 Ints pads_for(OnnxNode& n, const Tensor& x, const Tensor& weight, const Ints& sizes,
-              const Ints& stride, const Ints& dilation, const Ints& extra) {
+              const Ints& stride, const Ints& dilation, Ints& extra) {
   const std::size_t axes = sizes.size();
   const bool upper = n.text("auto_pad", "NOTSET") != "SAME_LOWER";
   Ints pads(2 * axes, 0);
@@ -64,7 +65,8 @@ Ints pads_for(OnnxNode& n, const Tensor& x, const Tensor& weight, const Ints& si
     const std::int64_t kernel = weight.size(at).value();
     const std::int64_t whole =
         stride[i] * (x.size(at).value() - 1) + extra[i] + (kernel - 1) * dilation[i] + 1;
-    const std::int64_t total = whole - sizes[i];
+    const std::int64_t total = std::max<std::int64_t>(0, whole - sizes[i]);
+    extra[i] += std::max<std::int64_t>(0, sizes[i] - whole);
     pads[i] = upper ? total / 2 : total - total / 2;
     pads[axes + i] = total - pads[i];
   }
@@ -80,7 +82,7 @@ void conv_transpose(OnnxNode& n) {
   if (axes < 1 || axes > 3) n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
   const Ints ones(static_cast<std::size_t>(axes), 1), none(static_cast<std::size_t>(axes), 0);
   const Ints stride = n.integers("strides", ones), dilation = n.integers("dilations", ones);
-  const Ints extra = n.integers("output_padding", none);
+  Ints extra = n.integers("output_padding", none);
   Padding padding = padding_of(n);
   if (n.has_attribute("output_shape")) {
     Ints sizes = n.integers("output_shape", {});
@@ -108,12 +110,16 @@ void max_pool(OnnxNode& n) {
   n.output(1, add(positions, reshape(before, planes, n.loc()), n.loc()));
 }
 
-void average_pool(OnnxNode& n) {
-  const Tensor x = n.input(0);
+void refuse_dilation(OnnxNode& n) {
   const Ints dilation = n.integers("dilations", {1});
   if (std::ranges::any_of(dilation, [](std::int64_t d) { return d != 1; })) {
     n.fail("its windows are dilated");
   }
+}
+
+void average_pool(OnnxNode& n) {
+  const Tensor x = n.input(0);
+  refuse_dilation(n);
   using Pool = Tensor (*)(const Tensor&, const PerAxis&, const PerAxis&, const Padding&, bool, bool,
                           std::int64_t, Loc);
   constexpr Pool kPools[] = {avg_pool1d, avg_pool2d, avg_pool3d};
@@ -125,6 +131,7 @@ void average_pool(OnnxNode& n) {
 }
 
 void lp_pooling(OnnxNode& n) {
+  refuse_dilation(n);
   n.output(
       0, lp_pool(n.input(0), static_cast<double>(n.integer("p", 2)), n.integers("kernel_shape", {}),
                  n.integers("strides", {1}), padding_of(n), n.flag("ceil_mode"), n.loc()));

@@ -50,6 +50,7 @@ void register_builtin_ops() {
     register_onnx_rules(reduce_onnx_rules());
     register_onnx_rules(shape_onnx_rules());
     register_onnx_rules(network_onnx_rules());
+    register_onnx_rules(indexing_onnx_rules());
     register_onnx_rules(activation_onnx_rules());
     register_onnx_rules(sequences_onnx_rules());
     register_ops(recurrent_rows());

@@ -63,6 +63,7 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OnnxRule> reduce_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> shape_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> network_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> indexing_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> activation_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> sequences_onnx_rules();
 
