@@ -102,13 +102,14 @@ class TapeGradient final : public Gradient, public RowGradient {
   }
   bool has_grad(int i) const override { return grads_[static_cast<std::size_t>(i)].defined(); }
   const Tensor& input(int i) override {
-    return unpack(node_, in(i).value(), in(i).saved.version, node_.op().saved_inputs >> i & 1u,
-                  "input", i);
+    return unpack(node_, in(i).value(), in(i).saved.version,
+                  saves(node_.op().saved_inputs, static_cast<std::size_t>(i)), "input", i);
   }
   const Tensor& output(int i) override {
     const SavedTensor& saved = node_.outputs()[static_cast<std::size_t>(i)].saved;
     const Tensor& value =
-        unpack(node_, saved.tensor, saved.version, node_.op().saved_outputs >> i & 1u, "output", i);
+        unpack(node_, saved.tensor, saved.version,
+               saves(node_.op().saved_outputs, static_cast<std::size_t>(i)), "output", i);
     if (!grad_enabled()) return value;
     // A fresh handle with the output's place on the tape, for a second derivative.
     auto impl = make_ref<TensorImpl>(*value.impl());

@@ -113,7 +113,7 @@ bool should_record(const OpInfo& op, TensorRefs inputs) noexcept {
 }
 
 void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
-            Loc loc) {
+            Loc loc, const Kept* kept) {
   Ref<TapeNode> owner = TapeNode::make(op, attrs, loc, inputs.size(), outputs.size());
   TapeNode& node = *owner;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -130,7 +130,7 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
         input.leaf = *inputs[i];
       }
     }
-    if (op.saved_inputs >> i & 1u) {
+    if (saves(op.saved_inputs, i) && (!kept || kept->inputs[i])) {
       if (!input.leaf.defined()) input.saved.tensor = *inputs[i];
       input.saved.version = impl->storage->version();
     }
@@ -142,7 +142,9 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
     OutputRecord& output = node.outputs()[i];
     output.shape = shape_of(outputs[i]);
     output.dtype = impl->dtype;
-    if (op.saved_outputs >> i & 1u) output.saved = {alias(*impl), impl->storage->version()};
+    if (saves(op.saved_outputs, i) && (!kept || kept->outputs[i])) {
+      output.saved = {alias(*impl), impl->storage->version()};
+    }
     if (!is_differentiable(impl->dtype)) continue;
     impl->grad_meta = i + 1 == outputs.size() ? std::move(owner) : owner;
     impl->grad_output = static_cast<std::uint32_t>(i);

@@ -113,9 +113,21 @@ LeafGrad& make_leaf_grad(TensorImpl& impl);
 /// True when an executed operator with these inputs belongs on the tape now.
 [[nodiscard]] bool should_record(const OpInfo& op, TensorRefs inputs) noexcept;
 
-/// Puts an executed operator on the tape: its floating outputs track gradients from now on.
+/// A row whose `saved_inputs` or `saved_outputs` is this saves every one of them, however many.
+inline constexpr std::uint32_t kSavesAll = ~std::uint32_t{0};
+[[nodiscard]] inline bool saves(std::uint32_t saved, std::size_t i) noexcept {
+  return saved == kSavesAll || (i < 32 && (saved >> i & 1u));
+}
+
+/// What a node of the tape keeps where the row does not say it: one flag for each tensor.
+struct Kept {
+  std::vector<bool> inputs, outputs;
+};
+
+/// Puts an executed operator on the tape: its floating outputs track gradients from now on. With
+/// `kept`, of what the row saves only the tensors that it names.
 void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
-            Loc loc);
+            Loc loc, const Kept* kept = nullptr);
 
 /// Before `target` is overwritten with `value`: GradError for a leaf that is differentiated by, for
 /// a tensor that shares memory with tracked views, whose gradients would be wrong, and for a value

@@ -7,32 +7,12 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/control_flow_region.h"
+#include "dyad/exec/graph_of_call.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/views.h"
 
 namespace dyad::exec {
 namespace {
-
-/// The graph that a control operator called now goes into: the one being defined, or the one whose
-/// values it is given.
-class Recording {
- public:
-  explicit Recording(std::span<const Tensor> inputs) {
-    evaluator_ = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
-    for (const Tensor& input : inputs) {
-      if (evaluator_) break;
-      if (const GraphValue* handle = input.defined() ? graph_value(input) : nullptr) {
-        own_.emplace(handle->graph);
-        evaluator_ = &*own_;
-      }
-    }
-  }
-  [[nodiscard]] GraphEvaluator* evaluator() const noexcept { return evaluator_; }
-
- private:
-  GraphEvaluator* evaluator_ = nullptr;
-  std::optional<GraphEvaluator> own_;
-};
 
 Types types_of(std::span<const Tensor> tensors) {
   Types types;
@@ -184,7 +164,7 @@ std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
   std::vector<Tensor> inputs = as_tensors("cond", {&pred, 1}, loc);
   check_condition("cond", type_of(inputs[0]), loc);
   inputs.insert(inputs.end(), operands.begin(), operands.end());
-  const Recording recording(inputs);
+  const GraphOfCall recording(inputs);
   if (!recording.evaluator()) {
     return Evaluator::current().read_bool(pred, loc) ? then(operands) : otherwise(operands);
   }
@@ -206,7 +186,7 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
   loc = loc.user();
   std::vector<Tensor> state = as_tensors("while_loop", given, loc);
   const Types types = types_of(state);
-  const Recording recording(state);
+  const GraphOfCall recording(state);
   if (!recording.evaluator()) {
     for (;;) {
       const Tensor go_on = condition(state)[0];
@@ -236,7 +216,7 @@ std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor>
   const std::vector<Tensor> xs = as_tensors("scan", slices, loc);
   const std::vector<Tensor> inputs = joined(carries, xs);
   const Dim length = scan_length(xs, loc);
-  const Recording recording(inputs);
+  const GraphOfCall recording(inputs);
   if (!recording.evaluator()) return scan_eagerly(body, carries, xs, length.value(loc), loc);
 
   register_control_ops();

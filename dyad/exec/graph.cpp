@@ -4,6 +4,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/checkpoint.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/graph_branches.h"
 #include "dyad/exec/graph_define.h"
@@ -36,6 +37,7 @@ const Ref<GraphImpl>& Graph::impl() const noexcept { return state_->impl; }
 Graph Graph::parse(std::string_view text) {
   ops::register_builtin_ops();
   exec::register_control_ops();
+  exec::register_checkpoint_ops();
   auto state = std::make_shared<GraphState>();
   state->impl = parse_graph(text);
   return Graph(std::move(state));

@@ -1,11 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "dyad/ops/registry.h"
+#include "dyad/runtime/op_kernel.h"
 
 namespace dyad {
 namespace {
@@ -71,11 +75,116 @@ std::string onnx(const OpInfo& row) {
   return row.to_onnx ? "yes" : "";
 }
 
+/// Whether a compiler joins it with its neighbours into one kernel.
+std::string_view fused(const OpInfo& row) {
+  switch (row.kind) {
+    case BodyKind::pointwise:
+      return "yes";
+    case BodyKind::reduction:
+      return "with its input";
+    case BodyKind::view:
+      return "no work";
+    case BodyKind::composite:
+      return "its parts";
+    default:
+      return "";
+  }
+}
+
+std::string_view devices(const OpInfo& row) {
+  return row.kind != BodyKind::opaque || runtime::find_kernel(row) ? "CPU" : "none";
+}
+
 /// A bar would end the cell.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);
   return escaped;
+}
+
+// --- the functions that users call ---------------------------------------------------------------
+
+struct Function {
+  std::string name, doc;
+};
+
+/// The first sentence of the text of a doc comment.
+std::string first_sentence(const std::string& text) {
+  for (std::size_t at = text.find(". "); at != std::string::npos; at = text.find(". ", at + 1)) {
+    // A formula goes on with a small letter or a digit.
+    const char next = at + 2 < text.size() ? text[at + 2] : 'A';
+    const bool abbreviation = at > 0 && text[at - 1] == '.';
+    if (!abbreviation && (std::isupper(static_cast<unsigned char>(next)) != 0 || next == '`')) {
+      return text.substr(0, at + 1);
+    }
+  }
+  return text;
+}
+
+/// The functions that a header declares in namespace dyad with a doc comment, each once; one
+/// without a comment of its own shares that of the function before it.
+std::vector<Function> functions_of(const std::filesystem::path& header) {
+  std::ifstream file(header);
+  std::vector<Function> found;
+  std::string comment;
+  bool outside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("namespace dyad::") || line.starts_with("namespace ops") ||
+        line.starts_with("namespace custom") || line.starts_with("namespace detail") ||
+        line.starts_with("namespace exec")) {
+      outside = true;
+    }
+    if (line.starts_with("}  // namespace")) outside = false;
+    if (outside) continue;
+    if (line.starts_with("///")) {
+      const std::string text = line.size() > 4 ? line.substr(4) : "";
+      comment += (comment.empty() ? "" : " ") + text;
+      continue;
+    }
+    if (line.empty() || line.starts_with("//") || line.starts_with("#") || line.starts_with(" ")) {
+      if (line.empty()) comment.clear();
+      continue;
+    }
+    if (line.starts_with("template")) continue;
+    const std::size_t paren = line.find('(');
+    if (paren == std::string::npos || line.starts_with("struct") || line.starts_with("class") ||
+        line.starts_with("inline constexpr")) {
+      continue;
+    }
+    std::size_t begin = paren;
+    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 ||
+                         line[begin - 1] == '_')) {
+      --begin;
+    }
+    const std::string name = line.substr(begin, paren - begin);
+    if (name.empty() || line.find("operator") != std::string::npos || begin == 0) continue;
+    const auto known = std::ranges::find(found, name, &Function::name);
+    if (known == found.end()) {
+      found.push_back(
+          {name, comment.empty() && !found.empty() ? found.back().doc : first_sentence(comment)});
+    }
+    comment.clear();
+  }
+  return found;
+}
+
+std::string functions() {
+  std::vector<std::filesystem::path> headers;
+  for (const auto& entry : std::filesystem::directory_iterator("dyad/ops")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".h") || name.find("support") != std::string::npos) continue;
+    headers.push_back(entry.path());
+  }
+  std::ranges::sort(headers);
+  std::string text =
+      "\n## Functions\n\nWhat programs call, by header: some apply one row, others several.\n";
+  for (const auto& header : headers) {
+    const std::vector<Function> declared = functions_of(header);
+    if (declared.empty() || header.filename() == "registry.h") continue;
+    text += "\n`" + header.generic_string() + "`\n\n| function | |\n|---|---|\n";
+    for (const Function& f : declared) text += "| `" + f.name + "` | " + cell(f.doc) + " |\n";
+  }
+  return text;
 }
 
 std::string page() {
@@ -137,16 +246,29 @@ std::string page() {
       "on attributes.\n";
   for (const auto& [name, rows] : families) {
     text += "\n## " + std::string(name) +
-            "\n\n| operator | | inputs | attributes | runs as | gradient | ONNX |\n"
-            "|---|---|---|---|---|---|---|\n";
+            "\n\n| operator | | inputs | attributes | runs as | fused | devices | "
+            "gradient | ONNX |\n"
+            "|---|---|---|---|---|---|---|---|---|\n";
     for (const OpInfo* row : rows) {
       text += "| `" + std::string(row->name) + "` | " + cell(row->doc) + " | " +
               arguments(row->inputs) + " | " + attributes(*row) + " | " +
-              std::string(kind_name(row->kind)) + " | " + gradient(*row) + " | " + onnx(*row) +
-              " |\n";
+              std::string(kind_name(row->kind)) + " | " + std::string(fused(*row)) + " | " +
+              std::string(devices(*row)) + " | " + gradient(*row) + " | " + onnx(*row) + " |\n";
     }
   }
-  return text;
+  return text + functions();
+}
+
+TEST(ReferencePage, ListsPlainFunctionsWithTheirFirstSentences) {
+  const std::vector<Function> views = functions_of("dyad/ops/views.h");
+  const auto transpose = std::ranges::find(views, "transpose", &Function::name);
+  ASSERT_NE(transpose, views.end());
+  EXPECT_EQ(transpose->doc, "x with two axes exchanged.");
+  const auto reshape = std::ranges::find(views, "reshape", &Function::name);
+  ASSERT_NE(reshape, views.end());
+  EXPECT_EQ(reshape->doc,
+            "The elements in row-major order in another shape; one size may be -1: what the others "
+            "leave.");
 }
 
 /// With DYAD_UPDATE_DOCS=1 in the environment the page is written anew.

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "dyad/core/evaluator.h"
+
+namespace dyad::exec {
+
+/// Does what the evaluator that was current when it was made does. What watches or changes operator
+/// calls, eager or recorded, derives from it.
+class ForwardingEvaluator : public Evaluator {
+ public:
+  ForwardingEvaluator() : to_(Evaluator::current()) {}
+
+  /// What the operators that pass through here are given for `tensor`.
+  [[nodiscard]] virtual Tensor stand_in(const Tensor& tensor) {
+    auto* next = dynamic_cast<ForwardingEvaluator*>(&to_);
+    return next ? next->stand_in(tensor) : tensor;
+  }
+
+  void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
+             Loc loc) override {
+    to_.apply(op, inputs, attrs, outputs, loc);
+  }
+  Dim size(const Tensor& tensor, int axis) override { return to_.size(tensor, axis); }
+  std::int64_t dim_value(Dim dim, Loc loc) override { return to_.dim_value(dim, loc); }
+  bool dim_equal(Dim a, Dim b, Loc loc) override { return to_.dim_equal(a, b, loc); }
+  bool dim_less(Dim a, Dim b, Loc loc) override { return to_.dim_less(a, b, loc); }
+  void host_access(const Tensor& tensor, Loc loc) override { to_.host_access(tensor, loc); }
+  double read_double(const Tensor& tensor, Loc loc) override {
+    return to_.read_double(tensor, loc);
+  }
+  std::int64_t read_int(const Tensor& tensor, Loc loc) override {
+    return to_.read_int(tensor, loc);
+  }
+  bool read_bool(const Tensor& tensor, Loc loc) override { return to_.read_bool(tensor, loc); }
+  void write(const Tensor& target, const Tensor& value, Loc loc) override {
+    to_.write(target, value, loc);
+  }
+  std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
+                               std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
+                               Loc loc) override {
+    return to_.backward(outputs, grads, inputs, retain_graph, create_graph, loc);
+  }
+  void note_literal(const Tensor& tensor) override { to_.note_literal(tensor); }
+  void note_grad(const Tensor& leaf, bool overwrites) override { to_.note_grad(leaf, overwrites); }
+  void note_host_state(const Ref<HostState>& state) override { to_.note_host_state(state); }
+
+ protected:
+  [[nodiscard]] Evaluator& to() const noexcept { return to_; }
+
+ private:
+  Evaluator& to_;
+};
+
+}  // namespace dyad::exec
