@@ -247,7 +247,7 @@ Batch::Outputs Batch::pointwise(const Node& node, const Inputs& inputs) {
 bool Batch::gives_batches(const Node& node, std::span<const Tensor> inputs) const {
   if (node.op().infer == infer_pointwise) return true;
   Types types;
-  for (const Tensor& x : inputs) types.push_back(x.defined() ? type_for(x) : Type());
+  for (const Tensor& x : inputs) types.push_back(x.defined() ? type_for(x) : Type::none());
   try {
     const Types made = infer_types(node.op(), types, node.attrs().data(), node.loc());
     for (std::size_t i = 0; i < made.size(); ++i) {
