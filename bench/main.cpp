@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/harness.h"
+#include "bench/ops.h"
 #include "dyad/base/error.h"
 #include "dyad/runtime/threads.h"
 
@@ -24,12 +25,18 @@ int main(int argc, char** argv) {
   int compile_threads = 0;
   app.add_option("--compile-once", compile_threads, "What the group compile starts for each sample")
       ->group("");  // not in the help
+  bool serves_ops = false;
+  app.add_flag("--serve-ops", serves_ops, "What bench/peers/ops.py drives")->group("");
   CLI11_PARSE(app, argc, argv);
   dyad::bench::Results results;
   try {
     if (compile_threads > 0) {
       dyad::set_num_threads(compile_threads);
       dyad::bench::compile_once();
+      return 0;
+    }
+    if (serves_ops) {
+      dyad::bench::serve_ops();
       return 0;
     }
     if (!table.empty()) {

@@ -1,0 +1,114 @@
+#include "bench/ops.h"
+#include "dyad/ops/ops.h"
+
+namespace dyad::bench {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+/// The axis that a reduction works along: the name's last word.
+Ints axes_of(std::string_view which) {
+  if (which == "last") return {-1};
+  if (which == "first") return {0};
+  return {};
+}
+
+BenchedOp unary(std::string name, Tensor (*f)(const Tensor&)) {
+  return {std::move(name), [f](const Tensors& in) -> Tensors { return {f(in[0])}; }};
+}
+BenchedOp binary(std::string name, Tensor (*f)(const Tensor&, const Tensor&)) {
+  return {std::move(name), [f](const Tensors& in) -> Tensors { return {f(in[0], in[1])}; }};
+}
+BenchedOp ternary(std::string name, Tensor (*f)(const Tensor&, const Tensor&, const Tensor&)) {
+  return {std::move(name), [f](const Tensors& in) -> Tensors { return {f(in[0], in[1], in[2])}; }};
+}
+BenchedOp along(const std::string& name, const std::string& which,
+                Tensor (*f)(const Tensor&, const Ints&)) {
+  return {name + " " + which,
+          [f, axes = axes_of(which)](const Tensors& in) -> Tensors { return {f(in[0], axes)}; }};
+}
+
+// One line an operator.
+// clang-format off
+const std::vector<BenchedOp> kOps = {
+    binary("add", [](const Tensor& a, const Tensor& b) { return a + b; }),
+    binary("mul", [](const Tensor& a, const Tensor& b) { return a * b; }),
+    binary("div", [](const Tensor& a, const Tensor& b) { return a / b; }),
+    binary("pow", [](const Tensor& a, const Tensor& b) { return pow(a, b); }),
+    unary("exp", [](const Tensor& x) { return exp(x); }),
+    unary("log", [](const Tensor& x) { return log(x); }),
+    unary("tanh", [](const Tensor& x) { return tanh(x); }),
+    unary("sigmoid", [](const Tensor& x) { return sigmoid(x); }),
+    unary("gelu", [](const Tensor& x) { return gelu(x); }),
+    unary("erf", [](const Tensor& x) { return erf(x); }),
+    unary("relu", [](const Tensor& x) { return relu(x); }),
+    ternary("where", [](const Tensor& c, const Tensor& a, const Tensor& b) { return where(c, a, b); }),
+    unary("clamp", [](const Tensor& x) { return clamp(x, -0.5, 0.5); }),
+    unary("cast", [](const Tensor& x) { return to(x, f64); }),
+
+    along("sum", "last", [](const Tensor& x, const Ints& axes) { return sum(x, axes); }),
+    along("sum", "first", [](const Tensor& x, const Ints& axes) { return sum(x, axes); }),
+    along("sum", "all", [](const Tensor& x, const Ints& axes) { return sum(x, axes); }),
+    along("mean", "last", [](const Tensor& x, const Ints& axes) { return mean(x, axes); }),
+    along("mean", "first", [](const Tensor& x, const Ints& axes) { return mean(x, axes); }),
+    along("mean", "all", [](const Tensor& x, const Ints& axes) { return mean(x, axes); }),
+    along("max", "last", [](const Tensor& x, const Ints& axes) { return max(x, axes); }),
+    along("max", "first", [](const Tensor& x, const Ints& axes) { return max(x, axes); }),
+    along("max", "all", [](const Tensor& x, const Ints& axes) { return max(x, axes); }),
+    along("var", "last", [](const Tensor& x, const Ints& axes) { return var(x, axes); }),
+    along("var", "first", [](const Tensor& x, const Ints& axes) { return var(x, axes); }),
+    along("var", "all", [](const Tensor& x, const Ints& axes) { return var(x, axes); }),
+    unary("argmax last", [](const Tensor& x) { return argmax(x, -1); }),
+    unary("argmax first", [](const Tensor& x) { return argmax(x, 0); }),
+    unary("softmax", [](const Tensor& x) { return softmax(x); }),
+    unary("logsumexp", [](const Tensor& x) { return logsumexp(x, {-1}); }),
+
+    unary("transpose-copy", [](const Tensor& x) { return contiguous(transpose(x, 0, 1)); }),
+    binary("cat", [](const Tensor& a, const Tensor& b) { return concat({a, b}, 1); }),
+    binary("stack", [](const Tensor& a, const Tensor& b) { return stack({a, b}, 0); }),
+    unary("slice", [](const Tensor& x) { return contiguous(slice(x, 1, 1, kEnd, 2)); }),
+    binary("gather", [](const Tensor& x, const Tensor& i) { return gather(x, 1, i); }),
+    ternary("scatter_add", [](const Tensor& x, const Tensor& i, const Tensor& y) { return scatter_add(x, 1, i, y); }),
+    binary("index_select", [](const Tensor& x, const Tensor& i) { return index_select(x, 0, i); }),
+    unary("pad", [](const Tensor& x) { return pad(x, {1, 1}, {1, 1}); }),
+    unary("one_hot", [](const Tensor& i) { return one_hot(i, 100, i64); }),
+
+    binary("matmul", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }),
+    binary("matmul f64", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }),
+    binary("bmm", [](const Tensor& a, const Tensor& b) { return bmm(a, b); }),
+    binary("einsum attention", [](const Tensor& q, const Tensor& k) { return einsum("bqhd,bkhd->bhqk", {q, k}); }),
+    ternary("einsum chain", [](const Tensor& a, const Tensor& b, const Tensor& c) { return einsum("ij,jk,kl->il", {a, b, c}); }),
+    ternary("linear", [](const Tensor& x, const Tensor& w, const Tensor& b) { return linear(x, w, b); }),
+
+    binary("conv2d 3x3", [](const Tensor& x, const Tensor& w) { return conv2d(x, w, {}, 1, 1); }),
+    binary("conv2d 1x1", [](const Tensor& x, const Tensor& w) { return conv2d(x, w); }),
+    binary("conv2d strided", [](const Tensor& x, const Tensor& w) { return conv2d(x, w, {}, 2, 1); }),
+    {"conv2d depthwise", [](const Tensors& in) -> Tensors { return {conv2d(in[0], in[1], {}, 1, 1, 1, in[1].size(0).number())}; }},
+    unary("max_pool", [](const Tensor& x) { return max_pool2d(x, 2); }),
+    unary("avg_pool", [](const Tensor& x) { return avg_pool2d(x, 2); }),
+
+    ternary("layer_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return layer_norm(x, w, b); }),
+    ternary("batch_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return batch_norm_train(x, w, b)[0]; }),
+
+    binary("embedding", [](const Tensor& w, const Tensor& i) { return embedding(i, w); }),
+    binary("embedding_bag", [](const Tensor& w, const Tensor& i) { return embedding_bag(i, w, {}, {.mode = BagMode::sum}); }),
+    ternary("attention", [](const Tensor& q, const Tensor& k, const Tensor& v) { return scaled_dot_product_attention(q, k, v); }),
+    ternary("attention causal", [](const Tensor& q, const Tensor& k, const Tensor& v) { return scaled_dot_product_attention(q, k, v, {.is_causal = true}); }),
+    {"attention masked", [](const Tensors& in) -> Tensors { return {scaled_dot_product_attention(in[0], in[1], in[2], {.mask = in[3]})}; }},
+    binary("cross_entropy", [](const Tensor& x, const Tensor& y) { return cross_entropy(x, y); }),
+
+    unary("cholesky", [](const Tensor& x) { return cholesky(x); }),
+    binary("solve", [](const Tensor& a, const Tensor& b) { return solve(a, b); }),
+    unary("svdvals", [](const Tensor& x) { return svdvals(x); }),
+    {"svd", [](const Tensors& in) -> Tensors { const Svd f = svd(in[0], false); return {f.s, f.u, f.vh}; }},
+    unary("inverse", [](const Tensor& x) { return inverse(x); }),
+    {"qr", [](const Tensors& in) -> Tensors { const Qr f = qr(in[0]); return {f.r, f.q}; }},
+    {"eigh", [](const Tensors& in) -> Tensors { const Eigh f = eigh(in[0]); return {f.w, f.v}; }},
+};
+// clang-format on
+
+}  // namespace
+
+const std::vector<BenchedOp>& benched_ops() { return kOps; }
+
+}  // namespace dyad::bench
