@@ -9,6 +9,7 @@
 #include "dyad/core/storage.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/gemm_plan.h"
+#include "dyad/runtime/cpu/lapack.h"
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/cpu/rows.h"
@@ -60,26 +61,36 @@ std::int64_t leading(Placement placement, const Operand& o, std::int64_t rows,
   return rows == 1 ? std::max<std::int64_t>(1, columns) : o.row;
 }
 
+/// op(a) op(b), added to c or in its place.
+void plain_product(const Gemm& g, bool turn_a, bool turn_b, const float* a, std::int64_t lda,
+                   const float* b, std::int64_t ldb, bool accumulate, float* c, std::int64_t ldc) {
+  const dnnl_status_t status = dnnl_sgemm(turn_a ? 'T' : 'N', turn_b ? 'T' : 'N', g.m, g.n, g.k,
+                                          1.0f, a, lda, b, ldb, accumulate ? 1.0f : 0.0f, c, ldc);
+  if (status != dnnl_success) {
+    throw InternalError("oneDNN refused a matrix product: status " + std::to_string(status));
+  }
+}
+void plain_product(const Gemm& g, bool turn_a, bool turn_b, const double* a, std::int64_t lda,
+                   const double* b, std::int64_t ldb, bool accumulate, double* c,
+                   std::int64_t ldc) {
+  lapack::gemm_rows(turn_a, turn_b, g.m, g.n, g.k, a, lda, b, ldb, accumulate, c, ldc);
+}
+
+template <class T>
 void run_product(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
-                 const float* bias, float* c) {
+                 const T* bias, T* c) {
   const std::array<Ints, 3> strides{a.batch, b.batch, g.c_batch};
-  const char trans_a = plan.a == Placement::columns ? 'T' : 'N';
-  const char trans_b = plan.b == Placement::columns ? 'T' : 'N';
   const std::int64_t lda = leading(plan.a, a, g.m, g.k), ldb = leading(plan.b, b, g.k, g.n);
   const std::int64_t ldc = g.m == 1 ? g.n : g.c_row;
   RowWalk<3> at(g.batch, strides, 0);
   for (std::int64_t item = 0, items = product(g.batch); item < items; ++item, at.next()) {
-    float* target = c + at[2];
+    T* target = c + at[2];
     if (bias != nullptr) {
       for (std::int64_t i = 0; i < g.m; ++i) std::copy_n(bias, g.n, target + i * ldc);
     }
-    const dnnl_status_t status = dnnl_sgemm(trans_a, trans_b, g.m, g.n, g.k, 1.0f,
-                                            reinterpret_cast<const float*>(a.data) + at[0], lda,
-                                            reinterpret_cast<const float*>(b.data) + at[1], ldb,
-                                            bias != nullptr ? 1.0f : 0.0f, target, ldc);
-    if (status != dnnl_success) {
-      throw InternalError("oneDNN refused a matrix product: status " + std::to_string(status));
-    }
+    plain_product(g, plan.a == Placement::columns, plan.b == Placement::columns,
+                  reinterpret_cast<const T*>(a.data) + at[0], lda,
+                  reinterpret_cast<const T*>(b.data) + at[1], ldb, bias != nullptr, target, ldc);
   }
 }
 
@@ -169,6 +180,11 @@ void gemm(const Gemm& g, const void* a, const void* b, const void* bias, void* c
   if (plan.method != GemmPlan::Method::loops) {
     const Operand left = placed(g, plan.a, a, g.m, g.k, g.a_row, g.a_column, g.a_batch);
     const Operand right = placed(g, plan.b, b, g.k, g.n, g.b_row, g.b_column, g.b_batch);
+    if (g.dtype == DType::f64) {
+      const lapack::Threads threads(plan.threads);
+      run_product(g, plan, left, right, static_cast<const double*>(bias), static_cast<double*>(c));
+      return;
+    }
     const LibraryTeam team(plan.threads);
     if (plan.method == GemmPlan::Method::product) {
       run_product(g, plan, left, right, static_cast<const float*>(bias), static_cast<float*>(c));

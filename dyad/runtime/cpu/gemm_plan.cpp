@@ -24,6 +24,7 @@ Placement placement(std::int64_t rows, std::int64_t columns, std::int64_t row_st
 /// into blocks, which pays in between, sooner where B lies transposed, and for few columns.
 GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
   constexpr auto product = GemmPlan::Method::product, matmul = GemmPlan::Method::matmul;
+  if (g.dtype == DType::f64) return product;
   if (g.dtype != DType::f32 || cpu::product(g.batch) > 1) return matmul;
   if (a == Placement::columns) return product;
   if (b == Placement::columns) return g.m < 16 ? product : matmul;
@@ -38,7 +39,7 @@ GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
 GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads) {
   GemmPlan plan;
 #ifndef DYAD_PLAIN_LOOPS
-  if (onednn::takes(g.dtype) && g.m > 0 && g.n > 0 && g.k > 0) {
+  if ((onednn::takes(g.dtype) || g.dtype == DType::f64) && g.m > 0 && g.n > 0 && g.k > 0) {
     plan.a = placement(g.m, g.k, g.a_row, g.a_column);
     plan.b = placement(g.k, g.n, g.b_row, g.b_column);
     plan.method = library_method(g, plan.a, plan.b);

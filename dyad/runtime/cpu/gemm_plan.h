@@ -15,7 +15,7 @@ enum class Placement : std::uint8_t {
 struct GemmPlan {
   enum class Method : std::uint8_t {
     loops,    ///< our own loop nest
-    product,  ///< the library's plain product, one call for each batch item
+    product,  ///< the library's plain product, one call for each batch item (f64: OpenBLAS)
     matmul,   ///< the library's matmul primitive, batched
   };
   Method method = Method::loops;

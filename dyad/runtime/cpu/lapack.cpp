@@ -212,6 +212,14 @@ void gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, st
   }
 }
 
+void gemm_rows(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+               const double* a, std::int64_t lda, const double* b, std::int64_t ldb,
+               bool accumulate, double* c, std::int64_t ldc) {
+  cblas_dgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
+              transpose_b ? CblasTrans : CblasNoTrans, sized(m), sized(n), sized(k), 1.0, a,
+              lead(lda), b, lead(ldb), accumulate ? 1.0 : 0.0, c, lead(ldc));
+}
+
 #define DYAD_FOR(T)                                                                               \
   template int potrf<T>(Triangle, std::int64_t, T*);                                              \
   template int getrf<T>(std::int64_t, std::int64_t, T*, int*);                                    \

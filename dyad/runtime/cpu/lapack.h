@@ -55,4 +55,10 @@ template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
           const T* a, const T* b, T* c);
 
+/// c[m, n] += op(a) @ op(b), or = without `accumulate`, row-major with leading dimensions: the
+/// plain product of f64, which oneDNN does not have.
+void gemm_rows(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+               const double* a, std::int64_t lda, const double* b, std::int64_t ldb,
+               bool accumulate, double* c, std::int64_t ldc);
+
 }  // namespace dyad::runtime::cpu::lapack
