@@ -14,6 +14,7 @@
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
+#include "dyad/exec/row_blocks.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/op.h"
 #include "dyad/ir/recorded.h"
@@ -108,6 +109,7 @@ void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<T
       execute_view(op, *inputs[0], attrs, types[0], outputs[0]);
       return;
     case BodyKind::composite: {
+      if (run_in_blocks(op, inputs, attrs, types, outputs, loc)) return;
       const LocScope place(loc);
       std::vector<Tensor> results = op.expand(attrs, inputs, loc);
       std::move(results.begin(), results.end(), outputs.begin());

@@ -21,6 +21,37 @@ Types infer_along_axis(const InferIn& in, const AxisAttrs& attrs) {
   return {in[0]};
 }
 
+constexpr ArgInfo kGradAndResult[] = {{"grad", kFloat}, {"y", kFloat}};
+
+struct SoftmaxBackward {
+  using Attrs = AxisAttrs;
+  static constexpr Schema schema{
+      .name = "softmax_backward",
+      .inputs = kGradAndResult,
+      .outputs = kOut,
+      .doc = "The gradient of x in y = softmax(x): y (grad - sum(grad y)).",
+      .batching = Batching::axes};
+  static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    const Tensor &y = *in[1], weighted = *in[0] * y;
+    return {weighted - y * sum(weighted, {attrs.axis}, true)};
+  }
+};
+
+struct LogSoftmaxBackward {
+  using Attrs = AxisAttrs;
+  static constexpr Schema schema{
+      .name = "log_softmax_backward",
+      .inputs = kGradAndResult,
+      .outputs = kOut,
+      .doc = "The gradient of x in y = log_softmax(x): grad - exp(y) sum(grad).",
+      .batching = Batching::axes};
+  static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+    return {*in[0] - exp(*in[1]) * sum(*in[0], {attrs.axis}, true)};
+  }
+};
+
 struct Softmax {
   using Attrs = AxisAttrs;
   static constexpr Schema schema{.name = "softmax",
@@ -37,8 +68,7 @@ struct Softmax {
     return {e / sum(e, {attrs.axis}, true)};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor y = g.output(), weighted = g.grad() * y;
-    g.set(0, weighted - y * sum(weighted, {attrs.axis}, true));
+    g.set(0, apply<SoftmaxBackward>(attrs, {}, g.grad(), g.output()));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node("Softmax", {e.input(0)}, {{"axis", attrs.axis}}));
@@ -63,7 +93,7 @@ struct LogSoftmax {
     return {shifted - log(sum(exp(shifted), {attrs.axis}, true))};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    g.set(0, g.grad() - exp(g.output()) * sum(g.grad(), {attrs.axis}, true));
+    g.set(0, apply<LogSoftmaxBackward>(attrs, {}, g.grad(), g.output()));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node("LogSoftmax", {e.input(0)}, {{"axis", attrs.axis}}));
@@ -180,10 +210,9 @@ struct BatchNormTrain {
 };
 
 constexpr const OpInfo* kRows[] = {
-    &op_info<Softmax>,
-    &op_info<LogSoftmax>,
-    &op_info<BatchNorm>,
-    &op_info<BatchNormTrain>,
+    &op_info<Softmax>,    &op_info<SoftmaxBackward>,
+    &op_info<LogSoftmax>, &op_info<LogSoftmaxBackward>,
+    &op_info<BatchNorm>,  &op_info<BatchNormTrain>,
 };
 
 }  // namespace
