@@ -173,7 +173,8 @@ struct BatchNormTrain {
       .inputs = kBatchNormTrainInputs,
       .outputs = kBatchNormTrainOutputs,
       .doc = "batch_norm with the mean and the biased variance of the batch, which it returns too.",
-      .saved_inputs = kFirst | kSecond};
+      .saved_inputs = kFirst | kSecond,
+      .saved_outputs = kSecond | kThird};
   static Types infer(const InferIn& in, const Attrs&) {
     check_channels(in);
     const Type statistic(in[0].dtype(), {in[0].shape()[1]});
@@ -188,19 +189,24 @@ struct BatchNormTrain {
             reshape(m.variance, {-1})};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
+    // With s = weight * rstd the gradient of x is, channel by channel, a sum of grad, x - mean and
+    // 1 with factors, so that few tensors of the size of x are made.
     const int rank = g.input_shape(0).rank();
     const Ints axes = batch_axes(rank);
-    const Moments m(g.input(0), axes, attrs.eps);
-    const Tensor normal = m.centered * m.rstd;
+    const Tensor centered = g.input(0) - per_channel(g.output(1), rank);
+    const Tensor rstd = per_channel(rsqrt(g.output(2) + attrs.eps), rank);
+    const Tensor total = sum(g.grad(), axes, true);
+    const Tensor along = sum(g.grad() * centered, axes, true);
     if (g.needs(0)) {
-      Tensor gx = normalized_grad(g.grad() * per_channel(g.input(1), rank), normal, m.rstd, axes);
+      const Tensor scale = per_channel(g.input(1), rank) * rstd;
       const Arg count = size_arg(count_of(g.input_shape(0), axes));
-      if (g.has_grad(1)) gx = gx + per_channel(g.grad(1), rank) / count;
-      if (g.has_grad(2)) gx = gx + m.centered * 2 * (per_channel(g.grad(2), rank) / count);
-      g.set(0, gx);
+      Tensor by_one = scale * total, by_centered = scale * square(rstd) * along;
+      if (g.has_grad(1)) by_one = by_one - per_channel(g.grad(1), rank);
+      if (g.has_grad(2)) by_centered = by_centered - per_channel(g.grad(2), rank) * 2;
+      g.set(0, g.grad() * scale - centered * (by_centered / count) - by_one / count);
     }
-    if (g.needs(1)) g.set(1, sum(g.grad() * normal, axes));
-    if (g.needs(2)) g.set(2, sum(g.grad(), axes));
+    if (g.needs(1)) g.set(1, reshape(along * rstd, {-1}));
+    if (g.needs(2)) g.set(2, reshape(total, {-1}));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     e.fail(

@@ -65,7 +65,7 @@ void qr(const OpCall& call) {
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, 4 * volume(m, n, least))
+    MatrixBatch(call, batch, 4 * volume(m, n, least), MatrixBatch::kReflections)
         .run<3>({batch_strides(x, batch), batch_strides(q, batch), batch_strides(r, batch)},
                 [&](const RowWalk<3>& at) -> std::string {
                   const auto factors = scratch<W>(m * std::max(n, k));
@@ -153,7 +153,7 @@ void svd(const OpCall& call) {
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, 10 * volume(m, n, k))
+    MatrixBatch(call, batch, 10 * volume(m, n, k), MatrixBatch::kReflections)
         .run<4>({batch_strides(x, batch), batch_strides(u, batch), batch_strides(s, batch, 1),
                  batch_strides(vh, batch)},
                 [&](const RowWalk<4>& at) -> std::string {
@@ -194,7 +194,7 @@ void svdvals(const OpCall& call) {
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, 3 * volume(m, n, k))
+    MatrixBatch(call, batch, 3 * volume(m, n, k), MatrixBatch::kReflections)
         .run<2>({batch_strides(x, batch), batch_strides(s, batch, 1)},
                 [&](const RowWalk<2>& at) -> std::string {
                   Target<T> to(elements_of<T>(s, at[1]), k);
@@ -222,7 +222,7 @@ void eigh(const OpCall& call) {
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, (vectors ? 9 : 2) * volume(n, n, n))
+    MatrixBatch(call, batch, (vectors ? 9 : 2) * volume(n, n, n), MatrixBatch::kReflections)
         .run<3>({batch_strides(x, batch), batch_strides(w, batch, 1),
                  batch_strides(v, batch, vectors ? 2 : 1)},
                 [&](const RowWalk<3>& at) -> std::string {
@@ -296,7 +296,7 @@ void pinv(const OpCall& call) {
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, 12 * volume(m, n, k))
+    MatrixBatch(call, batch, 12 * volume(m, n, k), MatrixBatch::kReflections)
         .run<2>({batch_strides(x, batch), batch_strides(out, batch)},
                 [&](const RowWalk<2>& at) -> std::string {
                   Target<T> to(elements_of<T>(out, at[1]), n * m);

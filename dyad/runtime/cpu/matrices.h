@@ -149,8 +149,14 @@ template <class W>
 /// large one is left to the library's threads.
 class MatrixBatch {
  public:
-  MatrixBatch(const OpCall& call, std::span<const std::int64_t> batch, double flops)
-      : call_(call), batch_(batch), flops_(flops) {}
+  MatrixBatch(const OpCall& call, std::span<const std::int64_t> batch, double flops,
+              double worth_threads = kProducts)
+      : call_(call), batch_(batch), flops_(flops), worth_threads_(worth_threads) {}
+
+  /// The operations from which the library's threads gain: factors by products of large blocks (LU,
+  /// Cholesky), and those by long rows of small calls (QR, eigenvalues), where threads that wait
+  /// for one another cost more than they bring.
+  static constexpr double kProducts = 2e8, kReflections = 1.5e10;
 
   template <std::size_t N, class Body>
   void run(const std::array<Ints, N>& strides, Body&& body) {
@@ -160,16 +166,15 @@ class MatrixBatch {
       RowWalk<N> at(batch_, strides, lo);
       for (std::int64_t i = lo; i < hi; ++i, at.next()) note(i, body(at));
     };
-    constexpr double kWorthThreads = 2e7;
     const int team = team_size();
-    if (count > 1 && (flops_ < kWorthThreads || count >= team)) {
+    if (count > 1 && (flops_ < worth_threads_ || count >= team)) {
       parallel_for(0, count, grain_for({.flops = flops_}, count),
                    [&](std::int64_t lo, std::int64_t hi) {
                      const lapack::Threads threads(1);
                      range(lo, hi);
                    });
     } else {
-      const lapack::Threads threads(flops_ < kWorthThreads ? 1 : team);
+      const lapack::Threads threads(flops_ < worth_threads_ ? 1 : team);
       range(0, count);
     }
     if (worst_ >= 0) fail();
@@ -187,7 +192,7 @@ class MatrixBatch {
 
   const OpCall& call_;
   std::span<const std::int64_t> batch_;
-  double flops_;
+  double flops_, worth_threads_;
   std::mutex mutex_;
   std::int64_t worst_ = -1;
   std::string problem_;

@@ -120,14 +120,15 @@ void triangular_solve(const OpCall& call) {
 
 /// Runs `body(factors, pivots, info, result)` on the LU factors of each matrix.
 template <class Body>
-void with_factors(const OpCall& call, double flops, std::size_t inner, Body&& body) {
+void with_factors(const OpCall& call, double flops, std::size_t inner, Body&& body,
+                  double worth_threads = MatrixBatch::kProducts) {
   const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
   const MatrixAt at_x = matrix_of(x);
   const std::int64_t n = at_x.rows;
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, flops)
+    MatrixBatch(call, batch, flops, worth_threads)
         .run<2>({batch_strides(x, batch), batch_strides(out, batch, inner)},
                 [&](const RowWalk<2>& at) -> std::string {
                   const auto pivots = scratch<int>(n);
@@ -143,14 +144,16 @@ void inverse(const OpCall& call) {
   const TensorImpl& out = *call.outputs[0].impl();
   if (out.numel() == 0) return;
   const std::int64_t n = matrix_of(out).rows;
-  with_factors(call, 2 * cube(n), 2,
-               [&]<class T>(Computed<T>* factors, const int* pivots, int info, std::int64_t at,
-                            T) -> std::string {
-                 if (info > 0) return singular(info);
-                 lapack::getri(n, factors, pivots);
-                 write_matrix(factors, n, n, elements_of<T>(out, at));
-                 return {};
-               });
+  with_factors(
+      call, 2 * cube(n), 2,
+      [&]<class T>(Computed<T>* factors, const int* pivots, int info, std::int64_t at,
+                   T) -> std::string {
+        if (info > 0) return singular(info);
+        lapack::getri(n, factors, pivots);
+        write_matrix(factors, n, n, elements_of<T>(out, at));
+        return {};
+      },
+      MatrixBatch::kReflections);
 }
 
 /// The product of the pivots.
