@@ -92,6 +92,8 @@ const std::vector<BenchedOp> kOps = {
 
     binary("embedding", [](const Tensor& w, const Tensor& i) { return embedding(i, w); }),
     binary("embedding_bag", [](const Tensor& w, const Tensor& i) { return embedding_bag(i, w, {}, {.mode = BagMode::sum}); }),
+    {"lstm", [](const Tensors& in) -> Tensors { return {lstm(in[0], in[1], in[2], in[3], in[4]).y}; }},
+    {"gru", [](const Tensors& in) -> Tensors { return {gru(in[0], in[1], in[2], in[3], in[4]).y}; }},
     ternary("attention", [](const Tensor& q, const Tensor& k, const Tensor& v) { return scaled_dot_product_attention(q, k, v); }),
     ternary("attention causal", [](const Tensor& q, const Tensor& k, const Tensor& v) { return scaled_dot_product_attention(q, k, v, {.is_causal = true}); }),
     {"attention masked", [](const Tensors& in) -> Tensors { return {scaled_dot_product_attention(in[0], in[1], in[2], {.mask = in[3]})}; }},

@@ -90,6 +90,26 @@ def heads(*shapes):
 
 
 HEADS = heads((1, 2, 32, 32), (2, 8, 128, 64), (2, 8, 512, 64))
+def recurrent(gates, *sizes):
+    """x[t, n, in], the weights of a layer of that many gates, and its biases."""
+    return tuple([(t, n, i), (gates * h, i), (gates * h, h), (gates * h,), (gates * h,)] for t, n, i, h in sizes)
+
+
+RNN_SIZES = [(16, 4, 16, 16), (32, 16, 64, 128), (64, 32, 256, 256)]
+
+
+def state(x, weight):
+    return x.new_zeros(1, x.shape[1], weight.shape[1])
+
+
+def lstm(x, *weights):
+    return torch.lstm(x, (state(x, weights[1]), state(x, weights[1])), weights, True, 1, 0.0, False, False, False)[0]
+
+
+def gru(x, *weights):
+    return torch.gru(x, state(x, weights[1]), weights, True, 1, 0.0, False, False, False)[0]
+
+
 SQUARE = tuple([(n, n), (n, n)] for n in (32, 256, 1024))
 
 OPS = [
@@ -158,6 +178,8 @@ OPS = [
        tuple([(v, d), integers((n,), v)] for v, d, n in ((100, 16, 32), (1000, 64, 1024), (10000, 256, 8192)))),
     Op("embedding_bag", lambda w, i: F.embedding_bag(i, w, mode="sum"),
        tuple([(v, d), integers((n, 8), v)] for v, d, n in ((100, 16, 32), (1000, 64, 256), (10000, 256, 1024)))),
+    Op("lstm", lstm, recurrent(4, *RNN_SIZES)),
+    Op("gru", gru, recurrent(3, *RNN_SIZES)),
     Op("attention", F.scaled_dot_product_attention, HEADS),
     Op("attention causal", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), HEADS),
     Op("attention masked", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m),

@@ -45,7 +45,10 @@ GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads)
     plan.method = library_method(g, plan.a, plan.b);
     const double flops = 2.0 * static_cast<double>(product(g.batch)) * static_cast<double>(g.m) *
                          static_cast<double>(g.n) * static_cast<double>(g.k);
-    plan.threads = worth_a_team(flops) ? threads : 1;
+    // OpenBLAS divides a product into more steps that wait for one another.
+    constexpr double kWorthThreadsOfF64 = 2e7;
+    const bool shared = g.dtype == DType::f64 ? flops >= kWorthThreadsOfF64 : worth_a_team(flops);
+    plan.threads = shared ? threads : 1;
   }
 #endif
   return plan;
