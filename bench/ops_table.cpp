@@ -80,16 +80,20 @@ const std::vector<BenchedOp> kOps = {
     ternary("einsum chain", [](const Tensor& a, const Tensor& b, const Tensor& c) { return einsum("ij,jk,kl->il", {a, b, c}); }),
     ternary("linear", [](const Tensor& x, const Tensor& w, const Tensor& b) { return linear(x, w, b); }),
 
+    binary("conv1d", [](const Tensor& x, const Tensor& w) { return conv1d(x, w, {}, 1, 1); }),
     binary("conv2d 3x3", [](const Tensor& x, const Tensor& w) { return conv2d(x, w, {}, 1, 1); }),
     binary("conv2d 1x1", [](const Tensor& x, const Tensor& w) { return conv2d(x, w); }),
     binary("conv2d strided", [](const Tensor& x, const Tensor& w) { return conv2d(x, w, {}, 2, 1); }),
     {"conv2d depthwise", [](const Tensors& in) -> Tensors { return {conv2d(in[0], in[1], {}, 1, 1, 1, in[1].size(0).number())}; }},
+    binary("conv_transpose2d", [](const Tensor& x, const Tensor& w) { return conv_transpose2d(x, w, {}, 2); }),
     unary("max_pool", [](const Tensor& x) { return max_pool2d(x, 2); }),
     unary("avg_pool", [](const Tensor& x) { return avg_pool2d(x, 2); }),
 
     ternary("layer_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return layer_norm(x, w, b); }),
     ternary("batch_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return batch_norm_train(x, w, b)[0]; }),
 
+    ternary("group_norm", [](const Tensor& x, const Tensor& w, const Tensor& b) { return group_norm(x, 4, w, b); }),
+    binary("rms_norm", [](const Tensor& x, const Tensor& w) { return rms_norm(x, w); }),
     binary("embedding", [](const Tensor& w, const Tensor& i) { return embedding(i, w); }),
     binary("embedding_bag", [](const Tensor& w, const Tensor& i) { return embedding_bag(i, w, {}, {.mode = BagMode::sum}); }),
     {"lstm", [](const Tensors& in) -> Tensors { return {lstm(in[0], in[1], in[2], in[3], in[4]).y}; }},

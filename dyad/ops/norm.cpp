@@ -102,13 +102,6 @@ struct LogSoftmax {
 
 // --- normalisation -----------------------------------------------------------------------------
 
-/// The gradient of x in (x - mean) * rstd, both computed from x over `axes`: `grad` without its
-/// mean and without its part along the result.
-Tensor normalized_grad(const Tensor& grad, const Tensor& normal, const Tensor& rstd,
-                       const Ints& axes) {
-  return rstd * (grad - mean(grad, axes, true) - normal * mean(grad * normal, axes, true));
-}
-
 /// The axes of x but axis 1.
 Ints batch_axes(int rank) {
   Ints axes;

@@ -39,12 +39,15 @@ GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
 GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads) {
   GemmPlan plan;
 #ifndef DYAD_PLAIN_LOOPS
-  if ((onednn::takes(g.dtype) || g.dtype == DType::f64) && g.m > 0 && g.n > 0 && g.k > 0) {
+  const double flops = 2.0 * static_cast<double>(product(g.batch)) * static_cast<double>(g.m) *
+                       static_cast<double>(g.n) * static_cast<double>(g.k);
+  // A call of OpenBLAS costs what the loops need for a few small rows.
+  constexpr double kFewOfF64 = 4096;
+  const bool taken = onednn::takes(g.dtype) || (g.dtype == DType::f64 && flops >= kFewOfF64);
+  if (taken && g.m > 0 && g.n > 0 && g.k > 0) {
     plan.a = placement(g.m, g.k, g.a_row, g.a_column);
     plan.b = placement(g.k, g.n, g.b_row, g.b_column);
     plan.method = library_method(g, plan.a, plan.b);
-    const double flops = 2.0 * static_cast<double>(product(g.batch)) * static_cast<double>(g.m) *
-                         static_cast<double>(g.n) * static_cast<double>(g.k);
     // OpenBLAS divides a product into more steps that wait for one another.
     constexpr double kWorthThreadsOfF64 = 2e7;
     const bool shared = g.dtype == DType::f64 ? flops >= kWorthThreadsOfF64 : worth_a_team(flops);
