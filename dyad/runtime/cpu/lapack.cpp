@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "dyad/base/error.h"
 
@@ -38,10 +39,11 @@ std::unique_ptr<T[]> room(std::int64_t count) {
   return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count));
 }
 
+/// What OpenBLAS calls a build with OpenMP's threads.
+constexpr int kOpenMp = 2;
 /// The threads that OpenBLAS may be given. A build of it with threads of its own, which Debian may
 /// have put in the place of the one with OpenMP's, works on the caller's.
 int allowed(int threads) {
-  constexpr int kOpenMp = 2;
   static const bool shares_ours = openblas_get_parallel() == kOpenMp;
   return shares_ours ? threads : 1;
 }
@@ -53,12 +55,13 @@ inline constexpr bool is_double = std::is_same_v<T, double>;
 
 Threads::Threads(int threads) : team_(allowed(threads)) {
 #ifdef _OPENMP
-  constexpr int kOpenMp = 2;
-  if (openblas_get_parallel() != kOpenMp) openblas_set_num_threads(1);
+  const bool alone = openblas_get_parallel() != kOpenMp;
 #else
   // Without OpenMP in the runtime nothing else keeps the library from a team of its own.
-  openblas_set_num_threads(1);
+  const bool alone = true;
 #endif
+  thread_local bool told = false;
+  if (alone && !std::exchange(told, true)) openblas_set_num_threads(1);
 }
 
 template <class T>
