@@ -60,9 +60,12 @@ const std::vector<BenchedOp> kOps = {
     along("var", "all", [](const Tensor& x, const Ints& axes) { return var(x, axes); }),
     unary("argmax last", [](const Tensor& x) { return argmax(x, -1); }),
     unary("argmax first", [](const Tensor& x) { return argmax(x, 0); }),
+    unary("cumsum", [](const Tensor& x) { return cumsum(x, -1); }),
     unary("softmax", [](const Tensor& x) { return softmax(x); }),
     unary("logsumexp", [](const Tensor& x) { return logsumexp(x, {-1}); }),
 
+    unary("sort", [](const Tensor& x) { return sort(x).values; }),
+    unary("topk", [](const Tensor& x) { return topk(x, 10).values; }),
     unary("transpose-copy", [](const Tensor& x) { return contiguous(transpose(x, 0, 1)); }),
     binary("cat", [](const Tensor& a, const Tensor& b) { return concat({a, b}, 1); }),
     binary("stack", [](const Tensor& a, const Tensor& b) { return stack({a, b}, 0); }),
@@ -71,6 +74,7 @@ const std::vector<BenchedOp> kOps = {
     ternary("scatter_add", [](const Tensor& x, const Tensor& i, const Tensor& y) { return scatter_add(x, 1, i, y); }),
     binary("index_select", [](const Tensor& x, const Tensor& i) { return index_select(x, 0, i); }),
     unary("pad", [](const Tensor& x) { return pad(x, {1, 1}, {1, 1}); }),
+    unary("flip", [](const Tensor& x) { return flip(x, {-1}); }),
     unary("one_hot", [](const Tensor& i) { return one_hot(i, 100, i64); }),
 
     binary("matmul", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }),
