@@ -44,6 +44,11 @@ def doubles(shape):
     return lambda g: torch.rand(shape, generator=g, dtype=torch.float64)
 
 
+def distinct(shape):
+    """Rows without ties, which sort in one way."""
+    return lambda g: torch.rand(shape, generator=g).argsort(-1).float() / shape[-1]
+
+
 def regular(n, batch=()):
     return lambda g: torch.rand((*batch, n, n), generator=g) + n / 4 * torch.eye(n)
 
@@ -136,8 +141,8 @@ OPS = [
     Op("softmax", lambda x: x.softmax(-1), M1),
     Op("logsumexp", lambda x: x.logsumexp(-1), M1),
     Op("cumsum", lambda x: x.cumsum(-1), M1),
-    Op("sort", lambda x: x.sort(-1)[0], M1),
-    Op("topk", lambda x: x.topk(10, -1)[0], M1),
+    Op("sort", lambda x: x.sort(-1)[0], tuple([distinct(s[0])] for s in M1)),
+    Op("topk", lambda x: x.topk(10, -1)[0], tuple([distinct(s[0])] for s in M1)),
     Op("transpose-copy", lambda x: x.t().contiguous(), M1),
     Op("cat", lambda a, b: torch.cat([a, b], 1), M2),
     Op("stack", lambda a, b: torch.stack([a, b], 0), M2),
