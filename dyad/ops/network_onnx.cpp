@@ -5,7 +5,6 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/conv.h"
 #include "dyad/ops/creation.h"
-#include "dyad/ops/einsum.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/norm.h"
@@ -13,7 +12,6 @@
 #include "dyad/ops/pooling.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
-#include "dyad/ops/solve.h"
 #include "dyad/ops/views.h"
 
 // What ONNX's operators of networks mean.
@@ -210,9 +208,6 @@ void batch_normalization(OnnxNode& n) {
 }
 
 constexpr OnnxRule kRules[] = {
-    {"Det", 11, onnx_unary<det>},
-    {"Einsum", 12,
-     [](OnnxNode& n) { n.output(0, einsum(n.text("equation", ""), n.inputs_from(0), n.loc())); }},
     {"MatMul", 1, [](OnnxNode& n) { n.output(0, matmul(n.input(0), n.input(1), n.loc())); }},
     {"Gemm", 7, gemm},
     {"BatchNormalization", 7, batch_normalization},
