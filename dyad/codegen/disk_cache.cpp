@@ -140,7 +140,11 @@ void DiskCache::store(std::span<const KernelHash> recipes,
     }
   }
   unlink(temporary.c_str());
-  shrink();
+  // Looking at the whole folder at every object would take longer than compiling them.
+  if ((unseen_ += object.size()) > max_bytes_ / 16) {
+    unseen_ = 0;
+    shrink();
+  }
 }
 
 void DiskCache::shrink() const {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,7 +17,8 @@ namespace dyad::codegen {
 /// Nothing here throws: a cache that cannot be used is an empty one.
 ///
 /// The folder is DYAD_CACHE_DIR, or dyad/kernels in XDG_CACHE_HOME or ~/.cache. DYAD_CACHE=0 turns
-/// it off. When it holds more than DYAD_CACHE_MB megabytes (256), the files used longest ago go.
+/// it off. When it holds more than DYAD_CACHE_MB megabytes (256), the files used longest ago go:
+/// each process looks when it keeps its first object, and again after every sixteenth of the bound.
 class DiskCache {
  public:
   /// `identity` is what objects depend on besides their recipes; without one the cache is off.
@@ -35,6 +38,9 @@ class DiskCache {
 
   std::string root_, folder_;
   std::uint64_t max_bytes_ = 0;
+  /// Bytes kept by this process since it last looked at the whole folder; at first more than any
+  /// bound, so that the first object makes it look.
+  mutable std::atomic<std::uint64_t> unseen_{std::numeric_limits<std::uint64_t>::max() / 2};
 };
 
 }  // namespace dyad::codegen

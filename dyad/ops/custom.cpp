@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dyad/ops/registry.h"
+
 namespace dyad::custom {
 
 Tensor call(const OpInfo& row, const void* attrs, std::span<const Tensor> inputs, Loc loc) {
@@ -24,6 +26,11 @@ std::vector<ArgInfo> default_inputs(int count) {
   std::vector<ArgInfo> inputs;
   for (int i = 0; i < count; ++i) inputs.push_back({kNames[i], kNumber});
   return inputs;
+}
+
+void add_rows(std::span<const OpInfo* const> rows) {
+  ops::register_builtin_ops();
+  register_ops(rows);
 }
 
 void check_name(const std::string& name) {

@@ -91,6 +91,8 @@ Row& row_of() {
 [[noreturn]] void fail_order(const OpInfo& row);
 /// The names that inputs get when they are not given: x, or a, b, c, d.
 [[nodiscard]] std::vector<ArgInfo> default_inputs(int count);
+/// Adds rows to the registry, after those of Dyad itself, whose names are taken.
+void add_rows(std::span<const OpInfo* const> rows);
 /// ValueError unless the name is of lower-case letters, digits and underscores.
 void check_name(const std::string& name);
 inline constexpr ArgInfo kResult[] = {{"out"}};
@@ -273,7 +275,7 @@ auto define_op(std::string name, F, const CustomOpOptions& options = {}) {
     if (complete.doc.empty()) complete.doc = "Defined by the program.";
     std::vector<const OpInfo*> rows;
     custom::fill_row<E>(name, complete, rows);
-    register_ops(rows);
+    custom::add_rows(rows);
     return true;
   }();
   (void)done;
@@ -286,7 +288,7 @@ auto define_op(std::string name, F, const CustomOpOptions& options = {}) {
 template <Operator... Op>
 void register_op() {
   const OpInfo* const rows[] = {&op_info<Op>...};
-  register_ops(rows);
+  custom::add_rows(rows);
 }
 
 }  // namespace dyad

@@ -51,6 +51,13 @@ struct RotaryEmbedding {
       fail_value(
           in, "rotary_dim = " + to_string(width) + " exceeds the width of x, " + to_string(x[3]));
     }
+    if (attrs.rotary_dim > 0 && !x[3].is_number()) {
+      throw GraphError(call_string(in.op, in.inputs, in.attrs) +
+                           ": a part of the width can be turned only where the width is a number, "
+                           "but it is " +
+                           to_string(x[3]),
+                       in.loc.user());
+    }
     const bool by_position = in.has(3);
     const auto equal = [](const Shape& a, const Shape& b) {
       bool same = a.rank() == b.rank();

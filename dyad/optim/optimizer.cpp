@@ -10,6 +10,7 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/control_flow_region.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/nn/init.h"
 #include "dyad/nn/module.h"
@@ -173,7 +174,11 @@ Tensor Optimizer::minimize(const Tensor& loss, Loc loc) {
   }
   // Each node of the gradients has the line of what it is the derivative of, the updates have ours.
   std::vector<SparseRows> rows;
-  const std::vector<Tensor> found = autograd::graph_gradients_by_rows(loss, parameters_, rows, loc);
+  std::vector<Tensor> by = parameters_;
+  if (auto* region = dynamic_cast<exec::RegionEvaluator*>(graph)) {  // one path of a host's branch
+    for (Tensor& parameter : by) parameter = region->inside(parameter, loc);
+  }
+  const std::vector<Tensor> found = autograd::graph_gradients_by_rows(loss, by, rows, loc);
   const bool any = std::ranges::any_of(found, &Tensor::defined) ||
                    std::ranges::any_of(rows, &SparseRows::defined);
   if (!any) {

@@ -167,7 +167,7 @@ TEST(Backward, WrongUseIsNamed) {
   EXPECT_THAT(message_of<ShapeError>([&] { (x * 2).backward(ones({3})); }),
               HasSubstr("f32[2] with a gradient of f32[3]"));
   EXPECT_THAT(message_of<DTypeError>([&] { ones({2}, i64).requires_grad(); }),
-              HasSubstr("only floating tensors"));
+              HasSubstr("only floating and complex tensors"));
   EXPECT_THAT(message_of<GradError>([&] { (x * 2).requires_grad(); }),
               HasSubstr("only a leaf can be marked"));
   EXPECT_THAT(message_of<GradError>([&] { (x * 2).set_grad(ones({2})); }),

@@ -94,7 +94,7 @@ TEST(Npy, SaysWhatIsWrongAndWhere) {
               HasSubstr("at byte 6: expected npy format 1, 2 or 3, found 9"));
   EXPECT_THAT(error_of("\x93NUMPY\x02\0\xff\xff\xff\xff"s),
               HasSubstr("npy header of at most 1048576"));
-  EXPECT_THAT(error_of(npy("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "")),
+  EXPECT_THAT(error_of(npy("{'descr': '<m8', 'fortran_order': False, 'shape': (1,)}", "")),
               HasSubstr("expected a descr of f8, f4"));
   EXPECT_THAT(error_of(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "")),
               HasSubstr("found one of records"));

@@ -126,9 +126,9 @@ TEST(Safetensors, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(error_of(file_of("nonsense")),
               HasSubstr("at byte 9: expected JSON in the header, found something else"));
   EXPECT_THAT(error_of(file_of("[1]")), HasSubstr("expected an object, found an array"));
-  EXPECT_THAT(error_of(file_of(R"({"x":{"dtype":"F8_E4M3","shape":[],"data_offsets":[0,1]}})", 1)),
+  EXPECT_THAT(error_of(file_of(R"({"x":{"dtype":"F7","shape":[],"data_offsets":[0,1]}})", 1)),
               HasSubstr("expected a dtype of F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL of "
-                        "tensor 'x', found 'F8_E4M3'"));
+                        "tensor 'x', found 'F7'"));
   EXPECT_THAT(error_of(file_of(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)),
               HasSubstr("tensor 'x': f32[2] takes 8 bytes, but its offsets 0 to 4 span 4"));
   EXPECT_THAT(error_of(file_of(R"({"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 6)),

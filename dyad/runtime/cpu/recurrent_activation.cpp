@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/cpu/vector_math.h"
@@ -107,7 +108,11 @@ void scale_by_slope(const Activation& f, double clip, const T* y, T* grad, std::
   // The functions are monotonic: what was clipped has one of the values at the bounds.
   T ends[2] = {static_cast<T>(-clip), static_cast<T>(clip)};
   activate(f, 0, ends, 2);
-  const T low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);
+  // Up to rounding: the values may come from another computation of the same function.
+  const T slack = 4 * std::numeric_limits<T>::epsilon();
+  T low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);
+  low += slack * std::abs(low);
+  high -= slack * std::abs(high);
   for (std::int64_t i = 0; i < n; ++i) {
     if (y[i] <= low || y[i] >= high) grad[i] = 0;
   }
