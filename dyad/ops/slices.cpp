@@ -114,6 +114,7 @@ struct SliceOp {
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const auto axis = static_cast<std::size_t>(checked_axis(in, attrs.axis, in[0].rank()));
     if (attrs.step == 0) fail_value(in, "step = 0 leads nowhere; 1 takes every element");
+    if (attrs.step < -kEnd || attrs.step > kEnd) fail_value(in, "step is beyond every size");
     Shape shape = in[0].shape();
     shape[axis] = steps_of(attrs, clipped(attrs, shape[axis]));
     return {Type(in[0].dtype(), shape)};
