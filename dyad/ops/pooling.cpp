@@ -57,11 +57,11 @@ Shape pooled_shape(const InferIn& in, const Shape& x, const A& attrs) {
                         attrs.low,           attrs.high,   attrs.ceil_mode};
   require_windows(in, windows);
   for (std::size_t i = 0; i < axes; ++i) {
-    const std::int64_t reach = (attrs.kernel[i] - 1) * attrs.dilation[i] + 1;
+    const Dim reach = (Dim(attrs.kernel[i]) - 1) * attrs.dilation[i] + 1;
     for (const Dim side : {attrs.low[i], attrs.high[i]}) {
-      if (side.is_symbolic() || side.number() < reach) continue;
+      if (side.is_symbolic() || side < reach) continue;
       fail_value(in, "padding = " + to_string(side) + " must be less than the kernel's reach, " +
-                         std::to_string(reach) + "; pad() takes any");
+                         to_string(reach) + "; pad() takes any");
     }
   }
   append_window_counts(in, spatial_sizes(x), windows, shape);
