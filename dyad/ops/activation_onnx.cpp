@@ -3,6 +3,7 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
 
@@ -34,11 +35,8 @@ void shrink(OnnxNode& n) {
 
 void hardmax_of_rest(OnnxNode& n) {
   const Tensor x = n.input(0);
-  const std::int64_t axis = n.integer("axis", 1);
-  const Tensor flat = flatten(x, axis < 0 ? axis + x.rank() : axis, -1, n.loc());
-  Shape whole;
-  for (int i = 0; i < x.rank(); ++i) whole.push_back(x.size(i));
-  n.output(0, reshape(hardmax(flat, -1, n.loc()), whole, n.loc()));
+  const Tensor flat = flatten(x, n.integer("axis", 1), -1, n.loc());
+  n.output(0, reshape(hardmax(flat, -1, n.loc()), sizes_of(x, n.loc()), n.loc()));
 }
 
 template <Tensor (*f)(const Tensor&, double, Loc)>

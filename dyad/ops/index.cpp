@@ -156,7 +156,8 @@ class Indexing {
     } else if (const Dim* const number = index.get<Dim>()) {
       const Dim at = *number;
       if (beside_tensors) {
-        // Where the tensors' axes go depends on numbers between them too; the axis stays for now.
+        // A number counts as a tensor when it is decided where the tensors' axes go, so it keeps an
+        // axis until they are put there.
         note(place);
         push(unsqueeze(select(x, axis, at, loc), axis, loc),
              [=](const Tensor& old, const Tensor& v) {

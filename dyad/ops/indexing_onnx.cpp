@@ -15,6 +15,7 @@
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/loss.h"
 #include "dyad/ops/norm.h"
+#include "dyad/ops/op_support.h"
 #include "dyad/ops/ranges.h"
 #include "dyad/ops/rearrange.h"
 #include "dyad/ops/reduce.h"
@@ -148,7 +149,7 @@ void pad_by(OnnxNode& n, const Shape& counts, const Ints& axes, double value) {
   Shape low(rank, 0), high(rank, 0);
   for (std::size_t i = 0; i < named; ++i) {
     const std::int64_t axis = axes.empty() ? static_cast<std::int64_t>(i) : axes[i];
-    const auto at = static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis);
+    const auto at = static_cast<std::size_t>(from_front(axis, x.rank()));
     low[at] = counts[i];
     high[at] = counts[named + i];
   }

@@ -9,6 +9,7 @@
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/norm.h"
 #include "dyad/ops/normalize.h"
+#include "dyad/ops/op_support.h"
 #include "dyad/ops/pooling.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
@@ -31,6 +32,15 @@ void gemm(OnnxNode& n) {
     product = add(product, beta == 1 ? c : mul(c, beta, n.loc()), n.loc());
   }
   n.output(0, product);
+}
+
+/// The sizes of x from the axis on that the node names, the last one unless it does.
+Shape normalized_sizes(OnnxNode& n, const Tensor& x) {
+  Shape sizes;
+  for (int i = from_front(n.integer("axis", -1), x.rank()); i < x.rank(); ++i) {
+    sizes.push_back(x.size(i));
+  }
+  return sizes;
 }
 
 /// `auto_pad`, or `pads`: those before each axis, then those after.
@@ -139,10 +149,7 @@ void lp_pooling(OnnxNode& n) {
 
 void layer_normalization(OnnxNode& n) {
   const Tensor x = n.input(0), weight = n.input(1), bias = n.input(2);
-  const std::int64_t given = n.integer("axis", -1);
-  const auto axis = static_cast<int>(given < 0 ? given + x.rank() : given);
-  Shape sizes;
-  for (int i = axis; i < x.rank(); ++i) sizes.push_back(x.size(i));
+  const Shape sizes = normalized_sizes(n, x);
   const auto whole = [&](const Tensor& t) {
     return t.defined() ? expand(t, sizes, n.loc()) : Tensor();
   };
@@ -150,7 +157,7 @@ void layer_normalization(OnnxNode& n) {
   n.output(0, layer_norm(x, whole(weight), whole(bias), eps, n.loc()));
   if (!n.wants(1) && !n.wants(2)) return;
   Ints axes;
-  for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
+  for (int i = x.rank() - sizes.rank(); i < x.rank(); ++i) axes.push_back(i);
   const Tensor wide = to(x, x.dtype() == f64 ? f64 : f32, n.loc());
   const Tensor average = mean(wide, axes, true, n.loc());
   if (n.wants(1)) n.output(1, average);
@@ -161,12 +168,8 @@ void layer_normalization(OnnxNode& n) {
 
 void rms_normalization(OnnxNode& n) {
   const Tensor x = n.input(0);
-  const std::int64_t given = n.integer("axis", -1);
-  Shape sizes;
-  for (auto i = static_cast<int>(given < 0 ? given + x.rank() : given); i < x.rank(); ++i) {
-    sizes.push_back(x.size(i));
-  }
-  n.output(0, rms_norm(x, expand(n.input(1), sizes, n.loc()), n.number("epsilon", 1e-5), n.loc()));
+  n.output(0, rms_norm(x, expand(n.input(1), normalized_sizes(n, x), n.loc()),
+                       n.number("epsilon", 1e-5), n.loc()));
 }
 
 /// Scale and bias of version 18 are for each group, those of version 21 for each channel.

@@ -6,6 +6,7 @@
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/norm.h"
+#include "dyad/ops/op_support.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
@@ -59,7 +60,7 @@ Tensor extreme(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
   Shape kept;
   for (int i = 0; i < x.rank(); ++i) {
     const bool reduced = axes.empty() || std::ranges::any_of(axes, [&](std::int64_t axis) {
-                           return (axis < 0 ? axis + x.rank() : axis) == i;
+                           return from_front(axis, x.rank()) == i;
                          });
     empty = empty || (reduced && x.size(i).is_number() && x.size(i).number() == 0);
     if (!reduced) kept.push_back(x.size(i));

@@ -46,6 +46,10 @@ void register_builtin_ops() {
     register_ops(random_rows());
     register_ops(embedding_rows());
     register_ops(attention_rows());
+    register_ops(recurrent_rows());
+    register_ops(optimizer_step_rows());
+    register_ops(positional_rows());
+    register_ops(ctc_rows());
     register_onnx_rules(elementwise_onnx_rules());
     register_onnx_rules(reduce_onnx_rules());
     register_onnx_rules(shape_onnx_rules());
@@ -53,15 +57,6 @@ void register_builtin_ops() {
     register_onnx_rules(indexing_onnx_rules());
     register_onnx_rules(activation_onnx_rules());
     register_onnx_rules(sequences_onnx_rules());
-    register_ops(recurrent_rows());
-    for (const auto rows : {arithmetic_rows(), compare_rows(), elementary_rows(), activation_rows(),
-                            reduce_rows(), extremes_rows(), views_rows(), slices_rows(),
-                            creation_rows(), indexing_rows(), linalg_rows(), conv_rows(),
-                            norm_rows(), loss_rows(), random_rows(), optimizer_step_rows()}) {
-      register_ops(rows);
-    }
-    register_ops(positional_rows());
-    register_ops(ctc_rows());
     return true;
   }();
   (void)done;

@@ -5,6 +5,7 @@
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
+#include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
 
@@ -26,16 +27,8 @@ Tensor tensor_of_sizes(std::span<const Dim> sizes, Loc loc) {
   return stack(parts, 0, loc);
 }
 
-Shape shape_of(const Tensor& x) {
-  Shape shape;
-  for (int i = 0; i < x.rank(); ++i) shape.push_back(x.size(i));
-  return shape;
-}
-
-std::int64_t from_front(std::int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
-
 void shape(OnnxNode& n) {
-  const Shape all = shape_of(n.input(0));
+  const Shape all = sizes_of(n.input(0), n.loc());
   const auto rank = static_cast<std::int64_t>(all.size());
   const auto clip = [&](std::int64_t at) {
     return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank);
@@ -49,7 +42,7 @@ void shape(OnnxNode& n) {
 
 void size(OnnxNode& n) {
   Dim count = 1;
-  for (const Dim d : shape_of(n.input(0))) count = count * d;
+  for (const Dim d : sizes_of(n.input(0), n.loc())) count = count * d;
   n.output(0, count.is_number() ? tensor(count.number()) : size_tensor(count, n.loc()));
 }
 
@@ -231,7 +224,7 @@ void dropout_for_inference(OnnxNode& n) {
     n.fail("it drops elements, in training; models are run as in inference");
   }
   n.output(0, n.input(0));
-  if (n.wants(1)) n.output(1, full(shape_of(n.input(0)), 1, boolean, n.loc()));
+  if (n.wants(1)) n.output(1, full(sizes_of(n.input(0), n.loc()), 1, boolean, n.loc()));
 }
 
 constexpr OnnxRule kRules[] = {
