@@ -37,7 +37,6 @@ void verify_types(const KernelRecipe& recipe, const std::vector<Operand>& operan
     bad(recipe, "number of " + std::string(what) + " differs from the program's");
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Operand& o = operands[i];
-    if (o.dtype == DType::string) bad(recipe, "string operand");
     if (o.index && o.dtype != DType::i64) bad(recipe, "an index operand is i64");
     if (program.instructions()[ids[i]].type != scalar::compute_type(o.dtype)) {
       bad(recipe,
@@ -114,8 +113,12 @@ void KernelRecipe::verify() const {
 
 namespace {
 
-/// A kernel sees the small dtypes as the bytes they are kept in (scalar::from_code).
-Operand operand_of(DType dtype) { return {.dtype = contains(kSmall, dtype) ? DType::u8 : dtype}; }
+/// A kernel sees the small dtypes as the bytes they are kept in (scalar::from_code), and strings as
+/// addresses.
+Operand operand_of(DType dtype) {
+  if (dtype == DType::string) return {.dtype = DType::u64};
+  return {.dtype = contains(kSmall, dtype) ? DType::u8 : dtype};
+}
 
 }  // namespace
 

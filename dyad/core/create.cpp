@@ -8,6 +8,7 @@
 #include "dyad/core/element.h"
 #include "dyad/core/evaluator.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/core/text.h"
 
 namespace dyad {
 namespace detail {
@@ -76,6 +77,19 @@ void fill(const Literal& literal, T*& to) {
   }
 }
 
+void fill_strings(const Literal& literal, bool wanted, Text*& to, Loc loc) {
+  if (literal.is_list()) {
+    for (const Literal& item : literal.items()) fill_strings(item, wanted, to, loc);
+    return;
+  }
+  if (!wanted || literal.dtype() != DType::string) {
+    throw DTypeError(
+        "tensor: numbers and strings have no conversion to one another; write one kind",
+        loc.user());
+  }
+  *to++ = text_element(literal.text());
+}
+
 }  // namespace
 
 Tensor tensor_to_fill(DType dtype, Shape shape, std::size_t count, Loc loc) {
@@ -126,6 +140,11 @@ Tensor tensor_of_literal(const Literal& literal, std::optional<DType> dtype, con
   Ints path;
   check_rows(literal, found, path, seen, first, loc);
   Tensor made = tensor_to_fill(dtype.value_or(seen), shape ? *shape : found, count, loc);
+  if (made.dtype() == DType::string || seen == DType::string) {
+    Text* to = reinterpret_cast<Text*>(made.impl()->data);
+    fill_strings(literal, made.dtype() == DType::string, to, loc);
+    return made;
+  }
   visit_element(made.dtype(), [&]<class T>(std::type_identity<T>) {
     T* to = reinterpret_cast<T*>(made.impl()->data);
     fill(literal, to);

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -40,6 +42,9 @@ class Literal {
       floating_ = to_float(value);
     }
   }
+  Literal(const char* text) noexcept : Literal(std::string_view(text)) {}
+  Literal(const std::string& text) noexcept : Literal(std::string_view(text)) {}
+  Literal(std::string_view text) noexcept : dtype_(DType::string), text_(text) {}
   Literal(std::initializer_list<Literal> items) noexcept : items_(items), is_list_(true) {}
 
   [[nodiscard]] bool is_list() const noexcept { return is_list_; }
@@ -48,6 +53,7 @@ class Literal {
   }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   [[nodiscard]] double floating() const noexcept { return floating_; }
+  [[nodiscard]] std::string_view text() const noexcept { return text_; }
   [[nodiscard]] double imaginary() const noexcept { return imaginary_; }
   [[nodiscard]] std::int64_t integer() const noexcept { return integer_; }
 
@@ -60,6 +66,7 @@ class Literal {
     std::int64_t integer_ = 0;
   };
   double imaginary_ = 0;
+  std::string_view text_;
 };
 
 Tensor tensor_of_literal(const Literal& literal, std::optional<DType> dtype, const Shape* shape,

@@ -138,7 +138,8 @@ std::uint8_t small_float_code(DType dtype, float value, bool saturate) noexcept 
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (dtype == f8e8m0) {
     const std::uint32_t exponent = (bits >> 23) & 0xFFu, last = saturate ? 0xFEu : 0xFFu;
-    const bool up = (bits & 0x7FFFFFu) != 0 && exponent < last;
+    // Below 2^-126 there is one more, 2^-127.
+    const bool up = (bits & 0x7FFFFFu) > (exponent == 0 ? 0x400000u : 0u) && exponent < last;
     return static_cast<std::uint8_t>(exponent + (up ? 1 : 0));
   }
   if (value != value) return small_float_format(dtype).nan;

@@ -12,6 +12,7 @@
 #include "dyad/core/element.h"
 #include "dyad/core/evaluator.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/core/text.h"
 
 // The layout and the rules for digits are those of NumPy's arrayprint with its default options:
 // 8 digits of precision, 75 columns, 3 items at each edge above 1000 elements.
@@ -339,6 +340,29 @@ std::string scalar_text(T element) {
   }
 }
 
+/// 'it''s', as Python has it.
+std::string quoted(std::string_view text) {
+  const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
+  std::string out(1, quote);
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      if (c == quote || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  return out + quote;
+}
+
+std::string strings_text(const TensorImpl& impl) {
+  const auto* data = reinterpret_cast<const Text*>(impl.data);
+  if (impl.shape.empty()) return std::string(data[0].view());
+  if (impl.numel() == 0) return "[]";
+  return layout(impl, impl.numel() > kThreshold,
+                [&](std::int64_t at) { return quoted(data[at].view()); });
+}
+
 template <class T>
 std::string array_text(const TensorImpl& impl) {
   const auto* data = reinterpret_cast<const T*>(impl.data);
@@ -385,6 +409,7 @@ std::string to_string(const Tensor& tensor) {
     const std::string name = impl.recorded ? impl.recorded->name() : "";
     return (name.empty() ? "" : name + ": ") + type_string(tensor);
   }
+  if (impl.dtype == DType::string) return strings_text(impl);
   return visit_element(impl.dtype,
                        [&]<class T>(std::type_identity<T>) { return array_text<T>(impl); });
 }

@@ -1,5 +1,6 @@
 #include "dyad/core/tensor_impl.h"
 
+#include <algorithm>
 #include <string>
 
 #include "dyad/base/error.h"
@@ -21,9 +22,6 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
       throw ShapeError("there is no " + type + ": a size is at least 0", Loc().user());
     }
   }
-  if (dtype == DType::string) {
-    throw DTypeError("there is no " + type + ": strings have no plain data", Loc().user());
-  }
   std::size_t bytes = 0;
   const auto count = static_cast<std::size_t>(shape.numel().number());
   return __builtin_mul_overflow(count, size_of(dtype), &bytes) ? SIZE_MAX : bytes;
@@ -38,7 +36,7 @@ void TensorImpl::destroy(TensorImpl* impl) noexcept { delete impl; }
 
 Tensor make_empty(DType dtype, const Shape& shape, Device device) {
   std::int64_t count = 1;
-  bool plain = dtype != DType::string;
+  bool plain = true;
   for (const Dim size : shape) {
     // Sizes below 2^20 whose product stays below 2^40 need no further check.
     plain = plain && static_cast<std::uint64_t>(size.word()) < (1u << 20) && count < (1 << 20);
@@ -50,6 +48,7 @@ Tensor make_empty(DType dtype, const Shape& shape, Device device) {
   auto impl = make_ref<TensorImpl>(dtype, shape);
   impl->storage = Storage::allocate(bytes, device);
   impl->data = impl->storage->data();
+  if (dtype == DType::string) std::fill_n(impl->data, bytes, std::byte{0});  // no address, no text
   return Tensor(std::move(impl));
 }
 
@@ -62,11 +61,16 @@ Tensor make_empty_strided(DType dtype, const Shape& shape, const Strides& stride
 
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides,
                  std::int64_t offset) {
+  return make_view_as(base.impl()->dtype, base, shape, strides, offset);
+}
+
+Tensor make_view_as(DType dtype, const Tensor& base, const Shape& shape, const Strides& strides,
+                    std::int64_t offset) {
   const TensorImpl& from = *base.impl();
   auto impl = make_ref<TensorImpl>();
-  impl->dtype = from.dtype;
+  impl->dtype = dtype;
   impl->contiguous = is_contiguous(shape, strides);
-  impl->data = from.data + offset * static_cast<std::int64_t>(size_of(from.dtype));
+  impl->data = from.data + offset * static_cast<std::int64_t>(size_of(dtype));
   impl->storage = from.storage;
   impl->shape = shape;
   impl->strides = strides;

@@ -79,6 +79,9 @@ struct TensorImpl : RefCounted<TensorImpl> {
 /// shape and strides.
 [[nodiscard]] Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides,
                                std::int64_t offset);
+/// The same bytes as elements of another dtype; offset and strides are in elements of that one.
+[[nodiscard]] Tensor make_view_as(DType dtype, const Tensor& base, const Shape& shape,
+                                  const Strides& strides, std::int64_t offset);
 
 /// True when the strides are those of a row-major array without gaps (axes of size 1 do not count).
 [[nodiscard]] bool is_contiguous(const Shape& shape, const Strides& strides) noexcept;

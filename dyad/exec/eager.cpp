@@ -60,14 +60,17 @@ void execute_opaque(const OpInfo& op, TensorRefs inputs, const void* attrs, cons
 void execute_view(const OpInfo& op, const Tensor& input, const void* attrs, const Type& type,
                   Tensor& output) {
   ViewLayout layout = op.view(attrs, input.shape(), input.strides(), type.shape());
-  if (layout.possible) {
-    output = make_view(input, layout.shape, layout.strides, layout.offset);
+  const bool aligned =
+      type.dtype() == input.dtype() ||
+      reinterpret_cast<std::uintptr_t>(input.impl()->data) % size_of(type.dtype()) == 0;
+  if (layout.possible && aligned) {
+    output = make_view_as(type.dtype(), input, layout.shape, layout.strides, layout.offset);
     return;
   }
   const Tensor dense = make_empty(input.dtype(), input.shape());
   copy_into(dense, input);
   layout = op.view(attrs, dense.shape(), dense.strides(), type.shape());
-  output = make_view(dense, layout.shape, layout.strides, layout.offset);
+  output = make_view_as(type.dtype(), dense, layout.shape, layout.strides, layout.offset);
 }
 
 Types infer_from(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) {

@@ -204,14 +204,15 @@ class Layouter {
     int from = slot_of_.at(node.inputs()[0]);
     ViewLayout layout = node.op().view(attrs->data(), draft_.tensor(from).shape,
                                        draft_.tensor(from).strides, shape);
-    if (!layout.possible) {
+    const DType dtype = node.types()[0].dtype();
+    const std::size_t width = size_of(dtype);
+    if (!layout.possible || draft_.slots[static_cast<std::size_t>(from)].offset % width != 0) {
       from = add_copy(node, from);
       layout = node.op().view(attrs->data(), draft_.tensor(from).shape, draft_.tensor(from).strides,
                               shape);
     }
     const Slot& base = draft_.slots[static_cast<std::size_t>(from)];
-    const DType dtype = base.tensor.dtype();
-    const auto start = static_cast<std::int64_t>(base.offset / size_of(dtype));
+    const auto start = static_cast<std::int64_t>(base.offset / width);
     slot_of_[node.output()] =
         draft_.add_slot(base.buffer, dtype, layout.shape, layout.strides, start + layout.offset);
   }

@@ -276,6 +276,12 @@ std::string safetensors_header_text(const std::vector<SafetensorsEntry>& entries
   for (const SafetensorsEntry& entry : entries) {
     const auto* code = std::find_if(kCodes.begin(), kCodes.end(),
                                     [&](const Code& c) { return c.dtype == entry.dtype; });
+    if (code == kCodes.end()) {
+      throw DTypeError(fmt::format("save_safetensors: the format has no {}, which tensor {} holds; "
+                                   "convert it first",
+                                   name_of(entry.dtype), shown(entry.name)),
+                       loc.user());
+    }
     json[entry.name] = {
         {"dtype", code->text}, {"shape", entry.sizes}, {"data_offsets", {entry.begin, entry.end}}};
   }

@@ -135,7 +135,9 @@ class GraphPrinter {
 
   std::string elements(const Tensor& tensor) {
     const std::int64_t count = tensor.impl()->numel();
-    if (count > kSmallConstant) return "#" + data_.key_of(tensor);
+    // Strings are written out: their words are addresses.
+    if (count > kSmallConstant && tensor.dtype() != DType::string)
+      return "#" + data_.key_of(tensor);
     const std::vector<std::byte> bytes = packed_elements(tensor);
     const std::size_t width = size_of(tensor.dtype());
     if (tensor.rank() == 0) return element_text(tensor.dtype(), bytes.data());

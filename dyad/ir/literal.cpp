@@ -8,6 +8,7 @@
 
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/core/text.h"
 
 namespace dyad {
 namespace {
@@ -82,6 +83,7 @@ std::vector<std::byte> packed_elements(const Tensor& tensor) {
 }
 
 std::string element_text(DType dtype, const std::byte* from) {
+  if (dtype == DType::string) return quote(load<Text>(from).view());
   return visit_element(dtype, [&]<class T>(std::type_identity<T>) -> std::string {
     const T value = load<T>(from);
     if constexpr (is_complex_element<T>) {

@@ -55,8 +55,9 @@ class OnnxEmitter {
   virtual std::string size(Dim size) = 0;
   /// A 1-d i64 tensor with these sizes; symbolic ones are computed from Shape nodes.
   virtual std::string shape(const Shape& shape) = 0;
-  /// A converted value; the value itself when it is known to have the dtype.
-  virtual std::string cast(const std::string& value, DType dtype) = 0;
+  /// A converted value; the value itself when it is known to have the dtype. `saturate` is that of
+  /// small floats.
+  virtual std::string cast(const std::string& value, DType dtype, bool saturate = true) = 0;
   /// Says that output i of the node being written is this value, converted to the output's dtype.
   virtual void output(int i, const std::string& value) = 0;
   /// Writes the node by its parts instead, which its row must have: where no form of this opset

@@ -94,7 +94,9 @@ struct InferIn {
 };
 
 /// Shape and strides over the storage of the input, `offset` elements further on; `possible` is
-/// false when only a copy will do.
+/// false when only a copy will do. A view may have another dtype than its input (view_as_real):
+/// strides and offset are in elements of the result; when the memory does not begin where such an
+/// element may, it is copied first.
 struct ViewLayout {
   Shape shape = {};
   Strides strides = {};

@@ -80,6 +80,11 @@ Types infer_pointwise(const InferIn& in) {
       promoted_any = true;
     }
   }
+  for (std::size_t i = 0; promoted == DType::string && i < in.inputs.size(); ++i) {
+    const ArgInfo& info = *input_info(in.op, i);
+    if (!in.has(i) || !takes_part_in_promotion(info) || in[i].dtype() == DType::string) continue;
+    fail_dtype(in, std::string(info.name) + " is no string, and strings meet strings only");
+  }
   return Types(std::max<std::size_t>(in.op.outputs.size(), 1),
                Type(result_dtype(in.op.typing, promoted), shape));
 }

@@ -148,12 +148,12 @@ ScalarType compute_type(DType dtype) {
     case DType::u2:
       return ScalarType::i32;
     case DType::u64:
+    case DType::string:
       return ScalarType::u64;
     case DType::boolean:
       return ScalarType::boolean;
     case DType::c128:
     case DType::c64:
-    case DType::string:
       break;
   }
   throw DTypeError("a kernel cannot compute with elements of type " + std::string(name_of(dtype)));
@@ -424,7 +424,8 @@ Scalar convert(Scalar x, ScalarType type) {
 
 Scalar cast(Scalar x, DType dtype) {
   if (contains(kSmall, dtype)) return from_code(to_code(x, dtype), dtype);
-  Scalar computed = convert(x, compute_type(dtype));
+  const Scalar computed = convert(x, compute_type(dtype));
+  if (dtype == DType::string) return computed;
   if (dtype_of_type(computed.type()) == dtype) return computed;
   return x.program()->record(Op::round, computed.type(), {computed}, dtype);
 }

@@ -16,11 +16,12 @@ namespace dyad::scalar {
 class ScalarProgram;
 
 /// The types that arithmetic is done in. f16, bf16 and the small floats compute in f32, i16, i8,
-/// u16, u8 and the small integers in i32, u32 in i64: see `compute_type`.
+/// u16, u8 and the small integers in i32, u32 in i64; of strings, kept as addresses of texts of
+/// which there is one each, u64 tells which are the same: see `compute_type`.
 enum class ScalarType : std::uint8_t { f64, f32, i64, i32, u64, boolean };
 
 /// The type that elements of a dtype are computed in. Throws DTypeError for complex numbers, whose
-/// operators are written in those of their parts, and for strings.
+/// operators are written in those of their parts.
 [[nodiscard]] ScalarType compute_type(DType dtype);
 /// The dtype whose elements are values of `type` as they stand.
 [[nodiscard]] constexpr DType dtype_of_type(ScalarType type) noexcept {

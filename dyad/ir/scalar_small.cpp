@@ -13,7 +13,9 @@ constexpr ScalarType kBits = ScalarType::i32;
 Scalar power_of_two_code(Scalar x, bool saturate) {
   const Scalar bits = bitcast(x, kBits);
   const Scalar exponent = (bits >> 23) & 0xFF;
-  const Scalar up = ((bits & 0x7FFFFF) != 0) & (exponent < (saturate ? 0xFE : 0xFF));
+  // Below 2^-126 there is one more, 2^-127.
+  const Scalar exact = select(exponent == 0, bits.like(0x400000), bits.like(0));
+  const Scalar up = ((bits & 0x7FFFFF) > exact) & (exponent < (saturate ? 0xFE : 0xFF));
   return exponent + convert(up, kBits);
 }
 

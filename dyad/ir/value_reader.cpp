@@ -9,6 +9,7 @@
 
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/core/text.h"
 #include "dyad/ir/base64.h"
 
 namespace dyad {
@@ -226,7 +227,7 @@ Tensor ValueReader::elements(const Type& type) {
     in_.fail_at(at, to_string(type) + " has more elements than the text has");
   }
   Tensor made = make_empty(type.dtype(), type.shape());
-  if (in_.accept('#')) {
+  if (type.dtype() != DType::string && in_.accept('#')) {
     references_[std::string(in_.run_of("", "a key of the data section"))].push_back({made, at});
     return made;
   }
@@ -247,6 +248,11 @@ Tensor ValueReader::elements(const Type& type) {
 }
 
 void ValueReader::element(DType dtype, std::byte* to) {
+  if (dtype == DType::string) {
+    const Text text = text_element(in_.quoted("a string"));
+    std::memcpy(to, &text, sizeof text);
+    return;
+  }
   const std::size_t at = in_.position();
   const std::string expected = "an element of " + std::string(name_of(dtype));
   const std::string_view text = in_.number(expected);
@@ -266,10 +272,16 @@ void ValueReader::skip_elements() {
     static_cast<void>(in_.run_of("", "a key of the data section"));
   } else if (in_.accept('[')) {
     while (in_.peek() != ']') {
-      static_cast<void>(in_.number("an element"));
+      if (in_.peek() == '"') {
+        static_cast<void>(in_.quoted("a string"));
+      } else {
+        static_cast<void>(in_.number("an element"));
+      }
       if (!in_.accept(',')) break;
     }
     in_.expect(']');
+  } else if (in_.peek() == '"') {
+    static_cast<void>(in_.quoted("a string"));
   } else {
     static_cast<void>(in_.number("the elements"));
   }

@@ -43,10 +43,19 @@ DTypeSet dtypes_of(std::string_view op) {
   return kAny;
 }
 
+/// The opset that brought a dtype.
+int first_opset(DType dtype) {
+  if (dtype == DType::i2 || dtype == DType::u2) return 25;
+  if (dtype == DType::f8e8m0) return 24;
+  if (dtype == DType::f4e2m1) return 23;
+  if (contains(kSmallInteger, dtype)) return 21;
+  return contains(kFloat8, dtype) ? 19 : 1;
+}
+
 /// A dtype of `allowed` that holds every value of `dtype`.
 DType widened(DType dtype, DTypeSet allowed) {
   if (contains(allowed, dtype)) return dtype;
-  if (is_floating(dtype)) return DType::f32;
+  if (is_floating(dtype) || contains(kSmallFloat, dtype)) return DType::f32;
   const bool narrow = dtype == DType::i32 || size_of(dtype) < size_of(DType::i32);
   return contains(allowed, DType::i32) && narrow ? DType::i32 : DType::i64;
 }
@@ -93,9 +102,17 @@ void add_property(pb::NodeProto& node, std::string_view key, std::string value) 
 
 void GraphWriter::add_inputs(const GraphImpl& graph) {
   for (const Value& placeholder : graph.placeholders()) {
+    check_interface(placeholder);
     bind(placeholder,
          add_input(placeholder.node->attrs_as<PlaceholderAttrs>().name, placeholder.type()));
   }
+}
+
+void GraphWriter::check_interface(Value value) {
+  if (!value.type().is_tensor() || !is_complex(value.type().dtype())) return;
+  context_.add_problem(*value.node,
+                       "an input or result is " + to_string(value.type()) +
+                           ": a model takes and gives the parts, view_as_real() of them");
 }
 
 std::string GraphWriter::add_input(std::string_view hint, const Type& type) {
@@ -108,7 +125,7 @@ std::string GraphWriter::add_input(std::string_view hint, const Type& type) {
 
 void GraphWriter::bind(Value value, const std::string& name) {
   remember_sizes(value.type(), name);
-  if (value.type().is_tensor()) context_.set_dtype(name, value.type().dtype());
+  if (value.type().is_tensor()) context_.set_dtype(name, real_dtype(value.type().dtype()));
   names_.insert_or_assign(value, name);
 }
 
@@ -162,7 +179,28 @@ void GraphWriter::write_node(Node& node) {
   }
 }
 
+void GraphWriter::check_dtypes() {
+  const OpInfo& op = node_->op();
+  const auto check = [&](const Type& type) {
+    if (!type.is_tensor()) return;
+    if (is_complex(type.dtype()) && op.name != "view_as_real" && op.name != "view_as_complex") {
+      fail("ONNX has next to no operators on complex numbers; work on view_as_real() of them");
+    }
+    if (type.dtype() == DType::string) fail("strings are not written to ONNX models");
+    const int since = first_opset(type.dtype());
+    if (opset() < since) {
+      fail("ONNX has " + std::string(dyad::name_of(type.dtype())) + " from opset " +
+           std::to_string(since) + " on");
+    }
+  };
+  for (const Type& type : node_->types()) check(type);
+  for (const Value input : node_->inputs()) {
+    if (input) check(input.type());
+  }
+}
+
 void GraphWriter::write_operator() {
+  check_dtypes();
   const OpInfo& op = node_->op();
   if (op.kind == BodyKind::control) {
     write_control();
@@ -282,7 +320,8 @@ std::string GraphWriter::input_as(int i, DTypeSet dtypes) {
 void GraphWriter::output(int i, const std::string& value) {
   const Type& type = output_type(i);
   const auto dtype = type.is_tensor() ? context_.dtype_of(value) : std::nullopt;
-  bind(node_->output(i), dtype ? cast(value, type.dtype()) : value);
+  // Complex numbers go as their parts.
+  bind(node_->output(i), dtype ? cast(value, real_dtype(type.dtype())) : value);
 }
 
 /// The dtype of what an ONNX operator gives: that of its first operand, but for a few.
@@ -299,6 +338,17 @@ std::optional<DType> GraphWriter::result_dtype(
 
 pb::NodeProto& GraphWriter::add_node(std::string_view op, std::span<const std::string> inputs,
                                      const OnnxAttrs& attributes) {
+  constexpr std::string_view kMovesSmall[] = {
+      "Cast", "Reshape", "Transpose",      "Squeeze", "Unsqueeze", "Identity",        "If",
+      "Loop", "Scan",    "QuantizeLinear", "Shape",   "Flatten",   "DequantizeLinear"};
+  for (const std::string& input : inputs) {
+    const std::optional<DType> dtype = context_.dtype_of(input);
+    if (dtype && contains(kSmall, *dtype) &&
+        std::ranges::find(kMovesSmall, op) == std::end(kMovesSmall)) {
+      fail("ONNX has no " + std::string(op) + " of " + std::string(dyad::name_of(*dtype)) +
+           "; convert it first");
+    }
+  }
   pb::NodeProto& proto = *graph_.add_node();
   proto.set_op_type(std::string(op));
   proto.set_name(context_.fresh(op));
@@ -338,9 +388,11 @@ std::vector<std::string> GraphWriter::node_multi(std::string_view op,
   return names;
 }
 
-std::string GraphWriter::cast(const std::string& value, DType dtype) {
+std::string GraphWriter::cast(const std::string& value, DType dtype, bool saturate) {
   if (context_.dtype_of(value) == dtype) return value;
-  std::string result = node("Cast", {value}, {{"to", static_cast<std::int64_t>(to_onnx(dtype))}});
+  OnnxAttrs attributes{{"to", static_cast<std::int64_t>(to_onnx(dtype))}};
+  if (!saturate) attributes.emplace_back("saturate", std::int64_t{0});
+  std::string result = node("Cast", {value}, std::move(attributes));
   context_.set_dtype(result, dtype);
   return result;
 }

@@ -23,6 +23,8 @@ class GraphWriter final : public OnnxEmitter {
   GraphWriter(ModelContext& context, pb::GraphProto& graph, const GraphWriter* outer = nullptr)
       : context_(context), graph_(graph), outer_(outer) {}
 
+  /// Notes a problem for an input or result that ONNX cannot have: complex numbers.
+  void check_interface(Value value);
   /// Placeholders become inputs of the same name.
   void add_inputs(const GraphImpl& graph);
   /// Writes the nodes that `roots` need; every placeholder must have a name.
@@ -53,7 +55,7 @@ class GraphWriter final : public OnnxEmitter {
   std::string scalar(double value, DType dtype) override { return context_.scalar(value, dtype); }
   std::string size(Dim size) override;
   std::string shape(const Shape& shape) override;
-  std::string cast(const std::string& value, DType dtype) override;
+  std::string cast(const std::string& value, DType dtype, bool saturate = true) override;
   void output(int i, const std::string& value) override;
   void parts() override { write_parts(); }
   [[noreturn]] void fail(const std::string& reason) override;
@@ -61,6 +63,7 @@ class GraphWriter final : public OnnxEmitter {
  private:
   void write_node(Node& node);
   void write_operator();
+  void check_dtypes();
   void write_by_name();
   void write_parts();
   void write_control();

@@ -140,6 +140,7 @@ Draft to_model(const GraphImpl& graph, std::span<const Value> effects, const Sav
   for (const std::string& name : results) static_cast<void>(context.fresh(name));
   std::vector<Value> roots = graph.outputs();
   roots.insert(roots.end(), effects.begin(), effects.end());
+  for (const Value value : graph.outputs()) writer.check_interface(value);
   writer.write_nodes(graph, roots);
   if (!context.problems().empty()) fail_with(context.problems(), loc);
   writer.add_outputs(graph.outputs(), results);

@@ -1,10 +1,11 @@
 #include "dyad/onnx/proto_types.h"
 
+#include <algorithm>
 #include <bit>
 #include <type_traits>
 #include <variant>
 
-#include "dyad/core/tensor.h"
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ops/views.h"
 
 namespace dyad::onnx {
@@ -135,7 +136,21 @@ void fill_tensor_type(pb::TensorProto& proto, std::string_view name, const Tenso
 
 Tensor raw_elements(const Tensor& tensor) {
   static_assert(std::endian::native == std::endian::little);
-  return contiguous(detach(tensor));
+  const Tensor dense = contiguous(detach(tensor));
+  if (!contains(kSmall & ~kFloat8, dense.dtype())) return dense;
+  // ONNX packs elements of 4 and 2 bits, the first in the lowest ones.
+  const int bits = dense.dtype() == DType::f4e2m1 ? 4 : small_int_width(dense.dtype());
+  const int count = 8 / bits;
+  const std::int64_t elements = dense.numel().number();
+  const Tensor packed = make_empty(DType::u8, {(elements + count - 1) / count});
+  const auto* from = static_cast<const std::uint8_t*>(dense.raw_data());
+  auto* to = packed.data<std::uint8_t>();
+  std::fill_n(to, packed.numel().number(), std::uint8_t{0});
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const int code = from[i] & ((1 << bits) - 1);
+    to[i / count] = static_cast<std::uint8_t>(to[i / count] | code << (i % count * bits));
+  }
+  return packed;
 }
 
 std::string_view bytes_of(const Tensor& raw) {

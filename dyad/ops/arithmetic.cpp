@@ -2,6 +2,7 @@
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/complex_support.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
@@ -252,7 +253,9 @@ bool is_square(const Tensor& base, const Tensor& exponent) {
   return *reinterpret_cast<const double*>(two.impl()->data) == 2;
 }
 
-int category(DType t) { return is_floating(t) ? 2 : is_integer(t) ? 1 : 0; }
+int category(DType t) {
+  return dyad::is_complex(t) ? 3 : is_floating(t) ? 2 : is_integer(t) ? 1 : 0;
+}
 
 /// Writes `value`, the result of an operator on `target`, into target.
 Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
@@ -276,9 +279,13 @@ Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Lo
   return target;
 }
 
-/// target = Op(target, value)
+/// target = Op(target, value), which `whole` computes too.
 template <Operator Op>
-Tensor& update(Tensor& target, const Arg& value, std::string_view name, Loc loc) {
+Tensor& update(Tensor& target, const Arg& value, Tensor (*whole)(const Arg&, const Arg&, Loc),
+               std::string_view name, Loc loc) {
+  if (any_complex(target, value.tensor())) {
+    return overwrite(target, whole(target, value, loc), name, loc);
+  }
   const Tensor* inputs[] = {&target, &value.tensor()};
   if (Evaluator::current().try_in_place(op_info<Op>, inputs, nullptr, target)) return target;
   return overwrite(target, apply<Op>({}, loc, target, value.tensor()), name, loc);
@@ -296,15 +303,27 @@ std::span<const OpInfo* const> arithmetic_rows() { return kRows; }
 }  // namespace ops
 
 Tensor add(const Arg& a, const Arg& b, Loc loc) {
+  if (ops::any_complex(a.tensor(), b.tensor())) {
+    return ops::complex_add(a.tensor(), b.tensor(), loc);
+  }
   return apply<ops::Add>({}, loc, a.tensor(), b.tensor());
 }
 Tensor sub(const Arg& a, const Arg& b, Loc loc) {
+  if (ops::any_complex(a.tensor(), b.tensor())) {
+    return ops::complex_sub(a.tensor(), b.tensor(), loc);
+  }
   return apply<ops::Sub>({}, loc, a.tensor(), b.tensor());
 }
 Tensor mul(const Arg& a, const Arg& b, Loc loc) {
+  if (ops::any_complex(a.tensor(), b.tensor())) {
+    return ops::complex_mul(a.tensor(), b.tensor(), loc);
+  }
   return apply<ops::Mul>({}, loc, a.tensor(), b.tensor());
 }
 Tensor div(const Arg& a, const Arg& b, Loc loc) {
+  if (ops::any_complex(a.tensor(), b.tensor())) {
+    return ops::complex_div(a.tensor(), b.tensor(), loc);
+  }
   return apply<ops::Div>({}, loc, a.tensor(), b.tensor());
 }
 Tensor pow(const Arg& a, const Arg& b, Loc loc) {
@@ -317,10 +336,19 @@ Tensor maximum(const Arg& a, const Arg& b, Loc loc) {
 Tensor minimum(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Minimum>({}, loc, a.tensor(), b.tensor());
 }
-Tensor neg(const Tensor& x, Loc loc) { return apply<ops::Neg>({}, loc, x); }
-Tensor abs(const Tensor& x, Loc loc) { return apply<ops::Abs>({}, loc, x); }
+Tensor neg(const Tensor& x, Loc loc) {
+  if (ops::is_complex(x)) return view_as_complex(neg(view_as_real(x, loc), loc), loc);
+  return apply<ops::Neg>({}, loc, x);
+}
+Tensor abs(const Tensor& x, Loc loc) {
+  if (ops::is_complex(x)) return ops::complex_abs(x, loc);
+  return apply<ops::Abs>({}, loc, x);
+}
 Tensor sign(const Tensor& x, Loc loc) { return apply<ops::Sign>({}, loc, x); }
-Tensor square(const Tensor& x, Loc loc) { return apply<ops::Mul>({}, loc, x, x); }
+Tensor square(const Tensor& x, Loc loc) {
+  if (ops::is_complex(x)) return mul(x, x, loc);
+  return apply<ops::Mul>({}, loc, x, x);
+}
 
 Tensor operator+(const Arg& a, const Arg& b) { return add(a, b, a.loc()); }
 Tensor operator-(const Arg& a, const Arg& b) { return sub(a, b, a.loc()); }
@@ -329,16 +357,16 @@ Tensor operator/(const Arg& a, const Arg& b) { return div(a, b, a.loc()); }
 Tensor operator-(const Arg& x) { return neg(x.tensor(), x.loc()); }
 
 Tensor& Tensor::add_(const Arg& value, Loc loc) {
-  return ops::update<ops::Add>(*this, value, "add_", loc);
+  return ops::update<ops::Add>(*this, value, dyad::add, "add_", loc);
 }
 Tensor& Tensor::sub_(const Arg& value, Loc loc) {
-  return ops::update<ops::Sub>(*this, value, "sub_", loc);
+  return ops::update<ops::Sub>(*this, value, dyad::sub, "sub_", loc);
 }
 Tensor& Tensor::mul_(const Arg& value, Loc loc) {
-  return ops::update<ops::Mul>(*this, value, "mul_", loc);
+  return ops::update<ops::Mul>(*this, value, dyad::mul, "mul_", loc);
 }
 Tensor& Tensor::div_(const Arg& value, Loc loc) {
-  return ops::update<ops::Div>(*this, value, "div_", loc);
+  return ops::update<ops::Div>(*this, value, dyad::div, "div_", loc);
 }
 
 Tensor& operator+=(Tensor& target, const Arg& value) { return target.add_(value, value.loc()); }

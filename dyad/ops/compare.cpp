@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "dyad/ops/complex_support.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
@@ -30,14 +31,25 @@ constexpr Schema comparison(std::string_view name, std::string_view doc, OnnxNam
           .typing = Typing::boolean};
 }
 
+/// What can be the same or not, without an order.
+constexpr ArgInfo kAlikes[] = {{"a", kEverything & ~kComplex}, {"b", kEverything & ~kComplex}};
+
 struct Eq {
   using Attrs = NoAttrs;
-  static constexpr Schema schema = comparison("eq", "a == b; false with NaN.", {"Equal", 13});
+  static constexpr Schema schema = [] {
+    Schema made = comparison("eq", "a == b; false with NaN.", {"Equal", 13});
+    made.inputs = kAlikes;
+    return made;
+  }();
   static Scalar eval(Scalar a, Scalar b) { return a == b; }
 };
 struct Ne {
   using Attrs = NoAttrs;
-  static constexpr Schema schema = comparison("ne", "a != b; true with NaN.", {});
+  static constexpr Schema schema = [] {
+    Schema made = comparison("ne", "a != b; true with NaN.", {});
+    made.inputs = kAlikes;
+    return made;
+  }();
   static Scalar eval(Scalar a, Scalar b) { return a != b; }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     e.output(0, e.node("Not", {e.node("Equal", {e.operand(0), e.operand(1)})}));
@@ -155,7 +167,8 @@ struct IsFinite {
   }
 };
 
-constexpr ArgInfo kWhereInputs[] = {{"condition", kBool}, {"a", kAny}, {"b", kAny}};
+constexpr ArgInfo kWhereInputs[] = {
+    {"condition", kBool}, {"a", kEverything & ~kComplex}, {"b", kEverything & ~kComplex}};
 
 struct Where {
   using Attrs = NoAttrs;
@@ -189,9 +202,13 @@ std::span<const OpInfo* const> compare_rows() { return kRows; }
 }  // namespace ops
 
 Tensor eq(const Arg& a, const Arg& b, Loc loc) {
+  if (ops::any_complex(a.tensor(), b.tensor())) return ops::complex_eq(a.tensor(), b.tensor(), loc);
   return apply<ops::Eq>({}, loc, a.tensor(), b.tensor());
 }
 Tensor ne(const Arg& a, const Arg& b, Loc loc) {
+  if (ops::any_complex(a.tensor(), b.tensor())) {
+    return logical_not(ops::complex_eq(a.tensor(), b.tensor(), loc), loc);
+  }
   return apply<ops::Ne>({}, loc, a.tensor(), b.tensor());
 }
 Tensor lt(const Arg& a, const Arg& b, Loc loc) {
@@ -217,6 +234,9 @@ Tensor logical_xor(const Arg& a, const Arg& b, Loc loc) {
 }
 Tensor logical_not(const Arg& x, Loc loc) { return apply<ops::LogicalNot>({}, loc, x.tensor()); }
 Tensor where(const Tensor& condition, const Arg& a, const Arg& b, Loc loc) {
+  if (ops::any_complex(a.tensor(), b.tensor())) {
+    return ops::complex_where(condition, a.tensor(), b.tensor(), loc);
+  }
   return apply<ops::Where>({}, loc, condition, a.tensor(), b.tensor());
 }
 Tensor isnan(const Tensor& x, Loc loc) { return apply<ops::IsNan>({}, loc, x); }

@@ -6,6 +6,7 @@
 #include "dyad/ir/literal.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/complex_support.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
@@ -232,26 +233,39 @@ struct Clamp {
 
 struct CastAttrs {
   DType dtype = DType::f32;
+  bool saturate = true;
 };
+
+constexpr ArgInfo kConverted[] = {{"x", kAny | kSmall}};
 
 struct Cast {
   using Attrs = CastAttrs;
   static constexpr Schema schema{
       .name = "cast",
-      .inputs = kUnary,
+      .inputs = kConverted,
       .outputs = kOut,
       .doc =
           "x converted to another dtype: floats to integers truncate and saturate (NaN gives 0), "
-          "integers to narrower ones wrap, anything but 0 is true.",
+          "integers to narrower ones wrap, anything but 0 is true. To floats of 8 and 4 bits "
+          "rounds to nearest, ties to even (f8e8m0: up), and saturates unless `saturate` is "
+          "false; to i4, i2, u4, u2 floats saturate and integers wrap.",
       .samples = {.edges = "0 -0 0.5 -1.5 127.9 128 300 -129 2147483648 1e20 inf -inf nan"}};
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    if (attrs.dtype == DType::string) fail_dtype(in, "numbers have no conversion to string");
+    if (!contains(kAny | kSmall, attrs.dtype)) {
+      fail_dtype(in, "numbers have no conversion to " + std::string(name_of(attrs.dtype)) +
+                         (is_complex(attrs.dtype) ? " in one operator; use to()" : ""));
+    }
     return {Type(attrs.dtype, in[0].shape())};
   }
-  static Scalar eval(const Attrs& attrs, Scalar x) { return scalar::cast(x, attrs.dtype); }
+  static Scalar eval(const Attrs& attrs, Scalar x) {
+    if (!attrs.saturate && contains(kSmallFloat, attrs.dtype)) {
+      return scalar::from_code(scalar::to_code(x, attrs.dtype, false), attrs.dtype);
+    }
+    return scalar::cast(x, attrs.dtype);
+  }
   static void grad(Gradient& g, const Attrs&) { g.set(0, to(g.grad(), g.input_dtype(0))); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.cast(e.input(0), attrs.dtype));
+    e.output(0, e.cast(e.input(0), attrs.dtype, attrs.saturate));
   }
 };
 
@@ -267,9 +281,15 @@ std::span<const OpInfo* const> elementary_rows() { return kRows; }
 
 }  // namespace ops
 
-Tensor exp(const Tensor& x, Loc loc) { return apply<ops::Exp>({}, loc, x); }
+Tensor exp(const Tensor& x, Loc loc) {
+  if (ops::is_complex(x)) return ops::complex_exp(x, loc);
+  return apply<ops::Exp>({}, loc, x);
+}
 Tensor expm1(const Tensor& x, Loc loc) { return apply<ops::Expm1>({}, loc, x); }
-Tensor log(const Tensor& x, Loc loc) { return apply<ops::Log>({}, loc, x); }
+Tensor log(const Tensor& x, Loc loc) {
+  if (ops::is_complex(x)) return ops::complex_log(x, loc);
+  return apply<ops::Log>({}, loc, x);
+}
 Tensor log1p(const Tensor& x, Loc loc) { return apply<ops::Log1p>({}, loc, x); }
 Tensor sqrt(const Tensor& x, Loc loc) { return apply<ops::Sqrt>({}, loc, x); }
 Tensor rsqrt(const Tensor& x, Loc loc) { return apply<ops::Rsqrt>({}, loc, x); }
@@ -282,9 +302,11 @@ Tensor round(const Tensor& x, Loc loc) { return apply<ops::Round>({}, loc, x); }
 Tensor clamp(const Tensor& x, double low, double high, Loc loc) {
   return apply<ops::Clamp>({.low = low, .high = high}, loc, x);
 }
-Tensor to(const Tensor& x, DType dtype, Loc loc) {
+Tensor to(const Tensor& x, DType dtype, Loc loc) { return cast(x, dtype, true, loc); }
+Tensor cast(const Tensor& x, DType dtype, bool saturate, Loc loc) {
   if (x.defined() && x.dtype() == dtype) return x;
-  return apply<ops::Cast>({.dtype = dtype}, loc, x);
+  if (ops::is_complex(x) || is_complex(dtype)) return ops::complex_to(x, dtype, loc);
+  return apply<ops::Cast>({.dtype = dtype, .saturate = saturate}, loc, x);
 }
 
 }  // namespace dyad

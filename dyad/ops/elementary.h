@@ -41,5 +41,9 @@ namespace dyad {
 /// x converted: floats to integers truncate and saturate (NaN gives 0), integers to narrower ones
 /// wrap, anything but 0 is true. x itself when it has the dtype.
 [[nodiscard]] Tensor to(const Tensor& x, DType dtype, Loc loc = std::source_location::current());
+/// The same, with a say in what floats of 8 and 4 bits do with what is too large for them: the
+/// largest number, or, without `saturate`, infinity or NaN, whichever they have (ONNX Cast).
+[[nodiscard]] Tensor cast(const Tensor& x, DType dtype, bool saturate = true,
+                          Loc loc = std::source_location::current());
 
 }  // namespace dyad

@@ -59,7 +59,9 @@ void clip_by_inputs(OnnxNode& n) {
   n.output(0, n.has(1) || n.has(2) ? x : x.clone(n.loc()));
 }
 
-void cast(OnnxNode& n) { n.output(0, to(n.input(0), n.dtype("to", f32), n.loc())); }
+void cast_of(OnnxNode& n) {
+  n.output(0, cast(n.input(0), n.dtype("to", f32), n.integer("saturate", 1) != 0, n.loc()));
+}
 void cast_like(OnnxNode& n) { n.output(0, to(n.input(0), n.input(1).dtype(), n.loc())); }
 
 void gelu_of(OnnxNode& n) {
@@ -101,7 +103,7 @@ constexpr OnnxRule kRules[] = {
     {"Where", 9, choose},
     {"Clip", 6, clip_by_attributes},
     {"Clip", 11, clip_by_inputs},
-    {"Cast", 6, cast},
+    {"Cast", 6, cast_of},
     {"CastLike", 15, cast_like},
     {"Mod", 10, modulo},
     {"BitShift", 11, shift_bits},

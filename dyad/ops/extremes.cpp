@@ -38,7 +38,7 @@ struct Extreme {
     g.set(0, weight * share);
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    const std::string x = e.input_as(0, kNumber & ~set_of(DType::i16));
+    const std::string x = e.input_as(0, kNumber & ~set_of({DType::i16, DType::u16}));
     write_reduction(e, kLargest ? "ReduceMax" : "ReduceMin", x, attrs);
   }
 
@@ -56,6 +56,7 @@ struct Extreme {
       const double infinity = std::numeric_limits<double>::infinity();
       return kLargest ? -infinity : infinity;
     }
+    if (type == ScalarType::u64) return kLargest ? 0 : -1;
     if (type == ScalarType::i64) {
       return kLargest ? std::numeric_limits<std::int64_t>::min()
                       : std::numeric_limits<std::int64_t>::max();

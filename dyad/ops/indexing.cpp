@@ -14,9 +14,11 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr ArgInfo kGatherInputs[] = {{"x", kAny}, {"index", kIndex}};
-constexpr ArgInfo kScatterInputs[] = {{"x", kNumber}, {"index", kIndex}, {"source", kNumber}};
-constexpr ArgInfo kConcatInputs[] = {{"tensors", kAny, false, true}};
+constexpr ArgInfo kGatherInputs[] = {{"x", kEverything}, {"index", kIndex}};
+constexpr ArgInfo kScatterInputs[] = {
+    {"x", kNumber | kComplex}, {"index", kIndex}, {"source", kNumber | kComplex}};
+constexpr ArgInfo kConcatInputs[] = {{"tensors", kEverything, false, true}};
+constexpr ArgInfo kPadInputs[] = {{"x", kPlain}};
 
 std::string axis_sizes(int axis, Dim a, std::string_view of_a, Dim b, std::string_view of_b) {
   return "axis " + std::to_string(axis) + " of " + std::string(of_a) + " has size " + to_string(a) +
@@ -172,7 +174,7 @@ struct Pad {
   using Attrs = PadAttrs;
   static constexpr Schema schema{
       .name = "pad",
-      .inputs = kUnary,
+      .inputs = kPadInputs,
       .outputs = kOut,
       .doc = "low elements of a number before and high after each axis; negative counts crop."};
   static Types infer(const InferIn& in, const Attrs& attrs) {

@@ -1,6 +1,7 @@
 #include "dyad/ops/linalg.h"
 
 #include "dyad/ops/attrs/linalg.h"
+#include "dyad/ops/complex_support.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
@@ -166,6 +167,7 @@ Tensor vector_product(const Tensor& a, const Tensor& b, Loc loc) {
 }  // namespace ops
 
 Tensor matmul(const Tensor& a, const Tensor& b, Loc loc) {
+  if (ops::any_complex(a, b)) return ops::complex_matmul(a, b, loc);
   const bool vectors = a.defined() && b.defined() && a.rank() > 0 && b.rank() > 0 &&
                        (a.rank() == 1 || b.rank() == 1);
   if (vectors) return ops::vector_product(a, b, loc);

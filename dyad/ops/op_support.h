@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ir/op.h"
 #include "dyad/ir/scalar_math.h"
 
@@ -17,11 +18,22 @@ inline constexpr ArgInfo kOut[] = {{"out"}};
 inline constexpr ArgInfo kBoolOut[] = {{"out", kBool}};
 inline constexpr ArgInfo kIndexOut[] = {{"out", set_of(DType::i64)}};
 inline constexpr ArgInfo kUnary[] = {{"x", kAny}};
+/// Of operators that only move elements.
+inline constexpr ArgInfo kMoved[] = {{"x", kEverything}};
 inline constexpr ArgInfo kUnaryNumber[] = {{"x", kNumber}};
 inline constexpr ArgInfo kUnaryFloat[] = {{"x", kFloat}};
 inline constexpr ArgInfo kBinary[] = {{"a", kAny}, {"b", kAny}};
 inline constexpr ArgInfo kBinaryNumber[] = {{"a", kNumber}, {"b", kNumber}};
 inline constexpr ArgInfo kGradAndX[] = {{"grad", kFloat}, {"x", kFloat}};
+
+/// Whether a tensor holds complex numbers: its arithmetic is written in that of its parts
+/// (complex.cpp), where a graph, a gradient and a kernel see real numbers only.
+[[nodiscard]] inline bool is_complex(const Tensor& x) noexcept {
+  return x.defined() && dyad::is_complex(x.impl()->dtype);
+}
+[[nodiscard]] inline bool any_complex(const Tensor& a, const Tensor& b) noexcept {
+  return is_complex(a) || is_complex(b);
+}
 
 /// Bits of saved_inputs and saved_outputs.
 inline constexpr std::uint32_t kFirst = 1, kSecond = 2, kThird = 4, kFourth = 8;

@@ -6,6 +6,7 @@
 #include "dyad/ops/attention.h"
 #include "dyad/ops/bits.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/complex.h"
 #include "dyad/ops/conv.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/ctc.h"

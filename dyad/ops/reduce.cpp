@@ -4,6 +4,7 @@
 
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/complex_support.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/reduce_support.h"
@@ -249,9 +250,11 @@ std::span<const OpInfo* const> reduce_rows() { return kRows; }
 }  // namespace ops
 
 Tensor sum(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
+  if (ops::is_complex(x)) return ops::complex_reduce(sum, x, std::move(axes), keepdim, loc);
   return apply<ops::Sum>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
 }
 Tensor mean(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
+  if (ops::is_complex(x)) return ops::complex_reduce(mean, x, std::move(axes), keepdim, loc);
   return apply<ops::Mean>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
 }
 Tensor prod(const Tensor& x, Ints axes, bool keepdim, Loc loc) {

@@ -45,6 +45,7 @@ void register_builtin_ops() {
     register_ops(loss_function_rows());
     register_ops(random_rows());
     register_ops(embedding_rows());
+    register_ops(complex_rows());
     register_ops(attention_rows());
     register_ops(recurrent_rows());
     register_ops(optimizer_step_rows());

@@ -52,6 +52,7 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> loss_function_rows();
 [[nodiscard]] std::span<const OpInfo* const> random_rows();
 [[nodiscard]] std::span<const OpInfo* const> embedding_rows();
+[[nodiscard]] std::span<const OpInfo* const> complex_rows();
 [[nodiscard]] std::span<const OpInfo* const> attention_rows();
 [[nodiscard]] std::span<const OpInfo* const> recurrent_rows();
 [[nodiscard]] std::span<const OpInfo* const> optimizer_step_rows();

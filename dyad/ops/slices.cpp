@@ -12,7 +12,7 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr ArgInfo kXAndSource[] = {{"x", kAny}, {"source", kAny}};
+constexpr ArgInfo kXAndSource[] = {{"x", kEverything}, {"source", kEverything}};
 
 struct Range {
   Dim begin;  ///< from 0 to the size; of a negative step the last element, or -1
@@ -106,7 +106,7 @@ void scatter_to_onnx(OnnxEmitter& e, std::int64_t axis, const std::string& line,
 struct SliceOp {
   using Attrs = SliceAttrs;
   static constexpr Schema schema{.name = "slice",
-                                 .inputs = kUnary,
+                                 .inputs = kMoved,
                                  .outputs = kOut,
                                  .doc =
                                      "Every step-th element from begin to before end along an "
@@ -209,7 +209,7 @@ std::string out_of_range(Dim index, std::int64_t axis, Dim size) {
 struct SelectOp {
   using Attrs = SelectAttrs;
   static constexpr Schema schema{.name = "select",
-                                 .inputs = kUnary,
+                                 .inputs = kMoved,
                                  .outputs = kOut,
                                  .doc = "The part at an index along an axis, which vanishes."};
   static Types infer(const InferIn& in, const Attrs& attrs) {

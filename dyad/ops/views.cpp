@@ -4,6 +4,7 @@
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/view_memory.h"
+#include "dyad/ops/complex.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
@@ -56,7 +57,7 @@ struct Reshape {
   using Attrs = ShapeAttrs;
   static constexpr Schema schema{
       .name = "reshape",
-      .inputs = kUnary,
+      .inputs = kMoved,
       .outputs = kOut,
       .doc =
           "The elements in row-major order in another shape; one size may be -1: what the "
@@ -132,7 +133,7 @@ struct PermuteAttrs {
 struct Permute {
   using Attrs = PermuteAttrs;
   static constexpr Schema schema{.name = "permute",
-                                 .inputs = kUnary,
+                                 .inputs = kMoved,
                                  .outputs = kOut,
                                  .doc = "Axis i of the result is axis axes[i] of x."};
   static Types infer(const InferIn& in, const Attrs& attrs) {
@@ -185,7 +186,7 @@ struct OneAxisAttrs {
 struct Squeeze {
   using Attrs = OneAxisAttrs;
   static constexpr Schema schema{
-      .name = "squeeze", .inputs = kUnary, .outputs = kOut, .doc = "x without an axis of size 1."};
+      .name = "squeeze", .inputs = kMoved, .outputs = kOut, .doc = "x without an axis of size 1."};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const auto axis = static_cast<std::size_t>(checked_axis(in, attrs.axis, in[0].rank()));
     Shape shape = in[0].shape();
@@ -215,7 +216,7 @@ struct Squeeze {
 struct Unsqueeze {
   using Attrs = OneAxisAttrs;
   static constexpr Schema schema{.name = "unsqueeze",
-                                 .inputs = kUnary,
+                                 .inputs = kMoved,
                                  .outputs = kOut,
                                  .doc = "x with a new axis of size 1."};
   static Types infer(const InferIn& in, const Attrs& attrs) {
@@ -244,7 +245,7 @@ struct Unsqueeze {
 struct Expand {
   using Attrs = ShapeAttrs;
   static constexpr Schema schema{.name = "expand",
-                                 .inputs = kUnary,
+                                 .inputs = kMoved,
                                  .outputs = kOut,
                                  .doc = "x broadcast to a shape; -1 keeps a size."};
   static Types infer(const InferIn& in, const Attrs& attrs) {
@@ -306,10 +307,13 @@ struct Expand {
   }
 };
 
+/// A complex tensor is copied as its parts.
+constexpr ArgInfo kCopied[] = {{"x", kEverything & ~kComplex}};
+
 struct Clone {
   using Attrs = NoAttrs;
   static constexpr Schema schema{.name = "clone",
-                                 .inputs = kUnary,
+                                 .inputs = kCopied,
                                  .outputs = kOut,
                                  .doc = "A row-major copy.",
                                  .samples = {.edges = "0 -0 1 inf -inf nan"}};
@@ -321,7 +325,7 @@ struct Clone {
 struct StopGradient {
   using Attrs = NoAttrs;
   static constexpr Schema schema{.name = "stop_gradient",
-                                 .inputs = kUnary,
+                                 .inputs = kMoved,
                                  .outputs = kOut,
                                  .doc = "x itself, as a constant to gradients.",
                                  .samples = {.differentiable = false}};
@@ -392,7 +396,10 @@ Tensor unsqueeze(const Tensor& x, std::int64_t axis, Loc loc) {
 Tensor expand(const Tensor& x, Shape shape, Loc loc) {
   return apply<ops::Expand>({.shape = std::move(shape)}, loc, x);
 }
-Tensor clone(const Tensor& x, Loc loc) { return apply<ops::Clone>({}, loc, x); }
+Tensor clone(const Tensor& x, Loc loc) {
+  if (ops::is_complex(x)) return view_as_complex(clone(view_as_real(x, loc), loc), loc);
+  return apply<ops::Clone>({}, loc, x);
+}
 Tensor contiguous(const Tensor& x, Loc loc) {
   return x.is_concrete() && x.is_contiguous() ? x : clone(x, loc);
 }

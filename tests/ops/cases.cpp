@@ -39,9 +39,17 @@ Tensor tensor_of(const json& text) {
   Tensor made = make_empty(dtype, shape_of(text[1]));
   std::byte* element = made.impl()->data;
   for (const json& value : text[2]) {
-    visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
-      const T converted = value.is_number_integer() ? convert_element<T>(value.get<std::int64_t>())
-                                                    : convert_element<T>(number_of(value));
+    visit_element(dtype, [&]<class T>(std::type_identity<T>) {
+      T converted{};
+      if (value.is_array()) {
+        converted = convert_element<T>(std::complex(number_of(value[0]), number_of(value[1])));
+      } else if (value.is_number_unsigned()) {
+        converted = convert_element<T>(value.get<std::uint64_t>());
+      } else if (value.is_number_integer()) {
+        converted = convert_element<T>(value.get<std::int64_t>());
+      } else {
+        converted = convert_element<T>(number_of(value));
+      }
       std::memcpy(element, &converted, sizeof(T));
     });
     element += size_of(dtype);
@@ -137,7 +145,7 @@ std::set<std::string> chosen_names() {
 }
 
 double epsilon(DType dtype) {
-  switch (dtype) {
+  switch (real_dtype(dtype)) {
     case DType::f64:
       return 0x1p-52;
     case DType::f32:
@@ -152,7 +160,7 @@ double epsilon(DType dtype) {
 }
 /// The distance of the smallest numbers.
 double smallest(DType dtype) {
-  switch (dtype) {
+  switch (real_dtype(dtype)) {
     case DType::f64:
       return 0x1p-1074;
     case DType::f32:
@@ -293,11 +301,15 @@ Tensor laid_out(const Tensor& x, Layout layout) {
 std::vector<double> elements(const Tensor& x) {
   const std::vector<std::byte> packed = packed_elements(x);
   std::vector<double> values;
-  visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
+  visit_element(x.dtype(), [&]<class T>(std::type_identity<T>) {
     for (std::size_t at = 0; at < packed.size(); at += sizeof(T)) {
       T element;
       std::memcpy(&element, packed.data() + at, sizeof(T));
-      values.push_back(convert_element<double>(element));
+      if constexpr (is_complex_element<T>) {
+        values.insert(values.end(), {element.real(), element.imag()});
+      } else {
+        values.push_back(convert_element<double>(element));
+      }
     }
   });
   return values;

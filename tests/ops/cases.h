@@ -58,7 +58,7 @@ enum class Layout { row_major, column_major, stepped };
 /// The same elements in another layout.
 Tensor laid_out(const Tensor& x, Layout layout);
 
-/// All elements in row-major order as f64 (integers up to 2^53 are exact).
+/// All elements in row-major order as f64 (integers up to 2^53 are exact), complex ones as two.
 std::vector<double> elements(const Tensor& x);
 /// A concrete f64 tensor.
 Tensor f64_tensor(const std::vector<double>& values, const Shape& shape);

@@ -20,13 +20,14 @@ except ImportError as missing:
 
 # ONNX Runtime takes no bf16 from NumPy: such models are checked, not run.
 DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32,
-          "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.bool_}
+          "i16": np.int16, "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8,
+          "bool": np.bool_}
 # Another library's functions are less exact than Dyad's.
 TOLERANCE = {"f64": 1e-6, "f32": 1e-5, "f16": 2e-3}
 # What puts elements into an order.
 ORDERED = {"sort", "topk", "kthvalue", "unique", "median", "nanmedian values", "quantile", "argmax", "argmin", "norm",
            "scatter_max", "scatter_min", "isin"}
-RANGE = {"i64": 63, "i32": 31, "i16": 15, "i8": 7}
+RANGE = {"i64": 63, "i32": 31, "i16": 15, "i8": 7, "u64": 63, "u32": 31, "u16": 15, "u8": 7}
 
 
 def array(encoded):
@@ -43,7 +44,8 @@ def defined(case, want):
         return ~np.isnan(want)
     if case["op"] == "cast" and case["out"][0][0] in RANGE and case["in"][0][0][0] in "fb":
         source = [math.nan if x is True else float(x) for x in case["in"][0][2]]
-        return np.array([abs(x) < 2.0 ** RANGE[case["out"][0][0]] for x in source])
+        low = -1 if case["out"][0][0][0] == "u" else -math.inf
+        return np.array([low < x and abs(x) < 2.0 ** RANGE[case["out"][0][0]] for x in source])
     return np.ones(want.shape, bool)
 
 

@@ -94,6 +94,14 @@ class Models {
   std::map<std::string, int> count_;
 };
 
+/// Dtypes that ONNX got over the years, or has next to no operators for.
+bool has_late_dtypes(const Case& c) {
+  const auto is_late = [](const Tensor& x) {
+    return x.defined() && contains(kSmall | kComplex, x.dtype());
+  };
+  return std::ranges::any_of(c.inputs, is_late) || std::ranges::any_of(c.outputs, is_late);
+}
+
 class Onnx : public Interpreted {};
 
 TEST_F(Onnx, AnotherRuntimeAgrees) {
@@ -107,6 +115,7 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
     try {
       const Graph graph = graph_of(c, false);
       for (const int opset : {17, 21, 23}) {
+        if (opset < 23 && has_late_dtypes(c)) continue;
         if (c.op != nullptr && opset < c.op->onnx.since) continue;
         if (opset < c.onnx_since) {
           EXPECT_THROW((void)onnx::to_bytes(graph, {.opset = opset}), OnnxError) << c.text;
@@ -115,7 +124,7 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
         models.write(c, graph, "opset " + std::to_string(opset), opset);
       }
     } catch (const OnnxError& error) {
-      if (!writes_itself(c)) continue;  // the parts may have no form
+      if (!writes_itself(c) || has_late_dtypes(c)) continue;  // the parts may have no form
       ADD_FAILURE() << c.text << ": " << error.what();
       continue;
     }
@@ -123,10 +132,11 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
     expected.insert(c.name);
     if (c.onnx_since > 21) continue;
     if (const auto negative = with_negative_axes(c)) {
-      models.write(*negative, graph_of(*negative, false), "negative axes", 21);
+      models.write(*negative, graph_of(*negative, false), "negative axes",
+                   has_late_dtypes(c) ? 23 : 21);
     }
     try {
-      models.write(c, graph_of(c, true), "open sizes", 21);
+      models.write(c, graph_of(c, true), "open sizes", has_late_dtypes(c) ? 23 : 21);
     } catch (const OnnxError& error) {
       ADD_FAILURE() << c.text << " with open sizes: " << error.what();
     } catch (const Error&) {

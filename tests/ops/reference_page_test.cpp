@@ -18,6 +18,12 @@ std::string names_of(DTypeSet set) {
   if (set == kAny) return "any";
   if (set == kNumber) return "number";
   if (set == kFloat) return "floating";
+  if (set == kEverything) return "everything";
+  if (set == (kEverything & ~kComplex)) return "everything but complex";
+  if (set == kPlain) return "everything but string";
+  if (set == (kAny | kSmall)) return "any or small";
+  if (set == kComplex) return "complex";
+  if (set == (kNumber | kComplex)) return "number or complex";
   if (set == kIndex) return "i64 or i32";
   std::string names;
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -230,6 +236,7 @@ std::string page() {
       {"More losses", ops::loss_function_rows()},
       {"Random numbers", ops::random_rows()},
       {"Embeddings", ops::embedding_rows()},
+      {"Complex numbers", ops::complex_rows()},
       {"Attention", ops::attention_rows()},
       {"Recurrent layers", ops::recurrent_rows()},
       {"Positions and caches", ops::positional_rows()},

@@ -10,7 +10,7 @@ namespace {
 
 void full(const OpCall& call) {
   const TensorImpl& out = *call.outputs[0].impl();
-  const std::uint64_t value = element_bits(out.dtype, call.attrs_as<ops::FullAttrs>().value);
+  const Word16 value = element_bits(out.dtype, call.attrs_as<ops::FullAttrs>().value);
   copy_elements(out.dtype, out.shape.numbers(), out.data, out.strides, &value,
                 Strides(out.shape.size(), 0));
 }

@@ -6,9 +6,9 @@
 
 namespace dyad::runtime::cpu {
 
-std::uint64_t element_bits(DType dtype, double value) {
-  std::uint64_t bits = 0;
-  visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
+Word16 element_bits(DType dtype, double value) {
+  Word16 bits{};
+  visit_element(dtype, [&]<class T>(std::type_identity<T>) {
     const T element = convert_element<T>(value);
     std::memcpy(&bits, &element, sizeof element);
   });

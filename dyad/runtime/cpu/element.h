@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
+#include "dyad/core/complex.h"
 #include "dyad/core/dtype.h"
 
 namespace dyad::runtime::cpu {
@@ -59,6 +61,14 @@ decltype(auto) with_element(DType dtype, F&& f) {
     default:
       return f(std::uint8_t{});
   }
+}
+
+/// The same and c64 and c128, as std::complex: for kernels that add.
+template <class F>
+decltype(auto) with_addend(DType dtype, F&& f) {
+  if (dtype == DType::c128) return f(std::complex<double>{});
+  if (dtype == DType::c64) return f(std::complex<float>{});
+  return with_element(dtype, std::forward<F>(f));
 }
 
 /// The same for floating dtypes only; others are taken as f32.
@@ -134,7 +144,7 @@ template <class T>
   }
 }
 
-/// The bits of `value` as an element of `dtype`, in the low bytes of a word.
-[[nodiscard]] std::uint64_t element_bits(DType dtype, double value);
+/// The bits of `value` as an element of `dtype`, in the first bytes.
+[[nodiscard]] Word16 element_bits(DType dtype, double value);
 
 }  // namespace dyad::runtime::cpu

@@ -172,7 +172,7 @@ void pad(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::PadAttrs>();
   const TensorImpl& x = *call.inputs[0].impl();
   const TensorImpl& out = *call.outputs[0].impl();
-  const std::uint64_t value = element_bits(out.dtype, attrs.value);
+  const Word16 value = element_bits(out.dtype, attrs.value);
   const Strides everywhere(out.shape.size(), 0);
   copy_elements(out.dtype, out.shape.numbers(), out.data, out.strides, &value, everywhere);
 

@@ -40,7 +40,7 @@ void scatter_wide(const OpCall& call, Join join) {
   const std::size_t axis = begin(call);
   if (call.inputs[1].impl()->numel() == 0) return;
   const TensorImpl& out = *call.outputs[0].impl();
-  with_element(out.dtype, [&]<class T>(T) {
+  with_addend(out.dtype, [&]<class T>(T) {
     using A = Accumulator<T>;
     T* elements = reinterpret_cast<T*>(out.data);
     if constexpr (sizeof(A) == sizeof(T)) {

@@ -14,6 +14,7 @@ import math
 import pathlib
 import zlib
 
+import ml_dtypes
 import numpy as np
 import torch
 
@@ -21,11 +22,23 @@ torch.set_default_dtype(torch.float64)
 DTYPES = {
     "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
     "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8,
-    "u8": torch.uint8, "bool": torch.bool,
+    "u64": torch.uint64, "u32": torch.uint32, "u16": torch.uint16, "u8": torch.uint8,
+    "bool": torch.bool, "c128": torch.complex128, "c64": torch.complex64,
+    "f8e4m3fn": torch.float8_e4m3fn, "f8e4m3fnuz": torch.float8_e4m3fnuz,
+    "f8e5m2": torch.float8_e5m2, "f8e5m2fnuz": torch.float8_e5m2fnuz,
 }
 NAMES = {v: k for k, v in DTYPES.items()}
 FLOATS = ["f64", "f32", "f16", "bf16"]
 INTS = ["i64", "i32", "i16", "i8", "u8"]
+UNSIGNED = ["u64", "u32", "u16", "u8"]
+COMPLEX = {"c128": "f64", "c64": "f32"}
+# The dtypes that PyTorch lacks, as ml_dtypes has them.
+SMALL = {
+    "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "f8e5m2": ml_dtypes.float8_e5m2, "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "f8e8m0": ml_dtypes.float8_e8m0fnu, "f4e2m1": ml_dtypes.float4_e2m1fn,
+    "i4": ml_dtypes.int4, "i2": ml_dtypes.int2, "u4": ml_dtypes.uint4, "u2": ml_dtypes.uint2,
+}
 
 cases = []
 NEVER = 1000  # as `onnx`: no opset has a form
@@ -42,7 +55,9 @@ def set_floor(value):
 def number(x, dtype):
     if dtype == "bool":
         return bool(x)
-    if dtype in INTS:
+    if dtype in COMPLEX:
+        return [number(part, COMPLEX[dtype]) for part in (x.real, x.imag)]
+    if dtype in INTS + UNSIGNED or dtype in ("i4", "i2", "u4", "u2"):
         return int(x)
     x = float(x)
     if math.isnan(x):
@@ -53,11 +68,17 @@ def number(x, dtype):
         return int(x)
     # The shortest that reads back to the same number of the dtype.
     short = {"f64": lambda: x, "f32": lambda: str(np.float32(x)), "f16": lambda: str(np.float16(x)),
-             "bf16": lambda: "%.4g" % x}[dtype]
+             "bf16": lambda: "%.4g" % x}.get(dtype, lambda: x)
     return float(short())
 
 
 def encode(t):
+    """A torch tensor or a NumPy array."""
+    if isinstance(t, np.ndarray) and t.dtype.type not in SMALL.values():
+        t = torch.from_numpy(np.ascontiguousarray(t))
+    if isinstance(t, np.ndarray):
+        name = next(name for name, dtype in SMALL.items() if dtype == t.dtype.type)
+        return [name, list(t.shape), [number(x, name) for x in t.astype(np.float64).reshape(-1)]]
     name = NAMES[t.dtype]
     return [name, list(t.shape), [number(x, name) for x in t.reshape(-1).tolist()]]
 
