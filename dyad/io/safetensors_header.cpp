@@ -128,7 +128,8 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
         std::find_if(kCodes.begin(), kCodes.end(), [&](const Code& c) { return c.text == value; });
     if (code == kCodes.end()) {
       return fail(fmt::format(
-          "expected a dtype of F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL{}, found {}",
+          "expected a dtype of F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, C64, "
+          "F8_E4M3, F8_E4M3FNUZ, F8_E5M2, F8_E5M2FNUZ, F8_E8M0 or BOOL{}, found {}",
           of_entry(), shown(value)));
     }
     header_.entries.back().dtype = code->dtype;

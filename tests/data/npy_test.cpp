@@ -67,9 +67,11 @@ TEST(Npy, ReadsEveryDTypeAndFormat) {
     const char* descr;
     int bytes;
     const char* type;
-  } cases[] = {{"<f8", 8, "f64[]"}, {"<f4", 4, "f32[]"}, {"<f2", 2, "f16[]"},
-               {"<i8", 8, "i64[]"}, {"<i4", 4, "i32[]"}, {"<i2", 2, "i16[]"},
-               {"|i1", 1, "i8[]"},  {"|u1", 1, "u8[]"},  {"|b1", 1, "bool[]"}};
+  } cases[] = {{"<f8", 8, "f64[]"},    {"<f4", 4, "f32[]"}, {"<f2", 2, "f16[]"},
+               {"<i8", 8, "i64[]"},    {"<i4", 4, "i32[]"}, {"<i2", 2, "i16[]"},
+               {"|i1", 1, "i8[]"},     {"|u1", 1, "u8[]"},  {"|b1", 1, "bool[]"},
+               {"<u8", 8, "u64[]"},    {"<u4", 4, "u32[]"}, {"<u2", 2, "u16[]"},
+               {"<c16", 16, "c128[]"}, {"<c8", 8, "c64[]"}};
   for (const auto& c : cases) {
     const TempFile file(
         "x.npy", npy("{\"shape\": (), \"descr\": \""s + c.descr + "\", \"fortran_order\": False}",

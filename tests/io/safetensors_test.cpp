@@ -4,6 +4,9 @@
 
 #include <cstring>
 
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/core/printing.h"
 #include "dyad/core/tensor_impl.h"
 #include "tests/data/files.h"
 
@@ -80,6 +83,26 @@ TEST(Safetensors, KeepsNamesOrderAndWideElementsAligned) {
   }
 }
 
+TEST(Safetensors, KeepsEveryDTypeThatTheFormatHas) {
+  TensorDict tensors;
+  for (const DType dtype : {u64, u32, u16, c64, f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0}) {
+    tensors.add(std::string(name_of(dtype)), tensor({{1, 2}, {4, 0.5}}, dtype));
+  }
+  const TempFile file("dtypes.safetensors");
+  save_safetensors(file.path(), tensors);
+  const TensorDict loaded = load_safetensors(file.path());
+  for (const auto& [name, x] : tensors) {
+    EXPECT_EQ(type_string(loaded.at(name)), type_string(x));
+    EXPECT_EQ(to_string(loaded.at(name)), to_string(x));
+  }
+  for (const DType dtype : {c128, i4, u2, f4e2m1}) {
+    const Tensor x = tensor({1, 0}, dtype);
+    EXPECT_THROW(save_safetensors(file.path(), {{"x", x}}), DTypeError);
+  }
+  const Tensor word = tensor("a");
+  EXPECT_THROW(save_safetensors(file.path(), {{"x", word}}), DTypeError);
+}
+
 TEST(Safetensors, WritesViewsInLogicalOrder) {
   const Tensor x = load_safetensors(kFixture).at("layer.weight");
   const TempFile file("view.safetensors");
@@ -126,9 +149,11 @@ TEST(Safetensors, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(error_of(file_of("nonsense")),
               HasSubstr("at byte 9: expected JSON in the header, found something else"));
   EXPECT_THAT(error_of(file_of("[1]")), HasSubstr("expected an object, found an array"));
-  EXPECT_THAT(error_of(file_of(R"({"x":{"dtype":"F7","shape":[],"data_offsets":[0,1]}})", 1)),
-              HasSubstr("expected a dtype of F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL of "
-                        "tensor 'x', found 'F7'"));
+  EXPECT_THAT(
+      error_of(file_of(R"({"x":{"dtype":"F7","shape":[],"data_offsets":[0,1]}})", 1)),
+      HasSubstr("expected a dtype of F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, "
+                "C64, F8_E4M3, F8_E4M3FNUZ, F8_E5M2, F8_E5M2FNUZ, F8_E8M0 or BOOL of "
+                "tensor 'x', found 'F7'"));
   EXPECT_THAT(error_of(file_of(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)),
               HasSubstr("tensor 'x': f32[2] takes 8 bytes, but its offsets 0 to 4 span 4"));
   EXPECT_THAT(error_of(file_of(R"({"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 6)),
