@@ -40,6 +40,12 @@ bool always_refuses(std::string_view name) {
          name == "batch_norm_train";
 }
 
+/// Rows between numbers and complex ones. A complex value can be neither an input nor an output of a
+/// model, so they are checked inside the functions of complex numbers.
+bool only_within(std::string_view name) {
+  return name == "view_as_real" || name == "view_as_complex";
+}
+
 /// Sizes as symbols, equal ones as the same symbol; ones stay, they broadcast.
 Shape symbols(const Shape& shape) {
   Shape made;
@@ -170,9 +176,10 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
   for (const OpInfo* op : all_ops()) {
     const bool structural = op->kind == BodyKind::structural || op->kind == BodyKind::control;
     const bool written = !op->onnx.op.empty() || op->to_onnx;
-    if (!written || structural || always_refuses(op->name)) continue;
+    if (!written || structural || always_refuses(op->name) || only_within(op->name)) continue;
     EXPECT_TRUE(ran.contains(std::string(op->name))) << op->name;
   }
+  EXPECT_TRUE(ran.contains("complex mul"));
   if (!HasFailure()) fs::remove_all(folder);
 }
 
