@@ -18,10 +18,17 @@ void selu_of(OnnxNode& n) {
   n.output(0, mul(elu(n.input(0), alpha, n.loc()), gamma, n.loc()));
 }
 
-/// The slopes broadcast to x as NumPy broadcasts.
-void prelu_of(OnnxNode& n) {
-  const Tensor x = n.input(0), slope = n.input(1);
+void prelu_with(OnnxNode& n, const Tensor& slope) {
+  const Tensor x = n.input(0);
   n.output(0, where(ge(x, 0, n.loc()), x, mul(x, slope, n.loc()), n.loc()));
+}
+/// The slopes broadcast to x as NumPy broadcasts.
+void prelu_of(OnnxNode& n) { prelu_with(n, n.input(1)); }
+/// Before version 7: one slope, or one for each channel.
+void prelu_of_channels(OnnxNode& n) {
+  Tensor slope = n.input(1);
+  while (slope.rank() + 1 < n.input(0).rank()) slope = unsqueeze(slope, -1, n.loc());
+  prelu_with(n, slope);
 }
 
 /// x above lambda less the bias, x below -lambda plus the bias, 0 between.
@@ -50,6 +57,7 @@ constexpr OnnxRule kRules[] = {
     {"Selu", 6, selu_of},
     {"LeakyRelu", 6, [](OnnxNode& n) { with_alpha<leaky_relu>(n, 0.01); }},
     {"ThresholdedRelu", 10, [](OnnxNode& n) { with_alpha<thresholded_relu>(n, 1); }},
+    {"PRelu", 1, prelu_of_channels},
     {"PRelu", 7, prelu_of},
     {"HardSigmoid", 6,
      [](OnnxNode& n) {

@@ -8,7 +8,9 @@
 #include "dyad/ops/compare.h"
 #include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/views.h"
 
 // What ONNX's operators mean that work element by element, by the version from which they mean it.
 // Those that are one row without attributes need no rule: the row's ONNX name is one.
@@ -31,8 +33,7 @@ void mean_of_inputs(OnnxNode& n) {
 }
 
 /// Integers divide with truncation, where div() gives floats.
-void divide(OnnxNode& n) {
-  const Tensor a = n.input(0), b = n.input(1);
+void divide(OnnxNode& n, const Tensor& a, const Tensor& b) {
   if (is_floating(a.dtype())) {
     n.output(0, div(a, b, n.loc()));
     return;
@@ -41,9 +42,8 @@ void divide(OnnxNode& n) {
 }
 
 /// The exponent may be of another dtype; the result has that of the base.
-void power(OnnxNode& n) {
-  const Tensor base = n.input(0);
-  n.output(0, to(pow(base, n.input(1), n.loc()), base.dtype(), n.loc()));
+void power(OnnxNode& n, const Tensor& base, const Tensor& exponent) {
+  n.output(0, to(pow(base, exponent, n.loc()), base.dtype(), n.loc()));
 }
 
 void clip_by_attributes(OnnxNode& n) {
@@ -84,21 +84,65 @@ void shift_bits(OnnxNode& n) {
                                   : bitwise_right_shift(x, count, n.loc()));
 }
 
+/// What f is of, in versions before 7: b stands at `axis` of a, otherwise at its end.
+template <void (*f)(OnnxNode&, const Tensor&, const Tensor&)>
+void by_axis(OnnxNode& n) {
+  const Tensor a = n.input(0);
+  Tensor b = n.input(1);
+  if (n.has_attribute("axis")) {
+    const std::int64_t axis = from_front(n.integer("axis", 0), a.rank());
+    while (axis + b.rank() < a.rank()) b = unsqueeze(b, -1, n.loc());
+  }
+  f(n, a, b);
+}
+/// Of any operands, which broadcast as in NumPy.
+template <void (*f)(OnnxNode&, const Tensor&, const Tensor&)>
+void broadcast(OnnxNode& n) {
+  f(n, n.input(0), n.input(1));
+}
+template <Tensor (*f)(const Arg&, const Arg&, Loc)>
+void by_function(OnnxNode& n, const Tensor& a, const Tensor& b) {
+  n.output(0, f(a, b, n.loc()));
+}
+
+void find_infinities(OnnxNode& n) {
+  n.output(0, isinf(n.input(0), n.flag("detect_positive", true), n.flag("detect_negative", true),
+                    n.loc()));
+}
+
 void identity(OnnxNode& n) { n.output(0, n.input(0)); }
 
 void choose(OnnxNode& n) { n.output(0, where(n.input(0), n.input(1), n.input(2), n.loc())); }
 
 constexpr OnnxRule kRules[] = {
+    {"Add", 1, by_axis<by_function<add>>},
     {"Add", 7, onnx_binary<add>},
+    {"Sub", 1, by_axis<by_function<sub>>},
+    {"Sub", 7, onnx_binary<sub>},
+    {"Mul", 1, by_axis<by_function<mul>>},
     {"Mul", 7, onnx_binary<mul>},
-    {"Div", 7, divide},
-    {"Pow", 7, power},
+    {"Div", 1, by_axis<divide>},
+    {"Div", 7, broadcast<divide>},
+    {"Pow", 1, by_axis<power>},
+    {"Pow", 7, broadcast<power>},
     {"Sum", 6, fold<add>},
     {"Max", 6, fold<maximum>},
     {"Min", 6, fold<minimum>},
     {"Mean", 6, mean_of_inputs},
-    {"And", 7, [](OnnxNode& n) { n.output(0, logical_and(n.input(0), n.input(1), n.loc())); }},
-    {"Or", 7, [](OnnxNode& n) { n.output(0, logical_or(n.input(0), n.input(1), n.loc())); }},
+    {"And", 1, by_axis<by_function<logical_and>>},
+    {"And", 7, onnx_binary<logical_and>},
+    {"Or", 1, by_axis<by_function<logical_or>>},
+    {"Or", 7, onnx_binary<logical_or>},
+    {"Xor", 1, by_axis<by_function<logical_xor>>},
+    {"Xor", 7, onnx_binary<logical_xor>},
+    {"Equal", 1, by_axis<by_function<eq>>},
+    {"Equal", 7, onnx_binary<eq>},
+    {"Greater", 1, by_axis<by_function<gt>>},
+    {"Greater", 7, onnx_binary<gt>},
+    {"Less", 1, by_axis<by_function<lt>>},
+    {"Less", 7, onnx_binary<lt>},
+    {"IsInf", 10, find_infinities},
+    {"Reciprocal", 6, onnx_unary<reciprocal>},
     {"Not", 1, [](OnnxNode& n) { n.output(0, logical_not(n.input(0), n.loc())); }},
     {"Where", 9, choose},
     {"Clip", 6, clip_by_attributes},

@@ -65,7 +65,9 @@ void unique_elements(OnnxNode& n) {
 
 void one_hot_rows(OnnxNode& n) {
   const Tensor indices = n.input(0), values = n.input(2);
-  const Dim depth = n.sizes(1)[0];
+  // The depth may be a floating number.
+  const auto known = n.known_sizes(1);
+  const Dim depth = known ? (*known)[0] : Dim(static_cast<std::int64_t>(n.constant_number(1, 0)));
   const std::int64_t axis = n.integer("axis", -1);
   const Tensor whole = to(indices, i64, n.loc());
   const Tensor counted = where(lt(whole, 0), add(whole, size_tensor(depth)), whole, n.loc());

@@ -5,7 +5,9 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/conv.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/indexing.h"
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/norm.h"
 #include "dyad/ops/normalize.h"
@@ -14,6 +16,7 @@
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
+#include "dyad/ops/window_support.h"
 
 // What ONNX's operators of networks mean.
 
@@ -103,6 +106,25 @@ void conv_transpose(OnnxNode& n) {
                                dilation, n.loc()));
 }
 
+/// Positions in a plane of x, which count row by row, counted with the first axis as the fastest.
+Tensor column_by_column(const Tensor& x, Tensor positions, Loc loc) {
+  Dim stride = 1;
+  Shape strides;
+  for (int i = 2; i < x.rank(); ++i) {
+    strides.push_back(stride);
+    stride = stride * x.size(i);
+  }
+  Tensor moved;
+  for (int i = x.rank() - 1; i >= 2; --i) {
+    const Arg size = size_arg(x.size(i), loc);
+    const Tensor term = mul(remainder(positions, size, loc),
+                            size_arg(strides[static_cast<std::size_t>(i - 2)], loc), loc);
+    moved = moved.defined() ? add(moved, term, loc) : term;
+    positions = floor_divide(positions, size, loc);
+  }
+  return moved;
+}
+
 void max_pool(OnnxNode& n) {
   const Tensor x = n.input(0);
   const auto [values, positions] = max_pool_with_indices(
@@ -110,26 +132,90 @@ void max_pool(OnnxNode& n) {
       n.integers("dilations", {1}), n.flag("ceil_mode"), n.loc());
   n.output(0, values);
   if (!n.wants(1)) return;
-  if (n.flag("storage_order")) n.fail("it numbers positions column by column");
   // ONNX numbers positions over the whole tensor.
   Dim plane = 1;
   for (int i = 2; i < x.rank(); ++i) plane = plane * x.size(i);
+  const Tensor in_plane =
+      n.flag("storage_order") ? column_by_column(x, positions, n.loc()) : positions;
   Shape planes{x.size(0), x.size(1)};
   for (int i = 2; i < x.rank(); ++i) planes.push_back(1);
   const Tensor before = mul(arange(x.size(0) * x.size(1), i64, n.loc()), size_tensor(plane));
-  n.output(1, add(positions, reshape(before, planes, n.loc()), n.loc()));
+  n.output(1, add(in_plane, reshape(before, planes, n.loc()), n.loc()));
 }
 
-void refuse_dilation(OnnxNode& n) {
-  const Ints dilation = n.integers("dilations", {1});
-  if (std::ranges::any_of(dilation, [](std::int64_t d) { return d != 1; })) {
-    n.fail("its windows are dilated");
+/// Pooling over dilated windows, axis by axis: sums of slices, which the pools do not take.
+class DilatedSum {
+ public:
+  DilatedSum(OnnxNode& n, const Tensor& x) : loc_(n.loc()) {
+    const auto axes = static_cast<std::size_t>(x.rank() - 2);
+    kernel_ = n.integers("kernel_shape", {});
+    stride_ = PerAxis(n.integers("strides", {1})).over(axes);
+    dilation_ = PerAxis(n.integers("dilations", {1})).over(axes);
+    if (kernel_.size() != axes || stride_.size() != axes || dilation_.size() != axes) {
+      n.fail("kernel_shape, strides and dilations must fit the " + std::to_string(axes) +
+             " spatial axes of its input");
+    }
+    const Shape sizes = spatial_sizes(x, axes, loc_);
+    Shape kernel;
+    for (const std::int64_t k : kernel_) kernel.push_back(k);
+    sides_ = sides_of(padding_of(n), "AveragePool", loc_, axes, sizes, kernel, stride_, dilation_);
+    for (std::size_t i = 0; i < axes; ++i) {
+      const Dim whole = sizes[i] + sides_.low[i] + sides_.high[i];
+      const std::int64_t reach = (kernel_[i] - 1) * dilation_[i] + 1;
+      const Dim room = whole - reach;
+      Dim count = (n.flag("ceil_mode") ? ceil_div(room, stride_[i]) : room / stride_[i]) + 1;
+      // The last window begins before the padding that follows.
+      if (n.flag("ceil_mode") && (count - 1) * stride_[i] >= sizes[i] + sides_.low[i]) {
+        count = count - 1;
+      }
+      counts_.push_back(count);
+      over_.push_back(max((count - 1) * stride_[i] + reach - whole, 0));
+    }
   }
+
+  /// The sums over the windows of x, with `padding` around it and zeros beyond.
+  [[nodiscard]] Tensor operator()(Tensor x, double padding) const {
+    Shape low{0, 0}, high{0, 0}, beyond{0, 0};
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      low.push_back(sides_.low[i]);
+      high.push_back(sides_.high[i]);
+      beyond.push_back(over_[i]);
+    }
+    x = pad(x, low, high, padding, loc_);
+    x = pad(x, Shape(low.size(), 0), beyond, 0, loc_);
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      Tensor total;
+      for (std::int64_t k = 0; k < kernel_[i]; ++k) {
+        const std::int64_t begin = k * dilation_[i];
+        const Tensor part = slice(x, static_cast<std::int64_t>(i) + 2, begin,
+                                  (counts_[i] - 1) * stride_[i] + begin + 1, stride_[i], loc_);
+        total = total.defined() ? add(total, part, loc_) : part;
+      }
+      x = total;
+    }
+    return x;
+  }
+
+ private:
+  Loc loc_;
+  Ints kernel_, stride_, dilation_;
+  Sides sides_;
+  Shape counts_, over_;
+};
+
+bool is_dilated(OnnxNode& n) {
+  const Ints dilation = n.integers("dilations", {1});
+  return std::ranges::any_of(dilation, [](std::int64_t d) { return d != 1; });
 }
 
 void average_pool(OnnxNode& n) {
   const Tensor x = n.input(0);
-  refuse_dilation(n);
+  if (is_dilated(n)) {
+    const DilatedSum sum(n, x);
+    const Tensor count = sum(ones_like(x, n.loc()), n.flag("count_include_pad") ? 1 : 0);
+    n.output(0, div(sum(x, 0), count, n.loc()));
+    return;
+  }
   using Pool = Tensor (*)(const Tensor&, const PerAxis&, const PerAxis&, const Padding&, bool, bool,
                           std::int64_t, Loc);
   constexpr Pool kPools[] = {avg_pool1d, avg_pool2d, avg_pool3d};
@@ -141,10 +227,15 @@ void average_pool(OnnxNode& n) {
 }
 
 void lp_pooling(OnnxNode& n) {
-  refuse_dilation(n);
-  n.output(
-      0, lp_pool(n.input(0), static_cast<double>(n.integer("p", 2)), n.integers("kernel_shape", {}),
-                 n.integers("strides", {1}), padding_of(n), n.flag("ceil_mode"), n.loc()));
+  const Tensor x = n.input(0);
+  const auto p = static_cast<double>(n.integer("p", 2));
+  if (is_dilated(n)) {
+    const DilatedSum sum(n, x);
+    n.output(0, pow(sum(pow(abs(x, n.loc()), p, n.loc()), 0), 1 / p, n.loc()));
+    return;
+  }
+  n.output(0, lp_pool(x, p, n.integers("kernel_shape", {}), n.integers("strides", {1}),
+                      padding_of(n), n.flag("ceil_mode"), n.loc()));
 }
 
 void layer_normalization(OnnxNode& n) {
@@ -210,10 +301,18 @@ void batch_normalization(OnnxNode& n) {
                          n.number("epsilon", 1e-5), n.loc()));
 }
 
+/// Before version 9 statistics may be for each element; before 7 a flag tells inference.
+void batch_normalization_by_flags(OnnxNode& n) {
+  if (!n.flag("spatial", true)) n.fail("its statistics are for each element of a channel");
+  if (n.version() < 7 && !n.flag("is_test")) n.fail("it trains; models are run as in inference");
+  batch_normalization(n);
+}
+
 constexpr OnnxRule kRules[] = {
     {"MatMul", 1, [](OnnxNode& n) { n.output(0, matmul(n.input(0), n.input(1), n.loc())); }},
-    {"Gemm", 7, gemm},
-    {"BatchNormalization", 7, batch_normalization},
+    {"Gemm", 1, gemm},
+    {"BatchNormalization", 1, batch_normalization_by_flags},
+    {"BatchNormalization", 9, batch_normalization},
     {"Conv", 1, conv},
     {"ConvTranspose", 1, conv_transpose},
     {"MaxPool", 1, max_pool},

@@ -58,6 +58,9 @@ void register_builtin_ops() {
     register_onnx_rules(indexing_onnx_rules());
     register_onnx_rules(activation_onnx_rules());
     register_onnx_rules(sequences_onnx_rules());
+    register_onnx_rules(images_onnx_rules());
+    register_onnx_rules(random_onnx_rules());
+    register_onnx_rules(optimizers_onnx_rules());
     return true;
   }();
   (void)done;

@@ -67,5 +67,8 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OnnxRule> indexing_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> activation_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> sequences_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> images_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> random_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> optimizers_onnx_rules();
 
 }  // namespace dyad::ops

@@ -9,13 +9,17 @@
 #include "dyad/ops/attention.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/division.h"
 #include "dyad/ops/einsum.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/norm.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/positional.h"
 #include "dyad/ops/recurrent.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/scatter.h"
 #include "dyad/ops/solve.h"
 #include "dyad/ops/views.h"
 
@@ -202,12 +206,47 @@ void recurrent(OnnxNode& n, std::initializer_list<int> gates, std::size_t activa
   if (has_cell && n.wants(2)) n.output(2, stack(cs, batch_first ? 1 : 0, n.loc()));
 }
 
+/// x is [b, heads, l, d] or [b, l, heads * d].
+void rotate(OnnxNode& n) {
+  const Tensor x = n.input(0);
+  const bool flat = x.rank() == 3;
+  const std::int64_t heads = n.integer("num_heads", 0);
+  if (flat && heads < 1) n.fail("its input has three axes, so it needs num_heads");
+  const RotaryArgs args{.interleaved = n.flag("interleaved"),
+                        .rotary_dim = n.integer("rotary_embedding_dim", 0)};
+  const Tensor y = rotary_embedding(with_heads(x, heads, n.loc()), n.input(1), n.input(2),
+                                    n.input(3), args, n.loc());
+  n.output(0, flat ? reshape(permute(y, {0, 2, 1, 3}), sizes_of(x, n.loc()), n.loc()) : y);
+}
+
+/// A cache with new rows at positions of their own for each element of the first axis; positions
+/// beyond the end go on at the front, in the circular mode.
+void write_cache(OnnxNode& n) {
+  const Tensor cache = n.input(0), rows = n.input(1);
+  const std::int64_t axis = from_front(n.integer("axis", -2), cache.rank());
+  const Tensor begin = n.has(2) ? n.input(2) : full({cache.size(0)}, 0, i64, n.loc());
+  if (n.text("mode", "linear") == "linear") {
+    n.output(0, cache_update(cache, rows, begin, axis, n.loc()));
+    return;
+  }
+  Shape of_batch(static_cast<std::size_t>(cache.rank()), 1), of_rows = of_batch;
+  of_batch[0] = cache.size(0);
+  of_rows[static_cast<std::size_t>(axis)] = rows.size(axis);
+  const Tensor at = add(reshape(begin, of_batch, n.loc()),
+                        reshape(arange(rows.size(axis), i64, n.loc()), of_rows, n.loc()), n.loc());
+  const Tensor wrapped = remainder(at, size_arg(cache.size(axis), n.loc()), n.loc());
+  n.output(0,
+           scatter(cache, axis, expand(wrapped, sizes_of(rows, n.loc()), n.loc()), rows, n.loc()));
+}
+
 void einsum_of(OnnxNode& n) {
   n.output(0, einsum(n.text("equation", ""), n.inputs_from(0), n.loc()));
 }
 
 constexpr OnnxRule kRules[] = {
     {"Attention", 23, attention},
+    {"RotaryEmbedding", 23, rotate},
+    {"TensorScatter", 24, write_cache},
     {"RNN", 7, [](OnnxNode& n) { recurrent<rnn>(n, {0}, 1, false); }},
     {"LSTM", 7, [](OnnxNode& n) { recurrent<lstm>(n, {0, 2, 3, 1}, 3, true); }},
     {"GRU", 7, [](OnnxNode& n) { recurrent<gru>(n, {1, 0, 2}, 2, false); }},

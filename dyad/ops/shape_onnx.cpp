@@ -219,14 +219,6 @@ void constant(OnnxNode& n) {
   }
 }
 
-void dropout_for_inference(OnnxNode& n) {
-  if (n.constant_number(2, 0) != 0) {
-    n.fail("it drops elements, in training; models are run as in inference");
-  }
-  n.output(0, n.input(0));
-  if (n.wants(1)) n.output(1, full(sizes_of(n.input(0), n.loc()), 1, boolean, n.loc()));
-}
-
 constexpr OnnxRule kRules[] = {
     {"Shape", 1, shape},
     {"Size", 1, size},
@@ -244,7 +236,6 @@ constexpr OnnxRule kRules[] = {
     {"Expand", 8, expand_to},
     {"ConstantOfShape", 9, constant_of_shape},
     {"Constant", 1, constant},
-    {"Dropout", 7, dropout_for_inference},
 };
 
 }  // namespace
