@@ -60,16 +60,42 @@ void scan_lines(const OpCall& call, std::array<const TensorImpl*, N> operands, B
   });
 }
 
-/// The lines of a bundle side by side, `kWidth` of them where the compiler may know.
-template <class F>
-void for_width(std::int64_t width, F&& f) {
-  switch (width) {
-    case 8:
-      return f(std::integral_constant<std::int64_t, 8>());
-    case kLineWidth:
-      return f(std::integral_constant<std::int64_t, kLineWidth>());
-    default:
-      return f(width);
+/// How the lines of a bundle lie.
+struct Steps {
+  std::int64_t length, from_along, to_along, from_across, to_across;
+};
+
+/// Dense lines side by side: `kWidth` at once, or `width` where that is 0.
+template <class T, bool kExclusive, std::int64_t kWidth, class Join>
+void sum_dense(const T* __restrict from, Summed<T>* __restrict to, Running<T>* __restrict sums,
+               const Steps& steps, std::int64_t width, Join join) {
+  const std::int64_t n = kWidth > 0 ? kWidth : width;
+  for (std::int64_t i = 0; i < steps.length; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      const Running<T> next = join(sums[j], running(from[j]));
+      to[j] = stored<T>(kExclusive ? sums[j] : next);
+      sums[j] = next;
+    }
+    from += steps.from_along;
+    to += steps.to_along;
+  }
+}
+
+/// Lines one after the other, `kCount` at once, so that one need not wait for the other.
+template <class T, bool kExclusive, int kCount, class Join>
+void sum_apart(const T* __restrict from, Summed<T>* __restrict to, Running<T> start,
+               const Steps& steps, Join join) {
+  Running<T> sums[kCount];
+  for (int j = 0; j < kCount; ++j) sums[j] = start;
+  for (std::int64_t i = 0; i < steps.length; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kCount; ++j) {
+      const Running<T> next = join(sums[j], running(from[j * steps.from_across]));
+      to[j * steps.to_across] = stored<T>(kExclusive ? sums[j] : next);
+      sums[j] = next;
+    }
+    from += steps.from_along;
+    to += steps.to_along;
   }
 }
 
@@ -79,27 +105,25 @@ void run_sums(const OpCall& call, Running<T> start, Join join) {
   scan_lines<2>(call, {&x, &out}, [&](const LineBundle<2>& lines) {
     const T* from = reinterpret_cast<const T*>(x.data) + lines.offsets[0];
     auto* to = reinterpret_cast<Summed<T>*>(out.data) + lines.offsets[1];
-    Running<T> sums[kLineWidth];
-    std::fill_n(sums, lines.width, start);
-    const auto walk = [&](auto width, auto from_step, auto to_step) {
-      for (std::int64_t i = 0; i < lines.length; ++i) {
-        for (std::int64_t j = 0; j < width; ++j) {
-          const Running<T> next = join(sums[j], running(from[j * from_step]));
-          to[j * to_step] = stored<T>(kExclusive ? sums[j] : next);
-          sums[j] = next;
-        }
-        from += lines.along[0];
-        to += lines.along[1];
-      }
-    };
-    using One = std::integral_constant<std::int64_t, 1>;
-    for_width(lines.width, [&](auto width) {
-      if (lines.across[0] == 1 && lines.across[1] == 1) {
-        walk(width, One(), One());
-      } else {
-        walk(width, lines.across[0], lines.across[1]);
-      }
-    });
+    const Steps steps{lines.length, lines.along[0], lines.along[1], lines.across[0],
+                      lines.across[1]};
+    if (steps.from_across == 1 && steps.to_across == 1) {
+      Running<T> sums[kLineWidth];
+      std::fill_n(sums, kLineWidth, start);
+      lines.width == kLineWidth
+          ? sum_dense<T, kExclusive, kLineWidth>(from, to, sums, steps, 0, join)
+          : sum_dense<T, kExclusive, 0>(from, to, sums, steps, lines.width, join);
+      return;
+    }
+    std::int64_t j = 0;
+    for (; j + 4 <= lines.width; j += 4) {
+      sum_apart<T, kExclusive, 4>(from + j * steps.from_across, to + j * steps.to_across, start,
+                                  steps, join);
+    }
+    for (; j < lines.width; ++j) {
+      sum_apart<T, kExclusive, 1>(from + j * steps.from_across, to + j * steps.to_across, start,
+                                  steps, join);
+    }
   });
 }
 

@@ -103,6 +103,17 @@ void index_select(const OpCall& call) {
     const I* at = reinterpret_cast<const I*>(positions.impl()->data);
     const auto rows = [&](std::int64_t base_row, const std::byte* from, std::int64_t lo,
                           std::int64_t hi) {
+      if (slice == 1) {
+        with_word(x.dtype, [&]<class Word>(Word) {
+          Word* const to = reinterpret_cast<Word*>(out.data) + base_row;
+          const Word* const words = reinterpret_cast<const Word*>(from);
+          const std::int64_t step = along / static_cast<std::int64_t>(sizeof(Word));
+          for (std::int64_t p = lo; p < hi; ++p) {
+            to[p] = words[(at[p] < 0 ? at[p] + size : at[p]) * step];
+          }
+        });
+        return;
+      }
       for (std::int64_t p = lo; p < hi; ++p) {
         const std::int64_t i = at[p] < 0 ? at[p] + size : at[p];
         std::memcpy(out.data + static_cast<std::size_t>(base_row + p) * bytes, from + i * along,

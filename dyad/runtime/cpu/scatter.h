@@ -54,6 +54,13 @@ void join_at(const OpCall& call, A* targets, std::size_t axis, Join join) {
             A* const line = targets + walk[0];
             const I* at = reinterpret_cast<const I*>(index.data) + walk[1];
             const T* from = reinterpret_cast<const T*>(source.data) + walk[2];
+            if (on_last) {
+              for (std::int64_t a = 0; a < count; ++a) {
+                const std::int64_t i = at[a * index_along];
+                join(line[(i < 0 ? i + size : i) * along], from[a * source_along]);
+              }
+              continue;
+            }
             for (std::int64_t a = 0; a < count; ++a, at += index_along, from += source_along) {
               if (steps[1] == 0) {  // one place for the whole block
                 const std::int64_t i = *at;
