@@ -74,7 +74,7 @@ const std::vector<BenchedOp> kOps = {
     ternary("scatter_add", [](const Tensor& x, const Tensor& i, const Tensor& y) { return scatter_add(x, 1, i, y); }),
     binary("index_select", [](const Tensor& x, const Tensor& i) { return index_select(x, 0, i); }),
     unary("pad", [](const Tensor& x) { return pad(x, {1, 1}, {1, 1}); }),
-    unary("flip", [](const Tensor& x) { return flip(x, {-1}); }),
+    unary("flip", [](const Tensor& x) { return contiguous(flip(x, {-1})); }),
     unary("one_hot", [](const Tensor& i) { return one_hot(i, 100, i64); }),
 
     binary("matmul", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }),

@@ -5,6 +5,7 @@
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/index_support.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
@@ -120,8 +121,7 @@ struct CumExtreme {
     return {in[0], Type(DType::i64, in[0].shape())};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor zero = zeros(g.input_shape(0), g.grad().dtype());
-    g.set(0, scatter_add(zero, attrs.axis, g.output(1), g.grad()));
+    g.set(0, scatter_added(g.input_shape(0), attrs.axis, g.output(1), g.grad()));
   }
 };
 constexpr Schema cum_extreme(std::string_view name, std::string_view doc) {

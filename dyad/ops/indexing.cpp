@@ -6,6 +6,7 @@
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/index_support.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
@@ -55,8 +56,7 @@ struct GatherOp {
     return {Type(in[0].dtype(), in[1].shape())};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor zero = zeros(g.input_shape(0), g.grad().dtype());
-    g.set(0, scatter_add(zero, attrs.axis, g.input(1), g.grad()));
+    g.set(0, scatter_added(g.input_shape(0), attrs.axis, g.input(1), g.grad()));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node("GatherElements", {e.input(0), e.input(1)}, {{"axis", attrs.axis}}));
@@ -112,7 +112,7 @@ struct IndexSelect {
     parts[static_cast<std::size_t>(axis)] = g.input_shape(1).numel();
     line[static_cast<std::size_t>(axis)] = -1;
     const Tensor index = expand(reshape(g.input(1), line), parts);
-    g.set(0, scatter_add(zeros(shape, g.grad().dtype()), axis, index, reshape(g.grad(), parts)));
+    g.set(0, scatter_added(shape, axis, index, reshape(g.grad(), parts)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node("Gather", {e.input(0), e.input(1)}, {{"axis", attrs.axis}}));
@@ -250,6 +250,14 @@ Types infer_scatter_at(const InferIn& in, const IndexAttrs& attrs) {
     }
   }
   return {in[0]};
+}
+
+Tensor repeated_zero(const Shape& shape, DType dtype, Loc loc) {
+  return expand(zeros({}, dtype, loc), shape, loc);
+}
+Tensor scatter_added(const Shape& shape, std::int64_t axis, const Tensor& index,
+                     const Tensor& source, Loc loc) {
+  return scatter_add(repeated_zero(shape, source.dtype(), loc), axis, index, source, loc);
 }
 
 std::span<const OpInfo* const> indexing_rows() { return kRows; }

@@ -3,6 +3,7 @@
 
 #include "dyad/ops/attrs/indexing.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/index_support.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
@@ -128,6 +129,11 @@ struct SliceOp {
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const Shape& shape = g.input_shape(0);
+    if (attrs.step > 1) {
+      const Tensor zero = repeated_zero(shape, g.grad().dtype());
+      g.set(0, slice_scatter(zero, g.grad(), attrs.axis, attrs.begin, attrs.end, attrs.step));
+      return;
+    }
     const int rank = shape.rank(), axis = from_front(attrs.axis, rank);
     const Dim size = shape[static_cast<std::size_t>(axis)];
     const Range range = clipped(attrs, size);

@@ -7,6 +7,7 @@
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/index_support.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
@@ -20,7 +21,7 @@ constexpr ArgInfo kValuesAndIndices[] = {{"values"}, {"indices", set_of(DType::i
 
 /// The gradient of values taken from x at the indices along the axis.
 void grad_of_picked(Gradient& g, std::int64_t axis, const Tensor& indices, const Tensor& grad) {
-  g.set(0, scatter_add(zeros(g.input_shape(0), grad.dtype()), axis, indices, grad));
+  g.set(0, scatter_added(g.input_shape(0), axis, indices, grad));
 }
 
 /// ONNX: the first k along the axis, the best first.

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "dyad/codegen/iteration.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/layout.h"
 #include "dyad/runtime/threads.h"
 
@@ -21,9 +23,45 @@ using cpu::RowWalk;
 /// Operands of a copy's iteration.
 constexpr int kFrom = 0, kTo = 1;
 
-/// A tile of a transpose: 16 x 16 elements of up to 8 bytes are in the L1 cache with both their
-/// rows' lines.
-constexpr std::int64_t kTile = 16;
+/// Copies elements that lie `kStep` apart, or `step` where that is 0.
+template <std::int64_t kStep, class Word>
+[[gnu::always_inline]] inline void take_every(Word* __restrict to, const Word* __restrict from,
+                                              std::int64_t step, std::int64_t count) {
+  const std::int64_t apart = kStep != 0 ? kStep : step;
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * apart];
+}
+/// The distances that slices are made of have loops of their own, which become vector instructions.
+template <class Word>
+[[gnu::always_inline]] inline void take_of(Word* to, const Word* from, std::int64_t step,
+                                           std::int64_t count) {
+  if (step == -1) {
+    take_every<-1>(to, from, step, count);
+  } else if (step == 2) {
+    take_every<2>(to, from, step, count);
+  } else {
+    take_every<0>(to, from, step, count);
+  }
+}
+template <class Word>
+void take(Word* to, const Word* from, std::int64_t step, std::int64_t count) {
+  take_of(to, from, step, count);
+}
+DYAD_VECTOR_CLONES void take(std::uint64_t* to, const std::uint64_t* from, std::int64_t step,
+                             std::int64_t count) {
+  take_of(to, from, step, count);
+}
+DYAD_VECTOR_CLONES void take(std::uint32_t* to, const std::uint32_t* from, std::int64_t step,
+                             std::int64_t count) {
+  take_of(to, from, step, count);
+}
+DYAD_VECTOR_CLONES void take(std::uint16_t* to, const std::uint16_t* from, std::int64_t step,
+                             std::int64_t count) {
+  take_of(to, from, step, count);
+}
+DYAD_VECTOR_CLONES void take(std::uint8_t* to, const std::uint8_t* from, std::int64_t step,
+                             std::int64_t count) {
+  take_of(to, from, step, count);
+}
 
 template <class Word>
 void copy_row(Word* to, std::int64_t to_stride, const Word* from, std::int64_t from_stride,
@@ -32,22 +70,90 @@ void copy_row(Word* to, std::int64_t to_stride, const Word* from, std::int64_t f
     std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Word));
   } else if (to_stride == 1 && from_stride == 0) {
     std::fill_n(to, count, *from);
+  } else if (to_stride == 1) {
+    take(to, from, from_stride, count);
   } else {
     for (std::int64_t i = 0; i < count; ++i) to[i * to_stride] = from[i * from_stride];
   }
 }
 
-/// Copies rows x columns where the destination is dense along columns and the source along rows.
+/// A tile of a transpose: as many rows as make a line of the cache in the source, and columns that
+/// make a few lines in the destination.
+template <class Word>
+constexpr std::int64_t kTileRows = 64 / static_cast<std::int64_t>(sizeof(Word));
+constexpr std::int64_t kTileColumns = 64;
+
+/// What vector instructions do on every CPU: 16 bytes.
+template <class Word>
+struct Lanes {
+  static constexpr std::size_t kCount = 16 / sizeof(Word);
+  typedef Word Vector [[gnu::vector_size(16)]];
+
+  static Vector read(const Word* from) {
+    Vector v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  }
+  /// a0 b0 a1 b1 ... of the first halves, or of the second ones.
+  template <bool kSecond>
+  static Vector interleaved(Vector a, Vector b) {
+    return [&]<std::size_t... kLane>(std::index_sequence<kLane...>) {
+      return __builtin_shufflevector(
+          a, b, (kLane % 2 * kCount + kLane / 2 + (kSecond ? kCount / 2 : 0))...);
+    }(std::make_index_sequence<kCount>());
+  }
+  /// Rows become columns: each pass exchanges one bit of the row with one of the lane.
+  static void transpose(Vector (&v)[kCount]) {
+    for (std::size_t pass = 1; pass < kCount; pass *= 2) {
+      Vector next[kCount];
+      for (std::size_t i = 0; i < kCount / 2; ++i) {
+        next[2 * i] = interleaved<false>(v[i], v[i + kCount / 2]);
+        next[2 * i + 1] = interleaved<true>(v[i], v[i + kCount / 2]);
+      }
+      std::copy_n(next, kCount, v);
+    }
+  }
+};
+
+/// A whole tile, put together in a buffer: lines of the destination are then written whole, though
+/// rows a power of two apart share few places in the cache.
+template <class Word>
+[[gnu::optimize("O3")]] void transpose_tile(Word* to, std::int64_t to_row, const Word* from,
+                                            std::int64_t from_column) {
+  using L = Lanes<Word>;
+  constexpr auto kCount = static_cast<std::int64_t>(L::kCount);
+  alignas(64) Word tile[kTileRows<Word>][kTileColumns];
+  for (std::int64_t c = 0; c < kTileColumns; c += kCount) {
+    for (std::int64_t r = 0; r < kTileRows<Word>; r += kCount) {
+      typename L::Vector v[L::kCount];
+      for (std::int64_t k = 0; k < kCount; ++k) v[k] = L::read(from + (c + k) * from_column + r);
+      L::transpose(v);
+      for (std::int64_t k = 0; k < kCount; ++k) std::memcpy(&tile[r + k][c], &v[k], sizeof v[k]);
+    }
+  }
+  for (std::int64_t r = 0; r < kTileRows<Word>; ++r) {
+    std::memcpy(to + r * to_row, tile[r], sizeof tile[r]);
+  }
+}
+
+/// Copies rows x columns, at most a tile's rows, where the destination is dense along columns and
+/// the source along rows.
 template <class Word>
 void transpose(Word* to, std::int64_t to_row, const Word* from, std::int64_t from_column,
                std::int64_t rows, std::int64_t columns) {
-  for (std::int64_t r = 0; r < rows; r += kTile) {
-    const std::int64_t r_end = std::min(rows, r + kTile);
-    for (std::int64_t c = 0; c < columns; c += kTile) {
-      const std::int64_t c_end = std::min(columns, c + kTile);
-      for (std::int64_t i = r; i < r_end; ++i) {
-        for (std::int64_t j = c; j < c_end; ++j) to[i * to_row + j] = from[j * from_column + i];
+  std::int64_t c = 0;
+  if constexpr (sizeof(Word) <= 8) {
+    if (rows == kTileRows<Word>) {
+      for (; c + kTileColumns <= columns; c += kTileColumns) {
+        transpose_tile(to + c, to_row, from + c * from_column, from_column);
       }
+    }
+  }
+  constexpr std::int64_t kNarrow = 16;
+  for (; c < columns; c += kNarrow) {
+    const std::int64_t c_end = std::min(columns, c + kNarrow);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = c; j < c_end; ++j) to[i * to_row + j] = from[j * from_column + i];
     }
   }
 }
@@ -80,6 +186,7 @@ void copy_space(const Iteration& space, Word* to, const Word* from) {
   const std::int64_t to_column = space.stride(kTo, rank - 1),
                      from_column = space.stride(kFrom, rank - 1);
   const int tiled = transposed_axis(space);
+  constexpr std::int64_t kTile = kTileRows<Word>;
 
   Ints sizes;
   std::array<Ints, 2> strides;

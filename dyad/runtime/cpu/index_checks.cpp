@@ -7,6 +7,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
@@ -38,6 +39,39 @@ void fail_index(const OpCall& call, std::int64_t index, std::span<const std::int
                    call.loc);
 }
 
+namespace {
+
+/// Whether all of `count` indices, `step` apart, are from `least` to `size` - 1.
+template <class I>
+[[gnu::always_inline]] inline bool all_fit_of(const I* at, std::int64_t step, std::int64_t count,
+                                              std::int64_t least, std::int64_t size) {
+  // Of an index outside one difference at least is negative, also where it wraps.
+  const auto low = static_cast<std::uint64_t>(least), high = static_cast<std::uint64_t>(size - 1);
+  std::uint64_t signs = 0;
+  if (step == 1) {
+    for (std::int64_t j = 0; j < count; ++j) {
+      const auto i = static_cast<std::uint64_t>(std::int64_t{at[j]});
+      signs |= (i - low) | (high - i);
+    }
+  } else {
+    for (std::int64_t j = 0; j < count; ++j) {
+      const auto i = static_cast<std::uint64_t>(std::int64_t{at[j * step]});
+      signs |= (i - low) | (high - i);
+    }
+  }
+  return static_cast<std::int64_t>(signs) >= 0;
+}
+DYAD_VECTOR_CLONES bool all_fit(const std::int64_t* at, std::int64_t step, std::int64_t count,
+                                std::int64_t least, std::int64_t size) {
+  return all_fit_of(at, step, count, least, size);
+}
+DYAD_VECTOR_CLONES bool all_fit(const std::int32_t* at, std::int64_t step, std::int64_t count,
+                                std::int64_t least, std::int64_t size) {
+  return all_fit_of(at, step, count, least, size);
+}
+
+}  // namespace
+
 void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, std::int64_t least,
                    std::int64_t size) {
   const TensorImpl& t = *index.impl();
@@ -60,15 +94,7 @@ void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, st
       RowWalk<1> walk(outer, strides, lo);
       for (std::int64_t row = lo; row < hi; ++row, walk.next()) {
         const I* at = data + walk[0];
-        bool fits = true;
-        if (step == 1) {
-          for (std::int64_t j = 0; j < columns; ++j) fits &= at[j] >= least && at[j] < size;
-        } else {
-          for (std::int64_t j = 0; j < columns; ++j) {
-            fits &= at[j * step] >= least && at[j * step] < size;
-          }
-        }
-        if (fits) continue;
+        if (all_fit(at, step, columns, least, size)) continue;
         std::int64_t j = 0;
         while (at[j * step] >= least && at[j * step] < size) ++j;
         Ints position(walk.index());

@@ -32,6 +32,17 @@ void check(const OpCall& call, std::size_t axis, std::int64_t size) {
   check_indices(call, call.inputs[1], axis, from_end ? -size : 0, size);
 }
 
+/// Elements of a dense line, at indices of which negative ones count from its end.
+template <class Word, class I>
+void take_line(Word* __restrict to, const I* __restrict at, const Word* __restrict from,
+               std::int64_t count, std::int64_t size) {
+#pragma GCC unroll 4
+  for (std::int64_t j = 0; j < count; ++j) {
+    const std::int64_t i = at[j];
+    to[j] = from[i + (i >> 63 & size)];
+  }
+}
+
 void gather(const OpCall& call) {
   const TensorImpl& x = *call.inputs[0].impl();
   const TensorImpl& index = *call.inputs[1].impl();
@@ -52,6 +63,7 @@ void gather(const OpCall& call) {
   const std::int64_t out_step = out.strides[last], index_step = index.strides[last],
                      x_step = x_strides[last];
   const std::int64_t rows = product(sizes.first(last));
+  const bool dense = axis == last && along == 1 && out_step == 1 && index_step == 1;
   with_word(x.dtype, [&]<class Word>(Word) {
     with_index(index.dtype, [&]<class I>(I) {
       const double bytes = static_cast<double>(columns) * (2 * sizeof(Word) + sizeof(I));
@@ -62,6 +74,10 @@ void gather(const OpCall& call) {
                        Word* to = reinterpret_cast<Word*>(out.data) + walk[0];
                        const I* at = reinterpret_cast<const I*>(index.data) + walk[1];
                        const Word* from = reinterpret_cast<const Word*>(x.data) + walk[2];
+                       if (dense) {
+                         take_line(to, at, from, columns, size);
+                         continue;
+                       }
                        for (std::int64_t j = 0; j < columns; ++j) {
                          const std::int64_t i = at[j * index_step];
                          to[j * out_step] = from[j * x_step + (i < 0 ? i + size : i) * along];
@@ -106,10 +122,13 @@ void index_select(const OpCall& call) {
       if (slice == 1) {
         with_word(x.dtype, [&]<class Word>(Word) {
           Word* const to = reinterpret_cast<Word*>(out.data) + base_row;
-          const Word* const words = reinterpret_cast<const Word*>(from);
-          const std::int64_t step = along / static_cast<std::int64_t>(sizeof(Word));
+          const Word* const line = reinterpret_cast<const Word*>(from);
+          if (x.strides[axis] == 1) {
+            take_line(to + lo, at + lo, line, hi - lo, size);
+            return;
+          }
           for (std::int64_t p = lo; p < hi; ++p) {
-            to[p] = words[(at[p] < 0 ? at[p] + size : at[p]) * step];
+            to[p] = line[(at[p] < 0 ? at[p] + size : at[p]) * x.strides[axis]];
           }
         });
         return;
@@ -185,20 +204,35 @@ void pad(const OpCall& call) {
   const TensorImpl& out = *call.outputs[0].impl();
   const Word16 value = element_bits(out.dtype, attrs.value);
   const Strides everywhere(out.shape.size(), 0);
-  copy_elements(out.dtype, out.shape.numbers(), out.data, out.strides, &value, everywhere);
-
-  Ints sizes;
-  std::int64_t to = 0, from = 0;
-  for (std::size_t i = 0; i < x.shape.size(); ++i) {
-    const std::int64_t low = attrs.low[i].number(), high = attrs.high[i].number();
-    to += std::max<std::int64_t>(0, low) * out.strides[i];
-    from += std::max<std::int64_t>(0, -low) * x.strides[i];
-    sizes.push_back(std::max<std::int64_t>(
-        0, x.shape[i].number() + std::min<std::int64_t>(0, low) + std::min<std::int64_t>(0, high)));
-  }
   const auto bytes = static_cast<std::int64_t>(size_of(out.dtype));
-  copy_elements(out.dtype, sizes, out.data + to * bytes, out.strides, x.data + from * bytes,
-                x.strides);
+  Ints part(out.shape.numbers());
+  std::byte* to = out.data;
+  const auto fill = [&](std::byte* at) {
+    copy_elements(out.dtype, part, at, out.strides, &value, everywhere);
+  };
+  // In a small result it is quicker to fill the place of x, too.
+  constexpr std::int64_t kSmall = 16 << 10;
+  const bool all = out.numel() * bytes <= kSmall;
+  if (all) fill(to);
+
+  std::int64_t from = 0;
+  for (std::size_t i = 0; i < x.shape.size(); ++i) {
+    const std::int64_t low = attrs.low[i].number(), high = attrs.high[i].number(), size = part[i];
+    const std::int64_t inner = std::max<std::int64_t>(
+        0, x.shape[i].number() + std::min<std::int64_t>(0, low) + std::min<std::int64_t>(0, high));
+    const std::int64_t before = std::clamp<std::int64_t>(low, 0, size);
+    const std::int64_t step = out.strides[i] * bytes;
+    if (!all) {
+      part[i] = before;
+      fill(to);
+      part[i] = size - before - inner;
+      fill(to + (before + inner) * step);
+    }
+    part[i] = inner;
+    to += before * step;
+    from += std::max<std::int64_t>(0, -low) * x.strides[i];
+  }
+  copy_elements(out.dtype, part, to, out.strides, x.data + from * bytes, x.strides);
 }
 
 }  // namespace

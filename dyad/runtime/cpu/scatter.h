@@ -12,6 +12,13 @@
 
 namespace dyad::runtime::cpu {
 
+/// join(to[j], from[j]) for a run of both.
+template <class A, class T, class Join>
+[[gnu::optimize("O3")]] void join_run(A* __restrict to, const T* __restrict from,
+                                      std::int64_t count, Join join) {
+  for (std::int64_t j = 0; j < count; ++j) join(to[j], from[j]);
+}
+
 /// Calls join(target, element) for each element of source and its place in `targets` (row-major, of
 /// the shape of x). Lines that differ in another axis than the indexed one never meet, so they go
 /// to any thread; along the indexed axis the order is that of the index.
@@ -25,10 +32,12 @@ void join_at(const OpCall& call, A* targets, std::size_t axis, Join join) {
   const std::int64_t size = x.shape[axis].number(), count = sizes[axis];
   const Strides to_strides = contiguous_strides(x.shape);
 
-  // A unit is a line across all axes but the indexed one and the last, times a block of the last.
-  constexpr std::int64_t kBlock = 64;
-  const bool on_last = axis == last;
-  const std::int64_t width = on_last ? 1 : sizes[last], blocks = (width + kBlock - 1) / kBlock;
+  // A unit is a line across all axes but the indexed one and the last, times a block of the last:
+  // where an index holds for the whole block, a large one.
+  const bool on_last = axis == last, runs = !on_last && index.strides[last] == 0;
+  const std::int64_t width = on_last ? 1 : sizes[last], least = 64;
+  const std::int64_t block = runs ? std::max(least, width / (2 * team_size() - 1)) : least;
+  const std::int64_t blocks = (width + block - 1) / block;
   const auto outside = [&](std::span<const std::int64_t> values) {
     Ints result = without(values, axis);
     if (!on_last) result.pop_back();
@@ -39,18 +48,18 @@ void join_at(const OpCall& call, A* targets, std::size_t axis, Join join) {
   unit_sizes.push_back(blocks);
   const std::int64_t steps[3] = {on_last ? 0 : to_strides[last], on_last ? 0 : index.strides[last],
                                  on_last ? 0 : source.strides[last]};
-  for (std::size_t k = 0; k < 3; ++k) strides[k].push_back(steps[k] * kBlock);
+  for (std::size_t k = 0; k < 3; ++k) strides[k].push_back(steps[k] * block);
 
   const std::int64_t units = product(unit_sizes), along = to_strides[axis];
   const std::int64_t index_along = index.strides[axis], source_along = source.strides[axis];
   with_index(index.dtype, [&]<class I>(I) {
-    const double bytes = static_cast<double>(count * std::min(width, kBlock)) *
+    const double bytes = static_cast<double>(count * std::min(width, block)) *
                          (sizeof(T) + 2 * sizeof(A) + sizeof(I));
     parallel_for(
         0, units, grain_for({.bytes = bytes}, units), [&](std::int64_t lo, std::int64_t hi) {
           RowWalk<3> walk(unit_sizes, strides, lo);
           for (std::int64_t unit = lo; unit < hi; ++unit, walk.next()) {
-            const std::int64_t n = std::min(kBlock, width - walk.index().back() * kBlock);
+            const std::int64_t n = std::min(block, width - walk.index().back() * block);
             A* const line = targets + walk[0];
             const I* at = reinterpret_cast<const I*>(index.data) + walk[1];
             const T* from = reinterpret_cast<const T*>(source.data) + walk[2];
@@ -62,15 +71,19 @@ void join_at(const OpCall& call, A* targets, std::size_t axis, Join join) {
               continue;
             }
             for (std::int64_t a = 0; a < count; ++a, at += index_along, from += source_along) {
-              if (steps[1] == 0) {  // one place for the whole block
+              if (runs) {
                 const std::int64_t i = *at;
                 A* const to = line + (i < 0 ? i + size : i) * along;
-                for (std::int64_t j = 0; j < n; ++j) join(to[j * steps[0]], from[j * steps[2]]);
+                if (steps[2] == 1) {
+                  join_run(to, from, n, join);
+                } else {
+                  for (std::int64_t j = 0; j < n; ++j) join(to[j], from[j * steps[2]]);
+                }
                 continue;
               }
               for (std::int64_t j = 0; j < n; ++j) {
                 const std::int64_t i = at[j * steps[1]];
-                join(line[j * steps[0] + (i < 0 ? i + size : i) * along], from[j * steps[2]]);
+                join(line[j + (i < 0 ? i + size : i) * along], from[j * steps[2]]);
               }
             }
           }

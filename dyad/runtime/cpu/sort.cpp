@@ -137,6 +137,27 @@ void least_records(const T* from, std::int64_t step, std::int64_t length, bool d
                    std::size_t k, std::vector<Record>& best) {
   best.clear();
   if (k == 0) return;
+  const auto record = [&](std::int64_t i) {
+    return record_of<Record>(from[i * step], i, descending);
+  };
+  constexpr std::size_t kFew = 32;
+  if (k <= kFew) {
+    // Sorted all the time: later elements rarely come in, and then move a few.
+    Record sorted[kFew];
+    const auto first = static_cast<std::int64_t>(k);
+    for (std::int64_t i = 0; i < first; ++i) sorted[i] = record(i);
+    std::sort(sorted, sorted + k);
+    for (std::int64_t i = first; i < length; ++i) {
+      const Record next = record(i);
+      if (!(next < sorted[k - 1])) [[likely]]
+        continue;
+      std::size_t at = k - 1;
+      for (; at > 0 && next < sorted[at - 1]; --at) sorted[at] = sorted[at - 1];
+      sorted[at] = next;
+    }
+    best.assign(sorted, sorted + k);
+    return;
+  }
   // Candidates are taken in until there are twice as many; then only the k least stay, and what is
   // not below the greatest of them is no candidate any more.
   const std::size_t room = 2 * k + 64;
@@ -148,9 +169,9 @@ void least_records(const T* from, std::int64_t step, std::int64_t length, bool d
   bool full = false;
   Record bound{};
   for (std::int64_t i = 0; i < length; ++i) {
-    const Record record = record_of<Record>(from[i * step], i, descending);
-    if (full && !(record < bound)) continue;
-    best.push_back(record);
+    const Record next = record(i);
+    if (full && !(next < bound)) continue;
+    best.push_back(next);
     if (best.size() < room) continue;
     keep();
     bound = best[k - 1];
