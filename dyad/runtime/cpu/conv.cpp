@@ -39,6 +39,12 @@ Tensor channels_last(const Tensor& image) {
   return copy;
 }
 
+bool runs_by_planes(const Tensor& image, std::int64_t channels, std::int64_t groups) {
+  const TensorImpl& t = *image.impl();
+  return groups > 1 && groups == channels && t.shape.size() <= 4 &&
+         is_contiguous(t.shape, t.strides);
+}
+
 namespace {
 
 std::span<const std::int64_t> sizes_of(const Tensor& t) { return t.impl()->shape.numbers(); }
@@ -95,7 +101,12 @@ void conv(const OpCall& call) {
         conv_loops_forward(s, x, w, b, out);
         return true;
       }};
-  run(passes, describe<ops::ConvAttrs>(call, x, weight, out), x, weight, bias, out);
+  const ConvShape shape = describe<ops::ConvAttrs>(call, x, weight, out);
+  if (runs_by_planes(call.inputs[0], shape.c, shape.groups)) {
+    depthwise_forward(shape, x, weight, bias, out);
+  } else {
+    run(passes, shape, x, weight, bias, out);
+  }
 }
 
 void conv_transpose(const OpCall& call) {
@@ -109,7 +120,12 @@ void conv_transpose(const OpCall& call) {
         conv_loops_backward_input(s, g, w, out);
         return true;
       }};
-  run(passes, describe<ops::ConvBackwardAttrs>(call, out, weight, grad), grad, weight, {}, out);
+  const ConvShape shape = describe<ops::ConvBackwardAttrs>(call, out, weight, grad);
+  if (runs_by_planes(call.inputs[0], shape.c, shape.groups)) {
+    depthwise_backward_input(shape, grad, weight, out);
+  } else {
+    run(passes, shape, grad, weight, {}, out);
+  }
 }
 
 void conv_backward_weight(const OpCall& call) {
@@ -123,18 +139,28 @@ void conv_backward_weight(const OpCall& call) {
         conv_loops_backward_weight(s, g, x, out);
         return true;
       }};
-  run(passes, describe<ops::ConvBackwardAttrs>(call, x, out, grad), grad, x, {}, out);
+  const ConvShape shape = describe<ops::ConvBackwardAttrs>(call, x, out, grad);
+  if (runs_by_planes(call.inputs[1], shape.c, shape.groups)) {
+    depthwise_backward_weight(shape, contiguous_copy(grad), x, out);
+  } else {
+    run(passes, shape, grad, x, {}, out);
+  }
 }
 
-Strides output_layout(const OpInfo&, const void*, std::span<const Tensor>, const Shape& shape,
-                      int) {
-  return channels_last_strides(shape.numbers());
+Strides output_layout(const OpInfo&, const void* attrs, std::span<const Tensor> inputs,
+                      const Shape& shape, int) {
+  const std::int64_t groups = static_cast<const ops::ConvAttrs*>(attrs)->groups;
+  return runs_by_planes(inputs[0], inputs[0].shape()[1].number(), groups)
+             ? contiguous_strides(shape)
+             : channels_last_strides(shape.numbers());
 }
 
-Strides input_gradient_layout(const OpInfo&, const void* attrs, std::span<const Tensor>,
+Strides input_gradient_layout(const OpInfo&, const void* attrs, std::span<const Tensor> inputs,
                               const Shape& shape, int) {
   const std::int64_t groups = static_cast<const ops::ConvBackwardAttrs*>(attrs)->groups;
-  return input_gradient_channels_last(shape[1].number(), groups)
+  const std::int64_t channels = shape[1].number();
+  return !runs_by_planes(inputs[0], channels, groups) &&
+                 input_gradient_channels_last(channels, groups)
              ? channels_last_strides(shape.numbers())
              : contiguous_strides(shape);
 }

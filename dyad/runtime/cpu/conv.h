@@ -42,6 +42,19 @@ void conv_loops_backward_input(const ConvShape& shape, const Tensor& grad, const
 void conv_loops_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
                                 const Tensor& out);
 
+// The same for one input channel a group, and any number of output channels of it, plane by plane.
+// Images are row-major, with two spatial axes at most; any floating dtype.
+void depthwise_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight,
+                       const Tensor& bias, const Tensor& out);
+void depthwise_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight,
+                              const Tensor& out);
+void depthwise_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
+                               const Tensor& out);
+
+/// Whether a convolution of `channels` input channels, one a group, runs plane by plane: where
+/// `image` (its input, or the gradient of its result) is row-major. Its result is then too.
+[[nodiscard]] bool runs_by_planes(const Tensor& image, std::int64_t channels, std::int64_t groups);
+
 // The same by the library; false when it has no such convolution. Images are channels-last, but for
 // the input's gradient with few channels: see `input_gradient_channels_last`.
 bool conv_library_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight,
@@ -53,10 +66,10 @@ bool conv_library_backward_weight(const ConvShape& shape, const Tensor& grad, co
 
 /// Whether the gradient of an input of so many channels comes out channels-last. The direct kernels
 /// fill vectors with input channels, so with few of them a product of patches in row-major order is
-/// several times as fast.
+/// several times as fast. Depthwise ones fill vectors with groups.
 [[nodiscard]] constexpr bool input_gradient_channels_last(std::int64_t channels,
                                                           std::int64_t groups) noexcept {
-  return channels / groups >= 16;
+  return channels / groups >= 16 || (groups > 1 && groups == channels);
 }
 
 /// An image or a weight with one to three spatial axes as one with three: the first ones have
