@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "dyad/core/tensor.h"
@@ -129,5 +130,24 @@ enum class Reduction { mean, sum, none };
 [[nodiscard]] Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target,
                                            double margin = 0, Reduction reduction = Reduction::mean,
                                            Loc loc = std::source_location::current());
+/// For each row of x[n, c] (or x[c]) with its classes in target (i64 of the same shape, up to the
+/// first negative one): the sum over its classes j and the others i of max(0, 1 - x[j] + x[i]),
+/// divided by c.
+[[nodiscard]] Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target,
+                                            Reduction reduction = Reduction::mean,
+                                            Loc loc = std::source_location::current());
+/// The mean over the last axis of -weight * (y log(sigmoid(x)) + (1 - y) log(sigmoid(-x))).
+[[nodiscard]] Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target,
+                                                 const Tensor& weight = {},
+                                                 Reduction reduction = Reduction::mean,
+                                                 Loc loc = std::source_location::current());
+/// triplet_margin_loss() by any distance, pairwise_distance() when it is left out.
+using Distance = std::function<Tensor(const Tensor&, const Tensor&)>;
+[[nodiscard]] Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
+                                                       const Tensor& negative,
+                                                       const Distance& distance = {},
+                                                       double margin = 1, bool swap = false,
+                                                       Reduction reduction = Reduction::mean,
+                                                       Loc loc = std::source_location::current());
 
 }  // namespace dyad

@@ -7,6 +7,7 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/cumulative.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/loss.h"
@@ -271,6 +272,44 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
   const LocScope scope(loc);
   const Tensor similarity = cosine_similarity(a, b, -1, 1e-8, loc);
   return reduced(where(target == 1, 1 - similarity, relu(similarity - margin)), reduction, loc);
+}
+
+Tensor multilabel_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction, Loc loc) {
+  if (x.rank() < 1 || x.rank() > 2 || !(ops::sizes_of(x) == ops::sizes_of(target))) {
+    throw ShapeError("multilabel_margin_loss(x: " + type_string(x) + ", target: " +
+                         type_string(target) + "): both must be [samples, classes], or [classes]",
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  // Classes count up to the first negative one.
+  const Tensor valid = cumprod(target >= 0, -1) != 0, classes = where(valid, target, 0);
+  const Dim count = x.size(-1, loc);
+  const Tensor taken = logical_and(unsqueeze(valid, -1), unsqueeze(classes, -1) == arange(count));
+  const Tensor others = logical_not(any(taken, {-2}));
+  const Tensor margins = relu(1 - unsqueeze(gather(x, -1, classes), -1) + unsqueeze(x, -2));
+  const Tensor counted = logical_and(unsqueeze(valid, -1), unsqueeze(others, -2));
+  const Tensor losses = sum(where(counted, margins, 0), {-2, -1}) / ops::size_arg(count);
+  return reduced(losses, reduction, loc);
+}
+Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target, const Tensor& weight,
+                                   Reduction reduction, Loc loc) {
+  check("multilabel_soft_margin_loss", {{"x", &x}, {"target", &target}}, loc);
+  const LocScope scope(loc);
+  const Tensor losses = neg(target * logsigmoid(x) + (1 - target) * logsigmoid(neg(x)));
+  return reduced(mean(weighted(losses, weight, loc), {-1}), reduction, loc);
+}
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
+                                         const Tensor& negative, const Distance& distance,
+                                         double margin, bool swap, Reduction reduction, Loc loc) {
+  check("triplet_margin_with_distance_loss",
+        {{"anchor", &anchor}, {"positive", &positive}, {"negative", &negative}}, loc);
+  const LocScope scope(loc);
+  const auto between = [&](const Tensor& a, const Tensor& b) {
+    return distance ? distance(a, b) : pairwise_distance(a, b, 2, 1e-6, false, loc);
+  };
+  Tensor far = between(anchor, negative);
+  if (swap) far = minimum(far, between(positive, negative));
+  return reduced(relu(between(anchor, positive) - far + margin), reduction, loc);
 }
 
 }  // namespace dyad

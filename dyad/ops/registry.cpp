@@ -9,6 +9,8 @@ void register_builtin_ops() {
     register_ops(elementary_rows());
     register_ops(trigonometry_rows());
     register_ops(special_rows());
+    register_ops(numeric_rows());
+    register_ops(bessel_rows());
     register_ops(division_rows());
     register_ops(bits_rows());
     register_ops(activation_rows());
@@ -51,6 +53,7 @@ void register_builtin_ops() {
     register_ops(optimizer_step_rows());
     register_ops(positional_rows());
     register_ops(ctc_rows());
+    register_ops(ctc_decode_rows());
     register_onnx_rules(elementwise_onnx_rules());
     register_onnx_rules(reduce_onnx_rules());
     register_onnx_rules(shape_onnx_rules());

@@ -16,6 +16,8 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> elementary_rows();
 [[nodiscard]] std::span<const OpInfo* const> trigonometry_rows();
 [[nodiscard]] std::span<const OpInfo* const> special_rows();
+[[nodiscard]] std::span<const OpInfo* const> numeric_rows();
+[[nodiscard]] std::span<const OpInfo* const> bessel_rows();
 [[nodiscard]] std::span<const OpInfo* const> division_rows();
 [[nodiscard]] std::span<const OpInfo* const> bits_rows();
 [[nodiscard]] std::span<const OpInfo* const> activation_rows();
@@ -58,6 +60,7 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> optimizer_step_rows();
 [[nodiscard]] std::span<const OpInfo* const> positional_rows();
 [[nodiscard]] std::span<const OpInfo* const> ctc_rows();
+[[nodiscard]] std::span<const OpInfo* const> ctc_decode_rows();
 
 /// What ONNX's operators mean, by the families of `<family>_onnx.cpp`.
 [[nodiscard]] std::span<const OnnxRule> elementwise_onnx_rules();

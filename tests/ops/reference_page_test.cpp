@@ -200,6 +200,8 @@ std::string page() {
       {"Elementary functions", ops::elementary_rows()},
       {"Trigonometric and hyperbolic functions", ops::trigonometry_rows()},
       {"Special functions", ops::special_rows()},
+      {"More functions of numbers", ops::numeric_rows()},
+      {"Bessel functions", ops::bessel_rows()},
       {"Division, rounding and bounds", ops::division_rows()},
       {"Bits", ops::bits_rows()},
       {"Activations", ops::activation_rows()},
@@ -241,6 +243,7 @@ std::string page() {
       {"Recurrent layers", ops::recurrent_rows()},
       {"Positions and caches", ops::positional_rows()},
       {"Connectionist temporal classification", ops::ctc_rows()},
+      {"Decoding of its results", ops::ctc_decode_rows()},
   };
   std::string text =
       "# Operators\n\n"

@@ -28,6 +28,8 @@ std::span<const KernelFamily> kernel_families() {
       recurrent_kernels,
       cache_kernels,
       ctc_kernels,
+      ctc_beam_kernels,
+      whole_numbers_kernels,
   };
   // clang-format on
   return families;

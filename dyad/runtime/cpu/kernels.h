@@ -38,6 +38,8 @@ std::span<const NamedKernel> attention_kernels();
 std::span<const NamedKernel> recurrent_kernels();
 std::span<const NamedKernel> cache_kernels();
 std::span<const NamedKernel> ctc_kernels();
+std::span<const NamedKernel> ctc_beam_kernels();
+std::span<const NamedKernel> whole_numbers_kernels();
 
 [[nodiscard]] std::span<const KernelFamily> kernel_families();
 

@@ -1,0 +1,140 @@
+#include <span>
+
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
+#include "dyad/ops/elementary.h"
+#include "dyad/ops/numeric.h"
+#include "dyad/ops/op_support.h"
+#include "dyad/ops/registry.h"
+
+// Modified Bessel functions by Chebyshev series: of exp(-x) i0(x) and exp(-x) i1(x) / x on [0, 8]
+// and of both times exp(-x) sqrt(x) beyond, with coefficients computed in 50 digits.
+namespace dyad {
+namespace ops {
+namespace {
+
+constexpr double kI0Near[] = {
+    0x1.5a84e9035a22ap-2,  -0x1.37febc057cd8dp-2,  0x1.5f7ac77ac88c0p-3,  -0x1.84b70342d06eap-4,
+    0x1.93e8acea8a32dp-5,  -0x1.84e9ef121b6f0p-6,  0x1.59961f3dde3ddp-7,  -0x1.1b65e201aa849p-8,
+    0x1.adc758a12100ep-10, -0x1.2e2fd1f15eb52p-11, 0x1.8b51b74107cabp-13, -0x1.e2b2659c41d5ap-15,
+    0x1.13f58be9a2859p-16, -0x1.2866fcba56427p-18, 0x1.2bf24978cf4acp-20, -0x1.1ec638f227f8dp-22,
+    0x1.03b769d4d6435p-24, -0x1.beaf68c0b30abp-27, 0x1.6d903a454cb34p-29, -0x1.1d4fe13ae9556p-31,
+    0x1.a98becc743c10p-34, -0x1.2fc957a946abcp-36, 0x1.9fe2fe19bd324p-39, -0x1.1164c62ee1af0p-41,
+    0x1.59b464b262627p-44, -0x1.a5022c297fbebp-47, 0x1.ee6d893f65ebap-50, -0x1.184eb721ebbb4p-52,
+    0x1.33362977da589p-55, -0x1.45cb72134d0efp-58};
+constexpr double kI0Far[] = {
+    0x1.9be62aca809cbp-2,   0x1.b998ca2e59049p-9,   0x1.20fa378999e52p-14,  0x1.8412bc101c586p-19,
+    0x1.b8007d9cd616ep-23,  0x1.8569280d6d56dp-26,  0x1.d2c64a9225b87p-29,  0x1.0f9ccc0f46f75p-31,
+    0x1.a24feabe8004fp-37,  -0x1.1511d08397425p-35, -0x1.d0fd7357e7bf2p-37, -0x1.f904303178d66p-40,
+    0x1.94347fa268cecp-41,  0x1.b1c8c6b83c073p-42,  0x1.156ff0d5fc545p-46,  -0x1.75d99cf68bb32p-45,
+    -0x1.583fe7e65629ap-47, 0x1.12a919094e6d7p-48,  0x1.fee7da3eafb1fp-50,  -0x1.8aee7d908de38p-52,
+    -0x1.4600babd21fe4p-52, 0x1.3f3dd076041cdp-55,  0x1.9be1812d98421p-55,  -0x1.646da66119130p-58,
+    -0x1.0adb754ca8b19p-57};
+constexpr double kI1Near[] = {
+    0x1.02a63724a7ffap-3,  -0x1.694d10469192ep-3,  0x1.a46dad536f53cp-4,  -0x1.b1bbc537c9ebcp-5,
+    0x1.951e3e7bb2349p-6,  -0x1.5a29f7913a26ap-7,  0x1.1065349d3a1b4p-8,  -0x1.8cc620b3cd4a4p-10,
+    0x1.0c95db6c6df7dp-11, -0x1.533cad3d694fep-13, 0x1.911b542c70d0bp-15, -0x1.bd5f9b8debbcfp-17,
+    0x1.d1c4ed511afc5p-19, -0x1.cc0798363992ap-21, 0x1.ae344b347d108p-23, -0x1.7dd3e24b8c3e8p-25,
+    0x1.4258e02395010p-27, -0x1.0361b28ea67e6p-29, 0x1.8ea34b43fdf6cp-32, -0x1.2510397eb07dep-34,
+    0x1.9cee2b21d3154p-37, -0x1.173835fb70366p-39, 0x1.6af784779d955p-42, -0x1.c628e1c8f0b3bp-45,
+    0x1.11d7f0615290cp-47, -0x1.3eaaa7e0d1573p-50, 0x1.663e3e593bfacp-53, -0x1.857d0c38a0576p-56,
+    0x1.99f2a0c3c4014p-59};
+constexpr double kI1Far[] = {
+    0x1.8ea18b55b1514p-2,   -0x1.3fda053fcdb4cp-7,  -0x1.cfd7f804aa9a6p-14, -0x1.048df49ca0373p-18,
+    -0x1.0dbfd2e9e5443p-22, -0x1.c415394bb46c1p-26, -0x1.0790b9ad53528p-28, -0x1.334ca5423dd80p-31,
+    -0x1.4dcf9d4504c0cp-36, 0x1.1e1a1f1587865p-35,  0x1.f101f653c457bp-37,  0x1.1e7d3f6439fa3p-39,
+    -0x1.953e1076ab493p-41, -0x1.cbc458e73e255p-42, -0x1.7a9482e6d22a0p-46, 0x1.80d3c26b3281ep-45,
+    0x1.776e1762d31e8p-47,  -0x1.12db5138afbc7p-48, -0x1.0efcd8bc4d22ap-49, 0x1.7d68e5f04a2d1p-52,
+    0x1.55915fceb588ap-52,  -0x1.2806c9c773320p-55, -0x1.acea3b2532277p-55, 0x1.45b8aea87b950p-58,
+    0x1.1556db352e8e6p-57};
+
+/// The series by Clenshaw's rule; f32 needs the first terms only.
+Scalar chebyshev(Scalar t, std::span<const double> coefficients, std::size_t terms_in_f32) {
+  const bool wide = t.type() == ScalarType::f64;
+  const std::size_t terms = wide ? coefficients.size() : terms_in_f32;
+  Scalar next = t.like(0.0), after = t.like(0.0);
+  const Scalar twice = t * 2.0;
+  for (std::size_t k = terms - 1; k > 0; --k) {
+    const Scalar here = scalar::fma(twice, next, t.like(coefficients[k]) - after);
+    after = next;
+    next = here;
+  }
+  return scalar::fma(t, next, t.like(coefficients[0]) - after);
+}
+
+/// The function times exp(-|x|); of order 1 for |x|.
+Scalar scaled(Scalar x, int order) {
+  const Scalar size = scalar::abs(x);
+  const Scalar near = chebyshev(scalar::min(size, x.like(8.0)) * 0.25 - 1.0,
+                                order == 0 ? std::span<const double>(kI0Near) : kI1Near, 20);
+  const Scalar large = scalar::max(size, x.like(8.0));
+  const Scalar far =
+      chebyshev(16.0 / large - 1.0, order == 0 ? std::span<const double>(kI0Far) : kI1Far, 8) /
+      scalar::sqrt(large);
+  const Scalar value = scalar::select(size <= 8.0, order == 0 ? near : near * size, far);
+  return scalar::select(x != x, x, value);
+}
+
+/// Times exp(|x|), in two steps that overflow no earlier than the product.
+Scalar unscaled(Scalar x, Scalar value) {
+  const Scalar half = scalar::exp(scalar::abs(x) * 0.5);
+  return scalar::select(scalar::isinf(x), scalar::abs(x), value * half * half);
+}
+
+constexpr Samples kSamples{.edges = "0 -0 1e-8 0.5 -0.5 3 -7.9 8 8.1 20 -60 85 700 inf -inf nan"};
+
+struct I0 {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "i0", "The modified Bessel function of the first kind of order 0.", {}, kSamples, kFirst);
+  static Scalar eval(Scalar x) { return unscaled(x, scaled(x, 0)); }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() * i1(g.input(0))); }
+};
+
+struct I1 {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "i1", "The modified Bessel function of the first kind of order 1.", {}, kSamples, kFirst);
+  static Scalar eval(Scalar x) { return scalar::copysign(unscaled(x, scaled(x, 1)), x); }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor x = to(g.input(0), g.grad().dtype()), zero = x == 0;
+    const Tensor divisor = where(zero, 1, x);
+    g.set(0, g.grad() * where(zero, 0.5, i0(x) - i1(x) / divisor));
+  }
+};
+
+struct I0e {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function("i0e", "exp(-|x|) i0(x).", {}, kSamples, kFirst);
+  static Scalar eval(Scalar x) { return scaled(x, 0); }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor x = to(g.input(0), g.grad().dtype());
+    g.set(0, g.grad() * (i1e(x) - sign(x) * i0e(x)));
+  }
+};
+
+struct I1e {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function("i1e", "exp(-|x|) i1(x).", {}, kSamples, kFirst);
+  static Scalar eval(Scalar x) { return scalar::copysign(scaled(x, 1), x); }
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor x = to(g.input(0), g.grad().dtype()), zero = x == 0;
+    const Tensor divisor = where(zero, 1, x);
+    g.set(0, g.grad() * where(zero, 0.5, i0e(x) - i1e(x) * (sign(x) + 1 / divisor)));
+  }
+};
+
+constexpr const OpInfo* kRows[] = {&op_info<I0>, &op_info<I1>, &op_info<I0e>, &op_info<I1e>};
+
+}  // namespace
+
+std::span<const OpInfo* const> bessel_rows() { return kRows; }
+
+}  // namespace ops
+
+Tensor i0(const Tensor& x, Loc loc) { return apply<ops::I0>({}, loc, x); }
+Tensor i1(const Tensor& x, Loc loc) { return apply<ops::I1>({}, loc, x); }
+Tensor i0e(const Tensor& x, Loc loc) { return apply<ops::I0e>({}, loc, x); }
+Tensor i1e(const Tensor& x, Loc loc) { return apply<ops::I1e>({}, loc, x); }
+
+}  // namespace dyad

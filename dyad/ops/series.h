@@ -1,0 +1,101 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "dyad/core/tensor.h"
+#include "dyad/ops/cumulative.h"
+
+namespace dyad {
+
+// Numbers in a row, and statistics of samples. Axes count from the end when negative (IndexError
+// out of range); none named: all of them.
+
+/// x[i + 1] - x[i] along the axis, n times over (ValueError below 0); of bool whether they differ.
+/// `before` and `after`, when given, stand at the ends of x first.
+[[nodiscard]] Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t axis = -1,
+                          const Tensor& before = {}, const Tensor& after = {},
+                          Loc loc = std::source_location::current());
+/// The integral of y along the axis by the trapezoidal rule, at points `step` apart, or at x (of
+/// the shape of y, or a vector along the axis).
+[[nodiscard]] Tensor trapezoid(const Tensor& y, double step = 1, std::int64_t axis = -1,
+                               Loc loc = std::source_location::current());
+[[nodiscard]] Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis = -1,
+                               Loc loc = std::source_location::current());
+/// The same up to each point but the first.
+[[nodiscard]] Tensor cumulative_trapezoid(const Tensor& y, double step = 1, std::int64_t axis = -1,
+                                          Loc loc = std::source_location::current());
+[[nodiscard]] Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis = -1,
+                                          Loc loc = std::source_location::current());
+/// sum of a[i] * v[k - i] of two floating vectors for each k: "full", all of them; "same", as many
+/// as the longer one has, the middle; "valid", those where one lies within the other. ValueError
+/// for another mode, ShapeError for another rank.
+[[nodiscard]] Tensor convolve(const Tensor& a, const Tensor& v, std::string_view mode = "full",
+                              Loc loc = std::source_location::current());
+/// convolve() with v backwards.
+[[nodiscard]] Tensor correlate(const Tensor& a, const Tensor& v, std::string_view mode = "valid",
+                               Loc loc = std::source_location::current());
+/// The line through the points (points[i], values[i]), two floating vectors, the first ascending,
+/// at x: the first and the last value beyond them.
+[[nodiscard]] Tensor interp(const Tensor& x, const Tensor& points, const Tensor& values,
+                            Loc loc = std::source_location::current());
+/// The polynomial with these coefficients, a vector from the highest power down, at x.
+[[nodiscard]] Tensor polyval(const Tensor& coefficients, const Tensor& x,
+                             Loc loc = std::source_location::current());
+/// Angles along the axis, moved by whole periods so that none is further than half a period from
+/// the one before it. Floating.
+[[nodiscard]] Tensor unwrap(const Tensor& x, double period = 6.283185307179586,
+                            std::int64_t axis = -1, Loc loc = std::source_location::current());
+
+/// The covariances of variables, the rows of x[variables, samples] (of a vector its variance): sums
+/// of products of distances from the means over the number of samples - correction. `repeats` says
+/// how often each sample counts, `weights` how much. Floating.
+[[nodiscard]] Tensor cov(const Tensor& x, std::int64_t correction = 1, const Tensor& repeats = {},
+                         const Tensor& weights = {}, Loc loc = std::source_location::current());
+/// cov() over the square roots of the variances: from -1 to 1.
+[[nodiscard]] Tensor corrcoef(const Tensor& x, Loc loc = std::source_location::current());
+/// The mean with a weight for each element (of the shape of x, or a vector along the one axis).
+[[nodiscard]] Tensor average(const Tensor& x, const Tensor& weights, const Ints& axes = {},
+                             bool keepdim = false, Loc loc = std::source_location::current());
+/// The largest less the smallest.
+[[nodiscard]] Tensor ptp(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
+                         Loc loc = std::source_location::current());
+/// The most frequent element along the axis, the smallest of several, and the last place where it
+/// is. A NaN equals nothing.
+[[nodiscard]] ValuesAndIndices mode(const Tensor& x, std::int64_t axis = -1, bool keepdim = false,
+                                    Loc loc = std::source_location::current());
+/// quantile() of p percent.
+[[nodiscard]] Tensor percentile(const Tensor& x, double p, std::int64_t axis, bool keepdim = false,
+                                std::string_view interpolation = "linear",
+                                Loc loc = std::source_location::current());
+
+/// max(), min(), prod(), var(), std() and cumsum() of what is not NaN; where nothing is left NaN, 1
+/// and 0.
+[[nodiscard]] Tensor nanmax(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
+                            Loc loc = std::source_location::current());
+[[nodiscard]] Tensor nanmin(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
+                            Loc loc = std::source_location::current());
+[[nodiscard]] Tensor nanprod(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
+                             Loc loc = std::source_location::current());
+[[nodiscard]] Tensor nanvar(const Tensor& x, const Ints& axes = {}, std::int64_t correction = 1,
+                            bool keepdim = false, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor nanstd(const Tensor& x, const Ints& axes = {}, std::int64_t correction = 1,
+                            bool keepdim = false, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor nancumsum(const Tensor& x, std::int64_t axis,
+                               Loc loc = std::source_location::current());
+/// quantile() of what is not NaN, by linear interpolation.
+[[nodiscard]] Tensor nanquantile(const Tensor& x, double q, std::int64_t axis, bool keepdim = false,
+                                 Loc loc = std::source_location::current());
+
+/// norm(a - b, p)
+[[nodiscard]] Tensor dist(const Tensor& a, const Tensor& b, double p = 2,
+                          Loc loc = std::source_location::current());
+/// cdist() of each row of a matrix from each later one, a vector. The number of rows must be known.
+[[nodiscard]] Tensor pdist(const Tensor& x, double p = 2,
+                           Loc loc = std::source_location::current());
+/// x with each slice along the axis whose p-norm is above `most` scaled down to it. ValueError
+/// unless p and most are above 0.
+[[nodiscard]] Tensor renorm(const Tensor& x, double p, std::int64_t axis, double most,
+                            Loc loc = std::source_location::current());
+
+}  // namespace dyad
