@@ -24,8 +24,7 @@ Scalar exp_tail(Scalar r) {
                            0x1.6c16c16c18932p-10, 0x1.a01a01ac1a7cdp-13, 0x1.a01a0197bc746p-16,
                            0x1.71de01b8495c5p-19, 0x1.27e500e20f753p-22, 0x1.af4eb35b74ab1p-26,
                            0x1.1f32e86a4932bp-29})
-          : polynomial(r, {0x1p-1, 0x1.555556p-3, 0x1.555502p-5, 0x1.110ff2p-7, 0x1.6d2ep-10,
-                           0x1.a2675cp-13});
+          : polynomial(r, {0x1p-1, 0x1.5554b8p-3, 0x1.5555bap-5, 0x1.12237p-7, 0x1.6c5568p-10});
   return r * r * q;
 }
 
@@ -101,6 +100,12 @@ Scalar exp_core(Scalar x, const Scalar* low) {
   const auto [n, r] = exp_parts(x);
   const Scalar tail = exp_tail(r);
   return scale_by(1.0 + (r + (low != nullptr ? fma(*low, 1.0 + (r + tail), tail) : tail)), n);
+}
+
+Scalar expm1_inside(Scalar x) {
+  const auto [n, r] = exp_parts(x);
+  const Scalar scale = power_of_two(n, x);
+  return fma(scale, r + exp_tail(r), scale - 1.0);
 }
 
 LogParts log_parts(Scalar x) {
@@ -180,20 +185,9 @@ Scalar log1p(Scalar x) {
 
 Scalar tanh(Scalar x) {
   require_floating(x, "tanh");
-  const Scalar t = abs(x), z = t * t;
-  // Odd polynomial on [0, 0.625].
-  const Scalar p =
-      is_f64(x)
-          ? polynomial(z, {-0x1.5555555555555p-2, 0x1.1111111111044p-3, -0x1.ba1ba1ba09522p-5,
-                           0x1.664f487ca7cfep-6, -0x1.226e343919532p-7, 0x1.d6d38c0f8509bp-9,
-                           -0x1.7d9e0b8c01d9cp-10, 0x1.350f4ca778ce7p-11, -0x1.f018700c5bef3p-13,
-                           0x1.72ead122fd9b4p-14, -0x1.5268488617ddbp-16, -0x1.9a3851b648f71p-17,
-                           0x1.323bd137858b8p-16, -0x1.05731bafa432dp-17})
-          : polynomial(z, {-0x1.555556p-2, 0x1.11116ep-3, -0x1.ba3864p-5, 0x1.6831d6p-6,
-                           -0x1.315d1ep-7, 0x1.1f1d54p-8, -0x1.bed6p-10});
-  const Scalar small = fma(t, z * p, t);
-  const Scalar large = 1.0 - 2.0 / (exp(2.0 * t) + 1.0);
-  return copysign(select(t < 0.625, small, large), x);
+  // tanh(t) = (e^2t - 1) / (e^2t + 1), which is 1 from where the two are equal.
+  const Scalar t = abs(x), y = expm1_inside(min(x.like(is_f64(x) ? 44.0 : 20.0), t + t));
+  return copysign(y / (y + 2.0), x);
 }
 
 Scalar sigmoid(Scalar x) {

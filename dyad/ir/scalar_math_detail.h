@@ -7,7 +7,8 @@
 #include "dyad/ir/scalar.h"
 
 /// What the files of scalar_math share. Coefficients are minimax polynomials computed with Sollya
-/// (remez, fpminimax) on the intervals named beside them.
+/// (remez, fpminimax), or by least squares with Lawson's weights, on the intervals named beside
+/// them.
 namespace dyad::scalar::detail {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -31,6 +32,8 @@ Nearest nearest(Scalar x, Scalar scale);
 Scalar clamp(Scalar x, double low, double high);
 /// e^(x + low) for x that a clamp has passed; `low` may be null.
 Scalar exp_core(Scalar x, const Scalar* low);
+/// e^x - 1 for x from -50 to 50, or NaN; as exact for small x as elsewhere.
+Scalar expm1_inside(Scalar x);
 
 /// x = m 2^e with m in [sqrt(1/2), sqrt(2)), for normal x > 0.
 struct LogParts {

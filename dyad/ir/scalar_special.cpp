@@ -125,9 +125,10 @@ Scalar pow_positive(Scalar x, Scalar y) {
 
 Scalar erf(Scalar x) {
   require_floating(x, "erf");
-  const Scalar t = abs(x), z = t * t;
-  // Odd polynomial on [0, 0.92] and [0, 1]; log(erfc(t)) from there to where erf rounds to 1.
+  const Scalar t = abs(x);
   if (is_f64(x)) {
+    // Odd polynomial on [0, 1]; log(erfc(t)) from there to where erf rounds to 1.
+    const Scalar z = t * t;
     const Scalar p =
         polynomial(z, {0x1.06eba8214db69p-3, -0x1.812746b0379fep-2, 0x1.ce2f21a043773p-4,
                        -0x1.b82ce312b4d8ap-6, 0x1.565bcd147db6ap-8, -0x1.c02db510a4673p-11,
@@ -142,16 +143,14 @@ Scalar erf(Scalar x) {
                        0x1.b58014b4a38adp-23, -0x1.73e22db7924d9p-23, 0x1.ef9bc4492de1bp-25,
                        -0x1.e0b0e43e08e1ap-27, 0x1.66a53e50e93c9p-29, -0x1.1a74897a014ap-32,
                        -0x1.3a97e31b73421p-34, 0x1.4222d35900acep-35, -0x1.5661e28420b2ep-38});
-    return copysign(select(t < 1.0, fma(t, p, t), 1.0 - exp(g)), x);
+    return copysign(select(t >= 1.0, -expm1_inside(g), fma(t, p, t)), x);
   }
-  const Scalar p = polynomial(z, {0x1.06eba8p-3, -0x1.812742p-2, 0x1.ce2dfcp-4, -0x1.b80f48p-6,
-                                  0x1.54da3p-8, -0x1.ab23bep-11, 0x1.605f9ep-14});
+  // erf(t) = 1 - e^g, with g(t) = log(erfc(t)) = t (h(t) - 1) on [0, 4].
   const Scalar u = min(x.like(4.0), t);
-  const Scalar g =
-      polynomial(u, {0x1.70d5400b7fbb9p-13, -0x1.212846b887464p0, -0x1.44447102fc351p-1,
-                     -0x1.bb926aa2a5363p-4, 0x1.9bb50b6f63147p-6, -0x1.1196d062e6cb2p-8,
-                     0x1.c85bec6e26dcdp-12, -0x1.63095277b771p-16});
-  return copysign(select(t < 0.92, fma(t, p, t), 1.0 - exp(g)), x);
+  const Scalar h =
+      polynomial(u, {-0x1.06eba8p-3, -0x1.45f2fap-1, -0x1.a4fa5ep-4, 0x1.39cdc6p-6, 0x1.505ff8p-13,
+                     -0x1.b50052p-10, 0x1.4bc9ecp-11, -0x1.ed6c58p-14, 0x1.3696b4p-17});
+  return copysign(expm1_inside(fma(u, h, -u)), x);
 }
 
 Scalar sin(Scalar x) {

@@ -25,7 +25,8 @@ struct Extreme {
   static void reduce(const Attrs&, ReductionBuilder& b) {
     const Scalar x = ordered(b.element());
     b.accumulate(worst(x.type()), x);
-    b.combine([](const Scalars& a, const Scalars& x) -> Scalars { return {better(a[0], x[0])}; });
+    // In this order the next step waits for little: whether x is NaN does not depend on a.
+    b.combine([](const Scalars& a, const Scalars& x) -> Scalars { return {better(x[0], a[0])}; });
     b.finish([&](const Scalars& a, Scalar) -> Scalars {
       return {scalar::convert(a[0], scalar::compute_type(b.result_dtype()))};
     });

@@ -73,15 +73,16 @@ void KernelCall::plan() {
   constexpr std::int64_t kColumns = 64;
   const bool columns = kernel->recipe().kind == codegen::KernelKind::reduce_columns;
   const std::int64_t narrowest = columns ? kColumns : 1;
-  const std::int64_t worthwhile = 2 * grain_;
   if (columns) grain_ = std::max(grain_, kColumns);
   const std::int64_t all_partials = kernel->partials(args);
   const bool too_few = units_ < 2 * narrowest * team_size();
   if (units_ > 0 && all_partials > units_ && too_few &&
       static_cast<double>(units_) * std::max(cost.bytes / 25, cost.flops / 60) > 5000) {
     partials_ = all_partials;
-    partial_grain_ = std::max<std::int64_t>(columns ? std::min(units_, kColumns) : 1,
-                                            worthwhile / 2 * (all_partials / units_));
+    const auto parts = static_cast<double>(all_partials / units_);  // of a unit
+    partial_grain_ =
+        std::max<std::int64_t>(columns ? std::min(units_, kColumns) : 1,
+                               grain_for({cost.bytes / parts, cost.flops / parts}, all_partials));
     scratch_bytes_ = kernel->scratch_bytes(args);
   }
 }

@@ -41,7 +41,6 @@ void fail_index(const OpCall& call, std::int64_t index, std::span<const std::int
 
 namespace {
 
-/// Whether all of `count` indices, `step` apart, are from `least` to `size` - 1.
 template <class I>
 [[gnu::always_inline]] inline bool all_fit_of(const I* at, std::int64_t step, std::int64_t count,
                                               std::int64_t least, std::int64_t size) {
@@ -61,6 +60,8 @@ template <class I>
   }
   return static_cast<std::int64_t>(signs) >= 0;
 }
+}  // namespace
+
 DYAD_VECTOR_CLONES bool all_fit(const std::int64_t* at, std::int64_t step, std::int64_t count,
                                 std::int64_t least, std::int64_t size) {
   return all_fit_of(at, step, count, least, size);
@@ -69,8 +70,6 @@ DYAD_VECTOR_CLONES bool all_fit(const std::int32_t* at, std::int64_t step, std::
                                 std::int64_t least, std::int64_t size) {
   return all_fit_of(at, step, count, least, size);
 }
-
-}  // namespace
 
 void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, std::int64_t least,
                    std::int64_t size) {

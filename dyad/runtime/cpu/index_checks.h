@@ -19,4 +19,10 @@ void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, st
 /// `f32[3, 4], index: i64[2]`: the inputs of a call, for messages.
 [[nodiscard]] std::string call_text(const OpCall& call);
 
+/// Whether all of `count` indices, `step` apart, are from `least` to `size` - 1.
+[[nodiscard]] bool all_fit(const std::int64_t* at, std::int64_t step, std::int64_t count,
+                           std::int64_t least, std::int64_t size);
+[[nodiscard]] bool all_fit(const std::int32_t* at, std::int64_t step, std::int64_t count,
+                           std::int64_t least, std::int64_t size);
+
 }  // namespace dyad::runtime::cpu

@@ -26,10 +26,9 @@ std::size_t from_front(std::int64_t axis, const TensorImpl& t) {
 std::size_t axis_of(const OpCall& call) {
   return from_front(call.attrs_as<ops::IndexAttrs>().axis, *call.inputs[0].impl());
 }
-/// Throws for the first index (row-major) that is not allowed, before anything is written.
-void check(const OpCall& call, std::size_t axis, std::int64_t size) {
-  const bool from_end = call.attrs_as<ops::IndexAttrs>().from_end;
-  check_indices(call, call.inputs[1], axis, from_end ? -size : 0, size);
+/// The least index that is allowed on an axis of that size.
+std::int64_t least_index(const OpCall& call, std::int64_t size) {
+  return call.attrs_as<ops::IndexAttrs>().from_end ? -size : 0;
 }
 
 /// Elements of a dense line, at indices of which negative ones count from its end.
@@ -48,8 +47,7 @@ void gather(const OpCall& call) {
   const TensorImpl& index = *call.inputs[1].impl();
   const TensorImpl& out = *call.outputs[0].impl();
   const std::size_t axis = axis_of(call), rank = x.shape.size(), last = rank - 1;
-  const std::int64_t size = x.shape[axis].number();
-  check(call, axis, size);
+  const std::int64_t size = x.shape[axis].number(), least = least_index(call, size);
   if (out.numel() == 0) return;
 
   // Offsets of x leave the indexed axis out; the index itself moves along it.
@@ -74,6 +72,10 @@ void gather(const OpCall& call) {
                        Word* to = reinterpret_cast<Word*>(out.data) + walk[0];
                        const I* at = reinterpret_cast<const I*>(index.data) + walk[1];
                        const Word* from = reinterpret_cast<const Word*>(x.data) + walk[2];
+                       // A line is looked at just before it is used, while it is in the cache.
+                       if (!all_fit(at, index_step, columns, least, size)) {
+                         check_indices(call, call.inputs[1], axis, least, size);  // tells the first
+                       }
                        if (dense) {
                          take_line(to, at, from, columns, size);
                          continue;
@@ -91,7 +93,7 @@ void gather(const OpCall& call) {
 void index_select(const OpCall& call) {
   const std::size_t axis = axis_of(call);
   const std::int64_t size = call.inputs[0].impl()->shape[axis].number();
-  check(call, axis, size);
+  check_indices(call, call.inputs[1], axis, least_index(call, size), size);
   const TensorImpl& out = *call.outputs[0].impl();
   if (out.numel() == 0) return;
   const Tensor positions = contiguous_copy(call.inputs[1]);

@@ -13,23 +13,26 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-/// Checks the index, copies x, and tells the axis.
-std::size_t begin(const OpCall& call) {
+/// Where the elements go.
+struct Target {
+  std::size_t axis;
+  std::int64_t least;  ///< index that is allowed
+};
+/// Copies x, and tells the target.
+Target begin(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::IndexAttrs>();
   const Tensor& x = call.inputs[0];
   const int rank = x.rank();
   const auto axis = static_cast<std::size_t>(attrs.axis < 0 ? attrs.axis + rank : attrs.axis);
-  const std::int64_t size = x.impl()->shape[axis].number();
-  check_indices(call, call.inputs[1], axis, attrs.from_end ? -size : 0, size);
   copy_tensor(x, call.outputs[0]);
-  return axis;
+  return {axis, attrs.from_end ? -x.impl()->shape[axis].number() : 0};
 }
 
 void scatter(const OpCall& call) {
-  const std::size_t axis = begin(call);
+  const auto [axis, least] = begin(call);
   if (call.inputs[1].impl()->numel() == 0) return;
   with_word(call.inputs[0].dtype(), [&]<class Word>(Word) {
-    join_at<Word>(call, reinterpret_cast<Word*>(call.outputs[0].impl()->data), axis,
+    join_at<Word>(call, reinterpret_cast<Word*>(call.outputs[0].impl()->data), axis, least,
                   [](Word& to, Word from) { to = from; });
   });
 }
@@ -37,20 +40,20 @@ void scatter(const OpCall& call) {
 /// `join` on accumulators: half precision is rounded once, at the end.
 template <class Join>
 void scatter_wide(const OpCall& call, Join join) {
-  const std::size_t axis = begin(call);
+  const auto [axis, least] = begin(call);
   if (call.inputs[1].impl()->numel() == 0) return;
   const TensorImpl& out = *call.outputs[0].impl();
   with_addend(out.dtype, [&]<class T>(T) {
     using A = Accumulator<T>;
     T* elements = reinterpret_cast<T*>(out.data);
     if constexpr (sizeof(A) == sizeof(T)) {
-      join_at<T>(call, reinterpret_cast<A*>(elements), axis,
+      join_at<T>(call, reinterpret_cast<A*>(elements), axis, least,
                  [&](A& to, T from) { join(to, load(from)); });
     } else {
       const std::int64_t n = out.numel();
       std::vector<A> wide(static_cast<std::size_t>(n));
       std::transform(elements, elements + n, wide.begin(), load<T>);
-      join_at<T>(call, wide.data(), axis, [&](A& to, T from) { join(to, load(from)); });
+      join_at<T>(call, wide.data(), axis, least, [&](A& to, T from) { join(to, load(from)); });
       std::transform(wide.begin(), wide.end(), elements, store<T>);
     }
   });
@@ -65,11 +68,11 @@ void scatter_mul(const OpCall& call) {
 
 template <bool kLargest>
 void scatter_extreme(const OpCall& call) {
-  const std::size_t axis = begin(call);
+  const auto [axis, least] = begin(call);
   if (call.inputs[1].impl()->numel() == 0) return;
   const TensorImpl& out = *call.outputs[0].impl();
   with_element(out.dtype, [&]<class T>(T) {
-    join_at<T>(call, reinterpret_cast<T*>(out.data), axis, [](T& to, T from) {
+    join_at<T>(call, reinterpret_cast<T*>(out.data), axis, least, [](T& to, T from) {
       const auto old = comparable(to), now = comparable(from);
       // A NaN stays, and comes in.
       if (!(old != old) && ((kLargest ? now > old : now < old) || now != now)) to = from;

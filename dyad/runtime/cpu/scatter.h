@@ -6,6 +6,7 @@
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/index_checks.h"
 #include "dyad/runtime/cpu/rows.h"
 #include "dyad/runtime/op_kernel.h"
 #include "dyad/runtime/threads.h"
@@ -19,11 +20,24 @@ template <class A, class T, class Join>
   for (std::int64_t j = 0; j < count; ++j) join(to[j], from[j]);
 }
 
-/// Calls join(target, element) for each element of source and its place in `targets` (row-major, of
+/// join(line[i], element) for dense elements and their indices i, of which negative ones count from
+/// the end.
+template <class A, class I, class T, class Join>
+void join_line(A* __restrict line, const I* __restrict at, const T* __restrict from,
+               std::int64_t count, std::int64_t size, Join join) {
+#pragma GCC unroll 4
+  for (std::int64_t a = 0; a < count; ++a) {
+    const std::int64_t i = at[a];
+    join(line[i + (i >> 63 & size)], from[a]);
+  }
+}
+
+/// Checks the indices, from `least` on, and calls join(target, element) for each element of source
+/// and its place in `targets` (row-major, of
 /// the shape of x). Lines that differ in another axis than the indexed one never meet, so they go
 /// to any thread; along the indexed axis the order is that of the index.
 template <class T, class A, class Join>
-void join_at(const OpCall& call, A* targets, std::size_t axis, Join join) {
+void join_at(const OpCall& call, A* targets, std::size_t axis, std::int64_t least, Join join) {
   const TensorImpl& x = *call.inputs[0].impl();
   const TensorImpl& index = *call.inputs[1].impl();
   const TensorImpl& source = *call.inputs[2].impl();
@@ -35,8 +49,8 @@ void join_at(const OpCall& call, A* targets, std::size_t axis, Join join) {
   // A unit is a line across all axes but the indexed one and the last, times a block of the last:
   // where an index holds for the whole block, a large one.
   const bool on_last = axis == last, runs = !on_last && index.strides[last] == 0;
-  const std::int64_t width = on_last ? 1 : sizes[last], least = 64;
-  const std::int64_t block = runs ? std::max(least, width / (2 * team_size() - 1)) : least;
+  const std::int64_t width = on_last ? 1 : sizes[last], narrow = 64;
+  const std::int64_t block = runs ? std::max(narrow, width / (2 * team_size() - 1)) : narrow;
   const std::int64_t blocks = (width + block - 1) / block;
   const auto outside = [&](std::span<const std::int64_t> values) {
     Ints result = without(values, axis);
@@ -52,6 +66,7 @@ void join_at(const OpCall& call, A* targets, std::size_t axis, Join join) {
 
   const std::int64_t units = product(unit_sizes), along = to_strides[axis];
   const std::int64_t index_along = index.strides[axis], source_along = source.strides[axis];
+  if (!on_last) check_indices(call, call.inputs[1], axis, least, size);
   with_index(index.dtype, [&]<class I>(I) {
     const double bytes = static_cast<double>(count * std::min(width, block)) *
                          (sizeof(T) + 2 * sizeof(A) + sizeof(I));
@@ -64,9 +79,17 @@ void join_at(const OpCall& call, A* targets, std::size_t axis, Join join) {
             const I* at = reinterpret_cast<const I*>(index.data) + walk[1];
             const T* from = reinterpret_cast<const T*>(source.data) + walk[2];
             if (on_last) {
+              // Looked at just before it is used, while it is in the cache.
+              if (!all_fit(at, index_along, count, least, size)) {
+                check_indices(call, call.inputs[1], axis, least, size);  // tells the first
+              }
+              if (index_along == 1 && source_along == 1) {
+                join_line(line, at, from, count, size, join);
+                continue;
+              }
               for (std::int64_t a = 0; a < count; ++a) {
                 const std::int64_t i = at[a * index_along];
-                join(line[(i < 0 ? i + size : i) * along], from[a * source_along]);
+                join(line[i < 0 ? i + size : i], from[a * source_along]);
               }
               continue;
             }
