@@ -23,6 +23,12 @@ Types infer_along_axis(const InferIn& in, const AxisAttrs& attrs) {
 
 constexpr ArgInfo kGradAndResult[] = {{"grad", kFloat}, {"y", kFloat}};
 
+/// The one result of an operator that has parts.
+template <class Op>
+Tensor with_parts(const AxisAttrs& attrs, std::initializer_list<const Tensor*> inputs, Loc loc) {
+  return apply_with_parts<Op>(attrs, loc, {inputs.begin(), inputs.size()})[0];
+}
+
 struct SoftmaxBackward {
   using Attrs = AxisAttrs;
   static constexpr Schema schema{
@@ -30,9 +36,10 @@ struct SoftmaxBackward {
       .inputs = kGradAndResult,
       .outputs = kOut,
       .doc = "The gradient of x in y = softmax(x): y (grad - sum(grad y)).",
+      .saved_inputs = kFirst | kSecond,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
     const Tensor &y = *in[1], weighted = *in[0] * y;
     return {weighted - y * sum(weighted, {attrs.axis}, true)};
   }
@@ -45,9 +52,10 @@ struct LogSoftmaxBackward {
       .inputs = kGradAndResult,
       .outputs = kOut,
       .doc = "The gradient of x in y = log_softmax(x): grad - exp(y) sum(grad).",
+      .saved_inputs = kFirst | kSecond,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
     return {*in[0] - exp(*in[1]) * sum(*in[0], {attrs.axis}, true)};
   }
 };
@@ -62,13 +70,13 @@ struct Softmax {
                                  .saved_outputs = kFirst,
                                  .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
     const Tensor& x = *in[0];
     const Tensor e = exp(x - max(x, {attrs.axis}, true));
     return {e / sum(e, {attrs.axis}, true)};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    g.set(0, apply<SoftmaxBackward>(attrs, {}, g.grad(), g.output()));
+    g.set(0, with_parts<SoftmaxBackward>(attrs, {&g.grad(), &g.output()}, {}));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node("Softmax", {e.input(0)}, {{"axis", attrs.axis}}));
@@ -87,13 +95,13 @@ struct LogSoftmax {
                                  .saved_outputs = kFirst,
                                  .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
     const Tensor& x = *in[0];
     const Tensor shifted = x - max(x, {attrs.axis}, true);
     return {shifted - log(sum(exp(shifted), {attrs.axis}, true))};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    g.set(0, apply<LogSoftmaxBackward>(attrs, {}, g.grad(), g.output()));
+    g.set(0, with_parts<LogSoftmaxBackward>(attrs, {&g.grad(), &g.output()}, {}));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node("LogSoftmax", {e.input(0)}, {{"axis", attrs.axis}}));
@@ -209,9 +217,12 @@ struct BatchNormTrain {
 };
 
 constexpr const OpInfo* kRows[] = {
-    &op_info<Softmax>,    &op_info<SoftmaxBackward>,
-    &op_info<LogSoftmax>, &op_info<LogSoftmaxBackward>,
-    &op_info<BatchNorm>,  &op_info<BatchNormTrain>,
+    &op_info_with_parts<Softmax>,
+    &op_info_with_parts<SoftmaxBackward>,
+    &op_info_with_parts<LogSoftmax>,
+    &op_info_with_parts<LogSoftmaxBackward>,
+    &op_info<BatchNorm>,
+    &op_info<BatchNormTrain>,
 };
 
 }  // namespace
@@ -221,10 +232,10 @@ std::span<const OpInfo* const> norm_rows() { return kRows; }
 }  // namespace ops
 
 Tensor softmax(const Tensor& x, std::int64_t axis, Loc loc) {
-  return apply<ops::Softmax>({.axis = ops::normalized(axis, x)}, loc, x);
+  return ops::with_parts<ops::Softmax>({.axis = ops::normalized(axis, x)}, {&x}, loc);
 }
 Tensor log_softmax(const Tensor& x, std::int64_t axis, Loc loc) {
-  return apply<ops::LogSoftmax>({.axis = ops::normalized(axis, x)}, loc, x);
+  return ops::with_parts<ops::LogSoftmax>({.axis = ops::normalized(axis, x)}, {&x}, loc);
 }
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                   const Tensor& var, double eps, Loc loc) {

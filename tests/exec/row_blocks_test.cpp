@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "dyad/autograd/gradients.h"
 #include "dyad/core/generator.h"
 #include "dyad/ops/ops.h"
 #include "dyad/runtime/threads.h"
@@ -38,18 +37,9 @@ class RowBlocks : public ::testing::Test {
 TEST_F(RowBlocks, GiveTheBitsOfRowsAlone) {
   const Tensor x = normal({1027, 515});
   const Function functions[] = {
-      [](const Tensor& y) { return softmax(y, -1); },
-      [](const Tensor& y) { return log_softmax(y, 1); },
-      [](const Tensor& y) {
-        Tensor leaf = y.detach();
-        leaf.requires_grad();
-        return grad(softmax(leaf), {leaf}, {.weights = {y}})[0];
-      },
-      [](const Tensor& y) {
-        Tensor leaf = y.detach();
-        leaf.requires_grad();
-        return grad(log_softmax(leaf), {leaf}, {.weights = {y}})[0];
-      },
+      [](const Tensor& y) { return normalize(y, 2, -1); },
+      [](const Tensor& y) { return normalize(y, 1, 1); },
+      [](const Tensor& y) { return mean_variance_normalization(y, {1}); },
   };
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
@@ -62,16 +52,18 @@ TEST_F(RowBlocks, GiveTheBitsOfRowsAlone) {
 TEST_F(RowBlocks, TakeInputsOfAnyStrides) {
   const Tensor x = normal({600, 900});
   const Tensor turned = transpose(x, 0, 1);
-  EXPECT_EQ(softmax(turned).to_vector<float>(), softmax(contiguous(turned)).to_vector<float>());
+  EXPECT_EQ(normalize(turned, 2, -1).to_vector<float>(),
+            normalize(contiguous(turned), 2, -1).to_vector<float>());
   const Tensor one = expand(slice(x, 0, 0, 1), {600, 900});
-  EXPECT_EQ(softmax(one).to_vector<float>(), softmax(contiguous(one)).to_vector<float>());
+  EXPECT_EQ(normalize(one, 2, -1).to_vector<float>(),
+            normalize(contiguous(one), 2, -1).to_vector<float>());
 }
 
 TEST_F(RowBlocks, LeaveAnAxisThatIsWorkedOnWhole) {
   const Tensor x = normal({1024, 512});
-  const Tensor wanted = transpose(softmax(contiguous(transpose(x, 0, 1)), -1), 0, 1);
-  EXPECT_EQ(softmax(x, 0).to_vector<float>(), wanted.to_vector<float>());
-  EXPECT_EQ(softmax(x, -2).to_vector<float>(), wanted.to_vector<float>());
+  const Tensor wanted = transpose(normalize(contiguous(transpose(x, 0, 1)), 2, -1), 0, 1);
+  EXPECT_EQ(normalize(x, 2, 0).to_vector<float>(), wanted.to_vector<float>());
+  EXPECT_EQ(normalize(x, 2, -2).to_vector<float>(), wanted.to_vector<float>());
 }
 
 }  // namespace

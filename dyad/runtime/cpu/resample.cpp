@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "dyad/core/tensor_impl.h"
-#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/dense_lines.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/resample_rows.h"
@@ -14,54 +14,9 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-/// x and out as [outer][along][inner] in memory, where all axes but `along` are the same.
-struct Lines {
-  Tensor x;
-  std::int64_t outer = 1, inner = 1;
-};
-
-/// The axes of a dense tensor, outermost in memory first.
-std::vector<std::size_t> order_of(const TensorImpl& t) {
-  std::vector<std::size_t> order(t.shape.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return t.strides[a] > t.strides[b]; });
-  return order;
-}
-
-/// x in the order of axes that out has in memory.
-Lines lines_of(const Tensor& x, const Tensor& out, std::size_t axis) {
-  const TensorImpl &from = *x.impl(), &to = *out.impl();
-  const std::vector<std::size_t> order = order_of(to);
-  Strides wanted(from.shape.size(), 1);
-  Lines lines;
-  std::int64_t step = 1;
-  bool before = false;
-  for (std::size_t i = order.size(); i-- > 0;) {
-    const std::int64_t size = from.shape[order[i]].number();
-    wanted[order[i]] = step;
-    step *= size;
-    if (order[i] == axis) {
-      before = true;
-    } else {
-      (before ? lines.outer : lines.inner) *= size;
-    }
-  }
-  bool lies = true;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    lies = lies && (from.shape[i].number() == 1 || from.strides[i] == wanted[i]);
-  }
-  lines.x = x;
-  if (!lies) {
-    lines.x = make_empty_strided(from.dtype, from.shape, wanted);
-    copy_tensor(x, lines.x);
-  }
-  return lines;
-}
-
 /// Copies the one element of each result, or 0.
 template <class Word>
-void copy_lines(const Lines& lines, const Taps& taps, std::int64_t in, Word* to) {
+void copy_lines(const DenseLines& lines, const Taps& taps, std::int64_t in, Word* to) {
   const auto* from = reinterpret_cast<const Word*>(lines.x.impl()->data);
   const std::int64_t out = taps.size(), inner = lines.inner;
   parallel_for(
@@ -85,7 +40,7 @@ void copy_lines(const Lines& lines, const Taps& taps, std::int64_t in, Word* to)
 
 /// Weighted sums of rows of `inner` neighbours.
 template <class T>
-void sum_rows(const Lines& lines, const Taps& taps, std::int64_t in, T* to) {
+void sum_rows(const DenseLines& lines, const Taps& taps, std::int64_t in, T* to) {
   using A = Accumulator<T>;
   constexpr std::int64_t kBlock = 1024;
   const auto* from = reinterpret_cast<const T*>(lines.x.impl()->data);
@@ -142,7 +97,7 @@ void sum_rows(const Lines& lines, const Taps& taps, std::int64_t in, T* to) {
 /// row of indices and weights; results with fewer taps have weight 0 there, at an element of
 /// theirs.
 template <class T>
-void sum_along(const Lines& lines, const Taps& taps, std::int64_t in, T* to) {
+void sum_along(const DenseLines& lines, const Taps& taps, std::int64_t in, T* to) {
   using A = Accumulator<T>;
   const std::int64_t out = taps.size();
   std::int64_t most = 0;
@@ -215,7 +170,7 @@ void run(const OpCall& call, const Taps& taps, bool copies) {
   const auto& a = call.attrs_as<ops::ResampleAttrs>();
   const auto axis = static_cast<std::size_t>(
       a.axis < 0 ? a.axis + static_cast<std::int64_t>(out.impl()->shape.size()) : a.axis);
-  const Lines lines = lines_of(call.inputs[0], out, axis);
+  const DenseLines lines = dense_lines(call.inputs[0], out, axis);
   const std::int64_t in = call.inputs[0].impl()->shape[axis].number();
   if (copies) {
     with_word(out.dtype(), [&]<class Word>(Word) {

@@ -1,0 +1,241 @@
+#include "dyad/runtime/cpu/softmax_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "dyad/runtime/cpu/norm_rows.h"
+#include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/cpu/vector_math.h"
+
+namespace dyad::runtime::cpu {
+namespace {
+
+template <class T>
+[[gnu::always_inline]] inline T larger(T a, T b) {
+  return a > b ? a : b;
+}
+
+template <class T>
+using Vector = typename vector_math::VectorOf<T>::type;
+template <class T>
+using Unaligned = typename vector_math::VectorOf<T>::unaligned;
+template <class T>
+inline constexpr std::int64_t kLanes = vector_math::kVectorLanes<T>;
+
+/// Combines the lanes of a vector as a tree.
+template <class T, class Combine>
+[[gnu::always_inline]] inline T over_lanes(const Vector<T>& lanes, Combine combine) {
+  T parts[kLanes<T>];
+  for (std::int64_t i = 0; i < kLanes<T>; ++i) parts[i] = lanes[i];
+  for (std::int64_t half = kLanes<T> / 2; half > 0; half /= 2) {
+    for (std::int64_t i = 0; i < half; ++i) parts[i] = combine(parts[i], parts[i + half]);
+  }
+  return parts[0];
+}
+
+/// The last n elements, fewer than a vector has, with -infinity behind them.
+template <class T>
+[[gnu::always_inline]] inline void read_rest(const T* x, std::int64_t n, Vector<T>& rest) {
+  T elements[kLanes<T>];
+  std::fill(std::copy_n(x, n, elements), elements + kLanes<T>, -std::numeric_limits<T>::infinity());
+  rest = *reinterpret_cast<const Unaligned<T>*>(elements);
+}
+
+/// The largest; NaN are passed over, they make the sum of powers NaN.
+template <class T>
+[[gnu::always_inline]] inline T max_loop(const T* x, std::int64_t n) {
+  constexpr std::int64_t kWidth = kLanes<T>;
+  Vector<T> a = Vector<T>{} - std::numeric_limits<T>::infinity(), b = a, c = a, d = a;
+  std::int64_t i = 0;
+  for (; i + 4 * kWidth <= n; i += 4 * kWidth) {
+    const auto* v = reinterpret_cast<const Unaligned<T>*>(x + i);
+    a = v[0] > a ? v[0] : a;
+    b = v[1] > b ? v[1] : b;
+    c = v[2] > c ? v[2] : c;
+    d = v[3] > d ? v[3] : d;
+  }
+  for (; i + kWidth <= n; i += kWidth) {
+    const Vector<T> v = *reinterpret_cast<const Unaligned<T>*>(x + i);
+    a = v > a ? v : a;
+  }
+  if (i < n) {
+    Vector<T> rest;
+    read_rest(x + i, n - i, rest);
+    b = rest > b ? rest : b;
+  }
+  a = a > b ? a : b;
+  c = c > d ? c : d;
+  a = a > c ? a : c;
+  return over_lanes<T>(a, larger<T>);
+}
+
+/// The sum of e^(x - most), in lanes over chunks and those in f64; the powers go to `out` unless it
+/// is null.
+template <class T>
+[[gnu::always_inline]] inline double powers_loop(const T* x, T most, T* out, std::int64_t n) {
+  double total = 0;
+  for (std::int64_t begin = 0; begin < n; begin += kSumChunk) {
+    const std::int64_t end = std::min(n, begin + kSumChunk);
+    Vector<T> sums{};
+    std::int64_t i = begin;
+    for (; i + kLanes<T> <= end; i += kLanes<T>) {
+      Vector<T> e = *reinterpret_cast<const Unaligned<T>*>(x + i) - most;
+      vector_math::exp_of_negative<T>(e);
+      sums += e;
+      if (out) *reinterpret_cast<Unaligned<T>*>(out + i) = e;
+    }
+    if (i < end) {
+      Vector<T> e;
+      read_rest(x + i, end - i, e);
+      e -= most;
+      vector_math::exp_of_negative<T>(e);
+      sums += e;
+      if (out) {
+        for (std::int64_t k = i; k < end; ++k) out[k] = e[k - i];
+      }
+    }
+    total += static_cast<double>(over_lanes<T>(sums, [](T p, T q) { return p + q; }));
+  }
+  return total;
+}
+
+template <class T>
+[[gnu::always_inline]] inline void row_loop(const T* x, T* out, std::int64_t n, bool logarithm) {
+  const T most = max_loop(x, n);
+  if (logarithm) {
+    const T rest = static_cast<T>(std::log(powers_loop<T>(x, most, nullptr, n)));
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) out[i] = (x[i] - most) - rest;
+  } else {
+    const T factor = static_cast<T>(1 / powers_loop(x, most, out, n));
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) out[i] *= factor;
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void row_grad_loop(const T* grad, const T* y, T* out, std::int64_t n,
+                                                 bool logarithm) {
+  if (!logarithm) {
+    const T total = static_cast<T>(sum_products_loop(grad, y, T{}, n));
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) out[i] = y[i] * (grad[i] - total);
+    return;
+  }
+  const T total = static_cast<T>(sum_loop(grad, n));
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) out[i] = grad[i] - vector_math::exp(y[i]) * total;
+}
+
+/// Sums of `term(k, i)` over k for each column i: in T over a few rows, those in f64.
+template <class T, class Term>
+[[gnu::always_inline]] inline void sum_columns(std::int64_t n, std::int64_t width, T* sums,
+                                               Term term) {
+  constexpr std::int64_t kRows = 64;
+  double totals[kSoftmaxColumns] = {};
+  for (std::int64_t begin = 0; begin < n; begin += kRows) {
+    std::fill_n(sums, width, T{});
+    for (std::int64_t k = begin; k < std::min(n, begin + kRows); ++k) {
+      for (std::int64_t i = 0; i < width; ++i) sums[i] += term(k, i);
+    }
+    for (std::int64_t i = 0; i < width; ++i) totals[i] += static_cast<double>(sums[i]);
+  }
+  for (std::int64_t i = 0; i < width; ++i) sums[i] = static_cast<T>(totals[i]);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void columns_loop(const T* x, T* out, std::int64_t n,
+                                                std::int64_t step, std::int64_t width,
+                                                bool logarithm) {
+  T most[kSoftmaxColumns], sums[kSoftmaxColumns];
+  std::fill_n(most, width, -std::numeric_limits<T>::infinity());
+  for (std::int64_t k = 0; k < n; ++k) {
+    for (std::int64_t i = 0; i < width; ++i) most[i] = larger(x[k * step + i], most[i]);
+  }
+  if (!logarithm) {
+    sum_columns<T>(n, width, sums, [=, &most](std::int64_t k, std::int64_t i) {
+      return out[k * step + i] = vector_math::exp(x[k * step + i] - most[i]);
+    });
+    for (std::int64_t i = 0; i < width; ++i) sums[i] = 1 / sums[i];
+    for (std::int64_t k = 0; k < n; ++k) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < width; ++i) out[k * step + i] *= sums[i];
+    }
+    return;
+  }
+  sum_columns<T>(n, width, sums, [=, &most](std::int64_t k, std::int64_t i) {
+    return vector_math::exp(x[k * step + i] - most[i]);
+  });
+  for (std::int64_t i = 0; i < width; ++i) sums[i] = std::log(sums[i]);
+  for (std::int64_t k = 0; k < n; ++k) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < width; ++i) {
+      out[k * step + i] = (x[k * step + i] - most[i]) - sums[i];
+    }
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void columns_grad_loop(const T* grad, const T* y, T* out,
+                                                     std::int64_t n, std::int64_t step,
+                                                     std::int64_t width, bool logarithm) {
+  T sums[kSoftmaxColumns];
+  if (!logarithm) {
+    sum_columns<T>(n, width, sums, [=](std::int64_t k, std::int64_t i) {
+      return grad[k * step + i] * y[k * step + i];
+    });
+    for (std::int64_t k = 0; k < n; ++k) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < width; ++i) {
+        out[k * step + i] = y[k * step + i] * (grad[k * step + i] - sums[i]);
+      }
+    }
+    return;
+  }
+  sum_columns<T>(n, width, sums,
+                 [=](std::int64_t k, std::int64_t i) { return grad[k * step + i]; });
+  for (std::int64_t k = 0; k < n; ++k) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < width; ++i) {
+      out[k * step + i] = grad[k * step + i] - vector_math::exp(y[k * step + i]) * sums[i];
+    }
+  }
+}
+
+}  // namespace
+
+DYAD_VECTOR_CLONES void softmax_row(const float* x, float* out, std::int64_t n, bool logarithm) {
+  row_loop(x, out, n, logarithm);
+}
+DYAD_VECTOR_CLONES void softmax_row(const double* x, double* out, std::int64_t n, bool logarithm) {
+  row_loop(x, out, n, logarithm);
+}
+DYAD_VECTOR_CLONES void softmax_row_grad(const float* grad, const float* y, float* out,
+                                         std::int64_t n, bool logarithm) {
+  row_grad_loop(grad, y, out, n, logarithm);
+}
+DYAD_VECTOR_CLONES void softmax_row_grad(const double* grad, const double* y, double* out,
+                                         std::int64_t n, bool logarithm) {
+  row_grad_loop(grad, y, out, n, logarithm);
+}
+DYAD_VECTOR_CLONES void softmax_columns(const float* x, float* out, std::int64_t n,
+                                        std::int64_t step, std::int64_t width, bool logarithm) {
+  columns_loop(x, out, n, step, width, logarithm);
+}
+DYAD_VECTOR_CLONES void softmax_columns(const double* x, double* out, std::int64_t n,
+                                        std::int64_t step, std::int64_t width, bool logarithm) {
+  columns_loop(x, out, n, step, width, logarithm);
+}
+DYAD_VECTOR_CLONES void softmax_columns_grad(const float* grad, const float* y, float* out,
+                                             std::int64_t n, std::int64_t step, std::int64_t width,
+                                             bool logarithm) {
+  columns_grad_loop(grad, y, out, n, step, width, logarithm);
+}
+DYAD_VECTOR_CLONES void softmax_columns_grad(const double* grad, const double* y, double* out,
+                                             std::int64_t n, std::int64_t step, std::int64_t width,
+                                             bool logarithm) {
+  columns_grad_loop(grad, y, out, n, step, width, logarithm);
+}
+
+}  // namespace dyad::runtime::cpu

@@ -1,0 +1,148 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/core/generator.h"
+#include "dyad/ops/ops.h"
+#include "dyad/runtime/threads.h"
+
+// Kernels that work on blocks of elements, at sizes beyond a block: the reference cases are
+// smaller.
+
+namespace dyad {
+namespace {
+
+class NetworkKernels : public ::testing::Test {
+ protected:
+  NetworkKernels() { manual_seed(11); }
+  ~NetworkKernels() override { set_num_threads(threads_); }
+
+  /// Two threads give the bits of one; returns the result.
+  template <class F>
+  static std::vector<Tensor> on_any_team(F f) {
+    set_num_threads(1);
+    const std::vector<Tensor> one = f();
+    set_num_threads(2);
+    const std::vector<Tensor> two = f();
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(to(one[i], f64).to_vector<double>(), to(two[i], f64).to_vector<double>());
+    }
+    return one;
+  }
+
+  static void expect_close(const Tensor& got, const Tensor& wanted, double tolerance) {
+    ASSERT_TRUE(got.shape().same_as(wanted.shape()));
+    const Tensor a = to(got, f64), b = to(wanted, f64);
+    EXPECT_LE(max(abs(a - b)).item<double>(), tolerance * (1 + max(abs(b)).item<double>()));
+  }
+
+ private:
+  int threads_ = get_num_threads();
+};
+
+/// exp, sum and division in f64, or its logarithm.
+Tensor plain_softmax(const Tensor& x, std::int64_t axis, bool logarithm) {
+  const Tensor wide = to(x, f64), e = exp(wide - max(wide, {axis}, true));
+  const Tensor y = e / sum(e, {axis}, true);
+  return logarithm ? log(y) : y;
+}
+
+TEST_F(NetworkKernels, SoftmaxOfLongShortAndStandingLines) {
+  struct Case {
+    Shape shape;
+    std::int64_t axis;
+  };
+  for (const Case& c : {Case{{7, 9001}, 1}, Case{{600, 100}, 1}, Case{{1500, 5}, 1},
+                        Case{{100, 333}, 0}, Case{{3, 70, 65}, 1}, Case{{9001, 3}, 0}}) {
+    for (const bool logarithm : {false, true}) {
+      for (const DType dtype : {f32, f64, f16}) {
+        const Tensor x = to(normal(c.shape) * 5, dtype), weight = to(normal(c.shape), dtype);
+        const auto run = [&](Tensor leaf) -> std::vector<Tensor> {
+          leaf.requires_grad();
+          const Tensor y = logarithm ? log_softmax(leaf, c.axis) : softmax(leaf, c.axis);
+          return {y.detach(), grad(y, {leaf}, {.weights = {weight}})[0]};
+        };
+        const auto got = on_any_team([&] { return run(x.detach()); });
+        Tensor leaf = to(x, f64);
+        leaf.requires_grad();
+        const Tensor y = plain_softmax(leaf, c.axis, logarithm);
+        const double tolerance = dtype == f16 ? 2e-3 : dtype == f32 ? 2e-6 : 1e-14;
+        expect_close(got[0], y.detach(), tolerance);
+        expect_close(got[1], grad(y, {leaf}, {.weights = {to(weight, f64)}})[0],
+                     dtype == f16 ? 5e-2 : 30 * tolerance);
+      }
+    }
+  }
+}
+
+TEST_F(NetworkKernels, SoftmaxOfInfinitiesAndNans) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  for (const std::int64_t n : {5, 100}) {
+    Tensor x = zeros({3, n});
+    x.data<float>()[1] = -inf;
+    x.data<float>()[n + 2] = nan;
+    x.data<float>()[2 * n + 3] = inf;
+    const auto y = softmax(x).to_vector<float>();
+    EXPECT_EQ(y[0], 1 / static_cast<float>(n - 1));
+    EXPECT_EQ(y[1], 0);
+    for (std::int64_t i = n; i < 2 * n; ++i)
+      EXPECT_TRUE(std::isnan(y[static_cast<std::size_t>(i)]));
+    EXPECT_TRUE(std::isnan(y[static_cast<std::size_t>(2 * n + 3)]));
+  }
+}
+
+struct Depthwise {
+  std::int64_t channels, each, height, width, kernel;
+  Ints stride, padding, dilation;
+};
+
+/// The result of a depthwise convolution and its gradients by x, weight and bias.
+std::vector<Tensor> convolve(const Depthwise& c, const Tensor& x, const Tensor& weight,
+                             const Tensor& bias) {
+  Tensor a = x.detach(), w = weight.detach(), b = bias.detach();
+  for (Tensor* leaf : {&a, &w, &b}) leaf->requires_grad();
+  const Tensor y = conv2d(a, w, b, c.stride, c.padding, c.dilation, c.channels);
+  const Tensor pull = to(reshape(sin(arange(y.numel(), f64)), y.shape()), y.dtype());
+  std::vector<Tensor> all = grad(y, {a, w, b}, {.weights = {pull}});
+  all.push_back(y.detach());
+  return all;
+}
+
+TEST_F(NetworkKernels, DepthwiseConvolutionOfPlanesAsOfChannelsSideBySide) {
+  for (const Depthwise& c : {Depthwise{5, 1, 40, 37, 3, {1, 1}, {1, 1}, {1, 1}},
+                             Depthwise{3, 2, 33, 70, 5, {2, 3}, {2, 0}, {1, 2}},
+                             Depthwise{4, 1, 1, 300, 1, {3, 1}, {0, 0}, {1, 1}},
+                             Depthwise{2, 3, 9, 9, 3, {4, 2}, {3, 4}, {3, 1}}}) {
+    const Tensor x = normal({3, c.channels, c.height, c.width}),
+                 bias = normal({c.channels * c.each});
+    const Tensor weight = normal({c.channels * c.each, 1, c.kernel, c.kernel});
+    const auto planes = on_any_team([&] { return convolve(c, x, weight, bias); });
+    const Tensor last = permute(contiguous(permute(x, {0, 2, 3, 1})), {0, 3, 1, 2});
+    const auto channels = convolve(c, last, weight, bias);
+    const auto half = convolve(c, to(x, bf16), to(weight, bf16), to(bias, bf16));
+    for (std::size_t i = 0; i < planes.size(); ++i) {
+      expect_close(planes[i], channels[i], 1e-5);
+      expect_close(half[i], planes[i], 3e-2);
+    }
+  }
+}
+
+TEST_F(NetworkKernels, DepthwiseGradientsKeepInfinitiesWhereTheyAre) {
+  const float inf = std::numeric_limits<float>::infinity();
+  Tensor x = ones({1, 2, 6, 6});
+  x.data<float>()[6] = inf;  // the first column: no tap of the kernel's last column meets it
+  const Depthwise c{2, 1, 6, 6, 3, {1, 1}, {1, 1}, {1, 1}};
+  Tensor w = ones({2, 1, 3, 3});
+  w.requires_grad();
+  const Tensor y = conv2d(x, w, {}, c.stride, c.padding, c.dilation, 2);
+  const auto g = grad(y, {w}, {.weights = {ones(y.shape())}})[0].to_vector<float>();
+  EXPECT_EQ(g[0], inf);
+  EXPECT_EQ(g[2], 25);
+  EXPECT_EQ(g[9], 25);
+}
+
+}  // namespace
+}  // namespace dyad
