@@ -6,6 +6,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/undecided.h"
 #include "dyad/ir/view_memory.h"
 
 namespace dyad {
@@ -200,7 +201,7 @@ void GraphEvaluator::fail_undecided(const std::string& question, Loc loc) const 
              " is not known in this graph, where sizes have no values; give sizes that "
              "are equal the same name, or use a number, or write the function for compile(), which "
              "runs it on data";
-  throw GraphError(message, loc ? loc.user() : inferring_ ? inferring_->loc : Loc());
+  throw UndecidedError(message, loc ? loc.user() : inferring_ ? inferring_->loc : Loc());
 }
 
 std::int64_t GraphEvaluator::dim_value(Dim dim, Loc loc) {

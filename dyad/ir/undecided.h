@@ -1,8 +1,14 @@
 #pragma once
 
+#include "dyad/base/error.h"
 #include "dyad/ir/graph_evaluator.h"
 
 namespace dyad {
+
+/// What depends on how two sizes compare, in a graph where they have no values.
+class UndecidedError : public GraphError {
+  using GraphError::GraphError;
+};
 
 /// Thrown where types depend on how two sizes compare, which only the program that recorded the
 /// graph knew.

@@ -6,11 +6,14 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "dyad/base/error.h"
 #include "dyad/core/element.h"
+#include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/core/text.h"
 #include "dyad/ir/literal.h"
 #include "dyad/onnx/load.h"
 #include "dyad/onnx/tensor_reader.h"
@@ -28,13 +31,39 @@ std::string contents(const fs::path& path) {
   return bytes.str();
 }
 
-Tensor read_tensor_file(const fs::path& path) {
-  pb::TensorProto proto;
+template <class Proto>
+Proto read_proto(const fs::path& path, std::string_view what) {
+  Proto proto;
   if (!proto.ParseFromString(contents(path))) {
-    throw OnnxError(fmt::format("'{}' holds no tensor", path.string()));
+    throw OnnxError(fmt::format("'{}' holds no {}", path.string(), what));
   }
+  return proto;
+}
+
+ModelValue value_of(const pb::TensorProto& proto) {
   ExternalData none({});
-  return read_tensor(proto, none, Loc());
+  return {read_tensor(proto, none, Loc())};
+}
+ModelValue value_of(const pb::OptionalProto& proto);
+ModelValue value_of(const pb::SequenceProto& proto) {
+  std::vector<ModelValue> elements;
+  for (const auto& element : proto.tensor_values()) elements.push_back(value_of(element));
+  for (const auto& element : proto.sequence_values()) elements.push_back(value_of(element));
+  for (const auto& element : proto.optional_values()) elements.push_back(value_of(element));
+  return ModelValue(std::move(elements));
+}
+ModelValue value_of(const pb::OptionalProto& proto) {
+  if (proto.has_tensor_value()) return value_of(proto.tensor_value());
+  if (proto.has_sequence_value()) return value_of(proto.sequence_value());
+  if (proto.has_optional_value()) return value_of(proto.optional_value());
+  return {};
+}
+
+/// A value of a case, of which the model tells what it is.
+ModelValue read_value(const fs::path& path, const pb::TypeProto& type) {
+  if (type.has_sequence_type()) return value_of(read_proto<pb::SequenceProto>(path, "sequence"));
+  if (type.has_optional_type()) return value_of(read_proto<pb::OptionalProto>(path, "optional"));
+  return value_of(read_proto<pb::TensorProto>(path, "tensor"));
 }
 
 /// `input_0.pb`, `input_1.pb`... in their order.
@@ -62,31 +91,125 @@ std::vector<double> numbers(const Tensor& x) {
   return values;
 }
 
-std::string difference(const Tensor& got, const Tensor& want, Tolerance tolerance) {
+std::string difference_of_texts(const Tensor& got, const Tensor& want) {
+  const std::vector<std::string> a = to_strings(got), b = to_strings(want);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    return fmt::format("element {} of {} is \"{}\", not \"{}\"", i, type_string(want), a[i], b[i]);
+  }
+  return {};
+}
+
+/// Mean and variance of numbers, with the variances that these have among samples of so many.
+struct Moments {
+  double mean = 0, variance = 0, of_mean = 0, of_variance = 0;
+
+  explicit Moments(const std::vector<double>& values) {
+    const auto count = static_cast<double>(values.size());
+    double fourth = 0;
+    for (const double v : values) mean += v / count;
+    for (const double v : values) {
+      variance += std::pow(v - mean, 2) / count;
+      fourth += std::pow(v - mean, 4) / count;
+    }
+    of_mean = variance / count;
+    of_variance = (fourth - variance * variance) / count;
+  }
+};
+
+/// Numbers that were drawn are compared by mean and variance, five standard deviations wide.
+std::string difference_of_draws(const Tensor& got, const Tensor& want) {
+  if (want.impl()->numel() == 0) return {};
+  const Moments a(numbers(got)), b(numbers(want));
+  const auto differ = [](double x, double y, double variance) {
+    return std::abs(x - y) > 5 * std::sqrt(variance) + 1e-6;
+  };
+  if (differ(a.mean, b.mean, a.of_mean + b.of_mean)) {
+    return fmt::format("has the mean {}, not {}", number_text(a.mean), number_text(b.mean));
+  }
+  if (differ(a.variance, b.variance, a.of_variance + b.of_variance)) {
+    return fmt::format("has the variance {}, not {}", number_text(a.variance),
+                       number_text(b.variance));
+  }
+  return {};
+}
+
+/// How results are compared.
+struct Comparison {
+  Tolerance tolerance;
+  bool draws = false;  ///< the model draws random numbers
+};
+
+std::string difference(const Tensor& got, const Tensor& want, const Comparison& by) {
   if (got.dtype() != want.dtype() || !got.shape().same_as(want.shape())) {
     return fmt::format("is {}, not {}", type_string(got), type_string(want));
   }
+  if (got.dtype() == DType::string) return difference_of_texts(got, want);
   const std::vector<double> a = numbers(got), b = numbers(want);
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-    if (std::abs(a[i] - b[i]) <= tolerance.absolute + tolerance.relative * std::abs(b[i])) continue;
+    const double allowed = by.tolerance.absolute + by.tolerance.relative * std::abs(b[i]);
+    if (std::abs(a[i] - b[i]) <= allowed) continue;
+    if (by.draws) return difference_of_draws(got, want);
     return fmt::format("element {} of {} is {}, not {}", i, type_string(want), number_text(a[i]),
                        number_text(b[i]));
   }
   return {};
 }
 
-std::string run_data_set(const Model& model, const fs::path& folder, Tolerance tolerance) {
-  std::vector<Feed> feeds;
+std::string_view kind_of(const ModelValue& value) {
+  if (value.is_tensor()) return "a tensor";
+  return value.is_sequence() ? "a sequence" : "an empty optional";
+}
+
+std::string difference(const ModelValue& got, const ModelValue& want, const Comparison& by) {
+  if (kind_of(got) != kind_of(want)) {
+    return fmt::format("is {}, not {}", kind_of(got), kind_of(want));
+  }
+  if (got.is_tensor()) return difference(got.tensor(), want.tensor(), by);
+  const auto &a = got.sequence(), &b = want.sequence();
+  if (a.size() != b.size()) return fmt::format("has {} elements, not {}", a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::string found = difference(a[i], b[i], by);
+    if (!found.empty()) return fmt::format("element {} {}", i, found);
+  }
+  return {};
+}
+
+bool draws_numbers(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes) {
+  return std::ranges::any_of(nodes, [](const pb::NodeProto& node) {
+    const std::string& op = node.op_type();
+    if (op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial" || op == "Dropout") {
+      return true;
+    }
+    return std::ranges::any_of(node.attribute(), [](const pb::AttributeProto& attribute) {
+      return attribute.has_g() && draws_numbers(attribute.g().node());
+    });
+  });
+}
+
+bool draws_numbers(const pb::ModelProto& model) {
+  return draws_numbers(model.graph().node()) ||
+         std::ranges::any_of(model.functions(),
+                             [](const auto& function) { return draws_numbers(function.node()); });
+}
+
+std::string run_data_set(const Model& model, const pb::ModelProto& proto, const fs::path& folder,
+                         const Comparison& by) {
+  std::map<std::string, const pb::TypeProto*> types;
+  for (const auto& input : proto.graph().input()) types[input.name()] = &input.type();
+  std::vector<NamedValue> feeds;
   const std::vector<fs::path> inputs = numbered(folder, "input");
   for (std::size_t i = 0; i < std::min(inputs.size(), model.inputs().size()); ++i) {
-    feeds.emplace_back(model.inputs()[i], read_tensor_file(inputs[i]));
+    const std::string& name = model.inputs()[i];
+    feeds.push_back({name, read_value(inputs[i], *types.at(name))});
   }
-  const std::vector<Tensor> results = model.run(feeds);
+  const std::vector<ModelValue> results = model.run_values(feeds);
   const std::vector<fs::path> outputs = numbered(folder, "output");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string found = difference(results.at(i), read_tensor_file(outputs[i]), tolerance);
-    if (!found.empty()) return fmt::format("\"{}\" {}", model.outputs()[i], found);
+    const auto& output = proto.graph().output(static_cast<int>(i));
+    const std::string found = difference(results.at(i), read_value(outputs[i], output.type()), by);
+    if (!found.empty()) return fmt::format("\"{}\" {}", output.name(), found);
   }
   return {};
 }
@@ -112,14 +235,18 @@ CaseResult run_case(const std::string& folder, Tolerance tolerance) {
     if (std::ifstream file(fs::path(folder) / "tolerance.txt"); file) {
       file >> tolerance.relative >> tolerance.absolute;
     }
-    const Model model = load((fs::path(folder) / "model.onnx").string());
+    manual_seed(0);
+    const fs::path path = fs::path(folder) / "model.onnx";
+    const Model model = load(path.string());
+    const auto proto = read_proto<pb::ModelProto>(path, "model");
     std::vector<fs::path> sets;
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry);
     }
     std::ranges::sort(sets);
     for (const fs::path& set : sets) {
-      result.reason = run_data_set(model, set, tolerance);
+      result.reason =
+          run_data_set(model, proto, set, {.tolerance = tolerance, .draws = draws_numbers(proto)});
       if (!result.reason.empty()) return result;
     }
     result.outcome = sets.empty() ? CaseResult::Outcome::skipped : CaseResult::Outcome::passed;

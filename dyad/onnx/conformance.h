@@ -27,8 +27,9 @@ struct Tolerance {
 [[nodiscard]] std::vector<std::string> find_cases(const std::string& path);
 
 /// Runs a case: dtypes and shapes of the results must be equal, values within the tolerance (NaN
-/// equals NaN); a file `tolerance.txt` ("relative absolute") in the folder overrides it. A model
-/// that needs what Dyad does not have is skipped. Throws nothing that a model can cause.
+/// equals NaN); a file `tolerance.txt` ("relative absolute") in the folder overrides it. What a
+/// model draws at random is compared by mean and variance (the default generator is seeded anew).
+/// A model that needs what Dyad does not have is skipped. Throws nothing that a model can cause.
 [[nodiscard]] CaseResult run_case(const std::string& folder, Tolerance tolerance = {});
 
 }  // namespace dyad::onnx

@@ -42,32 +42,48 @@ void NodeImport::fail(const std::string& reason) {
   throw UnsupportedError(fmt::format("'{}': {}: {}", importer_.file_, description(), reason), loc_);
 }
 
-void NodeImport::need_constant(int i) {
+void NodeImport::need_constant(int i) { need_elements(value(i), fmt::format("input {}", i)); }
+
+void NodeImport::need_elements(const Imported& wanted, const std::string& what) {
   // What the elements follow from: they are known once these inputs are.
-  std::vector<std::string> names;
+  NeedsValues needs;
   std::vector<const Node*> pending;
   std::unordered_set<const Node*> seen;
-  bool told_by_inputs = false;
-  if (const GraphValue* handle =
-          value(i).tensor.defined() ? graph_value(value(i).tensor) : nullptr) {
-    pending.push_back(handle->value.node);
-    told_by_inputs = true;
-  }
+  bool told_by_inputs = !importer_.in_region();
+  const auto follow = [&](const auto& self, const Imported& from) -> void {
+    if (from.sequence) {
+      for (const Imported& element : *from.sequence) self(self, element);
+      return;
+    }
+    const GraphValue* handle = from.tensor.defined() ? graph_value(from.tensor) : nullptr;
+    if (handle != nullptr) pending.push_back(handle->value.node);
+  };
+  follow(follow, wanted);
   while (!pending.empty()) {
     const Node* node = pending.back();
     pending.pop_back();
     if (!seen.insert(node).second) continue;
-    told_by_inputs = told_by_inputs && node->op().effect == Effect::pure;
-    if (&node->op() == &kPlaceholderOp) names.push_back(node->attrs_as<PlaceholderAttrs>().name);
+    if (&node->op() == &kPlaceholderOp) {
+      needs.inputs.push_back(node->attrs_as<PlaceholderAttrs>().name);
+    } else if (&node->op() == &kVariableOp) {
+      needs.weights = true;
+    } else {
+      told_by_inputs = told_by_inputs && node->op().effect == Effect::pure;
+    }
     for (const Value input : node->inputs()) {
       if (input) pending.push_back(input.node);
     }
   }
-  if (told_by_inputs && !names.empty() && frame_.depth == 0) throw NeedsValues{std::move(names)};
+  if (told_by_inputs && (!needs.inputs.empty() || needs.weights)) throw needs;
   fail(
-      fmt::format("input {} holds values that only a run can tell; they must be constants, or "
+      fmt::format("{} holds values that only a run can tell; they must be constants, or "
                   "follow from the sizes or the values of the model's inputs",
-                  i));
+                  what));
+}
+
+const std::vector<Imported>& NodeImport::sequence(int i) {
+  if (!value(i).sequence) fail(fmt::format("input {} must be a sequence", i));
+  return *value(i).sequence;
 }
 
 const Imported& NodeImport::value(int i) const {
@@ -83,6 +99,7 @@ bool NodeImport::wants(int i) const { return i < node_.output_size() && !node_.o
 Tensor NodeImport::input(int i) {
   const Imported& given = value(i);
   if (given.sequence) fail(fmt::format("input {} is a sequence, but a tensor is needed", i));
+  if (given.is_empty_optional) fail(fmt::format("input {} is an optional that is empty", i));
   return importer_.operand(given);
 }
 
@@ -93,23 +110,19 @@ std::optional<Shape> NodeImport::known_sizes(int i) {
   return importer_.known_sizes().of(given.constant.defined() ? given.constant : given.tensor);
 }
 
-bool NodeImport::is_constant() const noexcept {
-  for (const Imported& input : inputs_) {
-    if (input.tensor.defined() && !input.tensor.is_concrete()) return false;
-    if (!input.sequence) continue;
-    for (const Imported& element : *input.sequence) {
-      if (element.tensor.defined() && !element.tensor.is_concrete()) return false;
-    }
-  }
+bool NodeImport::is_constant() const {
+  // Of what CastLike is like, the dtype is known anyway.
+  const std::size_t read = op() == "CastLike" ? 1 : inputs_.size();
+  const std::span<const Imported> inputs(inputs_.data(), std::min(read, inputs_.size()));
+  if (!std::ranges::all_of(inputs, [](const Imported& i) { return i.is_known(); })) return false;
   // A subgraph sees names from outside, which may be values of a run.
-  for (const pb::AttributeProto& attribute : node_.attribute()) {
-    if (attribute.has_g()) return false;
-  }
-  return true;
+  return std::ranges::all_of(node_.attribute(), [&](const pb::AttributeProto& attribute) {
+    return !attribute.has_g() || is_closed(attribute.g());
+  });
 }
 
 void NodeImport::output(int i, const Tensor& value) {
-  Imported made{.tensor = value, .constant = {}, .sequence = {}};
+  Imported made = imported(value);
   if (value.defined() && value.is_symbolic() && is_integer(value.dtype()) && value.rank() <= 1) {
     // Numbers that follow from sizes that are numbers: what they enter is computed now too.
     const auto sizes = importer_.known_sizes().of(value);
@@ -118,10 +131,9 @@ void NodeImport::output(int i, const Tensor& value) {
       std::vector<std::int64_t> numbers;
       for (const Dim size : *sizes) numbers.push_back(size.number());
       const Evaluator::Scope now(EagerEvaluator::instance());
-      made.tensor = to(dyad::tensor(numbers, value.shape(), loc_), value.dtype(), loc_);
+      made = imported(to(dyad::tensor(numbers, value.shape(), loc_), value.dtype(), loc_));
     }
   }
-  if (made.tensor.defined() && made.tensor.is_concrete()) made.constant = made.tensor;
   set_output(i, std::move(made));
 }
 

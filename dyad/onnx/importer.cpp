@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/op_info.h"
+#include "dyad/ir/undecided.h"
 #include "dyad/onnx/unsupported.h"
 
 namespace dyad::onnx {
@@ -86,7 +88,7 @@ struct Builder {
 
 Builder builder_of(const std::string& domain, const std::string& op, int version) {
   Builder found;
-  if (domain.empty()) found.model = find_model_rule(op, version);
+  found.model = find_model_rule(domain, op, version);
   if (!found) found.rule = find_onnx_rule(domain, op, version);
   if (!found && domain.empty()) found.row = row_of(op);
   return found;
@@ -105,6 +107,26 @@ const Imported* ImportScope::find(const std::string& name) const noexcept {
     if (found != scope->values_.end()) return &found->second;
   }
   return nullptr;
+}
+
+bool Imported::is_known() const noexcept {
+  if (sequence) {
+    return std::ranges::all_of(*sequence, [](const Imported& e) { return e.is_known(); });
+  }
+  return !tensor.defined() || tensor.is_concrete();
+}
+
+Imported sequence_of(std::vector<Imported> elements) {
+  Imported made;
+  made.sequence = std::make_shared<const std::vector<Imported>>(std::move(elements));
+  return made;
+}
+
+Imported imported(const Tensor& tensor) {
+  Imported made;
+  made.tensor = tensor;
+  if (tensor.defined() && tensor.is_concrete()) made.constant = tensor;
+  return made;
 }
 
 bool ImportScope::add(const std::string& name, Imported value) {
@@ -134,6 +156,24 @@ void Importer::fail(const std::string& message) const {
 int Importer::opset() const {
   const auto found = opsets_.find("");
   return found == opsets_.end() ? 0 : found->second;
+}
+
+std::vector<std::string> Importer::inputs() const {
+  const pb::GraphProto& graph = model_.graph();
+  std::set<std::string> defaults;
+  for (const pb::TensorProto& tensor : graph.initializer()) defaults.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) defaults.insert(tensor.values().name());
+  std::vector<std::string> names;
+  for (const pb::ValueInfoProto& input : graph.input()) {
+    if (!defaults.contains(input.name())) names.push_back(input.name());
+  }
+  return names;
+}
+
+std::vector<std::string> Importer::outputs() const {
+  std::vector<std::string> names;
+  for (const pb::ValueInfoProto& output : model_.graph().output()) names.push_back(output.name());
+  return names;
 }
 
 const pb::FunctionProto* Importer::find_function(const pb::NodeProto& node) const {
@@ -193,17 +233,17 @@ Tensor Importer::operand(const Imported& value) {
   if (!value.tensor.defined() || value.tensor.is_symbolic()) return value.tensor;
   auto* evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
   if (evaluator == nullptr) return value.tensor;
-  Tensor& made = constants_[{evaluator->graph().get(), value.tensor.impl()}];
-  if (!made.defined()) {
-    made =
-        symbolic_tensor(evaluator->graph(), evaluator->graph()->add_constant(value.tensor, loc_));
+  Constant& made = constants_[{evaluator->graph().get(), value.tensor.impl()}];
+  if (!made.concrete.defined()) {
+    made = {value.tensor, symbolic_tensor(evaluator->graph(),
+                                          evaluator->graph()->add_constant(value.tensor, loc_))};
   }
-  return made;
+  return made.symbolic;
 }
 
 void Importer::add_initializers(const pb::GraphProto& graph, ImportScope& scope) {
   const auto add = [&](const std::string& name, const Tensor& data) {
-    Imported value{.tensor = data, .constant = data, .sequence = {}};
+    Imported value = imported(data);
     auto* evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
     if (options_.trainable && evaluator != nullptr && is_floating(data.dtype())) {
       value.tensor =
@@ -234,51 +274,112 @@ void Importer::check_value(const std::string& name, const Type& type, const Tens
                    loc_);
 }
 
-Graph Importer::build(const std::map<std::string, Tensor>& values, std::vector<std::string>& inputs,
-                      std::vector<std::string>& outputs) {
+namespace {
+
+/// Whether the model says what an input is, if not with which sizes.
+bool has_kind(const pb::TypeProto& type) {
+  return type.has_sequence_type() || type.has_optional_type() ||
+         (type.has_tensor_type() && type.tensor_type().elem_type() != 0);
+}
+
+}  // namespace
+
+Imported Importer::add_form(const std::string& name, const ModelValue& form,
+                            const KnownInputs& known) {
+  if (form.is_tensor()) {
+    return add_input(name, {form.tensor().dtype(), form.tensor().shape()}, known);
+  }
+  if (form.is_empty()) {
+    Imported nothing;
+    nothing.is_empty_optional = true;
+    return nothing;
+  }
+  std::vector<Imported> elements;
+  for (std::size_t i = 0; i < form.sequence().size(); ++i) {
+    elements.push_back(add_form(fmt::format("{}[{}]", name, i), form.sequence()[i], known));
+  }
+  return sequence_of(std::move(elements));
+}
+
+Imported Importer::add_input(const std::string& name, const Type& type, const KnownInputs& known) {
+  if (const auto given = known.values.find(name); given != known.values.end()) {
+    check_value(name, type, given->second);
+    return imported(given->second);
+  }
+  Shape shape = type.shape();
+  if (const auto like = known.sizes.find(name); like != known.sizes.end()) {
+    check_value(name, type, like->second);
+    shape = like->second.shape();
+  }
+  return imported(placeholder(name, type.dtype(), shape, loc_));
+}
+
+ModelValue Importer::result_of(const Imported& value, std::vector<Tensor>& results) {
+  if (value.is_empty_optional) return {};
+  if (!value.sequence) {
+    results.push_back(operand(value));
+    return ModelValue(results.back());
+  }
+  std::vector<ModelValue> elements;
+  for (const Imported& element : *value.sequence) elements.push_back(result_of(element, results));
+  return ModelValue(std::move(elements));
+}
+
+ImportedGraph Importer::build(const KnownInputs& known) {
   const pb::GraphProto& proto = model_.graph();
-  Graph graph;
-  static_cast<void>(graph.define(
+  ImportedGraph made;
+  static_cast<void>(made.graph.define(
       [&] {
         ImportScope scope;
         add_initializers(proto, scope);
+        NeedsValues unknown;
         for (const pb::ValueInfoProto& input : proto.input()) {
           if (scope.find(input.name()) != nullptr) continue;  // an initializer is its default
           const auto type = read_type(input.type(), input.name(), loc_);
-          if (!type) fail(fmt::format("input \"{}\" has no type, or no rank", input.name()));
-          if (!type->is_tensor()) {
-            throw UnsupportedError(
-                fmt::format("'{}': input \"{}\" is {}; models are fed with tensors", file_,
-                            input.name(), to_string(*type)),
-                loc_);
+          if (type && type->is_tensor()) {
+            scope.add(input.name(), add_input(input.name(), *type, known));
+          } else if (const auto form = known.forms.find(input.name()); form != known.forms.end()) {
+            scope.add(input.name(), add_form(input.name(), form->second, known));
+          } else if (has_kind(input.type())) {
+            unknown.forms.push_back(input.name());
+          } else {
+            fail(fmt::format("input \"{}\" has no type", input.name()));
           }
-          inputs.push_back(input.name());
-          if (const auto given = values.find(input.name()); given != values.end()) {
-            check_value(input.name(), *type, given->second);
-            scope.add(input.name(), {given->second, given->second, {}});
-            continue;
-          }
-          scope.add(input.name(),
-                    {placeholder(input.name(), type->dtype(), type->shape(), loc_), {}, {}});
         }
+        if (!unknown.forms.empty()) throw unknown;
         run_nodes(proto.node(), {.scope = scope, .opsets = opsets_});
         std::vector<Tensor> results;
         for (const pb::ValueInfoProto& output : proto.output()) {
           const Imported* value = scope.find(output.name());
           if (value == nullptr) fail(fmt::format("no node gives the output \"{}\"", output.name()));
-          if (!value->tensor.defined()) {
-            throw UnsupportedError(
-                fmt::format("'{}': output \"{}\" is no tensor; results are tensors", file_,
-                            output.name()),
-                loc_);
-          }
-          outputs.push_back(output.name());
-          results.push_back(operand(*value));
+          made.results.push_back(result_of(*value, results));
         }
         return results;
       },
       loc_));
-  return graph;
+  return made;
+}
+
+bool Importer::draws(const pb::NodeProto& node) const {
+  if (draws_numbers(node.op_type())) return true;
+  const pb::FunctionProto* function = find_function(node);
+  return function != nullptr && std::ranges::any_of(function->node(), [&](const auto& inner) {
+           return find_function(inner) != function && draws(inner);
+         });
+}
+
+bool Importer::is_closed(const pb::GraphProto& graph, const ImportFrame& around) const {
+  const auto is_known = [&](const std::string& name) {
+    const Imported* value = around.scope.find(name);
+    return value == nullptr || value->is_known();  // otherwise it is the subgraph's own
+  };
+  for (const pb::NodeProto& node : graph.node()) {
+    if (draws(node) || !std::ranges::all_of(node.input(), is_known)) return false;
+    for (const pb::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g() && !is_closed(attribute.g(), around)) return false;
+    }
+  }
+  return std::ranges::all_of(graph.output(), [&](const auto& o) { return is_known(o.name()); });
 }
 
 std::vector<Imported> Importer::run_graph(const pb::GraphProto& graph,
@@ -288,7 +389,7 @@ std::vector<Imported> Importer::run_graph(const pb::GraphProto& graph,
   ImportScope scope(&around.scope);
   for (const pb::TensorProto& tensor : graph.initializer()) {
     const Tensor data = read_tensor(tensor, external_, loc_);
-    scope.add(tensor.name(), {data, data, {}});
+    scope.add(tensor.name(), imported(data));
   }
   if (inputs.size() != static_cast<std::size_t>(graph.input_size())) {
     fail(fmt::format("the subgraph \"{}\" takes {} inputs but is given {}", graph.name(),
@@ -369,12 +470,16 @@ void Importer::call_function(const pb::FunctionProto& function, const pb::NodePr
   }
 }
 
+void Importer::count_node() {
+  if (++node_count_ > kMaxNodes) {
+    fail(fmt::format("the model comes to more than {} nodes", kMaxNodes));
+  }
+}
+
 void Importer::run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                          const ImportFrame& frame) {
   for (const pb::NodeProto& node : nodes) {
-    if (++node_count_ > kMaxNodes) {
-      fail(fmt::format("the model comes to more than {} nodes", kMaxNodes));
-    }
+    count_node();
     run_node(node, place_of(node), frame);
   }
 }
@@ -391,7 +496,7 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   const Builder build = builder_of(domain, node.op_type(), number);
   if (!build) import.fail("Dyad has no such operator");
   try {
-    if (import.is_constant() && !draws_numbers(node.op_type())) {
+    if (import.is_constant() && !draws(node)) {
       const Evaluator::Scope now(EagerEvaluator::instance());
       build(import);
     } else {
@@ -399,6 +504,9 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
     }
   } catch (const OnnxError&) {
     throw;
+  } catch (const UndecidedError& error) {
+    if (!in_region()) throw NeedsValues{.inputs = {}, .forms = {}, .weights = false, .sizes = true};
+    throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
   } catch (const Error& error) {
     throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
   }

@@ -20,15 +20,24 @@
 
 namespace dyad::onnx {
 
-/// A value of a model while its graph is built.
+/// A value of a model while its graph is built. How many elements a sequence has, and whether an
+/// optional holds something, is known by then: neither exists when the graph runs.
 struct Imported {
   Tensor tensor;    ///< a value of the graph, or concrete when the model alone tells it
   Tensor constant;  ///< its elements, when the model alone tells them
-  /// The elements of a sequence; an optional is a sequence of none or one.
-  std::shared_ptr<const std::vector<Imported>> sequence;
+  std::shared_ptr<const std::vector<Imported>> sequence;  ///< the elements of a sequence
+  bool is_empty_optional = false;  ///< one that holds something is what it holds
 
-  [[nodiscard]] bool is_present() const noexcept { return tensor.defined() || sequence; }
+  [[nodiscard]] bool is_present() const noexcept {
+    return tensor.defined() || sequence || is_empty_optional;
+  }
+  /// Whether the model alone tells all of it.
+  [[nodiscard]] bool is_known() const noexcept;
 };
+/// A sequence of these.
+[[nodiscard]] Imported sequence_of(std::vector<Imported> elements);
+/// A tensor with elements that the model tells, when it is concrete.
+[[nodiscard]] Imported imported(const Tensor& tensor);
 
 /// The names that nodes see: those of their graph, then those of the graphs around it.
 class ImportScope {
@@ -52,10 +61,29 @@ struct ImportFrame {
   int depth = 0;
 };
 
-/// Thrown through the rules when a node needs values that only inputs of the model tell: their
-/// names.
+/// Thrown through the rules when a node needs values that only inputs of the model tell.
 struct NeedsValues {
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs;  ///< whose elements are needed
+  std::vector<std::string> forms;   ///< of which it must be known what they are: lengths, ranks
+  bool weights = false;             ///< those of initializers that may be assigned, too
+  bool sizes = false;               ///< as numbers, of all inputs
+};
+
+/// What is known of the inputs before the graph is built.
+struct KnownInputs {
+  /// The elements of tensors, which are constants then; those of sequences are called `x[0]`.
+  std::map<std::string, Tensor> values;
+  /// What is given for inputs that are not tensors of a known rank. Of tensors dtype and sizes
+  /// count.
+  std::map<std::string, ModelValue> forms;
+  /// Tensors whose sizes are known.
+  std::map<std::string, Tensor> sizes;
+};
+
+/// The graph of a model. Sequences are taken apart: their elements are inputs and outputs.
+struct ImportedGraph {
+  Graph graph;
+  std::vector<ModelValue> results;  ///< of the model: of values of the graph
 };
 
 /// Builds the static graph of a model.
@@ -67,12 +95,13 @@ class Importer {
 
   /// Throws OnnxError with the list of all nodes that no rule can build.
   void check_supported();
-  /// The graph, with the names of inputs and outputs, for these values of some inputs, which are
-  /// constants then. NeedsValues when the graph depends on values of others.
-  Graph build(const std::map<std::string, Tensor>& values, std::vector<std::string>& inputs,
-              std::vector<std::string>& outputs);
+  /// The graph, for what is known of the inputs. NeedsValues when it depends on more.
+  ImportedGraph build(const KnownInputs& known);
 
   [[nodiscard]] int opset() const;
+  /// Those without a default, and all results, by name.
+  [[nodiscard]] std::vector<std::string> inputs() const;
+  [[nodiscard]] std::vector<std::string> outputs() const;
 
   // For the rules of control flow and of sequences.
 
@@ -81,6 +110,22 @@ class Importer {
                                   const ImportFrame& around);
   /// What operators take for a value: the value itself, or a constant of the graph being built.
   Tensor operand(const Imported& value);
+  /// Whether nothing that a run brings enters a subgraph from outside, nor random numbers.
+  [[nodiscard]] bool is_closed(const pb::GraphProto& graph, const ImportFrame& around) const;
+  /// A rule makes as many steps as a value says; OnnxError when they come to too many.
+  void count_step() { count_node(); }
+  /// While a subgraph is recorded, the values of the model's inputs cannot be asked for.
+  class Region {
+   public:
+    explicit Region(Importer& importer) : depth_(importer.regions_) { ++depth_; }
+    ~Region() { --depth_; }
+    Region(const Region&) = delete;
+    Region& operator=(const Region&) = delete;
+
+   private:
+    int& depth_;
+  };
+  [[nodiscard]] bool in_region() const noexcept { return regions_ > 0; }
   [[nodiscard]] KnownSizes& known_sizes() noexcept { return known_sizes_; }
   [[nodiscard]] ExternalData& external() noexcept { return external_; }
 
@@ -93,6 +138,11 @@ class Importer {
                      const ImportFrame& frame);
   void add_initializers(const pb::GraphProto& graph, ImportScope& scope);
   [[nodiscard]] const pb::FunctionProto* find_function(const pb::NodeProto& node) const;
+  Imported add_input(const std::string& name, const Type& type, const KnownInputs& known);
+  Imported add_form(const std::string& name, const ModelValue& form, const KnownInputs& known);
+  ModelValue result_of(const Imported& value, std::vector<Tensor>& results);
+  [[nodiscard]] bool draws(const pb::NodeProto& node) const;
+  void count_node();
   void list_unsupported(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                         const std::map<std::string, int>& opsets, int depth,
                         std::vector<std::string>& problems) const;
@@ -108,9 +158,14 @@ class Importer {
   KnownSizes known_sizes_;
   std::map<std::string, int> opsets_;
   std::map<std::pair<std::string, std::string>, const pb::FunctionProto*> functions_;
-  std::map<std::pair<const GraphImpl*, const TensorImpl*>, Tensor> constants_;
+  /// Concrete tensors (kept, so that no other has their address) as constants of graphs.
+  struct Constant {
+    Tensor concrete, symbolic;
+  };
+  std::map<std::pair<const GraphImpl*, const TensorImpl*>, Constant> constants_;
   std::unordered_map<const pb::NodeProto*, std::uint32_t> numbers_;
   std::int64_t node_count_ = 0;
+  int regions_ = 0;
 };
 
 /// One node being built. Rules of control flow and of sequences get it whole.
@@ -146,15 +201,26 @@ class NodeImport final : public OnnxNode {
   /// Input i with all that is known of it; nothing present when it is absent.
   [[nodiscard]] const Imported& value(int i) const;
   void set_output(int i, Imported value);
+  /// The elements of a sequence that is input i.
+  [[nodiscard]] const std::vector<Imported>& sequence(int i);
+  /// Refuses the node as need_constant does, for want of the elements of any value; `what` names
+  /// it.
+  [[noreturn]] void need_elements(const Imported& value, const std::string& what);
   [[nodiscard]] const pb::AttributeProto* attribute(std::string_view name) const;
   /// A subgraph that the operator needs.
   [[nodiscard]] const pb::GraphProto& graph(std::string_view name);
   /// Runs a subgraph.
   std::vector<Imported> run(const pb::GraphProto& graph, std::span<const Imported> inputs);
+  [[nodiscard]] const Imported* find(const std::string& name) const {
+    return frame_.scope.find(name);
+  }
+  [[nodiscard]] bool is_closed(const pb::GraphProto& graph) const {
+    return importer_.is_closed(graph, frame_);
+  }
   [[nodiscard]] Importer& importer() noexcept { return importer_; }
 
   /// Whether the model alone tells all inputs.
-  [[nodiscard]] bool is_constant() const noexcept;
+  [[nodiscard]] bool is_constant() const;
   /// Puts the outputs into the scope; OnnxError for one that the rule did not give.
   void finish(ImportScope& scope);
   /// `"conv1" (Conv 13)`, for messages.
@@ -175,9 +241,14 @@ struct ModelRule {
   std::string_view op;
   int since = 1;
   void (*build)(NodeImport& node) = nullptr;
+  std::string_view domain = {};
 };
 [[nodiscard]] std::span<const ModelRule> control_rules();
-/// The rule for one of ONNX's own operators in a version, or null.
-[[nodiscard]] const ModelRule* find_model_rule(std::string_view op, int version);
+[[nodiscard]] std::span<const ModelRule> loop_rules();
+[[nodiscard]] std::span<const ModelRule> sequence_rules();
+[[nodiscard]] std::span<const ModelRule> recurrent_rules();
+/// The rule for an operator in a version of its domain, or null.
+[[nodiscard]] const ModelRule* find_model_rule(std::string_view domain, std::string_view op,
+                                               int version);
 
 }  // namespace dyad::onnx

@@ -67,7 +67,9 @@ Sizes KnownSizes::of(const Tensor& tensor) {
   if (!tensor.defined()) return {};
   if (tensor.is_concrete()) return elements_of(tensor);
   const GraphValue* handle = graph_value(tensor);
-  return handle != nullptr ? of(handle->value) : Sizes();
+  if (handle == nullptr) return {};
+  graphs_.try_emplace(handle->graph.get(), handle->graph);
+  return of(handle->value);
 }
 
 Sizes KnownSizes::of(Value value) {

@@ -18,6 +18,8 @@ class KnownSizes {
   [[nodiscard]] std::optional<Shape> of(Value value);
   [[nodiscard]] std::optional<Shape> compute(Value value);
   std::unordered_map<Value, std::optional<Shape>, ValueHash> known_;
+  /// Whose values these are: kept, so that no other graph has their address.
+  std::unordered_map<const GraphImpl*, Ref<GraphImpl>> graphs_;
 };
 
 }  // namespace dyad::onnx

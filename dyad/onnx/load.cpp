@@ -24,16 +24,41 @@ namespace dyad::onnx {
 
 namespace {
 
-using Values = std::map<std::string, Tensor>;
-
 /// The graph of a model for some values of inputs.
 struct Built {
-  Graph graph;
+  ImportedGraph imported;
   std::optional<Session> session;  // made at the first run
 };
 
 /// More graphs than that are not kept for different values.
 constexpr std::size_t kMaxBuilt = 16;
+
+/// A value taken apart: tensors by the names that the graph has for them.
+void flatten(const std::string& name, const ModelValue& value,
+             std::map<std::string, Tensor>& tensors) {
+  if (value.is_tensor()) tensors[name] = value.tensor();
+  for (std::size_t i = 0; i < value.sequence().size(); ++i) {
+    flatten(fmt::format("{}[{}]", name, i), value.sequence()[i], tensors);
+  }
+}
+
+/// What a graph depends on of a value that is no tensor of a known rank.
+std::string form_of(const ModelValue& value) {
+  if (value.is_empty()) return "-";
+  if (value.is_tensor()) return type_string(value.tensor());
+  std::string all = "(";
+  for (const ModelValue& element : value.sequence()) all += form_of(element) + ",";
+  return all + ")";
+}
+
+/// The value with the tensors that a run gave.
+ModelValue filled(const ModelValue& like, std::vector<Tensor>::iterator& next) {
+  if (like.is_tensor()) return ModelValue(*next++);
+  if (like.is_empty()) return {};
+  std::vector<ModelValue> elements;
+  for (const ModelValue& element : like.sequence()) elements.push_back(filled(element, next));
+  return ModelValue(std::move(elements));
+}
 
 }  // namespace
 
@@ -44,51 +69,92 @@ struct Model::State {
   LoadOptions options;
   Loc loc;
 
-  std::vector<std::string> inputs, outputs, value_inputs;
+  std::vector<std::string> inputs, outputs;
+  /// The tensors, as the graph calls them, whose elements decide; the inputs whose form decides.
+  std::vector<std::string> decisive_values, decisive_forms;
+  std::vector<std::string> value_inputs;  ///< both, as inputs of the model
+  bool sizes_decide = false;              ///< those of all inputs
   int opset = 0;
   std::string producer;
   std::map<std::string, std::string> metadata;
-  Values fixed;  ///< by specialize()
+  std::map<std::string, Tensor> fixed;  ///< by specialize()
   std::mutex mutex;
-  std::map<std::string, Built> built;  ///< by the elements of the inputs that decide
+  std::map<std::string, Built> built;  ///< by what decides
 
-  /// The graph for these values; learns which inputs decide.
-  Built build(const Values& values) {
+  Built build(const KnownInputs& known) {
     Importer importer(proto, file, folder, options, loc);
-    Built made;
-    inputs.clear();
-    outputs.clear();
-    made.graph = importer.build(values, inputs, outputs);
-    std::erase_if(inputs, [&](const std::string& name) { return fixed.contains(name); });
-    return made;
+    return {.imported = importer.build(known), .session = {}};
   }
 
-  /// The graph for the inputs that decide, out of all that are fed.
-  Built& graph_for(const Values& fed, Loc where) {
+  /// Takes note of what decides.
+  void learn(const NeedsValues& needs) {
+    built.clear();
+    if (needs.weights) options.trainable = false;
+    sizes_decide |= needs.sizes;
+    if (needs.sizes) value_inputs = inputs;
+    for (const std::string& name : needs.inputs) {
+      decisive_values.push_back(name);
+      note(std::ranges::count(inputs, name) > 0 ? name : name.substr(0, name.rfind('[')));
+    }
+    for (const std::string& name : needs.forms) {
+      decisive_forms.push_back(name);
+      note(name);
+    }
+  }
+  void note(const std::string& name) {
+    if (std::ranges::find(value_inputs, name) == value_inputs.end()) value_inputs.push_back(name);
+  }
+
+  /// The graph that nothing fed decides about, if there is one.
+  void try_build() {
     for (;;) {
-      Values values = fixed;
+      try {
+        built[""] = build({.values = fixed, .forms = {}, .sizes = {}});
+        return;
+      } catch (const NeedsValues& needs) {
+        learn(needs);
+        if (!value_inputs.empty()) return;
+      }
+    }
+  }
+
+  /// The graph for what is fed.
+  Built& graph_for(const std::map<std::string, ModelValue>& fed, Loc where) {
+    std::map<std::string, Tensor> tensors;
+    for (const auto& [name, value] : fed) flatten(name, value, tensors);
+    for (;;) {
+      KnownInputs known{.values = fixed, .forms = {}, .sizes = {}};
       std::string key;
-      for (const std::string& name : value_inputs) {
+      if (sizes_decide) {
+        known.sizes = tensors;
+        for (const auto& [name, tensor] : tensors) key += name + ":" + type_string(tensor) + ";";
+      }
+      for (const std::string& name : decisive_forms) {
         const auto found = fed.find(name);
-        if (found == fed.end()) {
+        known.forms[name] = found == fed.end() ? ModelValue() : found->second;
+        key += form_of(known.forms[name]) + ";";
+      }
+      for (const std::string& name : decisive_values) {
+        const auto found = tensors.find(name);
+        if (found == tensors.end()) {
+          if (name.ends_with(']')) continue;  // of a longer sequence
           throw GraphError(fmt::format("'{}': input \"{}\" is not fed; its values decide what the "
                                        "graph looks like",
                                        file, name),
                            where);
         }
-        values[name] = found->second;
-        key += type_string(found->second) + ":";
+        known.values[name] = found->second;
+        key += name + ":" + type_string(found->second) + ":";
         for (const std::byte b : packed_elements(found->second)) key += static_cast<char>(b);
       }
-      const auto known = built.find(key);
-      if (known != built.end()) return known->second;
+      const auto existing = built.find(key);
+      if (existing != built.end()) return existing->second;
       try {
-        Built made = build(values);
+        Built made = build(known);
         if (built.size() >= kMaxBuilt) built.clear();
         return built[key] = std::move(made);
       } catch (const NeedsValues& needs) {
-        built.clear();
-        value_inputs.insert(value_inputs.end(), needs.inputs.begin(), needs.inputs.end());
+        learn(needs);
       }
     }
   }
@@ -120,16 +186,14 @@ Model read(std::string_view bytes, const std::string& file, std::optional<std::s
   Importer importer(state->proto, file, state->folder, options, loc);
   importer.check_supported();
   state->opset = importer.opset();
+  state->inputs = importer.inputs();
+  state->outputs = importer.outputs();
   state->producer = state->proto.producer_name();
   for (const pb::StringStringEntryProto& entry : state->proto.metadata_props()) {
     state->metadata[entry.key()] = entry.value();
   }
-  try {
-    state->built[""] = state->build({});
-    state->proto.Clear();
-  } catch (const NeedsValues& needs) {
-    state->value_inputs = needs.inputs;
-  }
+  state->try_build();
+  if (state->value_inputs.empty()) state->proto.Clear();
   return Model(std::move(state));
 }
 
@@ -148,7 +212,7 @@ const Graph& Model::graph(Loc loc) const {
                     state_->file, names),
         loc.user());
   }
-  return state_->built.at("").graph;
+  return state_->built.at("").imported.graph;
 }
 
 const std::vector<std::string>& Model::inputs() const noexcept { return state_->inputs; }
@@ -189,26 +253,57 @@ Model Model::specialize(const std::vector<Feed>& values, Loc loc) const {
     }
     made->fixed[feed.name] = feed.value;
   }
-  try {
-    made->built[""] = made->build(made->fixed);
-  } catch (const NeedsValues& needs) {
-    made->value_inputs = needs.inputs;
-  }
+  made->inputs = state_->inputs;
+  made->outputs = state_->outputs;
+  std::erase_if(made->inputs, [&](const std::string& name) { return made->fixed.contains(name); });
+  made->try_build();
   return Model(std::move(made));
 }
 
-std::vector<Tensor> Model::run(const std::vector<Feed>& feeds, Loc loc) const {
+std::vector<ModelValue> Model::run_values(const std::vector<NamedValue>& inputs, Loc loc) const {
   const std::lock_guard lock(state_->mutex);
-  Values fed;
-  for (const Feed& feed : feeds) fed[feed.name] = feed.value;
-  Built& built = state_->graph_for(fed, loc.user());
-  if (!built.session) built.session.emplace(built.graph);
-  std::vector<Feed> rest;
-  for (const Feed& feed : feeds) {
-    const auto& known = state_->value_inputs;
-    if (std::ranges::find(known, feed.name) == known.end()) rest.push_back(feed);
+  std::map<std::string, ModelValue> fed;
+  for (const NamedValue& input : inputs) {
+    if (fed.try_emplace(input.name, input.value).second) continue;
+    throw GraphError(fmt::format("'{}': input \"{}\" is fed twice", state_->file, input.name),
+                     loc.user());
   }
-  return built.session->run(built.graph.outputs(), rest, loc.user());
+  Built& built = state_->graph_for(fed, loc.user());
+  if (!built.session) built.session.emplace(built.imported.graph);
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, value] : fed) flatten(name, value, tensors);
+  for (const std::string& name : state_->decisive_values) tensors.erase(name);
+  std::vector<Feed> feeds;
+  for (const auto& [name, tensor] : tensors) feeds.emplace_back(name, tensor);
+  std::vector<Tensor> results =
+      built.session->run(built.imported.graph.outputs(), feeds, loc.user());
+  auto next = results.begin();
+  std::vector<ModelValue> values;
+  for (const ModelValue& result : built.imported.results) values.push_back(filled(result, next));
+  return values;
+}
+
+std::vector<Tensor> Model::run(const std::vector<Feed>& feeds, Loc loc) const {
+  std::vector<NamedValue> inputs;
+  for (const Feed& feed : feeds) {
+    const GraphValue* value = feed.placeholder.defined() ? graph_value(feed.placeholder) : nullptr;
+    inputs.push_back({value != nullptr && value->value.node->is("placeholder")
+                          ? value->value.node->attrs_as<PlaceholderAttrs>().name
+                          : feed.name,
+                      feed.value});
+  }
+  std::vector<Tensor> results;
+  for (const ModelValue& value : run_values(inputs, loc.user())) {
+    if (!value.is_tensor()) {
+      throw GraphError(fmt::format("'{}': result {} is {}; run_values() gives results that are no "
+                                   "tensors",
+                                   state_->file, results.size(),
+                                   value.is_sequence() ? "a sequence" : "an empty optional"),
+                       loc.user());
+    }
+    results.push_back(value.tensor());
+  }
+  return results;
 }
 
 Model load(const std::string& path, const LoadOptions& options, Loc loc) {

@@ -9,6 +9,7 @@
 #include "dyad/exec/graph.h"
 #include "dyad/exec/session.h"
 #include "dyad/nn/tensor_dict.h"
+#include "dyad/onnx/model_value.h"
 
 namespace dyad::onnx {
 
@@ -30,8 +31,11 @@ class Model {
   [[nodiscard]] const std::vector<std::string>& inputs() const noexcept;
   [[nodiscard]] const std::vector<std::string>& outputs() const noexcept;
   /// The inputs whose values, not only their sizes, decide what the graph looks like: the axes of a
-  /// reduction, a new shape. run() makes a graph for each combination of their values that it meets
-  /// (the last ones are kept); specialize() gives a model with values filled in.
+  /// reduction, a new shape, how often a loop runs whose state changes its type. run() makes a
+  /// graph for each combination of their values that it meets (the last ones are kept);
+  /// specialize() gives a model with values filled in. Sequences, optionals, and tensors whose rank
+  /// the model does not say, are among them: of these what they are decides (lengths, ranks,
+  /// dtypes).
   [[nodiscard]] const std::vector<std::string>& value_inputs() const noexcept;
   [[nodiscard]] Model specialize(const std::vector<Feed>& values,
                                  Loc loc = std::source_location::current()) const;
@@ -43,9 +47,14 @@ class Model {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept;
 
   /// The results for these inputs, in the order of outputs(); compiles at the first call. Runs from
-  /// several threads take turns. Errors as of Session::run.
+  /// several threads take turns. Errors as of Session::run; GraphError when a result is no tensor.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Feed>& feeds,
                                         Loc loc = std::source_location::current()) const;
+
+  /// The same for models that take or give sequences and optionals. An optional that is not fed is
+  /// empty.
+  [[nodiscard]] std::vector<ModelValue> run_values(const std::vector<NamedValue>& inputs,
+                                                   Loc loc = std::source_location::current()) const;
 
   struct State;
   explicit Model(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -11,6 +11,7 @@
 #include "dyad/core/create.h"
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/core/text.h"
 #include "dyad/io/input_file.h"
 #include "dyad/onnx/unsupported.h"
 
@@ -202,7 +203,9 @@ Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc
       read_dtype(proto.data_type(), fmt::format("tensor \"{}\"", proto.name()), loc);
   const std::uint64_t count = count_elements(of);
   if (dtype == DType::string) {
-    throw UnsupportedError(fmt::format("tensor \"{}\" holds strings", proto.name()), loc);
+    check_length(of, static_cast<std::uint64_t>(proto.string_data_size()), count, "strings");
+    return strings(std::vector<std::string>(proto.string_data().begin(), proto.string_data().end()),
+                   shape_of(proto), loc);
   }
   if (proto.data_location() == pb::TensorProto::EXTERNAL) {
     return from_file(of, dtype, count, external);

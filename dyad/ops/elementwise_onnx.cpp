@@ -110,8 +110,6 @@ void find_infinities(OnnxNode& n) {
                     n.loc()));
 }
 
-void identity(OnnxNode& n) { n.output(0, n.input(0)); }
-
 void choose(OnnxNode& n) { n.output(0, where(n.input(0), n.input(1), n.input(2), n.loc())); }
 
 constexpr OnnxRule kRules[] = {
@@ -155,7 +153,6 @@ constexpr OnnxRule kRules[] = {
     {"Ceil", 6, onnx_unary<ceil>},
     {"Round", 11, onnx_unary<round>},
     {"Gelu", 20, gelu_of},
-    {"Identity", 1, identity},
 };
 
 }  // namespace

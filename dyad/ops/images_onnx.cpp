@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dyad/ir/onnx_node.h"
@@ -45,9 +46,8 @@ bool has_elements(OnnxNode& n, int i) {
 }
 
 /// Linear and cubic modes compute in floats; integers are cut, as a cast cuts them.
-Tensor resized(OnnxNode& n, const ResizeOptions& options, const Shape& sizes,
+Tensor resized(OnnxNode& n, const Tensor& x, const ResizeOptions& options, const Shape& sizes,
                const std::vector<double>& scales) {
-  const Tensor x = n.input(0);
   const bool convert = options.mode != "nearest" && !is_floating(x.dtype());
   const Tensor from = convert ? to(x, f32, n.loc()) : x;
   const Tensor y = scales.empty() ? resize(from, sizes, options, n.loc())
@@ -55,14 +55,21 @@ Tensor resized(OnnxNode& n, const ResizeOptions& options, const Shape& sizes,
   return convert ? to(y, x.dtype(), n.loc()) : y;
 }
 
-/// Upsample, and Resize before it had coordinates: element i comes from i / scale, rounded down.
+/// Upsample, and Resize before it had coordinates: element i comes from i / scale, rounded down;
+/// where the result is smaller, up (the standard is silent there; this is what ONNX Runtime does).
 void upsample(OnnxNode& n) {
   const std::string mode = n.text("mode", "nearest");
-  const ResizeOptions options{.mode = mode == "bilinear" ? "linear" : mode,
-                              .coordinates = "asymmetric",
-                              .rounding = "floor"};
-  n.output(0, resized(n, options, {},
-                      n.has_attribute("scales") ? n.numbers("scales") : constant_numbers(n, 1)));
+  std::vector<double> up = n.has_attribute("scales") ? n.numbers("scales") : constant_numbers(n, 1);
+  std::vector<double> down(up.size(), 1);
+  for (std::size_t i = 0; i < up.size(); ++i) {
+    if (up[i] < 1) std::swap(up[i], down[i]);
+  }
+  ResizeOptions options{.mode = mode == "bilinear" ? "linear" : mode,
+                        .coordinates = "asymmetric",
+                        .rounding = "floor"};
+  const Tensor larger = resized(n, n.input(0), options, {}, up);
+  options.rounding = "ceil";
+  n.output(0, resized(n, larger, options, {}, down));
 }
 
 void resize_image(OnnxNode& n) {
@@ -84,9 +91,9 @@ void resize_image(OnnxNode& n) {
   const bool by_scales = has_elements(n, 2);
   if (!by_scales && !n.has(3)) n.fail("it has neither scales nor sizes");
   if (by_scales) {
-    n.output(0, resized(n, options, {}, constant_numbers(n, 2)));
+    n.output(0, resized(n, x, options, {}, constant_numbers(n, 2)));
   } else {
-    n.output(0, resized(n, options, n.sizes(3), {}));
+    n.output(0, resized(n, x, options, n.sizes(3), {}));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "dyad/ir/onnx_node.h"
+#include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/conv.h"
 #include "dyad/ops/creation.h"
@@ -84,6 +85,22 @@ Ints pads_for(OnnxNode& n, const Tensor& x, const Tensor& weight, const Ints& si
     pads[axes + i] = total - pads[i];
   }
   return pads;
+}
+
+/// A convolution of each channel over itself and what came before: in `past`, or zeros.
+void causal_conv(OnnxNode& n) {
+  const Tensor x = n.input(0), weight = n.input(1);
+  const std::string activation = n.text("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish") {
+    n.fail("its activation is '" + activation + "'");
+  }
+  const Dim before = weight.size(2) - 1;
+  const Tensor all = n.has(3) ? concat({n.input(3), x}, 2, n.loc())
+                              : pad(x, {0, 0, before}, {0, 0, 0}, 0, n.loc());
+  Tensor y = conv1d(all, weight, n.input(2), 1, 0, 1, x.size(1).value(n.loc()), n.loc());
+  if (activation != "none") y = mul(y, sigmoid(y, n.loc()), n.loc());
+  n.output(0, y);
+  if (n.wants(1)) n.output(1, slice(all, 2, x.size(2), kEnd, 1, n.loc()));
 }
 
 void conv_transpose(OnnxNode& n) {
@@ -314,6 +331,7 @@ constexpr OnnxRule kRules[] = {
     {"BatchNormalization", 1, batch_normalization_by_flags},
     {"BatchNormalization", 9, batch_normalization},
     {"Conv", 1, conv},
+    {"CausalConvWithState", 27, causal_conv},
     {"ConvTranspose", 1, conv_transpose},
     {"MaxPool", 1, max_pool},
     {"AveragePool", 1, average_pool},

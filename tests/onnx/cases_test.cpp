@@ -1,0 +1,82 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dyad/core/create.h"
+#include "dyad/core/text.h"
+#include "dyad/onnx/conformance.h"
+#include "dyad/onnx/load.h"
+#include "dyad/ops/ops.h"
+
+// Models that make_cases.py writes, with the results of ONNX Runtime: control flow, sequences,
+// strings, operators of old versions.
+
+namespace dyad::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kCases = "tests/onnx/cases";
+
+class OnnxCases : public ::testing::Test {
+ protected:
+  OnnxCases() { setenv("DYAD_KERNELS", "interpreter", /*overwrite=*/0); }
+  static onnx::Model model(const std::string& name) {
+    return onnx::load(std::string(kCases) + "/" + name + "/model.onnx");
+  }
+};
+
+TEST_F(OnnxCases, GiveWhatOnnxRuntimeGives) {
+  const std::vector<std::string> cases = onnx::find_cases(kCases);
+  EXPECT_GE(cases.size(), 15u);
+  for (const std::string& folder : cases) {
+    const onnx::CaseResult result = onnx::run_case(folder);
+    EXPECT_EQ(result.outcome, onnx::CaseResult::Outcome::passed)
+        << result.name << ": " << result.reason;
+  }
+}
+
+TEST_F(OnnxCases, ALoopIsANodeWhereItCanBeOne) {
+  EXPECT_THAT(model("loop_until_data_says").graph().to_string(), HasSubstr("while_loop"));
+  EXPECT_THAT(model("loop_stacks_until_data_says").graph().to_string(), HasSubstr("scan"));
+  EXPECT_THAT(model("loop_reads_from_outside").graph().to_string(), HasSubstr("scan"));
+  EXPECT_THAT(model("if_by_data_in_a_graph").graph().to_string(), HasSubstr("cond"));
+  EXPECT_THAT(model("if_by_data_in_a_graph").value_inputs(), ElementsAre());
+}
+
+TEST_F(OnnxCases, OtherwiseInputsDecide) {
+  EXPECT_THAT(model("loop_grows_its_state").value_inputs(), ElementsAre("count"));
+  EXPECT_THAT(model("loop_without_bound_stacks").value_inputs(), ElementsAre("x"));
+  EXPECT_THAT(model("if_gives_other_shapes").value_inputs(), ElementsAre("x"));
+  EXPECT_THAT(model("sequence_in_a_loop").value_inputs(), ElementsAre("xs"));
+  EXPECT_THAT(model("sizes_that_must_agree").value_inputs(), ElementsAre("a", "b"));
+  try {
+    (void)model("sequence_in_a_loop").graph();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const GraphError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("what the graph looks like depends on the values of \"xs\"; fill them "
+                          "in with specialize(), or run() the model"));
+  }
+}
+
+TEST_F(OnnxCases, SequencesGoInAndComeOut) {
+  const onnx::Model joins = model("sequence_as_a_result");
+  const Tensor x = tensor({1.0f, 2.0f}), y = tensor({3.0f});
+  const auto results =
+      joins.run_values({{"x", x}, {"more", onnx::ModelValue(std::vector<onnx::ModelValue>{y, y})}});
+  ASSERT_EQ(results.size(), 1u);
+  ASSERT_TRUE(results[0].is_sequence());
+  ASSERT_EQ(results[0].sequence().size(), 3u);
+  EXPECT_THAT(results[0].sequence()[0].tensor().to_vector<float>(), ElementsAre(-1, -2));
+  EXPECT_THAT(results[0].sequence()[2].tensor().to_vector<float>(), ElementsAre(3));
+  try {
+    (void)joins.run({{"x", x}});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("input 0 must be a sequence"));
+  }
+}
+
+}  // namespace
+}  // namespace dyad::testing
