@@ -49,6 +49,11 @@ class ReductionDriver {
              char* const* results) const;
   void chunk_rows(char* const* data, std::int64_t outputs, std::int64_t first, std::int64_t count,
                   char* const* results) const;
+  /// Whether the chunks of an output lie like rows.
+  [[nodiscard]] bool chunks_are_rows() const;
+  /// Whole chunks of one output, from number `first` on.
+  void chunks_as_rows(char* const* data, std::int64_t first, std::int64_t count,
+                      char* const* results) const;
   void chunk_columns(char* const* data, std::int64_t outputs, std::int64_t first,
                      std::int64_t count, char* const* results) const;
   void fill_init(char* const* lanes, std::int64_t count) const;

@@ -48,7 +48,7 @@ enum {
 
 /* Reduces `n` elements along `strides` for each of `rows` places that are `row_strides` apart
  * (bytes). The first element goes to lane `phase` (0 to 15). Accumulator k has its 16 lanes at
- * lanes[k] and its results at results[k]. More than one row only with both flags. */
+ * lanes[k] and its results at results[k]. More than one row only with both flags and phase 0. */
 typedef void (*DyadReduceFn)(const void* context, char* const* data, const int64_t* row_strides,
                              const int64_t* strides, int64_t rows, int64_t phase, int64_t n,
                              char* const* lanes, char* const* results, const uint64_t* slots,

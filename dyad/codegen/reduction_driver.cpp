@@ -221,6 +221,23 @@ void ReductionDriver::chunk_rows(char* const* data, std::int64_t outputs, std::i
   }
 }
 
+bool ReductionDriver::chunks_are_rows() const {
+  return kernel_.recipe_.kind == KernelKind::reduce_rows && reduced_ == 1;
+}
+
+void ReductionDriver::chunks_as_rows(char* const* data, std::int64_t first, std::int64_t count,
+                                     char* const* results) const {
+  char* at[kMaxOperands];
+  std::int64_t distances[kMaxOperands];
+  for (int i = 0; i < kernel_.inputs_; ++i) {
+    distances[i] = kReduceChunk * reduced_strides_[i];
+    at[i] = data[i] + first * distances[i];
+  }
+  kernel_.code_.reduce(kernel_.contexts_[kInitContext], at, distances, reduced_strides_, count, 0,
+                       kReduceChunk, nullptr, results, args_.slots,
+                       DYAD_REDUCE_INIT | DYAD_REDUCE_RESULT);
+}
+
 void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std::int64_t first,
                                     std::int64_t count, char* const* results) const {
   const int k = kernel_.accumulators_, inputs = kernel_.inputs_;
@@ -275,7 +292,25 @@ void ReductionDriver::chunk(char* const* data, std::int64_t outputs, std::int64_
 void ReductionDriver::whole(char* const* data, std::int64_t outputs, char* const* results) const {
   if (chunks_ == 1) return chunk(data, outputs, 0, results);
   Levels levels(*this, outputs);
-  for (std::int64_t c = 0; c < chunks_; ++c) {
+  std::int64_t c = 0;
+  if (outputs == 1 && chunks_are_rows()) {
+    // A few whole chunks at once, as if they were rows of a matrix.
+    constexpr std::int64_t kFew = 16;
+    alignas(64) std::byte memory[kMaxAccumulators * kFew * 8];
+    for (const std::int64_t whole = count_ / kReduceChunk; c < whole;) {
+      const std::int64_t n = std::min(kFew, whole - c);
+      Values joined = {};
+      for (int k = 0; k < kernel_.accumulators_; ++k) {
+        joined[k] = reinterpret_cast<char*>(memory + k * kFew * 8);
+      }
+      chunks_as_rows(data, c, n, joined);
+      for (const std::int64_t end = c + n; c < end; ++c) {
+        levels.push(joined);
+        for (int k = 0; k < kernel_.accumulators_; ++k) joined[k] += kernel_.accumulator_bytes_[k];
+      }
+    }
+  }
+  for (; c < chunks_; ++c) {
     chunk(data, outputs, c, results);
     levels.push(results);
   }
@@ -328,15 +363,28 @@ void ReductionDriver::partial(const CompiledKernel& kernel, const KernelArgs& ar
   const ReductionDriver driver(kernel, args);
   const std::int64_t outputs = kernel.units(args);
   const std::size_t stride = scratch_stride(kernel.partials(args));
+  Values results = {};
+  const auto place_results = [&](std::int64_t part) {
+    for (int k = 0; k < kernel.accumulators_; ++k) {
+      results[k] =
+          static_cast<char*>(args.scratch) + k * stride + part * kernel.accumulator_bytes_[k];
+    }
+  };
+  if (outputs == 1 && driver.chunks_are_rows()) {
+    const std::int64_t whole = std::min(hi, driver.count_ / kReduceChunk);
+    if (lo < whole) {
+      driver.for_strips(0, 1, [&](char* const* data, std::int64_t, std::int64_t) {
+        place_results(lo);
+        driver.chunks_as_rows(data, lo, whole - lo, results);
+      });
+      lo = whole;
+    }
+  }
   while (lo < hi) {
     const std::int64_t number = lo / outputs, begin = lo % outputs,
                        end = std::min(outputs, begin + hi - lo);
     driver.for_strips(begin, end, [&](char* const* data, std::int64_t first, std::int64_t n) {
-      Values results;
-      for (int k = 0; k < kernel.accumulators_; ++k) {
-        results[k] = static_cast<char*>(args.scratch) + k * stride +
-                     (number * outputs + first) * kernel.accumulator_bytes_[k];
-      }
+      place_results(number * outputs + first);
       driver.chunk(data, n, number, results);
     });
     lo += end - begin;

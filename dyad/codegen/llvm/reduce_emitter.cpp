@@ -50,18 +50,23 @@ class ReduceEmitter {
       }
     }
     const Operands at_first(ir_, source_, data, strides);
+    const auto at_row = [&](Value* row) {
+      Operands operands = at_first;
+      operands.move(row, distances);
+      operands.load_shared(kLanes);
+      return operands;
+    };
+    Value* first_row = ir_.getInt64(0);
+    if (types_.size() == 1) first_row = pairs(rows, at_row);
 
     BasicBlock *entry = ir_.GetInsertBlock(), *body = block("row"), *done = block("done");
-    ir_.CreateCondBr(ir_.CreateICmpSGT(rows, ir_.getInt64(0)), body, done);
+    ir_.CreateCondBr(ir_.CreateICmpSGT(rows, first_row), body, done);
     ir_.SetInsertPoint(body);
     llvm::PHINode* row = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-    Operands operands = at_first;
-    operands.move(row, distances);
-    operands.load_shared(kLanes);
-    operands_ = &operands;
-    finish_row(row, elements(first_lanes()));
+    Operands operands = at_row(row);
+    finish_row(row, elements(operands, first_lanes()));
     Value* next = ir_.CreateAdd(row, ir_.getInt64(1));
-    row->addIncoming(ir_.getInt64(0), entry);
+    row->addIncoming(first_row, entry);
     row->addIncoming(next, ir_.GetInsertBlock());
     ir_.CreateCondBr(ir_.CreateICmpSLT(next, rows), body, done);
     ir_.SetInsertPoint(done);
@@ -136,7 +141,7 @@ class ReduceEmitter {
 
   /// Takes the block of 16 elements at `at` into the lanes; with `partial`, those of them that
   /// exist.
-  Values take_block(Value* at, const Values& lanes, bool partial) {
+  Values take_block(Operands& operands, Value* at, const Values& lanes, bool partial) {
     debug_.at_kernel(ir_);
     Value *mask = nullptr, *last = nullptr;
     if (partial) {
@@ -148,10 +153,10 @@ class ReduceEmitter {
     }
     Values inputs;
     for (std::size_t i = 0; i < source_.input_count; ++i) {
-      const bool maskable = operands_->access(i) == Access::contiguous &&
-                            (target_.masks_narrow || size_of(operands_->dtype(i)) >= 4);
+      const bool maskable = operands.access(i) == Access::contiguous &&
+                            (target_.masks_narrow || size_of(operands.dtype(i)) >= 4);
       inputs.push_back(
-          operands_->load(i, at, kLanes, maskable ? mask : nullptr, maskable ? nullptr : last));
+          operands.load(i, at, kLanes, maskable ? mask : nullptr, maskable ? nullptr : last));
     }
     Values next = combine(kLanes, lanes, run(source_.program, kLanes, inputs));
     debug_.at_kernel(ir_);
@@ -160,24 +165,93 @@ class ReduceEmitter {
     return next;
   }
 
+  Values phis(unsigned incoming) {
+    Values lanes;
+    for (ScalarType t : types_)
+      lanes.push_back(ir_.CreatePHI(value_type(ir_.getContext(), t, kLanes), incoming));
+    return lanes;
+  }
+  static void connect(const Values& to, const Values& from, BasicBlock* block) {
+    for (std::size_t k = 0; k < to.size(); ++k)
+      llvm::cast<llvm::PHINode>(to[k])->addIncoming(from[k], block);
+  }
+
+  /// Two rows at once, as long as there are two: the steps of one wait for each other, and those of
+  /// the other fill the time. Gives the first row that is left.
+  template <class AtRow>
+  Value* pairs(Value* rows, const AtRow& at_row) {
+    BasicBlock *before = ir_.GetInsertBlock(), *choose = block("pairs"), *body = block("pair"),
+               *whole = block("pair.whole"), *rest = block("pair.rest"),
+               *partial = block("pair.partial"), *result = block("pair.result"),
+               *after = block("pairs.done");
+    Value *zero = ir_.getInt64(0), *one = ir_.getInt64(1), *step = ir_.getInt64(kLanes);
+    ir_.CreateBr(choose);
+    ir_.SetInsertPoint(choose);
+    llvm::PHINode* row = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    Value* second = ir_.CreateAdd(row, one);
+    ir_.CreateCondBr(ir_.CreateICmpSLT(second, rows), body, after);
+
+    ir_.SetInsertPoint(body);
+    Operands operands[] = {at_row(row), at_row(second)};
+    Values initial;
+    for (std::size_t k = 0; k < types_.size(); ++k)
+      initial.push_back(constant_value(ir_.getContext(), types_[k], source_.init[k], kLanes));
+    BasicBlock* body_end = ir_.GetInsertBlock();
+    ir_.CreateCondBr(ir_.CreateICmpSLE(step, n_), whole, rest);
+
+    const auto take = [&](Value* at, const Values(&lanes)[2], bool only_some, Values(&next)[2]) {
+      for (int i = 0; i < 2; ++i) next[i] = take_block(operands[i], at, lanes[i], only_some);
+    };
+    ir_.SetInsertPoint(whole);
+    llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    const Values lanes[] = {phis(2), phis(2)};
+    Values next[2];
+    take(at, lanes, false, next);
+    Value* end = ir_.CreateAdd(at, step);
+    BasicBlock* whole_end = ir_.GetInsertBlock();
+    ir_.CreateCondBr(ir_.CreateICmpSLE(ir_.CreateAdd(end, step), n_), whole, rest);
+    at->addIncoming(zero, body_end);
+    at->addIncoming(end, whole_end);
+
+    ir_.SetInsertPoint(rest);
+    llvm::PHINode* rest_at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    rest_at->addIncoming(zero, body_end);
+    rest_at->addIncoming(end, whole_end);
+    const Values so_far[] = {phis(2), phis(2)};
+    ir_.CreateCondBr(ir_.CreateICmpSLT(rest_at, n_), partial, result);
+
+    ir_.SetInsertPoint(partial);
+    Values last[2];
+    take(rest_at, so_far, true, last);
+    BasicBlock* partial_end = ir_.GetInsertBlock();
+    ir_.CreateBr(result);
+
+    ir_.SetInsertPoint(result);
+    const Values all[] = {phis(2), phis(2)};
+    for (int i = 0; i < 2; ++i) {
+      connect(lanes[i], initial, body_end);
+      connect(lanes[i], next[i], whole_end);
+      connect(so_far[i], initial, body_end);
+      connect(so_far[i], next[i], whole_end);
+      connect(all[i], so_far[i], rest);
+      connect(all[i], last[i], partial_end);
+    }
+    store_results(row, join(all[0]));
+    store_results(second, join(all[1]));
+    row->addIncoming(zero, before);
+    row->addIncoming(ir_.CreateAdd(second, one), ir_.GetInsertBlock());
+    ir_.CreateBr(choose);
+    ir_.SetInsertPoint(after);
+    return row;
+  }
+
   /// All elements, from place -phase on in steps of 16: blocks that are whole, and at the ends
   /// blocks that are not.
-  Values elements(const Values& first) {
+  Values elements(Operands& operands, const Values& first) {
     BasicBlock *before = ir_.GetInsertBlock(), *choose = block("choose"), *whole = block("whole"),
                *partial = block("partial"), *after = block("elements.done");
     Value *zero = ir_.getInt64(0), *step = ir_.getInt64(kLanes);
     ir_.CreateBr(choose);
-
-    const auto phis = [&](unsigned incoming) {
-      Values lanes;
-      for (ScalarType t : types_)
-        lanes.push_back(ir_.CreatePHI(value_type(ir_.getContext(), t, kLanes), incoming));
-      return lanes;
-    };
-    const auto connect = [&](const Values& to, const Values& from, BasicBlock* block) {
-      for (std::size_t k = 0; k < to.size(); ++k)
-        llvm::cast<llvm::PHINode>(to[k])->addIncoming(from[k], block);
-    };
 
     ir_.SetInsertPoint(choose);
     llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 3);
@@ -189,7 +263,7 @@ class ReduceEmitter {
     ir_.SetInsertPoint(whole);
     llvm::PHINode* whole_at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
     const Values whole_lanes = phis(2);
-    const Values whole_next = take_block(whole_at, whole_lanes, false);
+    const Values whole_next = take_block(operands, whole_at, whole_lanes, false);
     Value* whole_end = ir_.CreateAdd(whole_at, step);
     BasicBlock* whole_from = ir_.GetInsertBlock();
     BasicBlock* rest = block("rest");
@@ -202,7 +276,7 @@ class ReduceEmitter {
     ir_.CreateCondBr(ir_.CreateICmpSLT(whole_end, n_), choose, after);
 
     ir_.SetInsertPoint(partial);
-    const Values partial_next = take_block(at, lanes, true);
+    const Values partial_next = take_block(operands, at, lanes, true);
     Value* partial_end = ir_.CreateAdd(at, step);
     BasicBlock* partial_from = ir_.GetInsertBlock();
     ir_.CreateCondBr(ir_.CreateICmpSLT(partial_end, n_), choose, after);
@@ -242,17 +316,20 @@ class ReduceEmitter {
     return lanes;
   }
 
-  void finish_row(Value* row, const Values& lanes) {
-    BasicBlock *result = block("result"), *keep = block("keep"), *after = block("row.done");
-    ir_.CreateCondBr(flag(DYAD_REDUCE_RESULT), result, keep);
-    ir_.SetInsertPoint(result);
-    const Values joined = join(lanes);
+  void store_results(Value* row, const Values& joined) {
     debug_.at_kernel(ir_);
     for (std::size_t k = 0; k < types_.size(); ++k) {
       Value* place = ir_.CreateGEP(memory_type(ir_.getContext(), stored(k), 1),
                                    accumulator_pointer(8, k), row);
       ir_.CreateStore(to_memory(ir_, stored(k), joined[k]), place);
     }
+  }
+
+  void finish_row(Value* row, const Values& lanes) {
+    BasicBlock *result = block("result"), *keep = block("keep"), *after = block("row.done");
+    ir_.CreateCondBr(flag(DYAD_REDUCE_RESULT), result, keep);
+    ir_.SetInsertPoint(result);
+    store_results(row, join(lanes));
     ir_.CreateBr(after);
     ir_.SetInsertPoint(keep);
     for (std::size_t k = 0; k < types_.size(); ++k) {
@@ -270,7 +347,6 @@ class ReduceEmitter {
   llvm::IRBuilder<> ir_;
   std::vector<ScalarType> types_;
   Value *n_ = nullptr, *flags_ = nullptr, *start_ = nullptr;
-  Operands* operands_ = nullptr;
   std::map<std::pair<std::uint64_t, ScalarType>, Value*> params_;
 };
 

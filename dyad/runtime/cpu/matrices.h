@@ -54,6 +54,14 @@ template <class From, class To, class Convert>
 void copy_tiles(const From* from, std::int64_t from_row, std::int64_t from_column, To* to,
                 std::int64_t to_row, std::int64_t to_column, std::int64_t rows,
                 std::int64_t columns, Convert convert) {
+  if constexpr (std::is_same_v<From, To>) {
+    if (from_column == 1 && to_column == 1) {
+      for (std::int64_t i = 0; i < rows; ++i) {
+        std::copy_n(from + i * from_row, columns, to + i * to_row);
+      }
+      return;
+    }
+  }
   constexpr std::int64_t kTile = 16;
   for (std::int64_t i0 = 0; i0 < rows; i0 += kTile) {
     for (std::int64_t j0 = 0; j0 < columns; j0 += kTile) {

@@ -30,6 +30,22 @@ void exchange_rows(W* x, std::int64_t k, const int* pivots, std::int64_t n, bool
   }
 }
 
+/// x[n, k] := a^-1 x, or a^-T x, by the factors of a^T = p l u.
+template <class W>
+void apply_inverse(const W* lu, const int* pivots, std::int64_t n, W* x, std::int64_t k,
+                   bool transpose) {
+  // Transposed: x^T p l u = b^T, or x^T (p l u)^T = b^T.
+  if (transpose) {
+    exchange_rows(x, k, pivots, n, false);
+    lapack::trsm_right(Triangle::lower, true, true, k, n, lu, n, x);
+    lapack::trsm_right(Triangle::upper, true, false, k, n, lu, n, x);
+  } else {
+    lapack::trsm_right(Triangle::upper, false, false, k, n, lu, n, x);
+    lapack::trsm_right(Triangle::lower, false, true, k, n, lu, n, x);
+    exchange_rows(x, k, pivots, n, true);
+  }
+}
+
 void solve(const OpCall& call) {
   const bool transpose = call.attrs_as<ops::SolveAttrs>().transpose;
   const TensorImpl &a = *call.inputs[0].impl(), &b = *call.inputs[1].impl();
@@ -51,16 +67,7 @@ void solve(const OpCall& call) {
                   read_matrix(elements_of<T>(b, at[1]), at_b, x.data());
                   const int info = lapack::getrf(n, n, lu.get(), pivots.get());
                   if (info > 0) return singular(info);
-                  // Transposed: x^T p l u = b^T, or x^T (p l u)^T = b^T.
-                  if (transpose) {
-                    exchange_rows(x.data(), k, pivots.get(), n, false);
-                    lapack::trsm_right(Triangle::lower, true, true, k, n, lu.get(), n, x.data());
-                    lapack::trsm_right(Triangle::upper, true, false, k, n, lu.get(), n, x.data());
-                  } else {
-                    lapack::trsm_right(Triangle::upper, false, false, k, n, lu.get(), n, x.data());
-                    lapack::trsm_right(Triangle::lower, false, true, k, n, lu.get(), n, x.data());
-                    exchange_rows(x.data(), k, pivots.get(), n, true);
-                  }
+                  apply_inverse(lu.get(), pivots.get(), n, x.data(), k, transpose);
                   x.write_back();
                   return {};
                 });
@@ -120,15 +127,14 @@ void triangular_solve(const OpCall& call) {
 
 /// Runs `body(factors, pivots, info, result)` on the LU factors of each matrix.
 template <class Body>
-void with_factors(const OpCall& call, double flops, std::size_t inner, Body&& body,
-                  double worth_threads = MatrixBatch::kProducts) {
+void with_factors(const OpCall& call, double flops, std::size_t inner, Body&& body) {
   const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
   const MatrixAt at_x = matrix_of(x);
   const std::int64_t n = at_x.rows;
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, flops, worth_threads)
+    MatrixBatch(call, batch, flops)
         .run<2>({batch_strides(x, batch), batch_strides(out, batch, inner)},
                 [&](const RowWalk<2>& at) -> std::string {
                   const auto pivots = scratch<int>(n);
@@ -144,16 +150,18 @@ void inverse(const OpCall& call) {
   const TensorImpl& out = *call.outputs[0].impl();
   if (out.numel() == 0) return;
   const std::int64_t n = matrix_of(out).rows;
-  with_factors(
-      call, 2 * cube(n), 2,
-      [&]<class T>(Computed<T>* factors, const int* pivots, int info, std::int64_t at,
-                   T) -> std::string {
-        if (info > 0) return singular(info);
-        lapack::getri(n, factors, pivots);
-        write_matrix(factors, n, n, elements_of<T>(out, at));
-        return {};
-      },
-      MatrixBatch::kReflections);
+  // By triangles rather than by the library's own inverse, most of which runs on one thread.
+  with_factors(call, 8 * cube(n) / 3, 2,
+               [&]<class T>(Computed<T>* factors, const int* pivots, int info, std::int64_t at,
+                            T) -> std::string {
+                 if (info > 0) return singular(info);
+                 Target<T> x(elements_of<T>(out, at), n * n);
+                 std::fill_n(x.data(), n * n, Computed<T>(0));
+                 for (std::int64_t i = 0; i < n; ++i) x.data()[i * (n + 1)] = 1;
+                 apply_inverse(factors, pivots, n, x.data(), n, false);
+                 x.write_back();
+                 return {};
+               });
 }
 
 /// The product of the pivots.
