@@ -3,9 +3,9 @@
 #include "dyad/nn/checks.h"
 #include "dyad/nn/init.h"
 #include "dyad/ops/activation.h"
-#include "dyad/ops/arithmetic.h"
-#include "dyad/ops/compare.h"
+#include "dyad/ops/layers.h"
 #include "dyad/ops/norm.h"
+#include "dyad/ops/shapes.h"
 #include "dyad/ops/views.h"
 
 namespace dyad::nn {
@@ -40,31 +40,21 @@ Tensor Hardswish::operator()(const Tensor& x, Loc loc) const { return hardswish(
 Tensor ReLU6::operator()(const Tensor& x, Loc loc) const { return relu6(x, loc); }
 Tensor LogSigmoid::operator()(const Tensor& x, Loc loc) const { return logsigmoid(x, loc); }
 Tensor QuickGELU::operator()(const Tensor& x, Loc loc) const { return quick_gelu(x, loc); }
-Tensor Softmin::operator()(const Tensor& x, Loc loc) const {
-  return softmax(neg(x, loc), axis, loc);
-}
+Tensor Softmin::operator()(const Tensor& x, Loc loc) const { return softmin(x, axis, loc); }
 Tensor Softmax2d::operator()(const Tensor& x, Loc loc) const { return softmax(x, -3, loc); }
+Tensor RReLU::operator()(const Tensor& x, Loc loc) const {
+  return rrelu(x, low, high, mode.training(), loc);
+}
 Tensor PReLU::operator()(const Tensor& x, Loc loc) const { return prelu(x, weight, loc); }
 Tensor Threshold::operator()(const Tensor& x, Loc loc) const {
-  const LocScope scope(loc);
-  return where(x > threshold, x, value);
+  return dyad::threshold(x, threshold, value, loc);
 }
 PReLU::PReLU(std::int64_t count, double first, DType dtype, Loc loc) {
   require_positive("PReLU", {{"count", count}}, loc);
   weight = Parameter(init::full({count}, first, dtype, loc), loc);
 }
 Tensor Unflatten::operator()(const Tensor& x, Loc loc) const {
-  const LocScope scope(loc);
-  const auto at = static_cast<std::int64_t>(axis < 0 ? axis + x.rank() : axis);
-  Shape shape;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i != at) {
-      shape.push_back(x.size(i));
-      continue;
-    }
-    for (const Dim size : sizes) shape.push_back(size);
-  }
-  return reshape(x, shape, loc);
+  return unflatten(x, axis, sizes, loc);
 }
 
 }  // namespace dyad::nn

@@ -113,6 +113,14 @@ struct Threshold {
   Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
   void visit(Visitor&) {}
 };
+/// rrelu(x, low, high), random in training
+struct RReLU {
+  double low = 1.0 / 8;
+  double high = 1.0 / 3;
+  Mode mode = {};
+  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
+  void visit(Visitor& v) { v("mode", mode); }
+};
 /// glu(x, axis)
 struct GLU {
   std::int64_t axis = -1;

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/nn/checks.h"
 #include "dyad/nn/init.h"
+#include "dyad/ops/scatter.h"
+#include "dyad/ops/series.h"
+#include "dyad/ops/sort.h"
 
 namespace dyad::nn {
 namespace {
@@ -36,15 +40,26 @@ Parameter make_table(std::string_view layer, std::int64_t count, std::int64_t wi
 
 Embedding::Embedding(std::int64_t count, std::int64_t width, const EmbeddingOptions& options,
                      Loc loc)
-    : padding_idx(options.padding_idx), sparse(options.sparse) {
+    : padding_idx(options.padding_idx),
+      sparse(options.sparse),
+      max_norm(options.max_norm),
+      norm_type(options.norm_type) {
   weight = make_table("Embedding", count, width, padding_idx, options.dtype, loc);
 }
 
 Tensor Embedding::operator()(const Tensor& indices, Loc loc) const {
   const LocScope scope(loc);
+  if (max_norm > 0) shorten_rows(indices, loc);
   if (sparse) return sparse_embedding(indices, weight, padding_idx.value_or(-1), loc);
   return padding_idx ? embedding(indices, weight, *padding_idx, loc)
                      : embedding(indices, weight, loc);
+}
+
+void Embedding::shorten_rows(const Tensor& indices, Loc loc) const {
+  const NoGrad no_grad;
+  const Tensor rows = unique(indices, true, {}, loc).values;
+  const Tensor short_rows = renorm(embedding(rows, weight, loc), norm_type, 0, max_norm, loc);
+  Tensor(weight).copy_(index_copy(weight, 0, rows, short_rows, loc), loc);
 }
 
 EmbeddingBag::EmbeddingBag(std::int64_t count, std::int64_t width,

@@ -13,6 +13,10 @@ struct EmbeddingOptions {
   /// The gradient holds the rows that were read alone: see sparse_embedding().
   bool sparse = false;
   DType dtype = f32;
+  /// Above 0: rows that are read are first scaled down, in place, to at most this length in the
+  /// norm of norm_type.
+  double max_norm = 0;
+  double norm_type = 2;
 };
 
 /// The rows of a table that indices name: i64 or i32 [...] -> [..., width]. Starts normally
@@ -28,6 +32,10 @@ class Embedding {
   Parameter weight;  ///< [count, width]
   std::optional<std::int64_t> padding_idx;
   bool sparse;
+  double max_norm, norm_type;
+
+ private:
+  void shorten_rows(const Tensor& indices, Loc loc) const;
 };
 
 struct EmbeddingBagOptions {

@@ -4,11 +4,11 @@ namespace dyad::nn {
 
 Tensor CrossEntropyLoss::operator()(const Tensor& logits, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
-  return cross_entropy(logits, target, reduction, ignore_index, {}, label_smoothing);
+  return cross_entropy(logits, target, reduction, ignore_index, weight, label_smoothing);
 }
 Tensor NLLLoss::operator()(const Tensor& log_probabilities, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
-  return nll_loss(log_probabilities, target, reduction, ignore_index);
+  return nll_loss(log_probabilities, target, reduction, ignore_index, weight);
 }
 Tensor MSELoss::operator()(const Tensor& prediction, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
@@ -28,11 +28,11 @@ Tensor HuberLoss::operator()(const Tensor& prediction, const Tensor& target, Loc
 }
 Tensor BCELoss::operator()(const Tensor& prediction, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
-  return binary_cross_entropy(prediction, target, {}, reduction);
+  return binary_cross_entropy(prediction, target, weight, reduction);
 }
 Tensor BCEWithLogitsLoss::operator()(const Tensor& logits, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
-  return binary_cross_entropy_with_logits(logits, target, {}, {}, reduction);
+  return binary_cross_entropy_with_logits(logits, target, weight, pos_weight, reduction);
 }
 Tensor KLDivLoss::operator()(const Tensor& log_probabilities, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
@@ -62,7 +62,7 @@ Tensor MarginRankingLoss::operator()(const Tensor& a, const Tensor& b, const Ten
 }
 Tensor MultiMarginLoss::operator()(const Tensor& x, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
-  return multi_margin_loss(x, target, p, margin, {}, reduction);
+  return multi_margin_loss(x, target, p, margin, weight, reduction);
 }
 Tensor TripletMarginLoss::operator()(const Tensor& anchor, const Tensor& positive,
                                      const Tensor& negative, Loc loc) const {
@@ -73,6 +73,25 @@ Tensor CosineEmbeddingLoss::operator()(const Tensor& a, const Tensor& b, const T
                                        Loc loc) const {
   const LocScope scope(loc);
   return cosine_embedding_loss(a, b, target, margin, reduction);
+}
+Tensor HingeLoss::operator()(const Tensor& x, const Tensor& target, Loc loc) const {
+  return hinge_loss(x, target, margin, reduction, loc);
+}
+Tensor MultiLabelMarginLoss::operator()(const Tensor& x, const Tensor& target, Loc loc) const {
+  return multilabel_margin_loss(x, target, reduction, loc);
+}
+Tensor MultiLabelSoftMarginLoss::operator()(const Tensor& x, const Tensor& target, Loc loc) const {
+  return multilabel_soft_margin_loss(x, target, weight, reduction, loc);
+}
+Tensor TripletMarginWithDistanceLoss::operator()(const Tensor& anchor, const Tensor& positive,
+                                                 const Tensor& negative, Loc loc) const {
+  return triplet_margin_with_distance_loss(anchor, positive, negative, distance, margin, swap,
+                                           reduction, loc);
+}
+Tensor CTCLoss::operator()(const Tensor& log_probs, const Tensor& targets,
+                           const Tensor& input_lengths, const Tensor& target_lengths,
+                           Loc loc) const {
+  return ctc_loss(log_probs, targets, input_lengths, target_lengths, args, loc);
 }
 
 }  // namespace dyad::nn

@@ -9,7 +9,6 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/norm.h"
-#include "dyad/ops/random.h"
 
 namespace dyad::nn {
 
@@ -64,18 +63,6 @@ LayerNorm::LayerNorm(std::int64_t size, const LayerNormOptions& options, Loc loc
 Tensor LayerNorm::operator()(const Tensor& x, Loc loc) const {
   const LocScope scope(loc);
   return layer_norm(x, weight, bias, eps, loc);
-}
-
-Dropout::Dropout(double p, Loc loc) : p(p) {
-  if (!(p >= 0 && p < 1)) {
-    throw ValueError(fmt::format("Dropout: p must be at least 0 and below 1, found {}", p),
-                     loc.user());
-  }
-}
-
-Tensor Dropout::operator()(const Tensor& x, Loc loc) const {
-  const LocScope scope(loc);
-  return dropout(x, p, mode.training(), loc);
 }
 
 }  // namespace dyad::nn

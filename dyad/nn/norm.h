@@ -65,17 +65,4 @@ class LayerNorm {
   double eps;
 };
 
-/// In training each element is 0 with the probability p, the others are scaled by 1 / (1 - p); in
-/// eval mode nothing changes (Srivastava et al., 2014).
-class Dropout {
- public:
-  /// ValueError unless 0 <= p < 1.
-  explicit Dropout(double p = 0.5, Loc loc = std::source_location::current());
-  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
-  void visit(Visitor& v) { v("mode", mode); }
-
-  double p;
-  Mode mode;
-};
-
 }  // namespace dyad::nn

@@ -72,11 +72,19 @@ class MaxPool1d : public detail::MaxPoolLayer<&max_pool1d> {
  public:
   using MaxPoolLayer::MaxPoolLayer;
 };
+class MaxPool2d : public detail::MaxPoolLayer<&max_pool2d> {
+ public:
+  using MaxPoolLayer::MaxPoolLayer;
+};
 class MaxPool3d : public detail::MaxPoolLayer<&max_pool3d> {
  public:
   using MaxPoolLayer::MaxPoolLayer;
 };
 class AvgPool1d : public detail::AvgPoolLayer<&avg_pool1d> {
+ public:
+  using AvgPoolLayer::AvgPoolLayer;
+};
+class AvgPool2d : public detail::AvgPoolLayer<&avg_pool2d> {
  public:
   using AvgPoolLayer::AvgPoolLayer;
 };
@@ -93,6 +101,40 @@ class AdaptiveMaxPool : public detail::AdaptivePoolLayer<&adaptive_max_pool> {
  public:
   using AdaptivePoolLayer::AdaptivePoolLayer;
 };
+/// lp_pool(x, p, ...) over as many axes as x has after the first two.
+class LPPool {
+ public:
+  explicit LPPool(double p, PerAxis kernel, PerAxis stride = 0, bool ceil_mode = false)
+      : p(p), kernel(std::move(kernel)), stride(std::move(stride)), ceil_mode(ceil_mode) {}
+  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const {
+    return lp_pool(x, p, kernel, stride, 0, ceil_mode, loc);
+  }
+  void visit(Visitor&) {}
+
+  double p;
+  PerAxis kernel, stride;
+  bool ceil_mode;
+};
+using LPPool1d = LPPool;
+using LPPool2d = LPPool;
+using LPPool3d = LPPool;
+/// Undoes a max pooling with these settings, over as many axes as x has after the first two: see
+/// max_unpool(). Without a size the result has the smallest one that the pooling may have had:
+/// (size - 1) * stride - 2 * padding + kernel.
+class MaxUnpool {
+ public:
+  explicit MaxUnpool(PerAxis kernel, PerAxis stride = 0, PerAxis padding = 0)
+      : kernel(std::move(kernel)), stride(std::move(stride)), padding(std::move(padding)) {}
+  /// `size`: the spatial sizes before pooling.
+  Tensor operator()(const Tensor& x, const Tensor& indices, const Shape& size = {},
+                    Loc loc = std::source_location::current()) const;
+  void visit(Visitor&) {}
+
+  PerAxis kernel, stride, padding;
+};
+using MaxUnpool1d = MaxUnpool;
+using MaxUnpool2d = MaxUnpool;
+using MaxUnpool3d = MaxUnpool;
 using AdaptiveAvgPool1d = AdaptiveAvgPool;
 using AdaptiveAvgPool2d = AdaptiveAvgPool;
 using AdaptiveAvgPool3d = AdaptiveAvgPool;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dyad/nn/attention.h"
+#include "dyad/nn/dropout.h"
 #include "dyad/nn/norm.h"
 
 namespace dyad::nn {

@@ -1,10 +1,15 @@
 // Layers that are functions with parameters or settings: they call them with what they hold.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/core/create.h"
 #include "dyad/core/generator.h"
+#include "dyad/exec/compile.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
 
@@ -86,6 +91,59 @@ TEST_F(LayerCalls, Losses) {
   same(CosineEmbeddingLoss{0.2}(a, b, row), cosine_embedding_loss(a, b, row, 0.2));
 }
 
+TEST_F(LayerCalls, RandomInTrainingAndNotInEvaluation) {
+  const RReLU slopes{0.1, 0.4};
+  const Tensor below = full({50}, -1);
+  const auto drawn = slopes(below).to_vector<float>();
+  EXPECT_GT(std::set<float>(drawn.begin(), drawn.end()).size(), 20U);
+  eval(slopes);
+  same(slopes(below), full({50}, -0.25));
+  const Dropout2d whole(0.5);
+  const auto kept = amax(whole(ones({4, 9, 2, 2})), {2, 3}).to_vector<float>();
+  EXPECT_NE(std::count(kept.begin(), kept.end(), 0.0f), 0);
+  EXPECT_NE(std::count(kept.begin(), kept.end(), 2.0f), 0);
+  eval(whole);
+  same(whole(image), image);
+}
+
+TEST_F(LayerCalls, ParametrizedLayersAreFoundAndTrained) {
+  const Sequential model(WeightNorm(Linear(4, 3)), ReLU(), SpectralNorm(Linear(3, 2)));
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : named_parameters(model)) names.push_back(name);
+  EXPECT_THAT(names, ::testing::ElementsAre("0.bias", "0.parametrizations.weight.original0",
+                                            "0.parametrizations.weight.original1", "2.bias",
+                                            "2.parametrizations.weight.original"));
+  const Tensor x = normal({5, 4});
+  sum(model(x)).backward();
+  for (const Tensor& parameter : parameters(model)) EXPECT_TRUE(parameter.grad().defined());
+  // The largest singular value becomes 1.
+  const SpectralNorm layer(Linear(6, 5));
+  for (int i = 0; i < 200; ++i) static_cast<void>(layer.weight());
+  EXPECT_NEAR(max(svdvals(layer.weight())).item(), 1, 1e-4);
+  // A step changes lengths and directions, not what the layer had.
+  const WeightNorm same_as(Linear(4, 3));
+  const Tensor lengths = norm(same_as.weight(), 2, {1}, true);
+  same(reshape(lengths, {3, 1}), same_as.parameters.g);
+}
+
+TEST_F(LayerCalls, ParametrizedLayersCompile) {
+  const SpectralNorm layer(Linear(4, 3));
+  const SpectralNorm other = clone(layer);
+  auto compiled = compile([&](const Tensor& x) { return other(x); });
+  const Tensor x = normal({5, 4});
+  for (int i = 0; i < 3; ++i) same(compiled(x), layer(x));
+  same(other.parameters.left, layer.parameters.left);
+}
+
+TEST_F(LayerCalls, EmbeddingScalesDownOnlyWhatIsRead) {
+  const Embedding table(5, 3, {.max_norm = 0.5});
+  const Tensor before = table.weight.clone();
+  static_cast<void>(table(tensor({1, 3}, i64)));
+  const auto lengths = norm(table.weight, 2, {1}).to_vector<float>();
+  for (const std::size_t row : {1, 3}) EXPECT_LE(lengths[row], 0.5001F);
+  for (const std::int64_t row : {0, 2, 4}) same(table.weight[row], before[row]);
+}
+
 TEST_F(LayerCalls, SequentialTakesThem) {
   const Sequential model(Conv1d(4, 6, 3), GroupNorm(3, 6), MaxPool1d(2), Flatten());
   EXPECT_EQ(model(line).shape(), Shape({2, 18}));
@@ -110,6 +168,19 @@ TEST_F(LayerCalls, BadArgumentsAreErrors) {
               HasSubstr("Conv3d: kernel must be one number or 3, found 2"));
   EXPECT_THAT(error_of([] { ConvTranspose2d(1, 1, 0); }),
               HasSubstr("ConvTranspose2d: kernel must be at least 1, found 0"));
+  EXPECT_THAT(error_of([] { ReflectionPad2d({1, 2}); }),
+              HasSubstr("ReflectionPad2d: sides must be one number or 4, found 2"));
+  EXPECT_THAT(
+      error_of([&] {
+        static_cast<void>(Conv2d(4, 1, 3, {.padding = "same", .padding_mode = "reflect"})(image));
+      }),
+      HasSubstr("Conv2d: with padding_mode \"reflect\" the padding is one number, 2 or 4"));
+  EXPECT_THAT(error_of([] { SpectralNorm(Linear(2, 2), {.iterations = 0}); }),
+              HasSubstr("SpectralNorm: iterations must be at least 1, found 0"));
+  EXPECT_THAT(error_of([] { Bilinear(0, 2, 2); }),
+              HasSubstr("Bilinear: in1 must be at least 1, found 0"));
+  EXPECT_THAT(error_of([] { AlphaDropout(1.0); }),
+              HasSubstr("AlphaDropout: p must be at least 0 and below 1, found 1"));
   EXPECT_THAT(error_of([] { GroupNorm(3, 4); }),
               HasSubstr("GroupNorm: groups must divide channels, found groups = 3, channels = 4"));
 }

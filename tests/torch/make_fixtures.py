@@ -21,15 +21,14 @@ def put(into, prefix, tensors):
         into[f"{prefix}/{name}"] = tensor.detach().clone().contiguous()
 
 
-def layers():
-    torch.manual_seed(0)
-    made = {}
+def layer_cases(made):
+    """What writes cases of layers into `made`."""
 
-    def case(name, layer, *inputs, after=False):
+    def case(name, layer, *inputs, after=False, call=None):
         put(made, f"{name}/state", dict(layer.state_dict()))
         put(made, f"{name}/in", {str(i): x for i, x in enumerate(inputs)})
         inputs = [x.clone().requires_grad_() if x.is_floating_point() else x for x in inputs]
-        out = layer(*inputs) if len(inputs) < 3 else layer(inputs[0], tuple(inputs[1:]))
+        out = call(*inputs) if call else layer(*inputs)
         outs = out if isinstance(out, tuple) else (out,)
         weights = [torch.randn_like(o) for o in outs]
         sum((o * w).sum() for o, w in zip(outs, weights)).backward()
@@ -41,6 +40,13 @@ def layers():
         if after:
             put(made, f"{name}/after", dict(layer.state_dict()))
 
+    return case
+
+
+def layers():
+    torch.manual_seed(0)
+    made = {}
+    case = layer_cases(made)
     case("linear", nn.Linear(5, 3), torch.randn(2, 4, 5))
     case("linear_no_bias", nn.Linear(5, 3, bias=False), torch.randn(4, 5))
     case("conv", nn.Conv2d(2, 4, (3, 2)), torch.randn(2, 2, 7, 6))
@@ -57,7 +63,9 @@ def layers():
     nn.init.normal_(norm.bias)
     case("layer_norm", norm, torch.randn(2, 3, 4))
     case("embedding", nn.Embedding(7, 3), torch.tensor([[0, 6, 2], [2, 2, 5]]))
-    case("lstm_cell", nn.LSTMCell(3, 4), torch.randn(2, 3), torch.randn(2, 4), torch.randn(2, 4))
+    lstm_cell = nn.LSTMCell(3, 4)
+    case("lstm_cell", lstm_cell, torch.randn(2, 3), torch.randn(2, 4), torch.randn(2, 4),
+         call=lambda x, h, c: lstm_cell(x, (h, c)))
     case("gru_cell", nn.GRUCell(3, 4), torch.randn(2, 3), torch.randn(2, 4))
     case("relu", nn.ReLU(), torch.randn(3, 4))
     case("tanh", nn.Tanh(), torch.randn(3, 4))
@@ -73,6 +81,98 @@ def layers():
     case("sequential", nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2)),
          torch.randn(3, 4))
     save_file(made, HERE / "layers.safetensors")
+
+
+def modules():
+    """Layers that move, resample, pad, drop and compare, losses with weights, parametrized layers."""
+    torch.manual_seed(4)
+    made = {}
+    case = layer_cases(made)
+    line, image, volume = torch.randn(2, 4, 7), torch.randn(2, 4, 6, 5), torch.randn(1, 4, 3, 4, 2)
+    case("pixel_shuffle", nn.PixelShuffle(2), image)
+    case("pixel_unshuffle", nn.PixelUnshuffle(3), torch.randn(1, 2, 6, 3))
+    case("channel_shuffle", nn.ChannelShuffle(2), image)
+    case("upsample", nn.Upsample(scale_factor=2, mode="bicubic"), image)
+    case("upsample_size", nn.Upsample(size=9, mode="linear", align_corners=True), line)
+    case("upsampling_nearest", nn.UpsamplingNearest2d(size=(9, 4)), image)
+    case("upsampling_bilinear", nn.UpsamplingBilinear2d(scale_factor=2), image)
+    case("unfold", nn.Unfold((3, 2), dilation=(1, 2), padding=1, stride=2), image)
+    case("fold", nn.Fold((5, 4), 2, padding=1, stride=2), torch.randn(2, 8, 9))
+    for axes, x in [(1, line), (2, image), (3, volume)]:
+        sides = (1, 0, 2, 1, 1, 2)[:2 * axes]
+        case(f"constant_pad{axes}", getattr(nn, f"ConstantPad{axes}d")(sides, 0.5), x)
+        case(f"zero_pad{axes}", getattr(nn, f"ZeroPad{axes}d")(1), x)
+        case(f"reflection_pad{axes}", getattr(nn, f"ReflectionPad{axes}d")(1), x)
+        case(f"replication_pad{axes}", getattr(nn, f"ReplicationPad{axes}d")(sides), x)
+        case(f"circular_pad{axes}", getattr(nn, f"CircularPad{axes}d")(sides), x)
+        case(f"lp_pool{axes}", getattr(nn, f"LPPool{axes}d")(3, 2), x.abs())
+        even = x[(slice(None), slice(None), *[slice(n // 2 * 2) for n in x.shape[2:]])]
+        pooled, indices = getattr(nn, f"MaxPool{axes}d")(2, return_indices=True)(even)
+        case(f"max_unpool{axes}", getattr(nn, f"MaxUnpool{axes}d")(2), pooled, indices)
+        case(f"conv{axes}", getattr(nn, f"Conv{axes}d")(4, 6, 2, stride=2, padding=1, groups=2), x)
+        case(f"conv_transpose{axes}", getattr(nn, f"ConvTranspose{axes}d")(4, 6, 2, stride=2, padding=1, output_padding=1,
+                                                                          groups=2), x)
+    for mode in ["reflect", "replicate", "circular"]:
+        case(f"conv_{mode}", nn.Conv2d(4, 3, 3, padding=(1, 2), padding_mode=mode), image)
+    case("softmax2d", nn.Softmax2d(), image)
+    case("softmin", nn.Softmin(dim=1), line)
+    case("threshold", nn.Threshold(0.3, -2.0), line)
+    case("rrelu", nn.RReLU(0.1, 0.4).eval(), line)
+    case("unflatten", nn.Unflatten(1, (2, 2)), line)
+    case("dropout2d", nn.Dropout2d(0.4).eval(), image)
+    case("alpha_dropout", nn.AlphaDropout(0.4).eval(), line)
+    a, b = torch.randn(3, 5), torch.randn(3, 5)
+    case("bilinear", nn.Bilinear(5, 4, 3), torch.randn(2, 3, 5), torch.randn(2, 3, 4))
+    case("bilinear_no_bias", nn.Bilinear(5, 4, 3, bias=False), torch.randn(3, 5), torch.randn(3, 4))
+    case("cosine_similarity", nn.CosineSimilarity(dim=1), a, b)
+    case("pairwise_distance", nn.PairwiseDistance(p=3, keepdim=True), a, b)
+    case("embedding_max_norm", nn.Embedding(6, 4, max_norm=1.5, norm_type=2), torch.tensor([[0, 2, 2], [5, 0, 1]]),
+         after=True)
+
+    target, soft = torch.tensor([4, 0, 2]), torch.rand(3, 5)
+    weight, pos_weight = torch.rand(5) + 0.5, torch.rand(5) + 0.5
+    sign = torch.where(torch.rand(3, 5) < 0.5, -1.0, 1.0)
+    for reduction in ["mean", "sum", "none"]:
+        r = {"reduction": reduction}
+
+        def loss(name, layer, x, *rest):
+            case(f"{name}/{reduction}", layer, x, call=lambda x: layer(x, *rest))
+            put(made, f"{name}/{reduction}/rest", {str(i): t for i, t in enumerate(rest)})
+
+        loss("cross_entropy", nn.CrossEntropyLoss(weight, ignore_index=2, label_smoothing=0.1, **r), a, target)
+        loss("cross_entropy_soft", nn.CrossEntropyLoss(weight, **r), a, soft)
+        loss("nll", nn.NLLLoss(weight, ignore_index=0, **r), torch.log_softmax(a, 1), target)
+        loss("bce", nn.BCELoss(weight, **r), torch.sigmoid(a), soft)
+        loss("bce_logits", nn.BCEWithLogitsLoss(weight, pos_weight=pos_weight, **r), a, soft)
+        loss("multi_margin", nn.MultiMarginLoss(p=2, margin=0.7, weight=weight, **r), a, target)
+        loss("multilabel_margin", nn.MultiLabelMarginLoss(**r), a,
+             torch.tensor([[3, 0, -1, 0, 0], [1, 2, 3, -1, 0], [-1, 0, 0, 0, 0]]))
+        loss("multilabel_soft_margin", nn.MultiLabelSoftMarginLoss(weight, **r), a, soft)
+        loss("triplet_distance", nn.TripletMarginWithDistanceLoss(margin=0.5, swap=True, **r), a, b, soft)
+        loss("mse", nn.MSELoss(**r), a, b)
+        loss("l1", nn.L1Loss(**r), a, b)
+        loss("smooth_l1", nn.SmoothL1Loss(beta=0.7, **r), a, b)
+        loss("huber", nn.HuberLoss(delta=0.7, **r), a, b)
+        loss("kl_div", nn.KLDivLoss(**r), torch.log_softmax(a, 1), soft)
+        loss("poisson_nll", nn.PoissonNLLLoss(full=True, **r), a, soft * 4)
+        loss("gaussian_nll", nn.GaussianNLLLoss(full=True, **r), a, b, soft + 0.1)
+        loss("hinge_embedding", nn.HingeEmbeddingLoss(margin=0.8, **r), a, sign)
+        loss("soft_margin", nn.SoftMarginLoss(**r), a, sign)
+        loss("margin_ranking", nn.MarginRankingLoss(margin=0.3, **r), a, b, sign)
+        loss("triplet", nn.TripletMarginLoss(margin=0.5, p=3, swap=True, **r), a, b, soft)
+        loss("cosine_embedding", nn.CosineEmbeddingLoss(margin=0.2, **r), a, b, sign[:, 0].contiguous())
+        loss("ctc", nn.CTCLoss(blank=1, **r), torch.log_softmax(torch.randn(6, 2, 4), 2),
+             torch.tensor([[0, 2, 2], [3, 0, 0]]), torch.tensor([6, 5]), torch.tensor([3, 1]))
+        # The gradient of the logarithms themselves: PyTorch's is that of what log_softmax was given.
+        del made[f"ctc/{reduction}/grad/in0"]
+
+    P = nn.utils.parametrizations
+    case("weight_norm", P.weight_norm(nn.Linear(5, 3)), a)
+    case("weight_norm_conv", P.weight_norm(nn.Conv2d(4, 3, 2), dim=1), image)
+    case("spectral_norm", P.spectral_norm(nn.Linear(5, 3)), a, after=True)
+    case("spectral_norm_conv", P.spectral_norm(nn.ConvTranspose2d(4, 3, 2), n_power_iterations=2, dim=1), image, after=True)
+    case("spectral_norm_eval", P.spectral_norm(nn.Linear(5, 3)).eval(), a, after=True)
+    save_file(made, HERE / "modules.safetensors")
 
 
 def sequences():
@@ -337,6 +437,6 @@ def trajectories():
 
 if __name__ == "__main__":
     HERE.mkdir(exist_ok=True)
-    for make in [layers, optimizers, sequences, trajectories]:
+    for make in [layers, modules, optimizers, sequences, trajectories]:
         if not sys.argv[1:] or make.__name__ in sys.argv[1:]:
             make()
