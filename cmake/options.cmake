@@ -56,9 +56,10 @@ elseif(DYAD_SANITIZE)
 endif()
 if(DYAD_SANITIZE)
   # A sanitizer sees only code that it compiled: plain loops stand in for generated kernels and
-  # library calls, a plain thread pool for OpenMP.
+  # library calls, a plain thread pool for OpenMP. Instrumented code takes three times as long to
+  # optimise as to compile, and these tests are many small runs.
   set(DYAD_PLAIN_LOOPS 1)
-  target_compile_options(dyad_flags INTERFACE ${DYAD_SANITIZE_FLAGS})
+  target_compile_options(dyad_flags INTERFACE ${DYAD_SANITIZE_FLAGS} -Og)
   target_link_options(dyad_flags INTERFACE ${DYAD_SANITIZE_FLAGS})
   target_compile_definitions(dyad_flags INTERFACE DYAD_PLAIN_LOOPS=1)
 endif()

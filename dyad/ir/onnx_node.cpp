@@ -102,4 +102,14 @@ const OnnxRule* find_onnx_rule(std::string_view domain, std::string_view op, int
   return after == found->second.begin() ? nullptr : std::prev(after)->second;
 }
 
+std::vector<const OnnxRule*> all_onnx_rules() {
+  RuleTable& table = rule_table();
+  const std::shared_lock lock(table.mutex);
+  std::vector<const OnnxRule*> all;
+  for (const auto& [name, versions] : table.rules) {
+    for (const auto& [since, rule] : versions) all.push_back(rule);
+  }
+  return all;
+}
+
 }  // namespace dyad

@@ -103,5 +103,7 @@ void register_onnx_rules(std::span<const OnnxRule> rules);
 /// highest `since` that is not above the version.
 [[nodiscard]] const OnnxRule* find_onnx_rule(std::string_view domain, std::string_view op,
                                              int version);
+/// All of them, by domain, operator and version.
+[[nodiscard]] std::vector<const OnnxRule*> all_onnx_rules();
 
 }  // namespace dyad

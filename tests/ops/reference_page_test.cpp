@@ -4,10 +4,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "dyad/ir/onnx_node.h"
 #include "dyad/ops/registry.h"
 #include "dyad/runtime/op_kernel.h"
 
@@ -281,16 +283,46 @@ TEST(ReferencePage, ListsPlainFunctionsWithTheirFirstSentences) {
             "leave.");
 }
 
+std::string onnx_page() {
+  ops::register_builtin_ops();
+  std::string text =
+      "# ONNX operators that are read\n\n"
+      "The rules of `dyad/ops/*_onnx.cpp`, written by `tests/ops/reference_page_test.cpp`. An "
+      "operator that changed\n"
+      "has a rule for each meaning, from the version (opset) of its domain on in which it got it. "
+      "Beside these:\n"
+      "operators with subgraphs, functions of the model, and functions that ONNX defines by other "
+      "operators.\n";
+  std::string domain = "none", op;
+  for (const OnnxRule* rule : all_onnx_rules()) {
+    if (rule->domain != domain) {
+      domain = rule->domain, op.clear();
+      text += "\n## " + (domain.empty() ? std::string("ai.onnx") : domain) +
+              "\n\n| operator | versions that brought a meaning |\n|---|---|";
+    }
+    if (rule->op != op) {
+      op = rule->op;
+      text += "\n| `" + op + "` | " + std::to_string(rule->since);
+    } else {
+      text += ", " + std::to_string(rule->since);
+    }
+  }
+  return std::regex_replace(text + "\n", std::regex("(\\| `.*)\n"), "$1 |\n");
+}
+
 /// With DYAD_UPDATE_DOCS=1 in the environment the page is written anew.
-TEST(ReferencePage, IsWhatTheRowsSay) {
-  const char* const path = "docs/operators.md";
-  if (std::getenv("DYAD_UPDATE_DOCS") != nullptr) std::ofstream(path) << page();
+void expect_page(const char* path, const std::string& text) {
+  if (std::getenv("DYAD_UPDATE_DOCS") != nullptr) std::ofstream(path) << text;
   std::ifstream file(path);
   std::stringstream found;
   found << file.rdbuf();
-  EXPECT_TRUE(found.str() == page())
+  EXPECT_TRUE(found.str() == text)
       << "run: DYAD_UPDATE_DOCS=1 build/bin/test_ops --gtest_filter='ReferencePage*'";
 }
+
+TEST(ReferencePage, IsWhatTheRowsSay) { expect_page("docs/operators.md", page()); }
+
+TEST(ReferencePage, OnnxRulesAreListed) { expect_page("docs/onnx_operators.md", onnx_page()); }
 
 }  // namespace
 }  // namespace dyad
