@@ -1,6 +1,7 @@
 #include "dyad/ops/ranges.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "dyad/ops/arithmetic.h"
@@ -28,6 +29,17 @@ Tensor cosine_window(Dim size, bool periodic, DType dtype, double c0, double c1,
   Tensor window = c0 - cos(angle) * c1;
   if (c2 != 0) window = window + cos(angle * 2) * c2;
   return to(window, dtype, loc);
+}
+
+/// The modified Bessel function of the first kind and order 0 by its series, for |x| <= largest.
+Tensor bessel_i0(const Tensor& x, double largest) {
+  // Terms (x / 2)^2k / k!^2 shrink from k = x / 2 on; Horner's rule from one that no longer counts.
+  const Tensor quarter = square(x) * 0.25;
+  Tensor sum = ones_like(x);
+  for (int k = static_cast<int>(largest * 1.5) + 25; k > 0; --k) {
+    sum = 1 + quarter * sum / (static_cast<double>(k) * k);
+  }
+  return sum;
 }
 
 }  // namespace
@@ -88,6 +100,15 @@ Tensor bartlett_window(Dim size, bool periodic, DType dtype, Loc loc) {
   if (size.same_as(1)) return ones({1}, dtype, loc);
   const Tensor t = fractions(size, periodic ? size : size - 1, loc);
   return to(1 - abs(t * 2 - 1), dtype, loc);
+}
+Tensor kaiser_window(Dim size, bool periodic, double beta, DType dtype, Loc loc) {
+  const LocScope scope(loc);
+  if (size.same_as(1)) return ones({1}, dtype, loc);
+  const Tensor t = fractions(size, periodic ? size : size - 1, loc);
+  const Tensor inside = maximum(1 - square(t * 2 - 1), 0);
+  const double largest = std::abs(beta);
+  const Tensor whole = bessel_i0(full({}, beta, f64, loc), largest);
+  return to(bessel_i0(sqrt(inside) * beta, largest) / whole, dtype, loc);
 }
 
 }  // namespace dyad

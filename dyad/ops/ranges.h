@@ -43,5 +43,8 @@ namespace dyad {
 /// A triangle: 1 - |2 i / size - 1|
 [[nodiscard]] Tensor bartlett_window(Dim size, bool periodic = true, DType dtype = f32,
                                      Loc loc = std::source_location::current());
+/// I0(beta sqrt(1 - (2 i / size - 1)^2)) / I0(beta), I0 being the modified Bessel function.
+[[nodiscard]] Tensor kaiser_window(Dim size, bool periodic = true, double beta = 12,
+                                   DType dtype = f32, Loc loc = std::source_location::current());
 
 }  // namespace dyad

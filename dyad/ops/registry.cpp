@@ -48,6 +48,7 @@ void register_builtin_ops() {
     register_ops(random_rows());
     register_ops(embedding_rows());
     register_ops(complex_rows());
+    register_ops(fft_rows());
     register_ops(attention_rows());
     register_ops(recurrent_rows());
     register_ops(optimizer_step_rows());
@@ -61,6 +62,7 @@ void register_builtin_ops() {
     register_onnx_rules(indexing_onnx_rules());
     register_onnx_rules(activation_onnx_rules());
     register_onnx_rules(sequences_onnx_rules());
+    register_onnx_rules(fft_onnx_rules());
     register_onnx_rules(images_onnx_rules());
     register_onnx_rules(random_onnx_rules());
     register_onnx_rules(optimizers_onnx_rules());

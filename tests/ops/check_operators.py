@@ -49,11 +49,11 @@ def defined(case, want):
     return np.ones(want.shape, bool)
 
 
-def difference(got, want, dtype, where):
+def difference(got, want, dtype, where, floor):
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"
     if dtype in TOLERANCE:
-        good = np.isclose(got, want, TOLERANCE[dtype], TOLERANCE[dtype] / 10, equal_nan=True)
+        good = np.isclose(got, want, TOLERANCE[dtype], TOLERANCE[dtype] / 10 * max(1, floor), equal_nan=True)
     else:
         good = got == want
     bad = np.flatnonzero(np.atleast_1d(~good & where).ravel())
@@ -95,7 +95,7 @@ def main():
         for got, encoded in zip(results, case["out"]):
             want = array(encoded)
             where = defined(case, want)
-            problem = difference(got, want, encoded[0], where)
+            problem = difference(got, want, encoded[0], where, case.get("floor", 0))
             if problem and where.any():
                 failures.append(f"{name}: {problem}")
     json.dump({"ran": ran, "unsupported": unsupported, "failures": failures}, sys.stdout)

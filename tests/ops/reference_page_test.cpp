@@ -241,6 +241,7 @@ std::string page() {
       {"Random numbers", ops::random_rows()},
       {"Embeddings", ops::embedding_rows()},
       {"Complex numbers", ops::complex_rows()},
+      {"Fourier transforms", ops::fft_rows()},
       {"Attention", ops::attention_rows()},
       {"Recurrent layers", ops::recurrent_rows()},
       {"Positions and caches", ops::positional_rows()},

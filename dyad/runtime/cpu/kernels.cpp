@@ -31,6 +31,7 @@ std::span<const KernelFamily> kernel_families() {
       ctc_kernels,
       ctc_beam_kernels,
       whole_numbers_kernels,
+      fft_kernels,
   };
   // clang-format on
   return families;

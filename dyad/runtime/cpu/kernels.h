@@ -41,6 +41,7 @@ std::span<const NamedKernel> cache_kernels();
 std::span<const NamedKernel> ctc_kernels();
 std::span<const NamedKernel> ctc_beam_kernels();
 std::span<const NamedKernel> whole_numbers_kernels();
+std::span<const NamedKernel> fft_kernels();
 
 [[nodiscard]] std::span<const KernelFamily> kernel_families();
 
