@@ -332,7 +332,9 @@ std::optional<DType> GraphWriter::result_dtype(
       "IsNaN", "IsInf", "Not",         "And",     "Or"};
   if (std::ranges::find(kTruth, op) != std::end(kTruth)) return DType::boolean;
   if (op == "Shape" || op == "ArgMax" || op == "ArgMin") return DType::i64;
-  if (op == "Cast" || inputs.empty()) return {};
+  const bool own = op == "Cast" || op.find("QuantizeLinear") != std::string_view::npos ||
+                   op == "DequantizeLinear" || op.ends_with("Integer") || op.starts_with("QLinear");
+  if (own || inputs.empty()) return {};
   return context_.dtype_of(inputs[op == "Where" ? 1 : 0]);
 }
 

@@ -2,6 +2,7 @@
 
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/nn.h"
+#include "dyad/ops/conv_support.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
@@ -243,14 +244,8 @@ constexpr const OpInfo* kRows[] = {&op_info<Conv>, &op_info<ConvTranspose>,
 Tensor convolve(std::string_view name, std::size_t axes, const Tensor& x, const Tensor& weight,
                 const Tensor& bias, const PerAxis& stride, const Padding& padding,
                 const PerAxis& dilation, std::int64_t groups, Loc loc) {
-  ConvAttrs attrs{.stride = stride.over(axes), .dilation = dilation.over(axes), .groups = groups};
-  const bool named = !padding.name().empty();
-  const Sides sides =
-      sides_of(padding, name, loc, axes, named ? spatial_sizes(x, axes, loc) : Shape(),
-               named ? spatial_sizes(weight, axes, loc) : Shape(), attrs.stride, attrs.dilation);
-  attrs.low = sides.low;
-  attrs.high = sides.high;
-  return apply<Conv>(attrs, loc, x, weight, bias);
+  return apply<Conv>(conv_attrs(name, axes, x, weight, stride, padding, dilation, groups, loc), loc,
+                     x, weight, bias);
 }
 
 /// The shape of a transposed convolution's result; rank 0 when an operand is of no use, which infer
@@ -313,6 +308,31 @@ Tensor convolve_transposed(std::string_view name, std::size_t axes, const Tensor
 }  // namespace
 
 std::span<const OpInfo* const> conv_rows() { return kRows; }
+
+ConvAttrs conv_attrs(std::string_view name, std::size_t axes, const Tensor& x, const Tensor& weight,
+                     const PerAxis& stride, const Padding& padding, const PerAxis& dilation,
+                     std::int64_t groups, Loc loc) {
+  ConvAttrs attrs{.stride = stride.over(axes), .dilation = dilation.over(axes), .groups = groups};
+  const bool named = !padding.name().empty();
+  const Sides sides =
+      sides_of(padding, name, loc, axes, named ? spatial_sizes(x, axes, loc) : Shape(),
+               named ? spatial_sizes(weight, axes, loc) : Shape(), attrs.stride, attrs.dilation);
+  attrs.low = sides.low;
+  attrs.high = sides.high;
+  return attrs;
+}
+
+Shape conv_result(const InferIn& in, std::size_t x, std::size_t weight, const ConvAttrs& attrs) {
+  require_image(in, x, attrs.stride.size());
+  require_image(in, weight, attrs.stride.size());
+  return convolved_shape(in, in[x].shape(), in[weight].shape(), attrs);
+}
+
+OnnxAttrs onnx_conv(OnnxEmitter& e, const ConvAttrs& attrs) {
+  OnnxAttrs made = onnx_windows(attrs);
+  made.emplace_back("pads", onnx_pads(e, attrs.low, attrs.high));
+  return made;
+}
 
 }  // namespace ops
 

@@ -30,7 +30,7 @@ struct Trilu {
   using Attrs = TriluAttrs;
   static constexpr Schema schema{
       .name = "trilu",
-      .inputs = kUnary,
+      .inputs = kMoved,
       .outputs = kOut,
       .doc = "x with 0 below (upper) or above the k-th diagonal of its last two axes.",
       .batching = Batching::leading};
@@ -90,7 +90,7 @@ Tensor on_diagonal(const Tensor& value, const Arg& base, Dim rows, Dim columns, 
 struct Diagonal {
   using Attrs = DiagonalAttrs;
   static constexpr Schema schema{.name = "diagonal",
-                                 .inputs = kUnary,
+                                 .inputs = kMoved,
                                  .outputs = kOut,
                                  .doc = "A diagonal of two axes of x as the last axis."};
   static Types infer(const InferIn& in, const Attrs& attrs) {

@@ -59,10 +59,15 @@ void clip_by_inputs(OnnxNode& n) {
   n.output(0, n.has(1) || n.has(2) ? x : x.clone(n.loc()));
 }
 
-void cast_of(OnnxNode& n) {
-  n.output(0, cast(n.input(0), n.dtype("to", f32), n.integer("saturate", 1) != 0, n.loc()));
+/// What floats beyond a small integer dtype become is not said; ONNX's own tests keep the low bits,
+/// as of integers.
+void convert_to(OnnxNode& n, DType dtype) {
+  Tensor x = n.input(0);
+  if (contains(kSmallInteger, dtype) && is_floating(x.dtype())) x = to(x, i32, n.loc());
+  n.output(0, cast(x, dtype, n.flag("saturate", true), n.loc()));
 }
-void cast_like(OnnxNode& n) { n.output(0, to(n.input(0), n.input(1).dtype(), n.loc())); }
+void cast_of(OnnxNode& n) { convert_to(n, n.dtype("to", f32)); }
+void cast_like(OnnxNode& n) { convert_to(n, n.input(1).dtype()); }
 
 void gelu_of(OnnxNode& n) {
   n.output(0, gelu(n.input(0), n.text("approximate", "none") == "tanh", n.loc()));

@@ -5,6 +5,7 @@
 #include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/conv.h"
+#include "dyad/ops/conv_support.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
@@ -45,15 +46,6 @@ Shape normalized_sizes(OnnxNode& n, const Tensor& x) {
     sizes.push_back(x.size(i));
   }
   return sizes;
-}
-
-/// `auto_pad`, or `pads`: those before each axis, then those after.
-Padding padding_of(OnnxNode& n) {
-  const std::string by_name = n.text("auto_pad", "NOTSET");
-  if (by_name == "SAME_UPPER") return "same_upper";
-  if (by_name == "SAME_LOWER") return "same_lower";
-  if (by_name == "VALID") return "valid";
-  return n.integers("pads", {0});
 }
 
 void conv(OnnxNode& n) {
@@ -362,5 +354,13 @@ constexpr OnnxRule kRules[] = {
 }  // namespace
 
 std::span<const OnnxRule> network_onnx_rules() { return kRules; }
+
+Padding padding_of(OnnxNode& n) {
+  const std::string by_name = n.text("auto_pad", "NOTSET");
+  if (by_name == "SAME_UPPER") return "same_upper";
+  if (by_name == "SAME_LOWER") return "same_lower";
+  if (by_name == "VALID") return "valid";
+  return n.integers("pads", {0});
+}
 
 }  // namespace dyad::ops

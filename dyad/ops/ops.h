@@ -34,6 +34,7 @@
 #include "dyad/ops/pooling.h"
 #include "dyad/ops/positional.h"
 #include "dyad/ops/products.h"
+#include "dyad/ops/quantize.h"
 #include "dyad/ops/random.h"
 #include "dyad/ops/ranges.h"
 #include "dyad/ops/rearrange.h"

@@ -19,7 +19,7 @@ namespace {
 
 constexpr ArgInfo kRotaryInputs[] = {
     {"x", kFloat}, {"cos", kFloat}, {"sin", kFloat}, {"position_ids", kIndex, /*optional=*/true}};
-constexpr ArgInfo kCacheInputs[] = {{"cache", kAny}, {"value", kAny}, {"position", kIndex}};
+constexpr ArgInfo kCacheInputs[] = {{"cache", kEverything}, {"value", kEverything}, {"position", kIndex}};
 
 Dim turned_width(const RotaryAttrs& attrs, Dim width) {
   return attrs.rotary_dim > 0 ? Dim(attrs.rotary_dim) : width;

@@ -30,7 +30,7 @@ struct Unfold {
   using Attrs = UnfoldAttrs;
   static constexpr Schema schema{
       .name = "unfold",
-      .inputs = kUnary,
+      .inputs = kMoved,
       .outputs = kOut,
       .doc =
           "Windows of size elements, one every step, along an axis; their elements along a new "
@@ -115,7 +115,7 @@ struct DepthToSpace {
   using Attrs = DepthToSpaceAttrs;
   static constexpr Schema schema{
       .name = "depth_to_space",
-      .inputs = kUnary,
+      .inputs = kMoved,
       .outputs = kOut,
       .doc =
           "x[n, c, h, w] -> [n, c / block^2, h * block, w * block]; channels are read as "
@@ -158,7 +158,7 @@ struct SpaceToDepth {
   using Attrs = BlockAttrs;
   static constexpr Schema schema{
       .name = "space_to_depth",
-      .inputs = kUnary,
+      .inputs = kMoved,
       .outputs = kOut,
       .doc =
           "x[n, c, h, w] -> [n, block^2 * c, h / block, w / block], channels as "
@@ -191,7 +191,7 @@ struct ReverseAttrs {
   std::int64_t time_axis = 0;
   std::int64_t batch_axis = 1;
 };
-constexpr ArgInfo kXAndLengths[] = {{"x", kAny}, {"lengths", kIndex}};
+constexpr ArgInfo kXAndLengths[] = {{"x", kEverything}, {"lengths", kIndex}};
 
 struct ReverseSequence {
   using Attrs = ReverseAttrs;

@@ -33,6 +33,8 @@ void register_builtin_ops() {
     register_ops(solve_rows());
     register_ops(decompositions_rows());
     register_ops(conv_rows());
+    register_ops(quantize_rows());
+    register_ops(quantized_products_rows());
     register_ops(pooling_rows());
     register_ops(deform_conv_rows());
     register_ops(im2col_rows());
@@ -66,6 +68,8 @@ void register_builtin_ops() {
     register_onnx_rules(images_onnx_rules());
     register_onnx_rules(random_onnx_rules());
     register_onnx_rules(optimizers_onnx_rules());
+    register_onnx_rules(quantize_onnx_rules());
+    register_onnx_rules(quantize_contrib_onnx_rules());
     return true;
   }();
   (void)done;

@@ -40,6 +40,8 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> solve_rows();
 [[nodiscard]] std::span<const OpInfo* const> decompositions_rows();
 [[nodiscard]] std::span<const OpInfo* const> conv_rows();
+[[nodiscard]] std::span<const OpInfo* const> quantize_rows();
+[[nodiscard]] std::span<const OpInfo* const> quantized_products_rows();
 [[nodiscard]] std::span<const OpInfo* const> pooling_rows();
 [[nodiscard]] std::span<const OpInfo* const> deform_conv_rows();
 [[nodiscard]] std::span<const OpInfo* const> grid_sample_rows();
@@ -75,5 +77,7 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OnnxRule> images_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> random_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> optimizers_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> quantize_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> quantize_contrib_onnx_rules();
 
 }  // namespace dyad::ops

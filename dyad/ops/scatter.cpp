@@ -20,7 +20,7 @@ namespace {
 constexpr ArgInfo kScatterInputs[] = {{"x", kPlain}, {"index", kIndex}, {"source", kPlain}};
 constexpr ArgInfo kJoinInputs[] = {{"x", kNumber}, {"index", kIndex}, {"source", kNumber}};
 constexpr ArgInfo kIndices[] = {{"indices", kIndex, false, true}};
-constexpr ArgInfo kXAndIndex[] = {{"x", kAny}, {"index", kIndex}};
+constexpr ArgInfo kXAndIndex[] = {{"x", kEverything}, {"index", kIndex}};
 
 void scatter_node(OnnxEmitter& e, std::int64_t axis, std::string_view reduction) {
   OnnxAttrs attrs{{"axis", axis}};

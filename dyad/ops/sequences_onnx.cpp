@@ -18,6 +18,7 @@
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/positional.h"
 #include "dyad/ops/recurrent.h"
+#include "dyad/ops/recurrent_onnx.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/scatter.h"
 #include "dyad/ops/solve.h"
@@ -158,16 +159,17 @@ Tensor reordered(const Tensor& x, std::initializer_list<int> order, Loc loc) {
 using Recurrent = RecurrentResult (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                                       const Tensor&, const RecurrentArgs&, Loc);
 
+/// The layer of a node, on an input and weights that may be other than the node's.
 template <Recurrent layer>
-void recurrent(OnnxNode& n, std::initializer_list<int> gates, std::size_t activations,
-               bool has_cell) {
+void recurrent_on(OnnxNode& n, const Tensor& given, const Tensor& weight, const Tensor& recurrence,
+                  std::initializer_list<int> gates, std::size_t activations, bool has_cell) {
   const bool batch_first = n.integer("layout", 0) == 1;
   const auto time_first = [&](const Tensor& x) {
     return batch_first && x.defined() ? transpose(x, 0, 1, n.loc()) : x;
   };
   const std::string direction = n.text("direction", "forward");
   const std::size_t directions = direction == "bidirectional" ? 2 : 1;
-  const Tensor x = time_first(n.input(0));
+  const Tensor x = time_first(given);
   const Tensor h0 = time_first(n.input(5)), c0 = has_cell ? time_first(n.input(6)) : Tensor();
   const std::vector<std::string> named = activations_of(n, directions, activations);
   std::vector<Tensor> ys, hs, cs;
@@ -191,8 +193,8 @@ void recurrent(OnnxNode& n, std::initializer_list<int> gates, std::size_t activa
                              .linear_before_reset = n.flag("linear_before_reset"),
                              .input_forget = n.flag("input_forget")};
     const RecurrentResult result =
-        layer(x, reordered(of(n.input(1)), gates, n.loc()),
-              reordered(of(n.input(2)), gates, n.loc()), bias_ih, bias_hh, args, n.loc());
+        layer(x, reordered(of(weight), gates, n.loc()), reordered(of(recurrence), gates, n.loc()),
+              bias_ih, bias_hh, args, n.loc());
     ys.push_back(result.y);
     hs.push_back(result.h);
     cs.push_back(result.c);
@@ -204,6 +206,12 @@ void recurrent(OnnxNode& n, std::initializer_list<int> gates, std::size_t activa
   }
   if (n.wants(1)) n.output(1, stack(hs, batch_first ? 1 : 0, n.loc()));
   if (has_cell && n.wants(2)) n.output(2, stack(cs, batch_first ? 1 : 0, n.loc()));
+}
+
+template <Recurrent layer>
+void recurrent(OnnxNode& n, std::initializer_list<int> gates, std::size_t activations,
+               bool has_cell) {
+  recurrent_on<layer>(n, n.input(0), n.input(1), n.input(2), gates, activations, has_cell);
 }
 
 /// x is [b, heads, l, d] or [b, l, heads * d].
@@ -257,5 +265,9 @@ constexpr OnnxRule kRules[] = {
 }  // namespace
 
 std::span<const OnnxRule> sequences_onnx_rules() { return kRules; }
+
+void read_lstm(OnnxNode& n, const Tensor& x, const Tensor& weight, const Tensor& recurrence) {
+  recurrent_on<lstm>(n, x, weight, recurrence, {0, 2, 3, 1}, 3, true);
+}
 
 }  // namespace dyad::ops

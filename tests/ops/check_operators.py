@@ -37,7 +37,7 @@ def array(encoded):
 
 def defined(case, want):
     """Where ONNX says what the result is. It does not for what a NaN does in a sign or a maximum over elements, where
-    it goes in an order, nor for floats converted to an integer dtype that cannot hold them."""
+    it goes in an order, nor for floats converted to an integer dtype that cannot hold them, and so quantised."""
     if case["op"] in ORDERED and any(x == "nan" for encoded in case["in"] if encoded for x in encoded[2]):
         return np.zeros(want.shape, bool)
     if case["op"] in ("sign", "max", "min", "argmax", "argmin", "max_pool"):
@@ -46,6 +46,8 @@ def defined(case, want):
         source = [math.nan if x is True else float(x) for x in case["in"][0][2]]
         low = -1 if case["out"][0][0][0] == "u" else -math.inf
         return np.array([low < x and abs(x) < 2.0 ** RANGE[case["out"][0][0]] for x in source])
+    if case["op"] in ("quantize_linear", "fake_quantize") and len(case["in"][0][2]) == want.size:
+        return np.array([x not in ("nan", "inf", "-inf") for x in case["in"][0][2]]).reshape(want.shape)
     return np.ones(want.shape, bool)
 
 

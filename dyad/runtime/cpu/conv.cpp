@@ -51,8 +51,7 @@ std::span<const std::int64_t> sizes_of(const Tensor& t) { return t.impl()->shape
 
 /// `x`, `weight` and `out` have five axes.
 template <class Attrs>
-ConvShape describe(const OpCall& call, const Tensor& x, const Tensor& weight, const Tensor& out) {
-  const auto& a = call.attrs_as<Attrs>();
+ConvShape describe(const Attrs& a, const Tensor& x, const Tensor& weight, const Tensor& out) {
   const auto xs = sizes_of(x), ws = sizes_of(weight), ys = sizes_of(out);
   ConvShape s{.dtype = out.dtype(), .n = xs[0], .c = xs[1], .o = ws[0], .groups = a.groups};
   const std::size_t skipped = 3 - a.stride.size();
@@ -101,7 +100,7 @@ void conv(const OpCall& call) {
         conv_loops_forward(s, x, w, b, out);
         return true;
       }};
-  const ConvShape shape = describe<ops::ConvAttrs>(call, x, weight, out);
+  const ConvShape shape = describe(call.attrs_as<ops::ConvAttrs>(), x, weight, out);
   if (runs_by_planes(call.inputs[0], shape.c, shape.groups)) {
     depthwise_forward(shape, x, weight, bias, out);
   } else {
@@ -120,12 +119,17 @@ void conv_transpose(const OpCall& call) {
         conv_loops_backward_input(s, g, w, out);
         return true;
       }};
-  const ConvShape shape = describe<ops::ConvBackwardAttrs>(call, out, weight, grad);
+<<<<<<< HEAD
+  const ConvShape shape = describe(call.attrs_as<ops::ConvBackwardAttrs>(), out, weight, grad);
   if (runs_by_planes(call.inputs[0], shape.c, shape.groups)) {
     depthwise_backward_input(shape, grad, weight, out);
   } else {
     run(passes, shape, grad, weight, {}, out);
   }
+=======
+  run(passes, describe(call.attrs_as<ops::ConvBackwardAttrs>(), out, weight, grad), grad, weight,
+      {}, out);
+>>>>>>> 346cdb7 (Quantisation: to and from small numbers, exact products of bytes, straight-through gradients)
 }
 
 void conv_backward_weight(const OpCall& call) {
@@ -139,12 +143,16 @@ void conv_backward_weight(const OpCall& call) {
         conv_loops_backward_weight(s, g, x, out);
         return true;
       }};
-  const ConvShape shape = describe<ops::ConvBackwardAttrs>(call, x, out, grad);
+<<<<<<< HEAD
+  const ConvShape shape = describe(call.attrs_as<ops::ConvBackwardAttrs>(), x, out, grad);
   if (runs_by_planes(call.inputs[1], shape.c, shape.groups)) {
     depthwise_backward_weight(shape, contiguous_copy(grad), x, out);
   } else {
     run(passes, shape, grad, x, {}, out);
   }
+=======
+  run(passes, describe(call.attrs_as<ops::ConvBackwardAttrs>(), x, out, grad), grad, x, {}, out);
+>>>>>>> 346cdb7 (Quantisation: to and from small numbers, exact products of bytes, straight-through gradients)
 }
 
 Strides output_layout(const OpInfo&, const void* attrs, std::span<const Tensor> inputs,
@@ -166,6 +174,11 @@ Strides input_gradient_layout(const OpInfo&, const void* attrs, std::span<const 
 }
 
 }  // namespace
+
+ConvShape conv_shape(const ops::ConvAttrs& attrs, const Tensor& x, const Tensor& weight,
+                     const Tensor& out) {
+  return describe(attrs, x, weight, out);
+}
 
 std::span<const NamedKernel> conv_kernels() {
   static constexpr NamedKernel kernels[] = {

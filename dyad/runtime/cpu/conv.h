@@ -6,6 +6,10 @@
 #include "dyad/core/dtype.h"
 #include "dyad/core/tensor.h"
 
+namespace dyad::ops {
+struct ConvAttrs;
+}
+
 namespace dyad::runtime::cpu {
 
 /// The sizes of a convolution over three spatial axes: depth, rows, columns. With fewer the first
@@ -32,6 +36,10 @@ struct ConvShape {
     return 2.0 * static_cast<double>(n * o * positions()) * static_cast<double>(patch());
   }
 };
+
+/// The sizes of a call; the tensors have five axes.
+[[nodiscard]] ConvShape conv_shape(const ops::ConvAttrs& attrs, const Tensor& x,
+                                   const Tensor& weight, const Tensor& out);
 
 // The three passes as loop nests (patches times weights), for f32 and f64. Images have five axes
 // and may have any strides; weights are row-major; bias may be undefined.

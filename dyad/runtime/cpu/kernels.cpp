@@ -32,6 +32,7 @@ std::span<const KernelFamily> kernel_families() {
       ctc_beam_kernels,
       whole_numbers_kernels,
       fft_kernels,
+      integer_products_kernels,
   };
   // clang-format on
   return families;

@@ -42,6 +42,7 @@ std::span<const NamedKernel> ctc_kernels();
 std::span<const NamedKernel> ctc_beam_kernels();
 std::span<const NamedKernel> whole_numbers_kernels();
 std::span<const NamedKernel> fft_kernels();
+std::span<const NamedKernel> integer_products_kernels();
 
 [[nodiscard]] std::span<const KernelFamily> kernel_families();
 

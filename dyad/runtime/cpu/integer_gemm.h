@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+namespace dyad::runtime::cpu {
+
+/// C[m, n] = A[m, k] B[k, n] of u8 and i8. Strides are in elements: columns of A and of C are
+/// neighbours, of B either columns or rows are.
+struct IntegerGemm {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t a_row = 0, b_row = 0, b_column = 1, c_row = 0;
+};
+
+/// The product, exact modulo 2^32 on any CPU: by the library where its instructions add up in i32,
+/// otherwise (they would saturate pairs of products at 16 bits) by a loop nest.
+void integer_gemm(const IntegerGemm& problem, const std::uint8_t* a, const std::int8_t* b,
+                  std::int32_t* c);
+
+/// Numbers that are taken off the operands: one for all rows of A (stride 0) or one for each; the
+/// same for the columns of B. Null: 0.
+struct ZeroPoints {
+  const std::int32_t* a = nullptr;
+  std::int64_t a_stride = 0;
+  const std::int32_t* b = nullptr;
+  std::int64_t b_stride = 0;
+};
+
+/// (A - zero points) (B - zero points), modulo 2^32.
+void integer_gemm(const IntegerGemm& problem, const ZeroPoints& zero, const std::uint8_t* a,
+                  const std::int8_t* b, std::int32_t* c);
+
+}  // namespace dyad::runtime::cpu

@@ -1,0 +1,306 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "dyad/core/tensor_impl.h"
+#include "dyad/ops/attrs/nn.h"
+#include "dyad/runtime/cpu/conv.h"
+#include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/integer_gemm.h"
+#include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/layout.h"
+#include "dyad/runtime/threads.h"
+
+// The products of matmul_integer and conv_integer: bytes in, i32 out.
+
+namespace dyad::runtime::cpu {
+namespace {
+
+// The library multiplies u8 by i8; it has i8 by i8 too, but sums in between in f32. So the left
+// operand is moved to u8 and the right one to i8, by 128, and their zero points with them.
+constexpr std::int32_t kMove = 128;
+
+/// The elements of a tensor of bytes as `dtype`, moved by 128 if it is another; the tensor itself
+/// when it has that dtype.
+Tensor moved_bytes(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  const Tensor dense = contiguous_copy(tensor);
+  const Tensor made = make_empty(dtype, dense.impl()->shape);
+  const std::byte* from = dense.impl()->data;
+  std::byte* to = made.impl()->data;
+  for (std::int64_t i = 0; i < made.impl()->numel(); ++i) to[i] = from[i] ^ std::byte{0x80};
+  return made;
+}
+
+/// How far a tensor's numbers are moved to become `dtype`.
+std::int32_t move_of(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return 0;
+  return dtype == DType::u8 ? kMove : -kMove;
+}
+
+/// Zero points as i32 in row-major order, moved with their operand; none when all are 0.
+std::vector<std::int32_t> zero_points(const Tensor& tensor, std::int32_t move) {
+  if (!tensor.defined()) {
+    return move != 0 ? std::vector<std::int32_t>{move} : std::vector<std::int32_t>();
+  }
+  const Tensor dense = contiguous_copy(tensor);
+  std::vector<std::int32_t> values(static_cast<std::size_t>(dense.impl()->numel()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::byte byte = dense.impl()->data[i];
+    values[i] = (dense.dtype() == DType::i8 ? std::int32_t{static_cast<std::int8_t>(byte)}
+                                            : std::int32_t{static_cast<std::uint8_t>(byte)}) +
+                move;
+  }
+  return values;
+}
+
+/// Strides of zero points along the batch axes and along rows or columns (axis `at` from the end).
+Ints zero_strides(const Tensor& zero, std::span<const std::int64_t> batch, std::size_t at) {
+  Ints strides(batch.size() + 1, 0);
+  if (!zero.defined()) return strides;
+  const auto sizes = zero.impl()->shape.numbers();
+  if (sizes.size() == 1) {
+    strides.back() = sizes[0] == 1 ? 0 : 1;
+  } else if (sizes.size() > 1) {
+    const Strides own = contiguous_strides(zero.impl()->shape);
+    const std::size_t outer = sizes.size() - 2;
+    const auto of_batch =
+        broadcast_strides(sizes.first(outer), std::span(own.data(), outer), batch);
+    std::copy(of_batch.begin(), of_batch.end(), strides.begin());
+    strides.back() = sizes[sizes.size() - at] == 1 ? 0 : own[sizes.size() - at];
+  }
+  return strides;
+}
+
+void matmul_integer(const OpCall& call) {
+  const Tensor& out = call.outputs[0];
+  if (out.impl()->numel() == 0) return;
+  const Tensor a = contiguous_copy(moved_bytes(call.inputs[0], DType::u8));
+  // A transposed matrix is read as it lies.
+  const TensorImpl& given = *call.inputs[1].impl();
+  const bool turned = given.shape.size() == 2 && given.dtype == DType::i8 &&
+                      given.strides[0] == 1 && given.strides[1] >= given.shape[0].number() &&
+                      given.shape[1].number() > 1;
+  const Tensor b =
+      turned ? call.inputs[1] : contiguous_copy(moved_bytes(call.inputs[1], DType::i8));
+  const TensorImpl &left = *a.impl(), &right = *b.impl(), &c = *out.impl();
+  const std::size_t ra = left.shape.size(), rc = c.shape.size();
+
+  IntegerGemm g;
+  g.m = c.shape[rc - 2].number();
+  g.n = g.c_row = c.shape[rc - 1].number();
+  g.k = g.a_row = left.shape[ra - 1].number();
+  g.b_row = turned ? 1 : g.n;
+  g.b_column = turned ? given.strides[1] : 1;
+
+  const auto batch = c.shape.numbers().first(rc - 2);
+  const auto za = zero_points(call.inputs[2], move_of(call.inputs[0], DType::u8));
+  const auto zb = zero_points(call.inputs[3], move_of(call.inputs[1], DType::i8));
+  const Ints za_strides = zero_strides(call.inputs[2], batch, 2),
+             zb_strides = zero_strides(call.inputs[3], batch, 1);
+  const auto outer_strides = [&](const TensorImpl& t) {
+    const auto sizes = t.shape.numbers().first(t.shape.size() - 2);
+    const auto strides = broadcast_strides(sizes, std::span(t.strides.data(), sizes.size()), batch);
+    return Ints(strides.begin(), strides.end());
+  };
+  const auto without_last = [](const Ints& strides) {
+    return Ints(strides.begin(), strides.end() - 1);
+  };
+  std::array<Ints, 5> strides{outer_strides(left), outer_strides(right), outer_strides(c),
+                              without_last(za_strides), without_last(zb_strides)};
+  const bool one_b = std::ranges::all_of(strides[1], [](std::int64_t s) { return s == 0; });
+  const bool one_zero = za.size() <= 1 && zb.size() <= static_cast<std::size_t>(g.n) &&
+                        std::ranges::all_of(strides[4], [](std::int64_t s) { return s == 0; });
+  const bool whole_a = left.numel() == product(batch) * g.m * g.k;
+  std::span<const std::int64_t> walked = batch;
+  if (one_b && one_zero && whole_a) {  // rows of all matrices are one matrix's
+    g.m *= product(batch);
+    walked = {};
+    for (Ints& list : strides) list.clear();
+  }
+  RowWalk<5> at(walked, strides, 0);
+  for (std::int64_t item = 0, items = product(walked); item < items; ++item, at.next()) {
+    const ZeroPoints zero{.a = za.empty() ? nullptr : za.data() + at[3],
+                          .a_stride = za_strides.back(),
+                          .b = zb.empty() ? nullptr : zb.data() + at[4],
+                          .b_stride = zb_strides.back()};
+    integer_gemm(g, zero, reinterpret_cast<const std::uint8_t*>(left.data) + at[0],
+                 reinterpret_cast<const std::int8_t*>(right.data) + at[1],
+                 reinterpret_cast<std::int32_t*>(c.data) + at[2]);
+  }
+}
+
+/// A convolution of one image after the other, channels last.
+struct Convolution {
+  ConvShape s;
+  std::uint8_t padding = 0;
+  std::int64_t in_group = 0, out_group = 0, taps = 0;
+
+  /// Calls `visit(tap, offset of the element of channel 0, or -1 in the padding)` for an output
+  /// position.
+  template <class Visit>
+  void for_taps(std::int64_t position, Visit visit) const {
+    const std::int64_t out[3] = {position / (s.out[1] * s.out[2]), position / s.out[2] % s.out[1],
+                                 position % s.out[2]};
+    std::int64_t tap = 0, in[3];
+    for (std::int64_t d = 0; d < s.kernel[0]; ++d) {
+      in[0] = out[0] * s.stride[0] - s.low[0] + d * s.dilation[0];
+      for (std::int64_t h = 0; h < s.kernel[1]; ++h) {
+        in[1] = out[1] * s.stride[1] - s.low[1] + h * s.dilation[1];
+        for (std::int64_t w = 0; w < s.kernel[2]; ++w, ++tap) {
+          in[2] = out[2] * s.stride[2] - s.low[2] + w * s.dilation[2];
+          bool inside = true;
+          for (int i = 0; i < 3; ++i) inside = inside && in[i] >= 0 && in[i] < s.in[i];
+          visit(tap, inside ? ((in[0] * s.in[1] + in[1]) * s.in[2] + in[2]) * s.c : -1);
+        }
+      }
+    }
+  }
+
+  /// Whether windows are single elements, one after the other.
+  [[nodiscard]] bool pointwise() const noexcept {
+    bool single = taps == 1;
+    for (int i = 0; i < 3; ++i) {
+      single = single && s.stride[i] == 1 && s.low[i] == 0 && s.in[i] == s.out[i];
+    }
+    return single;
+  }
+
+  /// The windows of a group as rows of bytes: tap after tap, the channels of each.
+  void unfold(const std::uint8_t* image, std::int64_t group, std::uint8_t* rows) const {
+    const std::int64_t count = s.positions(), size = taps * in_group;
+    parallel_for(0, count, grain_for({.bytes = 2.0 * static_cast<double>(size)}, count),
+                 [&](std::int64_t lo, std::int64_t hi) {
+                   for (std::int64_t p = lo; p < hi; ++p) {
+                     for_taps(p, [&](std::int64_t tap, std::int64_t from) {
+                       std::uint8_t* const to = rows + p * size + tap * in_group;
+                       const auto bytes = static_cast<std::size_t>(in_group);
+                       if (from < 0) {
+                         std::memset(to, padding, bytes);
+                       } else {
+                         std::memcpy(to, image + from + group * in_group, bytes);
+                       }
+                     });
+                   }
+                 });
+  }
+};
+
+/// A weight [o, c, ...] as [o, ..., c].
+std::vector<std::int8_t> taps_first(const Tensor& weight, const Convolution& conv) {
+  const auto* from = reinterpret_cast<const std::int8_t*>(weight.impl()->data);
+  std::vector<std::int8_t> made(static_cast<std::size_t>(weight.impl()->numel()));
+  for (std::int64_t o = 0; o < conv.s.o; ++o) {
+    for (std::int64_t c = 0; c < conv.in_group; ++c) {
+      for (std::int64_t t = 0; t < conv.taps; ++t) {
+        made[static_cast<std::size_t>((o * conv.taps + t) * conv.in_group + c)] =
+            from[(o * conv.in_group + c) * conv.taps + t];
+      }
+    }
+  }
+  return made;
+}
+
+DYAD_VECTOR_CLONES void add_tap(const std::uint8_t* x, std::int32_t zero,
+                                const std::int32_t* weight, std::int64_t count,
+                                std::int32_t* sums) {
+  for (std::int64_t c = 0; c < count; ++c) sums[c] += (std::int32_t{x[c]} - zero) * weight[c];
+}
+
+/// One channel in, one out, in each group: element by element over channels.
+void depthwise(const Convolution& conv, const std::uint8_t* image, std::int32_t zero_x,
+               const std::vector<std::int8_t>& weight, const ZeroPoints& zero, std::int32_t* out) {
+  const std::int64_t channels = conv.s.c, count = conv.s.positions();
+  std::vector<std::int32_t> by_tap(weight.size());
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const std::int32_t taken = zero.b == nullptr ? 0 : zero.b[c * zero.b_stride];
+    for (std::int64_t t = 0; t < conv.taps; ++t) {
+      by_tap[static_cast<std::size_t>(t * channels + c)] =
+          weight[static_cast<std::size_t>(c * conv.taps + t)] - taken;
+    }
+  }
+  const double cost = static_cast<double>(channels * conv.taps);
+  parallel_for(0, count, grain_for({.bytes = cost, .flops = cost}, count),
+               [&](std::int64_t lo, std::int64_t hi) {
+                 for (std::int64_t p = lo; p < hi; ++p) {
+                   std::int32_t* const sums = out + p * channels;
+                   std::fill_n(sums, channels, 0);
+                   conv.for_taps(p, [&](std::int64_t tap, std::int64_t from) {
+                     if (from < 0) return;
+                     add_tap(image + from, zero_x, by_tap.data() + tap * channels, channels, sums);
+                   });
+                 }
+               });
+}
+
+void conv_integer(const OpCall& call) {
+  const auto& attrs = call.attrs_as<ops::ConvAttrs>();
+  const Tensor out = with_three_axes(call.outputs[0]);
+  if (out.impl()->numel() == 0) return;
+  const Tensor x = channels_last(with_three_axes(moved_bytes(call.inputs[0], DType::u8)));
+  const Tensor weight = with_three_axes(contiguous_copy(moved_bytes(call.inputs[1], DType::i8)));
+  Convolution conv{.s = conv_shape(attrs, x, weight, out)};
+  const ConvShape& s = conv.s;
+  conv.in_group = s.c / s.groups;
+  conv.out_group = s.o / s.groups;
+  conv.taps = s.kernel[0] * s.kernel[1] * s.kernel[2];
+
+  auto zx = zero_points(call.inputs[2], move_of(call.inputs[0], DType::u8));
+  if (zx.empty()) zx.push_back(0);
+  conv.padding = static_cast<std::uint8_t>(zx[0]);
+  const auto zw = zero_points(call.inputs[3], move_of(call.inputs[1], DType::i8));
+  const std::int64_t w_stride = zw.size() > 1 ? 1 : 0;
+  const std::vector<std::int8_t> turned = taps_first(weight, conv);
+
+  const bool by_channel = conv.in_group == 1 && conv.out_group == 1;
+  const bool in_place = conv.pointwise();
+  const std::int64_t patch = conv.taps * conv.in_group;
+  std::vector<std::uint8_t> rows(
+      static_cast<std::size_t>(in_place || by_channel ? 0 : s.positions() * patch));
+  for (std::int64_t n = 0; n < s.n; ++n) {
+    const auto* const image = reinterpret_cast<const std::uint8_t*>(x.impl()->data) +
+                              n * s.in[0] * s.in[1] * s.in[2] * s.c;
+    auto* const to = reinterpret_cast<std::int32_t*>(out.impl()->data) + n * s.positions() * s.o;
+    if (by_channel) {
+      const ZeroPoints zero{.b = zw.empty() ? nullptr : zw.data(), .b_stride = w_stride};
+      depthwise(conv, image, zx[0], turned, zero, to);
+      continue;
+    }
+    for (std::int64_t group = 0; group < s.groups; ++group) {
+      if (!in_place) conv.unfold(image, group, rows.data());
+      const std::int64_t first = group * conv.out_group;
+      integer_gemm({.m = s.positions(),
+                    .n = conv.out_group,
+                    .k = patch,
+                    .a_row = in_place ? s.c : patch,
+                    .b_row = 1,
+                    .b_column = patch,
+                    .c_row = s.o},
+                   {.a = zx.data(),
+                    .a_stride = 0,
+                    .b = zw.empty() ? nullptr : zw.data() + first * w_stride,
+                    .b_stride = w_stride},
+                   in_place ? image + group * conv.in_group : rows.data(),
+                   turned.data() + first * patch, to + first);
+    }
+  }
+}
+
+Strides output_layout(const OpInfo&, const void*, std::span<const Tensor>, const Shape& shape,
+                      int) {
+  return channels_last_strides(shape.numbers());
+}
+
+}  // namespace
+
+std::span<const NamedKernel> integer_products_kernels() {
+  static constexpr NamedKernel kernels[] = {{"matmul_integer", {matmul_integer}},
+                                            {"conv_integer", {conv_integer, output_layout}}};
+  return kernels;
+}
+
+}  // namespace dyad::runtime::cpu
