@@ -8,6 +8,7 @@
 #include "dyad/ops/compare.h"
 #include "dyad/ops/complex_support.h"
 #include "dyad/ops/op_support.h"
+#include "dyad/ops/quantize_support.h"
 #include "dyad/ops/registry.h"
 
 namespace dyad {
@@ -265,7 +266,14 @@ struct Cast {
   }
   static void grad(Gradient& g, const Attrs&) { g.set(0, to(g.grad(), g.input_dtype(0))); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    e.output(0, e.cast(e.input(0), attrs.dtype, attrs.saturate));
+    std::string x = e.input(0);
+    if (contains(kSmallInteger, attrs.dtype) && is_floating(e.input_type(0).dtype())) {
+      // What is too large for them is not said in ONNX.
+      const DType dtype = e.input_type(0).dtype() == DType::f64 ? DType::f64 : DType::f32;
+      const auto [low, high] = bounds_of(attrs.dtype);
+      x = e.node("Clip", {e.cast(x, dtype), e.scalar(low, dtype), e.scalar(high, dtype)});
+    }
+    e.output(0, e.cast(x, attrs.dtype, attrs.saturate));
   }
 };
 

@@ -98,6 +98,12 @@ OnnxAttrs grain_attrs(const Grain& grain) {
   return attrs;
 }
 
+/// Numbers of `dtype` as the result.
+void as_result(OnnxEmitter& e, const std::string& value, DType dtype) {
+  const DType wanted = e.output_type().dtype();
+  e.output(0, wanted == dtype ? value : e.cast(value, wanted));
+}
+
 struct QuantizeLinear {
   using Attrs = QuantizeLinearAttrs;
   static constexpr ArgInfo kInputs[] = {
@@ -203,11 +209,11 @@ struct DequantizeLinear {
       // ONNX wants no zero point beside i32, where it could only be 0.
       const bool plain = e.input_type(0).dtype() == DType::i32;
       const std::string x = plain ? e.node("Sub", {e.input(0), e.input(2)}) : e.input(0);
-      e.output(0, e.node("DequantizeLinear",
-                         {x, laid(e, grain, e.input(1), scale_shape.rank()),
-                          plain ? "" : laid(e, grain, e.input(2), scale_shape.rank())},
-                         grain_attrs(grain)));
-      return;
+      const std::string y = e.node("DequantizeLinear",
+                                   {x, laid(e, grain, e.input(1), scale_shape.rank()),
+                                    plain ? "" : laid(e, grain, e.input(2), scale_shape.rank())},
+                                   grain_attrs(grain));
+      return as_result(e, y, number);
     }
     const std::string moved =
         e.node("Sub", {e.cast(e.input(0), number), e.cast(e.input(2), number)});
@@ -269,13 +275,16 @@ struct FakeQuantize {
       const std::string scale = laid(e, grain, e.input(1), scale_shape.rank()),
                         zero = laid(e, grain, e.cast(zero_point, dtype), scale_shape.rank());
       const std::string q = e.node("QuantizeLinear", {x, scale, zero}, grain_attrs(grain));
-      e.output(0, e.node("DequantizeLinear", {q, scale, zero}, grain_attrs(grain)));
-      return;
+      const std::string y = e.node("DequantizeLinear", {q, scale, zero}, grain_attrs(grain));
+      return as_result(e, y, number);
     }
     const std::string zero = e.cast(zero_point, number);
     const std::string q = e.node("Add", {e.node("Round", {e.node("Div", {x, e.input(1)})}), zero});
-    const std::string inside = e.node("Clip", {q, e.scalar(static_cast<double>(a.low), number),
-                                               e.scalar(static_cast<double>(a.high), number)});
+    // Clip would let a NaN through.
+    const std::string low = e.scalar(static_cast<double>(a.low), number);
+    const std::string above = e.node("Where", {e.node("Greater", {q, low}), q, low});
+    const std::string inside =
+        e.node("Min", {above, e.scalar(static_cast<double>(a.high), number)});
     e.output(0, e.node("Mul", {e.node("Sub", {inside, zero}), e.input(1)}));
   }
 };
@@ -291,7 +300,6 @@ struct DynamicQuantizeLinear {
       .outputs = kOutputs,
       .doc =
           "x as u8 by its own range, which 0 belongs to, and the scale and the zero point of that.",
-      .onnx = {"DynamicQuantizeLinear", 11},
       .samples = {.differentiable = false}};
   static Types infer(const InferIn& in, const Attrs&) {
     return {Type(DType::u8, in[0].shape()), Type(DType::f32, {}), Type(DType::u8, {})};
@@ -300,9 +308,13 @@ struct DynamicQuantizeLinear {
     const LocScope scope(loc);
     const Tensor& x = *in[0];
     const Tensor high = maximum(max(x), 0), low = minimum(min(x), 0);
-    const Tensor scale = where(high == low, 1, high - low) / 255;
+    const Tensor scale = where(high == low, 1, (high - low) / 255);
     const Tensor zero_point = to(round(clamp(-low / scale, 0, 255)), DType::u8);
     return {apply<QuantizeLinear>({}, loc, x, scale, zero_point), scale, zero_point};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const auto made = e.node_multi("DynamicQuantizeLinear", {e.input(0)}, {}, 3);
+    for (int i = 0; i < 3; ++i) e.output(i, made[static_cast<std::size_t>(i)]);
   }
 };
 

@@ -51,7 +51,7 @@ struct DequantizeArgs {
                                        Loc loc = std::source_location::current());
 
 /// x f32 as u8 by its own range, which 0 always belongs to: scale = (max - min) / 255, zero_point =
-/// round(-min / scale). A constant 0 has the scale 1 / 255.
+/// round(-min / scale). Of zeros alone the scale is 1.
 [[nodiscard]] Quantized dynamic_quantize_linear(const Tensor& x,
                                                 Loc loc = std::source_location::current());
 

@@ -4,6 +4,7 @@
 #include "dyad/ops/attrs/nn.h"
 #include "dyad/ops/conv.h"
 #include "dyad/ops/conv_support.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/op_support.h"
@@ -86,6 +87,19 @@ Shape product_shape(const InferIn& in, std::size_t a_at, std::size_t b_at) {
   return shape;
 }
 
+bool is_present(OnnxEmitter& e, int i) { return i < e.input_count() && !e.input(i).empty(); }
+/// Whether an input is absent or has one number.
+bool one_number(OnnxEmitter& e, int i) {
+  if (!is_present(e, i)) return true;
+  const Shape& shape = e.input_type(i).shape();
+  return shape.rank() == 0 || (shape.rank() == 1 && shape[0].same_as(Dim(1)));
+}
+std::vector<std::string> inputs_of(OnnxEmitter& e) {
+  std::vector<std::string> inputs;
+  for (int i = 0; i < e.input_count(); ++i) inputs.push_back(e.input(i));
+  return inputs;
+}
+
 struct MatmulInteger {
   using Attrs = NoAttrs;
   static constexpr ArgInfo kInputs[] = {{"a", kByte},
@@ -96,8 +110,7 @@ struct MatmulInteger {
       .name = "matmul_integer",
       .inputs = kInputs,
       .outputs = kSums,
-      .doc = "(a - a_zero_point) @ (b - b_zero_point) in i32, modulo 2^32.",
-      .onnx = {"MatMulInteger", 10}};
+      .doc = "(a - a_zero_point) @ (b - b_zero_point) in i32, modulo 2^32."};
   static Types infer(const InferIn& in, const Attrs&) {
     require_dtype_of(in, 2, 0);
     require_dtype_of(in, 3, 1);
@@ -105,6 +118,24 @@ struct MatmulInteger {
     require_beside(in, 2, in[0].shape(), 1);
     require_beside(in, 3, in[1].shape(), 2);
     return {Type(DType::i32, shape)};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    if (one_number(e, 2) && (one_number(e, 3) || e.input_type(3).rank() == 1)) {
+      return e.output(0, e.node("MatMulInteger", inputs_of(e)));
+    }
+    // Zero points for each row are in the standard; runtimes have none.
+    const auto whole = [&](int i) {
+      const std::string x = e.cast(e.input(i), DType::i32);
+      if (!is_present(e, i + 2)) return x;
+      std::string zero = e.cast(e.input(i + 2), DType::i32);
+      const std::int64_t last[] = {1};
+      if (i == 0 && e.input_type(2).rank() == 1) {
+        zero = e.node("Unsqueeze", {zero, e.constant_i64(last)});
+      }
+      return e.node("Sub", {x, zero});
+    };
+    const std::string a = whole(0);
+    e.output(0, e.node("MatMul", {a, whole(1)}));
   }
 };
 
@@ -130,9 +161,22 @@ struct ConvInteger {
     return {Type(DType::i32, shape)};
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    std::vector<std::string> inputs;
-    for (int i = 0; i < e.input_count(); ++i) inputs.push_back(e.input(i));
-    e.output(0, e.node("ConvInteger", inputs, onnx_conv(e, attrs)));
+    std::vector<std::string> inputs = inputs_of(e);
+    const OnnxAttrs windows = onnx_conv(e, attrs);
+    if (one_number(e, 3)) return e.output(0, e.node("ConvInteger", inputs, windows));
+    // One for each channel is in the standard; runtimes have none: what it takes off is the sum of
+    // each window.
+
+    inputs[3].clear();
+    const std::string sums = e.node("ConvInteger", inputs, windows);
+    inputs[1] = e.node("ConstantOfShape", {e.shape(e.input_type(1).shape())},
+                       {{"value", full({1}, 1, e.input_type(1).dtype())}});
+    const std::string of_windows = e.node("ConvInteger", inputs, windows);
+    std::vector<std::int64_t> channels(attrs.stride.size() + 1, 1);
+    channels[0] = -1;
+    const std::string zero =
+        e.node("Reshape", {e.cast(e.input(3), DType::i32), e.constant_i64(channels)});
+    e.output(0, e.node("Sub", {sums, e.node("Mul", {zero, of_windows})}));
   }
 };
 
@@ -149,7 +193,6 @@ struct QLinearMatmul {
       .outputs = kBytes,
       .doc =
           "saturate(round(matmul_integer(a, b, ...) * (a_scale * b_scale / scale)) + zero_point).",
-      .onnx = {"QLinearMatMul", 10},
       .samples = {.differentiable = false}};
   static Types infer(const InferIn& in, const Attrs&) {
     require_dtype_of(in, 2, 0);
@@ -169,6 +212,11 @@ struct QLinearMatmul {
     const Tensor by_row = in[1]->rank() == 1 ? unsqueeze(*in[1], -1) : *in[1];
     const Tensor factor = by_row * *in[4] / *in[6];
     return {requantize(sums, factor, *in[7], loc)};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const auto fits = [&](int i) { return e.input_type(i).rank() <= (i < 3 ? 0 : 1); };
+    if (!fits(1) || !fits(2) || !fits(4) || !fits(5)) return e.parts();
+    e.output(0, e.node("QLinearMatMul", inputs_of(e)));
   }
 };
 
@@ -211,9 +259,7 @@ struct QLinearConv {
     return {requantize(sums, of_x * of_weight / of_y, reshape(*in[7], {}), loc)};
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    std::vector<std::string> inputs;
-    for (int i = 0; i < e.input_count(); ++i) inputs.push_back(e.input(i));
-    e.output(0, e.node("QLinearConv", inputs, onnx_conv(e, attrs)));
+    e.output(0, e.node("QLinearConv", inputs_of(e), onnx_conv(e, attrs)));
   }
 };
 

@@ -46,8 +46,10 @@ def defined(case, want):
         source = [math.nan if x is True else float(x) for x in case["in"][0][2]]
         low = -1 if case["out"][0][0][0] == "u" else -math.inf
         return np.array([low < x and abs(x) < 2.0 ** RANGE[case["out"][0][0]] for x in source])
+    if case["op"] == "matmul_integer" and 0 in case["in"][0][1]:  # ONNX Runtime leaves such sums as memory was
+        return np.zeros(want.shape, bool)
     if case["op"] in ("quantize_linear", "fake_quantize") and len(case["in"][0][2]) == want.size:
-        return np.array([x not in ("nan", "inf", "-inf") for x in case["in"][0][2]]).reshape(want.shape)
+        return np.array([x not in ("nan", "inf", "-inf") for x in case["in"][0][2]], bool).reshape(want.shape)
     return np.ones(want.shape, bool)
 
 

@@ -226,6 +226,8 @@ std::string page() {
       {"Systems of equations", ops::solve_rows()},
       {"Matrix decompositions", ops::decompositions_rows()},
       {"Convolution", ops::conv_rows()},
+      {"Quantisation", ops::quantize_rows()},
+      {"Products of quantised numbers", ops::quantized_products_rows()},
       {"Deformable convolution", ops::deform_conv_rows()},
       {"Pooling", ops::pooling_rows()},
       {"Windows as columns", ops::im2col_rows()},

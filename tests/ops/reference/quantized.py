@@ -8,7 +8,7 @@ import onnx.helper as make
 import torch
 from onnx.reference import ReferenceEvaluator
 
-from common import NEVER, SMALL, case, cast, rand, rng
+from common import SMALL, case, cast, rand, rng
 
 NUMPY = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "i32": np.int32, "f16": np.float16,
          "f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, **SMALL}
@@ -100,6 +100,8 @@ def quantize():
     for of, precision in [("f64", "f64"), ("f64", "f32"), ("f16", "f32"), ("f16", "f16"), ("bf16", "bf16"), ("bf16", "f32"),
                           ("i32", "f32"), ("f32", "f16"), ("f32", "f64")]:
         scale = np.asarray(0.375, np.float64 if of == "f64" and precision == "f64" else np.float32)
+        if precision == "f16":
+            x = (np.round(x / 0.375) * 0.375).astype(np.float32)  # runtimes divide in f32 all the same
         quantize_case(x.astype(NUMPY[of]), scale, zero_of("u8", 120), "u8", precision=precision)
         quantize_case(x.astype(NUMPY[of]), scale, zero_of("u16", 65000), "u16", precision=precision)
 
@@ -168,7 +170,7 @@ def dequantize():
             q = q.astype(NUMPY[name])
             zero = zero_of(name, low if name != "i32" else 0)
         else:
-            q = np.array([[0, 1.5, -2], [6, -0.5, 448]]).astype(np.float32).astype(NUMPY[name])
+            q = np.array([[0, 1.5, -2], [6, -0.5, 100]]).astype(np.float32).astype(NUMPY[name])
             zero = zero_of(name, 0)
         dequantize_case(q, np.asarray(0.37, np.float32), zero)
         dequantize_case(q, np.array([0.5, 2, 3]), np.repeat(zero, 3), "f64")
@@ -183,9 +185,13 @@ def dequantize():
 
 
 def fake_case(x, scale, zero, low, high):
-    """In f64 by the definition, in f32 by PyTorch."""
+    """In f64 by the definition, in f32 by PyTorch, which multiplies by 1 / scale: x keeps away from ties."""
     shape = {(): (), (3,): (3, 1)}[tuple(scale.shape)]
     s, z = scale.reshape(shape).double(), zero.reshape(shape).double()
+    whole = torch.floor(x.double() / s)
+    # ... and from both ends, where PyTorch's gradient by the scale is that beyond them.
+    whole = whole + 2 * (whole + z == low) - 2 * (whole + z == high)
+    x = ((whole + 0.1 + 0.3 * (x.double() / s - torch.floor(x.double() / s))) * s).float()
     q = torch.nan_to_num(torch.round(x.double() / s) + z, low, high, low).clamp(low, high)
     attrs = {"low": low, "high": high}
     y = (q - z) * s
@@ -195,6 +201,8 @@ def fake_case(x, scale, zero, low, high):
     else:
         theirs = torch.fake_quantize_per_channel_affine(x.float(), scale.float(), zero.int(), 0, low, high)
     case("fake_quantize", [x.float(), scale.reshape(shape).float(), zero.reshape(shape).int()], [theirs], attrs)
+    if high - low > 300:  # PyTorch's are differences of large numbers in f32
+        return
     # The gradients by x, and by scale and zero point where those are learned, of the sum weighted by 1, 2, 3...
     a = [v.float().clone().requires_grad_() for v in (x, scale, zero)]
     if scale.dim() == 0:
@@ -209,14 +217,14 @@ def fake_case(x, scale, zero, low, high):
     else:
         z = torch.fake_quantize_per_channel_affine(b, scale.float(), zero.int(), 0, low, high)
     assert torch.equal(torch.autograd.grad((z * weight).sum(), b)[0], grads[0])
-    case("fake_quantize gradients", [t.detach() for t in a], grads, attrs, 64, floor=1, onnx=NEVER)
+    case("fake_quantize gradients", [t.detach() for t in a], grads, attrs, 64, floor=1)
 
 
 def fake():
     for low, high in [(0, 255), (-128, 127), (-127, 127), (0, 15), (-2, 1), (0, 65535)]:
         for size in [(), (3,)]:
             scale = rand(size, "f32", 0.1, 1.5)
-            zero = torch.tensor(rng.randint(max(low, -20), min(high, 20) + 1, size=size)).float()
+            zero = torch.tensor(rng.randint(max(low, 0), min(high, 20) + 1, size=size)).float()
             x = rand((3, 5), "f32", -1.5 * (high - low) - 3, 1.5 * (high - low) + 3)
             fake_case(x, scale, zero, low, high)
     edges = torch.tensor([[0, -0.0, 0.5, 1.5, 300, -300, float("inf"), float("-inf"), float("nan")]], dtype=torch.float64)
@@ -235,9 +243,12 @@ def fake():
 
 
 def dynamic():
-    for x in [[0, 2, -3, -2.5, 1.34, 0.5], [-1, -2.1, -1.3, -2.5, -3.34, -4], [1, 2.1, 1.3, 2.5, 3.34, 4], [0, 0], [5]]:
+    for x in [[0, 2, -3, -2.5, 1.34, 0.5], [-1, -2.1, -1.3, -2.5, -3.34, -4], [1, 2.1, 1.3, 2.5, 3.34, 4], [5]]:
         x = np.array(x, np.float32)
         case("dynamic_quantize_linear", [t(x)], [t(y) for y in evaluator("DynamicQuantizeLinear", [x], 20, 3)])
+    # The reference evaluator has 1 / 255 here, its comment and ONNX Runtime 1.
+    case("dynamic_quantize_linear", [torch.zeros(2).float()],
+         [torch.zeros(2, dtype=torch.uint8), torch.tensor(1.0).float(), torch.tensor(0, dtype=torch.uint8)])
     for shape in [(3, 4), (2, 1, 3), ()]:
         x = rand(shape, "f32", -7, 5).numpy()
         case("dynamic_quantize_linear", [t(x)], [t(y) for y in evaluator("DynamicQuantizeLinear", [x], 20, 3)])
