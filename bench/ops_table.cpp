@@ -28,6 +28,15 @@ BenchedOp along(const std::string& name, const std::string& which,
           [f, axes = axes_of(which)](const Tensors& in) -> Tensors { return {f(in[0], axes)}; }};
 }
 
+// A power of two: dividing by it and multiplying by its inverse, as PyTorch does, are one.
+constexpr double kStep = 1.0 / 128;
+
+/// u8 and i8 in, u8 out.
+Tensor quantized_conv(const Tensor& x, const Tensor& weight) {
+  const Tensor step = full({}, kStep), middle = full({}, 128, u8), zero = full({}, 0, i8);
+  return qlinear_conv({x, step, middle}, {weight, step, zero}, 1.0, middle, {}, 1, 1);
+}
+
 // One line an operator.
 // clang-format off
 const std::vector<BenchedOp> kOps = {
@@ -79,6 +88,7 @@ const std::vector<BenchedOp> kOps = {
 
     binary("matmul", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }),
     binary("matmul f64", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }),
+    binary("matmul int8", [](const Tensor& a, const Tensor& b) { return matmul_integer(a, b); }),
     binary("bmm", [](const Tensor& a, const Tensor& b) { return bmm(a, b); }),
     binary("einsum attention", [](const Tensor& q, const Tensor& k) { return einsum("bqhd,bkhd->bhqk", {q, k}); }),
     ternary("einsum chain", [](const Tensor& a, const Tensor& b, const Tensor& c) { return einsum("ij,jk,kl->il", {a, b, c}); }),
@@ -89,6 +99,9 @@ const std::vector<BenchedOp> kOps = {
     binary("conv2d 1x1", [](const Tensor& x, const Tensor& w) { return conv2d(x, w); }),
     binary("conv2d strided", [](const Tensor& x, const Tensor& w) { return conv2d(x, w, {}, 2, 1); }),
     {"conv2d depthwise", [](const Tensors& in) -> Tensors { return {conv2d(in[0], in[1], {}, 1, 1, 1, in[1].size(0).number())}; }},
+    binary("conv2d int8", [](const Tensor& x, const Tensor& w) { return quantized_conv(x, w); }),
+    unary("quantize", [](const Tensor& x) { return quantize_linear(x, kStep, full({}, 128, u8)); }),
+    unary("fake_quantize", [](const Tensor& x) { return fake_quantize(x, kStep, 128, 0, 255); }),
     binary("conv_transpose2d", [](const Tensor& x, const Tensor& w) { return conv_transpose2d(x, w, {}, 2); }),
     unary("max_pool", [](const Tensor& x) { return max_pool2d(x, 2); }),
     unary("avg_pool", [](const Tensor& x) { return avg_pool2d(x, 2); }),

@@ -49,6 +49,29 @@ def distinct(shape):
     return lambda g: torch.rand(shape, generator=g).argsort(-1).float() / shape[-1]
 
 
+def numbers_of(dtype, low, high, shape):
+    return lambda g: torch.randint(low, high, shape, generator=g).to(dtype)
+
+
+def quint8(x):
+    return torch._make_per_tensor_quantized_tensor(x, STEP, 128)
+
+
+def quantized_conv(x, weight):
+    """u8 and i8 in, u8 out; the weight is packed once."""
+    key = (weight.data_ptr(), weight.shape)
+    if key not in PACKED:
+        PACKED.clear()
+        PACKED[key] = torch.ops.quantized.conv2d_prepack(torch._make_per_tensor_quantized_tensor(weight, STEP, 0), None,
+                                                         [1, 1], [1, 1], [1, 1], 1)
+    return torch.ops.quantized.conv2d(quint8(x), PACKED[key], 1.0, 128).int_repr()
+
+
+PACKED = {}
+# A power of two: dividing by it and multiplying by its inverse are one.
+STEP = 1 / 128
+
+
 def regular(n, batch=()):
     return lambda g: torch.rand((*batch, n, n), generator=g) + n / 4 * torch.eye(n)
 
@@ -155,6 +178,8 @@ OPS = [
     Op("one_hot", lambda i: F.one_hot(i, 100), tuple([integers((n,), 100)] for n in (32, 4096, 65536)), grad=False),
     Op("matmul", torch.matmul, SQUARE),
     Op("matmul f64", torch.matmul, tuple([doubles((n, n)), doubles((n, n))] for n in (32, 128, 512))),
+    Op("matmul int8", torch._int_mm, tuple([numbers_of(torch.int8, -128, 128, (n, n))] * 2 for n in (32, 256, 1024)),
+       grad=False),
     Op("bmm", torch.bmm, tuple([(b, n, n), (b, n, n)] for b, n in ((8, 16), (32, 64), (32, 256)))),
     Op("einsum attention", lambda q, k: torch.einsum("bqhd,bkhd->bhqk", q, k),
        tuple([(b, t, h, 64), (b, t, h, 64)] for b, t, h in ((1, 16, 2), (4, 128, 8), (4, 512, 8)))),
@@ -169,6 +194,11 @@ OPS = [
        images([(16, 16, 3, 3), (32, 32, 3, 3), (64, 64, 3, 3)])),
     Op("conv2d depthwise", lambda x, w: F.conv2d(x, w, padding=1, groups=w.shape[0]),
        images([(16, 1, 3, 3), (32, 1, 3, 3), (64, 1, 3, 3)])),
+    Op("conv2d int8", quantized_conv,
+       tuple([numbers_of(torch.uint8, 0, 256, s), numbers_of(torch.int8, -128, 128, (s[1], s[1], 3, 3))] for s in IMAGES),
+       grad=False),
+    Op("quantize", lambda x: torch.quantize_per_tensor(x, STEP, 128, torch.quint8).int_repr(), E1, grad=False),
+    Op("fake_quantize", lambda x: torch.fake_quantize_per_tensor_affine(x, STEP, 128, 0, 255), E1),
     Op("conv_transpose2d", lambda x, w: F.conv_transpose2d(x, w, stride=2),
        images([(16, 8, 2, 2), (32, 16, 2, 2), (64, 32, 2, 2)])),
     Op("max_pool", lambda x: F.max_pool2d(x, 2), tuple([s] for s in IMAGES)),

@@ -119,17 +119,12 @@ void conv_transpose(const OpCall& call) {
         conv_loops_backward_input(s, g, w, out);
         return true;
       }};
-<<<<<<< HEAD
   const ConvShape shape = describe(call.attrs_as<ops::ConvBackwardAttrs>(), out, weight, grad);
   if (runs_by_planes(call.inputs[0], shape.c, shape.groups)) {
     depthwise_backward_input(shape, grad, weight, out);
   } else {
     run(passes, shape, grad, weight, {}, out);
   }
-=======
-  run(passes, describe(call.attrs_as<ops::ConvBackwardAttrs>(), out, weight, grad), grad, weight,
-      {}, out);
->>>>>>> 346cdb7 (Quantisation: to and from small numbers, exact products of bytes, straight-through gradients)
 }
 
 void conv_backward_weight(const OpCall& call) {
@@ -143,16 +138,12 @@ void conv_backward_weight(const OpCall& call) {
         conv_loops_backward_weight(s, g, x, out);
         return true;
       }};
-<<<<<<< HEAD
   const ConvShape shape = describe(call.attrs_as<ops::ConvBackwardAttrs>(), x, out, grad);
   if (runs_by_planes(call.inputs[1], shape.c, shape.groups)) {
     depthwise_backward_weight(shape, contiguous_copy(grad), x, out);
   } else {
     run(passes, shape, grad, x, {}, out);
   }
-=======
-  run(passes, describe(call.attrs_as<ops::ConvBackwardAttrs>(), x, out, grad), grad, x, {}, out);
->>>>>>> 346cdb7 (Quantisation: to and from small numbers, exact products of bytes, straight-through gradients)
 }
 
 Strides output_layout(const OpInfo&, const void* attrs, std::span<const Tensor> inputs,
