@@ -27,6 +27,11 @@ BenchedOp along(const std::string& name, const std::string& which,
   return {name + " " + which,
           [f, axes = axes_of(which)](const Tensors& in) -> Tensors { return {f(in[0], axes)}; }};
 }
+BenchedOp resized(const std::string& mode) {
+  return {"resize " + mode, [mode](const Tensors& in) -> Tensors {
+            return {interpolate(in[0], {.scale_factor = {2.0}, .mode = mode})};
+          }};
+}
 
 // A power of two: dividing by it and multiplying by its inverse, as PyTorch does, are one.
 constexpr double kStep = 1.0 / 128;
@@ -119,6 +124,13 @@ const std::vector<BenchedOp> kOps = {
     ternary("attention causal", [](const Tensor& q, const Tensor& k, const Tensor& v) { return scaled_dot_product_attention(q, k, v, {.is_causal = true}); }),
     {"attention masked", [](const Tensors& in) -> Tensors { return {scaled_dot_product_attention(in[0], in[1], in[2], {.mask = in[3]})}; }},
     binary("cross_entropy", [](const Tensor& x, const Tensor& y) { return cross_entropy(x, y); }),
+
+    resized("nearest"),
+    resized("bilinear"),
+    resized("bicubic"),
+    binary("grid_sample", [](const Tensor& x, const Tensor& g) { return grid_sample(x, g); }),
+    binary("grid_sample rgb", [](const Tensor& x, const Tensor& g) { return grid_sample(x, g); }),
+    {"ctc", [](const Tensors& in) -> Tensors { return {ctc_loss(log_softmax(in[0]), in[1], in[2], in[3])}; }},
 
     unary("cholesky", [](const Tensor& x) { return cholesky(x); }),
     binary("solve", [](const Tensor& a, const Tensor& b) { return solve(a, b); }),

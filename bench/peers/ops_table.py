@@ -36,6 +36,15 @@ def integers(shape, high):
     return lambda g: torch.randint(0, high, shape, generator=g)
 
 
+def labels(shape, high):
+    """Classes other than 0, the blank."""
+    return lambda g: torch.randint(1, high, shape, generator=g)
+
+
+def full(shape, value):
+    return lambda g: torch.full(shape, value)
+
+
 def booleans(shape):
     return lambda g: torch.rand(shape, generator=g) < 0.5
 
@@ -221,9 +230,15 @@ OPS = [
        tuple([*s, booleans((s[0][2], s[0][2]))] for s in HEADS)),
     Op("cross_entropy", F.cross_entropy,
        tuple([(n, c), integers((n,), c)] for n, c in ((32, 10), (512, 100), (512, 10000)))),
-    Op("resize", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), tuple([s] for s in IMAGES)),
+    *[Op("resize " + mode, lambda x, mode=mode: F.interpolate(x, scale_factor=2, mode=mode), tuple([s] for s in IMAGES))
+      for mode in ("nearest", "bilinear", "bicubic")],
     Op("grid_sample", lambda x, g: F.grid_sample(x, g, align_corners=False),
        tuple([s, (s[0], s[2], s[3], 2)] for s in IMAGES)),
+    Op("grid_sample rgb", lambda x, g: F.grid_sample(x, g, align_corners=False),
+       tuple([(s[0], 3, s[2], s[3]), (s[0], s[2], s[3], 2)] for s in IMAGES)),
+    Op("ctc", lambda x, *rest: F.ctc_loss(x.log_softmax(-1), *rest),
+       tuple([(t, n, c), labels((n, s), c), full((n,), t), full((n,), s)]
+             for t, n, c, s in ((32, 4, 20, 8), (100, 16, 60, 30), (200, 32, 100, 60)))),
     Op("cholesky", torch.linalg.cholesky, tuple([positive(n)] for n in (64, 256, 1024))),
     Op("solve", torch.linalg.solve, tuple([regular(n), (n, n // 4)] for n in (64, 256, 1024))),
     Op("inverse", torch.linalg.inv, tuple([regular(n)] for n in (64, 256, 1024))),

@@ -9,6 +9,7 @@
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
+#include "dyad/ops/window_support.h"
 
 namespace dyad {
 namespace ops {
@@ -167,6 +168,48 @@ struct BatchNorm {
   }
 };
 
+constexpr ArgInfo kBatchNormBackwardInputs[] = {
+    {"grad", kFloat}, {"x", kFloat}, {"weight", kFloat}, {"mean", kFloat}, {"var", kFloat}};
+constexpr ArgInfo kBatchNormGradients[] = {{"x_grad"}, {"weight_grad"}, {"bias_grad"}};
+
+struct BatchNormBackward {
+  using Attrs = EpsAttrs;
+  static constexpr Schema schema{
+      .name = "batch_norm_backward",
+      .inputs = kBatchNormBackwardInputs,
+      .outputs = kBatchNormGradients,
+      .doc =
+          "The gradients of batch_norm_train's x, weight and bias, from that of its first result "
+          "and the mean and variance that it returned.",
+      .samples = {.low = 0.5, .high = 2},
+      .saved_inputs = 31};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_one_dtype(in);
+    const Shape& x = in[1].shape();
+    if (x.rank() < 2) fail_shape(in, "x needs a batch axis and a channel axis");
+    require_shape(in, x);
+    for (std::size_t i = 2; i < in.inputs.size(); ++i) {
+      if (in[i].rank() == 1 && in[i].shape()[0] == x[1]) continue;
+      fail_shape(in, std::string(in.op.inputs[i].name) + " must be [" + to_string(x[1]) +
+                         "], the channels of x (axis 1), but is " + to_string(in[i].shape()));
+    }
+    return {in[1], in[2], in[2]};
+  }
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
+    const Tensor &grad = *in[0], &x = *in[1];
+    const int rank = x.rank();
+    const Ints axes = batch_axes(rank);
+    const Tensor centered = x - per_channel(*in[3], rank);
+    const Tensor rstd = per_channel(rsqrt(*in[4] + attrs.eps), rank);
+    const Tensor total = sum(grad, axes, true), along = sum(grad * centered, axes, true);
+    const Tensor scale = per_channel(*in[2], rank) * rstd;
+    const Arg count = size_arg(count_of(sizes_of(x, loc), axes));
+    return {
+        grad * scale - centered * (scale * square(rstd) * along / count) - scale * total / count,
+        reshape(along * rstd, {-1}), reshape(total, {-1})};
+  }
+};
+
 struct BatchNormTrain {
   using Attrs = EpsAttrs;
   static constexpr Schema schema{
@@ -190,24 +233,21 @@ struct BatchNormTrain {
             reshape(m.variance, {-1})};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    // With s = weight * rstd the gradient of x is, channel by channel, a sum of grad, x - mean and
-    // 1 with factors, so that few tensors of the size of x are made.
     const int rank = g.input_shape(0).rank();
-    const Ints axes = batch_axes(rank);
-    const Tensor centered = g.input(0) - per_channel(g.output(1), rank);
-    const Tensor rstd = per_channel(rsqrt(g.output(2) + attrs.eps), rank);
-    const Tensor total = sum(g.grad(), axes, true);
-    const Tensor along = sum(g.grad() * centered, axes, true);
+    const Tensor* inputs[] = {&g.grad(), &g.input(0), &g.input(1), &g.output(1), &g.output(2)};
+    const std::vector<Tensor> found = apply_with_parts<BatchNormBackward>(attrs, {}, inputs);
     if (g.needs(0)) {
-      const Tensor scale = per_channel(g.input(1), rank) * rstd;
-      const Arg count = size_arg(count_of(g.input_shape(0), axes));
-      Tensor by_one = scale * total, by_centered = scale * square(rstd) * along;
-      if (g.has_grad(1)) by_one = by_one - per_channel(g.grad(1), rank);
-      if (g.has_grad(2)) by_centered = by_centered - per_channel(g.grad(2), rank) * 2;
-      g.set(0, g.grad() * scale - centered * (by_centered / count) - by_one / count);
+      const Arg count = size_arg(count_of(g.input_shape(0), batch_axes(rank)));
+      Tensor x_grad = found[0];
+      if (g.has_grad(1)) x_grad = x_grad + per_channel(g.grad(1), rank) / count;
+      if (g.has_grad(2)) {
+        const Tensor centered = g.input(0) - per_channel(g.output(1), rank);
+        x_grad = x_grad + centered * (per_channel(g.grad(2), rank) * 2 / count);
+      }
+      g.set(0, x_grad);
     }
-    if (g.needs(1)) g.set(1, reshape(along * rstd, {-1}));
-    if (g.needs(2)) g.set(2, reshape(total, {-1}));
+    if (g.needs(1)) g.set(1, found[1]);
+    if (g.needs(2)) g.set(2, found[2]);
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     e.fail(
@@ -223,6 +263,7 @@ constexpr const OpInfo* kRows[] = {
     &op_info_with_parts<LogSoftmaxBackward>,
     &op_info<BatchNorm>,
     &op_info<BatchNormTrain>,
+    &op_info_with_parts<BatchNormBackward>,
 };
 
 }  // namespace

@@ -144,5 +144,45 @@ TEST_F(NetworkKernels, DepthwiseGradientsKeepInfinitiesWhereTheyAre) {
   EXPECT_EQ(g[9], 25);
 }
 
+/// The gradients of batch_norm_train by x, weight and bias, where all of its results count.
+std::vector<Tensor> batch_norm_gradients(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                         const Tensor& pull, bool by_hand) {
+  Tensor a = x.detach(), w = weight.detach(), b = bias.detach();
+  for (Tensor* leaf : {&a, &w, &b}) leaf->requires_grad();
+  const Ints axes = x.rank() == 2 ? Ints{0} : Ints{0, 2, 3};
+  const Shape vector = x.rank() == 2 ? Shape{-1} : Shape{-1, 1, 1};
+  Tensor y, m, v;
+  if (by_hand) {
+    m = mean(a, axes, true);
+    v = mean(square(a - m), axes, true);
+    y = (a - m) * rsqrt(v + 1e-5) * reshape(w, vector) + reshape(b, vector);
+  } else {
+    const auto results = batch_norm_train(a, w, b, 1e-5);
+    y = results[0], m = results[1], v = results[2];
+  }
+  return grad(sum(y * pull) + sum(m * 2) + sum(square(v)), {a, w, b});
+}
+
+TEST_F(NetworkKernels, BatchNormalisationOfPlanesAndOfChannelsSideBySide) {
+  for (const Shape& shape : {Shape{5, 19, 31, 33}, Shape{700, 19}}) {
+    const Tensor x = normal(shape) + 0.5, pull = normal(shape), w = normal({19}), b = normal({19});
+    const auto wanted =
+        batch_norm_gradients(to(x, f64), to(w, f64), to(b, f64), to(pull, f64), true);
+    const auto check = [&](const Tensor& image, double tolerance, DType dtype) {
+      const auto got = on_any_team([&] {
+        return batch_norm_gradients(to(image, dtype), to(w, dtype), to(b, dtype), to(pull, dtype),
+                                    false);
+      });
+      for (std::size_t i = 0; i < wanted.size(); ++i) expect_close(got[i], wanted[i], tolerance);
+    };
+    check(x, 1e-5, f32);
+    check(x, 1e-12, f64);
+    if (x.rank() == 4) {
+      const Tensor last = permute(contiguous(permute(x, {0, 2, 3, 1})), {0, 3, 1, 2});
+      check(last, 1e-5, f32);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dyad

@@ -16,6 +16,7 @@ std::span<const KernelFamily> kernel_families() {
       decompositions_kernels,
       conv_kernels,
       norm_kernels,
+      batch_norm_kernels,
       softmax_kernels,
       pool_kernels,
       grid_sample_kernels,

@@ -73,4 +73,27 @@ void input_grad(const double* h, const double* x, double mean, double scale, dou
   input_grad_loop(h, x, mean, scale, shift, slope, out, n);
 }
 
+DYAD_VECTOR_CLONES void add_channel_sums(const float* grad, const float* x, const float* mean,
+                                         float* sums, float* along, std::int64_t rows,
+                                         std::int64_t n) {
+  add_channel_sums_loop(grad, x, mean, sums, along, rows, n);
+}
+
+DYAD_VECTOR_CLONES void channels_grad(const float* grad, const float* x, const float* mean,
+                                      const float* scale, const float* shift, const float* slope,
+                                      float* out, std::int64_t rows, std::int64_t n) {
+  channels_grad_loop(grad, x, mean, scale, shift, slope, out, rows, n);
+}
+
+void add_channel_sums(const double* grad, const double* x, const double* mean, double* sums,
+                      double* along, std::int64_t rows, std::int64_t n) {
+  add_channel_sums_loop(grad, x, mean, sums, along, rows, n);
+}
+
+void channels_grad(const double* grad, const double* x, const double* mean, const double* scale,
+                   const double* shift, const double* slope, double* out, std::int64_t rows,
+                   std::int64_t n) {
+  channels_grad_loop(grad, x, mean, scale, shift, slope, out, rows, n);
+}
+
 }  // namespace dyad::runtime::cpu

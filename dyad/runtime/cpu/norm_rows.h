@@ -84,6 +84,30 @@ template <class T>
     out[i] = scale * h[i] - (shift + slope * (x[i] - mean));
   }
 }
+/// Over rows of n channels: sums += grad, along += grad * (x - mean), channel by channel.
+template <class T>
+[[gnu::always_inline]] inline void add_channel_sums_loop(const T* grad, const T* x, const T* mean,
+                                                         T* sums, T* along, std::int64_t rows,
+                                                         std::int64_t n) {
+  for (std::int64_t row = 0; row < rows; ++row, grad += n, x += n) {
+    for (std::int64_t c = 0; c < n; ++c) {
+      sums[c] += grad[c];
+      along[c] += grad[c] * (x[c] - mean[c]);
+    }
+  }
+}
+/// Over rows of n channels: out = scale * grad - (shift + slope * (x - mean)).
+template <class T>
+[[gnu::always_inline]] inline void channels_grad_loop(const T* grad, const T* x, const T* mean,
+                                                      const T* scale, const T* shift,
+                                                      const T* slope, T* out, std::int64_t rows,
+                                                      std::int64_t n) {
+  for (std::int64_t row = 0; row < rows; ++row, grad += n, x += n, out += n) {
+    for (std::int64_t c = 0; c < n; ++c) {
+      out[c] = scale[c] * grad[c] - (shift[c] + slope[c] * (x[c] - mean[c]));
+    }
+  }
+}
 
 // The same for rows of f32 in vectors, and for f64.
 double sum_row(const float* x, std::int64_t n);
@@ -109,5 +133,15 @@ void add_parameter_grads(const double* grad, const double* x, double mean, doubl
                          double* weight_grad, double* bias_grad, std::int64_t n);
 void input_grad(const double* h, const double* x, double mean, double scale, double shift,
                 double slope, double* out, std::int64_t n);
+void add_channel_sums(const float* grad, const float* x, const float* mean, float* sums,
+                      float* along, std::int64_t rows, std::int64_t n);
+void channels_grad(const float* grad, const float* x, const float* mean, const float* scale,
+                   const float* shift, const float* slope, float* out, std::int64_t rows,
+                   std::int64_t n);
+void add_channel_sums(const double* grad, const double* x, const double* mean, double* sums,
+                      double* along, std::int64_t rows, std::int64_t n);
+void channels_grad(const double* grad, const double* x, const double* mean, const double* scale,
+                   const double* shift, const double* slope, double* out, std::int64_t rows,
+                   std::int64_t n);
 
 }  // namespace dyad::runtime::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "dyad/runtime/cpu/norm_rows.h"
 #include "dyad/runtime/cpu/vector_clones.h"
@@ -23,15 +24,24 @@ using Unaligned = typename vector_math::VectorOf<T>::unaligned;
 template <class T>
 inline constexpr std::int64_t kLanes = vector_math::kVectorLanes<T>;
 
-/// Combines the lanes of a vector as a tree.
+/// v[i] = combine(v[i], v[i ^ half]).
+template <class T, std::size_t kHalf, class Combine, std::size_t... I>
+[[gnu::always_inline]] inline void fold_lanes(Vector<T>& v, Combine combine,
+                                              std::index_sequence<I...>) {
+  const Vector<T> other = __builtin_shufflevector(v, v, (I ^ kHalf)...);
+  combine(v, other);
+}
+
+/// Combines the lanes of a vector as a tree: l with l + half, then with l + half / 2, ...
 template <class T, class Combine>
 [[gnu::always_inline]] inline T over_lanes(const Vector<T>& lanes, Combine combine) {
-  T parts[kLanes<T>];
-  for (std::int64_t i = 0; i < kLanes<T>; ++i) parts[i] = lanes[i];
-  for (std::int64_t half = kLanes<T> / 2; half > 0; half /= 2) {
-    for (std::int64_t i = 0; i < half; ++i) parts[i] = combine(parts[i], parts[i + half]);
-  }
-  return parts[0];
+  constexpr std::make_index_sequence<static_cast<std::size_t>(kLanes<T>)> kAll;
+  Vector<T> v = lanes;
+  if constexpr (kLanes<T> == 16) fold_lanes<T, 8>(v, combine, kAll);
+  fold_lanes<T, 4>(v, combine, kAll);
+  fold_lanes<T, 2>(v, combine, kAll);
+  fold_lanes<T, 1>(v, combine, kAll);
+  return v[0];
 }
 
 /// The last n elements, fewer than a vector has, with -infinity behind them.
@@ -67,7 +77,7 @@ template <class T>
   a = a > b ? a : b;
   c = c > d ? c : d;
   a = a > c ? a : c;
-  return over_lanes<T>(a, larger<T>);
+  return over_lanes<T>(a, [](auto& p, const auto& q) { p = q > p ? q : p; });
 }
 
 /// The sum of e^(x - most), in lanes over chunks and those in f64; the powers go to `out` unless it
@@ -95,7 +105,7 @@ template <class T>
         for (std::int64_t k = i; k < end; ++k) out[k] = e[k - i];
       }
     }
-    total += static_cast<double>(over_lanes<T>(sums, [](T p, T q) { return p + q; }));
+    total += static_cast<double>(over_lanes<T>(sums, [](auto& p, const auto& q) { p += q; }));
   }
   return total;
 }

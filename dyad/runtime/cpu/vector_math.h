@@ -88,7 +88,10 @@ template <class T>
   using Bits = typename C::Bits;
   using Vector = typename VectorOf<T>::type;
   using BitVector = typename VectorOf<T>::bits;
-  const Vector low = Vector{} + C::kLow;
+  // 2^n in two factors, so that small results become denormal: n is at most 0. The first factor of
+  // the least x is 0, because a product that underflows takes a hundred cycles.
+  constexpr int kLift = std::is_same_v<T, float> ? 64 : 512;
+  const Vector low = Vector{} - T(0.69314718055994530942 * (kLift + C::kBias));
   x = x < low ? low : x;
   const Vector shifted = x * T(1.44269504088896340736) + C::kShift;
   const Vector n = shifted - C::kShift;
@@ -96,8 +99,6 @@ template <class T>
   Vector p;
   exp_series<T>(r, p);
   p = p * (r * r) + r + T(1);
-  // 2^n in two factors, so that small results become denormal: n is at most 0.
-  constexpr int kLift = std::is_same_v<T, float> ? 64 : 512;
   const BitVector whole = (BitVector)shifted - std::bit_cast<Bits>(C::kShift);
   const Vector first = (Vector)((whole + (kLift + C::kBias)) << C::kMantissa);
   x = p * first * std::bit_cast<T>(static_cast<Bits>(C::kBias - kLift) << C::kMantissa);

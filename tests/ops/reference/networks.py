@@ -49,6 +49,14 @@ def composites():
         case("batch_norm_train", [x, w, b],
              [F.batch_norm(x, None, None, w, b, True, 0, 1e-5), x.mean(axes), x.var(axes, unbiased=False)],
              {"eps": 1e-5}, 64, True)
+        for dtype in ["f64", "f32"]:
+            x, w, b, grad = rand(shape, dtype), rand((3,), dtype), rand((3,), dtype), rand(shape, dtype)
+            leaves = [wide(t).clone().requires_grad_() for t in (x, w, b)]
+            y = F.batch_norm(leaves[0], None, None, leaves[1], leaves[2], True, 0, 1e-5)
+            found = torch.autograd.grad(y, leaves, wide(grad))
+            mean, var = wide(x).mean(axes), wide(x).var(axes, unbiased=False)
+            case("batch_norm_backward", [grad, x, w, cast(mean, dtype), cast(var, dtype)],
+                 [cast(t, dtype) for t in found], {"eps": 1e-5}, 256, dtype == "f64")
     for shape in [(4, 3), (2, 3, 4), (2, 3, 2, 2), (3,)]:
         axis = 0 if len(shape) == 1 else 1
         size = [s for i, s in enumerate(shape) if i != axis]
