@@ -8,8 +8,8 @@
 #include "dyad/ops/attrs/resample.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/grid_rows.h"
 #include "dyad/runtime/cpu/kernels.h"
-#include "dyad/runtime/cpu/resample_rows.h"
 #include "dyad/runtime/cpu/rows.h"
 #include "dyad/runtime/threads.h"
 
@@ -68,6 +68,31 @@ struct Axis {
     return x;
   }
 
+  /// The same for many coordinates: neighbour k of coordinate i at [k * count + i].
+  void read_all(const A* g, std::int64_t count, std::int32_t* index, A* weight) const {
+    if (mode == Mode::linear && outside != Outside::reflection) {
+      const A n = static_cast<A>(size);
+      // A position is (g + 1) * factor - shift.
+      const LinearAxis<A> axis{.size = n,
+                               .factor = align ? n - 1 : n,
+                               .shift = align ? A{0} : A{1},
+                               .clip = outside == Outside::border,
+                               .order = order};
+      linear_neighbours(axis, g, count, index, weight);
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t at[4];
+      A part[4];
+      read(g[i], at, part);
+      for (int k = 0; k < taps(); ++k) {
+        index[k * count + i] = static_cast<std::int32_t>(at[k]);
+        weight[k * count + i] = part[k];
+      }
+    }
+  }
+
+ private:
   /// The neighbours of coordinate g and their weights: indices from 0 on, -1 for those that count
   /// as 0.
   void read(A g, std::int64_t* index, A* weight) const {
@@ -106,7 +131,6 @@ struct Axis {
     }
   }
 
- private:
   [[nodiscard]] std::int64_t within(std::int64_t i) const noexcept {
     return i >= 0 && i < size ? i : -1;
   }
@@ -144,36 +168,35 @@ struct Problem {
   template <class T>
   void read(const T* grid, std::int64_t s, std::int64_t begin, std::int64_t count,
             std::int32_t* index, A* weight, std::vector<std::int64_t>& none) const {
+    const auto d = static_cast<std::int64_t>(axes.size());
+    const auto n = static_cast<std::size_t>(count);
+    std::vector<A> coordinates(n), part(4 * axes.size() * n);
+    std::vector<std::int32_t> at(part.size()), some(n, -1);
+    for (std::int64_t a = 0; a < d; ++a) {
+      const T* g = grid + (s * points + begin) * d + a;
+      for (std::size_t p = 0; p < n; ++p) {
+        coordinates[p] = load(g[static_cast<std::int64_t>(p) * d]);
+      }
+      axes[static_cast<std::size_t>(a)].read_all(
+          coordinates.data(), count, at.data() + 4 * a * count, part.data() + 4 * a * count);
+    }
+    for (int k = 0; k < taps; ++k) {
+      std::int64_t step = 1;
+      int rest = k;
+      for (std::int64_t a = 0; a < d; ++a) {
+        const Axis<A>& axis = axes[static_cast<std::size_t>(a)];
+        const std::int64_t from = (4 * a + rest % axis.taps()) * count;
+        join_axis(at.data() + from, part.data() + from, static_cast<std::int32_t>(step), a == 0,
+                  index + k * count, weight + k * count, count);
+        rest /= axis.taps();
+        step *= axis.size;
+      }
+      note_inside(index + k * count, weight + k * count, some.data(), count);
+    }
+    for (int k = 0; k < taps; ++k) put_inside(some.data(), index + k * count, count);
     none.clear();
-    const std::size_t d = axes.size();
-    for (std::int64_t p = 0; p < count; ++p) {
-      std::int64_t at[3][4];
-      A part[3][4];
-      const T* g = grid + (s * points + begin + p) * static_cast<std::int64_t>(d);
-      for (std::size_t a = 0; a < d; ++a) axes[a].read(static_cast<A>(load(g[a])), at[a], part[a]);
-      std::int32_t some = -1;
-      for (int k = 0; k < taps; ++k) {
-        std::int64_t offset = 0, step = 1;
-        A w = 1;
-        bool inside = true;
-        for (std::size_t a = 0, rest = static_cast<std::size_t>(k); a < d; ++a) {
-          const auto of = static_cast<std::size_t>(axes[a].taps());
-          const std::size_t j = rest % of;
-          rest /= of;
-          inside = inside && at[a][j] >= 0;
-          offset += at[a][j] * step;
-          step *= axes[a].size;
-          w *= part[a][j];
-        }
-        index[k * count + p] = inside ? static_cast<std::int32_t>(offset) : -1;
-        weight[k * count + p] = inside ? w : A{};
-        if (inside) some = index[k * count + p];
-      }
-      if (some < 0) none.push_back(p);
-      for (int k = 0; k < taps; ++k) {
-        std::int32_t& i = index[k * count + p];
-        if (i < 0) i = std::max(some, 0);
-      }
+    for (std::size_t p = 0; p < n; ++p) {
+      if (some[p] < 0) none.push_back(static_cast<std::int64_t>(p));
     }
   }
 };
@@ -230,33 +253,30 @@ void grid_sample(const OpCall& call) {
     T* to = reinterpret_cast<T*>(out.impl()->data);
     const std::int64_t blocks = (s.points + kBlock - 1) / kBlock;
     const double work = static_cast<double>(kBlock * s.taps * (s.c + 4));
-    parallel_for(
-        0, s.n * blocks, grain_for({.bytes = work * sizeof(A), .flops = work}, s.n * blocks),
-        [&](std::int64_t lo, std::int64_t hi) {
-          std::vector<std::int32_t> index(static_cast<std::size_t>(s.taps * kBlock));
-          std::vector<A> weight(index.size());
-          std::vector<std::int64_t> none;
-          A sums[kBlock];
-          for (std::int64_t unit = lo; unit < hi; ++unit) {
-            const std::int64_t n = unit / blocks, begin = unit % blocks * kBlock;
-            const std::int64_t count = std::min(kBlock, s.points - begin);
-            s.read(positions, n, begin, count, index.data(), weight.data(), none);
-            for (std::int64_t c = 0; c < s.c; ++c) {
-              const A* plane = x + (n * s.c + c) * s.plane;
-              T* target = to + (n * s.c + c) * s.points + begin;
-              A* sum = sums;
-              if constexpr (!is_half<T>) sum = target;
-              pick(plane, index.data(), weight.data(), sum, count);
-              for (int k = 1; k < s.taps; ++k) {
-                add_picked(plane, index.data() + k * count, weight.data() + k * count, sum, count);
-              }
-              for (const std::int64_t p : none) sum[p] = 0;
-              if constexpr (is_half<T>) {
-                for (std::int64_t p = 0; p < count; ++p) target[p] = store<T>(sums[p]);
-              }
-            }
-          }
-        });
+    parallel_for(0, s.n * blocks,
+                 grain_for({.bytes = work * sizeof(A), .flops = work}, s.n * blocks),
+                 [&](std::int64_t lo, std::int64_t hi) {
+                   std::vector<std::int32_t> index(static_cast<std::size_t>(s.taps * kBlock));
+                   std::vector<A> weight(index.size());
+                   std::vector<std::int64_t> none;
+                   A sums[kBlock];
+                   for (std::int64_t unit = lo; unit < hi; ++unit) {
+                     const std::int64_t n = unit / blocks, begin = unit % blocks * kBlock;
+                     const std::int64_t count = std::min(kBlock, s.points - begin);
+                     s.read(positions, n, begin, count, index.data(), weight.data(), none);
+                     for (std::int64_t c = 0; c < s.c; ++c) {
+                       const A* plane = x + (n * s.c + c) * s.plane;
+                       T* target = to + (n * s.c + c) * s.points + begin;
+                       A* sum = sums;
+                       if constexpr (!is_half<T>) sum = target;
+                       pick_all(plane, index.data(), weight.data(), s.taps, sum, count);
+                       for (const std::int64_t p : none) sum[p] = 0;
+                       if constexpr (is_half<T>) {
+                         for (std::int64_t p = 0; p < count; ++p) target[p] = store<T>(sums[p]);
+                       }
+                     }
+                   }
+                 });
   });
 }
 

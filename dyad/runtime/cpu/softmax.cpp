@@ -74,6 +74,7 @@ void for_bundles(const DenseLines& lines, std::int64_t length, double bytes, Bod
 
 /// Shorter rows are worked on side by side, as columns.
 constexpr std::int64_t kShortRow = 24;
+static_assert(kShortRow >= kSoftmaxRow);
 
 std::size_t axis_of(const OpCall& call) {
   const std::int64_t axis = call.attrs_as<ops::AxisAttrs>().axis;
@@ -81,7 +82,7 @@ std::size_t axis_of(const OpCall& call) {
   return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
 }
 
-/// `row(inputs..., out, n)` and `columns(inputs..., out, n, step, width)` for the lines of one or
+/// `row(inputs, out, n, rows)` and `block(inputs, out, n, step, width)` for the lines of one or
 /// two inputs and the output along the axis of the call; both take A*.
 template <std::size_t N, class Row, class Block>
 void run(const OpCall& call, Row row, Block block) {
@@ -103,11 +104,9 @@ void run(const OpCall& call, Row row, Block block) {
       const A* at[N];
       if constexpr (std::is_same_v<T, A>) {
         if (rows || b.across == 1) {
-          for (std::int64_t line = 0; line < (rows ? b.width : 1); ++line) {
-            const std::int64_t first = b.first + line * b.across;
-            for (std::size_t i = 0; i < N; ++i) at[i] = from[i] + first;
-            rows ? row(at, to + first, length) : block(at, to + first, length, b.along, b.width);
-          }
+          for (std::size_t i = 0; i < N; ++i) at[i] = from[i] + b.first;
+          rows ? row(at, to + b.first, length, b.width)
+               : block(at, to + b.first, length, b.along, b.width);
           return;
         }
       }
@@ -118,7 +117,7 @@ void run(const OpCall& call, Row row, Block block) {
         if (rows) part.first += line * b.across;
         if (rows) part.width = 1;
         for (std::size_t i = 0; i < N; ++i) at[i] = result = columns[i].read(from[i], part);
-        rows ? row(at, result, length) : block(at, result, length, b.width, b.width);
+        rows ? row(at, result, length, 1) : block(at, result, length, b.width, b.width);
         columns[N - 1].write(to, part);
       }
     });
@@ -128,7 +127,10 @@ void run(const OpCall& call, Row row, Block block) {
 template <bool kLogarithm>
 void softmax(const OpCall& call) {
   run<1>(
-      call, [](auto x, auto out, std::int64_t n) { softmax_row(x[0], out, n, kLogarithm); },
+      call,
+      [](auto x, auto out, std::int64_t n, std::int64_t rows) {
+        softmax_rows(x[0], out, n, rows, kLogarithm);
+      },
       [](auto x, auto out, std::int64_t n, std::int64_t step, std::int64_t width) {
         softmax_columns(x[0], out, n, step, width, kLogarithm);
       });
@@ -138,7 +140,9 @@ template <bool kLogarithm>
 void softmax_backward(const OpCall& call) {
   run<2>(
       call,
-      [](auto x, auto out, std::int64_t n) { softmax_row_grad(x[0], x[1], out, n, kLogarithm); },
+      [](auto x, auto out, std::int64_t n, std::int64_t rows) {
+        softmax_rows_grad(x[0], x[1], out, n, rows, kLogarithm);
+      },
       [](auto x, auto out, std::int64_t n, std::int64_t step, std::int64_t width) {
         softmax_columns_grad(x[0], x[1], out, n, step, width, kLogarithm);
       });

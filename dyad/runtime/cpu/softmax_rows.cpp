@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "dyad/runtime/cpu/norm_rows.h"
@@ -44,14 +45,6 @@ template <class T, class Combine>
   return v[0];
 }
 
-/// The last n elements, fewer than a vector has, with -infinity behind them.
-template <class T>
-[[gnu::always_inline]] inline void read_rest(const T* x, std::int64_t n, Vector<T>& rest) {
-  T elements[kLanes<T>];
-  std::fill(std::copy_n(x, n, elements), elements + kLanes<T>, -std::numeric_limits<T>::infinity());
-  rest = *reinterpret_cast<const Unaligned<T>*>(elements);
-}
-
 /// The largest; NaN are passed over, they make the sum of powers NaN.
 template <class T>
 [[gnu::always_inline]] inline T max_loop(const T* x, std::int64_t n) {
@@ -69,41 +62,47 @@ template <class T>
     const Vector<T> v = *reinterpret_cast<const Unaligned<T>*>(x + i);
     a = v > a ? v : a;
   }
-  if (i < n) {
-    Vector<T> rest;
-    read_rest(x + i, n - i, rest);
-    b = rest > b ? rest : b;
-  }
+  const Vector<T> rest = *reinterpret_cast<const Unaligned<T>*>(x + n - kWidth);
+  b = rest > b ? rest : b;
   a = a > b ? a : b;
   c = c > d ? c : d;
   a = a > c ? a : c;
   return over_lanes<T>(a, [](auto& p, const auto& q) { p = q > p ? q : p; });
 }
 
+/// Sets the lanes before number `first` to 0.
+template <class T, std::size_t... I>
+[[gnu::always_inline]] inline void clear_before(std::int64_t first, Vector<T>& v,
+                                                std::index_sequence<I...>) {
+  using Bits = typename vector_math::VectorOf<T>::bits;
+  constexpr Bits kNumbers{I...};
+  v = kNumbers < static_cast<std::remove_cvref_t<decltype(kNumbers[0])>>(first) ? Vector<T>{} : v;
+}
+
 /// The sum of e^(x - most), in lanes over chunks and those in f64; the powers go to `out` unless it
-/// is null.
+/// is null. The last vector of the row is taken whole: it may meet the one before.
 template <class T>
 [[gnu::always_inline]] inline double powers_loop(const T* x, T most, T* out, std::int64_t n) {
+  constexpr std::int64_t kWidth = kLanes<T>;
+  const Vector<T> last = *reinterpret_cast<const Unaligned<T>*>(x + n - kWidth);
   double total = 0;
   for (std::int64_t begin = 0; begin < n; begin += kSumChunk) {
     const std::int64_t end = std::min(n, begin + kSumChunk);
     Vector<T> sums{};
     std::int64_t i = begin;
-    for (; i + kLanes<T> <= end; i += kLanes<T>) {
+    for (; i + kWidth <= end; i += kWidth) {
       Vector<T> e = *reinterpret_cast<const Unaligned<T>*>(x + i) - most;
       vector_math::exp_of_negative<T>(e);
       sums += e;
       if (out) *reinterpret_cast<Unaligned<T>*>(out + i) = e;
     }
     if (i < end) {
-      Vector<T> e;
-      read_rest(x + i, end - i, e);
-      e -= most;
+      Vector<T> e = last - most;
       vector_math::exp_of_negative<T>(e);
+      if (out) *reinterpret_cast<Unaligned<T>*>(out + n - kWidth) = e;
+      clear_before<T>(kWidth - (end - i), e,
+                      std::make_index_sequence<static_cast<std::size_t>(kWidth)>());
       sums += e;
-      if (out) {
-        for (std::int64_t k = i; k < end; ++k) out[k] = e[k - i];
-      }
     }
     total += static_cast<double>(over_lanes<T>(sums, [](auto& p, const auto& q) { p += q; }));
   }
@@ -114,7 +113,7 @@ template <class T>
 [[gnu::always_inline]] inline void row_loop(const T* x, T* out, std::int64_t n, bool logarithm) {
   const T most = max_loop(x, n);
   if (logarithm) {
-    const T rest = static_cast<T>(std::log(powers_loop<T>(x, most, nullptr, n)));
+    const T rest = std::log(static_cast<T>(powers_loop<T>(x, most, nullptr, n)));
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < n; ++i) out[i] = (x[i] - most) - rest;
   } else {
@@ -215,19 +214,21 @@ template <class T>
 
 }  // namespace
 
-DYAD_VECTOR_CLONES void softmax_row(const float* x, float* out, std::int64_t n, bool logarithm) {
-  row_loop(x, out, n, logarithm);
+DYAD_VECTOR_CLONES void softmax_rows(const float* x, float* out, std::int64_t n, std::int64_t rows,
+                                     bool logarithm) {
+  for (; rows-- > 0; x += n, out += n) row_loop(x, out, n, logarithm);
 }
-DYAD_VECTOR_CLONES void softmax_row(const double* x, double* out, std::int64_t n, bool logarithm) {
-  row_loop(x, out, n, logarithm);
+DYAD_VECTOR_CLONES void softmax_rows(const double* x, double* out, std::int64_t n,
+                                     std::int64_t rows, bool logarithm) {
+  for (; rows-- > 0; x += n, out += n) row_loop(x, out, n, logarithm);
 }
-DYAD_VECTOR_CLONES void softmax_row_grad(const float* grad, const float* y, float* out,
-                                         std::int64_t n, bool logarithm) {
-  row_grad_loop(grad, y, out, n, logarithm);
+DYAD_VECTOR_CLONES void softmax_rows_grad(const float* grad, const float* y, float* out,
+                                          std::int64_t n, std::int64_t rows, bool logarithm) {
+  for (; rows-- > 0; grad += n, y += n, out += n) row_grad_loop(grad, y, out, n, logarithm);
 }
-DYAD_VECTOR_CLONES void softmax_row_grad(const double* grad, const double* y, double* out,
-                                         std::int64_t n, bool logarithm) {
-  row_grad_loop(grad, y, out, n, logarithm);
+DYAD_VECTOR_CLONES void softmax_rows_grad(const double* grad, const double* y, double* out,
+                                          std::int64_t n, std::int64_t rows, bool logarithm) {
+  for (; rows-- > 0; grad += n, y += n, out += n) row_grad_loop(grad, y, out, n, logarithm);
 }
 DYAD_VECTOR_CLONES void softmax_columns(const float* x, float* out, std::int64_t n,
                                         std::int64_t step, std::int64_t width, bool logarithm) {
