@@ -2,7 +2,7 @@
 
     python ops.py --dyad build/bin/dyad-bench [--filter TEXT] [--threads 1,2] [--sizes 1,2,3] [--json rows.json]
 
-Both compute on the same inputs, and their answers are compared first. Then each takes its turn for 10 ms, five times;
+Both compute on the same inputs, and their answers are compared first. Then each warms up and takes its turn for 10 ms, five times;
 the ratio is the median over the turns of Dyad's time to PyTorch's, so what makes the machine slow for a while counts
 for neither. What Dyad's table (bench/ops_table.cpp) lacks is left out and named at the end.
 """
@@ -99,6 +99,7 @@ def measure(dyad, peer, backward):
         turn = []
         for side, count in zip((dyad, peer), counts):
             time.sleep(0.002)       # threads that spin for work come to rest
+            side.time(backward, min(count, max(3, count // 4)))  # after the other side's turn
             turn.append(side.time(backward, count))
         samples.append(turn)
     return (statistics.median(s[0] for s in samples), statistics.median(s[1] for s in samples),

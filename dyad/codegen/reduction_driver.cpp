@@ -13,11 +13,17 @@ constexpr int kInitContext = 1, kAccumulateContext = 2, kCombineContext = 3, kFi
 constexpr std::int64_t kMaxStrip = 1024;
 constexpr std::int64_t kLaneBytes = 64 << 10;
 
-template <class T>
-void fill(char* at, std::int64_t count, std::uint64_t bits) {
-  T value;
-  std::memcpy(&value, &bits, sizeof value);
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(at + i * sizeof(T), &value, sizeof value);
+/// `count` times the first `bytes` of `bits`.
+void fill(char* at, std::int64_t count, std::uint64_t bits, std::int64_t bytes) {
+  const std::int64_t total = count * bytes;
+  if (bits == 0) {
+    std::memset(at, 0, static_cast<std::size_t>(total));
+    return;
+  }
+  std::memcpy(at, &bits, static_cast<std::size_t>(std::min(bytes, total)));
+  for (std::int64_t done = bytes; done < total; done *= 2) {
+    std::memcpy(at + done, at, static_cast<std::size_t>(std::min(done, total - done)));
+  }
 }
 
 }  // namespace
@@ -128,17 +134,7 @@ void ReductionDriver::place_lanes(std::byte* buffer, std::int64_t width, char** 
 
 void ReductionDriver::fill_init(char* const* lanes, std::int64_t count) const {
   for (int k = 0; k < kernel_.accumulators_; ++k) {
-    const std::uint64_t bits = kernel_.recipe_.init[k];
-    switch (kernel_.accumulator_bytes_[k]) {
-      case 8:
-        fill<std::uint64_t>(lanes[k], count, bits);
-        break;
-      case 4:
-        fill<std::uint32_t>(lanes[k], count, bits);
-        break;
-      default:
-        fill<std::uint8_t>(lanes[k], count, bits);
-    }
+    fill(lanes[k], count, kernel_.recipe_.init[k], kernel_.accumulator_bytes_[k]);
   }
 }
 

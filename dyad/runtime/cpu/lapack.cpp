@@ -109,16 +109,16 @@ int getri(std::int64_t n, T* a, const int* pivots) {
 
 template <class T>
 void trsm_right(Triangle triangle, bool transpose, bool unit_diagonal, std::int64_t m,
-                std::int64_t n, const T* t, std::int64_t ldt, T* b) {
+                std::int64_t n, const T* t, std::int64_t ldt, T* b, std::int64_t ldb) {
   const auto uplo = triangle == Triangle::upper ? CblasUpper : CblasLower;
   const auto trans = transpose ? CblasTrans : CblasNoTrans;
   const auto diag = unit_diagonal ? CblasUnit : CblasNonUnit;
   if constexpr (is_double<T>) {
     cblas_dtrsm(CblasColMajor, CblasRight, uplo, trans, diag, sized(m), sized(n), 1.0, t, lead(ldt),
-                b, lead(m));
+                b, lead(ldb));
   } else {
     cblas_strsm(CblasColMajor, CblasRight, uplo, trans, diag, sized(m), sized(n), 1.0f, t,
-                lead(ldt), b, lead(m));
+                lead(ldt), b, lead(ldb));
   }
 }
 
@@ -228,7 +228,7 @@ void gemm_rows(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t 
   template int getrf<T>(std::int64_t, std::int64_t, T*, int*);                                    \
   template int getri<T>(std::int64_t, T*, const int*);                                            \
   template void trsm_right<T>(Triangle, bool, bool, std::int64_t, std::int64_t, const T*,         \
-                              std::int64_t, T*);                                                  \
+                              std::int64_t, T*, std::int64_t);                                    \
   template void geqrf<T>(std::int64_t, std::int64_t, T*, T*);                                     \
   template void orgqr<T>(std::int64_t, std::int64_t, std::int64_t, T*, const T*);                 \
   template int gesdd<T>(char, std::int64_t, std::int64_t, T*, T*, T*, T*);                        \

@@ -32,10 +32,10 @@ int getrf(std::int64_t m, std::int64_t n, T* a, int* pivots);
 /// The inverse from such factors, in their place.
 template <class T>
 int getri(std::int64_t n, T* a, const int* pivots);
-/// b[m, n] := b @ op(t)^-1 for a triangle t[n, n] with leading dimension ldt.
+/// b[m, n] := b @ op(t)^-1 for a triangle t[n, n], with leading dimensions.
 template <class T>
 void trsm_right(Triangle triangle, bool transpose, bool unit_diagonal, std::int64_t m,
-                std::int64_t n, const T* t, std::int64_t ldt, T* b);
+                std::int64_t n, const T* t, std::int64_t ldt, T* b, std::int64_t ldb);
 /// The QR factors of a[m, n] in their place, k = min(m, n) reflections in tau[k].
 template <class T>
 void geqrf(std::int64_t m, std::int64_t n, T* a, T* tau);

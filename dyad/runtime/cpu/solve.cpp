@@ -37,11 +37,11 @@ void apply_inverse(const W* lu, const int* pivots, std::int64_t n, W* x, std::in
   // Transposed: x^T p l u = b^T, or x^T (p l u)^T = b^T.
   if (transpose) {
     exchange_rows(x, k, pivots, n, false);
-    lapack::trsm_right(Triangle::lower, true, true, k, n, lu, n, x);
-    lapack::trsm_right(Triangle::upper, true, false, k, n, lu, n, x);
+    lapack::trsm_right(Triangle::lower, true, true, k, n, lu, n, x, k);
+    lapack::trsm_right(Triangle::upper, true, false, k, n, lu, n, x, k);
   } else {
-    lapack::trsm_right(Triangle::upper, false, false, k, n, lu, n, x);
-    lapack::trsm_right(Triangle::lower, false, true, k, n, lu, n, x);
+    lapack::trsm_right(Triangle::upper, false, false, k, n, lu, n, x, k);
+    lapack::trsm_right(Triangle::lower, false, true, k, n, lu, n, x, k);
     exchange_rows(x, k, pivots, n, true);
   }
 }
@@ -118,7 +118,7 @@ void triangular_solve(const OpCall& call) {
                   const bool is_turned = !by_columns;
                   lapack::trsm_right(attrs.upper != is_turned ? Triangle::upper : Triangle::lower,
                                      attrs.transpose == is_turned, attrs.unit_diagonal, k, n,
-                                     stored, lead, x.data());
+                                     stored, lead, x.data(), k);
                   x.write_back();
                   return {};
                 });
@@ -146,19 +146,33 @@ void with_factors(const OpCall& call, double flops, std::size_t inner, Body&& bo
   });
 }
 
+/// x[n, n] := a^-1 by the factors of a^T = p l u.
+template <class W>
+void invert(const W* lu, const int* pivots, std::int64_t n, W* x) {
+  std::fill_n(x, n * n, W(0));
+  for (std::int64_t i = 0; i < n; ++i) x[i * (n + 1)] = 1;
+  // x^T = u^-1 l^-1 p^T. Nothing is left of the diagonal in u^-1, so a few rows at a time need only
+  // what is right of the first.
+  const std::int64_t some = std::max<std::int64_t>(32, (n + 3) / 4);
+  for (std::int64_t i = 0; i < n; i += some) {
+    lapack::trsm_right(Triangle::upper, false, false, std::min(some, n - i), n - i,
+                       lu + i * (n + 1), n, x + i * (n + 1), n);
+  }
+  lapack::trsm_right(Triangle::lower, false, true, n, n, lu, n, x, n);
+  exchange_rows(x, n, pivots, n, true);
+}
+
 void inverse(const OpCall& call) {
   const TensorImpl& out = *call.outputs[0].impl();
   if (out.numel() == 0) return;
   const std::int64_t n = matrix_of(out).rows;
   // By triangles rather than by the library's own inverse, most of which runs on one thread.
-  with_factors(call, 8 * cube(n) / 3, 2,
+  with_factors(call, 2 * cube(n), 2,
                [&]<class T>(Computed<T>* factors, const int* pivots, int info, std::int64_t at,
                             T) -> std::string {
                  if (info > 0) return singular(info);
                  Target<T> x(elements_of<T>(out, at), n * n);
-                 std::fill_n(x.data(), n * n, Computed<T>(0));
-                 for (std::int64_t i = 0; i < n; ++i) x.data()[i * (n + 1)] = 1;
-                 apply_inverse(factors, pivots, n, x.data(), n, false);
+                 invert(factors, pivots, n, x.data());
                  x.write_back();
                  return {};
                });
