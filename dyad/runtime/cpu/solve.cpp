@@ -85,9 +85,13 @@ void triangular_solve(const OpCall& call) {
   const double flops = static_cast<double>(n) * static_cast<double>(n * k);
   with_floating(a.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    // Where a lies in dense rows or columns it is read there.
-    const bool by_rows = !is_half<T> && at_a.column == 1 && at_a.row >= n;
-    const bool by_columns = !is_half<T> && at_a.row == 1 && at_a.column >= n;
+    // Where a lies in dense rows or columns it is read there, if they are not too far apart for
+    // LAPACK to count.
+    const auto dense = [n](std::int64_t along, std::int64_t apart) {
+      return !is_half<T> && along == 1 && apart >= n && apart <= std::numeric_limits<int>::max();
+    };
+    const bool by_rows = dense(at_a.column, at_a.row);
+    const bool by_columns = dense(at_a.row, at_a.column);
     MatrixBatch(call, batch, flops)
         .run<3>({batch_strides(a, batch), batch_strides(b, batch), batch_strides(out, batch)},
                 [&](const RowWalk<3>& at) -> std::string {
