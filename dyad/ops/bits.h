@@ -23,6 +23,11 @@ namespace dyad {
 [[nodiscard]] Tensor bitwise_right_shift(const Arg& a, const Arg& count,
                                          Loc loc = std::source_location::current());
 
+/// The bits of x read as another dtype of the same width (f32 as i32, u8 as i8 or f8e4m3fn): a
+/// view, without a gradient. DTypeError for another width, for complex numbers and for bool.
+[[nodiscard]] Tensor bitcast(const Tensor& x, DType dtype,
+                             Loc loc = std::source_location::current());
+
 [[nodiscard]] Tensor operator&(const Arg& a, const Arg& b);
 [[nodiscard]] Tensor operator|(const Arg& a, const Arg& b);
 [[nodiscard]] Tensor operator^(const Arg& a, const Arg& b);

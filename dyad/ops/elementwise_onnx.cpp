@@ -152,6 +152,8 @@ constexpr OnnxRule kRules[] = {
     {"Clip", 11, clip_by_inputs},
     {"Cast", 6, cast_of},
     {"CastLike", 15, cast_like},
+    {"BitCast", 26,
+     [](OnnxNode& n) { n.output(0, bitcast(n.input(0), n.dtype("to", f32), n.loc())); }},
     {"Mod", 10, modulo},
     {"BitShift", 11, shift_bits},
     {"Floor", 6, onnx_unary<floor>},

@@ -13,6 +13,7 @@ void register_builtin_ops() {
     register_ops(bessel_rows());
     register_ops(division_rows());
     register_ops(bits_rows());
+    register_ops(bitcast_rows());
     register_ops(activation_rows());
     register_ops(piecewise_rows());
     register_ops(reduce_rows());

@@ -20,6 +20,7 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> bessel_rows();
 [[nodiscard]] std::span<const OpInfo* const> division_rows();
 [[nodiscard]] std::span<const OpInfo* const> bits_rows();
+[[nodiscard]] std::span<const OpInfo* const> bitcast_rows();
 [[nodiscard]] std::span<const OpInfo* const> activation_rows();
 [[nodiscard]] std::span<const OpInfo* const> piecewise_rows();
 [[nodiscard]] std::span<const OpInfo* const> reduce_rows();

@@ -50,6 +50,25 @@ TEST(Errors, OfQuantisationNameTheArgument) {
       "quantized_errors_test.cpp");
 }
 
+TEST(Errors, OfBitsReadAsAnotherDtype) {
+  expect_errors(
+      {
+          {Kind::dtype,
+           "bitcast(x: f32[2], dtype = i64): elements of f32 have 32 bits and cannot be read as "
+           "i64; to() converts numbers instead of reading bits",
+           CALL(bitcast(F(2), i64))},
+          {Kind::dtype,
+           "bitcast(x: u8[2], dtype = bool): bits that are neither 0 nor 1 are no bool; use ne(x, "
+           "0)",
+           CALL(bitcast(make(u8, {2}), boolean))},
+          {Kind::dtype,
+           "bitcast(x: i4[2], dtype = i8): elements of i4 have 4 bits and cannot be read as i8; "
+           "to() converts numbers instead of reading bits",
+           CALL(bitcast(make(i4, {2}), i8))},
+      },
+      "quantized_errors_test.cpp");
+}
+
 TEST(Errors, OfIntegerProductsNameTheArgument) {
   const auto byte = [](const Make& make, Shape shape) { return make(u8, std::move(shape)); };
   expect_errors(

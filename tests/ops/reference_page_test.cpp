@@ -206,6 +206,7 @@ std::string page() {
       {"Bessel functions", ops::bessel_rows()},
       {"Division, rounding and bounds", ops::division_rows()},
       {"Bits", ops::bits_rows()},
+      {"Bits as another dtype", ops::bitcast_rows()},
       {"Activations", ops::activation_rows()},
       {"Piecewise activations", ops::piecewise_rows()},
       {"Reductions", ops::reduce_rows()},

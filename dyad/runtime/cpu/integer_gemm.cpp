@@ -124,18 +124,6 @@ Sums row_sums(const IntegerGemm& g, const std::uint8_t* a) {
   return sums;
 }
 
-Sums column_sums(const IntegerGemm& g, const std::int8_t* b) {
-  Sums sums(static_cast<std::size_t>(g.n));
-  if (g.b_column == 1) {
-    for (std::int64_t i = 0; i < g.k; ++i) add_row(b + i * g.b_row, g.n, sums.data());
-  } else {
-    for (std::int64_t j = 0; j < g.n; ++j) {
-      sums[static_cast<std::size_t>(j)] = row_sum(b + j * g.b_column, g.k);
-    }
-  }
-  return sums;
-}
-
 bool any(const std::int32_t* values, std::int64_t count, std::int64_t stride) {
   if (values == nullptr) return false;
   for (std::int64_t i = 0; i < (stride == 0 ? 1 : count); ++i) {
@@ -155,6 +143,18 @@ DYAD_VECTOR_CLONES void take_off(std::int32_t* c, std::int64_t count,
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> column_sums(const IntegerGemm& g, const std::int8_t* b) {
+  Sums sums(static_cast<std::size_t>(g.n));
+  if (g.b_column == 1) {
+    for (std::int64_t i = 0; i < g.k; ++i) add_row(b + i * g.b_row, g.n, sums.data());
+  } else {
+    for (std::int64_t j = 0; j < g.n; ++j) {
+      sums[static_cast<std::size_t>(j)] = row_sum(b + j * g.b_column, g.k);
+    }
+  }
+  return sums;
+}
 
 void integer_gemm(const IntegerGemm& g, const std::uint8_t* a, const std::int8_t* b,
                   std::int32_t* c) {
@@ -176,7 +176,10 @@ void integer_gemm(const IntegerGemm& g, const ZeroPoints& zero, const std::uint8
   if (!any_a && !any_b) return;
   // (A - za)(B - zb) = AB - zb (rows of A - k za) - za (columns of B)
   const Sums rows = any_b ? row_sums(g, a) : Sums(static_cast<std::size_t>(g.m));
-  const Sums columns = any_a ? column_sums(g, b) : Sums(static_cast<std::size_t>(g.n));
+  Sums own;
+  if (!any_a) own.resize(static_cast<std::size_t>(g.n));
+  if (any_a && zero.b_sums == nullptr) own = column_sums(g, b);
+  const std::uint32_t* const columns = own.empty() ? zero.b_sums : own.data();
   Sums of_b(static_cast<std::size_t>(g.n));
   for (std::int64_t j = 0; any_b && j < g.n; ++j) {
     of_b[static_cast<std::size_t>(j)] = static_cast<std::uint32_t>(zero.b[j * zero.b_stride]);
@@ -188,7 +191,7 @@ void integer_gemm(const IntegerGemm& g, const ZeroPoints& zero, const std::uint8
                        any_a ? static_cast<std::uint32_t>(zero.a[i * zero.a_stride]) : 0;
                    const std::uint32_t row =
                        rows[static_cast<std::size_t>(i)] - static_cast<std::uint32_t>(g.k) * za;
-                   take_off(c + i * g.c_row, g.n, of_b.data(), row, za, columns.data());
+                   take_off(c + i * g.c_row, g.n, of_b.data(), row, za, columns);
                  }
                });
 }

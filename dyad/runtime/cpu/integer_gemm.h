@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace dyad::runtime::cpu {
 
@@ -23,7 +24,12 @@ struct ZeroPoints {
   std::int64_t a_stride = 0;
   const std::int32_t* b = nullptr;
   std::int64_t b_stride = 0;
+  const std::uint32_t* b_sums = nullptr;  ///< the sums of B's columns where they are known
 };
+
+/// The sums of B's columns, modulo 2^32.
+[[nodiscard]] std::vector<std::uint32_t> column_sums(const IntegerGemm& problem,
+                                                     const std::int8_t* b);
 
 /// (A - zero points) (B - zero points), modulo 2^32.
 void integer_gemm(const IntegerGemm& problem, const ZeroPoints& zero, const std::uint8_t* a,

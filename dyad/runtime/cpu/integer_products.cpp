@@ -24,15 +24,23 @@ namespace {
 // operand is moved to u8 and the right one to i8, by 128, and their zero points with them.
 constexpr std::int32_t kMove = 128;
 
+DYAD_VECTOR_CLONES void turn_top_bit(const std::uint8_t* from, std::int64_t count,
+                                     std::uint8_t* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] ^ 0x80;
+}
+
 /// The elements of a tensor of bytes as `dtype`, moved by 128 if it is another; the tensor itself
 /// when it has that dtype.
 Tensor moved_bytes(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
   const Tensor dense = contiguous_copy(tensor);
   const Tensor made = make_empty(dtype, dense.impl()->shape);
-  const std::byte* from = dense.impl()->data;
-  std::byte* to = made.impl()->data;
-  for (std::int64_t i = 0; i < made.impl()->numel(); ++i) to[i] = from[i] ^ std::byte{0x80};
+  const auto* const from = reinterpret_cast<const std::uint8_t*>(dense.impl()->data);
+  auto* const to = reinterpret_cast<std::uint8_t*>(made.impl()->data);
+  const std::int64_t count = made.impl()->numel();
+  parallel_for(0, count, grain_for({.bytes = 2}, count), [&](std::int64_t lo, std::int64_t hi) {
+    turn_top_bit(from + lo, hi - lo, to + lo);
+  });
   return made;
 }
 
@@ -170,13 +178,15 @@ struct Convolution {
     return single;
   }
 
-  /// The windows of a group as rows of bytes: tap after tap, the channels of each.
-  void unfold(const std::uint8_t* image, std::int64_t group, std::uint8_t* rows) const {
-    const std::int64_t count = s.positions(), size = taps * in_group;
+  /// The windows of `count` positions and a group as rows of bytes: tap after tap, the channels of
+  /// each.
+  void unfold(const std::uint8_t* image, std::int64_t group, std::int64_t first, std::int64_t count,
+              std::uint8_t* rows) const {
+    const std::int64_t size = taps * in_group;
     parallel_for(0, count, grain_for({.bytes = 2.0 * static_cast<double>(size)}, count),
                  [&](std::int64_t lo, std::int64_t hi) {
                    for (std::int64_t p = lo; p < hi; ++p) {
-                     for_taps(p, [&](std::int64_t tap, std::int64_t from) {
+                     for_taps(first + p, [&](std::int64_t tap, std::int64_t from) {
                        std::uint8_t* const to = rows + p * size + tap * in_group;
                        const auto bytes = static_cast<std::size_t>(in_group);
                        if (from < 0) {
@@ -190,15 +200,18 @@ struct Convolution {
   }
 };
 
-/// A weight [o, c, ...] as [o, ..., c].
+/// A weight [groups * o, c, ...] as [groups, ..., c, o]: for each group the right operand of a
+/// product with rows of windows.
 std::vector<std::int8_t> taps_first(const Tensor& weight, const Convolution& conv) {
   const auto* from = reinterpret_cast<const std::int8_t*>(weight.impl()->data);
   std::vector<std::int8_t> made(static_cast<std::size_t>(weight.impl()->numel()));
-  for (std::int64_t o = 0; o < conv.s.o; ++o) {
-    for (std::int64_t c = 0; c < conv.in_group; ++c) {
-      for (std::int64_t t = 0; t < conv.taps; ++t) {
-        made[static_cast<std::size_t>((o * conv.taps + t) * conv.in_group + c)] =
-            from[(o * conv.in_group + c) * conv.taps + t];
+  for (std::int64_t group = 0; group < conv.s.groups; ++group) {
+    for (std::int64_t o = 0; o < conv.out_group; ++o) {
+      for (std::int64_t c = 0; c < conv.in_group; ++c) {
+        for (std::int64_t t = 0; t < conv.taps; ++t, ++from) {
+          const std::int64_t row = (group * conv.taps + t) * conv.in_group + c;
+          made[static_cast<std::size_t>(row * conv.out_group + o)] = *from;
+        }
       }
     }
   }
@@ -259,8 +272,25 @@ void conv_integer(const OpCall& call) {
   const bool by_channel = conv.in_group == 1 && conv.out_group == 1;
   const bool in_place = conv.pointwise();
   const std::int64_t patch = conv.taps * conv.in_group;
+  const IntegerGemm whole{.m = s.positions(),
+                          .n = conv.out_group,
+                          .k = patch,
+                          .a_row = in_place ? s.c : patch,
+                          .b_row = conv.out_group,
+                          .b_column = 1,
+                          .c_row = s.o};
+  // Positions whose windows, and the sums that come of them, stay in cache.
+  constexpr std::int64_t kCached = 256 * 1024;
+  const std::int64_t block =
+      in_place ? whole.m
+               : std::min(whole.m, std::max<std::int64_t>(
+                                       64, kCached / std::max<std::int64_t>(1, patch) / 32 * 32));
   std::vector<std::uint8_t> rows(
-      static_cast<std::size_t>(in_place || by_channel ? 0 : s.positions() * patch));
+      static_cast<std::size_t>(in_place || by_channel ? 0 : block * patch));
+  std::vector<std::vector<std::uint32_t>> sums;
+  for (std::int64_t group = 0; zx[0] != 0 && !by_channel && group < s.groups; ++group) {
+    sums.push_back(column_sums(whole, turned.data() + group * patch * conv.out_group));
+  }
   for (std::int64_t n = 0; n < s.n; ++n) {
     const auto* const image = reinterpret_cast<const std::uint8_t*>(x.impl()->data) +
                               n * s.in[0] * s.in[1] * s.in[2] * s.c;
@@ -271,21 +301,20 @@ void conv_integer(const OpCall& call) {
       continue;
     }
     for (std::int64_t group = 0; group < s.groups; ++group) {
-      if (!in_place) conv.unfold(image, group, rows.data());
       const std::int64_t first = group * conv.out_group;
-      integer_gemm({.m = s.positions(),
-                    .n = conv.out_group,
-                    .k = patch,
-                    .a_row = in_place ? s.c : patch,
-                    .b_row = 1,
-                    .b_column = patch,
-                    .c_row = s.o},
-                   {.a = zx.data(),
-                    .a_stride = 0,
-                    .b = zw.empty() ? nullptr : zw.data() + first * w_stride,
-                    .b_stride = w_stride},
-                   in_place ? image + group * conv.in_group : rows.data(),
-                   turned.data() + first * patch, to + first);
+      const ZeroPoints zero{
+          .a = zx.data(),
+          .a_stride = 0,
+          .b = zw.empty() ? nullptr : zw.data() + first * w_stride,
+          .b_stride = w_stride,
+          .b_sums = sums.empty() ? nullptr : sums[static_cast<std::size_t>(group)].data()};
+      for (std::int64_t at = 0; at < whole.m; at += block) {
+        IntegerGemm part = whole;
+        part.m = std::min(block, whole.m - at);
+        if (!in_place) conv.unfold(image, group, at, part.m, rows.data());
+        integer_gemm(part, zero, in_place ? image + group * conv.in_group : rows.data(),
+                     turned.data() + first * patch, to + at * s.o + first);
+      }
     }
   }
 }

@@ -46,4 +46,22 @@ def movers():
                                         at(a, np.repeat(n, 2, 0)), at(a, np.stack([n, n], 1))])
 
 
-FAMILIES = [movers]
+def bits():
+    numbers = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
+               "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.bool_,
+               **{k: v for k, v in SMALL.items() if k.startswith("f8")}}
+    x = np.array([[0.0, -0.0, 1.5], [-2.0, 3.0, 64.0]])
+    for a, of in numbers.items():
+        for b, to in numbers.items():
+            if a == b or b == "bool" or of(0).itemsize != to(0).itemsize:
+                continue
+            start = np.abs(x) if a[0] in "ub" or a == "f8e8m0" else x
+            start = start.astype(of) if a != "f8e8m0" else np.array([[1, 2, 4], [0.5, 8, 64]], np.float32).astype(of)
+            bits = start.view(to)
+            if np.isnan(bits.astype(np.float64)).any() or (b[0] == "f" and a[0] == "u" and a != "u8"):
+                continue  # denormal numbers as text
+            case("bitcast", [start if a.startswith("f8") else torch.from_numpy(start)],
+                 [bits if b.startswith("f8") else torch.from_numpy(bits)], {"dtype": b}, 0)
+
+
+FAMILIES = [movers, bits]
