@@ -8,6 +8,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/control_flow_region.h"
+#include "dyad/exec/custom_gradient.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/op.h"
 #include "dyad/ir/recorded.h"
@@ -92,12 +93,6 @@ std::vector<Tensor> call(const Node& node, std::span<const Tensor> inputs, const
   return outputs;
 }
 
-std::vector<Batched> all_batched(std::vector<Tensor> tensors) {
-  std::vector<Batched> made;
-  for (Tensor& t : tensors) made.push_back({std::move(t), true});
-  return made;
-}
-
 int rank_of(const Node& node, std::size_t input) { return node.inputs()[input].type().rank(); }
 
 Shape with_batch(Dim size, const Shape& shape) {
@@ -151,12 +146,9 @@ std::vector<Batched> Batch::run(const GraphImpl& graph, std::span<const Batched>
 
 Batch::Outputs Batch::apply(const Node& node, const Inputs& inputs) {
   const OpInfo& op = node.op();
-  if (op.kind == BodyKind::control || op.kind == BodyKind::structural) {
-    throw GraphError(
-        fmt::format("vmap: {} inside a vectorised function: samples may go different ways; choose "
-                    "with where(), or call it outside",
-                    op.name),
-        node.loc());
+  if (op.kind == BodyKind::control) return control(node, inputs);
+  if (op.kind == BodyKind::structural) {
+    throw GraphError(fmt::format("vmap: {} inside a vectorised function", op.name), node.loc());
   }
   if (op.effect == Effect::random) return draw_keys(node);
   const bool any = std::ranges::any_of(inputs, [](const Batched& x) { return x.batched; });
@@ -359,10 +351,9 @@ Batch::Outputs Batch::with_more_samples(const Node& node, const Inputs& inputs) 
 
 Batch::Outputs Batch::by_parts(const Node& node, const Inputs& inputs) {
   if (node.is("custom_gradient")) {
-    throw GraphError(
-        "vmap: a function with a gradient of its own inside a vectorised function: it would be "
-        "differentiated by its parts; vectorise the parts, or call it on the whole batch",
-        node.loc());
+    std::vector<Tensor> all;
+    for (const Batched& input : inputs) all.push_back(for_each(input));
+    return all_batched(batch_custom_gradient(node, all));
   }
   Captures captures;
   RegionEvaluator parts("vmap", captures);

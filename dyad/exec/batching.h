@@ -39,6 +39,15 @@ class Batch {
   Outputs with_more_samples(const Node& node, const Inputs& inputs);
   Outputs by_parts(const Node& node, const Inputs& inputs);
   Outputs one_by_one(const Node& node, const Inputs& inputs);
+  Outputs control(const Node& node, const Inputs& inputs);
+  Outputs cond(const Node& node, const Inputs& inputs);
+  Outputs while_loop(const Node& node, const Inputs& inputs);
+  Outputs scan(const Node& node, const Inputs& inputs);
+  /// The graph's outputs for each sample, its first inputs being `first`, the others, and which
+  /// ones are batched, as `like` says.
+  std::vector<Tensor> run_for_each(const GraphImpl& graph, std::span<const Tensor> first,
+                                   std::span<const Batched> like);
+  static Outputs all_batched(std::vector<Tensor> tensors);
   [[nodiscard]] Tensor for_each(const Batched& value) const;
 
   Dim size_;

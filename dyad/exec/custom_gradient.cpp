@@ -9,7 +9,10 @@
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/graph_of_call.h"
+#include "dyad/exec/vmap.h"
+#include "dyad/ir/graph.h"
 #include "dyad/ir/op_info.h"
+#include "dyad/ir/recorded.h"
 
 namespace dyad {
 namespace exec {
@@ -95,6 +98,79 @@ std::vector<Tensor> attach_gradient(const std::string& name, std::span<const Ten
     autograd::record(kCustomGradientOp, inputs, &attrs, outputs, loc.user(), &keep);
   }
   return outputs;
+}
+
+namespace {
+
+/// What a rule sees of one sample.
+class SampleGradient final : public Gradient {
+ public:
+  SampleGradient(std::span<const Tensor> grads, std::span<const Tensor> sources,
+                 std::span<const Tensor> results, const std::vector<bool>& wanted)
+      : grads_(grads), sources_(sources), results_(results), wanted_(wanted), made_(wanted.size()) {
+    for (const Tensor& t : sources) source_shapes_.push_back(shape_of(t));
+    for (const Tensor& t : results) result_shapes_.push_back(shape_of(t));
+  }
+
+  const Tensor& grad(int i) override { return grads_[at(i)]; }
+  bool has_grad(int) const override { return true; }
+  const Tensor& input(int i) override { return sources_[at(i)]; }
+  const Tensor& output(int i) override { return results_[at(i)]; }
+  const Shape& input_shape(int i) const override { return source_shapes_[at(i)]; }
+  DType input_dtype(int i) const override { return sources_[at(i)].dtype(); }
+  const Shape& output_shape(int i) const override { return result_shapes_[at(i)]; }
+  int input_count() const override { return static_cast<int>(sources_.size()); }
+  bool needs(int i) const override { return wanted_[at(i)]; }
+  void set(int i, Tensor gradient) override { made_[at(i)] = std::move(gradient); }
+  const void* raw_attrs() const override { return nullptr; }
+
+  /// The gradients of the sources, those that there are.
+  [[nodiscard]] const std::vector<Tensor>& made() const noexcept { return made_; }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  std::span<const Tensor> grads_, sources_, results_;
+  const std::vector<bool>& wanted_;
+  std::vector<Shape> source_shapes_, result_shapes_;
+  std::vector<Tensor> made_;
+};
+
+}  // namespace
+
+std::vector<Tensor> batch_custom_gradient(const Node& node, std::span<const Tensor> inputs) {
+  const auto& attrs = node.attrs_as<RuleAttrs>();
+  const auto count = static_cast<std::size_t>(attrs.sources);
+  const std::size_t results = inputs.size() - count;
+  const Loc loc = node.loc();
+  const auto batched = [rule = attrs.rule, count, results, loc](Gradient& g) {
+    std::vector<bool> wanted;
+    std::vector<Tensor> given;
+    for (std::size_t i = 0; i < results; ++i) given.push_back(g.grad(static_cast<int>(i)));
+    for (std::size_t i = 0; i < count; ++i) {
+      wanted.push_back(g.needs(static_cast<int>(i)));
+      given.push_back(g.input(static_cast<int>(i)));
+    }
+    for (std::size_t i = 0; i < results; ++i) given.push_back(g.output(static_cast<int>(i)));
+    std::vector<int> set;
+    const auto of_sample = [&](std::span<const Tensor> tensors) {
+      SampleGradient sample(tensors.first(results), tensors.subspan(results, count),
+                            tensors.subspan(results + count), wanted);
+      (*rule)(sample);
+      std::vector<Tensor> made;
+      set.clear();
+      for (std::size_t i = 0; i < count; ++i) {
+        if (!sample.made()[i].defined()) continue;
+        made.push_back(sample.made()[i]);
+        set.push_back(static_cast<int>(i));
+      }
+      return made;
+    };
+    const std::vector<std::optional<std::int64_t>> axes(given.size(), 0);
+    std::vector<Tensor> made = run_vmap(of_sample, given, axes, 0, loc);
+    for (std::size_t i = 0; i < set.size(); ++i) g.set(set[i], std::move(made[i]));
+  };
+  return attach_gradient(attrs.name, inputs.first(count), std::vector<bool>(count, true),
+                         inputs.subspan(count), std::vector<bool>(results, true), batched, loc);
 }
 
 }  // namespace exec

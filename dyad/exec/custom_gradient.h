@@ -16,6 +16,8 @@
 
 namespace dyad {
 
+class Node;
+
 /// Where the forward part of a custom function leaves what its backward part reads.
 class Saver {
  public:
@@ -67,6 +69,10 @@ using GradientRule = std::function<void(Gradient&)>;
                                                   std::span<const Tensor> results,
                                                   const std::vector<bool>& kept_results,
                                                   GradientRule rule, Loc loc);
+/// A node of attach_gradient() for a batch: `inputs` are the sources and then the results of each
+/// sample, along a new first axis. Its rule is that of the node, vectorised.
+[[nodiscard]] std::vector<Tensor> batch_custom_gradient(const Node& node,
+                                                        std::span<const Tensor> inputs);
 
 }  // namespace exec
 

@@ -43,9 +43,12 @@ void check_in_axes(std::size_t axes, std::size_t arguments, Loc loc);
 /// differentiable as any computation. vmaps nest.
 ///
 /// Random numbers: each sample draws its own; one random operator gives what a loop over the
-/// samples would. GraphError for what one recording cannot stand for: a host read (item(), `if` on
-/// a tensor), cond() and loops, a write in place to a tensor from outside; ShapeError when batches
-/// differ in size. Eagerly it records anew at each call: inside compile(), once.
+/// samples would. Where samples go different ways, cond() runs both functions for all of them and
+/// while_loop() goes on until the last one is done, which leaves the others as they are: what a
+/// sample does not take must not fail for it. GraphError for what one recording cannot stand for: a
+/// host read (item(), `if` on a tensor), the gradient of a while_loop() taken inside, a write in
+/// place to a tensor from outside; ShapeError when batches differ in size. Eagerly it records anew
+/// at each call: inside compile(), once.
 template <class F>
 auto vmap(F fn, VmapOptions options = {}, Loc loc = std::source_location::current()) {
   return [fn = std::move(fn), options = std::move(options), loc](const auto&... arguments) {

@@ -5,6 +5,8 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/exec/checkpoint.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/exec/custom_gradient.h"
 #include "dyad/exec/derivatives.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
@@ -250,12 +252,118 @@ TEST_F(Vmap, TellsWhatIsWrong) {
                 })(x);
               }),
               HasSubstr("vmap: a function writes in place to f64[2, 4], a tensor from outside"));
-  EXPECT_THAT(message_of<GraphError>([&] {
-                (void)vmap([&](const Tensor& t) {
-                  return cond(sum(t) > 0, [&] { return t * 1; }, [&] { return t * 2; });
-                })(x);
-              }),
-              HasSubstr("vmap: cond inside a vectorised function: samples may go different ways"));
+  EXPECT_THAT(
+      message_of<GraphError>([&] {
+        (void)vmap([&](const Tensor& t) {
+          const Tensor end = while_loop([](const Tensor& u) { return sum(u) < 9; },
+                                        [](const Tensor& u) { return u * 2; }, exp(t));
+          return grad(sum(end), {t})[0];
+        })(x);
+      }),
+      HasSubstr("vmap: while_backward inside a vectorised function has no form for a batch; "
+                "take the gradient of the whole batch, outside"));
+}
+
+/// Values, gradients by both arguments and results in a static graph and compiled are those of a
+/// loop.
+template <class F>
+void expect_like_a_loop(const F& f, const Tensor& x, const Tensor& weight, bool inner_gradient) {
+  Tensor leaf = x.clone().requires_grad(), used = weight.clone().requires_grad();
+  const auto of_sample = [&](const Tensor& t) { return f(t, used); };
+  const auto batch = vmap(of_sample);
+  expect_near(batch(leaf), looped(of_sample, leaf));
+  const Tensors found = grad(sum(pow(batch(leaf), 2)), {leaf, used});
+  const Tensors wanted = grad(sum(pow(looped(of_sample, leaf), 2)), {leaf, used});
+  for (std::size_t i = 0; i < 2; ++i) expect_near(found[i], wanted[i]);
+  if (inner_gradient) {
+    const auto by = [&](const Tensor& t) { return grad(sum(of_sample(t)), {used})[0]; };
+    expect_near(vmap(by)(x), looped(by, x));
+  }
+  Graph graph;
+  const auto [y, by] = graph.define([&] {
+    const Tensor in = placeholder("x", x.dtype(), {Dim::symbol("n"), x.size(1), x.size(2)});
+    const Tensor y = vmap([&](const Tensor& t) { return f(t, weight); })(in);
+    return std::pair{y, gradients(sum(y * y), {in})[0]};
+  });
+  graph.verify();
+  const Tensors run = Session(graph).run({y, by}, {{"x", x}});
+  expect_near(run[0], detach(batch(leaf)));
+  expect_near(run[1], found[0]);
+  auto compiled = compile([&](const Tensor& t) { return vmap(of_sample)(t); });
+  for (int i = 0; i < 3; ++i) expect_near(compiled(x), detach(batch(x)));
+}
+
+TEST_F(Vmap, SamplesGoTheirOwnWays) {
+  const Tensor weight = normal({4}, 0, 1, f64);
+  expect_like_a_loop(
+      [](const Tensor& t, const Tensor& w) {
+        return cond(
+            sum(t) > 0, [&](const Tensor& u) { return sin(u) * w; },
+            [&](const Tensor& u) { return u * u + w; }, t);
+      },
+      x, weight, true);
+  for (const double level : {-100.0, 100.0}) {
+    expect_like_a_loop(
+        [&](const Tensor& t, const Tensor& w) {
+          return cond(sum(w) > level, [&] { return t * w; }, [&] { return w * 2 - t; });
+        },
+        x, weight, true);
+  }
+}
+
+TEST_F(Vmap, LoopsGoOnUntilTheLastSampleIsDone) {
+  const Tensor weight = uniform({4}, 1.2, 1.5, f64);
+  expect_like_a_loop(
+      [](const Tensor& t, const Tensor& w) {
+        return while_loop([](const Tensor& u) { return max(u) < 20; },
+                          [&](const Tensor& u) { return u * w + 0.1; }, exp(t));
+      },
+      x, weight, false);
+  // As many steps for all.
+  expect_like_a_loop(
+      [](const Tensor& t, const Tensor& w) {
+        const auto state = while_loop(
+            [](const Tensor& i, const Tensor&) { return i < 3; },
+            [&](const Tensor& i, const Tensor& u) { return std::tuple{i + 1, sin(u) * w}; },
+            std::tuple{zeros({}, i64), t});
+        return std::get<1>(state);
+      },
+      x, weight, false);
+}
+
+TEST_F(Vmap, ScansCarryAStateForEachSample) {
+  const Tensor weight = normal({4}, 0, 1, f64);
+  expect_like_a_loop(
+      [](const Tensor& t, const Tensor& w) {
+        const auto [last, all] = scan(
+            [&](const Tensor& carry, const Tensor& row) {
+              const Tensor next = tanh(carry * w + row);
+              return std::pair{next, next * 2};
+            },
+            zeros({4}, f64), t);
+        return all + last;
+      },
+      x, weight, true);
+}
+
+TEST_F(Vmap, KeepsGradientsOfTheirOwn) {
+  const Tensor weight = normal({4}, 0, 1, f64);
+  const auto clipped = custom_gradient([](const Tensor& u, const Tensor& w) { return sin(u) * w; },
+                                       [](const CustomGradient& g) {
+                                         return std::tuple{clamp(g.grad(), -0.5, 0.5) * g.saved(1),
+                                                           sum(g.grad() * g.saved(0), {0})};
+                                       });
+  expect_like_a_loop([&](const Tensor& t, const Tensor& w) { return clipped(t, w) + t; }, x, weight,
+                     true);
+  const auto between = custom_gradient(
+      [](Saver& saver, const Tensor& u) {
+        const Tensor half = u / 2;
+        saver.save(half);
+        return exp(half);
+      },
+      [](const CustomGradient& g) { return g.grad() * cos(g.saved(0)); });
+  expect_like_a_loop([&](const Tensor& t, const Tensor& w) { return between(t * w); }, x, weight,
+                     true);
 }
 
 }  // namespace
