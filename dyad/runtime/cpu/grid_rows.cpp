@@ -1,38 +1,72 @@
 #include "dyad/runtime/cpu/grid_rows.h"
 
+#include <algorithm>
+
 #include "dyad/runtime/cpu/resample_rows.h"
 #include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/cpu/vector_math.h"
 
 namespace dyad::runtime::cpu {
 namespace {
+
+/// The neighbours of kVectorLanes coordinates.
+template <class T>
+[[gnu::always_inline]] inline void neighbours_of_vector(const LinearAxis<T>& axis, const T* g,
+                                                        std::int32_t* first, std::int32_t* second,
+                                                        T* first_weight, T* second_weight) {
+  using Vector = typename vector_math::VectorOf<T>::type;
+  using Unaligned = typename vector_math::VectorOf<T>::unaligned;
+  using Bits = typename vector_math::VectorOf<T>::bits;
+  constexpr std::size_t kBytes = 4 * vector_math::kVectorLanes<T>;
+  typedef std::int32_t Index __attribute__((vector_size(kBytes), aligned(4), may_alias));
+  const Vector zero{}, low = zero + (axis.clip ? T{0} : T{-1e9}),
+                       high = zero + (axis.clip ? axis.size - 1 : T{1e9});
+  const Bits size = Bits{} + static_cast<typename vector_math::ExpConstants<T>::Bits>(axis.size);
+  Vector at = *reinterpret_cast<const Unaligned*>(g);
+  at = at == at ? at : zero - 1;
+  const Vector x = ((at + 1) * axis.factor - axis.shift) / 2;
+  const Vector above = x > low ? x : low, inside = above < high ? above : high;
+  const Bits whole = __builtin_convertvector(inside, Bits);
+  // One comparison at a time: what joins them is taken apart into single elements.
+  const Vector cut = __builtin_convertvector(whole, Vector);
+  const Vector floor = cut > inside ? cut - 1 : cut;
+  const Bits left = __builtin_convertvector(floor, Bits), right = left + 1;
+  const Vector t = inside - floor;
+  if (axis.order == 0) {
+    *reinterpret_cast<Unaligned*>(first_weight) = 1 - t;
+    *reinterpret_cast<Unaligned*>(second_weight) = t;
+  } else {
+    // Higher derivatives are 0.
+    const Vector slope = zero + (axis.order == 1 ? axis.factor / 2 : T{0});
+    const Vector moved = x > low ? slope : zero, rise = x < high ? moved : zero;
+    *reinterpret_cast<Unaligned*>(first_weight) = -rise;
+    *reinterpret_cast<Unaligned*>(second_weight) = rise;
+  }
+  const Bits outside = Bits{} - 1;
+  Bits from = left < size ? left : outside, to = right < size ? right : outside;
+  from = from < outside ? outside : from;
+  to = to < outside ? outside : to;
+  *reinterpret_cast<Index*>(first) = __builtin_convertvector(from, Index);
+  *reinterpret_cast<Index*>(second) = __builtin_convertvector(to, Index);
+}
 
 template <class T>
 [[gnu::always_inline]] inline void neighbours_loop(const LinearAxis<T>& axis, const T* g,
                                                    std::int64_t count, std::int32_t* index,
                                                    T* weight) {
-  const T factor = axis.factor, shift = axis.shift, last = axis.size - 1;
-  const T low = axis.clip ? T{0} : T{-1e9}, high = axis.clip ? last : T{1e9};
-  const auto size = static_cast<std::int32_t>(axis.size);
-  const bool value = axis.order == 0;
-  // Higher derivatives are 0.
-  const T slope = axis.order == 1 ? factor / 2 : T{0};
-  std::int32_t* const next = index + count;
-  T* const next_weight = weight + count;
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T at = g[i] == g[i] ? g[i] : T{-1};
-    const T x = ((at + 1) * factor - shift) / 2;
-    const T above = x > low ? x : low, inside = above < high ? above : high;
-    const auto whole = static_cast<std::int32_t>(inside);
-    const std::int32_t left = static_cast<T>(whole) > inside ? whole - 1 : whole;
-    const T t = inside - static_cast<T>(left);
-    const T moved = x > low ? slope : T{0}, rise = x < high ? moved : T{0};
-    weight[i] = value ? 1 - t : -rise;
-    next_weight[i] = value ? t : rise;
-    const std::int32_t right = left + 1;
-    const std::int32_t first = left < size ? left : -1, second = right < size ? right : -1;
-    index[i] = first < 0 ? -1 : first;
-    next[i] = second < 0 ? -1 : second;
+  constexpr std::int64_t kWidth = vector_math::kVectorLanes<T>;
+  std::int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    neighbours_of_vector(axis, g + i, index + i, index + count + i, weight + i, weight + count + i);
+  }
+  if (i == count) return;
+  T coordinates[kWidth] = {}, weights[2 * kWidth];
+  std::int32_t indices[2 * kWidth];
+  std::copy(g + i, g + count, coordinates);
+  neighbours_of_vector(axis, coordinates, indices, indices + kWidth, weights, weights + kWidth);
+  for (std::int64_t side = 0; side < 2; ++side) {
+    std::copy_n(indices + side * kWidth, count - i, index + side * count + i);
+    std::copy_n(weights + side * kWidth, count - i, weight + side * count + i);
   }
 }
 
@@ -62,22 +96,43 @@ template <class T>
   for (std::int64_t i = 0; i < count; ++i) weight[i] = index[i] < 0 ? T{0} : weight[i];
 }
 
-template <class T>
-[[gnu::always_inline]] inline void pick_all_loop(const T* x, const std::int32_t* index,
-                                                 const T* weight, int taps, T* out,
-                                                 std::int64_t count) {
-  if (taps == 4) {
-    const std::int32_t *b = index + count, *c = b + count, *d = c + count;
-    const T *q = weight + count, *r = q + count, *s = r + count;
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) {
-      out[i] = ((x[index[i]] * weight[i] + x[b[i]] * q[i]) + x[c[i]] * r[i]) + x[d[i]] * s[i];
+/// kPlanes planes at once, so that an index is read once for all of them.
+template <int kPlanes, class T>
+[[gnu::always_inline]] inline void pick_of_four(const T* x, std::int64_t plane,
+                                                const std::int32_t* index, const T* weight, T* out,
+                                                std::int64_t step, std::int64_t count) {
+  const std::int32_t *b = index + count, *c = b + count, *d = c + count;
+  const T *q = weight + count, *r = q + count, *s = r + count;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t at[4] = {index[i], b[i], c[i], d[i]};
+    const T w[4] = {weight[i], q[i], r[i], s[i]};
+    for (int k = 0; k < kPlanes; ++k) {
+      const T* from = x + k * plane;
+      out[k * step + i] =
+          ((from[at[0]] * w[0] + from[at[1]] * w[1]) + from[at[2]] * w[2]) + from[at[3]] * w[3];
     }
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline void pick_all_loop(const T* x, std::int64_t plane,
+                                                 const std::int32_t* index, const T* weight,
+                                                 int taps, std::int64_t planes, T* out,
+                                                 std::int64_t step, std::int64_t count) {
+  if (taps == 4) {
+    for (; planes >= 4; planes -= 4, x += 4 * plane, out += 4 * step) {
+      pick_of_four<4>(x, plane, index, weight, out, step, count);
+    }
+    if (planes == 3) pick_of_four<3>(x, plane, index, weight, out, step, count);
+    if (planes == 2) pick_of_four<2>(x, plane, index, weight, out, step, count);
+    if (planes == 1) pick_of_four<1>(x, plane, index, weight, out, step, count);
     return;
   }
-  pick_loop(x, index, weight, out, count);
-  for (int k = 1; k < taps; ++k) {
-    add_picked_loop(x, index + k * count, weight + k * count, out, count);
+  for (; planes > 0; --planes, x += plane, out += step) {
+    pick_loop(x, index, weight, out, count);
+    for (int k = 1; k < taps; ++k) {
+      add_picked_loop(x, index + k * count, weight + k * count, out, count);
+    }
   }
 }
 
@@ -105,9 +160,10 @@ DYAD_VECTOR_CLONES void note_inside(std::int32_t* index, float* weight, std::int
                                     std::int64_t count) {
   note_loop(index, weight, some, count);
 }
-DYAD_VECTOR_CLONES void pick_all(const float* x, const std::int32_t* index, const float* weight,
-                                 int taps, float* out, std::int64_t count) {
-  pick_all_loop(x, index, weight, taps, out, count);
+DYAD_VECTOR_CLONES void pick_all(const float* x, std::int64_t plane, const std::int32_t* index,
+                                 const float* weight, int taps, std::int64_t planes, float* out,
+                                 std::int64_t step, std::int64_t count) {
+  pick_all_loop(x, plane, index, weight, taps, planes, out, step, count);
 }
 
 DYAD_VECTOR_CLONES void linear_neighbours(const LinearAxis<double>& axis, const double* g,
@@ -123,9 +179,10 @@ DYAD_VECTOR_CLONES void note_inside(std::int32_t* index, double* weight, std::in
                                     std::int64_t count) {
   note_loop(index, weight, some, count);
 }
-DYAD_VECTOR_CLONES void pick_all(const double* x, const std::int32_t* index, const double* weight,
-                                 int taps, double* out, std::int64_t count) {
-  pick_all_loop(x, index, weight, taps, out, count);
+DYAD_VECTOR_CLONES void pick_all(const double* x, std::int64_t plane, const std::int32_t* index,
+                                 const double* weight, int taps, std::int64_t planes, double* out,
+                                 std::int64_t step, std::int64_t count) {
+  pick_all_loop(x, plane, index, weight, taps, planes, out, step, count);
 }
 
 }  // namespace dyad::runtime::cpu

@@ -35,10 +35,11 @@ void note_inside(std::int32_t* index, double* weight, std::int32_t* some, std::i
 /// Taps outside get the index of one inside, or 0 where there is none.
 void put_inside(const std::int32_t* some, std::int32_t* index, std::int64_t count);
 
-/// out = sum over taps k of x[index[k]] * weight[k], tap k of point p at [k * count + p].
-void pick_all(const float* x, const std::int32_t* index, const float* weight, int taps, float* out,
-              std::int64_t count);
-void pick_all(const double* x, const std::int32_t* index, const double* weight, int taps,
-              double* out, std::int64_t count);
+/// For each of some planes of x, `plane` elements apart: out = sum over taps k of
+/// x[index[k]] * weight[k], tap k of point p at [k * count + p]; results `step` apart.
+void pick_all(const float* x, std::int64_t plane, const std::int32_t* index, const float* weight,
+              int taps, std::int64_t planes, float* out, std::int64_t step, std::int64_t count);
+void pick_all(const double* x, std::int64_t plane, const std::int32_t* index, const double* weight,
+              int taps, std::int64_t planes, double* out, std::int64_t step, std::int64_t count);
 
 }  // namespace dyad::runtime::cpu

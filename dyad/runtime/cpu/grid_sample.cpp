@@ -162,16 +162,24 @@ struct Problem {
   std::vector<Axis<A>> axes;
   int taps = 1;
 
+  struct Scratch {
+    std::vector<A> coordinates, part;    ///< along one axis; weights along all axes
+    std::vector<std::int32_t> at, some;  ///< neighbours along all axes; a neighbour inside
+    std::vector<std::int64_t> none;      ///< points that have none
+  };
   /// The neighbours of points [begin, begin + count) of sample s: tap k of point p at
   /// [k * count + p]. One that counts as 0 has weight 0 and the index of another; points that have
-  /// no other (index 0 then) are listed in `none`.
+  /// no other (index 0 then) are listed in `scratch.none`.
   template <class T>
-  void read(const T* grid, std::int64_t s, std::int64_t begin, std::int64_t count,
-            std::int32_t* index, A* weight, std::vector<std::int64_t>& none) const {
+  void read(const T* grid, std::int64_t s, std::int64_t begin, std::int64_t count, Scratch& scratch,
+            std::int32_t* index, A* weight) const {
     const auto d = static_cast<std::int64_t>(axes.size());
     const auto n = static_cast<std::size_t>(count);
-    std::vector<A> coordinates(n), part(4 * axes.size() * n);
-    std::vector<std::int32_t> at(part.size()), some(n, -1);
+    auto& [coordinates, part, at, some, none] = scratch;
+    coordinates.resize(n);
+    part.resize(4 * axes.size() * n);
+    at.resize(part.size());
+    some.assign(n, -1);
     for (std::int64_t a = 0; a < d; ++a) {
       const T* g = grid + (s * points + begin) * d + a;
       for (std::size_t p = 0; p < n; ++p) {
@@ -258,22 +266,27 @@ void grid_sample(const OpCall& call) {
                  [&](std::int64_t lo, std::int64_t hi) {
                    std::vector<std::int32_t> index(static_cast<std::size_t>(s.taps * kBlock));
                    std::vector<A> weight(index.size());
-                   std::vector<std::int64_t> none;
-                   A sums[kBlock];
+                   typename Problem<A>::Scratch scratch;
+                   [[maybe_unused]] A sums[kBlock];
                    for (std::int64_t unit = lo; unit < hi; ++unit) {
                      const std::int64_t n = unit / blocks, begin = unit % blocks * kBlock;
                      const std::int64_t count = std::min(kBlock, s.points - begin);
-                     s.read(positions, n, begin, count, index.data(), weight.data(), none);
-                     for (std::int64_t c = 0; c < s.c; ++c) {
-                       const A* plane = x + (n * s.c + c) * s.plane;
-                       T* target = to + (n * s.c + c) * s.points + begin;
-                       A* sum = sums;
-                       if constexpr (!is_half<T>) sum = target;
-                       pick_all(plane, index.data(), weight.data(), s.taps, sum, count);
-                       for (const std::int64_t p : none) sum[p] = 0;
-                       if constexpr (is_half<T>) {
-                         for (std::int64_t p = 0; p < count; ++p) target[p] = store<T>(sums[p]);
+                     s.read(positions, n, begin, count, scratch, index.data(), weight.data());
+                     const A* image = x + n * s.c * s.plane;
+                     T* target = to + n * s.c * s.points + begin;
+                     if constexpr (is_half<T>) {
+                       for (std::int64_t c = 0; c < s.c; ++c) {
+                         pick_all(image + c * s.plane, s.plane, index.data(), weight.data(), s.taps,
+                                  1, sums, kBlock, count);
+                         for (std::int64_t p = 0; p < count; ++p)
+                           target[c * s.points + p] = store<T>(sums[p]);
                        }
+                     } else {
+                       pick_all(image, s.plane, index.data(), weight.data(), s.taps, s.c, target,
+                                s.points, count);
+                     }
+                     for (const std::int64_t p : scratch.none) {
+                       for (std::int64_t c = 0; c < s.c; ++c) target[c * s.points + p] = T{};
                      }
                    }
                  });
@@ -294,10 +307,10 @@ void grid_sample_transpose(const OpCall& call) {
     T* to = reinterpret_cast<T*>(out.impl()->data);
     std::vector<std::int32_t> index(static_cast<std::size_t>(s.taps * s.points));
     std::vector<A> weight(index.size());
-    std::vector<std::int64_t> none;
+    typename Problem<A>::Scratch scratch;
     const double work = static_cast<double>(s.taps * s.points + s.plane);
     for (std::int64_t n = 0; n < s.n; ++n) {
-      s.read(positions, n, 0, s.points, index.data(), weight.data(), none);
+      s.read(positions, n, 0, s.points, scratch, index.data(), weight.data());
       parallel_for(0, s.c, grain_for({.bytes = 2 * work * sizeof(A), .flops = work}, s.c),
                    [&](std::int64_t lo, std::int64_t hi) {
                      std::vector<A> sums(static_cast<std::size_t>(s.plane));
