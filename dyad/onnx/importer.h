@@ -126,6 +126,8 @@ class Importer {
     int& depth_;
   };
   [[nodiscard]] bool in_region() const noexcept { return regions_ > 0; }
+  /// A number or list of the model as an operand.
+  Tensor constant(const Tensor& value) { return operand(imported(value)); }
   [[nodiscard]] KnownSizes& known_sizes() noexcept { return known_sizes_; }
   [[nodiscard]] ExternalData& external() noexcept { return external_; }
 
@@ -247,6 +249,10 @@ struct ModelRule {
 [[nodiscard]] std::span<const ModelRule> loop_rules();
 [[nodiscard]] std::span<const ModelRule> sequence_rules();
 [[nodiscard]] std::span<const ModelRule> recurrent_rules();
+[[nodiscard]] std::span<const ModelRule> text_rules();
+[[nodiscard]] std::span<const ModelRule> encoder_rules();
+[[nodiscard]] std::span<const ModelRule> learned_rules();
+[[nodiscard]] std::span<const ModelRule> tree_rules();
 /// The rule for an operator in a version of its domain, or null.
 [[nodiscard]] const ModelRule* find_model_rule(std::string_view domain, std::string_view op,
                                                int version);

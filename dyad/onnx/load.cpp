@@ -18,6 +18,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/literal.h"
 #include "dyad/onnx/importer.h"
+#include "dyad/onnx/text_ops.h"
 #include "dyad/ops/registry.h"
 
 namespace dyad::onnx {
@@ -183,6 +184,7 @@ Model read(std::string_view bytes, const std::string& file, std::optional<std::s
   }
   ops::register_builtin_ops();
   exec::register_control_ops();
+  register_text_ops();
   Importer importer(state->proto, file, state->folder, options, loc);
   importer.check_supported();
   state->opset = importer.opset();

@@ -28,7 +28,7 @@ class OnnxCases : public ::testing::Test {
 
 TEST_F(OnnxCases, GiveWhatOnnxRuntimeGives) {
   const std::vector<std::string> cases = onnx::find_cases(kCases);
-  EXPECT_GE(cases.size(), 15u);
+  EXPECT_GE(cases.size(), 50u);
   for (const std::string& folder : cases) {
     const onnx::CaseResult result = onnx::run_case(folder);
     EXPECT_EQ(result.outcome, onnx::CaseResult::Outcome::passed)
@@ -76,6 +76,44 @@ TEST_F(OnnxCases, SequencesGoInAndComeOut) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("input 0 must be a sequence"));
   }
+}
+
+TEST_F(OnnxCases, WhatCannotBeRunIsListedWhole) {
+  const auto message = [](const std::string& name) -> std::string {
+    try {
+      (void)onnx::load("tests/onnx/refused/" + name + "/model.onnx");
+    } catch (const OnnxError& error) {
+      return std::string(error.message());
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return "";
+  };
+  EXPECT_EQ(message("operators"),
+            "'model.onnx': 3 nodes cannot be run:\n"
+            "  com.example.Magic 2, \"first\": Dyad has no such operator\n"
+            "  Mystery 17, \"inner\": Dyad has no such operator\n"
+            "  org.example.Wonder 0, the node of \"y\": the model does not import its domain");
+  EXPECT_EQ(message("maps"),
+            "'model.onnx': 1 node cannot be run:\n"
+            "  ai.onnx.ml.ZipMap 3, \"zip\": Dyad has no such operator");
+  EXPECT_EQ(
+      message("empty_optional"),
+      "'model.onnx': \"get\" (OptionalGetElement 18): the optional is empty; it has no element "
+      "to give");
+  EXPECT_EQ(message("position"),
+            "'model.onnx': \"at\" (SequenceAt 17): position 3 is outside the sequence, which has 2 "
+            "elements");
+  EXPECT_EQ(
+      message("random_condition"),
+      "'model.onnx': \"if\" (If 17): input 0 holds values that only a run can tell; they must be "
+      "constants, or follow from the sizes or the values of the model's inputs");
+  EXPECT_EQ(
+      message("pattern"),
+      "'model.onnx': \"match\" (RegexFullMatch 20): the regular expression '(a' has a group that "
+      "does not end at character 2");
+  EXPECT_EQ(
+      message("tree_of_itself"),
+      "'model.onnx': \"tree\" (TreeEnsembleRegressor 3): a node of its trees is below itself");
 }
 
 }  // namespace

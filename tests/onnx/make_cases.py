@@ -1,6 +1,7 @@
-"""Writes the models of tests/onnx/cases, in the layout of ONNX's backend tests: what ONNX Runtime gives
+"""Writes the models of tests/onnx/refused, and those of tests/onnx/cases, in the layout of ONNX's backend tests: what ONNX Runtime gives
 for each is what Dyad must give. Run from the root of the repository: python tests/onnx/make_cases.py"""
 
+import itertools
 import pathlib
 import shutil
 
@@ -10,6 +11,7 @@ import onnxruntime as ort
 from onnx import numpy_helper, parser
 
 ROOT = pathlib.Path("tests/onnx/cases")
+REFUSED = pathlib.Path("tests/onnx/refused")
 RNG = np.random.default_rng(7)
 
 
@@ -223,10 +225,177 @@ agraph (float[n] a, float[m] b) => (float[k] y, int64[1] s) {
 }""", [f32(3), f32(3)], [f32(1), f32(4)])
 
 
+def words(*values, shape=None):
+    made = np.array(values, dtype=object)
+    return made if shape is None else made.reshape(shape)
+
+
+def strings():
+    case("strings_joined_and_split", 20, """
+agraph (string[n, 2] a, string[2] b) => (string[n, 2] c, string[n, 2, k] p, int64[n, 2] counts, string[n, 2, l] q, int64[n, 2] m) {
+  c = StringConcat (a, b)
+  p, counts = StringSplit <delimiter: string = "-"> (c)
+  q, m = StringSplit <maxsplit: int = 1> (a)
+}""", [words("x-y", " two  words ", "", "a b c", shape=(2, 2)), words("-", "z")])
+    case("strings_matched", 20, """
+agraph (string[n] x) => (bool[n] y) {
+  y = RegexFullMatch <pattern: string = "[a-z]+(\\\\d{2,3}|-)?"> (x)
+}""", [words("abc", "abc12", "abc1", "a-", "", "A12", "x1234")])
+    for case_of, name in [("UPPER", "up"), ("LOWER", "down")]:
+        case(f"strings_normalized_{name}", 17, f"""
+agraph (string[n] x) => (string[m] y) {{
+  y = StringNormalizer <locale: string = "C", case_change_action: string = "{case_of}", is_case_sensitive: int = 0, stopwords: strings = ["The", "a"]> (x)
+}}""", [words("The", "Cat", "A", "mat", "the")], [words("a", "A")])
+    case("tf_idf_of_strings", 17, """
+agraph (string[n, 5] x) => (float[n, 6] y, float[n, 6] z) {
+  y = TfIdfVectorizer <max_gram_length: int = 2, min_gram_length: int = 1, max_skip_count: int = 1, mode: string = "TFIDF", ngram_counts: ints = [0, 3], ngram_indexes: ints = [5, 0, 2, 1, 4], pool_strings: strings = ["a", "b", "c", "a", "b", "b", "c"], weights: floats = [0.5, 2.0, 3.0, 1.5, 0.25]> (x)
+  z = TfIdfVectorizer <max_gram_length: int = 2, min_gram_length: int = 2, max_skip_count: int = 0, mode: string = "IDF", ngram_counts: ints = [0, 3], ngram_indexes: ints = [5, 0, 2, 1, 4], pool_strings: strings = ["a", "b", "c", "a", "b", "b", "c"], weights: floats = [0.5, 2.0, 3.0, 1.5, 0.25]> (x)
+}""", [words("a", "b", "b", "c", "d", "c", "a", "x", "b", "c", shape=(2, 5))])
+    case("strings_to_numbers_and_back", 17, """
+agraph (string[n] x, float[n] z, int64[n] i) => (float[n] y, string[n] t, string[n] j, int64[n] k) {
+  y = Cast <to: int = 1> (x)
+  t = Cast <to: int = 8> (z)
+  j = Cast <to: int = 8> (i)
+  k = Cast <to: int = 7> (j)
+}""", [words("1.5", "-2e3", "7", "0.1"), np.array([1.5, -0.25, 3, 1024.125], np.float32), i64(1, -20, 3, 0)])
+    case("strings_chosen", 19, """
+agraph (string[n] x, string[n] y, int64[m] at) => (string[n] z, string[m] g, bool[n] same, string[k] both) {
+  same = Equal (x, y)
+  z = Where (same, x, y)
+  g = Gather (x, at)
+  both = Concat <axis: int = 0> (x, y)
+}""", [words("a", "b", ""), words("a", "c", ""), i64(2, 0)])
+
+
+ML = ', "ai.onnx.ml": 3'
+
+
+def learned():
+    x = f32(5, 3)
+    case("ml_scaled", 17, """
+agraph (float[n, 3] x) => (float[n, 3] s, float[n, 3] a, float[n, 3] b, float[n, 3] c, float[n, 3] i, float[n, 3] t, float[n, 6] v, float[n, 2] p) {
+  s = ai.onnx.ml.Scaler <offset: floats = [0.5, -1.0, 0.0], scale: floats = [2.0, 3.0, 0.5]> (x)
+  a = ai.onnx.ml.Normalizer <norm: string = "MAX"> (x)
+  b = ai.onnx.ml.Normalizer <norm: string = "L1"> (x)
+  c = ai.onnx.ml.Normalizer <norm: string = "L2"> (x)
+  i = ai.onnx.ml.Imputer <imputed_value_floats: floats = [1.0, 2.0, 3.0], replaced_value_float: float = 0.25> (x)
+  t = ai.onnx.ml.Binarizer <threshold: float = 0.25> (x)
+  v = ai.onnx.ml.FeatureVectorizer <inputdimensions: ints = [3, 3]> (x, s)
+  at = Constant <value = int64[2] {2, 0}> ()
+  p = ai.onnx.ml.ArrayFeatureExtractor (x, at)
+}""", [np.abs(np.vstack([x, [[0.25, 1, 2]]]).astype(np.float32))], domains=ML)
+    case("ml_encoded", 17, """
+agraph (string[n] w, int64[n] k) => (int64[n] a, string[n] b, float[n] c, float[n, 3] d, float[n, 2] e, int64[n] f) {
+  a = ai.onnx.ml.LabelEncoder <keys_strings: strings = ["x", "y"], values_int64s: ints = [7, 8], default_int64: int = -3> (w)
+  b = ai.onnx.ml.LabelEncoder <keys_int64s: ints = [1, 2], values_strings: strings = ["one", "two"]> (k)
+  c = ai.onnx.ml.LabelEncoder <keys_strings: strings = ["x", "z"], values_floats: floats = [0.5, 1.5], default_float: float = 9.0> (w)
+  d = ai.onnx.ml.OneHotEncoder <cats_strings: strings = ["x", "y", "z"]> (w)
+  e = ai.onnx.ml.OneHotEncoder <cats_int64s: ints = [2, 1]> (k)
+  f = ai.onnx.ml.CategoryMapper <cats_strings: strings = ["x", "y"], cats_int64s: ints = [10, 20], default_int64: int = 0> (w)
+}""", [words("x", "y", "q", "z"), i64(1, 2, 3, 1)], domains=ML)
+    coefficients = ", ".join(f"{v:.4f}" for v in f32(9))
+    three, one = coefficients, ", ".join(coefficients.split(", ")[:3])
+    for transform in ["NONE", "SOFTMAX", "LOGISTIC"]:
+        case(f"ml_linear_{transform.lower()}", 17, f"""
+agraph (float[n, 3] x) => (float[n, 3] r, string[n] l, float[n, 3] s, int64[n] m, float[n, 2] t) {{
+  r = ai.onnx.ml.LinearRegressor <targets: int = 3, coefficients: floats = [{three}], intercepts: floats = [0.1, 0.2, 0.3], post_transform: string = "NONE"> (x)
+  l, s = ai.onnx.ml.LinearClassifier <classlabels_strings: strings = ["a", "b", "c"], coefficients: floats = [{three}], intercepts: floats = [0.1, 0.2, 0.3], post_transform: string = "{transform}"> (x)
+  m, t = ai.onnx.ml.LinearClassifier <classlabels_ints: ints = [4, 6], coefficients: floats = [{one}], intercepts: floats = [-0.1], post_transform: string = "{'NONE' if transform == 'SOFTMAX' else transform}"> (x)
+}}""", [x], domains=ML)
+    vectors = ", ".join(f"{v:.4f}" for v in f32(6))
+    for kind in ["LINEAR", "POLY", "RBF", "SIGMOID"]:
+        case(f"ml_svm_regressor_{kind.lower()}", 17, f"""
+agraph (float[n, 3] x) => (float[n, 1] y) {{
+  y = ai.onnx.ml.SVMRegressor <kernel_type: string = "{kind}", kernel_params: floats = [0.5, 0.25, 2.0], n_supports: int = 2, coefficients: floats = [0.75, -1.25], rho: floats = [0.125], support_vectors: floats = [{vectors}]> (x)
+}}""", [x], domains=ML)
+    # Two trees: a stump of three nodes, and one of five.
+    nodes = """nodes_treeids: ints = [0, 0, 0, 1, 1, 1, 1, 1], nodes_nodeids: ints = [0, 1, 2, 0, 1, 2, 3, 4],
+  nodes_featureids: ints = [0, 0, 0, 1, 2, 0, 0, 0], nodes_values: floats = [0.1, 0.0, 0.0, -0.2, 0.3, 0.0, 0.0, 0.0],
+  nodes_modes: strings = ["BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_LEQ", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF"],
+  nodes_truenodeids: ints = [1, 0, 0, 1, 3, 0, 0, 0], nodes_falsenodeids: ints = [2, 0, 0, 2, 4, 0, 0, 0],
+  nodes_missing_value_tracks_true: ints = [1, 0, 0, 0, 0, 0, 0, 0]"""
+    with_nan = x.copy()
+    with_nan[0, 0] = np.nan
+    with_nan[1, 1] = np.nan
+    votes = "class_treeids: ints = [0, 0, 1, 1, 1], class_nodeids: ints = [1, 2, 2, 3, 4]"
+    for aggregate in ["SUM", "AVERAGE", "MIN", "MAX"]:
+        case(f"ml_trees_{aggregate.lower()}", 17, f"""
+agraph (float[n, 3] x) => (float[n, 2] y) {{
+  y = ai.onnx.ml.TreeEnsembleRegressor <n_targets: int = 2, aggregate_function: string = "{aggregate}", base_values: floats = [0.5, -0.5],
+  {nodes}, target_treeids: ints = [0, 0, 1, 1, 1, 1], target_nodeids: ints = [1, 2, 2, 3, 4, 4],
+  target_ids: ints = [0, 0, 1, 1, 1, 0], target_weights: floats = [1.0, 2.0, -3.0, 4.0, 0.5, -1.5]> (x)
+}}""", [with_nan], domains=ML)
+    weights = {"positive": "0.3, 0.1, 0.4, 0.2, 0.05", "any": "0.3, -0.1, -0.4, 0.2, 0.05"}
+    for (name, values), voted in itertools.product(weights.items(), [0, 1]):
+        for transform in ["NONE", "LOGISTIC"]:
+            case(f"ml_trees_binary_{name}_{voted}_{transform.lower()}", 17, f"""
+agraph (float[n, 3] x) => (int64[n] y, float[n, 2] z) {{
+  y, z = ai.onnx.ml.TreeEnsembleClassifier <classlabels_int64s: ints = [5, 6], post_transform: string = "{transform}",
+  {nodes}, {votes}, class_ids: ints = [{voted}, {voted}, {voted}, {voted}, {voted}], class_weights: floats = [{values}]> (x)
+}}""", [x], domains=ML)
+    for transform in ["NONE", "SOFTMAX", "SOFTMAX_ZERO", "LOGISTIC"]:
+        case(f"ml_trees_classes_{transform.lower()}", 17, f"""
+agraph (float[n, 3] x) => (string[n] y, float[n, 3] z) {{
+  y, z = ai.onnx.ml.TreeEnsembleClassifier <classlabels_strings: strings = ["p", "q", "r"], post_transform: string = "{transform}",
+  {nodes}, {votes}, class_ids: ints = [0, 1, 2, 1, 0], class_weights: floats = [1.0, 2.0, -3.0, 4.0, 0.5]> (x)
+}}""", [x], domains=ML)
+
+
+def refused(name, opset, text, domains=""):
+    """A model that Dyad does not run."""
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}{domains}]>\n{text}')
+    folder = REFUSED / name
+    folder.mkdir(parents=True)
+    onnx.save(model, folder / "model.onnx")
+
+
+def refusals():
+    refused("operators", 17, """
+agraph (float[n] x, bool c) => (float[n] y) {
+  [first] a = com.example.Magic (x)
+  [second] b = If (c) <then_branch = graph () => (float[n] p) { [inner] p = Mystery (a) },
+                       else_branch = graph () => (float[n] q) { q = Neg (a) }>
+  d = Neg (b)
+  y = org.example.Wonder (d)
+}""", domains=', "com.example": 2')
+    refused("maps", 17, """
+agraph (float[n, 2] x) => (float[n, 2] y) {
+  [zip] y = ai.onnx.ml.ZipMap <classlabels_int64s: ints = [1, 2]> (x)
+}""", domains=ML)
+    refused("empty_optional", 18, """
+agraph (float[n] x) => (float[n] y) {
+  nothing = Optional <type: type_proto = float[n]> ()
+  [get] y = OptionalGetElement (nothing)
+}""")
+    refused("position", 17, """
+agraph (float[n] x) => (float[n] y) {
+  s = SequenceConstruct (x, x)
+  three = Constant <value = int64 {3}> ()
+  [at] y = SequenceAt (s, three)
+}""")
+    refused("random_condition", 17, """
+agraph (float[n] x) => (float[m] y) {
+  r = RandomUniform <shape: ints = [1]> ()
+  half = Constant <value = float {0.5}> ()
+  c = Less (r, half)
+  [if] y = If (c) <then_branch = graph () => (float[k] p) { p = Concat <axis: int = 0> (x, x) },
+                   else_branch = graph () => (float[n] q) { q = Neg (x) }>
+}""")
+    refused("pattern", 20, """
+agraph (string[n] x) => (bool[n] y) { [match] y = RegexFullMatch <pattern: string = "(a"> (x) }""")
+    refused("tree_of_itself", 17, """
+agraph (float[n, 1] x) => (float[n, 1] y) {
+  [tree] y = ai.onnx.ml.TreeEnsembleRegressor <n_targets: int = 1, nodes_treeids: ints = [0, 0], nodes_nodeids: ints = [0, 1],
+  nodes_featureids: ints = [0, 0], nodes_values: floats = [0.1, 0.2], nodes_modes: strings = ["BRANCH_LT", "BRANCH_LT"],
+  nodes_truenodeids: ints = [1, 1], nodes_falsenodeids: ints = [1, 1], target_treeids: ints = [0], target_nodeids: ints = [1],
+  target_ids: ints = [0], target_weights: floats = [1.0]> (x)
+}""", domains=ML)
+
+
 def main():
-    if ROOT.exists():
-        shutil.rmtree(ROOT)
-    for make in (control, sequences, versions):
+    for root in (ROOT, REFUSED):
+        shutil.rmtree(root, ignore_errors=True)
+    for make in (control, sequences, versions, strings, learned, refusals):
         make()
 
 

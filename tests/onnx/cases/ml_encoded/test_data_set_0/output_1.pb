@@ -1,0 +1,1 @@
+2one2two2_Unused2oneBb

@@ -1,0 +1,1 @@
+2x-y-2 two  words z2-2a b czBc

@@ -1,0 +1,1 @@
+2The2Cat2A2mat2theBx
