@@ -140,7 +140,9 @@ class Central {
   void* allocate_large(std::size_t bytes) noexcept {
     {
       const std::lock_guard lock(mutex_);
-      const auto it = by_size_.lower_bound(bytes);
+      auto it = by_size_.lower_bound(bytes);
+      // Of several of one size the one that was freed last: more of it is in the caches.
+      if (it != by_size_.end()) it = std::prev(by_size_.upper_bound(it->first));
       // A block a quarter too large is better used than mapped anew; a larger one is not.
       if (it != by_size_.end() && it->first <= bytes + std::max(kHugePage, bytes / 4)) {
         const auto free = it->second;
