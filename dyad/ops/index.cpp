@@ -270,6 +270,23 @@ class Indexing {
   bool apart_ = false;
 };
 
+/// x with row i of v in the i-th place where the mask, over the first axes of x, is true: without
+/// the number of these places.
+Tensor put_by_mask(const Tensor& x, const Tensor& mask, const Tensor& v, bool accumulate) {
+  const Shape sizes = sizes_of(x);
+  Shape rows{v.size(0)}, low(static_cast<std::size_t>(v.rank()), Dim(0)), high = low;
+  for (int i = mask.rank(); i < x.rank(); ++i) rows.push_back(sizes[static_cast<std::size_t>(i)]);
+  low[0] = 1;
+  const Tensor flat = reshape(mask, {-1});
+  // The others take a row that is added in front.
+  const Tensor number = where(flat, cumsum(flat, 0), 0);
+  const Tensor taken = index_select(pad(expand(to(v, x.dtype()), rows), low, high), 0, number);
+  Tensor whole = mask;
+  while (whole.rank() < x.rank()) whole = unsqueeze(whole, -1);
+  const Tensor put = reshape(taken, sizes);
+  return where(whole, accumulate ? x + put : put, x);
+}
+
 }  // namespace
 
 std::span<const OpInfo* const> index_rows() { return kRows; }
@@ -291,6 +308,12 @@ Tensor index_put(const Tensor& x, Indices indices, const Arg& value, bool accumu
     // One element for all places needs no list of these.
     const Tensor one = ops::as_dtype(value, x.dtype(), loc);
     return where(*mask, accumulate ? x + one : one, x, loc);
+  }
+  if (mask && mask->dtype() == boolean && mask->rank() > 0 && v.rank() > 0 &&
+      v.rank() == x.rank() - mask->rank() + 1 && !v.size(0, loc).same_as(1) &&
+      (x.is_symbolic() || mask->is_symbolic() || v.is_symbolic())) {
+    // How many places there are, only a run will tell.
+    return ops::put_by_mask(x, *mask, v, accumulate);
   }
   return ops::Indexing(x, indices, "index_put", loc).put(v, accumulate);
 }

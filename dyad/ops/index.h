@@ -60,7 +60,8 @@ using Indices = std::span<const Index>;
                            Loc loc = std::source_location::current());
 /// A copy of x with `value` (broadcast, converted) in the place of index(x, indices), or added
 /// there with `accumulate`: places named several times then count as often; otherwise the last one
-/// stays.
+/// stays. A mask takes as many values as it has places (ShapeError); in a static graph, which does
+/// not know how many these are, values beyond them are passed over, and too few are an IndexError.
 [[nodiscard]] Tensor index_put(const Tensor& x, Indices indices, const Arg& value,
                                bool accumulate = false, Loc loc = std::source_location::current());
 [[nodiscard]] Tensor index_put(const Tensor& x, std::initializer_list<Index> indices,

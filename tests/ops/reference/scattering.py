@@ -161,7 +161,7 @@ def indices():
         whole = randint(shape, "i16")
         case("index", [whole] + tensors, [torch.tensor(np.array(whole.numpy()[key]))], {"at": text}, 0)
         for accumulate in [False, True]:
-            # A graph cannot tell that as many values are given as a mask has places.
+            # A graph cannot tell that as many values are given as masks beside other indices have places.
             value = rand(tuple(y.shape) if not any(t.dtype == torch.bool for t in tensors) else y.shape[1:])
             z = a.copy()
             if accumulate:
@@ -193,6 +193,11 @@ def indices():
     both((2, 3, 4), "1,t", (1, g), [grid])
     both((3, 4), "t", (np.zeros((0,), np.int64),), [torch.zeros(0, dtype=torch.int64)])
     x = rand((3, 4))
+    for m, shape in [(mask, (2, 4)), (mask, (2, 1)), (grid, (4,))]:
+        for accumulate in [False, True]:
+            value = rand(shape)
+            want = x.clone().index_put_((m,), value, accumulate)
+            case("index_put", [x, value, m], [want], {"at": "t", "accumulate": accumulate}, 4, True)
     case("index_put", [x, torch.tensor(7.5), grid], [x.masked_fill(grid, 7.5)], {"at": "t", "accumulate": False}, 0, True)
 
 
