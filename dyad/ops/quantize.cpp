@@ -114,8 +114,9 @@ struct QuantizeLinear {
       .outputs = kOut,
       .doc =
           "saturate(round(x / scale) + zero_point): scale and zero_point broadcast to x, the "
-          "quotient is computed in `precision`; floats of 8 and 4 bits are rounded to and not "
-          "`round`ed before.",
+          "quotient (with by_factor the product) is computed in `precision`; floats of 8 and 4 "
+          "bits "
+          "are rounded to and not `round`ed before.",
       .samples = {.differentiable = false}};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (!contains(kQuantized, attrs.dtype)) {
@@ -130,8 +131,8 @@ struct QuantizeLinear {
     return infer_beside(in, attrs.dtype);
   }
   static Scalar eval(const Attrs& a, Scalar x, Scalar scale, Scalar zero_point) {
-    const Scalar quotient =
-        scalar::cast(scalar::cast(x, a.precision) / scalar::cast(scale, a.precision), a.precision);
+    const Scalar number = scalar::cast(x, a.precision), step = scalar::cast(scale, a.precision);
+    const Scalar quotient = scalar::cast(a.by_factor ? number * step : number / step, a.precision);
     const Scalar zero = scalar::convert(zero_point, quotient.type());
     if (contains(kFloat8, a.dtype)) return small_float(quotient, a);
     if (a.dtype == DType::f4e2m1) return small_float(quotient + zero, a);
@@ -145,7 +146,7 @@ struct QuantizeLinear {
     const Grain grain = grain_of(e.input_type(0).shape(), scale_shape);
     const std::string x = e.cast(e.input(0), a.precision), scale = e.cast(e.input(1), a.precision);
     const bool same_shapes = scale_shape.same_as(e.input_type(2).shape());
-    if (same_shapes && has_linear(e, grain, a.precision, a.dtype)) {
+    if (same_shapes && !a.by_factor && has_linear(e, grain, a.precision, a.dtype)) {
       OnnxAttrs attrs = grain_attrs(grain);
       if (!a.saturate && contains(kFloat8, a.dtype))
         attrs.emplace_back("saturate", std::int64_t{0});
@@ -155,7 +156,7 @@ struct QuantizeLinear {
                          attrs));
       return;
     }
-    const std::string quotient = e.node("Div", {x, scale});
+    const std::string quotient = e.node(a.by_factor ? "Mul" : "Div", {x, scale});
     if (contains(kSmallFloat, a.dtype)) {
       return e.output(0, e.cast(quotient, a.dtype, a.saturate));
     }
@@ -450,8 +451,8 @@ std::pair<double, double> bounds_of(DType dtype) {
 }
 
 Tensor requantize(const Tensor& sums, const Tensor& factor, const Tensor& zero_point, Loc loc) {
-  return apply<QuantizeLinear>({.dtype = zero_point.dtype()}, loc, mul(sums, factor, loc),
-                               full({}, 1, DType::f32, loc), zero_point);
+  return apply<QuantizeLinear>({.dtype = zero_point.dtype(), .by_factor = true}, loc, sums, factor,
+                               zero_point);
 }
 
 }  // namespace ops
@@ -474,7 +475,8 @@ Tensor quantize_linear(const Tensor& x, const Arg& scale, const Tensor& zero_poi
   const DType own = is_floating(step.dtype()) ? step.dtype() : DType::f32;
   const auto b =
       beside("quantize_linear", x, step, zero_point, dtype, args.axis, args.block_size, loc);
-  const ops::QuantizeLinearAttrs attrs{dtype, args.saturate, args.precision.value_or(own)};
+  const ops::QuantizeLinearAttrs attrs{
+      .dtype = dtype, .saturate = args.saturate, .precision = args.precision.value_or(own)};
   return ops::result_of(b, apply<ops::QuantizeLinear>(attrs, loc, b.x, b.scale, b.zero_point), loc);
 }
 

@@ -18,6 +18,7 @@ struct QuantizeLinearAttrs {
   DType dtype = DType::u8;
   bool saturate = true;
   DType precision = DType::f32;
+  bool by_factor = false;  ///< `scale` is what x is multiplied with, not divided by
 };
 
 /// The smallest and the largest number of an integer dtype of up to 32 bits.

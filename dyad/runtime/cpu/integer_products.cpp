@@ -142,6 +142,14 @@ void matmul_integer(const OpCall& call) {
   }
 }
 
+/// A few bytes, without a call for those that vectors hold.
+[[gnu::always_inline]] inline void copy_bytes(const std::uint8_t* from, std::int64_t count,
+                                              std::uint8_t* to) {
+  std::int64_t i = 0;
+  for (; i + 16 <= count; i += 16) std::memcpy(to + i, from + i, 16);
+  for (; i < count; ++i) to[i] = from[i];
+}
+
 /// A convolution of one image after the other, channels last.
 struct Convolution {
   ConvShape s;
@@ -159,11 +167,11 @@ struct Convolution {
       in[0] = out[0] * s.stride[0] - s.low[0] + d * s.dilation[0];
       for (std::int64_t h = 0; h < s.kernel[1]; ++h) {
         in[1] = out[1] * s.stride[1] - s.low[1] + h * s.dilation[1];
+        const bool row = in[0] >= 0 && in[0] < s.in[0] && in[1] >= 0 && in[1] < s.in[1];
+        const std::int64_t begin = (in[0] * s.in[1] + in[1]) * s.in[2];
         for (std::int64_t w = 0; w < s.kernel[2]; ++w, ++tap) {
           in[2] = out[2] * s.stride[2] - s.low[2] + w * s.dilation[2];
-          bool inside = true;
-          for (int i = 0; i < 3; ++i) inside = inside && in[i] >= 0 && in[i] < s.in[i];
-          visit(tap, inside ? ((in[0] * s.in[1] + in[1]) * s.in[2] + in[2]) * s.c : -1);
+          visit(tap, row && in[2] >= 0 && in[2] < s.in[2] ? (begin + in[2]) * s.c : -1);
         }
       }
     }
@@ -192,7 +200,7 @@ struct Convolution {
                        if (from < 0) {
                          std::memset(to, padding, bytes);
                        } else {
-                         std::memcpy(to, image + from + group * in_group, bytes);
+                         copy_bytes(image + from + group * in_group, in_group, to);
                        }
                      });
                    }

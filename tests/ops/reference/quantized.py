@@ -106,6 +106,18 @@ def quantize():
         quantize_case(x.astype(NUMPY[of]), scale, zero_of("u16", 65000), "u16", precision=precision)
 
 
+def by_factor():
+    """What products of quantised numbers end with."""
+    for name in ["u8", "i8"]:
+        for of in ["i32", "f32"]:
+            sums = rng.randint(-9000, 9000, size=(3, 4)).astype(NUMPY[of])
+            factor, zero = rand((4,), "f32", 0.001, 0.03).numpy(), zero_of(name, 9, (4,))
+            low, high = limits(name)
+            y = np.clip(np.rint(sums.astype(np.float32) * factor) + 9, low, high).astype(NUMPY[name])
+            case("quantize_linear", [t(sums), t(factor), t(zero)], [t(y)],
+                 {"dtype": name, "saturate": True, "precision": "f32", "by_factor": True}, 0)
+
+
 def arguments(x, scale, zero, dtype="u8", axis=1, block_size=0, saturate=True, precision=None, opset=25):
     """The public functions, by what ONNX's reference gives."""
     attrs = {"axis": axis, "block_size": block_size, "saturate": int(saturate)}
@@ -254,4 +266,4 @@ def dynamic():
         case("dynamic_quantize_linear", [t(x)], [t(y) for y in evaluator("DynamicQuantizeLinear", [x], 20, 3)])
 
 
-FAMILIES = [quantize, functions, dequantize, fake, dynamic]
+FAMILIES = [quantize, by_factor, functions, dequantize, fake, dynamic]
