@@ -131,6 +131,9 @@ const std::vector<BenchedOp> kOps = {
     binary("grid_sample", [](const Tensor& x, const Tensor& g) { return grid_sample(x, g); }),
     binary("grid_sample rgb", [](const Tensor& x, const Tensor& g) { return grid_sample(x, g); }),
     {"ctc", [](const Tensors& in) -> Tensors { return {ctc_loss(log_softmax(in[0]), in[1], in[2], in[3])}; }},
+    unary("fft", [](const Tensor& x) { return view_as_real(fft(view_as_complex(x))); }),
+    unary("rfft", [](const Tensor& x) { return view_as_real(rfft(x)); }),
+    binary("stft", [](const Tensor& x, const Tensor& w) { return stft(x, 400, {.hop_length = 160, .window = w, .return_complex = false}); }),
 
     unary("cholesky", [](const Tensor& x) { return cholesky(x); }),
     binary("solve", [](const Tensor& a, const Tensor& b) { return solve(a, b); }),

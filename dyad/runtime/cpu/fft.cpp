@@ -55,7 +55,7 @@ void run(const OpCall& call, FftKind kind, std::int64_t axis_of_x, ops::FftNorm 
   const std::int64_t n = real && job.n % 2 == 0 ? job.n / 2 : job.n;
   // Lines that fill no vector run one by one where that pays.
   const std::int64_t rest = lines % w;
-  const bool by_line = runs_by_line(n, lines, code.lanes);
+  const bool by_line = runs_by_line(n, real, lines, code.lanes);
   const auto plan = plan_fft<T>(job.n, real, by_line, code.lanes);
   job.lanes = plan->lanes.get();
   job.line = plan->line.get();
@@ -66,9 +66,10 @@ void run(const OpCall& call, FftKind kind, std::int64_t axis_of_x, ops::FftNorm 
   const Cost line{.bytes = 4 * size * sizeof(T), .flops = 5 * size * std::log2(size + 1)};
   if (by_line) {
     const auto walk = [&](std::int64_t begin, std::int64_t end) {
+      FftWork<T> work(job);
       RowWalk<2> at(sizes, steps, begin);
       for (std::int64_t i = begin; i < end; ++i, at.next()) {
-        run_fft_line(job, from + at[0], to + at[1]);
+        run_fft_line(job, from + at[0], to + at[1], work);
       }
     };
     // A few lines share the team each, many share it out.

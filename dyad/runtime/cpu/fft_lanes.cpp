@@ -54,26 +54,26 @@ Tensor numbers(std::int64_t count) {
 /// `n` complex numbers at `from` to `to`, by the plan's matrix.
 template <class T>
 void run_matrix(const LinePlan<T>& plan, const T* from, FftLayout from_layout, bool exchange_in,
-                T* to, FftLayout to_layout, bool exchange_out, T scale) {
+                T* to, FftLayout to_layout, bool exchange_out, T scale, FftWork<T>& work) {
   const FftCode<T>& code = fft_code<T>();
   const std::int64_t w = code.lanes;
   const FftMatrix<T> matrix{plan.n1, plan.n2, plan.columns.get(), plan.rows.get(),
                             plan.twiddles.data()};
   const std::int64_t column_blocks = (plan.n2 + w - 1) / w, row_blocks = (plan.n1 + w - 1) / w;
-  const Tensor between = numbers<T>(row_blocks * plan.n2 * 2 * w);
   const auto walk = [&](std::int64_t blocks, const LanesPlan<T>& lanes, auto&& body) {
     const double size = static_cast<double>(lanes.n * w);
     const std::int64_t grain = grain_for({.bytes = 32 * size, .flops = 40 * size}, blocks);
+    if (blocks < 2 * grain || team_size() == 1) return body(0, blocks, data<T>(work.buffer));
     parallel_for(0, blocks, grain, [&](std::int64_t begin, std::int64_t end) {
       const Tensor buffer = numbers<T>(4 * w * lanes.capacity);
       body(begin, end, data<T>(buffer));
     });
   };
   walk(column_blocks, *plan.columns, [&](std::int64_t begin, std::int64_t end, T* buffer) {
-    code.columns(matrix, from, from_layout, exchange_in, begin, end, data<T>(between), buffer);
+    code.columns(matrix, from, from_layout, exchange_in, begin, end, data<T>(work.matrix), buffer);
   });
   walk(row_blocks, *plan.rows, [&](std::int64_t begin, std::int64_t end, T* buffer) {
-    code.rows(matrix, data<T>(between), begin, end, to, to_layout, exchange_out, scale, buffer);
+    code.rows(matrix, data<T>(work.matrix), begin, end, to, to_layout, exchange_out, scale, buffer);
   });
 }
 
@@ -83,28 +83,28 @@ constexpr FftLayout kDense{2, 1};
 /// after.
 template <class T>
 void run_line(const LinePlan<T>& plan, const T* from, FftLayout from_layout, bool exchange_in,
-              T* to, FftLayout to_layout, bool exchange_out, T scale) {
+              T* to, FftLayout to_layout, bool exchange_out, T scale, FftWork<T>& work) {
   if (!plan.inner) {
-    return run_matrix(plan, from, from_layout, exchange_in, to, to_layout, exchange_out, scale);
+    return run_matrix(plan, from, from_layout, exchange_in, to, to_layout, exchange_out, scale,
+                      work);
   }
   const LinePlan<T>& inner = *plan.inner;
   const auto times = [](T re, T im, const std::complex<T>& w) {
     return std::pair(re * w.real() - im * w.imag(), re * w.imag() + im * w.real());
   };
-  const Tensor first = numbers<T>(2 * inner.n), second = numbers<T>(2 * inner.n);
-  T *a = data<T>(first), *b = data<T>(second);
+  T *a = data<T>(work.first), *b = data<T>(work.second);
   for (std::int64_t k = 0; k < plan.n; ++k) {
     const T* x = from + k * from_layout.along;
     const T re = x[exchange_in ? from_layout.part : 0], im = x[exchange_in ? 0 : from_layout.part];
     std::tie(a[2 * k], a[2 * k + 1]) = times(re, im, plan.chirp[static_cast<std::size_t>(k)]);
   }
   std::fill(a + 2 * plan.n, a + 2 * inner.n, T(0));
-  run_matrix(inner, a, kDense, false, b, kDense, false, T(1));
+  run_matrix(inner, a, kDense, false, b, kDense, false, T(1), work);
   for (std::int64_t k = 0; k < inner.n; ++k) {
     std::tie(b[2 * k], b[2 * k + 1]) =
         times(b[2 * k], b[2 * k + 1], plan.filter[static_cast<std::size_t>(k)]);
   }
-  run_matrix(inner, b, kDense, true, a, kDense, true, T(1));
+  run_matrix(inner, b, kDense, true, a, kDense, true, T(1), work);
   for (std::int64_t k = 0; k < plan.n; ++k) {
     const auto [re, im] = times(a[2 * k], a[2 * k + 1], plan.chirp[static_cast<std::size_t>(k)]);
     T* y = to + k * to_layout.along;
@@ -129,23 +129,37 @@ const FftCode<T>& fft_code() noexcept {
 }
 
 template <class T>
-void run_fft_line(const FftJob<T>& job, const T* from, T* to) {
+FftWork<T>::FftWork(const FftJob<T>& job) {
+  const LinePlan<T>& line = *job.line;
+  const LinePlan<T>& matrix_plan = line.inner ? *line.inner : line;
+  const std::int64_t w = fft_code<T>().lanes, blocks = (matrix_plan.n1 + w - 1) / w;
+  const std::int64_t capacity = std::max(matrix_plan.columns->capacity, matrix_plan.rows->capacity);
+  matrix = numbers<T>(blocks * matrix_plan.n2 * 2 * w);
+  buffer = numbers<T>(4 * w * capacity);
+  if (line.inner) {
+    first = numbers<T>(2 * line.inner->n);
+    second = numbers<T>(2 * line.inner->n);
+  }
+  if (job.kind != FftKind::complex) room = numbers<T>(2 * (job.n + 1));
+}
+
+template <class T>
+void run_fft_line(const FftJob<T>& job, const T* from, T* to, FftWork<T>& work) {
   const std::int64_t n = job.n, h = n / 2;
   const FftLayout &in = job.from, &out = job.to;
   if (job.kind == FftKind::complex) {
-    return run_line(*job.line, from, in, job.inverse, to, out, job.inverse, job.scale);
+    return run_line(*job.line, from, in, job.inverse, to, out, job.inverse, job.scale, work);
   }
   const bool even = n % 2 == 0;
   const T scale = job.scale, middle = job.middle;
-  const Tensor room = numbers<T>(2 * (n + 1));
-  T* z = data<T>(room);
+  T* z = data<T>(work.room);
   const auto put = [&](std::int64_t k, T re, T im) {
     T* y = to + k * out.along;
     y[0] = re * scale;
     y[out.part] = im * scale;
   };
   if (job.kind == FftKind::half && even) {
-    run_line(*job.line, from, {2 * in.along, in.along}, false, z, kDense, false, T(1));
+    run_line(*job.line, from, {2 * in.along, in.along}, false, z, kDense, false, T(1), work);
     put(0, z[0] + z[1], 0);
     put(h, z[0] - z[1], 0);
     const T half = static_cast<T>(0.5) * middle;
@@ -162,7 +176,7 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to) {
       z[2 * k] = from[k * in.along];
       z[2 * k + 1] = 0;
     }
-    run_line(*job.line, z, kDense, false, z, kDense, false, T(1));
+    run_line(*job.line, z, kDense, false, z, kDense, false, T(1), work);
     put(0, z[0], z[1]);
     for (std::int64_t k = 1; k <= h; ++k) put(k, z[2 * k] * middle, z[2 * k + 1] * middle);
   } else if (even) {
@@ -179,7 +193,7 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to) {
       z[2 * (h - k)] = even_re + im;
       z[2 * (h - k) + 1] = re - even_im;
     }
-    run_line(*job.line, z, kDense, true, to, {2 * out.along, out.along}, true, scale);
+    run_line(*job.line, z, kDense, true, to, {2 * out.along, out.along}, true, scale, work);
   } else {
     z[0] = from[0];
     z[1] = 0;
@@ -189,7 +203,7 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to) {
       z[2 * k + 1] = x[in.part] * middle;
       z[2 * (n - k) + 1] = -z[2 * k + 1];
     }
-    run_line(*job.line, z, kDense, true, z, kDense, true, scale);
+    run_line(*job.line, z, kDense, true, z, kDense, true, scale, work);
     for (std::int64_t k = 0; k < n; ++k) to[k * out.along] = z[2 * k];
   }
 }
@@ -197,12 +211,15 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to) {
 void transform_in_place(std::vector<std::complex<double>>& x) {
   const auto n = static_cast<std::int64_t>(x.size());
   const FftCode<double>& code = fft_code<double>();
-  const bool by_line = runs_by_line(n, 1, code.lanes);
+  const bool by_line = runs_by_line(n, false, 1, code.lanes);
   const auto plan = plan_fft<double>(n, false, by_line, code.lanes);
   auto* numbers_of_x = reinterpret_cast<double*>(x.data());
   FftJob<double> job{.n = n, .lanes = plan->lanes.get(), .line = plan->line.get()};
   job.from = job.to = kDense;
-  if (by_line) return run_fft_line(job, numbers_of_x, numbers_of_x);
+  if (by_line) {
+    FftWork<double> work(job);
+    return run_fft_line(job, numbers_of_x, numbers_of_x, work);
+  }
   const Tensor buffer = numbers<double>(4 * code.lanes * plan->lanes->capacity);
   const std::int64_t at[kFftMostLanes] = {};
   code.block(job, numbers_of_x, at, numbers_of_x, at, 1, data<double>(buffer));
@@ -210,8 +227,10 @@ void transform_in_place(std::vector<std::complex<double>>& x) {
 
 template const FftCode<float>& fft_code() noexcept;
 template const FftCode<double>& fft_code() noexcept;
-template void run_fft_line(const FftJob<float>&, const float*, float*);
-template void run_fft_line(const FftJob<double>&, const double*, double*);
+template struct FftWork<float>;
+template struct FftWork<double>;
+template void run_fft_line(const FftJob<float>&, const float*, float*, FftWork<float>&);
+template void run_fft_line(const FftJob<double>&, const double*, double*, FftWork<double>&);
 
 }  // namespace dyad::runtime::cpu
 

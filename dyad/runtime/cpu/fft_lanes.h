@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dyad/core/tensor.h"
 #include "dyad/runtime/cpu/fft_plan.h"
 
 namespace dyad::runtime::cpu {
@@ -70,9 +71,18 @@ struct FftCode {
 template <class T>
 [[nodiscard]] const FftCode<T>& fft_code() noexcept;
 
+/// What the transform of one line works in, for one line after another.
+template <class T>
+struct FftWork {
+  explicit FftWork(const FftJob<T>& job);
+  Tensor matrix, buffer;  ///< FftCode::columns and rows
+  Tensor first, second;   ///< Bluestein's numbers
+  Tensor room;            ///< a line of complex numbers, of real transforms
+};
+
 /// Transforms one line, on the team where that pays.
 template <class T>
-void run_fft_line(const FftJob<T>& job, const T* from, T* to);
+void run_fft_line(const FftJob<T>& job, const T* from, T* to, FftWork<T>& work);
 
 /// The transform of numbers whose count has no large prime factor.
 void transform_in_place(std::vector<std::complex<double>>& numbers);

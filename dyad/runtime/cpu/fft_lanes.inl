@@ -229,10 +229,11 @@ void pass_of_prime(const FftPass<T>& pass, const Pair<T>* in, Pair<T>* out) {
   }
 }
 
-/// Transforms what lies in `a`; both buffers are used, and the one with the result is returned.
+/// Runs passes begin..end-1 on what lies in `a`; both buffers are used, and the one with the result
+/// is returned.
 template <class T>
-Pair<T>* run_passes(const LanesPlan<T>& plan, Pair<T>* a, Pair<T>* b) {
-  for (int i = 0; i < plan.count; ++i) {
+Pair<T>* run_passes(const LanesPlan<T>& plan, int begin, int end, Pair<T>* a, Pair<T>* b) {
+  for (int i = begin; i < end; ++i) {
     const FftPass<T>& pass = plan.passes[i];
     switch (pass.radix) {
       case 2:
@@ -262,19 +263,19 @@ Pair<T>* run_passes(const LanesPlan<T>& plan, Pair<T>* a, Pair<T>* b) {
 
 template <class T>
 Pair<T>* transform(const LanesPlan<T>& plan, Pair<T>* a, Pair<T>* b) {
-  if (plan.inner == nullptr) return run_passes(plan, a, b);
+  if (plan.inner == nullptr) return run_passes(plan, 0, plan.count, a, b);
   const LanesPlan<T>& inner = *plan.inner;
   for (std::int64_t k = 0; k < plan.n; ++k) {
     a[k] = times(a[k], plan.chirp[2 * k], plan.chirp[2 * k + 1]);
   }
   for (std::int64_t k = plan.n; k < inner.n; ++k) a[k] = Pair<T>{};
-  Pair<T>* spectrum = run_passes(inner, a, b);
+  Pair<T>* spectrum = run_passes(inner, 0, inner.count, a, b);
   // The way back is the way there with the parts exchanged before and after.
   for (std::int64_t k = 0; k < inner.n; ++k) {
     const Pair<T> z = times(spectrum[k], plan.filter[2 * k], plan.filter[2 * k + 1]);
     spectrum[k] = {z.im, z.re};
   }
-  Pair<T>* result = run_passes(inner, spectrum, spectrum == a ? b : a);
+  Pair<T>* result = run_passes(inner, 0, inner.count, spectrum, spectrum == a ? b : a);
   for (std::int64_t k = 0; k < plan.n; ++k) {
     result[k] = times({result[k].im, result[k].re}, plan.chirp[2 * k], plan.chirp[2 * k + 1]);
   }
@@ -433,6 +434,120 @@ void store_imaginary(const Pair<T>* in, std::int64_t n, T scale, T* to, const st
   }
 }
 
+// The first pass out of memory and the last one into it, by tiles that stay in the first-level
+// cache.
+
+inline constexpr std::int64_t kTile = 16;
+
+template <class T>
+struct Source {
+  const T* from;
+  const std::int64_t* at;
+  int count;
+  FftLayout layout;
+  bool exchange;
+};
+template <class T>
+struct Target {
+  T* to;
+  const std::int64_t* at;
+  int count;
+  FftLayout layout;
+  bool exchange;
+  T scale;
+};
+
+template <class T, int R>
+void first_pass(const FftPass<T>& pass, const Source<T>& source, Pair<T>* out) {
+  Pair<T> tile[R * kTile];
+  for (std::int64_t p = 0; p < pass.blocks; p += kTile) {
+    const std::int64_t n = pass.blocks - p < kTile ? pass.blocks - p : kTile;
+    for (int k = 0; k < R; ++k) {
+      load_pairs(source.from + (p + pass.blocks * k) * source.layout.along, source.at, source.count,
+                 source.layout, n, source.exchange, tile + k * kTile);
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T* w = pass.twiddles + (p + i) * 2 * (R - 1);
+      Pair<T>* y = out + (p + i) * R;
+      Pair<T> a[R];
+#pragma GCC unroll 16
+      for (int k = 0; k < R; ++k) a[k] = tile[k * kTile + i];
+      butterfly<T, R>(a);
+      y[0] = a[0];
+#pragma GCC unroll 16
+      for (int k = 1; k < R; ++k) y[k] = times(a[k], w[2 * k - 2], w[2 * k - 1]);
+    }
+  }
+}
+
+template <class T, int R>
+void last_pass(const FftPass<T>& pass, const Pair<T>* in, const Target<T>& target) {
+  Pair<T> tile[R * kTile];
+  for (std::int64_t q = 0; q < pass.stride; q += kTile) {
+    const std::int64_t n = pass.stride - q < kTile ? pass.stride - q : kTile;
+    for (std::int64_t i = 0; i < n; ++i) {
+      Pair<T> a[R];
+#pragma GCC unroll 16
+      for (int k = 0; k < R; ++k) a[k] = in[q + i + pass.stride * k];
+      butterfly<T, R>(a);
+#pragma GCC unroll 16
+      for (int k = 0; k < R; ++k) tile[k * kTile + i] = a[k];
+    }
+    for (int k = 0; k < R; ++k) {
+      store_pairs(tile + k * kTile, n, target.scale, target.exchange,
+                  target.to + (q + pass.stride * k) * target.layout.along, target.at, target.count,
+                  target.layout);
+    }
+  }
+}
+
+/// Reads plan.n numbers and runs the first passes; returns how many.
+template <class T>
+int load_and_begin(const LanesPlan<T>& plan, const Source<T>& source, Pair<T>* out) {
+  if (plan.count > 1) {
+    switch (plan.passes[0].radix) {
+      case 8:
+        first_pass<T, 8>(plan.passes[0], source, out);
+        return 1;
+      case 4:
+        first_pass<T, 4>(plan.passes[0], source, out);
+        return 1;
+      case 3:
+        first_pass<T, 3>(plan.passes[0], source, out);
+        return 1;
+      case 5:
+        first_pass<T, 5>(plan.passes[0], source, out);
+        return 1;
+      default:
+        break;
+    }
+  }
+  load_pairs(source.from, source.at, source.count, source.layout, plan.n, source.exchange, out);
+  return 0;
+}
+
+/// Runs the passes from number `begin` on and writes plan.n numbers.
+template <class T>
+void end_and_store(const LanesPlan<T>& plan, int begin, Pair<T>* a, Pair<T>* b,
+                   const Target<T>& target) {
+  if (plan.count - begin > 0) {
+    const FftPass<T>& last = plan.passes[plan.count - 1];
+    const std::int64_t radix = last.radix;
+    if (radix <= 5 || radix == 8) {
+      const Pair<T>* in = run_passes(plan, begin, plan.count - 1, a, b);
+      if (radix == 8) return last_pass<T, 8>(last, in, target);
+      if (radix == 5) return last_pass<T, 5>(last, in, target);
+      if (radix == 4) return last_pass<T, 4>(last, in, target);
+      if (radix == 3) return last_pass<T, 3>(last, in, target);
+      return last_pass<T, 2>(last, in, target);
+    }
+  }
+  const Pair<T>* result =
+      plan.inner ? transform(plan, a, b) : run_passes(plan, begin, plan.count, a, b);
+  store_pairs(result, plan.n, target.scale, target.exchange, target.to, target.at, target.count,
+              target.layout);
+}
+
 // Real transforms of even size: x[2 j] + i x[2 j + 1] as one complex number.
 
 /// The spectrum of n = 2 h real numbers out of that of h complex ones; z[h] comes in.
@@ -478,11 +593,12 @@ void block(const FftJob<T>& job, const T* from, const std::int64_t* from_at, T* 
   auto* a = reinterpret_cast<Pair<T>*>(buffer);
   auto* b = a + plan.capacity;
   if (job.kind == FftKind::complex) {
-    load_pairs(from, from_at, count, job.from, n, job.inverse, a);
-    store_pairs(transform(plan, a, b), n, job.scale, job.inverse, to, to_at, count, job.to);
+    const int begin = load_and_begin<T>(plan, {from, from_at, count, job.from, job.inverse}, a);
+    end_and_store<T>(plan, begin, a, b, {to, to_at, count, job.to, job.inverse, job.scale});
   } else if (job.kind == FftKind::half && even) {
-    load_pairs(from, from_at, count, {2 * job.from.along, job.from.along}, h, false, a);
-    Pair<T>* z = transform(plan, a, b);
+    const FftLayout pairs{2 * job.from.along, job.from.along};
+    const int begin = load_and_begin<T>(plan, {from, from_at, count, pairs, false}, a);
+    Pair<T>* z = plan.inner ? transform(plan, a, b) : run_passes(plan, begin, plan.count, a, b);
     untangle(z, h, job.real_twiddles, job.middle);
     store_pairs(z, h + 1, job.scale, false, to, to_at, count, job.to);
   } else if (job.kind == FftKind::half) {
@@ -493,8 +609,8 @@ void block(const FftJob<T>& job, const T* from, const std::int64_t* from_at, T* 
   } else if (even) {
     load_pairs(from, from_at, count, job.from, h + 1, false, a);
     tangle(a, h, job.real_twiddles, job.middle);
-    store_pairs(transform(plan, a, b), h, job.scale, true, to, to_at, count,
-                {2 * job.to.along, job.to.along});
+    const FftLayout pairs{2 * job.to.along, job.to.along};
+    end_and_store<T>(plan, 0, a, b, {to, to_at, count, pairs, true, job.scale});
   } else {
     load_pairs(from, from_at, count, job.from, h + 1, false, a);
     a[0] = {Vector<T>{}, a[0].re};

@@ -18,6 +18,9 @@ constexpr std::int64_t kLongest = 2048;
 /// Lines shorter than this are no matrix worth the name.
 constexpr std::int64_t kShortest = 128;
 
+/// Lines from here on may gain by being matrices, however many there are.
+constexpr std::int64_t kMatrix = 512;
+
 /// exp(-2 pi i k / n), right to the last bit or two of f64: from an angle of at most an eighth of
 /// the circle, as a product of two numbers from tables of the square root's size.
 class Roots {
@@ -206,8 +209,13 @@ std::unique_ptr<LinePlan<T>> plan_line(std::int64_t n, int lanes) {
 
 }  // namespace
 
-bool runs_by_line(std::int64_t n, std::int64_t lines, int lanes) noexcept {
-  return n > kLongest || (n >= kShortest && 2 * lines <= lanes);
+bool runs_by_line(std::int64_t n, bool real, std::int64_t lines, int lanes) noexcept {
+  if (n > kLongest || (n >= kShortest && 2 * lines <= lanes)) return true;
+  // A matrix without lanes to spare stays in the first-level cache, and turns lines into lanes half
+  // as often; but the two ends of a real transform run in lanes alone.
+  if (real || n < kMatrix) return false;
+  const std::int64_t rows = rows_of(n);
+  return rows % lanes == 0 && n / rows % lanes == 0;
 }
 
 template <class T>

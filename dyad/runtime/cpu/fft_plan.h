@@ -56,8 +56,9 @@ struct FftPlan {
   std::vector<T> real_twiddles;  ///< exp(-2 pi i k / n) for k up to n / 4, of real transforms
 };
 
-/// Whether lines of n complex numbers run one by one rather than in lanes, when there are so many.
-[[nodiscard]] bool runs_by_line(std::int64_t n, std::int64_t lines, int lanes) noexcept;
+/// Whether lines of n complex numbers (`real`: that stand for real ones) run one by one rather than
+/// in lanes, when there are so many.
+[[nodiscard]] bool runs_by_line(std::int64_t n, bool real, std::int64_t lines, int lanes) noexcept;
 
 /// The plan for n real or complex numbers, as lines or lanes, for vectors of `lanes` elements: made
 /// once and kept for the calls that follow.
