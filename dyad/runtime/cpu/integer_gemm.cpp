@@ -12,11 +12,11 @@
 namespace dyad::runtime::cpu {
 namespace {
 
+#ifndef DYAD_PLAIN_LOOPS
+
 double flops_of(const IntegerGemm& g) {
   return 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
 }
-
-#ifndef DYAD_PLAIN_LOOPS
 
 /// Whether the library's instructions add products of bytes up in i32. Those without it (VPMADDUBSW
 /// of AVX2 and the first AVX-512) saturate sums of two products at 16 bits.
