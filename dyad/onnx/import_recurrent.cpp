@@ -6,9 +6,10 @@
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/linalg.h"
+#include "dyad/ops/norm.h"
 #include "dyad/ops/views.h"
 
-// LinearAttention: a recurrence that Dyad says as a scan.
+// LinearAttention, a recurrence that Dyad says as a scan, and FlexAttention, which has subgraphs.
 
 namespace dyad::onnx {
 namespace {
@@ -70,7 +71,45 @@ void linear_attention(NodeImport& n) {
   n.output(1, to(results[0], n.has(3) ? n.input(3).dtype() : query.dtype(), loc));
 }
 
+/// Attention whose scores and probabilities go through subgraphs.
+void flex_attention(NodeImport& n) {
+  const Tensor q = n.input(0);
+  const Loc loc = n.loc();
+  if (q.rank() != 4) n.fail("its inputs must have 4 axes: batch, heads, sequence, head size");
+  const DType exact = n.dtype("softmax_precision", q.dtype() == f64 ? f64 : f32);
+  const Dim batch = q.size(0), heads = q.size(1), kv_heads = n.input(1).size(1);
+  if (!heads.is_number() || !kv_heads.is_number() || kv_heads.number() < 1 ||
+      heads.number() % kv_heads.number() != 0) {
+    n.fail("its " + to_string(heads) + " heads of queries must be a multiple of its " +
+           to_string(kv_heads) + " heads of keys");
+  }
+  // Query heads that share keys are an axis of their own.
+  const std::int64_t each = heads.number() / kv_heads.number();
+  const auto shared = [&](const Tensor& x) {
+    if (each == 1) return to(x, exact, loc);
+    const Tensor wide =
+        expand(unsqueeze(x, 2, loc), {batch, kv_heads, each, x.size(2), x.size(3)}, loc);
+    return to(reshape(wide, {batch, heads, x.size(2), x.size(3)}, loc), exact, loc);
+  };
+  const auto modified = [&](std::string_view name, const Tensor& x) {
+    if (!n.has_attribute(name)) return x;
+    const Imported input = imported(x);
+    const std::vector<Imported> results = n.run(n.graph(name), {&input, 1});
+    if (results.size() != 1 || !results[0].tensor.defined()) {
+      n.fail("its subgraph " + std::string(name) + " must give one tensor");
+    }
+    return n.importer().operand(results[0]);
+  };
+  const Tensor keys = shared(n.input(1)), values = shared(n.input(2));
+  double scale = n.number("scale", 0);
+  if (!n.has_attribute("scale")) scale = 1 / std::sqrt(static_cast<double>(q.size(3).value(loc)));
+  const Tensor scores = mul(matmul(to(q, exact, loc), transpose(keys, 2, 3, loc), loc), scale, loc);
+  const Tensor probabilities = softmax(modified("score_mod", scores), -1, loc);
+  n.output(0, to(matmul(modified("prob_mod", probabilities), values, loc), q.dtype(), loc));
+}
+
 constexpr ModelRule kRules[] = {
+    {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
     {"LinearAttention", 27, linear_attention},
 };
 

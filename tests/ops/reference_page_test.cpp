@@ -295,8 +295,10 @@ std::string onnx_page() {
       "operator that changed\n"
       "has a rule for each meaning, from the version (opset) of its domain on in which it got it. "
       "Beside these:\n"
-      "operators with subgraphs, functions of the model, and functions that ONNX defines by other "
-      "operators.\n";
+      "functions of the model, functions that ONNX defines by other operators, and, in "
+      "`dyad/onnx/import_*.cpp`, operators with\n"
+      "subgraphs and those of sequences, optionals and strings, and the learned models of "
+      "ai.onnx.ml.\n";
   std::string domain = "none", op;
   for (const OnnxRule* rule : all_onnx_rules()) {
     if (rule->domain != domain) {
