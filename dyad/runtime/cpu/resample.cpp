@@ -18,24 +18,34 @@ namespace {
 template <class Word>
 void copy_lines(const DenseLines& lines, const Taps& taps, std::int64_t in, Word* to) {
   const auto* from = reinterpret_cast<const Word*>(lines.x.impl()->data);
-  const std::int64_t out = taps.size(), inner = lines.inner;
-  parallel_for(
-      0, lines.outer,
-      grain_for({.bytes = 2.0 * static_cast<double>(out * inner) * sizeof(Word)}, lines.outer),
-      [&](std::int64_t lo, std::int64_t hi) {
-        for (std::int64_t line = lo; line < hi; ++line) {
-          for (std::int64_t o = 0; o < out; ++o) {
-            const auto k = static_cast<std::size_t>(taps.begin[static_cast<std::size_t>(o)]);
-            Word* target = to + (line * out + o) * inner;
-            if (taps.begin[static_cast<std::size_t>(o) + 1] ==
-                taps.begin[static_cast<std::size_t>(o)]) {
-              std::fill_n(target, inner, Word{});
-            } else {
-              std::copy_n(from + (line * in + taps.index[k]) * inner, inner, target);
-            }
-          }
-        }
-      });
+  const std::int64_t inner = lines.inner;
+  const auto out = static_cast<std::size_t>(taps.size());
+  std::vector<std::int64_t> element(out, -1);
+  for (std::size_t o = 0; o < out; ++o) {
+    if (taps.begin[o] != taps.begin[o + 1]) {
+      element[o] = taps.index[static_cast<std::size_t>(taps.begin[o])];
+    }
+  }
+  const double bytes = 2.0 * static_cast<double>(taps.size() * inner) * sizeof(Word);
+  parallel_for(0, lines.outer, grain_for({.bytes = bytes}, lines.outer),
+               [&](std::int64_t lo, std::int64_t hi) {
+                 Word* target = to + lo * taps.size() * inner;
+                 for (std::int64_t line = lo; line < hi; ++line) {
+                   const Word* source = from + line * in * inner;
+                   if (inner == 1) {
+                     for (const std::int64_t i : element) *target++ = i < 0 ? Word{} : source[i];
+                     continue;
+                   }
+                   for (const std::int64_t i : element) {
+                     if (i < 0) {
+                       std::fill_n(target, inner, Word{});
+                     } else {
+                       std::copy_n(source + i * inner, inner, target);
+                     }
+                     target += inner;
+                   }
+                 }
+               });
 }
 
 /// Weighted sums of rows of `inner` neighbours.
