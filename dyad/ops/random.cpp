@@ -123,8 +123,25 @@ struct Dropout {
   static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
 };
 
+constexpr ArgInfo kRateAndKey[] = {{"rate", kFloat}, {"seed", kI64}, {"offset", kI64}};
+
+struct Poisson {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{
+      .name = "poisson",
+      .inputs = kRateAndKey,
+      .outputs = kOut,
+      .doc = "Poisson distributed: element i is a function of rate[i] and (seed, offset + i)."};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_scalars(in, 1);
+    return {in[0]};
+  }
+  static void grad(Gradient&, const Attrs&) {}
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
+};
+
 constexpr const OpInfo* kRows[] = {&op_info<RandomKey>, &op_info<Uniform>, &op_info<Normal>,
-                                   &op_info<Dropout>};
+                                   &op_info<Dropout>, &op_info<Poisson>};
 
 }  // namespace
 
@@ -169,6 +186,11 @@ Tensor randint(std::int64_t low, std::int64_t high, Shape shape, DType dtype, Lo
   const auto [seed, offset] = random_key(shape.numel(), loc);
   const Tensor u = ops::uniform_of(seed, offset, std::move(shape), f64, loc);
   return to(to(floor(u * static_cast<double>(range)), i64, loc) + low, dtype, loc);
+}
+
+Tensor poisson(const Tensor& rate, Loc loc) {
+  const auto [seed, offset] = random_key(ops::sizes_of(rate, loc).numel(), loc);
+  return apply<ops::Poisson>({}, loc, rate, seed, offset);
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Loc loc) {

@@ -54,6 +54,10 @@ namespace dyad {
                                Loc loc = std::source_location::current());
 /// 1 with the probability p[i], 0 otherwise, in the dtype of p (floating).
 [[nodiscard]] Tensor bernoulli(const Tensor& p, Loc loc = std::source_location::current());
+/// Poisson distributed with the mean rate[i], in the dtype of rate (floating): exact below 2^20,
+/// from there on a normal number with the skewness put right. Its derivative is 0. ValueError, when
+/// it runs, for a rate that is negative or not finite.
+[[nodiscard]] Tensor poisson(const Tensor& rate, Loc loc = std::source_location::current());
 /// Whole numbers from low to high - 1, evenly; ValueError unless low < high <= low + 2^53.
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, Shape shape, DType dtype = i64,
                              Loc loc = std::source_location::current());

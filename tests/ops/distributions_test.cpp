@@ -7,6 +7,7 @@
 
 #include "bad_calls.h"
 #include "cases.h"
+#include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/graph.h"
@@ -66,6 +67,19 @@ TEST_F(Distributions, HaveTheirMomentsAndShapes) {
   EXPECT_TRUE(static_cast<bool>(all(isfinite(extreme))));
   expect_moments(bernoulli({kDraws}, 0.3), 0.3, 0.21, 0.06);
   expect_moments(bernoulli(full({kDraws}, 0.7, f64)), 0.7, 0.21, 0.06);
+}
+
+TEST_F(Distributions, PoissonHasItsMomentsAndProbabilities) {
+  manual_seed(17);
+  for (const double rate : {0.3, 5.0, 60.0, 900.0, 3e6}) {
+    expect_moments(poisson(full({kDraws}, rate, f64)), rate, rate, rate + 3 * rate * rate);
+  }
+  const Tensor drawn = poisson(full({kDraws}, 2.5, f64));
+  double p = std::exp(-2.5);
+  for (int n = 0; n < 8; p *= 2.5 / ++n) {
+    EXPECT_NEAR(mean_of(drawn == n), p, 6 * std::sqrt(p / kDraws)) << n;
+  }
+  EXPECT_THROW((void)poisson(full({2}, -1.0)), ValueError);
 }
 
 TEST_F(Distributions, TruncatedNormalStaysInside) {

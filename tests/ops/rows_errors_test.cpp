@@ -210,6 +210,10 @@ const std::vector<BadCall> kCalls = {
      "ctc_nll(log_probs: f32[5, 2, 4], targets: i64[3, 2], input_lengths: i64[2], target_lengths: "
      "i64[2]): targets has 3 rows but log_probs 2 samples (axis 1)",
      CALL(ctc_loss(F(5, 2, 4), I(3, 2), I(2), I(2)))},
+    {Kind::dtype,
+     "poisson(rate: i64[2], seed: i64[], offset: i64[]): rate must be one of f64 f32 f16 bf16 but "
+     "is i64; cast it with rate.to(f32)",
+     CALL(poisson(I(2)))},
 };
 
 TEST(Errors, OfRows) { expect_errors(kCalls, "rows_errors_test.cpp"); }

@@ -24,6 +24,7 @@ std::span<const KernelFamily> kernel_families() {
       roi_kernels,
       im2col_kernels,
       random_kernels,
+      poisson_kernels,
       embedding_kernels,
       table_rows_kernels,
       attention_kernels,

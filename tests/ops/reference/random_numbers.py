@@ -47,4 +47,36 @@ def random():
              dtype == "f64")
 
 
-FAMILIES = [random]
+def probability(n, rate):
+    return math.exp(n * math.log(rate) - rate - math.lgamma(n + 1)) if rate > 0 else float(n == 0)
+
+
+def poisson(rate, u):
+    """The number at u when they are ranged from the most probable one outwards, larger ones first."""
+    middle = math.floor(rate)
+    u -= probability(middle, rate)
+    for step in range(1, 10000):
+        if u < 0:
+            return middle if step == 1 else last
+        for n in (middle + step, middle - step):
+            if n >= 0 and u >= 0:
+                u -= probability(n, rate)
+                last = n
+    return middle
+
+
+def counts():
+    for dtype in FLOATS:
+        for seed, offset in [(0, 0), (42, 7)]:
+            rate = cast(torch.tensor([[0.0, 0.3, 2.5, 7.0], [16.0, 31.25, 100.0, 1000.0]]), dtype)
+            u = uniforms(seed, offset, 8, "f64").tolist()
+            want = torch.tensor([float(poisson(r, v)) for r, v in zip(rate.double().reshape(-1).tolist(), u)])
+            case("poisson", [rate, torch.tensor(seed), torch.tensor(offset)], [cast(want.reshape(2, 4), dtype)], {}, 0, onnx=NEVER)
+    rate = torch.tensor([0.3, 2.5, 31.25])
+    want = [float(poisson(r, v)) for r, v in zip(rate.tolist(), uniforms(3, 1, 3, "f64").tolist())]
+    case("poisson", [rate, torch.tensor(3), torch.tensor(1)], [torch.tensor(want)], {}, 0, True, onnx=NEVER)
+    none = torch.zeros(0)
+    case("poisson", [none, torch.tensor(1), torch.tensor(2)], [none], {}, 0, onnx=NEVER)
+
+
+FAMILIES = [random, counts]
