@@ -109,7 +109,7 @@ class InlineVector {
   }
   void grow(std::size_t count) {
     if (count <= capacity_) return;
-    const auto capacity = static_cast<std::uint32_t>(std::max<std::size_t>(count, capacity_ * 2));
+    const auto capacity = static_cast<std::uint32_t>(std::max(count, std::size_t{capacity_} * 2));
     auto heap = std::make_unique<T[]>(capacity);
     std::copy(data(), data() + size_, heap.get());
     heap_ = std::move(heap);

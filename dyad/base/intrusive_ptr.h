@@ -36,7 +36,9 @@ class RefCounted {
   RefCounted() noexcept = default;
   ~RefCounted() = default;
   RefCounted(const RefCounted&) noexcept {}
-  RefCounted& operator=(const RefCounted&) noexcept { return *this; }
+  RefCounted& operator=(const RefCounted&) noexcept {  // NOLINT(cert-oop54-cpp): assigns nothing
+    return *this;
+  }
 
  private:
   mutable std::atomic<std::int32_t> refs_{0};

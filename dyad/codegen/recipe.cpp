@@ -1,7 +1,8 @@
 #include "dyad/codegen/recipe.h"
 
+#include <fmt/format.h>
+
 #include <bit>
-#include <cstdio>
 #include <cstring>
 
 #include "dyad/base/error.h"
@@ -53,12 +54,7 @@ constexpr std::uint64_t fmix(std::uint64_t k) {
 
 }  // namespace
 
-std::string KernelHash::hex() const {
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(high),
-                static_cast<unsigned long long>(low));
-  return text;
-}
+std::string KernelHash::hex() const { return fmt::format("{:016x}{:016x}", high, low); }
 
 std::vector<ScalarType> KernelRecipe::accumulators() const {
   std::vector<ScalarType> types;
@@ -88,7 +84,7 @@ void KernelRecipe::verify() const {
     if (o.access == Access::broadcast) bad(*this, "an output cannot repeat");
   }
   if (outputs.empty()) bad(*this, "no outputs");
-  if (inputs.size() + outputs.size() + 2 * kMaxAccumulators > kMaxOperands)
+  if (inputs.size() + outputs.size() + 2 * std::size_t{kMaxAccumulators} > kMaxOperands)
     bad(*this, "too many operands");
   if (init.size() > kMaxAccumulators) bad(*this, "too many accumulators");
   if (!is_reduction()) {

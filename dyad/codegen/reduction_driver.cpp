@@ -62,7 +62,7 @@ class ReductionDriver::Levels {
   void push(char* const* values, std::size_t level = 0) {
     if (level == levels_.size()) {
       levels_.emplace_back();
-      levels_[level].memory.resize(driver_.kernel_.accumulators_ * kReduceLanes * width_ * 8 + 64);
+      levels_[level].memory.resize(width_ * 8 * driver_.kernel_.accumulators_ * kReduceLanes + 64);
       driver_.place_lanes(levels_[level].memory.data(), width_, levels_[level].lanes);
       driver_.fill_init(levels_[level].lanes, kReduceLanes * width_);
     }

@@ -316,6 +316,7 @@ std::vector<Scalar> ScalarProgram::inlined(const ScalarProgram& callee,
   }
   loc_ = outer;
   std::vector<Scalar> outputs;
+  outputs.reserve(callee.outputs_.size());
   for (std::uint32_t id : callee.outputs_) outputs.push_back(values[id]);
   return outputs;
 }
