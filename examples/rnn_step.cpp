@@ -14,10 +14,6 @@ Tensor next_hidden(const Tensor& w_h, const Tensor& h, const Tensor& w_x, const 
   return tanh(matmul(w_h, h.t()) + matmul(w_x, x.t()));
 }
 
-bool equal(const Tensor& a, const Tensor& b) {
-  return a.to_vector<float>() == b.to_vector<float>();
-}
-
 }  // namespace
 
 int main() {

@@ -35,13 +35,16 @@ struct Cbrt {
       "cbrt", "The real number whose cube is x.", {},
       {.low = 0.2, .high = 4, .edges = "0 -0 1 -1 8 -27 2 1e-30 -3e38 inf -inf nan"}, 0, kFirst);
   static Scalar eval(Scalar x) {
-    const Scalar size = scalar::abs(x);
+    // The cube of a subnormal number's root is too coarse to be compared with it.
+    const Scalar tiny = scalar::abs(x) < 1e-30;
+    const Scalar size = scalar::select(tiny, scalar::abs(x) * 0x1p66, scalar::abs(x));
     const Scalar near = scalar::exp(scalar::log(size) * (1.0 / 3));
     // One step of Newton's method, with the error of the square.
     const Scalar square = near * near, rest = scalar::fma(near, near, -square);
     const Scalar error = scalar::fma(square, near, -size) + rest * near;
-    const Scalar root = scalar::copysign(near - error / (square * 3.0), x);
-    return scalar::select((x == 0.0) | scalar::isinf(x), x, root);
+    const Scalar root = near - error / (square * 3.0);
+    return scalar::select((x == 0.0) | scalar::isinf(x), x,
+                          scalar::copysign(scalar::select(tiny, root * 0x1p-22, root), x));
   }
   static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad() / (square(g.output()) * 3)); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {

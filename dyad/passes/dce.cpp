@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/passes/size_sources.h"
 
 namespace dyad::passes {
 
@@ -19,6 +20,7 @@ bool has_effect(const Node& node) {
 }
 
 void dce(GraphImpl& graph) {
+  const SizeSources sizes(graph);
   std::unordered_set<const Node*> live;
   for (const Value v : graph.outputs()) live.insert(v.node);
   // Users come after what they use, so one pass backwards sees every user first.
@@ -26,6 +28,7 @@ void dce(GraphImpl& graph) {
     if (has_effect(*node) || &node->op() == &kPlaceholderOp) live.insert(node.get());
     if (!live.contains(node.get())) continue;
     for (const Value v : node->inputs()) live.insert(v.node);
+    for (const Node* source : sizes.of(*node)) live.insert(source);
   }
   graph.erase_if([&](const Node& node) { return !live.contains(&node); });
 }

@@ -4,9 +4,9 @@
 
 namespace dyad::passes {
 
-/// Drops the nodes that neither an output nor an effect needs. What has an effect stays (random
-/// keys, so that dead code shifts no numbers; assign; print), and so do placeholders, whose
-/// positions callers know. Works in place.
+/// Drops the nodes that neither an output nor an effect needs, for its elements or its sizes. What
+/// has an effect stays (random keys, so that dead code shifts no numbers; assign; print), and so do
+/// placeholders, whose positions callers know. Works in place.
 void dce(GraphImpl& graph);
 
 /// True when the node must stay whether or not its outputs are used: it, or a graph inside it, does

@@ -6,6 +6,7 @@
 
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/rewriter.h"
+#include "dyad/passes/size_sources.h"
 
 namespace dyad::passes {
 namespace {
@@ -15,7 +16,7 @@ class Needs {
  public:
   Needs(const GraphImpl& graph, std::span<const Value> values,
         const std::function<bool(const Node&)>& without)
-      : graph_(graph) {
+      : graph_(graph), sizes_(graph) {
     for (const Value v : values) needed_.insert(v.node);
     for (const auto& node : graph.nodes()) {
       const bool is_key = node->op().effect == Effect::random && node->inputs().empty();
@@ -24,6 +25,7 @@ class Needs {
     for (const auto& node : std::views::reverse(graph.nodes())) {
       if (!needed_.contains(node.get())) continue;
       for (const Value v : node->inputs()) needed_.insert(v.node);
+      for (const Node* source : sizes_.of(*node)) needed_.insert(source);
     }
     add_host_effects();
   }
@@ -63,9 +65,11 @@ class Needs {
     for (const Value v : node.inputs()) {
       if (v) add(*v.node);
     }
+    for (const Node* source : sizes_.of(node)) add(*source);
   }
 
   const GraphImpl& graph_;
+  SizeSources sizes_;
   std::unordered_set<const Node*> needed_;
 };
 

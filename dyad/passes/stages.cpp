@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/passes/size_sources.h"
 
 namespace dyad::passes {
 namespace {
@@ -15,26 +16,6 @@ bool is_source(const Node& node) {
 }
 bool is_write(const Node& node) { return &node.op() == &kAssignOp || &node.op() == &kAfterOp; }
 
-/// Collects the symbols of sizes among attributes.
-class AttrSymbols final : public AttrVisitor {
- public:
-  explicit AttrSymbols(std::vector<Dim>& into) : into_(into) {}
-  void visit(std::string_view, bool&) override {}
-  void visit(std::string_view, std::int64_t&) override {}
-  void visit(std::string_view, double&) override {}
-  void visit(std::string_view, std::string&) override {}
-  void visit(std::string_view, DType&) override {}
-  void visit(std::string_view, Dim& value) override { collect_symbols(value, into_); }
-  void visit(std::string_view, Ints&) override {}
-  void visit(std::string_view, Shape& value) override {
-    for (const Dim d : value) collect_symbols(d, into_);
-  }
-  void visit(std::string_view, Tensor&) override {}
-
- private:
-  std::vector<Dim>& into_;
-};
-
 /// Which symbols the nodes of a graph have met so far.
 class KnownSymbols {
  public:
@@ -43,8 +24,7 @@ class KnownSymbols {
   bool meets_open_sizes(const Node& node) {
     if (node.op().kind == BodyKind::opaque) {
       std::vector<Dim> named;
-      AttrSymbols reader(named);
-      node.attrs().visit(reader);
+      collect_attr_symbols(node, named);
       add(named);
     }
     bool news = false;

@@ -5,6 +5,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
@@ -72,6 +73,26 @@ TEST(OpenSizes, VariablesAreWrittenOnceAllIsKnown) {
   Session session(graph);
   EXPECT_THROW((void)session.run({y}, {{"x", tensor({0.0f, 0.0f, 1.0f})}}), IndexError);
   EXPECT_EQ(count.item(), 10);
+}
+
+TEST(OpenSizes, OneMayBeAllThatIsWantedOfATensor) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"}), unused = graph.placeholder("y", f32, {"m"});
+  const auto [ones_of, in_branch, as_long] = graph.define([&] {
+    const Dim count = nonzero(x).size(0);
+    const Tensor inside =
+        cond(sum(x) > 0, [&] { return full({count}, 2.0f); }, [&] { return full({count}, 3.0f); });
+    return std::tuple{ones({count}), inside, zeros({unused.size(0)})};
+  });
+  Session session(graph);
+  for (const int nonzeros : {3, 0}) {
+    Tensor values = zeros({5});
+    slice(values, 0, 0, nonzeros).fill_(1.0f);
+    const auto out = session.run({ones_of, in_branch, as_long}, {{"x", values}, {"y", zeros({4})}});
+    EXPECT_EQ(out[0].numel().value(), nonzeros);
+    EXPECT_EQ(list(out[1]), std::vector<float>(nonzeros, nonzeros > 0 ? 2.0f : 3.0f));
+    EXPECT_EQ(out[2].numel().value(), 4);
+  }
 }
 
 TEST(OpenSizes, AreCompiled) {

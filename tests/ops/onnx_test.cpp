@@ -37,7 +37,7 @@ bool has_form(const Case& c) { return c.op == nullptr || writes_itself(c) || c.o
 /// Rows whose form is a reason why there is none.
 bool always_refuses(std::string_view name) {
   return name == "random_key" || name == "uniform" || name == "normal" || name == "dropout" ||
-         name == "batch_norm_train";
+         name == "batch_norm_train" || name == "poisson";
 }
 
 /// Rows between numbers and complex ones. A complex value can be neither an input nor an output of a

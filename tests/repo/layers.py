@@ -52,7 +52,7 @@ def allowed_arrows():
 def sources():
     for top in ("dyad", "tests", "examples", "bench", "tools"):
         for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in (".h", ".cpp"):
+            if path.suffix in (".h", ".inl", ".cpp"):
                 yield path.relative_to(ROOT).as_posix()
 
 

@@ -1,0 +1,73 @@
+#include "dyad/passes/size_sources.h"
+
+#include <string>
+#include <string_view>
+
+#include "dyad/core/dim.h"
+
+namespace dyad::passes {
+namespace {
+
+class AttrSymbols final : public AttrVisitor {
+ public:
+  explicit AttrSymbols(std::vector<Dim>& into) : into_(into) {}
+  void visit(std::string_view, bool&) override {}
+  void visit(std::string_view, std::int64_t&) override {}
+  void visit(std::string_view, double&) override {}
+  void visit(std::string_view, std::string&) override {}
+  void visit(std::string_view, DType&) override {}
+  void visit(std::string_view, Dim& value) override { collect_symbols(value, into_); }
+  void visit(std::string_view, Ints&) override {}
+  void visit(std::string_view, Shape& value) override {
+    for (const Dim d : value) collect_symbols(d, into_);
+  }
+  void visit(std::string_view, Tensor&) override {}
+
+ private:
+  std::vector<Dim>& into_;
+};
+
+void collect_result_symbols(const Node& node, std::vector<Dim>& into) {
+  for (const Type& type : node.types()) {
+    if (!type.is_tensor()) continue;
+    for (const Dim d : type.shape()) collect_symbols(d, into);
+  }
+}
+
+}  // namespace
+
+void collect_attr_symbols(const Node& node, std::vector<Dim>& into) {
+  AttrSymbols reader(into);
+  node.attrs().visit(reader);
+}
+
+SizeSources::SizeSources(const GraphImpl& graph) {
+  std::vector<Dim> symbols;
+  for (const auto& node : graph.nodes()) {
+    symbols.clear();
+    collect_result_symbols(*node, symbols);
+    for (const Dim symbol : symbols) source_of_.try_emplace(symbol.word(), node.get());
+  }
+}
+
+std::vector<const Node*> SizeSources::of(const Node& node) const {
+  if (source_of_.empty()) return {};
+  std::vector<Dim> symbols;
+  add(node, symbols);
+  std::vector<const Node*> sources;
+  for (const Dim symbol : symbols) {
+    const auto found = source_of_.find(symbol.word());
+    if (found != source_of_.end() && found->second != &node) sources.push_back(found->second);
+  }
+  return sources;
+}
+
+void SizeSources::add(const Node& node, std::vector<Dim>& symbols) const {
+  collect_attr_symbols(node, symbols);
+  collect_result_symbols(node, symbols);
+  for (const Ref<GraphImpl>& region : node.regions()) {
+    for (const auto& inner : region->nodes()) add(*inner, symbols);
+  }
+}
+
+}  // namespace dyad::passes

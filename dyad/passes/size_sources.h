@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/ir/graph.h"
+
+namespace dyad::passes {
+
+/// The symbols of sizes among a node's attributes.
+void collect_attr_symbols(const Node& node, std::vector<Dim>& into);
+
+/// Where the sizes of a graph come from: an edge that no value says. `zeros({nonzero(x).size(0)})`
+/// takes no value, but needs `nonzero` to have run.
+class SizeSources {
+ public:
+  explicit SizeSources(const GraphImpl& graph);
+
+  /// The nodes before it whose results tell a size among the node's attributes and results, and in
+  /// the graphs inside it. The node itself is left out.
+  [[nodiscard]] std::vector<const Node*> of(const Node& node) const;
+
+ private:
+  void add(const Node& node, std::vector<Dim>& symbols) const;
+
+  std::unordered_map<std::int64_t, const Node*> source_of_;
+};
+
+}  // namespace dyad::passes
