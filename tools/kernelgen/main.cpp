@@ -84,7 +84,6 @@ int main(int argc, char** argv) {
     level4.get();
     const std::string table = table_source(functions);
     write_file(folder + "/table.cpp", table.data(), table.size());
-    std::printf("%zu functions\n", functions.size());
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "kernelgen: %s\n", e.what());
