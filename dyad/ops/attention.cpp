@@ -1,5 +1,6 @@
 #include "dyad/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -183,7 +184,18 @@ struct AttentionBackward {
                                  .doc = "The gradients of q, k and v of attention_forward.",
                                  .saved_inputs = 1023};
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    (void)check_attention(in, attrs, 2);
+    const Type out = check_attention(in, attrs, 2);
+    const Shape& s = out.shape();
+    const Type lse(lse_dtype(out.dtype()), {s[0], s[1], s[2]});
+    for (const auto& [i, like] : {std::pair(0, out), {1, lse}, {8, out}, {9, lse}}) {
+      const auto at = static_cast<std::size_t>(i);
+      if (!in.has(at)) continue;
+      const bool fits = in[at].dtype() == like.dtype() || in[at].dtype() == out.dtype();
+      if (!fits || !std::ranges::equal(in[at].shape(), like.shape())) {
+        fail_shape(in, std::string(in.op.inputs[at].name) + " must be " + to_string(like) +
+                           " but is " + to_string(in[at]));
+      }
+    }
     return {in[2], in[3], in[4]};
   }
   static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {

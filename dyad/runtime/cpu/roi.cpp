@@ -103,9 +103,11 @@ struct Regions {
     }
     const double bin_w = w / static_cast<double>(attrs.width),
                  bin_h = h / static_cast<double>(attrs.height);
+    constexpr double kMostSamples = 1 << 30;
     const auto samples = [&](double bin) {
-      return attrs.sampling_ratio > 0 ? attrs.sampling_ratio
-                                      : static_cast<std::int64_t>(std::ceil(bin));
+      if (attrs.sampling_ratio > 0) return attrs.sampling_ratio;
+      return bin > 0 ? static_cast<std::int64_t>(std::ceil(std::min(bin, kMostSamples)))
+                     : std::int64_t{0};  // also where a corner is NaN
     };
     const std::int64_t rows = samples(bin_h), columns = samples(bin_w);
     const double share =
