@@ -11,6 +11,7 @@
 #include "dyad/exec/custom_gradient.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/op.h"
+#include "dyad/ir/partial_attr_visitor.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
@@ -21,18 +22,14 @@ namespace dyad::exec {
 namespace {
 
 /// Attributes whose name says how they count axes or sizes, moved on by the axis in front.
-class MovedAttrs : public AttrVisitor {
+class MovedAttrs final : public PartialAttrVisitor {
  public:
+  using PartialAttrVisitor::visit;
   MovedAttrs(Dim size, bool names_all_axes) : size_(size), names_all_axes_(names_all_axes) {}
 
-  void visit(std::string_view, bool&) override {}
   void visit(std::string_view name, std::int64_t& value) override {
     if (name.starts_with("axis") && value >= 0) ++value;
   }
-  void visit(std::string_view, double&) override {}
-  void visit(std::string_view, std::string&) override {}
-  void visit(std::string_view, DType&) override {}
-  void visit(std::string_view, Dim&) override {}
   void visit(std::string_view name, Ints& value) override {
     if (name != "axes") return;
     for (std::int64_t& axis : value) axis += axis >= 0 ? 1 : 0;
@@ -42,7 +39,6 @@ class MovedAttrs : public AttrVisitor {
     if (name == "shape") value.insert(0, size_);
     if (name == "low" || name == "high") value.insert(0, 0);
   }
-  void visit(std::string_view, Tensor&) override {}
 
  private:
   Dim size_;
@@ -50,12 +46,10 @@ class MovedAttrs : public AttrVisitor {
 };
 
 /// `shape` with its first size multiplied.
-class MoreSamples final : public MovedAttrs {
+class MoreSamples final : public PartialAttrVisitor {
  public:
-  explicit MoreSamples(Dim size) : MovedAttrs(size, false), size_(size) {}
-  using MovedAttrs::visit;
-  void visit(std::string_view, std::int64_t&) override {}
-  void visit(std::string_view, Ints&) override {}
+  explicit MoreSamples(Dim size) : size_(size) {}
+  using PartialAttrVisitor::visit;
   void visit(std::string_view name, Shape& value) override {
     if (name == "shape" && !value.empty()) value[0] = value[0] * size_;
   }
@@ -64,17 +58,16 @@ class MoreSamples final : public MovedAttrs {
   Dim size_;
 };
 
-class SetAxes final : public MovedAttrs {
+class SetAxes final : public PartialAttrVisitor {
  public:
-  explicit SetAxes(const Ints& axes) : MovedAttrs(1, false), axes_(axes) {}
-  using MovedAttrs::visit;
+  explicit SetAxes(const Ints& axes) : axes_(axes) {}
+  using PartialAttrVisitor::visit;
   void visit(std::string_view name, std::int64_t& value) override {
     if (name == "axis" && axes_.size() == 1) value = axes_[0];
   }
   void visit(std::string_view name, Ints& value) override {
     if (name == "axes") value = axes_;
   }
-  void visit(std::string_view, Shape&) override {}
 
  private:
   const Ints& axes_;
@@ -197,10 +190,10 @@ Batch::Outputs Batch::apply(const Node& node, const Inputs& inputs) {
 
 /// Sample i draws its numbers behind those of the samples before it.
 Batch::Outputs Batch::draw_keys(const Node& node) {
-  class Count final : public MovedAttrs {
+  class Count final : public PartialAttrVisitor {
    public:
-    explicit Count(Dim size) : MovedAttrs(size, false), by(size) {}
-    using MovedAttrs::visit;
+    explicit Count(Dim size) : by(size) {}
+    using PartialAttrVisitor::visit;
     void visit(std::string_view name, Dim& value) override {
       if (name != "count") return;
       of_one = value;

@@ -4,11 +4,12 @@
 
 namespace dyad::exec {
 
-/// Does what the evaluator that was current when it was made does. What watches or changes operator
-/// calls, eager or recorded, derives from it.
+/// Does what another evaluator does: the one that was current when it was made, unless said. What
+/// watches or changes operator calls, eager or recorded, derives from it.
 class ForwardingEvaluator : public Evaluator {
  public:
-  ForwardingEvaluator() : to_(Evaluator::current()) {}
+  ForwardingEvaluator() : ForwardingEvaluator(Evaluator::current()) {}
+  explicit ForwardingEvaluator(Evaluator& to) : to_(to) {}
 
   /// What the operators that pass through here are given for `tensor`.
   [[nodiscard]] virtual Tensor stand_in(const Tensor& tensor) {

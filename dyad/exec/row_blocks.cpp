@@ -5,6 +5,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ir/partial_attr_visitor.h"
 #include "dyad/ir/view_memory.h"
 #include "dyad/runtime/launch.h"
 #include "dyad/runtime/threads.h"
@@ -18,8 +19,9 @@ constexpr std::int64_t kBlockBytes = 128 << 10;
 constexpr std::int64_t kFewestBlocks = 4;
 
 /// Whether `axis` or `axes` of an operator name axis 0.
-class NamesAxisZero final : public AttrVisitor {
+class NamesAxisZero final : public PartialAttrVisitor {
  public:
+  using PartialAttrVisitor::visit;
   NamesAxisZero(const OpInfo& op, const void* attrs, int rank) : rank_(rank) {
     // The visitor only reads.
     op.attrs->visit(const_cast<void*>(attrs), *this);
@@ -34,13 +36,6 @@ class NamesAxisZero final : public AttrVisitor {
     found_ = found_ || values.empty();  // all of them
     for (const std::int64_t value : values) check(value);
   }
-  void visit(std::string_view, bool&) override {}
-  void visit(std::string_view, double&) override {}
-  void visit(std::string_view, std::string&) override {}
-  void visit(std::string_view, DType&) override {}
-  void visit(std::string_view, Dim&) override {}
-  void visit(std::string_view, Shape&) override {}
-  void visit(std::string_view, Tensor&) override {}
 
  private:
   void check(std::int64_t axis) { found_ = found_ || axis == 0 || axis == -rank_; }

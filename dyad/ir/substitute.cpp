@@ -1,22 +1,17 @@
 #include "dyad/ir/substitute.h"
 
+#include "dyad/ir/partial_attr_visitor.h"
+
 namespace dyad {
 namespace {
 
 /// A visitor that only sizes interest.
-class DimVisitor : public AttrVisitor {
+class DimVisitor : public PartialAttrVisitor {
  public:
-  void visit(std::string_view, bool&) override {}
-  void visit(std::string_view, std::int64_t&) override {}
-  void visit(std::string_view, double&) override {}
-  void visit(std::string_view, std::string&) override {}
-  void visit(std::string_view, DType&) override {}
-  void visit(std::string_view, Ints&) override {}
-  void visit(std::string_view, Tensor&) override {}
+  using PartialAttrVisitor::visit;
   void visit(std::string_view name, Shape& shape) override {
     for (Dim& dim : shape) visit(name, dim);
   }
-  using AttrVisitor::visit;
 };
 
 class SymbolFinder final : public DimVisitor {

@@ -5,6 +5,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/partial_attr_visitor.h"
 #include "dyad/ir/undecided.h"
 #include "dyad/ir/value_names.h"
 
@@ -12,16 +13,9 @@ namespace dyad {
 namespace {
 
 /// Notices a tensor that is no data: it would keep its graph alive for ever, or another one.
-class SymbolicAttribute final : public AttrVisitor {
+class SymbolicAttribute final : public PartialAttrVisitor {
  public:
-  void visit(std::string_view, bool&) override {}
-  void visit(std::string_view, std::int64_t&) override {}
-  void visit(std::string_view, double&) override {}
-  void visit(std::string_view, std::string&) override {}
-  void visit(std::string_view, DType&) override {}
-  void visit(std::string_view, Dim&) override {}
-  void visit(std::string_view, Ints&) override {}
-  void visit(std::string_view, Shape&) override {}
+  using PartialAttrVisitor::visit;
   void visit(std::string_view name, Tensor& value) override {
     if (value.defined() && !value.is_concrete()) found = name;
   }

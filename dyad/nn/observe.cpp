@@ -1,6 +1,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/eager.h"
+#include "dyad/exec/forwarding_evaluator.h"
 #include "dyad/ir/op_info.h"
 #include "dyad/nn/module.h"
 
@@ -26,13 +27,14 @@ std::int64_t multiply_adds(const OpInfo& op, TensorRefs inputs, const Tensor& ou
 }
 
 /// Executes as eager mode does, and takes notes.
-class Observer final : public Evaluator {
+class Observer final : public exec::ForwardingEvaluator {
  public:
-  explicit Observer(Observed& observed) : observed_(observed) {}
+  explicit Observer(Observed& observed)
+      : ForwardingEvaluator(EagerEvaluator::instance()), observed_(observed) {}
 
   void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) override {
-    eager_.apply(op, inputs, attrs, outputs, loc);
+    to().apply(op, inputs, attrs, outputs, loc);
     if (op.kind == BodyKind::view) {  // a parameter transposed is that parameter still
       if (const auto it = views_.find(inputs[0]->impl()); it != views_.end()) {
         note_view(outputs[0], it->second);
@@ -63,26 +65,7 @@ class Observer final : public Evaluator {
     }
     for (const Tensor& output : outputs) held_.push_back(output);
   }
-  Dim size(const Tensor& tensor, int axis) override { return eager_.size(tensor, axis); }
-  std::int64_t dim_value(Dim dim, Loc loc) override { return eager_.dim_value(dim, loc); }
-  bool dim_equal(Dim a, Dim b, Loc loc) override { return eager_.dim_equal(a, b, loc); }
-  bool dim_less(Dim a, Dim b, Loc loc) override { return eager_.dim_less(a, b, loc); }
-  double read_double(const Tensor& tensor, Loc loc) override {
-    return eager_.read_double(tensor, loc);
-  }
-  std::int64_t read_int(const Tensor& tensor, Loc loc) override {
-    return eager_.read_int(tensor, loc);
-  }
-  bool read_bool(const Tensor& tensor, Loc loc) override { return eager_.read_bool(tensor, loc); }
   void host_access(const Tensor&, Loc) override {}
-  void write(const Tensor& target, const Tensor& value, Loc loc) override {
-    eager_.write(target, value, loc);
-  }
-  std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
-                               std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
-                               Loc loc) override {
-    return eager_.backward(outputs, grads, inputs, retain_graph, create_graph, loc);
-  }
 
  private:
   void note_view(const Tensor& view, const TensorImpl* of) {
@@ -91,7 +74,6 @@ class Observer final : public Evaluator {
   }
 
   Observed& observed_;
-  EagerEvaluator& eager_ = EagerEvaluator::instance();
   std::unordered_map<const TensorImpl*, const TensorImpl*> views_;
   std::vector<Tensor> held_;  // so that no address comes twice
 };

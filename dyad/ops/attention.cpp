@@ -187,8 +187,8 @@ struct AttentionBackward {
     const Type out = check_attention(in, attrs, 2);
     const Shape& s = out.shape();
     const Type lse(lse_dtype(out.dtype()), {s[0], s[1], s[2]});
-    for (const auto& [i, like] : {std::pair(0, out), {1, lse}, {8, out}, {9, lse}}) {
-      const auto at = static_cast<std::size_t>(i);
+    using Like = std::pair<std::size_t, Type>;
+    for (const auto& [at, like] : {Like(0, out), Like(1, lse), Like(8, out), Like(9, lse)}) {
       if (!in.has(at)) continue;
       const bool fits = in[at].dtype() == like.dtype() || in[at].dtype() == out.dtype();
       if (!fits || !std::ranges::equal(in[at].shape(), like.shape())) {

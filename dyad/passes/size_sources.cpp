@@ -1,44 +1,38 @@
 #include "dyad/passes/size_sources.h"
 
-#include <string>
 #include <string_view>
 
 #include "dyad/core/dim.h"
+#include "dyad/ir/partial_attr_visitor.h"
 
 namespace dyad::passes {
 namespace {
 
-class AttrSymbols final : public AttrVisitor {
+class AttrSymbols final : public PartialAttrVisitor {
  public:
+  using PartialAttrVisitor::visit;
   explicit AttrSymbols(std::vector<Dim>& into) : into_(into) {}
-  void visit(std::string_view, bool&) override {}
-  void visit(std::string_view, std::int64_t&) override {}
-  void visit(std::string_view, double&) override {}
-  void visit(std::string_view, std::string&) override {}
-  void visit(std::string_view, DType&) override {}
   void visit(std::string_view, Dim& value) override { collect_symbols(value, into_); }
-  void visit(std::string_view, Ints&) override {}
   void visit(std::string_view, Shape& value) override {
     for (const Dim d : value) collect_symbols(d, into_);
   }
-  void visit(std::string_view, Tensor&) override {}
 
  private:
   std::vector<Dim>& into_;
 };
-
-void collect_result_symbols(const Node& node, std::vector<Dim>& into) {
-  for (const Type& type : node.types()) {
-    if (!type.is_tensor()) continue;
-    for (const Dim d : type.shape()) collect_symbols(d, into);
-  }
-}
 
 }  // namespace
 
 void collect_attr_symbols(const Node& node, std::vector<Dim>& into) {
   AttrSymbols reader(into);
   node.attrs().visit(reader);
+}
+
+void collect_result_symbols(const Node& node, std::vector<Dim>& into) {
+  for (const Type& type : node.types()) {
+    if (!type.is_tensor()) continue;
+    for (const Dim d : type.shape()) collect_symbols(d, into);
+  }
 }
 
 SizeSources::SizeSources(const GraphImpl& graph) {

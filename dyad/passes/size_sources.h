@@ -10,6 +10,8 @@ namespace dyad::passes {
 
 /// The symbols of sizes among a node's attributes.
 void collect_attr_symbols(const Node& node, std::vector<Dim>& into);
+/// The symbols of sizes of a node's results.
+void collect_result_symbols(const Node& node, std::vector<Dim>& into);
 
 /// Where the sizes of a graph come from: an edge that no value says. `zeros({nonzero(x).size(0)})`
 /// takes no value, but needs `nonzero` to have run.

@@ -27,13 +27,9 @@ class KnownSymbols {
       collect_attr_symbols(node, named);
       add(named);
     }
-    bool news = false;
-    for (const Type& type : node.types()) {
-      if (!type.is_tensor()) continue;
-      std::vector<Dim> symbols;
-      for (const Dim d : type.shape()) collect_symbols(d, symbols);
-      news = add(symbols) || news;
-    }
+    std::vector<Dim> made;
+    collect_result_symbols(node, made);
+    const bool news = add(made);
     return news && node.op().kind == BodyKind::opaque;
   }
 

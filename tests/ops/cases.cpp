@@ -16,6 +16,7 @@
 #include "dyad/core/evaluator.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/literal.h"
+#include "dyad/ir/partial_attr_visitor.h"
 #include "dyad/ops/registry.h"
 #include "function_cases.h"
 
@@ -175,23 +176,17 @@ double smallest(DType dtype) {
 }
 
 /// Counts the attributes `axis` and `axes` from the end.
-class FromTheEnd final : public AttrVisitor {
+class FromTheEnd final : public PartialAttrVisitor {
  public:
+  using PartialAttrVisitor::visit;
   explicit FromTheEnd(int rank) : rank_(rank) {}
-  void visit(std::string_view, bool&) override {}
   void visit(std::string_view name, std::int64_t& value) override {
     if (name == "axis" && value >= 0) value -= rank_;
   }
-  void visit(std::string_view, double&) override {}
-  void visit(std::string_view, std::string&) override {}
-  void visit(std::string_view, DType&) override {}
-  void visit(std::string_view, Dim&) override {}
   void visit(std::string_view name, Ints& value) override {
     if (name != "axes") return;
     for (std::int64_t& axis : value) axis -= axis >= 0 ? rank_ : 0;
   }
-  void visit(std::string_view, Shape&) override {}
-  void visit(std::string_view, Tensor&) override {}
 
  private:
   int rank_;

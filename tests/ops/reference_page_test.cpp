@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -299,21 +298,23 @@ std::string onnx_page() {
       "`dyad/onnx/import_*.cpp`, operators with\n"
       "subgraphs and those of sequences, optionals and strings, and the learned models of "
       "ai.onnx.ml.\n";
-  std::string domain = "none", op;
+  const OnnxRule* before = nullptr;
   for (const OnnxRule* rule : all_onnx_rules()) {
-    if (rule->domain != domain) {
-      domain = rule->domain, op.clear();
-      text += "\n## " + (domain.empty() ? std::string("ai.onnx") : domain) +
-              "\n\n| operator | versions that brought a meaning |\n|---|---|";
-    }
-    if (rule->op != op) {
-      op = rule->op;
-      text += "\n| `" + op + "` | " + std::to_string(rule->since);
+    const std::string since = std::to_string(rule->since);
+    const bool same_domain = before && rule->domain == before->domain;
+    if (same_domain && rule->op == before->op) {
+      text += ", " + since;
     } else {
-      text += ", " + std::to_string(rule->since);
+      if (before) text += " |\n";
+      if (!same_domain) {
+        text += "\n## " + std::string(rule->domain.empty() ? "ai.onnx" : rule->domain) +
+                "\n\n| operator | versions that brought a meaning |\n|---|---|\n";
+      }
+      text += "| `" + std::string(rule->op) + "` | " + since;
     }
+    before = rule;
   }
-  return std::regex_replace(text + "\n", std::regex("(\\| `.*)\n"), "$1 |\n");
+  return text + " |\n";
 }
 
 /// With DYAD_UPDATE_DOCS=1 in the environment the page is written anew.

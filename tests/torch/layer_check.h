@@ -12,14 +12,15 @@
 /// Checks of layers against what PyTorch computed for them (make_fixtures.py).
 namespace dyad::nn::testing {
 
-inline void expect_near(const Tensor& actual, const Tensor& expected, const std::string& what) {
+inline void expect_near(const Tensor& actual, const Tensor& expected, const std::string& what,
+                        double tolerance = 2e-6) {
   ASSERT_TRUE(actual.defined()) << what;
   ASSERT_EQ(type_string(actual), type_string(expected)) << what;
   const auto a = actual.to_vector<double>(), e = expected.to_vector<double>();
   double scale = 0;
   for (const double value : e) scale = std::max(scale, std::abs(value));
   for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_NEAR(a[i], e[i], 2e-6 * scale + 1e-6 * std::abs(e[i])) << what << " element " << i;
+    EXPECT_NEAR(a[i], e[i], tolerance * scale + 1e-6 * std::abs(e[i])) << what << " element " << i;
   }
 }
 

@@ -9,10 +9,12 @@
 #include "dyad/io/safetensors.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
+#include "layer_check.h"
 
 namespace dyad::nn {
 namespace {
 
+using testing::expect_near;
 using Named = std::map<std::string, Tensor>;
 
 const TensorDict& fixtures() {
@@ -21,16 +23,8 @@ const TensorDict& fixtures() {
   return tensors;
 }
 
-void expect_near(const Tensor& actual, const Tensor& expected, const std::string& what) {
-  ASSERT_TRUE(actual.defined()) << what;
-  ASSERT_EQ(type_string(actual), type_string(expected)) << what;
-  const auto a = actual.to_vector<double>(), e = expected.to_vector<double>();
-  double scale = 0;
-  for (const double value : e) scale = std::max(scale, std::abs(value));
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_NEAR(a[i], e[i], 5e-6 * scale + 1e-6 * std::abs(e[i])) << what << " element " << i;
-  }
-}
+/// Recurrent layers add up rounding over their steps.
+constexpr double kTolerance = 5e-6;
 
 /// Loads the state, calls with the named inputs (undefined where there is none), and compares
 /// outputs and derivatives.
@@ -47,14 +41,14 @@ void check(const std::string& name, const L& layer, Call&& call) {
   Tensor loss = zeros({});
   for (const auto& [key, expected] : all.below(name + "/out/")) {
     const Tensor& out = outputs.at(key);
-    expect_near(out, expected, name + " output " + key);
+    expect_near(out, expected, name + " output " + key, kTolerance);
     loss = loss + sum(out * all.at(name + "/weights/" + key));
   }
   loss.backward();
   for (const auto& [key, expected] : all.below(name + "/grad/")) {
     const Tensor& of =
         key.starts_with("in.") ? inputs.at(key.substr(3)) : named_parameters(layer).at(key);
-    expect_near(of.grad(), expected, name + " gradient of " + key);
+    expect_near(of.grad(), expected, name + " gradient of " + key, kTolerance);
   }
 }
 
@@ -96,7 +90,7 @@ void check_attention(const std::string& name, const MultiheadAttention& layer) {
   check(name, layer, [&](Named& in) -> Named {
     const AttentionResult whole = call(in, true);
     // Without the weights the scores are never whole.
-    expect_near(call(in, false).out, whole.out.detach(), name + " by tiles");
+    expect_near(call(in, false).out, whole.out.detach(), name + " by tiles", kTolerance);
     return {{"out", whole.out}, {"weights", whole.weights}};
   });
 }

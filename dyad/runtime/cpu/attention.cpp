@@ -120,12 +120,9 @@ void with_computed(DType dtype, F&& f) {
   }
 }
 
-bool is_half_dtype(DType dtype) { return is_floating(dtype) && size_of(dtype) == 2; }
-
 void attention_forward(const OpCall& call) {
   const AttentionInputs x(call, 0);
-  const bool half = is_half_dtype(call.outputs[0].dtype());
-  const Tensor out = half ? make_empty(DType::f32, call.outputs[0].impl()->shape) : call.outputs[0];
+  const ComputedOutput out(call.outputs[0]);
   const Tensor& lse = call.outputs[1];
   const std::int64_t blocks = (x.length + kAttentionRows - 1) / kAttentionRows;
   const std::int64_t units = x.batch * x.heads * blocks;
@@ -140,12 +137,12 @@ void attention_forward(const OpCall& call) {
             const std::int64_t head = unit / blocks, q0 = unit % blocks * kAttentionRows;
             const std::int64_t row = head * x.length + q0;
             attend(x, head / x.heads, head % x.heads, q0, std::min(kAttentionRows, x.length - q0),
-                   tile, reinterpret_cast<T*>(out.impl()->data) + row * x.value_width,
+                   tile, reinterpret_cast<T*>(out.tensor().impl()->data) + row * x.value_width,
                    reinterpret_cast<T*>(lse.impl()->data) + row);
           }
         });
   });
-  if (half) narrow(out, call.outputs[0]);
+  out.finish();
 }
 
 // --- gradients ---------------------------------------------------------------------------------
@@ -278,25 +275,17 @@ std::vector<T> common_parts(const Tensor& grad, const Tensor& out, const Tensor&
 
 void attention_backward(const OpCall& call) {
   const AttentionInputs x(call, 2);
-  const auto dense = [](const Tensor& t) {
-    return is_half_dtype(t.dtype()) ? widened(t) : contiguous_copy(t);
-  };
-  const Tensor grad = dense(call.inputs[0]), out = dense(call.inputs[8]);
-  const Tensor lse = dense(call.inputs[9]);
-  const Tensor grad_lse = call.inputs[1].defined() ? dense(call.inputs[1]) : Tensor();
-  const bool half = is_half_dtype(call.outputs[0].dtype());
-  Tensor results[3];
-  for (std::size_t i = 0; i < 3; ++i) {
-    results[i] = half ? make_empty(DType::f32, call.outputs[i].impl()->shape) : call.outputs[i];
-  }
+  const Tensor grad = dense_computed(call.inputs[0]), out = dense_computed(call.inputs[8]);
+  const Tensor lse = dense_computed(call.inputs[9]), grad_lse = dense_computed(call.inputs[1]);
+  const ComputedOutput dq(call.outputs[0]), dk(call.outputs[1]), dv(call.outputs[2]);
   const LibraryTeam alone(1);
   with_computed(x.q.dtype(), [&]<class T>(T) {
     const auto data = [](const Tensor& t) { return reinterpret_cast<T*>(t.impl()->data); };
     const std::vector<T> common =
         common_parts<T>(grad, out, grad_lse, x.batch * x.heads * x.length, x.value_width);
-    const BackwardBuffers<T> to{data(grad),       data(lse),        common.data(),
-                                data(results[0]), data(results[1]), data(results[2])};
-    if (x.keys == 0) std::fill_n(to.dq, results[0].impl()->numel(), T{});
+    const BackwardBuffers<T> to{data(grad),        data(lse),         common.data(),
+                                data(dq.tensor()), data(dk.tensor()), data(dv.tensor())};
+    if (x.keys == 0) std::fill_n(to.dq, dq.tensor().impl()->numel(), T{});
     const std::int64_t units = x.batch * x.key_heads;
     const double flops = 5.0 * static_cast<double>(x.group() * x.length) *
                          static_cast<double>(x.keys * (x.width + 8));
@@ -308,7 +297,7 @@ void attention_backward(const OpCall& call) {
                    }
                  });
   });
-  for (std::size_t i = 0; half && i < 3; ++i) narrow(results[i], call.outputs[i]);
+  for (const ComputedOutput* result : {&dq, &dk, &dv}) result->finish();
 }
 
 }  // namespace

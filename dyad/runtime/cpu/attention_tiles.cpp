@@ -15,10 +15,6 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-Tensor dense(const Tensor& x) {
-  return is_floating(x.dtype()) && size_of(x.dtype()) == 2 ? widened(x) : contiguous_copy(x);
-}
-
 /// s[j] = cap tanh(s[j] / cap).
 template <class T>
 [[gnu::always_inline]] inline void cap_all(T* s, std::int64_t n, T cap) {
@@ -107,9 +103,9 @@ template void multiply_tile(bool, bool, std::int64_t, std::int64_t, std::int64_t
 
 AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
     : attrs(call.attrs_as<ops::AttentionAttrs>()),
-      q(dense(call.inputs[first])),
-      k(dense(call.inputs[first + 1])),
-      v(dense(call.inputs[first + 2])) {
+      q(dense_computed(call.inputs[first])),
+      k(dense_computed(call.inputs[first + 1])),
+      v(dense_computed(call.inputs[first + 2])) {
   const auto given = [&](std::size_t i) {
     return first + i < call.inputs.size() ? call.inputs[first + i] : Tensor();
   };

@@ -6,6 +6,11 @@
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
+namespace {
+
+bool is_half_dtype(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
+}  // namespace
 
 Tensor widened(const Tensor& half) {
   const Tensor dense = contiguous_copy(half);
@@ -32,6 +37,19 @@ void narrow(const Tensor& wide, const Tensor& half) {
                    for (std::int64_t i = lo; i < hi; ++i) to[i] = store<T>(from[i]);
                  });
   });
+}
+
+Tensor dense_computed(const Tensor& t) {
+  if (!t.defined()) return {};
+  return is_half_dtype(t.dtype()) ? widened(t) : contiguous_copy(t);
+}
+
+ComputedOutput::ComputedOutput(const Tensor& output) : output_(output), work_(output) {
+  if (is_half_dtype(output.dtype())) work_ = make_empty(DType::f32, output.impl()->shape);
+}
+
+void ComputedOutput::finish() const {
+  if (!work_.is_same(output_)) narrow(work_, output_);
 }
 
 }  // namespace dyad::runtime::cpu

@@ -9,4 +9,19 @@ namespace dyad::runtime::cpu {
 /// Rounds the elements of `wide` (f32) into `half` (f16 or bf16), once each; same strides.
 void narrow(const Tensor& wide, const Tensor& half);
 
+/// `t` row-major, f16 and bf16 as f32; undefined where `t` is.
+[[nodiscard]] Tensor dense_computed(const Tensor& t);
+
+/// What a kernel computes an output in: the output itself, or f32 that is rounded at the end.
+class ComputedOutput {
+ public:
+  explicit ComputedOutput(const Tensor& output);
+  [[nodiscard]] const Tensor& tensor() const noexcept { return work_; }
+  /// Rounds.
+  void finish() const;
+
+ private:
+  Tensor output_, work_;
+};
+
 }  // namespace dyad::runtime::cpu

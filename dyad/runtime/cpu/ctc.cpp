@@ -8,6 +8,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/recurrent.h"

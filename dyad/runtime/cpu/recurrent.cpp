@@ -18,19 +18,6 @@
 
 namespace dyad::runtime::cpu {
 
-Tensor dense_computed(const Tensor& t) {
-  if (!t.defined()) return {};
-  return is_floating(t.dtype()) && size_of(t.dtype()) == 2 ? widened(t) : contiguous_copy(t);
-}
-
-ComputedOutput::ComputedOutput(const Tensor& output) : output_(output), work_(output) {
-  if (size_of(output.dtype()) == 2) work_ = make_empty(DType::f32, output.impl()->shape);
-}
-
-void ComputedOutput::finish() const {
-  if (!work_.is_same(output_)) narrow(work_, output_);
-}
-
 RecurrentLayer::RecurrentLayer(const OpCall& call, std::size_t first)
     : attrs(call.attrs_as<ops::RecurrentAttrs>()),
       cell(attrs.cell == "lstm"  ? Cell::lstm

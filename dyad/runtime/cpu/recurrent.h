@@ -46,21 +46,6 @@ template <class T>
 [[nodiscard]] T* elements_of(const Tensor& t) noexcept {
   return t.defined() ? reinterpret_cast<T*>(t.impl()->data) : nullptr;
 }
-/// `t` row-major, f16 and bf16 as f32.
-[[nodiscard]] Tensor dense_computed(const Tensor& t);
-
-/// What a kernel computes an output in: the output itself, or f32 that is rounded at the end.
-class ComputedOutput {
- public:
-  explicit ComputedOutput(const Tensor& output);
-  [[nodiscard]] const Tensor& tensor() const noexcept { return work_; }
-  /// Rounds.
-  void finish() const;
-
- private:
-  Tensor output_, work_;
-};
-
 /// A state to begin with: a copy of `from`, or zeros.
 template <class T>
 [[nodiscard]] std::vector<T> state_of(const Tensor& from, std::int64_t count) {

@@ -1,3 +1,4 @@
+#include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/gemm.h"
 #include "dyad/runtime/cpu/packed_product.h"
 #include "dyad/runtime/cpu/recurrent.h"
