@@ -137,7 +137,8 @@ std::string difference_of_draws(const Tensor& got, const Tensor& want) {
 /// How results are compared.
 struct Comparison {
   Tolerance tolerance;
-  bool draws = false;  ///< the model draws random numbers
+  bool draws = false;   ///< the model draws random numbers
+  bool* by_statistics;  ///< set when that mattered
 };
 
 std::string difference(const Tensor& got, const Tensor& want, const Comparison& by) {
@@ -150,7 +151,10 @@ std::string difference(const Tensor& got, const Tensor& want, const Comparison& 
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
     const double allowed = by.tolerance.absolute + by.tolerance.relative * std::abs(b[i]);
     if (std::abs(a[i] - b[i]) <= allowed) continue;
-    if (by.draws) return difference_of_draws(got, want);
+    if (by.draws) {
+      *by.by_statistics = true;
+      return difference_of_draws(got, want);
+    }
     return fmt::format("element {} of {} is {}, not {}", i, type_string(want), number_text(a[i]),
                        number_text(b[i]));
   }
@@ -245,8 +249,10 @@ CaseResult run_case(const std::string& folder, Tolerance tolerance) {
     }
     std::ranges::sort(sets);
     for (const fs::path& set : sets) {
-      result.reason =
-          run_data_set(model, proto, set, {.tolerance = tolerance, .draws = draws_numbers(proto)});
+      result.reason = run_data_set(model, proto, set,
+                                   {.tolerance = tolerance,
+                                    .draws = draws_numbers(proto),
+                                    .by_statistics = &result.by_statistics});
       if (!result.reason.empty()) return result;
     }
     result.outcome = sets.empty() ? CaseResult::Outcome::skipped : CaseResult::Outcome::passed;

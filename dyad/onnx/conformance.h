@@ -14,6 +14,8 @@ struct CaseResult {
   std::string name;  ///< the folder's
   Outcome outcome = Outcome::failed;
   std::string reason;  ///< of a failure its first difference, of a skipped case what is missing
+  /// Whether random numbers made it necessary to compare mean and variance.
+  bool by_statistics = false;
 };
 
 /// How far results may be from those of a case: |got - want| <= absolute + relative * |want|.

@@ -4,17 +4,20 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <set>
+#include <sstream>
 #include <string>
 
 #include "dyad/onnx/conformance.h"
+#include "scoreboard.h"
 
-// ONNX's own backend tests, which its Python package carries as files: what passed once passes.
+// ONNX's own backend tests, which its Python package carries as files: what passed once passes, and
+// docs/onnx-scoreboard.md says what does.
 
 namespace dyad::testing {
 namespace {
 
 constexpr const char* kPassing = "tests/onnx/data/backend_passing.txt";
+constexpr const char* kPage = "docs/onnx-scoreboard.md";
 
 /// The folder of the package's cases; empty without the package.
 std::string cases_of_package() {
@@ -33,34 +36,38 @@ std::string cases_of_package() {
   return path;
 }
 
-/// With DYAD_UPDATE_DOCS=1 in the environment the list is written anew.
-TEST(OnnxBackend, WhatPassedStillPasses) {
+/// With DYAD_UPDATE_DOCS=1 in the environment list and page are written anew.
+TEST(OnnxBackend, WhatPassedStillPassesAndThePageSaysIt) {
   setenv("DYAD_KERNELS", "interpreter", /*overwrite=*/0);
   const std::string data = cases_of_package();
   if (data.empty()) {
     GTEST_SKIP() << "needs the Python package onnx 1.22.0 (./dev setup installs it; DYAD_PYTHON "
                     "names the Python that has it)";
   }
+  const std::vector<BackendCase> cases = backend_cases();
+  ASSERT_EQ(cases.size(), 1905u);
   std::map<std::string, onnx::CaseResult> results;
-  for (const char* folder : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
-    for (const std::string& path : onnx::find_cases(data + "/" + folder)) {
-      onnx::CaseResult result = onnx::run_case(path);
-      results[std::string(folder) + "/" + result.name] = std::move(result);
-    }
+  for (const BackendCase& each : cases) {
+    results[each.path()] = onnx::run_case(data + "/" + each.path());
   }
-  using Outcome = onnx::CaseResult::Outcome;
+  const std::string page = scoreboard_page(cases, results);
   if (std::getenv("DYAD_UPDATE_DOCS") != nullptr) {
+    std::ofstream(kPage) << page;
     std::ofstream list(kPassing);
     for (const auto& [name, result] : results) {
-      if (result.outcome == Outcome::passed) list << name << '\n';
+      if (result.outcome == onnx::CaseResult::Outcome::passed) list << name << '\n';
     }
   }
+  std::stringstream written;
+  written << std::ifstream(kPage).rdbuf();
+  EXPECT_EQ(written.str(), page) << kPage << " is not current: ./dev onnx-scoreboard writes it";
   std::ifstream list(kPassing);
   std::size_t count = 0;
   for (std::string name; std::getline(list, name); ++count) {
     const auto found = results.find(name);
     ASSERT_NE(found, results.end()) << name;
-    EXPECT_EQ(found->second.outcome, Outcome::passed) << name << ": " << found->second.reason;
+    EXPECT_EQ(found->second.outcome, onnx::CaseResult::Outcome::passed)
+        << name << ": " << found->second.reason;
   }
   EXPECT_GE(count, 1890u);
 }
