@@ -17,6 +17,7 @@ namespace {
 
 constexpr ArgInfo kXAndGrid[] = {{"x", kFloat}, {"grid", kFloat}};
 constexpr ArgInfo kGradAndGrid[] = {{"grad", kFloat}, {"grid", kFloat}};
+constexpr ArgInfo kGradXAndGrid[] = {{"grad", kFloat}, {"x", kFloat}, {"grid", kFloat}};
 
 GridSampleTransposeAttrs transpose_attrs(const GridSampleAttrs& a, const Shape& shape) {
   return {a.mode, a.padding, a.align_corners, a.derivative, shape};
@@ -25,12 +26,11 @@ GridSampleAttrs sample_attrs(const GridSampleTransposeAttrs& a) {
   return {a.mode, a.padding, a.align_corners, a.derivative};
 }
 
-/// Checks the attributes and the operands (an image of that shape, and the grid at input 1), and
-/// gives the shape of the samples.
+/// Checks the attributes and the operands (an image of that shape, and the grid), and gives the
+/// shape of the samples.
 template <class A>
-Shape sampled_shape(const InferIn& in, const Shape& image, const A& attrs) {
+Shape sampled_shape(const InferIn& in, const Shape& image, const Shape& grid, const A& attrs) {
   require_one_dtype(in);
-  const Shape& grid = in[1].shape();
   if (image.rank() != 4 && image.rank() != 5) {
     fail_shape(in, "x must be [n, c, h, w] or [n, c, d, h, w] but has " +
                        std::to_string(image.rank()) + " axes");
@@ -77,7 +77,7 @@ struct GridSample {
       .saved_inputs = kFirst | kSecond,
       .batching = Batching::all_samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    return {Type(in[0].dtype(), sampled_shape(in, in[0].shape(), attrs))};
+    return {Type(in[0].dtype(), sampled_shape(in, in[0].shape(), in[1].shape(), attrs))};
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
@@ -102,24 +102,31 @@ struct GridSampleTranspose {
                                  .doc = "The gradient of grid_sample with regard to x.",
                                  .saved_inputs = kFirst | kSecond};
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    require_shape(in, sampled_shape(in, attrs.shape, attrs));
+    require_shape(in, sampled_shape(in, attrs.shape, in[1].shape(), attrs));
     return {Type(in[0].dtype(), attrs.shape)};
   }
   static void grad(Gradient& g, const Attrs& attrs);
 };
 
-/// The gradient of sum(weight * grid_sample(x, grid)) by grid: for each of its coordinates the
-/// derivative of the samples, weighed.
-Tensor grid_grad(const Tensor& weight, const Tensor& x, const Tensor& grid, GridSampleAttrs attrs) {
-  const auto axes = static_cast<std::size_t>(grid.rank() - 2);
-  if (attrs.derivative.empty()) attrs.derivative.resize(axes, 0);
-  std::vector<Tensor> coordinates;
-  for (std::size_t i = 0; i < axes; ++i) {
-    GridSampleAttrs along = attrs;
-    ++along.derivative[i];
-    coordinates.push_back(sum(weight * apply<GridSample>(along, {}, x, grid), {1}));
+struct GridSampleGridBackward {
+  using Attrs = GridSampleAttrs;
+  static constexpr Schema schema{.name = "grid_sample_grid_backward",
+                                 .inputs = kGradXAndGrid,
+                                 .outputs = kOut,
+                                 .doc = "The gradient of grid_sample with regard to grid.",
+                                 .saved_inputs = kFirst | kSecond | kThird,
+                                 .batching = Batching::all_samples};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    require_shape(in, sampled_shape(in, in[1].shape(), in[2].shape(), attrs));
+    return {Type(in[0].dtype(), in[2].shape())};
   }
-  return stack(coordinates, -1);
+  static void grad(Gradient& g, const Attrs& attrs);
+};
+
+/// The gradient of sum(weight * grid_sample(x, grid)) by grid.
+Tensor grid_grad(const Tensor& weight, const Tensor& x, const Tensor& grid,
+                 const GridSampleAttrs& attrs) {
+  return apply<GridSampleGridBackward>(attrs, {}, weight, x, grid);
 }
 
 void GridSample::grad(Gradient& g, const Attrs& attrs) {
@@ -138,6 +145,31 @@ void GridSampleTranspose::grad(Gradient& g, const Attrs& attrs) {
   if (g.needs(1) && attrs.mode != "nearest") {
     g.set(1, grid_grad(g.input(0), g.grad(), g.input(1), sample_attrs(attrs)));
   }
+}
+
+// For each coordinate: grad times the derivative of the samples by it, times what comes back for
+// it.
+void GridSampleGridBackward::grad(Gradient& g, const Attrs& attrs) {
+  Tensor of_grad, of_x, of_grid;
+  const auto add = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum + part : part; };
+  const int axes = g.input_shape(1).rank() - 2;
+  for (int i = 0; i < axes; ++i) {
+    GridSampleAttrs along = attrs;
+    along.derivative.resize(static_cast<std::size_t>(axes), 0);
+    ++along.derivative[static_cast<std::size_t>(i)];
+    const Tensor part = unsqueeze(select(g.grad(), -1, i), 1);
+    if (g.needs(0)) add(of_grad, part * apply<GridSample>(along, {}, g.input(1), g.input(2)));
+    if (!g.needs(1) && !g.needs(2)) continue;
+    const Tensor weight = g.input(0) * part;
+    if (g.needs(1)) {
+      add(of_x, apply<GridSampleTranspose>(transpose_attrs(along, g.input_shape(1)), {}, weight,
+                                           g.input(2)));
+    }
+    if (g.needs(2)) add(of_grid, grid_grad(weight, g.input(1), g.input(2), along));
+  }
+  if (g.needs(0)) g.set(0, of_grad);
+  if (g.needs(1)) g.set(1, of_x);
+  if (g.needs(2)) g.set(2, of_grid);
 }
 
 // --- affine --------------------------------------------------------------------------------------
@@ -211,7 +243,7 @@ struct AffineGrid {
 };
 
 constexpr const OpInfo* kRows[] = {&op_info<GridSample>, &op_info<GridSampleTranspose>,
-                                   &op_info<AffineGrid>};
+                                   &op_info<GridSampleGridBackward>, &op_info<AffineGrid>};
 
 }  // namespace
 

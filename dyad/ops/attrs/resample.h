@@ -30,6 +30,7 @@ struct ResampleAttrs {
 /// `grid_sample(x[n, c, ...], grid[n, ..., 2 or 3])` -> [n, c, ...]: x between its elements, at
 /// positions that grid gives, x first, from -1 to 1. With `derivative` (one number for each spatial
 /// axis, the last axis first as in grid) its derivative of that order by the grid instead.
+/// `grid_sample_grid_backward(grad, x, grid)` -> gradient of grid, of a call with these attributes.
 struct GridSampleAttrs {
   std::string mode = "bilinear";
   std::string padding = "zeros";

@@ -6,8 +6,8 @@
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/resample.h"
-#include "dyad/runtime/cpu/copy.h"
-#include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/cast.h"
+#include "dyad/runtime/cpu/grid_lanes.h"
 #include "dyad/runtime/cpu/grid_rows.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/rows.h"
@@ -68,26 +68,30 @@ struct Axis {
     return x;
   }
 
-  /// The same for many coordinates: neighbour k of coordinate i at [k * count + i].
+  /// An axis whose neighbours are found in vectors.
+  [[nodiscard]] bool plain_linear() const noexcept {
+    return mode == Mode::linear && outside != Outside::reflection;
+  }
+  [[nodiscard]] LinearAxis<A> linear() const noexcept {
+    const A n = static_cast<A>(size);
+    // A position is (g + 1) * factor - shift.
+    return {.size = n,
+            .factor = align ? n - 1 : n,
+            .shift = align ? A{0} : A{1},
+            .clip = outside == Outside::border,
+            .order = order};
+  }
+
+  /// The neighbours of many coordinates, and their weights.
   void read_all(const A* g, std::int64_t count, std::int32_t* index, A* weight) const {
-    if (mode == Mode::linear && outside != Outside::reflection) {
-      const A n = static_cast<A>(size);
-      // A position is (g + 1) * factor - shift.
-      const LinearAxis<A> axis{.size = n,
-                               .factor = align ? n - 1 : n,
-                               .shift = align ? A{0} : A{1},
-                               .clip = outside == Outside::border,
-                               .order = order};
-      linear_neighbours(axis, g, count, index, weight);
-      return;
-    }
+    if (plain_linear()) return linear_neighbours(linear(), g, count, index, weight);
     for (std::int64_t i = 0; i < count; ++i) {
       std::int64_t at[4];
       A part[4];
       read(g[i], at, part);
       for (int k = 0; k < taps(); ++k) {
-        index[k * count + i] = static_cast<std::int32_t>(at[k]);
-        weight[k * count + i] = part[k];
+        index[k * kGridBlock + i] = static_cast<std::int32_t>(at[k]);
+        weight[k * kGridBlock + i] = part[k];
       }
     }
   }
@@ -162,51 +166,87 @@ struct Problem {
   std::vector<Axis<A>> axes;
   int taps = 1;
 
-  struct Scratch {
-    std::vector<A> coordinates, part;    ///< along one axis; weights along all axes
-    std::vector<std::int32_t> at, some;  ///< neighbours along all axes; a neighbour inside
-    std::vector<std::int64_t> none;      ///< points that have none
-  };
-  /// The neighbours of points [begin, begin + count) of sample s: tap k of point p at
-  /// [k * count + p]. One that counts as 0 has weight 0 and the index of another; points that have
-  /// no other (index 0 then) are listed in `scratch.none`.
-  template <class T>
-  void read(const T* grid, std::int64_t s, std::int64_t begin, std::int64_t count, Scratch& scratch,
-            std::int32_t* index, A* weight) const {
-    const auto d = static_cast<std::int64_t>(axes.size());
-    const auto n = static_cast<std::size_t>(count);
-    auto& [coordinates, part, at, some, none] = scratch;
-    coordinates.resize(n);
-    part.resize(4 * axes.size() * n);
-    at.resize(part.size());
-    some.assign(n, -1);
+  [[nodiscard]] std::int64_t lanes() const noexcept { return grid_lanes(c); }
+  /// Blocks of lanes that hold all channels.
+  [[nodiscard]] std::int64_t groups() const noexcept { return (c + lanes() - 1) / lanes(); }
+  [[nodiscard]] std::int64_t channels_of(std::int64_t group) const noexcept {
+    return std::min(lanes(), c - group * lanes());
+  }
+};
+
+/// The neighbours of a block of points along all axes, and their weights: tap k of point p at
+/// [k * kGridBlock + p]. One that counts as 0 has weight 0 and the index of another; points that
+/// have no other (index 0 then) are `none`.
+template <class A>
+class Taps {
+ public:
+  explicit Taps(const Problem<A>& problem)
+      : problem_(problem),
+        index_(static_cast<std::size_t>(problem.taps * kGridBlock)),
+        weight_(index_.size()),
+        at_(static_cast<std::size_t>(4 * kGridBlock)),
+        some_(static_cast<std::size_t>(kGridBlock)),
+        coordinates_(2 * some_.size()),
+        part_(at_.size()) {}
+
+  /// Of points [begin, begin + count) of sample s.
+  void read(const A* grid, std::int64_t s, std::int64_t begin, std::int64_t count) {
+    const auto d = static_cast<std::int64_t>(problem_.axes.size());
+    const A* g = grid + (s * problem_.points + begin) * d;
+    none_.clear();
+    if (d == 2 && problem_.axes[0].plain_linear() && problem_.axes[1].plain_linear()) {
+      A *x = coordinates_.data(), *y = x + kGridBlock;
+      take_every(g, 2, count, x);
+      take_every(g + 1, 2, count, y);
+      if (bilinear_neighbours(problem_.axes[0].linear(), problem_.axes[1].linear(), x, y,
+                              static_cast<std::int32_t>(problem_.axes[0].size), count,
+                              index_.data(), weight_.data(), some_.data())) {
+        list_none(count);
+      }
+      return;
+    }
+    std::fill(some_.begin(), some_.end(), -1);
+    std::int64_t step = 1;
+    int before = 1;
     for (std::int64_t a = 0; a < d; ++a) {
-      const T* g = grid + (s * points + begin) * d + a;
-      for (std::size_t p = 0; p < n; ++p) {
-        coordinates[p] = load(g[static_cast<std::int64_t>(p) * d]);
+      const Axis<A>& axis = problem_.axes[static_cast<std::size_t>(a)];
+      take_every(g + a, d, count, coordinates_.data());
+      axis.read_all(coordinates_.data(), count, at_.data(), part_.data());
+      for (int k = 0; k < problem_.taps; ++k) {
+        const std::int64_t from = k / before % axis.taps() * kGridBlock;
+        join_axis(at_.data() + from, part_.data() + from, static_cast<std::int32_t>(step), a == 0,
+                  index_.data() + k * kGridBlock, weight_.data() + k * kGridBlock, count);
       }
-      axes[static_cast<std::size_t>(a)].read_all(
-          coordinates.data(), count, at.data() + 4 * a * count, part.data() + 4 * a * count);
+      before *= axis.taps();
+      step *= axis.size;
     }
-    for (int k = 0; k < taps; ++k) {
-      std::int64_t step = 1;
-      int rest = k;
-      for (std::int64_t a = 0; a < d; ++a) {
-        const Axis<A>& axis = axes[static_cast<std::size_t>(a)];
-        const std::int64_t from = (4 * a + rest % axis.taps()) * count;
-        join_axis(at.data() + from, part.data() + from, static_cast<std::int32_t>(step), a == 0,
-                  index + k * count, weight + k * count, count);
-        rest /= axis.taps();
-        step *= axis.size;
-      }
-      note_inside(index + k * count, weight + k * count, some.data(), count);
+    for (int k = 0; k < problem_.taps; ++k) {
+      note_inside(index_.data() + k * kGridBlock, weight_.data() + k * kGridBlock, some_.data(),
+                  count);
     }
-    for (int k = 0; k < taps; ++k) put_inside(some.data(), index + k * count, count);
-    none.clear();
-    for (std::size_t p = 0; p < n; ++p) {
-      if (some[p] < 0) none.push_back(static_cast<std::int64_t>(p));
+    for (int k = 0; k < problem_.taps; ++k) {
+      put_inside(some_.data(), index_.data() + k * kGridBlock, count);
+    }
+    list_none(count);
+  }
+
+  [[nodiscard]] const std::int32_t* index() const noexcept { return index_.data(); }
+  [[nodiscard]] const A* weight() const noexcept { return weight_.data(); }
+  [[nodiscard]] const std::vector<std::int64_t>& none() const noexcept { return none_; }
+
+ private:
+  void list_none(std::int64_t count) {
+    for (std::int64_t p = 0; p < count; ++p) {
+      if (some_[static_cast<std::size_t>(p)] < 0) none_.push_back(p);
     }
   }
+
+  const Problem<A>& problem_;
+  std::vector<std::int32_t> index_;
+  std::vector<A> weight_;
+  std::vector<std::int32_t> at_, some_;  ///< neighbours along one axis; a neighbour inside
+  std::vector<A> coordinates_, part_;    ///< along one axis
+  std::vector<std::int64_t> none_;
 };
 
 template <class A, class Attrs>
@@ -232,107 +272,166 @@ Problem<A> problem_of(const Attrs& a, const Tensor& image, const Tensor& grid) {
   return made;
 }
 
-/// Elements as numbers to compute with.
-template <class T>
-std::vector<Accumulator<T>> widened_elements(const T* from, std::int64_t n) {
-  std::vector<Accumulator<T>> made(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) made[static_cast<std::size_t>(i)] = load(from[i]);
-  return made;
+template <class A>
+[[nodiscard]] A* data(const Tensor& t) {
+  return reinterpret_cast<A*>(t.impl()->data);
+}
+template <class A>
+[[nodiscard]] std::vector<A> room(std::int64_t count) {
+  return std::vector<A>(static_cast<std::size_t>(count));
+}
+
+/// Calls `run(A{})` with what the elements of a dtype are computed in.
+template <class Run>
+void with_computed(DType dtype, Run run) {
+  if (dtype == DType::f64) {
+    run(double{});
+  } else {
+    run(float{});
+  }
+}
+
+/// Units of `points` points and `lanes` channels each.
+template <class A>
+Cost cost_of(const Problem<A>& s, std::int64_t points) {
+  const double work = static_cast<double>(points * (s.taps + 2) * s.lanes());
+  return {.bytes = work * sizeof(A), .flops = 2 * work};
+}
+
+/// Parts of the points of a sample, so that a few samples keep a team busy.
+template <class A>
+std::int64_t points_apart(const Problem<A>& s, std::int64_t units) {
+  constexpr std::int64_t kUnits = 8, kLeast = 16 * kGridBlock;
+  if (units >= kUnits) return s.points;
+  const std::int64_t blocks = (s.points + kGridBlock - 1) / kGridBlock;
+  return std::max(kLeast, (blocks + kUnits - 1) / kUnits * kGridBlock);
 }
 
 void grid_sample(const OpCall& call) {
-  constexpr std::int64_t kBlock = 256;
-  const Tensor& out = call.outputs[0];
-  if (out.impl()->numel() == 0) return;
-  const Tensor image = contiguous_copy(call.inputs[0]), grid = contiguous_copy(call.inputs[1]);
-  with_floating(out.dtype(), [&]<class T>(T) {
-    using A = Accumulator<T>;
+  if (call.outputs[0].impl()->numel() == 0) return;
+  const Tensor image = dense_computed(call.inputs[0]), grid = dense_computed(call.inputs[1]);
+  const ComputedOutput out(call.outputs[0]);
+  with_computed(image.dtype(), [&]<class A>(A) {
     const auto s = problem_of<A>(call.attrs_as<ops::GridSampleAttrs>(), image, grid);
-    const T* elements = reinterpret_cast<const T*>(image.impl()->data);
-    std::vector<A> wide;
-    const A* x = nullptr;
-    if constexpr (is_half<T>) {
-      wide = widened_elements(elements, s.n * s.c * s.plane);
-      x = wide.data();
-    } else {
-      x = elements;
+    const std::int64_t lanes = s.lanes(), groups = s.groups();
+    const std::int64_t step = points_apart(s, s.n * groups), parts = (s.points + step - 1) / step;
+    const std::int64_t units = s.n * groups * parts;
+    parallel_for(
+        0, units, grain_for(cost_of(s, step), units), [&](std::int64_t lo, std::int64_t hi) {
+          Taps<A> taps(s);
+          auto turned = room<A>(s.plane * lanes), sums = room<A>(kGridBlock * lanes);
+          for (std::int64_t unit = lo; unit < hi; ++unit) {
+            const std::int64_t n = unit / parts / groups, group = unit / parts % groups;
+            const std::int64_t channel = n * s.c + group * lanes, channels = s.channels_of(group);
+            put_in_lanes(data<A>(image) + channel * s.plane, s.plane, channels, lanes, s.plane,
+                         turned.data());
+            const std::int64_t first = unit % parts * step, end = std::min(s.points, first + step);
+            for (std::int64_t begin = first; begin < end; begin += kGridBlock) {
+              const std::int64_t count = std::min(kGridBlock, end - begin);
+              taps.read(data<A>(grid), n, begin, count);
+              sample_lanes(turned.data(), lanes, taps.index(), taps.weight(), s.taps, count,
+                           sums.data());
+              for (const std::int64_t p : taps.none()) std::fill_n(&sums[p * lanes], lanes, A{0});
+              take_from_lanes(sums.data(), lanes, count,
+                              data<A>(out.tensor()) + channel * s.points + begin, s.points,
+                              channels);
+            }
+          }
+        });
+  });
+  out.finish();
+}
+
+/// Points that share a neighbour add into one place, so channels belong to one thread, their points
+/// in order.
+void grid_sample_transpose(const OpCall& call) {
+  if (call.outputs[0].impl()->numel() == 0) return;
+  const Tensor grad = dense_computed(call.inputs[0]), grid = dense_computed(call.inputs[1]);
+  const ComputedOutput out(call.outputs[0]);
+  with_computed(grad.dtype(), [&]<class A>(A) {
+    const auto s =
+        problem_of<A>(call.attrs_as<ops::GridSampleTransposeAttrs>(), out.tensor(), grid);
+    const std::int64_t lanes = s.lanes(), groups = s.groups(), units = s.n * groups;
+    parallel_for(
+        0, units, grain_for(cost_of(s, s.points), units), [&](std::int64_t lo, std::int64_t hi) {
+          Taps<A> taps(s);
+          auto turned = room<A>(kGridBlock * lanes), sums = room<A>(s.plane * lanes);
+          for (std::int64_t unit = lo; unit < hi; ++unit) {
+            const std::int64_t n = unit / groups, group = unit % groups;
+            const std::int64_t channel = n * s.c + group * lanes, channels = s.channels_of(group);
+            std::fill(sums.begin(), sums.end(), A{0});
+            for (std::int64_t begin = 0; begin < s.points; begin += kGridBlock) {
+              const std::int64_t count = std::min(kGridBlock, s.points - begin);
+              taps.read(data<A>(grid), n, begin, count);
+              put_in_lanes(data<A>(grad) + channel * s.points + begin, s.points, channels, lanes,
+                           count, turned.data());
+              add_lanes(turned.data(), lanes, taps.index(), taps.weight(), s.taps, count,
+                        sums.data());
+            }
+            take_from_lanes(sums.data(), lanes, s.plane, data<A>(out.tensor()) + channel * s.plane,
+                            s.plane, channels);
+          }
+        });
+  });
+  out.finish();
+}
+
+/// Blocks of lanes are added up in order.
+void grid_sample_grid_backward(const OpCall& call) {
+  if (call.outputs[0].impl()->numel() == 0) return;
+  const Tensor grad = dense_computed(call.inputs[0]), image = dense_computed(call.inputs[1]);
+  const Tensor grid = dense_computed(call.inputs[2]);
+  const ComputedOutput out(call.outputs[0]);
+  with_computed(image.dtype(), [&]<class A>(A) {
+    ops::GridSampleAttrs attrs = call.attrs_as<ops::GridSampleAttrs>();
+    const auto axes = static_cast<std::size_t>(grid.impl()->shape.back().number());
+    attrs.derivative.resize(axes, 0);
+    std::vector<Problem<A>> along;
+    for (std::int64_t& order : attrs.derivative) {
+      ++order;
+      along.push_back(problem_of<A>(attrs, image, grid));
+      --order;
     }
-    const T* positions = reinterpret_cast<const T*>(grid.impl()->data);
-    T* to = reinterpret_cast<T*>(out.impl()->data);
-    const std::int64_t blocks = (s.points + kBlock - 1) / kBlock;
-    const double work = static_cast<double>(kBlock * s.taps * (s.c + 4));
-    parallel_for(0, s.n * blocks,
-                 grain_for({.bytes = work * sizeof(A), .flops = work}, s.n * blocks),
+    const Problem<A>& s = along[0];
+    const std::int64_t lanes = s.lanes(), d = static_cast<std::int64_t>(axes);
+    const std::int64_t step = points_apart(s, s.n), parts = (s.points + step - 1) / step;
+    const std::int64_t units = s.n * parts;
+    parallel_for(0, units, grain_for(cost_of(s, d * s.groups() * step), units),
                  [&](std::int64_t lo, std::int64_t hi) {
-                   std::vector<std::int32_t> index(static_cast<std::size_t>(s.taps * kBlock));
-                   std::vector<A> weight(index.size());
-                   typename Problem<A>::Scratch scratch;
-                   [[maybe_unused]] A sums[kBlock];
+                   std::vector<Taps<A>> taps(along.begin(), along.end());
+                   auto turned = room<A>(s.plane * lanes), grads = room<A>(kGridBlock * lanes);
+                   auto sums = room<A>(d * step);
                    for (std::int64_t unit = lo; unit < hi; ++unit) {
-                     const std::int64_t n = unit / blocks, begin = unit % blocks * kBlock;
-                     const std::int64_t count = std::min(kBlock, s.points - begin);
-                     s.read(positions, n, begin, count, scratch, index.data(), weight.data());
-                     const A* image = x + n * s.c * s.plane;
-                     T* target = to + n * s.c * s.points + begin;
-                     if constexpr (is_half<T>) {
-                       for (std::int64_t c = 0; c < s.c; ++c) {
-                         pick_all(image + c * s.plane, s.plane, index.data(), weight.data(), s.taps,
-                                  1, sums, kBlock, count);
-                         for (std::int64_t p = 0; p < count; ++p)
-                           target[c * s.points + p] = store<T>(sums[p]);
+                     const std::int64_t n = unit / parts, first = unit % parts * step;
+                     const std::int64_t end = std::min(s.points, first + step);
+                     std::fill(sums.begin(), sums.end(), A{0});
+                     for (std::int64_t group = 0; group < s.groups(); ++group) {
+                       const std::int64_t channel = n * s.c + group * lanes,
+                                          channels = s.channels_of(group);
+                       put_in_lanes(data<A>(image) + channel * s.plane, s.plane, channels, lanes,
+                                    s.plane, turned.data());
+                       for (std::int64_t begin = first; begin < end; begin += kGridBlock) {
+                         const std::int64_t count = std::min(kGridBlock, end - begin);
+                         put_in_lanes(data<A>(grad) + channel * s.points + begin, s.points,
+                                      channels, lanes, count, grads.data());
+                         for (std::int64_t a = 0; a < d; ++a) {
+                           Taps<A>& t = taps[static_cast<std::size_t>(a)];
+                           A* sum = &sums[a * step + begin - first];
+                           t.read(data<A>(grid), n, begin, count);
+                           add_slopes(grads.data(), turned.data(), lanes, t.index(), t.weight(),
+                                      s.taps, count, sum);
+                           for (const std::int64_t p : t.none()) sum[p] = 0;
+                         }
                        }
-                     } else {
-                       pick_all(image, s.plane, index.data(), weight.data(), s.taps, s.c, target,
-                                s.points, count);
                      }
-                     for (const std::int64_t p : scratch.none) {
-                       for (std::int64_t c = 0; c < s.c; ++c) target[c * s.points + p] = T{};
+                     A* to = data<A>(out.tensor()) + (n * s.points + first) * d;
+                     for (std::int64_t p = 0; p < end - first; ++p) {
+                       for (std::int64_t a = 0; a < d; ++a) to[p * d + a] = sums[a * step + p];
                      }
                    }
                  });
   });
-}
-
-/// Points that share a neighbour add into one place, so a plane belongs to one thread, its points
-/// in order.
-void grid_sample_transpose(const OpCall& call) {
-  const Tensor& out = call.outputs[0];
-  if (out.impl()->numel() == 0) return;
-  const Tensor grad = contiguous_copy(call.inputs[0]), grid = contiguous_copy(call.inputs[1]);
-  with_floating(out.dtype(), [&]<class T>(T) {
-    using A = Accumulator<T>;
-    const auto s = problem_of<A>(call.attrs_as<ops::GridSampleTransposeAttrs>(), out, grid);
-    const T* positions = reinterpret_cast<const T*>(grid.impl()->data);
-    const T* from = reinterpret_cast<const T*>(grad.impl()->data);
-    T* to = reinterpret_cast<T*>(out.impl()->data);
-    std::vector<std::int32_t> index(static_cast<std::size_t>(s.taps * s.points));
-    std::vector<A> weight(index.size());
-    typename Problem<A>::Scratch scratch;
-    const double work = static_cast<double>(s.taps * s.points + s.plane);
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      s.read(positions, n, 0, s.points, scratch, index.data(), weight.data());
-      parallel_for(0, s.c, grain_for({.bytes = 2 * work * sizeof(A), .flops = work}, s.c),
-                   [&](std::int64_t lo, std::int64_t hi) {
-                     std::vector<A> sums(static_cast<std::size_t>(s.plane));
-                     for (std::int64_t c = lo; c < hi; ++c) {
-                       std::fill(sums.begin(), sums.end(), A{});
-                       const T* g = from + (n * s.c + c) * s.points;
-                       for (int k = 0; k < s.taps; ++k) {
-                         const std::int32_t* at = index.data() + k * s.points;
-                         const A* w = weight.data() + k * s.points;
-                         for (std::int64_t p = 0; p < s.points; ++p) {
-                           if (w[p] != 0)
-                             sums[static_cast<std::size_t>(at[p])] += w[p] * load(g[p]);
-                         }
-                       }
-                       T* target = to + (n * s.c + c) * s.plane;
-                       for (std::int64_t i = 0; i < s.plane; ++i) {
-                         target[i] = store<T>(sums[static_cast<std::size_t>(i)]);
-                       }
-                     }
-                   });
-    }
-  });
+  out.finish();
 }
 
 }  // namespace
@@ -341,6 +440,7 @@ std::span<const NamedKernel> grid_sample_kernels() {
   static constexpr NamedKernel kernels[] = {
       {"grid_sample", {grid_sample}},
       {"grid_sample_transpose", {grid_sample_transpose}},
+      {"grid_sample_grid_backward", {grid_sample_grid_backward}},
   };
   return kernels;
 }

@@ -7,6 +7,19 @@ from common import *
 
 def sampling():
     set_floor(1)
+    zeros = {"mode": "bilinear", "padding": "zeros", "align_corners": False, "derivative": []}
+    # Channels in more lanes than one vector has, points in more than one block.
+    for shape, grid_shape in [((2, 3, 3, 4), (2, 3, 3, 2)), ((1, 7, 3, 4), (1, 2, 3, 2)), ((1, 18, 2, 3), (1, 1, 5, 2)),
+                              ((1, 1, 3, 3), (1, 13, 21, 2))]:
+        x, grid = rand(shape).requires_grad_(), rand(grid_shape, low=-1.3, high=1.3).requires_grad_()
+        y = F.grid_sample(x, grid, align_corners=False)
+        grad = rand(y.shape)
+        gx, gg = torch.autograd.grad(y, [x, grid], grad)
+        smooth = y.numel() < 100
+        case("grid_sample", [x, grid], [y], zeros, 512, smooth)
+        case("grid_sample_transpose", [grad, grid], [gx], {**zeros, "shape": shape}, 512, smooth)
+        case("grid_sample_grid_backward", [grad, x, grid], [gg], zeros, 512, smooth)
+        case("grid_sample_grid_backward", [v.float() for v in (grad, x, grid)], [gg.float()], zeros, 512)
     for shape, grid_shape in [((1, 2, 3, 4), (1, 2, 3, 2)), ((1, 1, 2, 3, 2), (1, 1, 2, 2, 3)), ((1, 1, 1, 1), (1, 1, 2, 2))]:
         for mode in ["bilinear", "nearest", "bicubic"]:
             if mode == "bicubic" and len(shape) == 5:
@@ -21,10 +34,13 @@ def sampling():
                     case("grid_sample", [x, grid], [f(x, grid)], attrs, 512, smooth, onnx=onnx)
                     case("grid_sample", [x.float(), grid.float()], [f(x, grid).float()], attrs, 512, onnx=onnx)
                     x.requires_grad_()
+                    grid.requires_grad_()
                     y = f(x, grid)
                     grad = rand(y.shape)
-                    gx = torch.autograd.grad(y, x, grad)[0]
+                    gx, gg = torch.autograd.grad(y, [x, grid], grad)
                     case("grid_sample_transpose", [grad, grid], [gx], {**attrs, "shape": shape}, 512, smooth)
+                    if mode != "nearest":
+                        case("grid_sample_grid_backward", [grad, x, grid], [gg], attrs, 512, smooth)
     x, grid = rand((1, 1, 3, 3), "f16"), rand((1, 2, 2, 2), "f16", -1, 1)
     case("grid_sample", [x, grid], [F.grid_sample(wide(x), wide(grid), align_corners=False).half()],
          {"mode": "bilinear", "padding": "zeros", "align_corners": False, "derivative": []}, 16)
