@@ -1,7 +1,7 @@
 # One GoogleTest program test_NAME for each folder tests/NAME with *_test.cpp; other .cpp files beside
 # them are helpers of that program. Tests run in the source folder, so they open
 # files by a path relative to it; what they write goes to testing::TempDir(). DYAD_PYTHON in their
-# environment is a Python that has the packages of tests/python/requirements.txt.
+# environment is a Python that has the packages of tests/python/{requirements,models}.txt.
 enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)

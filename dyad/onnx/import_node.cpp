@@ -67,6 +67,8 @@ void NodeImport::need_elements(const Imported& wanted, const std::string& what) 
       needs.inputs.push_back(node->attrs_as<PlaceholderAttrs>().name);
     } else if (&node->op() == &kVariableOp) {
       needs.weights = true;
+    } else if (node->is("size_tensor")) {
+      needs.sizes = true;
     } else {
       told_by_inputs = told_by_inputs && node->op().effect == Effect::pure;
     }
@@ -74,7 +76,7 @@ void NodeImport::need_elements(const Imported& wanted, const std::string& what) 
       if (input) pending.push_back(input.node);
     }
   }
-  if (told_by_inputs && (!needs.inputs.empty() || needs.weights)) throw needs;
+  if (told_by_inputs && (!needs.inputs.empty() || needs.weights || needs.sizes)) throw needs;
   fail(
       fmt::format("{} holds values that only a run can tell; they must be constants, or "
                   "follow from the sizes or the values of the model's inputs",

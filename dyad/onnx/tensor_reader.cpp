@@ -295,15 +295,11 @@ std::optional<Type> read_type(const pb::TypeProto& proto, const std::string& val
   Shape shape;
   for (int i = 0; i < tensor.shape().dim_size(); ++i) {
     const pb::TensorShapeProto::Dimension& dim = tensor.shape().dim(i);
-    if (dim.has_dim_value()) {
-      if (dim.dim_value() < 0) {
-        throw OnnxError(
-            fmt::format("{}: dimension {} is {}; sizes are 0 or more", what, i, dim.dim_value()),
-            loc);
-      }
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
       shape.push_back(dim.dim_value());
     } else {
-      const bool named = dim.has_dim_param() && !dim.dim_param().empty();
+      // Exporters write -1 and "?" for sizes that they do not know, which need not be equal.
+      const bool named = dim.has_dim_param() && !dim.dim_param().empty() && dim.dim_param() != "?";
       shape.push_back(Dim::symbol(named ? dim.dim_param() : fmt::format("{}_dim{}", value, i)));
     }
   }

@@ -160,8 +160,18 @@ void slice_by_attributes(OnnxNode& n) {
   slice_by(n, begins, ends, n.integers("axes", {}), {});
 }
 
+/// Begins or ends of Slice that are an input.
+Shape bounds(OnnxNode& n, int i) {
+  if (!n.constant(i).defined()) return n.sizes(i);
+  Shape all;
+  for (const std::int64_t at : n.constant_integers(i)) {
+    all.push_back(std::clamp<std::int64_t>(at, -kEnd, kEnd));
+  }
+  return all;
+}
+
 void slice_by_inputs(OnnxNode& n) {
-  slice_by(n, n.sizes(1), n.sizes(2), n.has(3) ? n.constant_integers(3) : Ints{},
+  slice_by(n, bounds(n, 1), bounds(n, 2), n.has(3) ? n.constant_integers(3) : Ints{},
            n.has(4) ? n.constant_integers(4) : Ints{});
 }
 
