@@ -13,6 +13,7 @@
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/executable_plan.h"
 #include "dyad/exec/executable_planner.h"
+#include "dyad/exec/step_profile.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/passes/fused_op.h"
@@ -134,9 +135,16 @@ struct Executable::State {
     const Ref<Attrs> numbers =
         substitute_symbols(node.attrs().info(), node.attrs().data(), symbols);
     std::vector<Tensor> outputs(node.types().size());
-    try {
+    const auto run = [&] {
       execute(node.op(), inputs, numbers ? numbers->data() : node.attrs().data(), outputs,
               node.loc());
+    };
+    try {
+      if (StepProfile* const profile = StepProfile::active()) {
+        profile->time(node, run);
+      } else {
+        run();
+      }
     } catch (const Error& error) {
       rethrow_at(error, where, node.loc());
     }
@@ -252,6 +260,14 @@ std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
 void Executable::prepare(std::span<const Tensor> placeholders, Loc where) {
   const std::scoped_lock lock(state_->mutex);
   if (state_->stages.empty()) static_cast<void>(state_->plan_for(placeholders, {}, where));
+}
+
+std::optional<MemoryUse> Executable::memory(std::span<const Tensor> placeholders, Loc where) const {
+  const std::scoped_lock lock(state_->mutex);
+  if (!state_->stages.empty()) return {};
+  const SymbolMap symbols = bind_symbols(*state_->graph, placeholders, {}, where);
+  if (!symbols.entries().empty()) check_types(*state_->graph, symbols, where);
+  return measure_memory(*state_->lowered, symbols, placeholders);
 }
 
 ExecutableStats Executable::stats() const {

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dyad/core/tensor.h"
+#include "dyad/exec/memory_use.h"
 #include "dyad/ir/graph.h"
 #include "dyad/runtime/cancel.h"
 
@@ -65,6 +67,10 @@ class Executable {
 
   /// Makes the plan for values like these without running it; nothing where data decide on sizes.
   void prepare(std::span<const Tensor> placeholders, Loc where = {});
+
+  /// What a run on values like these needs; makes no kernels. Nothing where data decide on sizes.
+  [[nodiscard]] std::optional<MemoryUse> memory(std::span<const Tensor> placeholders,
+                                                Loc where = {}) const;
 
   [[nodiscard]] ExecutableStats stats() const;
   [[nodiscard]] const GraphImpl& graph() const noexcept;

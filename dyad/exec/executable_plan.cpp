@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "dyad/exec/executable_errors.h"
+#include "dyad/exec/step_profile.h"
 
 namespace dyad::exec {
 
@@ -77,14 +78,22 @@ std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Cancel
   const Ref<Storage> arena = arena_bytes > 0 ? Storage::allocate(arena_bytes) : Ref<Storage>();
   bind(placeholders, arena.get());
   const RunContext context{symbols, cancel, where};
+  StepProfile* const profile = StepProfile::active();
+  const auto run_step = [&](Step& step) {
+    if (profile) {
+      profile->time(step.node(), [&] { step.run(*this, context); });
+    } else {
+      step.run(*this, context);
+    }
+  };
   std::size_t at = 0;
   try {
     for (; at < commit; ++at) {
       if (cancel) cancel->check(where, steps[at]->node().loc());
-      steps[at]->run(*this, context);
+      run_step(*steps[at]);
     }
     if (cancel) cancel->check(where);
-    for (; at < steps.size(); ++at) steps[at]->run(*this, context);
+    for (; at < steps.size(); ++at) run_step(*steps[at]);
   } catch (const Error& error) {
     const Loc declared = at < steps.size() ? steps[at]->node().loc() : Loc();
     let_go();

@@ -74,4 +74,19 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   return plan;
 }
 
+MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,
+                         std::span<const Tensor> placeholders) {
+  Draft draft = lay_out(lowered, symbols, placeholders);
+  order_writes(draft);
+  MemoryUse use;
+  for (const Buffer& buffer : draft.buffers) {
+    if (buffer.source == Source::arena) use.apart += buffer.bytes;
+    if (buffer.source == Source::output) use.results += buffer.bytes;
+  }
+  const ArenaSize arena = place_memory(draft);
+  use.intermediate = arena.bytes;
+  use.live_peak = arena.live_peak;
+  return use;
+}
+
 }  // namespace dyad::exec

@@ -19,4 +19,8 @@ using RegionExecutables = std::map<const Node*, std::vector<std::unique_ptr<Exec
                                               std::span<const Tensor> placeholders,
                                               const RegionExecutables& regions, bool check_finite);
 
+/// What such a plan's runs need; makes no kernels.
+[[nodiscard]] MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,
+                                       std::span<const Tensor> placeholders);
+
 }  // namespace dyad::exec

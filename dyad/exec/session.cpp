@@ -161,6 +161,23 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::
                                 &state_->cancel, loc);
 }
 
+void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds, Loc loc) {
+  loc = loc.user();
+  const std::scoped_lock lock(state_->mutex);
+  const Feeds fed(state_->graph, feeds, loc);
+  exec::Executable& executable = state_->program_for(fetches, loc).executable;
+  executable.prepare(fed.in_order(executable.graph().placeholders(), loc), loc);
+}
+
+std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetches,
+                                               const std::vector<Feed>& feeds, Loc loc) {
+  loc = loc.user();
+  const std::scoped_lock lock(state_->mutex);
+  const Feeds fed(state_->graph, feeds, loc);
+  exec::Executable& executable = state_->program_for(fetches, loc).executable;
+  return executable.memory(fed.in_order(executable.graph().placeholders(), loc), loc);
+}
+
 void Session::cancel() const noexcept { state_->cancel.cancel(); }
 
 std::string Session::explain() const {

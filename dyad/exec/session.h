@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dyad/exec/graph.h"
+#include "dyad/exec/memory_use.h"
 
 namespace dyad {
 
@@ -38,6 +40,17 @@ class Session {
   /// variable has changed.
   std::vector<Tensor> run(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds = {},
                           Loc loc = std::source_location::current());
+
+  /// Compiles what a run with these feeds needs, without running it; nothing where data
+  /// decide on sizes. Errors as of run().
+  void prepare(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds = {},
+               Loc loc = std::source_location::current());
+
+  /// The memory that a run with these feeds needs; compiles nothing. Nothing where data decide on
+  /// sizes. Errors as of run().
+  [[nodiscard]] std::optional<exec::MemoryUse> memory(const std::vector<Tensor>& fetches,
+                                                      const std::vector<Feed>& feeds = {},
+                                                      Loc loc = std::source_location::current());
 
   /// Stops the run in progress, from another thread: it throws CancelledError. No effect otherwise.
   void cancel() const noexcept;

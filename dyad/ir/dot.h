@@ -12,6 +12,8 @@ struct PictureOptions {
   std::string title = {};
   /// One more line in a node: a time, the kernel it went into.
   std::function<std::string(const Node&)> note = {};
+  /// Where a node comes from; its source line, unless this is set.
+  std::function<std::string(const Node&)> place = {};
   std::size_t max_nodes = 1000;  ///< later nodes are counted, not shown
   /// Put before the ids of the SVG's elements, so that several pictures fit on one page.
   std::string id_prefix = "g";

@@ -68,7 +68,10 @@ NodeText text_of(const Node& node, const ValueNames& names, const PictureOptions
   if (node.types().size() > kMostTypes) {
     text.lines.push_back("and " + std::to_string(node.types().size() - kMostTypes) + " more");
   }
-  if (node.loc()) text.place = shortened(to_string(node.loc()), kLongestLine);
+  const std::string place = options.place ? options.place(node)
+                            : node.loc()  ? to_string(node.loc())
+                                          : "";
+  text.place = shortened(place, kLongestLine);
   if (options.note) text.note = shortened(options.note(node), kLongestLine);
   return text;
 }

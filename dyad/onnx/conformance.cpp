@@ -6,8 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <sstream>
 
 #include "dyad/base/error.h"
 #include "dyad/core/element.h"
@@ -16,55 +14,14 @@
 #include "dyad/core/text.h"
 #include "dyad/ir/literal.h"
 #include "dyad/onnx/load.h"
-#include "dyad/onnx/tensor_reader.h"
+#include "dyad/onnx/model_reader.h"
 #include "dyad/onnx/unsupported.h"
+#include "dyad/onnx/value_file.h"
 
 namespace dyad::onnx {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
-template <class Proto>
-Proto read_proto(const fs::path& path, std::string_view what) {
-  Proto proto;
-  if (!proto.ParseFromString(contents(path))) {
-    throw OnnxError(fmt::format("'{}' holds no {}", path.string(), what));
-  }
-  return proto;
-}
-
-ModelValue value_of(const pb::TensorProto& proto) {
-  ExternalData none({});
-  return {read_tensor(proto, none, Loc())};
-}
-ModelValue value_of(const pb::OptionalProto& proto);
-ModelValue value_of(const pb::SequenceProto& proto) {
-  std::vector<ModelValue> elements;
-  for (const auto& element : proto.tensor_values()) elements.push_back(value_of(element));
-  for (const auto& element : proto.sequence_values()) elements.push_back(value_of(element));
-  for (const auto& element : proto.optional_values()) elements.push_back(value_of(element));
-  return ModelValue(std::move(elements));
-}
-ModelValue value_of(const pb::OptionalProto& proto) {
-  if (proto.has_tensor_value()) return value_of(proto.tensor_value());
-  if (proto.has_sequence_value()) return value_of(proto.sequence_value());
-  if (proto.has_optional_value()) return value_of(proto.optional_value());
-  return {};
-}
-
-/// A value of a case, of which the model tells what it is.
-ModelValue read_value(const fs::path& path, const pb::TypeProto& type) {
-  if (type.has_sequence_type()) return value_of(read_proto<pb::SequenceProto>(path, "sequence"));
-  if (type.has_optional_type()) return value_of(read_proto<pb::OptionalProto>(path, "optional"));
-  return value_of(read_proto<pb::TensorProto>(path, "tensor"));
-}
 
 /// `input_0.pb`, `input_1.pb`... in their order.
 std::vector<fs::path> numbered(const fs::path& folder, std::string_view prefix) {
@@ -198,22 +155,20 @@ bool draws_numbers(const pb::ModelProto& model) {
                              [](const auto& function) { return draws_numbers(function.node()); });
 }
 
-std::string run_data_set(const Model& model, const pb::ModelProto& proto, const fs::path& folder,
-                         const Comparison& by) {
-  std::map<std::string, const pb::TypeProto*> types;
-  for (const auto& input : proto.graph().input()) types[input.name()] = &input.type();
+std::string run_data_set(const Model& model, const fs::path& folder, const Comparison& by) {
   std::vector<NamedValue> feeds;
   const std::vector<fs::path> inputs = numbered(folder, "input");
   for (std::size_t i = 0; i < std::min(inputs.size(), model.inputs().size()); ++i) {
-    const std::string& name = model.inputs()[i];
-    feeds.push_back({name, read_value(inputs[i], *types.at(name))});
+    const ValueInfo& input = model.input_info()[i];
+    feeds.push_back({input.name, load_value(inputs[i].string(), input.kind)});
   }
   const std::vector<ModelValue> results = model.run_values(feeds);
   const std::vector<fs::path> outputs = numbered(folder, "output");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const auto& output = proto.graph().output(static_cast<int>(i));
-    const std::string found = difference(results.at(i), read_value(outputs[i], output.type()), by);
-    if (!found.empty()) return fmt::format("\"{}\" {}", output.name(), found);
+    const ValueInfo& output = model.output_info().at(i);
+    const ModelValue want = load_value(outputs[i].string(), output.kind);
+    const std::string found = difference(results.at(i), want, by);
+    if (!found.empty()) return fmt::format("\"{}\" {}", output.name, found);
   }
   return {};
 }
@@ -242,17 +197,17 @@ CaseResult run_case(const std::string& folder, Tolerance tolerance) {
     manual_seed(0);
     const fs::path path = fs::path(folder) / "model.onnx";
     const Model model = load(path.string());
-    const auto proto = read_proto<pb::ModelProto>(path, "model");
+    const MappedFile file(path.string(), {});
+    const bool draws = draws_numbers(read_model(file.bytes, file.name, {}));
     std::vector<fs::path> sets;
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry);
     }
     std::ranges::sort(sets);
     for (const fs::path& set : sets) {
-      result.reason = run_data_set(model, proto, set,
-                                   {.tolerance = tolerance,
-                                    .draws = draws_numbers(proto),
-                                    .by_statistics = &result.by_statistics});
+      result.reason = run_data_set(
+          model, set,
+          {.tolerance = tolerance, .draws = draws, .by_statistics = &result.by_statistics});
       if (!result.reason.empty()) return result;
     }
     result.outcome = sets.empty() ? CaseResult::Outcome::skipped : CaseResult::Outcome::passed;

@@ -7,11 +7,14 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/op_info.h"
 #include "dyad/ir/undecided.h"
+#include "dyad/onnx/text_ops.h"
 #include "dyad/onnx/unsupported.h"
+#include "dyad/ops/registry.h"
 
 namespace dyad::onnx {
 namespace {
@@ -141,6 +144,9 @@ Importer::Importer(const pb::ModelProto& model, std::string file, std::optional<
       loc_(loc),
       external_(std::move(folder)),
       opsets_(opsets_of(model.opset_import())) {
+  ops::register_builtin_ops();
+  exec::register_control_ops();
+  register_text_ops();
   for (const pb::FunctionProto& function : model.functions()) {
     const std::string domain = function.domain() == "ai.onnx" ? "" : function.domain();
     functions_.try_emplace({domain, function.name()}, &function);
@@ -158,67 +164,60 @@ int Importer::opset() const {
   return found == opsets_.end() ? 0 : found->second;
 }
 
-std::vector<std::string> Importer::inputs() const {
-  const pb::GraphProto& graph = model_.graph();
-  std::set<std::string> defaults;
-  for (const pb::TensorProto& tensor : graph.initializer()) defaults.insert(tensor.name());
-  for (const auto& tensor : graph.sparse_initializer()) defaults.insert(tensor.values().name());
-  std::vector<std::string> names;
-  for (const pb::ValueInfoProto& input : graph.input()) {
-    if (!defaults.contains(input.name())) names.push_back(input.name());
-  }
-  return names;
-}
-
-std::vector<std::string> Importer::outputs() const {
-  std::vector<std::string> names;
-  for (const pb::ValueInfoProto& output : model_.graph().output()) names.push_back(output.name());
-  return names;
-}
-
 const pb::FunctionProto* Importer::find_function(const pb::NodeProto& node) const {
   const auto found = functions_.find({domain_of(node), node.op_type()});
   return found == functions_.end() ? nullptr : found->second;
 }
 
-void Importer::list_unsupported(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
-                                const std::map<std::string, int>& opsets, int depth,
-                                std::vector<std::string>& problems) const {
+void Importer::list_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+                          const std::map<std::string, int>& opsets, int depth,
+                          std::vector<NodeUse>& uses) const {
   if (depth > kMaxDepth) fail("subgraphs are nested too deeply");
   for (const pb::NodeProto& node : nodes) {
     const std::string domain = domain_of(node);
     for (const pb::AttributeProto& attribute : node.attribute()) {
       if (attribute.has_g()) {
-        list_unsupported(attribute.g().node(), opsets, depth + 1, problems);
+        list_nodes(attribute.g().node(), opsets, depth + 1, uses);
       }
     }
-    if (find_function(node)) continue;
-    const std::string full = domain.empty() ? node.op_type() : domain + "." + node.op_type();
     const auto version = opsets.find(domain);
-    std::string reason;
-    if (version == opsets.end()) {
-      reason = "the model does not import its domain";
+    NodeUse use{.op = domain.empty() ? node.op_type() : domain + "." + node.op_type(),
+                .version = version == opsets.end() ? 0 : version->second,
+                .node = name_of(node),
+                .reason = {}};
+    if (find_function(node)) {
+      use.is_function = true;
+    } else if (version == opsets.end()) {
+      use.reason = "the model does not import its domain";
     } else if (!builder_of(domain, node.op_type(), version->second)) {
-      reason = "Dyad has no such operator";
+      use.reason = "Dyad has no such operator";
     }
-    if (reason.empty()) continue;
-    problems.push_back(fmt::format("{} {}, {}: {}", full,
-                                   version == opsets.end() ? 0 : version->second, name_of(node),
-                                   reason));
+    uses.push_back(std::move(use));
   }
 }
 
-void Importer::check_supported() {
-  std::vector<std::string> problems;
-  list_unsupported(model_.graph().node(), opsets_, 0, problems);
+std::vector<NodeUse> Importer::nodes() const {
+  std::vector<NodeUse> uses;
+  list_nodes(model_.graph().node(), opsets_, 0, uses);
   for (const pb::FunctionProto& function : model_.functions()) {
-    list_unsupported(function.node(), opsets_of(function.opset_import()), 0, problems);
+    list_nodes(function.node(), opsets_of(function.opset_import()), 0, uses);
   }
+  return uses;
+}
+
+std::string to_string(const NodeUse& use) {
+  return fmt::format("{} {}, {}: {}", use.op, use.version, use.node, use.reason);
+}
+
+void Importer::check_supported() {
+  std::vector<NodeUse> problems = nodes();
+  std::erase_if(problems, [](const NodeUse& use) { return use.reason.empty(); });
   if (problems.empty()) return;
   std::string text =
       fmt::format("{} {} cannot be run:", problems.size(), problems.size() == 1 ? "node" : "nodes");
   constexpr std::size_t kShown = 50;
-  for (std::size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
+  for (std::size_t i = 0; i < std::min(problems.size(), kShown); ++i)
+    text += "\n  " + to_string(problems[i]);
   if (problems.size() > kShown) text += fmt::format("\n  and {} more", problems.size() - kShown);
   throw UnsupportedError(fmt::format("'{}': {}", file_, text), loc_);
 }
@@ -226,6 +225,7 @@ void Importer::check_supported() {
 Loc Importer::place_of(const pb::NodeProto& node) {
   const auto [found, added] =
       numbers_.try_emplace(&node, static_cast<std::uint32_t>(numbers_.size() + 1));
+  if (added) operators_.push_back(node.op_type());
   return Loc::intern(file_, found->second, node.name());
 }
 
@@ -357,6 +357,7 @@ ImportedGraph Importer::build(const KnownInputs& known) {
         return results;
       },
       loc_));
+  made.operators = operators_;
   return made;
 }
 

@@ -16,6 +16,7 @@
 #include "dyad/ir/onnx_node.h"
 #include "dyad/onnx/known_sizes.h"
 #include "dyad/onnx/load.h"
+#include "dyad/onnx/node_use.h"
 #include "dyad/onnx/tensor_reader.h"
 
 namespace dyad::onnx {
@@ -84,6 +85,8 @@ struct KnownInputs {
 struct ImportedGraph {
   Graph graph;
   std::vector<ModelValue> results;  ///< of the model: of values of the graph
+  /// The ONNX operator of each place in the graph: that of line i of the file stands at i - 1.
+  std::vector<std::string> operators;
 };
 
 /// Builds the static graph of a model.
@@ -93,15 +96,16 @@ class Importer {
   Importer(const pb::ModelProto& model, std::string file, std::optional<std::string> folder,
            const LoadOptions& options, Loc loc);
 
+  /// All nodes, those of subgraphs and functions too.
+  [[nodiscard]] std::vector<NodeUse> nodes() const;
   /// Throws OnnxError with the list of all nodes that no rule can build.
   void check_supported();
   /// The graph, for what is known of the inputs. NeedsValues when it depends on more.
   ImportedGraph build(const KnownInputs& known);
 
   [[nodiscard]] int opset() const;
-  /// Those without a default, and all results, by name.
-  [[nodiscard]] std::vector<std::string> inputs() const;
-  [[nodiscard]] std::vector<std::string> outputs() const;
+  /// Domain (empty: ONNX's own) -> version.
+  [[nodiscard]] const std::map<std::string, int>& opsets() const noexcept { return opsets_; }
 
   // For the rules of control flow and of sequences.
 
@@ -145,9 +149,9 @@ class Importer {
   ModelValue result_of(const Imported& value, std::vector<Tensor>& results);
   [[nodiscard]] bool draws(const pb::NodeProto& node) const;
   void count_node();
-  void list_unsupported(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
-                        const std::map<std::string, int>& opsets, int depth,
-                        std::vector<std::string>& problems) const;
+  void list_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+                  const std::map<std::string, int>& opsets, int depth,
+                  std::vector<NodeUse>& uses) const;
   void check_value(const std::string& name, const Type& type, const Tensor& value) const;
   [[noreturn]] void fail(const std::string& message) const;
   Loc place_of(const pb::NodeProto& node);
@@ -166,6 +170,7 @@ class Importer {
   };
   std::map<std::pair<const GraphImpl*, const TensorImpl*>, Constant> constants_;
   std::unordered_map<const pb::NodeProto*, std::uint32_t> numbers_;
+  std::vector<std::string> operators_;  // by number - 1
   std::int64_t node_count_ = 0;
   int regions_ = 0;
 };

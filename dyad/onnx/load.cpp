@@ -1,25 +1,18 @@
 #include "dyad/onnx/load.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <limits>
 #include <mutex>
 #include <optional>
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
-#include "dyad/exec/control_flow_ops.h"
-#include "dyad/io/input_file.h"
 #include "dyad/ir/graph.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/literal.h"
 #include "dyad/onnx/importer.h"
-#include "dyad/onnx/text_ops.h"
-#include "dyad/ops/registry.h"
+#include "dyad/onnx/model_reader.h"
 
 namespace dyad::onnx {
 
@@ -70,6 +63,7 @@ struct Model::State {
   LoadOptions options;
   Loc loc;
 
+  std::vector<ValueInfo> input_info, output_info;
   std::vector<std::string> inputs, outputs;
   /// The tensors, as the graph calls them, whose elements decide; the inputs whose form decides.
   std::vector<std::string> decisive_values, decisive_forms;
@@ -119,6 +113,35 @@ struct Model::State {
     }
   }
 
+  /// What is fed by name; each may be given once.
+  [[nodiscard]] std::map<std::string, ModelValue> by_name(const std::vector<NamedValue>& given,
+                                                          Loc where) const {
+    std::map<std::string, ModelValue> fed;
+    for (const NamedValue& input : given) {
+      if (fed.try_emplace(input.name, input.value).second) continue;
+      throw GraphError(fmt::format("'{}': input \"{}\" is fed twice", file, input.name), where);
+    }
+    return fed;
+  }
+
+  /// A graph, its session, and the feeds that it takes.
+  struct Ready {
+    Built& built;
+    Session& session;
+    std::vector<Feed> feeds;
+  };
+  Ready ready_for(const std::vector<NamedValue>& given, Loc where) {
+    const std::map<std::string, ModelValue> fed = by_name(given, where);
+    Built& made = graph_for(fed, where);
+    if (!made.session) made.session.emplace(made.imported.graph);
+    std::map<std::string, Tensor> tensors;
+    for (const auto& [name, value] : fed) flatten(name, value, tensors);
+    for (const std::string& name : decisive_values) tensors.erase(name);
+    std::vector<Feed> feeds;
+    for (const auto& [name, tensor] : tensors) feeds.emplace_back(name, tensor);
+    return {made, *made.session, std::move(feeds)};
+  }
+
   /// The graph for what is fed.
   Built& graph_for(const std::map<std::string, ModelValue>& fed, Loc where) {
     std::map<std::string, Tensor> tensors;
@@ -163,33 +186,27 @@ struct Model::State {
 
 namespace {
 
+std::vector<std::string> names_of(const std::vector<ValueInfo>& values) {
+  std::vector<std::string> names;
+  for (const ValueInfo& value : values) names.push_back(value.name);
+  return names;
+}
+
 Model read(std::string_view bytes, const std::string& file, std::optional<std::string> folder,
            const LoadOptions& options, Loc loc) {
-  if (bytes.size() > std::size_t{std::numeric_limits<std::int32_t>::max()}) {
-    throw OnnxError(fmt::format("'{}': a model is less than 2 GB; this has {} bytes (weights go "
-                                "into files beside it)",
-                                file, bytes.size()),
-                    loc);
-  }
   auto state = std::make_shared<Model::State>();
   state->file = file;
   state->folder = std::move(folder);
   state->options = options;
   state->loc = loc;
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  google::protobuf::io::CodedInputStream coded(&stream);
-  if (bytes.empty() || !state->proto.ParseFromCodedStream(&coded) ||
-      !coded.ConsumedEntireMessage()) {
-    throw OnnxError(fmt::format("'{}' is no ONNX model, or is cut or damaged", file), loc);
-  }
-  ops::register_builtin_ops();
-  exec::register_control_ops();
-  register_text_ops();
+  state->proto = read_model(bytes, file, loc);
   Importer importer(state->proto, file, state->folder, options, loc);
   importer.check_supported();
   state->opset = importer.opset();
-  state->inputs = importer.inputs();
-  state->outputs = importer.outputs();
+  state->input_info = inputs_of(state->proto);
+  state->output_info = outputs_of(state->proto);
+  state->inputs = names_of(state->input_info);
+  state->outputs = names_of(state->output_info);
   state->producer = state->proto.producer_name();
   for (const pb::StringStringEntryProto& entry : state->proto.metadata_props()) {
     state->metadata[entry.key()] = entry.value();
@@ -219,6 +236,9 @@ const Graph& Model::graph(Loc loc) const {
 
 const std::vector<std::string>& Model::inputs() const noexcept { return state_->inputs; }
 const std::vector<std::string>& Model::outputs() const noexcept { return state_->outputs; }
+const std::vector<ValueInfo>& Model::input_info() const noexcept { return state_->input_info; }
+const std::vector<ValueInfo>& Model::output_info() const noexcept { return state_->output_info; }
+const std::string& Model::file() const noexcept { return state_->file; }
 const std::vector<std::string>& Model::value_inputs() const noexcept {
   return state_->value_inputs;
 }
@@ -255,34 +275,53 @@ Model Model::specialize(const std::vector<Feed>& values, Loc loc) const {
     }
     made->fixed[feed.name] = feed.value;
   }
-  made->inputs = state_->inputs;
+  made->input_info = state_->input_info;
+  made->output_info = state_->output_info;
+  std::erase_if(made->input_info,
+                [&](const ValueInfo& input) { return made->fixed.contains(input.name); });
+  made->inputs = names_of(made->input_info);
   made->outputs = state_->outputs;
-  std::erase_if(made->inputs, [&](const std::string& name) { return made->fixed.contains(name); });
   made->try_build();
   return Model(std::move(made));
 }
 
 std::vector<ModelValue> Model::run_values(const std::vector<NamedValue>& inputs, Loc loc) const {
   const std::lock_guard lock(state_->mutex);
-  std::map<std::string, ModelValue> fed;
-  for (const NamedValue& input : inputs) {
-    if (fed.try_emplace(input.name, input.value).second) continue;
-    throw GraphError(fmt::format("'{}': input \"{}\" is fed twice", state_->file, input.name),
-                     loc.user());
-  }
-  Built& built = state_->graph_for(fed, loc.user());
-  if (!built.session) built.session.emplace(built.imported.graph);
-  std::map<std::string, Tensor> tensors;
-  for (const auto& [name, value] : fed) flatten(name, value, tensors);
-  for (const std::string& name : state_->decisive_values) tensors.erase(name);
-  std::vector<Feed> feeds;
-  for (const auto& [name, tensor] : tensors) feeds.emplace_back(name, tensor);
+  State::Ready ready = state_->ready_for(inputs, loc.user());
   std::vector<Tensor> results =
-      built.session->run(built.imported.graph.outputs(), feeds, loc.user());
+      ready.session.run(ready.built.imported.graph.outputs(), ready.feeds, loc.user());
   auto next = results.begin();
   std::vector<ModelValue> values;
-  for (const ModelValue& result : built.imported.results) values.push_back(filled(result, next));
+  for (const ModelValue& result : ready.built.imported.results)
+    values.push_back(filled(result, next));
   return values;
+}
+
+void Model::prepare(const std::vector<NamedValue>& inputs, Loc loc) const {
+  const std::lock_guard lock(state_->mutex);
+  State::Ready ready = state_->ready_for(inputs, loc.user());
+  ready.session.prepare(ready.built.imported.graph.outputs(), ready.feeds, loc.user());
+}
+
+std::optional<exec::MemoryUse> Model::memory(const std::vector<NamedValue>& inputs, Loc loc) const {
+  const std::lock_guard lock(state_->mutex);
+  State::Ready ready = state_->ready_for(inputs, loc.user());
+  return ready.session.memory(ready.built.imported.graph.outputs(), ready.feeds, loc.user());
+}
+
+Graph Model::graph_for(const std::vector<NamedValue>& inputs, Loc loc) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->graph_for(state_->by_name(inputs, loc.user()), loc.user()).imported.graph;
+}
+
+std::string Model::operator_at(Loc place) const {
+  const std::lock_guard lock(state_->mutex);
+  if (!place || place.file() != state_->file) return {};
+  for (const auto& [key, built] : state_->built) {
+    const std::vector<std::string>& operators = built.imported.operators;
+    if (place.line() >= 1 && place.line() <= operators.size()) return operators[place.line() - 1];
+  }
+  return {};
 }
 
 std::vector<Tensor> Model::run(const std::vector<Feed>& feeds, Loc loc) const {
@@ -309,11 +348,8 @@ std::vector<Tensor> Model::run(const std::vector<Feed>& feeds, Loc loc) const {
 }
 
 Model load(const std::string& path, const LoadOptions& options, Loc loc) {
-  const Ref<Storage> file = io::InputFile(path, loc.user()).map();
-  const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->bytes());
-  const std::filesystem::path whole(path);
-  const std::filesystem::path folder = whole.has_parent_path() ? whole.parent_path() : ".";
-  return read(bytes, whole.filename().string(), folder.string(), options, loc.user());
+  const MappedFile file(path, loc.user());
+  return read(file.bytes, file.name, file.folder, options, loc.user());
 }
 
 Model parse(std::string_view bytes, const LoadOptions& options, Loc loc) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "dyad/exec/session.h"
 #include "dyad/nn/tensor_dict.h"
 #include "dyad/onnx/model_value.h"
+#include "dyad/onnx/value_info.h"
 
 namespace dyad::onnx {
 
@@ -30,6 +32,9 @@ class Model {
   /// Inputs that a run must feed, and results, by name.
   [[nodiscard]] const std::vector<std::string>& inputs() const noexcept;
   [[nodiscard]] const std::vector<std::string>& outputs() const noexcept;
+  /// The same with their types.
+  [[nodiscard]] const std::vector<ValueInfo>& input_info() const noexcept;
+  [[nodiscard]] const std::vector<ValueInfo>& output_info() const noexcept;
   /// The inputs whose values, not only their sizes, decide what the graph looks like: the axes of a
   /// reduction, a new shape, how often a loop runs whose state changes its type. run() makes a
   /// graph for each combination of their values that it meets (the last ones are kept);
@@ -44,6 +49,8 @@ class Model {
   /// The version of ONNX's own operators that the model imports.
   [[nodiscard]] int opset() const noexcept;
   [[nodiscard]] const std::string& producer() const noexcept;
+  /// The file's name, without folders.
+  [[nodiscard]] const std::string& file() const noexcept;
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept;
 
   /// The results for these inputs, in the order of outputs(); compiles at the first call. Runs from
@@ -55,6 +62,20 @@ class Model {
   /// empty.
   [[nodiscard]] std::vector<ModelValue> run_values(const std::vector<NamedValue>& inputs,
                                                    Loc loc = std::source_location::current()) const;
+
+  /// Compiles what a run on inputs like these needs, without running it; where data decide on
+  /// sizes, nothing. Errors as of run().
+  void prepare(const std::vector<NamedValue>& inputs,
+               Loc loc = std::source_location::current()) const;
+  /// The memory that such a run needs; compiles nothing. Nothing where data decide on sizes.
+  [[nodiscard]] std::optional<exec::MemoryUse> memory(
+      const std::vector<NamedValue>& inputs, Loc loc = std::source_location::current()) const;
+  /// The graph that such a run runs: graph(), unless value_inputs() decide.
+  [[nodiscard]] Graph graph_for(const std::vector<NamedValue>& inputs,
+                                Loc loc = std::source_location::current()) const;
+  /// The ONNX operator (`Conv`) of the node that a place in the graph (`model.onnx:12`) names;
+  /// empty for other places.
+  [[nodiscard]] std::string operator_at(Loc place) const;
 
   struct State;
   explicit Model(std::shared_ptr<State> state) : state_(std::move(state)) {}

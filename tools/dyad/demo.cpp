@@ -19,6 +19,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+struct DemoOptions {
+  std::string
+      data;  ///< folder with digits; empty: DYAD_DATA_DIR, or the digits that come with Dyad
+  std::string output = "dyad-demo";  ///< folder for report.html, model.onnx and weights.safetensors
+  int epochs = 0;  ///< 0: 30 for the small digits, 5 for MNIST, which has six times as many
+  std::int64_t batch = 64;
+  std::uint64_t seed = 1;
+  bool graph = true;  ///< pictures of the graph in the report
+  std::optional<int> threads;
+};
+
 /// The digits that come with Dyad: beside an installed program, or in the source folder that it was
 /// built in.
 std::string own_digits() {
@@ -133,9 +144,9 @@ void show_digits(const Cnn& model, const data::Digits& digits) {
   fmt::print("\n{}", draw_digits(images, captions));
 }
 
-}  // namespace
-
+/// 0 when all agreed.
 int run_demo(DemoOptions options) {
+  use_threads(options.threads);
   const data::Digits digits = data::load_digits(find_data(options));
   const std::int64_t size = digits.train_images.size(2).value();
   if (options.epochs == 0) options.epochs = digits.name == "MNIST" ? 5 : 30;
@@ -171,6 +182,44 @@ int run_demo(DemoOptions options) {
       result.largest_difference == 0 && accuracy == result.compiled.accuracies.back();
   if (!agree) fmt::print("eager and compiled runs, or the reloaded model, DIFFER\n");
   return agree ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_demo(CLI::App& program) {
+  auto options = std::make_shared<DemoOptions>();
+  CLI::App* command =
+      program.add_subcommand("demo",
+                             "Train a CNN on handwritten digits eagerly and compiled, compare the "
+                             "two bit for bit, export it to ONNX, reload and use it");
+  command->add_option("--data", options->data,
+                      "Folder with digits in IDX files (default: $DYAD_DATA_DIR, or the 8x8 digits "
+                      "that come with Dyad; "
+                      "a folder with MNIST trains on that)");
+  command
+      ->add_option("--output", options->output,
+                   "Folder for report.html, model.onnx and weights.safetensors")
+      ->capture_default_str();
+  command
+      ->add_option("--epochs", options->epochs,
+                   "Passes over the training digits (default: 30; 5 for MNIST)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--batch", options->batch, "Digits in one training step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--seed", options->seed,
+                   "Seed of weights and order: the same seed gives the same numbers")
+      ->capture_default_str();
+  add_threads(*command, options->threads);
+  command->add_flag("!--no-graph", options->graph,
+                    "Leave the pictures of the graph out of the report");
+  add_footer(*command,
+             "Examples:\n"
+             "  dyad demo\n"
+             "  dyad demo --epochs 5 --threads 1\n"
+             "  dyad demo --data mnist --output mnist-demo");
+  return {command, [options] { return run_demo(*options); }};
 }
 
 }  // namespace dyad::tool

@@ -3,10 +3,21 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
-namespace dyad::tool {
+#include "dyad/onnx/conformance.h"
 
+namespace dyad::tool {
+namespace {
+
+struct OnnxTestOptions {
+  std::vector<std::string> paths;
+  onnx::Tolerance tolerance;
+  std::string json;  ///< a file, or none
+};
+
+/// 0 when none failed.
 int run_onnx_test(const OnnxTestOptions& options) {
   using Outcome = onnx::CaseResult::Outcome;
   nlohmann::json list = nlohmann::json::array();
@@ -31,6 +42,37 @@ int run_onnx_test(const OnnxTestOptions& options) {
   if (!options.json.empty()) std::ofstream(options.json) << list.dump(1) << '\n';
   fmt::print("{} passed, {} failed, {} skipped\n", passed, failed, skipped);
   return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_onnx_test(CLI::App& program) {
+  auto options = std::make_shared<OnnxTestOptions>();
+  CLI::App* command = program.add_subcommand(
+      "onnx-test",
+      "Run cases in the layout of ONNX's backend tests and compare the results with theirs");
+  command
+      ->add_option(
+          "path", options->paths,
+          "Folders: a case (model.onnx, test_data_set_*/input_*.pb, output_*.pb) or a tree "
+          "of cases")
+      ->required();
+  command
+      ->add_option("--rtol", options->tolerance.relative,
+                   "Allowed: |got - want| <= atol + rtol * |want|")
+      ->capture_default_str();
+  command->add_option("--atol", options->tolerance.absolute)->capture_default_str();
+  command
+      ->add_option("--json", options->json, "File for a list of {\"case\", \"result\", \"reason\"}")
+      ->type_name("FILE");
+  add_footer(*command,
+             "Prints the first difference of each case that fails, then how many passed, failed, "
+             "and were skipped\nbecause they need something that Dyad does not have. A file "
+             "tolerance.txt (\"rtol atol\") in a case goes\nbefore --rtol and --atol.\n\n"
+             "Examples:\n"
+             "  dyad onnx-test my_model/                          one case\n"
+             "  dyad onnx-test onnx/backend/test/data/node --json results.json");
+  return {command, [options] { return run_onnx_test(*options); }};
 }
 
 }  // namespace dyad::tool

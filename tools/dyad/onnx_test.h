@@ -1,20 +1,10 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "dyad/onnx/conformance.h"
+#include "tools/dyad/arguments.h"
 
 namespace dyad::tool {
 
-struct OnnxTestOptions {
-  std::vector<std::string> paths;
-  onnx::Tolerance tolerance;
-  std::string json;  ///< a file, or none
-};
-
-/// Runs cases, prints each failure, closes with `N passed, N failed, N skipped`. 0 when none
-/// failed.
-int run_onnx_test(const OnnxTestOptions& options);
+/// `dyad onnx-test`: runs cases, prints each failure, closes with `N passed, N failed, N skipped`.
+[[nodiscard]] Command add_onnx_test(CLI::App& program);
 
 }  // namespace dyad::tool

@@ -21,11 +21,29 @@ std::string bar(double part) {
   return text;
 }
 
+bool is_terminal(int descriptor) {
+  const char* term = std::getenv("TERM");
+  return isatty(descriptor) != 0 && term && std::string_view(term) != "dumb";
+}
+
 }  // namespace
 
-bool is_terminal() {
-  const char* term = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) != 0 && term && std::string_view(term) != "dumb";
+bool is_terminal() { return is_terminal(STDOUT_FILENO); }
+
+StageLine::StageLine() : terminal_(is_terminal(STDERR_FILENO)) {}
+
+void StageLine::show(std::string_view stage, double part) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!terminal_ || (stage == stage_ && now - drawn_ < kRedraw)) return;
+  stage_ = stage;
+  drawn_ = now;
+  shown_ = true;
+  fmt::print(stderr, "\r{} {}\033[K", stage_, part > 0 ? bar(part) : "...");
+  std::fflush(stderr);
+}
+
+void StageLine::clear() {
+  if (std::exchange(shown_, false)) fmt::print(stderr, "\r\033[K");
 }
 
 Progress::Progress(std::string label, std::int64_t steps)

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace dyad::tool {
 
@@ -33,6 +34,25 @@ class Progress {
   bool terminal_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point drawn_{};
+};
+
+/// What happens now, in one line of standard error that rewrites itself; nothing unless that is a
+/// terminal.
+class StageLine {
+ public:
+  StageLine();
+  ~StageLine() { clear(); }
+  StageLine(const StageLine&) = delete;
+  StageLine& operator=(const StageLine&) = delete;
+  /// `part` of a stage is done, 0 to 1.
+  void show(std::string_view stage, double part);
+  void clear();
+
+ private:
+  bool terminal_;
+  bool shown_ = false;
+  std::string stage_;
+  std::chrono::steady_clock::time_point drawn_{};
 };
 
 /// True when standard output is a terminal that is read by a person.

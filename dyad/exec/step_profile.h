@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dyad/ir/graph.h"
+
+namespace dyad::exec {
+
+/// What one step of a static graph took, over all runs.
+struct StepTime {
+  /// The operators that it computes in one kernel, in their order, each with its line.
+  struct Part {
+    std::string op;
+    Loc loc;
+  };
+  std::vector<Part> parts;
+  double seconds = 0;
+  std::int64_t calls = 0;
+};
+
+/// While it lives, times each step of the static graphs that this thread runs (Session, compiled
+/// functions). The steps inside a branch or loop count on their own, and what the control operator
+/// itself takes is the rest. A run that is not profiled asks once whether it is.
+///
+/// The graphs that ran must live as long as the profile.
+class StepProfile {
+ public:
+  StepProfile() noexcept;
+  ~StepProfile();
+  StepProfile(const StepProfile&) = delete;
+  StepProfile& operator=(const StepProfile&) = delete;
+
+  /// The profile of this thread that began last, or null.
+  [[nodiscard]] static StepProfile* active() noexcept;
+
+  /// Calls `step` and counts its time for `node`, but for what profiled steps inside it take.
+  template <class F>
+  void time(const Node& node, F&& step) {
+    const Clock clock(*this, node);
+    step();
+  }
+
+  /// The slowest first.
+  [[nodiscard]] std::vector<StepTime> steps() const;
+
+ private:
+  class Clock {
+   public:
+    Clock(StepProfile& profile, const Node& node) noexcept;
+    ~Clock();
+    Clock(const Clock&) = delete;
+    Clock& operator=(const Clock&) = delete;
+
+   private:
+    StepProfile& profile_;
+    const Node& node_;
+    double inner_before_;
+    double start_;
+  };
+
+  StepProfile* previous_;
+  double inner_ = 0;  // seconds of the steps that ended inside the one that runs now
+  std::unordered_map<const Node*, StepTime> times_;
+};
+
+}  // namespace dyad::exec

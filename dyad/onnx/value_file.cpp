@@ -1,0 +1,130 @@
+#include "dyad/onnx/value_file.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <filesystem>
+
+#include "dyad/base/error.h"
+#include "dyad/core/text.h"
+#include "dyad/io/atomic_file.h"
+#include "dyad/io/npy.h"
+#include "dyad/onnx/model_reader.h"
+#include "dyad/onnx/tensor_reader.h"
+#include "dyad/ops/elementary.h"
+
+namespace dyad::onnx {
+namespace {
+
+template <class Proto>
+Proto read_message(const std::string& path, std::string_view what, Loc loc) {
+  const MappedFile file(path, loc);
+  Proto message;
+  const auto size = static_cast<int>(std::min<std::size_t>(file.bytes.size(), 1u << 31 >> 1));
+  if (!message.ParseFromArray(file.bytes.data(), size)) {
+    throw OnnxError(fmt::format("'{}' holds no {} in ONNX's format; other formats that are read: "
+                                ".npy",
+                                path, what),
+                    loc);
+  }
+  return message;
+}
+
+ModelValue value_of(const pb::TensorProto& proto, Loc loc) {
+  ExternalData none({});
+  return {read_tensor(proto, none, loc)};
+}
+ModelValue value_of(const pb::OptionalProto& proto, Loc loc);
+ModelValue value_of(const pb::SequenceProto& proto, Loc loc) {
+  std::vector<ModelValue> elements;
+  for (const auto& element : proto.tensor_values()) elements.push_back(value_of(element, loc));
+  for (const auto& element : proto.sequence_values()) elements.push_back(value_of(element, loc));
+  for (const auto& element : proto.optional_values()) elements.push_back(value_of(element, loc));
+  return ModelValue(std::move(elements));
+}
+ModelValue value_of(const pb::OptionalProto& proto, Loc loc) {
+  if (proto.has_tensor_value()) return value_of(proto.tensor_value(), loc);
+  if (proto.has_sequence_value()) return value_of(proto.sequence_value(), loc);
+  if (proto.has_optional_value()) return value_of(proto.optional_value(), loc);
+  return {};
+}
+
+/// What NumPy has instead.
+DType numpy_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+      return f32;
+    case DType::i4:
+    case DType::i2:
+      return i8;
+    case DType::u4:
+    case DType::u2:
+      return u8;
+    default:
+      return dtype;
+  }
+}
+
+void save_strings(const std::string& path, const Tensor& tensor, Loc loc) {
+  pb::TensorProto message;
+  fill_tensor_type(message, "", tensor);
+  for (std::string& text : to_strings(tensor)) message.add_string_data(std::move(text));
+  std::string bytes;
+  if (!message.SerializeToString(&bytes)) {
+    throw OnnxError(fmt::format("'{}': {} takes more than the 2 GB that a message may hold", path,
+                                type_string(tensor)),
+                    loc);
+  }
+  io::write_file(path, bytes, loc);
+}
+
+void save(const std::string& stem, const ModelValue& value, Loc loc,
+          std::vector<std::string>& written) {
+  for (std::size_t i = 0; i < value.sequence().size(); ++i) {
+    save(fmt::format("{}_{}", stem, i), value.sequence()[i], loc, written);
+  }
+  if (!value.is_tensor()) return;
+  const Tensor& tensor = value.tensor();
+  const bool is_text = tensor.dtype() == DType::string;
+  written.push_back(stem + (is_text ? ".pb" : ".npy"));
+  if (is_text) {
+    save_strings(written.back(), tensor, loc);
+  } else {
+    io::save_npy(written.back(), to(tensor, numpy_dtype(tensor.dtype()), loc), loc);
+  }
+}
+
+}  // namespace
+
+ModelValue load_value(const std::string& path, Type::Kind kind, Loc loc) {
+  loc = loc.user();
+  if (path.ends_with(".npy")) return {io::load_npy(path, loc)};
+  if (kind == Type::Kind::sequence) {
+    return value_of(read_message<pb::SequenceProto>(path, "sequence", loc), loc);
+  }
+  if (kind == Type::Kind::optional) {
+    return value_of(read_message<pb::OptionalProto>(path, "optional", loc), loc);
+  }
+  return value_of(read_message<pb::TensorProto>(path, "tensor", loc), loc);
+}
+
+std::vector<std::string> save_value(const std::string& folder, const std::string& name,
+                                    const ModelValue& value, Loc loc) {
+  std::string stem;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ||
+                       (c == '.' && !stem.empty());
+    stem += plain ? c : '_';
+  }
+  std::vector<std::string> written;
+  save((std::filesystem::path(folder) / stem).string(), value, loc.user(), written);
+  return written;
+}
+
+}  // namespace dyad::onnx

@@ -1,0 +1,289 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/core/create.h"
+#include "dyad/exec/graph.h"
+#include "dyad/io/npy.h"
+#include "dyad/nn/nn.h"
+#include "dyad/onnx/export.h"
+#include "dyad/ops/ops.h"
+#include "tests/ir/xml_problem.h"
+
+// The program `dyad`, as a shell runs it.
+
+namespace dyad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+struct Output {
+  int status = -1;
+  std::string out, err;
+};
+
+/// Runs `dyad ARGUMENTS` in a folder for tests.
+Output run(const std::string& arguments) {
+  const std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "dyad";
+  const std::string err = ::testing::TempDir() + "tool_stderr.txt";
+  const std::string command =
+      "cd '" + ::testing::TempDir() + "' && '" + program + "' " + arguments + " 2> '" + err + "'";
+  Output output;
+  FILE* pipe = popen(command.c_str(), "r");
+  char buffer[4096];
+  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) {
+    output.out.append(buffer, got);
+  }
+  const int status = pclose(pipe);
+  output.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  output.err = contents(err);
+  return output;
+}
+
+struct Mlp {
+  nn::Linear up{3, 4}, down{4, 2};
+  Tensor operator()(const Tensor& x) const { return down(tanh(up(x))); }
+};
+
+/// A model in the folder of tests, whose weights are all 0.5.
+void write_model(const std::string& name, const onnx::SaveOptions& options = {}) {
+  Mlp model;
+  const NoGrad scope;
+  for (Tensor& weight : nn::parameters(model)) weight.fill_(0.5);
+  onnx::SaveOptions with_names = options;
+  with_names.outputs = {"y"};
+  onnx::save(::testing::TempDir() + name, model, {{"x", f32, {"batch", 3}}}, with_names);
+}
+
+/// The same, asking for an operator that nobody has.
+void write_unsupported(const std::string& name) {
+  write_model(name);
+  std::string bytes = contents(::testing::TempDir() + name);
+  for (std::size_t at = 0; (at = bytes.find("Tanh", at)) != std::string::npos;) {
+    bytes.replace(at, 4, "Tanx");
+  }
+  std::ofstream(::testing::TempDir() + name, std::ios::binary) << bytes;
+}
+
+TEST(Tool, HelpTeaches) {
+  const Output all = run("--help");
+  EXPECT_EQ(all.status, 0);
+  for (const char* command : {"demo", "inspect", "run", "bench", "onnx-test"}) {
+    EXPECT_THAT(all.out, HasSubstr(command));
+    const Output one = run(std::string(command) + " --help");
+    EXPECT_EQ(one.status, 0) << command;
+    EXPECT_THAT(one.out,
+                AllOf(HasSubstr("Examples:"), HasSubstr("dyad " + std::string(command)),
+                      HasSubstr("Exit status: 0 on success, 1 when something failed, 2 for")))
+        << command;
+  }
+}
+
+TEST(Tool, WrongArgumentsAreStatusTwo) {
+  EXPECT_EQ(run("").status, 2);
+  EXPECT_EQ(run("nothing").status, 2);
+  EXPECT_EQ(run("inspect").status, 2);
+  EXPECT_EQ(run("bench model.onnx --runs 0").status, 2);
+  const Output dim = run("run model.onnx --dim batch");
+  EXPECT_EQ(dim.status, 2);
+  EXPECT_THAT(dim.err, HasSubstr("'batch' is not NAME=N, such as batch=8"));
+  EXPECT_THAT(run("run model.onnx --dim batch=-1").err, HasSubstr("a number from 0 on"));
+  EXPECT_THAT(run("run model.onnx --input x").err,
+              HasSubstr("'x' is not NAME=FILE, such as x=image.npy"));
+}
+
+TEST(Tool, FilesThatAreNoModels) {
+  std::ofstream(::testing::TempDir() + "text.onnx") << "not a model";
+  for (const char* command : {"inspect", "run", "bench"}) {
+    const Output missing = run(std::string(command) + " nowhere.onnx");
+    EXPECT_EQ(missing.status, 1);
+    EXPECT_THAT(missing.err, AllOf(StartsWith("dyad: "), HasSubstr("nowhere.onnx")));
+    const Output text = run(std::string(command) + " text.onnx");
+    EXPECT_EQ(text.status, 1);
+    EXPECT_EQ(text.err, "dyad: 'text.onnx' is no ONNX model, or is cut or damaged\n");
+    EXPECT_EQ(text.out, "");
+  }
+}
+
+TEST(Inspect, ShowsAModel) {
+  write_model("small.onnx", {.external_data = true, .external_threshold = 40});
+  const Output shown = run("inspect small.onnx --dim batch=8 --parameters");
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_EQ(shown.err, "");
+  const auto size = fs::file_size(::testing::TempDir() + "small.onnx");
+  EXPECT_THAT(shown.out,
+              StartsWith("small.onnx: " + std::to_string(size) +
+                         R"( bytes, written by dyad; IR version 10, operators of ai.onnx 21
+
+Inputs
+  x  f32[batch, 3]
+
+Outputs
+  y  f32[batch, 2]
+
+Operators: 3 nodes
+  Gemm  21  2
+  Tanh  21  1
+
+Parameters: 4 tensors, 26 elements, 104 bytes
+  48 bytes in small.onnx.data
+  up.weight    f32[4, 3]  48 bytes
+  up.bias      f32[4]     16 bytes
+  down.weight  f32[2, 4]  32 bytes
+  down.bias    f32[2]      8 bytes
+
+Memory of a run at batch = 8 (change it by --dim)
+  intermediate values )"));
+  EXPECT_THAT(shown.out, EndsWith(R"(
+  results               64 bytes
+
+Dyad can run this model.
+)"));
+}
+
+TEST(Inspect, ListsWhatItCannotRun) {
+  write_unsupported("other.onnx");
+  const Output shown = run("inspect other.onnx");
+  EXPECT_EQ(shown.status, 1);
+  EXPECT_THAT(shown.out, HasSubstr("x  f32[batch, 3]"));
+  EXPECT_THAT(shown.out, HasSubstr("  Tanx  21  1  cannot be run\n"));
+  EXPECT_THAT(shown.out, HasSubstr("Dyad cannot run this model. 1 node stands in the way:\n"
+                                   "  Tanx 21, "));
+  EXPECT_THAT(shown.out, EndsWith(": Dyad has no such operator\n"));
+  const json report = json::parse(run("inspect other.onnx --json").out);
+  EXPECT_EQ(report["runs"], false);
+  EXPECT_EQ(report["unsupported"][0]["operator"], "Tanx");
+  EXPECT_EQ(report["unsupported"][0]["version"], 21);
+  EXPECT_EQ(report["unsupported"][0]["reason"], "Dyad has no such operator");
+  EXPECT_TRUE(report["memory"].is_null());
+}
+
+TEST(Inspect, AsJson) {
+  write_model("json.onnx");
+  const Output shown = run("inspect json.onnx --dim batch=8 --json");
+  EXPECT_EQ(shown.status, 0);
+  const json report = json::parse(shown.out);
+  EXPECT_EQ(report["runs"], true);
+  EXPECT_EQ(report["producer"], "dyad");
+  EXPECT_EQ(report["inputs"], json::parse(R"([{"name": "x", "type": "f32[batch, 3]"}])"));
+  EXPECT_EQ(report["parameter_bytes"], 104);
+  EXPECT_EQ(report["memory"]["sizes"]["batch"], 8);
+  EXPECT_EQ(report["memory"]["result_bytes"], 64);
+  EXPECT_EQ(report["operators"].size(), 2u);
+}
+
+TEST(Inspect, WrongSizesAreErrors) {
+  write_model("sizes.onnx");
+  const Output wrong = run("inspect sizes.onnx --dim length=3");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(wrong.err,
+            "dyad: 'sizes.onnx': no input has a size with the name length; there are batch\n");
+}
+
+TEST(Inspect, PrintsAndDrawsTheGraph) {
+  write_model("graph.onnx");
+  const Output text = run("inspect graph.onnx --text");
+  EXPECT_EQ(text.status, 0);
+  EXPECT_EQ(Graph::parse(text.out).to_string(), text.out);
+  EXPECT_THAT(text.out, HasSubstr("%up.weight = variable : f32[4, 3]\n"));
+  EXPECT_THAT(text.out, HasSubstr("@graph.onnx:"));
+  EXPECT_EQ(run("inspect graph.onnx --svg graph.svg").status, 0);
+  const std::string svg = contents(::testing::TempDir() + "graph.svg");
+  EXPECT_EQ(xml_problem(svg), "");
+  EXPECT_THAT(svg, AllOf(HasSubstr(">graph.onnx</text>"), HasSubstr(">matmul</text>"),
+                         HasSubstr(">up.weight f32[4, 3]</text>"), HasSubstr(">output 0</text>"),
+                         HasSubstr(">Tanh")));
+  EXPECT_EQ(run("inspect graph.onnx --svg nowhere/graph.svg").status, 1);
+}
+
+TEST(Run, GivesWhatTheModelGives) {
+  write_model("run.onnx");
+  io::save_npy(::testing::TempDir() + "x.npy", tensor({{0.5f, -1.0f, 2.0f}, {0.0f, 0.0f, 0.0f}}));
+  const Output shown = run("run run.onnx --input x=x.npy --output results --threads 1");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, StartsWith("result  type"));
+  EXPECT_THAT(shown.out, HasSubstr("\ny       f32[2, 2]  "));
+  EXPECT_THAT(shown.out, EndsWith("\n\nwrote results/y.npy\n"));
+  const auto y = io::load_npy(::testing::TempDir() + "results/y.npy").to_vector<double>();
+  for (const int row : {0, 1}) {
+    const double hidden = std::tanh(0.5 * (row == 0 ? 1.5 : 0.0) + 0.5);
+    EXPECT_NEAR(y.at(static_cast<std::size_t>(2 * row)), 2 * hidden + 0.5, 1e-6);
+  }
+}
+
+TEST(Run, DrawsInputsTheSameWayForASeed) {
+  write_model("random.onnx");
+  const Output first = run("run random.onnx --random 1 --dim batch=3");
+  EXPECT_EQ(first.status, 0);
+  EXPECT_THAT(first.out, HasSubstr("f32[3, 2]"));
+  EXPECT_EQ(run("run random.onnx --dim batch=3 --random 1").out, first.out);
+  EXPECT_EQ(run("run --dim batch=3 --random 1 random.onnx").out, first.out);
+  EXPECT_NE(run("run random.onnx --random 2 --dim batch=3").out, first.out);
+}
+
+TEST(Run, SaysWhatWouldBeRight) {
+  write_model("wrong.onnx");
+  const Output missing = run("run wrong.onnx");
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.err,
+            "dyad: 'wrong.onnx': an input is not given: \"x\" (f32[batch, 3]); give a file for "
+            "each, or a seed to draw them from\n");
+  io::save_npy(::testing::TempDir() + "wide.npy", zeros({2, 4}));
+  const Output wide = run("run wrong.onnx --input x=wide.npy");
+  EXPECT_EQ(wide.status, 1);
+  EXPECT_EQ(wide.err,
+            "dyad: 'wrong.onnx': input \"x\" (f32[batch, 3]) is given f32[2, 4]; it needs the "
+            "sizes that are numbers\n");
+  EXPECT_THAT(run("run wrong.onnx --input z=wide.npy").err,
+              HasSubstr("there is no input \"z\"; its inputs are \"x\" (f32[batch, 3])"));
+}
+
+TEST(Bench, TellsTimesAndWhereTheyGo) {
+  write_model("bench.onnx");
+  const Output shown = run("bench bench.onnx --runs 3 --dim batch=2 --threads 1");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(StartsWith("batch = 2, 1 thread\n"), HasSubstr("\nmedian "),
+                               HasSubstr("of 3 runs"), HasSubstr("peak memory"),
+                               HasSubstr("Time by operator"), HasSubstr("Gemm")));
+  EXPECT_EQ(shown.err, "");
+  const json report = json::parse(run("bench bench.onnx --runs 3 --dim batch=2 --json").out);
+  EXPECT_EQ(report["runs"], 3);
+  EXPECT_EQ(report["sizes"]["batch"], 2);
+  for (const char* number : {"load_ms", "compile_ms", "first_run_ms", "median_ms", "p90_ms"}) {
+    EXPECT_GT(report[number].get<double>(), 0) << number;
+  }
+  EXPECT_FALSE(report["operators"].empty());
+}
+
+TEST(OnnxTest, CountsCases) {
+  const std::string source = fs::current_path();
+  const Output passed = run("onnx-test '" + source + "/tests/onnx/cases/loop_in_a_loop'");
+  EXPECT_EQ(passed.status, 0) << passed.out;
+  EXPECT_THAT(passed.out, EndsWith("1 passed, 0 failed, 0 skipped\n"));
+  const Output none = run("onnx-test nowhere");
+  EXPECT_EQ(none.status, 1);
+  EXPECT_EQ(none.err, "dyad: 'nowhere' is no folder\n");
+}
+
+}  // namespace
+}  // namespace dyad::testing

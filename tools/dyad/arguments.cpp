@@ -1,0 +1,82 @@
+#include "tools/dyad/arguments.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "dyad/runtime/threads.h"
+
+namespace dyad::tool {
+namespace {
+
+/// Both sides of the first `=`.
+std::pair<std::string, std::string> split(const std::string& option, const std::string& text,
+                                          const std::string& form) {
+  const std::size_t at = text.find('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
+    throw CLI::ValidationError(option, fmt::format("'{}' is not {}", text, form));
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+/// One value after each mention, so that what follows may be something else.
+void take_each(CLI::App& command, const std::string& option, const std::string& form,
+               const std::string& help, const std::function<void(const std::string&)>& take) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          option,
+          [take](const std::vector<std::string>& all) {
+            for (const std::string& each : all) take(each);
+          },
+          help)
+      ->type_name(form)
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+void add_model(CLI::App& command, std::string& path) {
+  command.add_option("model", path, "An ONNX model: model.onnx")->type_name("MODEL")->required();
+}
+
+void add_sizes(CLI::App& command, std::map<std::string, std::int64_t>& sizes) {
+  take_each(command, "--dim", "NAME=N",
+            "The size that the model calls NAME is N; sizes that nothing tells are 1",
+            [&sizes](const std::string& text) {
+              const auto [name, digits] = split("--dim", text, "NAME=N, such as batch=8");
+              std::int64_t number = 0;
+              const char* end = digits.data() + digits.size();
+              const auto read = std::from_chars(digits.data(), end, number);
+              if (read.ec != std::errc() || read.ptr != end || number < 0) {
+                throw CLI::ValidationError(
+                    "--dim",
+                    fmt::format("'{}' is no size; NAME=N needs a number from 0 on", digits));
+              }
+              sizes[name] = number;
+            });
+}
+
+void add_inputs(CLI::App& command, std::vector<std::pair<std::string, std::string>>& files) {
+  take_each(command, "--input", "NAME=FILE",
+            "What goes into the input NAME: NumPy's .npy, or a message of ONNX (.pb)",
+            [&files](const std::string& text) {
+              files.push_back(split("--input", text, "NAME=FILE, such as x=image.npy"));
+            });
+}
+
+void add_threads(CLI::App& command, std::optional<int>& threads) {
+  command.add_option("--threads", threads, "Threads to compute with (default: all cores)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+}
+
+void use_threads(const std::optional<int>& threads) {
+  if (threads) set_num_threads(*threads);
+}
+
+void add_footer(CLI::App& command, const std::string& text) {
+  command.footer(text +
+                 "\n\nExit status: 0 on success, 1 when something failed, 2 for wrong arguments.");
+}
+
+}  // namespace dyad::tool

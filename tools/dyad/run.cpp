@@ -1,0 +1,102 @@
+#include "tools/dyad/run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "dyad/debug/tensor_summary.h"
+#include "dyad/onnx/inputs.h"
+#include "dyad/onnx/value_file.h"
+#include "tools/dyad/text.h"
+
+namespace dyad::tool {
+namespace {
+
+struct RunOptions {
+  std::string model, output;
+  onnx::InputOptions inputs;
+  std::optional<int> threads;
+};
+
+using Rows = std::vector<std::vector<std::string>>;
+
+void add_rows(const std::string& name, const onnx::ModelValue& value, Rows& rows) {
+  if (value.is_empty()) rows.push_back({name, "empty optional", "", "", "", ""});
+  if (value.is_sequence() && value.sequence().empty()) {
+    rows.push_back({name, "empty sequence", "", "", "", ""});
+  }
+  for (std::size_t i = 0; i < value.sequence().size(); ++i) {
+    add_rows(fmt::format("{}[{}]", name, i), value.sequence()[i], rows);
+  }
+  if (!value.is_tensor()) return;
+  const debug::TensorSummary summary = debug::summarize(value.tensor());
+  const auto number = [&](double x) { return summary.has_numbers ? fmt::format("{:.6g}", x) : ""; };
+  std::string first = fmt::format("{}", fmt::join(summary.first, ", "));
+  if (value.tensor().numel().value() > static_cast<std::int64_t>(summary.first.size())) {
+    first += ", ...";
+  }
+  if (summary.nans > 0) first += fmt::format("  ({} NaN)", summary.nans);
+  if (summary.infinities > 0) first += fmt::format("  ({} infinite)", summary.infinities);
+  rows.push_back(
+      {name, summary.type, number(summary.min), number(summary.mean), number(summary.max), first});
+}
+
+int run(const RunOptions& options) {
+  use_threads(options.threads);
+  const onnx::Model model = onnx::load(options.model, {.trainable = false}, Loc());
+  const onnx::Inputs inputs = onnx::make_inputs(model, options.inputs);
+  const std::vector<onnx::ModelValue> results = model.run_values(inputs.values);
+
+  Rows rows{{"result", "type", "min", "mean", "max", "first elements"}};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    add_rows(model.outputs()[i], results[i], rows);
+  }
+  fmt::print("{}", columns(rows, "llrrrl", ""));
+  if (options.output.empty()) return 0;
+  std::filesystem::create_directories(options.output);
+  fmt::print("\n");
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    for (const std::string& path :
+         onnx::save_value(options.output, model.outputs()[i], results[i])) {
+      fmt::print("wrote {}\n", path);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_run(CLI::App& program) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command =
+      program.add_subcommand("run", "Run an ONNX model once and show or store its results");
+  add_model(*command, options->model);
+  add_inputs(*command, options->inputs.files);
+  command
+      ->add_option("--random", options->inputs.seed,
+                   "Draw the inputs that no --input gives; equal seeds draw equal numbers")
+      ->type_name("SEED");
+  add_sizes(*command, options->inputs.sizes);
+  command
+      ->add_option("--output", options->output,
+                   "Folder for the results, each a file NAME.npy (made if it is not there)")
+      ->type_name("DIR");
+  add_threads(*command, options->threads);
+  add_footer(
+      *command,
+      "Prints a line for each result: its type, the smallest, mean and largest number, and the "
+      "first elements.\nSizes with names follow from the files, or from --dim.\n\n"
+      "Examples:\n"
+      "  dyad run mnist.onnx --input image=digit.npy\n"
+      "  dyad run resnet.onnx --random 1 --dim batch=4\n"
+      "  dyad run bert.onnx --input ids=ids.npy --random 0 --output results   draws the masks\n"
+      "  dyad run case/model.onnx --input x=case/test_data_set_0/input_0.pb\n\n"
+      "Of random inputs, floats are normal (mean 0, variance 1), bytes take all values, other "
+      "integers are 0 or 1,\nor rows of the table that they look up. NumPy has no bf16, no floats "
+      "of 8 and 4 bits: they are stored as f32,\nintegers of 4 and 2 bits as bytes, strings as "
+      "messages of ONNX (.pb).");
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace dyad::tool

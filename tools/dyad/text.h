@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dyad::tool {
+
+/// Rows of cells in columns two spaces apart; those named in `right` (`"lrr"`: `r` for each) are
+/// aligned right. Widths are counted in characters.
+[[nodiscard]] std::string columns(const std::vector<std::vector<std::string>>& rows,
+                                  const std::string& alignment, const std::string& indent = "  ");
+
+/// `1.2 kB`, `46.8 MB`: powers of 1000.
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+/// `11,689,512`.
+[[nodiscard]] std::string count_text(std::uint64_t count);
+/// `12.3 ms`, `4.56 us`: three digits.
+[[nodiscard]] std::string time_text(double ms);
+/// `1 node`, `3 nodes`.
+[[nodiscard]] std::string plural(std::uint64_t count, const std::string& noun);
+
+}  // namespace dyad::tool
