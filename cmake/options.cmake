@@ -2,6 +2,7 @@
 
 option(DYAD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(DYAD_PROGRAMS "Build the dyad program, the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(DYAD_PRECOMPILE "Compile the headers of the standard library once for all layers" ${PROJECT_IS_TOP_LEVEL})
 set(DYAD_SANITIZE "" CACHE STRING "Sanitizer: empty, address (with undefined) or thread")
 set_property(CACHE DYAD_SANITIZE PROPERTY STRINGS "" address thread)
 
@@ -20,9 +21,10 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(DYAD_CCACHE ccache)
   if(DYAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # CCACHE_DEPEND: what a source includes is known from its compilation, not from preprocessing it first,
-    # which would make a build with an empty cache a fifth longer.
+    # which would make a build with an empty cache a fifth longer. CCACHE_SLOPPINESS: what ccache asks for to
+    # look at precompiled headers at all; those here define nothing and tell no time.
     set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
-        ${DYAD_CCACHE})
+        CCACHE_SLOPPINESS=pch_defines,time_macros ${DYAD_CCACHE})
     set(DYAD_RELATIVE_PATHS -fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.)
   endif()
   find_program(DYAD_MOLD mold)

@@ -1,6 +1,7 @@
 #include "dyad/codegen/compiler_plugin.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -134,8 +135,8 @@ void CompilerPlugin::load() {
     log(LogLevel::warning, why + "; kernels are interpreted, which gives the same results slowly");
   };
   if (path_.empty()) {
-    return interpreted(std::string("the compiler plug-in ") + kFile +
-                       " was not found (DYAD_PLUGIN_PATH may name its folder)");
+    return interpreted(fmt::format(
+        "the compiler plug-in {} was not found (DYAD_PLUGIN_PATH may name its folder)", kFile));
   }
   void* library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

@@ -136,19 +136,50 @@ void Tensor::backward(const Tensor& grad, bool retain_graph, bool create_graph, 
   Evaluator::current().backward({this, 1}, {&grad, 1}, {}, retain_graph, create_graph, loc.user());
 }
 
+namespace {
+
+/// The type that holds each element of its kind exactly, so that a conversion from it is the
+/// conversion from the element.
+template <class T>
+using Widest = std::conditional_t<
+    is_complex_element<T>, std::complex<double>,
+    std::conditional_t<std::is_floating_point_v<T> || is_packed_float<T>, double,
+                       std::conditional_t<std::is_same_v<T, std::uint64_t>, T, std::int64_t>>>;
+
+/// The elements in logical order.
+template <class To, class From>
+std::vector<To> elements_of(const TensorImpl& impl) {
+  std::vector<To> values;
+  values.reserve(static_cast<std::size_t>(impl.numel()));
+  const auto* data = reinterpret_cast<const From*>(impl.data);
+  for_each_offset(impl.shape, impl.strides, [&](std::int64_t offset) {
+    values.push_back(convert_element<To>(data[offset]));
+  });
+  return values;
+}
+
+template <class To, class Wide>
+std::vector<To> narrowed(const std::vector<Wide>& wide) {
+  std::vector<To> values(wide.size());
+  std::transform(wide.begin(), wide.end(), values.begin(), convert_element<To, Wide>);
+  return values;
+}
+
+}  // namespace
+
 template <Element T>
 std::vector<T> Tensor::to_vector(Loc loc) const {
   require(impl_, "to_vector()", loc);
   const TensorImpl& impl = require_data(*this, loc);
-  std::vector<T> values;
-  values.reserve(static_cast<std::size_t>(impl.numel()));
-  visit_element(impl.dtype, [&]<class From>(std::type_identity<From>) {
-    const auto* data = reinterpret_cast<const From*>(impl.data);
-    for_each_offset(impl.shape, impl.strides, [&](std::int64_t offset) {
-      values.push_back(convert_element<T>(data[offset]));
-    });
+  return visit_element(impl.dtype, [&]<class From>(std::type_identity<From>) {
+    using Wide = Widest<From>;
+    if constexpr (std::is_same_v<From, T> || std::is_same_v<Wide, T>) {
+      return elements_of<T, From>(impl);
+    } else {
+      // A loop for each pair of types would be 400 of them.
+      return narrowed<T>(elements_of<Wide, From>(impl));
+    }
   });
-  return values;
 }
 
 template std::vector<double> Tensor::to_vector<double>(Loc) const;

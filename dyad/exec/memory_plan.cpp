@@ -1,6 +1,7 @@
 #include "dyad/exec/memory_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 

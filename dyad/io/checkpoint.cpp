@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>

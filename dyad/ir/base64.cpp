@@ -1,5 +1,6 @@
 #include "dyad/ir/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 

@@ -1,6 +1,7 @@
 #include "dyad/ops/diagonal.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "dyad/core/create.h"
 #include "dyad/ops/arithmetic.h"

@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <cstdlib>
+
 #include "dyad/runtime/team.h"
 
 // The pool is OpenMP's, because the library calls fork through it too: a second pool would spin

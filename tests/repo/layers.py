@@ -36,6 +36,73 @@ SYSTEM = re.compile(r"(sys|linux|bits|asm)/|(unistd|fcntl|dlfcn|elf|link|pthread
 # Folders in which a header may include a third-party one; then no public header may reach it.
 PRIVATE_HEADERS = ("dyad/codegen/llvm/", "dyad/runtime/cpu/", "dyad/onnx/")
 
+# Where the standard library has its names. Layers are compiled with its headers precompiled, so that the
+# compiler would not miss one; here it is missed.
+STANDARD = {
+    "algorithm": "all_of any_of binary_search clamp copy copy_backward copy_if copy_n count count_if equal equal_range "
+                 "fill fill_n find find_first_of find_if find_if_not for_each generate includes inplace_merge "
+                 "is_sorted lexicographical_compare lower_bound max max_element merge min min_element minmax "
+                 "minmax_element mismatch next_permutation none_of nth_element partial_sort partition ranges "
+                 "remove remove_if replace reverse reverse_copy rotate search set_difference set_intersection "
+                 "set_union shuffle sort stable_partition stable_sort swap_ranges transform unique upper_bound",
+    "array": "array to_array",
+    "atomic": "atomic atomic_ref memory_order memory_order_acquire memory_order_relaxed memory_order_release",
+    "bit": "bit_cast bit_ceil bit_floor bit_width countl_zero countr_zero endian has_single_bit popcount rotl rotr",
+    "charconv": "chars_format from_chars to_chars",
+    "chrono": "chrono",
+    "cmath": "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor "
+             "fma fmax fmin fmod frexp hypot isfinite isinf isnan ldexp lgamma llround log log10 log1p log2 lround "
+             "modf nearbyint nextafter pow remainder rint round scalbn signbit sin sinh sqrt tan tanh tgamma trunc",
+    "complex": "complex",
+    "concepts": "constructible_from convertible_to derived_from floating_point integral invocable same_as "
+                "signed_integral unsigned_integral",
+    "condition_variable": "condition_variable",
+    "cstdlib": "abort abs exit free getenv malloc strtod strtol",
+    "cstring": "memchr memcmp memcpy memmove memset strcmp strerror strlen",
+    "deque": "deque",
+    "exception": "current_exception exception exception_ptr rethrow_exception terminate uncaught_exceptions",
+    "filesystem": "filesystem",
+    "fstream": "ifstream ofstream",
+    "functional": "equal_to function greater hash invoke less multiplies negate plus reference_wrapper",
+    "initializer_list": "initializer_list",
+    "iterator": "back_inserter inserter make_move_iterator",
+    "limits": "numeric_limits",
+    "list": "list",
+    "map": "map multimap",
+    "memory": "addressof default_delete enable_shared_from_this make_shared make_unique shared_ptr "
+              "static_pointer_cast unique_ptr weak_ptr",
+    "mutex": "call_once lock_guard mutex once_flag recursive_mutex scoped_lock unique_lock",
+    "numbers": "numbers",
+    "numeric": "accumulate exclusive_scan gcd iota lcm partial_sum reduce",
+    "optional": "make_optional nullopt optional",
+    "set": "multiset set",
+    "shared_mutex": "shared_lock shared_mutex",
+    "source_location": "source_location",
+    "span": "as_bytes as_writable_bytes span",
+    "sstream": "istringstream ostringstream stringstream",
+    "stdexcept": "domain_error invalid_argument length_error logic_error out_of_range runtime_error",
+    "string": "getline stod stof stoi stol stoll stoull string to_string",
+    "string_view": "string_view",
+    "thread": "jthread this_thread thread",
+    "tuple": "apply forward_as_tuple make_tuple tie tuple tuple_cat tuple_element_t tuple_size_v",
+    "type_traits": "conditional_t decay_t false_type integral_constant is_arithmetic_v is_const_v is_enum_v "
+                   "is_floating_point_v is_integral_v is_invocable_r_v is_invocable_v is_same_v is_signed_v "
+                   "is_unsigned_v is_void_v make_signed_t make_unsigned_t remove_cvref_t remove_reference_t "
+                   "true_type type_identity underlying_type_t void_t",
+    "typeindex": "type_index",
+    "unordered_map": "unordered_map",
+    "unordered_set": "unordered_set",
+    "utility": "declval exchange in_place index_sequence integer_sequence make_index_sequence make_pair pair",
+    "variant": "get_if holds_alternative monostate variant visit",
+    "vector": "vector",
+}
+HOME_OF = {name: header for header, names in STANDARD.items() for name in names.split()}
+# Headers that are bound to bring another one, by what they declare.
+BRINGS = {"string": {"string_view"}, "filesystem": {"string", "string_view"}, "fstream": {"string", "string_view"},
+          "sstream": {"string", "string_view"}, "map": {"utility"}, "unordered_map": {"utility"}, "tuple": {"utility"},
+          "concepts": {"type_traits"}, "optional": {"utility"}, "mutex": {"chrono"}, "thread": {"chrono"},
+          "cmath": {"cstdlib"}}  # both have std::abs
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -116,7 +183,36 @@ def check():
 
     check_public(graph, problem)
     check_cycles(graph, problem)
+    check_standard(graph, problem)
     return problems
+
+
+def check_standard(graph, problem):
+    """Each file of a layer includes the standard headers of the names that it uses, itself or through Dyad's."""
+    reached = {}
+
+    def headers_of(path):
+        if path not in reached:
+            reached[path] = set()  # circles are reported elsewhere
+            for _, name, quoted in graph.get(path, []):
+                if quoted:
+                    reached[path] |= headers_of(name)
+                else:
+                    reached[path] |= {name} | BRINGS.get(name, set())
+        return reached[path]
+
+    for path in graph:
+        # What is compiled without them, or is a part of a source, needs no check.
+        if not path.startswith("dyad/") or path.startswith("dyad/codegen/llvm/") or path.endswith(".inl"):
+            continue
+        has, missed = headers_of(path), set()
+        for number, line in enumerate((ROOT / path).read_text(errors="replace").splitlines(), 1):
+            code = re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
+            for name in re.findall(r"\bstd::(\w+)", code):
+                home = HOME_OF.get(name)
+                if home and home not in has and home not in missed:
+                    missed.add(home)
+                    problem(path, number, f"std::{name} needs #include <{home}>")
 
 
 def check_public(graph, problem):

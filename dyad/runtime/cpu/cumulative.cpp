@@ -66,14 +66,14 @@ struct Steps {
 };
 
 /// Dense lines side by side: `kWidth` at once, or `width` where that is 0.
-template <class T, bool kExclusive, std::int64_t kWidth, class Join>
+template <class T, std::int64_t kWidth, class Join>
 void sum_dense(const T* __restrict from, Summed<T>* __restrict to, Running<T>* __restrict sums,
                const Steps& steps, std::int64_t width, Join join) {
   const std::int64_t n = kWidth > 0 ? kWidth : width;
   for (std::int64_t i = 0; i < steps.length; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       const Running<T> next = join(sums[j], running(from[j]));
-      to[j] = stored<T>(kExclusive ? sums[j] : next);
+      to[j] = stored<T>(next);
       sums[j] = next;
     }
     from += steps.from_along;
@@ -82,7 +82,7 @@ void sum_dense(const T* __restrict from, Summed<T>* __restrict to, Running<T>* _
 }
 
 /// Lines one after the other, `kCount` at once, so that one need not wait for the other.
-template <class T, bool kExclusive, int kCount, class Join>
+template <class T, int kCount, class Join>
 void sum_apart(const T* __restrict from, Summed<T>* __restrict to, Running<T> start,
                const Steps& steps, Join join) {
   Running<T> sums[kCount];
@@ -91,7 +91,7 @@ void sum_apart(const T* __restrict from, Summed<T>* __restrict to, Running<T> st
 #pragma GCC unroll 4
     for (int j = 0; j < kCount; ++j) {
       const Running<T> next = join(sums[j], running(from[j * steps.from_across]));
-      to[j * steps.to_across] = stored<T>(kExclusive ? sums[j] : next);
+      to[j * steps.to_across] = stored<T>(next);
       sums[j] = next;
     }
     from += steps.from_along;
@@ -99,30 +99,32 @@ void sum_apart(const T* __restrict from, Summed<T>* __restrict to, Running<T> st
   }
 }
 
-template <class T, bool kExclusive, class Join>
-void run_sums(const OpCall& call, Running<T> start, Join join) {
+/// An exclusive line is the start, and then the sums of all but the last element.
+template <class T, class Join>
+void run_sums(const OpCall& call, bool exclusive, Running<T> start, Join join) {
   const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
   scan_lines<2>(call, {&x, &out}, [&](const LineBundle<2>& lines) {
     const T* from = reinterpret_cast<const T*>(x.data) + lines.offsets[0];
     auto* to = reinterpret_cast<Summed<T>*>(out.data) + lines.offsets[1];
-    const Steps steps{lines.length, lines.along[0], lines.along[1], lines.across[0],
-                      lines.across[1]};
+    const Steps steps{lines.length - (exclusive ? 1 : 0), lines.along[0], lines.along[1],
+                      lines.across[0], lines.across[1]};
+    if (exclusive) {
+      for (std::int64_t j = 0; j < lines.width; ++j) to[j * steps.to_across] = stored<T>(start);
+      to += steps.to_along;
+    }
     if (steps.from_across == 1 && steps.to_across == 1) {
       Running<T> sums[kLineWidth];
       std::fill_n(sums, kLineWidth, start);
-      lines.width == kLineWidth
-          ? sum_dense<T, kExclusive, kLineWidth>(from, to, sums, steps, 0, join)
-          : sum_dense<T, kExclusive, 0>(from, to, sums, steps, lines.width, join);
+      lines.width == kLineWidth ? sum_dense<T, kLineWidth>(from, to, sums, steps, 0, join)
+                                : sum_dense<T, 0>(from, to, sums, steps, lines.width, join);
       return;
     }
     std::int64_t j = 0;
     for (; j + 4 <= lines.width; j += 4) {
-      sum_apart<T, kExclusive, 4>(from + j * steps.from_across, to + j * steps.to_across, start,
-                                  steps, join);
+      sum_apart<T, 4>(from + j * steps.from_across, to + j * steps.to_across, start, steps, join);
     }
     for (; j < lines.width; ++j) {
-      sum_apart<T, kExclusive, 1>(from + j * steps.from_across, to + j * steps.to_across, start,
-                                  steps, join);
+      sum_apart<T, 1>(from + j * steps.from_across, to + j * steps.to_across, start, steps, join);
     }
   });
 }
@@ -131,8 +133,7 @@ template <class Join>
 void cumulate(const OpCall& call, int start, Join join) {
   const bool exclusive = call.attrs_as<ops::ScanAttrs>().exclusive;
   with_element(call.inputs[0].dtype(), [&]<class T>(T) {
-    const auto first = static_cast<Running<T>>(start);
-    exclusive ? run_sums<T, true>(call, first, join) : run_sums<T, false>(call, first, join);
+    run_sums<T>(call, exclusive, static_cast<Running<T>>(start), join);
   });
 }
 

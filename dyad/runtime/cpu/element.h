@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -14,8 +15,8 @@ struct Word16 {
   std::uint64_t low, high;
 };
 
-/// Calls `f` with a value-initialised unsigned integer (or Word16) as wide as an element: for kernels that only
-/// move data.
+/// Calls `f` with a value-initialised unsigned integer (or Word16) as wide as an element: for
+/// kernels that only move data.
 template <class F>
 decltype(auto) with_word(DType dtype, F&& f) {
   switch (size_of(dtype)) {
@@ -63,14 +64,6 @@ decltype(auto) with_element(DType dtype, F&& f) {
   }
 }
 
-/// The same and c64 and c128, as std::complex: for kernels that add.
-template <class F>
-decltype(auto) with_addend(DType dtype, F&& f) {
-  if (dtype == DType::c128) return f(std::complex<double>{});
-  if (dtype == DType::c64) return f(std::complex<float>{});
-  return with_element(dtype, std::forward<F>(f));
-}
-
 /// The same for floating dtypes only; others are taken as f32.
 template <class F>
 decltype(auto) with_floating(DType dtype, F&& f) {
@@ -83,6 +76,35 @@ decltype(auto) with_floating(DType dtype, F&& f) {
       return f(BFloat16{});
     default:
       return f(float{});
+  }
+}
+
+/// Like with_element, with c64 and c128, as std::complex, for kernels that add and multiply:
+/// integers wrap, so that signed ones go as the unsigned ones of their width.
+template <class F>
+decltype(auto) with_addend(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::c128:
+      return f(std::complex<double>{});
+    case DType::c64:
+      return f(std::complex<float>{});
+    case DType::f64:
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+      return with_floating(dtype, std::forward<F>(f));
+    default:
+      break;
+  }
+  switch (size_of(dtype)) {
+    case 8:
+      return f(std::uint64_t{});
+    case 4:
+      return f(std::uint32_t{});
+    case 2:
+      return f(std::uint16_t{});
+    default:
+      return f(std::uint8_t{});
   }
 }
 

@@ -44,26 +44,26 @@ void scatter_wide(const OpCall& call, Join join) {
   if (call.inputs[1].impl()->numel() == 0) return;
   const TensorImpl& out = *call.outputs[0].impl();
   with_addend(out.dtype, [&]<class T>(T) {
-    using A = Accumulator<T>;
     T* elements = reinterpret_cast<T*>(out.data);
-    if constexpr (sizeof(A) == sizeof(T)) {
-      join_at<T>(call, reinterpret_cast<A*>(elements), axis, least,
-                 [&](A& to, T from) { join(to, load(from)); });
-    } else {
+    if constexpr (is_half<T>) {
       const std::int64_t n = out.numel();
-      std::vector<A> wide(static_cast<std::size_t>(n));
+      std::vector<float> wide(static_cast<std::size_t>(n));
       std::transform(elements, elements + n, wide.begin(), load<T>);
-      join_at<T>(call, wide.data(), axis, least, [&](A& to, T from) { join(to, load(from)); });
+      join_at<T>(call, wide.data(), axis, least,
+                 [&](float& to, T from) { to = join(to, load(from)); });
       std::transform(wide.begin(), wide.end(), elements, store<T>);
+    } else {
+      join_at<T>(call, elements, axis, least,
+                 [&](T& to, T from) { to = store<T>(join(load(to), load(from))); });
     }
   });
 }
 
 void scatter_add(const OpCall& call) {
-  scatter_wide(call, [](auto& to, auto from) { to += from; });
+  scatter_wide(call, [](auto a, auto b) { return a + b; });
 }
 void scatter_mul(const OpCall& call) {
-  scatter_wide(call, [](auto& to, auto from) { to *= from; });
+  scatter_wide(call, [](auto a, auto b) { return a * b; });
 }
 
 template <bool kLargest>
