@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -37,6 +38,18 @@ std::string contents(const std::string& path) {
   return bytes.str();
 }
 
+/// A folder of this process, so that tests that run beside one another do not share files; it is
+/// gone when the process ends.
+const std::string& folder() {
+  struct Folder {
+    std::string path = ::testing::TempDir() + "tool" + std::to_string(::getpid()) + "/";
+    Folder() { fs::create_directories(path); }
+    ~Folder() { fs::remove_all(path); }
+  };
+  static const Folder folder;
+  return folder.path;
+}
+
 struct Output {
   int status = -1;
   std::string out, err;
@@ -45,9 +58,9 @@ struct Output {
 /// Runs `dyad ARGUMENTS` in a folder for tests.
 Output run(const std::string& arguments) {
   const std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "dyad";
-  const std::string err = ::testing::TempDir() + "tool_stderr.txt";
+  const std::string err = folder() + "tool_stderr.txt";
   const std::string command =
-      "cd '" + ::testing::TempDir() + "' && '" + program + "' " + arguments + " 2> '" + err + "'";
+      "cd '" + folder() + "' && '" + program + "' " + arguments + " 2> '" + err + "'";
   Output output;
   FILE* pipe = popen(command.c_str(), "r");
   char buffer[4096];
@@ -72,17 +85,17 @@ void write_model(const std::string& name, const onnx::SaveOptions& options = {})
   for (Tensor& weight : nn::parameters(model)) weight.fill_(0.5);
   onnx::SaveOptions with_names = options;
   with_names.outputs = {"y"};
-  onnx::save(::testing::TempDir() + name, model, {{"x", f32, {"batch", 3}}}, with_names);
+  onnx::save(folder() + name, model, {{"x", f32, {"batch", 3}}}, with_names);
 }
 
 /// The same, asking for an operator that nobody has.
 void write_unsupported(const std::string& name) {
   write_model(name);
-  std::string bytes = contents(::testing::TempDir() + name);
+  std::string bytes = contents(folder() + name);
   for (std::size_t at = 0; (at = bytes.find("Tanh", at)) != std::string::npos;) {
     bytes.replace(at, 4, "Tanx");
   }
-  std::ofstream(::testing::TempDir() + name, std::ios::binary) << bytes;
+  std::ofstream(folder() + name, std::ios::binary) << bytes;
 }
 
 TEST(Tool, HelpTeaches) {
@@ -113,7 +126,7 @@ TEST(Tool, WrongArgumentsAreStatusTwo) {
 }
 
 TEST(Tool, FilesThatAreNoModels) {
-  std::ofstream(::testing::TempDir() + "text.onnx") << "not a model";
+  std::ofstream(folder() + "text.onnx") << "not a model";
   for (const char* command : {"inspect", "run", "bench"}) {
     const Output missing = run(std::string(command) + " nowhere.onnx");
     EXPECT_EQ(missing.status, 1);
@@ -130,7 +143,7 @@ TEST(Inspect, ShowsAModel) {
   const Output shown = run("inspect small.onnx --dim batch=8 --parameters");
   EXPECT_EQ(shown.status, 0);
   EXPECT_EQ(shown.err, "");
-  const auto size = fs::file_size(::testing::TempDir() + "small.onnx");
+  const auto size = fs::file_size(folder() + "small.onnx");
   EXPECT_THAT(shown.out,
               StartsWith("small.onnx: " + std::to_string(size) +
                          R"( bytes, written by dyad; IR version 10, operators of ai.onnx 21
@@ -208,7 +221,7 @@ TEST(Inspect, PrintsAndDrawsTheGraph) {
   EXPECT_THAT(text.out, HasSubstr("%up.weight = variable : f32[4, 3]\n"));
   EXPECT_THAT(text.out, HasSubstr("@graph.onnx:"));
   EXPECT_EQ(run("inspect graph.onnx --svg graph.svg").status, 0);
-  const std::string svg = contents(::testing::TempDir() + "graph.svg");
+  const std::string svg = contents(folder() + "graph.svg");
   EXPECT_EQ(xml_problem(svg), "");
   EXPECT_THAT(svg, AllOf(HasSubstr(">graph.onnx</text>"), HasSubstr(">matmul</text>"),
                          HasSubstr(">up.weight f32[4, 3]</text>"), HasSubstr(">output 0</text>"),
@@ -218,13 +231,13 @@ TEST(Inspect, PrintsAndDrawsTheGraph) {
 
 TEST(Run, GivesWhatTheModelGives) {
   write_model("run.onnx");
-  io::save_npy(::testing::TempDir() + "x.npy", tensor({{0.5f, -1.0f, 2.0f}, {0.0f, 0.0f, 0.0f}}));
+  io::save_npy(folder() + "x.npy", tensor({{0.5f, -1.0f, 2.0f}, {0.0f, 0.0f, 0.0f}}));
   const Output shown = run("run run.onnx --input x=x.npy --output results --threads 1");
   EXPECT_EQ(shown.status, 0) << shown.err;
   EXPECT_THAT(shown.out, StartsWith("result  type"));
   EXPECT_THAT(shown.out, HasSubstr("\ny       f32[2, 2]  "));
   EXPECT_THAT(shown.out, EndsWith("\n\nwrote results/y.npy\n"));
-  const auto y = io::load_npy(::testing::TempDir() + "results/y.npy").to_vector<double>();
+  const auto y = io::load_npy(folder() + "results/y.npy").to_vector<double>();
   for (const int row : {0, 1}) {
     const double hidden = std::tanh(0.5 * (row == 0 ? 1.5 : 0.0) + 0.5);
     EXPECT_NEAR(y.at(static_cast<std::size_t>(2 * row)), 2 * hidden + 0.5, 1e-6);
@@ -248,7 +261,7 @@ TEST(Run, SaysWhatWouldBeRight) {
   EXPECT_EQ(missing.err,
             "dyad: 'wrong.onnx': an input is not given: \"x\" (f32[batch, 3]); give a file for "
             "each, or a seed to draw them from\n");
-  io::save_npy(::testing::TempDir() + "wide.npy", zeros({2, 4}));
+  io::save_npy(folder() + "wide.npy", zeros({2, 4}));
   const Output wide = run("run wrong.onnx --input x=wide.npy");
   EXPECT_EQ(wide.status, 1);
   EXPECT_EQ(wide.err,
