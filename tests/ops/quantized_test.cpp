@@ -110,6 +110,27 @@ bool products_are_exact() {
 
 TEST(IntegerProducts, AreExactAtTheEndsOfTheRange) { EXPECT_TRUE(products_are_exact()); }
 
+TEST(IntegerProducts, ConvolutionsAreThoseOfDoubles) {
+  struct Windows {
+    std::int64_t channels, out, kernel, stride, padding, dilation;
+  };
+  for (const Windows w :
+       {Windows{5, 7, 3, 1, 1, 1}, Windows{16, 16, 3, 2, 1, 1}, Windows{3, 20, 2, 3, 2, 1},
+        Windows{32, 8, 3, 1, 3, 2}, Windows{40, 33, 1, 1, 0, 1}, Windows{4, 4, 1, 2, 0, 1}}) {
+    for (const DType dtype : {u8, i8}) {
+      const Tensor x = extreme_bytes({2, w.channels, 11, 14}, dtype, 5);
+      const Tensor weight = extreme_bytes({w.out, w.channels, w.kernel, w.kernel}, i8, 6);
+      for (const double zero : {0.0, 3.0}) {
+        const Tensor sums =
+            conv_integer(x, weight, full({}, zero, dtype), {}, w.stride, w.padding, w.dilation);
+        const Tensor wanted =
+            conv2d(to(x, f64) - zero, to(weight, f64), {}, w.stride, w.padding, w.dilation);
+        EXPECT_EQ(max(abs(to(sums, f64) - wanted)).item<double>(), 0) << w.channels << " " << zero;
+      }
+    }
+  }
+}
+
 TEST(IntegerProducts, DoNotDependOnThreads) {
   const Tensor a = extreme_bytes({300, 200}, u8, 5), b = extreme_bytes({200, 150}, i8, 6);
   const int before = get_num_threads();

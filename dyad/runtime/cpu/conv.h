@@ -72,6 +72,12 @@ bool conv_library_backward_input(const ConvShape& shape, const Tensor& grad, con
 bool conv_library_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
                                   const Tensor& out);
 
+/// The sums of u8 images times an i8 weight in i32, both without zero points and without padding:
+/// `image` and `out` are [n, ..., channels] without gaps. False when the library has no such
+/// convolution that is exact.
+bool conv_library_integer(const ConvShape& shape, const std::uint8_t* image, const Tensor& weight,
+                          std::int32_t* out);
+
 /// Whether the gradient of an input of so many channels comes out channels-last. The direct kernels
 /// fill vectors with input channels, so with few of them a product of patches in row-major order is
 /// several times as fast. Depthwise ones fill vectors with groups.

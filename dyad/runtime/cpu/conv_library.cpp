@@ -5,6 +5,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/conv.h"
 #include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/cpu/integer_gemm.h"
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/threads.h"
@@ -23,6 +24,9 @@ bool conv_library_backward_input(const ConvShape&, const Tensor&, const Tensor&,
 bool conv_library_backward_weight(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) {
   return false;
 }
+bool conv_library_integer(const ConvShape&, const std::uint8_t*, const Tensor&, std::int32_t*) {
+  return false;
+}
 
 #else
 
@@ -31,7 +35,7 @@ namespace {
 using dnnl::memory;
 using Tag = memory::format_tag;
 
-enum class Direction : std::int64_t { forward, backward_input, backward_weight };
+enum class Direction : std::int64_t { forward, backward_input, backward_weight, integer };
 
 /// A planned convolution, or none where the library has no primitive for it.
 struct Plan {
@@ -95,8 +99,11 @@ struct Layouts {
   memory::desc x, out, plain_weights, any_weights, bias;
   memory::dims strides, dilations, low, high;
 
-  Layouts(const ConvShape& s, Images images) {
-    const auto type = onednn::data_type(s.dtype);
+  Layouts(const ConvShape& s, Images images)
+      : Layouts(s, images, onednn::data_type(s.dtype), onednn::data_type(s.dtype),
+                onednn::data_type(s.dtype)) {}
+  Layouts(const ConvShape& s, Images images, memory::data_type x_type,
+          memory::data_type weight_type, memory::data_type out_type) {
     const int skipped = s.flat() ? 1 : 0;
     memory::dims in{s.n, s.c}, result{s.n, s.o}, weights;
     if (s.groups > 1) weights.push_back(s.groups);
@@ -114,13 +121,13 @@ struct Layouts {
     }
     const bool last = images == Images::channels_last;
     const Tag tag = s.flat() ? (last ? Tag::nhwc : Tag::nchw) : (last ? Tag::ndhwc : Tag::ncdhw);
-    x = {in, type, tag};
-    out = {result, type, tag};
-    plain_weights = {weights, type,
+    x = {in, x_type, tag};
+    out = {result, out_type, tag};
+    plain_weights = {weights, weight_type,
                      s.flat() ? (s.groups == 1 ? Tag::oihw : Tag::goihw)
                               : (s.groups == 1 ? Tag::oidhw : Tag::goidhw)};
-    any_weights = {weights, type, Tag::any};
-    bias = {{s.o}, type, Tag::x};
+    any_weights = {weights, weight_type, Tag::any};
+    bias = {{s.o}, out_type, Tag::x};
   }
 };
 
@@ -143,8 +150,7 @@ onednn::Held make_reorder(const memory::desc& from, const memory::desc& to) {
   return {dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
 }
 
-Plan make_forward(const ConvShape& s, bool with_bias) {
-  const Layouts l(s, Images::channels_last);
+Plan make_forward(const Layouts& l, bool with_bias) {
   const auto pd = forward_descriptor(l, with_bias);
   Plan plan{.convolution = {},
             .plain = l.plain_weights,
@@ -219,11 +225,15 @@ Plan& planned(Direction direction, const ConvShape& s, bool with_bias, const Pla
     try {
       switch (direction) {
         case Direction::forward:
-          return make_forward(s, with_bias);
+          return make_forward(Layouts(s, Images::channels_last), with_bias);
         case Direction::backward_input:
           return make_backward_input(s);
         case Direction::backward_weight:
           return make_backward_weight(s);
+        case Direction::integer:
+          return make_forward(Layouts(s, Images::channels_last, memory::data_type::u8,
+                                      memory::data_type::s8, memory::data_type::s32),
+                              false);
       }
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) onednn::fail(error);
@@ -265,6 +275,18 @@ bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& wei
   plan.convolution->run({weight.impl()->data, image.impl()->data, out.impl()->data,
                          bias.defined() ? bias.impl()->data : nullptr},
                         {packed});
+  return true;
+}
+
+bool conv_library_integer(const ConvShape& s, const std::uint8_t* image, const Tensor& weight,
+                          std::int32_t* out) {
+  if (!integer_library_is_exact()) return false;
+  const int threads = worth_a_team(s.flops()) ? team_size() : 1;
+  const LibraryTeam team(threads);
+  const PlanKey key = key_of(Direction::integer, s, false, threads);
+  Plan& plan = planned(Direction::integer, s, false, key);
+  if (!plan.convolution) return false;
+  plan.convolution->run({weight.impl()->data, image, out}, {packed_weight(plan, key, weight)});
   return true;
 }
 

@@ -115,25 +115,39 @@ struct Lanes {
   }
 };
 
-/// A whole tile, put together in a buffer: lines of the destination are then written whole, though
-/// rows a power of two apart share few places in the cache.
+/// A tile, or a part of one of whole vectors, put together in a buffer: lines of the destination
+/// are then written whole, though rows a power of two apart share few places in the cache.
 template <class Word>
-[[gnu::optimize("O3")]] void transpose_tile(Word* to, std::int64_t to_row, const Word* from,
-                                            std::int64_t from_column) {
+[[gnu::always_inline]] inline void transpose_vectors(Word* to, std::int64_t to_row,
+                                                     const Word* from, std::int64_t from_column,
+                                                     std::int64_t rows, std::int64_t columns) {
   using L = Lanes<Word>;
   constexpr auto kCount = static_cast<std::int64_t>(L::kCount);
   alignas(64) Word tile[kTileRows<Word>][kTileColumns];
-  for (std::int64_t c = 0; c < kTileColumns; c += kCount) {
-    for (std::int64_t r = 0; r < kTileRows<Word>; r += kCount) {
+  for (std::int64_t c = 0; c < columns; c += kCount) {
+    for (std::int64_t r = 0; r < rows; r += kCount) {
       typename L::Vector v[L::kCount];
       for (std::int64_t k = 0; k < kCount; ++k) v[k] = L::read(from + (c + k) * from_column + r);
       L::transpose(v);
       for (std::int64_t k = 0; k < kCount; ++k) std::memcpy(&tile[r + k][c], &v[k], sizeof v[k]);
     }
   }
-  for (std::int64_t r = 0; r < kTileRows<Word>; ++r) {
-    std::memcpy(to + r * to_row, tile[r], sizeof tile[r]);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; c += kCount) {
+      std::memcpy(to + r * to_row + c, &tile[r][c], sizeof(typename L::Vector));
+    }
   }
+}
+template <class Word>
+[[gnu::optimize("O3")]] void transpose_tile(Word* to, std::int64_t to_row, const Word* from,
+                                            std::int64_t from_column) {
+  transpose_vectors(to, to_row, from, from_column, kTileRows<Word>, kTileColumns);
+}
+template <class Word>
+[[gnu::optimize("O3")]] void transpose_part(Word* to, std::int64_t to_row, const Word* from,
+                                            std::int64_t from_column, std::int64_t rows,
+                                            std::int64_t columns) {
+  transpose_vectors(to, to_row, from, from_column, rows, columns);
 }
 
 /// Copies rows x columns, at most a tile's rows, where the destination is dense along columns and
@@ -141,21 +155,30 @@ template <class Word>
 template <class Word>
 void transpose(Word* to, std::int64_t to_row, const Word* from, std::int64_t from_column,
                std::int64_t rows, std::int64_t columns) {
+  const auto one_by_one = [&](std::int64_t row, std::int64_t column, std::int64_t column_end) {
+    for (std::int64_t i = row; i < rows; ++i) {
+      for (std::int64_t j = column; j < column_end; ++j) {
+        to[i * to_row + j] = from[j * from_column + i];
+      }
+    }
+  };
   std::int64_t c = 0;
   if constexpr (sizeof(Word) <= 8) {
-    if (rows == kTileRows<Word>) {
-      for (; c + kTileColumns <= columns; c += kTileColumns) {
+    constexpr auto kCount = static_cast<std::int64_t>(Lanes<Word>::kCount);
+    const std::int64_t whole = rows / kCount * kCount;
+    for (; whole > 0 && c + kCount <= columns;) {
+      const std::int64_t width = std::min(kTileColumns, (columns - c) / kCount * kCount);
+      if (whole == kTileRows<Word> && width == kTileColumns) {
         transpose_tile(to + c, to_row, from + c * from_column, from_column);
+      } else {
+        transpose_part(to + c, to_row, from + c * from_column, from_column, whole, width);
       }
+      one_by_one(whole, c, c + width);
+      c += width;
     }
   }
   constexpr std::int64_t kNarrow = 16;
-  for (; c < columns; c += kNarrow) {
-    const std::int64_t c_end = std::min(columns, c + kNarrow);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = c; j < c_end; ++j) to[i * to_row + j] = from[j * from_column + i];
-    }
-  }
+  for (; c < columns; c += kNarrow) one_by_one(0, c, std::min(columns, c + kNarrow));
 }
 
 /// The axis outside the innermost along which the source is dense, if a transpose through tiles is

@@ -18,19 +18,6 @@ double flops_of(const IntegerGemm& g) {
   return 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
 }
 
-/// Whether the library's instructions add products of bytes up in i32. Those without it (VPMADDUBSW
-/// of AVX2 and the first AVX-512) saturate sums of two products at 16 bits.
-bool library_is_exact() {
-  static const bool exact = [] {
-    const auto isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
-    const auto has = [&](dnnl_cpu_isa_t wanted) {
-      return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
-    };
-    return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
-  }();
-  return exact;
-}
-
 onednn::Held make_product(const IntegerGemm& g) {
   using dnnl::memory;
   const auto matrix = [](memory::data_type type, std::int64_t rows, std::int64_t columns,
@@ -102,9 +89,6 @@ template <class T>
   for (std::int64_t i = 0; i < count; ++i) sum += static_cast<std::uint32_t>(std::int32_t{data[i]});
   return sum;
 }
-DYAD_VECTOR_CLONES std::uint32_t row_sum(const std::int8_t* data, std::int64_t count) {
-  return sum_of(data, count);
-}
 DYAD_VECTOR_CLONES std::uint32_t row_sum(const std::uint8_t* data, std::int64_t count) {
   return sum_of(data, count);
 }
@@ -132,7 +116,27 @@ bool any(const std::int32_t* values, std::int64_t count, std::int64_t stride) {
   return false;
 }
 
-/// c[j] -= by_column[j] * x + y * of_column[j]
+}  // namespace
+
+bool integer_library_is_exact() {
+#ifdef DYAD_PLAIN_LOOPS
+  return false;
+#else
+  static const bool exact = [] {
+    const auto isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
+    const auto has = [&](dnnl_cpu_isa_t wanted) {
+      return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+    };
+    return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
+  }();
+  return exact;
+#endif
+}
+
+DYAD_VECTOR_CLONES std::uint32_t row_sum(const std::int8_t* data, std::int64_t count) {
+  return sum_of(data, count);
+}
+
 DYAD_VECTOR_CLONES void take_off(std::int32_t* c, std::int64_t count,
                                  const std::uint32_t* by_column, std::uint32_t x, std::uint32_t y,
                                  const std::uint32_t* of_column) {
@@ -141,8 +145,6 @@ DYAD_VECTOR_CLONES void take_off(std::int32_t* c, std::int64_t count,
                                      y * of_column[j]);
   }
 }
-
-}  // namespace
 
 std::vector<std::uint32_t> column_sums(const IntegerGemm& g, const std::int8_t* b) {
   Sums sums(static_cast<std::size_t>(g.n));
@@ -164,7 +166,7 @@ void integer_gemm(const IntegerGemm& g, const std::uint8_t* a, const std::int8_t
     return;
   }
 #ifndef DYAD_PLAIN_LOOPS
-  if (library_is_exact()) return library_product(g, a, b, c);
+  if (integer_library_is_exact()) return library_product(g, a, b, c);
 #endif
   loop_product(g, a, b, c);
 }

@@ -12,6 +12,10 @@ struct IntegerGemm {
   std::int64_t a_row = 0, b_row = 0, b_column = 1, c_row = 0;
 };
 
+/// Whether the library adds products of bytes up in i32 on this CPU. Those without such
+/// instructions (VPMADDUBSW of AVX2 and the first AVX-512) saturate sums of two at 16 bits.
+[[nodiscard]] bool integer_library_is_exact();
+
 /// The product, exact modulo 2^32 on any CPU: by the library where its instructions add up in i32,
 /// otherwise (they would saturate pairs of products at 16 bits) by a loop nest.
 void integer_gemm(const IntegerGemm& problem, const std::uint8_t* a, const std::int8_t* b,
@@ -30,6 +34,12 @@ struct ZeroPoints {
 /// The sums of B's columns, modulo 2^32.
 [[nodiscard]] std::vector<std::uint32_t> column_sums(const IntegerGemm& problem,
                                                      const std::int8_t* b);
+
+/// The sum of `count` numbers, modulo 2^32.
+[[nodiscard]] std::uint32_t row_sum(const std::int8_t* data, std::int64_t count);
+/// c[j] -= by_column[j] * x + y * of_column[j], modulo 2^32.
+void take_off(std::int32_t* c, std::int64_t count, const std::uint32_t* by_column, std::uint32_t x,
+              std::uint32_t y, const std::uint32_t* of_column);
 
 /// (A - zero points) (B - zero points), modulo 2^32.
 void integer_gemm(const IntegerGemm& problem, const ZeroPoints& zero, const std::uint8_t* a,

@@ -258,13 +258,62 @@ void depthwise(const Convolution& conv, const std::uint8_t* image, std::int32_t 
                });
 }
 
+/// The convolution by the library, where no zero points are taken off the weight: of images with
+/// `zero`, the number that counts as 0, around them. What it is too much is the same at all
+/// positions then. False where the library has none.
+bool padded_convolution(const ConvShape& shape, const Tensor& x, std::int32_t zero,
+                        const Tensor& weight, std::int32_t* out) {
+  ConvShape s = shape;
+  s.n = 1;
+  std::int64_t inside = 0;
+  for (int i = 0; i < 3; ++i) {
+    const std::int64_t reach = (s.kernel[i] - 1) * s.dilation[i] + 1;
+    s.in[i] = (s.out[i] - 1) * s.stride[i] + reach;
+    inside = inside * s.in[i] + s.low[i];
+    s.low[i] = 0;
+  }
+  const TensorImpl& source = *x.impl();
+  const std::int64_t elements = s.in[0] * s.in[1] * s.in[2] * s.c;
+  const Tensor padded = make_empty(DType::u8, {elements});
+  auto* const image = reinterpret_cast<std::uint8_t*>(padded.impl()->data);
+  std::memset(image, zero, static_cast<std::size_t>(elements));
+  // What of an image the windows reach.
+  Ints sizes{s.c};
+  for (int i = 0; i < 3; ++i) {
+    sizes.push_back(std::min(shape.in[i], s.in[i] - shape.low[i]));
+    if (sizes.back() < 0) return false;
+  }
+  const Ints to_strides{1, s.in[1] * s.in[2] * s.c, s.in[2] * s.c, s.c};
+  const std::int64_t patch = weight.impl()->numel() / s.o;
+  std::vector<std::uint32_t> sums(static_cast<std::size_t>(s.o)), nothing(sums.size());
+  for (std::int64_t o = 0; zero != 0 && o < s.o; ++o) {
+    sums[static_cast<std::size_t>(o)] =
+        row_sum(reinterpret_cast<const std::int8_t*>(weight.impl()->data) + o * patch, patch);
+  }
+  for (std::int64_t n = 0; n < shape.n; ++n, out += s.positions() * s.o) {
+    copy_elements(DType::u8, sizes, image + inside * s.c, to_strides,
+                  source.data + n * source.strides[0], std::span(source.strides.data() + 1, 4));
+    if (!conv_library_integer(s, image, weight, out)) return false;
+    if (zero == 0) continue;
+    parallel_for(0, s.positions(),
+                 grain_for({.bytes = 8.0 * static_cast<double>(s.o)}, s.positions()),
+                 [&](std::int64_t lo, std::int64_t hi) {
+                   for (std::int64_t p = lo; p < hi; ++p) {
+                     take_off(out + p * s.o, s.o, nothing.data(), 0,
+                              static_cast<std::uint32_t>(zero), sums.data());
+                   }
+                 });
+  }
+  return true;
+}
+
 void conv_integer(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::ConvAttrs>();
   const Tensor out = with_three_axes(call.outputs[0]);
   if (out.impl()->numel() == 0) return;
-  const Tensor x = channels_last(with_three_axes(moved_bytes(call.inputs[0], DType::u8)));
+  const Tensor given = with_three_axes(moved_bytes(call.inputs[0], DType::u8));
   const Tensor weight = with_three_axes(contiguous_copy(moved_bytes(call.inputs[1], DType::i8)));
-  Convolution conv{.s = conv_shape(attrs, x, weight, out)};
+  Convolution conv{.s = conv_shape(attrs, given, weight, out)};
   const ConvShape& s = conv.s;
   conv.in_group = s.c / s.groups;
   conv.out_group = s.o / s.groups;
@@ -274,6 +323,13 @@ void conv_integer(const OpCall& call) {
   if (zx.empty()) zx.push_back(0);
   conv.padding = static_cast<std::uint8_t>(zx[0]);
   const auto zw = zero_points(call.inputs[3], move_of(call.inputs[1], DType::i8));
+  const bool no_zw = std::ranges::all_of(zw, [](std::int32_t zero) { return zero == 0; });
+  if (no_zw && s.groups == 1 && s.flops() > 0 &&
+      padded_convolution(s, given, zx[0], weight,
+                         reinterpret_cast<std::int32_t*>(out.impl()->data))) {
+    return;
+  }
+  const Tensor x = channels_last(given);
   const std::int64_t w_stride = zw.size() > 1 ? 1 : 0;
   const std::vector<std::int8_t> turned = taps_first(weight, conv);
 
