@@ -1,9 +1,12 @@
+#include <bit>
 #include <limits>
 #include <utility>
 
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/matrices.h"
+#include "dyad/runtime/cpu/reflections.h"
+#include "dyad/runtime/cpu/vector_clones.h"
 
 namespace dyad::runtime::cpu {
 namespace {
@@ -65,13 +68,12 @@ void qr(const OpCall& call) {
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, 4 * volume(m, n, least), MatrixBatch::kReflections)
+    MatrixBatch(call, batch, 4 * volume(m, n, least), MatrixBatch::kOwnTeam)
         .run<3>({batch_strides(x, batch), batch_strides(q, batch), batch_strides(r, batch)},
                 [&](const RowWalk<3>& at) -> std::string {
-                  const auto factors = scratch<W>(m * std::max(n, k));
-                  const auto tau = scratch<W>(least), signs = scratch<W>(k);
+                  const auto factors = scratch<W>(m * std::max(n, k)), signs = scratch<W>(k);
                   read_matrix(elements_of<T>(x, at[0]), at_x, factors.get(), true);
-                  lapack::geqrf(m, n, factors.get(), tau.get());
+                  const auto reflections = Reflections<W>::of_qr(m, n, factors.get());
                   for (std::int64_t i = 0; i < k; ++i) {
                     signs[i] = i < least && factors[i * (m + 1)] < 0 ? W(-1) : W(1);
                   }
@@ -82,7 +84,7 @@ void qr(const OpCall& call) {
                           narrowed_element<T>(j < i ? W(0) : signs[i] * factors[i + j * m]);
                     }
                   }
-                  lapack::orgqr(m, k, least, factors.get(), tau.get());
+                  reflections.columns(factors.get(), k);
                   for (std::int64_t j = 0; j < k; ++j) {
                     if (signs[j] > 0) continue;
                     for (std::int64_t i = 0; i < m; ++i) factors[i + j * m] = -factors[i + j * m];
@@ -93,29 +95,60 @@ void qr(const OpCall& call) {
   });
 }
 
-/// For each of the `count` vectors, the sign that makes the first of its `length` elements positive
-/// that is at least half as large as the largest. Vectors are columns of a row-major matrix of
-/// `width` columns.
+// The sign of a vector is the one that makes the first of its elements positive that is at least
+// half as large as the largest.
+
+/// The signs of the first `count` columns of a row-major matrix of `width` columns.
 template <class W>
-std::vector<W> column_signs(const W* matrix, std::int64_t length, std::int64_t width,
-                            std::int64_t count) {
-  std::vector<W> largest(static_cast<std::size_t>(count), 0), signs(largest.size(), 0);
+[[gnu::always_inline]] inline void signs_of_columns(const W* matrix, std::int64_t length,
+                                                    std::int64_t width, std::int64_t count,
+                                                    W* largest, W* signs) {
+  std::fill_n(largest, count, W(0));
+  std::fill_n(signs, count, W(0));
   for (std::int64_t i = 0; i < length; ++i) {
     for (std::int64_t j = 0; j < count; ++j) {
-      largest[static_cast<std::size_t>(j)] =
-          std::max(largest[static_cast<std::size_t>(j)], std::abs(matrix[i * width + j]));
+      const W size = std::abs(matrix[i * width + j]);
+      largest[j] = size > largest[j] ? size : largest[j];
     }
   }
   for (std::int64_t i = 0; i < length; ++i) {
     for (std::int64_t j = 0; j < count; ++j) {
-      const W value = matrix[i * width + j];
-      W& sign = signs[static_cast<std::size_t>(j)];
-      if (sign == 0 && 2 * std::abs(value) >= largest[static_cast<std::size_t>(j)]) {
-        sign = value < 0 ? W(-1) : W(1);
-      }
+      const W value = matrix[i * width + j], sign = value < 0 ? W(-1) : W(1);
+      const bool leads = 2 * std::abs(value) >= largest[j];
+      signs[j] = signs[j] == 0 && leads ? sign : signs[j];
     }
   }
-  return signs;
+}
+DYAD_VECTOR_CLONES void column_signs(const float* matrix, std::int64_t length, std::int64_t width,
+                                     std::int64_t count, float* largest, float* signs) {
+  signs_of_columns(matrix, length, width, count, largest, signs);
+}
+DYAD_VECTOR_CLONES void column_signs(const double* matrix, std::int64_t length, std::int64_t width,
+                                     std::int64_t count, double* largest, double* signs) {
+  signs_of_columns(matrix, length, width, count, largest, signs);
+}
+
+/// Finite numbers without a sign are in the order of their bits, which vectors compare.
+DYAD_VECTOR_CLONES std::uint32_t largest_bits(const float* x, std::int64_t n) {
+  std::uint32_t bits = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    bits = std::max(bits, std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffffU);
+  }
+  return bits;
+}
+DYAD_VECTOR_CLONES std::uint64_t largest_bits(const double* x, std::int64_t n) {
+  std::uint64_t bits = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    bits = std::max(bits, std::bit_cast<std::uint64_t>(x[i]) & ~(std::uint64_t{1} << 63));
+  }
+  return bits;
+}
+/// The vector times its sign.
+template <class W>
+void turn_vector(W* x, std::int64_t n) {
+  const W half = std::bit_cast<W>(largest_bits(x, n)) / 2;
+  const W* const leading = std::find_if(x, x + n, [half](W y) { return std::abs(y) >= half; });
+  if (leading < x + n && *leading < 0) std::transform(x, x + n, x, [](W y) { return -y; });
 }
 
 /// Multiplies the first columns of a row-major matrix by their signs.
@@ -131,16 +164,35 @@ void turn_columns(W* matrix, std::int64_t rows, std::int64_t width, const std::v
 template <class W>
 void fix_signs(W* u, std::int64_t m, std::int64_t ku, W* vh, std::int64_t kv, std::int64_t n,
                std::int64_t pairs) {
-  const std::vector<W> signs = column_signs(u, m, ku, ku);
+  std::vector<W> signs(static_cast<std::size_t>(ku)), largest(signs.size());
+  column_signs(u, m, ku, ku, largest.data(), signs.data());
   turn_columns(u, m, ku, signs);
   for (std::int64_t i = 0; i < kv; ++i) {
     W* const row = vh + i * n;
-    const W sign = i < pairs ? signs[static_cast<std::size_t>(i)] : column_signs(row, n, 1, 1)[0];
-    if (sign < 0) std::transform(row, row + n, row, [](W x) { return -x; });
+    if (i >= pairs) {
+      turn_vector(row, n);
+    } else if (signs[static_cast<std::size_t>(i)] < 0) {
+      std::transform(row, row + n, row, [](W x) { return -x; });
+    }
   }
 }
 
 constexpr const char* kNoConvergence = "has singular values or eigenvalues that do not converge";
+
+/// u[m, .], s and vh[., n], row-major, of x[m, n], which is destroyed: row-major, or by columns
+/// when it has more rows than columns.
+template <class W>
+bool decompose(bool full, std::int64_t m, std::int64_t n, W* x, W* u, W* s, W* vh) {
+  // Row-major x is by columns x^T = v s u^T, whose v and u^T lie as vh and u do.
+  if (m <= n) return singular_vectors(full, n, m, x, s, vh, u) == 0;
+  const std::int64_t ku = full ? m : n;
+  const auto left = scratch<W>(m * ku), right = scratch<W>(n * n);
+  if (singular_vectors(full, m, n, x, s, left.get(), right.get()) != 0) return false;
+  const auto same = [](W y) { return y; };
+  copy_tiles(left.get(), 1, m, u, ku, 1, m, ku, same);
+  copy_tiles(right.get(), 1, n, vh, n, 1, n, n, same);
+  return true;
+}
 
 void svd(const OpCall& call) {
   const bool full = call.attrs_as<ops::SvdAttrs>().full_matrices;
@@ -153,36 +205,39 @@ void svd(const OpCall& call) {
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, 10 * volume(m, n, k), MatrixBatch::kReflections)
-        .run<4>({batch_strides(x, batch), batch_strides(u, batch), batch_strides(s, batch, 1),
-                 batch_strides(vh, batch)},
-                [&](const RowWalk<4>& at) -> std::string {
-                  Target<T> to_u(elements_of<T>(u, at[1]), m * ku);
-                  Target<T> to_s(elements_of<T>(s, at[2]), k);
-                  Target<T> to_vh(elements_of<T>(vh, at[3]), kv * n);
-                  const auto copy = scratch<W>(m * n);
-                  read_matrix(elements_of<T>(x, at[0]), at_x, copy.get());
-                  if (auto problem = not_finite(copy.get(), m, n); !problem.empty()) return problem;
-                  if (k == 0) {
-                    // No singular values: the vectors of full matrices are those of the identity.
-                    for (auto& [to, size] :
-                         {std::pair(&to_u, ku == m ? m : 0), std::pair(&to_vh, kv == n ? n : 0)}) {
-                      for (std::int64_t i = 0; i < size * size; ++i) {
-                        to->data()[i] = i % (size + 1) == 0 ? W(1) : W(0);
-                      }
-                    }
-                  } else {
-                    // To LAPACK x is x^T = v s u^T.
-                    const int info = lapack::gesdd(full ? 'A' : 'S', n, m, copy.get(), to_s.data(),
-                                                   to_vh.data(), to_u.data());
-                    if (info > 0) return kNoConvergence;
-                    fix_signs(to_u.data(), m, ku, to_vh.data(), kv, n, k);
+    MatrixBatch(call, batch, 10 * volume(m, n, k), MatrixBatch::kOwnTeam)
+        .run<4>(
+            {batch_strides(x, batch), batch_strides(u, batch), batch_strides(s, batch, 1),
+             batch_strides(vh, batch)},
+            [&](const RowWalk<4>& at) -> std::string {
+              Target<T> to_u(elements_of<T>(u, at[1]), m * ku);
+              Target<T> to_s(elements_of<T>(s, at[2]), k);
+              Target<T> to_vh(elements_of<T>(vh, at[3]), kv * n);
+              const auto copy = scratch<W>(m * n);
+              const bool tall = m > n;
+              read_matrix(elements_of<T>(x, at[0]), at_x, copy.get(), tall);
+              if (auto problem = not_finite(copy.get(), m, n, tall); !problem.empty()) {
+                return problem;
+              }
+              if (k == 0) {
+                // No singular values: the vectors of full matrices are those of the identity.
+                for (auto& [to, size] :
+                     {std::pair(&to_u, ku == m ? m : 0), std::pair(&to_vh, kv == n ? n : 0)}) {
+                  for (std::int64_t i = 0; i < size * size; ++i) {
+                    to->data()[i] = i % (size + 1) == 0 ? W(1) : W(0);
                   }
-                  to_u.write_back();
-                  to_s.write_back();
-                  to_vh.write_back();
-                  return {};
-                });
+                }
+              } else {
+                if (!decompose(full, m, n, copy.get(), to_u.data(), to_s.data(), to_vh.data())) {
+                  return kNoConvergence;
+                }
+                fix_signs(to_u.data(), m, ku, to_vh.data(), kv, n, k);
+              }
+              to_u.write_back();
+              to_s.write_back();
+              to_vh.write_back();
+              return {};
+            });
   });
 }
 
@@ -211,9 +266,10 @@ void svdvals(const OpCall& call) {
   });
 }
 
-/// Eigenvalues, and with a second output eigenvectors.
-void eigh(const OpCall& call) {
-  const bool vectors = call.outputs.size() > 1;
+/// Runs `body(offsets, matrix)` on the symmetric part of each matrix: offsets in the matrices,
+/// their eigenvalues and eigenvectors, of which there need be none.
+template <class Body>
+void with_symmetric(const OpCall& call, double flops, double worth_threads, Body&& body) {
   const TensorImpl &x = *call.inputs[0].impl(), &w = *call.outputs[0].impl();
   const TensorImpl& v = *call.outputs.back().impl();
   const MatrixAt at_x = matrix_of(x);
@@ -222,28 +278,41 @@ void eigh(const OpCall& call) {
   const auto batch = batch_of(x);
   with_floating(x.dtype, [&]<class T>(T) {
     using W = Computed<T>;
-    MatrixBatch(call, batch, (vectors ? 9 : 2) * volume(n, n, n), MatrixBatch::kReflections)
+    MatrixBatch(call, batch, flops, worth_threads)
         .run<3>({batch_strides(x, batch), batch_strides(w, batch, 1),
-                 batch_strides(v, batch, vectors ? 2 : 1)},
+                 batch_strides(v, batch, call.outputs.size())},
                 [&](const RowWalk<3>& at) -> std::string {
                   Target<T> values(elements_of<T>(w, at[1]), n);
                   const auto copy = scratch<W>(n * n);
                   read_symmetric(elements_of<T>(x, at[0]), at_x, copy.get());
                   if (auto problem = not_finite(copy.get(), n, n); !problem.empty()) return problem;
-                  if (lapack::syevd(vectors, n, copy.get(), values.data()) > 0) {
+                  if (!body(copy.get(), values.data(), elements_of<T>(v, at[2]))) {
                     return kNoConvergence;
                   }
                   values.write_back();
-                  if (!vectors) return {};
-                  for (std::int64_t j = 0; j < n; ++j) {
-                    W* const column = copy.get() + j * n;
-                    if (column_signs(column, n, 1, 1)[0] > 0) continue;
-                    std::transform(column, column + n, column, [](W y) { return -y; });
-                  }
-                  write_matrix(copy.get(), n, n, elements_of<T>(v, at[2]), true);
                   return {};
                 });
   });
+}
+
+void eigh(const OpCall& call) {
+  const std::int64_t n = matrix_of(*call.inputs[0].impl()).rows;
+  with_symmetric(call, 9 * volume(n, n, n), MatrixBatch::kOwnTeam,
+                 [&]<class W, class T>(W* matrix, W* values, T* to) {
+                   const auto vectors = scratch<W>(n * n);
+                   if (symmetric_eigenvectors(n, matrix, values, vectors.get()) != 0) return false;
+                   for (std::int64_t j = 0; j < n; ++j) turn_vector(vectors.get() + j * n, n);
+                   write_matrix(vectors.get(), n, n, to, true);
+                   return true;
+                 });
+}
+
+void eigvalsh(const OpCall& call) {
+  const std::int64_t n = matrix_of(*call.inputs[0].impl()).rows;
+  with_symmetric(call, 2 * volume(n, n, n), MatrixBatch::kReflections,
+                 [&]<class W, class T>(W* matrix, W* values, T*) {
+                   return lapack::syevd(false, n, matrix, values) == 0;
+                 });
 }
 
 void lu(const OpCall& call) {
@@ -314,7 +383,8 @@ void pinv(const OpCall& call) {
                     for (std::int64_t i = 0; i < n; ++i) v[j * n + i] *= scale;
                   }
                   // By columns the result is its transpose, u s^-1 v^T.
-                  lapack::gemm(true, true, m, n, k, ut.get(), v.get(), to.data());
+                  lapack::gemm(true, true, m, n, k, W(1), ut.get(), k, v.get(), n, W(0), to.data(),
+                               m);
                   to.write_back();
                   return {};
                 });
@@ -324,9 +394,14 @@ void pinv(const OpCall& call) {
 }  // namespace
 
 std::span<const NamedKernel> decompositions_kernels() {
-  static constexpr NamedKernel kernels[] = {
-      {"cholesky", {cholesky}}, {"qr", {qr}},         {"svd", {svd}}, {"svdvals", {svdvals}},
-      {"eigh", {eigh}},         {"eigvalsh", {eigh}}, {"lu", {lu}},   {"pinv", {pinv}}};
+  static constexpr NamedKernel kernels[] = {{"cholesky", {cholesky}},
+                                            {"qr", {qr}},
+                                            {"svd", {svd}},
+                                            {"svdvals", {svdvals}},
+                                            {"eigh", {eigh}},
+                                            {"eigvalsh", {eigvalsh}},
+                                            {"lu", {lu}},
+                                            {"pinv", {pinv}}};
   return kernels;
 }
 

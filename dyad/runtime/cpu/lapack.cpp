@@ -39,6 +39,15 @@ std::unique_ptr<T[]> room(std::int64_t count) {
   return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count));
 }
 
+/// Asks `call(work, lwork)` how long a work space it wants, and calls it with one.
+template <class T, class Call>
+void with_work(const Call& call) {
+  T answer = 0;
+  call(&answer, -1);
+  const int lwork = length(answer);
+  call(room<T>(lwork).get(), lwork);
+}
+
 /// What OpenBLAS calls a build with OpenMP's threads.
 constexpr int kOpenMp = 2;
 /// The threads that OpenBLAS may be given. A build of it with threads of its own, which Debian may
@@ -93,17 +102,13 @@ template <class T>
 int getri(std::int64_t n, T* a, const int* pivots) {
   const int size = sized(n), lda = lead(n);
   int info = 0;
-  const auto call = [&](T* work, int lwork) {
+  with_work<T>([&](T* work, int lwork) {
     if constexpr (is_double<T>) {
       LAPACK_dgetri(&size, a, &lda, pivots, work, &lwork, &info);
     } else {
       LAPACK_sgetri(&size, a, &lda, pivots, work, &lwork, &info);
     }
-  };
-  T answer = 0;
-  call(&answer, -1);
-  const int lwork = length(answer);
-  call(room<T>(lwork).get(), lwork);
+  });
   return info;
 }
 
@@ -123,37 +128,78 @@ void trsm_right(Triangle triangle, bool transpose, bool unit_diagonal, std::int6
 }
 
 template <class T>
-void geqrf(std::int64_t m, std::int64_t n, T* a, T* tau) {
-  const int rows = sized(m), columns = sized(n), lda = lead(m);
+void geqr2(std::int64_t m, std::int64_t n, T* a, std::int64_t lda, T* tau) {
+  const int rows = sized(m), columns = sized(n), apart = lead(lda);
+  const auto work = room<T>(std::max<std::int64_t>(n, 1));
   int info = 0;
-  const auto call = [&](T* work, int lwork) {
-    if constexpr (is_double<T>) {
-      LAPACK_dgeqrf(&rows, &columns, a, &lda, tau, work, &lwork, &info);
-    } else {
-      LAPACK_sgeqrf(&rows, &columns, a, &lda, tau, work, &lwork, &info);
-    }
-  };
-  T answer = 0;
-  call(&answer, -1);
-  const int lwork = length(answer);
-  call(room<T>(lwork).get(), lwork);
+  if constexpr (is_double<T>) {
+    LAPACK_dgeqr2(&rows, &columns, a, &apart, tau, work.get(), &info);
+  } else {
+    LAPACK_sgeqr2(&rows, &columns, a, &apart, tau, work.get(), &info);
+  }
 }
 
 template <class T>
-void orgqr(std::int64_t m, std::int64_t n, std::int64_t reflections, T* a, const T* tau) {
-  const int rows = sized(m), columns = sized(n), k = sized(reflections), lda = lead(m);
+void gebrd(std::int64_t m, std::int64_t n, T* a, T* d, T* e, T* tau_q, T* tau_p) {
+  const int rows = sized(m), columns = sized(n), lda = lead(m);
   int info = 0;
-  const auto call = [&](T* work, int lwork) {
+  with_work<T>([&](T* work, int lwork) {
     if constexpr (is_double<T>) {
-      LAPACK_dorgqr(&rows, &columns, &k, a, &lda, tau, work, &lwork, &info);
+      LAPACK_dgebrd(&rows, &columns, a, &lda, d, e, tau_q, tau_p, work, &lwork, &info);
     } else {
-      LAPACK_sorgqr(&rows, &columns, &k, a, &lda, tau, work, &lwork, &info);
+      LAPACK_sgebrd(&rows, &columns, a, &lda, d, e, tau_q, tau_p, work, &lwork, &info);
     }
-  };
-  T answer = 0;
-  call(&answer, -1);
-  const int lwork = length(answer);
-  call(room<T>(lwork).get(), lwork);
+  });
+}
+
+template <class T>
+int bdsdc(std::int64_t n, T* d, T* e, T* u, std::int64_t ldu, T* vt, std::int64_t ldvt) {
+  const char uplo = 'U', vectors = 'I';
+  const int size = sized(n), apart_u = lead(ldu), apart_vt = lead(ldvt);
+  const auto work = room<T>((3 * n + 4) * n + 1);
+  const auto integers = room<int>(8 * n + 1);
+  T none = 0;
+  int none_either = 0, info = 0;
+  if constexpr (is_double<T>) {
+    LAPACK_dbdsdc(&uplo, &vectors, &size, d, e, u, &apart_u, vt, &apart_vt, &none, &none_either,
+                  work.get(), integers.get(), &info);
+  } else {
+    LAPACK_sbdsdc(&uplo, &vectors, &size, d, e, u, &apart_u, vt, &apart_vt, &none, &none_either,
+                  work.get(), integers.get(), &info);
+  }
+  return info;
+}
+
+template <class T>
+void sytrd(std::int64_t n, T* a, T* d, T* e, T* tau) {
+  const char uplo = 'L';
+  const int size = sized(n), lda = lead(n);
+  int info = 0;
+  with_work<T>([&](T* work, int lwork) {
+    if constexpr (is_double<T>) {
+      LAPACK_dsytrd(&uplo, &size, a, &lda, d, e, tau, work, &lwork, &info);
+    } else {
+      LAPACK_ssytrd(&uplo, &size, a, &lda, d, e, tau, work, &lwork, &info);
+    }
+  });
+}
+
+template <class T>
+int stedc(std::int64_t n, T* d, T* e, T* z) {
+  const char vectors = 'I';
+  const int size = sized(n), ldz = lead(n);
+  const int lwork = sized(1 + (4 + n) * n), liwork = sized(3 + 5 * n);
+  int info = 0;
+  const auto work = room<T>(lwork);
+  const auto integers = room<int>(liwork);
+  if constexpr (is_double<T>) {
+    LAPACK_dstedc(&vectors, &size, d, e, z, &ldz, work.get(), &lwork, integers.get(), &liwork,
+                  &info);
+  } else {
+    LAPACK_sstedc(&vectors, &size, d, e, z, &ldz, work.get(), &lwork, integers.get(), &liwork,
+                  &info);
+  }
+  return info;
 }
 
 template <class T>
@@ -163,7 +209,7 @@ int gesdd(char vectors, std::int64_t m, std::int64_t n, T* a, T* s, T* u, T* vt)
   const int ldu = lead(m), ldvt = lead(vectors == 'A' ? n : k);
   const auto integers = room<int>(8 * k);
   int info = 0;
-  const auto call = [&](T* work, int lwork) {
+  with_work<T>([&](T* work, int lwork) {
     if constexpr (is_double<T>) {
       LAPACK_dgesdd(&vectors, &rows, &columns, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork,
                     integers.get(), &info);
@@ -171,11 +217,7 @@ int gesdd(char vectors, std::int64_t m, std::int64_t n, T* a, T* s, T* u, T* vt)
       LAPACK_sgesdd(&vectors, &rows, &columns, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork,
                     integers.get(), &info);
     }
-  };
-  T answer = 0;
-  call(&answer, -1);
-  const int lwork = length(answer);
-  call(room<T>(lwork).get(), lwork);
+  });
   return info;
 }
 
@@ -202,16 +244,16 @@ int syevd(bool vectors, std::int64_t n, T* a, T* w) {
 
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
-          const T* a, const T* b, T* c) {
+          T alpha, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c,
+          std::int64_t ldc) {
   const auto ta = transpose_a ? CblasTrans : CblasNoTrans;
   const auto tb = transpose_b ? CblasTrans : CblasNoTrans;
-  const int lda = lead(transpose_a ? k : m), ldb = lead(transpose_b ? n : k), ldc = lead(m);
   if constexpr (is_double<T>) {
-    cblas_dgemm(CblasColMajor, ta, tb, sized(m), sized(n), sized(k), 1.0, a, lda, b, ldb, 0.0, c,
-                ldc);
+    cblas_dgemm(CblasColMajor, ta, tb, sized(m), sized(n), sized(k), alpha, a, lead(lda), b,
+                lead(ldb), beta, c, lead(ldc));
   } else {
-    cblas_sgemm(CblasColMajor, ta, tb, sized(m), sized(n), sized(k), 1.0f, a, lda, b, ldb, 0.0f, c,
-                ldc);
+    cblas_sgemm(CblasColMajor, ta, tb, sized(m), sized(n), sized(k), alpha, a, lead(lda), b,
+                lead(ldb), beta, c, lead(ldc));
   }
 }
 
@@ -223,18 +265,21 @@ void gemm_rows(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t 
               lead(lda), b, lead(ldb), accumulate ? 1.0 : 0.0, c, lead(ldc));
 }
 
-#define DYAD_FOR(T)                                                                               \
-  template int potrf<T>(Triangle, std::int64_t, T*);                                              \
-  template int getrf<T>(std::int64_t, std::int64_t, T*, int*);                                    \
-  template int getri<T>(std::int64_t, T*, const int*);                                            \
-  template void trsm_right<T>(Triangle, bool, bool, std::int64_t, std::int64_t, const T*,         \
-                              std::int64_t, T*, std::int64_t);                                    \
-  template void geqrf<T>(std::int64_t, std::int64_t, T*, T*);                                     \
-  template void orgqr<T>(std::int64_t, std::int64_t, std::int64_t, T*, const T*);                 \
-  template int gesdd<T>(char, std::int64_t, std::int64_t, T*, T*, T*, T*);                        \
-  template int syevd<T>(bool, std::int64_t, T*, T*);                                              \
-  template void gemm<T>(bool, bool, std::int64_t, std::int64_t, std::int64_t, const T*, const T*, \
-                        T*);
+#define DYAD_FOR(T)                                                                        \
+  template int potrf<T>(Triangle, std::int64_t, T*);                                       \
+  template int getrf<T>(std::int64_t, std::int64_t, T*, int*);                             \
+  template int getri<T>(std::int64_t, T*, const int*);                                     \
+  template void trsm_right<T>(Triangle, bool, bool, std::int64_t, std::int64_t, const T*,  \
+                              std::int64_t, T*, std::int64_t);                             \
+  template void geqr2<T>(std::int64_t, std::int64_t, T*, std::int64_t, T*);                \
+  template void gebrd<T>(std::int64_t, std::int64_t, T*, T*, T*, T*, T*);                  \
+  template int bdsdc<T>(std::int64_t, T*, T*, T*, std::int64_t, T*, std::int64_t);         \
+  template void sytrd<T>(std::int64_t, T*, T*, T*, T*);                                    \
+  template int stedc<T>(std::int64_t, T*, T*, T*);                                         \
+  template int gesdd<T>(char, std::int64_t, std::int64_t, T*, T*, T*, T*);                 \
+  template int syevd<T>(bool, std::int64_t, T*, T*);                                       \
+  template void gemm<T>(bool, bool, std::int64_t, std::int64_t, std::int64_t, T, const T*, \
+                        std::int64_t, const T*, std::int64_t, T, T*, std::int64_t);
 DYAD_FOR(float)
 DYAD_FOR(double)
 #undef DYAD_FOR

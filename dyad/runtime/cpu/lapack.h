@@ -36,12 +36,26 @@ int getri(std::int64_t n, T* a, const int* pivots);
 template <class T>
 void trsm_right(Triangle triangle, bool transpose, bool unit_diagonal, std::int64_t m,
                 std::int64_t n, const T* t, std::int64_t ldt, T* b, std::int64_t ldb);
-/// The QR factors of a[m, n] in their place, k = min(m, n) reflections in tau[k].
+/// The QR factors of a[m, n] in their place, one column after the other: k = min(m, n) reflections
+/// with their factors in tau[k].
 template <class T>
-void geqrf(std::int64_t m, std::int64_t n, T* a, T* tau);
-/// The first n columns of q of `reflections` of them, in the place of the reflections in a[m, n].
+void geqr2(std::int64_t m, std::int64_t n, T* a, std::int64_t lda, T* tau);
+/// a[m, n], m >= n, as q @ (upper bidiagonal d[n], e[n - 1]) @ p^T: n reflections of q below the
+/// diagonal, with tau_q[n], and n - 1 of p right of the bidiagonal, with tau_p[n].
 template <class T>
-void orgqr(std::int64_t m, std::int64_t n, std::int64_t reflections, T* a, const T* tau);
+void gebrd(std::int64_t m, std::int64_t n, T* a, T* d, T* e, T* tau_q, T* tau_p);
+/// The singular values of an upper bidiagonal matrix in the place of d[n], e[n - 1] is destroyed;
+/// and its vectors u[n, n] with a leading dimension, vt[n, n] too.
+template <class T>
+int bdsdc(std::int64_t n, T* d, T* e, T* u, std::int64_t ldu, T* vt, std::int64_t ldvt);
+/// Symmetric a[n, n] as q @ (tridiagonal d[n], e[n - 1]) @ q^T: n - 1 reflections below the
+/// subdiagonal, with tau[n - 1].
+template <class T>
+void sytrd(std::int64_t n, T* a, T* d, T* e, T* tau);
+/// The eigenvalues of a symmetric tridiagonal matrix in the place of d[n], e[n - 1] is destroyed;
+/// and its eigenvectors z[n, n].
+template <class T>
+int stedc(std::int64_t n, T* d, T* e, T* z);
 /// Singular values of a[m, n], which is destroyed, and vectors: 'N' none, 'S' min(m, n) of them,
 /// 'A' all. u[m, .] and vt[., n].
 template <class T>
@@ -50,10 +64,11 @@ int gesdd(char vectors, std::int64_t m, std::int64_t n, T* a, T* s, T* u, T* vt)
 /// it is destroyed.
 template <class T>
 int syevd(bool vectors, std::int64_t n, T* a, T* w);
-/// c[m, n] = op(a) @ op(b), dense.
+/// c[m, n] := beta c + alpha op(a) @ op(b), with leading dimensions.
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
-          const T* a, const T* b, T* c);
+          T alpha, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c,
+          std::int64_t ldc);
 
 /// c[m, n] += op(a) @ op(b), or = without `accumulate`, row-major with leading dimensions: the
 /// plain product of f64, which oneDNN does not have.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -79,7 +80,7 @@ void copy_tiles(const From* from, std::int64_t from_row, std::int64_t from_colum
 template <class T>
 void read_matrix(const T* from, const MatrixAt& at, Computed<T>* to, bool by_columns = false) {
   copy_tiles(from, at.row, at.column, to, by_columns ? 1 : at.columns, by_columns ? at.rows : 1,
-             at.rows, at.columns, widened_element<T>);
+             at.rows, at.columns, [](T x) { return widened_element(x); });
 }
 /// The symmetric part of the square matrix at `from`, dense.
 template <class T>
@@ -104,7 +105,7 @@ template <class T>
 void write_matrix(const Computed<T>* from, std::int64_t rows, std::int64_t columns, T* to,
                   bool by_columns = false) {
   copy_tiles(from, by_columns ? 1 : columns, by_columns ? rows : 1, to, columns, 1, rows, columns,
-             narrowed_element<T>);
+             [](Computed<T> x) { return narrowed_element<T>(x); });
 }
 
 /// Memory to compute in: that of the result where its elements are what is computed, otherwise
@@ -140,13 +141,17 @@ template <class W>
       static_cast<std::size_t>(std::max<std::int64_t>(count, 1)));
 }
 
-/// `[3, 2] has a NaN` for the first element that is not finite, or nothing.
+/// `holds NaN at [3, 2]` for the first element in memory that is not finite, or nothing.
 template <class W>
-[[nodiscard]] std::string not_finite(const W* matrix, std::int64_t rows, std::int64_t columns) {
+[[nodiscard]] std::string not_finite(const W* matrix, std::int64_t rows, std::int64_t columns,
+                                     bool by_columns = false) {
+  const std::int64_t lines = by_columns ? rows : columns;
   for (std::int64_t i = 0; i < rows * columns; ++i) {
     if (std::isfinite(matrix[i])) continue;
+    const std::int64_t line = i / lines, place = i % lines;
     return "holds " + std::string(std::isnan(matrix[i]) ? "NaN" : "an infinity") + " at [" +
-           std::to_string(i / columns) + ", " + std::to_string(i % columns) + "]";
+           std::to_string(by_columns ? place : line) + ", " +
+           std::to_string(by_columns ? line : place) + "]";
   }
   return {};
 }
@@ -165,6 +170,8 @@ class MatrixBatch {
   /// Cholesky), and those by long rows of small calls (QR, eigenvalues), where threads that wait
   /// for one another cost more than they bring.
   static constexpr double kProducts = 2e8, kReflections = 1.5e10;
+  /// For a body that shares out its own work.
+  static constexpr double kOwnTeam = std::numeric_limits<double>::infinity();
 
   template <std::size_t N, class Body>
   void run(const std::array<Ints, N>& strides, Body&& body) {
