@@ -3,16 +3,13 @@
 namespace dyad {
 namespace {
 
-thread_local bool tape_on = true;      // owned by the GradMode scopes of the thread
 thread_local bool anomaly_on = false;  // owned by the DetectAnomaly scopes of the thread
 
 }  // namespace
 
-bool grad_enabled() noexcept { return tape_on; }
+GradMode::GradMode(bool enabled) noexcept : previous_(switch_tape(enabled)) {}
 
-GradMode::GradMode(bool enabled) noexcept : previous_(std::exchange(tape_on, enabled)) {}
-
-GradMode::~GradMode() { tape_on = previous_; }
+GradMode::~GradMode() { switch_tape(previous_); }
 
 DetectAnomaly::DetectAnomaly(bool enabled) noexcept
     : previous_(std::exchange(anomaly_on, enabled)) {}

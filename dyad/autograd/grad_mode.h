@@ -2,11 +2,9 @@
 
 #include <utility>
 
-namespace dyad {
+#include "dyad/core/tape_switch.h"
 
-/// True while operators on tensors that track gradients are put on the tape (the default in each
-/// thread).
-[[nodiscard]] bool grad_enabled() noexcept;
+namespace dyad {
 
 /// Switches the tape on or off in this thread while it lives.
 class GradMode {

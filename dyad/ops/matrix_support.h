@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "dyad/core/tape_switch.h"
 #include "dyad/ir/op_info.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
@@ -39,6 +40,11 @@ inline void require_square(const InferIn& in, std::size_t i) {
   fail_shape(in, std::string(in.op.inputs[i].name) + " must hold square matrices, but has " +
                      to_string(from_back(shape, 2)) + " rows and " +
                      to_string(from_back(shape, 1)) + " columns");
+}
+
+/// Whether what is computed from x is put on the tape.
+[[nodiscard]] inline bool is_taped(const Tensor& x) {
+  return grad_enabled() && x.defined() && x.tracks_grad();
 }
 
 /// The matrices of x transposed.

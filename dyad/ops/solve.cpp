@@ -19,7 +19,9 @@ namespace {
 constexpr ArgInfo kSystem[] = {{"a", kFloat}, {"b", kFloat}};
 
 Types infer_system(const InferIn& in) {
-  require_one_dtype(in);
+  InferIn system = in;
+  system.inputs = in.inputs.first(2);
+  require_one_dtype(system);
   require_square(in, 0);
   require_matrices(in, 1);
   const Shape &a = in[0].shape(), &b = in[1].shape();
@@ -35,23 +37,73 @@ Types infer_system(const InferIn& in) {
   return {Type(in[0].dtype(), with_axes(shape, {from_back(b, 2), from_back(b, 1)}))};
 }
 
+constexpr ArgInfo kSolve[] = {{"a", kFloat},
+                              {"b", kFloat},
+                              {"factors", kFloat, /*optional=*/true},
+                              {"pivots", set_of(DType::i32), /*optional=*/true}};
+
 struct Solve {
   using Attrs = SolveAttrs;
-  static constexpr Schema schema{.name = "solve",
-                                 .inputs = kSystem,
-                                 .outputs = kOut,
-                                 .doc = "x with a @ x = b, or with transpose a^T @ x = b.",
-                                 .saved_inputs = kFirst,
-                                 .saved_outputs = kFirst,
-                                 .batching = Batching::leading};
-  static Types infer(const InferIn& in, const Attrs&) { return infer_system(in); }
+  static constexpr Schema schema{
+      .name = "solve",
+      .inputs = kSolve,
+      .outputs = kOut,
+      .doc =
+          "x with a @ x = b, or with transpose a^T @ x = b; by the factors of lu_factors(a) "
+          "where they are given.",
+      .saved_inputs = kFirst | kThird | kFourth,
+      .saved_outputs = kFirst,
+      .batching = Batching::leading};
+  static Types infer(const InferIn& in, const Attrs&) {
+    const Types types = infer_system(in);
+    if (!in.has(2)) return types;
+    const Types factors = types_of_factors(in);
+    for (std::size_t i = 2; i < 4; ++i) {
+      if (in.has(i) && in[i].dtype() == factors[i - 2].dtype() &&
+          in[i].shape() == factors[i - 2].shape()) {
+        continue;
+      }
+      fail_shape(in, std::string(in.op.inputs[i].name) + " must be that of lu_factors(a)");
+    }
+    return types;
+  }
+  /// Factors are a function of a; what they pass on is its gradient.
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor b = apply<Solve>({.transpose = !attrs.transpose}, {}, g.input(0), g.grad());
+    const Attrs turned{.transpose = !attrs.transpose};
+    const Tensor& a = g.input(0);
+    const Tensor b = g.input_count() > 2
+                         ? apply<Solve>(turned, {}, a, g.grad(), g.input(2), g.input(3))
+                         : apply<Solve>(turned, {}, a, g.grad());
     if (g.needs(0)) {
       const Tensor &x = g.output(), left = attrs.transpose ? x : b, right = attrs.transpose ? b : x;
       g.set(0, -matmul(left, mt(right)));
     }
     if (g.needs(1)) g.set(1, b);
+  }
+
+  /// The types of the factors of input 0.
+  static Types types_of_factors(const InferIn& in) {
+    const Shape& a = in[0].shape();
+    return {Type(in[0].dtype() == DType::f64 ? DType::f64 : DType::f32, a),
+            Type(DType::i32, with_axes(leading(a, 2), {1, from_back(a, 1)}))};
+  }
+};
+
+constexpr ArgInfo kLuFactors[] = {{"factors", kFloat}, {"pivots", set_of(DType::i32)}};
+
+struct LuFactors {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{
+      .name = "lu_factors",
+      .inputs = kUnaryFloat,
+      .outputs = kLuFactors,
+      .doc =
+          "The LU factors of transposed matrices in one, stored by columns: row i was exchanged "
+          "with row pivots[0, i] - 1, from the first on. Singular matrices have some too.",
+      .batching = Batching::leading};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_square(in, 0);
+    return Solve::types_of_factors(in);
   }
 };
 
@@ -169,8 +221,9 @@ struct Slogdet {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Solve>, &op_info<TriangularSolve>, &op_info<Inverse>,
-                                   &op_info<Det>,   &op_info<Cofactor>,        &op_info<Slogdet>};
+constexpr const OpInfo* kRows[] = {
+    &op_info<Solve>, &op_info<LuFactors>, &op_info<TriangularSolve>, &op_info<Inverse>,
+    &op_info<Det>,   &op_info<Cofactor>,  &op_info<Slogdet>};
 
 /// Whether b holds vectors, one for each matrix of a.
 bool holds_vectors(const Tensor& a, const Tensor& b, Loc loc) {
@@ -182,11 +235,21 @@ bool holds_vectors(const Tensor& a, const Tensor& b, Loc loc) {
   return true;
 }
 
-template <Operator Op>
-Tensor solve_system(const typename Op::Attrs& attrs, const Tensor& a, const Tensor& b, Loc loc) {
+/// `solve(b)`, where b is made of matrices for it when it holds vectors.
+template <class Solver>
+Tensor with_matrices(const Tensor& a, const Tensor& b, Loc loc, const Solver& solver) {
   const bool vectors = a.defined() && b.defined() && holds_vectors(a, b, loc);
-  if (!vectors) return apply<Op>(attrs, loc, a, b);
-  return squeeze(apply<Op>(attrs, loc, a, unsqueeze(b, -1, loc)), -1, loc);
+  return vectors ? squeeze(solver(unsqueeze(b, -1, loc)), -1, loc) : solver(b);
+}
+
+Tensor solve_matrices(const Tensor& a, const Tensor& b, Loc loc) {
+  // Where the gradient will solve with a^T it does so by the same factors.
+  const bool again = (is_taped(a) || is_taped(b)) && a.rank() >= 2 &&
+                     a.size(-1, loc) == a.size(-2, loc) && is_floating(a.dtype());
+  if (!again) return apply<Solve>({}, loc, a, b);
+  const Tensor* const inputs[] = {&a};
+  const std::vector<Tensor> parts = apply_multi<LuFactors>({}, loc, inputs, 2);
+  return apply<Solve>({}, loc, a, b, parts[0], parts[1]);
 }
 
 }  // namespace
@@ -196,12 +259,16 @@ std::span<const OpInfo* const> solve_rows() { return kRows; }
 }  // namespace ops
 
 Tensor solve(const Tensor& a, const Tensor& b, Loc loc) {
-  return ops::solve_system<ops::Solve>({}, a, b, loc);
+  return ops::with_matrices(
+      a, b, loc, [&](const Tensor& matrices) { return ops::solve_matrices(a, matrices, loc); });
 }
 Tensor triangular_solve(const Tensor& a, const Tensor& b, bool upper, bool transpose,
                         bool unit_diagonal, Loc loc) {
-  return ops::solve_system<ops::TriangularSolve>(
-      {.upper = upper, .transpose = transpose, .unit_diagonal = unit_diagonal}, a, b, loc);
+  const ops::TriangularSolveAttrs attrs{
+      .upper = upper, .transpose = transpose, .unit_diagonal = unit_diagonal};
+  return ops::with_matrices(a, b, loc, [&](const Tensor& matrices) {
+    return apply<ops::TriangularSolve>(attrs, loc, a, matrices);
+  });
 }
 Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper, Loc loc) {
   // l l^T x = b, or u^T u x = b: the triangle that comes first is the lower one.

@@ -115,6 +115,64 @@ TEST_F(Matrices, LargeOnesAreFactoredRight) {
   }
 }
 
+/// How far the rows are from being orthonormal.
+double skewness(const Tensor& x) {
+  return largest_difference(matmul(x, transpose(x, 0, 1)), eye(x.size(0).value(), {}, x.dtype()));
+}
+
+/// Tall, wide, and of sizes that the drivers of LAPACK scale first.
+TEST_F(Matrices, OfAllShapesAndScalesAreFactoredRight) {
+  for (const auto& [m, n] : {std::pair(130, 100), {100, 130}, {150, 40}, {40, 150}, {33, 33}}) {
+    for (const double scale : {1.0, 1e-20, 1e20}) {
+      for (const DType dtype : {f64, f32}) {
+        const double tolerance = dtype == f64 ? 1e-12 : 1e-4;
+        const Tensor x = to(normal({m, n}), dtype) * scale;
+        const Qr f = qr(x), whole = qr(x, true);
+        EXPECT_LT(largest_difference(matmul(f.q, f.r) / scale, x / scale), tolerance);
+        EXPECT_LT(largest_difference(matmul(whole.q, whole.r) / scale, x / scale), tolerance);
+        EXPECT_LT(skewness(whole.q), tolerance);
+        for (const bool full : {false, true}) {
+          const Svd d = svd(x, full);
+          const Tensor left = slice(d.u, 1, 0, std::min(m, n)),
+                       right = slice(d.vh, 0, 0, std::min(m, n));
+          EXPECT_LT(largest_difference(matmul(left * (d.s / scale), right), x / scale), tolerance);
+          EXPECT_LT(skewness(transpose(d.u, 0, 1)), tolerance);
+          EXPECT_LT(skewness(d.vh), tolerance);
+        }
+        if (m != n) continue;
+        const Tensor symmetric = x + transpose(x, 0, 1);
+        const Eigh e = eigh(symmetric);
+        EXPECT_LT(largest_difference(matmul(e.v * (e.w / scale), transpose(e.v, 0, 1)),
+                                     symmetric / scale),
+                  tolerance);
+      }
+    }
+  }
+}
+
+/// Columns of the orthogonal factors are shared out in pieces of one size.
+TEST_F(Matrices, HaveOrthogonalFactorsOfTheSameBitsWithAnyNumberOfThreads) {
+  const Tensor x = normal({300, 300});
+  std::vector<std::vector<float>> results[2];
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    const Svd d = svd(x);
+    for (const Tensor& y : {qr(x).q, qr(x).r, d.u, d.s, d.vh, eigh(x).v}) {
+      results[threads - 1].push_back(y.to_vector<float>());
+    }
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+/// Where a gradient is recorded, what it needs is kept from the forward pass.
+TEST_F(Matrices, WithAGradientHaveTheSameValues) {
+  const Tensor x = normal({8, 8}, 0, 1, f64), b = normal({8, 2}, 0, 1, f64);
+  Tensor leaf = x.clone().requires_grad();
+  EXPECT_LT(largest_difference(solve(leaf, b), solve(x, b)), 1e-12);
+  EXPECT_LT(largest_difference(svdvals(leaf), svdvals(x)), 1e-12);
+  EXPECT_LT(largest_difference(eigvalsh(leaf), eigvalsh(x)), 1e-12);
+}
+
 /// A batch is shared out by matrices, each of which one thread computes.
 TEST_F(Matrices, OfABatchHaveTheSameBitsWithAnyNumberOfThreads) {
   const Tensor x = normal({64, 20, 20}), b = normal({64, 20, 3});

@@ -76,22 +76,51 @@ void plain_product(const Gemm& g, bool turn_a, bool turn_b, const double* a, std
   lapack::gemm_rows(turn_a, turn_b, g.m, g.n, g.k, a, lda, b, ldb, accumulate, c, ldc);
 }
 
+/// The rows [lo, hi) of product number `at` of the batch.
+template <class T>
+void run_rows(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
+              const T* bias, T* c, const RowWalk<3>& at, std::int64_t lo, std::int64_t hi) {
+  const std::int64_t lda = leading(plan.a, a, g.m, g.k), ldb = leading(plan.b, b, g.k, g.n);
+  const std::int64_t ldc = g.m == 1 ? g.n : g.c_row;
+  const bool turn_a = plan.a == Placement::columns;
+  T* const target = c + at[2] + lo * ldc;
+  if (bias != nullptr) {
+    for (std::int64_t i = 0; i < hi - lo; ++i) std::copy_n(bias, g.n, target + i * ldc);
+  }
+  Gemm rows = g;
+  rows.m = hi - lo;
+  plain_product(rows, turn_a, plan.b == Placement::columns,
+                reinterpret_cast<const T*>(a.data) + at[0] + lo * (turn_a ? 1 : lda), lda,
+                reinterpret_cast<const T*>(b.data) + at[1], ldb, bias != nullptr, target, ldc);
+}
+
 template <class T>
 void run_product(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
                  const T* bias, T* c) {
-  const std::array<Ints, 3> strides{a.batch, b.batch, g.c_batch};
-  const std::int64_t lda = leading(plan.a, a, g.m, g.k), ldb = leading(plan.b, b, g.k, g.n);
-  const std::int64_t ldc = g.m == 1 ? g.n : g.c_row;
-  RowWalk<3> at(g.batch, strides, 0);
+  RowWalk<3> at(g.batch, {a.batch, b.batch, g.c_batch}, 0);
   for (std::int64_t item = 0, items = product(g.batch); item < items; ++item, at.next()) {
-    T* target = c + at[2];
-    if (bias != nullptr) {
-      for (std::int64_t i = 0; i < g.m; ++i) std::copy_n(bias, g.n, target + i * ldc);
-    }
-    plain_product(g, plan.a == Placement::columns, plan.b == Placement::columns,
-                  reinterpret_cast<const T*>(a.data) + at[0], lda,
-                  reinterpret_cast<const T*>(b.data) + at[1], ldb, bias != nullptr, target, ldc);
+    run_rows(g, plan, a, b, bias, c, at, 0, g.m);
   }
+}
+
+/// The products of f64: each part, some rows of one of them, on one thread. OpenBLAS would divide a
+/// product into more steps that wait for one another.
+void run_parts(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
+               const double* bias, double* c) {
+  const std::int64_t items = product(g.batch);
+  const std::int64_t wanted = items >= plan.threads ? 1 : plan.threads;
+  constexpr std::int64_t kRows = 8;  // those of OpenBLAS's kernels divide them
+  const std::int64_t rows = ((g.m + wanted - 1) / wanted + kRows - 1) / kRows * kRows;
+  const std::int64_t parts = (g.m + rows - 1) / rows;
+  const std::int64_t grain = plan.threads > 1 ? 1 : items * parts;
+  parallel_for(0, items * parts, grain, [&](std::int64_t first, std::int64_t last) {
+    const lapack::Threads threads(1);
+    for (std::int64_t i = first; i < last; ++i) {
+      const RowWalk<3> at(g.batch, {a.batch, b.batch, g.c_batch}, i / parts);
+      const std::int64_t lo = i % parts * rows;
+      run_rows(g, plan, a, b, bias, c, at, lo, std::min(g.m, lo + rows));
+    }
+  });
 }
 
 /// Sizes and strides of an operand of the primitive, batch first.
@@ -181,8 +210,7 @@ void gemm(const Gemm& g, const void* a, const void* b, const void* bias, void* c
     const Operand left = placed(g, plan.a, a, g.m, g.k, g.a_row, g.a_column, g.a_batch);
     const Operand right = placed(g, plan.b, b, g.k, g.n, g.b_row, g.b_column, g.b_batch);
     if (g.dtype == DType::f64) {
-      const lapack::Threads threads(plan.threads);
-      run_product(g, plan, left, right, static_cast<const double*>(bias), static_cast<double*>(c));
+      run_parts(g, plan, left, right, static_cast<const double*>(bias), static_cast<double*>(c));
       return;
     }
     const LibraryTeam team(plan.threads);

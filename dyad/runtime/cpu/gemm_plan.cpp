@@ -48,10 +48,7 @@ GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads)
     plan.a = placement(g.m, g.k, g.a_row, g.a_column);
     plan.b = placement(g.k, g.n, g.b_row, g.b_column);
     plan.method = library_method(g, plan.a, plan.b);
-    // OpenBLAS divides a product into more steps that wait for one another.
-    constexpr double kWorthThreadsOfF64 = 2e7;
-    const bool shared = g.dtype == DType::f64 ? flops >= kWorthThreadsOfF64 : worth_a_team(flops);
-    plan.threads = shared ? threads : 1;
+    plan.threads = worth_a_team(flops) ? threads : 1;
   }
 #endif
   return plan;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -257,12 +258,59 @@ void gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, st
   }
 }
 
+namespace {
+
+/// Sides up to which OpenBLAS computes without packing the operands, where it has kernels for that:
+/// 1.2 to 1.4 times as fast as with.
+constexpr std::int64_t kUnpacked = 96;
+
+/// Whether a product should be computed by such blocks.
+bool pays_in_blocks(std::int64_t m, std::int64_t n, std::int64_t k) {
+  static const bool has_kernels = [] {
+    const std::string_view core = openblas_get_corename();
+    return core == "SkylakeX" || core == "Cooperlake" || core == "SapphireRapids";
+  }();
+  constexpr std::int64_t kFew = 256;
+  const auto [least, most] = std::minmax({m, n, k});
+  return has_kernels && least >= kUnpacked / 3 && most > kUnpacked && most <= kFew;
+}
+
+}  // namespace
+
 void gemm_rows(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                const double* a, std::int64_t lda, const double* b, std::int64_t ldb,
                bool accumulate, double* c, std::int64_t ldc) {
-  cblas_dgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
-              transpose_b ? CblasTrans : CblasNoTrans, sized(m), sized(n), sized(k), 1.0, a,
-              lead(lda), b, lead(ldb), accumulate ? 1.0 : 0.0, c, lead(ldc));
+  const auto turn_a = transpose_a ? CblasTrans : CblasNoTrans;
+  const auto turn_b = transpose_b ? CblasTrans : CblasNoTrans;
+  if (!pays_in_blocks(m, n, k)) {
+    cblas_dgemm(CblasRowMajor, turn_a, turn_b, sized(m), sized(n), sized(k), 1.0, a, lead(lda), b,
+                lead(ldb), accumulate ? 1.0 : 0.0, c, lead(ldc));
+    return;
+  }
+  // Rows of b that are a power of two apart would share a few sets of the cache.
+  constexpr std::int64_t kApart = kUnpacked + 8;
+  const auto copy = room<double>(kUnpacked * kApart);
+  for (std::int64_t p = 0; p < k; p += kUnpacked) {
+    const std::int64_t depth = std::min(kUnpacked, k - p);
+    for (std::int64_t j = 0; j < n; j += kUnpacked) {
+      const std::int64_t columns = std::min(kUnpacked, n - j);
+      for (std::int64_t q = 0; q < depth; ++q) {
+        double* const to = copy.get() + q * kApart;
+        if (transpose_b) {
+          for (std::int64_t r = 0; r < columns; ++r) to[r] = b[(j + r) * ldb + p + q];
+        } else {
+          std::copy_n(b + (p + q) * ldb + j, columns, to);
+        }
+      }
+      for (std::int64_t i = 0; i < m; i += kUnpacked) {
+        const std::int64_t rows = std::min(kUnpacked, m - i);
+        cblas_dgemm(CblasRowMajor, turn_a, CblasNoTrans, sized(rows), sized(columns), sized(depth),
+                    1.0, a + (transpose_a ? p * lda + i : i * lda + p), lead(lda), copy.get(),
+                    static_cast<int>(kApart), accumulate || p > 0 ? 1.0 : 0.0, c + i * ldc + j,
+                    lead(ldc));
+      }
+    }
+  }
 }
 
 #define DYAD_FOR(T)                                                                        \

@@ -46,31 +46,96 @@ void apply_inverse(const W* lu, const int* pivots, std::int64_t n, W* x, std::in
   }
 }
 
+/// Factors as lu_factors gives them, or those of a matrix, each for its place in the batch.
+template <class T>
+class Factors {
+ public:
+  using W = Computed<T>;
+  explicit Factors(const OpCall& call) : a_(*call.inputs[0].impl()) {
+    if (call.inputs.size() < 4 || !call.inputs[2].defined()) return;
+    given_ = call.inputs[2].impl();
+    pivots_ = call.inputs[3].impl();
+  }
+  /// The operands whose batch is walked along.
+  [[nodiscard]] const TensorImpl& first() const { return given_ ? *given_ : a_; }
+  [[nodiscard]] const TensorImpl& second() const { return pivots_ ? *pivots_ : a_; }
+
+  /// Finds those at the operands' offsets. What is wrong with the matrix, or nothing.
+  std::string find(std::int64_t first, std::int64_t second) {
+    const MatrixAt at = matrix_of(this->first());
+    const std::int64_t n = at.rows;
+    if (!lu_) {
+      lu_ = scratch<W>(n * n);
+      rows_ = scratch<int>(n);
+    }
+    if (!given_) {
+      read_matrix(elements_of<T>(a_, first), at, lu_.get());
+      const int info = lapack::getrf(n, n, lu_.get(), rows_.get());
+      return info > 0 ? singular(info) : std::string();
+    }
+    copy_tiles(elements_of<W>(*given_, first), at.row, at.column, lu_.get(), n, 1, n, n,
+               [](W x) { return x; });
+    const std::int64_t step = matrix_of(*pivots_).column;
+    for (std::int64_t i = 0; i < n; ++i) {
+      rows_[i] = elements_of<std::int32_t>(*pivots_, second)[i * step];
+      if (lu_[i * (n + 1)] == 0) return singular(static_cast<int>(i + 1));
+    }
+    return {};
+  }
+  [[nodiscard]] const W* lu() const noexcept { return lu_.get(); }
+  [[nodiscard]] const int* pivots() const noexcept { return rows_.get(); }
+
+ private:
+  const TensorImpl& a_;
+  const TensorImpl *given_ = nullptr, *pivots_ = nullptr;
+  std::unique_ptr<W[]> lu_;
+  std::unique_ptr<int[]> rows_;
+};
+
 void solve(const OpCall& call) {
   const bool transpose = call.attrs_as<ops::SolveAttrs>().transpose;
   const TensorImpl &a = *call.inputs[0].impl(), &b = *call.inputs[1].impl();
   const TensorImpl& out = *call.outputs[0].impl();
-  const MatrixAt at_a = matrix_of(a), at_b = matrix_of(b);
+  const MatrixAt at_b = matrix_of(b);
   const std::int64_t n = at_b.rows, k = at_b.columns;
   if (out.numel() == 0) return;
   const auto batch = batch_of(out);
   const double flops = cube(n) + 2.0 * static_cast<double>(n) * static_cast<double>(n * k);
   with_floating(a.dtype, [&]<class T>(T) {
-    using W = Computed<T>;
+    const Factors<T> from(call);
     MatrixBatch(call, batch, flops)
-        .run<3>({batch_strides(a, batch), batch_strides(b, batch), batch_strides(out, batch)},
-                [&](const RowWalk<3>& at) -> std::string {
-                  const auto lu = scratch<W>(n * n);
-                  const auto pivots = scratch<int>(n);
-                  Target<T> x(elements_of<T>(out, at[2]), n * k);
-                  read_matrix(elements_of<T>(a, at[0]), at_a, lu.get());
-                  read_matrix(elements_of<T>(b, at[1]), at_b, x.data());
-                  const int info = lapack::getrf(n, n, lu.get(), pivots.get());
-                  if (info > 0) return singular(info);
-                  apply_inverse(lu.get(), pivots.get(), n, x.data(), k, transpose);
+        .run<4>({batch_strides(from.first(), batch), batch_strides(from.second(), batch),
+                 batch_strides(b, batch), batch_strides(out, batch)},
+                [&](const RowWalk<4>& at) -> std::string {
+                  Factors<T> factors(call);
+                  if (auto problem = factors.find(at[0], at[1]); !problem.empty()) return problem;
+                  Target<T> x(elements_of<T>(out, at[3]), n * k);
+                  read_matrix(elements_of<T>(b, at[2]), at_b, x.data());
+                  apply_inverse(factors.lu(), factors.pivots(), n, x.data(), k, transpose);
                   x.write_back();
                   return {};
                 });
+  });
+}
+
+void lu_factors(const OpCall& call) {
+  const TensorImpl& x = *call.inputs[0].impl();
+  const TensorImpl &factors = *call.outputs[0].impl(), &pivots = *call.outputs[1].impl();
+  if (x.numel() == 0) return;
+  const MatrixAt at_x = matrix_of(x);
+  const std::int64_t n = at_x.rows;
+  const auto batch = batch_of(x);
+  with_floating(x.dtype, [&]<class T>(T) {
+    using W = Computed<T>;
+    MatrixBatch(call, batch, cube(n))
+        .run<3>(
+            {batch_strides(x, batch), batch_strides(factors, batch), batch_strides(pivots, batch)},
+            [&](const RowWalk<3>& at) -> std::string {
+              W* const lu = elements_of<W>(factors, at[1]);
+              read_matrix(elements_of<T>(x, at[0]), at_x, lu);
+              (void)lapack::getrf(n, n, lu, elements_of<std::int32_t>(pivots, at[2]));
+              return {};
+            });
   });
 }
 
@@ -299,10 +364,13 @@ void cofactor(const OpCall& call) {
 }  // namespace
 
 std::span<const NamedKernel> solve_kernels() {
-  static constexpr NamedKernel kernels[] = {
-      {"solve", {solve}},     {"triangular_solve", {triangular_solve}},
-      {"inverse", {inverse}}, {"det", {det}},
-      {"slogdet", {slogdet}}, {"cofactor", {cofactor}}};
+  static constexpr NamedKernel kernels[] = {{"solve", {solve}},
+                                            {"lu_factors", {lu_factors}},
+                                            {"triangular_solve", {triangular_solve}},
+                                            {"inverse", {inverse}},
+                                            {"det", {det}},
+                                            {"slogdet", {slogdet}},
+                                            {"cofactor", {cofactor}}};
   return kernels;
 }
 

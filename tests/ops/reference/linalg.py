@@ -114,6 +114,18 @@ def halves():
     return [("f32", 64), ("f16", 8), ("bf16", 8)]
 
 
+def factors(x):
+    """Of transposed matrices, stored by columns."""
+    lu, pivots = torch.linalg.lu_factor(x.mT)
+    return lu.mT.contiguous(), pivots.unsqueeze(-2)
+
+
+def narrow_factors(x):
+    """The same as matrices of f32, f16 and bf16 have them."""
+    lu, pivots = factors(x)
+    return [cast(lu, "f32"), pivots]
+
+
 def systems():
     set_floor(1)
     for transpose in [False, True]:
@@ -125,6 +137,11 @@ def systems():
         for dtype, tol in halves():
             a, b = square((2,), 4, dtype), rand((2, 4, 2), dtype)
             case("solve", [a, b], [cast(torch.linalg.solve(turn(wide(a)), wide(b)), dtype)], {"transpose": transpose}, tol)
+        for sa, sb in [((), ()), ((2,), (2,)), ((2,), ())]:
+            a, b = square(sa), rand((*sb, 3, 2))
+            case("solve", [a, b, *factors(a)], [torch.linalg.solve(turn(a), b)], {"transpose": transpose}, 64)
+            x, y = cast(a, "bf16"), cast(b, "bf16")
+            case("solve", [x, y, *narrow_factors(wide(x))], [cast(torch.linalg.solve(turn(wide(x)), wide(y)), "bf16")], {"transpose": transpose}, 8)
         for a, b in [((0, 0), (0, 2)), ((2, 2), (2, 0)), ((0, 2, 2), (0, 2, 1))]:
             x, y = rand(a), rand(b)
             case("solve", [x, y], [torch.linalg.solve(turn(x), y)], {"transpose": transpose})
@@ -147,12 +164,16 @@ def systems():
     for s in [(), (2,), (2, 2)]:
         a = square(s)
         b = rand((*s, 3))
-        case("solve (vectors)", [a, b], [torch.linalg.solve(a, b)], tol=64)
+        case("solve (vectors)", [a, b], [torch.linalg.solve(a, b)], tol=64, grad=True)
         b, l = rand((*s, 3, 2)), torch.linalg.cholesky(positive(s))
         case("cholesky_solve", [b, l], [torch.cholesky_solve(b, l)], {"upper": False}, 64)
         case("cholesky_solve", [b, l.mT.contiguous()], [torch.cholesky_solve(b, l)], {"upper": True}, 64)
     for s, n in [((), 3), ((2,), 2), ((2, 2), 1), ((), 0), ((0,), 2), ((), 5)]:
         x = square(s, n)
+        case("lu_factors", [x], [*factors(x)], tol=64)
+        for dtype, tol in halves() if n == 2 else []:
+            y = cast(x, dtype)
+            case("lu_factors", [y], narrow_factors(wide(y)), tol=64)
         case("inverse", [x], [torch.linalg.inv(x)], tol=64, grad=x.numel() > 0)
         case("det", [x], [torch.linalg.det(x)], tol=64, grad=x.numel() > 0)
         sign, log = torch.linalg.slogdet(-x)
