@@ -1,8 +1,10 @@
+#include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
 #include "dyad/base/error.h"
-#include "dyad/ir/scalar_math.h"
+#include "dyad/ir/scalar_error.h"
 #include "dyad/ir/scalar_math_detail.h"
 
 // The functions around the error function and the gamma function. f32 is computed in f64 and
@@ -121,29 +123,47 @@ Scalar cotangent_derivative(int n, Scalar cotangent) {
   return scale * y;
 }
 
-}  // namespace
-
-Scalar erfc(Scalar x) {
-  require_floating(x, "erfc");
-  const Scalar v = wide(x), size = min(v.like(28.0), abs(v));
+/// (1 + 2 a) exp(a^2) erfc(a) of a from 0 to 28.
+Scalar scaled_erfc(Scalar size) {
   // (1 + 2 a) exp(a^2) erfc(a) as a polynomial in q = (a - 4) / (a + 4) (Shepherd and Laframboise,
   // 1981); what the division rounds away is put back.
   const Scalar over = size - 4.0, under = size + 4.0, quotient = over / under;
   const Scalar low =
       fma(-quotient, under, over + ((size - over) - 4.0)) - quotient * ((size - under) + 4.0);
   const Scalar q = quotient + low / under;
-  const Scalar p =
-      polynomial(q, {0x1.3ba5916e9fd7fp+0,   -0x1.1df1ad154a28fp-3,  0x1.f7f5df66fd6a7p-7,
-                     0x1.16ecefcfa540ep-4,   -0x1.9ddb23c3e8874p-4,  0x1.7fee004e112c3p-4,
-                     -0x1.0fb06dfe56142p-4,  0x1.3079edf6aa5a8p-5,   -0x1.096238828c1cbp-6,
-                     0x1.49c6727af5d87p-8,   -0x1.8d4a9c3d62797p-11, -0x1.a1df1e2a70512p-13,
-                     0x1.3be068698b9ccp-13,  -0x1.9959f4cc5a01cp-16, -0x1.788ca4d342b82p-17,
-                     0x1.7f2d5af276b00p-18,  0x1.3b713b970cad2p-22,  -0x1.bb2bbabb02ec5p-21,
-                     0x1.40eafd5947706p-24,  0x1.d8b4353ca5555p-24,  -0x1.353a87be1712dp-26,
-                     -0x1.e432644b5660ap-27, 0x1.00cd8e2f991c3p-29,  0x1.5b62d008c2d94p-30});
+  return polynomial(q, {0x1.3ba5916e9fd7fp+0,   -0x1.1df1ad154a28fp-3,  0x1.f7f5df66fd6a7p-7,
+                        0x1.16ecefcfa540ep-4,   -0x1.9ddb23c3e8874p-4,  0x1.7fee004e112c3p-4,
+                        -0x1.0fb06dfe56142p-4,  0x1.3079edf6aa5a8p-5,   -0x1.096238828c1cbp-6,
+                        0x1.49c6727af5d87p-8,   -0x1.8d4a9c3d62797p-11, -0x1.a1df1e2a70512p-13,
+                        0x1.3be068698b9ccp-13,  -0x1.9959f4cc5a01cp-16, -0x1.788ca4d342b82p-17,
+                        0x1.7f2d5af276b00p-18,  0x1.3b713b970cad2p-22,  -0x1.bb2bbabb02ec5p-21,
+                        0x1.40eafd5947706p-24,  0x1.d8b4353ca5555p-24,  -0x1.353a87be1712dp-26,
+                        -0x1.e432644b5660ap-27, 0x1.00cd8e2f991c3p-29,  0x1.5b62d008c2d94p-30});
+}
+
+}  // namespace
+
+Scalar erfc(Scalar x) {
+  require_floating(x, "erfc");
+  const Scalar v = wide(x), size = min(v.like(28.0), abs(v)), p = scaled_erfc(size);
   const Scalar square = size * size, square_low = -fma(size, size, -square);
   const Scalar tail = p / fma(size, 2.0, 1.0) * exp_core(-square, &square_low);
   return narrow(select(v != v, v, select(v < 0.0, 2.0 - tail, tail)), x);
+}
+
+Scalar erfcx(Scalar x) {
+  require_floating(x, "erfcx");
+  const Scalar v = wide(x), size = abs(v), near = min(v.like(28.0), size);
+  // Far away by the asymptotic series in 1 / (2 x^2).
+  const Scalar over = 1.0 / size, r = over * over * 0.5;
+  const Scalar series = polynomial(r, {1.0, -1.0, 3.0, -15.0, 105.0, -945.0, 10395.0});
+  const Scalar far = series * (over * (1 / std::sqrt(kPi)));
+  const Scalar tail = select(size < 28.0, scaled_erfc(near) / fma(near, 2.0, 1.0), far);
+  const Scalar square = size * size, square_low = fma(size, size, -square);
+  const Scalar left = 2.0 * exp_core(min(square, v.like(710.0)), &square_low) - tail;
+  const Scalar bounded =
+      select(square > 710.0, v.like(std::numeric_limits<double>::infinity()), left);
+  return narrow(select(v != v, v, select(v < 0.0, bounded, tail)), x);
 }
 
 Scalar erfinv(Scalar x) {

@@ -12,7 +12,9 @@
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/random.h"
 #include "dyad/ops/reduce.h"
+#include "dyad/ops/shapes.h"
 #include "dyad/ops/special.h"
+#include "dyad/ops/trigonometry.h"
 #include "dyad/ops/views.h"
 
 // Distributions made from uniform and normal numbers by other operators.
@@ -101,6 +103,56 @@ Tensor gumbel_softmax(const Tensor& logits, double temperature, bool hard, std::
   const Tensor soft = softmax((logits + noise) / temperature, axis, loc);
   if (!hard) return soft;
   return hardmax(soft, axis, loc) + soft - detach(soft, loc);
+}
+
+Tensor gamma(const Tensor& alpha, double rate, Loc loc) {
+  if (!(rate > 0)) fail_positive("gamma(rate", rate, loc);
+  const Tensor drawn = ops::gamma_numbers(alpha, false, loc);
+  return rate == 1 ? drawn : div(drawn, rate, loc);
+}
+
+Tensor chi2(const Tensor& freedom, Loc loc) {
+  return mul(ops::gamma_numbers(mul(freedom, 0.5, loc), false, loc), 2, loc);
+}
+
+Tensor student_t(const Tensor& freedom, Loc loc) {
+  const LocScope scope(loc);
+  // By logarithms: few degrees of freedom give sums of squares below the smallest number.
+  const Tensor square = ops::gamma_numbers(freedom * 0.5, true, loc);
+  return randn_like(freedom, loc) * exp((log(freedom * 0.5) - square) * 0.5);
+}
+
+Tensor beta(const Tensor& a, const Tensor& b, Loc loc) {
+  const LocScope scope(loc);
+  const Tensor operands[] = {a, b};
+  const std::vector<Tensor> both = broadcast_tensors(operands, loc);
+  const Tensor first = ops::gamma_numbers(both[0], true, loc);
+  return sigmoid(first - ops::gamma_numbers(both[1], true, loc));
+}
+
+Tensor dirichlet(const Tensor& concentration, Loc loc) {
+  return softmax(ops::gamma_numbers(concentration, true, loc), -1, loc);
+}
+
+Tensor laplace(Shape shape, double mean, double scale, DType dtype, Loc loc) {
+  if (!(scale > 0)) fail_positive("laplace(scale", scale, loc);
+  const LocScope scope(loc);
+  const Tensor u = uniform(shape, 0, 1, exact_dtype(dtype), loc);
+  const Tensor size = exponential_above_zero(std::move(shape), exact_dtype(dtype), loc) * scale;
+  return to(where(u < 0.5, neg(size), size) + mean, dtype, loc);
+}
+
+Tensor cauchy(Shape shape, double median, double scale, DType dtype, Loc loc) {
+  if (!(scale > 0)) fail_positive("cauchy(scale", scale, loc);
+  const LocScope scope(loc);
+  const Tensor u = uniform(std::move(shape), 0, 1, exact_dtype(dtype), loc);
+  return to(tan((u - 0.5) * std::numbers::pi) * scale + median, dtype, loc);
+}
+
+Tensor log_normal(Shape shape, double mean, double std, DType dtype, Loc loc) {
+  if (!(std > 0)) fail_positive("log_normal(std", std, loc);
+  const LocScope scope(loc);
+  return to(exp(normal(std::move(shape), mean, std, exact_dtype(dtype), loc)), dtype, loc);
 }
 
 Tensor bernoulli(Shape shape, double p, DType dtype, Loc loc) {

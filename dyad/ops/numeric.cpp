@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/bits.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/division.h"
@@ -259,6 +260,43 @@ Tensor entr(const Tensor& x, Loc loc) {
 Tensor ndtr(const Tensor& x, Loc loc) {
   const LocScope scope(loc);
   return erfc(x * (-1 / std::numbers::sqrt2)) * 0.5;
+}
+Tensor log_ndtr(const Tensor& x, Loc loc) {
+  const LocScope scope(loc);
+  // On the far left erfc vanishes, what it is scaled by does not. Neither side sees the other's
+  // numbers, so that no infinity comes back with the gradient.
+  const Tensor left = minimum(x, -1), right = maximum(x, -1);
+  const Tensor far = log(erfcx(left * (-1 / std::numbers::sqrt2)) * 0.5) - square(left) * 0.5;
+  const Tensor near = log1p(erfc(right * (1 / std::numbers::sqrt2)) * -0.5);
+  return where(x < -1, far, near);
+}
+Frexp frexp(const Tensor& x, Loc loc) {
+  const LocScope scope(loc);
+  struct Layout {
+    DType bits;
+    int mantissa, bias;
+  };
+  const auto layout = [&]() -> Layout {
+    if (x.dtype() == f64) return {i64, 52, 1022};
+    if (x.dtype() == f32) return {i32, 23, 126};
+    if (x.dtype() == f16) return {i16, 10, 14};
+    if (x.dtype() == bf16) return {i16, 7, 126};
+    throw DTypeError("frexp(" + type_string(x) + "): x must be floating; convert it with to()",
+                     loc);
+  }();
+  const std::int64_t most = 2 * layout.bias + 3;  // the exponent's bits of infinities
+  const auto exponent_bits = [&](const Tensor& y) {
+    return to(bitwise_right_shift(bitcast(y, layout.bits), layout.mantissa), i32) & most;
+  };
+  // Numbers below the normal ones are moved up among them.
+  const int up = layout.mantissa + 1;
+  const Tensor fixed = detach(x), size = abs(fixed);
+  const Tensor raised = exponent_bits(size * std::ldexp(1.0, up)) - up, plain = exponent_bits(size);
+  const Tensor special = logical_or(fixed == 0, plain == most);
+  const Tensor exponent = where(special, 0, where(plain == 0, raised, plain) - layout.bias);
+  // In two steps: the power of the smallest numbers' exponents is not finite.
+  const Tensor half = bitwise_right_shift(exponent, 1);
+  return {ldexp(ldexp(x, -half), half - exponent), exponent};
 }
 Tensor deg2rad(const Tensor& x, Loc loc) { return mul(x, std::numbers::pi / 180, loc); }
 Tensor rad2deg(const Tensor& x, Loc loc) { return mul(x, 180 / std::numbers::pi, loc); }

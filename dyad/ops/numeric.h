@@ -49,9 +49,18 @@ namespace dyad {
 [[nodiscard]] Tensor entr(const Tensor& x, Loc loc = std::source_location::current());
 /// The standard normal distribution function.
 [[nodiscard]] Tensor ndtr(const Tensor& x, Loc loc = std::source_location::current());
+/// Its logarithm, exact where the function itself vanishes.
+[[nodiscard]] Tensor log_ndtr(const Tensor& x, Loc loc = std::source_location::current());
 /// Degrees as radians, radians as degrees.
 [[nodiscard]] Tensor deg2rad(const Tensor& x, Loc loc = std::source_location::current());
 [[nodiscard]] Tensor rad2deg(const Tensor& x, Loc loc = std::source_location::current());
+/// x = mantissa * 2^exponent with 0.5 <= |mantissa| < 1; 0, infinities and NaN have themselves and
+/// exponent 0. Floating x (DTypeError); the derivative is that at a fixed exponent.
+struct Frexp {
+  Tensor mantissa;
+  Tensor exponent;  ///< i32
+};
+[[nodiscard]] Frexp frexp(const Tensor& x, Loc loc = std::source_location::current());
 /// x * 2^n
 [[nodiscard]] Tensor ldexp(const Tensor& x, const Arg& n,
                            Loc loc = std::source_location::current());

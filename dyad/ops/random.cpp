@@ -8,6 +8,7 @@
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/shapes.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -140,12 +141,60 @@ struct Poisson {
   static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
 };
 
+constexpr ArgInfo kConcentrationAndKey[] = {
+    {"concentration", kFloat}, {"seed", kI64}, {"offset", kI64}};
+
+struct StandardGamma {
+  using Attrs = StandardGammaAttrs;
+  static constexpr Schema schema{
+      .name = "standard_gamma",
+      .inputs = kConcentrationAndKey,
+      .outputs = kOut,
+      .doc =
+          "Gamma distributed with scale 1, or the logarithm: element i is a function of "
+          "concentration[i] and (seed, offset + 16 i)."};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_scalars(in, 1);
+    return {in[0]};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
+};
+
+constexpr ArgInfo kTrialsAndKey[] = {
+    {"count", kFloat}, {"p", kFloat}, {"seed", kI64}, {"offset", kI64}};
+
+struct Binomial {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{
+      .name = "binomial",
+      .inputs = kTrialsAndKey,
+      .outputs = kOut,
+      .doc =
+          "Successes out of count[i] with the probability p[i]: a function of these and (seed, "
+          "offset + i)."};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_scalars(in, 2);
+    if (in[0].dtype() != in[1].dtype() || !(in[0].shape() == in[1].shape())) {
+      fail_shape(in, "count and p must be of one type, but are " + to_string(in[0]) + " and " +
+                         to_string(in[1]));
+    }
+    return {in[0]};
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
+};
+
 constexpr const OpInfo* kRows[] = {&op_info<RandomKey>, &op_info<Uniform>, &op_info<Normal>,
-                                   &op_info<Dropout>, &op_info<Poisson>};
+                                   &op_info<Dropout>,   &op_info<Poisson>, &op_info<StandardGamma>,
+                                   &op_info<Binomial>};
 
 }  // namespace
 
 std::span<const OpInfo* const> random_rows() { return kRows; }
+
+Tensor gamma_numbers(const Tensor& concentration, bool logarithm, Loc loc) {
+  const auto [seed, offset] = random_key(sizes_of(concentration, loc).numel() * kGammaTries, loc);
+  return apply<StandardGamma>({.logarithm = logarithm}, loc, concentration, seed, offset);
+}
 
 Tensor dropout_by_key(const Tensor& x, double p, const Tensor& seed, const Tensor& offset,
                       Loc loc) {
@@ -191,6 +240,13 @@ Tensor randint(std::int64_t low, std::int64_t high, Shape shape, DType dtype, Lo
 Tensor poisson(const Tensor& rate, Loc loc) {
   const auto [seed, offset] = random_key(ops::sizes_of(rate, loc).numel(), loc);
   return apply<ops::Poisson>({}, loc, rate, seed, offset);
+}
+
+Tensor binomial(const Tensor& count, const Tensor& p, Loc loc) {
+  const Tensor operands[] = {to(count, p.dtype(), loc), p};
+  const std::vector<Tensor> both = broadcast_tensors(operands, loc);
+  const auto [seed, offset] = random_key(ops::sizes_of(both[0], loc).numel(), loc);
+  return apply<ops::Binomial>({}, loc, both[0], both[1], seed, offset);
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Loc loc) {

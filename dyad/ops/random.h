@@ -6,6 +6,12 @@
 
 namespace dyad {
 
+namespace ops {
+/// Gamma distributed numbers with scale 1, or their logarithms, which do not vanish for a tiny
+/// alpha.
+[[nodiscard]] Tensor gamma_numbers(const Tensor& alpha, bool logarithm, Loc loc);
+}  // namespace ops
+
 // Numbers are functions of a key (seed and offset) and the position alone, so they are the same in
 // every mode and at every thread count. Functions without a key take one from the default
 // generator (`manual_seed`).
@@ -58,6 +64,34 @@ namespace dyad {
 /// from there on a normal number with the skewness put right. Its derivative is 0. ValueError, when
 /// it runs, for a rate that is negative or not finite.
 [[nodiscard]] Tensor poisson(const Tensor& rate, Loc loc = std::source_location::current());
+/// Gamma distributed with the concentration alpha[i] and the given rate, mean alpha / rate; in the
+/// dtype of alpha (floating). No gradient. ValueError unless alpha is finite and above 0.
+[[nodiscard]] Tensor gamma(const Tensor& alpha, double rate = 1,
+                           Loc loc = std::source_location::current());
+/// The sums of the squares of `freedom[i]` standard normal numbers.
+[[nodiscard]] Tensor chi2(const Tensor& freedom, Loc loc = std::source_location::current());
+/// Student's t distribution of `freedom[i]` degrees of freedom.
+[[nodiscard]] Tensor student_t(const Tensor& freedom, Loc loc = std::source_location::current());
+/// Beta distributed in [0, 1]; a and b broadcast. Not 0 / 0 where both are tiny.
+[[nodiscard]] Tensor beta(const Tensor& a, const Tensor& b,
+                          Loc loc = std::source_location::current());
+/// Parts of 1 along the last axis, whose mean is in proportion to the concentrations.
+[[nodiscard]] Tensor dirichlet(const Tensor& concentration,
+                               Loc loc = std::source_location::current());
+/// Successes out of count[i] trials with the probability p[i], which broadcast; in the dtype of p
+/// (floating). Exact up to a variance of 2^20, from there on a normal number with the skewness put
+/// right. ValueError unless counts are whole and at least 0 and 0 <= p <= 1.
+[[nodiscard]] Tensor binomial(const Tensor& count, const Tensor& p,
+                              Loc loc = std::source_location::current());
+/// exp(-|x - mean| / scale) / (2 scale), scale above 0 (ValueError).
+[[nodiscard]] Tensor laplace(Shape shape, double mean = 0, double scale = 1, DType dtype = f32,
+                             Loc loc = std::source_location::current());
+/// 1 / (pi scale (1 + ((x - median) / scale)^2)), scale above 0 (ValueError).
+[[nodiscard]] Tensor cauchy(Shape shape, double median = 0, double scale = 1, DType dtype = f32,
+                            Loc loc = std::source_location::current());
+/// The exponential of normal numbers.
+[[nodiscard]] Tensor log_normal(Shape shape, double mean = 0, double std = 1, DType dtype = f32,
+                                Loc loc = std::source_location::current());
 /// Whole numbers from low to high - 1, evenly; ValueError unless low < high <= low + 2^53.
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, Shape shape, DType dtype = i64,
                              Loc loc = std::source_location::current());

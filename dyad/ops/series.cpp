@@ -54,6 +54,25 @@ Tensor widths_of(const Tensor& x, const Tensor& y, std::int64_t axis, Loc loc) {
   return without_first(points, axis) - without_last(points, axis);
 }
 
+/// The slopes at points that are `widths` apart (a number's tensor: all of them).
+Tensor slopes(const Tensor& f, const Tensor& widths, std::int64_t axis, Loc loc) {
+  const auto at = normalize_axis(axis, f.rank(), "axis", loc);
+  const Dim count = f.size(at, loc);
+  if (count < Dim(2)) {
+    throw ShapeError("gradient(" + type_string(f) + "): axis " + std::to_string(at) + " has " +
+                         to_string(count) + " points, but two are needed",
+                     loc.user());
+  }
+  const Tensor between = (without_first(f, at) - without_last(f, at)) / widths;
+  const Tensor left = without_last(between, at), right = without_first(between, at);
+  Tensor middle = (left + right) * 0.5;
+  if (widths.rank() > 0) {
+    const Tensor before = without_last(widths, at), behind = without_first(widths, at);
+    middle = (before * right + behind * left) / (before + behind);
+  }
+  return concat({slice(between, at, 0, 1), middle, slice(between, at, -1)}, at);
+}
+
 struct Counted {
   Tensor missing, count;
 };
@@ -86,6 +105,15 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t axis, const Tensor& be
     made = made.dtype() == boolean ? logical_xor(next, last) : next - last;
   }
   return made;
+}
+
+Tensor gradient(const Tensor& f, double step, std::int64_t axis, Loc loc) {
+  const LocScope scope(loc);
+  return slopes(f, full({}, step), axis, loc);
+}
+Tensor gradient(const Tensor& f, const Tensor& points, std::int64_t axis, Loc loc) {
+  const LocScope scope(loc);
+  return slopes(f, widths_of(points, f, axis, loc), axis, loc);
 }
 
 Tensor trapezoid(const Tensor& y, double step, std::int64_t axis, Loc loc) {

@@ -16,6 +16,13 @@ namespace dyad {
 [[nodiscard]] Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t axis = -1,
                           const Tensor& before = {}, const Tensor& after = {},
                           Loc loc = std::source_location::current());
+/// The slope of f along the axis at points `step` apart, or at `points` (of the shape of f, or a
+/// vector along the axis): in the middle that of the parabola through three neighbours, at the ends
+/// the difference of two. ShapeError for fewer than two points.
+[[nodiscard]] Tensor gradient(const Tensor& f, double step = 1, std::int64_t axis = -1,
+                              Loc loc = std::source_location::current());
+[[nodiscard]] Tensor gradient(const Tensor& f, const Tensor& points, std::int64_t axis = -1,
+                              Loc loc = std::source_location::current());
 /// The integral of y along the axis by the trapezoidal rule, at points `step` apart, or at x (of
 /// the shape of y, or a vector along the axis).
 [[nodiscard]] Tensor trapezoid(const Tensor& y, double step = 1, std::int64_t axis = -1,

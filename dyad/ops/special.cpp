@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "dyad/ir/scalar_error.h"
 #include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
@@ -67,6 +68,18 @@ struct Erfc {
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     const std::string one = e.scalar(1, e.output_type().dtype());
     e.output(0, e.node("Sub", {one, e.node("Erf", {e.operand(0)})}));
+  }
+};
+
+struct Erfcx {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "erfcx", "exp(x^2) erfc(x), which does not vanish for large x.", {},
+      {.edges = "0 -0 1e-20 0.5 -1 2 5 -4 -9 9.9 26 27.9 28.1 1000 1e20 inf -inf nan"}, kFirst,
+      kFirst);
+  static Scalar eval(Scalar x) { return scalar::erfcx(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, g.grad() * (g.input(0) * 2 * g.output() - 2 / kSqrtPi));
   }
 };
 
@@ -186,8 +199,9 @@ struct Xlogy {
 };
 
 constexpr const OpInfo* kRows[] = {
-    &op_info<Exp2>,   &op_info<Log2>,    &op_info<Log10>,     &op_info<Erfc>,      &op_info<Erfinv>,
-    &op_info<Lgamma>, &op_info<Digamma>, &op_info<Polygamma>, &op_info<Logaddexp>, &op_info<Xlogy>,
+    &op_info<Exp2>,      &op_info<Log2>,      &op_info<Log10>,  &op_info<Erfc>,
+    &op_info<Erfcx>,     &op_info<Erfinv>,    &op_info<Lgamma>, &op_info<Digamma>,
+    &op_info<Polygamma>, &op_info<Logaddexp>, &op_info<Xlogy>,
 };
 
 }  // namespace
@@ -200,6 +214,7 @@ Tensor exp2(const Tensor& x, Loc loc) { return apply<ops::Exp2>({}, loc, x); }
 Tensor log2(const Tensor& x, Loc loc) { return apply<ops::Log2>({}, loc, x); }
 Tensor log10(const Tensor& x, Loc loc) { return apply<ops::Log10>({}, loc, x); }
 Tensor erfc(const Tensor& x, Loc loc) { return apply<ops::Erfc>({}, loc, x); }
+Tensor erfcx(const Tensor& x, Loc loc) { return apply<ops::Erfcx>({}, loc, x); }
 Tensor erfinv(const Tensor& x, Loc loc) { return apply<ops::Erfinv>({}, loc, x); }
 Tensor lgamma(const Tensor& x, Loc loc) { return apply<ops::Lgamma>({}, loc, x); }
 Tensor digamma(const Tensor& x, Loc loc) { return apply<ops::Digamma>({}, loc, x); }

@@ -13,6 +13,8 @@ namespace dyad {
 [[nodiscard]] Tensor log10(const Tensor& x, Loc loc = std::source_location::current());
 /// 1 - erf(x), exact where it is tiny
 [[nodiscard]] Tensor erfc(const Tensor& x, Loc loc = std::source_location::current());
+/// exp(x^2) erfc(x), which does not vanish for large x; infinite from -26.7 down (f32: -9.4).
+[[nodiscard]] Tensor erfcx(const Tensor& x, Loc loc = std::source_location::current());
 /// The y with erf(y) = x: NaN where |x| > 1, infinite at -1 and 1
 [[nodiscard]] Tensor erfinv(const Tensor& x, Loc loc = std::source_location::current());
 /// log|gamma(x)|; +inf at 0, -1, -2...

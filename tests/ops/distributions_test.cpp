@@ -82,6 +82,65 @@ TEST_F(Distributions, PoissonHasItsMomentsAndProbabilities) {
   EXPECT_THROW((void)poisson(full({2}, -1.0)), ValueError);
 }
 
+/// The distribution function at numbers of a known one is uniform.
+TEST_F(Distributions, OfGammaNumbersHaveTheirMoments) {
+  manual_seed(19);
+  for (const double alpha : {0.3, 1.0, 4.5, 1e4}) {
+    const double fourth = 3 * alpha * alpha + 6 * alpha;
+    expect_moments(gamma(full({kDraws}, alpha, f64)), alpha, alpha, fourth);
+    expect_moments(gamma(full({kDraws}, alpha, f64), 2), alpha / 2, alpha / 4, fourth / 16);
+  }
+  expect_uniform(1 - exp(-gamma(ones({kDraws}, f64))));
+  expect_uniform(erf(sqrt(gamma(full({kDraws}, 0.5, f64)))));
+  expect_moments(chi2(full({kDraws}, 3.0, f64)), 3, 6, 12 * 6 * 6);
+  // With two degrees of freedom t / sqrt(2 + t^2) is even in (-1, 1), with one it is Cauchy's.
+  const Tensor t = student_t(full({kDraws}, 2.0, f64));
+  expect_uniform((t / sqrt(square(t) + 2) + 1) * 0.5);
+  expect_uniform(atan(student_t(ones({kDraws}, f64))) / std::numbers::pi + 0.5);
+  const Tensor b = beta(full({kDraws}, 2.0, f64), full({1}, 1.0, f64));
+  expect_uniform(square(b));
+  expect_moments(beta(full({kDraws}, 1e-5, f64), full({1}, 1e-5, f64)), 0.5, 0.25, 1.0 / 16);
+  const Tensor parts = dirichlet(expand(tensor({1.0, 2.0, 5.0}), {kDraws, 3}));
+  EXPECT_LT(max(abs(sum(parts, {1}) - 1)).item(), 1e-6);
+  const double shares[] = {0.125, 0.25, 0.625};
+  for (int i = 0; i < 3; ++i) {
+    const double p = shares[i];
+    expect_moments(select(parts, 1, i), p, p * (1 - p) / 9, 0.03);
+  }
+}
+
+TEST_F(Distributions, BinomialHasItsMomentsAndProbabilities) {
+  manual_seed(20);
+  for (const auto& [n, p] :
+       {std::pair(1.0, 0.3), {20.0, 0.5}, {1000.0, 0.9}, {1e6, 1e-6}, {1e9, 0.4}}) {
+    const double variance = n * p * (1 - p);
+    expect_moments(binomial(full({kDraws}, n, f64), full({1}, p, f64)), n * p, variance,
+                   3 * variance * variance + variance);
+  }
+  const Tensor drawn = binomial(full({kDraws}, 8.0, f64), full({1}, 0.3, f64));
+  double p = std::pow(0.7, 8);
+  for (int k = 0; k <= 8; p *= (8.0 - k) / (k + 1) * 0.3 / 0.7, ++k) {
+    EXPECT_NEAR(mean_of(drawn == k), p, 6 * std::sqrt(p / kDraws) + 1e-4) << k;
+  }
+  EXPECT_THROW((void)binomial(full({2}, 1.5), full({2}, 0.5)), ValueError);
+  EXPECT_THROW((void)binomial(full({2}, 3.0), full({2}, 1.5)), ValueError);
+  EXPECT_THROW((void)gamma(zeros({2})), ValueError);
+}
+
+TEST_F(Distributions, OfOneUniformNumberAreUniformThroughTheirFunctions) {
+  manual_seed(22);
+  const Tensor x = laplace({kDraws}, 1, 2, f64), far = exp(abs(x - 1) / -2) * 0.5;
+  expect_uniform(where(x < 1, far, 1 - far));
+  expect_uniform(atan((cauchy({kDraws}, -3, 0.5, f64) + 3) / 0.5) / std::numbers::pi + 0.5);
+  const Tensor z = (log(log_normal({kDraws}, 0.5, 2, f64)) - 0.5) / 2;
+  expect_uniform(0.5 * (1 + erf(z / std::numbers::sqrt2)));
+  for (const auto& call :
+       {+[] { return laplace({2}, 0, 0); }, +[] { return cauchy({2}, 0, -1); },
+        +[] { return log_normal({2}, 0, 0); }, +[] { return gamma(ones({2}), 0); }}) {
+    EXPECT_THROW((void)call(), ValueError);
+  }
+}
+
 TEST_F(Distributions, TruncatedNormalStaysInside) {
   manual_seed(12);
   const auto cdf = [](const Tensor& z) { return 0.5 * erfc(z / -std::numbers::sqrt2); };
@@ -148,7 +207,11 @@ TEST_F(Distributions, AreTheSameInEveryMode) {
                                randint(0, 9, {5}),
                                randperm(9),
                                multinomial(full({2, 5}, 0.2), 3),
-                               multinomial(full({2, 5}, 0.2), 7, true)};
+                               multinomial(full({2, 5}, 0.2), 7, true),
+                               gamma(full({2, 3}, 0.7)),
+                               beta(full({2, 1}, 0.7), full({3}, 2.0)),
+                               binomial(full({5}, 9.0), full({1}, 0.3)),
+                               laplace({4})};
   };
   manual_seed(21);
   const std::vector<Tensor> eager = all_of_them();

@@ -28,6 +28,12 @@ const FunctionCases kCases{
      [](const json&, const Tensors& in) -> Tensors { return {xlog1py(in[0], in[1])}; }},
     {"entr fn", [](const json&, const Tensors& in) -> Tensors { return {entr(in[0])}; }},
     {"ndtr fn", [](const json&, const Tensors& in) -> Tensors { return {ndtr(in[0])}; }},
+    {"log_ndtr fn", [](const json&, const Tensors& in) -> Tensors { return {log_ndtr(in[0])}; }},
+    {"frexp fn",
+     [](const json&, const Tensors& in) -> Tensors {
+       const Frexp parts = frexp(in[0]);
+       return {parts.mantissa, parts.exponent};
+     }},
     {"deg2rad fn", [](const json&, const Tensors& in) -> Tensors { return {deg2rad(in[0])}; }},
     {"rad2deg fn", [](const json&, const Tensors& in) -> Tensors { return {rad2deg(in[0])}; }},
     {"ldexp fn", [](const json&, const Tensors& in) -> Tensors { return {ldexp(in[0], in[1])}; }},

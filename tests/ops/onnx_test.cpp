@@ -37,11 +37,12 @@ bool has_form(const Case& c) { return c.op == nullptr || writes_itself(c) || c.o
 /// Rows whose form is a reason why there is none.
 bool always_refuses(std::string_view name) {
   return name == "random_key" || name == "uniform" || name == "normal" || name == "dropout" ||
-         name == "batch_norm_train" || name == "poisson";
+         name == "batch_norm_train" || name == "poisson" || name == "standard_gamma" ||
+         name == "binomial";
 }
 
-/// Rows between numbers and complex ones. A complex value can be neither an input nor an output of a
-/// model, so they are checked inside the functions of complex numbers.
+/// Rows between numbers and complex ones. A complex value can be neither an input nor an output of
+/// a model, so they are checked inside the functions of complex numbers.
 bool only_within(std::string_view name) {
   return name == "view_as_real" || name == "view_as_complex";
 }

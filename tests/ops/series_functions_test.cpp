@@ -24,6 +24,11 @@ const FunctionCases kCases{
      [](const json& attrs, const Tensors& in) -> Tensors {
        return {diff(in[0], integer(attrs, "n"), integer(attrs, "axis"), in[1], in[2])};
      }},
+    {"gradient fn",
+     [](const json& attrs, const Tensors& in) -> Tensors {
+       if (in.size() > 1) return {gradient(in[0], in[1], integer(attrs, "axis"))};
+       return {gradient(in[0], number(attrs, "step"), integer(attrs, "axis"))};
+     }},
     {"trapezoid fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
        if (in.size() > 1) return {trapezoid(in[0], in[1], integer(attrs, "axis"))};

@@ -19,4 +19,13 @@ struct UniformAttrs {
   DType dtype = DType::f32;
 };
 
+/// Numbers of the stream that each gamma distributed one may use.
+inline constexpr std::int64_t kGammaTries = 16;
+
+/// `standard_gamma(concentration, seed, offset)`: element i is a function of its concentration and
+/// of the numbers from offset + 16 i on.
+struct StandardGammaAttrs {
+  bool logarithm = false;
+};
+
 }  // namespace dyad::ops

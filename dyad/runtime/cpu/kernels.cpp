@@ -25,6 +25,7 @@ std::span<const KernelFamily> kernel_families() {
       im2col_kernels,
       random_kernels,
       poisson_kernels,
+      variates_kernels,
       embedding_kernels,
       table_rows_kernels,
       attention_kernels,

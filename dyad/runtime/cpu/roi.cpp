@@ -112,15 +112,32 @@ struct Regions {
     const std::int64_t rows = samples(bin_h), columns = samples(bin_w);
     const double share =
         sums() ? 1 / static_cast<double>(std::max<std::int64_t>(rows * columns, 1)) : 1;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const double y =
-          y1 + row * bin_h + (static_cast<double>(i) + 0.5) * bin_h / static_cast<double>(rows);
-      for (std::int64_t j = 0; j < columns; ++j) {
-        const double x = x1 + column * bin_w +
-                         (static_cast<double>(j) + 0.5) * bin_w / static_cast<double>(columns);
+    const double y0 = y1 + row * bin_h, x0 = x1 + column * bin_w;
+    const auto [top, bottom] = inside(y0, bin_h / static_cast<double>(rows), rows, height);
+    const auto [left, right] = inside(x0, bin_w / static_cast<double>(columns), columns, width);
+    if ((bottom - top) * 1.0 * (right - left) < static_cast<double>(rows) * columns) {
+      taps.push_back({-1, 0});
+    }
+    for (std::int64_t i = top; i < bottom; ++i) {
+      const double y = y0 + (static_cast<double>(i) + 0.5) * bin_h / static_cast<double>(rows);
+      for (std::int64_t j = left; j < right; ++j) {
+        const double x = x0 + (static_cast<double>(j) + 0.5) * bin_w / static_cast<double>(columns);
         sample(y, x, share, taps);
       }
     }
+  }
+
+  /// The first of `count` samples, `step` apart, that may lie inside an axis of x, and the one
+  /// behind the last. A region far larger than x has few, whatever their number.
+  static std::pair<std::int64_t, std::int64_t> inside(double from, double step, std::int64_t count,
+                                                      std::int64_t size) {
+    const auto place = [&](double v, double wider) {
+      const double i = (v - from) / step + wider;
+      if (std::isnan(i)) return std::int64_t{0};
+      return static_cast<std::int64_t>(std::clamp(i, 0.0, static_cast<double>(count)));
+    };
+    const std::int64_t first = place(-1, -2), last = place(static_cast<double>(size), 2);
+    return {first, std::max(first, last)};
   }
 
   /// The four neighbours of a sample.

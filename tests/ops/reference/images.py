@@ -71,6 +71,18 @@ def columns():
     function_case("im2col_by_two", [x], [y], {}, 1, True)
 
 
+def large_regions():
+    """Far larger than the image: most samples lie outside."""
+    set_floor(1)
+    x, index = rand((1, 2, 4, 5)), torch.tensor([0, 0])
+    rois = torch.tensor([[-40.0, -30.0, 60.0, 50.0], [1.0, 1.0, 33.0, 2.0]])
+    for mode in ["avg", "max"]:
+        attrs = {"mode": mode, "height": 2, "width": 2, "sampling_ratio": 0, "spatial_scale": 1.0, "half_pixel": True}
+        y = evaluate("RoiAlign", [x.numpy(), rois.double().numpy(), index.numpy()], output_height=2, output_width=2, sampling_ratio=0,
+                     spatial_scale=1.0, mode=mode, coordinate_transformation_mode="half_pixel")[0]
+        case("roi_align", [x, rois, index], [y], attrs, 64)
+
+
 def regions():
     set_floor(1)
     x = rand((2, 2, 5, 6))
@@ -166,4 +178,4 @@ def deformed():
         case("deform_conv2d", narrow, [y.float()], attrs, 512)
 
 
-FAMILIES = [sampling, columns, regions, deformed]
+FAMILIES = [sampling, columns, regions, deformed, large_regions]

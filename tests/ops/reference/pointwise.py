@@ -99,6 +99,7 @@ def special():
     case("reciprocal", [x], [1 / x], tol=2, grad=True)
     case("reciprocal", [torch.tensor([1, 2, -4])], [torch.tensor([1, 0.5, -0.25]).float()])
     case("reciprocal", [floats_of("0 -0 inf nan")], [floats_of("inf -inf 0 nan")])
+    function("erfcx", torch.special.erfcx, "0 -0 1e-20 0.5 -1 2 5 -4 -9 9.9 26 27.9 28.1 1000 1e20 inf -inf nan", tol=16)
 
 
 def division():

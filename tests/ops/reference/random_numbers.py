@@ -79,4 +79,55 @@ def counts():
     case("poisson", [none, torch.tensor(1), torch.tensor(2)], [none], {}, 0, onnx=NEVER)
 
 
-FAMILIES = [random, counts]
+def gamma_number(alpha, seed, place, logarithm):
+    """Marsaglia and Tsang, 2000."""
+    inner = lambda word: (word + 0.5) * 2.0 ** -32
+    shape = alpha + 1 if alpha < 1 else alpha
+    d = shape - 1 / 3
+    c = 1 / math.sqrt(9 * d)
+    for attempt in range(16):
+        w = philox(seed, place + attempt)
+        z = math.sqrt(-2 * math.log(inner(w[0]))) * math.cos(2 * math.pi * w[1] * 2.0 ** -32)
+        v = (1 + c * z) ** 3
+        if v > 0 and math.log(inner(w[2])) < z * z / 2 + d - d * v + d * math.log(v):
+            break
+    log = math.log(d * v) + (math.log(inner(w[3])) / alpha if alpha < 1 else 0)
+    return log if logarithm else math.exp(log)
+
+
+def binomial_number(n, p, u):
+    """The number at u when they are ranged from the most probable one outwards, larger ones first."""
+    if p > 0.5:
+        return n - binomial_number(n, 1 - p, u)
+    chance = lambda k: math.comb(n, k) * p ** k * (1 - p) ** (n - k)
+    middle = math.floor((n + 1) * p)
+    u -= chance(middle)
+    last = middle
+    for step in range(1, n + 1):
+        for k in (middle + step, middle - step):
+            if u >= 0 and 0 <= k <= n:
+                u -= chance(k)
+                last = k
+    return last
+
+
+def variates():
+    alphas = torch.tensor([[0.01, 0.5, 1.0], [2.5, 30.0, 1e6]])
+    for dtype in FLOATS:
+        for logarithm in [False, True]:
+            x = cast(torch.clamp(alphas, max=6e4), dtype)
+            want = [gamma_number(a, 42, 7 + 16 * i, logarithm) for i, a in enumerate(wide(x).reshape(-1).tolist())]
+            case("standard_gamma", [x, torch.tensor(42), torch.tensor(7)], [cast(torch.tensor(want).reshape(2, 3), dtype)],
+                 {"logarithm": logarithm}, 256, onnx=NEVER)
+        n = cast(torch.tensor([[0, 1, 10, 20], [100, 100, 50, 7]]).double(), dtype)
+        p = cast(torch.tensor([[0.5, 0.25, 0.0, 0.75], [0.03125, 0.5, 0.875, 1.0]]), dtype)
+        want = [binomial_number(int(a), b, u) for a, b, u in zip(wide(n).reshape(-1).tolist(), wide(p).reshape(-1).tolist(),
+                                                                  uniforms(42, 7, 8, "f64").tolist())]
+        case("binomial", [n, p, torch.tensor(42), torch.tensor(7)], [cast(torch.tensor(want).double().reshape(2, 4), dtype)], {}, 0,
+             onnx=NEVER)
+    none = torch.zeros(0)
+    case("standard_gamma", [none, torch.tensor(1), torch.tensor(2)], [none], {"logarithm": False}, 0, onnx=NEVER)
+    case("binomial", [none, none, torch.tensor(1), torch.tensor(2)], [none], {}, 0, onnx=NEVER)
+
+
+FAMILIES = [random, counts, variates]

@@ -25,9 +25,13 @@ def rows():
     points = torch.cumsum(rand((5,), low=0.2, high=1), 0)
     for axis in [0, 1]:
         attrs = {"step": 0.5, "axis": axis}
+        function_case("gradient fn", [x], [torch.gradient(x, spacing=0.5, dim=axis)[0]], attrs, 8, True, floor=4)
         function_case("trapezoid fn", [x], [torch.trapezoid(x, dx=0.5, dim=axis)], attrs, 8, True, floor=4)
         function_case("cumulative_trapezoid fn", [x], [torch.cumulative_trapezoid(x, dx=0.5, dim=axis)], attrs, 8, True,
                       floor=4)
+    function_case("gradient fn", [x, points], [torch.gradient(x, spacing=(points,), dim=1)[0]], {"axis": 1}, 16, True, floor=4)
+    function_case("gradient fn", [x[:, :2], points[:2]], [torch.gradient(x[:, :2], spacing=(points[:2],), dim=1)[0]], {"axis": -1}, 16,
+                  True, floor=4)
     function_case("trapezoid fn", [x, points], [torch.trapezoid(x, points, dim=1)], {"axis": 1}, 8, True, floor=4)
     at = torch.cumsum(rand((3, 5), low=0.2, high=1), 0)
     function_case("trapezoid fn", [x, at], [torch.trapezoid(x, at, dim=0)], {"axis": 0}, 8, True, floor=4)
