@@ -375,6 +375,10 @@ Lu lu(const Tensor& x, Loc loc) {
   return {parts[0], parts[1], parts[2]};
 }
 Tensor pinv(const Tensor& x, double rcond, Loc loc) {
+  if (ops::is_complex(x)) {
+    const LocScope scope(loc);
+    return ops::complex_matrix(pinv(ops::real_matrix(x), rcond, loc));
+  }
   return apply<ops::Pinv>({.rcond = rcond}, loc, x);
 }
 Tensor lstsq(const Tensor& a, const Tensor& b, double rcond, Loc loc) {

@@ -6,7 +6,9 @@
 #include "dyad/ir/op_info.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/complex_support.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/views.h"
 
@@ -40,6 +42,21 @@ inline void require_square(const InferIn& in, std::size_t i) {
   fail_shape(in, std::string(in.op.inputs[i].name) + " must hold square matrices, but has " +
                      to_string(from_back(shape, 2)) + " rows and " +
                      to_string(from_back(shape, 1)) + " columns");
+}
+
+// Complex matrices are real ones of twice the size, [[re, -im], [im, re]]: their products, inverses
+// and pseudo-inverses are those of the complex ones.
+
+[[nodiscard]] inline Tensor real_columns(const Tensor& x) { return concat({real(x), imag(x)}, -2); }
+[[nodiscard]] inline Tensor real_matrix(const Tensor& x) {
+  return concat({real_columns(x), concat({neg(imag(x)), real(x)}, -2)}, -1);
+}
+[[nodiscard]] inline Tensor complex_columns(const Tensor& x) {
+  const Dim rows = x.size(-2) / 2;
+  return complex(slice(x, -2, 0, rows), slice(x, -2, rows));
+}
+[[nodiscard]] inline Tensor complex_matrix(const Tensor& x) {
+  return complex_columns(slice(x, -1, 0, x.size(-1) / 2));
 }
 
 /// Whether what is computed from x is put on the tape.

@@ -243,6 +243,12 @@ Tensor with_matrices(const Tensor& a, const Tensor& b, Loc loc, const Solver& so
 }
 
 Tensor solve_matrices(const Tensor& a, const Tensor& b, Loc loc) {
+  if (any_complex(a, b)) {
+    const LocScope scope(loc);
+    const DType dtype = promote(a.dtype(), b.dtype());
+    const Tensor real = real_matrix(to(a, dtype));
+    return complex_columns(solve_matrices(real, real_columns(to(b, dtype)), loc));
+  }
   // Where the gradient will solve with a^T it does so by the same factors.
   const bool again = (is_taped(a) || is_taped(b)) && a.rank() >= 2 &&
                      a.size(-1, loc) == a.size(-2, loc) && is_floating(a.dtype());
@@ -275,7 +281,11 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper, Loc loc
   const Tensor half = triangular_solve(factor, b, upper, upper, false, loc);
   return triangular_solve(factor, half, upper, !upper, false, loc);
 }
-Tensor inverse(const Tensor& x, Loc loc) { return apply<ops::Inverse>({}, loc, x); }
+Tensor inverse(const Tensor& x, Loc loc) {
+  if (!ops::is_complex(x)) return apply<ops::Inverse>({}, loc, x);
+  const LocScope scope(loc);
+  return ops::complex_matrix(inverse(ops::real_matrix(x), loc));
+}
 
 Tensor det(const Tensor& x, Loc loc) { return apply<ops::Det>({}, loc, x); }
 SignAndLog slogdet(const Tensor& x, Loc loc) {

@@ -8,7 +8,8 @@ namespace dyad {
 // the last two, which are worked on in parallel. Floating dtypes; f16 and bf16 are computed in f32.
 // Through LAPACK's LU factors with partial pivoting. A matrix that is singular, to the last bit, is
 // a ValueError that names it by its place in the batch; one that is nearly so gives large numbers.
-// NaN and infinite elements give NaN. Not square: ShapeError.
+// NaN and infinite elements give NaN. Not square: ShapeError. solve() and inverse() take complex
+// matrices too.
 
 /// x with a @ x = b: a[..., n, n] and b[..., n, k] -> [..., n, k], or vectors b[..., n] -> [...,
 /// n]. b holds vectors when it has one axis, or one axis fewer than a and the sizes of a without
