@@ -127,6 +127,36 @@ TEST(Npz, MembersThatShareTheirBytesAreAnError) {
               HasSubstr("bytes beside the other members, found 528"));
 }
 
+TEST(Npy, ComplexNumbersStayWhatTheyAre) {
+  for (const auto& [dtype, descr] : {std::pair(c64, "<c8"), {c128, "<c16"}}) {
+    const Tensor x = make_empty(dtype, {2});
+    const double parts[] = {1.5, -2, 0, 1e30};
+    for (std::size_t i = 0; i < 4; ++i) {
+      if (dtype == c64) {
+        reinterpret_cast<float*>(x.impl()->data)[i] = static_cast<float>(parts[i]);
+      } else {
+        reinterpret_cast<double*>(x.impl()->data)[i] = parts[i];
+      }
+    }
+    const TempFile file("x.npy");
+    save_npy(file.path(), x);
+    EXPECT_THAT(file.read(), HasSubstr(descr));
+    const Tensor loaded = load_npy(file.path());
+    EXPECT_EQ(type_string(loaded), type_string(x));
+    EXPECT_EQ(to_string(loaded), to_string(x));
+    const char* python = std::getenv("DYAD_PYTHON");
+    if (!python) continue;
+    const TempFile script("check.py",
+                          "import sys, numpy as np\n"
+                          "x = np.load(sys.argv[1])\n"
+                          "assert x.dtype == sys.argv[2], x.dtype\n"
+                          "assert x[0] == 1.5 - 2j and abs(x[1] / 1e30j - 1) < 1e-6, x\n");
+    const std::string command =
+        std::string(python) + " " + script.path() + " " + file.path() + " '" + descr + "'";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
+}
+
 TEST(Npy, BFloat16IsAnError) {
   const TempFile file("x.npy");
   EXPECT_THAT(message_of<DTypeError>([&] { save_npy(file.path(), make_empty(bf16, {2})); }),
