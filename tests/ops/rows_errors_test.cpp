@@ -215,8 +215,8 @@ const std::vector<BadCall> kCalls = {
      "is i64; cast it with rate.to(f32)",
      CALL(poisson(I(2)))},
     {Kind::dtype,
-     "standard_gamma(concentration: i64[2], seed: i64[], offset: i64[], logarithm = false): "
-     "concentration must be one of f64 f32 f16 bf16 but is i64; cast it with concentration.to(f32)",
+     "standard_gamma(concentration: i64[2], seed: i64[], offset: i64[]): concentration must be one "
+     "of f64 f32 f16 bf16 but is i64; cast it with concentration.to(f32)",
      CALL(gamma(I(2)))},
     {Kind::dtype,
      "binomial(count: i64[2], p: i64[2], seed: i64[], offset: i64[]): count must be one of f64 f32 "
