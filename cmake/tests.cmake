@@ -31,6 +31,7 @@ set(DYAD_TEST_LAYER_autograd exec)
 set(DYAD_TEST_LAYER_torch io)
 # Wrong calls in both modes, and damaged files of every format.
 set(DYAD_TEST_LAYER_bad_input io)
+set(DYAD_TEST_LAYER_fuzz onnx)
 foreach(layer exec nn optim data io onnx debug)
   set(DYAD_TEST_LAYER_${layer} ${layer})
 endforeach()

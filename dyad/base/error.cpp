@@ -1,7 +1,63 @@
 #include "dyad/base/error.h"
 
+#include <cstddef>
+#include <string_view>
+
 namespace dyad {
 namespace {
+
+/// The bytes of the character of UTF-8 that `text` begins with; 0 when it begins with none, or with
+/// a control character.
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80)
+    return (byte(0) >= 0x20 && byte(0) != 0x7F) || byte(0) == '\n' || byte(0) == '\t';
+  const std::size_t length = byte(0) >= 0xF5   ? 0
+                             : byte(0) >= 0xF0 ? 4
+                             : byte(0) >= 0xE0 ? 3
+                             : byte(0) >= 0xC2 ? 2
+                                               : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+/// Names in a message may come from files: what is no text is written as \xff, and of what is
+/// longer than anybody reads the middle is left out.
+std::string readable(std::string_view message) {
+  constexpr std::size_t kBegin = 6000, kEnd = 1000;
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  const auto add = [&](std::string_view part) {
+    while (!part.empty()) {
+      const std::size_t length = character_length(part);
+      if (length > 0) {
+        text += part.substr(0, length);
+      } else {
+        const auto byte = static_cast<unsigned char>(part[0]);
+        text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      }
+      part.remove_prefix(length > 0 ? length : 1);
+    }
+  };
+  if (message.size() <= kBegin + kEnd) {
+    add(message);
+    return text;
+  }
+  // Not between the bytes of a character.
+  const auto is_inside = [&](std::size_t at) {
+    return (static_cast<unsigned char>(message[at]) & 0xC0) == 0x80;
+  };
+  std::size_t begin = kBegin, end = message.size() - kEnd;
+  for (int i = 0; i < 3 && is_inside(begin); ++i) --begin;
+  for (int i = 0; i < 3 && is_inside(end); ++i) ++end;
+  add(message.substr(0, begin));
+  text += "... (" + std::to_string(end - begin) + " bytes) ...";
+  add(message.substr(end));
+  return text;
+}
 
 std::string with_places(const std::string& message, Loc where, Loc declared) {
   std::string text = message;
@@ -13,8 +69,8 @@ std::string with_places(const std::string& message, Loc where, Loc declared) {
 }  // namespace
 
 Error::Error(const std::string& message, Loc where, Loc declared)
-    : std::runtime_error(with_places(message, where, declared)),
-      message_(message),
+    : std::runtime_error(with_places(readable(message), where, declared)),
+      message_(readable(message)),
       where_(where),
       declared_(declared) {}
 

@@ -26,6 +26,12 @@ void fill(char* at, std::int64_t count, std::uint64_t bits, std::int64_t bytes) 
   }
 }
 
+/// An operand that is a position, not memory, counts from null, which pointers must not.
+void advance(char*& data, std::int64_t bytes) {
+  data = reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(data) +
+                                 static_cast<std::uintptr_t>(bytes));
+}
+
 }  // namespace
 
 /// Where a walk over some dims stands.
@@ -38,17 +44,18 @@ struct ReductionDriver::Odometer {
     for (int dim = last - 1; dim >= first; --dim) {
       coordinates[dim] = number % d.args_.sizes[dim];
       number /= d.args_.sizes[dim];
-      for (int i = 0; i < operands; ++i) data[i] += coordinates[dim] * d.strides_[dim][i];
+      for (int i = 0; i < operands; ++i) advance(data[i], coordinates[dim] * d.strides_[dim][i]);
     }
   }
   /// Steps the dims [first, last) by one; wraps to the start after the end.
   void step(const ReductionDriver& d, int first, int last, char** data, int operands) {
     for (int dim = last - 1; dim >= first; --dim) {
       if (++coordinates[dim] < d.args_.sizes[dim]) {
-        for (int i = 0; i < operands; ++i) data[i] += d.strides_[dim][i];
+        for (int i = 0; i < operands; ++i) advance(data[i], d.strides_[dim][i]);
         return;
       }
-      for (int i = 0; i < operands; ++i) data[i] -= (coordinates[dim] - 1) * d.strides_[dim][i];
+      for (int i = 0; i < operands; ++i)
+        advance(data[i], -(coordinates[dim] - 1) * d.strides_[dim][i]);
       coordinates[dim] = 0;
     }
   }
@@ -265,7 +272,7 @@ void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std
     kernel_.code_.accumulate(kernel_.contexts_[kAccumulateContext], at, strides,
                              std::min(step, count - r) * outputs, args_.slots, 0);
     if (dense) {
-      for (int i = 0; i < inputs; ++i) in[i] += step * reduced_strides_[i];
+      for (int i = 0; i < inputs; ++i) advance(in[i], step * reduced_strides_[i]);
     } else {
       odometer.step(*this, kept_, rank_, in, inputs);
     }
@@ -329,10 +336,10 @@ void ReductionDriver::for_strips(std::int64_t lo, std::int64_t hi, F&& f) const 
     lo += n;
     if (column + n < width) {
       odometer.coordinates[kept_ - 1] += n;
-      for (int i = 0; i < kernel_.operands_; ++i) data[i] += n * kept_strides_[i];
+      for (int i = 0; i < kernel_.operands_; ++i) advance(data[i], n * kept_strides_[i]);
     } else if (kept_ > 0) {
       odometer.coordinates[kept_ - 1] = 0;
-      for (int i = 0; i < kernel_.operands_; ++i) data[i] -= column * kept_strides_[i];
+      for (int i = 0; i < kernel_.operands_; ++i) advance(data[i], -column * kept_strides_[i]);
       odometer.step(*this, 0, kept_ - 1, data, kernel_.operands_);
     }
   }

@@ -11,6 +11,34 @@
 #include "dyad/base/error.h"
 
 namespace dyad {
+namespace {
+
+/// Symbols and numbers in an expression that is written out.
+constexpr std::size_t kMostLength = 4096;
+
+[[noreturn]] void throw_too_long() {
+  throw ShapeError("a size is an expression of more than " + std::to_string(kMostLength) +
+                   " symbols and numbers; give some of the sizes that it follows from as numbers");
+}
+
+std::size_t length_of(Dim dim);
+std::size_t length_of(const DimExpr& expr) {
+  std::size_t length = 1;
+  for (const DimTerm& term : expr.terms) {
+    ++length;
+    for (const DimAtom* atom : term.factors) length += atom->length;
+  }
+  return length;
+}
+std::size_t length_of(Dim dim) { return dim.is_number() ? 1 : length_of(dim.expr()); }
+
+}  // namespace
+
+namespace detail {
+namespace {
+std::optional<std::int64_t> bound_of_atom(const DimAtom& atom, bool lower);
+}
+}  // namespace detail
 
 /// Owner of all expressions and atoms. A symbolic word is the address of the expression moved to
 /// the bottom of the range of int64, below every number.
@@ -22,6 +50,7 @@ class DimTable {
   }
 
   Dim expression(DimExpr expr) {
+    if (length_of(expr) > kMostLength) throw_too_long();
     std::string key;
     append(key, expr.constant);
     for (const DimTerm& term : expr.terms) {
@@ -44,9 +73,14 @@ class DimTable {
     append(key, a.word());
     append(key, b.word());
     key += name;
+    const std::size_t length = kind == DimAtom::Kind::symbol ? 1 : 1 + length_of(a) + length_of(b);
+    if (length > kMostLength) throw_too_long();
     const std::lock_guard lock(mutex_);
     if (const auto it = atom_index_.find(key); it != atom_index_.end()) return it->second;
-    DimAtom& made = atoms_.emplace_back(DimAtom{kind, std::string(name), a, b, {}});
+    DimAtom& made = atoms_.emplace_back(DimAtom{kind, std::string(name), a, b});
+    made.length = length;
+    made.lower = detail::bound_of_atom(made, true);
+    made.upper = detail::bound_of_atom(made, false);
     DimExpr& expr = expressions_.emplace_back();
     expr.terms.push_back({1, {&made}});
     made.self = word_of(expr);
@@ -108,7 +142,7 @@ std::int64_t checked(std::int64_t a, std::int64_t b, std::int64_t add) {
 
 using Bound = std::optional<std::int64_t>;
 
-Bound bound_of(const DimAtom& atom, bool lower);
+Bound bound_of(const DimAtom& atom, bool lower) { return lower ? atom.lower : atom.upper; }
 
 /// The bound of a product of atoms, known only when none of them can be negative.
 Bound bound_of(const DimTerm& term, bool lower) {
@@ -137,7 +171,7 @@ Bound bound_of(Dim dim, bool lower) {
   return sum;
 }
 
-Bound bound_of(const DimAtom& atom, bool lower) {
+Bound bound_of_atom(const DimAtom& atom, bool lower) {
   const Bound a = bound_of(atom.a, lower), b = bound_of(atom.b, lower);
   switch (atom.kind) {
     case DimAtom::Kind::symbol:
@@ -233,6 +267,7 @@ DimExpr add(const DimExpr& a, const DimExpr& b, std::int64_t factor) {
 }
 
 DimExpr multiply(const DimExpr& a, const DimExpr& b) {
+  if (a.terms.size() * b.terms.size() > kMostLength) throw_too_long();
   DimExpr product = add({}, a, b.constant);
   for (const DimTerm& term : b.terms) {
     DimExpr part;

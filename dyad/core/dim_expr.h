@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,9 +15,12 @@ namespace dyad {
 struct DimAtom {
   enum class Kind : std::uint8_t { symbol, floordiv, mod, max, min };
   Kind kind;
-  std::string name;  ///< symbol
-  Dim a, b;          ///< the other kinds
-  Dim self;          ///< this atom as a Dim
+  std::string name;        ///< symbol
+  Dim a, b;                ///< the other kinds
+  Dim self = {};           ///< this atom as a Dim
+  std::size_t length = 1;  ///< symbols and numbers in it when written out
+  /// Bounds that hold for every value of the symbols, where they are known.
+  std::optional<std::int64_t> lower = {}, upper = {};
 };
 
 /// coefficient * product of factors; the factors are sorted, one entry for each power.
@@ -56,7 +60,9 @@ namespace detail {
 /// The Dim of a function of two Dims that has been simplified as far as it goes.
 [[nodiscard]] Dim intern_atom(DimAtom::Kind kind, Dim a, Dim b);
 
-/// Canonical sum of a and factor * b, and product; ShapeError on overflow.
+/// Canonical sum of a and factor * b, and product; ShapeError on overflow, or when there would be
+/// more to write than anybody computes with (the parts of an expression are shared: a few steps
+/// make one that has 2^60 of them when written out).
 [[nodiscard]] DimExpr add(const DimExpr& a, const DimExpr& b, std::int64_t factor);
 [[nodiscard]] DimExpr multiply(const DimExpr& a, const DimExpr& b);
 

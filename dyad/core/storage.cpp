@@ -1,16 +1,22 @@
 #include "dyad/core/storage.h"
 
+#include <algorithm>
+#include <limits>
 #include <new>
 #include <string>
 
 #include "dyad/base/error.h"
+#include "dyad/core/allocation_limit.h"
 #include "dyad/core/allocator.h"
 
 namespace dyad {
 namespace {
 
-constexpr std::size_t kHeader = 64;         // bytes of a Storage in front of its data
-constexpr std::size_t kBehindLimit = 4096;  // data up to here shares a block with its Storage
+constexpr std::size_t kHeader = 64;   // bytes of a Storage in front of its data
+constexpr std::size_t kSmall = 4096;  // data up to here shares a block with its Storage
+
+thread_local std::size_t most_in_use =
+    std::numeric_limits<std::size_t>::max();  // AllocationLimit's
 
 [[noreturn]] void throw_out_of_memory(std::size_t bytes) {
   const MemoryStats stats = memory_stats();
@@ -22,19 +28,38 @@ constexpr std::size_t kBehindLimit = 4096;  // data up to here shares a block wi
       Loc().user());
 }
 
+void check_limit(std::size_t bytes) {
+  if (bytes > detail::physical_memory()) throw_out_of_memory(bytes);
+  if (most_in_use == std::numeric_limits<std::size_t>::max()) return;
+  const std::size_t in_use = memory_stats().in_use;
+  if (in_use <= most_in_use && bytes <= most_in_use - in_use) return;
+  throw MemoryError("no memory for " + std::to_string(bytes) +
+                        " bytes: " + std::to_string(most_in_use - std::min(in_use, most_in_use)) +
+                        " are left of the limit that was set; raise the limit, or ask for less",
+                    Loc().user());
+}
+
 }  // namespace
+
+AllocationLimit::AllocationLimit(std::size_t bytes) noexcept : previous_(most_in_use) {
+  const std::size_t in_use = memory_stats().in_use;
+  const std::size_t room = std::numeric_limits<std::size_t>::max() - in_use;
+  most_in_use = std::min(previous_, in_use + std::min(bytes, room));
+}
+
+AllocationLimit::~AllocationLimit() { most_in_use = previous_; }
 
 Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   static_assert(sizeof(Storage) <= kHeader);
 #if !DYAD_PLAIN_LOOPS  // a sanitizer sees an access before the data only if nothing lies there
-  if (bytes <= kBehindLimit) {
+  if (bytes <= kSmall) {
     void* block = detail::allocate_block(kHeader + bytes);
     if (!block) throw_out_of_memory(bytes);
     void* data = static_cast<std::byte*>(block) + kHeader;
     return Ref<Storage>(new (block) Storage(data, bytes, device, Memory::behind_this));
   }
 #endif
-  if (bytes > detail::physical_memory()) throw_out_of_memory(bytes);
+  if (bytes > kSmall) check_limit(bytes);
   void* header = detail::pool_allocate(sizeof(Storage));
   void* data = detail::allocate_block(bytes);
   if (!data) {

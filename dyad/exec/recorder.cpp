@@ -64,7 +64,7 @@ class Recorder::Tracer final : public GraphEvaluator {
   }
 
   /// What the target shows becomes `value`, which lies `like_target` in memory or not.
-  void write(const GraphValue& target, Value value, bool like_target, Loc loc) {
+  void overwrite(const GraphValue& target, Value value, bool like_target, Loc loc) {
     whole_ = target.value == target.content;
     like_target_ = like_target;
     write_through({target.value, target.memory, target.content, true}, value, loc);
@@ -351,7 +351,7 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
     const Evaluator::Scope eager(EagerEvaluator::instance());
     EagerEvaluator::instance().write(target, value, loc);
   }
-  tracer_->write(*to, written, like_target, loc);
+  tracer_->overwrite(*to, written, like_target, loc);
 }
 
 std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,

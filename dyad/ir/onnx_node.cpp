@@ -49,6 +49,23 @@ Shape OnnxNode::sizes(int i) {
   return *known;
 }
 
+Dim OnnxNode::one_size(int i) {
+  const Shape found = sizes(i);
+  if (found.size() != 1) fail("input " + std::to_string(i) + " must be one number");
+  return found[0];
+}
+
+std::int64_t OnnxNode::constant_integer(int i) {
+  const Ints found = constant_integers(i);
+  if (found.size() != 1) fail("input " + std::to_string(i) + " must be one number");
+  return found[0];
+}
+
+std::size_t OnnxNode::spatial_axes(const Tensor& x) {
+  if (x.rank() < 2) fail("it takes images [n, c, ...], but is given " + type_string(x));
+  return static_cast<std::size_t>(x.rank()) - 2;
+}
+
 Tensor OnnxNode::must_be_constant(int i) {
   const Tensor known = constant(i);
   if (!known.defined()) need_constant(i);

@@ -68,10 +68,16 @@ class OnnxNode {
   [[nodiscard]] std::vector<Tensor> inputs_from(int i);
   /// known_sizes, or need_constant.
   [[nodiscard]] Shape sizes(int i);
+  /// The only one of these.
+  [[nodiscard]] Dim one_size(int i);
   /// The elements of an input that must be a constant.
   [[nodiscard]] Tensor must_be_constant(int i);
   /// The same of integers, in row-major order.
   [[nodiscard]] Ints constant_integers(int i);
+  /// The only one of these.
+  [[nodiscard]] std::int64_t constant_integer(int i);
+  /// How many axes an image x[n, c, ...] has behind these two.
+  [[nodiscard]] std::size_t spatial_axes(const Tensor& x);
   /// The element of an input that must be a constant scalar; `otherwise` when it is absent.
   [[nodiscard]] double constant_number(int i, double otherwise);
   /// An attribute in old versions, an input in new ones: constant integers, or `otherwise`.

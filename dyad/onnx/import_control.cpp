@@ -41,6 +41,8 @@ std::vector<Tensor> both_branches(NodeImport& n, const pb::GraphProto& then,
 
 void choose_branch(NodeImport& n) {
   const pb::GraphProto &then = n.graph("then_branch"), &otherwise = n.graph("else_branch");
+  n.check_names(then);
+  n.check_names(otherwise);
   if (!n.constant(0).defined()) {
     try {
       const std::vector<Tensor> results = both_branches(n, then, otherwise);

@@ -154,7 +154,9 @@ void svm_regressor(NodeImport& n) {
   } else {
     score = kernel_of(n, x, numbers(n, "coefficients", {1, count}));
   }
-  if (n.has_attribute("rho")) score = add(score, n.numbers("rho").at(0), loc);
+  if (const std::vector<double> rho = n.numbers("rho"); !rho.empty()) {
+    score = add(score, rho[0], loc);
+  }
   if (n.flag("one_class")) score = where(gt(score, 0, loc), to(tensor(1.0f), f32), -1, loc);
   n.output(0, transformed(n, score, n.text("post_transform", "NONE")));
 }

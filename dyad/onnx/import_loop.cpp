@@ -88,6 +88,7 @@ Tensor no_steps(NodeImport& n, const pb::ValueInfoProto& declared, std::int64_t 
 class LoopImport {
  public:
   explicit LoopImport(NodeImport& n) : n_(n), body_(n.graph("body")) {
+    n.check_names(body_);
     for (int i = 2; i < n.input_count(); ++i) init_.push_back(n.value(i));
     const auto states = static_cast<int>(init_.size());
     if (body_.input_size() != states + 2 || body_.output_size() < states + 1 ||
@@ -288,6 +289,7 @@ struct ScanParts {
 class ScanImport {
  public:
   ScanImport(NodeImport& n, int first_input) : n_(n), body_(n.graph("body")) {
+    n.check_names(body_);
     const std::int64_t scanned = n.integer("num_scan_inputs", 0);
     const std::int64_t inputs = n.input_count() - first_input;
     if (scanned < 1 || scanned > inputs || body_.input_size() != inputs ||
@@ -367,6 +369,7 @@ class ScanImport {
         // It cannot be one node; perhaps its steps can be written out.
       }
     }
+    if (parts_.xs[0].rank() == 0) n_.fail("what it scans must have an axis");
     const Dim length = parts_.xs[0].size(0, n_.loc());
     if (!length.is_number()) n_.need_constant(n_.input_count() - 1);
     std::vector<Imported> state = parts_.states;

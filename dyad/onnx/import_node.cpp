@@ -213,7 +213,8 @@ Tensor NodeImport::tensor(std::string_view name) {
   const pb::AttributeProto* found = attribute(name);
   if (found == nullptr) return {};
   if (found->has_sparse_tensor()) {
-    return read_sparse_tensor(found->sparse_tensor(), importer_.external(), loc_);
+    return read_sparse_tensor(found->sparse_tensor(), importer_.external(),
+                              importer_.options_.limits.constants, loc_);
   }
   return found->has_t() ? read_tensor(found->t(), importer_.external(), loc_) : Tensor();
 }

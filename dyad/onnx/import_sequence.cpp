@@ -26,7 +26,7 @@ void construct(NodeImport& n) {
 /// The place in a sequence that input i names; `places` is how many there are.
 std::size_t place_of(NodeImport& n, int i, std::size_t places, std::int64_t otherwise) {
   const auto length = static_cast<std::int64_t>(n.sequence(0).size());
-  const std::int64_t at = n.has(i) ? n.constant_integers(i)[0] : otherwise;
+  const std::int64_t at = n.has(i) ? n.constant_integer(i) : otherwise;
   const std::int64_t place = at < 0 ? at + length : at;
   if (place < 0 || place >= static_cast<std::int64_t>(places)) {
     n.fail(fmt::format("position {} is outside the sequence, which has {} elements", at, length));
@@ -68,7 +68,7 @@ void split_to_sequence(NodeImport& n) {
   } else {
     // As many parts of one size as there is room for: their number must be known.
     if (!whole.is_number()) n.need_constant(0);
-    const std::int64_t each = n.has(1) ? n.constant_integers(1)[0] : 1;
+    const std::int64_t each = n.has(1) ? n.constant_integer(1) : 1;
     if (each < 1) n.fail(fmt::format("its parts have the size {}", each));
     for (std::int64_t begin = 0; begin < whole.number(); begin += each) {
       n.importer().count_step();

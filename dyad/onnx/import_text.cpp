@@ -80,16 +80,24 @@ std::vector<Grams> grams_of(NodeImport& n) {
   return found;
 }
 
+constexpr std::int64_t kMostSkips = std::int64_t{1} << 32;
+
 /// How often each n-gram stands in x[..., c], elements up to `skips` apart: [..., grams].
 Tensor counts_of(NodeImport& n, const Tensor& x, const Grams& grams, std::int64_t skips) {
   const Loc loc = n.loc();
+  if (x.rank() == 0) n.fail("its input must have an axis");
   const Dim length = x.size(x.rank() - 1, loc);
+  if (skips < 0 || skips > kMostSkips) {
+    n.fail("its max_skip_count is " + std::to_string(skips) + ", not from 0 to " +
+           std::to_string(kMostSkips));
+  }
   Shape shape;
   for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.size(i, loc));
   shape.push_back(grams.count);
   Tensor total = zeros(shape, i64, loc);
   const Tensor elements = n.importer().constant(grams.elements);
   for (std::int64_t apart = 1; apart <= (grams.length == 1 ? 1 : skips + 1); ++apart) {
+    n.importer().count_step();
     const Dim places = length - (grams.length - 1) * apart;
     if (places.is_number() && places.number() <= 0) break;
     Tensor found;
@@ -113,8 +121,11 @@ void count_grams(NodeImport& n) {
   const std::vector<Grams> all = grams_of(n);
   const Ints columns = n.integers("ngram_indexes", {});
   std::int64_t width = 0, grams = 0;
+  constexpr std::int64_t kMostColumns = std::int64_t{1} << 40;
   for (const std::int64_t column : columns) {
-    if (column < 0) n.fail("its ngram_indexes must be 0 or more");
+    if (column < 0 || column >= kMostColumns) {
+      n.fail("its ngram_indexes must be from 0 to " + std::to_string(kMostColumns - 1));
+    }
     width = std::max(width, column + 1);
   }
   for (const Grams& of : all) grams += of.count;

@@ -19,6 +19,9 @@ constexpr std::string_view kMl = "ai.onnx.ml";
 
 enum Mode : std::int64_t { leq, lt, gte, gt_, eq_, neq, member };
 
+/// Elements of a table with a row for each node: a few bytes may ask for any number.
+constexpr std::int64_t kMostTable = std::int64_t{1} << 26;
+
 /// Nodes and leaves of all trees in one numbering.
 struct Forest {
   std::vector<std::int64_t> feature, mode, if_true, if_false, roots;
@@ -116,6 +119,11 @@ class ForestImport {
   /// The votes of the leaves: [rows, targets].
   Tensor scores(const Tensor& leaves, const std::vector<Vote>& votes, const Scores& how,
                 DType dtype) {
+    if (how.targets < 1 || how.targets > kMostTable / std::max<std::int64_t>(forest_.size(), 1)) {
+      n_.fail("it has " + std::to_string(how.targets) + " targets for " +
+              std::to_string(forest_.size()) + " nodes; they must be at least 1, and at most " +
+              std::to_string(kMostTable) + " for all nodes together");
+    }
     std::vector<double> weights(static_cast<std::size_t>(forest_.size() * how.targets), 0);
     std::vector<bool> given(weights.size(), false);
     for (const Vote& vote : votes) {
@@ -204,6 +212,10 @@ class ForestImport {
   Tensor is_member(const Tensor& value, const Tensor& at) {
     std::size_t most = 1;
     for (const auto& set : forest_.members) most = std::max(most, set.size());
+    if (static_cast<std::int64_t>(most) > kMostTable / forest_.size()) {
+      n_.fail("its largest set has " + std::to_string(most) + " members for " +
+              std::to_string(forest_.size()) + " nodes, too many for one table");
+    }
     std::vector<double> table;
     for (const auto& set : forest_.members) {
       for (std::size_t i = 0; i < most; ++i) {

@@ -10,10 +10,12 @@
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_evaluator.h"
+#include "dyad/ir/graph_ops.h"
 #include "dyad/ir/op_info.h"
 #include "dyad/ir/undecided.h"
 #include "dyad/onnx/text_ops.h"
 #include "dyad/onnx/unsupported.h"
+#include "dyad/ops/elementary.h"
 #include "dyad/ops/registry.h"
 
 namespace dyad::onnx {
@@ -21,9 +23,6 @@ namespace {
 
 /// Calls of functions and subgraphs inside one another.
 constexpr int kMaxDepth = 100;
-/// Nodes that a model may come to when its functions are written out.
-constexpr std::int64_t kMaxNodes = 2'000'000;
-
 /// ONNX's own domain has two names.
 std::string domain_of(const pb::NodeProto& node) {
   return node.domain() == "ai.onnx" ? "" : node.domain();
@@ -153,6 +152,8 @@ Importer::Importer(const pb::ModelProto& model, std::string file, std::optional<
   }
   if (!model.has_graph()) fail("the file holds no graph; it is no ONNX model");
   if (opsets_.empty()) fail("the model does not say which operator sets it imports");
+  set_limits();
+  find_functions_that_draw();
 }
 
 void Importer::fail(const std::string& message) const {
@@ -235,8 +236,11 @@ Tensor Importer::operand(const Imported& value) {
   if (evaluator == nullptr) return value.tensor;
   Constant& made = constants_[{evaluator->graph().get(), value.tensor.impl()}];
   if (!made.concrete.defined()) {
-    made = {value.tensor, symbolic_tensor(evaluator->graph(),
-                                          evaluator->graph()->add_constant(value.tensor, loc_))};
+    // Nobody writes to what the importer holds: weights stay where the file has them.
+    const ConstantAttrs attrs{value.tensor};
+    Node* const node = evaluator->graph()->append_checked(
+        kConstantOp, Attrs::copy_of(attrs_info<ConstantAttrs>, &attrs), {}, loc_);
+    made = {value.tensor, symbolic_tensor(evaluator->graph(), node->output())};
   }
   return made.symbolic;
 }
@@ -258,7 +262,8 @@ void Importer::add_initializers(const pb::GraphProto& graph, ImportScope& scope)
     add(tensor.name(), read_tensor(tensor, external_, loc_));
   }
   for (const pb::SparseTensorProto& tensor : graph.sparse_initializer()) {
-    add(tensor.values().name(), read_sparse_tensor(tensor, external_, loc_));
+    add(tensor.values().name(),
+        read_sparse_tensor(tensor, external_, options_.limits.constants, loc_));
   }
 }
 
@@ -304,7 +309,8 @@ Imported Importer::add_form(const std::string& name, const ModelValue& form,
 Imported Importer::add_input(const std::string& name, const Type& type, const KnownInputs& known) {
   if (const auto given = known.values.find(name); given != known.values.end()) {
     check_value(name, type, given->second);
-    return imported(given->second);
+    const Evaluator::Scope now(EagerEvaluator::instance());
+    return imported(given->second.clone(loc_));  // the program may write to its own
   }
   Shape shape = type.shape();
   if (const auto like = known.sizes.find(name); like != known.sizes.end()) {
@@ -333,7 +339,11 @@ ImportedGraph Importer::build(const KnownInputs& known) {
         ImportScope scope;
         add_initializers(proto, scope);
         NeedsValues unknown;
+        std::unordered_set<std::string> seen;
         for (const pb::ValueInfoProto& input : proto.input()) {
+          if (!seen.insert(input.name()).second) {
+            fail(fmt::format("two inputs are called \"{}\"", input.name()));
+          }
           if (scope.find(input.name()) != nullptr) continue;  // an initializer is its default
           const auto type = read_type(input.type(), input.name(), loc_);
           if (type && type->is_tensor()) {
@@ -364,9 +374,30 @@ ImportedGraph Importer::build(const KnownInputs& known) {
 bool Importer::draws(const pb::NodeProto& node) const {
   if (draws_numbers(node.op_type())) return true;
   const pb::FunctionProto* function = find_function(node);
-  return function != nullptr && std::ranges::any_of(function->node(), [&](const auto& inner) {
-           return find_function(inner) != function && draws(inner);
-         });
+  return function != nullptr && functions_that_draw_.at(function);
+}
+
+void Importer::find_functions_that_draw() {
+  using Function = const pb::FunctionProto*;
+  std::unordered_map<Function, std::vector<Function>> callers;
+  std::vector<Function> found;
+  for (const auto& [name, function] : functions_) {
+    bool& draws_itself = functions_that_draw_[function];
+    for (const pb::NodeProto& node : function->node()) {
+      draws_itself |= draws_numbers(node.op_type());
+      if (const Function called = find_function(node)) callers[called].push_back(function);
+    }
+    if (draws_itself) found.push_back(function);
+  }
+  while (!found.empty()) {
+    const Function function = found.back();
+    found.pop_back();
+    for (const Function caller : callers[function]) {
+      bool& known = functions_that_draw_[caller];
+      if (!known) found.push_back(caller);
+      known = true;
+    }
+  }
 }
 
 bool Importer::is_closed(const pb::GraphProto& graph, const ImportFrame& around) const {
@@ -471,12 +502,6 @@ void Importer::call_function(const pb::FunctionProto& function, const pb::NodePr
   }
 }
 
-void Importer::count_node() {
-  if (++node_count_ > kMaxNodes) {
-    fail(fmt::format("the model comes to more than {} nodes", kMaxNodes));
-  }
-}
-
 void Importer::run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                          const ImportFrame& frame) {
   for (const pb::NodeProto& node : nodes) {
@@ -497,12 +522,7 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   const Builder build = builder_of(domain, node.op_type(), number);
   if (!build) import.fail("Dyad has no such operator");
   try {
-    if (import.is_constant() && !draws(node)) {
-      const Evaluator::Scope now(EagerEvaluator::instance());
-      build(import);
-    } else {
-      build(import);
-    }
+    if (!import.is_constant() || draws(node) || !fold(import, build)) build(import);
   } catch (const OnnxError&) {
     throw;
   } catch (const UndecidedError& error) {

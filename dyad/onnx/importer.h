@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -89,6 +90,8 @@ struct ImportedGraph {
   std::vector<std::string> operators;
 };
 
+class NodeImport;
+
 /// Builds the static graph of a model.
 class Importer {
  public:
@@ -116,6 +119,9 @@ class Importer {
   Tensor operand(const Imported& value);
   /// Whether nothing that a run brings enters a subgraph from outside, nor random numbers.
   [[nodiscard]] bool is_closed(const pb::GraphProto& graph, const ImportFrame& around) const;
+  /// OnnxError when a subgraph, or one in it, names a value that nothing gives: its nodes may never
+  /// be built, and what they read is checked all the same.
+  void check_names(const pb::GraphProto& graph, const ImportFrame& around) const;
   /// A rule makes as many steps as a value says; OnnxError when they come to too many.
   void count_step() { count_node(); }
   /// While a subgraph is recorded, the values of the model's inputs cannot be asked for.
@@ -148,10 +154,16 @@ class Importer {
   Imported add_form(const std::string& name, const ModelValue& form, const KnownInputs& known);
   ModelValue result_of(const Imported& value, std::vector<Tensor>& results);
   [[nodiscard]] bool draws(const pb::NodeProto& node) const;
+  void find_functions_that_draw();
+  void set_limits();
+  void check_names(const pb::GraphProto& graph, const ImportFrame& around,
+                   std::vector<std::unordered_set<std::string>>& inner) const;
   void count_node();
   void list_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                   const std::map<std::string, int>& opsets, int depth,
                   std::vector<NodeUse>& uses) const;
+  /// Computes a node whose inputs are known, now; false where that would cost too much.
+  [[nodiscard]] bool fold(NodeImport& node, const std::function<void(NodeImport&)>& build);
   void check_value(const std::string& name, const Type& type, const Tensor& value) const;
   [[noreturn]] void fail(const std::string& message) const;
   Loc place_of(const pb::NodeProto& node);
@@ -172,6 +184,9 @@ class Importer {
   std::unordered_map<const pb::NodeProto*, std::uint32_t> numbers_;
   std::vector<std::string> operators_;  // by number - 1
   std::int64_t node_count_ = 0;
+  std::size_t constants_left_ = 0;  ///< bytes that constants may still take
+  std::size_t work_left_ = 0;       ///< bytes that computing them may still read and write
+  std::unordered_map<const pb::FunctionProto*, bool> functions_that_draw_;
   int regions_ = 0;
 };
 
@@ -208,6 +223,10 @@ class NodeImport final : public OnnxNode {
   /// Input i with all that is known of it; nothing present when it is absent.
   [[nodiscard]] const Imported& value(int i) const;
   void set_output(int i, Imported value);
+  /// What the rule gave for output i so far.
+  [[nodiscard]] const Imported& result(int i) const {
+    return outputs_[static_cast<std::size_t>(i)];
+  }
   /// The elements of a sequence that is input i.
   [[nodiscard]] const std::vector<Imported>& sequence(int i);
   /// Refuses the node as need_constant does, for want of the elements of any value; `what` names
@@ -224,6 +243,7 @@ class NodeImport final : public OnnxNode {
   [[nodiscard]] bool is_closed(const pb::GraphProto& graph) const {
     return importer_.is_closed(graph, frame_);
   }
+  void check_names(const pb::GraphProto& graph) const { importer_.check_names(graph, frame_); }
   [[nodiscard]] Importer& importer() noexcept { return importer_; }
 
   /// Whether the model alone tells all inputs.

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <stdexcept>
 
 #include "dyad/base/error.h"
+#include "dyad/core/allocation_limit.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph.h"
 #include "dyad/ir/graph_ops.h"
@@ -45,6 +48,18 @@ std::string form_of(const ModelValue& value) {
   return all + ")";
 }
 
+/// What `work` gives; memory of the host that cannot be had is a MemoryError too.
+template <class F>
+auto with_memory(const std::string& file, Loc loc, F&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    throw MemoryError(fmt::format("'{}': it asks for more memory than there is", file), loc);
+  } catch (const std::length_error&) {
+    throw MemoryError(fmt::format("'{}': it asks for more memory than there can be", file), loc);
+  }
+}
+
 /// The value with the tensors that a run gave.
 ModelValue filled(const ModelValue& like, std::vector<Tensor>::iterator& next) {
   if (like.is_tensor()) return ModelValue(*next++);
@@ -78,26 +93,38 @@ struct Model::State {
 
   Built build(const KnownInputs& known) {
     Importer importer(proto, file, folder, options, loc);
-    return {.imported = importer.build(known), .session = {}};
+    return {.imported = with_memory(file, loc, [&] { return importer.build(known); }),
+            .session = {}};
   }
 
   /// Takes note of what decides.
   void learn(const NeedsValues& needs) {
     built.clear();
+    bool is_new = (needs.weights && options.trainable) || (needs.sizes && !sizes_decide);
     if (needs.weights) options.trainable = false;
     sizes_decide |= needs.sizes;
     if (needs.sizes) value_inputs = inputs;
     for (const std::string& name : needs.inputs) {
-      decisive_values.push_back(name);
-      note(std::ranges::count(inputs, name) > 0 ? name : name.substr(0, name.rfind('[')));
+      is_new |= note(name, decisive_values);
+      note(std::ranges::count(inputs, name) > 0 ? name : name.substr(0, name.rfind('[')),
+           value_inputs);
     }
     for (const std::string& name : needs.forms) {
-      decisive_forms.push_back(name);
-      note(name);
+      is_new |= note(name, decisive_forms);
+      note(name, value_inputs);
     }
+    // What is known of the inputs does not tell it.
+    if (is_new) return;
+    throw OnnxError(fmt::format("'{}': what the graph looks like depends on sizes that only a run "
+                                "can tell; give the values that they follow from as constants",
+                                file),
+                    loc);
   }
-  void note(const std::string& name) {
-    if (std::ranges::find(value_inputs, name) == value_inputs.end()) value_inputs.push_back(name);
+  /// False when it is there.
+  static bool note(const std::string& name, std::vector<std::string>& names) {
+    if (std::ranges::find(names, name) != names.end()) return false;
+    names.push_back(name);
+    return true;
   }
 
   /// The graph that nothing fed decides about, if there is one.
@@ -288,8 +315,11 @@ Model Model::specialize(const std::vector<Feed>& values, Loc loc) const {
 std::vector<ModelValue> Model::run_values(const std::vector<NamedValue>& inputs, Loc loc) const {
   const std::lock_guard lock(state_->mutex);
   State::Ready ready = state_->ready_for(inputs, loc.user());
-  std::vector<Tensor> results =
-      ready.session.run(ready.built.imported.graph.outputs(), ready.feeds, loc.user());
+  std::optional<AllocationLimit> limit;
+  if (state_->options.limits.run_memory > 0) limit.emplace(state_->options.limits.run_memory);
+  std::vector<Tensor> results = with_memory(state_->file, loc.user(), [&] {
+    return ready.session.run(ready.built.imported.graph.outputs(), ready.feeds, loc.user());
+  });
   auto next = results.begin();
   std::vector<ModelValue> values;
   for (const ModelValue& result : ready.built.imported.results)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,11 +17,26 @@
 
 namespace dyad::onnx {
 
+/// What a model may cost. A few bytes of a file can ask for any amount of memory and time:
+/// functions that call others twice, loops over constants, constants that grow.
+struct LoadLimits {
+  /// Nodes that the model may come to when its functions, and the loops that must be, are written
+  /// out; OnnxError for more. 0: 50,000 and 10 for each node of the file.
+  std::int64_t nodes = 0;
+  /// Bytes of the values that are computed while the model is read, and a sixteenth of what
+  /// computing them may read; what would take more is computed when the model runs. 0: 64 MB, and 4
+  /// times what the initializers hold.
+  std::size_t constants = 0;
+  /// Bytes that a run may add to what tensors hold; MemoryError for more. 0: what the machine has.
+  std::size_t run_memory = 0;
+};
+
 /// How a model is read.
 struct LoadOptions {
   /// Floating initializers become variables of the graph, which gradients() reaches and which can
   /// be assigned; false: constants, which are folded where nothing else enters.
   bool trainable = true;
+  LoadLimits limits = {};
 };
 
 /// An ONNX model as a static graph: placeholders with the names of its inputs (named dimensions are

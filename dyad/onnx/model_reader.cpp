@@ -127,7 +127,11 @@ pb::ModelProto read_model(std::string_view bytes, const std::string& file, Loc l
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
   google::protobuf::io::CodedInputStream coded(&stream);
   if (bytes.empty() || !model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-    throw OnnxError(fmt::format("'{}' is no ONNX model, or is cut or damaged", file), loc);
+    throw OnnxError(
+        fmt::format("'{}' is no ONNX model, or is cut or damaged, or its parts are nested more "
+                    "than 100 deep",
+                    file),
+        loc);
   }
   return model;
 }

@@ -173,6 +173,11 @@ Ref<Storage> ExternalData::open(const std::string& location, const std::string& 
                                 tensor, location),
                     loc);
   }
+  if (location.find('\0') != std::string::npos) {
+    throw OnnxError(fmt::format("tensor \"{}\" is in the file '{}', which is no name of a file",
+                                tensor, location),
+                    loc);
+  }
   const fs::path relative(location), whole = fs::path(*folder_) / relative;
   std::error_code ignored;
   // A link that leads elsewhere leaves the folder too.
@@ -235,7 +240,8 @@ Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc
   return from_numbers(of, dtype, count, proto.int32_data());
 }
 
-Tensor read_sparse_tensor(const pb::SparseTensorProto& proto, ExternalData& external, Loc loc) {
+Tensor read_sparse_tensor(const pb::SparseTensorProto& proto, ExternalData& external,
+                          std::size_t most, Loc loc) {
   const Tensor values = read_tensor(proto.values(), external, loc);
   const Tensor positions = read_tensor(proto.indices(), external, loc);
   pb::TensorProto whole;
@@ -253,11 +259,16 @@ Tensor read_sparse_tensor(const pb::SparseTensorProto& proto, ExternalData& exte
                     "{} and {}",
                     rank, type_string(values), type_string(positions)));
   }
+  if (values.dtype() == DType::string) of.fail("a sparse tensor holds numbers, not strings");
   // What the message asks for may be far more than what it holds.
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  if (count > kMost) of.fail(fmt::format("a sparse tensor may have at most {} elements", kMost));
-  Tensor made = make_empty(values.dtype(), shape_of(whole));
   const std::size_t size = size_of(values.dtype());
+  if (static_cast<std::size_t>(count) > most / size) {
+    of.fail(
+        fmt::format("a sparse tensor of {} elements takes more than the {} bytes that "
+                    "LoadLimits::constants allows",
+                    count, most));
+  }
+  Tensor made = make_empty(values.dtype(), shape_of(whole));
   std::memset(made.impl()->data, 0, static_cast<std::size_t>(count) * size);
   const std::int64_t* position = positions.data<std::int64_t>();
   for (std::int64_t i = 0; i < entries; ++i) {

@@ -31,9 +31,10 @@ class ExternalData {
 /// unknown dtype, sizes that overflow or are negative, and data of another length than they ask
 /// for; nothing is allocated before the length has been checked.
 [[nodiscard]] Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc);
-/// The same, dense, for a tensor of values and their positions.
+/// The same, dense, for a tensor of values and their positions; OnnxError for one that would be of
+/// more than `most` bytes.
 [[nodiscard]] Tensor read_sparse_tensor(const pb::SparseTensorProto& proto, ExternalData& external,
-                                        Loc loc);
+                                        std::size_t most, Loc loc);
 
 /// The dtype of ONNX's number for it; OnnxError naming `what` when Dyad has none.
 [[nodiscard]] DType read_dtype(std::int64_t number, const std::string& what, Loc loc);

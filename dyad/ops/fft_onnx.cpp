@@ -25,13 +25,6 @@ bool has_pairs(OnnxNode& n, const Tensor& x) {
   return last.same_as(2);
 }
 
-/// The integer that an input is.
-std::int64_t whole(OnnxNode& n, int i) {
-  const Ints values = n.constant_integers(i);
-  if (values.size() != 1) n.fail("input " + std::to_string(i) + " must be one number");
-  return values[0];
-}
-
 /// A transform of real numbers or pairs along an axis: pairs.
 Tensor transformed(const Tensor& x, bool pairs, int axis, bool inverse, bool onesided, Loc loc) {
   const std::string norm = "backward";
@@ -53,7 +46,7 @@ void dft_along(OnnxNode& n, std::int64_t given_axis) {
   // Where the terms of both sides of a real signal cancel, ONNX's own tests allow no error of f32.
   if (!pairs && !onesided) x = to(x, f64, loc);
   const Dim size = x.size(at, loc);
-  const Dim length = n.has(1) ? n.sizes(1)[0] : to_real ? (size - 1) * 2 : size;
+  const Dim length = n.has(1) ? n.one_size(1) : to_real ? (size - 1) * 2 : size;
   if (!pairs) x = squeeze(x, rank - 1, loc);
   Tensor y;
   if (to_real) {
@@ -74,7 +67,7 @@ void stft_of(OnnxNode& n) {
   const Tensor window = n.input(2);
   std::int64_t length = 0;
   if (n.has(3)) {
-    length = whole(n, 3);
+    length = n.constant_integer(3);
   } else {
     const Dim size = window.defined() ? window.size(0, loc) : x.size(1, loc);
     if (!size.is_number()) n.fail("the length of a frame must be known");
@@ -82,7 +75,7 @@ void stft_of(OnnxNode& n) {
   }
   // [batch, frames, samples of a frame], and the parts.
   if (!pairs) x = squeeze(x, 2, loc);
-  Tensor frames = unfold(x, 1, length, whole(n, 1), loc);
+  Tensor frames = unfold(x, 1, length, n.constant_integer(1), loc);
   if (pairs) frames = transpose(frames, 2, 3, loc);
   if (window.defined()) {
     const Tensor weights = to(resized(window, 0, length, loc), frames.dtype(), loc);
@@ -92,13 +85,14 @@ void stft_of(OnnxNode& n) {
 }
 
 void mel_weights(OnnxNode& n) {
-  n.output(0, mel_weight_matrix(whole(n, 0), whole(n, 1), whole(n, 2), n.constant_number(3, 0),
-                                n.constant_number(4, 0), n.dtype("output_datatype", f32), n.loc()));
+  n.output(0, mel_weight_matrix(n.constant_integer(0), n.constant_integer(1), n.constant_integer(2),
+                                n.constant_number(3, 0), n.constant_number(4, 0),
+                                n.dtype("output_datatype", f32), n.loc()));
 }
 
 constexpr OnnxRule kRules[] = {
     {"DFT", 17, [](OnnxNode& n) { dft_along(n, n.integer("axis", 1)); }},
-    {"DFT", 20, [](OnnxNode& n) { dft_along(n, n.has(2) ? whole(n, 2) : -2); }},
+    {"DFT", 20, [](OnnxNode& n) { dft_along(n, n.has(2) ? n.constant_integer(2) : -2); }},
     {"STFT", 17, stft_of},
     {"MelWeightMatrix", 17, mel_weights},
 };

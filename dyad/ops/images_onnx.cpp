@@ -155,7 +155,7 @@ void columns_to_image(OnnxNode& n) {
 /// windows.
 void unpool(OnnxNode& n) {
   const Tensor x = n.input(0);
-  const auto axes = static_cast<std::size_t>(x.rank() - 2);
+  const auto axes = n.spatial_axes(x);
   const Ints kernel = n.integers("kernel_shape", {}), stride = n.integers("strides", Ints(axes, 1)),
              pads = n.integers("pads", Ints(2 * axes, 0));
   if (kernel.size() != axes || stride.size() != axes || pads.size() != 2 * axes) {

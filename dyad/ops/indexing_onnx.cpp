@@ -46,7 +46,7 @@ void running(OnnxNode& n) {
 }
 
 void top_k(OnnxNode& n) {
-  const Dim k = n.has(1) ? n.sizes(1)[0] : Dim(n.integer("k", 1));
+  const Dim k = n.has(1) ? n.one_size(1) : Dim(n.integer("k", 1));
   const auto [values, indices] = topk(n.input(0), k, n.integer("axis", -1), n.flag("largest", true),
                                       n.flag("sorted", true), n.loc());
   n.output(0, values);
@@ -67,7 +67,9 @@ void one_hot_rows(OnnxNode& n) {
   const Tensor indices = n.input(0), values = n.input(2);
   // The depth may be a floating number.
   const auto known = n.known_sizes(1);
-  const Dim depth = known ? (*known)[0] : Dim(static_cast<std::int64_t>(n.constant_number(1, 0)));
+  const Dim depth = known && known->size() == 1
+                        ? (*known)[0]
+                        : Dim(static_cast<std::int64_t>(n.constant_number(1, 0)));
   const std::int64_t axis = n.integer("axis", -1);
   const Tensor whole = to(indices, i64, n.loc());
   const Tensor counted = where(lt(whole, 0), add(whole, size_tensor(depth)), whole, n.loc());
@@ -110,8 +112,8 @@ void eye_like(OnnxNode& n) {
 void range(OnnxNode& n) {
   const Tensor first = n.input(0);
   if (!is_floating(first.dtype())) {
-    const Dim begin = n.sizes(0)[0], end = n.sizes(1)[0];
-    const std::int64_t step = n.constant_integers(2)[0];
+    const Dim begin = n.one_size(0), end = n.one_size(1);
+    const std::int64_t step = n.constant_integer(2);
     if (step == 0) n.fail("its step is 0");
     const Dim count = step > 0 ? ceil_div(end - begin, step) : ceil_div(begin - end, -step);
     const Tensor numbers = mul(arange(max(count, 0), i64, n.loc()), step, n.loc());
@@ -173,7 +175,7 @@ void pad_by_inputs(OnnxNode& n) {
 template <Tensor (*window)(Dim, bool, DType, Loc)>
 void window_of(OnnxNode& n) {
   n.output(
-      0, window(n.sizes(0)[0], n.flag("periodic", true), n.dtype("output_datatype", f32), n.loc()));
+      0, window(n.one_size(0), n.flag("periodic", true), n.dtype("output_datatype", f32), n.loc()));
 }
 
 Reduction reduction_of(OnnxNode& n) {
@@ -236,7 +238,7 @@ constexpr OnnxRule kRules[] = {
     {"HannWindow", 17, window_of<hann_window>},
     {"HammingWindow", 17,
      [](OnnxNode& n) {
-       n.output(0, hamming_window(n.sizes(0)[0], n.flag("periodic", true), 25.0 / 46,
+       n.output(0, hamming_window(n.one_size(0), n.flag("periodic", true), 25.0 / 46,
                                   n.dtype("output_datatype", f32), n.loc()));
      }},
     {"BlackmanWindow", 17, window_of<blackman_window>},

@@ -156,7 +156,7 @@ void max_pool(OnnxNode& n) {
 class DilatedSum {
  public:
   DilatedSum(OnnxNode& n, const Tensor& x) : loc_(n.loc()) {
-    const auto axes = static_cast<std::size_t>(x.rank() - 2);
+    const auto axes = n.spatial_axes(x);
     kernel_ = n.integers("kernel_shape", {});
     stride_ = PerAxis(n.integers("strides", {1})).over(axes);
     dilation_ = PerAxis(n.integers("dilations", {1})).over(axes);

@@ -24,7 +24,6 @@ namespace {
 
 using std::numbers::pi;
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 DType dtype_of_parts(const OnnxEmitter& e) {
   return e.output_type().dtype() == DType::f64 ? DType::f64 : DType::f32;

@@ -42,6 +42,7 @@ Tensor attention_mask(OnnxNode& n, const Tensor& q, const Tensor& k, Dim past) {
   const Dim queries = q.size(2), keys = k.size(2);
   Tensor mask = n.input(3);
   if (mask.defined()) {
+    if (mask.rank() == 0) n.fail("its mask is a scalar; it needs an axis of keys");
     const Dim missing = keys - mask.size(mask.rank() - 1);
     if (!missing.is_number() || missing.number() > 0) {
       Shape low(static_cast<std::size_t>(mask.rank()), 0), high = low;
@@ -150,7 +151,15 @@ std::vector<std::string> activations_of(OnnxNode& n, std::size_t directions, std
 /// Blocks of rows in another order: ONNX's order of gates to Dyad's.
 Tensor reordered(const Tensor& x, std::initializer_list<int> order, Loc loc) {
   if (!x.defined() || order.size() < 2) return x;
-  const std::vector<Tensor> gates = chunk(x, static_cast<std::int64_t>(order.size()), 0, loc);
+  // chunk() gives fewer where there are fewer rows.
+  const std::vector<Tensor> gates = x.rank() == 0
+                                        ? std::vector<Tensor>()
+                                        : chunk(x, static_cast<std::int64_t>(order.size()), 0, loc);
+  if (gates.size() != order.size()) {
+    throw ShapeError("weights of " + std::to_string(order.size()) +
+                         " gates need as many blocks of rows, but are " + type_string(x),
+                     loc);
+  }
   std::vector<Tensor> moved;
   for (const int i : order) moved.push_back(gates.at(static_cast<std::size_t>(i)));
   return concat(moved, 0, loc);
@@ -180,6 +189,7 @@ void recurrent_on(OnnxNode& n, const Tensor& given, const Tensor& weight, const 
     Tensor bias_ih, bias_hh;
     if (const Tensor both = of(n.input(3)); both.defined()) {
       const std::vector<Tensor> halves = chunk(both, 2, 0, n.loc());
+      if (halves.size() != 2) n.fail("its biases must be two for each gate and hidden unit");
       bias_ih = reordered(halves[0], gates, n.loc());
       bias_hh = reordered(halves[1], gates, n.loc());
     }
@@ -237,6 +247,8 @@ void write_cache(OnnxNode& n) {
     n.output(0, cache_update(cache, rows, begin, axis, n.loc()));
     return;
   }
+  if (rows.rank() != cache.rank() || cache.rank() == 0)
+    n.fail("its rows must have the rank of its cache");
   Shape of_batch(static_cast<std::size_t>(cache.rank()), 1), of_rows = of_batch;
   of_batch[0] = cache.size(0);
   of_rows[static_cast<std::size_t>(axis)] = rows.size(axis);

@@ -130,6 +130,10 @@ void split_parts(OnnxNode& n) {
     sizes.push_back(whole - each * (count - 1));
   }
   const std::vector<Tensor> parts = split(x, sizes, axis, n.loc());
+  if (parts.size() < static_cast<std::size_t>(count)) {
+    n.fail("it splits x into " + std::to_string(parts.size()) + " parts, but has " +
+           std::to_string(count) + " outputs");
+  }
   for (int i = 0; i < count; ++i) n.output(i, parts.at(static_cast<std::size_t>(i)));
 }
 

@@ -190,6 +190,8 @@ Tensor mel_weight_matrix(std::int64_t mel_bins, std::int64_t dft_length, std::in
   if (mel_bins < 0 || dft_length < 1 || sample_rate < 1) {
     fail("mel_bins must be at least 0, dft_length and sample_rate at least 1");
   }
+  constexpr std::int64_t kMostBins = std::int64_t{1} << 20;
+  if (mel_bins > kMostBins) fail("mel_bins must be at most " + std::to_string(kMostBins));
   const bool ordered = lower_hertz >= 0 && upper_hertz >= lower_hertz;
   if (!ordered) fail("the lower edge must be at least 0, and the upper edge at least that");
   const std::int64_t rows = dft_length / 2 + 1;

@@ -132,7 +132,7 @@ template <class T>
   }
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
-    index[i] = (index[i] < 0) | (at[i] < 0) ? -1 : index[i] + at[i] * step;
+    index[i] = ((index[i] < 0) | (at[i] < 0)) ? -1 : index[i] + at[i] * step;
   }
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) weight[i] *= part[i];

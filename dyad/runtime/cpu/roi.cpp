@@ -60,6 +60,17 @@ struct Regions {
                            " images",
                        call.loc);
     }
+    if (attrs.mode == "bins") return;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Grid grid = grid_of(rois.data() + i * 4);
+      if (grid.rows <= kMostSamples / std::max<std::int64_t>(grid.columns, 1)) continue;
+      throw ValueError(std::string(call.op.name) + ": each bin of region " + std::to_string(i) +
+                           " takes " + std::to_string(grid.rows) + " x " +
+                           std::to_string(grid.columns) + " samples, more than " +
+                           std::to_string(kMostSamples) +
+                           "; ask for fewer by sampling_ratio, or for smaller regions",
+                       call.loc);
+    }
   }
   [[nodiscard]] std::int64_t plane() const noexcept { return height * width; }
   /// Whether the result is the sum of the taps, not the largest.
@@ -92,7 +103,14 @@ struct Regions {
     }
   }
 
-  void read_samples(const double* box, double row, double column, std::vector<Tap>& taps) const {
+  /// The samples of each bin of a region, and where they lie.
+  struct Grid {
+    double x1, y1, bin_w, bin_h;
+    std::int64_t rows, columns;
+  };
+  static constexpr std::int64_t kMostSamples = std::int64_t{1} << 20;
+
+  [[nodiscard]] Grid grid_of(const double* box) const {
     const double offset = attrs.half_pixel ? 0.5 : 0;
     const auto edge = [&](double v) { return v * attrs.spatial_scale - offset; };
     const double x1 = edge(box[0]), y1 = edge(box[1]);
@@ -103,13 +121,17 @@ struct Regions {
     }
     const double bin_w = w / static_cast<double>(attrs.width),
                  bin_h = h / static_cast<double>(attrs.height);
-    constexpr double kMostSamples = 1 << 30;
     const auto samples = [&](double bin) {
       if (attrs.sampling_ratio > 0) return attrs.sampling_ratio;
-      return bin > 0 ? static_cast<std::int64_t>(std::ceil(std::min(bin, kMostSamples)))
+      const auto most = static_cast<double>(2 * kMostSamples);
+      return bin > 0 ? static_cast<std::int64_t>(std::ceil(std::min(bin, most)))
                      : std::int64_t{0};  // also where a corner is NaN
     };
-    const std::int64_t rows = samples(bin_h), columns = samples(bin_w);
+    return {x1, y1, bin_w, bin_h, samples(bin_h), samples(bin_w)};
+  }
+
+  void read_samples(const double* box, double row, double column, std::vector<Tap>& taps) const {
+    const auto [x1, y1, bin_w, bin_h, rows, columns] = grid_of(box);
     const double share =
         sums() ? 1 / static_cast<double>(std::max<std::int64_t>(rows * columns, 1)) : 1;
     const double y0 = y1 + row * bin_h, x0 = x1 + column * bin_w;

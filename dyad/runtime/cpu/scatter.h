@@ -8,6 +8,7 @@
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/index_checks.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/op_kernel.h"
 #include "dyad/runtime/threads.h"
 
@@ -15,8 +16,8 @@ namespace dyad::runtime::cpu {
 
 /// join(to[j], from[j]) for a run of both.
 template <class A, class T, class Join>
-[[gnu::optimize("O3")]] void join_run(A* __restrict to, const T* __restrict from,
-                                      std::int64_t count, Join join) {
+DYAD_VECTOR_LOOP void join_run(A* __restrict to, const T* __restrict from, std::int64_t count,
+                               Join join) {
   for (std::int64_t j = 0; j < count; ++j) join(to[j], from[j]);
 }
 

@@ -9,3 +9,10 @@
 #else
 #define DYAD_VECTOR_CLONES
 #endif
+
+// Loops that are worth GCC's vectoriser where the rest is not.
+#if defined(__GNUC__) && !defined(__clang__)
+#define DYAD_VECTOR_LOOP [[gnu::optimize("O3")]]
+#else
+#define DYAD_VECTOR_LOOP
+#endif

@@ -1,0 +1,28 @@
+#include "tests/fuzz/targets.h"
+
+#include <algorithm>
+
+namespace dyad::fuzz {
+namespace {
+
+constexpr Target kTargets[] = {
+    {"onnx", read_onnx},
+    {"graph_text", read_graph_text},
+    {"npy", read_npy},
+    {"npz", read_npz},
+    {"safetensors", read_safetensors},
+    {"checkpoint", read_checkpoint},
+    {"idx", read_idx},
+    {"csv", read_csv},
+};
+
+}  // namespace
+
+std::span<const Target> targets() { return kTargets; }
+
+const Target* find_target(std::string_view name) {
+  const auto* const found = std::ranges::find(kTargets, name, &Target::name);
+  return found == std::end(kTargets) ? nullptr : found;
+}
+
+}  // namespace dyad::fuzz

@@ -1,0 +1,235 @@
+// Models whose graph is none: names that mean nothing or two things, cycles, nesting without end,
+// functions and loops that come to far more than the file holds.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dyad/core/create.h"
+#include "hostile.h"
+#include "model_bytes.h"
+
+namespace dyad::testing {
+namespace {
+
+using namespace bytes;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string with_nodes(const Names& nodes, const std::string& result = "y") {
+  return model({.nodes = nodes,
+                .inputs = {value("x", kFloat, {3})},
+                .outputs = {value(result, kFloat, {3})}});
+}
+
+TEST(HostileGraph, NamesThatNothingGives) {
+  EXPECT_THAT(
+      refusal(with_nodes({node("Relu", {"z"}, {"y"})})),
+      AllOf(HasSubstr("\"y\" (Relu 21)"), HasSubstr("nothing before it gives its input \"z\"")));
+  EXPECT_THAT(refusal(with_nodes({node("Relu", {"x"}, {"z"})})),
+              HasSubstr("no node gives the output \"y\""));
+  const std::string branch =
+      graph({.nodes = {node("Relu", {"nowhere"}, {"b"})}, .outputs = {value("b")}});
+  EXPECT_THAT(
+      refusal(model(
+          {.nodes = {node("If", {"c"}, {"y"},
+                          {of_graph("then_branch", branch), of_graph("else_branch", branch)})},
+           .inputs = {value("c", kBool)},
+           .outputs = {value("y")}})),
+      HasSubstr("\"nowhere\""));
+}
+
+TEST(HostileGraph, Cycles) {
+  EXPECT_THAT(refusal(with_nodes({node("Add", {"x", "b"}, {"a"}), node("Add", {"x", "a"}, {"b"}),
+                                  node("Relu", {"a"}, {"y"})})),
+              HasSubstr("nothing before it gives its input \"b\""));
+  EXPECT_THAT(refusal(with_nodes({node("Add", {"x", "y"}, {"y"})})),
+              HasSubstr("nothing before it gives its input \"y\""));
+}
+
+TEST(HostileGraph, NamesThatMeanTwoThings) {
+  EXPECT_THAT(refusal(with_nodes({node("Relu", {"x"}, {"y"}), node("Abs", {"x"}, {"y"})})),
+              HasSubstr("another node gives \"y\" too"));
+  EXPECT_THAT(refusal(with_nodes({node("Relu", {"x"}, {"x"}), node("Abs", {"x"}, {"y"})})),
+              HasSubstr("\"x\""));
+  EXPECT_THAT(refusal(with_nodes({node("TopK", {"x", "k"}, {"y", "y"})})), HasSubstr("\"k\""));
+  const std::string two = model({.nodes = {node("Relu", {"x"}, {"y"})},
+                                 .inputs = {value("x", kFloat, {3}), value("x", kFloat, {2})},
+                                 .outputs = {value("y", kFloat, {3})}});
+  EXPECT_THAT(refusal(two), HasSubstr("\"x\""));
+  const std::string weights = model({.nodes = {node("Relu", {"w"}, {"y"})},
+                                     .outputs = {value("y")},
+                                     .tensors = {tensor("w", {1}), tensor("w", {2})}});
+  EXPECT_THAT(refusal(weights), HasSubstr("two initializers are called \"w\""));
+}
+
+TEST(HostileGraph, ModelsWithoutTheirParts) {
+  EXPECT_THAT(refusal(number(1, 10)), HasSubstr("holds no graph"));
+  EXPECT_THAT(refusal(part(7, graph({}))), HasSubstr("which operator sets it imports"));
+  EXPECT_THAT(refusal(std::string(100, '\x0B')),
+              HasSubstr("is no ONNX model, or is cut or damaged"));
+  EXPECT_THAT(refusal(model({.nodes = {node("", {"x"}, {"y"})}})), HasSubstr("cannot be run"));
+  EXPECT_THAT(refusal(with_nodes({node("Relu", {}, {"y"})})), HasSubstr("Relu"));
+  EXPECT_THAT(refusal(with_nodes({node("Add", {"x"}, {"y"})})), HasSubstr("Add"));
+  EXPECT_THAT(refusal(with_nodes({node("If", {"x"}, {"y"})})),
+              HasSubstr("it has no subgraph then_branch"));
+  EXPECT_TRUE(try_model(with_nodes({node("Relu", {"x"}, {"y", "", "z"})})).error.size() > 0);
+}
+
+std::string nested_if(int depth) {
+  std::string inner =
+      graph({.nodes = {node("Relu", {"x"}, {"y"})}, .outputs = {value("y", kFloat, {3})}});
+  for (int i = 0; i < depth; ++i) {
+    inner = graph(
+        {.nodes = {node("If", {"c"}, {"y"},
+                        {of_graph("then_branch", inner),
+                         of_graph("else_branch", graph({.nodes = {node("Abs", {"x"}, {"y"})},
+                                                        .outputs = {value("y", kFloat, {3})}}))})},
+         .outputs = {value("y", kFloat, {3})}});
+  }
+  return inner;
+}
+
+std::string model_of_nested(int depth, bool known) {
+  std::string whole = nested_if(depth) + part(11, value("x", kFloat, {3}));
+  whole += known ? part(5, truth("c", true)) : part(11, value("c", kBool));
+  return model(whole);
+}
+
+TEST(HostileGraph, SubgraphsInSubgraphs) {
+  for (const bool known : {false, true}) {
+    EXPECT_EQ(try_model(model_of_nested(20, known)).error, "");
+    EXPECT_THAT(refusal(model_of_nested(200, known)), HasSubstr("nested more than 100 deep"));
+  }
+}
+
+TEST(HostileGraph, TypesInTypes) {
+  std::string type = part(1, number(1, kFloat));
+  for (int i = 0; i < 5000; ++i) type = part(i % 2 == 0 ? 4 : 9, part(1, type));
+  EXPECT_THAT(refusal(model({.inputs = {part(1, "x") + part(2, type)}})),
+              HasSubstr("nested more than 100 deep"));
+}
+
+TEST(HostileGraph, FunctionsThatCallThemselves) {
+  const auto calls = [](const std::string& name) { return node(name, {"x"}, {"y"}, {}, "own"); };
+  const std::string main = graph({.nodes = {calls("f")},
+                                  .inputs = {value("x", kFloat, {3})},
+                                  .outputs = {value("y", kFloat, {3})}});
+  EXPECT_THAT(refusal(model(main, {function("f", {"x"}, {"y"}, {calls("f")})})),
+              HasSubstr("function \"f\" calls itself, or calls are nested too deeply"));
+  EXPECT_THAT(refusal(model(main, {function("f", {"x"}, {"y"}, {calls("g")}),
+                                   function("g", {"x"}, {"y"}, {calls("f")})})),
+              HasSubstr("calls itself"));
+}
+
+/// Each function calls the next one twice.
+TEST(HostileGraph, FunctionsThatDouble) {
+  Names functions;
+  for (int i = 0; i < 60; ++i) {
+    const std::string next = i == 59 ? "" : "f" + std::to_string(i + 1);
+    const std::string domain = next.empty() ? "" : "own", op = next.empty() ? "Relu" : next;
+    functions.push_back(
+        function("f" + std::to_string(i), {"x"}, {"y"},
+                 {node(op, {"x"}, {"t"}, {}, domain), node(op, {"t"}, {"y"}, {}, domain)}));
+  }
+  const std::string main = graph({.nodes = {node("f0", {"x"}, {"y"}, {}, "own")},
+                                  .inputs = {value("x", kFloat, {3})},
+                                  .outputs = {value("y", kFloat, {3})}});
+  EXPECT_THAT(refusal(model(main, functions)),
+              AllOf(HasSubstr("the model comes to more than"), HasSubstr("LoadLimits::nodes")));
+  EXPECT_THAT(refusal(model(main, functions), {.limits = {.nodes = 1000}}),
+              HasSubstr("more than 1000 nodes"));
+}
+
+std::string loop(std::int64_t steps, const Names& body, const Names& states = {"s"}) {
+  GraphParts parts{.nodes = body,
+                   .inputs = {value("i", kInt64), value("c", kBool)},
+                   .outputs = {value("c", kBool)}};
+  for (const std::string& state : states) {
+    parts.inputs.push_back(value(state, kInt64));
+    parts.outputs.push_back(value(state + "2", kInt64));
+  }
+  return model(
+      {.nodes = {node("Loop", {"steps", "go", "zero"}, {"y"}, {of_graph("body", graph(parts))})},
+       .outputs = {value("y", kInt64)},
+       .tensors = {scalar("steps", steps), truth("go", true), scalar("zero", 0)}});
+}
+
+TEST(HostileGraph, LoopsOfConstants) {
+  EXPECT_EQ(try_model(loop(10, {node("Add", {"s", "i"}, {"s2"})})).error, "");
+  EXPECT_THAT(try_model(loop(std::int64_t{1} << 62, {node("Add", {"s", "i"}, {"s2"})})).error,
+              HasSubstr("the model comes to more than"));
+  // The state doubles in size at each step.
+  EXPECT_NE(try_model(loop(1000, {node("Concat", {"s", "s"}, {"s2"}, {of_int("axis", 0)})})).error,
+            "");
+}
+
+/// A sequence that grows by an element at each step.
+TEST(HostileGraph, SequencesThatGrow) {
+  const std::string sequence = part(2, part(4, part(1, part(1, number(1, kInt64)))));
+  const std::string body =
+      graph({.nodes = {node("SequenceInsert", {"s", "i"}, {"s2"})},
+             .inputs = {value("i", kInt64), value("c", kBool), part(1, "s") + sequence},
+             .outputs = {value("c", kBool), part(1, "s2") + sequence}});
+  const std::string whole =
+      model({.nodes = {node("SequenceEmpty", {}, {"empty"}, {of_int("dtype", kInt64)}),
+                       node("Loop", {"steps", "go", "empty"}, {"all"}, {of_graph("body", body)}),
+                       node("SequenceLength", {"all"}, {"y"})},
+             .outputs = {value("y", kInt64)},
+             .tensors = {scalar("steps", 1 << 30), truth("go", true)}});
+  EXPECT_THAT(refusal(whole), HasSubstr("LoadLimits::constants allows more"));
+}
+
+TEST(HostileGraph, ManyNodesAndLongNames) {
+  Names nodes;
+  std::string last = "x";
+  for (int i = 0; i < 50'000; ++i) {
+    const std::string next = i == 49'999 ? "y" : "n" + std::to_string(i);
+    nodes.push_back(node(i % 2 == 0 ? "Neg" : "Abs", {last}, {next}));
+    last = next;
+  }
+  EXPECT_EQ(try_model(with_nodes(nodes)).error, "");
+  const Tensor x = dyad::tensor({1.0f, -2.0f, 3.0f});
+  EXPECT_EQ(onnx::parse(with_nodes(nodes)).run({{"x", x}})[0].to_vector<float>(),
+            (std::vector<float>{1, 2, 3}));
+  const std::string name(10'000'000, 'a');
+  EXPECT_EQ(try_model(with_nodes({node("Relu", {"x"}, {name}), node("Relu", {name}, {"y"})})).error,
+            "");
+  EXPECT_THAT(refusal(with_nodes({node("Relu", {name}, {"y"})})), HasSubstr("aaa"));
+  EXPECT_THAT(refusal(with_nodes({node(name, {"x"}, {"y"})})), HasSubstr("cannot be run"));
+}
+
+TEST(HostileGraph, NamesThatAreNoText) {
+  const std::string name = "\xff\xfe\x01\x1b[31m\xc3";
+  EXPECT_THAT(refusal(with_nodes({node("Relu", {name}, {"y"})})),
+              HasSubstr("\\xff\\xfe\\x01\\x1b[31m"));
+  EXPECT_THAT(refusal(with_nodes({node(name, {"x"}, {"y"})})), HasSubstr("cannot be run"));
+  EXPECT_EQ(try_model(with_nodes({node("Relu", {"x"}, {name}), node("Relu", {name}, {"y"})})).error,
+            "");
+}
+
+/// Sizes that are sums multiply: written out, the product would have 2^40 terms.
+TEST(HostileGraph, SizesThatMultiplyOut) {
+  GraphParts parts{.outputs = {value("y")}};
+  std::string flat = "one";
+  parts.tensors = {tensor("one", kFloat, {1, 1}, std::string(4, '\0')), tensor("minus", {-1, 1}),
+                   tensor("minus2", {1, -1})};
+  for (int i = 0; i < 40; ++i) {
+    const std::string k = std::to_string(i);
+    const auto open = [&](const std::string& name) {
+      return part(1, name) +
+             part(2, part(1, number(1, kFloat) + part(2, part(1, part(2, "d" + name)))));
+    };
+    parts.inputs.push_back(open("a" + k));
+    parts.inputs.push_back(open("b" + k));
+    parts.nodes.push_back(node("Concat", {"a" + k, "b" + k}, {"ab" + k}, {of_int("axis", 0)}));
+    parts.nodes.push_back(node("Reshape", {flat, "minus"}, {"f" + k}));
+    parts.nodes.push_back(node("Mul", {"f" + k, "ab" + k}, {"m" + k}));
+    parts.nodes.push_back(node("Reshape", {"m" + k, "minus2"}, {"r" + k}));
+    flat = "r" + k;
+  }
+  parts.nodes.push_back(node("Relu", {flat}, {"y"}));
+  static_cast<void>(try_model(model(parts)));
+}
+
+}  // namespace
+}  // namespace dyad::testing
