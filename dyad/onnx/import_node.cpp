@@ -100,6 +100,7 @@ bool NodeImport::wants(int i) const { return i < node_.output_size() && !node_.o
 
 Tensor NodeImport::input(int i) {
   const Imported& given = value(i);
+  if (i == 0 && !given.is_present()) fail("it has no input");
   if (given.sequence) fail(fmt::format("input {} is a sequence, but a tensor is needed", i));
   if (given.is_empty_optional) fail(fmt::format("input {} is an optional that is empty", i));
   return importer_.operand(given);

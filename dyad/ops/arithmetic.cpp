@@ -245,7 +245,8 @@ struct Sign {
 
 /// Whether the exponent is the host number 2 and changes no dtype: x * x gives the same, sooner.
 bool is_square(const Tensor& base, const Tensor& exponent) {
-  if (!base.defined() || base.impl()->is_number || !exponent.impl()->is_number) return false;
+  if (!base.defined() || base.impl()->is_number) return false;
+  if (!exponent.defined() || !exponent.impl()->is_number) return false;
   const Tensor* inputs[] = {&base, &exponent};
   if (promote_inputs(op_info<Pow>, inputs) != base.dtype()) return false;
   const Tensor two = convert_number(exponent, DType::f64);
