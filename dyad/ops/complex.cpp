@@ -86,7 +86,7 @@ struct ViewAsComplex {
 
 constexpr const OpInfo* kRows[] = {&op_info<ViewAsReal>, &op_info<ViewAsComplex>};
 
-bool is_number(const Tensor& x) { return x.impl()->is_number; }
+bool is_number(const Tensor& x) { return x.defined() && x.impl()->is_number; }
 
 /// The real dtype that two operands, one of them complex, are computed in: a host number yields.
 DType part_dtype(const Tensor& a, const Tensor& b) {

@@ -432,7 +432,7 @@ Tensor result_of(const Beside& b, const Tensor& result, Loc loc) {
 /// A scale as a tensor: a host number has the dtype of x.
 Tensor scale_of(const Arg& scale, const Tensor& x, Loc loc) {
   return as_dtype(scale,
-                  scale.tensor().impl()->is_number
+                  scale.tensor().defined() && scale.tensor().impl()->is_number
                       ? (x.defined() && is_floating(x.dtype()) ? x.dtype() : DType::f32)
                       : scale.tensor().dtype(),
                   loc);
@@ -508,9 +508,12 @@ Tensor fake_quantize(const Tensor& x, const Arg& scale, const Arg& zero_point, s
     return apply<ops::FakeQuantize>(attrs, loc, x, scale.tensor(), zero_point.tensor());
   }
   const Tensor step = ops::scale_of(scale, x, loc);
-  const Tensor zero = ops::as_dtype(
-      zero_point, zero_point.tensor().impl()->is_number ? DType::i32 : zero_point.tensor().dtype(),
-      loc);
+  const Tensor zero =
+      ops::as_dtype(zero_point,
+                    zero_point.tensor().defined() && zero_point.tensor().impl()->is_number
+                        ? DType::i32
+                        : zero_point.tensor().dtype(),
+                    loc);
   const auto b = beside("fake_quantize", x, step, zero, zero.dtype(), axis, 0, loc);
   return apply<ops::FakeQuantize>(attrs, loc, b.x, b.scale, b.zero_point);
 }
