@@ -53,7 +53,7 @@ void run(const onnx::Model& model) {
     (void)model.run(feeds);
     return;
   }
-  const Graph graph = model.graph();
+  const Graph& graph = model.graph();
   graph.verify();
   (void)graph.to_string();
   if (!ends_soon(*graph.impl())) return;
@@ -75,6 +75,7 @@ void read_onnx(std::string_view bytes) {
   } catch (const InternalError&) {
     throw;
   } catch (const Error&) {
+    return;  // refused
   }
 }
 
