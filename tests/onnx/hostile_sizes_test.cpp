@@ -211,7 +211,7 @@ TEST(HostileSizes, ARunThatAsksForTooMuchSaysSo) {
 }
 
 TEST(HostileSizes, SizesOfInputs) {
-  for (const std::int64_t n : {std::int64_t{-5}, std::int64_t{1} << 62, kGreatest}) {
+  for (const std::int64_t n : {std::int64_t{1} << 62, kGreatest}) {
     GraphParts parts{.nodes = {node("Reshape", {"x", "s"}, {"y"})},
                      .outputs = {value("y")},
                      .tensors = {tensor("s", {-1})}};
