@@ -157,19 +157,29 @@ bool draws_numbers(const pb::ModelProto& model) {
 }
 
 std::string run_data_set(const Model& model, const fs::path& folder, const Comparison& by) {
-  std::vector<NamedValue> feeds;
-  const std::vector<fs::path> inputs = numbered(folder, "input");
-  for (std::size_t i = 0; i < std::min(inputs.size(), model.inputs().size()); ++i) {
-    const ValueInfo& input = model.input_info()[i];
-    feeds.push_back({input.name, load_value(inputs[i].string(), input.kind)});
-  }
-  const std::vector<ModelValue> results = model.run_values(feeds);
-  const std::vector<fs::path> outputs = numbered(folder, "output");
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const ValueInfo& output = model.output_info().at(i);
-    const ModelValue want = load_value(outputs[i].string(), output.kind);
-    const std::string found = difference(results.at(i), want, by);
-    if (!found.empty()) return fmt::format("\"{}\" {}", output.name, found);
+  const auto with_names = [&](const std::vector<fs::path>& files,
+                              const std::vector<ValueInfo>& infos) {
+    std::vector<NamedValue> values;
+    for (const fs::path& file : files) {
+      if (values.size() == infos.size()) break;
+      const ValueInfo& info = infos[values.size()];
+      if (!info.is_keys) {
+        values.push_back({info.name, load_value(file.string(), info.kind)});
+        continue;
+      }
+      auto [keys, elements] = load_map(file.string(), info.is_list);
+      values.push_back({info.name, std::move(keys)});
+      values.push_back({infos[values.size()].name, std::move(elements)});
+    }
+    return values;
+  };
+  const std::vector<ModelValue> results =
+      model.run_values(with_names(numbered(folder, "input"), model.input_info()));
+  const std::vector<NamedValue> wanted =
+      with_names(numbered(folder, "output"), model.output_info());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::string found = difference(results.at(i), wanted[i].value, by);
+    if (!found.empty()) return fmt::format("\"{}\" {}", wanted[i].name, found);
   }
   return {};
 }

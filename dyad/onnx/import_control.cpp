@@ -92,8 +92,9 @@ std::span<const ModelRule> control_rules() { return kRules; }
 
 const ModelRule* find_model_rule(std::string_view domain, std::string_view op, int version) {
   const ModelRule* found = nullptr;
-  for (const auto& rules : {control_rules(), loop_rules(), sequence_rules(), recurrent_rules(),
-                            text_rules(), encoder_rules(), learned_rules(), tree_rules()}) {
+  for (const auto& rules :
+       {control_rules(), loop_rules(), sequence_rules(), recurrent_rules(), text_rules(),
+        encoder_rules(), learned_rules(), svm_rules(), tree_rules(), map_rules()}) {
     for (const ModelRule& rule : rules) {
       if (rule.domain != domain || rule.op != op || rule.since > version) continue;
       if (found == nullptr || found->since < rule.since) found = &rule;

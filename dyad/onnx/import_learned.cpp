@@ -6,7 +6,7 @@
 #include "dyad/onnx/import_scores.h"
 #include "dyad/ops/ops.h"
 
-// What the linear models and support vector machines of ai.onnx.ml mean, and what all classifiers
+// What the linear models of ai.onnx.ml mean, and what all classifiers
 // do with their scores.
 
 namespace dyad::onnx {
@@ -63,11 +63,7 @@ void give_largest(NodeImport& n, const Tensor& scores, const Tensor& labels,
   n.output(1, transformed(n, scores, transform));
 }
 
-namespace {
-
-constexpr std::string_view kMl = "ai.onnx.ml";
-
-Tensor numbers(NodeImport& n, std::string_view name, const Shape& shape) {
+Tensor listed_numbers(NodeImport& n, std::string_view name, const Shape& shape) {
   const std::vector<double> values = n.numbers(name);
   std::int64_t wanted = 1;
   for (const Dim size : shape) wanted *= size.number();
@@ -78,11 +74,14 @@ Tensor numbers(NodeImport& n, std::string_view name, const Shape& shape) {
   return n.importer().constant(to(tensor(values, shape), f32));
 }
 
-/// x[n, features] as f32.
 Tensor features(NodeImport& n) {
   const Tensor x = to(n.input(0), f32, n.loc());
   return x.rank() == 1 ? unsqueeze(x, 0, n.loc()) : x;
 }
+
+namespace {
+
+constexpr std::string_view kMl = "ai.onnx.ml";
 
 /// x times coefficients [targets, features], and intercepts.
 Tensor linear_scores(NodeImport& n, std::int64_t targets) {
@@ -92,10 +91,10 @@ Tensor linear_scores(NodeImport& n, std::int64_t targets) {
     n.fail("its " + std::to_string(count) + " coefficients do not fit " + std::to_string(targets) +
            " targets");
   }
-  const Tensor weights = numbers(n, "coefficients", {targets, count / targets});
+  const Tensor weights = listed_numbers(n, "coefficients", {targets, count / targets});
   const Tensor scores = matmul(x, transpose(weights, 0, 1, n.loc()), n.loc());
   if (!n.has_attribute("intercepts")) return scores;
-  return add(scores, numbers(n, "intercepts", {targets}), n.loc());
+  return add(scores, listed_numbers(n, "intercepts", {targets}), n.loc());
 }
 
 void linear_regressor(NodeImport& n) {
@@ -122,49 +121,9 @@ void linear_classifier(NodeImport& n) {
   }
 }
 
-/// The kernel of x[n, features] with vectors [v, features]: [n, v].
-Tensor kernel_of(NodeImport& n, const Tensor& x, const Tensor& vectors) {
-  const Loc loc = n.loc();
-  const std::vector<double> given = n.numbers("kernel_params");
-  const double gamma = given.empty() ? 0 : given[0], coef0 = given.size() > 1 ? given[1] : 0,
-               degree = given.size() > 2 ? given[2] : 0;
-  const std::string kind = n.text("kernel_type", "LINEAR");
-  if (kind == "RBF") {
-    const Tensor apart = sub(unsqueeze(x, 1, loc), vectors, loc);
-    return exp(mul(sum(mul(apart, apart, loc), {-1}, false, loc), -gamma, loc), loc);
-  }
-  const Tensor dots = matmul(x, transpose(vectors, 0, 1, loc), loc);
-  if (kind == "LINEAR") return dots;
-  const Tensor shifted = add(mul(dots, gamma, loc), coef0, loc);
-  if (kind == "POLY") return pow(shifted, degree, loc);
-  if (kind != "SIGMOID") n.fail("its kernel_type is '" + kind + "'");
-  return tanh(shifted, loc);
-}
-
-void svm_regressor(NodeImport& n) {
-  const Tensor x = features(n);
-  const Loc loc = n.loc();
-  const std::int64_t supports = n.integer("n_supports", 0);
-  const auto count = static_cast<std::int64_t>(n.numbers("coefficients").size());
-  Tensor score;
-  if (supports > 0) {
-    const auto elements = static_cast<std::int64_t>(n.numbers("support_vectors").size());
-    const Tensor vectors = numbers(n, "support_vectors", {supports, elements / supports});
-    score = matmul(kernel_of(n, x, vectors), numbers(n, "coefficients", {supports, 1}), loc);
-  } else {
-    score = kernel_of(n, x, numbers(n, "coefficients", {1, count}));
-  }
-  if (const std::vector<double> rho = n.numbers("rho"); !rho.empty()) {
-    score = add(score, rho[0], loc);
-  }
-  if (n.flag("one_class")) score = where(gt(score, 0, loc), to(tensor(1.0f), f32), -1, loc);
-  n.output(0, transformed(n, score, n.text("post_transform", "NONE")));
-}
-
 constexpr ModelRule kRules[] = {
     {"LinearRegressor", 1, linear_regressor, kMl},
     {"LinearClassifier", 1, linear_classifier, kMl},
-    {"SVMRegressor", 1, svm_regressor, kMl},
 };
 
 }  // namespace

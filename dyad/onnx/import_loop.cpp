@@ -343,9 +343,16 @@ class ScanImport {
     for (std::size_t i = 0; i < parts_.xs.size(); ++i) {
       all.push_back(reversed[i] != 0 ? flip(parts_.xs[i], {1}, n_.loc()) : parts_.xs[i]);
     }
+    if (n_.has(0)) {
+      if (std::ranges::any_of(reversed, [](std::int64_t r) { return r != 0; })) {
+        n_.fail("its sequences have lengths of their own, and go backwards");
+      }
+      all.push_back(n_.input(0));
+    }
     const Importer::Region recording(n_.importer());
     const std::vector<Tensor> results = exec::run_scan(
         [&](std::span<const Tensor> element) {
+          if (n_.has(0)) return steps_of(element.first(element.size() - 1), element.back());
           return exec::run_scan([&](std::span<const Tensor> in) { return step(in); },
                                 element.first(states_), element.subspan(states_), n_.loc());
         },
@@ -356,6 +363,30 @@ class ScanImport {
  private:
   std::vector<Tensor> step(std::span<const Tensor> in) {
     return operands(n_, n_.run(body_, as_imported(in)));
+  }
+
+  /// The scan of one sequence: steps from its length on change nothing and give zeros.
+  std::vector<Tensor> steps_of(std::span<const Tensor> element, const Tensor& length) {
+    const Loc loc = n_.loc();
+    const auto first = element.begin() + static_cast<std::ptrdiff_t>(states_);
+    std::vector<Tensor> states(element.begin(), first);
+    states.push_back(n_.importer().constant(tensor(std::int64_t{0})));
+    std::vector<Tensor> results = exec::run_scan(
+        [&](std::span<const Tensor> in) {
+          std::vector<Tensor> given(in.begin(), in.end());
+          given.erase(given.begin() + static_cast<std::ptrdiff_t>(states_));
+          std::vector<Tensor> made = step(given);
+          const Tensor live = lt(in[states_], length, loc);
+          for (std::size_t k = 0; k < made.size(); ++k) {
+            made[k] = where(live, made[k], k < states_ ? in[k] : zeros_like(made[k], loc), loc);
+          }
+          made.insert(made.begin() + static_cast<std::ptrdiff_t>(states_),
+                      add(in[states_], 1, loc));
+          return made;
+        },
+        states, element.subspan(states_), loc);
+    results.erase(results.begin() + static_cast<std::ptrdiff_t>(states_));
+    return results;
   }
 
   std::vector<Imported> scanned() {
@@ -420,14 +451,9 @@ class ScanImport {
   std::size_t states_ = 0;
 };
 
-void scan_of_batch(NodeImport& n) {
-  if (n.has(0)) n.fail("its sequences have lengths of their own, in an input");
-  ScanImport(n, 1).build_batched();
-}
-
 constexpr ModelRule kRules[] = {
     {"Loop", 1, [](NodeImport& n) { LoopImport(n).build(); }},
-    {"Scan", 8, scan_of_batch},
+    {"Scan", 8, [](NodeImport& n) { ScanImport(n, 1).build_batched(); }},
     {"Scan", 9, [](NodeImport& n) { ScanImport(n, 0).build(); }},
 };
 

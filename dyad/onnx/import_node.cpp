@@ -39,7 +39,8 @@ std::string NodeImport::description() const {
 }
 
 void NodeImport::fail(const std::string& reason) {
-  throw UnsupportedError(fmt::format("'{}': {}: {}", importer_.file_, description(), reason), loc_);
+  throw RefusedNodes(fmt::format("'{}': {}: {}", importer_.file_, description(), reason),
+                     {refusal(node_, version_, reason)}, loc_);
 }
 
 void NodeImport::need_constant(int i) { need_elements(value(i), fmt::format("input {}", i)); }
@@ -102,6 +103,7 @@ Tensor NodeImport::input(int i) {
   const Imported& given = value(i);
   if (i == 0 && !given.is_present()) fail("it has no input");
   if (given.sequence) fail(fmt::format("input {} is a sequence, but a tensor is needed", i));
+  if (given.keys.defined()) fail(fmt::format("input {} is a map, but a tensor is needed", i));
   if (given.is_empty_optional) fail(fmt::format("input {} is an optional that is empty", i));
   return importer_.operand(given);
 }

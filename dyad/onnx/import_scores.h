@@ -6,6 +6,12 @@
 
 namespace dyad::onnx {
 
+/// Input 0, [n, features], as f32; one row may be a vector.
+[[nodiscard]] Tensor features(NodeImport& n);
+/// A list of floats of the node as a tensor of this shape; the node is refused where it is of
+/// another length.
+[[nodiscard]] Tensor listed_numbers(NodeImport& n, std::string_view name, const Shape& shape);
+
 /// `post_transform` of ai.onnx.ml applied to scores [n, classes].
 [[nodiscard]] Tensor transformed(NodeImport& n, const Tensor& scores, const std::string& transform);
 

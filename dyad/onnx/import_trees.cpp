@@ -233,7 +233,7 @@ class ForestImport {
 };
 
 /// x as the trees compare it.
-Tensor features(NodeImport& n) {
+Tensor compared_features(NodeImport& n) {
   const Tensor x = n.input(0);
   return x.dtype() == f64 ? x : to(x, f32, n.loc());
 }
@@ -320,7 +320,7 @@ void tree_ensemble(NodeImport& n) {
   if (aggregate < 0 || aggregate > 3 || transform < 0 || transform > 4) {
     n.fail("its aggregate_function or its post_transform is none that ONNX has");
   }
-  const Tensor x = features(n);
+  const Tensor x = compared_features(n);
   ForestImport trees(n, forest);
   const Tensor scores = trees.scores(
       trees.leaves(x), votes,
@@ -414,7 +414,7 @@ std::vector<Vote> votes_of(NodeImport& n, const NamedForest& forest, const std::
 void tree_regressor(NodeImport& n) {
   const NamedForest named = named_forest(n);
   const std::vector<Vote> votes = votes_of(n, named, "target");
-  const Tensor x = features(n);
+  const Tensor x = compared_features(n);
   ForestImport trees(n, named.forest);
   const Tensor scores = trees.scores(trees.leaves(x), votes,
                                      {.targets = n.integer("n_targets", 1),
@@ -437,7 +437,7 @@ void tree_classifier(NodeImport& n) {
     voted.insert(vote.target);
     positive = positive && vote.weight >= 0;
   }
-  const Tensor x = features(n);
+  const Tensor x = compared_features(n);
   const std::string transform = n.text("post_transform", "NONE");
   ForestImport trees(n, named.forest);
   const Tensor leaves = trees.leaves(x);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <set>
 
 #include "dyad/base/error.h"
@@ -13,6 +14,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/op_info.h"
 #include "dyad/ir/undecided.h"
+#include "dyad/onnx/model_reader.h"
 #include "dyad/onnx/text_ops.h"
 #include "dyad/onnx/unsupported.h"
 #include "dyad/ops/elementary.h"
@@ -44,6 +46,25 @@ std::string name_of(const pb::NodeProto& node) {
     if (!output.empty()) return fmt::format("the node of \"{}\"", output);
   }
   return "a node without name";
+}
+
+constexpr const char* kNoOperator = "Dyad has no such operator";
+constexpr const char* kNoDomain = "the model does not import its domain";
+
+/// Whether the node, or its subgraphs, read what a refused node would give.
+bool reads_refused(const pb::NodeProto& node, const ImportScope& scope) {
+  const auto is_refused = [&](const std::string& name) {
+    const Imported* value = scope.find(name);
+    return value != nullptr && value->is_refused;
+  };
+  if (std::ranges::any_of(node.input(), is_refused)) return true;
+  return std::ranges::any_of(node.attribute(), [&](const pb::AttributeProto& attribute) {
+    const pb::GraphProto& graph = attribute.g();
+    return std::ranges::any_of(graph.node(),
+                               [&](const auto& inner) { return reads_refused(inner, scope); }) ||
+           std::ranges::any_of(graph.output(),
+                               [&](const auto& output) { return is_refused(output.name()); });
+  });
 }
 
 /// The row of a pointwise operator without attributes that an ONNX operator is exported from: its
@@ -102,6 +123,14 @@ bool draws_numbers(std::string_view op) {
 }
 
 }  // namespace
+
+std::string refusal(const pb::NodeProto& node, int version, const std::string& reason) {
+  const std::string domain = domain_of(node);
+  return to_string(NodeUse{.op = domain.empty() ? node.op_type() : domain + "." + node.op_type(),
+                           .version = version,
+                           .node = name_of(node),
+                           .reason = reason});
+}
 
 const Imported* ImportScope::find(const std::string& name) const noexcept {
   for (const ImportScope* scope = this; scope != nullptr; scope = scope->outer_) {
@@ -189,9 +218,9 @@ void Importer::list_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto
     if (find_function(node)) {
       use.is_function = true;
     } else if (version == opsets.end()) {
-      use.reason = "the model does not import its domain";
+      use.reason = kNoDomain;
     } else if (!builder_of(domain, node.op_type(), version->second)) {
-      use.reason = "Dyad has no such operator";
+      use.reason = kNoOperator;
     }
     uses.push_back(std::move(use));
   }
@@ -210,17 +239,21 @@ std::string to_string(const NodeUse& use) {
   return fmt::format("{} {}, {}: {}", use.op, use.version, use.node, use.reason);
 }
 
-void Importer::check_supported() {
-  std::vector<NodeUse> problems = nodes();
-  std::erase_if(problems, [](const NodeUse& use) { return use.reason.empty(); });
-  if (problems.empty()) return;
+std::vector<std::string> Importer::unsupported() const {
+  std::vector<std::string> lines;
+  for (const NodeUse& use : nodes()) {
+    if (!use.reason.empty()) lines.push_back(to_string(use));
+  }
+  return lines;
+}
+
+RefusedNodes Importer::refused(std::vector<std::string> lines) const {
   std::string text =
-      fmt::format("{} {} cannot be run:", problems.size(), problems.size() == 1 ? "node" : "nodes");
+      fmt::format("{} {} cannot be run:", lines.size(), lines.size() == 1 ? "node" : "nodes");
   constexpr std::size_t kShown = 50;
-  for (std::size_t i = 0; i < std::min(problems.size(), kShown); ++i)
-    text += "\n  " + to_string(problems[i]);
-  if (problems.size() > kShown) text += fmt::format("\n  and {} more", problems.size() - kShown);
-  throw UnsupportedError(fmt::format("'{}': {}", file_, text), loc_);
+  for (std::size_t i = 0; i < std::min(lines.size(), kShown); ++i) text += "\n  " + lines[i];
+  if (lines.size() > kShown) text += fmt::format("\n  and {} more", lines.size() - kShown);
+  return {fmt::format("'{}': {}", file_, text), std::move(lines), loc_};
 }
 
 Loc Importer::place_of(const pb::NodeProto& node) {
@@ -289,6 +322,17 @@ bool has_kind(const pb::TypeProto& type) {
 
 }  // namespace
 
+Imported Importer::add_map(const std::string& name, const pb::TypeProto::Map& type,
+                           const KnownInputs& known) {
+  const Shape shape{Dim::symbol(name + "_entries")};
+  const DType keys = read_dtype(type.key_type(), fmt::format("\"{}\"", name), loc_);
+  const DType values =
+      read_dtype(type.value_type().tensor_type().elem_type(), fmt::format("\"{}\"", name), loc_);
+  Imported made = add_input(name + ".values", {values, shape}, known);
+  made.keys = add_input(name + ".keys", {keys, shape}, known).tensor;
+  return made;
+}
+
 Imported Importer::add_form(const std::string& name, const ModelValue& form,
                             const KnownInputs& known) {
   if (form.is_tensor()) {
@@ -348,6 +392,10 @@ ImportedGraph Importer::build(const KnownInputs& known) {
           const auto type = read_type(input.type(), input.name(), loc_);
           if (type && type->is_tensor()) {
             scope.add(input.name(), add_input(input.name(), *type, known));
+          } else if (input.type().has_map_type()) {
+            scope.add(input.name(), add_map(input.name(), input.type().map_type(), known));
+          } else if (is_map(input.type())) {
+            fail(fmt::format("input \"{}\" is a sequence of maps", input.name()));
           } else if (const auto form = known.forms.find(input.name()); form != known.forms.end()) {
             scope.add(input.name(), add_form(input.name(), form->second, known));
           } else if (has_kind(input.type())) {
@@ -362,6 +410,13 @@ ImportedGraph Importer::build(const KnownInputs& known) {
         for (const pb::ValueInfoProto& output : proto.output()) {
           const Imported* value = scope.find(output.name());
           if (value == nullptr) fail(fmt::format("no node gives the output \"{}\"", output.name()));
+          if (value->keys.defined() != is_map(output.type())) {
+            fail(fmt::format("the output \"{}\" is {}, but its type says otherwise", output.name(),
+                             value->keys.defined() ? "a map" : "no map"));
+          }
+          if (value->keys.defined()) {
+            made.results.push_back(result_of(imported(value->keys), results));
+          }
           made.results.push_back(result_of(*value, results));
         }
         return results;
@@ -504,10 +559,45 @@ void Importer::call_function(const pb::FunctionProto& function, const pb::NodePr
 
 void Importer::run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                          const ImportFrame& frame) {
-  for (const pb::NodeProto& node : nodes) {
-    count_node();
-    run_node(node, place_of(node), frame);
+  // All refusals are told at once, so what reads a refused node's results is passed over; so is,
+  // for the same reason, what reads results that wait for values of inputs.
+  std::vector<std::string> lines;
+  std::exception_ptr first;
+  std::optional<NeedsValues> waiting;
+  const auto refuse = [&](const pb::NodeProto& node) {
+    Imported refused;
+    refused.is_refused = true;
+    for (const std::string& output : node.output()) {
+      if (!output.empty()) frame.scope.add(output, refused);
+    }
+  };
+  try {
+    for (const pb::NodeProto& node : nodes) {
+      count_node();
+      if ((first || waiting) && reads_refused(node, frame.scope)) {
+        refuse(node);
+        continue;
+      }
+      try {
+        run_node(node, place_of(node), frame);
+      } catch (const RefusedNodes& refused) {
+        if (!first) first = std::current_exception();
+        lines.insert(lines.end(), refused.lines().begin(), refused.lines().end());
+        refuse(node);
+      } catch (const NeedsValues& needs) {
+        if (needs.weights || needs.sizes) throw;
+        if (!waiting) waiting = needs;
+        refuse(node);
+      }
+    }
+  } catch (...) {
+    // Whatever else is wrong: the refusals come first.
+    if (!first) throw;
   }
+  if (!first && waiting) throw NeedsValues(*waiting);
+  if (!first) return;
+  if (lines.size() == 1) std::rethrow_exception(first);
+  throw refused(std::move(lines));
 }
 
 void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& frame) {
@@ -520,7 +610,7 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   const int number = version == frame.opsets.end() ? 0 : version->second;
   NodeImport import(*this, node, number, loc, frame);
   const Builder build = builder_of(domain, node.op_type(), number);
-  if (!build) import.fail("Dyad has no such operator");
+  if (!build) import.fail(version == frame.opsets.end() ? kNoDomain : kNoOperator);
   try {
     if (!import.is_constant() || draws(node) || !fold(import, build)) build(import);
   } catch (const OnnxError&) {

@@ -19,6 +19,7 @@
 #include "dyad/onnx/load.h"
 #include "dyad/onnx/node_use.h"
 #include "dyad/onnx/tensor_reader.h"
+#include "dyad/onnx/unsupported.h"
 
 namespace dyad::onnx {
 
@@ -29,9 +30,12 @@ struct Imported {
   Tensor constant;  ///< its elements, when the model alone tells them
   std::shared_ptr<const std::vector<Imported>> sequence;  ///< the elements of a sequence
   bool is_empty_optional = false;  ///< one that holds something is what it holds
+  /// Of a map, or of maps with the same keys: the keys; `tensor` holds the values, [..., keys].
+  Tensor keys;
+  bool is_refused = false;  ///< its node cannot be run, which is reported with others
 
   [[nodiscard]] bool is_present() const noexcept {
-    return tensor.defined() || sequence || is_empty_optional;
+    return tensor.defined() || sequence || is_empty_optional || is_refused;
   }
   /// Whether the model alone tells all of it.
   [[nodiscard]] bool is_known() const noexcept;
@@ -40,6 +44,10 @@ struct Imported {
 [[nodiscard]] Imported sequence_of(std::vector<Imported> elements);
 /// A tensor with elements that the model tells, when it is concrete.
 [[nodiscard]] Imported imported(const Tensor& tensor);
+
+/// What a list of refused nodes says of one.
+[[nodiscard]] std::string refusal(const pb::NodeProto& node, int version,
+                                  const std::string& reason);
 
 /// The names that nodes see: those of their graph, then those of the graphs around it.
 class ImportScope {
@@ -101,9 +109,12 @@ class Importer {
 
   /// All nodes, those of subgraphs and functions too.
   [[nodiscard]] std::vector<NodeUse> nodes() const;
-  /// Throws OnnxError with the list of all nodes that no rule can build.
-  void check_supported();
-  /// The graph, for what is known of the inputs. NeedsValues when it depends on more.
+  /// Those of them that no rule can build: operator, version, name and reason.
+  [[nodiscard]] std::vector<std::string> unsupported() const;
+  /// An error that lists nodes.
+  [[nodiscard]] RefusedNodes refused(std::vector<std::string> lines) const;
+  /// The graph, for what is known of the inputs. NeedsValues when it depends on more, RefusedNodes
+  /// with all that rules refuse.
   ImportedGraph build(const KnownInputs& known);
 
   [[nodiscard]] int opset() const;
@@ -151,6 +162,8 @@ class Importer {
   void add_initializers(const pb::GraphProto& graph, ImportScope& scope);
   [[nodiscard]] const pb::FunctionProto* find_function(const pb::NodeProto& node) const;
   Imported add_input(const std::string& name, const Type& type, const KnownInputs& known);
+  Imported add_map(const std::string& name, const pb::TypeProto::Map& type,
+                   const KnownInputs& known);
   Imported add_form(const std::string& name, const ModelValue& form, const KnownInputs& known);
   ModelValue result_of(const Imported& value, std::vector<Tensor>& results);
   [[nodiscard]] bool draws(const pb::NodeProto& node) const;
@@ -277,7 +290,9 @@ struct ModelRule {
 [[nodiscard]] std::span<const ModelRule> text_rules();
 [[nodiscard]] std::span<const ModelRule> encoder_rules();
 [[nodiscard]] std::span<const ModelRule> learned_rules();
+[[nodiscard]] std::span<const ModelRule> svm_rules();
 [[nodiscard]] std::span<const ModelRule> tree_rules();
+[[nodiscard]] std::span<const ModelRule> map_rules();
 /// The rule for an operator in a version of its domain, or null.
 [[nodiscard]] const ModelRule* find_model_rule(std::string_view domain, std::string_view op,
                                                int version);

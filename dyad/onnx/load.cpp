@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "dyad/base/error.h"
@@ -228,7 +229,7 @@ Model read(std::string_view bytes, const std::string& file, std::optional<std::s
   state->loc = loc;
   state->proto = read_model(bytes, file, loc);
   Importer importer(state->proto, file, state->folder, options, loc);
-  importer.check_supported();
+  std::vector<std::string> missing = importer.unsupported();
   state->opset = importer.opset();
   state->input_info = inputs_of(state->proto);
   state->output_info = outputs_of(state->proto);
@@ -238,7 +239,18 @@ Model read(std::string_view bytes, const std::string& file, std::optional<std::s
   for (const pb::StringStringEntryProto& entry : state->proto.metadata_props()) {
     state->metadata[entry.key()] = entry.value();
   }
-  state->try_build();
+  try {
+    state->try_build();
+  } catch (const RefusedNodes& refused) {
+    if (missing.empty()) throw;
+    const std::set<std::string> listed(missing.begin(), missing.end());
+    for (const std::string& line : refused.lines()) {
+      if (!listed.contains(line)) missing.push_back(line);
+    }
+  } catch (const Error&) {
+    if (missing.empty()) throw;
+  }
+  if (!missing.empty()) throw importer.refused(std::move(missing));
   if (state->value_inputs.empty()) state->proto.Clear();
   return Model(std::move(state));
 }

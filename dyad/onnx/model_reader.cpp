@@ -59,6 +59,34 @@ ValueInfo info_of(const pb::ValueInfoProto& value) {
   return info;
 }
 
+/// One value, or the two of a map.
+void add_infos(const pb::ValueInfoProto& value, std::vector<ValueInfo>& infos) {
+  if (!is_map(value.type())) {
+    infos.push_back(info_of(value));
+    return;
+  }
+  const bool is_list = value.type().has_sequence_type();
+  const pb::TypeProto::Map& map =
+      is_list ? value.type().sequence_type().elem_type().map_type() : value.type().map_type();
+  const Dim entries = Dim::symbol(value.name() + "_entries");
+  const auto add = [&](const char* part, std::int64_t dtype, const Shape& shape) {
+    ValueInfo info{.name = value.name() + part, .text = "type not said", .type = {}, .rows = {}};
+    try {
+      info.type = Type(read_dtype(dtype, fmt::format("\"{}\"", value.name()), {}), shape);
+      info.text = to_string(*info.type);
+    } catch (const OnnxError&) {
+      info.type.reset();
+    }
+    infos.push_back(std::move(info));
+  };
+  add(".keys", map.key_type(), {entries});
+  infos.back().is_keys = true;
+  infos.back().is_list = is_list;
+  Shape shape{entries};
+  if (is_list) shape = {Dim::symbol(value.name() + "_rows"), entries};
+  add(".values", map.value_type().tensor_type().elem_type(), shape);
+}
+
 /// Finds which inputs hold numbers of rows of an initializer: those of Gather and of embeddings.
 class RowNumbers {
  public:
@@ -116,6 +144,11 @@ class RowNumbers {
 
 }  // namespace
 
+bool is_map(const pb::TypeProto& type) {
+  return type.has_map_type() ||
+         (type.has_sequence_type() && type.sequence_type().elem_type().has_map_type());
+}
+
 pb::ModelProto read_model(std::string_view bytes, const std::string& file, Loc loc) {
   if (bytes.size() > std::size_t{std::numeric_limits<std::int32_t>::max()}) {
     throw OnnxError(fmt::format("'{}': a model is less than 2 GB; this has {} bytes (weights go "
@@ -153,7 +186,7 @@ std::vector<ValueInfo> inputs_of(const pb::ModelProto& model) {
   std::vector<ValueInfo> inputs;
   for (const pb::ValueInfoProto& input : graph.input()) {
     if (defaults.contains(input.name())) continue;
-    inputs.push_back(info_of(input));
+    add_infos(input, inputs);
     inputs.back().rows = numbers.find(input.name());
   }
   return inputs;
@@ -162,7 +195,7 @@ std::vector<ValueInfo> inputs_of(const pb::ModelProto& model) {
 std::vector<ValueInfo> outputs_of(const pb::ModelProto& model) {
   std::vector<ValueInfo> outputs;
   for (const pb::ValueInfoProto& output : model.graph().output()) {
-    outputs.push_back(info_of(output));
+    add_infos(output, outputs);
   }
   return outputs;
 }

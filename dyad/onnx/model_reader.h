@@ -23,7 +23,11 @@ struct MappedFile {
   std::string folder;  ///< `.` when the path has none
 };
 
-/// Inputs that a run must feed (those without a default), and results.
+/// Whether it is a map or a list of maps.
+[[nodiscard]] bool is_map(const pb::TypeProto& type);
+
+/// Inputs that a run must feed (those without a default), and results. A map is two: `NAME.keys`
+/// and `NAME.values`.
 [[nodiscard]] std::vector<ValueInfo> inputs_of(const pb::ModelProto& model);
 [[nodiscard]] std::vector<ValueInfo> outputs_of(const pb::ModelProto& model);
 

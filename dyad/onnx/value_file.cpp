@@ -4,14 +4,18 @@
 
 #include <cctype>
 #include <filesystem>
+#include <span>
 
 #include "dyad/base/error.h"
+#include "dyad/core/create.h"
 #include "dyad/core/text.h"
 #include "dyad/io/atomic_file.h"
 #include "dyad/io/npy.h"
 #include "dyad/onnx/model_reader.h"
 #include "dyad/onnx/tensor_reader.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/indexing.h"
+#include "dyad/ops/views.h"
 
 namespace dyad::onnx {
 namespace {
@@ -47,6 +51,30 @@ ModelValue value_of(const pb::OptionalProto& proto, Loc loc) {
   if (proto.has_sequence_value()) return value_of(proto.sequence_value(), loc);
   if (proto.has_optional_value()) return value_of(proto.optional_value(), loc);
   return {};
+}
+
+std::array<ModelValue, 2> values_of(std::span<const pb::MapProto* const> maps, bool is_list,
+                                    Loc loc) {
+  if (maps.empty()) throw OnnxError("a list of maps is empty: nothing tells its keys", loc);
+  const pb::MapProto& first = *maps[0];
+  const Tensor keys =
+      first.string_keys_size() > 0
+          ? strings(
+                std::vector<std::string>(first.string_keys().begin(), first.string_keys().end()))
+          : tensor(std::vector<std::int64_t>(first.keys().begin(), first.keys().end()));
+  std::vector<Tensor> rows;
+  for (const pb::MapProto* map : maps) {
+    std::vector<Tensor> row;
+    for (const auto& value : map->values().tensor_values()) {
+      row.push_back(reshape(value_of(value, loc).tensor(), {}, loc));
+    }
+    if (std::ssize(row) != keys.numel().number()) {
+      throw OnnxError(
+          fmt::format("a map has {} values for {} keys", row.size(), keys.numel().number()), loc);
+    }
+    rows.push_back(stack(row, 0, loc));
+  }
+  return {ModelValue(keys), ModelValue(is_list ? stack(rows, 0, loc) : rows[0])};
 }
 
 /// What NumPy has instead.
@@ -112,6 +140,18 @@ ModelValue load_value(const std::string& path, Type::Kind kind, Loc loc) {
     return value_of(read_message<pb::OptionalProto>(path, "optional", loc), loc);
   }
   return value_of(read_message<pb::TensorProto>(path, "tensor", loc), loc);
+}
+
+std::array<ModelValue, 2> load_map(const std::string& path, bool is_list, Loc loc) {
+  loc = loc.user();
+  if (!is_list) {
+    const auto map = read_message<pb::MapProto>(path, "map", loc);
+    return values_of(std::vector{&map}, is_list, loc);
+  }
+  const auto list = read_message<pb::SequenceProto>(path, "sequence", loc);
+  std::vector<const pb::MapProto*> maps;
+  for (const pb::MapProto& map : list.map_values()) maps.push_back(&map);
+  return values_of(maps, is_list, loc);
 }
 
 std::vector<std::string> save_value(const std::string& folder, const std::string& name,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,11 @@ namespace dyad::onnx {
 /// that cannot be read, OnnxError for one that holds no such message.
 [[nodiscard]] ModelValue load_value(const std::string& path, Type::Kind kind = Type::Kind::tensor,
                                     Loc loc = std::source_location::current());
+
+/// Keys and values, both [k], of the map in a message; of a list of maps with the same keys, the
+/// keys of the first and a row of values for each. IoError, OnnxError.
+[[nodiscard]] std::array<ModelValue, 2> load_map(const std::string& path, bool is_list,
+                                                 Loc loc = std::source_location::current());
 
 /// Writes a value into `folder` and gives the paths of what was written: `NAME.npy`; for a sequence
 /// one file an element, `NAME_0.npy`, `NAME_1.npy`...; nothing for an empty optional. Dtypes that

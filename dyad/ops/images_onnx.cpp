@@ -84,7 +84,15 @@ void resize_image(OnnxNode& n) {
                         .extrapolation = n.number("extrapolation_value", 0),
                         .axes = n.integers("axes", {})};
   if (options.coordinates == "tf_half_pixel_for_nn") {
-    n.fail("coordinate_transformation_mode tf_half_pixel_for_nn is not computed");
+    // Half an element after half_pixel: rounding says the same there for two of its ways.
+    if (options.mode != "nearest" ||
+        (options.rounding != "floor" && options.rounding != "round_prefer_floor")) {
+      n.fail(
+          "coordinate_transformation_mode tf_half_pixel_for_nn is for the nearest element, by "
+          "floor or round_prefer_floor");
+    }
+    options.coordinates = "half_pixel";
+    options.rounding = options.rounding == "floor" ? "round_prefer_ceil" : "ceil";
   }
   for (std::int64_t& axis : options.axes) axis = from_front(axis, x.rank());
   if (options.coordinates == "tf_crop_and_resize") options.roi = constant_numbers(n, 1);

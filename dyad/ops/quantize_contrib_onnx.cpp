@@ -9,6 +9,7 @@
 #include "dyad/ops/compare.h"
 #include "dyad/ops/conv_support.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/linalg.h"
@@ -187,22 +188,23 @@ void matmul_by_blocks(OnnxNode& n) {
   if (bits != 2 && bits != 4 && bits != 8) {
     n.fail("it has numbers of " + std::to_string(bits) + " bits, not 2, 4 or 8");
   }
-  if (n.has(4)) n.fail("its rows are in an order of their own (g_idx)");
   const std::int64_t blocks = (columns + block - 1) / block;
   const Tensor a = n.input(0);
-  const DType dtype = a.dtype();
-  const Tensor q = reshape(to(unpacked(n.input(1), bits), f32), {rows, blocks, block});
+  const Tensor q =
+      slice(reshape(to(unpacked(n.input(1), bits), f32), {rows, blocks * block}), 1, 0, columns);
+  // Columns have the scales of their blocks, which are neighbours or as an input says.
+  const Tensor block_of = n.has(4) ? slice(reshape(n.input(4), {-1}), 0, 0, columns)
+                                   : floor_divide(arange(columns, i64), block);
+  const auto by_column = [&](const Tensor& x) {
+    return index_select(to(reshape(x, {rows, -1}), f32), 1, block_of);
+  };
   Tensor zero_point = full({}, static_cast<double>(std::int64_t{1} << (bits - 1)), f32);
   if (n.has(3)) {
     const Tensor given = n.input(3);
-    const Tensor each =
-        is_floating(given.dtype()) ? given : unpacked(reshape(given, {rows, -1}), bits);
-    zero_point = to(slice(reshape(each, {rows, -1}), 1, 0, blocks), f32);
-    zero_point = unsqueeze(zero_point, 2);
+    zero_point =
+        by_column(is_floating(given.dtype()) ? given : unpacked(reshape(given, {rows, -1}), bits));
   }
-  const Tensor scale = reshape(to(n.input(2), f32), {rows, blocks, 1});
-  const Tensor whole = reshape((q - zero_point) * scale, {rows, blocks * block});
-  const Tensor weight = to(slice(whole, 1, 0, columns), dtype);
+  const Tensor weight = to((q - zero_point) * by_column(n.input(2)), a.dtype());
   const Tensor product = matmul(a, transpose(weight, 0, 1));
   n.output(0, n.has(5) ? product + n.input(5) : product);
 }

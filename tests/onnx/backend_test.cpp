@@ -2,11 +2,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include "checker.h"
 #include "dyad/onnx/conformance.h"
 #include "scoreboard.h"
 
@@ -70,6 +73,47 @@ TEST(OnnxBackend, WhatPassedStillPassesAndThePageSaysIt) {
         << name << ": " << found->second.reason;
   }
   EXPECT_GE(count, 1890u);
+}
+
+/// A message of a picture [1, 3, 224, 224] whose elements grow evenly from 0 to 1, as ONNX's runner
+/// feeds these models.
+std::string even_picture() {
+  const std::size_t count = 3 * 224 * 224;
+  std::vector<float> elements(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    elements[i] = static_cast<float>(static_cast<double>(i) / static_cast<double>(count));
+  }
+  // dims, data_type FLOAT, and raw_data with its length.
+  std::string bytes = "\x08\x01\x08\x03\x08\xe0\x01\x08\xe0\x01\x10\x01\x4a";
+  for (std::size_t size = count * sizeof(float); size > 0; size >>= 7) {
+    bytes += static_cast<char>((size & 0x7f) | (size >> 7 > 0 ? 0x80 : 0));
+  }
+  return bytes.append(reinterpret_cast<const char*>(elements.data()), count * sizeof(float));
+}
+
+/// AlexNet, DenseNet, Inception, ResNet, ShuffleNet, SqueezeNet, VGG and ZFNet, with weights that
+/// the model fills in.
+TEST(OnnxBackend, LightModelsGiveTheirOutputs) {
+  namespace fs = std::filesystem;
+  const std::string data = cases_of_package();
+  if (data.empty()) GTEST_SKIP() << "needs the Python package onnx 1.22.0 (./dev setup)";
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(data + "/light")) {
+    if (entry.path().extension() != ".onnx") continue;
+    const fs::path folder = fs::path(temporary(entry.path().stem().string()));
+    const fs::path set = folder / "test_data_set_0";
+    fs::create_directories(set);
+    const auto overwrite = fs::copy_options::overwrite_existing;
+    fs::copy_file(entry.path(), folder / "model.onnx", overwrite);
+    fs::copy_file(entry.path().parent_path() / (entry.path().stem().string() + "_output_0.pb"),
+                  set / "output_0.pb", overwrite);
+    std::ofstream(set / "input_0.pb", std::ios::binary) << even_picture();
+    const onnx::CaseResult result = onnx::run_case(folder.string());
+    EXPECT_EQ(result.outcome, onnx::CaseResult::Outcome::passed)
+        << result.name << ": " << result.reason;
+    ++count;
+  }
+  EXPECT_EQ(count, 9);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class OnnxCases : public ::testing::Test {
 
 TEST_F(OnnxCases, GiveWhatOnnxRuntimeGives) {
   const std::vector<std::string> cases = onnx::find_cases(kCases);
-  EXPECT_GE(cases.size(), 50u);
+  EXPECT_GE(cases.size(), 70u);
   for (const std::string& folder : cases) {
     const onnx::CaseResult result = onnx::run_case(folder);
     EXPECT_EQ(result.outcome, onnx::CaseResult::Outcome::passed)
@@ -78,6 +78,18 @@ TEST_F(OnnxCases, SequencesGoInAndComeOut) {
   }
 }
 
+TEST_F(OnnxCases, MapsAreTwoTensors) {
+  const onnx::Model named = model("ml_scores_with_names");
+  EXPECT_THAT(named.outputs(), ElementsAre("y.keys", "y.values", "z.keys", "z.values"));
+  const Tensor scores = tensor({{1.0f, 2.0f, 3.0f}, {4.0f, 5.0f, 6.0f}});
+  const std::vector<Tensor> results = named.run({{"x", scores}});
+  EXPECT_THAT(to_strings(results[0]), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(results[1].to_vector<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(results[2].to_vector<std::int64_t>(), ElementsAre(1, 2, 5));
+  const onnx::Model counted = model("ml_words_counted");
+  EXPECT_THAT(counted.inputs(), ElementsAre("x.keys", "x.values", "k.keys", "k.values"));
+}
+
 TEST_F(OnnxCases, WhatCannotBeRunIsListedWhole) {
   const auto message = [](const std::string& name) -> std::string {
     try {
@@ -93,9 +105,15 @@ TEST_F(OnnxCases, WhatCannotBeRunIsListedWhole) {
             "  com.example.Magic 2, \"first\": Dyad has no such operator\n"
             "  Mystery 17, \"inner\": Dyad has no such operator\n"
             "  org.example.Wonder 0, the node of \"y\": the model does not import its domain");
-  EXPECT_EQ(message("maps"),
-            "'model.onnx': 1 node cannot be run:\n"
-            "  ai.onnx.ml.ZipMap 3, \"zip\": Dyad has no such operator");
+  EXPECT_EQ(
+      message("attributes"),
+      "'model.onnx': 3 nodes cannot be run:\n"
+      "  com.example.Magic 2, \"unknown\": Dyad has no such operator\n"
+      "  Resize 17, \"large\": coordinate_transformation_mode tf_half_pixel_for_nn is for the "
+      "nearest element, by floor or round_prefer_floor\n"
+      "  ai.onnx.ml.Normalizer 3, \"norm\": its norm is 'L3'");
+  EXPECT_EQ(message("map_said_to_be_a_tensor"),
+            "'model.onnx': the output \"y\" is a map, but its type says otherwise");
   EXPECT_EQ(
       message("empty_optional"),
       "'model.onnx': \"get\" (OptionalGetElement 18): the optional is empty; it has no element "

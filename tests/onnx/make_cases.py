@@ -23,9 +23,9 @@ def i64(*values):
     return np.array(values, np.int64)
 
 
-def case(name, opset, text, *input_sets, domains=""):
-    """A model in ONNX's text form, and inputs for it, in order."""
-    input_sets = [[x if isinstance(x, list) else np.asarray(x) for x in each] for each in input_sets]
+def case(name, opset, text, *input_sets, domains="", results=None):
+    """A model in ONNX's text form, and inputs for it, in order. `results` where the runtime's Python cannot pass the inputs."""
+    input_sets = [[x if isinstance(x, (list, dict)) else np.asarray(x) for x in each] for each in input_sets]
     model = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}{domains}]>\n{text}')
     onnx.checker.check_model(model)
     folder = ROOT / name
@@ -38,14 +38,30 @@ def case(name, opset, text, *input_sets, domains=""):
         names = [i.name for i in model.graph.input]
         for i, value in enumerate(inputs):
             write(data / f"input_{i}.pb", value, names[i])
-        results = session.run(None, dict(zip(names, inputs)))
-        for i, value in enumerate(results):
+        for i, value in enumerate(results or session.run(None, dict(zip(names, inputs)))):
             write(data / f"output_{i}.pb", value, model.graph.output[i].name)
 
 
+def map_of(value, name=""):
+    """The runtime has maps in the order of their keys; models give them in that of their classes, which is the same here."""
+    proto = onnx.MapProto(name=name)
+    if isinstance(next(iter(value)), str):
+        proto.key_type = onnx.TensorProto.STRING
+        proto.string_keys.extend(key.encode() for key in value)
+    else:
+        proto.key_type = onnx.TensorProto.INT64
+        proto.keys.extend(value)
+    proto.values.CopyFrom(numpy_helper.from_list([np.asarray(each, object if isinstance(each, str) else np.float32) for each in value.values()]))
+    return proto
+
+
 def write(path, value, name):
-    if isinstance(value, list):
+    if isinstance(value, list) and isinstance(value[0], dict):
+        proto = onnx.SequenceProto(name=name, elem_type=onnx.SequenceProto.MAP, map_values=[map_of(each) for each in value])
+    elif isinstance(value, list):
         proto = numpy_helper.from_list(value, name)
+    elif isinstance(value, dict):
+        proto = map_of(value, name)
     else:
         proto = numpy_helper.from_array(np.asarray(value), name)
     path.write_bytes(proto.SerializeToString())
@@ -341,6 +357,87 @@ agraph (float[n, 3] x) => (string[n] y, float[n, 3] z) {{
 }}""", [x], domains=ML)
 
 
+def support_vector_classifiers():
+    x, vectors = f32(6, 3), f32(6, 3)
+    vectors_text = ", ".join(f"{v:.4f}" for v in vectors.ravel())
+
+    def classifier(name, classes, counts, rest, transform="NONE", kernel="RBF", labels="ints"):
+        pairs = classes * (classes - 1) // 2
+        coefficients = ", ".join(f"{v:.4f}" for v in f32((classes - 1) * sum(counts)))
+        rho = ", ".join(f"{v:.4f}" for v in 0.3 * f32(pairs))
+        if rest:
+            rest = "".join(f", prob_{a}: floats = [{', '.join(f'{v:.4f}' for v in m + f32(pairs))}]" for a, m in (("a", -2), ("b", 0)))
+        names = ", ".join(str(3 * k + 4) if labels == "ints" else f'"c{k}"' for k in range(classes))
+        case(f"ml_svm_{name}", 17, f"""
+agraph (float[n, 3] x) => ({'int64' if labels == 'ints' else 'string'}[n] y, float[n, k] z) {{
+  y, z = ai.onnx.ml.SVMClassifier <classlabels_{labels}: {labels} = [{names}], kernel_type: string = "{kernel}", kernel_params: floats = [0.5, 0.25, 2.0],
+  coefficients: floats = [{coefficients}], rho: floats = [{rho}], support_vectors: floats = [{vectors_text}],
+  vectors_per_class: ints = [{', '.join(map(str, counts))}], post_transform: string = "{transform}"{rest or ''}> (x)
+}}""", [x], domains=ML)
+
+    for kernel in ["LINEAR", "POLY", "RBF", "SIGMOID"]:
+        classifier(f"three_{kernel.lower()}", 3, [1, 3, 2], False, kernel=kernel, labels="strings")
+    for transform in ["NONE", "LOGISTIC", "SOFTMAX"]:
+        classifier(f"two_{transform.lower()}", 2, [2, 4], False, transform)
+    classifier("two_probabilities", 2, [2, 4], True)
+    classifier("three_probabilities", 3, [1, 3, 2], True)
+    classifier("four_probabilities_softmax", 4, [1, 2, 2, 1], True, "SOFTMAX", labels="strings")
+    for name, sign, classes in [("signed", 1, 2), ("positive", 0, 2), ("three", 1, 3)]:
+        values = f32(classes * 3) if sign else np.abs(f32(classes * 3))
+        names = ", ".join(map(str, range(classes)))
+        case(f"ml_svm_linear_{name}", 17, f"""
+agraph (float[n, 3] x) => (int64[n] y, float[n, {classes}] z) {{
+  y, z = ai.onnx.ml.SVMClassifier <classlabels_ints: ints = [{names}], kernel_type: string = "LINEAR", kernel_params: floats = [0.0, 0.0, 0.0], coefficients: floats = [{', '.join(f'{v:.4f}' for v in values)}], rho: floats = [0.1], post_transform: string = "LOGISTIC"> (x)
+}}""", [x], domains=ML)
+
+
+def maps():
+    x = f32(4, 3)
+    case("ml_scores_with_names", 17, """
+agraph (float[n, 3] x) => (seq(map(string, float)) y, seq(map(int64, float)) z) {
+  y = ai.onnx.ml.ZipMap <classlabels_strings: strings = ["a", "b", "c"]> (x)
+  z = ai.onnx.ml.ZipMap <classlabels_int64s: ints = [1, 2, 5]> (x)
+}""", [x], domains=ML)
+    case("ml_words_counted", 17, """
+agraph (map(string, float) x, map(int64, float) k) => (float[1, 4] y, float[1, 3] z) {
+  y = ai.onnx.ml.DictVectorizer <string_vocabulary: strings = ["the", "a", "cat", "dog"]> (x)
+  z = ai.onnx.ml.DictVectorizer <int64_vocabulary: ints = [7, 1, 3]> (k)
+}""", [{"cat": 2.0, "zebra": 1.0, "the": 3.0}, {1: 0.5, 7: -1.0}], [{"dog": 1.5}, {3: 2.5}], domains=ML)
+    case("ml_maps_flattened", 17, """
+agraph (map(int64, float) x) => (float[1, k] d, float[1, 6] s, int64[1, k] i) {
+  d = ai.onnx.ml.CastMap <cast_to: string = "TO_FLOAT", map_form: string = "DENSE"> (x)
+  s = ai.onnx.ml.CastMap <cast_to: string = "TO_FLOAT", map_form: string = "SPARSE", max_map: int = 6> (x)
+  i = ai.onnx.ml.CastMap <cast_to: string = "TO_INT64"> (x)
+}""", [{4: 2.0, 1: -3.0, 2: 7.0}], domains=ML)
+    case("ml_map_of_texts", 17, """
+agraph (map(int64, string) x, map(int64, float) k) => (string[1, n] t, float[1, n] f, int64[1, n] i, string[1, m] u) {
+  t = ai.onnx.ml.CastMap <cast_to: string = "TO_STRING"> (x)
+  f = ai.onnx.ml.CastMap <cast_to: string = "TO_FLOAT"> (x)
+  i = ai.onnx.ml.CastMap <cast_to: string = "TO_INT64"> (x)
+  u = ai.onnx.ml.CastMap <cast_to: string = "TO_STRING"> (k)
+}""", [{9: "25", 3: "-1"}, {2: 0.5, 1: -3.0}], domains=ML,
+         results=[np.array([["-1", "25"]], object), np.array([[-1, 25]], np.float32), np.array([[-1, 25]], np.int64), np.array([["-3", "0.5"]], object)])
+
+
+def old_meanings():
+    case("scan_of_sequences_with_lengths", 8, """
+agraph (int64[b] lengths, float[b, 2] first, float[b, t, 2] x) => (float[b, 2] last, float[b, t, 2] all) {
+  last, all = Scan <num_scan_inputs: int = 1, body = graph (float[2] s, float[2] v) => (float[2] r, float[2] o) {
+    r = Add (s, v)
+    o = Mul (r, v)
+  }> (lengths, first, x)
+}""", [i64(2, 4, 1), f32(3, 2), f32(3, 4, 2)])
+    for rounding in ["floor", "round_prefer_floor"]:
+        case(f"resize_as_tensorflow_{rounding}", 11, f"""
+agraph (float[1, 1, 4, 5] x) => (float[1, 1, h, w] y, float[1, 1, g, v] z) {{
+  roi = Constant <value = float[0] {{}}> ()
+  up = Constant <value = float[4] {{1.0, 1.0, 2.5, 3.0}}> ()
+  down = Constant <value = float[4] {{1.0, 1.0, 0.6, 0.5}}> ()
+  y = Resize <mode: string = "nearest", coordinate_transformation_mode: string = "tf_half_pixel_for_nn", nearest_mode: string = "{rounding}"> (x, roi, up)
+  z = Resize <mode: string = "nearest", coordinate_transformation_mode: string = "tf_half_pixel_for_nn", nearest_mode: string = "{rounding}"> (x, roi, down)
+}}""", [f32(1, 1, 4, 5)])
+
+
 def refused(name, opset, text, domains=""):
     """A model that Dyad does not run."""
     model = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}{domains}]>\n{text}')
@@ -358,10 +455,22 @@ agraph (float[n] x, bool c) => (float[n] y) {
   d = Neg (b)
   y = org.example.Wonder (d)
 }""", domains=', "com.example": 2')
-    refused("maps", 17, """
+    refused("map_said_to_be_a_tensor", 17, """
 agraph (float[n, 2] x) => (float[n, 2] y) {
-  [zip] y = ai.onnx.ml.ZipMap <classlabels_int64s: ints = [1, 2]> (x)
+  y = ai.onnx.ml.ZipMap <classlabels_int64s: ints = [1, 2]> (x)
 }""", domains=ML)
+    refused("attributes", 17, """
+agraph (float[n, 3, 4, 4] x, string[n] s, bool c) => (float[n] y, bool[n] m) {
+  half = Constant <value = float[4] {1.0, 1.0, 0.5, 0.5}> ()
+  [large] a = Resize <mode: string = "linear", coordinate_transformation_mode: string = "tf_half_pixel_for_nn"> (x, , half)
+  [after] b = Relu (a)
+  [unknown] d = com.example.Magic (b)
+  [norm] e = ai.onnx.ml.Normalizer <norm: string = "L3"> (x)
+  [branch] f = If (c) <then_branch = graph () => (float[n] p) { [inner] p = ai.onnx.ml.Normalizer <norm: string = "L4"> (x) },
+                       else_branch = graph () => (float[n] q) { q = Neg (x) }>
+  [last] y = Add (d, e)
+  [match] m = Not (c)
+}""", domains=ML + ', "com.example": 2')
     refused("empty_optional", 18, """
 agraph (float[n] x) => (float[n] y) {
   nothing = Optional <type: type_proto = float[n]> ()
@@ -395,7 +504,7 @@ agraph (float[n, 1] x) => (float[n, 1] y) {
 def main():
     for root in (ROOT, REFUSED):
         shutil.rmtree(root, ignore_errors=True)
-    for make in (control, sequences, versions, strings, learned, refusals):
+    for make in (control, sequences, versions, strings, learned, support_vector_classifiers, maps, old_meanings, refusals):
         make()
 
 

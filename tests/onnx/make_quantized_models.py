@@ -180,8 +180,18 @@ def whole_models():
                 write(f"cnn_static_{name}{'_by_channel' if channels else ''}", onnx.load(made), {"x": f32(2, 3, 8, 8)}, 0, 0.05)
 
 
+def reordered_columns():
+    """Blocks of columns that are no neighbours."""
+    rows, columns = 6, 40
+    order = rng.permutation(np.repeat(np.arange(3), 16)[:columns]).astype(np.int32)
+    node_case("matmul_4_bits_reordered", "MatMulNBits", {0: f32(3, columns)},
+              {1: u8(rows, 3, 8), 2: rng.uniform(0.01, 0.1, size=rows * 3).astype(np.float32), 4: order},
+              1e-4, 1e-4, K=columns, N=rows, bits=4, block_size=16)
+
+
 if __name__ == "__main__":
     shutil.rmtree(FOLDER, ignore_errors=True)
     operators()
     whole_models()
+    reordered_columns()
     print(len(list(FOLDER.iterdir())), "models,", sum(p.stat().st_size for p in FOLDER.rglob("*") if p.is_file()), "bytes")
