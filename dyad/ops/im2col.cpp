@@ -25,6 +25,7 @@ std::int64_t kernel_elements(const A& attrs) {
 template <class A>
 Dim window_count(const InferIn& in, const Shape& sizes, const A& attrs) {
   const std::size_t axes = sizes.size();
+  require_spatial(in, axes);
   require_numbers(in, attrs.kernel, axes, 1, "kernel");
   const Shape low(attrs.low), high(attrs.high);
   const Windows windows{Shape(attrs.kernel), attrs.stride, attrs.dilation, low, high};

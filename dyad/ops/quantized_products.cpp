@@ -267,7 +267,8 @@ constexpr const OpInfo* kRows[] = {&op_info<MatmulInteger>, &op_info<ConvInteger
                                    &op_info<QLinearMatmul>, &op_info<QLinearConv>};
 
 std::size_t spatial_axes(const Tensor& x) {
-  return x.defined() && x.rank() > 2 ? static_cast<std::size_t>(x.rank() - 2) : 2;
+  // One to three: x of any other rank is refused for what it should be.
+  return x.defined() && x.rank() > 2 ? static_cast<std::size_t>(std::min(x.rank() - 2, 3)) : 2;
 }
 
 bool all_bytes(std::initializer_list<Tensor> tensors) {

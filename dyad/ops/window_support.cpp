@@ -72,7 +72,13 @@ Sides sides_of(const Padding& padding, std::string_view function, Loc loc, std::
   return sides;
 }
 
+void require_spatial(const InferIn& in, std::size_t axes) {
+  if (axes <= 3) return;
+  fail_value(in, "windows have one to three spatial axes, not " + std::to_string(axes));
+}
+
 void require_image(const InferIn& in, std::size_t i, std::size_t axes) {
+  require_spatial(in, axes);
   if (static_cast<std::size_t>(in[i].rank()) == axes + 2) return;
   std::string wanted = "n, c";
   for (std::size_t a = 0; a < axes; ++a) wanted += ", " + side_name(a, axes);

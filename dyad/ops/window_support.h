@@ -35,6 +35,8 @@ struct Windows {
                              std::size_t axes, const Shape& sizes, const Shape& kernel,
                              const Ints& stride, const Ints& dilation);
 
+/// ValueError for windows of more than three spatial axes: kernels have room for three.
+void require_spatial(const InferIn& in, std::size_t axes);
 /// Input i must be [n, channels, ...] with `axes` spatial axes.
 void require_image(const InferIn& in, std::size_t i, std::size_t axes);
 /// One number of at least `least` for each spatial axis.

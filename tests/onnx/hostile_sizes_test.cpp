@@ -210,6 +210,17 @@ TEST(HostileSizes, ARunThatAsksForTooMuchSaysSo) {
   EXPECT_THAT(limited.error, HasSubstr("of the limit that was set"));
 }
 
+/// Kernels have room for three spatial axes.
+TEST(HostileSizes, WindowsOfMoreAxes) {
+  const std::string columns = tensor("c", kFloat, {1, 1, 1}, std::string(4, '\0'));
+  const std::string ones = tensor("s", {1, 1, 1, 1, 1});
+  EXPECT_THAT(refusal(with_tensors({node("Col2Im", {"c", "s", "s"}, {"y"})}, {columns, ones})),
+              HasSubstr("windows have one to three spatial axes, not 5"));
+  const std::string bytes = tensor("x", kByte, {1, 1, 1, 1, 1, 1, 1, 1}, std::string(1, '\1'));
+  EXPECT_THAT(refusal(with_tensors({node("ConvInteger", {"x", "x"}, {"y"})}, {bytes})),
+              HasSubstr("ConvInteger"));
+}
+
 TEST(HostileSizes, SizesOfInputs) {
   for (const std::int64_t n : {std::int64_t{1} << 62, kGreatest}) {
     GraphParts parts{.nodes = {node("Reshape", {"x", "s"}, {"y"})},

@@ -53,7 +53,7 @@ inline std::string of_graph(std::string_view name, std::string_view graph) {
 }
 
 /// Numbers of ONNX for dtypes.
-inline constexpr int kFloat = 1, kInt64 = 7, kBool = 9;
+inline constexpr int kFloat = 1, kByte = 2, kInt64 = 7, kBool = 9;
 
 /// A tensor with the bytes of its elements.
 inline std::string tensor(std::string_view name, int dtype, const Numbers& dims,
