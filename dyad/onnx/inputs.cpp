@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "dyad/base/error.h"
 #include "dyad/core/generator.h"
@@ -17,6 +16,19 @@ namespace {
 
 std::string described(const ValueInfo& input) {
   return fmt::format("\"{}\" ({})", input.name, input.text);
+}
+
+std::string name_of(Dim symbol) {
+  std::string name = to_string(symbol);
+  const bool quoted = name.size() > 1 && name.front() == '\'' && name.back() == '\'';
+  return quoted ? name.substr(1, name.size() - 2) : name;
+}
+
+std::vector<Dim> symbols_of(const ValueInfo& input) {
+  std::vector<Dim> symbols;
+  if (!input.type || !input.type->is_tensor()) return symbols;
+  for (const Dim size : input.type->shape()) collect_symbols(size, symbols);
+  return symbols;
 }
 
 /// The default generator starts from a seed, and goes on afterwards where it was.
@@ -91,33 +103,17 @@ class InputMaker {
   }
 
   void take_sizes() {
-    std::set<std::string> names;
-    for (const ValueInfo& input : model_.input_info()) {
-      for (const Dim size : symbols_of(input)) names.insert(name_of(size));
-    }
+    const std::vector<std::string> names = size_names(model_.input_info());
     for (const auto& [name, number] : options_.sizes) {
       if (number < 0)
         fail<ShapeError>(fmt::format("size {} is {}; sizes are 0 or more", name, number));
-      if (!names.contains(name)) {
+      if (std::ranges::find(names, name) == names.end()) {
         fail(fmt::format("no input has a size with the name {}; {}", name,
                          names.empty() ? "all sizes of its inputs are numbers"
                                        : fmt::format("there are {}", fmt::join(names, ", "))));
       }
       bind(name, number, "asked for");
     }
-  }
-
-  static std::string name_of(Dim symbol) {
-    std::string name = to_string(symbol);
-    const bool quoted = name.size() > 1 && name.front() == '\'' && name.back() == '\'';
-    return quoted ? name.substr(1, name.size() - 2) : name;
-  }
-
-  static std::vector<Dim> symbols_of(const ValueInfo& input) {
-    std::vector<Dim> symbols;
-    if (!input.type || !input.type->is_tensor()) return symbols;
-    for (const Dim size : input.type->shape()) collect_symbols(size, symbols);
-    return symbols;
   }
 
   void bind(const std::string& name, std::int64_t number, const std::string& by) {
@@ -227,6 +223,17 @@ class InputMaker {
 };
 
 }  // namespace
+
+std::vector<std::string> size_names(const std::vector<ValueInfo>& inputs) {
+  std::vector<std::string> names;
+  for (const ValueInfo& input : inputs) {
+    for (const Dim size : symbols_of(input)) {
+      std::string name = name_of(size);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
 
 Inputs make_inputs(const Model& model, const InputOptions& options, Loc loc) {
   return InputMaker(model, options, loc.user()).make();

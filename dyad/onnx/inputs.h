@@ -30,6 +30,9 @@ struct Inputs {
   std::vector<std::pair<std::string, std::int64_t>> sizes;  ///< of all sizes with names
 };
 
+/// The names of sizes in the types of inputs, each once.
+[[nodiscard]] std::vector<std::string> size_names(const std::vector<ValueInfo>& inputs);
+
 /// The inputs of a model, complete and checked against what the model says of them. GraphError
 /// naming what would be right: for a name that no input or size has, for inputs that are missing
 /// (all of them) when there is no seed, or that cannot be drawn. DTypeError and ShapeError for a

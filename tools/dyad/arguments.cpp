@@ -4,6 +4,10 @@
 
 #include <charconv>
 
+#include "dyad/base/error.h"
+#include "dyad/onnx/description.h"
+#include "dyad/onnx/inputs.h"
+#include "dyad/onnx/unsupported.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::tool {
@@ -72,6 +76,30 @@ void add_threads(CLI::App& command, std::optional<int>& threads) {
 
 void use_threads(const std::optional<int>& threads) {
   if (threads) set_num_threads(*threads);
+}
+
+int with_drawn_inputs(const std::string& model, const std::map<std::string, std::int64_t>& sizes,
+                      const std::function<int()>& use) {
+  const auto explain = [&](const Error& error) {
+    std::string untold;
+    for (const std::string& name : onnx::size_names(onnx::describe(model, Loc()).inputs)) {
+      if (!sizes.contains(name)) untold += (untold.empty() ? "" : ", ") + name;
+    }
+    if (untold.empty()) return false;
+    fmt::print(stderr, "dyad: {}\n  sizes that --dim does not tell are 1: {}\n", error.message(),
+               untold);
+    return true;
+  };
+  try {
+    return use();
+  } catch (const ShapeError& error) {
+    if (!explain(error)) throw;
+  } catch (const onnx::UnsupportedError&) {
+    throw;
+  } catch (const OnnxError& error) {
+    if (!explain(error)) throw;
+  }
+  return 1;
 }
 
 void add_footer(CLI::App& command, const std::string& text) {

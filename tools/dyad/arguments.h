@@ -28,6 +28,11 @@ void add_threads(CLI::App& command, std::optional<int>& threads);
 /// After the arguments were read.
 void use_threads(const std::optional<int>& threads);
 
+/// Uses a model on inputs that are drawn; when their sizes may be why that fails, says on standard
+/// error which of them nobody told.
+int with_drawn_inputs(const std::string& model, const std::map<std::string, std::int64_t>& sizes,
+                      const std::function<int()>& use);
+
 /// Examples and other text below the options, with the line on exit status that all have.
 void add_footer(CLI::App& command, const std::string& text);
 

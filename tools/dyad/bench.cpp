@@ -131,7 +131,11 @@ Command add_bench(CLI::App& program) {
              "  dyad bench resnet.onnx --dim batch=16 --threads 1\n"
              "  dyad bench bert.onnx --dim batch=1 --dim sequence=128 --seconds 10 --json\n\n"
              "Kernels made once are kept on disk: the second time, compiling takes less.");
-  return {command, [options] { return bench(*options); }};
+  return {command, [options] {
+            const auto use = [&] { return bench(*options); };
+            if (!options->benchmark.inputs.files.empty()) return use();
+            return with_drawn_inputs(options->model, options->benchmark.inputs.sizes, use);
+          }};
 }
 
 }  // namespace dyad::tool

@@ -10,6 +10,7 @@
 #include "dyad/ir/dot.h"
 #include "dyad/onnx/description.h"
 #include "dyad/onnx/inputs.h"
+#include "dyad/passes/dce.h"
 #include "tools/dyad/text.h"
 
 namespace dyad::tool {
@@ -219,15 +220,17 @@ int inspect(const InspectOptions& options) {
   if (options.text || !options.svg.empty()) {
     // Weights by name say more than the numbers in them.
     const onnx::Model model = onnx::load(options.model, {.trainable = true}, Loc());
-    if (options.text) fmt::print("{}", model.graph().to_string());
+    // Models compute with sizes, of which the graph knows the results already.
+    const Ref<GraphImpl> graph = clone(*model.graph().impl());
+    passes::dce(*graph);
+    if (options.text) fmt::print("{}", to_string(*graph));
     if (!options.svg.empty()) {
       const auto place = [&](const Node& node) {
         const std::string op = model.operator_at(node.loc());
         if (op.empty()) return op;
         return op + " " + std::string(node.loc().function());
       };
-      io::write_file(options.svg,
-                     to_svg(*model.graph().impl(), {.title = model.file(), .place = place}));
+      io::write_file(options.svg, to_svg(*graph, {.title = model.file(), .place = place}));
       fmt::print(stderr, "wrote {}\n", options.svg);
     }
     return 0;

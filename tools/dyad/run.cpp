@@ -96,7 +96,11 @@ Command add_run(CLI::App& program) {
       "integers are 0 or 1,\nor rows of the table that they look up. NumPy has no bf16, no floats "
       "of 8 and 4 bits: they are stored as f32,\nintegers of 4 and 2 bits as bytes, strings as "
       "messages of ONNX (.pb).");
-  return {command, [options] { return run(*options); }};
+  return {command, [options] {
+            const auto use = [&] { return run(*options); };
+            if (!options->inputs.files.empty()) return use();
+            return with_drawn_inputs(options->model, options->inputs.sizes, use);
+          }};
 }
 
 }  // namespace dyad::tool
