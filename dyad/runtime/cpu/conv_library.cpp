@@ -281,7 +281,8 @@ bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& wei
 bool conv_library_integer(const ConvShape& s, const std::uint8_t* image, const Tensor& weight,
                           std::int32_t* out) {
   if (!integer_library_is_exact()) return false;
-  const int threads = worth_a_team(s.flops()) ? team_size() : 1;
+  // Four bytes are multiplied in the place of one f32.
+  const int threads = worth_a_team(s.flops() / 4) ? team_size() : 1;
   const LibraryTeam team(threads);
   const PlanKey key = key_of(Direction::integer, s, false, threads);
   Plan& plan = planned(Direction::integer, s, false, key);
