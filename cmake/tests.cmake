@@ -92,6 +92,8 @@ endforeach()
 foreach(example IN LISTS DYAD_EXAMPLES)
   add_test(NAME example/${example} COMMAND example_${example}
            WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/bin/examples)
+  set_tests_properties(example/${example} PROPERTIES
+    ENVIRONMENT "DYAD_DATA_DIR=${PROJECT_SOURCE_DIR}/data")
 endforeach()
 
 include(repo_tests)

@@ -22,6 +22,14 @@ struct Branch {
   Loc loc;
 };
 
+[[noreturn]] void fail_too_many(Loc loc) {
+  throw GraphError(
+      fmt::format("the function branches on values in more than {} ways; use cond(), where() or "
+                  "while_loop(), so that branches do not multiply",
+                  kMaxPaths),
+      loc);
+}
+
 /// One call of the function, recorded as a graph of its own.
 class PathEvaluator final : public RegionEvaluator, public Defining {
  public:
@@ -39,6 +47,7 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
     if (tensor.is_concrete()) return GraphEvaluator::read_bool(tensor, loc);
     const Value value = value_of(inside(tensor, loc), nullptr, loc);
     const std::size_t number = branches.size();
+    if (number == kMaxPaths) fail_too_many(branches.back().loc);
     const bool outcome = number < outcomes_.size() ? outcomes_[number] : true;
     // `if (x > 0)` does not tell its line, but the comparison does.
     const Loc place = loc.user() ? loc.user() : value.node->loc();
@@ -215,11 +224,7 @@ std::vector<Tensor> define_branches(Graph& graph, Declared& declared,
   std::optional<std::vector<bool>> outcomes = std::vector<bool>();
   while (outcomes) {
     if (paths.size() == kMaxPaths) {
-      throw GraphError(
-          fmt::format("the function branches on values in more than {} ways; use cond() "
-                      "or where(), so that branches do not multiply",
-                      kMaxPaths),
-          paths.back()->branches.back().loc);
+      fail_too_many(paths.back()->branches.back().loc);
     }
     paths.push_back(
         std::make_unique<PathEvaluator>(graph, declared, captures, std::move(*outcomes)));

@@ -1,5 +1,6 @@
 #include <numbers>
 
+#include "dyad/ir/scalar_calls.h"
 #include "dyad/ir/scalar_math.h"
 #include "dyad/ir/scalar_math_detail.h"
 
@@ -41,8 +42,6 @@ Scalar first_octant(Scalar small, Scalar large) {
   return select(turned, angle + kQuarterPi, angle);
 }
 
-Scalar sign_bit(Scalar x) { return bitcast(x, bits_type(x)) < 0; }
-
 /// sqrt((1 - |x|) / 2) in two parts.
 struct Root {
   Scalar square, high, low;
@@ -60,6 +59,7 @@ Scalar wide(Scalar x) { return convert(x, ScalarType::f64); }
 
 Scalar asin(Scalar x) {
   require_floating(x, "asin");
+  if (const auto call = recorded_call("asin", {x})) return *call;
   const Scalar v = wide(x), size = abs(v), z = v * v;
   const auto [w, s, low] = half_complement(size);
   const Scalar tail = asin_tail(select(size <= 0.5, z, w));
@@ -69,6 +69,7 @@ Scalar asin(Scalar x) {
 
 Scalar acos(Scalar x) {
   require_floating(x, "acos");
+  if (const auto call = recorded_call("acos", {x})) return *call;
   const Scalar v = wide(x), size = abs(v), z = v * v;
   const auto [w, s, low] = half_complement(size);
   const Scalar tail = asin_tail(select(size <= 0.5, z, w));
@@ -80,6 +81,7 @@ Scalar acos(Scalar x) {
 
 Scalar atan(Scalar x) {
   require_floating(x, "atan");
+  if (const auto call = recorded_call("atan", {x})) return *call;
   const Scalar v = wide(x), size = abs(v), steep = size > 1.0;
   const Scalar inside = min(v.like(0x1p1023), size);
   const Scalar angle = first_octant(select(steep, 1.0, inside), select(steep, inside, v.like(1.0)));
@@ -107,6 +109,7 @@ Scalar atan2(Scalar y, Scalar x) {
 
 Scalar sinh(Scalar x) {
   require_floating(x, "sinh");
+  if (const auto call = recorded_call("sinh", {x})) return *call;
   const Scalar v = wide(x), size = abs(v);
   const Scalar e = expm1(min(v.like(30.0), size));
   const Scalar root = exp(0.5 * size);
@@ -116,6 +119,7 @@ Scalar sinh(Scalar x) {
 
 Scalar cosh(Scalar x) {
   require_floating(x, "cosh");
+  if (const auto call = recorded_call("cosh", {x})) return *call;
   const Scalar v = wide(x), size = abs(v);
   const Scalar e = exp(size), root = exp(0.5 * size);
   return narrow(select(size < 22.0, fma(e, 0.5, 0.5 / e), 0.5 * root * root), x);
@@ -123,6 +127,7 @@ Scalar cosh(Scalar x) {
 
 Scalar asinh(Scalar x) {
   require_floating(x, "asinh");
+  if (const auto call = recorded_call("asinh", {x})) return *call;
   const Scalar v = wide(x), size = abs(v), large = size > 0x1p28;
   const Scalar inside = select(large, 1.0, size), square = inside * inside;
   const Scalar small = log1p(inside + square / (1.0 + sqrt(square + 1.0)));
@@ -132,6 +137,7 @@ Scalar asinh(Scalar x) {
 
 Scalar acosh(Scalar x) {
   require_floating(x, "acosh");
+  if (const auto call = recorded_call("acosh", {x})) return *call;
   const Scalar v = wide(x), t = select(v > 0x1p28, 1.0, v - 1.0);
   const Scalar small = log1p(t + sqrt(fma(t, t, 2.0 * t)));
   const Scalar y = select(v > 0x1p28, log(v) + std::numbers::ln2, small);
@@ -140,6 +146,7 @@ Scalar acosh(Scalar x) {
 
 Scalar atanh(Scalar x) {
   require_floating(x, "atanh");
+  if (const auto call = recorded_call("atanh", {x})) return *call;
   const Scalar v = wide(x), size = abs(v), twice = size + size, rest = 1.0 - size;
   const Scalar ratio = select(size < 0.5, fma(twice, size / rest, twice), twice / rest);
   return narrow(copysign(0.5 * log1p(ratio), v), x);

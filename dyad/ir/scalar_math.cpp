@@ -1,6 +1,7 @@
 #include "dyad/ir/scalar_math.h"
 
 #include "dyad/base/error.h"
+#include "dyad/ir/scalar_calls.h"
 #include "dyad/ir/scalar_math_detail.h"
 
 namespace dyad::scalar {
@@ -88,21 +89,32 @@ Scalar polynomial(Scalar x, std::initializer_list<double> coefficients) {
 }
 
 Nearest nearest(Scalar x, Scalar scale) {
+  if (CallRecorder::current()) {
+    const Scalar value = rint(x * scale);
+    return {value, convert(value, bits_type(x))};
+  }
   const double magic = is_f64(x) ? 0x1.8p52 : 0x1.8p23;
   // Adding 1.5 * 2^52 leaves the integer in the low bits.
   const Scalar shifted = fma(x, scale, magic);
   return {shifted - magic, bitcast(shifted, bits_type(x)) - bitcast(x.like(magic), bits_type(x))};
 }
 
+Scalar sign_bit(Scalar x) {
+  if (CallRecorder::current()) return (x < 0.0) | ((x == 0.0) & (1.0 / x < 0.0));
+  return bitcast(x, bits_type(x)) < 0;
+}
+
 Scalar clamp(Scalar x, double low, double high) { return min(x.like(high), max(x.like(low), x)); }
 
 Scalar exp_core(Scalar x, const Scalar* low) {
+  if (CallRecorder::current()) return exp(low ? x + *low : x);
   const auto [n, r] = exp_parts(x);
   const Scalar tail = exp_tail(r);
   return scale_by(1.0 + (r + (low != nullptr ? fma(*low, 1.0 + (r + tail), tail) : tail)), n);
 }
 
 Scalar expm1_inside(Scalar x) {
+  if (CallRecorder::current()) return expm1(x);
   const auto [n, r] = exp_parts(x);
   const Scalar scale = power_of_two(n, x);
   return fma(scale, r + exp_tail(r), scale - 1.0);
@@ -124,11 +136,13 @@ LogParts log_parts(Scalar x) {
 
 Scalar exp(Scalar x) {
   require_floating(x, "exp");
+  if (const auto call = recorded_call("exp", {x})) return *call;
   return exp_core(is_f64(x) ? clamp(x, -746, 710) : clamp(x, -104, 89), nullptr);
 }
 
 Scalar exp2(Scalar x) {
   require_floating(x, "exp2");
+  if (const auto call = recorded_call("exp2", {x})) return *call;
   const Scalar inside = is_f64(x) ? clamp(x, -1076, 1025) : clamp(x, -151, 129);
   const auto [value, n] = nearest(inside, x.like(1.0));
   const Scalar f = inside - value;
@@ -142,6 +156,7 @@ Scalar exp2(Scalar x) {
 
 Scalar expm1(Scalar x) {
   require_floating(x, "expm1");
+  if (const auto call = recorded_call("expm1", {x})) return *call;
   const auto [n, r] = exp_parts(is_f64(x) ? clamp(x, -50, 710) : clamp(x, -25, 89));
   const Scalar half = power_of_two(n - 1, x);
   const Scalar y = 2.0 * fma(half, r + exp_tail(r), half - 0.5);
@@ -150,6 +165,7 @@ Scalar expm1(Scalar x) {
 
 Scalar log(Scalar x) {
   require_floating(x, "log");
+  if (const auto call = recorded_call("log", {x})) return *call;
   const Scalar tiny = x < (is_f64(x) ? 0x1p-1022 : 0x1p-126);
   const int up = mantissa_bits(x);
   const Scalar normal = select(tiny, x * (is_f64(x) ? 0x1p52 : 0x1p23), x);
@@ -162,16 +178,19 @@ Scalar log(Scalar x) {
 
 Scalar log2(Scalar x) {
   require_floating(x, "log2");
+  if (const auto call = recorded_call("log2", {x})) return *call;
   return convert(log(convert(x, ScalarType::f64)) * 0x1.71547652b82fep0, x.type());
 }
 
 Scalar log10(Scalar x) {
   require_floating(x, "log10");
+  if (const auto call = recorded_call("log10", {x})) return *call;
   return convert(log(convert(x, ScalarType::f64)) * 0x1.bcb7b1526e50ep-2, x.type());
 }
 
 Scalar log1p(Scalar x) {
   require_floating(x, "log1p");
+  if (const auto call = recorded_call("log1p", {x})) return *call;
   const Scalar u = 1.0 + x;
   const Scalar back = u - 1.0;
   const Scalar error = (1.0 - (u - back)) + (x - back);
@@ -185,6 +204,7 @@ Scalar log1p(Scalar x) {
 
 Scalar tanh(Scalar x) {
   require_floating(x, "tanh");
+  if (const auto call = recorded_call("tanh", {x})) return *call;
   // tanh(t) = (e^2t - 1) / (e^2t + 1), which is 1 from where the two are equal.
   const Scalar t = abs(x), y = expm1_inside(min(x.like(is_f64(x) ? 44.0 : 20.0), t + t));
   return copysign(y / (y + 2.0), x);
@@ -192,6 +212,7 @@ Scalar tanh(Scalar x) {
 
 Scalar sigmoid(Scalar x) {
   require_floating(x, "sigmoid");
+  if (const auto call = recorded_call("sigmoid", {x})) return *call;
   const Scalar z = exp(-abs(x));
   return select(x >= 0.0, 1.0, z) / (1.0 + z);
 }
@@ -207,6 +228,7 @@ Scalar sign(Scalar x) {
 }
 
 Scalar copysign(Scalar x, Scalar y) {
+  if (CallRecorder::current()) return select(sign_bit(y), -abs(x), abs(x));
   const Scalar mask = sign_mask(x);
   return bitcast((bitcast(x, bits_type(x)) & ~mask) | (bitcast(y, bits_type(y)) & mask), x.type());
 }

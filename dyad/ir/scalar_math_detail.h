@@ -28,6 +28,8 @@ struct Nearest {
 };
 Nearest nearest(Scalar x, Scalar scale);
 
+/// Whether the bit of the sign is set: that of zeros too.
+Scalar sign_bit(Scalar x);
 /// Into [low, high]; NaN passes.
 Scalar clamp(Scalar x, double low, double high);
 /// e^(x + low) for x that a clamp has passed; `low` may be null.

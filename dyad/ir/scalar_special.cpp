@@ -1,5 +1,6 @@
 #include <array>
 
+#include "dyad/ir/scalar_calls.h"
 #include "dyad/ir/scalar_math.h"
 #include "dyad/ir/scalar_math_detail.h"
 
@@ -125,6 +126,7 @@ Scalar pow_positive(Scalar x, Scalar y) {
 
 Scalar erf(Scalar x) {
   require_floating(x, "erf");
+  if (const auto call = recorded_call("erf", {x})) return *call;
   const Scalar t = abs(x);
   if (is_f64(x)) {
     // Odd polynomial on [0, 1]; log(erfc(t)) from there to where erf rounds to 1.
@@ -155,6 +157,7 @@ Scalar erf(Scalar x) {
 
 Scalar sin(Scalar x) {
   require_floating(x, "sin");
+  if (const auto call = recorded_call("sin", {x})) return *call;
   const auto [q, r, low] = reduce(x);
   const Scalar y = select((q & 1) == 0, sin_core(r, low), cos_core(r, low));
   const Scalar tiny = abs(x) < (is_f64(x) ? 0x1p-27 : 0x1p-13);
@@ -163,6 +166,7 @@ Scalar sin(Scalar x) {
 
 Scalar cos(Scalar x) {
   require_floating(x, "cos");
+  if (const auto call = recorded_call("cos", {x})) return *call;
   const auto [q, r, low] = reduce(x);
   const Scalar y = select((q & 1) == 0, cos_core(r, low), sin_core(r, low));
   return in_range(x, select(((q + 1) & 2) == 0, y, -y));
@@ -170,6 +174,7 @@ Scalar cos(Scalar x) {
 
 Scalar tan(Scalar x) {
   require_floating(x, "tan");
+  if (const auto call = recorded_call("tan", {x})) return *call;
   const auto [q, r, low] = reduce(x);
   const Scalar s = sin_core(r, low), c = cos_core(r, low);
   const Scalar even = (q & 1) == 0;
@@ -181,6 +186,7 @@ Scalar pow(Scalar x, Scalar y) {
   if (x.is_literal()) x = y.like(x);
   if (y.is_literal()) y = x.like(y);
   require_floating(x, "pow");
+  if (const auto call = recorded_call("pow", {x, y})) return *call;
   const Scalar size = abs(x);
   Scalar r = x;
   if (is_f64(x)) {

@@ -23,15 +23,25 @@ class SymbolFinder final : public DimVisitor {
 
 class SymbolBinder final : public DimVisitor {
  public:
-  explicit SymbolBinder(const SymbolMap& symbols) : symbols_(symbols) {}
+  explicit SymbolBinder(const std::function<Dim(Dim)>& bound) : bound_(bound) {}
   using DimVisitor::visit;
   void visit(std::string_view, Dim& dim) override {
-    if (dim.is_symbolic()) dim = Dim(evaluate(dim, symbols_));
+    if (dim.is_symbolic()) dim = bound_(dim);
   }
 
  private:
-  const SymbolMap& symbols_;
+  const std::function<Dim(Dim)>& bound_;
 };
+
+/// The attributes with each size that has symbols replaced; null when there is none.
+Ref<Attrs> with_sizes(const AttrsInfo& info, const void* attrs,
+                      const std::function<Dim(Dim)>& bound) {
+  if (!has_symbols(info, attrs)) return {};
+  return Attrs::edited(info, attrs, [&](void* copy) {
+    SymbolBinder binder(bound);
+    info.visit(copy, binder);
+  });
+}
 
 }  // namespace
 
@@ -42,11 +52,12 @@ bool has_symbols(const AttrsInfo& info, const void* attrs) {
 }
 
 Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs, const SymbolMap& symbols) {
-  if (!has_symbols(info, attrs)) return {};
-  return Attrs::edited(info, attrs, [&](void* copy) {
-    SymbolBinder binder(symbols);
-    info.visit(copy, binder);
-  });
+  return with_sizes(info, attrs, [&](Dim dim) { return Dim(evaluate(dim, symbols)); });
+}
+
+Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs,
+                              const std::function<Dim(Dim)>& replace) {
+  return with_sizes(info, attrs, [&](Dim dim) { return substitute(dim, replace); });
 }
 
 }  // namespace dyad

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "dyad/ir/attrs.h"
 
 namespace dyad {
@@ -11,5 +13,8 @@ namespace dyad {
 /// GraphError for an unbound one.
 [[nodiscard]] Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs,
                                             const SymbolMap& symbols);
+/// The same with what `replace` gives for each symbol.
+[[nodiscard]] Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs,
+                                            const std::function<Dim(Dim)>& replace);
 
 }  // namespace dyad

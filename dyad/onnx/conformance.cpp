@@ -16,6 +16,7 @@
 #include "dyad/ir/literal.h"
 #include "dyad/onnx/load.h"
 #include "dyad/onnx/model_reader.h"
+#include "dyad/onnx/numbers.h"
 #include "dyad/onnx/unsupported.h"
 #include "dyad/onnx/value_file.h"
 
@@ -32,21 +33,6 @@ std::vector<fs::path> numbered(const fs::path& folder, std::string_view prefix) 
     if (!fs::exists(path)) return found;
     found.push_back(path);
   }
-}
-
-std::vector<double> numbers(const Tensor& x) {
-  std::vector<double> values;
-  visit_element(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) {
-      const T element = reinterpret_cast<const T*>(x.impl()->data)[offset];
-      if constexpr (is_complex_element<T>) {
-        values.insert(values.end(), {element.real(), element.imag()});
-      } else {
-        values.push_back(convert_element<double>(element));
-      }
-    });
-  });
-  return values;
 }
 
 std::string difference_of_texts(const Tensor& got, const Tensor& want) {

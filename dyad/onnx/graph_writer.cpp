@@ -8,6 +8,7 @@
 #include "dyad/autograd/expansion_evaluator.h"
 #include "dyad/base/error.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/onnx/program_writer.h"
 
 namespace dyad::onnx {
 namespace {
@@ -163,6 +164,7 @@ void GraphWriter::write_node(Node& node) {
     return bind(node.output(), constant(node.attrs_as<ConstantAttrs>().value));
   }
   if (&node.op() == &kVariableOp) {
+    if (names_.contains(node.output())) return;  // an input
     const auto& attrs = node.attrs_as<VariableAttrs>();
     return bind(node.output(), context_.weight(attrs.name, attrs.tensor));
   }
@@ -201,31 +203,46 @@ void GraphWriter::check_dtypes() {
 
 void GraphWriter::write_operator() {
   check_dtypes();
+  if (context_.training() && write_training()) return;
   const OpInfo& op = node_->op();
   if (op.kind == BodyKind::control) {
     write_control();
   } else if (op.to_onnx) {
-    op.to_onnx(*this, node_->attrs().data());
+    write_form();
   } else if (!op.onnx.op.empty()) {
     write_by_name();
   } else if (op.expand) {
     write_parts();
+  } else if (op.kind == BodyKind::pointwise) {
+    write_program(*this, *node_);
   } else if (&op == &kAssignOp) {
     fail(
-        "ONNX models have no state to write to; call eval(model) before exporting, or return the "
-        "new value as a result");
+        "ONNX models have no state to write to; call eval(model) before exporting, return the new "
+        "value as a result, or write a training step with save_training()");
   } else {
     fail("it has no counterpart in ONNX");
   }
 }
 
+/// In training an operator that is refused otherwise is written by its parts.
+void GraphWriter::write_form() {
+  const OpInfo& op = node_->op();
+  if (!context_.training() || !op.expand) return op.to_onnx(*this, node_->attrs().data());
+  try {
+    op.to_onnx(*this, node_->attrs().data());
+  } catch (const CannotWrite&) {
+    write_parts();
+  }
+}
+
 void GraphWriter::write_by_name() {
   const OnnxName& onnx = node_->op().onnx;
+  const bool pointwise = node_->op().kind == BodyKind::pointwise;
   if (opset() < onnx.since) {
+    if (pointwise) return write_program(*this, *node_);
     fail("ONNX has it as " + std::string(onnx.op) + " from opset " + std::to_string(onnx.since) +
          " on");
   }
-  const bool pointwise = node_->op().kind == BodyKind::pointwise;
   const DType computed =
       pointwise ? widened(compute_dtype(*node_), dtypes_of(onnx.op)) : DType::f32;
   std::vector<std::string> inputs;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dyad/core/dim_expr.h"
+#include "dyad/core/generator.h"
 #include "dyad/ir/graph.h"
 #include "dyad/ir/onnx_emitter.h"
 #include "dyad/onnx/model_context.h"
@@ -27,6 +28,16 @@ class GraphWriter final : public OnnxEmitter {
   void check_interface(Value value);
   /// Placeholders become inputs of the same name.
   void add_inputs(const GraphImpl& graph);
+  /// A value becomes an input of that name, `first` (if defined) what it is when it is not fed.
+  void add_input_for(Value value, const std::string& name, const Tensor& first);
+  /// In training: the inputs `random.seed` and `random.offset`, which the random numbers of a step
+  /// are functions of; and, at the end, the output `next.random.offset`.
+  void add_random_inputs(RandomKey now, bool with_defaults);
+  void add_random_output();
+  /// The names of all values of the graph written so far.
+  [[nodiscard]] const std::unordered_map<Value, std::string, ValueHash>& names() const noexcept {
+    return names_;
+  }
   /// Writes the nodes that `roots` need; every placeholder must have a name.
   void write_nodes(const GraphImpl& graph, std::span<const Value> roots);
   /// Makes `values` the outputs, called `names`, which must be fresh.
@@ -66,6 +77,10 @@ class GraphWriter final : public OnnxEmitter {
   void check_dtypes();
   void write_by_name();
   void write_parts();
+  bool write_training();
+  void write_form();
+  void write_random_key();
+  void write_uniform_numbers();
   void write_control();
   void write_cond();
   void write_while();
@@ -109,7 +124,8 @@ class GraphWriter final : public OnnxEmitter {
   pb::GraphProto& graph_;
   const GraphWriter* outer_;
   Node* node_ = nullptr;
-  const Node* composite_ = nullptr;  ///< whose parts are being written
+  const Node* composite_ = nullptr;          ///< whose parts are being written
+  std::string random_seed_, random_offset_;  ///< in training, of the next random key
   std::unordered_map<Value, std::string, ValueHash> names_;
   std::vector<Axis> axes_;  ///< which value shows which size, first come
   std::unordered_map<std::int64_t, std::size_t> axis_of_;  ///< word of a size -> number in axes_

@@ -15,6 +15,7 @@
 #include "dyad/ir/graph.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/literal.h"
+#include "dyad/onnx/cut_model.h"
 #include "dyad/onnx/importer.h"
 #include "dyad/onnx/model_reader.h"
 
@@ -228,6 +229,7 @@ Model read(std::string_view bytes, const std::string& file, std::optional<std::s
   state->options = options;
   state->loc = loc;
   state->proto = read_model(bytes, file, loc);
+  if (!options.outputs.empty()) cut_model(state->proto, options.outputs, file, loc);
   Importer importer(state->proto, file, state->folder, options, loc);
   std::vector<std::string> missing = importer.unsupported();
   state->opset = importer.opset();

@@ -37,6 +37,9 @@ struct LoadOptions {
   /// be assigned; false: constants, which are folded where nothing else enters.
   bool trainable = true;
   LoadLimits limits = {};
+  /// Values of the model by name, whichever node gives them, to be the results in the place of
+  /// those that it has: the features before the last layer. What they do not need is left out.
+  std::vector<std::string> outputs = {};
 };
 
 /// An ONNX model as a static graph: placeholders with the names of its inputs (named dimensions are

@@ -19,11 +19,15 @@ std::string ModelContext::fresh(std::string_view hint) {
 
 std::string ModelContext::add(std::string_view hint, const Tensor& tensor) {
   std::string name = fresh(hint);
+  default_value(name, tensor);
+  return name;
+}
+
+void ModelContext::default_value(const std::string& name, const Tensor& tensor) {
   pb::TensorProto& proto = *graph_.add_initializer();
   fill_tensor_type(proto, name, tensor);
   weights_.push_back({&proto, tensor});
   set_dtype(name, tensor.dtype());
-  return name;
 }
 
 std::string ModelContext::weight(std::string_view hint, const Tensor& tensor) {

@@ -32,20 +32,25 @@ struct Problem {
 /// What the writers of a model and of its subgraphs share.
 class ModelContext {
  public:
-  /// Tensors of the model's state are called by these names.
+  /// Tensors of the model's state are called by these names. `training`: what layers do in training
+  /// mode is written too.
   ModelContext(pb::GraphProto& graph, int opset,
-               std::unordered_map<const TensorImpl*, std::string> weight_names)
-      : graph_(graph), opset_(opset), weight_names_(std::move(weight_names)) {}
+               std::unordered_map<const TensorImpl*, std::string> weight_names,
+               bool training = false)
+      : graph_(graph), opset_(opset), training_(training), weight_names_(std::move(weight_names)) {}
   ModelContext(const ModelContext&) = delete;
   ModelContext& operator=(const ModelContext&) = delete;
 
   [[nodiscard]] int opset() const noexcept { return opset_; }
+  [[nodiscard]] bool training() const noexcept { return training_; }
   /// `hint`, or `hint_2`, `hint_3`... when the model has that name: subgraphs see outer names.
   std::string fresh(std::string_view hint);
 
   /// Names of initializers of the outermost graph, which all subgraphs see; equal small ones are
   /// one.
   std::string weight(std::string_view hint, const Tensor& tensor);
+  /// An initializer of that name; of an input it is what the input is when it is not fed.
+  void default_value(const std::string& name, const Tensor& tensor);
   std::string constant(const Tensor& tensor);
   std::string integers(std::span<const std::int64_t> values);
   std::string integer(std::int64_t value);
@@ -68,6 +73,7 @@ class ModelContext {
 
   pb::GraphProto& graph_;
   int opset_;
+  bool training_;
   std::unordered_map<const TensorImpl*, std::string> weight_names_;
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, DType> dtypes_;

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "dyad/base/error.h"
+#include "dyad/core/generator.h"
 #include "dyad/exec/eager.h"
 #include "dyad/io/atomic_file.h"
 #include "dyad/ir/graph_ops.h"
@@ -23,8 +24,9 @@ int ir_version_for(int opset) noexcept {
   return opset >= 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
 }
 
-std::vector<std::string> output_names(const GraphImpl& graph, const SaveOptions& options, Loc loc) {
-  const std::size_t count = graph.outputs().size();
+/// Names for `count` results, none of which is among `taken`.
+std::vector<std::string> output_names(std::size_t count, std::unordered_set<std::string> taken,
+                                      const SaveOptions& options, Loc loc) {
   std::vector<std::string> names = options.outputs;
   if (names.empty()) {
     for (std::size_t i = 0; i < count; ++i) names.push_back(fmt::format("output{}", i));
@@ -32,10 +34,6 @@ std::vector<std::string> output_names(const GraphImpl& graph, const SaveOptions&
     throw OnnxError(fmt::format("onnx::save: the model has {} results but {} names for them", count,
                                 names.size()),
                     loc);
-  }
-  std::unordered_set<std::string> taken;
-  for (const Value input : graph.placeholders()) {
-    taken.insert(input.node->attrs_as<PlaceholderAttrs>().name);
   }
   for (const std::string& name : names) {
     if (name.empty()) throw OnnxError("onnx::save: the name of a result is empty", loc);
@@ -109,33 +107,46 @@ std::string to_string(const pb::ModelProto& proto, Loc loc) {
   return bytes;
 }
 
-}  // namespace
-
-Draft to_model(const GraphImpl& graph, std::span<const Value> effects, const SaveOptions& options,
-               Loc loc) {
+/// A model with an empty graph.
+Draft make_draft(std::size_t results, const SaveOptions& options, Loc loc) {
   if (options.opset < 17 || options.opset > 23) {
     throw OnnxError(fmt::format("onnx::save: opset {} cannot be written; choose one from 17 to 23",
                                 options.opset),
                     loc);
   }
-  if (graph.outputs().empty()) {
+  if (results == 0) {
     throw OnnxError("onnx::save: the model gives no results; return tensors from it", loc);
   }
-  const Evaluator::Scope eager(EagerEvaluator::instance());
   Draft model;
   model.proto.set_ir_version(ir_version_for(options.opset));
   model.proto.set_producer_name("dyad");
   pb::OperatorSetIdProto& opset = *model.proto.add_opset_import();
   opset.set_domain("");
   opset.set_version(options.opset);
-  pb::GraphProto& proto = *model.proto.mutable_graph();
-  proto.set_name(options.name);
+  model.proto.mutable_graph()->set_name(options.name);
+  return model;
+}
 
-  std::unordered_map<const TensorImpl*, std::string> weight_names;
-  for (const auto& [name, tensor] : options.weights) weight_names.try_emplace(tensor.impl(), name);
-  ModelContext context(proto, options.opset, std::move(weight_names));
+std::unordered_map<const TensorImpl*, std::string> names_of_weights(const SaveOptions& options) {
+  std::unordered_map<const TensorImpl*, std::string> names;
+  for (const auto& [name, tensor] : options.weights) names.try_emplace(tensor.impl(), name);
+  return names;
+}
+
+}  // namespace
+
+Draft to_model(const GraphImpl& graph, std::span<const Value> effects, const SaveOptions& options,
+               Loc loc) {
+  const Evaluator::Scope eager(EagerEvaluator::instance());
+  Draft model = make_draft(graph.outputs().size(), options, loc);
+  pb::GraphProto& proto = *model.proto.mutable_graph();
+  ModelContext context(proto, options.opset, names_of_weights(options));
   GraphWriter writer(context, proto);
-  std::vector<std::string> results = output_names(graph, options, loc);
+  std::unordered_set<std::string> taken;
+  for (const Value input : graph.placeholders()) {
+    taken.insert(input.node->attrs_as<PlaceholderAttrs>().name);
+  }
+  std::vector<std::string> results = output_names(graph.outputs().size(), taken, options, loc);
   writer.add_inputs(graph);
   for (const std::string& name : results) static_cast<void>(context.fresh(name));
   std::vector<Value> roots = graph.outputs();
@@ -143,7 +154,47 @@ Draft to_model(const GraphImpl& graph, std::span<const Value> effects, const Sav
   for (const Value value : graph.outputs()) writer.check_interface(value);
   writer.write_nodes(graph, roots);
   if (!context.problems().empty()) fail_with(context.problems(), loc);
+  model.names = writer.names();
   writer.add_outputs(graph.outputs(), results);
+  model.weights = context.weights();
+  return model;
+}
+
+Draft to_training_model(const GraphImpl& graph, const Step& step, bool with_defaults,
+                        const SaveOptions& options, Loc loc) {
+  const Evaluator::Scope eager(EagerEvaluator::instance());
+  Draft model = make_draft(step.results.size(), options, loc);
+  pb::GraphProto& proto = *model.proto.mutable_graph();
+  ModelContext context(proto, options.opset, names_of_weights(options), /*training=*/true);
+  GraphWriter writer(context, proto);
+  std::unordered_set<std::string> taken;
+  for (const auto& [name, value] : step.inputs) taken.insert(name);
+  for (const StepState& state : step.state) taken.insert({state.name, "next." + state.name});
+  std::vector<std::string> names = output_names(step.results.size(), taken, options, loc);
+  for (const auto& [name, value] : step.inputs) writer.add_input_for(value, name, {});
+  for (const StepState& state : step.state) {
+    writer.add_input_for(state.before, state.name, with_defaults ? state.tensor : Tensor());
+  }
+  std::vector<Value> results = step.results, roots;
+  for (const StepState& state : step.state) {
+    if (!state.after) continue;
+    results.push_back(state.after);
+    names.push_back("next." + state.name);
+  }
+  roots = results;
+  bool draws = false;
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("random_key")) continue;
+    roots.push_back(node->output());  // those that nothing reads move the offset too
+    draws = true;
+  }
+  if (draws) writer.add_random_inputs(default_generator().state(), with_defaults);
+  for (const std::string& name : names) static_cast<void>(context.fresh(name));
+  writer.write_nodes(graph, roots);
+  if (!context.problems().empty()) fail_with(context.problems(), loc);
+  model.names = writer.names();
+  writer.add_outputs(results, names);
+  if (draws) writer.add_random_output();
   model.weights = context.weights();
   return model;
 }

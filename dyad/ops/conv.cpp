@@ -197,8 +197,14 @@ struct ConvBackwardWeight {
     require_shape(in, convolved_shape(in, in[1].shape(), attrs.shape, attrs));
     return {Type(in[0].dtype(), attrs.shape)};
   }
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc);
   static void grad(Gradient& g, const Attrs& attrs);
 };
+
+Tensor backward_weight(const ConvBackwardAttrs& attrs, const Tensor& grad, const Tensor& x) {
+  const Tensor* inputs[] = {&grad, &x};
+  return apply_with_parts<ConvBackwardWeight>(attrs, {}, inputs)[0];
+}
 
 void Conv::grad(Gradient& g, const Attrs& attrs) {
   if (g.needs(0)) {
@@ -206,8 +212,7 @@ void Conv::grad(Gradient& g, const Attrs& attrs) {
           apply<ConvTranspose>(backward_attrs(attrs, g.input_shape(0)), {}, g.grad(), g.input(1)));
   }
   if (g.needs(1)) {
-    g.set(1, apply<ConvBackwardWeight>(backward_attrs(attrs, g.input_shape(1)), {}, g.grad(),
-                                       g.input(0)));
+    g.set(1, backward_weight(backward_attrs(attrs, g.input_shape(1)), g.grad(), g.input(0)));
   }
   if (g.input_count() > 2 && g.needs(2)) {
     Ints axes;
@@ -224,9 +229,32 @@ void ConvTranspose::grad(Gradient& g, const Attrs& attrs) {
     g.set(0, apply<Conv>(forward_attrs(attrs), {}, g.grad(), g.input(1), Tensor()));
   }
   if (g.needs(1)) {
-    g.set(1,
-          apply<ConvBackwardWeight>(with_shape(attrs, g.input_shape(1)), {}, g.input(0), g.grad()));
+    g.set(1, backward_weight(with_shape(attrs, g.input_shape(1)), g.input(0), g.grad()));
   }
+}
+
+/// A convolution that takes channels for samples and the gradient for the weight: what the stride
+/// was is the dilation.
+std::vector<Tensor> ConvBackwardWeight::parts(const Attrs& a, TensorRefs in, Loc loc) {
+  const Tensor& grad = *in[0];
+  const Shape x = sizes_of(*in[1], loc);
+  const Dim in_group = x[1] / a.groups;
+  Shape split{x[0], Dim(a.groups), in_group}, samples{in_group, x[0] * a.groups};
+  Ints order{2, 1, 0};
+  for (int i = 2; i < x.rank(); ++i) {
+    split.push_back(x[static_cast<std::size_t>(i)]);
+    samples.push_back(x[static_cast<std::size_t>(i)]);
+    order.push_back(i + 1);
+  }
+  const Tensor channels = reshape(permute(reshape(*in[1], split), order), samples);
+  Tensor out = apply<Conv>({.stride = a.dilation,
+                            .low = a.low,
+                            .high = a.high,
+                            .dilation = a.stride,
+                            .groups = a.groups},
+                           loc, channels, transpose(grad, 0, 1), Tensor());
+  for (int i = 2; i < x.rank(); ++i) out = slice(out, i, 0, a.shape[static_cast<std::size_t>(i)]);
+  return {transpose(out, 0, 1)};
 }
 
 void ConvBackwardWeight::grad(Gradient& g, const Attrs& attrs) {
@@ -239,7 +267,7 @@ void ConvBackwardWeight::grad(Gradient& g, const Attrs& attrs) {
 }
 
 constexpr const OpInfo* kRows[] = {&op_info<Conv>, &op_info<ConvTranspose>,
-                                   &op_info<ConvBackwardWeight>};
+                                   &op_info_with_parts<ConvBackwardWeight>};
 
 Tensor convolve(std::string_view name, std::size_t axes, const Tensor& x, const Tensor& weight,
                 const Tensor& bias, const PerAxis& stride, const Padding& padding,

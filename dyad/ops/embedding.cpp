@@ -14,6 +14,7 @@
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/scatter.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -47,6 +48,14 @@ struct EmbeddingBackward {
                          to_string(grad) + " for an index of " + to_string(index));
     }
     return {Type(in[0].dtype(), {attrs.rows, grad.back()})};
+  }
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
+    const Dim width = in[0]->size(-1, loc);
+    const Dim count = sizes_of(*in[1], loc).numel();
+    const Tensor index = reshape(*in[1], {count});
+    Tensor rows = reshape(*in[0], {count, width});
+    if (attrs.padding_idx >= 0) rows = where(unsqueeze(index == attrs.padding_idx, -1), 0, rows);
+    return {index_add(zeros({attrs.rows, width}, rows.dtype()), 0, index, rows)};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const Tensor rows = gather_rows_from_front(g.grad(), g.input(1));
@@ -83,9 +92,9 @@ struct Embedding {
       if (attrs.padding_idx >= 0) rows = where(unsqueeze(index == attrs.padding_idx, -1), 0, rows);
       if (by_rows->set_rows(0, index, rows)) return;
     }
-    g.set(0,
-          apply<EmbeddingBackward>({.rows = g.input_shape(0)[0], .padding_idx = attrs.padding_idx},
-                                   {}, g.grad(), g.input(1)));
+    const Tensor* inputs[] = {&g.grad(), &g.input(1)};
+    const EmbeddingBackwardAttrs to{.rows = g.input_shape(0)[0], .padding_idx = attrs.padding_idx};
+    g.set(0, apply_with_parts<EmbeddingBackward>(to, {}, inputs)[0]);
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     e.output(0, e.node("Gather", {e.input(0), e.input(1)}, {{"axis", std::int64_t{0}}}));
@@ -108,10 +117,19 @@ struct RowSums {
   static constexpr Schema schema{.name = "row_sums",
                                  .inputs = kRowSumsInputs,
                                  .outputs = kOut,
-                                 .doc = "Each row replaced by the sum of all rows of equal index."};
+                                 .doc = "Each row replaced by the sum of all rows of equal index.",
+                                 .samples = {.differentiable = false}};
   static Types infer(const InferIn& in, const Attrs&) {
     require_rows(in, 0, 1);
     return {in[0]};
+  }
+  static std::vector<Tensor> parts(const NoAttrs&, TensorRefs in, Loc loc) {
+    const Tensor &rows = *in[0], &index = *in[1];
+    const Shape shape = sizes_of(rows, loc);
+    Dim width = 1;
+    for (std::size_t i = 1; i < shape.size(); ++i) width = width * shape[i];
+    const Tensor same = (unsqueeze(index, 1) == unsqueeze(index, 0)).to(rows.dtype());
+    return {reshape(matmul(same, reshape(rows, {shape[0], width})), shape)};
   }
 };
 
@@ -120,7 +138,8 @@ struct PutRows {
   static constexpr Schema schema{.name = "put_rows",
                                  .inputs = kPutRowsInputs,
                                  .outputs = kOut,
-                                 .doc = "x with rows in the places that index names."};
+                                 .doc = "x with rows in the places that index names.",
+                                 .samples = {.differentiable = false}};
   static Types infer(const InferIn& in, const Attrs&) {
     require_rows(in, 2, 1);
     bool fits = in[0].rank() == in[2].rank() && in[0].dtype() == in[2].dtype();
@@ -129,6 +148,9 @@ struct PutRows {
     }
     if (!fits) fail_shape(in, "rows must be rows of x, of its dtype");
     return {in[0]};
+  }
+  static std::vector<Tensor> parts(const NoAttrs&, TensorRefs in, Loc) {
+    return {index_copy(*in[0], 0, *in[1], *in[2])};
   }
 };
 
@@ -281,9 +303,9 @@ void EmbeddingBag::grad(Gradient& g, const Attrs& attrs) {
 }
 
 constexpr const OpInfo* kRows[] = {&op_info<Embedding>,
-                                   &op_info<EmbeddingBackward>,
-                                   &op_info<RowSums>,
-                                   &op_info<PutRows>,
+                                   &op_info_with_parts<EmbeddingBackward>,
+                                   &op_info_with_parts<RowSums>,
+                                   &op_info_with_parts<PutRows>,
                                    &op_info_with_parts<EmbeddingBag>,
                                    &op_info_with_parts<EmbeddingBagBackward>};
 
@@ -321,10 +343,12 @@ Tensor sparse_embedding(const Tensor& indices, const Tensor& weight, std::int64_
   return apply<ops::Embedding>({.padding_idx = padding_idx, .sparse = true}, loc, weight, indices);
 }
 Tensor row_sums(const Tensor& rows, const Tensor& index, Loc loc) {
-  return apply<ops::RowSums>({}, loc, rows, index);
+  const Tensor* inputs[] = {&rows, &index};
+  return ops::apply_with_parts<ops::RowSums>({}, loc, inputs)[0];
 }
 Tensor put_rows(const Tensor& x, const Tensor& index, const Tensor& rows, Loc loc) {
-  return apply<ops::PutRows>({}, loc, x, index, rows);
+  const Tensor* inputs[] = {&x, &index, &rows};
+  return ops::apply_with_parts<ops::PutRows>({}, loc, inputs)[0];
 }
 
 Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets,

@@ -5,6 +5,7 @@
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/indexing.h"
+#include "dyad/ops/pool_parts.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/reduce_support.h"
 #include "dyad/ops/registry.h"
@@ -161,11 +162,37 @@ struct MaxPoolIndices {
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     // ONNX numbers the elements of the whole tensor.
     const Shape& x = e.input_type(0).shape();
+    if (is_global(attrs)) {
+      const std::string planes = e.node("Reshape", {onnx_numbers(e), e.shape({x[0], x[1], -1})});
+      const std::string at = e.node("ArgMax", {planes}, {{"axis", std::int64_t{2}}});
+      return e.output(0, e.node("Reshape", {at, e.shape(e.output_type().shape())}));
+    }
     const std::string places =
         e.node_multi("MaxPool", {onnx_numbers(e)}, onnx_windows(e, attrs), 2)[1];
     e.output(0, e.node("Mod", {places, e.size(spatial_sizes(x).numel())}));
   }
 };
+
+/// Where the largest elements are, axes of images made one.
+struct Places {
+  Shape shape, pooled, all, some;  ///< of x and of the result; [n, c, elements], [n, c, windows]
+  Tensor index;
+
+  Places(const PoolAttrs& attrs, const Tensor& x, Loc loc) : shape(sizes_of(x, loc)) {
+    const Tensor at = apply<MaxPoolIndices>(attrs, loc, x);
+    all = {shape[0], shape[1], spatial_sizes(shape).numel()};
+    pooled = sizes_of(at, loc);
+    some = {shape[0], shape[1], spatial_sizes(pooled).numel()};
+    index = reshape(at, some);
+  }
+};
+
+/// MaxPoolBackward or MaxPoolTake.
+template <class Op>
+Tensor of_places(const PoolAttrs& attrs, const Tensor& values, const Tensor& x) {
+  const Tensor* inputs[] = {&values, &x};
+  return apply_with_parts<Op>(attrs, {}, inputs)[0];
+}
 
 struct MaxPoolBackward {
   using Attrs = PoolAttrs;
@@ -182,6 +209,11 @@ struct MaxPoolBackward {
     require_image(in, 1, axes_of(attrs));
     require_shape(in, pooled_shape(in, in[1].shape(), attrs));
     return {in[1]};
+  }
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
+    const Places at(attrs, *in[1], loc);
+    const Tensor none = zeros(at.all, in[0]->dtype());
+    return {reshape(scatter_add(none, 2, at.index, reshape(*in[0], at.some)), at.shape)};
   }
   static void grad(Gradient& g, const Attrs& attrs);
 };
@@ -202,16 +234,21 @@ struct MaxPoolTake {
     require_shape(in, in[1].shape());
     return {Type(in[0].dtype(), pooled_shape(in, in[1].shape(), attrs))};
   }
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
+    const Places at(attrs, *in[1], loc);
+    const Tensor taken = gather(reshape(*in[0], at.all), 2, at.index);
+    return {reshape(taken, at.pooled)};
+  }
   static void grad(Gradient& g, const Attrs& attrs) {
-    g.set(0, apply<MaxPoolBackward>(attrs, {}, g.grad(), g.input(1)));
+    g.set(0, of_places<MaxPoolBackward>(attrs, g.grad(), g.input(1)));
   }
 };
 
 void MaxPool::grad(Gradient& g, const Attrs& attrs) {
-  g.set(0, apply<MaxPoolBackward>(attrs, {}, g.grad(), g.input(0)));
+  g.set(0, of_places<MaxPoolBackward>(attrs, g.grad(), g.input(0)));
 }
 void MaxPoolBackward::grad(Gradient& g, const Attrs& attrs) {
-  g.set(0, apply<MaxPoolTake>(attrs, {}, g.grad(), g.input(1)));
+  g.set(0, of_places<MaxPoolTake>(attrs, g.grad(), g.input(1)));
 }
 
 struct MaxUnpool {
@@ -323,13 +360,21 @@ struct AvgPoolBackward {
     require_shape(in, pooled_shape(in, attrs.shape, attrs));
     return {Type(in[0].dtype(), attrs.shape)};
   }
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
+    return {avg_pool_backward_parts(attrs, *in[0], loc)};
+  }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, apply<AvgPool>(forward_attrs(attrs), {}, g.grad()));
   }
 };
 
+Tensor spread(const PoolAttrs& attrs, const Shape& shape, const Tensor& grad) {
+  const Tensor* inputs[] = {&grad};
+  return apply_with_parts<AvgPoolBackward>(backward_attrs(attrs, shape), {}, inputs)[0];
+}
+
 void AvgPool::grad(Gradient& g, const Attrs& attrs) {
-  g.set(0, apply<AvgPoolBackward>(backward_attrs(attrs, g.input_shape(0)), {}, g.grad()));
+  g.set(0, spread(attrs, g.input_shape(0), g.grad()));
 }
 
 // --- powers --------------------------------------------------------------------------------------
@@ -391,8 +436,7 @@ struct LpPool {
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, power_sum_grad(g.grad(), g.input(0), g.output(), attrs.p, [&](const Tensor& share) {
-            return apply<AvgPoolBackward>(backward_attrs(sum_attrs(attrs), g.input_shape(0)), {},
-                                          share);
+            return spread(sum_attrs(attrs), g.input_shape(0), share);
           }));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
@@ -470,9 +514,15 @@ struct GlobalAvgPool {
 };
 
 constexpr const OpInfo* kRows[] = {
-    &op_info<MaxPool>,         &op_info<MaxPoolIndices>, &op_info<MaxPoolBackward>,
-    &op_info<MaxPoolTake>,     &op_info<MaxUnpool>,      &op_info<AvgPool>,
-    &op_info<AvgPoolBackward>, &op_info<LpPool>,         &op_info<GlobalLpPool>,
+    &op_info<MaxPool>,
+    &op_info<MaxPoolIndices>,
+    &op_info_with_parts<MaxPoolBackward>,
+    &op_info_with_parts<MaxPoolTake>,
+    &op_info<MaxUnpool>,
+    &op_info<AvgPool>,
+    &op_info_with_parts<AvgPoolBackward>,
+    &op_info<LpPool>,
+    &op_info<GlobalLpPool>,
     &op_info<GlobalAvgPool>,
 };
 

@@ -20,6 +20,12 @@ struct Mlp {
   Tensor operator()(const Tensor& x) const { return log_softmax(out(dropout(relu(hidden(x)))), 1); }
 };
 
+/// No random numbers in training either.
+struct Perceptron {
+  nn::Linear hidden{12, 16}, out{16, 5};
+  Tensor operator()(const Tensor& x) const { return out(tanh(hidden(x))); }
+};
+
 /// Grouped and strided convolutions, normalisation by running statistics.
 struct Cnn {
   nn::Conv2d first{1, 4, 3, {.padding = 1}};

@@ -63,6 +63,17 @@ std::optional<std::vector<nlohmann::json>> check(const std::vector<ModelFile>& m
   return nlohmann::json::parse(text.str()).get<std::vector<nlohmann::json>>();
 }
 
+std::optional<int> run_python(const std::string& script, const std::vector<std::string>& arguments,
+                              const std::string& output) {
+  std::string command = python() + " " + script;
+  for (const std::string& argument : arguments) command += " '" + argument + "'";
+  if (!output.empty()) command += " > '" + output + "'";
+  const int status = std::system(command.c_str());
+  if (!WIFEXITED(status)) return status;
+  if (WEXITSTATUS(status) == kPackageMissing) return {};
+  return WEXITSTATUS(status);
+}
+
 std::optional<nlohmann::json> check(const ModelFile& model) {
   const auto reports = check(std::vector{model});
   if (!reports) return {};

@@ -31,6 +31,11 @@ std::optional<std::vector<nlohmann::json>> check(const std::vector<ModelFile>& m
 /// The same of one file.
 std::optional<nlohmann::json> check(const ModelFile& model);
 
+/// Runs a script of the tests with these arguments, what it prints going to a file: its exit
+/// status, or nothing where Python has not the packages that it needs.
+std::optional<int> run_python(const std::string& script, const std::vector<std::string>& arguments,
+                              const std::string& output = {});
+
 /// A path for a file that a test writes.
 std::string temporary(const std::string& name);
 

@@ -8,6 +8,7 @@
 #include "checker.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
+#include "dyad/exec/session.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
 
@@ -164,14 +165,33 @@ TEST(SaveErrors, ATrainingModel) {
 TEST(SaveErrors, EveryOperatorThatHasNoCounterpart) {
   Graph graph;
   static_cast<void>(graph.define([] {
-    const Tensor x = placeholder("x", f32, {"n"});
-    return gradients(sum(tanh(sigmoid(x))), {x});
+    const Tensor x = placeholder("x", f32, {3, 3});
+    return inverse(cholesky(x));
   }));
   const std::string text = message_of<OnnxError>([&] { static_cast<void>(onnx::to_bytes(graph)); });
-  EXPECT_THAT(text, AllOf(HasSubstr("2 operators cannot be written"),
-                          HasSubstr("tanh_backward (save_test.cpp:"),
-                          HasSubstr("sigmoid_backward (save_test.cpp:"),
-                          HasSubstr("it has no counterpart in ONNX")));
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("2 operators cannot be written"), HasSubstr("inverse (save_test.cpp:"),
+            HasSubstr("cholesky (save_test.cpp:"), HasSubstr("it has no counterpart in ONNX")));
+}
+
+/// Pointwise operators are written by what they compute.
+TEST(Save, Gradients) {
+  const auto model = [](const Tensor& x) {
+    return gradients(sum(gelu(x) * tanh(silu(x)) * lgamma(abs(x) + 1)), {x});
+  };
+  const std::initializer_list<onnx::Input> inputs{{"x", f32, {"n"}}};
+  const std::string path = temporary("model.onnx");
+  onnx::save(path, model, inputs, {.opset = 17});
+  ModelCase expected;
+  const Tensor x = random_tensor(f32, {40}, -3, 3, 1);
+  Graph graph;
+  const auto slopes = graph.define([&] { return model(placeholder("x", f32, {40})); });
+  expected.inputs.add("x", x);
+  expected.outputs.add("output0", Session(graph).run(slopes, {{"x", x}})[0]);
+  const auto report = check(ModelFile{.path = path, .cases = {expected}});
+  SKIP_WITHOUT(report);
+  EXPECT_EQ((*report)["error"], "");
 }
 
 TEST(SaveErrors, RandomNumbersInsideAComposite) {

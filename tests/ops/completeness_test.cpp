@@ -65,6 +65,13 @@ bool differentiable(const OpInfo& row) {
   return row.grad != nullptr || (row.expand != nullptr && row.samples.differentiable);
 }
 
+/// In a form of its own, by its parts, or by what it computes for an element: unless that reads the
+/// bits of floats.
+bool has_onnx_form(const OpInfo& row) {
+  if (!row.onnx.op.empty() || row.to_onnx != nullptr || row.expand != nullptr) return true;
+  return row.kind == BodyKind::pointwise && row.name != "bitcast" && row.name != "nextafter";
+}
+
 /// The texts of every message that a test of bad calls expects.
 std::string bad_calls() {
   std::string text;
@@ -95,7 +102,7 @@ Lacks of_rows_and_cases() {
     need(values.contains(name), "values");
     need(differentiable(*row) || !takes_floating(*row), "gradient");
     need(!differentiable(*row) || gradients.contains(name), "gradient_cases");
-    need(!row->onnx.op.empty() || row->to_onnx != nullptr, "onnx");
+    need(has_onnx_form(*row), "onnx");
     // What pointwise operators refuse follows from their rows: see
     // find_bad_calls.
     const bool has_rules = row->kind != BodyKind::pointwise && !row->inputs.empty();

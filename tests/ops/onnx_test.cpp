@@ -31,8 +31,10 @@ bool writes_itself(const Case& c) {
   return c.op != nullptr && (!c.op->onnx.op.empty() || c.op->to_onnx);
 }
 
-/// Composites and functions are written by their parts.
-bool has_form(const Case& c) { return c.op == nullptr || writes_itself(c) || c.op->expand; }
+/// Composites and functions are written by their parts, pointwise operators by what they compute.
+bool has_form(const Case& c) {
+  return c.op == nullptr || writes_itself(c) || c.op->expand || c.op->kind == BodyKind::pointwise;
+}
 
 /// Rows whose form is a reason why there is none.
 bool always_refuses(std::string_view name) {
@@ -121,7 +123,9 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
     if (!has_form(c) || always_refuses(c.name)) continue;
     try {
       const Graph graph = graph_of(c, false);
-      for (const int opset : {17, 21, 23}) {
+      for (int opset = 17; opset <= 23; ++opset) {
+        const bool always = opset == 17 || opset == 21 || opset == 23;
+        if (!always && (static_cast<int>(c.number) + opset) % 8 != 0) continue;  // a sample
         if (opset < 23 && has_late_dtypes(c)) continue;
         if (c.op != nullptr && opset < c.op->onnx.since) continue;
         if (opset < c.onnx_since) {

@@ -79,7 +79,10 @@ std::string onnx(const OpInfo& row) {
   if (!row.onnx.op.empty()) {
     return std::string(row.onnx.op) + " (" + std::to_string(row.onnx.since) + ")";
   }
-  return row.to_onnx ? "yes" : "";
+  if (row.to_onnx) return "yes";
+  if (row.expand) return "by its parts";
+  const bool reads_bits = row.name == "bitcast" || row.name == "nextafter";
+  return row.kind == BodyKind::pointwise && !reads_bits ? "by what it computes" : "";
 }
 
 /// Whether a compiler joins it with its neighbours into one kernel.

@@ -188,7 +188,7 @@ def adaptive():
         case("avg_pool_backward", [grad], [derivative(f)(grad, x)], {**none, "shape": shape}, 8, True)
         y, places = largest[axes](x, size, return_indices=True)
         case("max_pool", [x], [y], none, 0, True)
-        case("max_pool_indices", [x], [places], none, 0, onnx=NEVER)
+        case("max_pool_indices", [x], [places], none, 0, **({"onnx": NEVER} if max(size) > 1 else {}))
         g = lambda x: largest[axes](x, size)
         case("max_pool_backward", [grad, x], [derivative(g)(grad, x)], none, 4, True)
     x = rand((1, 2, 5, 4))
