@@ -66,6 +66,12 @@ def difference(got, want, dtype, where, floor):
     return f"element {bad[0]} is {got.ravel()[bad[0]]}, not {want.ravel()[bad[0]]}"
 
 
+def has_wide_softplus(model, case):
+    """The runtime has no Softplus of f64. In opset 18 alone it takes log(exp(x) + 1), which overflows, in its place."""
+    wide = any(x is not None and x[0] == "f64" for x in case["in"])
+    return wide and any(node.op_type == "Softplus" for node in onnx.load_from_string(model).graph.node)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     cases = [case for path in sorted((pathlib.Path(__file__).parent / "data").glob("*.json"))
@@ -83,6 +89,9 @@ def main():
         try:
             onnx.checker.check_model(model, full_check=True)
             if any(x[0] not in DTYPES for x in tensors):
+                continue
+            if entry["shows"] == "opset 18" and has_wide_softplus(model, case):
+                unsupported[case["op"]] += 1
                 continue
             session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             inputs = {f"x{i}": array(x) for i, x in enumerate(case["in"]) if x is not None}
