@@ -66,15 +66,15 @@ class Frontier {
   std::map<Key, Pending, std::less<>, PoolAllocator<std::pair<const Key, Pending>>> pending_;
 };
 
-/// `value`, after checking that it is saved and has not changed since.
-const Tensor& unpack(const TapeNode& node, const Tensor& value, std::uint32_t version,
-                     bool declared, std::string_view what, int i) {
+/// Checks that `value` is saved and has not changed since.
+void check_saved(const TapeNode& node, const Tensor& value, std::uint32_t version, bool declared,
+                 std::string_view what, int i) {
   if (!declared) {
     throw InternalError("the gradient of " + std::string(node.op().name) + " reads " +
                         std::string(what) + " " + std::to_string(i) +
                         ", which its row does not declare as saved");
   }
-  if (!value.defined()) return value;  // an optional input that is absent
+  if (!value.defined()) return;  // an optional input that is absent
   const std::uint32_t now = value.impl()->storage->version();
   if (now != version) {
     throw GradError("backward of " + std::string(node.op().name) + ": " + std::string(what) + " " +
@@ -84,7 +84,6 @@ const Tensor& unpack(const TapeNode& node, const Tensor& value, std::uint32_t ve
                         " now); call backward() before the write, or write to a clone()",
                     node.loc());
   }
-  return value;
 }
 
 /// The eager side of a gradient rule.
@@ -102,14 +101,16 @@ class TapeGradient final : public Gradient, public RowGradient {
   }
   bool has_grad(int i) const override { return grads_[static_cast<std::size_t>(i)].defined(); }
   const Tensor& input(int i) override {
-    return unpack(node_, in(i).value(), in(i).saved.version,
-                  saves(node_.op().saved_inputs, static_cast<std::size_t>(i)), "input", i);
+    const Tensor& value = in(i).value();
+    check_saved(node_, value, in(i).saved.version,
+                saves(node_.op().saved_inputs, static_cast<std::size_t>(i)), "input", i);
+    return value;
   }
   const Tensor& output(int i) override {
     const SavedTensor& saved = node_.outputs()[static_cast<std::size_t>(i)].saved;
-    const Tensor& value =
-        unpack(node_, saved.tensor, saved.version,
-               saves(node_.op().saved_outputs, static_cast<std::size_t>(i)), "output", i);
+    const Tensor& value = saved.tensor;
+    check_saved(node_, value, saved.version,
+                saves(node_.op().saved_outputs, static_cast<std::size_t>(i)), "output", i);
     if (!grad_enabled()) return value;
     // A fresh handle with the output's place on the tape, for a second derivative.
     auto impl = make_ref<TensorImpl>(*value.impl());

@@ -11,7 +11,7 @@
 
 namespace dyad::autograd {
 
-class TapeNode;
+class TapeNode;  // NOLINT(cppcoreguidelines-virtual-class-destructor): only its Ref destroys it
 using Hook = std::function<Tensor(const Tensor&)>;
 
 /// A tensor kept for the backward pass, with the version of its memory at that time.
