@@ -16,6 +16,7 @@ FusionGroups::FusionGroups(const GraphImpl& graph, const FuseOptions& options) :
     group_of_.push_back(at);
     groups_.push_back({.nodes = {node.get()}, .max_position = static_cast<int>(at)});
     users_.emplace_back();
+    reach_.push_back(at);
     for (const Value v : node->inputs()) {
       if (!v) continue;
       std::vector<Node*>& users = users_[position(*v.node)];
@@ -54,16 +55,22 @@ bool FusionGroups::merge(const Node& a, const Node& b) {
   grown.nodes = std::move(all);
   grown.max_position = std::max(grown.max_position, gone.max_position);
   gone.nodes.clear();
+  const auto last = static_cast<std::size_t>(grown.max_position);
+  for (std::size_t i = position(*grown.nodes.front()); reach_[i] < last; ++i) reach_[i] = last;
   return true;
 }
 
 bool FusionGroups::would_cycle(std::size_t a, std::size_t b) {
   ++search_;
+  // No group lies on both sides of the cut, so what is before it leads to nothing behind it.
+  std::size_t cut =
+      std::min(position(*groups_[a].nodes.front()), position(*groups_[b].nodes.front()));
+  while (cut > 0 && reach_[cut - 1] >= cut) --cut;
   std::vector<std::size_t> pending;
   const auto enter_inputs_of = [&](std::size_t group, bool outermost) {
     for (const Node* node : groups_[group].nodes) {
       for (const Value v : node->inputs()) {
-        if (!v) continue;
+        if (!v || position(*v.node) < cut) continue;
         const std::size_t used = group_of(*v.node);
         if (used == a || used == b) {
           if (!outermost) return true;  // came back from outside

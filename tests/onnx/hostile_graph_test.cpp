@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "dyad/core/create.h"
 #include "hostile.h"
 #include "model_bytes.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 using namespace bytes;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string with_nodes(const Names& nodes, const std::string& result = "y") {
@@ -187,6 +189,10 @@ TEST(HostileGraph, ManyNodesAndLongNames) {
     last = next;
   }
   EXPECT_EQ(try_model(with_nodes(nodes)).error, "");
+  // With steps that take quadratic time this would be minutes.
+  const Tensor y =
+      onnx::parse(with_nodes(nodes)).run({{"x", dyad::tensor({-1.0f, 2.0f, -3.0f})}})[0];
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(1, 2, 3));
   const std::string name(10'000'000, 'a');
   EXPECT_EQ(try_model(with_nodes({node("Relu", {"x"}, {name}), node("Relu", {name}, {"y"})})).error,
             "");
