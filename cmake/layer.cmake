@@ -14,7 +14,8 @@ set(DYAD_PRECOMPILED
   <span> <sstream> <string> <string_view> <tuple> <type_traits> <unordered_map> <unordered_set> <utility>
   <variant> <vector>)
 
-# Shares the precompiled headers of the first layer whose compiler options are the same.
+# Shares the precompiled headers of the first target with the same compiler options, which `options` tells apart;
+# more headers may follow.
 function(dyad_precompile target options)
   if(NOT DYAD_PRECOMPILE)
     return()
@@ -24,7 +25,7 @@ function(dyad_precompile target options)
   if(first)
     target_precompile_headers(${target} REUSE_FROM ${first})
   else()
-    target_precompile_headers(${target} PRIVATE ${DYAD_PRECOMPILED})
+    target_precompile_headers(${target} PRIVATE ${DYAD_PRECOMPILED} ${ARGN})
     set_property(GLOBAL PROPERTY ${owner} ${target})
   endif()
 endfunction()
