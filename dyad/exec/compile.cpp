@@ -13,6 +13,7 @@
 #include "dyad/exec/recorder.h"
 #include "dyad/exec/recording.h"
 #include "dyad/exec/segment.h"
+#include "dyad/passes/pipeline.h"
 
 namespace dyad::exec {
 namespace {
@@ -49,6 +50,7 @@ struct CompiledCore::State {
 };
 
 CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_unique<State>()) {
+  passes::check_passes_off(options.passes_off, loc.user());
   state_->options = std::move(options);
   state_->loc = loc;
 }
@@ -191,7 +193,8 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   if (!path->refusal.empty()) {
     recording->refusal = refusal_of(*path);
   } else {
-    recording->tree = std::make_shared<DecisionTree>(path);
+    recording->tree =
+        std::make_shared<DecisionTree>(path, ExecutableOptions{.passes_off = options.passes_off});
     recording->skeletons.push_back(result.skeleton);
   }
   recordings.push_back(std::move(recording));

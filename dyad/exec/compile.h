@@ -27,6 +27,9 @@ struct CompileOptions {
   int max_outcomes = 16;    ///< values that one host read may take before the function runs eagerly
   int max_recordings = 32;  ///< recordings before the function runs eagerly
   std::string name = "function";  ///< in reports
+  /// Passes of the compiler that are left out, by name: to find out what one of them does. The
+  /// results are the same. ValueError when one is unknown or needed; `dyad passes` lists them.
+  std::vector<std::string> passes_off = {};
 };
 
 namespace exec {

@@ -46,7 +46,8 @@ void overwrite(const Tensor& target, const Tensor& value) {
 
 }  // namespace
 
-DecisionTree::DecisionTree(std::shared_ptr<const Path> first) {
+DecisionTree::DecisionTree(std::shared_ptr<const Path> first, ExecutableOptions options)
+    : options_(std::move(options)) {
   std::vector<Fork*> chain;
   root_ = grow(first, 0, chain);
   finish_leaf(first, chain);
@@ -61,7 +62,8 @@ std::unique_ptr<DecisionTree::Fork> DecisionTree::grow(const std::shared_ptr<con
   const int begin = decision == 0 ? 0 : path->decisions[decision - 1].position;
   const int end = last ? end_of_call(*path) : path->decisions[decision].position;
   fork->segment = std::make_shared<Segment>(
-      path, begin, end, last ? std::span<const Write>(path->writes) : std::span<const Write>());
+      path, begin, end, last ? std::span<const Write>(path->writes) : std::span<const Write>(),
+      options_);
   chain.push_back(fork.get());
   for (const ValueId& external : fork->segment->externals()) need(chain, external);
   if (last) return fork;
@@ -92,8 +94,9 @@ void DecisionTree::finish_leaf(const std::shared_ptr<const Path>& path,
   }
   if (path->backward) {
     const BackwardPart& part = *path->backward;
-    leaf.backward = std::make_shared<Segment>(
-        path, part.begin, static_cast<int>(path->graph->nodes().size()), std::span<const Write>());
+    leaf.backward =
+        std::make_shared<Segment>(path, part.begin, static_cast<int>(path->graph->nodes().size()),
+                                  std::span<const Write>(), options_);
     const auto expose = [&](const std::vector<Value>& grads) {
       for (const Value& grad : grads) {
         if (!grad || grad.node->is("placeholder")) continue;

@@ -28,15 +28,6 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-/// Runs one operator as eager mode does.
-std::vector<Tensor> evaluate_constant(const Node& node, std::span<const Tensor> inputs) {
-  std::vector<const Tensor*> refs;
-  for (const Tensor& input : inputs) refs.push_back(&input);
-  std::vector<Tensor> outputs(node.types().size());
-  execute(node.op(), refs, node.attrs().data(), outputs, node.loc());
-  return outputs;
-}
-
 /// Sizes and strides of values: what a plan depends on besides symbols from outside.
 std::vector<std::int64_t> key_of(std::span<const Tensor> values) {
   std::vector<std::int64_t> key;
@@ -87,8 +78,8 @@ struct Executable::State {
       return;
     }
     passes::LowerOptions lower;
-    lower.evaluate = evaluate_constant;
-    lower.fuse = options.fuse;
+    lower.evaluate = evaluate_node;
+    lower.off = options.passes_off;
     lower.dump = options.dump;
     lowered = passes::lower(*graph, lower);
     for (const auto& node : lowered->nodes()) {
@@ -232,6 +223,14 @@ struct Executable::State {
   std::list<std::unique_ptr<Plan>> plans;  // the most recently used first
   ExecutableStats stats;
 };
+
+std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
+  std::vector<const Tensor*> refs;
+  for (const Tensor& input : inputs) refs.push_back(&input);
+  std::vector<Tensor> outputs(node.types().size());
+  execute(node.op(), refs, node.attrs().data(), outputs, node.loc());
+  return outputs;
+}
 
 int count_operators(const GraphImpl& graph) {
   return static_cast<int>(std::ranges::count_if(graph.nodes(), [](const auto& node) {

@@ -4,7 +4,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dyad/core/tensor.h"
@@ -15,10 +17,11 @@
 namespace dyad::exec {
 
 struct ExecutableOptions {
-  /// Pointwise operators in fused kernels.
-  bool fuse = true;
-  /// The first operator that makes a NaN or an infinity throws AnomalyError. With fuse off, so that
-  /// each operator has a kernel of its own; the kernels that write variables are not looked at.
+  /// Passes left out, by name. ValueError when one is unknown or needed (`dyad passes` lists them).
+  std::vector<std::string> passes_off = {};
+  /// The first operator that makes a NaN or an infinity throws AnomalyError. With the pass "fuse"
+  /// off, each operator has a kernel of its own; the kernels that write variables are not looked
+  /// at.
   bool check_finite = false;
   /// Plans kept, one for each combination of sizes and strides met; the least recently used goes.
   std::size_t max_plans = 16;
@@ -38,6 +41,9 @@ struct ExecutableStats {
   double lower_ms = 0;          ///< time for passes
   double plan_ms = 0;           ///< time for the latest plan, kernels included
 };
+
+/// Runs one operator as eager mode does: what passes compute constants with.
+[[nodiscard]] std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs);
 
 /// How many nodes of a graph are operators: no placeholders, variables or constants.
 [[nodiscard]] int count_operators(const GraphImpl& graph);

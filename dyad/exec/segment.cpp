@@ -9,8 +9,12 @@
 namespace dyad::exec {
 
 Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
-                 std::span<const Write> writes)
-    : path_(std::move(path)), begin_(begin), end_(end), graph_(make_ref<GraphImpl>()) {
+                 std::span<const Write> writes, ExecutableOptions options)
+    : path_(std::move(path)),
+      begin_(begin),
+      end_(end),
+      options_(std::move(options)),
+      graph_(make_ref<GraphImpl>()) {
   const std::span<const Value> placeholders = path_->graph->placeholders();
   for (int i = 0; i < path_->arguments; ++i) {
     const Value argument = placeholders[static_cast<std::size_t>(i)];
@@ -70,7 +74,7 @@ void Segment::expose(ValueId value) {
 }
 
 Executable& Segment::executable() {
-  if (!executable_) executable_ = std::make_unique<Executable>(graph_);
+  if (!executable_) executable_ = std::make_unique<Executable>(graph_, options_);
   return *executable_;
 }
 

@@ -35,7 +35,8 @@ using Environment = std::unordered_map<ValueId, Tensor, ValueIdHash>;
 class Segment {
  public:
   /// Nodes begin..end-1 of `path`. `writes`: tensors that it assigns when it runs.
-  Segment(std::shared_ptr<const Path> path, int begin, int end, std::span<const Write> writes);
+  Segment(std::shared_ptr<const Path> path, int begin, int end, std::span<const Write> writes,
+          ExecutableOptions options);
 
   /// Asks for a value made here; compiles anew at the next run when it was not given before.
   void expose(ValueId value);
@@ -58,6 +59,7 @@ class Segment {
   Value resolve(Value recorded);
   std::shared_ptr<const Path> path_;
   int begin_, end_;
+  ExecutableOptions options_;
   Ref<GraphImpl> graph_;
   std::unordered_map<ValueId, Value, ValueIdHash> values_;
   std::vector<ValueId> externals_;
@@ -69,7 +71,7 @@ class Segment {
 /// numbers that the host read.
 class DecisionTree {
  public:
-  explicit DecisionTree(std::shared_ptr<const Path> first);
+  DecisionTree(std::shared_ptr<const Path> first, ExecutableOptions options);
 
   /// Adds another way; false when it is one already known.
   bool add(std::shared_ptr<const Path> path);
@@ -110,6 +112,7 @@ class DecisionTree {
   void finish_leaf(const std::shared_ptr<const Path>& path, const std::vector<Fork*>& chain);
   static void need(const std::vector<Fork*>& chain, ValueId value);
 
+  ExecutableOptions options_;  ///< of every segment
   std::unique_ptr<Fork> root_;
   std::vector<Leaf> leaves_;
 };

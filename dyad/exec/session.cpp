@@ -127,7 +127,7 @@ struct Session::State {
     };
     exec::ExecutableOptions options;
     options.check_finite = key.second;
-    options.fuse = !options.check_finite;
+    if (options.check_finite) options.passes_off = {"fuse"};
     auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before),
                                              std::move(options));
     if (key.second) program->fetches = "(under DetectAnomaly) ";

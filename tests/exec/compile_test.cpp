@@ -16,6 +16,7 @@
 namespace dyad {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::vector<float> bits(const Tensor& t) { return t.to_vector<float>(); }
@@ -43,6 +44,23 @@ TEST(Compile, ReplaysWithTheSameBits) {
   EXPECT_EQ(told.recorded, 1);
   EXPECT_EQ(told.replays, 3);
   EXPECT_LT(told.recordings[0].kernels, told.recordings[0].nodes);
+}
+
+TEST(Compile, PassesAreSwitchedOffByName) {
+  const auto fn = [](const Tensor& x) { return exp(tanh(x) * 2.0f) + tanh(x); };
+  const auto whole = compile(fn, {.recheck = false});
+  const auto apart = compile(fn, {.recheck = false, .passes_off = {"fuse", "cse"}});
+  const Tensor x = normal({7, 33});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(bits(whole(x)), bits(fn(x)));
+    EXPECT_EQ(bits(apart(x)), bits(fn(x)));
+  }
+  EXPECT_EQ(whole.explain().recordings[0].kernels, 1);
+  EXPECT_EQ(apart.explain().recordings[0].kernels, 5);
+  EXPECT_THAT(message_of<ValueError>([&] { (void)compile(fn, {.passes_off = {"fusion"}}); }),
+              AllOf(HasSubstr("passes_off: there is no pass 'fusion'; those that can be switched "
+                              "off are fold_constants, "),
+                    HasSubstr("compile_test.cpp:")));
 }
 
 TEST(Compile, ExplainsWithoutCompiling) {

@@ -72,7 +72,9 @@ inline void expect_as_eager(const Function& fn, const Tensors& inputs, Types typ
     set_num_threads(threads);
     const Tensors expected = fn(inputs);
     for (const bool fuse : {true, false}) {
-      Executable executable(graph, {.fuse = fuse});
+      ExecutableOptions options;
+      if (!fuse) options.passes_off = {"fuse"};
+      Executable executable(graph, options);
       for (int run = 0; run < 2; ++run) {
         const Tensors given = executable.run(inputs);
         ASSERT_EQ(given.size(), expected.size());

@@ -1,7 +1,16 @@
 #include "dyad/passes/lower.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "dyad/base/error.h"
 #include "dyad/passes/expand_composites.h"
 #include "passes_for_tests.h"
 
@@ -52,6 +61,104 @@ TEST(Lower, TheDriverRunsThePassesInOrderAndDumpsEach) {
   EXPECT_THAT(passes, ::testing::ElementsAre("input", "sink_assigns", "expand_composites",
                                              "fold_constants", "cse", "dce", "fuse"));
   EXPECT_EQ(to_string(*given), before) << "the given graph stays as it is";
+}
+
+TEST(Lower, PassesAreSwitchedOffByName) {
+  std::vector<std::string> passes;
+  LowerOptions options;
+  options.off = {"cse", "fuse"};
+  options.dump = [&](std::string_view pass, const GraphImpl&) { passes.emplace_back(pass); };
+  const Ref<GraphImpl> lowered = lower(*parse(kNormalize), options);
+  EXPECT_THAT(passes, ::testing::AllOf(::testing::Contains("dce"),
+                                       ::testing::Not(::testing::Contains("cse")),
+                                       ::testing::Not(::testing::Contains("fuse"))));
+  for (const auto& node : lowered->nodes()) EXPECT_FALSE(node->is("fused"));
+}
+
+/// The message of the ValueError that `f` throws.
+std::string refusal_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const ValueError& error) {
+    return error.message();
+  }
+  return "no ValueError";
+}
+
+TEST(Lower, AnUnknownOrNeededPassIsRefusedWithTheList) {
+  using ::testing::EndsWith;
+  using ::testing::HasSubstr;
+  using ::testing::StartsWith;
+  LowerOptions options;
+  options.off = {"cse", "csf"};
+  EXPECT_THAT(refusal_of([&] { static_cast<void>(lower(*parse(kNormalize), options)); }),
+              ::testing::AllOf(StartsWith("passes_off: there is no pass 'csf'; those that can be "
+                                          "switched off are fold_constants, "),
+                               HasSubstr(" cse, "), EndsWith(" fuse")));
+  options.off = {"expand_composites"};
+  EXPECT_THAT(refusal_of([&] { static_cast<void>(lower(*parse(kNormalize), options)); }),
+              StartsWith("passes_off: the pass 'expand_composites' is needed; those that can "));
+  EXPECT_THAT(refusal_of([] { static_cast<void>(find_pass("x")); }),
+              StartsWith("there is no pass 'x'; there are sink_assigns, "));
+}
+
+TEST(Pipeline, EveryPassHasANameASummaryAndRunsAlone) {
+  for (const Pass& pass : pipeline()) {
+    EXPECT_THAT(pass.name, ::testing::MatchesRegex("[a-z_]+"));
+    EXPECT_THAT(pass.summary, ::testing::Not(::testing::IsEmpty()));
+    EXPECT_LE(pass.summary.size(), 80u) << pass.name;
+    verify(*find_pass(pass.name).run(parse(kNormalize), {}));
+  }
+}
+
+TEST(Pipeline, AProgramsOwnPassRunsInItsPlaceWhileItLives) {
+  const auto names = [] {
+    std::vector<std::string> names;
+    for (const Pass& pass : pipeline()) names.push_back(pass.name);
+    return names;
+  };
+  const std::vector<std::string> before = names();
+  int runs = 0;
+  const auto make = [&](std::string name) {
+    return Pass{std::move(name), "counts", PassUse::optional,
+                [&](const Ref<GraphImpl>& graph, const LowerOptions&) {
+                  ++runs;
+                  return graph;
+                }};
+  };
+  {
+    const RegisteredPass first(make("count"), "fuse");
+    const RegisteredPass last(make("count_again"));
+    const std::vector<std::string> now = names();
+    ASSERT_EQ(now.size(), before.size() + 2);
+    EXPECT_EQ(*(std::ranges::find(now, "fuse") - 1), "count");
+    EXPECT_EQ(now.back(), "count_again");
+    static_cast<void>(lower(*parse(kNormalize), {}));
+    EXPECT_EQ(runs, 2);
+    EXPECT_EQ(refusal_of([&] { const RegisteredPass twice(make("count")); }),
+              "there is a pass 'count' already");
+    EXPECT_THAT(
+        refusal_of([&] { const RegisteredPass nowhere(make("other"), "nothing"); }),
+        ::testing::StartsWith("pass 'other' is to run before 'nothing', which is none of "));
+  }
+  EXPECT_EQ(names(), before);
+}
+
+TEST(Dump, TheEnvironmentAsksForTheGraphAfterEachPass) {
+  const std::string path = ::testing::TempDir() + "passes" + std::to_string(::getpid()) + ".txt";
+  ::setenv("DYAD_DUMP_PASSES", path.c_str(), 1);
+  static_cast<void>(lower(*parse(kNormalize), {}));
+  ::setenv("DYAD_DUMP_PASSES", "/no/such/folder/x", 1);
+  EXPECT_THROW(static_cast<void>(lower(*parse(kNormalize), {})), IoError);
+  ::unsetenv("DYAD_DUMP_PASSES");
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  EXPECT_THAT(text.str(),
+              ::testing::AllOf(::testing::HasSubstr(", as given\ngraph {\n  %x = "),
+                               ::testing::HasSubstr(", after sink_assigns: as before\n"),
+                               ::testing::HasSubstr(", after expand_composites\ngraph {"),
+                               ::testing::HasSubstr(", after fuse\ngraph {")));
 }
 
 TEST(Lower, NormalizeTakesTwoKernels) {

@@ -101,7 +101,7 @@ void write_unsupported(const std::string& name) {
 TEST(Tool, HelpTeaches) {
   const Output all = run("--help");
   EXPECT_EQ(all.status, 0);
-  for (const char* command : {"demo", "inspect", "run", "bench", "onnx-test"}) {
+  for (const char* command : {"demo", "inspect", "run", "bench", "onnx-test", "passes", "opt"}) {
     EXPECT_THAT(all.out, HasSubstr(command));
     const Output one = run(std::string(command) + " --help");
     EXPECT_EQ(one.status, 0) << command;
@@ -299,6 +299,43 @@ TEST(Bench, TellsTimesAndWhereTheyGo) {
     EXPECT_GT(report[number].get<double>(), 0) << number;
   }
   EXPECT_FALSE(report["operators"].empty());
+}
+
+TEST(Opt, RunsPassesOnAGraphInTextForm) {
+  std::ofstream(folder() + "graph.txt") << R"(graph {
+  %x = placeholder : f32[4]
+  %a = exp(%x) : f32[4]
+  %b = exp(%x) : f32[4]
+  %y = add(%a, %b) : f32[4]
+  return %y
+})";
+  const Output merged = run("opt graph.txt --pass cse");
+  EXPECT_EQ(merged.out,
+            "graph {\n  %x = placeholder : f32[4]\n  %0 = exp(%x) : f32[4]\n"
+            "  %1 = add(%0, %0) : f32[4]\n  return %1\n}\n");
+  EXPECT_EQ(merged.status, 0) << merged.err;
+  EXPECT_THAT(run("opt - < graph.txt").out, HasSubstr(" = fused(%x) : f32[4]"));
+  EXPECT_THAT(run("opt graph.txt --without fuse,cse").out, HasSubstr("add(%0, %1)"));
+  EXPECT_THAT(run("opt graph.txt --pass cse,dce --each").out,
+              AllOf(StartsWith("// as given\ngraph {"), HasSubstr("\n// after cse\ngraph {"),
+                    HasSubstr("\n// after dce\ngraph {")));
+  const Output listed = run("passes");
+  EXPECT_EQ(listed.status, 0);
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("\ncse "), HasSubstr("\nfuse "), HasSubstr(" needed\n")));
+}
+
+TEST(Opt, SaysWhatIsWrong) {
+  std::ofstream(folder() + "bad.txt") << "graph {\n  %x = nothing()\n}";
+  const Output bad = run("opt bad.txt");
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_THAT(bad.err, HasSubstr("line 2, column "));
+  EXPECT_EQ(run("opt missing.txt").err, "dyad: cannot read 'missing.txt'\n");
+  std::ofstream(folder() + "empty.txt") << "graph {\n  return\n}";
+  EXPECT_THAT(run("opt empty.txt --pass csf").err,
+              StartsWith("dyad: there is no pass 'csf'; there are sink_assigns, "));
+  EXPECT_THAT(run("opt empty.txt --without csf").err,
+              StartsWith("dyad: passes_off: there is no pass 'csf'; those that can be switched "));
+  EXPECT_EQ(run("opt empty.txt --pass cse --without dce").status, 2);
 }
 
 TEST(OnnxTest, CountsCases) {

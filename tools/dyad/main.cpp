@@ -8,6 +8,7 @@
 #include "tools/dyad/demo.h"
 #include "tools/dyad/inspect.h"
 #include "tools/dyad/onnx_test.h"
+#include "tools/dyad/opt.h"
 #include "tools/dyad/run.h"
 
 int main(int argc, char** argv) {
@@ -21,8 +22,9 @@ int main(int argc, char** argv) {
              "  dyad run model.onnx --input image=digit.npy   its results\n"
              "  dyad bench model.onnx                         how fast it is, and why\n\n"
              "dyad COMMAND --help says more about each.");
-  const std::vector<Command> commands{add_demo(app), add_inspect(app), add_run(app), add_bench(app),
-                                      add_onnx_test(app)};
+  const std::vector<Command> commands{add_demo(app),  add_inspect(app),   add_run(app),
+                                      add_bench(app), add_onnx_test(app), add_passes(app),
+                                      add_opt(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,123 @@
+#include "dyad/passes/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "dyad/base/error.h"
+#include "dyad/passes/cse.h"
+#include "dyad/passes/dce.h"
+#include "dyad/passes/expand_composites.h"
+#include "dyad/passes/sink_assigns.h"
+
+namespace dyad::passes {
+namespace {
+
+using enum PassUse;
+using GraphRef = Ref<GraphImpl>;
+
+/// The compiler, in the order in which it works.
+std::vector<Pass> built_in() {
+  return {
+      // A form that the other passes may rely on.
+      {"sink_assigns", "writes of variables come last", required,
+       [](const GraphRef& g, const LowerOptions&) { return sink_assigns(*g); }},
+      {"expand_composites", "composite operators become the operators that they are made of",
+       required, [](const GraphRef& g, const LowerOptions&) { return expand_composites(*g); }},
+
+      // Less to do.
+      {"fold_constants", "what constants alone decide is computed now", optional,
+       [](const GraphRef& g, const LowerOptions& options) {
+         return options.evaluate ? fold_constants(*g, options.evaluate) : g;
+       }},
+      {"cse", "equal operators on equal inputs become one", optional,
+       [](const GraphRef& g, const LowerOptions&) {
+         cse(*g);
+         return g;
+       }},
+      {"dce", "what neither a result nor an effect needs goes", optional,
+       [](const GraphRef& g, const LowerOptions&) {
+         dce(*g);
+         return g;
+       }},
+
+      // Kernels.
+      {"fuse", "pointwise operators and reductions that they feed share a kernel", optional,
+       [](const GraphRef& g, const LowerOptions& options) { return fuse(*g, options.fusion); }},
+  };
+}
+
+struct Pipeline {
+  std::mutex mutex;
+  std::vector<Pass> passes = built_in();
+};
+
+Pipeline& the_pipeline() {
+  static Pipeline pipeline;
+  return pipeline;
+}
+
+std::string names_of(const std::vector<Pass>& passes, bool may_be_off) {
+  std::string names;
+  for (const Pass& pass : passes) {
+    if (may_be_off && pass.use == required) continue;
+    names += (names.empty() ? "" : ", ") + pass.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<Pass> pipeline() {
+  Pipeline& pipeline = the_pipeline();
+  const std::scoped_lock lock(pipeline.mutex);
+  return pipeline.passes;
+}
+
+Pass find_pass(std::string_view name) {
+  std::vector<Pass> passes = pipeline();
+  const auto found = std::ranges::find(passes, name, &Pass::name);
+  if (found == passes.end()) {
+    throw ValueError(
+        fmt::format("there is no pass '{}'; there are {}", name, names_of(passes, false)));
+  }
+  return std::move(*found);
+}
+
+void check_passes_off(std::span<const std::string> names, Loc loc) {
+  if (names.empty()) return;
+  const std::vector<Pass> passes = pipeline();
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(passes, name, &Pass::name);
+    if (found != passes.end() && found->use != required) continue;
+    throw ValueError(fmt::format("passes_off: {} '{}'{}; those that can be switched off are {}",
+                                 found == passes.end() ? "there is no pass" : "the pass", name,
+                                 found == passes.end() ? "" : " is needed", names_of(passes, true)),
+                     loc);
+  }
+}
+
+RegisteredPass::RegisteredPass(Pass pass, std::string_view before) : name_(pass.name) {
+  Pipeline& pipeline = the_pipeline();
+  const std::scoped_lock lock(pipeline.mutex);
+  std::vector<Pass>& passes = pipeline.passes;
+  if (std::ranges::find(passes, name_, &Pass::name) != passes.end()) {
+    throw ValueError(fmt::format("there is a pass '{}' already", name_));
+  }
+  const auto at = before.empty() ? passes.end() : std::ranges::find(passes, before, &Pass::name);
+  if (!before.empty() && at == passes.end()) {
+    throw ValueError(fmt::format("pass '{}' is to run before '{}', which is none of {}", name_,
+                                 before, names_of(passes, false)));
+  }
+  passes.insert(at, std::move(pass));
+}
+
+RegisteredPass::~RegisteredPass() {
+  Pipeline& pipeline = the_pipeline();
+  const std::scoped_lock lock(pipeline.mutex);
+  std::erase_if(pipeline.passes, [&](const Pass& pass) { return pass.name == name_; });
+}
+
+}  // namespace dyad::passes

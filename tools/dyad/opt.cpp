@@ -1,0 +1,116 @@
+#include "tools/dyad/opt.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "dyad/base/error.h"
+#include "dyad/exec/executable.h"
+#include "dyad/exec/graph.h"
+#include "dyad/passes/fused_op.h"
+#include "dyad/passes/lower.h"
+#include "tools/dyad/text.h"
+
+namespace dyad::tool {
+namespace {
+
+struct OptOptions {
+  std::string file;
+  std::vector<std::string> passes, off;
+  bool each = false, lines = true;
+};
+
+std::string read_all(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError("cannot read '" + path + "'");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int list_passes() {
+  std::vector<std::vector<std::string>> rows;
+  for (const passes::Pass& pass : passes::pipeline()) {
+    rows.push_back(
+        {pass.name, pass.summary, pass.use == passes::PassUse::required ? "needed" : ""});
+  }
+  fmt::print("{}", columns(rows, "lll", ""));
+  return 0;
+}
+
+int optimise(const OptOptions& options) {
+  passes::register_fused_op();
+  Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
+  const GraphTextOptions text{.lines = options.lines};
+  passes::LowerOptions lower{.evaluate = exec::evaluate_node, .off = options.off};
+  if (options.each) {
+    lower.dump = [&](std::string_view pass, const GraphImpl& now) {
+      fmt::print("// {}\n{}", pass == "input" ? "as given" : "after " + std::string(pass),
+                 to_string(now, text));
+    };
+  }
+  if (options.passes.empty()) {
+    graph = passes::lower(*graph, lower);
+  } else {
+    std::vector<passes::Pass> chosen;
+    chosen.reserve(options.passes.size());
+    for (const std::string& name : options.passes) chosen.push_back(passes::find_pass(name));
+    if (lower.dump) lower.dump("input", *graph);
+    for (const passes::Pass& pass : chosen) {
+      graph = pass.run(graph, lower);
+      if (lower.dump) lower.dump(pass.name, *graph);
+    }
+  }
+  if (!options.each) fmt::print("{}", to_string(*graph, text));
+  return 0;
+}
+
+}  // namespace
+
+Command add_passes(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("passes", "List what the compiler does to a graph");
+  add_footer(*command,
+             "In the order in which it is done. What is not \"needed\" can be left out: by "
+             "`dyad opt --without`,\nor CompileOptions::passes_off in a program. With "
+             "DYAD_DUMP_PASSES=FILE in the environment (- is\nthe standard error), any program "
+             "that uses Dyad writes each graph that it compiles, after each pass.\n\n"
+             "Examples:\n"
+             "  dyad passes");
+  return {command, list_passes};
+}
+
+Command add_opt(CLI::App& program) {
+  auto options = std::make_shared<OptOptions>();
+  CLI::App* command =
+      program.add_subcommand("opt", "Run passes of the compiler on a graph in text form");
+  command->add_option("graph", options->file, "The text of a graph; - reads the standard input")
+      ->type_name("FILE")
+      ->required();
+  CLI::Option* pass =
+      command
+          ->add_option("--pass", options->passes,
+                       "Run these passes alone, in this order (default: all that `dyad passes` "
+                       "lists)")
+          ->type_name("NAME[,NAME]")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  command->add_option("--without", options->off, "Leave these passes out")
+      ->type_name("NAME[,NAME]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->excludes(pass);
+  command->add_flag("--each", options->each, "Print the graph after each pass");
+  command->add_flag("!--no-lines", options->lines, "Leave out the source lines");
+  add_footer(*command,
+             "Reads a graph as `to_string` writes it, and prints what the passes make of it.\n\n"
+             "Examples:\n"
+             "  dyad opt graph.txt                      the graph that runs\n"
+             "  dyad opt graph.txt --pass cse,dce       after these two alone\n"
+             "  dyad opt graph.txt --each               after each pass\n"
+             "  dyad inspect model.onnx --text | dyad opt - --without fuse");
+  return {command, [options] { return optimise(*options); }};
+}
+
+}  // namespace dyad::tool
