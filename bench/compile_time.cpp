@@ -9,20 +9,25 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
+#include <fstream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/harness.h"
 #include "bench/training.h"
 #include "dyad/base/error.h"
+#include "dyad/core/storage.h"
 #include "dyad/exec/compile.h"
 
 namespace dyad::bench {
 namespace {
 
-/// Milliseconds of one process.
+/// What the first steps took in one process.
 struct Sample {
-  double wall = 0, cpu = 0;
+  double wall_ms = 0, cpu_ms = 0;  ///< of recording and compiling
+  double process_mb = 0;           ///< the most memory that the process had, from its start on
+  double tensors_mb = 0;           ///< the most that tensors had in a later step
 };
 
 double cpu_milliseconds() {
@@ -34,78 +39,110 @@ double cpu_milliseconds() {
   return ms(usage.ru_utime) + ms(usage.ru_stime);
 }
 
+/// Megabytes of this process that `field` of its status tells.
+double status_mb(std::string_view field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field)) return std::stod(line.substr(field.size() + 1)) / 1e3;
+  }
+  return 0;
+}
+
 /// What another process, started from this program, measures; `cache` is the shell's setting of the
 /// cache of kernels.
-Sample measure(const std::string& cache, int threads) {
+Sample measure(const std::string& cache, std::size_t workload, bool compiled, int threads) {
   std::array<char, PATH_MAX> program{};
   if (readlink("/proc/self/exe", program.data(), program.size() - 1) < 0)
     throw IoError("this program does not find itself");
   const std::string command =
-      fmt::format("{} '{}' --compile-once {}", cache, program.data(), threads);
+      fmt::format("{} '{}' --threads {} --first-steps {} {}", cache, program.data(), threads,
+                  workload, compiled ? "--compiled" : "");
   FILE* output = popen(command.c_str(), "r");
   Sample sample;
   const bool read =
-      output != nullptr && std::fscanf(output, "%lf %lf", &sample.wall, &sample.cpu) == 2;
+      output != nullptr && std::fscanf(output, "%lf %lf %lf %lf", &sample.wall_ms, &sample.cpu_ms,
+                                       &sample.process_mb, &sample.tensors_mb) == 4;
   if (output == nullptr || pclose(output) != 0 || !read)
     throw IoError("'" + command + "' did not succeed");
   return sample;
 }
 
 /// The medians of several processes.
-Sample measure_often(const std::string& cache, int threads) {
+Sample measure_often(const std::string& cache, std::size_t workload, int threads) {
   constexpr std::size_t kProcesses = 5;
-  std::vector<double> wall, cpu;
+  std::vector<Sample> samples;
   for (std::size_t i = 0; i < kProcesses; ++i) {
-    const Sample sample = measure(cache, threads);
-    wall.push_back(sample.wall);
-    cpu.push_back(sample.cpu);
+    samples.push_back(measure(cache, workload, true, threads));
   }
-  const auto middle = [](std::vector<double>& values) {
-    std::nth_element(values.begin(), values.begin() + kProcesses / 2, values.end());
-    return values[kProcesses / 2];
+  const auto middle = [&](double Sample::* part) {
+    std::ranges::nth_element(samples, samples.begin() + kProcesses / 2, {}, part);
+    return samples[kProcesses / 2].*part;
   };
-  return {middle(wall), middle(cpu)};
+  return {middle(&Sample::wall_ms), middle(&Sample::cpu_ms), middle(&Sample::process_mb),
+          middle(&Sample::tensors_mb)};
 }
 
-}  // namespace
-
-void compile_once() {
-  // The first five calls, which record, compile and run, without what five compiled steps cost: the
-  // peers' scripts take the same difference.
-  constexpr std::size_t kCalls = 5;
-  using Clock = std::chrono::steady_clock;
-  const Batches data = make_batches(128, {1, 28, 28});
-  auto trainer = std::make_shared<DemoCnnTrainer>(optim::AdamOptions{.lr = 0.002});
-  const auto step = compile(
-      [trainer](const Tensor& x, const Tensor& y) { return (*trainer)(x, y); }, {.recheck = false});
-  const double cpu_start = cpu_milliseconds();
-  const auto start = Clock::now();
-  for (std::size_t i = 0; i < kCalls; ++i) (void)step(data.images[i], data.labels[i]);
-  const double first = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  const double cpu_first = cpu_milliseconds() - cpu_start;
-  const double cpu_warm_start = cpu_milliseconds();
-  int steps = 0;
-  const double warm = 1e3 * median_seconds([&] {
-                        (void)step(data.images[0], data.labels[0]);
-                        ++steps;
-                      });
-  const double cpu_warm = (cpu_milliseconds() - cpu_warm_start) / steps;
-  fmt::print("{} {}\n", first - kCalls * warm, cpu_first - kCalls * cpu_warm);
-}
-
-void compile_time(Results& results, int threads) {
-  const std::string workload = "demo CNN step, record and compile", system = "dyad-compiled";
-  const Sample cold = measure_often("DYAD_CACHE=0", threads);
-  results.add({workload, system, threads, cold.wall, "ms", 0});
-  results.add({workload + ", CPU time", system, threads, cold.cpu, "ms", 0});
+void measure_workload(Results& results, std::size_t number, int threads) {
+  const std::string& name = workloads()[number].name;
+  const auto add = [&](const std::string& what, const std::string& system, double value,
+                       const std::string& unit) {
+    results.add({name + ": " + what, system, threads, value, unit, 0});
+  };
+  const Sample cold = measure_often("DYAD_CACHE=0", number, threads);
+  add("record and compile", "dyad-compiled", cold.wall_ms, "ms");
+  add("record and compile, CPU time", "dyad-compiled", cold.cpu_ms, "ms");
 
   std::string folder = (std::filesystem::temp_directory_path() / "dyad-bench-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) throw IoError("cannot make a folder like " + folder);
   const std::string cache = "DYAD_CACHE_DIR='" + folder + "'";
-  (void)measure(cache, threads);  // fills it
-  const Sample again = measure_often(cache, threads);
+  (void)measure(cache, number, true, threads);  // fills it
+  const Sample again = measure_often(cache, number, threads);
+  const Sample eager = measure(cache, number, false, threads);
   std::filesystem::remove_all(folder);
-  results.add({workload + ", second start", system, threads, again.wall, "ms", 0});
+  add("record and compile, second start", "dyad-compiled", again.wall_ms, "ms");
+  add("peak memory", "dyad-eager", eager.process_mb, "MB");
+  add("peak memory", "dyad-compiled", again.process_mb, "MB");
+  add("tensors of a step", "dyad-eager", eager.tensors_mb, "MB");
+  add("tensors of a step", "dyad-compiled", again.tensors_mb, "MB");
+}
+
+}  // namespace
+
+void first_steps(int number, bool compiled) {
+  // The first five calls, which record, compile and run, without what five later steps cost: the
+  // peers' scripts take the same difference.
+  constexpr std::size_t kCalls = 5;
+  using Clock = std::chrono::steady_clock;
+  if (number < 0 || static_cast<std::size_t>(number) >= workloads().size())
+    throw ValueError(fmt::format("there is no workload {}", number));
+  const Workload& workload = workloads()[static_cast<std::size_t>(number)];
+  const double memory_before = status_mb("VmRSS");
+  const std::vector<Batch> data = workload.batches();
+  Workload::Step step = workload.make();
+  if (compiled) step = compile(std::move(step), {.recheck = false});
+
+  const double cpu_start = cpu_milliseconds();
+  const auto start = Clock::now();
+  for (std::size_t i = 0; i < kCalls; ++i) (void)step(data[i].x, data[i].y);
+  const double first = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  const double cpu_first = cpu_milliseconds() - cpu_start;
+
+  reset_peak_memory();
+  const double cpu_later_start = cpu_milliseconds();
+  int steps = 0;
+  const double later = 1e3 * median_seconds([&] {
+                         (void)step(data[0].x, data[0].y);
+                         ++steps;
+                       });
+  const double cpu_later = (cpu_milliseconds() - cpu_later_start) / steps;
+  fmt::print("{} {} {} {}\n", first - kCalls * later, cpu_first - kCalls * cpu_later,
+             status_mb("VmHWM") - memory_before, static_cast<double>(memory_stats().peak) / 1e6);
+}
+
+void compile_time(Results& results, int threads) {
+  for (std::size_t i = 0; i < workloads().size(); ++i) {
+    if (results.wants(workloads()[i].name)) measure_workload(results, i, threads);
+  }
 }
 
 }  // namespace dyad::bench

@@ -55,6 +55,12 @@ double median_seconds(const std::function<void()>& body) {
   return samples[kSamples / 2];
 }
 
+bool Results::wants(const std::string& workload) const {
+  return only_.empty() || std::ranges::any_of(only_, [&](const std::string& text) {
+           return workload.find(text) != std::string::npos;
+         });
+}
+
 void Results::add(Row row) { rows_.push_back(std::move(row)); }
 
 void Results::fail(const std::string& workload, const std::string& what) {
@@ -128,8 +134,11 @@ const std::vector<Group>& groups() {
        pointwise},
       {"kernels", "matrix products, convolutions and row reductions against peak and bandwidth",
        kernels},
-      {"training", "training steps a second of an MLP and two CNNs, eager and compiled", training},
-      {"compile", "milliseconds to record and compile the CNN's training step, cold", compile_time},
+      {"training", "training steps a second of six models, eager and compiled", training},
+      {"compile",
+       "milliseconds to record and compile these steps, cold and in a second start of the program, "
+       "and the memory of steps",
+       compile_time},
   };
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dyad::bench {
@@ -20,6 +21,9 @@ struct Row {
 /// them as JSON.
 class Results {
  public:
+  /// Only workloads whose names have one of these texts are wanted; all of them when there is none.
+  explicit Results(std::vector<std::string> only = {}) : only_(std::move(only)) {}
+  [[nodiscard]] bool wants(const std::string& workload) const;
   void add(Row row);
   /// A result that was computed wrongly: the run ends with a failure.
   void fail(const std::string& workload, const std::string& what);
@@ -33,6 +37,7 @@ class Results {
   void write_json(const std::string& path) const;
 
  private:
+  std::vector<std::string> only_;
   std::vector<Row> rows_;
   bool failed_ = false;
 };
@@ -56,8 +61,11 @@ void kernels(Results& results, int threads);
 void training(Results& results, int threads);
 void compile_time(Results& results, int threads);
 
-/// What compile_time starts processes for, since a process compiles cold only once: prints the
-/// milliseconds of wall-clock and of CPU time that recording and compiling take.
-void compile_once();
+/// Prints where the time of the compiled steps goes whose workloads `wanted` wants.
+void profile_training(const Results& wanted);
+
+/// What compile_time starts processes for, since a process compiles cold only once: prints what
+/// the first steps of the workload of that number took. ValueError when there is none.
+void first_steps(int workload, bool compiled);
 
 }  // namespace dyad::bench

@@ -61,4 +61,11 @@ double peak_flops() {
   return 2.0 * kLanes * kAccumulators * kRounds * kPieces / seconds;
 }
 
+double product_flops() {
+  const NoGrad scope;
+  constexpr std::int64_t kSide = 1024;
+  const Tensor a = uniform({kSide, kSide}), b = uniform({kSide, kSide});
+  return 2.0 * kSide * kSide * kSide / median_seconds([&] { (void)matmul(a, b); });
+}
+
 }  // namespace dyad::bench

@@ -22,17 +22,30 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--json", json, "Also write the rows to this file");
   app.add_option("--table", table, "Only print the table of the rows in this file");
-  int compile_threads = 0;
-  app.add_option("--compile-once", compile_threads, "What the group compile starts for each sample")
+  std::vector<std::string> only;
+  app.add_option("--only", only, "Of training and compile the models whose names have these texts")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  bool profile = false;
+  app.add_flag("--profile", profile, "Print where the time of compiled training steps goes");
+  int first = -1;
+  bool first_compiled = false;
+  app.add_option("--first-steps", first, "What the group compile starts for each sample")
       ->group("");  // not in the help
+  app.add_flag("--compiled", first_compiled)->group("");
   bool serves_ops = false;
   app.add_flag("--serve-ops", serves_ops, "What bench/peers/ops.py drives")->group("");
   CLI11_PARSE(app, argc, argv);
-  dyad::bench::Results results;
+  dyad::bench::Results results(only);
   try {
-    if (compile_threads > 0) {
-      dyad::set_num_threads(compile_threads);
-      dyad::bench::compile_once();
+    if (first >= 0) {
+      dyad::set_num_threads(threads.front());
+      dyad::bench::first_steps(first, first_compiled);
+      return 0;
+    }
+    if (profile) {
+      dyad::set_num_threads(threads.back());
+      dyad::bench::profile_training(results);
       return 0;
     }
     if (serves_ops) {

@@ -1,79 +1,94 @@
 #include "bench/training.h"
 
+#include <fmt/format.h>
+
+#include <bit>
 #include <cmath>
-#include <memory>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "bench/harness.h"
 #include "bench/machine.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/step_profile.h"
 
 namespace dyad::bench {
-
-Batches make_batches(std::int64_t batch, const Shape& sample) {
-  constexpr int kBatches = 8;
-  manual_seed(1);
-  Batches data;
-  for (int i = 0; i < kBatches; ++i) {
-    Shape shape{batch};
-    for (const Dim size : sample) shape.push_back(size);
-    data.images.push_back(uniform(shape));
-    data.labels.push_back(randint(0, 10, {batch}));
-  }
-  return data;
-}
-
 namespace {
 
-/// Floating-point operations that the products and convolutions of a step need for each sample.
-struct Work {
-  double first;   ///< multiply-adds of the first layer, whose input needs no gradient
-  double others;  ///< of all other layers
-  /// Forward and the gradient of weights everywhere, the gradient of inputs but for the first.
-  [[nodiscard]] double flops(double batch) const { return 2 * batch * (2 * first + 3 * others); }
-};
-
-template <class Trainer, class Options>
-void measure(Results& results, const std::string& workload, const Batches& data,
-             const Options& options, int threads, double floor) {
+void measure(Results& results, const Workload& workload, int threads, double floor) {
+  const std::vector<Batch> data = workload.batches();
   manual_seed(2);
-  Trainer eager(options);
+  const Workload::Step eager = workload.make();
   manual_seed(2);
-  auto trainer = std::make_shared<Trainer>(options);
-  const auto compiled = compile(
-      [trainer](const Tensor& x, const Tensor& y) { return (*trainer)(x, y); }, {.recheck = false});
+  const auto compiled = compile(workload.make(), {.recheck = false});
   for (std::size_t i = 0; i < data.size(); ++i) {
-    const float a = eager(data.images[i], data.labels[i]).template item<float>();
-    const float b = compiled(data.images[i], data.labels[i]).template item<float>();
-    if (a != b || !(std::abs(a - std::log(10.0f)) < 1.5f))
-      results.fail(workload, "eager loss " + std::to_string(a) + ", compiled " + std::to_string(b));
+    const float a = eager(data[i].x, data[i].y).item<float>();
+    const float b = compiled(data[i].x, data[i].y).item<float>();
+    const bool plausible = i > 0 || std::abs(a - std::log(workload.classes)) < 1.5;
+    if (std::bit_cast<std::uint32_t>(a) != std::bit_cast<std::uint32_t>(b) || !plausible)
+      results.fail(workload.name, "loss of step " + std::to_string(i) + ": eager " +
+                                      std::to_string(a) + ", compiled " + std::to_string(b));
   }
   std::size_t next = 0;
-  const auto rate = [&](auto& step) {
+  const auto rate = [&](const auto& step) {
     return 1 / median_seconds([&] {
              next = (next + 1) % data.size();
-             (void)step(data.images[next], data.labels[next]);
+             (void)step(data[next].x, data[next].y);
            });
   };
-  results.add({workload, "dyad-eager", threads, rate(eager), "steps/s", floor});
-  results.add({workload, "dyad-compiled", threads, rate(compiled), "steps/s", floor});
+  results.add({workload.name, "dyad-eager", threads, rate(eager), "steps/s", floor});
+  results.add({workload.name, "dyad-compiled", threads, rate(compiled), "steps/s", floor});
 }
 
 }  // namespace
 
+namespace {
+
+/// The operators of a step with the line of the last one.
+std::string text_of(const exec::StepTime& step) {
+  constexpr std::size_t kMost = 6;
+  std::string text;
+  for (std::size_t i = 0; i < step.parts.size() && i < kMost; ++i) {
+    text += (i > 0 ? " " : "") + step.parts[i].op;
+  }
+  if (step.parts.size() > kMost) text += fmt::format(" and {} more", step.parts.size() - kMost);
+  return step.parts.empty() ? text : text + "  " + to_string(step.parts.back().loc);
+}
+
+}  // namespace
+
+void profile_training(const Results& wanted) {
+  constexpr int kSteps = 10;
+  for (const Workload& workload : workloads()) {
+    if (!wanted.wants(workload.name)) continue;
+    const std::vector<Batch> data = workload.batches();
+    const auto step = compile(workload.make(), {.recheck = false});
+    for (int i = 0; i < 3; ++i) (void)step(data[0].x, data[0].y);
+    const exec::StepProfile profile;
+    for (int i = 0; i < kSteps; ++i) (void)step(data[1].x, data[1].y);
+    const std::vector<exec::StepTime> times = profile.steps();
+    double total = 0;
+    for (const exec::StepTime& time : times) total += time.seconds;
+    fmt::print("{}: {:.2f} ms a step in {} kernels\n", workload.name, 1e3 * total / kSteps,
+               times.size());
+    for (const exec::StepTime& time : times) {
+      if (time.seconds < total / 500) break;
+      fmt::print("{:9.1f} us {:5.1f}%  {}\n", 1e6 * time.seconds / kSteps,
+                 100 * time.seconds / total, text_of(time));
+    }
+  }
+}
+
 void training(Results& results, int threads) {
-  constexpr Work kMlp{784.0 * 512, 512.0 * 512 + 512 * 10};
-  constexpr Work kDemo{9.0 * 16 * 28 * 28, 9.0 * 16 * 32 * 28 * 28 + 6272 * 64 + 64 * 10};
-  constexpr Work kExample{9.0 * 32 * 26 * 26, 9.0 * 32 * 64 * 24 * 24 + 9216 * 128 + 128 * 10};
-  const double peak = peak_flops();
-  measure<MlpTrainer>(results, "MLP training, batch 128", make_batches(128, {784}),
-                      optim::AdamOptions{}, threads, peak / kMlp.flops(128));
-  measure<DemoCnnTrainer>(results, "demo CNN training, batch 128", make_batches(128, {1, 28, 28}),
-                          optim::AdamOptions{.lr = 0.002}, threads, peak / kDemo.flops(128));
-  measure<ExampleCnnTrainer>(
-      results, "example CNN training, batch 64", make_batches(64, {1, 28, 28}),
-      optim::SGDOptions{.lr = 0.01, .momentum = 0.9}, threads, peak / kExample.flops(64));
+  const double products = product_flops(), copy = copy_rate();
+  for (const Workload& workload : workloads()) {
+    if (!results.wants(workload.name)) continue;
+    measure(results, workload, threads,
+            1 / (workload.flops / products + workload.update_bytes / copy));
+  }
 }
 
 }  // namespace dyad::bench

@@ -1,43 +1,36 @@
 #pragma once
 
-#include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
-#include "bench/models.h"
-#include "dyad/optim/optim.h"
+#include "dyad/core/tensor.h"
 
 namespace dyad::bench {
 
-/// Batches of random digits: what a step costs does not depend on the values.
-struct Batches {
-  std::vector<Tensor> images, labels;
-  [[nodiscard]] std::size_t size() const { return images.size(); }
+/// What one training step takes.
+struct Batch {
+  Tensor x, y;
 };
 
-/// Eight batches of images of the shape `sample`.
-[[nodiscard]] Batches make_batches(std::int64_t batch, const Shape& sample);
-
-/// A model and its optimiser; a call is a training step.
-template <class Model, class Optimizer, class Options>
-class Trainer {
- public:
-  explicit Trainer(const Options& options) : optimizer_(nn::parameters(model_), options) {}
-
-  Tensor operator()(const Tensor& x, const Tensor& y) {
-    optimizer_.zero_grad();
-    Tensor loss = cross_entropy(model_(x), y);
-    loss.backward();
-    optimizer_.step();
-    return loss;
-  }
-
- private:
-  Model model_;
-  Optimizer optimizer_;
+/// A model, its optimiser and its data.
+struct Workload {
+  using Step = std::function<Tensor(const Tensor& x, const Tensor& y)>;
+  std::string name;
+  /// Eight batches of random data: what a step costs does not depend on the values.
+  std::vector<Batch> (*batches)() = nullptr;
+  /// A new model with its optimiser, drawn from the default generator; a call is a training step
+  /// and gives the loss.
+  Step (*make)() = nullptr;
+  /// Operations of products and convolutions in a step: forward and the gradient of weights
+  /// everywhere, the gradient of inputs but for the first layer. Causal attention counts half.
+  double flops = 0;
+  /// Bytes that the update of all parameters reads and writes.
+  double update_bytes = 0;
+  double classes = 10;  ///< the loss of a new model is near the logarithm of this
 };
 
-using MlpTrainer = Trainer<Mlp, optim::Adam, optim::AdamOptions>;
-using DemoCnnTrainer = Trainer<DemoCnn, optim::Adam, optim::AdamOptions>;
-using ExampleCnnTrainer = Trainer<ExampleCnn, optim::SGD, optim::SGDOptions>;
+/// The training steps that are measured, in the order in which they are.
+[[nodiscard]] const std::vector<Workload>& workloads();
 
 }  // namespace dyad::bench

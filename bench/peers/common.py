@@ -17,9 +17,10 @@ class Case:
     glibc hands large blocks back to the kernel at each free, so every large tensor pays its page
     faults again. With `keep_memory` it does not, as a user who tunes would have it.
     """
-    run: Callable[[], dict]
+    run: Callable[..., dict]
     keep_memory: bool = False
     threads: tuple = ()          # only these numbers of threads; () means any
+    parts: tuple = ()            # what `run` is called with, each in a process of its own; () means nothing
 
 
 def threads():
@@ -46,8 +47,17 @@ def row(workload, system, value, unit):
             "floor": None}
 
 
+def status_mb(field):
+    """Megabytes of this process that `field` of its status tells: VmRSS now, VmHWM at most."""
+    for line in open("/proc/self/status"):
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1e3
+
+
 def main(cases):
-    """Runs the case named on the command line and prints what it returns as JSON."""
+    """Runs the case (and part) named on the command line and prints what it returns as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("case", choices=list(cases))
-    print(json.dumps(cases[parser.parse_args().case].run()))
+    parser.add_argument("part", nargs="*")
+    options = parser.parse_args()
+    print(json.dumps(cases[options.case].run(*options.part)))

@@ -1,61 +1,192 @@
-"""The models of bench/models.h: their weights in NumPy, in torch.nn, and as functions for JAX."""
+"""The models of bench/models.h: their weights in NumPy, in torch.nn, and as functions for JAX.
+
+The weights of a model are a dictionary by PyTorch's names and in its layout, from which every system starts."""
 import numpy as np
 
-# name -> shape, in PyTorch's layout
-MLP = {"l1": (512, 784), "l2": (512, 512), "l3": (10, 512)}
-DEMO_CNN = {"conv1": (16, 1, 3, 3), "conv2": (32, 16, 3, 3), "fc1": (64, 6272), "fc2": (10, 64)}
-EXAMPLE_CNN = {"conv1": (32, 1, 3, 3), "conv2": (64, 32, 3, 3), "fc1": (128, 9216), "fc2": (10, 128)}
+CHARACTERS, WIDTH, HEADS, LAYERS, CONTEXT = 65, 256, 4, 4, 128
+BLOCKS = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1),
+          (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
 
 
-def initial(layers):
-    """Weights and biases, uniform in +-1/sqrt(inputs), the same for every system."""
+# ---- weights ----------------------------------------------------------------------
+
+def with_biases(layers):
+    shapes = {}
+    for name, shape in layers.items():
+        shapes[name + ".weight"], shapes[name + ".bias"] = shape, shape[:1]
+    return shapes
+
+
+def resnet_shapes():
+    shapes = {}
+
+    def conv_norm(name, out, inputs, kernel):
+        shapes[name + ".conv.weight"] = (out, inputs, kernel, kernel)
+        for part in ("weight", "bias"):
+            shapes["%s.norm.%s" % (name, part)] = (out,)
+    conv_norm("stem", 64, 3, 3)
+    for i, (inputs, out, _) in enumerate(BLOCKS):
+        conv_norm("blocks.%d.first" % i, out, inputs, 3)
+        conv_norm("blocks.%d.second" % i, out, out, 3)
+        if inputs != out:
+            conv_norm("blocks.%d.around" % i, out, inputs, 1)
+    return dict(shapes, **with_biases({"head": (10, 512)}))
+
+
+def gpt_shapes():
+    shapes = {"tokens.weight": (CHARACTERS, WIDTH), "places.weight": (CONTEXT, WIDTH)}
+    for i in range(LAYERS):
+        shapes.update({"layers.%d.%s" % (i, k): v for k, v in with_biases(
+            {"norm1": (WIDTH,), "norm2": (WIDTH,), "qkv": (3 * WIDTH, WIDTH), "proj": (WIDTH, WIDTH),
+             "up": (4 * WIDTH, WIDTH), "down": (WIDTH, 4 * WIDTH)}).items()})
+    return dict(shapes, **with_biases({"norm": (WIDTH,), "head": (CHARACTERS, WIDTH)}))
+
+
+SHAPES = {
+    "mlp": with_biases({"l1": (512, 784), "l2": (512, 512), "l3": (10, 512)}),
+    "demo": with_biases({"conv1": (16, 1, 3, 3), "conv2": (32, 16, 3, 3), "fc1": (64, 6272), "fc2": (10, 64)}),
+    "example": with_biases({"conv1": (32, 1, 3, 3), "conv2": (64, 32, 3, 3), "fc1": (128, 9216),
+                            "fc2": (10, 128)}),
+    "resnet": resnet_shapes(),
+    "gpt": gpt_shapes(),
+    "lstm": {"embedding.weight": (CHARACTERS, 128), "lstm.weight_ih_l0": (1024, 128),
+             "lstm.weight_hh_l0": (1024, 256), "lstm.bias_ih_l0": (1024,), "lstm.bias_hh_l0": (1024,),
+             **with_biases({"head": (CHARACTERS, 256)})},
+}
+PADDING = {"demo": 1, "example": 0}     # of the CNNs' convolutions
+
+
+def initial(model):
+    """Uniform in +-1/sqrt(inputs); normalisations start as 1 and 0. The same for every system."""
     random = np.random.default_rng(2)
     weights = {}
-    for name, shape in layers.items():
-        bound = 1 / np.sqrt(np.prod(shape[1:]))
-        weights[name + ".weight"] = random.uniform(-bound, bound, shape).astype(np.float32)
-        weights[name + ".bias"] = random.uniform(-bound, bound, shape[0]).astype(np.float32)
+    for name, shape in SHAPES[model].items():
+        inputs = np.prod(shape[1:]) if len(shape) > 1 else shape[0]
+        drawn = (random.uniform(-1, 1, shape) / np.sqrt(inputs)).astype(np.float32)
+        if "norm" in name:
+            drawn = np.full(shape, name.endswith("weight"), np.float32)
+        weights[name] = drawn
     return weights
 
 
-def batches(batch, sample):
-    """Eight batches of random digits: what a step costs does not depend on the values."""
+def batches(model, batch, sample):
+    """Eight batches of random data: what a step costs does not depend on the values."""
     random = np.random.default_rng(1)
+    if model in ("gpt", "lstm"):
+        return [tuple(random.integers(0, CHARACTERS, (batch, *sample)) for _ in range(2)) for _ in range(8)]
     return [(random.uniform(0, 1, (batch, *sample)).astype(np.float32), random.integers(0, 10, batch))
             for _ in range(8)]
 
 
-def torch_model(layers, padding):
-    import torch
-    import torch.nn.functional as F
-    convolutional = "conv1" in layers
+# ---- PyTorch ----------------------------------------------------------------------
 
-    class Model(torch.nn.Module):
+def torch_model(model):
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+
+    class Mlp(nn.Module):
         def __init__(self):
             super().__init__()
-            for name, shape in layers.items():
-                module = torch.nn.Conv2d(shape[1], shape[0], 3, padding=padding) if len(shape) == 4 else \
-                    torch.nn.Linear(shape[1], shape[0])
-                setattr(self, name, module)
-            self.load_state_dict({k: torch.from_numpy(v) for k, v in initial(layers).items()})
+            self.l1, self.l2, self.l3 = nn.Linear(784, 512), nn.Linear(512, 512), nn.Linear(512, 10)
 
         def forward(self, x):
-            if not convolutional:
-                return self.l3(F.relu(self.l2(F.relu(self.l1(x)))))
+            return self.l3(F.relu(self.l2(F.relu(self.l1(x)))))
+
+    class Cnn(nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name in ("conv1", "conv2", "fc1", "fc2"):
+                shape = SHAPES[model][name + ".weight"]
+                setattr(self, name, nn.Conv2d(shape[1], shape[0], 3, padding=PADDING[model])
+                        if len(shape) == 4 else nn.Linear(shape[1], shape[0]))
+
+        def forward(self, x):
             x = F.max_pool2d(F.relu(self.conv2(F.relu(self.conv1(x)))), 2)
             return self.fc2(F.relu(self.fc1(torch.flatten(x, 1))))
-    return Model()
+
+    class ConvNorm(nn.Module):
+        def __init__(self, inputs, out, kernel, stride):
+            super().__init__()
+            self.conv = nn.Conv2d(inputs, out, kernel, stride, kernel // 2, bias=False)
+            self.norm = nn.BatchNorm2d(out)
+
+        def forward(self, x):
+            return self.norm(self.conv(x))
+
+    class Block(nn.Module):
+        def __init__(self, inputs, out, stride):
+            super().__init__()
+            self.first, self.second = ConvNorm(inputs, out, 3, stride), ConvNorm(out, out, 3, 1)
+            self.around = ConvNorm(inputs, out, 1, stride) if inputs != out else nn.Identity()
+
+        def forward(self, x):
+            return F.relu(self.second(F.relu(self.first(x))) + self.around(x))
+
+    class ResNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem, self.head = ConvNorm(3, 64, 3, 1), nn.Linear(512, 10)
+            self.blocks = nn.Sequential(*(Block(*block) for block in BLOCKS))
+
+        def forward(self, x):
+            return self.head(self.blocks(F.relu(self.stem(x))).mean((2, 3)))
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+            self.qkv, self.proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+            self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+        def forward(self, x):
+            n, t, _ = x.shape
+            q, k, v = self.qkv(self.norm1(x)).view(n, t, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.proj(y.transpose(1, 2).reshape(n, t, WIDTH))
+            return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+    class Gpt(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.places = nn.Embedding(CHARACTERS, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+            self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
+            self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, CHARACTERS)
+
+        def forward(self, x):
+            x = self.tokens(x) + self.places.weight[:x.shape[1]]
+            for layer in self.layers:
+                x = layer(x)
+            return self.head(self.norm(x)).flatten(0, 1)
+
+    class Lstm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.head = nn.Embedding(CHARACTERS, 128), nn.Linear(256, CHARACTERS)
+            self.lstm = nn.LSTM(128, 256, batch_first=True)
+
+        def forward(self, x):
+            return self.head(self.lstm(self.embedding(x))[0]).flatten(0, 1)
+
+    made = {"mlp": Mlp, "demo": Cnn, "example": Cnn, "resnet": ResNet, "gpt": Gpt, "lstm": Lstm}[model]()
+    missing = made.load_state_dict({k: torch.from_numpy(v) for k, v in initial(model).items()}, strict=False)
+    assert not missing.unexpected_keys and all("running" in k or "tracked" in k for k in missing.missing_keys)
+    return made.train()
 
 
-def jax_weights(layers):
+# ---- JAX --------------------------------------------------------------------------
+
+def jax_weights(model):
     """The same weights in the layouts that suit XLA: HWIO and [in, out]; the first linear layer
     after the convolutions reads pixels by height, width, channel."""
-    weights = initial(layers)
+    weights = initial(model)
     for name, w in weights.items():
+        if name in ("tokens.weight", "places.weight", "embedding.weight"):
+            continue
         if w.ndim == 4:
             weights[name] = np.ascontiguousarray(w.transpose(2, 3, 1, 0))
         elif name == "fc1.weight":
-            channels = layers["conv2"][0]
+            channels = SHAPES[model]["conv2.weight"][0]
             side = int(np.sqrt(w.shape[1] // channels))
             w = w.reshape(w.shape[0], channels, side, side).transpose(2, 3, 1, 0)
             weights[name] = np.ascontiguousarray(w.reshape(-1, w.shape[-1]))
@@ -64,24 +195,85 @@ def jax_weights(layers):
     return weights
 
 
-def jax_model(layers, padding):
-    """A function of the weights and x; images come as [batch, height, width, channel]."""
+def jax_model(model):
+    """A function of the weights, the running statistics and x that gives the logits, and what
+    becomes of the statistics; images come as [batch, height, width, channel]."""
     import jax
+    import jax.numpy as jnp
     from jax import lax
-    if "conv1" not in layers:
-        def mlp(p, x):
-            h = jax.nn.relu(x @ p["l1.weight"] + p["l1.bias"])
-            h = jax.nn.relu(h @ p["l2.weight"] + p["l2.bias"])
-            return h @ p["l3.weight"] + p["l3.bias"]
-        return mlp
 
-    def conv(x, w, b):
-        return jax.nn.relu(lax.conv_general_dilated(x, w, (1, 1), [(padding, padding)] * 2,
-                                                    dimension_numbers=("NHWC", "HWIO", "NHWC")) + b)
+    def conv(x, w, stride, padding):
+        return lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2,
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
-    def cnn(p, x):
-        x = conv(conv(x, p["conv1.weight"], p["conv1.bias"]), p["conv2.weight"], p["conv2.bias"])
+    def linear(p, name, x):
+        return x @ p[name + ".weight"] + p[name + ".bias"]
+
+    def mlp(p, s, x):
+        return linear(p, "l3", jax.nn.relu(linear(p, "l2", jax.nn.relu(linear(p, "l1", x))))), s
+
+    def cnn(p, s, x):
+        for name in ("conv1", "conv2"):
+            x = jax.nn.relu(conv(x, p[name + ".weight"], 1, PADDING[model]) + p[name + ".bias"])
         x = lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
-        x = jax.nn.relu(x.reshape(x.shape[0], -1) @ p["fc1.weight"] + p["fc1.bias"])
-        return x @ p["fc2.weight"] + p["fc2.bias"]
-    return cnn
+        return linear(p, "fc2", jax.nn.relu(linear(p, "fc1", x.reshape(x.shape[0], -1)))), s
+
+    def resnet(p, s, x):
+        new = {}
+
+        def conv_norm(x, name, stride):
+            w = p[name + ".conv.weight"]
+            x = conv(x, w, stride, w.shape[0] // 2)
+            count = x.size // x.shape[-1]
+            mean, var = x.mean((0, 1, 2)), x.var((0, 1, 2))
+            for part, value in (("mean", mean), ("var", var * count / (count - 1))):
+                new[name + part] = 0.9 * s[name + part] + 0.1 * lax.stop_gradient(value)
+            return (x - mean) * (lax.rsqrt(var + 1e-5) * p[name + ".norm.weight"]) + p[name + ".norm.bias"]
+        x = jax.nn.relu(conv_norm(x, "stem", 1))
+        for i, (inputs, out, stride) in enumerate(BLOCKS):
+            name = "blocks.%d." % i
+            y = conv_norm(jax.nn.relu(conv_norm(x, name + "first", stride)), name + "second", 1)
+            x = jax.nn.relu(y + (conv_norm(x, name + "around", stride) if inputs != out else x))
+        return linear(p, "head", x.mean((1, 2))), new
+
+    def norm(p, name, x):
+        mean = x.mean(-1, keepdims=True)
+        var = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return (x - mean) * lax.rsqrt(var + 1e-5) * p[name + ".weight"] + p[name + ".bias"]
+
+    def gpt(p, s, x):
+        n, t = x.shape
+        seen = jnp.tril(jnp.ones((t, t), bool))
+        x = p["tokens.weight"][x] + p["places.weight"][:t]
+        for i in range(LAYERS):
+            name = "layers.%d." % i
+            qkv = linear(p, name + "qkv", norm(p, name + "norm1", x)).reshape(n, t, 3, HEADS, WIDTH // HEADS)
+            q, k, v = (qkv[:, :, part].transpose(0, 2, 1, 3) for part in range(3))
+            a = jnp.where(seen, q @ k.transpose(0, 1, 3, 2) / np.float32(np.sqrt(WIDTH // HEADS)), -jnp.inf)
+            y = (jax.nn.softmax(a) @ v).transpose(0, 2, 1, 3).reshape(n, t, WIDTH)
+            x = x + linear(p, name + "proj", y)
+            h = jax.nn.gelu(linear(p, name + "up", norm(p, name + "norm2", x)), approximate=True)
+            x = x + linear(p, name + "down", h)
+        return linear(p, "head", norm(p, "norm", x)).reshape(-1, CHARACTERS), s
+
+    def lstm(p, s, x):
+        gates = (p["embedding.weight"][x] @ p["lstm.weight_ih_l0"] + p["lstm.bias_ih_l0"]
+                 + p["lstm.bias_hh_l0"]).transpose(1, 0, 2)
+
+        def cell(carry, x):
+            h, c = carry
+            i, f, g, o = jnp.split(x + h @ p["lstm.weight_hh_l0"], 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+        zero = jnp.zeros((x.shape[0], 256))
+        y = lax.scan(cell, (zero, zero), gates)[1]
+        return linear(p, "head", y.transpose(1, 0, 2)).reshape(-1, CHARACTERS), s
+    return {"mlp": mlp, "demo": cnn, "example": cnn, "resnet": resnet, "gpt": gpt, "lstm": lstm}[model]
+
+
+def jax_statistics(model):
+    """The running statistics of normalisations over a batch."""
+    names = [k[:-len(".norm.weight")] for k in SHAPES[model] if k.endswith(".norm.weight")]
+    return {name + part: np.full(SHAPES[model][name + ".norm.weight"], part == "var", np.float32)
+            for name in names for part in ("mean", "var")}
