@@ -1,9 +1,11 @@
-# dyad_layer(NAME [DEPENDS layer...] [EXCLUDE folder...] [PRIVATE target...] [HEADERS target...] [KEEP symbol])
+# dyad_layer(NAME [DEPENDS layer...] [EXCLUDE folder...] [PRIVATE target...] [HEADERS target...] [KEEP symbol]
+#            [PRECOMPILE header...])
 #
 # A static library dyad_NAME (dyad::NAME) from dyad/NAME/**.cpp, without the EXCLUDEd folders.
 # DEPENDS are earlier layers; PRIVATE are third-party libraries of this layer only; HEADERS are
 # header-only ones, which a program that links Dyad need not have. KEEP is an extern "C" function whose
 # object file every program gets, though nothing names it: one that registers something before main.
+# PRECOMPILE are headers that most of its sources read, besides those of the standard library.
 set(DYAD_LAYER_TARGETS "")
 
 # A third of the time that a source takes goes into reading the standard library. tests/repo/layers.py
@@ -14,8 +16,24 @@ set(DYAD_PRECOMPILED
   <span> <sstream> <string> <string_view> <tuple> <type_traits> <unordered_map> <unordered_set> <utility>
   <variant> <vector>)
 
-# Shares the precompiled headers of the first target with the same compiler options, which `options` tells apart;
-# more headers may follow.
+# What the libraries add to the options of a compiler.
+function(dyad_compile_options result)
+  set(all "")
+  foreach(library IN LISTS ARGN)
+    foreach(property INTERFACE_COMPILE_OPTIONS INTERFACE_COMPILE_DEFINITIONS)
+      if(TARGET ${library})
+        get_target_property(options ${library} ${property})
+        if(options)
+          list(APPEND all ${options})
+        endif()
+      endif()
+    endforeach()
+  endforeach()
+  set(${result} "${all}" PARENT_SCOPE)
+endfunction()
+
+# Shares the precompiled headers of the first target with the same compiler options and headers, which `options`
+# tells apart; more headers may follow.
 function(dyad_precompile target options)
   if(NOT DYAD_PRECOMPILE)
     return()
@@ -31,7 +49,7 @@ function(dyad_precompile target options)
 endfunction()
 
 function(dyad_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "KEEP" "DEPENDS;EXCLUDE;PRIVATE;HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "KEEP" "DEPENDS;EXCLUDE;PRIVATE;HEADERS;PRECOMPILE")
   set(folder ${PROJECT_SOURCE_DIR}/dyad/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   foreach(excluded IN LISTS arg_EXCLUDE)
@@ -46,7 +64,8 @@ function(dyad_layer name)
       POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     target_link_libraries(${target} PRIVATE
       $<BUILD_INTERFACE:dyad_flags> fmt::fmt ${arg_PRIVATE})
-    dyad_precompile(${target} "${arg_PRIVATE}")
+    dyad_compile_options(options ${arg_PRIVATE})
+    dyad_precompile(${target} "${options};${arg_PRECOMPILE}" ${arg_PRECOMPILE})
     foreach(header_only IN LISTS arg_HEADERS)
       target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${header_only}>)
     endforeach()

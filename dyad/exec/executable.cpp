@@ -131,11 +131,7 @@ struct Executable::State {
               node.loc());
     };
     try {
-      if (StepProfile* const profile = StepProfile::active()) {
-        profile->time(node, run);
-      } else {
-        run();
-      }
+      StepProfile::time(StepProfile::active(), node, run);
     } catch (const Error& error) {
       rethrow_at(error, where, node.loc());
     }

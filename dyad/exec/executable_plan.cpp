@@ -80,11 +80,7 @@ std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Cancel
   const RunContext context{symbols, cancel, where};
   StepProfile* const profile = StepProfile::active();
   const auto run_step = [&](Step& step) {
-    if (profile) {
-      profile->time(step.node(), [&] { step.run(*this, context); });
-    } else {
-      step.run(*this, context);
-    }
+    StepProfile::time(profile, step.node(), [&] { step.run(*this, context); });
   };
   std::size_t at = 0;
   try {

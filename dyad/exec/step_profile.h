@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,10 +37,12 @@ class StepProfile {
   /// The profile of this thread that began last, or null.
   [[nodiscard]] static StepProfile* active() noexcept;
 
-  /// Calls `step` and counts its time for `node`, but for what profiled steps inside it take.
+  /// Calls `step`. A profile that is not null counts its time for `node`, but for what profiled
+  /// steps inside it take.
   template <class F>
-  void time(const Node& node, F&& step) {
-    const Clock clock(*this, node);
+  static void time(StepProfile* profile, const Node& node, F&& step) {
+    std::optional<Clock> clock;
+    if (profile) clock.emplace(*profile, node);
     step();
   }
 

@@ -79,24 +79,9 @@ std::array<ModelValue, 2> values_of(std::span<const pb::MapProto* const> maps, b
 
 /// What NumPy has instead.
 DType numpy_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::bf16:
-    case DType::f8e4m3fn:
-    case DType::f8e4m3fnuz:
-    case DType::f8e5m2:
-    case DType::f8e5m2fnuz:
-    case DType::f8e8m0:
-    case DType::f4e2m1:
-      return f32;
-    case DType::i4:
-    case DType::i2:
-      return i8;
-    case DType::u4:
-    case DType::u2:
-      return u8;
-    default:
-      return dtype;
-  }
+  if (dtype == bf16 || contains(kSmallFloat, dtype)) return f32;
+  if (contains(kSmallInteger, dtype)) return small_int_is_signed(dtype) ? i8 : u8;
+  return dtype;
 }
 
 void save_strings(const std::string& path, const Tensor& tensor, Loc loc) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 
 #include "dyad/base/error.h"
@@ -39,8 +40,48 @@ void take_each(CLI::App& command, const std::string& option, const std::string& 
 
 }  // namespace
 
+int run_program(int argc, const char* const* argv, const std::string& description,
+                const std::string& footer, std::span<const AddCommand> commands) {
+  CLI::App program(description);
+  program.require_subcommand(1);
+  add_footer(program, footer);
+  std::vector<Command> added;
+  for (const AddCommand add : commands) added.push_back(add(program));
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? 0 : 2;
+  }
+  for (const Command& command : added) {
+    if (command.app->parsed()) return command.run();
+  }
+  return 2;
+}
+
+CLI::App& add_command(CLI::App& program, const std::string& name, const std::string& description) {
+  return *program.add_subcommand(name, description);
+}
+
+void add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& help) {
+  command.add_flag(name, value, help);
+}
+
+void add_option(CLI::App& command, const OptionText& text, OptionValue value) {
+  CLI::Option* const option = std::visit(
+      [&](auto* target) { return command.add_option(text.name, *target, text.help); }, value);
+  if (!text.value.empty()) option->type_name(text.value);
+  if (text.required) option->required();
+  if (text.positive) option->check(CLI::PositiveNumber);
+  if (text.shows_default) option->capture_default_str();
+  if (text.by_commas) option->delimiter(',')->allow_extra_args(false);
+  if (!text.without.empty()) option->excludes(command.get_option(text.without));
+}
+
 void add_model(CLI::App& command, std::string& path) {
-  command.add_option("model", path, "An ONNX model: model.onnx")->type_name("MODEL")->required();
+  add_option(
+      command,
+      {.name = "model", .help = "An ONNX model: model.onnx", .value = "MODEL", .required = true},
+      &path);
 }
 
 void add_sizes(CLI::App& command, std::map<std::string, std::int64_t>& sizes) {
@@ -69,9 +110,12 @@ void add_inputs(CLI::App& command, std::vector<std::pair<std::string, std::strin
 }
 
 void add_threads(CLI::App& command, std::optional<int>& threads) {
-  command.add_option("--threads", threads, "Threads to compute with (default: all cores)")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+  add_option(command,
+             {.name = "--threads",
+              .help = "Threads to compute with (default: all cores)",
+              .value = "N",
+              .positive = true},
+             &threads);
 }
 
 void use_threads(const std::optional<int>& threads) {

@@ -1,13 +1,18 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace dyad::tool {
 
@@ -16,6 +21,33 @@ struct Command {
   CLI::App* app;
   std::function<int()> run;
 };
+
+using AddCommand = Command (*)(CLI::App& program);
+
+/// Reads the arguments and runs the subcommand that they name. Gives the exit status; throws what
+/// the subcommand throws.
+int run_program(int argc, const char* const* argv, const std::string& description,
+                const std::string& footer, std::span<const AddCommand> commands);
+
+CLI::App& add_command(CLI::App& program, const std::string& name, const std::string& description);
+
+void add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& help);
+
+struct OptionText {
+  std::string name;  ///< `--name`, or `name` for what stands alone
+  std::string help;
+  std::string value = {};      ///< what the help calls the value, as FILE; empty: its type
+  bool required = false;       ///< it must be given
+  bool positive = false;       ///< other numbers are refused
+  bool shows_default = false;  ///< the help tells what the value is now
+  bool by_commas = false;      ///< several values as one word, with commas between
+  std::string without = {};    ///< an option that cannot be given together with it
+};
+/// Where a value goes.
+using OptionValue =
+    std::variant<std::string*, std::vector<std::string>*, int*, std::int64_t*, std::uint64_t*,
+                 double*, std::optional<int>*, std::optional<std::uint64_t>*>;
+void add_option(CLI::App& command, const OptionText& text, OptionValue value);
 
 /// What several subcommands take.
 

@@ -105,24 +105,27 @@ int bench(BenchOptions options) {
 
 Command add_bench(CLI::App& program) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command =
-      program.add_subcommand("bench", "Time an ONNX model and show where the time goes");
-  add_model(*command, options->model);
-  add_sizes(*command, options->benchmark.inputs.sizes);
-  add_inputs(*command, options->benchmark.inputs.files);
-  command
-      ->add_option("--random", options->benchmark.inputs.seed,
-                   "Seed of the inputs that no --input gives (default: 0)")
-      ->type_name("SEED");
-  command->add_option("--seconds", options->benchmark.seconds, "How long to run it")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command
-      ->add_option("--runs", options->benchmark.runs, "How often to run it, instead of --seconds")
-      ->check(CLI::PositiveNumber);
-  add_threads(*command, options->threads);
-  command->add_flag("--json", options->json, "Print everything as JSON, times in milliseconds");
-  add_footer(*command,
+  CLI::App& command =
+      add_command(program, "bench", "Time an ONNX model and show where the time goes");
+  add_model(command, options->model);
+  add_sizes(command, options->benchmark.inputs.sizes);
+  add_inputs(command, options->benchmark.inputs.files);
+  add_option(command,
+             {.name = "--random",
+              .help = "Seed of the inputs that no --input gives (default: 0)",
+              .value = "SEED"},
+             &options->benchmark.inputs.seed);
+  add_option(
+      command,
+      {.name = "--seconds", .help = "How long to run it", .positive = true, .shows_default = true},
+      &options->benchmark.seconds);
+  add_option(
+      command,
+      {.name = "--runs", .help = "How often to run it, instead of --seconds", .positive = true},
+      &options->benchmark.runs);
+  add_threads(command, options->threads);
+  add_flag(command, "--json", options->json, "Print everything as JSON, times in milliseconds");
+  add_footer(command,
              "Loads, compiles and runs a model on random inputs, or on those that --input gives. "
              "Then runs it some more,\ntiming each step, for the table of operators: those that "
              "one kernel computes together share a line.\n\n"
@@ -131,7 +134,7 @@ Command add_bench(CLI::App& program) {
              "  dyad bench resnet.onnx --dim batch=16 --threads 1\n"
              "  dyad bench bert.onnx --dim batch=1 --dim sequence=128 --seconds 10 --json\n\n"
              "Kernels made once are kept on disk: the second time, compiling takes less.");
-  return {command, [options] {
+  return {&command, [options] {
             const auto use = [&] { return bench(*options); };
             if (!options->benchmark.inputs.files.empty()) return use();
             return with_drawn_inputs(options->model, options->benchmark.inputs.sizes, use);

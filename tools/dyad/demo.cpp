@@ -188,38 +188,45 @@ int run_demo(DemoOptions options) {
 
 Command add_demo(CLI::App& program) {
   auto options = std::make_shared<DemoOptions>();
-  CLI::App* command =
-      program.add_subcommand("demo",
-                             "Train a CNN on handwritten digits eagerly and compiled, compare the "
-                             "two bit for bit, export it to ONNX, reload and use it");
-  command->add_option("--data", options->data,
-                      "Folder with digits in IDX files (default: $DYAD_DATA_DIR, or the 8x8 digits "
-                      "that come with Dyad; "
-                      "a folder with MNIST trains on that)");
-  command
-      ->add_option("--output", options->output,
-                   "Folder for report.html, model.onnx and weights.safetensors")
-      ->capture_default_str();
-  command
-      ->add_option("--epochs", options->epochs,
-                   "Passes over the training digits (default: 30; 5 for MNIST)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--batch", options->batch, "Digits in one training step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command
-      ->add_option("--seed", options->seed,
-                   "Seed of weights and order: the same seed gives the same numbers")
-      ->capture_default_str();
-  add_threads(*command, options->threads);
-  command->add_flag("!--no-graph", options->graph,
-                    "Leave the pictures of the graph out of the report");
-  add_footer(*command,
+  CLI::App& command =
+      add_command(program, "demo",
+                  "Train a CNN on handwritten digits eagerly and compiled, compare the "
+                  "two bit for bit, export it to ONNX, reload and use it");
+  add_option(command,
+             {.name = "--data",
+              .help = "Folder with digits in IDX files (default: $DYAD_DATA_DIR, or the 8x8 digits "
+                      "that come with Dyad; a folder with MNIST trains on that)"},
+             &options->data);
+  add_option(command,
+             {.name = "--output",
+              .help = "Folder for report.html, model.onnx and weights.safetensors",
+              .shows_default = true},
+             &options->output);
+  add_option(command,
+             {.name = "--epochs",
+              .help = "Passes over the training digits (default: 30; 5 for MNIST)",
+              .positive = true},
+             &options->epochs);
+  add_option(command,
+             {.name = "--batch",
+              .help = "Digits in one training step",
+              .positive = true,
+              .shows_default = true},
+             &options->batch);
+  add_option(command,
+             {.name = "--seed",
+              .help = "Seed of weights and order: the same seed gives the same numbers",
+              .shows_default = true},
+             &options->seed);
+  add_threads(command, options->threads);
+  add_flag(command, "!--no-graph", options->graph,
+           "Leave the pictures of the graph out of the report");
+  add_footer(command,
              "Examples:\n"
              "  dyad demo\n"
              "  dyad demo --epochs 5 --threads 1\n"
              "  dyad demo --data mnist --output mnist-demo");
-  return {command, [options] { return run_demo(*options); }};
+  return {&command, [options] { return run_demo(*options); }};
 }
 
 }  // namespace dyad::tool

@@ -249,16 +249,19 @@ int inspect(const InspectOptions& options) {
 
 Command add_inspect(CLI::App& program) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = program.add_subcommand(
-      "inspect", "Show what is in an ONNX model, and whether Dyad can run it");
-  add_model(*command, options->model);
-  add_sizes(*command, options->sizes);
-  command->add_flag("--parameters", options->parameters, "List the parameters by name");
-  command->add_flag("--json", options->json, "Print everything as JSON");
-  command->add_flag("--text", options->text, "Print the graph instead: one line for each node");
-  command->add_option("--svg", options->svg, "Draw the graph into a file, to look at in a browser")
-      ->type_name("FILE");
-  add_footer(*command,
+  CLI::App& command =
+      add_command(program, "inspect", "Show what is in an ONNX model, and whether Dyad can run it");
+  add_model(command, options->model);
+  add_sizes(command, options->sizes);
+  add_flag(command, "--parameters", options->parameters, "List the parameters by name");
+  add_flag(command, "--json", options->json, "Print everything as JSON");
+  add_flag(command, "--text", options->text, "Print the graph instead: one line for each node");
+  add_option(command,
+             {.name = "--svg",
+              .help = "Draw the graph into a file, to look at in a browser",
+              .value = "FILE"},
+             &options->svg);
+  add_footer(command,
              "Shows inputs and outputs with their types, operators and how often each occurs, "
              "parameters,\nthe memory of a run, and every node that Dyad has no operator for. "
              "Sizes with names are open:\nmemory is told for 1 of each, or what --dim says.\n\n"
@@ -269,7 +272,7 @@ Command add_inspect(CLI::App& program) {
              "  dyad inspect resnet.onnx --json > resnet.json\n"
              "  dyad inspect resnet.onnx > /dev/null && echo \"Dyad runs it\"\n\n"
              "A model that Dyad cannot run is a failure, after all was shown.");
-  return {command, [options] { return inspect(*options); }};
+  return {&command, [options] { return inspect(*options); }};
 }
 
 }  // namespace dyad::tool

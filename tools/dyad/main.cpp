@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <exception>
-#include <vector>
 
 #include "dyad/base/error.h"
+#include "tools/dyad/arguments.h"
 #include "tools/dyad/bench.h"
 #include "tools/dyad/demo.h"
 #include "tools/dyad/inspect.h"
@@ -13,28 +14,18 @@
 
 int main(int argc, char** argv) {
   using namespace dyad::tool;
-  CLI::App app("Dyad: define by run, define then run. One model source for both.");
-  app.require_subcommand(1);
-  add_footer(app,
-             "Start with:\n"
-             "  dyad demo                                     train, compare, export\n"
-             "  dyad inspect model.onnx                       what is in a model\n"
-             "  dyad run model.onnx --input image=digit.npy   its results\n"
-             "  dyad bench model.onnx                         how fast it is, and why\n\n"
-             "dyad COMMAND --help says more about each.");
-  const std::vector<Command> commands{add_demo(app),  add_inspect(app),   add_run(app),
-                                      add_bench(app), add_onnx_test(app), add_passes(app),
-                                      add_opt(app)};
+  const std::array commands{add_demo,      add_inspect, add_run, add_bench,
+                            add_onnx_test, add_passes,  add_opt};
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    for (const Command& command : commands) {
-      if (command.app->parsed()) return command.run();
-    }
-    return 2;
+    return run_program(argc, argv,
+                       "Dyad: define by run, define then run. One model source for both.",
+                       "Start with:\n"
+                       "  dyad demo                                     train, compare, export\n"
+                       "  dyad inspect model.onnx                       what is in a model\n"
+                       "  dyad run model.onnx --input image=digit.npy   its results\n"
+                       "  dyad bench model.onnx                         how fast it is, and why\n\n"
+                       "dyad COMMAND --help says more about each.",
+                       commands);
   } catch (const dyad::Error& error) {
     // The lines of this program say nothing to its user, those of a model do.
     const std::string declared = error.declared() ? "\n  at " + to_string(error.declared()) : "";

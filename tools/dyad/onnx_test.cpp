@@ -48,31 +48,35 @@ int run_onnx_test(const OnnxTestOptions& options) {
 
 Command add_onnx_test(CLI::App& program) {
   auto options = std::make_shared<OnnxTestOptions>();
-  CLI::App* command = program.add_subcommand(
-      "onnx-test",
+  CLI::App& command = add_command(
+      program, "onnx-test",
       "Run cases in the layout of ONNX's backend tests and compare the results with theirs");
-  command
-      ->add_option(
-          "path", options->paths,
-          "Folders: a case (model.onnx, test_data_set_*/input_*.pb, output_*.pb) or a tree "
-          "of cases")
-      ->required();
-  command
-      ->add_option("--rtol", options->tolerance.relative,
-                   "Allowed: |got - want| <= atol + rtol * |want|")
-      ->capture_default_str();
-  command->add_option("--atol", options->tolerance.absolute)->capture_default_str();
-  command
-      ->add_option("--json", options->json, "File for a list of {\"case\", \"result\", \"reason\"}")
-      ->type_name("FILE");
-  add_footer(*command,
+  add_option(command,
+             {.name = "path",
+              .help = "Folders: a case (model.onnx, test_data_set_*/input_*.pb, output_*.pb) or a "
+                      "tree of cases",
+              .required = true},
+             &options->paths);
+  add_option(command,
+             {.name = "--rtol",
+              .help = "Allowed: |got - want| <= atol + rtol * |want|",
+              .shows_default = true},
+             &options->tolerance.relative);
+  add_option(command, {.name = "--atol", .help = "", .shows_default = true},
+             &options->tolerance.absolute);
+  add_option(command,
+             {.name = "--json",
+              .help = "File for a list of {\"case\", \"result\", \"reason\"}",
+              .value = "FILE"},
+             &options->json);
+  add_footer(command,
              "Prints the first difference of each case that fails, then how many passed, failed, "
              "and were skipped\nbecause they need something that Dyad does not have. A file "
              "tolerance.txt (\"rtol atol\") in a case goes\nbefore --rtol and --atol.\n\n"
              "Examples:\n"
              "  dyad onnx-test my_model/                          one case\n"
              "  dyad onnx-test onnx/backend/test/data/node --json results.json");
-  return {command, [options] { return run_onnx_test(*options); }};
+  return {&command, [options] { return run_onnx_test(*options); }};
 }
 
 }  // namespace dyad::tool

@@ -70,47 +70,51 @@ int optimise(const OptOptions& options) {
 }  // namespace
 
 Command add_passes(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("passes", "List what the compiler does to a graph");
-  add_footer(*command,
+  CLI::App& command = add_command(program, "passes", "List what the compiler does to a graph");
+  add_footer(command,
              "In the order in which it is done. What is not \"needed\" can be left out: by "
              "`dyad opt --without`,\nor CompileOptions::passes_off in a program. With "
              "DYAD_DUMP_PASSES=FILE in the environment (- is\nthe standard error), any program "
              "that uses Dyad writes each graph that it compiles, after each pass.\n\n"
              "Examples:\n"
              "  dyad passes");
-  return {command, list_passes};
+  return {&command, list_passes};
 }
 
 Command add_opt(CLI::App& program) {
   auto options = std::make_shared<OptOptions>();
-  CLI::App* command =
-      program.add_subcommand("opt", "Run passes of the compiler on a graph in text form");
-  command->add_option("graph", options->file, "The text of a graph; - reads the standard input")
-      ->type_name("FILE")
-      ->required();
-  CLI::Option* pass =
-      command
-          ->add_option("--pass", options->passes,
-                       "Run these passes alone, in this order (default: all that `dyad passes` "
-                       "lists)")
-          ->type_name("NAME[,NAME]")
-          ->delimiter(',')
-          ->allow_extra_args(false);
-  command->add_option("--without", options->off, "Leave these passes out")
-      ->type_name("NAME[,NAME]")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->excludes(pass);
-  command->add_flag("--each", options->each, "Print the graph after each pass");
-  command->add_flag("!--no-lines", options->lines, "Leave out the source lines");
-  add_footer(*command,
+  CLI::App& command =
+      add_command(program, "opt", "Run passes of the compiler on a graph in text form");
+  add_option(command,
+             {.name = "graph",
+              .help = "The text of a graph; - reads the standard input",
+              .value = "FILE",
+              .required = true},
+             &options->file);
+  add_option(
+      command,
+      {.name = "--pass",
+       .help = "Run these passes alone, in this order (default: all that `dyad passes` lists)",
+       .value = "NAME[,NAME]",
+       .by_commas = true},
+      &options->passes);
+  add_option(command,
+             {.name = "--without",
+              .help = "Leave these passes out",
+              .value = "NAME[,NAME]",
+              .by_commas = true,
+              .without = "--pass"},
+             &options->off);
+  add_flag(command, "--each", options->each, "Print the graph after each pass");
+  add_flag(command, "!--no-lines", options->lines, "Leave out the source lines");
+  add_footer(command,
              "Reads a graph as `to_string` writes it, and prints what the passes make of it.\n\n"
              "Examples:\n"
              "  dyad opt graph.txt                      the graph that runs\n"
              "  dyad opt graph.txt --pass cse,dce       after these two alone\n"
              "  dyad opt graph.txt --each               after each pass\n"
              "  dyad inspect model.onnx --text | dyad opt - --without fuse");
-  return {command, [options] { return optimise(*options); }};
+  return {&command, [options] { return optimise(*options); }};
 }
 
 }  // namespace dyad::tool

@@ -69,22 +69,24 @@ int run(const RunOptions& options) {
 
 Command add_run(CLI::App& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command =
-      program.add_subcommand("run", "Run an ONNX model once and show or store its results");
-  add_model(*command, options->model);
-  add_inputs(*command, options->inputs.files);
-  command
-      ->add_option("--random", options->inputs.seed,
-                   "Draw the inputs that no --input gives; equal seeds draw equal numbers")
-      ->type_name("SEED");
-  add_sizes(*command, options->inputs.sizes);
-  command
-      ->add_option("--output", options->output,
-                   "Folder for the results, each a file NAME.npy (made if it is not there)")
-      ->type_name("DIR");
-  add_threads(*command, options->threads);
+  CLI::App& command =
+      add_command(program, "run", "Run an ONNX model once and show or store its results");
+  add_model(command, options->model);
+  add_inputs(command, options->inputs.files);
+  add_option(command,
+             {.name = "--random",
+              .help = "Draw the inputs that no --input gives; equal seeds draw equal numbers",
+              .value = "SEED"},
+             &options->inputs.seed);
+  add_sizes(command, options->inputs.sizes);
+  add_option(command,
+             {.name = "--output",
+              .help = "Folder for the results, each a file NAME.npy (made if it is not there)",
+              .value = "DIR"},
+             &options->output);
+  add_threads(command, options->threads);
   add_footer(
-      *command,
+      command,
       "Prints a line for each result: its type, the smallest, mean and largest number, and the "
       "first elements.\nSizes with names follow from the files, or from --dim.\n\n"
       "Examples:\n"
@@ -96,7 +98,7 @@ Command add_run(CLI::App& program) {
       "integers are 0 or 1,\nor rows of the table that they look up. NumPy has no bf16, no floats "
       "of 8 and 4 bits: they are stored as f32,\nintegers of 4 and 2 bits as bytes, strings as "
       "messages of ONNX (.pb).");
-  return {command, [options] {
+  return {&command, [options] {
             const auto use = [&] { return run(*options); };
             if (!options->inputs.files.empty()) return use();
             return with_drawn_inputs(options->model, options->inputs.sizes, use);

@@ -1,6 +1,8 @@
 #include "dyad/ops/attrs/cumulative.h"
 
+#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "dyad/runtime/cpu/element.h"
@@ -33,8 +35,9 @@ Summed<T> stored(Running<T> value) noexcept {
 }
 
 /// Walks the lines of input 0 and of all outputs from their first element, or from the last.
-template <std::size_t N, class Body>
-void scan_lines(const OpCall& call, std::array<const TensorImpl*, N> operands, Body&& body) {
+template <std::size_t N>
+void scan_lines(const OpCall& call, std::array<const TensorImpl*, N> operands,
+                const std::function<void(const LineBundle<N>&)>& body) {
   const auto& attrs = call.attrs_as<ops::ScanAttrs>();
   const TensorImpl& x = *operands[0];
   if (x.numel() == 0) return;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -15,13 +16,10 @@ struct Word16 {
   std::uint64_t low, high;
 };
 
-/// Calls `f` with a value-initialised unsigned integer (or Word16) as wide as an element: for
-/// kernels that only move data.
+/// Calls `f` with a value-initialised unsigned integer of so many bytes: 8, 4, 2, otherwise 1.
 template <class F>
-decltype(auto) with_word(DType dtype, F&& f) {
-  switch (size_of(dtype)) {
-    case 16:
-      return f(Word16{});
+decltype(auto) with_unsigned(std::size_t bytes, F&& f) {
+  switch (bytes) {
     case 8:
       return f(std::uint64_t{});
     case 4:
@@ -31,6 +29,14 @@ decltype(auto) with_word(DType dtype, F&& f) {
     default:
       return f(std::uint8_t{});
   }
+}
+
+/// Calls `f` with a value-initialised unsigned integer (or Word16) as wide as an element: for
+/// kernels that only move data.
+template <class F>
+decltype(auto) with_word(DType dtype, F&& f) {
+  if (size_of(dtype) == 16) return f(Word16{});
+  return with_unsigned(size_of(dtype), std::forward<F>(f));
 }
 
 /// Calls `f` with a value-initialised element of the C++ type of `dtype`; bool goes as u8.
@@ -94,17 +100,7 @@ decltype(auto) with_addend(DType dtype, F&& f) {
     case DType::bf16:
       return with_floating(dtype, std::forward<F>(f));
     default:
-      break;
-  }
-  switch (size_of(dtype)) {
-    case 8:
-      return f(std::uint64_t{});
-    case 4:
-      return f(std::uint32_t{});
-    case 2:
-      return f(std::uint16_t{});
-    default:
-      return f(std::uint8_t{});
+      return with_unsigned(size_of(dtype), std::forward<F>(f));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "dyad/core/tensor_impl.h"
@@ -25,9 +26,10 @@ inline constexpr std::int64_t kLineWidth = 64;
 /// team where that pays. Lines lie side by side along the innermost axis, where vectors can take
 /// them; of lines along that axis itself a few from the next are taken at once, so that one need
 /// not wait for the other. `bytes`: what an element costs.
-template <std::size_t N, class Body>
+template <std::size_t N>
 void for_each_line(std::span<const std::int64_t> sizes, std::size_t axis,
-                   const std::array<Strides, N>& strides, double bytes, Body&& body) {
+                   const std::array<Strides, N>& strides, double bytes,
+                   const std::function<void(LineBundle<N>&)>& body) {
   const std::size_t rank = sizes.size(), last = rank - 1;
   const bool on_last = axis == last;
   const std::size_t beside = !on_last ? last : rank > 1 ? rank - 2 : axis;

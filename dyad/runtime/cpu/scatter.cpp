@@ -1,14 +1,20 @@
 #include "dyad/runtime/cpu/scatter.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <span>
 #include <vector>
 
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/indexing.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/index_checks.h"
 #include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/rows.h"
 #include "dyad/runtime/layout.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
 namespace {
@@ -28,18 +34,38 @@ Target begin(const OpCall& call) {
   return {axis, attrs.from_end ? -x.impl()->shape[axis].number() : 0};
 }
 
+struct Replace {
+  template <class T>
+  void operator()(T& to, T from) const {
+    to = from;
+  }
+};
+
 void scatter(const OpCall& call) {
   const auto [axis, least] = begin(call);
   if (call.inputs[1].impl()->numel() == 0) return;
   with_word(call.inputs[0].dtype(), [&]<class Word>(Word) {
-    join_at<Word>(call, reinterpret_cast<Word*>(call.outputs[0].impl()->data), axis, least,
-                  [](Word& to, Word from) { to = from; });
+    join_at<Word, Replace>(call, reinterpret_cast<Word*>(call.outputs[0].impl()->data), axis,
+                           least);
   });
 }
 
-/// `join` on accumulators: half precision is rounded once, at the end.
-template <class Join>
-void scatter_wide(const OpCall& call, Join join) {
+/// Op()(target, element) on accumulators.
+template <class Op>
+struct JoinWide {
+  template <class A, class T>
+  void operator()(A& to, T from) const {
+    if constexpr (is_half<T>) {
+      to = Op()(to, load(from));
+    } else {
+      to = store<T>(Op()(load(to), load(from)));
+    }
+  }
+};
+
+/// Half precision is rounded once, at the end.
+template <class Op>
+void scatter_wide(const OpCall& call) {
   const auto [axis, least] = begin(call);
   if (call.inputs[1].impl()->numel() == 0) return;
   const TensorImpl& out = *call.outputs[0].impl();
@@ -49,22 +75,23 @@ void scatter_wide(const OpCall& call, Join join) {
       const std::int64_t n = out.numel();
       std::vector<float> wide(static_cast<std::size_t>(n));
       std::transform(elements, elements + n, wide.begin(), load<T>);
-      join_at<T>(call, wide.data(), axis, least,
-                 [&](float& to, T from) { to = join(to, load(from)); });
+      join_at<T, JoinWide<Op>>(call, wide.data(), axis, least);
       std::transform(wide.begin(), wide.end(), elements, store<T>);
     } else {
-      join_at<T>(call, elements, axis, least,
-                 [&](T& to, T from) { to = store<T>(join(load(to), load(from))); });
+      join_at<T, JoinWide<Op>>(call, elements, axis, least);
     }
   });
 }
 
-void scatter_add(const OpCall& call) {
-  scatter_wide(call, [](auto a, auto b) { return a + b; });
-}
-void scatter_mul(const OpCall& call) {
-  scatter_wide(call, [](auto a, auto b) { return a * b; });
-}
+template <bool kLargest>
+struct KeepExtreme {
+  template <class T>
+  void operator()(T& to, T from) const {
+    const auto old = comparable(to), now = comparable(from);
+    // A NaN stays, and comes in.
+    if (!(old != old) && ((kLargest ? now > old : now < old) || now != now)) to = from;
+  }
+};
 
 template <bool kLargest>
 void scatter_extreme(const OpCall& call) {
@@ -72,11 +99,7 @@ void scatter_extreme(const OpCall& call) {
   if (call.inputs[1].impl()->numel() == 0) return;
   const TensorImpl& out = *call.outputs[0].impl();
   with_element(out.dtype, [&]<class T>(T) {
-    join_at<T>(call, reinterpret_cast<T*>(out.data), axis, least, [](T& to, T from) {
-      const auto old = comparable(to), now = comparable(from);
-      // A NaN stays, and comes in.
-      if (!(old != old) && ((kLargest ? now > old : now < old) || now != now)) to = from;
-    });
+    join_at<T, KeepExtreme<kLargest>>(call, reinterpret_cast<T*>(out.data), axis, least);
   });
 }
 
@@ -117,11 +140,80 @@ void ravel_multi_index(const OpCall& call) {
 
 }  // namespace
 
+void join_units(const OpCall& call, void* targets, std::size_t target_bytes, std::size_t axis,
+                std::int64_t least, void (*join)(const JoinUnit&)) {
+  const TensorImpl& x = *call.inputs[0].impl();
+  const TensorImpl& index = *call.inputs[1].impl();
+  const TensorImpl& source = *call.inputs[2].impl();
+  const auto sizes = index.shape.numbers();
+  const std::size_t rank = sizes.size(), last = rank - 1;
+  const std::int64_t size = x.shape[axis].number(), count = sizes[axis];
+  const Strides to_strides = contiguous_strides(x.shape);
+
+  // Where an index holds for a whole block of the last axis, a large one.
+  const bool on_last = axis == last, runs = !on_last && index.strides[last] == 0;
+  const std::int64_t width = on_last ? 1 : sizes[last], narrow = 64;
+  const std::int64_t block = runs ? std::max(narrow, width / (2 * team_size() - 1)) : narrow;
+  const std::int64_t blocks = (width + block - 1) / block;
+  const auto outside = [&](std::span<const std::int64_t> values) {
+    Ints result = without(values, axis);
+    if (!on_last) result.pop_back();
+    return result;
+  };
+  std::array<Ints, 3> strides{outside(to_strides), outside(index.strides), outside(source.strides)};
+  Ints unit_sizes = outside(sizes);
+  unit_sizes.push_back(blocks);
+  const std::int64_t steps[3] = {on_last ? 0 : to_strides[last], on_last ? 0 : index.strides[last],
+                                 on_last ? 0 : source.strides[last]};
+  for (std::size_t k = 0; k < 3; ++k) strides[k].push_back(steps[k] * block);
+
+  const std::int64_t units = product(unit_sizes);
+  const JoinUnit shape{.targets = nullptr,
+                       .index = nullptr,
+                       .source = nullptr,
+                       .count = count,
+                       .size = size,
+                       .width = width,
+                       .to_along = to_strides[axis],
+                       .index_along = index.strides[axis],
+                       .source_along = source.strides[axis],
+                       .index_step = steps[1],
+                       .source_step = steps[2],
+                       .on_last = on_last,
+                       .runs = runs};
+  const std::size_t index_bytes = size_of(index.dtype), source_bytes = size_of(source.dtype);
+  const auto at = [](auto* data, std::int64_t elements, std::size_t bytes) {
+    return data + elements * static_cast<std::int64_t>(bytes);
+  };
+  const auto check = [&] { check_indices(call, call.inputs[1], axis, least, size); };
+  const auto fits = [&](const void* first) {
+    return with_index(index.dtype, [&]<class I>(I) {
+      return all_fit(static_cast<const I*>(first), shape.index_along, count, least, size);
+    });
+  };
+  if (!on_last) check();
+  const double bytes = static_cast<double>(count * std::min(width, block)) *
+                       static_cast<double>(source_bytes + 2 * target_bytes + index_bytes);
+  parallel_for(0, units, grain_for({.bytes = bytes}, units), [&](std::int64_t lo, std::int64_t hi) {
+    RowWalk<3> walk(unit_sizes, strides, lo);
+    for (std::int64_t i = lo; i < hi; ++i, walk.next()) {
+      JoinUnit unit = shape;
+      unit.targets = at(static_cast<std::byte*>(targets), walk[0], target_bytes);
+      unit.index = at(index.data, walk[1], index_bytes);
+      unit.source = at(source.data, walk[2], source_bytes);
+      unit.width = std::min(block, width - walk.index().back() * block);
+      // Looked at just before they are used, while they are in the cache; check tells the first.
+      if (on_last && !fits(unit.index)) check();
+      join(unit);
+    }
+  });
+}
+
 std::span<const NamedKernel> scatter_kernels() {
   static constexpr NamedKernel kernels[] = {
       {"scatter", {scatter}},
-      {"scatter_add", {scatter_add}},
-      {"scatter_mul", {scatter_mul}},
+      {"scatter_add", {scatter_wide<std::plus<>>}},
+      {"scatter_mul", {scatter_wide<std::multiplies<>>}},
       {"scatter_max", {scatter_extreme<true>}},
       {"scatter_min", {scatter_extreme<false>}},
       {"ravel_multi_index", {ravel_multi_index}},

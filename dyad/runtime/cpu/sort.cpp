@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/cumulative.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/lines.h"
@@ -75,10 +79,18 @@ Lines lines_of(const OpCall& call, std::int64_t axis) {
   return {x, *call.outputs[0].impl(), *call.outputs[1].impl(), at, x.shape[at].number()};
 }
 
-/// Calls body(from, step, to, to_step, places, places_step) for each line, on the team.
+/// Elements of one line, by addresses; steps are in elements.
+struct Line {
+  const std::byte* from;
+  std::byte* to;
+  std::int64_t* places;
+  std::int64_t step, to_step, place_step;
+};
+
+/// Calls worker(line) for each line, on the team, with a worker() of its own for each thread.
 /// `kept`: the outputs have the axis, too.
-template <class T, class Body>
-void for_lines(const Lines& lines, bool kept, double cost, Body&& body) {
+template <class Worker>
+void for_lines(const Lines& lines, bool kept, double cost, const Worker& worker) {
   const auto sizes = lines.x.shape.numbers();
   const Ints outer = without(sizes, lines.axis);
   const auto outside = [&](const Strides& strides, bool has_axis) {
@@ -87,74 +99,156 @@ void for_lines(const Lines& lines, bool kept, double cost, Body&& body) {
   const std::array<Ints, 3> strides{outside(lines.x.strides, true),
                                     outside(lines.values.strides, kept),
                                     outside(lines.indices.strides, kept)};
-  const std::int64_t step = lines.x.strides[lines.axis];
-  const std::int64_t to_step = kept ? lines.values.strides[lines.axis] : 0;
-  const std::int64_t place_step = kept ? lines.indices.strides[lines.axis] : 0;
+  const auto bytes = static_cast<std::int64_t>(size_of(lines.x.dtype));
+  Line first{.from = lines.x.data,
+             .to = lines.values.data,
+             .places = reinterpret_cast<std::int64_t*>(lines.indices.data),
+             .step = lines.x.strides[lines.axis],
+             .to_step = kept ? lines.values.strides[lines.axis] : 0,
+             .place_step = kept ? lines.indices.strides[lines.axis] : 0};
   const std::int64_t count = product(outer);
   parallel_for(0, count, grain_for({.flops = cost * static_cast<double>(lines.length)}, count),
                [&](std::int64_t lo, std::int64_t hi) {
                  RowWalk<3> walk(outer, strides, lo);
-                 auto worker = body();
+                 Worker mine = worker;
                  for (std::int64_t i = lo; i < hi; ++i, walk.next()) {
-                   worker(reinterpret_cast<const T*>(lines.x.data) + walk[0], step,
-                          reinterpret_cast<T*>(lines.values.data) + walk[1], to_step,
-                          reinterpret_cast<std::int64_t*>(lines.indices.data) + walk[2],
-                          place_step);
+                   Line line = first;
+                   line.from += walk[0] * bytes;
+                   line.to += walk[1] * bytes;
+                   line.places += walk[2];
+                   mine(line);
                  }
                });
 }
+
+/// Writes the records of elements `start` to `start + count` of a line.
+template <class Record>
+using WriteRecords = void (*)(const Line& line, std::int64_t start, std::int64_t count,
+                              bool descending, Record* records);
+
+template <class Record, class T>
+void write_records(const Line& line, std::int64_t start, std::int64_t count, bool descending,
+                   Record* records) {
+  const T* const from = reinterpret_cast<const T*>(line.from) + start * line.step;
+  for (std::int64_t i = 0; i < count; ++i) {
+    records[i] = record_of<Record>(from[i * line.step], start + i, descending);
+  }
+}
+
+/// Writes the elements of sorted records and their places.
+template <class Record>
+using WriteElements = void (*)(const Line& line, std::span<const Record> records);
+
+template <class Record, class Word>
+void write_elements(const Line& line, std::span<const Record> records) {
+  const Word* const from = reinterpret_cast<const Word*>(line.from);
+  Word* const to = reinterpret_cast<Word*>(line.to);
+  for (std::size_t k = 0; k < records.size(); ++k) {
+    const std::int64_t place = place_of(records[k]), i = static_cast<std::int64_t>(k);
+    to[i * line.to_step] = from[place * line.step];
+    line.places[i * line.place_step] = place;
+  }
+}
+
+/// What depends on the dtype: the rest of a kernel knows records alone.
+template <class Record>
+struct Access {
+  WriteRecords<Record> read;
+  WriteElements<Record> write;
+};
+
+/// Calls f(access) with the records that elements of the dtype and lines of that length have.
+template <class F>
+void with_access(const Lines& lines, F&& f) {
+  with_element(lines.x.dtype, [&]<class T>(T) {
+    with_record<T>(lines.length, [&]<class Record>(Record) {
+      const Access<Record> access{write_records<Record, T>, write_elements<Record, SortKey<T>>};
+      f(access);
+    });
+  });
+}
+
+template <class Record>
+struct SortLine {
+  Access<Record> access;
+  std::int64_t length;
+  bool descending;
+  int key_bits;
+  std::vector<Record> records = {}, spare = {};
+
+  void operator()(const Line& line) {
+    records.resize(static_cast<std::size_t>(length));
+    access.read(line, 0, length, descending, records.data());
+    sort_records(records, spare, key_bits);
+    access.write(line, records);
+  }
+};
 
 void sort(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::SortAttrs>();
   const Lines lines = lines_of(call, attrs.axis);
   if (lines.x.numel() == 0) return;
-  with_element(lines.x.dtype, [&]<class T>(T) {
-    with_record<T>(lines.length, [&]<class Record>(Record) {
-      for_lines<T>(lines, true, 40, [&] {
-        return [&lines, &attrs, records = std::vector<Record>(), spare = std::vector<Record>()](
-                   const T* from, std::int64_t step, T* to, std::int64_t to_step,
-                   std::int64_t* places, std::int64_t place_step) mutable {
-          records.resize(static_cast<std::size_t>(lines.length));
-          for (std::int64_t i = 0; i < lines.length; ++i) {
-            records[static_cast<std::size_t>(i)] =
-                record_of<Record>(from[i * step], i, attrs.descending);
-          }
-          sort_records(records, spare, static_cast<int>(8 * sizeof(T)));
-          for (std::int64_t i = 0; i < lines.length; ++i) {
-            const std::int64_t place = place_of(records[static_cast<std::size_t>(i)]);
-            to[i * to_step] = from[place * step];
-            places[i * place_step] = place;
-          }
-        };
-      });
-    });
+  const int key_bits = static_cast<int>(8 * size_of(lines.x.dtype));
+  with_access(lines, [&]<class Record>(const Access<Record>& access) {
+    for_lines(lines, true, 40, SortLine<Record>{access, lines.length, attrs.descending, key_bits});
   });
 }
 
+/// The records of a line in order, made a block at a time.
+template <class Record>
+class RecordStream {
+ public:
+  RecordStream(const Access<Record>& access, const Line& line, std::int64_t length, bool descending)
+      : access_(access), line_(line), length_(length), descending_(descending) {}
+
+  /// Calls use(record) for the next `count`.
+  template <class F>
+  void take(std::int64_t count, F&& use) {
+    while (count > 0) {
+      if (at_ == made_) refill();
+      const std::int64_t here = std::min(count, made_ - at_);
+      for (std::int64_t i = 0; i < here; ++i) use(block_[at_ + i]);
+      at_ += here;
+      count -= here;
+    }
+  }
+
+ private:
+  void refill() {
+    at_ = 0;
+    made_ = std::min<std::int64_t>(kBlock, length_ - start_);
+    access_.read(line_, start_, made_, descending_, block_);
+    start_ += made_;
+  }
+
+  static constexpr std::int64_t kBlock = 256;
+  const Access<Record>& access_;
+  const Line& line_;
+  std::int64_t length_, start_ = 0, at_ = 0, made_ = 0;
+  bool descending_;
+  Record block_[kBlock];
+};
+
 /// Leaves the `k` least of the records of a line in `best`, in any order.
-template <class Record, class T>
-void least_records(const T* from, std::int64_t step, std::int64_t length, bool descending,
-                   std::size_t k, std::vector<Record>& best) {
+template <class Record>
+void least_records(RecordStream<Record>& stream, std::int64_t length, std::size_t k,
+                   std::vector<Record>& best) {
   best.clear();
   if (k == 0) return;
-  const auto record = [&](std::int64_t i) {
-    return record_of<Record>(from[i * step], i, descending);
-  };
   constexpr std::size_t kFew = 32;
   if (k <= kFew) {
     // Sorted all the time: later elements rarely come in, and then move a few.
     Record sorted[kFew];
     const auto first = static_cast<std::int64_t>(k);
-    for (std::int64_t i = 0; i < first; ++i) sorted[i] = record(i);
+    stream.take(first, [to = sorted](const Record& next) mutable { *to++ = next; });
     std::sort(sorted, sorted + k);
-    for (std::int64_t i = first; i < length; ++i) {
-      const Record next = record(i);
+    stream.take(length - first, [&sorted, k](const Record& next) {
       if (!(next < sorted[k - 1])) [[likely]]
-        continue;
+        return;
       std::size_t at = k - 1;
       for (; at > 0 && next < sorted[at - 1]; --at) sorted[at] = sorted[at - 1];
       sorted[at] = next;
-    }
+    });
     best.assign(sorted, sorted + k);
     return;
   }
@@ -168,68 +262,70 @@ void least_records(const T* from, std::int64_t step, std::int64_t length, bool d
   };
   bool full = false;
   Record bound{};
-  for (std::int64_t i = 0; i < length; ++i) {
-    const Record next = record(i);
-    if (full && !(next < bound)) continue;
+  stream.take(length, [&](const Record& next) {
+    if (full && !(next < bound)) return;
     best.push_back(next);
-    if (best.size() < room) continue;
+    if (best.size() < room) return;
     keep();
     bound = best[k - 1];
     full = true;
-  }
+  });
   if (best.size() > k) keep();
 }
+
+template <class Record>
+struct TopKLine {
+  Access<Record> access;
+  std::int64_t length;
+  std::size_t k;
+  bool largest, sorted;
+  std::vector<Record> best = {};
+
+  void operator()(const Line& line) {
+    RecordStream<Record> stream(access, line, length, largest);
+    least_records(stream, length, k, best);
+    if (sorted) {
+      std::sort(best.begin(), best.end());
+    } else {
+      std::sort(best.begin(), best.end(),
+                [](const Record& a, const Record& b) { return place_of(a) < place_of(b); });
+    }
+    access.write(line, best);
+  }
+};
 
 void topk(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::TopKAttrs>();
   const Lines lines = lines_of(call, attrs.axis);
   if (lines.values.numel() == 0) return;
   const auto k = static_cast<std::size_t>(attrs.k.number());
-  with_element(lines.x.dtype, [&]<class T>(T) {
-    with_record<T>(lines.length, [&]<class Record>(Record) {
-      for_lines<T>(lines, true, 8, [&] {
-        return [&lines, &attrs, k, best = std::vector<Record>()](
-                   const T* from, std::int64_t step, T* to, std::int64_t to_step,
-                   std::int64_t* places, std::int64_t place_step) mutable {
-          least_records(from, step, lines.length, attrs.largest, k, best);
-          if (attrs.sorted) {
-            std::sort(best.begin(), best.end());
-          } else {
-            std::sort(best.begin(), best.end(),
-                      [](const Record& a, const Record& b) { return place_of(a) < place_of(b); });
-          }
-          for (std::size_t i = 0; i < k; ++i) {
-            const std::int64_t place = place_of(best[i]), at = static_cast<std::int64_t>(i);
-            to[at * to_step] = from[place * step];
-            places[at * place_step] = place;
-          }
-        };
-      });
-    });
+  with_access(lines, [&]<class Record>(const Access<Record>& access) {
+    for_lines(lines, true, 8,
+              TopKLine<Record>{access, lines.length, k, attrs.largest, attrs.sorted});
   });
 }
+
+template <class Record>
+struct KthLine {
+  Access<Record> access;
+  std::int64_t length, k;
+  std::vector<Record> records = {};
+
+  void operator()(const Line& line) {
+    records.resize(static_cast<std::size_t>(length));
+    access.read(line, 0, length, false, records.data());
+    std::nth_element(records.begin(), records.begin() + k, records.end());
+    access.write(line, std::span(records).subspan(static_cast<std::size_t>(k), 1));
+  }
+};
 
 void kthvalue(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::KthAttrs>();
   const Lines lines = lines_of(call, attrs.axis);
   if (lines.values.numel() == 0) return;
-  const std::int64_t k = attrs.k.number() - 1;
-  with_element(lines.x.dtype, [&]<class T>(T) {
-    with_record<T>(lines.length, [&]<class Record>(Record) {
-      for_lines<T>(lines, attrs.keepdim, 16, [&] {
-        return [&lines, k, records = std::vector<Record>()](const T* from, std::int64_t step, T* to,
-                                                            std::int64_t, std::int64_t* places,
-                                                            std::int64_t) mutable {
-          records.resize(static_cast<std::size_t>(lines.length));
-          for (std::int64_t i = 0; i < lines.length; ++i) {
-            records[static_cast<std::size_t>(i)] = record_of<Record>(from[i * step], i, false);
-          }
-          std::nth_element(records.begin(), records.begin() + k, records.end());
-          *places = place_of(records[static_cast<std::size_t>(k)]);
-          *to = from[*places * step];
-        };
-      });
-    });
+  with_access(lines, [&]<class Record>(const Access<Record>& access) {
+    for_lines(lines, attrs.keepdim, 16,
+              KthLine<Record>{access, lines.length, attrs.k.number() - 1});
   });
 }
 
