@@ -11,6 +11,7 @@
 #include "dyad/ops/attrs/cumulative.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/lines.h"
+#include "dyad/runtime/cpu/vector_clones.h"
 
 namespace dyad::runtime::cpu {
 namespace {
@@ -127,11 +128,18 @@ using WriteRecords = void (*)(const Line& line, std::int64_t start, std::int64_t
                               bool descending, Record* records);
 
 template <class Record, class T>
-void write_records(const Line& line, std::int64_t start, std::int64_t count, bool descending,
-                   Record* records) {
-  const T* const from = reinterpret_cast<const T*>(line.from) + start * line.step;
+DYAD_VECTOR_LOOP void write_records(const Line& line, std::int64_t start, std::int64_t count,
+                                    bool descending, Record* __restrict records) {
+  const std::int64_t step = line.step;
+  const T* const __restrict from = reinterpret_cast<const T*>(line.from) + start * step;
+  if (step == 1) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      records[i] = record_of<Record>(from[i], start + i, descending);
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < count; ++i) {
-    records[i] = record_of<Record>(from[i * line.step], start + i, descending);
+    records[i] = record_of<Record>(from[i * step], start + i, descending);
   }
 }
 
@@ -201,16 +209,12 @@ class RecordStream {
   RecordStream(const Access<Record>& access, const Line& line, std::int64_t length, bool descending)
       : access_(access), line_(line), length_(length), descending_(descending) {}
 
-  /// Calls use(record) for the next `count`.
-  template <class F>
-  void take(std::int64_t count, F&& use) {
-    while (count > 0) {
-      if (at_ == made_) refill();
-      const std::int64_t here = std::min(count, made_ - at_);
-      for (std::int64_t i = 0; i < here; ++i) use(block_[at_ + i]);
-      at_ += here;
-      count -= here;
-    }
+  /// The next records, `most` at most and at least one.
+  std::span<const Record> next(std::int64_t most) {
+    if (at_ == made_) refill();
+    const std::int64_t count = std::min(most, made_ - at_);
+    at_ += count;
+    return {block_ + at_ - count, static_cast<std::size_t>(count)};
   }
 
  private:
@@ -229,6 +233,13 @@ class RecordStream {
   Record block_[kBlock];
 };
 
+template <class Record>
+DYAD_VECTOR_LOOP bool any_below(std::span<const Record> records, const Record& bound) {
+  bool any = false;
+  for (const Record& record : records) any |= record < bound;
+  return any;
+}
+
 /// Leaves the `k` least of the records of a line in `best`, in any order.
 template <class Record>
 void least_records(RecordStream<Record>& stream, std::int64_t length, std::size_t k,
@@ -240,15 +251,20 @@ void least_records(RecordStream<Record>& stream, std::int64_t length, std::size_
     // Sorted all the time: later elements rarely come in, and then move a few.
     Record sorted[kFew];
     const auto first = static_cast<std::int64_t>(k);
-    stream.take(first, [to = sorted](const Record& next) mutable { *to++ = next; });
+    std::ranges::copy(stream.next(first), sorted);
     std::sort(sorted, sorted + k);
-    stream.take(length - first, [&sorted, k](const Record& next) {
-      if (!(next < sorted[k - 1])) [[likely]]
-        return;
-      std::size_t at = k - 1;
-      for (; at > 0 && next < sorted[at - 1]; --at) sorted[at] = sorted[at - 1];
-      sorted[at] = next;
-    });
+    for (std::int64_t i = first; i < length;) {
+      // Most groups have none that comes in, which one look at them all tells.
+      const std::span<const Record> group = stream.next(std::min<std::int64_t>(length - i, 16));
+      i += std::ssize(group);
+      if (!any_below(group, sorted[k - 1])) continue;
+      for (const Record& next : group) {
+        if (!(next < sorted[k - 1])) continue;
+        std::size_t at = k - 1;
+        for (; at > 0 && next < sorted[at - 1]; --at) sorted[at] = sorted[at - 1];
+        sorted[at] = next;
+      }
+    }
     best.assign(sorted, sorted + k);
     return;
   }
@@ -262,14 +278,18 @@ void least_records(RecordStream<Record>& stream, std::int64_t length, std::size_
   };
   bool full = false;
   Record bound{};
-  stream.take(length, [&](const Record& next) {
-    if (full && !(next < bound)) return;
-    best.push_back(next);
-    if (best.size() < room) return;
-    keep();
-    bound = best[k - 1];
-    full = true;
-  });
+  for (std::int64_t i = 0; i < length;) {
+    const std::span<const Record> block = stream.next(length - i);
+    i += std::ssize(block);
+    for (const Record& next : block) {
+      if (full && !(next < bound)) continue;
+      best.push_back(next);
+      if (best.size() < room) continue;
+      keep();
+      bound = best[k - 1];
+      full = true;
+    }
+  }
   if (best.size() > k) keep();
 }
 
