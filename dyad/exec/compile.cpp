@@ -193,8 +193,8 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   if (!path->refusal.empty()) {
     recording->refusal = refusal_of(*path);
   } else {
-    recording->tree =
-        std::make_shared<DecisionTree>(path, ExecutableOptions{.passes_off = options.passes_off});
+    recording->tree = std::make_shared<DecisionTree>(
+        path, ExecutableOptions{.passes_off = options.passes_off, .fast_math = options.fast_math});
     recording->skeletons.push_back(result.skeleton);
   }
   recordings.push_back(std::move(recording));

@@ -30,6 +30,8 @@ struct CompileOptions {
   /// Passes of the compiler that are left out, by name: to find out what one of them does. The
   /// results are the same. ValueError when one is unknown or needed; `dyad passes` lists them.
   std::vector<std::string> passes_off = {};
+  bool fast_math = false;  ///< allows what changes bits: `x + 0` is x, `x / c` is `x * (1 / c)`,
+                           ///< `(x * a) * b` is `x * (a * b)`, `(x + a) + b` is `x + (a + b)`
 };
 
 namespace exec {

@@ -80,6 +80,7 @@ struct Executable::State {
     passes::LowerOptions lower;
     lower.evaluate = evaluate_node;
     lower.off = options.passes_off;
+    lower.fast_math = options.fast_math;
     lower.dump = options.dump;
     lowered = passes::lower(*graph, lower);
     for (const auto& node : lowered->nodes()) {

@@ -19,6 +19,8 @@ namespace dyad::exec {
 struct ExecutableOptions {
   /// Passes left out, by name. ValueError when one is unknown or needed (`dyad passes` lists them).
   std::vector<std::string> passes_off = {};
+  /// Allows the rewrites that `dyad/passes/fast_math.h` lists, which change bits.
+  bool fast_math = false;
   /// The first operator that makes a NaN or an infinity throws AnomalyError. With the pass "fuse"
   /// off, each operator has a kernel of its own; the kernels that write variables are not looked
   /// at.

@@ -17,6 +17,7 @@ Ref<GraphImpl> lower(const GraphImpl& graph, const LowerOptions& options) {
   dump("input", graph);
   Ref<GraphImpl> lowered = clone(graph);
   for (const Pass& pass : pipeline()) {
+    if (pass.use == PassUse::on_request && !options.fast_math) continue;
     if (std::ranges::find(options.off, pass.name) != options.off.end()) continue;
     lowered = pass.run(lowered, options);
     dump(pass.name, *lowered);

@@ -7,9 +7,14 @@
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/passes/canonical.h"
 #include "dyad/passes/cse.h"
 #include "dyad/passes/dce.h"
 #include "dyad/passes/expand_composites.h"
+#include "dyad/passes/fast_math.h"
+#include "dyad/passes/hoist.h"
+#include "dyad/passes/simplify_algebra.h"
+#include "dyad/passes/simplify_views.h"
 #include "dyad/passes/sink_assigns.h"
 
 namespace dyad::passes {
@@ -26,12 +31,26 @@ std::vector<Pass> built_in() {
        [](const GraphRef& g, const LowerOptions&) { return sink_assigns(*g); }},
       {"expand_composites", "composite operators become the operators that they are made of",
        required, [](const GraphRef& g, const LowerOptions&) { return expand_composites(*g); }},
+      {"canonical", "equal calls are written equally", optional,
+       [](const GraphRef& g, const LowerOptions&) { return canonical(*g); }},
 
-      // Less to do.
+      // Less to do, with the same bits.
       {"fold_constants", "what constants alone decide is computed now", optional,
        [](const GraphRef& g, const LowerOptions& options) {
          return options.evaluate ? fold_constants(*g, options.evaluate) : g;
        }},
+      {"simplify_views", "views and copies that change nothing go, pairs become one", optional,
+       [](const GraphRef& g, const LowerOptions&) { return simplify_views(*g); }},
+      {"simplify_algebra", "arithmetic that changes no bit goes", optional,
+       [](const GraphRef& g, const LowerOptions&) { return simplify_algebra(*g); }},
+      {"hoist", "what is the same in every step of a loop runs before it", optional,
+       [](const GraphRef& g, const LowerOptions&) { return hoist(*g); }},
+
+      // With other bits, for those who allow it.
+      {"fast_math", "x + 0, division by numbers, numbers one after the other", on_request,
+       [](const GraphRef& g, const LowerOptions&) { return fast_math(*g); }},
+
+      // What is left over.
       {"cse", "equal operators on equal inputs become one", optional,
        [](const GraphRef& g, const LowerOptions&) {
          cse(*g);

@@ -21,14 +21,17 @@ struct LowerOptions {
   FuseOptions fusion = {};
   /// Passes left out, by name; see check_passes_off().
   std::vector<std::string> off = {};
+  /// Allows the rewrites that fast_math.h lists, which change bits.
+  bool fast_math = false;
   /// Called with the graph as given (pass "input") and after each pass.
   std::function<void(std::string_view pass, const GraphImpl& graph)> dump = {};
 };
 
 /// When lower() runs a pass.
 enum class PassUse : std::uint8_t {
-  required,  ///< always: what comes after relies on the form that it makes
-  optional,  ///< unless it is switched off
+  required,    ///< always: what comes after relies on the form that it makes
+  optional,    ///< unless it is switched off
+  on_request,  ///< with LowerOptions::fast_math, unless it is switched off: it changes bits
 };
 
 /// One step on the way from a graph as recorded to a graph that runs.

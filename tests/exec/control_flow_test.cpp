@@ -4,6 +4,7 @@
 #include "dyad/exec/compile.h"
 #include "dyad/exec/graph.h"
 #include "dyad/exec/session.h"
+#include "dyad/ir/graph.h"
 #include "exec_for_tests.h"
 
 namespace dyad {
@@ -62,6 +63,34 @@ void expect_same_in_graph(const Model& model, const Tensors& inputs) {
     EXPECT_TRUE(same_bits(s.run({grads[i]}, feeds)[0], like)) << "gradient " << i << "\n"
                                                               << g.to_string();
   }
+}
+
+TEST_F(ControlFlowTest, WhatIsTheSameInEveryStepRunsOnce) {
+  const auto loops = [](const Tensors& in) {
+    const Tensor &w = in[0], &v = in[1];
+    const auto [h, ys] = scan(
+        [&](const Tensor& h, const Tensor& x) {
+          const Tensor next = tanh(matmul(x.unsqueeze(0), w / sum(w * w)).squeeze(0) + h);
+          return std::pair(next, next);
+        },
+        zeros({8}), in[2]);
+    const Tensor end = while_loop([&](const Tensor& s) { return sum(s) < sum(abs(v)); },
+                                  [&](const Tensor& s) { return s + exp(v); }, h + sum(ys, {0}));
+    return Tensors{sum(end)};
+  };
+  expect_same_in_graph(loops, {normal({8, 8}), normal({8}), normal({5, 8})});
+  Graph g;
+  g.define([&] {
+    return loops({placeholder("w", f32, {8, 8}), placeholder("v", f32, {8}),
+                  placeholder("xs", f32, {5, 8})});
+  });
+  const auto hoisted = [&](exec::ExecutableOptions options) {
+    const exec::Executable executable(g.impl(), std::move(options));
+    const std::string text = to_string(executable.lowered());
+    return text.find("%hoisted0 = placeholder") != std::string::npos;
+  };
+  EXPECT_TRUE(hoisted({}));
+  EXPECT_FALSE(hoisted({.passes_off = {"hoist"}}));
 }
 
 TEST_F(ControlFlowTest, CondRunsOneOfTwoFunctions) {

@@ -59,7 +59,8 @@ TEST(Lower, TheDriverRunsThePassesInOrderAndDumpsEach) {
   const std::string before = to_string(*given);
   static_cast<void>(lower(*given, options));
   EXPECT_THAT(passes, ::testing::ElementsAre("input", "sink_assigns", "expand_composites",
-                                             "fold_constants", "cse", "dce", "fuse"));
+                                             "canonical", "fold_constants", "simplify_views",
+                                             "simplify_algebra", "hoist", "cse", "dce", "fuse"));
   EXPECT_EQ(to_string(*given), before) << "the given graph stays as it is";
 }
 
@@ -93,7 +94,7 @@ TEST(Lower, AnUnknownOrNeededPassIsRefusedWithTheList) {
   options.off = {"cse", "csf"};
   EXPECT_THAT(refusal_of([&] { static_cast<void>(lower(*parse(kNormalize), options)); }),
               ::testing::AllOf(StartsWith("passes_off: there is no pass 'csf'; those that can be "
-                                          "switched off are fold_constants, "),
+                                          "switched off are canonical, "),
                                HasSubstr(" cse, "), EndsWith(" fuse")));
   options.off = {"expand_composites"};
   EXPECT_THAT(refusal_of([&] { static_cast<void>(lower(*parse(kNormalize), options)); }),

@@ -20,7 +20,7 @@ namespace {
 struct OptOptions {
   std::string file;
   std::vector<std::string> passes, off;
-  bool each = false, lines = true;
+  bool each = false, lines = true, fast_math = false;
 };
 
 std::string read_all(const std::string& path) {
@@ -44,7 +44,8 @@ int optimise(const OptOptions& options) {
   passes::register_fused_op();
   Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
   const GraphTextOptions text{.lines = options.lines};
-  passes::LowerOptions lower{.evaluate = exec::evaluate_node, .off = options.off};
+  passes::LowerOptions lower{
+      .evaluate = exec::evaluate_node, .off = options.off, .fast_math = options.fast_math};
   if (options.each) {
     lower.dump = [&](std::string_view pass, const GraphImpl& now) {
       fmt::print("// {}\n{}", pass == "input" ? "as given" : "after " + std::string(pass),
@@ -105,6 +106,7 @@ Command add_opt(CLI::App& program) {
               .by_commas = true,
               .without = "--pass"},
              &options->off);
+  add_flag(command, "--fast-math", options->fast_math, "Run fast_math too, which changes bits");
   add_flag(command, "--each", options->each, "Print the graph after each pass");
   add_flag(command, "!--no-lines", options->lines, "Leave out the source lines");
   add_footer(command,

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "dyad/ir/graph.h"
+
+namespace dyad::passes {
+
+/// Rewrites that change bits, for those who allow it (`fast_math`), of floating-point numbers:
+/// - `x + 0` is x (-0 stays -0),
+/// - `x / c` is `x * (1 / c)` for a number c other than 0,
+/// - `(x * a) * b` is `x * (a * b)`, and `(x + a) + b` is `x + (a + b)`, for numbers a and b.
+/// Nothing else is allowed by it.
+[[nodiscard]] Ref<GraphImpl> fast_math(const GraphImpl& graph);
+
+}  // namespace dyad::passes

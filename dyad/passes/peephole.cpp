@@ -1,0 +1,90 @@
+#include "dyad/passes/peephole.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "dyad/core/element.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/ops/attrs/indexing.h"
+#include "dyad/passes/rewriter.h"
+
+namespace dyad::passes {
+namespace {
+
+/// How its result lies follows from how its inputs lie.
+bool passes_layout_on(const Node& node) {
+  const BodyKind kind = node.op().kind;
+  return kind == BodyKind::view || (kind == BodyKind::pointwise && !node.is("clone"));
+}
+
+/// Gives the same numbers however its inputs lie.
+bool is_blind(const Node& node) {
+  return node.op().kind == BodyKind::reduction || node.is("clone") || &node.op() == &kAssignOp;
+}
+
+}  // namespace
+
+Ref<GraphImpl> Peephole::rewrite(const Rule& rule) {
+  find_seen();
+  Rewriter rewriter(graph_);
+  for (const auto& node : graph_.nodes()) {
+    const bool simple = node->types().size() == 1 && node->op().effect == Effect::pure &&
+                        node->op().kind != BodyKind::structural && node->regions().empty();
+    const Value found = simple ? rule(*node, rewriter.at(node->inputs()), *rewriter.to()) : Value();
+    if (found) {
+      rewriter.set({node.get(), 0}, found);
+    } else {
+      rewriter.copy(*node);
+    }
+  }
+  return rewriter.finish();
+}
+
+void Peephole::find_seen() {
+  for (const Value v : graph_.outputs()) seen_.insert(v.node);
+  for (const auto& node : std::views::reverse(graph_.nodes())) {
+    if (is_blind(*node) || (passes_layout_on(*node) && !seen_.contains(node.get()))) continue;
+    for (const Value v : node->inputs()) seen_.insert(v.node);
+  }
+}
+
+bool Peephole::is_row_major(Value value) {
+  const Node& node = *value.node;
+  if (const auto known = row_major_.find(&node); known != row_major_.end()) return known->second;
+  bool is = false;
+  if (&node.op() == &kConstantOp) {
+    is = node.attrs_as<ConstantAttrs>().value.impl()->contiguous;
+  } else if (node.op().kind == BodyKind::reduction || node.is("clone") || node.is("full")) {
+    is = true;
+  } else if (node.op().kind == BodyKind::pointwise || node.is("reshape") ||
+             node.is("stop_gradient")) {
+    is = std::ranges::all_of(node.inputs(), [&](Value v) { return !v || is_row_major(v); });
+  }
+  return row_major_[&node] = is;
+}
+
+bool Peephole::may_replace(const Node& node, Value value) {
+  return node.types()[0].is_tensor() && node.types()[0].same_as(value.type()) &&
+         may_read(node, value);
+}
+
+bool Peephole::may_read(const Node& node, Value value) {
+  return !seen_.contains(&node) || is_row_major(value);
+}
+
+bool Peephole::may_swap(const Node& node, Value a, Value b) {
+  return !seen_.contains(&node) || (is_row_major(a) && is_row_major(b));
+}
+
+std::optional<double> number_of(Value value) {
+  if (!value) return {};
+  if (value.node->is("full")) return value.node->attrs_as<ops::FullAttrs>().value;
+  if (&value.node->op() != &kConstantOp) return {};
+  const Tensor& literal = value.node->attrs_as<ConstantAttrs>().value;
+  if (!contains(kAny, literal.dtype()) || literal.impl()->numel() != 1) return {};
+  return visit_element(literal.dtype(), [&]<class T>(std::type_identity<T>) {
+    return convert_element<double>(*reinterpret_cast<const T*>(literal.impl()->data));
+  });
+}
+
+}  // namespace dyad::passes
