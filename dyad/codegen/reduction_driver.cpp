@@ -12,6 +12,8 @@ constexpr int kInitContext = 1, kAccumulateContext = 2, kCombineContext = 3, kFi
 /// Outputs are reduced together as long as all their lanes fit into kLaneBytes.
 constexpr std::int64_t kMaxStrip = 1024;
 constexpr std::int64_t kLaneBytes = 64 << 10;
+/// Columns: how far ahead memory is asked for.
+constexpr std::int64_t kRowsAhead = 2;
 
 /// `count` times the first `bytes` of `bits`.
 void fill(char* at, std::int64_t count, std::uint64_t bits, std::int64_t bytes) {
@@ -30,6 +32,11 @@ void fill(char* at, std::int64_t count, std::uint64_t bits, std::int64_t bytes) 
 void advance(char*& data, std::int64_t bytes) {
   data = reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(data) +
                                  static_cast<std::uintptr_t>(bytes));
+}
+
+void prefetch(const char* data, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64;
+  for (std::int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(data + i);
 }
 
 }  // namespace
@@ -268,6 +275,13 @@ void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std
     for (int i = 0; i < k; ++i) {
       at[i] = at[k + inputs + i] =
           lanes[i] + r % kReduceLanes * outputs * kernel_.accumulator_bytes_[i];
+    }
+    // A short piece of each row is over before the CPU sees that it is read on.
+    if (!dense && reduced_ == 1 && r + kRowsAhead < count) {
+      for (int i = 0; i < inputs; ++i) {
+        if (kept_strides_[i] != kernel_.sizes_[i]) continue;
+        prefetch(in[i] + kRowsAhead * reduced_strides_[i], outputs * kernel_.sizes_[i]);
+      }
     }
     kernel_.code_.accumulate(kernel_.contexts_[kAccumulateContext], at, strides,
                              std::min(step, count - r) * outputs, args_.slots, 0);
