@@ -139,6 +139,10 @@ const std::vector<Group>& groups() {
        "milliseconds to record and compile these steps, cold and in a second start of the program, "
        "and the memory of steps",
        compile_time},
+      {"dynamic",
+       "graphs that differ from call to call: a branch on data, texts of many lengths, and what a "
+       "call costs",
+       dynamic},
   };
   return all;
 }

@@ -60,6 +60,7 @@ void pointwise(Results& results, int threads);
 void kernels(Results& results, int threads);
 void training(Results& results, int threads);
 void compile_time(Results& results, int threads);
+void dynamic(Results& results, int threads);
 
 /// Prints where the time of the compiled steps goes whose workloads `wanted` wants.
 void profile_training(const Results& wanted);

@@ -77,6 +77,19 @@ def torch_case(workload, system, compiled=False, tuned=False):
     return measured(workload, system, memory_before, step, compiled)
 
 
+def jax_adam(p, state, g, rate, decay=0):
+    import jax
+    import jax.numpy as jnp
+    tree = jax.tree.map
+    m, v, t = state
+    t = t + 1
+    m = tree(lambda m, g: ADAM["b1"] * m + (1 - ADAM["b1"]) * g, m, g)
+    v = tree(lambda v, g: ADAM["b2"] * v + (1 - ADAM["b2"]) * g * g, v, g)
+    c1, c2 = 1 - ADAM["b1"] ** t, 1 - ADAM["b2"] ** t
+    p = tree(lambda p, m, v: p * (1 - rate * decay) - rate * (m / c1) / (jnp.sqrt(v / c2) + ADAM["eps"]), p, m, v)
+    return p, (m, v, t)
+
+
 def jax_case(workload):
     import jax
     import jax.numpy as jnp
@@ -97,14 +110,7 @@ def jax_case(workload):
         return tree(lambda p, m: p - rate * m, p, momentum), momentum
 
     def adam(p, state, g):
-        m, v, t = state
-        t = t + 1
-        m = tree(lambda m, g: ADAM["b1"] * m + (1 - ADAM["b1"]) * g, m, g)
-        v = tree(lambda v, g: ADAM["b2"] * v + (1 - ADAM["b2"]) * g * g, v, g)
-        c1, c2 = 1 - ADAM["b1"] ** t, 1 - ADAM["b2"] ** t
-        p = tree(lambda p, m, v: p * (1 - rate * decay) - rate * (m / c1) / (jnp.sqrt(v / c2) + ADAM["eps"]),
-                 p, m, v)
-        return p, (m, v, t)
+        return jax_adam(p, state, g, rate, decay)
     p = tree(jnp.asarray, models.jax_weights(name))
     zeros = lambda: tree(jnp.zeros_like, p)
     state = zeros() if kind == "sgd" else (zeros(), zeros(), jnp.zeros(()))
