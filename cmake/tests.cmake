@@ -96,5 +96,9 @@ foreach(example IN LISTS DYAD_EXAMPLES)
   set_tests_properties(example/${example} PROPERTIES
     ENVIRONMENT "DYAD_DATA_DIR=${PROJECT_SOURCE_DIR}/data")
 endforeach()
+if(ship_serving IN_LIST DYAD_EXAMPLES)
+  set_tests_properties(example/ship_training PROPERTIES FIXTURES_SETUP shipped)
+  set_tests_properties(example/ship_serving PROPERTIES FIXTURES_REQUIRED shipped)
+endif()
 
 include(repo_tests)

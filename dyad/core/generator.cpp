@@ -2,8 +2,10 @@
 
 #include <bit>
 #include <string>
+#include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/core/generator_scope.h"
 
 namespace dyad {
 namespace {
@@ -61,7 +63,16 @@ void Generator::set_state(RandomKey state) noexcept {
   next_ = state;
 }
 
+namespace {
+thread_local Generator* scoped_generator = nullptr;
+}  // namespace
+
+GeneratorScope::GeneratorScope(Generator& generator) noexcept
+    : previous_(std::exchange(scoped_generator, &generator)) {}
+GeneratorScope::~GeneratorScope() { scoped_generator = previous_; }
+
 Generator& default_generator() noexcept {
+  if (scoped_generator != nullptr) return *scoped_generator;
   static auto* generator = new Generator;  // immortal: static tensors may be drawn at exit
   return *generator;
 }

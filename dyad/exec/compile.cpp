@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <mutex>
+#include <source_location>
 #include <string>
 
 #include "dyad/autograd/grad_mode.h"
@@ -33,6 +34,7 @@ struct CompiledCore::State {
   std::map<CallKey, std::vector<std::vector<bool>>>
       varying;                       ///< per argument and axis: a size that has varied
   std::map<CallKey, bool> distinct;  ///< sizes that were equal at first turned out not to be one
+  bool sealed = false;               ///< there is no function to record
   std::int64_t calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0;
 
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
@@ -55,14 +57,30 @@ CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_u
   state_->loc = loc;
 }
 
+CompiledCore::CompiledCore(CompileOptions options, Loc loc,
+                           std::vector<std::unique_ptr<Recording>> recordings)
+    : CompiledCore(std::move(options), loc) {
+  state_->options.recheck = false;
+  state_->sealed = true;
+  state_->recordings = std::move(recordings);
+}
+
 CompiledCore::~CompiledCore() = default;
+
+const CompileOptions& CompiledCore::options() const noexcept { return state_->options; }
+
+void CompiledCore::visit(const std::function<void(const Recording&)>& see) const {
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& recording : state_->recordings) see(*recording);
+}
 
 FlatResult CompiledCore::call(std::span<const Tensor> arguments,
                               std::span<const std::int64_t> numbers, const Body& body) {
   const bool symbolic = std::any_of(arguments.begin(), arguments.end(),
                                     [](const Tensor& t) { return t.is_symbolic(); });
   // Inside another recording or a graph's definition the function is simply part of it.
-  if (!Evaluator::is_eager() || symbolic || DetectAnomaly::active()) return body(arguments);
+  if (!state_->sealed && (!Evaluator::is_eager() || symbolic || DetectAnomaly::active()))
+    return body(arguments);
   const std::lock_guard lock(state_->mutex);
   return state_->call(arguments, numbers, body);
 }
@@ -94,6 +112,11 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     // The newest recording of the same kind of call is the one to compare with.
     if (!same_key && (recording.key == key || it == recordings.rbegin())) reason = *differs;
     same_key = same_key || recording.key == key;
+  }
+  if (sealed) {
+    throw GraphError("'" + options.name + "' has no recording for this call: " + reason.text +
+                         "; call the function so before it is saved",
+                     Loc(std::source_location::current()).user(), reason.loc);
   }
   if (static_cast<int>(recordings.size()) >= options.max_recordings) {
     ++eager;
@@ -241,6 +264,12 @@ FlatResult CompiledCore::State::replay(Recording& recording, const SymbolMap& sy
   }
   if (outcome.leaf < 0) {
     default_generator().set_state(random_state);  // the call starts again, eagerly
+    if (sealed) {
+      throw GraphError("'" + options.name + "': the number that the host reads at " +
+                           to_string(outcome.unseen_at) + " is " + outcome.unseen +
+                           ", which it was in no recorded call",
+                       Loc(std::source_location::current()).user(), outcome.unseen_at);
+    }
     return record_again(recording, symbols, arguments, body);
   }
   ++replays;

@@ -42,10 +42,16 @@ struct FlatResult {
   std::any skeleton;
 };
 
+struct Recording;
+
 /// What `compile` keeps for a function: its recordings. One call at a time; others wait.
 class CompiledCore {
  public:
   CompiledCore(CompileOptions options, Loc loc);
+  /// Recordings without their function, as a file holds them: no others are made. A call that none
+  /// of them serves, or whose host reads take values that none has seen, is a GraphError that says
+  /// why, and nothing is written.
+  CompiledCore(CompileOptions options, Loc loc, std::vector<std::unique_ptr<Recording>> recordings);
   ~CompiledCore();
 
   using Body = std::function<FlatResult(std::span<const Tensor> arguments)>;
@@ -56,6 +62,9 @@ class CompiledCore {
 
   [[nodiscard]] Explanation explain() const;
   [[nodiscard]] std::vector<CompiledGraph> graphs() const;
+  [[nodiscard]] const CompileOptions& options() const noexcept;
+  /// Shows every recording, the first first; no call runs meanwhile.
+  void visit(const std::function<void(const Recording&)>& see) const;
   void cancel() noexcept;
   void reset();
 
@@ -135,6 +144,8 @@ class CompiledFunction {
   void cancel() const noexcept { core_->cancel(); }
   /// Forgets all recordings.
   void reset() const { core_->reset(); }
+  /// What keeps the recordings.
+  [[nodiscard]] const exec::CompiledCore& core() const noexcept { return *core_; }
 
  private:
   /// Puts `tensors` into the arguments, in order; undefined ones stay undefined.

@@ -144,8 +144,13 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
     if (fork->decision < 0) break;
     const Decision& decision = fork->path->decisions[static_cast<std::size_t>(fork->decision)];
     const Tensor read = look_up(*fork->path, decision.value, arguments, outcome.env);
-    auto next = fork->next.find(read_outcome(read, decision.kind, decision.loc));
-    if (next == fork->next.end()) return outcome;
+    const std::int64_t number = read_outcome(read, decision.kind, decision.loc);
+    auto next = fork->next.find(number);
+    if (next == fork->next.end()) {
+      outcome.unseen = outcome_string(number, decision.kind);
+      outcome.unseen_at = decision.loc;
+      return outcome;
+    }
     fork = next->second.get();
   }
   outcome.leaf = fork->leaf;

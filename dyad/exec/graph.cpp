@@ -4,13 +4,11 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
-#include "dyad/exec/checkpoint.h"
-#include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/graph_branches.h"
 #include "dyad/exec/graph_define.h"
+#include "dyad/exec/read_graph.h"
 #include "dyad/ir/graph.h"
 #include "dyad/ir/graph_ops.h"
-#include "dyad/ops/registry.h"
 
 namespace dyad {
 namespace {
@@ -35,11 +33,8 @@ Graph::Graph(std::shared_ptr<GraphState> state) : state_(std::move(state)) {}
 const Ref<GraphImpl>& Graph::impl() const noexcept { return state_->impl; }
 
 Graph Graph::parse(std::string_view text) {
-  ops::register_builtin_ops();
-  exec::register_control_ops();
-  exec::register_checkpoint_ops();
   auto state = std::make_shared<GraphState>();
-  state->impl = parse_graph(text);
+  state->impl = exec::read_graph(text);
   return Graph(std::move(state));
 }
 

@@ -50,7 +50,9 @@ std::optional<PathDifference> compare_outputs(const Path& a, const Path& b) {
   return PathDifference{"other values are returned now", {}, {}};
 }
 
-std::string number_string(std::int64_t bits, Decision::Kind kind) {
+}  // namespace
+
+std::string outcome_string(std::int64_t bits, Decision::Kind kind) {
   switch (kind) {
     case Decision::Kind::boolean:
       return bits ? "true" : "false";
@@ -60,12 +62,6 @@ std::string number_string(std::int64_t bits, Decision::Kind kind) {
       return std::to_string(std::bit_cast<double>(bits));
   }
   return {};
-}
-
-}  // namespace
-
-std::string outcome_string(const Decision& decision) {
-  return number_string(decision.outcome, decision.kind);
 }
 
 std::optional<PathDifference> compare_paths(const Path& a, const Path& b, std::size_t& common) {

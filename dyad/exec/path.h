@@ -105,8 +105,8 @@ struct PathDifference {
   Loc first, second;
 };
 
-/// `true`, `3`, `0.25`: the number that a decision read.
-[[nodiscard]] std::string outcome_string(const Decision& decision);
+/// `true`, `3`, `0.25`: the number that a decision read, given its bits.
+[[nodiscard]] std::string outcome_string(std::int64_t outcome, Decision::Kind kind);
 
 /// Compares what two calls did up to their first different outcome of a decision, which is `common`
 /// (the number of decisions shared). A difference before it means that the function depends on

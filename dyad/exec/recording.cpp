@@ -223,7 +223,7 @@ ExplainedRecording Recording::explain() const {
                              [&](const ExplainedDecision& d) { return d.loc == decision.loc; });
       if (it == told.decisions.end())
         it = told.decisions.insert(told.decisions.end(), {decision.loc, {}});
-      const std::string outcome = outcome_string(decision);
+      const std::string outcome = outcome_string(decision.outcome, decision.kind);
       if (std::find(it->outcomes.begin(), it->outcomes.end(), outcome) == it->outcomes.end())
         it->outcomes.push_back(outcome);
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -78,7 +79,9 @@ class DecisionTree {
 
   /// What a replayed call gives.
   struct Outcome {
-    int leaf = -1;  ///< -1: a host read took a value never seen; nothing has been written
+    int leaf = -1;       ///< -1: a host read took a value never seen; nothing has been written
+    std::string unseen;  ///< that value
+    Loc unseen_at;       ///< where it was read
     std::vector<Tensor> results;
     Environment env;
   };

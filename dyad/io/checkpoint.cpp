@@ -4,10 +4,10 @@
 
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <utility>
+#include <type_traits>
 
 #include "dyad/base/error.h"
+#include "dyad/io/json_fields.h"
 
 namespace dyad::io {
 namespace {
@@ -27,34 +27,22 @@ std::string position_text(const Checkpoint& checkpoint) {
   return json.dump();
 }
 
-/// A whole number that the member can hold; what else nlohmann would convert is refused.
-template <class T>
-void get_whole(const nlohmann::json& json, const char* key, T& value) {
-  const auto& found = json.at(key);
-  const bool fits = found.is_number_unsigned()
-                        ? std::in_range<T>(found.get<std::uint64_t>())
-                        : found.is_number_integer() && std::in_range<T>(found.get<std::int64_t>());
-  if (!fits) {
-    throw std::invalid_argument(
-        fmt::format("expected a whole number for '{}', found {}", key, found.dump()));
-  }
-  found.get_to(value);
-}
-
 void parse_position(const std::string& text, Checkpoint& checkpoint) {
-  const nlohmann::json json = nlohmann::json::parse(text);
-  if (json.at("format") != kFormat) {
-    throw std::invalid_argument(
-        fmt::format("expected format {}, found {}", kFormat, json.at("format").dump()));
+  const JsonValue json = JsonValue::parse(text);
+  if (json.whole<std::int64_t>("format") != kFormat) {
+    json.at("format").fail(fmt::format("format {}", kFormat));
   }
-  const auto& generator = json.at("generator");
-  get_whole(generator, "seed", checkpoint.generator.seed);
-  get_whole(generator, "offset", checkpoint.generator.offset);
-  const auto& loader = json.at("loader");
-  get_whole(loader, "seed", checkpoint.loader.seed);
-  get_whole(loader, "epoch", checkpoint.loader.epoch);
-  get_whole(loader, "batch", checkpoint.loader.batch);
-  get_whole(json, "schedule", checkpoint.schedule);
+  const JsonValue generator = json.at("generator");
+  checkpoint.generator = {generator.whole<std::int64_t>("seed"),
+                          generator.whole<std::int64_t>("offset")};
+  const JsonValue loader = json.at("loader");
+  const auto read = [](const JsonValue& from, const char* key, auto& value) {
+    value = from.whole<std::remove_reference_t<decltype(value)>>(key);
+  };
+  read(loader, "seed", checkpoint.loader.seed);
+  read(loader, "epoch", checkpoint.loader.epoch);
+  read(loader, "batch", checkpoint.loader.batch);
+  read(json, "schedule", checkpoint.schedule);
 }
 
 }  // namespace
@@ -64,14 +52,16 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Loc 
   tensors.add_all("model.", checkpoint.model);
   tensors.add_all("optimizer.", checkpoint.optimizer);
   Metadata metadata = checkpoint.notes;
-  if (!metadata.emplace(kKey, position_text(checkpoint)).second) {
-    throw ValueError(fmt::format("save_checkpoint: '{}' cannot name a note", kKey), loc.user());
+  for (const char* key : {kKey, kChecksumKey}) {
+    if (metadata.emplace(key, "").second) continue;
+    throw ValueError(fmt::format("save_checkpoint: '{}' cannot name a note", key), loc.user());
   }
+  metadata[kKey] = position_text(checkpoint);
   save_safetensors(path, tensors, metadata, loc);
 }
 
-Checkpoint load_checkpoint(const std::string& path, Loc loc) {
-  Safetensors file = read_safetensors(path, {}, loc);
+Checkpoint load_checkpoint(const std::string& path, const LoadOptions& options, Loc loc) {
+  Safetensors file = read_safetensors(path, options, loc);
   const auto position = file.metadata.find(kKey);
   if (position == file.metadata.end()) {
     throw IoError(fmt::format("'{}': expected a checkpoint with '{}' in its metadata, found a "
@@ -88,6 +78,7 @@ Checkpoint load_checkpoint(const std::string& path, Loc loc) {
         loc.user());
   }
   file.metadata.erase(position);
+  file.metadata.erase(kChecksumKey);
   checkpoint.notes = std::move(file.metadata);
   checkpoint.model = file.tensors.below("model.");
   checkpoint.optimizer = file.tensors.below("optimizer.");

@@ -24,11 +24,11 @@ struct Checkpoint {
 
 /// Writes a checkpoint as one safetensors file, which other programs can read: the tensors are
 /// named `model.*` and `optimizer.*`. Atomic: a crash at any moment leaves the old checkpoint.
-/// ValueError for a note named `dyad.checkpoint`; IoError.
+/// ValueError for a note named `dyad.checkpoint` or `dyad.crc32`; IoError.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint,
                      Loc loc = std::source_location::current());
-/// IoError for a file that is no checkpoint or is damaged.
-[[nodiscard]] Checkpoint load_checkpoint(const std::string& path,
+/// IoError for a file that is no checkpoint or is damaged, which its checksum tells.
+[[nodiscard]] Checkpoint load_checkpoint(const std::string& path, const LoadOptions& options = {},
                                          Loc loc = std::source_location::current());
 
 /// The state of a model, its optimizer and the default generator now. Shares the tensors: save it

@@ -159,12 +159,11 @@ Tensor mapped_tensor(const Ref<Storage>& file, std::uint64_t offset, DType dtype
     if (bytes != 0) std::memcpy(copy.raw_data(), data, bytes);
     return copy;
   }
-  Ref<TensorImpl> impl(new TensorImpl);
-  impl->dtype = dtype;
-  impl->storage = file;
+  Ref<TensorImpl> impl(new TensorImpl(dtype, shape));
+  // A storage of its own, as writes to a tensor are counted there.
+  impl->storage =
+      Storage::adopt(data, static_cast<std::size_t>(impl->numel()) * size_of(dtype), [file] {});
   impl->data = data;
-  impl->shape = shape;
-  impl->strides = contiguous_strides(shape);
   return Tensor(std::move(impl));
 }
 

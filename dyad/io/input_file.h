@@ -42,8 +42,8 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// A tensor over the bytes of a mapped file from `offset` on, which must be there, or a copy of them
-/// when they are not aligned for its elements.
+/// A tensor over the bytes of a mapped file from `offset` on, which must be there, or a copy of
+/// them when they are not aligned for its elements.
 [[nodiscard]] Tensor mapped_tensor(const Ref<Storage>& file, std::uint64_t offset, DType dtype,
                                    const Shape& shape);
 

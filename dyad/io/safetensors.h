@@ -10,13 +10,18 @@ namespace dyad::io {
 /// What a safetensors file says beside its tensors.
 using Metadata = std::map<std::string, std::string>;
 
+/// A file with this key in its metadata is checked as a whole: its value is the CRC-32 of the file.
+/// Its larger tensors lie on cache lines.
+inline constexpr const char* kChecksumKey = "dyad.crc32";
+
 struct Safetensors {
   TensorDict tensors;
   Metadata metadata;
 };
 
 /// Writes tensors and metadata in the safetensors layout, atomically: a crash at any moment leaves
-/// the old file. All dtypes. Equal contents give equal bytes. IoError.
+/// the old file. All dtypes. Equal contents give equal bytes. `kChecksumKey` in the metadata gets
+/// the checksum for its value. IoError.
 void save_safetensors(const std::string& path, const TensorDict& tensors,
                       const Metadata& metadata = {}, Loc loc = std::source_location::current());
 
@@ -25,12 +30,14 @@ struct LoadOptions {
   /// files of which parts are used. The file must not be cut while they live (replacing it, as
   /// saving does, is fine).
   bool map = false;
+  /// The checksum of a file that has one is compared, for which all of the file is read.
+  bool check = true;
 };
 
 /// The tensors of a safetensors file. IoError naming the file, the tensor or offset, what was
 /// expected and what was found: for a header that is cut, no JSON, or of more than 100 MB; offsets
 /// with gaps, overlaps or beyond the file; sizes that do not fit the shape; dtypes that Dyad does
-/// not have.
+/// not have; a checksum that is not that of the file.
 [[nodiscard]] TensorDict load_safetensors(const std::string& path, const LoadOptions& options = {},
                                           Loc loc = std::source_location::current());
 /// The same with the file's metadata.

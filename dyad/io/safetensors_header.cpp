@@ -271,7 +271,7 @@ SafetensorsHeader read_safetensors_header(const InputFile& file) {
 }
 
 std::string safetensors_header_text(const std::vector<SafetensorsEntry>& entries,
-                                    const Metadata& metadata, Loc loc) {
+                                    const Metadata& metadata, std::size_t alignment, Loc loc) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (!metadata.empty()) json["__metadata__"] = metadata;
   for (const SafetensorsEntry& entry : entries) {
@@ -292,7 +292,9 @@ std::string safetensors_header_text(const std::vector<SafetensorsEntry>& entries
   } catch (const nlohmann::json::type_error&) {
     throw ValueError("save_safetensors: names and metadata must be UTF-8", loc.user());
   }
-  text.resize((text.size() + 7) / 8 * 8, ' ');
+  constexpr std::size_t kLengthBytes = 8;
+  const std::size_t steps = (kLengthBytes + text.size() + alignment - 1) / alignment;
+  text.resize(steps * alignment - kLengthBytes, ' ');
   std::string length;
   for (int i = 0; i < 8; ++i) length += static_cast<char>(text.size() >> (8 * i));
   return length + text;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,9 +30,10 @@ struct SafetensorsHeader {
 /// file without gap or overlap.
 [[nodiscard]] SafetensorsHeader read_safetensors_header(const InputFile& file);
 
-/// The length and the JSON text, padded so that the data are aligned to 8. ValueError for text that
-/// is not UTF-8.
+/// The length and the JSON text, padded so that the data are aligned. ValueError for text that is
+/// not UTF-8.
 [[nodiscard]] std::string safetensors_header_text(const std::vector<SafetensorsEntry>& entries,
-                                                  const Metadata& metadata, Loc loc);
+                                                  const Metadata& metadata, std::size_t alignment,
+                                                  Loc loc);
 
 }  // namespace dyad::io

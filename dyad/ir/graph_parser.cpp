@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/graph_texts.h"
 #include "dyad/ir/value_reader.h"
 
 namespace dyad {
@@ -17,8 +18,8 @@ constexpr std::int64_t kMaxZeroBytes = std::int64_t{1} << 30;
 
 class Parser {
  public:
-  Parser(std::string_view text, const NamedTensors& variables)
-      : in_(text), values_(in_), given_(variables) {}
+  Parser(std::string_view text, const NamedTensors& variables, const NamedTensors& constants)
+      : in_(text), values_(in_, constants), given_(variables) {}
 
   Ref<GraphImpl> parse() {
     in_.expect_word("graph");
@@ -261,8 +262,13 @@ class Parser {
 
 }  // namespace
 
+Ref<GraphImpl> parse_graph(std::string_view text, const NamedTensors& variables,
+                           const NamedTensors& constants) {
+  return Parser(text, variables, constants).parse();
+}
+
 Ref<GraphImpl> parse_graph(std::string_view text, const NamedTensors& variables) {
-  return Parser(text, variables).parse();
+  return parse_graph(text, variables, {});
 }
 
 }  // namespace dyad

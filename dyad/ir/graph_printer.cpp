@@ -1,14 +1,17 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/attr_text.h"
 #include "dyad/ir/base64.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/graph_texts.h"
 #include "dyad/ir/literal.h"
 #include "dyad/ir/value_names.h"
 
@@ -21,43 +24,71 @@ std::uint64_t content_hash(std::span<const std::byte> bytes) {
   return hash;
 }
 
-/// Elements too many for a line, by the hash of their bytes; equal ones are written once.
+/// Elements too many for a line, by the hash of their bytes; equal constants are written once.
 class DataSection {
  public:
   std::string key_of(const Tensor& tensor) {
-    std::vector<std::byte> bytes = packed_elements(tensor);
+    const std::vector<std::byte> bytes = packed_elements(tensor);
     std::array<char, 16> digits;
     const std::uint64_t hash = content_hash(bytes);
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr;
     const std::string name(digits.data(), end);
     std::string key = name;
     for (int i = 1;; ++i) {
-      const auto [it, is_new] = entries_.try_emplace(key, bytes);
-      if (is_new || it->second == bytes) return key;
+      const auto [it, is_new] = entries_.try_emplace(key, tensor);
+      if (is_new || same(it->second, tensor, bytes)) return key;
       key = name + "_" + std::to_string(i);
     }
   }
 
+  [[nodiscard]] const std::map<std::string, Tensor>& entries() const noexcept { return entries_; }
+
   [[nodiscard]] std::string text() const {
     if (entries_.empty()) return "";
     std::string out = "data {\n";
-    for (const auto& [key, bytes] : entries_) {
-      out += "  #" + key + " = \"" + to_base64(bytes) + "\"\n";
+    for (const auto& [key, tensor] : entries_) {
+      out += "  #" + key + " = \"" + to_base64(packed_elements(tensor)) + "\"\n";
     }
     return out + "}\n";
   }
 
  private:
-  std::map<std::string, std::vector<std::byte>> entries_;
+  static bool same(const Tensor& known, const Tensor& tensor, std::span<const std::byte> bytes) {
+    return known.is_same(tensor) ||
+           (known.dtype() == tensor.dtype() && known.shape().same_as(tensor.shape()) &&
+            std::ranges::equal(packed_elements(known), bytes));
+  }
+
+  std::map<std::string, Tensor> entries_;
+};
+
+/// What tensors are called: variables of one name, in different graphs, may be one tensor or two.
+class TensorNames {
+ public:
+  const std::string& name_of(const Tensor& tensor, const std::string& wanted) {
+    const auto known = names_.find(tensor.impl());
+    if (known != names_.end()) return known->second;
+    std::string name = wanted;
+    for (int i = 2; !taken_.insert(name).second; ++i) name = wanted + "'" + std::to_string(i);
+    tensors_.emplace_back(name, tensor);
+    return names_.emplace(tensor.impl(), std::move(name)).first->second;
+  }
+  [[nodiscard]] const GraphTexts::Named& tensors() const noexcept { return tensors_; }
+
+ private:
+  std::unordered_map<const TensorImpl*, std::string> names_;
+  std::unordered_set<std::string> taken_;
+  GraphTexts::Named tensors_;
 };
 
 class GraphPrinter {
  public:
-  explicit GraphPrinter(GraphTextOptions options) : options_(options) {}
+  GraphPrinter(GraphTextOptions options, TensorNames& names, DataSection& data)
+      : options_(options), tensor_names_(names), data_(data) {}
 
   std::string print(const GraphImpl& graph) {
     block("graph", graph, "");
-    return text_ + data_.text();
+    return std::move(text_);
   }
 
  private:
@@ -119,17 +150,8 @@ class GraphPrinter {
     if (!printer.text().empty()) text_ += " {" + printer.text() + "}";
   }
 
-  /// Two variables of one name, in different regions, may be one tensor or two.
   void tensor_identity(const Node& node, const std::string& name) {
-    const TensorImpl* tensor = node.attrs_as<VariableAttrs>().tensor.impl();
-    const auto known = identity_.find(tensor);
-    std::string key = known != identity_.end() ? known->second : name;
-    if (known == identity_.end()) {
-      for (int i = 2; !identities_.emplace(key, tensor).second; ++i) {
-        key = name + "'" + std::to_string(i);
-      }
-      identity_.emplace(tensor, key);
-    }
+    const std::string& key = tensor_names_.name_of(node.attrs_as<VariableAttrs>().tensor, name);
     if (key != name) text_ += " of " + quote(key);
   }
 
@@ -161,15 +183,39 @@ class GraphPrinter {
 
   GraphTextOptions options_;
   std::string text_;
-  DataSection data_;
-  std::unordered_map<const TensorImpl*, std::string> identity_;
-  std::unordered_map<std::string, const TensorImpl*> identities_;
+  TensorNames& tensor_names_;
+  DataSection& data_;
 };
 
 }  // namespace
 
 std::string to_string(const GraphImpl& graph, GraphTextOptions options) {
-  return GraphPrinter(options).print(graph);
+  TensorNames names;
+  DataSection data;
+  const std::string text = GraphPrinter(options, names, data).print(graph);
+  return text + data.text();
+}
+
+struct GraphTexts::State {
+  TensorNames names;
+  DataSection data;
+};
+
+GraphTexts::GraphTexts() : state_(std::make_unique<State>()) {}
+GraphTexts::~GraphTexts() = default;
+
+std::string GraphTexts::name_of(const Tensor& tensor, const std::string& wanted) {
+  return state_->names.name_of(tensor, wanted);
+}
+
+std::string GraphTexts::add(const GraphImpl& graph) {
+  return GraphPrinter({}, state_->names, state_->data).print(graph);
+}
+
+const GraphTexts::Named& GraphTexts::variables() const noexcept { return state_->names.tensors(); }
+
+GraphTexts::Named GraphTexts::constants() const {
+  return {state_->data.entries().begin(), state_->data.entries().end()};
 }
 
 }  // namespace dyad

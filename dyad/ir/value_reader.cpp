@@ -222,13 +222,24 @@ std::int64_t ValueReader::byte_count(const Type& type, std::size_t position) {
 Tensor ValueReader::elements(const Type& type) {
   const std::size_t at = in_.position();
   const std::int64_t bytes = byte_count(type, at);
+  std::string key;
+  if (type.dtype() != DType::string && in_.accept('#')) {
+    key = in_.run_of("", "a key of the data section");
+    if (const auto given = constants_.find(key); given != constants_.end()) {
+      if (given->second.dtype() != type.dtype() || !given->second.shape().same_as(type.shape())) {
+        in_.fail_at(at,
+                    "#" + key + " is " + type_string(given->second) + ", not " + to_string(type));
+      }
+      return given->second;
+    }
+  }
   // Each element takes a character or more, so the text bounds what is allocated for it.
   if (bytes / 8 > static_cast<std::int64_t>(in_.length())) {
     in_.fail_at(at, to_string(type) + " has more elements than the text has");
   }
   Tensor made = make_empty(type.dtype(), type.shape());
-  if (type.dtype() != DType::string && in_.accept('#')) {
-    references_[std::string(in_.run_of("", "a key of the data section"))].push_back({made, at});
+  if (!key.empty()) {
+    references_[key].push_back({made, at});
     return made;
   }
   std::byte* to = made.impl()->data;

@@ -6,6 +6,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/ir/attrs.h"
+#include "dyad/ir/graph.h"
 #include "dyad/ir/op_info.h"
 #include "dyad/ir/text_reader.h"
 #include "dyad/ir/undecided.h"
@@ -29,7 +30,8 @@ auto at_position(const TextReader& in, std::size_t position, F&& f) {
 /// Reads what text graphs say of values: types, sizes, attributes, elements of constants.
 class ValueReader {
  public:
-  explicit ValueReader(TextReader& in) : in_(in) {}
+  /// `constants`: elements that a `#key` stands for beside those of the data section.
+  ValueReader(TextReader& in, const NamedTensors& constants) : in_(in), constants_(constants) {}
 
   [[nodiscard]] Type type() { return type(0); }
   [[nodiscard]] DType dtype();
@@ -57,6 +59,7 @@ class ValueReader {
   void element(DType dtype, std::byte* to);
 
   TextReader& in_;
+  const NamedTensors& constants_;
   std::map<std::string, std::vector<Reference>> references_;
 };
 

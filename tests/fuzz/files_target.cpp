@@ -11,6 +11,7 @@
 #include "dyad/data/idx.h"
 #include "dyad/io/checkpoint.h"
 #include "dyad/io/npy.h"
+#include "dyad/io/program.h"
 #include "dyad/io/safetensors.h"
 #include "tests/fuzz/targets.h"
 
@@ -73,7 +74,14 @@ void read_safetensors(std::string_view bytes) {
 }
 
 void read_checkpoint(std::string_view bytes) {
-  read_file(bytes, [](const std::string& path) { (void)io::load_checkpoint(path); });
+  read_file(bytes,
+            [](const std::string& path) { (void)io::load_checkpoint(path, {.check = false}); });
+}
+
+void read_program(std::string_view bytes) {
+  read_file(bytes, [](const std::string& path) {
+    (void)io::load(path, {.check = false});  // any change would fail the checksum
+  });
 }
 
 void read_idx(std::string_view bytes) {

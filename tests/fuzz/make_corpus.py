@@ -126,6 +126,37 @@ def tensor_files():
     write("checkpoint", "optimizer.safetensors", safetensors(two, bytes(16)))
 
 
+def programs():
+    """A graph, and a function that reads a number on the host and writes a tensor."""
+    weight = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+    def program(name, kind, body, graphs, layouts):
+        said = {"format": 1, "kind": kind, "body": body, "inputs": ["x"], "outputs": ["y"], "graphs": len(graphs),
+                "layouts": layouts, "generator": {"seed": 7, "offset": 2}}
+        metadata = {"dyad.program": json.dumps(said), "note.epoch": "3"}
+        metadata.update({f"dyad.graph.{i}": text for i, text in enumerate(graphs)})
+        write("program", name, safetensors({"__metadata__": metadata, "state.w": weight}, bytes(8)))
+
+    program("graph.safetensors", "graph", {"graph": 0, "initial_keys": []},
+            ["graph {\n  %x = placeholder : f32[n, 2] @a.cpp:1\n  %w = variable : f32[2]\n"
+             "  %0 = mul(%x, %w) : f32[n, 2]\n  return %0\n}\n"], {})
+    program("constant.safetensors", "graph", {"graph": 0, "initial_keys": [2]},
+            ["graph {\n  %x = placeholder : f32[2]\n  %w = variable \"w\" of \"w\" : f32[2]\n"
+             "  %0, %4 = random_key() {count = 2} : i64[], i64[]\n  %1 = constant [1.0, 2.0] : f32[2]\n"
+             "  %2 = add(%w, %1) : f32[2]\n  %3 = assign(%w, %2) : f32[2]\n  return %3\n}\n"], {})
+    start = ("graph {\n  %x = placeholder : f32[s0, 2]\n  %w = variable : f32[2]\n  %0 = mul(%x, %w) : f32[s0, 2]\n"
+             "  %1 = sum(%0) {axes = [], keepdim = false} : f32[]\n  %2 = gt(%1, %1) : bool[]\n")
+    graphs = [start + "  return\n}\n", start + "  %3 = neg(%1) : f32[]\n  return\n}\n"]
+    paths = [{"graph": i, "arguments": 1, "strides_matter": False, "captures": ["w"], "outputs": [[3 + 2 * i, 0]],
+              "decisions": [{"value": [4, 0], "position": 5, "outcome": i, "read": "bool", "at": "a.cpp:2"}],
+              "guards": [{"compare": "less", "a": "s0", "b": "9", "answer": 1, "at": ""}], "grads": [],
+              "grad_captures": [], "grad_writes": [], "writes": [{"variable": "w", "value": [1, 0]}]}
+             for i in range(2)]
+    recording = {"overlap": False, "layouts": [{"strides": [2, 1], "contiguous": True}], "paths": paths}
+    program("function.safetensors", "function", {"name": "f", "numbers": [1], "fast_math": False, "recordings": [recording]}, graphs,
+            {"w": [1]})
+
+
 def tables():
     idx = struct.pack(">BBBBII", 0, 0, 8, 2, 2, 3) + bytes(range(6))
     write("idx", "bytes.idx", idx)
@@ -199,4 +230,5 @@ if __name__ == "__main__":
     models()
     arrays()
     tensor_files()
+    programs()
     tables()

@@ -12,6 +12,7 @@ constexpr Target kTargets[] = {
     {"npz", read_npz},
     {"safetensors", read_safetensors},
     {"checkpoint", read_checkpoint},
+    {"program", read_program},
     {"idx", read_idx},
     {"csv", read_csv},
 };

@@ -23,6 +23,7 @@ void read_npy(std::string_view bytes);
 void read_npz(std::string_view bytes);
 void read_safetensors(std::string_view bytes);
 void read_checkpoint(std::string_view bytes);
+void read_program(std::string_view bytes);
 void read_idx(std::string_view bytes);
 void read_csv(std::string_view bytes);
 

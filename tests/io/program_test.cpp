@@ -1,0 +1,434 @@
+#include "dyad/io/program.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dyad/core/create.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/exec/custom_gradient.h"
+#include "dyad/nn/nn.h"
+#include "dyad/ops/ops.h"
+#include "dyad/optim/optim.h"
+#include "tests/data/files.h"
+
+namespace dyad::io {
+namespace {
+
+using dyad::testing::expect_every_truncation_fails;
+using dyad::testing::message_of;
+using dyad::testing::TempFile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::uint32_t> bits_of(const Tensor& tensor) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : tensor.to_vector<float>())
+    bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+struct Net {
+  nn::Linear in{6, 16};
+  nn::Dropout dropout{0.4};
+  nn::Linear out{16, 3};
+
+  Tensor operator()(const Tensor& x) const { return out(dropout(relu(in(x)))); }
+};
+
+/// Step i's batch: a function of i alone, which takes nothing from the generator.
+std::pair<Tensor, Tensor> batch(int i, int rows = 8) {
+  std::vector<float> x;
+  std::vector<std::int64_t> y;
+  for (int row = 0; row < rows; ++row) {
+    for (int column = 0; column < 6; ++column)
+      x.push_back(static_cast<float>((i * 31 + row * 7 + column * 13) % 17) / 17.0f - 0.5f);
+    y.push_back((i + row) % 3);
+  }
+  return {tensor(x).reshape({rows, 6}), tensor(y)};
+}
+
+TensorDict state_of(const Net& net, const optim::Optimizer& optimizer) {
+  TensorDict state;
+  state.add_all("", nn::state_dict(net));
+  state.add_all("optimizer.", optimizer.state_dict());
+  return state;
+}
+
+struct Training {
+  Net net = (manual_seed(5), Net());
+  optim::Adam optimizer{nn::parameters(net), {.lr = 0.02}};
+  CompiledFunction<std::function<Tensor(Tensor, Tensor)>> step =
+      compile(std::function<Tensor(Tensor, Tensor)>([this](const Tensor& x, const Tensor& y) {
+        optimizer.zero_grad();
+        Tensor loss = cross_entropy(net(x), y);
+        loss.backward();
+        optimizer.step();
+        return loss;
+      }));
+
+  std::vector<std::uint32_t> train(int from, int to) {
+    std::vector<std::uint32_t> losses;
+    for (int i = from; i < to; ++i) {
+      const auto [x, y] = batch(i);
+      losses.push_back(bits_of(step(x, y))[0]);
+    }
+    return losses;
+  }
+  void save_to(const std::string& path) const {
+    save(path, step,
+         {.inputs = {"x", "y"}, .outputs = {"loss"}, .state = state_of(net, optimizer)});
+  }
+};
+
+std::vector<std::uint32_t> go_on(const Program& program, int from, int to) {
+  std::vector<std::uint32_t> losses;
+  for (int i = from; i < to; ++i) {
+    const auto [x, y] = batch(i);
+    losses.push_back(bits_of(program.run({{"x", x}, {"y", y}}).at("loss"))[0]);
+  }
+  return losses;
+}
+
+TEST(ProgramGraph, RunsByPositionAndByNameWithoutItsSource) {
+  const TempFile file("graph.dyad");
+  Tensor expected;
+  const Tensor x = tensor({{1.0f, 2.0f}, {3.0f, 4.0f}, {5.0f, 6.0f}});
+  {
+    Graph g;
+    const auto [y, total] = g.define([&] {
+      const Tensor in = placeholder("x", f32, {"batch", 2});
+      const Tensor w = variable("w", tensor({{1.0f, -1.0f}, {0.5f, 2.0f}}));
+      const Tensor y = tanh(matmul(in, w));
+      return std::pair{y, sum(y)};
+    });
+    expected = Session(g).run({y}, {{"x", x}})[0];
+    save(file.path(), g, {.outputs = {"y", "total"}, .notes = {{"epoch", "3"}}});
+  }
+  const Program program = load(file.path());
+  ASSERT_EQ(program.inputs().size(), 1u);
+  EXPECT_EQ(program.inputs()[0].name, "x");
+  EXPECT_EQ(to_string(program.inputs()[0].type), "f32[batch, 2]");
+  EXPECT_EQ(program.outputs()[1].name, "total");
+  EXPECT_EQ(program.notes().at("epoch"), "3");
+  EXPECT_EQ(bits_of(program(x)[0]), bits_of(expected));
+  const TensorDict named = program.run({{"x", x.slice(0, 0, 2)}});
+  EXPECT_EQ(bits_of(named.at("y")), bits_of(expected.slice(0, 0, 2)));
+  EXPECT_EQ(named.at("total").rank(), 0);
+  EXPECT_THAT(program.to_string(), HasSubstr("@program_test.cpp:"));
+}
+
+TEST(ProgramGraph, VariablesAreStateThatRunsWrite) {
+  const TempFile file("counter.dyad"), again("again.dyad");
+  Graph g;
+  g.define([&] {
+    const Tensor count = variable("count", tensor(0.0f));
+    return assign(count, count + placeholder("by", f32, {}));
+  });
+  save(file.path(), g);
+  const Program program = load(file.path());
+  EXPECT_EQ(program(2.0f)[0].item<float>(), 2.0f);
+  EXPECT_EQ(program(3.0f)[0].item<float>(), 5.0f);
+  EXPECT_EQ(program.state().at("count").item<float>(), 5.0f);
+  save(again.path(), program);
+  EXPECT_EQ(load(again.path())(1.0f)[0].item<float>(), 6.0f);
+  EXPECT_EQ(load(file.path())(1.0f)[0].item<float>(), 1.0f) << "the first file changed";
+}
+
+TEST(ProgramGraph, ControlFlow) {
+  const TempFile file("loop.dyad");
+  Graph g;
+  const Tensor y = g.define([] {
+    return while_loop([](const Tensor& v) { return sum(v) < 1000.0f; },
+                      [](const Tensor& v) { return v * 2.0f; }, placeholder("x", f32, {32}));
+  });
+  const Tensor x = full({32}, 0.25f);
+  const Tensor expected = Session(g).run({y}, {{"x", x}})[0];
+  save(file.path(), g);
+  EXPECT_EQ(bits_of(load(file.path())(x)[0]), bits_of(expected));
+}
+
+TEST(ProgramFunction, LargeConstantsAreTensorsOfTheFile) {
+  const TempFile file("table.dyad");
+  const auto add = compile([](const Tensor& x) {
+    return x + tensor({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}).to(f32);
+  });
+  const Tensor x = full({18}, 0.25f);
+  const Tensor expected = add(x);
+  save(file.path(), add);
+  EXPECT_EQ(load_safetensors(file.path()).size(), 1u);
+  for (const bool map : {true, false}) {
+    EXPECT_EQ(bits_of(load(file.path(), {.map = map})(x)[0]), bits_of(expected));
+  }
+}
+
+TEST(ProgramGraph, RandomNumbersGoOnInAStreamOfTheirOwn) {
+  const TempFile file("random.dyad");
+  Graph g;
+  const Tensor y = g.define([&] { return uniform({4}) + placeholder("x", f32, {4}); });
+  manual_seed(11);
+  Session session(g);
+  const Tensor x = zeros({4});
+  session.run({y}, {{"x", x}});
+  save(file.path(), g);
+  const Tensor second = session.run({y}, {{"x", x}})[0];
+  const Tensor third = session.run({y}, {{"x", x}})[0];
+  manual_seed(99);
+  const RandomKey before = default_generator().state();
+  const Program program = load(file.path());
+  EXPECT_EQ(bits_of(program(x)[0]), bits_of(second));
+  static_cast<void>(uniform({100}));
+  EXPECT_EQ(bits_of(program(x)[0]), bits_of(third));
+  manual_seed(99);
+  EXPECT_EQ(default_generator().state(), before);
+}
+
+TEST(ProgramFunction, SharesRecordingsSizesAndBranches) {
+  const TempFile file("branch.dyad");
+  const Net net;
+  nn::eval(net);
+  const auto serve = compile([&](const Tensor& x) {
+    const Tensor y = net(x);
+    if (mean(x) > 0.0f) return softmax(y, 1);
+    return y * 2.0f;
+  });
+  const auto input = [](int rows, float value) { return full({rows, 6}, value); };
+  std::vector<std::pair<Tensor, std::vector<std::uint32_t>>> seen;
+  for (const int rows : {4, 5, 9, 6}) {
+    for (const float value : {0.5f, -0.5f}) {
+      const Tensor x = input(rows, value);
+      seen.emplace_back(x, bits_of(serve(x)));
+    }
+  }
+  save(file.path(), serve, {.inputs = {"image"}, .state = nn::state_dict(net)});
+  const Program program = load(file.path());
+  EXPECT_EQ(to_string(program.inputs()[0].type), "f32[s0, 6]");
+  EXPECT_TRUE(program.state().contains("in.weight"));
+  for (const auto& [x, bits] : seen) EXPECT_EQ(bits_of(program(x)[0]), bits);
+  EXPECT_EQ(bits_of(program(input(77, 0.25f))[0]), bits_of(serve(input(77, 0.25f))));
+  EXPECT_THAT(message_of<GraphError>([&] { program(ones({3, 6}, i64)); }),
+              HasSubstr("'function' has no recording for this call: argument 0 was f32[s0, 6], is "
+                        "i64[3, 6]; call the function so before it is saved"));
+}
+
+TEST(ProgramFunction, AReadThatTookNoSuchValueIsAnErrorThatNamesTheLine) {
+  const TempFile file("read.dyad");
+  const auto power = compile([](const Tensor& x) {
+    Tensor y = x;
+    const int times = sum(x).item<int>();
+    for (int i = 0; i < times; ++i) y = y * 3.0f;
+    return y;
+  });
+  for (const float n : {1.0f, 2.0f}) power(tensor({n, 0.0f}));
+  save(file.path(), power);
+  const Program program = load(file.path());
+  EXPECT_EQ(program(tensor({1.0f, 1.0f}))[0].to_vector<float>()[0], 9.0f);
+  EXPECT_THAT(message_of<GraphError>([&] { program(tensor({2.0f, 2.0f})); }),
+              HasSubstr("which it was in no recorded call"));
+  EXPECT_THAT(message_of<GraphError>([&] { program(tensor({2.0f, 2.0f})); }),
+              HasSubstr("program_test.cpp:"));
+}
+
+TEST(ProgramTraining, GoesOnToTheSameBitsInThisProcess) {
+  const TempFile file("step.dyad"), later("later.dyad");
+  Training whole;
+  const std::vector<std::uint32_t> all = whole.train(0, 12);
+  const std::vector<std::uint32_t> weights = bits_of(whole.net.in.weight);
+
+  Training first;
+  const std::vector<std::uint32_t> begin = first.train(0, 5);
+  first.save_to(file.path());
+  const Program program = load(file.path());
+  std::vector<std::uint32_t> losses = begin;
+  for (const auto bits : go_on(program, 5, 9)) losses.push_back(bits);
+  save(later.path(), program);
+  for (const auto bits : go_on(load(later.path(), {.map = false}), 9, 12)) losses.push_back(bits);
+  EXPECT_EQ(losses, all);
+  for (const auto bits : go_on(program, 9, 12)) static_cast<void>(bits);
+  EXPECT_EQ(bits_of(program.state().at("in.weight")), weights);
+  EXPECT_TRUE(std::ranges::any_of(
+      program.state(), [](const auto& entry) { return entry.first.starts_with("optimizer."); }));
+}
+
+// Run by the test below, in a process of its own.
+TEST(ProgramTraining, DISABLED_Child) {
+  const Program program = load(std::getenv("DYAD_PROGRAM"));
+  const std::vector<std::uint32_t> losses = go_on(program, 5, 12);
+  std::vector<std::int64_t> wide(losses.begin(), losses.end());
+  TensorDict made = {{"losses", tensor(wide)}};
+  made.add("weight", program.state().at("in.weight"));
+  save_safetensors(std::getenv("DYAD_RESULT"), made);
+}
+
+TEST(ProgramTraining, GoesOnToTheSameBitsInAnotherProcess) {
+  const TempFile file("step.dyad"), result("result.safetensors");
+  Training training;
+  training.train(0, 5);
+  training.save_to(file.path());
+  const std::vector<std::uint32_t> rest = training.train(5, 12);
+  ::setenv("DYAD_PROGRAM", file.path().c_str(), 1);
+  ::setenv("DYAD_RESULT", result.path().c_str(), 1);
+  std::string self = "/proc/self/exe", filter = "--gtest_filter=ProgramTraining.DISABLED_Child",
+              disabled = "--gtest_also_run_disabled_tests";
+  char* const arguments[] = {self.data(), filter.data(), disabled.data(), nullptr};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execv(self.c_str(), arguments);
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  const TensorDict made = load_safetensors(result.path());
+  EXPECT_EQ(made.at("losses").to_vector<std::int64_t>(),
+            std::vector<std::int64_t>(rest.begin(), rest.end()));
+  EXPECT_EQ(bits_of(made.at("weight")), bits_of(training.net.in.weight));
+}
+
+TEST(ProgramTraining, GradientsFromBeforeTheCallAreState) {
+  const TempFile file("sum.dyad");
+  const auto run = [&](bool through_a_file) {
+    Tensor w = tensor({1.0f, 2.0f}).requires_grad();
+    const auto add = compile([&](const Tensor& x) {
+      sum(w * x).backward();
+      const Tensor total = w.grad() * 1.0f;
+      return total;
+    });
+    const Tensor x = tensor({3.0f, 4.0f});
+    for (int i = 0; i < 3; ++i) add(x);
+    if (!through_a_file) return bits_of(add(x));
+    save(file.path(), add);
+    return bits_of(load(file.path())(x)[0]);
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST(ProgramErrors, WhatCannotBeSaved) {
+  const TempFile file("none.dyad");
+  const auto message = [&](auto&& what) {
+    return message_of<GraphError>([&] { save(file.path(), what); });
+  };
+  const auto never = compile([](const Tensor& x) { return x * 2.0f; }, {.name = "never"});
+  EXPECT_THAT(message(never), HasSubstr("save: 'never' has no recording: call it before"));
+  const auto eager = compile([](const Tensor& x) {
+    static_cast<void>(x.data<float>());
+    return x * 2.0f;
+  });
+  eager(ones({2}));
+  EXPECT_THAT(message(eager), HasSubstr("runs eagerly: the host reads the memory of f32[2]"));
+  EXPECT_THAT(message(eager), HasSubstr("program_test.cpp:"));
+  const auto numbers = compile([](const Tensor& x, float by) { return x * by; });
+  numbers(ones({2}), 2.0f);
+  numbers(ones({2}), 3.0f);
+  EXPECT_THAT(message(numbers), HasSubstr("several values of a number"));
+  Net net;
+  const auto mode = compile([&](const Tensor& x) { return net(x); });
+  mode(ones({2, 6}));
+  nn::eval(net);
+  EXPECT_THAT(message(mode), HasSubstr("call it so before it is saved"));
+  Graph g;
+  g.define([] {
+    const auto clipped =
+        custom_gradient([](const Tensor& x) { return x * 1.0f; },
+                        [](const CustomGradient& grad) { return clamp(grad.grad(), -1, 1); });
+    return clipped(placeholder("x", f32, {2}));
+  });
+  EXPECT_THAT(message(g), HasSubstr("custom_gradient cannot be saved: what it does is code"));
+  EXPECT_THAT(message(g), HasSubstr("program_test.cpp:"));
+  EXPECT_THAT(message_of<IoError>([&] { static_cast<void>(load(file.path())); }),
+              HasSubstr("cannot be opened"));
+}
+
+TEST(ProgramErrors, InputsAreNamed) {
+  const TempFile file("named.dyad");
+  Graph g;
+  g.define([] {
+    const Tensor a = placeholder("a", f32, {2});
+    return a + placeholder("b", f32, {2});
+  });
+  save(file.path(), g);
+  const Program program = load(file.path());
+  const Tensor x = ones({2});
+  const auto message = [&](const std::vector<Feed>& feeds) {
+    return message_of<GraphError>([&] { program.run(feeds); });
+  };
+  EXPECT_THAT(message({{"a", x}}),
+              HasSubstr("\"b\" is not fed; the inputs are \"a\": f32[2], \"b\": f32[2]"));
+  EXPECT_THAT(message({{"a", x}, {"c", x}}), HasSubstr("a feed names \"c\""));
+  EXPECT_THAT(message({{"a", x}, {"a", x}}), HasSubstr("\"a\" is fed twice"));
+  EXPECT_THAT(message_of<GraphError>([&] { program(x); }), HasSubstr("is given 1 inputs"));
+  EXPECT_THAT(message_of<ShapeError>([&] { program(x, ones({3})); }), HasSubstr("\"b\": f32[2]"));
+  const auto around = compile([&](const Tensor& t) { return program(t, t)[0]; });
+  EXPECT_THAT(message_of<GraphError>([&] { around(x); }), HasSubstr("runs on data"));
+}
+
+TEST(ProgramFile, DamageIsFoundAndOtherFilesAreRefused) {
+  const TempFile file("whole.dyad"), damaged("damaged.dyad");
+  Graph g;
+  g.define([] { return placeholder("x", f32, {2}) * variable("w", tensor({1.0f, 2.0f})); });
+  save(file.path(), g);
+  const std::string whole = file.read();
+  expect_every_truncation_fails(whole, "cut.dyad",
+                                [](const auto& path) { static_cast<void>(load(path)); });
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string bytes = whole;
+    bytes[i] = static_cast<char>(bytes[i] ^ 1);
+    damaged.write(bytes);
+    EXPECT_THAT(message_of<IoError>([&] { static_cast<void>(load(damaged.path())); }),
+                HasSubstr(damaged.path()))
+        << "byte " << i;
+  }
+  save_safetensors(damaged.path(), {{"w", ones({2})}});
+  EXPECT_THAT(message_of<IoError>([&] { static_cast<void>(load(damaged.path())); }),
+              HasSubstr("expected a program with 'dyad.program' in its metadata"));
+  const auto with = [&](const std::string& program) {
+    save_safetensors(damaged.path(), {}, {{"dyad.program", program}, {kChecksumKey, ""}});
+    return message_of<IoError>([&] { static_cast<void>(load(damaged.path())); });
+  };
+  EXPECT_THAT(with(R"({"format": 2})"), HasSubstr("expected format 1, found 2"));
+  EXPECT_THAT(with("{"), HasSubstr("the program cannot be read"));
+  EXPECT_THAT(with(R"({"format": 1, "graphs": 1})"), HasSubstr("expected 1 graphs, found 0"));
+}
+
+TEST(ProgramFile, FilesOfThisFormatAreRead) {
+  const auto loaded = [](const std::string& name) {
+    return load("tests/fuzz/corpus/program/" + name + ".safetensors", {.check = false});
+  };
+  const Tensor x = ones({3, 2});
+  EXPECT_EQ(loaded("graph")(x)[0].to_vector<float>(), std::vector<float>(6, 0.0f));
+  const Program step = loaded("function");
+  EXPECT_THAT(step(x)[0].item<float>(), 0.0f);
+  EXPECT_THAT(message_of<GraphError>([&] { step(ones({10, 2})); }), HasSubstr("guard s0 < 9"));
+  const Program constant = loaded("constant");
+  static_cast<void>(constant(ones({2})));
+  EXPECT_THAT(constant(ones({2}))[0].to_vector<float>(), ElementsAre(2.0f, 4.0f));
+}
+
+TEST(ProgramFile, WeightsLieOnCacheLinesInTheFile) {
+  const TempFile file("aligned.dyad");
+  Graph g;
+  g.define([] {
+    const Tensor w = variable("w", ones({6, 16})), b = variable("b", ones({3}));
+    const Tensor v = variable("v", ones({64, 16}));
+    return matmul(placeholder("x", f32, {"n", 6}), w).sum() + b + v.sum();
+  });
+  save(file.path(), g);
+  const Program program = load(file.path());
+  for (const char* name : {"w", "v"}) {
+    const auto at = reinterpret_cast<std::uintptr_t>(program.state().at(name).raw_data());
+    EXPECT_EQ(at % 64, 0u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace dyad::io
