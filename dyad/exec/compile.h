@@ -31,7 +31,8 @@ struct CompileOptions {
   /// results are the same. ValueError when one is unknown or needed; `dyad passes` lists them.
   std::vector<std::string> passes_off = {};
   bool fast_math = false;  ///< allows what changes bits: `x + 0` is x, `x / c` is `x * (1 / c)`,
-                           ///< `(x * a) * b` is `x * (a * b)`, `(x + a) + b` is `x + (a + b)`
+                           ///< `(x * a) * b` is `x * (a * b)`, `(x + a) + b` is `x + (a + b)`,
+                           ///< convolutions take in the activations behind them
 };
 
 namespace exec {

@@ -19,7 +19,9 @@ namespace {
 /// see.
 Types no_types(const InferIn&) { return {}; }
 
-bool is_differentiable(const Type& type) { return type.is_tensor() && dyad::is_differentiable(type.dtype()); }
+bool is_differentiable(const Type& type) {
+  return type.is_tensor() && dyad::is_differentiable(type.dtype());
+}
 
 /// A control node while its gradient is written into the same graph.
 class ControlNode {

@@ -21,9 +21,9 @@ struct ExecutableOptions {
   std::vector<std::string> passes_off = {};
   /// Allows the rewrites that `dyad/passes/fast_math.h` lists, which change bits.
   bool fast_math = false;
-  /// The first operator that makes a NaN or an infinity throws AnomalyError. With the pass "fuse"
-  /// off, each operator has a kernel of its own; the kernels that write variables are not looked
-  /// at.
+  /// The first operator that makes a NaN or an infinity throws AnomalyError. With the
+  /// passes "join_epilogues" and "fuse" off, each operator has a kernel of its own; the kernels
+  /// that write variables are not looked at.
   bool check_finite = false;
   /// Plans kept, one for each combination of sizes and strides met; the least recently used goes.
   std::size_t max_plans = 16;
@@ -52,7 +52,7 @@ struct ExecutableStats {
 
 /// A graph made ready to run (in parts, where some sizes only data tell: up to the operator that
 /// makes them, and behind it): lowered once, then planned for each combination of sizes (memory,
-/// kernels) and run. Gives the bits that eager execution gives.
+/// kernels) and run. Gives the bits that eager execution gives, unless fast_math is asked for.
 class Executable {
  public:
   /// Lowers the graph; the graph itself stays as it is and must not change any more.

@@ -238,6 +238,7 @@ class Layouter {
     }
     DraftStep& step = add_step(DraftStep::Kind::opaque, node);
     step.elementwise = runtime::find_kernel(node.op())->in_place;
+    step.takes_over = runtime::find_kernel(node.op())->takes_over;
     for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
       add_output(step, node, i, layout_of(node, step, i));
     }

@@ -23,6 +23,7 @@ struct DraftStep {
   std::vector<int> reads;    ///< slots; -1 for an absent input
   std::vector<int> writes;   ///< slots
   bool elementwise = false;  ///< of an input in its layout, output element i needs element i only
+  int takes_over = -1;       ///< the read in whose memory writes[0] may lie although it is not
 };
 
 /// `variable` gets the value of `slot` at the end of the run.

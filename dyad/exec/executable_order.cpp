@@ -190,26 +190,31 @@ void note_uses(Draft& draft) {
 /// An input of step `i` whose memory the output `written` may take over, or -1.
 int find_dying_input(Draft& draft, int i, int written) {
   const DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
-  for (const int slot : step.reads) {
-    if (slot < 0) continue;
+  for (std::size_t read = 0; read < step.reads.size(); ++read) {
+    const int slot = step.reads[read];
+    if (slot < 0 || (!step.elementwise && static_cast<int>(read) != step.takes_over)) continue;
     const Buffer& buffer = draft.buffer_of(slot);
     if (buffer.source != Source::arena || buffer.last_step != i || buffer.first_step == i) continue;
     const int number = draft.slots[static_cast<std::size_t>(slot)].buffer;
-    const bool whole_everywhere = std::ranges::all_of(step.reads, [&](int other) {
-      return other < 0 || draft.slots[static_cast<std::size_t>(other)].buffer != number ||
-             WriteOrder::same_layout(draft, other, written);
-    });
-    if (whole_everywhere) return slot;
+    bool fits = true;
+    for (std::size_t other = 0; other < step.reads.size(); ++other) {
+      const int also = step.reads[other];
+      if (also < 0 || draft.slots[static_cast<std::size_t>(also)].buffer != number) continue;
+      fits = fits && (step.elementwise || other == read) &&
+             WriteOrder::same_layout(draft, also, written);
+    }
+    if (fits) return slot;
   }
   return -1;
 }
 
-/// Element-wise kernels write over inputs that nobody needs afterwards.
+/// Element-wise kernels, and those that may, write over inputs that nobody needs afterwards.
 void reuse_in_place(Draft& draft) {
   for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
     const DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
-    if (!step.elementwise) continue;
+    if (!step.elementwise && step.takes_over < 0) continue;
     for (const int written : step.writes) {
+      if (!step.elementwise && written != step.writes[0]) break;
       Buffer& made = draft.buffer_of(written);
       if (made.source != Source::arena || made.first_step != i || made.last_step == i) continue;
       const int dying = find_dying_input(draft, i, written);

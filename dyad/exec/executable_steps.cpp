@@ -1,6 +1,8 @@
 #include "dyad/exec/executable_steps.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "dyad/base/error.h"
@@ -26,21 +28,37 @@ class KernelStep final : public Step {
 class OpaqueStep final : public Step {
  public:
   OpaqueStep(const Node* node, Ref<Attrs> attrs, std::vector<Tensor> inputs,
-             std::vector<Tensor> outputs)
+             std::vector<Tensor> outputs, std::uint64_t constants)
       : Step(node),
         kernel_(*runtime::find_kernel(node->op())),
         attrs_(std::move(attrs)),
         inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)) {}
+        outputs_(std::move(outputs)),
+        constants_(constants) {}
   void run(Plan&, const RunContext&) override {
-    kernel_.run({node().op(), attrs_->data(), inputs_, outputs_, node().loc()});
+    kernel_.run({node().op(), attrs_->data(), inputs_, outputs_, node().loc(), constants_, &memo_});
   }
 
  private:
   const runtime::OpKernel& kernel_;
   Ref<Attrs> attrs_;
   std::vector<Tensor> inputs_, outputs_;
+  std::uint64_t constants_;
+  std::unique_ptr<runtime::KernelMemo> memo_;
 };
+
+/// Bit i: the step's input i is a literal of the graph.
+std::uint64_t constants_among(const Plan& plan, const DraftStep& draft) {
+  std::uint64_t constants = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(draft.reads.size(), 64); ++i) {
+    if (draft.reads[i] < 0) continue;
+    const int buffer = plan.slots[static_cast<std::size_t>(draft.reads[i])].buffer;
+    if (plan.buffers[static_cast<std::size_t>(buffer)].source == Source::constant) {
+      constants |= std::uint64_t{1} << i;
+    }
+  }
+  return constants;
+}
 
 class CopyStep final : public Step {
  public:
@@ -124,7 +142,8 @@ std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft,
 
 std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft) {
   return std::make_unique<OpaqueStep>(draft.node, draft.attrs, patched_tensors(plan, draft.reads),
-                                      patched_tensors(plan, draft.writes));
+                                      patched_tensors(plan, draft.writes),
+                                      constants_among(plan, draft));
 }
 
 std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft) {

@@ -102,7 +102,8 @@ struct Session::State {
   /// Node and output of each fetch; whether every operator's results are looked at.
   using Key = std::pair<std::vector<std::pair<int, int>>, bool>;
 
-  explicit State(Graph graph) : graph(std::move(graph)) {}
+  State(Graph given, SessionOptions given_options)
+      : graph(std::move(given)), fast_math(given_options.fast_math) {}
 
   Program& program_for(const std::vector<Tensor>& fetches, Loc loc) {
     Key key{{}, DetectAnomaly::active()};
@@ -127,7 +128,8 @@ struct Session::State {
     };
     exec::ExecutableOptions options;
     options.check_finite = key.second;
-    if (options.check_finite) options.passes_off = {"fuse"};
+    if (options.check_finite) options.passes_off = {"join_epilogues", "fuse"};
+    options.fast_math = fast_math && !options.check_finite;
     auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before),
                                              std::move(options));
     if (key.second) program->fetches = "(under DetectAnomaly) ";
@@ -140,12 +142,14 @@ struct Session::State {
   }
 
   Graph graph;
+  bool fast_math;
   std::mutex mutex;
   std::map<Key, std::unique_ptr<Program>> programs;
   CancelToken cancel;
 };
 
-Session::Session(Graph graph) : state_(std::make_unique<State>(std::move(graph))) {}
+Session::Session(Graph graph, SessionOptions options)
+    : state_(std::make_unique<State>(std::move(graph), options)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;

@@ -23,11 +23,19 @@ struct Feed {
   Tensor value;
 };
 
+/// How a session runs its graph.
+struct SessionOptions {
+  /// Whether results may differ from those of eager execution in their last bits: convolutions take
+  /// in the batch norms and activations behind them, products with constants sum in the order that
+  /// is fastest, an activation behind one of these may give a number for NaN.
+  bool fast_math = false;
+};
+
 /// Runs a graph: feeds in, fetches out. Compiles what a set of fetches needs at its first use and
 /// keeps it. Runs of one session from several threads take turns.
 class Session {
  public:
-  explicit Session(Graph graph);
+  explicit Session(Graph graph, SessionOptions options = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

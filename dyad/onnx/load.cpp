@@ -162,7 +162,9 @@ struct Model::State {
   Ready ready_for(const std::vector<NamedValue>& given, Loc where) {
     const std::map<std::string, ModelValue> fed = by_name(given, where);
     Built& made = graph_for(fed, where);
-    if (!made.session) made.session.emplace(made.imported.graph);
+    if (!made.session) {
+      made.session.emplace(made.imported.graph, SessionOptions{.fast_math = options.fast_math});
+    }
     std::map<std::string, Tensor> tensors;
     for (const auto& [name, value] : fed) flatten(name, value, tensors);
     for (const std::string& name : decisive_values) tensors.erase(name);

@@ -36,6 +36,9 @@ struct LoadOptions {
   /// Floating initializers become variables of the graph, which gradients() reaches and which can
   /// be assigned; false: constants, which are folded where nothing else enters.
   bool trainable = true;
+  /// Whether run() may give other last bits than the operators one by one
+  /// (SessionOptions::fast_math).
+  bool fast_math = true;
   LoadLimits limits = {};
   /// Values of the model by name, whichever node gives them, to be the results in the place of
   /// those that it has: the features before the last layer. What they do not need is left out.

@@ -12,7 +12,9 @@
 #include "dyad/passes/dce.h"
 #include "dyad/passes/expand_composites.h"
 #include "dyad/passes/fast_math.h"
+#include "dyad/passes/fold_norms.h"
 #include "dyad/passes/hoist.h"
+#include "dyad/passes/join_epilogues.h"
 #include "dyad/passes/simplify_algebra.h"
 #include "dyad/passes/simplify_views.h"
 #include "dyad/passes/sink_assigns.h"
@@ -29,6 +31,8 @@ std::vector<Pass> built_in() {
       // A form that the other passes may rely on.
       {"sink_assigns", "writes of variables come last", required,
        [](const GraphRef& g, const LowerOptions&) { return sink_assigns(*g); }},
+      {"fold_norms", "a norm behind a convolution goes into its constants", on_request,
+       [](const GraphRef& g, const LowerOptions&) { return fold_norms(*g); }},
       {"expand_composites", "composite operators become the operators that they are made of",
        required, [](const GraphRef& g, const LowerOptions&) { return expand_composites(*g); }},
       {"canonical", "equal calls are written equally", optional,
@@ -63,6 +67,10 @@ std::vector<Pass> built_in() {
        }},
 
       // Kernels.
+      {"join_epilogues", "what follows a library call element by element is done in it", optional,
+       [](const GraphRef& g, const LowerOptions& options) {
+         return join_epilogues(*g, options.fast_math);
+       }},
       {"fuse", "pointwise operators and reductions that they feed share a kernel", optional,
        [](const GraphRef& g, const LowerOptions& options) { return fuse(*g, options.fusion); }},
   };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -7,6 +9,13 @@
 #include "dyad/ir/op_info.h"
 
 namespace dyad::runtime {
+
+/// What a kernel keeps from one run of a plan's step to the next: weights in the layout that a
+/// library wants. Each kernel has its own.
+class KernelMemo {
+ public:
+  virtual ~KernelMemo() = default;
+};
 
 /// One execution of an opaque operator: concrete inputs (undefined where optional and absent) and
 /// outputs, which the caller has allocated in the layout that the kernel asked for (or left
@@ -17,10 +26,23 @@ struct OpCall {
   std::span<const Tensor> inputs;
   std::span<Tensor> outputs;
   Loc loc;
+  /// Bit i: the elements of input i are the same in every call with this memo.
+  std::uint64_t constants = 0;
+  /// Where a step of a plan keeps its kernel's memo; null in eager execution.
+  std::unique_ptr<KernelMemo>* memo = nullptr;
 
   template <class A>
   [[nodiscard]] const A& attrs_as() const noexcept {
     return attrs_at<A>(attrs);
+  }
+  [[nodiscard]] bool is_constant(std::size_t input) const noexcept {
+    return memo != nullptr && input < 64 && (constants >> input & 1) != 0;
+  }
+  /// The memo of type M, made when there is none.
+  template <class M>
+  [[nodiscard]] M& memo_as() const {
+    if (*memo == nullptr) *memo = std::make_unique<M>();
+    return static_cast<M&>(**memo);
   }
 };
 
@@ -35,6 +57,9 @@ struct OpKernel {
   /// An output may lie in the memory of an input of the same layout: of such an input, its element
   /// i needs element i alone. The kernel does not throw.
   bool in_place = false;
+  /// The one input in whose memory output 0 may lie if it has that layout, and nothing else of the
+  /// call does; -1: none. The kernel may throw.
+  int takes_over = -1;
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

@@ -60,7 +60,8 @@ TEST(Lower, TheDriverRunsThePassesInOrderAndDumpsEach) {
   static_cast<void>(lower(*given, options));
   EXPECT_THAT(passes, ::testing::ElementsAre("input", "sink_assigns", "expand_composites",
                                              "canonical", "fold_constants", "simplify_views",
-                                             "simplify_algebra", "hoist", "cse", "dce", "fuse"));
+                                             "simplify_algebra", "hoist", "cse", "dce",
+                                             "join_epilogues", "fuse"));
   EXPECT_EQ(to_string(*given), before) << "the given graph stays as it is";
 }
 

@@ -1,6 +1,7 @@
 #include "dyad/runtime/cpu/conv.h"
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ops/attrs/epilogue.h"
 #include "dyad/ops/attrs/nn.h"
 #include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/copy.h"
@@ -67,88 +68,109 @@ ConvShape describe(const Attrs& a, const Tensor& x, const Tensor& weight, const 
   return s;
 }
 
-/// Runs `pass(shape, a, b, out)` where the library or the loops have it: f64 in loops, f16 (and
-/// bf16 where the CPU has no such products) in f32, rounded at the end.
-using Pass = bool (*)(const ConvShape&, const Tensor&, const Tensor&, const Tensor& bias,
-                      const Tensor&);
-struct Passes {
-  Pass library;
-  Pass loops;
-};
-
-void run(const Passes& passes, ConvShape s, const Tensor& a, const Tensor& b, const Tensor& bias,
-         const Tensor& out) {
+/// Runs a pass where the library or the loops have it: f64 in loops, f16 (and bf16 where the CPU
+/// has no such products) in f32, rounded at the end.
+template <class Library, class Loops>
+void run(const Library& library, const Loops& loops, ConvShape s, const Tensor& a, const Tensor& b,
+         const Tensor& bias, const Tensor& out) {
   if (out.impl()->numel() == 0) return;
-  if (s.flops() > 0 && passes.library(s, a, b, bias, out)) return;
+  if (s.flops() > 0 && library(s, a, b, bias, out)) return;
   if (s.dtype != DType::f16 && s.dtype != DType::bf16) {
-    passes.loops(s, a, b, bias, out);
+    loops(s, a, b, bias, out);
     return;
   }
   const Tensor wide = make_empty_strided(DType::f32, out.impl()->shape, out.impl()->strides);
   s.dtype = DType::f32;
-  run(passes, s, widened(a), widened(b), bias.defined() ? widened(bias) : Tensor(), wide);
+  run(library, loops, s, widened(a), widened(b), bias.defined() ? widened(bias) : Tensor(), wide);
   narrow(wide, out);
 }
 
-void conv(const OpCall& call) {
-  const Tensor x = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
-  const Tensor weight = with_three_axes(contiguous_copy(call.inputs[1]));
-  const Tensor bias = call.inputs[2].defined() ? contiguous_copy(call.inputs[2]) : Tensor();
-  static constexpr Passes passes{
-      conv_library_forward,
-      [](const ConvShape& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& out) {
-        conv_loops_forward(s, x, w, b, out);
-        return true;
-      }};
-  const ConvShape shape = describe(call.attrs_as<ops::ConvAttrs>(), x, weight, out);
-  if (runs_by_planes(call.inputs[0], shape.c, shape.groups)) {
-    depthwise_forward(shape, x, weight, bias, out);
-  } else {
-    run(passes, shape, x, weight, bias, out);
+/// The operands of a convolution, with five axes.
+struct Operands {
+  Tensor x, weight, bias, out;
+  ConvShape shape;
+  bool by_planes;
+
+  template <class Attrs>
+  Operands(const OpCall& call, const Attrs& attrs)
+      : x(with_three_axes(call.inputs[0])),
+        weight(with_three_axes(contiguous_copy(call.inputs[1]))),
+        bias(call.inputs[2].defined() ? contiguous_copy(call.inputs[2]) : Tensor()),
+        out(with_three_axes(call.outputs[0])),
+        shape(describe(attrs, x, weight, out)),
+        by_planes(runs_by_planes(call.inputs[0], shape.c, shape.groups)) {}
+};
+
+void convolve(const OpCall& call, const Operands& o, const Tensor& out) {
+  if (o.by_planes) {
+    depthwise_forward(o.shape, o.x, o.weight, o.bias, out);
+    return;
   }
+  run([&](const ConvShape& s, const Tensor& x, const Tensor& w, const Tensor& b,
+          const Tensor& y) { return conv_library_forward(s, x, w, b, y, call); },
+      conv_loops_forward, o.shape, o.x, o.weight, o.bias, out);
+}
+
+void conv(const OpCall& call) {
+  const Operands operands(call, call.attrs_as<ops::ConvAttrs>());
+  convolve(call, operands, operands.out);
+}
+
+void conv_epilogue(const OpCall& call) {
+  const auto& attrs = call.attrs_as<ops::ConvEpilogueAttrs>();
+  const Tensor &residual = call.inputs[3], &out = call.outputs[0];
+  const Operands o(call, attrs);
+  const Epilogue epilogue =
+      epilogue_of(attrs.activation, attrs.alpha, attrs.beta, residual.defined());
+  if (out.impl()->numel() == 0) return;
+  if (residual.defined() && residual.impl()->data != out.impl()->data) copy_tensor(residual, out);
+  if (!o.by_planes && o.shape.flops() > 0 &&
+      conv_library_forward(o.shape, o.x, o.weight, o.bias, o.out, call, epilogue)) {
+    return;
+  }
+  const Tensor sums =
+      make_empty_strided(DType::f32, out.impl()->shape, Strides(out.impl()->strides));
+  convolve(call, o, with_three_axes(sums));
+  apply_epilogue(epilogue, reinterpret_cast<const float*>(sums.impl()->data),
+                 reinterpret_cast<float*>(out.impl()->data), out.impl()->numel());
 }
 
 void conv_transpose(const OpCall& call) {
   const Tensor grad = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
   const Tensor weight = with_three_axes(contiguous_copy(call.inputs[1]));
-  static constexpr Passes passes{
-      [](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&, const Tensor& out) {
-        return conv_library_backward_input(s, g, w, out);
-      },
-      [](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&, const Tensor& out) {
-        conv_loops_backward_input(s, g, w, out);
-        return true;
-      }};
   const ConvShape shape = describe(call.attrs_as<ops::ConvBackwardAttrs>(), out, weight, grad);
   if (runs_by_planes(call.inputs[0], shape.c, shape.groups)) {
     depthwise_backward_input(shape, grad, weight, out);
   } else {
-    run(passes, shape, grad, weight, {}, out);
+    run([](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&,
+           const Tensor& y) { return conv_library_backward_input(s, g, w, y); },
+        [](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&, const Tensor& y) {
+          conv_loops_backward_input(s, g, w, y);
+        },
+        shape, grad, weight, {}, out);
   }
 }
 
 void conv_backward_weight(const OpCall& call) {
   const Tensor grad = with_three_axes(call.inputs[0]), x = with_three_axes(call.inputs[1]);
   const Tensor out = with_three_axes(call.outputs[0]);
-  static constexpr Passes passes{
-      [](const ConvShape& s, const Tensor& g, const Tensor& x, const Tensor&, const Tensor& out) {
-        return conv_library_backward_weight(s, g, x, out);
-      },
-      [](const ConvShape& s, const Tensor& g, const Tensor& x, const Tensor&, const Tensor& out) {
-        conv_loops_backward_weight(s, g, x, out);
-        return true;
-      }};
   const ConvShape shape = describe(call.attrs_as<ops::ConvBackwardAttrs>(), x, out, grad);
   if (runs_by_planes(call.inputs[1], shape.c, shape.groups)) {
     depthwise_backward_weight(shape, contiguous_copy(grad), x, out);
   } else {
-    run(passes, shape, grad, x, {}, out);
+    run([](const ConvShape& s, const Tensor& g, const Tensor& i, const Tensor&,
+           const Tensor& w) { return conv_library_backward_weight(s, g, i, w); },
+        [](const ConvShape& s, const Tensor& g, const Tensor& i, const Tensor&, const Tensor& w) {
+          conv_loops_backward_weight(s, g, i, w);
+        },
+        shape, grad, x, {}, out);
   }
 }
 
+template <class Attrs>
 Strides output_layout(const OpInfo&, const void* attrs, std::span<const Tensor> inputs,
                       const Shape& shape, int) {
-  const std::int64_t groups = static_cast<const ops::ConvAttrs*>(attrs)->groups;
+  const std::int64_t groups = static_cast<const Attrs*>(attrs)->groups;
   return runs_by_planes(inputs[0], inputs[0].shape()[1].number(), groups)
              ? contiguous_strides(shape)
              : channels_last_strides(shape.numbers());
@@ -173,7 +195,10 @@ ConvShape conv_shape(const ops::ConvAttrs& attrs, const Tensor& x, const Tensor&
 
 std::span<const NamedKernel> conv_kernels() {
   static constexpr NamedKernel kernels[] = {
-      {"conv", {conv, output_layout}},
+      {"conv", {conv, output_layout<ops::ConvAttrs>}},
+      {"conv_epilogue",
+       {conv_epilogue, output_layout<ops::ConvEpilogueAttrs>, /*in_place=*/false,
+        /*takes_over=*/3}},
       {"conv_transpose", {conv_transpose, input_gradient_layout}},
       {"conv_backward_weight", {conv_backward_weight}},
   };

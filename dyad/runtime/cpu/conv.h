@@ -5,6 +5,8 @@
 
 #include "dyad/core/dtype.h"
 #include "dyad/core/tensor.h"
+#include "dyad/runtime/cpu/epilogue.h"
+#include "dyad/runtime/op_kernel.h"
 
 namespace dyad::ops {
 struct ConvAttrs;
@@ -65,8 +67,13 @@ void depthwise_backward_weight(const ConvShape& shape, const Tensor& grad, const
 
 // The same by the library; false when it has no such convolution. Images are channels-last, but for
 // the input's gradient with few channels: see `input_gradient_channels_last`.
+
+/// `call` is what the convolution is a part of: a constant weight's packed copy is its memo. To the
+/// result is added what `out` held before, if `epilogue` says so (false where the library would not
+/// add it last, which changes bits), then it goes through the activation.
 bool conv_library_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight,
-                          const Tensor& bias, const Tensor& out);
+                          const Tensor& bias, const Tensor& out, const OpCall& call,
+                          const Epilogue& epilogue = {});
 bool conv_library_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight,
                                  const Tensor& out);
 bool conv_library_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,

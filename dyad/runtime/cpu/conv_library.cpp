@@ -1,6 +1,9 @@
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/conv.h"
@@ -15,7 +18,7 @@ namespace dyad::runtime::cpu {
 #ifdef DYAD_PLAIN_LOOPS
 
 bool conv_library_forward(const ConvShape&, const Tensor&, const Tensor&, const Tensor&,
-                          const Tensor&) {
+                          const Tensor&, const OpCall&, const Epilogue&) {
   return false;
 }
 bool conv_library_backward_input(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) {
@@ -43,6 +46,7 @@ struct Plan {
   memory::desc plain, packed;           ///< weights as the tensor has them, as the primitive wants
   std::optional<onednn::Held> reorder;  ///< between the two, when they differ
   std::optional<memory> packed_gradient;  ///< backward_weight: where the primitive writes
+  bool adds_last = false;  ///< a residual is added to the sums; other kernels begin with it
 };
 
 /// A packed copy of a weight, good while the weight's elements are those it was made from.
@@ -131,18 +135,21 @@ struct Layouts {
   }
 };
 
-dnnl::convolution_forward::primitive_desc forward_descriptor(const Layouts& l, bool with_bias) {
+dnnl::convolution_forward::primitive_desc forward_descriptor(const Layouts& l, bool with_bias,
+                                                             const Epilogue& epilogue = {}) {
+  dnnl::primitive_attr attributes;
+  attributes.set_post_ops(epilogue.post_ops());
   using Forward = dnnl::convolution_forward;
   constexpr auto kind = dnnl::prop_kind::forward_training;
   constexpr auto algorithm = dnnl::algorithm::convolution_direct;
   if (with_bias) {
     return {Forward::desc(kind, algorithm, l.x, l.any_weights, l.bias, l.out, l.strides,
                           l.dilations, l.low, l.high),
-            onednn::engine()};
+            attributes, onednn::engine()};
   }
   return {Forward::desc(kind, algorithm, l.x, l.any_weights, l.out, l.strides, l.dilations, l.low,
                         l.high),
-          onednn::engine()};
+          attributes, onednn::engine()};
 }
 
 onednn::Held make_reorder(const memory::desc& from, const memory::desc& to) {
@@ -150,13 +157,14 @@ onednn::Held make_reorder(const memory::desc& from, const memory::desc& to) {
   return {dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
 }
 
-Plan make_forward(const Layouts& l, bool with_bias) {
-  const auto pd = forward_descriptor(l, with_bias);
+Plan make_forward(const Layouts& l, bool with_bias, const Epilogue& epilogue = {}) {
+  const auto pd = forward_descriptor(l, with_bias, epilogue);
   Plan plan{.convolution = {},
             .plain = l.plain_weights,
             .packed = pd.weights_desc(),
             .reorder = {},
-            .packed_gradient = {}};
+            .packed_gradient = {},
+            .adds_last = std::string_view(pd.impl_info_str()).starts_with("brg")};
   if (with_bias) {
     plan.convolution.emplace(
         dnnl::convolution_forward(pd),
@@ -218,14 +226,15 @@ Plan make_backward_weight(const ConvShape& s) {
 }
 
 /// This thread's plan for the problem; without a primitive when the library has none.
-Plan& planned(Direction direction, const ConvShape& s, bool with_bias, const PlanKey& key) {
+Plan& planned(Direction direction, const ConvShape& s, bool with_bias, const PlanKey& key,
+              const Epilogue& epilogue = {}) {
   constexpr std::size_t kHeld = 256;
   thread_local Lru<Plan> plans(kHeld);
   return plans.get(key, [&]() -> Plan {
     try {
       switch (direction) {
         case Direction::forward:
-          return make_forward(Layouts(s, Images::channels_last), with_bias);
+          return make_forward(Layouts(s, Images::channels_last), with_bias, epilogue);
         case Direction::backward_input:
           return make_backward_input(s);
         case Direction::backward_weight:
@@ -240,6 +249,21 @@ Plan& planned(Direction direction, const ConvShape& s, bool with_bias, const Pla
     }
     return {};
   });
+}
+
+/// What a step of a plan keeps of a convolution.
+struct ConstantWeight final : KernelMemo {
+  std::shared_ptr<const memory> elements;
+};
+
+/// The constant weight of a call in the layout of the plan; null when that is the tensor's own.
+const memory* constant_weight(const Plan& plan, const Tensor& weight, const OpCall& call) {
+  if (!plan.reorder) return nullptr;
+  std::shared_ptr<const memory>& elements = call.memo_as<ConstantWeight>().elements;
+  if (!elements || elements->get_desc() != plan.packed) {
+    elements = onednn::packed_constant(weight.impl()->data, plan.plain, plan.packed);
+  }
+  return elements.get();
 }
 
 /// The weight in the layout of the plan; null when that is the tensor's own.
@@ -263,15 +287,20 @@ const memory* packed_weight(Plan& plan, PlanKey key, const Tensor& weight) {
 }  // namespace
 
 bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& weight,
-                          const Tensor& bias, const Tensor& out) {
+                          const Tensor& bias, const Tensor& out, const OpCall& call,
+                          const Epilogue& epilogue) {
   if (!onednn::takes(s.dtype)) return false;
   const int threads = worth_a_team(s.flops()) ? team_size() : 1;
   const Tensor image = channels_last(x);
   const LibraryTeam team(threads);
-  const PlanKey key = key_of(Direction::forward, s, bias.defined(), threads);
-  Plan& plan = planned(Direction::forward, s, bias.defined(), key);
-  if (!plan.convolution) return false;
-  const memory* packed = packed_weight(plan, key, weight);
+  PlanKey key = key_of(Direction::forward, s, bias.defined(), threads);
+  epilogue.add_to(key);
+  Plan& plan = planned(Direction::forward, s, bias.defined(), key, epilogue);
+  if (!plan.convolution || (epilogue.adds && !plan.adds_last)) return false;
+  const bool is_constant =
+      call.is_constant(1) && call.inputs[1].impl()->data == weight.impl()->data;
+  const memory* packed = is_constant ? constant_weight(plan, weight, call)
+                                     : packed_weight(plan, std::move(key), weight);
   plan.convolution->run({weight.impl()->data, image.impl()->data, out.impl()->data,
                          bias.defined() ? bias.impl()->data : nullptr},
                         {packed});

@@ -140,13 +140,13 @@ template <class Word>
 }
 template <class Word>
 DYAD_VECTOR_LOOP void transpose_tile(Word* to, std::int64_t to_row, const Word* from,
-                                            std::int64_t from_column) {
+                                     std::int64_t from_column) {
   transpose_vectors(to, to_row, from, from_column, kTileRows<Word>, kTileColumns);
 }
 template <class Word>
 DYAD_VECTOR_LOOP void transpose_part(Word* to, std::int64_t to_row, const Word* from,
-                                            std::int64_t from_column, std::int64_t rows,
-                                            std::int64_t columns) {
+                                     std::int64_t from_column, std::int64_t rows,
+                                     std::int64_t columns) {
   transpose_vectors(to, to_row, from, from_column, rows, columns);
 }
 

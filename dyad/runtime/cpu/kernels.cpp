@@ -12,6 +12,7 @@ std::span<const KernelFamily> kernel_families() {
       search_kernels,
       creation_kernels,
       matmul_kernels,
+      product_epilogue_kernels,
       solve_kernels,
       decompositions_kernels,
       conv_kernels,

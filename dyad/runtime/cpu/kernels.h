@@ -22,6 +22,7 @@ std::span<const NamedKernel> sort_kernels();
 std::span<const NamedKernel> search_kernels();
 std::span<const NamedKernel> creation_kernels();
 std::span<const NamedKernel> matmul_kernels();
+std::span<const NamedKernel> product_epilogue_kernels();
 std::span<const NamedKernel> solve_kernels();
 std::span<const NamedKernel> decompositions_kernels();
 std::span<const NamedKernel> conv_kernels();

@@ -2,9 +2,14 @@
 
 #ifndef DYAD_PLAIN_LOOPS
 
+#include <cstddef>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/core/storage.h"
 
 namespace dyad::runtime::cpu::onednn {
 
@@ -34,20 +39,71 @@ void fail(const dnnl::error& error) {
   throw InternalError(text + " (status " + std::to_string(error.status) + ")");
 }
 
-Held::Held(dnnl::primitive primitive, std::initializer_list<Argument> arguments)
-    : primitive_(std::move(primitive)) {
-  memories_.reserve(arguments.size());
-  for (const Argument& argument : arguments) {
+dnnl::primitive_attr on_any_thread() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+std::shared_ptr<const dnnl::memory> packed_copy(const void* data, const dnnl::memory::desc& from,
+                                                const dnnl::memory::desc& to) {
+  dnnl::memory source(from, engine(), const_cast<void*>(data));
+  dnnl::memory made(to, engine());
+  dnnl::reorder(source, made).execute(stream(), source, made);
+  return std::make_shared<const dnnl::memory>(made);
+}
+
+std::shared_ptr<const dnnl::memory> packed_constant(const void* data,
+                                                    const dnnl::memory::desc& from,
+                                                    const dnnl::memory::desc& to) {
+  struct Copy {
+    dnnl::memory::desc from, to;
+    std::weak_ptr<const dnnl::memory> elements;
+  };
+  static std::mutex mutex;
+  static std::multimap<const void*, Copy> copies;
+  const std::scoped_lock lock(mutex);
+  // Who holds a copy holds the constant, so that the address of a copy that is alive is its own.
+  std::erase_if(copies, [](const auto& entry) { return entry.second.elements.expired(); });
+  const auto [begin, end] = copies.equal_range(data);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second.from != from || it->second.to != to) continue;
+    if (auto held = it->second.elements.lock()) return held;
+  }
+  auto made = packed_copy(data, from, to);
+  copies.emplace(data, Copy{from, to, made});
+  return made;
+}
+
+namespace {
+
+/// This thread's memory for primitives that bring none; good until the next call.
+void* scratch_memory(std::size_t bytes) {
+  thread_local Ref<Storage> held;
+  if (!held || held->bytes() < bytes) held = Storage::allocate(bytes);
+  return held->data();
+}
+
+}  // namespace
+
+Held::Held(dnnl::primitive primitive, std::initializer_list<Argument> arguments,
+           const dnnl::memory::desc& scratch)
+    : primitive_(std::move(primitive)), scratch_bytes_(scratch.get_size()) {
+  const auto add = [this](const Argument& argument) {
     memories_.emplace_back(argument.layout, engine(), nullptr);
     arguments_.push_back({argument.id, memories_.back().get()});
-  }
+  };
+  memories_.reserve(arguments.size() + 1);
+  for (const Argument& argument : arguments) add(argument);
+  if (scratch_bytes_ > 0) add({DNNL_ARG_SCRATCHPAD, scratch});
 }
 
 void Held::run(std::initializer_list<const void*> buffers) { run(buffers, {}); }
 
 void Held::run(std::initializer_list<const void*> buffers,
                std::initializer_list<const dnnl::memory*> owned) {
-  for (std::size_t i = 0; i < memories_.size(); ++i) {
+  const std::size_t given = memories_.size() - (scratch_bytes_ > 0 ? 1 : 0);
+  for (std::size_t i = 0; i < given; ++i) {
     const dnnl::memory* own = i < owned.size() ? owned.begin()[i] : nullptr;
     if (own != nullptr) {
       arguments_[i].memory = own->get();
@@ -55,6 +111,9 @@ void Held::run(std::initializer_list<const void*> buffers,
       arguments_[i].memory = memories_[i].get();
       memories_[i].set_data_handle(const_cast<void*>(buffers.begin()[i]), stream());
     }
+  }
+  if (scratch_bytes_ > 0) {
+    memories_[given].set_data_handle(scratch_memory(scratch_bytes_), stream());
   }
   const dnnl_status_t status = dnnl_primitive_execute(
       primitive_.get(), stream().get(), static_cast<int>(arguments_.size()), arguments_.data());

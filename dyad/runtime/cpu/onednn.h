@@ -4,6 +4,7 @@
 
 #include <dnnl.hpp>
 #include <initializer_list>
+#include <memory>
 #include <vector>
 
 #include "dyad/core/dtype.h"
@@ -22,15 +23,30 @@ namespace dyad::runtime::cpu::onednn {
 /// Throws the library's error as one of Dyad's: MemoryError or InternalError.
 [[noreturn]] void fail(const dnnl::error& error);
 
+/// Attributes of a primitive that may run on any thread, one at a time: its scratch memory is the
+/// caller's. The library's own belongs to the thread that makes the primitive.
+[[nodiscard]] dnnl::primitive_attr on_any_thread();
+
+/// What is at `data` in another layout.
+[[nodiscard]] std::shared_ptr<const dnnl::memory> packed_copy(const void* data,
+                                                              const dnnl::memory::desc& from,
+                                                              const dnnl::memory::desc& to);
+/// The same of a constant: whoever asks for it while it is held shares it.
+[[nodiscard]] std::shared_ptr<const dnnl::memory> packed_constant(const void* data,
+                                                                  const dnnl::memory::desc& from,
+                                                                  const dnnl::memory::desc& to);
+
 /// A primitive with the memory objects of its arguments, ready to be run on any buffers of their
-/// layouts. Belongs to one thread.
+/// layouts. Belongs to one thread, unless it was made with on_any_thread() and is given the layout
+/// of its scratch memory.
 class Held {
  public:
   struct Argument {
     int id;  ///< DNNL_ARG_SRC...
     dnnl::memory::desc layout;
   };
-  Held(dnnl::primitive primitive, std::initializer_list<Argument> arguments);
+  Held(dnnl::primitive primitive, std::initializer_list<Argument> arguments,
+       const dnnl::memory::desc& scratch = {});
 
   /// Runs on the buffers, given in the order of the arguments.
   void run(std::initializer_list<const void*> buffers);
@@ -40,7 +56,8 @@ class Held {
 
  private:
   dnnl::primitive primitive_;
-  std::vector<dnnl::memory> memories_;
+  std::size_t scratch_bytes_ = 0;
+  std::vector<dnnl::memory> memories_;  // scratch memory last
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 

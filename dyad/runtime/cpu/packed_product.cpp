@@ -18,6 +18,12 @@ struct PackedProduct::Library {
 
 namespace {
 
+int threads_for(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
+  const double flops =
+      2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return worth_a_team(flops) ? team_size() : 1;
+}
+
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, std::int64_t row,
                           std::int64_t column) {
   return {{rows, columns}, dnnl::memory::data_type::f32, {row, column}};
@@ -33,7 +39,7 @@ struct PackedProduct::Library {
     } catch (const dnnl::error& error) {
       onednn::fail(error);
     }
-    product->run({a, nullptr, c}, {nullptr, &packed, nullptr});
+    product->run({a, nullptr, c}, {nullptr, packed.get(), nullptr});
   }
 
   int threads = 1;
@@ -47,26 +53,26 @@ struct PackedProduct::Library {
                                  dnnl::memory::format_tag::any);
     dnnl::post_ops sum;
     sum.append_sum(1.0f);
-    dnnl::primitive_attr attributes;
+    dnnl::primitive_attr attributes = onednn::on_any_thread();
     attributes.set_post_ops(sum);
-    const dnnl::matmul::primitive_desc chosen({left, packed ? packed.get_desc() : any, out},
+    const dnnl::matmul::primitive_desc chosen({left, packed ? packed->get_desc() : any, out},
                                               attributes, onednn::engine());
     if (!packed) {
       const auto from =
           matrix(p.k_, p.n_, p.transposed_ ? 1 : p.b_row_, p.transposed_ ? p.b_row_ : 1);
-      dnnl::memory source(from, onednn::engine(), const_cast<void*>(p.b_));
-      packed = dnnl::memory(chosen.weights_desc(), onednn::engine());
-      dnnl::reorder(source, packed).execute(onednn::stream(), source, packed);
+      packed = p.is_constant_ ? onednn::packed_constant(p.b_, from, chosen.weights_desc())
+                              : onednn::packed_copy(p.b_, from, chosen.weights_desc());
     }
     product.emplace(
         dnnl::matmul(chosen),
         std::initializer_list<onednn::Held::Argument>{
-            {DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, chosen.weights_desc()}, {DNNL_ARG_DST, out}});
+            {DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, chosen.weights_desc()}, {DNNL_ARG_DST, out}},
+        chosen.scratchpad_desc());
     a_row_ = a_row;
     c_row_ = c_row;
   }
 
-  dnnl::memory packed;
+  std::shared_ptr<const dnnl::memory> packed;
   std::optional<onednn::Held> product;
   std::int64_t a_row_ = 0, c_row_ = 0;
 };
@@ -74,15 +80,27 @@ struct PackedProduct::Library {
 #endif
 
 PackedProduct::PackedProduct(DType dtype, std::int64_t m, std::int64_t n, std::int64_t k,
-                             const void* b, std::int64_t b_row, bool transposed)
-    : dtype_(dtype), m_(m), n_(n), k_(k), b_(b), b_row_(b_row), transposed_(transposed) {
+                             const void* b, std::int64_t b_row, bool transposed, bool is_constant)
+    : dtype_(dtype),
+      m_(m),
+      n_(n),
+      k_(k),
+      b_(b),
+      b_row_(b_row),
+      transposed_(transposed),
+      is_constant_(is_constant) {
 #ifndef DYAD_PLAIN_LOOPS
   if (dtype != DType::f32 || m == 0 || n == 0 || k == 0) return;
-  const double flops =
-      2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   library_ = std::make_unique<Library>();
-  library_->threads = worth_a_team(flops) ? team_size() : 1;
+  library_->threads = threads_for(m, n, k);
 #endif
+}
+
+bool PackedProduct::fits(std::int64_t m) const noexcept {
+#ifndef DYAD_PLAIN_LOOPS
+  if (library_) return m == m_ && library_->threads == threads_for(m_, n_, k_);
+#endif
+  return m == m_;
 }
 
 PackedProduct::~PackedProduct() = default;

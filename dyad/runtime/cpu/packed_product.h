@@ -8,17 +8,20 @@
 namespace dyad::runtime::cpu {
 
 /// C += A B for one B[k, n] and many A[m, k], all rows dense, f32 or f64: B is brought into the
-/// library's own layout once.
+/// library's own layout once. Any thread may use it, one at a time.
 class PackedProduct {
  public:
-  /// `b` holds k rows of n, or its transpose.
+  /// `b` holds k rows of n, or its transpose. A constant's copy is shared by all that want it.
   PackedProduct(DType dtype, std::int64_t m, std::int64_t n, std::int64_t k, const void* b,
-                std::int64_t b_row, bool transposed);
+                std::int64_t b_row, bool transposed, bool is_constant = false);
   ~PackedProduct();
   PackedProduct(const PackedProduct&) = delete;
   PackedProduct& operator=(const PackedProduct&) = delete;
 
   void add(const void* a, std::int64_t a_row, void* c, std::int64_t c_row);
+
+  /// Whether a product made now would be the same: B aside, and as many threads.
+  [[nodiscard]] bool fits(std::int64_t m) const noexcept;
 
  private:
   struct Library;
@@ -26,7 +29,7 @@ class PackedProduct {
   std::int64_t m_, n_, k_;
   const void* b_;
   std::int64_t b_row_;
-  bool transposed_;
+  bool transposed_, is_constant_;
   std::unique_ptr<Library> library_;
 };
 

@@ -1,6 +1,8 @@
 #include "dyad/runtime/cpu/recurrent.h"
 
+#include <memory>
 #include <string>
+#include <type_traits>
 
 #include "dyad/base/error.h"
 #include "dyad/runtime/cpu/cast.h"
@@ -99,11 +101,20 @@ DYAD_VECTOR_CLONES void mix(double* h, const double* z, const double* n, std::in
   mix_of(h, z, n, count);
 }
 
+/// A layer's products, kept where its weights are constants.
+struct LayerProducts final : KernelMemo {
+  std::unique_ptr<PackedProduct> from_x, from_h, from_reset;
+};
+
 template <class T>
 class Forward {
  public:
-  Forward(const RecurrentLayer& layer, T* y, T* gates, T* cells)
+  /// `products` are those of an earlier call on the same weights, or none.
+  Forward(const RecurrentLayer& layer, LayerProducts& products, bool constant_weights, T* y,
+          T* gates, T* cells)
       : l_(layer),
+        products_(products),
+        constant_weights_(constant_weights),
         y_(y),
         gates_(gates),
         cells_(cells),
@@ -119,9 +130,9 @@ class Forward {
     const bool splits = l_.cell == RecurrentLayer::Cell::gru && !l_.resets_after();
     const std::int64_t n = l_.hidden, rows = splits ? 2 * n : l_.gate_width();
     const T* weight = elements_of<const T>(l_.weight_hh);
-    PackedProduct from_h(dtype_of<T>, l_.samples, rows, n, weight, n, true);
-    PackedProduct from_reset(dtype_of<T>, l_.samples, splits ? n : 0, n, weight + 2 * n * n, n,
-                             true);
+    PackedProduct& from_h = product(products_.from_h, l_.samples, rows, n, weight);
+    PackedProduct& from_reset =
+        product(products_.from_reset, l_.samples, splits ? n : 0, n, weight + 2 * n * n);
     std::vector<T> reset(splits ? h_.size() : 0);
     for (std::int64_t s = 0; s < l_.steps; ++s) {
       const std::int64_t t = l_.step(s);
@@ -150,6 +161,16 @@ class Forward {
     });
   }
 
+  /// Products of m rows with `n` rows of k weights each: those held, if they are such.
+  PackedProduct& product(std::unique_ptr<PackedProduct>& held, std::int64_t m, std::int64_t n,
+                         std::int64_t k, const T* weight) {
+    if (!held || !held->fits(m)) {
+      held =
+          std::make_unique<PackedProduct>(dtype_of<T>, m, n, k, weight, k, true, constant_weights_);
+    }
+    return *held;
+  }
+
   /// Gates begin as weight_ih x + biases, those of the hidden part too where nothing comes between.
   void multiply_x() {
     const std::int64_t rows = l_.gate_width();
@@ -162,18 +183,24 @@ class Forward {
     };
     add(l_.bias_ih);
     if (!l_.resets_after()) add(l_.bias_hh);
-    Gemm g;
-    g.dtype = dtype_of<T>;
-    g.m = l_.steps * l_.samples;
-    g.n = rows;
-    g.k = l_.width;
-    g.a_row = l_.width;
-    g.a_column = 1;
-    g.b_row = 1;
-    g.b_column = l_.width;
-    g.c_row = rows;
-    if (g.m == 0 || g.n == 0) return;
-    gemm(g, elements_of<T>(l_.x), elements_of<T>(l_.weight_ih), bias.data(), gates_);
+    const std::int64_t m = l_.steps * l_.samples;
+    const T *x = elements_of<const T>(l_.x), *weight = elements_of<const T>(l_.weight_ih);
+    if (m == 0 || rows == 0) return;
+    if constexpr (std::is_same_v<T, double>) {
+      gemm({.dtype = dtype_of<T>,
+            .m = m,
+            .n = rows,
+            .k = l_.width,
+            .a_row = l_.width,
+            .a_column = 1,
+            .b_row = 1,
+            .b_column = l_.width,
+            .c_row = rows},
+           x, weight, bias.data(), gates_);
+    } else {
+      for (std::int64_t i = 0; i < m; ++i) std::copy(bias.begin(), bias.end(), gates_ + i * rows);
+      product(products_.from_x, m, rows, l_.width, weight).add(x, l_.width, gates_, rows);
+    }
   }
 
   void fill_biases() {
@@ -258,6 +285,8 @@ class Forward {
   }
 
   const RecurrentLayer& l_;
+  LayerProducts& products_;
+  bool constant_weights_;
   T *y_, *gates_, *cells_;
   std::vector<T> h_, c_, hidden_part_;
 };
@@ -265,9 +294,16 @@ class Forward {
 void recurrent_forward(const OpCall& call) {
   const RecurrentLayer layer(call, 0);
   const ComputedOutput y(call.outputs[0]), h(call.outputs[1]), c(call.outputs[2]);
+  // Copies of weights in another dtype are made anew in each call.
+  const bool constant_weights = call.is_constant(1) && call.is_constant(2) &&
+                                layer.weight_ih.impl() == call.inputs[1].impl() &&
+                                layer.weight_hh.impl() == call.inputs[2].impl();
+  LayerProducts fresh;
+  LayerProducts& products = constant_weights ? call.memo_as<LayerProducts>() : fresh;
   const auto run = [&]<class T>(T) {
     const bool has_cells = call.outputs[4].impl()->shape.rank() == 3;
-    Forward<T> forward(layer, elements_of<T>(y.tensor()), elements_of<T>(call.outputs[3]),
+    Forward<T> forward(layer, products, constant_weights, elements_of<T>(y.tensor()),
+                       elements_of<T>(call.outputs[3]),
                        has_cells ? elements_of<T>(call.outputs[4]) : nullptr);
     forward.run();
     std::copy(forward.h().begin(), forward.h().end(), elements_of<T>(h.tensor()));

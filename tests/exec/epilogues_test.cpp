@@ -1,0 +1,229 @@
+// Library calls with what follows them in graphs, and weights that steps of plans keep packed.
+#include <thread>
+
+#include "dyad/core/generator.h"
+#include "dyad/exec/session.h"
+#include "exec_for_tests.h"
+
+namespace dyad::exec {
+namespace {
+
+class EpiloguesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ops::register_builtin_ops();
+    manual_seed(7);
+  }
+  void TearDown() override { set_num_threads(threads_); }
+
+ private:
+  int threads_ = get_num_threads();
+};
+
+/// `t`, in a graph as a literal.
+Tensor literal(const Tensor& t) {
+  auto* const evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
+  if (evaluator == nullptr) return t;
+  return symbolic_tensor(evaluator->graph(), evaluator->graph()->add_constant(t, Loc()));
+}
+
+int count_of(const GraphImpl& graph, std::string_view op) {
+  return static_cast<int>(
+      std::ranges::count_if(graph.nodes(), [&](const auto& node) { return node->is(op); }));
+}
+
+/// The largest difference, relative to the largest element.
+double difference(const Tensor& a, const Tensor& b) {
+  return (max(abs(a - b)) / (max(abs(b)) + 1e-6)).item<double>();
+}
+
+/// That under fast_math `fn` becomes nodes of `op` alone, and gives nearly what eager mode gives.
+void expect_joined(const Function& fn, const Tensors& inputs, std::string_view op, int count) {
+  const Ref<GraphImpl> graph = record(fn, types_of(inputs));
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    Executable executable(graph, {.fast_math = true});
+    EXPECT_EQ(count_of(executable.lowered(), op), count) << to_string(executable.lowered());
+    EXPECT_EQ(executable.stats().lowered_nodes, count) << to_string(executable.lowered());
+    const Tensors expected = fn(inputs);
+    for (int run = 0; run < 2; ++run) {
+      const Tensors given = executable.run(inputs);
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        EXPECT_LT(difference(given[i], expected[i]), 1e-5) << "run " << run;
+      }
+    }
+  }
+}
+
+struct Sizes {
+  std::int64_t channels, out, side, kernel, stride, groups;
+};
+constexpr Sizes kSizes[] = {{16, 16, 9, 3, 1, 1}, {24, 40, 7, 1, 1, 1}, {64, 64, 14, 3, 1, 1},
+                            {13, 7, 5, 3, 1, 1},  {8, 12, 8, 3, 2, 2},  {32, 32, 10, 3, 1, 32}};
+
+TEST_F(EpiloguesTest, ResidualsGiveTheBitsOfEager) {
+  for (const Sizes& s : kSizes) {
+    const Tensor w = normal({s.out, s.channels / s.groups, s.kernel, s.kernel}),
+                 b = normal({s.out});
+    const Tensor square = normal({s.out, s.out, 1, 1});
+    const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+      const std::int64_t pad = s.kernel / 2;
+      const auto windows = [&](const Tensor& x) {
+        return conv2d(x, literal(w), literal(b), s.stride, pad, 1, s.groups);
+      };
+      // Both convolutions give channels-last images, so that one takes over the other's memory.
+      const Tensor residual = windows(in[0]);
+      return {conv2d(windows(in[0] * 2) + residual, literal(square), Tensor(), 1)};
+    };
+    expect_as_eager(fn, {normal({2, s.channels, s.side, s.side})});
+  }
+  const Tensor w = normal({8, 8, 1, 1});
+  const Function bottleneck = [&](std::span<const Tensor> in) -> Tensors {
+    const Tensor x = conv2d(in[0], literal(w), Tensor(), 1);
+    return {conv2d(conv2d(x, literal(w), Tensor(), 1) + x, literal(w), Tensor(), 1)};
+  };
+  const Ref<GraphImpl> graph = record(bottleneck, types_of(Tensors{normal({1, 8, 6, 6})}));
+  EXPECT_EQ(count_of(Executable(graph).lowered(), "conv_epilogue"), 1);
+}
+
+TEST_F(EpiloguesTest, ConvolutionsTakeActivations) {
+  using Activation = Tensor (*)(const Tensor&);
+  constexpr Activation kActivations[] = {
+      [](const Tensor& x) { return relu(x); },
+      [](const Tensor& x) { return clamp(x, -0.5, 0.75); },
+      [](const Tensor& x) { return minimum(maximum(x, 0.25), 1.5); },
+      [](const Tensor& x) { return leaky_relu(x, 0.125); },
+      [](const Tensor& x) { return sigmoid(x); },
+      [](const Tensor& x) { return silu(x); },
+      [](const Tensor& x) { return x * sigmoid(x); },
+      [](const Tensor& x) { return hardswish(x); },
+  };
+  for (const Sizes& s : kSizes) {
+    const Tensor w = normal({s.out, s.channels / s.groups, s.kernel, s.kernel}),
+                 b = normal({s.out});
+    for (const Activation activation : kActivations) {
+      const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+        return {
+            activation(conv2d(in[0], literal(w), literal(b), s.stride, s.kernel / 2, 1, s.groups))};
+      };
+      expect_joined(fn, {normal({2, s.channels, s.side, s.side})}, "conv_epilogue", 1);
+    }
+  }
+}
+
+TEST_F(EpiloguesTest, ResidualsOfAnyOriginAreAdded) {
+  const Tensor w = normal({16, 16, 3, 3});
+  const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+    const Tensor y = relu(conv2d(in[0], literal(w), Tensor(), 1, 1) + in[0]);
+    return {relu(conv2d(y, literal(w), Tensor(), 1, 1) + y)};
+  };
+  expect_joined(fn, {normal({2, 16, 9, 9})}, "conv_epilogue", 2);
+  // A residual that is needed later is not written over.
+  const Function kept = [&](std::span<const Tensor> in) -> Tensors {
+    const Tensor x = relu(conv2d(in[0], literal(w), Tensor(), 1, 1));
+    const Tensor y = relu(conv2d(x, literal(w), Tensor(), 1, 1) + x);
+    return {relu(conv2d(y, literal(w), Tensor(), 1, 1) + x)};
+  };
+  expect_joined(kept, {normal({1, 16, 9, 9})}, "conv_epilogue", 3);
+}
+
+TEST_F(EpiloguesTest, ProductsTakeWhatFollowsThem) {
+  for (const std::int64_t rows : {1, 3, 16, 130}) {
+    const Tensor w = normal({96, 64}), v = normal({64, 64}), b = normal({64});
+    const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+      const Tensor h = relu(matmul(in[0], literal(w)) + literal(b));
+      const Tensor turned = matmul(h, transpose(literal(v), 0, 1)) + h;
+      return {silu(linear(turned, literal(v), literal(b)))};
+    };
+    expect_joined(fn, {normal({rows, 96})}, "product_epilogue", 3);
+    expect_joined(fn, {normal({2, rows, 96})}, "product_epilogue", 3);
+  }
+}
+
+TEST_F(EpiloguesTest, NormsGoIntoConvolutions) {
+  const Tensor w = normal({40, 24, 3, 3}), b = normal({40}), scale = normal({40}),
+               shift = normal({40}), mean = normal({40}), var = abs(normal({40})) + 0.5;
+  const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+    const Tensor y = conv2d(in[0], literal(w), literal(b), 1, 1);
+    return {relu(batch_norm(y, literal(scale), literal(shift), literal(mean), literal(var)))};
+  };
+  expect_joined(fn, {normal({2, 24, 6, 6})}, "conv_epilogue", 1);
+}
+
+TEST_F(EpiloguesTest, ASessionAsksForIt) {
+  Graph g;
+  const Tensor w = normal({96, 64});
+  const Tensor y = g.define([&] {
+    const Tensor x = placeholder("x", f32, {4, 96});
+    return relu(matmul(x, literal(w)));
+  });
+  const Tensor x = normal({4, 96}), expected = relu(matmul(x, w));
+  EXPECT_TRUE(same_bits(Session(g).run({y}, {{"x", x}})[0], expected));
+  EXPECT_LT(difference(Session(g, {.fast_math = true}).run({y}, {{"x", x}})[0], expected), 1e-5);
+}
+
+TEST_F(EpiloguesTest, ConstantWeightsArePackedOnceAndGiveTheBitsOfEager) {
+  const Tensor w = normal({32, 16, 3, 3}), b = normal({32});
+  const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+    return {conv2d(in[0], literal(w), literal(b), 1, 1)};
+  };
+  const Dim batch = Dim::symbol("batch");
+  const Type type(f32, {batch, 16, 12, 12});
+  Executable executable(record(fn, {&type, 1}));
+  // Other sizes, threads and callers: other primitives for the same weight.
+  for (const std::int64_t n : {1, 3, 1}) {
+    const Tensors inputs{normal({n, 16, 12, 12})};
+    for (const int threads : {1, 2, 1}) {
+      set_num_threads(threads);
+      EXPECT_TRUE(same_bits(executable.run(inputs)[0], fn(inputs)[0]));
+      std::thread([&] { EXPECT_TRUE(same_bits(executable.run(inputs)[0], fn(inputs)[0])); }).join();
+    }
+  }
+}
+
+TEST_F(EpiloguesTest, RecurrentLayersKeepTheirWeightsPacked) {
+  const Tensor wx = normal({64, 24}), wh = normal({64, 16}), b = normal({64});
+  const Tensor gx = normal({48, 24}), gh = normal({48, 16});
+  const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+    const RecurrentArgs state{.h0 = in[1]};
+    const RecurrentResult cell =
+        lstm(in[0], literal(wx), literal(wh), literal(b), Tensor(), {.h0 = in[1], .c0 = in[1]});
+    const RecurrentResult after = gru(in[0], literal(gx), literal(gh), Tensor(), Tensor(), state);
+    RecurrentArgs before = state;
+    before.linear_before_reset = false;
+    return {cell.y, cell.c, after.h,
+            gru(in[0], literal(gx), literal(gh), Tensor(), Tensor(), before).h};
+  };
+  for (const std::int64_t samples : {1, 5}) {
+    for (const std::int64_t steps : {1, 4}) {
+      expect_as_eager(fn, {normal({steps, samples, 24}), normal({samples, 16})});
+    }
+  }
+  // From another thread, with what the first one packed.
+  const Tensors inputs{normal({2, 3, 24}), normal({3, 16})};
+  Executable executable(record(fn, types_of(inputs)));
+  static_cast<void>(executable.run(inputs));
+  std::thread([&] {
+    const Tensors given = executable.run(inputs), expected = fn(inputs);
+    for (std::size_t i = 0; i < given.size(); ++i) EXPECT_TRUE(same_bits(given[i], expected[i]));
+  }).join();
+}
+
+TEST_F(EpiloguesTest, LargeConstantsAreComputedOnceUpToTheBytesThatThereAre) {
+  const Tensor w = normal({100, 100});
+  const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+    const Tensor c = literal(w);
+    const std::vector<Tensor> parts = chunk(c, 2, 0);
+    const Tensor turned = concat({parts[1], parts[0]}, 0);  // as many bytes as w
+    const Tensor more = turned * 2;                         // beyond them
+    return {in[0] + turned, in[0] * more};
+  };
+  const Tensors inputs{normal({100, 100})};
+  expect_as_eager(fn, inputs);
+  Executable executable(record(fn, types_of(inputs)));
+  EXPECT_EQ(count_of(executable.lowered(), "concat"), 0) << to_string(executable.lowered());
+  EXPECT_EQ(executable.stats().lowered_nodes, 1) << to_string(executable.lowered());
+}
+
+}  // namespace
+}  // namespace dyad::exec
