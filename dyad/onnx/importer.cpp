@@ -278,7 +278,8 @@ Tensor Importer::operand(const Imported& value) {
   return made.symbolic;
 }
 
-void Importer::add_initializers(const pb::GraphProto& graph, ImportScope& scope) {
+void Importer::add_initializers(const pb::GraphProto& graph, std::span<const Tensor> taken,
+                                ImportScope& scope) {
   const auto add = [&](const std::string& name, const Tensor& data) {
     Imported value = imported(data);
     auto* evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
@@ -291,8 +292,11 @@ void Importer::add_initializers(const pb::GraphProto& graph, ImportScope& scope)
       fail(fmt::format("two initializers are called \"{}\"", name));
     }
   };
-  for (const pb::TensorProto& tensor : graph.initializer()) {
-    add(tensor.name(), read_tensor(tensor, external_, loc_));
+  for (int i = 0; i < graph.initializer_size(); ++i) {
+    const pb::TensorProto& tensor = graph.initializer(i);
+    const auto number = static_cast<std::size_t>(i);
+    const bool is_taken = number < taken.size() && taken[number].defined();
+    add(tensor.name(), is_taken ? taken[number] : read_tensor(tensor, external_, loc_));
   }
   for (const pb::SparseTensorProto& tensor : graph.sparse_initializer()) {
     add(tensor.values().name(),
@@ -381,7 +385,7 @@ ImportedGraph Importer::build(const KnownInputs& known) {
   static_cast<void>(made.graph.define(
       [&] {
         ImportScope scope;
-        add_initializers(proto, scope);
+        add_initializers(proto, known.initializers, scope);
         NeedsValues unknown;
         std::unordered_set<std::string> seen;
         for (const pb::ValueInfoProto& input : proto.input()) {

@@ -88,6 +88,9 @@ struct KnownInputs {
   std::map<std::string, ModelValue> forms;
   /// Tensors whose sizes are known.
   std::map<std::string, Tensor> sizes;
+  /// Initializers by their numbers, whose elements are not in the message any more where there is
+  /// one.
+  std::span<const Tensor> initializers = {};
 };
 
 /// The graph of a model. Sequences are taken apart: their elements are inputs and outputs.
@@ -118,6 +121,8 @@ class Importer {
   ImportedGraph build(const KnownInputs& known);
 
   [[nodiscard]] int opset() const;
+  /// Those that were given, or what the model's size allows.
+  [[nodiscard]] const LoadLimits& limits() const noexcept { return options_.limits; }
   /// Domain (empty: ONNX's own) -> version.
   [[nodiscard]] const std::map<std::string, int>& opsets() const noexcept { return opsets_; }
 
@@ -159,7 +164,8 @@ class Importer {
   void run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& frame);
   void call_function(const pb::FunctionProto& function, const pb::NodeProto& node, Loc loc,
                      const ImportFrame& frame);
-  void add_initializers(const pb::GraphProto& graph, ImportScope& scope);
+  void add_initializers(const pb::GraphProto& graph, std::span<const Tensor> taken,
+                        ImportScope& scope);
   [[nodiscard]] const pb::FunctionProto* find_function(const pb::NodeProto& node) const;
   Imported add_input(const std::string& name, const Type& type, const KnownInputs& known);
   Imported add_map(const std::string& name, const pb::TypeProto::Map& type,

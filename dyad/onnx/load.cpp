@@ -18,6 +18,7 @@
 #include "dyad/onnx/cut_model.h"
 #include "dyad/onnx/importer.h"
 #include "dyad/onnx/model_reader.h"
+#include "dyad/onnx/tensor_reader.h"
 
 namespace dyad::onnx {
 
@@ -74,7 +75,8 @@ ModelValue filled(const ModelValue& like, std::vector<Tensor>::iterator& next) {
 }  // namespace
 
 struct Model::State {
-  pb::ModelProto proto;  // emptied when no other graph can be asked for
+  pb::ModelProto proto;              // emptied when no other graph can be asked for
+  std::vector<Tensor> initializers;  // large ones by their numbers, taken out of the message
   std::string file;
   std::optional<std::string> folder;
   LoadOptions options;
@@ -133,7 +135,8 @@ struct Model::State {
   void try_build() {
     for (;;) {
       try {
-        built[""] = build({.values = fixed, .forms = {}, .sizes = {}});
+        built[""] =
+            build({.values = fixed, .forms = {}, .sizes = {}, .initializers = initializers});
         return;
       } catch (const NeedsValues& needs) {
         learn(needs);
@@ -178,7 +181,7 @@ struct Model::State {
     std::map<std::string, Tensor> tensors;
     for (const auto& [name, value] : fed) flatten(name, value, tensors);
     for (;;) {
-      KnownInputs known{.values = fixed, .forms = {}, .sizes = {}};
+      KnownInputs known{.values = fixed, .forms = {}, .sizes = {}, .initializers = initializers};
       std::string key;
       if (sizes_decide) {
         known.sizes = tensors;
@@ -223,17 +226,21 @@ std::vector<std::string> names_of(const std::vector<ValueInfo>& values) {
   return names;
 }
 
-Model read(std::string_view bytes, const std::string& file, std::optional<std::string> folder,
+Model read(pb::ModelProto proto, const std::string& file, std::optional<std::string> folder,
            const LoadOptions& options, Loc loc) {
   auto state = std::make_shared<Model::State>();
   state->file = file;
   state->folder = std::move(folder);
   state->options = options;
   state->loc = loc;
-  state->proto = read_model(bytes, file, loc);
+  state->proto = std::move(proto);
   if (!options.outputs.empty()) cut_model(state->proto, options.outputs, file, loc);
   Importer importer(state->proto, file, state->folder, options, loc);
   std::vector<std::string> missing = importer.unsupported();
+  state->options.limits = importer.limits();
+  for (pb::TensorProto& tensor : *state->proto.mutable_graph()->mutable_initializer()) {
+    state->initializers.push_back(take_tensor(tensor));
+  }
   state->opset = importer.opset();
   state->input_info = inputs_of(state->proto);
   state->output_info = outputs_of(state->proto);
@@ -255,7 +262,10 @@ Model read(std::string_view bytes, const std::string& file, std::optional<std::s
     if (missing.empty()) throw;
   }
   if (!missing.empty()) throw importer.refused(std::move(missing));
-  if (state->value_inputs.empty()) state->proto.Clear();
+  if (state->value_inputs.empty()) {
+    state->proto = {};
+    state->initializers = {};
+  }
   return Model(std::move(state));
 }
 
@@ -301,6 +311,7 @@ Model Model::specialize(const std::vector<Feed>& values, Loc loc) const {
   const std::lock_guard lock(state_->mutex);
   auto made = std::make_shared<State>();
   made->proto = state_->proto;
+  made->initializers = state_->initializers;
   made->file = state_->file;
   made->folder = state_->folder;
   made->options = state_->options;
@@ -394,12 +405,12 @@ std::vector<Tensor> Model::run(const std::vector<Feed>& feeds, Loc loc) const {
 }
 
 Model load(const std::string& path, const LoadOptions& options, Loc loc) {
-  const MappedFile file(path, loc.user());
-  return read(file.bytes, file.name, file.folder, options, loc.user());
+  const ModelPlace place(path);
+  return read(read_model_file(path, loc.user()), place.name, place.folder, options, loc.user());
 }
 
 Model parse(std::string_view bytes, const LoadOptions& options, Loc loc) {
-  return read(bytes, "model", {}, options, loc.user());
+  return read(read_model(bytes, "model", loc.user()), "model", {}, options, loc.user());
 }
 
 }  // namespace dyad::onnx

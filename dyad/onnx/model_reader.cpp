@@ -4,10 +4,13 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "dyad/base/error.h"
 #include "dyad/io/input_file.h"
@@ -149,32 +152,94 @@ bool is_map(const pb::TypeProto& type) {
          (type.has_sequence_type() && type.sequence_type().elem_type().has_map_type());
 }
 
-pb::ModelProto read_model(std::string_view bytes, const std::string& file, Loc loc) {
-  if (bytes.size() > std::size_t{std::numeric_limits<std::int32_t>::max()}) {
-    throw OnnxError(fmt::format("'{}': a model is less than 2 GB; this has {} bytes (weights go "
-                                "into files beside it)",
-                                file, bytes.size()),
-                    loc);
+namespace {
+
+using google::protobuf::io::ZeroCopyInputStream;
+
+void check_size(std::uint64_t bytes, const std::string& file, Loc loc) {
+  if (bytes <= std::uint64_t{std::numeric_limits<std::int32_t>::max()}) return;
+  throw OnnxError(fmt::format("'{}': a model is less than 2 GB; this has {} bytes (weights go "
+                              "into files beside it)",
+                              file, bytes),
+                  loc);
+}
+
+/// False for what is no message.
+bool parse_whole(ZeroCopyInputStream& stream, pb::ModelProto& model) {
+  google::protobuf::io::CodedInputStream coded(&stream);
+  return model.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
+}
+
+[[noreturn]] void fail_to_parse(const std::string& file, Loc loc) {
+  throw OnnxError(
+      fmt::format("'{}' is no ONNX model, or is cut or damaged, or its parts are nested "
+                  "more than 100 deep",
+                  file),
+      loc);
+}
+
+/// Hands a file on block by block.
+class FileBlocks final : public google::protobuf::io::CopyingInputStream {
+ public:
+  explicit FileBlocks(const io::InputFile& file) : file_(file) {}
+  int Read(void* buffer, int size) override {
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(size), file_.size() - offset_);
+    try {
+      file_.read(offset_, buffer, bytes, "the model");
+    } catch (...) {  // not through the parser
+      error_ = std::current_exception();
+      return -1;
+    }
+    offset_ += bytes;
+    return static_cast<int>(bytes);
   }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  const io::InputFile& file_;
+  std::uint64_t offset_ = 0;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+pb::ModelProto read_model(std::string_view bytes, const std::string& file, Loc loc) {
+  check_size(bytes.size(), file, loc);
   pb::ModelProto model;
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  google::protobuf::io::CodedInputStream coded(&stream);
-  if (bytes.empty() || !model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-    throw OnnxError(
-        fmt::format("'{}' is no ONNX model, or is cut or damaged, or its parts are nested more "
-                    "than 100 deep",
-                    file),
-        loc);
-  }
+  if (bytes.empty() || !parse_whole(stream, model)) fail_to_parse(file, loc);
   return model;
+}
+
+pb::ModelProto read_model_file(const std::string& path, Loc loc) {
+  const io::InputFile file(path, loc);
+  const std::string name = ModelPlace(path).name;
+  check_size(file.size(), name, loc);
+  FileBlocks blocks(file);
+  constexpr int kBlock = 256 * 1024;
+  google::protobuf::io::CopyingInputStreamAdaptor stream(&blocks, kBlock);
+  pb::ModelProto model;
+  const bool parsed = file.size() > 0 && parse_whole(stream, model);
+  blocks.rethrow();
+  if (!parsed) fail_to_parse(name, loc);
+  return model;
+}
+
+ModelPlace::ModelPlace(const std::string& path) {
+  const std::filesystem::path whole(path);
+  name = whole.filename().string();
+  folder = whole.has_parent_path() ? whole.parent_path().string() : ".";
 }
 
 MappedFile::MappedFile(const std::string& path, Loc loc)
     : storage(io::InputFile(path, loc).map()),
       bytes(reinterpret_cast<const char*>(storage->data()), storage->bytes()) {
-  const std::filesystem::path whole(path);
-  name = whole.filename().string();
-  folder = whole.has_parent_path() ? whole.parent_path().string() : ".";
+  ModelPlace place(path);
+  name = std::move(place.name);
+  folder = std::move(place.folder);
 }
 
 std::vector<ValueInfo> inputs_of(const pb::ModelProto& model) {

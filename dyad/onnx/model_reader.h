@@ -14,6 +14,17 @@ namespace dyad::onnx {
 /// model, or more than 2 GB.
 [[nodiscard]] pb::ModelProto read_model(std::string_view bytes, const std::string& file, Loc loc);
 
+/// The message of a file, which is read in blocks: it is never in memory beside its message. Errors
+/// as above; IoError when it cannot be read.
+[[nodiscard]] pb::ModelProto read_model_file(const std::string& path, Loc loc);
+
+/// The parts of a path: the file's name without folders, and its folder, `.` when the path has
+/// none.
+struct ModelPlace {
+  explicit ModelPlace(const std::string& path);
+  std::string name, folder;
+};
+
 /// A file in memory. IoError when it cannot be read.
 struct MappedFile {
   MappedFile(const std::string& path, Loc loc);

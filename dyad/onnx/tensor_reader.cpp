@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <string>
 
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
@@ -238,6 +240,29 @@ Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc
   if (proto.int64_data_size() > 0) return from_numbers(of, dtype, count, proto.int64_data());
   if (proto.uint64_data_size() > 0) return from_numbers(of, dtype, count, proto.uint64_data());
   return from_numbers(of, dtype, count, proto.int32_data());
+}
+
+Tensor take_tensor(pb::TensorProto& proto) {
+  constexpr std::size_t kMany = 4096;
+  if (proto.data_location() == pb::TensorProto::EXTERNAL || proto.raw_data().size() < kMany) {
+    return {};
+  }
+  DType dtype = DType::f32;
+  std::uint64_t count = 0;
+  try {
+    dtype = read_dtype(proto.data_type(), proto.name(), {});
+    count = count_elements({proto, {}});
+  } catch (const OnnxError&) {
+    return {};
+  }
+  const bool as_elements = dtype != DType::string && dtype != DType::boolean &&
+                           !contains(kSmall, dtype) &&
+                           proto.raw_data().size() == count * size_of(dtype) &&
+                           reinterpret_cast<std::uintptr_t>(proto.raw_data().data()) % 16 == 0;
+  if (!as_elements) return {};
+  const std::shared_ptr<std::string> bytes(proto.release_raw_data());
+  const Ref<Storage> storage = Storage::adopt(bytes->data(), bytes->size(), [bytes] {});
+  return io::mapped_tensor(storage, 0, dtype, shape_of(proto));
 }
 
 Tensor read_sparse_tensor(const pb::SparseTensorProto& proto, ExternalData& external,

@@ -31,8 +31,11 @@ class ExternalData {
 /// unknown dtype, sizes that overflow or are negative, and data of another length than they ask
 /// for; nothing is allocated before the length has been checked.
 [[nodiscard]] Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc);
-/// The same, dense, for a tensor of values and their positions; OnnxError for one that would be of
-/// more than `most` bytes.
+/// The tensor of a message whose bytes it takes over, when they are many and lie as elements do.
+/// Otherwise an undefined one, and the message stays: read_tensor says what is wrong with it.
+[[nodiscard]] Tensor take_tensor(pb::TensorProto& proto);
+/// The same as read_tensor, dense, for a tensor of values and their positions; OnnxError for one
+/// that would be of more than `most` bytes.
 [[nodiscard]] Tensor read_sparse_tensor(const pb::SparseTensorProto& proto, ExternalData& external,
                                         std::size_t most, Loc loc);
 

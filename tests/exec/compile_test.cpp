@@ -59,7 +59,7 @@ TEST(Compile, PassesAreSwitchedOffByName) {
   EXPECT_EQ(apart.explain().recordings[0].kernels, 5);
   EXPECT_THAT(message_of<ValueError>([&] { (void)compile(fn, {.passes_off = {"fusion"}}); }),
               AllOf(HasSubstr("passes_off: there is no pass 'fusion'; those that can be switched "
-                              "off are canonical, "),
+                              "off are fold_norms, "),
                     HasSubstr("compile_test.cpp:")));
 }
 

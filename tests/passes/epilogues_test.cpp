@@ -275,7 +275,7 @@ TEST(FoldNorms, ANormBehindAConvolutionGoesIntoItsConstants) {
     %a = add(%var, %eps) : f32[2]
     %root = rsqrt(%a) : f32[2]
     %s = mul(%scale, %root) : f32[2]
-    %each = reshape(%s) {shape = [2, 1, 1, 1]} : f32[2, 1, 1, 1]
+    %each = reshape(%s) {shape = [-1, 1, 1, 1]} : f32[2, 1, 1, 1]
     %weight = mul(%w, %each) : f32[2, 1, 1, 1]
     %minus = neg(%mean) : f32[2]
     %moved = mul(%minus, %s) : f32[2]

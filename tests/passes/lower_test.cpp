@@ -95,7 +95,7 @@ TEST(Lower, AnUnknownOrNeededPassIsRefusedWithTheList) {
   options.off = {"cse", "csf"};
   EXPECT_THAT(refusal_of([&] { static_cast<void>(lower(*parse(kNormalize), options)); }),
               ::testing::AllOf(StartsWith("passes_off: there is no pass 'csf'; those that can be "
-                                          "switched off are canonical, "),
+                                          "switched off are fold_norms, "),
                                HasSubstr(" cse, "), EndsWith(" fuse")));
   options.off = {"expand_composites"};
   EXPECT_THAT(refusal_of([&] { static_cast<void>(lower(*parse(kNormalize), options)); }),

@@ -10,6 +10,7 @@
 #include "dyad/base/error.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/graph.h"
+#include "dyad/passes/epilogue_ops.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/lower.h"
 #include "tools/dyad/text.h"
@@ -41,6 +42,7 @@ int list_passes() {
 }
 
 int optimise(const OptOptions& options) {
+  passes::register_epilogue_ops();
   passes::register_fused_op();
   Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
   const GraphTextOptions text{.lines = options.lines};
