@@ -14,6 +14,7 @@
 #include "dyad/autograd/row_grad.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_list.h"
 #include "dyad/ir/gradient.h"
@@ -392,6 +393,9 @@ Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
 
 std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                  std::span<const Tensor> inputs, BackwardOptions options, Loc loc) {
+  // The rules compute in the dtypes of the forward pass.
+  const AutocastSwitch as_given(std::nullopt);
+  begin_autocast_era();
   Pass pass(inputs, options);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     pass.seed(outputs[i], i < grads.size() ? grads[i] : Tensor(), loc);

@@ -9,6 +9,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/custom_gradient.h"
 #include "dyad/exec/forwarding_evaluator.h"
@@ -355,11 +356,15 @@ std::vector<Tensor> run_checkpoint(const TensorFunction& fn, std::span<const Ten
     }
     if (result.tracks_grad()) learner.capture(result);
   }
+  const TensorFunction again = [fn, dtype = autocast_dtype()](std::span<const Tensor> given) {
+    const AutocastSwitch as_at_first(dtype);
+    return fn(given);
+  };
   std::vector<Tensor> sources(inputs.begin(), inputs.end());
   sources.insert(sources.end(), learner.learned.sources.begin(), learner.learned.sources.end());
   const std::vector<bool> kept(sources.size(), true), no_results(results.size(), false);
   return attach_gradient("checkpoint", sources, kept, results, no_results,
-                         RecomputeRule(fn, inputs.size(), std::move(learner.learned)), loc);
+                         RecomputeRule(again, inputs.size(), std::move(learner.learned)), loc);
 }
 
 Tensor restart(const Tensor& x, Loc loc) { return apply<Recompute>({}, loc, x); }

@@ -9,6 +9,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compiled_call.h"
 #include "dyad/exec/recorder.h"
@@ -189,8 +190,10 @@ void CompiledCore::State::check_limits(Recording& recording) const {
 /// Calls the function while it is recorded.
 std::pair<FlatResult, std::shared_ptr<Path>> CompiledCore::State::record(Recorder& recorder,
                                                                          const Body& body) {
+  begin_autocast_era();
   const Evaluator::Scope scope(recorder);
   FlatResult result = body(recorder.arguments());
+  begin_autocast_era();
   auto path = std::make_shared<Path>(recorder.finish(result.tensors, loc));
   ++recorded;
   return {std::move(result), std::move(path)};
@@ -260,6 +263,7 @@ FlatResult CompiledCore::State::replay(Recording& recording, const SymbolMap& sy
   DecisionTree::Outcome outcome;
   {
     const NoGrad no_tape;
+    const AutocastSwitch as_recorded(std::nullopt);
     outcome = recording.tree->run(arguments, &token);
   }
   if (outcome.leaf < 0) {

@@ -7,6 +7,7 @@
 
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
+#include "dyad/exec/autocast.h"
 #include "dyad/ir/graph_ops.h"
 
 namespace dyad::exec {
@@ -59,6 +60,11 @@ bool RegionEvaluator::is_capture(Value value) const noexcept {
 
 void RegionEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
                             std::span<Tensor> outputs, Loc loc) {
+  if (autocast_dtype()) {
+    const AutocastInputs cast(op, inputs, loc);
+    apply(op, cast.inputs(), attrs, outputs, loc);
+    return;
+  }
   std::vector<Tensor> replaced;
   std::vector<const Tensor*> refs;
   replaced.reserve(inputs.size());

@@ -14,6 +14,7 @@
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
+#include "dyad/exec/autocast.h"
 #include "dyad/exec/row_blocks.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/op.h"
@@ -157,6 +158,11 @@ EagerEvaluator& EagerEvaluator::instance() {
 
 void EagerEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
                            std::span<Tensor> outputs, Loc loc) {
+  if (autocast_dtype()) {
+    const exec::AutocastInputs cast(op, inputs, loc, exec::version_of);
+    apply(op, cast.inputs(), attrs, outputs, loc);
+    return;
+  }
   bool numbers = false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl* impl = inputs[i]->impl();

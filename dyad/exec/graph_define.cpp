@@ -5,6 +5,7 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/autocast.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable.h"
 #include "dyad/ir/graph_ops.h"
@@ -61,6 +62,19 @@ Tensor Defining::variable(std::string name, const Arg& init, Loc loc) {
       symbolic_tensor(graph, graph->add_variable(std::move(name), tensor, loc.user()), true);
   static_cast<GraphValue&>(*made.impl()->recorded).follows_assign = false;
   return made;
+}
+
+void DefineEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                            std::span<Tensor> outputs, Loc loc) {
+  if (autocast_dtype()) {
+    // What a parameter was written to in place is another node.
+    const AutocastInputs cast(op, inputs, loc, [&](const Tensor& tensor) -> std::int64_t {
+      return value_of(tensor, nullptr, loc).node->id();
+    });
+    apply(op, cast.inputs(), attrs, outputs, loc);
+    return;
+  }
+  GraphEvaluator::apply(op, inputs, attrs, outputs, loc);
 }
 
 bool DefineEvaluator::read_bool(const Tensor& tensor, Loc loc) {

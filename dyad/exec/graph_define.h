@@ -63,6 +63,8 @@ class DefineEvaluator final : public GraphEvaluator, public Defining {
   Tensor assign(const Tensor& variable, const Arg& value, Loc loc) override {
     return owner().assign(variable, value, loc);
   }
+  void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
+             Loc loc) override;
   bool read_bool(const Tensor& tensor, Loc loc) override;
   std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                std::span<const Tensor> inputs, bool retain_graph, bool create_graph,

@@ -9,6 +9,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/exec/autocast.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/attrs.h"
 #include "dyad/ir/recorded.h"
@@ -198,6 +199,11 @@ Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
 
 void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
                      std::span<Tensor> outputs, Loc loc) {
+  if (autocast_dtype()) {
+    const AutocastInputs cast(op, inputs, loc, version_of);
+    apply(op, cast.inputs(), attrs, outputs, loc);
+    return;
+  }
   for (const Tensor* input : inputs) {
     if (input->impl() && input->impl()->kind == TensorImpl::Kind::symbolic) {
       EagerEvaluator::instance().apply(op, inputs, attrs, outputs, loc);

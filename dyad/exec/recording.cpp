@@ -4,6 +4,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_evaluator.h"
 
@@ -40,8 +41,14 @@ bool holds(const DimGuard& guard, const SymbolMap& symbols) {
 
 }  // namespace
 
+std::string autocast_of(const CallKey& key) {
+  return key[0] < 2 ? "off" : std::string(name_of(static_cast<DType>(key[0] / 2 - 1)));
+}
+
 CallKey key_of(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers) {
-  CallKey key{grad_enabled() ? 1 : 0, static_cast<std::int64_t>(arguments.size())};
+  const std::int64_t autocast =
+      autocast_dtype() ? 2 * (static_cast<std::int64_t>(*autocast_dtype()) + 1) : 0;
+  CallKey key{autocast + (grad_enabled() ? 1 : 0), static_cast<std::int64_t>(arguments.size())};
   for (const Tensor& argument : arguments) {
     key.push_back(static_cast<std::int64_t>(argument.dtype()));
     key.push_back(argument.rank());
@@ -53,6 +60,8 @@ CallKey key_of(std::span<const Tensor> arguments, std::span<const std::int64_t> 
 
 std::string Recording::key_difference(const CallKey& of_call,
                                       std::span<const Tensor> arguments) const {
+  if (key[0] / 2 != of_call[0] / 2)
+    return "autocast was " + autocast_of(key) + ", is " + autocast_of(of_call);
   if (key[0] != of_call[0])
     return of_call[0] ? "gradients are recorded now" : "gradients are not recorded now";
   if (key[1] != of_call[1]) return "another number of tensors";

@@ -15,9 +15,12 @@
 
 namespace dyad::exec {
 
-/// What must be equal for two calls to share a recording: whether gradients are recorded, number,
+/// What must be equal for two calls to share a recording: whether gradients are recorded (and twice
+/// the number of autocast's dtype, from 1 on), number,
 /// dtypes and ranks of the tensors and which track gradients, and everything else that is passed.
 using CallKey = std::vector<std::int64_t>;
+/// The dtype in which a call's autocast computed, `off` without one.
+[[nodiscard]] std::string autocast_of(const CallKey& key);
 [[nodiscard]] CallKey key_of(std::span<const Tensor> arguments,
                              std::span<const std::int64_t> numbers);
 

@@ -14,6 +14,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/core/generator_scope.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/eager.h"
@@ -245,6 +246,7 @@ struct Program::State {
     const std::lock_guard lock(mutex);
     const GeneratorScope random(generator);
     const NoGrad no_tape;
+    const AutocastSwitch as_saved(std::nullopt);
     if (auto* graph = std::get_if<GraphRunner>(&runner)) {
       std::vector<Feed> feeds;
       for (std::size_t i = 0; i < given.size(); ++i) feeds.emplace_back(inputs[i].name, given[i]);

@@ -464,6 +464,14 @@ std::string save_function(const exec::CompiledCore& core, SavedParts& parts, Loc
           guard.state->name(), guard.value, guard.state->peek());
       return;
     }
+    const std::string now = exec::autocast_of(exec::key_of({}, {}));
+    if (exec::autocast_of(recording.key) != now) {
+      refusal = fmt::format(
+          "was recorded with autocast {}, which is {} now: save it as it was "
+          "called",
+          exec::autocast_of(recording.key), now);
+      return;
+    }
     if (!recording.refusal.empty()) fail("runs eagerly: " + recording.refusal);
     taken.push_back(&recording);
     for (const exec::GradNote& note : recording.grads) {

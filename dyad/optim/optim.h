@@ -6,6 +6,7 @@
 #include "dyad/optim/adaptive.h"
 #include "dyad/optim/average.h"
 #include "dyad/optim/clip.h"
+#include "dyad/optim/grad_scaler.h"
 #include "dyad/optim/lbfgs.h"
 #include "dyad/optim/optimizer.h"
 #include "dyad/optim/schedule.h"

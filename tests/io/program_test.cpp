@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "dyad/core/create.h"
+#include "dyad/exec/autocast.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/custom_gradient.h"
 #include "dyad/nn/nn.h"
@@ -311,6 +312,27 @@ TEST(ProgramTraining, GradientsFromBeforeTheCallAreState) {
     return bits_of(load(file.path())(x)[0]);
   };
   EXPECT_EQ(run(true), run(false));
+}
+
+TEST(ProgramFunction, AutocastIsPartOfWhatWasRecorded) {
+  const TempFile file("narrow.dyad");
+  const auto product = compile([](const Tensor& x) { return matmul(x, x); });
+  const Tensor x = full({4, 4}, 0.3f);
+  product(x);
+  Tensor expected;
+  {
+    const Autocast scope(bf16);
+    expected = product(x);
+    save(file.path(), product);
+  }
+  EXPECT_EQ(load(file.path())(x)[0].dtype(), bf16);
+  EXPECT_EQ(load(file.path())(x)[0].to(f32).to_vector<float>(),
+            expected.to(f32).to_vector<float>());
+  save(file.path(), product);
+  EXPECT_EQ(load(file.path())(x)[0].dtype(), f32);
+  const Autocast scope(f16);
+  EXPECT_THAT(message_of<GraphError>([&] { save(file.path(), product); }),
+              HasSubstr("was recorded with autocast bf16, which is f16 now"));
 }
 
 TEST(ProgramErrors, WhatCannotBeSaved) {
