@@ -86,8 +86,9 @@ void training(Results& results, int threads) {
   const double products = product_flops(), copy = copy_rate();
   for (const Workload& workload : workloads()) {
     if (!results.wants(workload.name)) continue;
-    measure(results, workload, threads,
-            1 / (workload.flops / products + workload.update_bytes / copy));
+    measure(
+        results, workload, threads,
+        workload.flops == 0 ? 0 : 1 / (workload.flops / products + workload.update_bytes / copy));
   }
 }
 

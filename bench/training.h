@@ -24,6 +24,7 @@ struct Workload {
   Step (*make)() = nullptr;
   /// Operations of products and convolutions in a step: forward and the gradient of weights
   /// everywhere, the gradient of inputs but for the first layer. Causal attention counts half.
+  /// 0: the step has no floor.
   double flops = 0;
   /// Bytes that the update of all parameters reads and writes.
   double update_bytes = 0;

@@ -4,6 +4,7 @@
 #include "bench/models.h"
 #include "bench/training.h"
 #include "dyad/core/generator.h"
+#include "dyad/exec/autocast.h"
 #include "dyad/optim/optim.h"
 
 namespace dyad::bench {
@@ -39,7 +40,8 @@ optim::SGDOptions options_of(std::type_identity<optim::SGD>) {
   return {.lr = 0.01, .momentum = 0.9};
 }
 
-template <class Model, class Optimizer>
+/// `narrow`: the forward pass under autocast to bf16.
+template <class Model, class Optimizer, bool narrow = false>
 Workload::Step make() {
   struct Trainer {
     Model model;
@@ -47,7 +49,11 @@ Workload::Step make() {
   };
   return [trainer = std::make_shared<Trainer>()](const Tensor& x, const Tensor& y) {
     trainer->optimizer.zero_grad();
-    const Tensor loss = cross_entropy(trainer->model(x), y);
+    Tensor loss;
+    {
+      const Autocast scope(bf16, narrow);
+      loss = cross_entropy(trainer->model(x), y);
+    }
     loss.backward();
     trainer->optimizer.step();
     return loss;
@@ -83,6 +89,10 @@ const std::vector<Workload>& workloads() {
        momentum_bytes(11173962)},
       {"GPT training, batch 16", texts<16, 128>, make<Gpt, optim::AdamW>,
        flops(16 * 128, 0, 4 * kGptLayer + 256 * 65), adam_bytes(3225921), kCharacters},
+      // The machine's rate is that of products in f32: no floor.
+      {"MLP training, batch 128, bf16", images<128, 784>, make<Mlp, optim::Adam, true>},
+      {"GPT training, batch 16, bf16", texts<16, 128>, make<Gpt, optim::AdamW, true>, 0, 0,
+       kCharacters},
       {"LSTM training, batch 32", texts<32, 64>, make<LstmModel, optim::Adam>,
        flops(32 * 64, 0, 4 * 256 * (128 + 256) + 256 * 65), adam_bytes(420289), kCharacters},
   };

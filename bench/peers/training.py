@@ -18,6 +18,8 @@ WORKLOADS = {
     "example CNN training, batch 64": ("example", 64, (1, 28, 28), "sgd", 0.01, 0),
     "ResNet-18 training, batch 32": ("resnet", 32, (3, 32, 32), "sgd", 0.01, 0),
     "GPT training, batch 16": ("gpt", 16, (128,), "adamw", 3e-4, 0.01),
+    "MLP training, batch 128, bf16": ("mlp", 128, (784,), "adam", 1e-3, 0),
+    "GPT training, batch 16, bf16": ("gpt", 16, (128,), "adamw", 3e-4, 0.01),
     "LSTM training, batch 32": ("lstm", 32, (64,), "adam", 1e-3, 0),
 }
 
@@ -64,7 +66,8 @@ def torch_case(workload, system, compiled=False, tuned=False):
             weight_decay=decay, **extra)
 
     def loss_of(x, y):
-        return F.cross_entropy(model(x), y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=workload.endswith("bf16")):
+            return F.cross_entropy(model(x), y)
     if compiled:
         loss_of = torch.compile(loss_of)
 
@@ -133,7 +136,7 @@ CASES = {
                                 parts=list(WORKLOADS)),
     "pytorch-compile": Case(lambda w: torch_case(w, "pytorch-compile", compiled=True, tuned=True),
                             keep_memory=True, parts=list(WORKLOADS)),
-    "jax-jit": Case(jax_case, keep_memory=True, parts=list(WORKLOADS)),
+    "jax-jit": Case(jax_case, keep_memory=True, parts=[w for w in WORKLOADS if not w.endswith("bf16")]),
 }
 
 if __name__ == "__main__":
