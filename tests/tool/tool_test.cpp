@@ -14,6 +14,7 @@
 #include "dyad/core/create.h"
 #include "dyad/exec/graph.h"
 #include "dyad/io/npy.h"
+#include "dyad/io/program.h"
 #include "dyad/nn/nn.h"
 #include "dyad/onnx/export.h"
 #include "dyad/ops/ops.h"
@@ -252,6 +253,37 @@ TEST(Run, DrawsInputsTheSameWayForASeed) {
   EXPECT_EQ(run("run random.onnx --dim batch=3 --random 1").out, first.out);
   EXPECT_EQ(run("run --dim batch=3 --random 1 random.onnx").out, first.out);
   EXPECT_NE(run("run random.onnx --random 2 --dim batch=3").out, first.out);
+}
+
+/// x times a stored row, as a program.
+std::string saved_program() {
+  const std::string path = folder() + "rows.dyad";
+  Graph g;
+  g.define([] { return placeholder("x", f32, {"n", 2}) * variable("w", tensor({2.0f, 3.0f})); });
+  io::save(path, g, {.outputs = {"y"}, .notes = {{"epoch", "7"}}});
+  return "rows.dyad";
+}
+
+TEST(Inspect, ShowsAProgram) {
+  const Output output = run("inspect " + saved_program());
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_THAT(output.out, AllOf(HasSubstr("f32[n, 2]"), HasSubstr("y"), HasSubstr("f32[2]"),
+                                HasSubstr("epoch")));
+  EXPECT_THAT(run("inspect --text " + saved_program()).out, HasSubstr("mul(%x, %w)"));
+}
+
+TEST(Run, RunsAProgram) {
+  const std::string program = saved_program();
+  io::save_npy(folder() + "ones.npy", ones({3, 2}));
+  const Output output = run("run " + program + " --input x=ones.npy --output .");
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_THAT(io::load_npy(folder() + "y.npy").to_vector<float>(),
+              ::testing::ElementsAre(2, 3, 2, 3, 2, 3));
+  EXPECT_THAT(run("run " + program + " --random 1 --dim n=5").out, HasSubstr("f32[5, 2]"));
+  const Output wrong = run("run " + program + " --random 1 --dim m=5");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("no input has a size with the name m"));
+  EXPECT_THAT(run("run " + program).err, HasSubstr("\"x\" is not fed"));
 }
 
 TEST(Run, SaysWhatWouldBeRight) {

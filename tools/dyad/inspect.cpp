@@ -11,6 +11,7 @@
 #include "dyad/onnx/description.h"
 #include "dyad/onnx/inputs.h"
 #include "dyad/passes/dce.h"
+#include "tools/dyad/program.h"
 #include "tools/dyad/text.h"
 
 namespace dyad::tool {
@@ -217,6 +218,10 @@ nlohmann::json json_of(const Report& report) {
 }
 
 int inspect(const InspectOptions& options) {
+  if (is_program(options.model)) {
+    inspect_program(options.model, options.text);
+    return 0;
+  }
   if (options.text || !options.svg.empty()) {
     // Weights by name say more than the numbers in them.
     const onnx::Model model = onnx::load(options.model, {.trainable = true}, Loc());
@@ -249,8 +254,9 @@ int inspect(const InspectOptions& options) {
 
 Command add_inspect(CLI::App& program) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App& command =
-      add_command(program, "inspect", "Show what is in an ONNX model, and whether Dyad can run it");
+  CLI::App& command = add_command(
+      program, "inspect",
+      "Show what is in an ONNX model, and whether Dyad can run it, or in a program (NAME.dyad)");
   add_model(command, options->model);
   add_sizes(command, options->sizes);
   add_flag(command, "--parameters", options->parameters, "List the parameters by name");

@@ -4,10 +4,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "dyad/debug/tensor_summary.h"
 #include "dyad/onnx/inputs.h"
 #include "dyad/onnx/value_file.h"
+#include "tools/dyad/program.h"
 #include "tools/dyad/text.h"
 
 namespace dyad::tool {
@@ -42,23 +46,29 @@ void add_rows(const std::string& name, const onnx::ModelValue& value, Rows& rows
       {name, summary.type, number(summary.min), number(summary.mean), number(summary.max), first});
 }
 
-int run(const RunOptions& options) {
-  use_threads(options.threads);
+/// The results by name.
+std::vector<std::pair<std::string, onnx::ModelValue>> results_of(const RunOptions& options) {
+  if (is_program(options.model)) return run_program(options.model, options.inputs);
   const onnx::Model model = onnx::load(options.model, {.trainable = false}, Loc());
   const onnx::Inputs inputs = onnx::make_inputs(model, options.inputs);
-  const std::vector<onnx::ModelValue> results = model.run_values(inputs.values);
+  const std::vector<onnx::ModelValue> values = model.run_values(inputs.values);
+  std::vector<std::pair<std::string, onnx::ModelValue>> results;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    results.emplace_back(model.outputs()[i], values[i]);
+  return results;
+}
 
+int run(const RunOptions& options) {
+  use_threads(options.threads);
+  const auto results = results_of(options);
   Rows rows{{"result", "type", "min", "mean", "max", "first elements"}};
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    add_rows(model.outputs()[i], results[i], rows);
-  }
+  for (const auto& [name, value] : results) add_rows(name, value, rows);
   fmt::print("{}", columns(rows, "llrrrl", ""));
   if (options.output.empty()) return 0;
   std::filesystem::create_directories(options.output);
   fmt::print("\n");
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    for (const std::string& path :
-         onnx::save_value(options.output, model.outputs()[i], results[i])) {
+  for (const auto& [name, value] : results) {
+    for (const std::string& path : onnx::save_value(options.output, name, value)) {
       fmt::print("wrote {}\n", path);
     }
   }
@@ -69,8 +79,8 @@ int run(const RunOptions& options) {
 
 Command add_run(CLI::App& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App& command =
-      add_command(program, "run", "Run an ONNX model once and show or store its results");
+  CLI::App& command = add_command(
+      program, "run", "Run an ONNX model, or a program, once and show or store its results");
   add_model(command, options->model);
   add_inputs(command, options->inputs.files);
   add_option(command,
@@ -97,10 +107,10 @@ Command add_run(CLI::App& program) {
       "Of random inputs, floats are normal (mean 0, variance 1), bytes take all values, other "
       "integers are 0 or 1,\nor rows of the table that they look up. NumPy has no bf16, no floats "
       "of 8 and 4 bits: they are stored as f32,\nintegers of 4 and 2 bits as bytes, strings as "
-      "messages of ONNX (.pb).");
+      "messages of ONNX (.pb).\nA program is a file NAME.dyad that io::save wrote.");
   return {&command, [options] {
             const auto use = [&] { return run(*options); };
-            if (!options->inputs.files.empty()) return use();
+            if (!options->inputs.files.empty() || is_program(options->model)) return use();
             return with_drawn_inputs(options->model, options->inputs.sizes, use);
           }};
 }
