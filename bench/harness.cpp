@@ -134,6 +134,9 @@ const std::vector<Group>& groups() {
        pointwise},
       {"kernels", "matrix products, convolutions and row reductions against peak and bandwidth",
        kernels},
+      {"fused",
+       "operators written one by one, as one pass through memory: against the copy bandwidth",
+       fused},
       {"training", "training steps a second of six models, eager and compiled", training},
       {"compile",
        "milliseconds to record and compile these steps, cold and in a second start of the program, "

@@ -58,6 +58,7 @@ struct Group {
 void dispatch(Results& results, int threads);
 void pointwise(Results& results, int threads);
 void kernels(Results& results, int threads);
+void fused(Results& results, int threads);
 void training(Results& results, int threads);
 void compile_time(Results& results, int threads);
 void dynamic(Results& results, int threads);

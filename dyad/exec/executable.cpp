@@ -85,7 +85,7 @@ struct Executable::State {
     lowered = passes::lower(*graph, lower);
     for (const auto& node : lowered->nodes()) {
       note_written(*node);
-      if (node->op().kind != BodyKind::control || &node->op() == &passes::kFusedOp) continue;
+      if (node->op().kind != BodyKind::control || passes::is_kernels(*node)) continue;
       for (const Ref<GraphImpl>& region : node->regions()) {
         regions[node.get()].push_back(std::make_unique<Executable>(region, options));
       }

@@ -84,6 +84,7 @@ class Layouter {
       return;
     }
     if (&op == &passes::kFusedOp) return add_fused(node);
+    if (&op == &passes::kRowsOp) return add_rows(node);
     switch (op.kind) {
       case BodyKind::pointwise:
         return add_pointwise(node);
@@ -195,6 +196,26 @@ class Layouter {
       add_output(step, node, i,
                  tensors.at(region.outputs()[static_cast<std::size_t>(i)]).impl()->strides);
     }
+  }
+
+  /// The members as steps of their own, or as one step where they can be cut into blocks.
+  void add_rows(Node& node) {
+    const std::size_t first = draft_.steps.size();
+    const GraphImpl& region = *node.regions()[0];
+    std::size_t next_input = 0;
+    for (const auto& inner : region.nodes()) {
+      if (&inner->op() == &kPlaceholderOp) {
+        slot_of_[inner->output()] = slot_of_.at(node.inputs()[next_input++]);
+      } else {
+        add(*inner);
+      }
+    }
+    std::vector<int> results;
+    for (int i = 0; i < static_cast<int>(region.outputs().size()); ++i) {
+      results.push_back(slot_of_.at(region.outputs()[static_cast<std::size_t>(i)]));
+      slot_of_[node.output(i)] = results.back();
+    }
+    join_rows(draft_, first, node, results, symbols_);
   }
 
   void add_view(Node& node) {

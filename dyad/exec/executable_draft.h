@@ -9,6 +9,20 @@
 
 namespace dyad::exec {
 
+/// How steps that work on the same rows are cut into blocks: along one axis of their spaces, for
+/// each place of the axes before it.
+struct RowBlocks {
+  Ints sizes;                     ///< of the axes up to that one, which is the last
+  std::int64_t rows = 1;          ///< of a block, along it
+  std::int64_t grain = 1;         ///< blocks that are worth a thread
+  std::size_t scratch_bytes = 0;  ///< for what only the members read
+
+  [[nodiscard]] std::size_t axis() const noexcept { return sizes.size() - 1; }
+  [[nodiscard]] std::int64_t blocks_of_place() const noexcept {
+    return (sizes.back() + rows - 1) / rows;
+  }
+};
+
 /// A step while the plan is being made: what it reads and writes, not yet how.
 struct DraftStep {
   enum class Kind : std::uint8_t {
@@ -16,6 +30,7 @@ struct DraftStep {
     opaque,   ///< a kernel of the runtime
     copy,     ///< of elements, reads[0] to writes[0]
     control,  ///< graphs inside the node
+    rows,     ///< its members, block by block
   };
   Kind kind = Kind::kernel;
   const Node* node = nullptr;
@@ -24,6 +39,8 @@ struct DraftStep {
   std::vector<int> writes;   ///< slots
   bool elementwise = false;  ///< of an input in its layout, output element i needs element i only
   int takes_over = -1;       ///< the read in whose memory writes[0] may lie although it is not
+  std::vector<DraftStep> members;  ///< of rows
+  RowBlocks blocks = {};           ///< of rows
 };
 
 /// `variable` gets the value of `slot` at the end of the run.
@@ -61,6 +78,12 @@ struct Draft {
 /// The values and steps of a lowered graph at these sizes, layouts as eager execution has them.
 [[nodiscard]] Draft lay_out(const GraphImpl& lowered, const SymbolMap& symbols,
                             std::span<const Tensor> placeholders);
+
+/// Makes one step of the last steps from number `first` on, the members of `node` (a `rows` node)
+/// whose results are the slots `results`, if they can be cut into blocks that fit the cache: their
+/// other values then lie in scratch.
+void join_rows(Draft& draft, std::size_t first, const Node& node, std::span<const int> results,
+               const SymbolMap& symbols);
 
 /// Gives outputs memory of their own, and puts the steps that write variables last: in place where
 /// nobody needs the old value any more, otherwise as copies at the very end.

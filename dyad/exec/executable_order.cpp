@@ -92,6 +92,12 @@ class WriteOrder {
     return std::ranges::any_of(step.writes, [&](int slot) { return buffer(slot) == which; });
   }
 
+  static bool cannot_fail(const DraftStep& step) {
+    return step.kind == DraftStep::Kind::kernel ||
+           (step.kind == DraftStep::Kind::opaque && step.elementwise) ||
+           (step.kind == DraftStep::Kind::rows && std::ranges::all_of(step.members, cannot_fail));
+  }
+
   /// Kernels that compute what is written to a variable, and that only such kernels read.
   [[nodiscard]] std::vector<bool> find_late_steps() const {
     std::vector<bool> late(draft_.steps.size(), false);
@@ -107,9 +113,7 @@ class WriteOrder {
         computes_write = computes_write || written[static_cast<std::size_t>(buffer(slot))];
         needed_early = needed_early || read_early[static_cast<std::size_t>(buffer(slot))];
       }
-      const bool cannot_fail = step.kind == DraftStep::Kind::kernel ||
-                               (step.kind == DraftStep::Kind::opaque && step.elementwise);
-      late[i] = cannot_fail && computes_write && !needed_early;
+      late[i] = cannot_fail(step) && computes_write && !needed_early;
       if (late[i]) continue;
       for (const int slot : step.reads) {
         if (slot >= 0) read_early[static_cast<std::size_t>(buffer(slot))] = true;

@@ -68,6 +68,7 @@ void Plan::bind(std::span<const Tensor> placeholders, const Storage* arena) {
         set_base(number, fresh_[i]->data(), fresh_[i]);
         break;
       case Source::control:
+      case Source::scratch:
         break;
     }
   }

@@ -20,6 +20,7 @@ enum class Source : std::uint8_t {
   constant,     ///< a literal of the graph
   output,       ///< fresh memory for each run, given to the caller
   control,      ///< what a control operator's graphs returned
+  scratch,      ///< of each thread, for some rows at a time
 };
 
 /// A block of memory of a plan.
@@ -28,7 +29,7 @@ struct Buffer {
   int index = 0;           ///< of the placeholder
   Tensor base;             ///< the variable or constant; the output of a control step once it ran
   std::size_t bytes = 0;   ///< arena and output
-  std::size_t offset = 0;  ///< arena
+  std::size_t offset = 0;  ///< arena and scratch
   int first_step = -1, last_step = -1;
 };
 

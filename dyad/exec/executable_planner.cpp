@@ -19,6 +19,8 @@ std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
       return make_opaque_step(plan, draft);
     case DraftStep::Kind::copy:
       return make_copy_step(plan, draft);
+    case DraftStep::Kind::rows:
+      return make_rows_step(plan, draft, batch);
     case DraftStep::Kind::control:
       break;
   }

@@ -7,7 +7,6 @@
 
 #include "dyad/base/error.h"
 #include "dyad/exec/anomaly.h"
-#include "dyad/exec/executable_program.h"
 #include "dyad/runtime/launch.h"
 #include "dyad/runtime/op_kernel.h"
 
@@ -103,15 +102,15 @@ Strides reduced_strides(std::span<const std::int64_t> space,
   return strides;
 }
 
-runtime::KernelLaunch make_launch(const Plan& plan, const DraftStep& draft,
-                                  runtime::KernelBatch& batch) {
-  const StepProgram program = program_of(*draft.node, *draft.attrs, plan.symbols);
+}  // namespace
+
+KernelParts::KernelParts(const Plan& plan, const DraftStep& draft)
+    : program(program_of(*draft.node, *draft.attrs, plan.symbols)) {
   const auto tensor = [&](int slot) -> const Tensor& {
     return plan.slots[static_cast<std::size_t>(slot)].tensor;
   };
   // A reduction's space is that of its element, which no operand need have in full.
-  const Shape space = program.is_reduction ? program.space : tensor(draft.writes[0]).shape();
-  std::vector<runtime::LaunchOperand> inputs, outputs;
+  space = program.is_reduction ? program.space : tensor(draft.writes[0]).shape();
   for (const int slot : draft.reads) {
     inputs.push_back(runtime::LaunchOperand::of(tensor(slot), space.numbers()));
   }
@@ -121,18 +120,21 @@ runtime::KernelLaunch make_launch(const Plan& plan, const DraftStep& draft,
                                       ? reduced_strides(space.numbers(), program.reduced)
                                       : tensor(slot).impl()->strides});
   }
-  return program.is_reduction
-             ? runtime::KernelLaunch::reduction(program.name, program.reduction, space.numbers(),
-                                                program.reduced, inputs, outputs, &batch)
-             : runtime::KernelLaunch::pointwise(program.name, program.pointwise, space.numbers(),
-                                                inputs, outputs, &batch);
 }
 
-}  // namespace
+runtime::KernelLaunch KernelParts::launch(std::span<const std::int64_t> sizes,
+                                          runtime::KernelBatch& batch) const {
+  return program.is_reduction
+             ? runtime::KernelLaunch::reduction(program.name, program.reduction, sizes,
+                                                program.reduced, inputs, outputs, &batch)
+             : runtime::KernelLaunch::pointwise(program.name, program.pointwise, sizes, inputs,
+                                                outputs, &batch);
+}
 
 std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft,
                                        runtime::KernelBatch& batch) {
-  auto step = std::make_unique<KernelStep>(draft.node, make_launch(plan, draft, batch));
+  const KernelParts parts(plan, draft);
+  auto step = std::make_unique<KernelStep>(draft.node, parts.launch(parts.space.numbers(), batch));
   int operand = 0;
   for (const std::vector<int>* slots : {&draft.reads, &draft.writes}) {
     for (const int slot : *slots) plan.patch_address(slot, step->address(operand++));

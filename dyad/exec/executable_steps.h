@@ -6,9 +6,27 @@
 
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/executable_plan.h"
+#include "dyad/exec/executable_program.h"
 #include "dyad/runtime/launch.h"
 
 namespace dyad::exec {
+
+/// What a generated kernel of a step is made from: its program and where its operands lie in the
+/// space that it runs over.
+struct KernelParts {
+  KernelParts(const Plan& plan, const DraftStep& draft);
+  /// The kernel on a space of these sizes, operands as far apart as in the whole.
+  [[nodiscard]] runtime::KernelLaunch launch(std::span<const std::int64_t> sizes,
+                                             runtime::KernelBatch& batch) const;
+
+  StepProgram program;
+  Shape space;
+  std::vector<runtime::LaunchOperand> inputs, outputs;
+};
+
+/// The step of kernels that run on some rows at a time.
+[[nodiscard]] std::unique_ptr<Step> make_rows_step(Plan& plan, const DraftStep& draft,
+                                                   runtime::KernelBatch& batch);
 
 /// The step of a generated kernel: a pointwise operator, a reduction, or a fused node. Adds patches
 /// for the addresses of its operands. It may run once `batch` is finished.

@@ -18,12 +18,12 @@ double now() noexcept {
 }
 
 std::vector<StepTime::Part> parts_of(const Node& node) {
-  if (&node.op() != &passes::kFusedOp) return {{std::string(node.op().name), node.loc()}};
+  if (!passes::is_kernels(node)) return {{std::string(node.op().name), node.loc()}};
   std::vector<StepTime::Part> parts;
   for (const auto& inner : node.regions()[0]->nodes()) {
     const OpInfo& op = inner->op();
     if (&op == &kPlaceholderOp || &op == &kConstantOp || inner->is("full")) continue;
-    parts.push_back({std::string(op.name), inner->loc()});
+    for (StepTime::Part& part : parts_of(*inner)) parts.push_back(std::move(part));
   }
   return parts;
 }

@@ -1,10 +1,9 @@
 #include "dyad/passes/fuse.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <unordered_set>
+#include <vector>
 
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
@@ -12,6 +11,7 @@
 #include "dyad/passes/dce.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/fusion_groups.h"
+#include "dyad/passes/region_writer.h"
 #include "dyad/passes/rewriter.h"
 
 namespace dyad::passes {
@@ -91,77 +91,18 @@ void join_prologue(FusionGroups& groups, const GraphImpl& graph, const Node& red
   groups.merge(*input.node, reduction);
 }
 
-/// Writes one group as a `fused` node whose region holds the members.
-class GroupWriter {
- public:
-  GroupWriter(Rewriter& rewriter, const FusionGroups& groups,
-              const std::unordered_set<Value, ValueHash>& outputs)
-      : rewriter_(rewriter), groups_(groups), outputs_(outputs) {}
-
-  void write(std::span<Node* const> members) {
-    region_ = make_ref<GraphImpl>();
-    inner_.clear();
-    inputs_.clear();
-    for (const Node* node : members) copy_inside(*node);
-
-    std::vector<Value> results;
-    Types types;
-    for (Node* node : members) {
-      for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
-        if (!leaves(node->output(i))) continue;
-        results.push_back(node->output(i));
-        region_->outputs().push_back(inner_.at(node->output(i)));
-        types.push_back(node->output(i).type());
-      }
-    }
-    const NoAttrs none;
-    Node* fused = rewriter_.to()->append(kFusedOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
-                                         inputs_, std::move(types), members.back()->loc());
-    fused->add_region(region_);
-    for (int i = 0; i < static_cast<int>(results.size()); ++i) {
-      rewriter_.set(results[static_cast<std::size_t>(i)], fused->output(i));
+/// The values of a group that others want.
+std::vector<Value> results_of(const FusionGroups& groups, std::span<Node* const> members,
+                              const std::unordered_set<Value, ValueHash>& outputs) {
+  std::vector<Value> results;
+  for (Node* node : members) {
+    for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
+      const Value v = node->output(i);
+      if (outputs.contains(v) || groups.is_read_outside(v)) results.push_back(v);
     }
   }
-
- private:
-  [[nodiscard]] bool leaves(Value v) const {
-    return outputs_.contains(v) ||
-           std::ranges::any_of(groups_.users(*v.node), [&](const Node* user) {
-             return !groups_.together(*user, *v.node) &&
-                    std::ranges::find(user->inputs(), v) != user->inputs().end();
-           });
-  }
-
-  void copy_inside(const Node& node) {
-    std::vector<Value> inputs;
-    for (const Value v : node.inputs()) inputs.push_back(inside(v));
-    Node* made = region_->append_copy(node, std::move(inputs));
-    for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
-      inner_[{const_cast<Node*>(&node), i}] = made->output(i);
-    }
-  }
-
-  /// The value inside the region that stands for one outside or of an earlier member.
-  Value inside(Value v) {
-    const auto found = inner_.find(v);
-    if (found != inner_.end()) return found->second;
-    Value made;
-    if (is_immediate(*v.node)) {
-      made = region_->append_copy(*v.node, {})->output();
-    } else {
-      made = region_->add_placeholder(fmt::format("in{}", inputs_.size()), v.type(), v.node->loc());
-      inputs_.push_back(rewriter_.at(v));
-    }
-    return inner_[v] = made;
-  }
-
-  Rewriter& rewriter_;
-  const FusionGroups& groups_;
-  const std::unordered_set<Value, ValueHash>& outputs_;
-  Ref<GraphImpl> region_;
-  std::unordered_map<Value, Value, ValueHash> inner_;
-  std::vector<Value> inputs_;
-};
+  return results;
+}
 
 }  // namespace
 
@@ -179,12 +120,16 @@ Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options) {
   Rewriter rewriter(graph);
   const std::unordered_set<Value, ValueHash> outputs(graph.outputs().begin(),
                                                      graph.outputs().end());
-  GroupWriter writer(rewriter, groups, outputs);
+  const NoAttrs none;
+  const Ref<Attrs> no_attrs = Attrs::copy_of(attrs_info<NoAttrs>, &none);
   for (const std::span<Node* const> members : groups.schedule()) {
     if (members.size() == 1 && !reads_filled(*members[0])) {
       rewriter.copy(*members[0]);
     } else {
-      writer.write(members);
+      RegionWriter writer(rewriter, is_immediate);
+      for (const Node* node : members) writer.add(*node);
+      writer.finish(kFusedOp, no_attrs, results_of(groups, members, outputs),
+                    members.back()->loc());
     }
   }
   Ref<GraphImpl> fused = rewriter.finish();

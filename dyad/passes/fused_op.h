@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+
+#include "dyad/ir/graph.h"
 #include "dyad/ir/op_info.h"
 
 namespace dyad::passes {
@@ -9,7 +12,24 @@ namespace dyad::passes {
 /// pointwise outputs have one shape, to which the inputs broadcast.
 extern const OpInfo kFusedOp;
 
-/// Adds the row to the registry, so that texts with fused nodes can be parsed.
-void register_fused_op();
+/// How many leading axes of all its members' spaces a `rows` node's rows are numbered by.
+struct RowsAttrs {
+  std::int64_t axes = 1;
+};
+
+/// Row `rows`: runs the kernels of its one region one after the other on a few rows at a time, so
+/// that what one leaves is in cache when the next reads it. Each of them works on every row by
+/// itself: element-wise, along the row, or as a view of it.
+extern const OpInfo kRowsOp;
+
+/// Adds the rows to the registry, so that texts with such nodes can be parsed.
+void register_fused_ops();
+
+/// Whether a node is one of these, which hold graphs but branch nowhere.
+[[nodiscard]] bool is_kernels(const Node& node) noexcept;
+
+/// The space that a pointwise operator, a reduction or a fused node runs over: the shape of its
+/// results, or of the element of its reduction.
+[[nodiscard]] const Shape& space_of(const Node& node);
 
 }  // namespace dyad::passes

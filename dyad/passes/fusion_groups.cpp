@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/passes/fused_op.h"
 
 namespace dyad::passes {
 
@@ -36,6 +37,13 @@ bool FusionGroups::together(const Node& a, const Node& b) const {
 
 std::span<Node* const> FusionGroups::users(const Node& node) const {
   return users_[position(node)];
+}
+
+bool FusionGroups::is_read_outside(Value value) const {
+  return std::ranges::any_of(users(*value.node), [&](const Node* user) {
+    return !together(*user, *value.node) &&
+           std::ranges::find(user->inputs(), value) != user->inputs().end();
+  });
 }
 
 bool FusionGroups::merge(const Node& a, const Node& b) {
@@ -99,6 +107,7 @@ bool FusionGroups::within_limits(std::size_t a, std::size_t b) const {
   for (const std::size_t group : {a, b}) {
     for (Node* node : groups_[group].nodes) {
       for (const Value v : node->inputs()) {
+        if (!v) continue;
         const std::size_t used = group_of(*v.node);
         if (used != a && used != b) read.insert(v);
       }
@@ -125,7 +134,9 @@ std::vector<std::span<Node* const>> FusionGroups::schedule() const {
     for (const Value v : node->inputs()) {
       if (v) add_edge(group_of(*v.node), group_of(*node));
     }
-    if (node->op().effect == Effect::pure && node->regions().empty()) continue;
+    if (node->op().effect == Effect::pure && (node->regions().empty() || is_kernels(*node))) {
+      continue;
+    }
     if (last_effect != groups_.size()) add_edge(last_effect, group_of(*node));
     last_effect = group_of(*node);
   }

@@ -22,6 +22,8 @@ class FusionGroups {
   [[nodiscard]] bool together(const Node& a, const Node& b) const;
   /// Nodes that read an output of `node`, each once, in program order.
   [[nodiscard]] std::span<Node* const> users(const Node& node) const;
+  /// Whether a node of another group than its own reads `value`.
+  [[nodiscard]] bool is_read_outside(Value value) const;
   /// The groups in an order in which each comes after those it uses, effects as in the program.
   [[nodiscard]] std::vector<std::span<Node* const>> schedule() const;
 

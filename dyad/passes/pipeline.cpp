@@ -13,6 +13,7 @@
 #include "dyad/passes/expand_composites.h"
 #include "dyad/passes/fast_math.h"
 #include "dyad/passes/fold_norms.h"
+#include "dyad/passes/fuse_rows.h"
 #include "dyad/passes/hoist.h"
 #include "dyad/passes/join_epilogues.h"
 #include "dyad/passes/simplify_algebra.h"
@@ -73,6 +74,8 @@ std::vector<Pass> built_in() {
        }},
       {"fuse", "pointwise operators and reductions that they feed share a kernel", optional,
        [](const GraphRef& g, const LowerOptions& options) { return fuse(*g, options.fusion); }},
+      {"fuse_rows", "kernels on the same rows run a few rows at a time", optional,
+       [](const GraphRef& g, const LowerOptions& options) { return fuse_rows(*g, options.rows); }},
   };
 }
 

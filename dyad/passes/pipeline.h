@@ -19,6 +19,7 @@ struct LowerOptions {
   /// Computes constant nodes; without it nothing is folded.
   ConstantEvaluator evaluate = {};
   FuseOptions fusion = {};
+  FuseOptions rows = {.max_operands = 48, .max_nodes = 64};  ///< of kernels on the same rows
   /// Passes left out, by name; see check_passes_off().
   std::vector<std::string> off = {};
   /// Allows the rewrites that fast_math.h lists, which change bits.

@@ -34,7 +34,7 @@ struct KernelCall {
   void prepare(const codegen::CompiledKernel& found);
 
   /// Runs on the operands at `data`, in the kernel's order.
-  void run(void* const* data, const std::uint64_t* slots);
+  void run(void* const* data, const std::uint64_t* slots) const;
 
   codegen::Iteration space;
   const codegen::CompiledKernel* kernel = nullptr;

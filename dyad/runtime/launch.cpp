@@ -1,5 +1,6 @@
 #include "dyad/runtime/launch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "dyad/base/error.h"
@@ -129,6 +130,13 @@ void** KernelLaunch::address(int operand) noexcept {
 std::span<std::uint64_t> KernelLaunch::slots() noexcept { return state_->slots; }
 
 void KernelLaunch::run() { state_->call.run(state_->data.data(), state_->slots.data()); }
+
+void KernelLaunch::run_at(std::span<void* const> operands) const {
+  void* data[codegen::kMaxOperands];
+  std::copy(state_->data.begin(), state_->data.end(), data);
+  for (std::size_t i = 0; i < operands.size(); ++i) data[state_->place_of[i]] = operands[i];
+  state_->call.run(data, state_->slots.data());
+}
 
 const codegen::CompiledKernel& KernelLaunch::kernel() const noexcept {
   return *state_->call.kernel;

@@ -107,6 +107,9 @@ class KernelLaunch {
 
   /// Runs on the team where that pays.
   void run();
+  /// The same on operands at other addresses (in the order given); several threads may do that at
+  /// once.
+  void run_at(std::span<void* const> operands) const;
 
   [[nodiscard]] const codegen::CompiledKernel& kernel() const noexcept;
 

@@ -62,26 +62,26 @@ inline ::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
                                        << " and " << element_text(b.dtype(), &bits_b[at * width]);
 }
 
-/// That the graph of `fn`, with fused kernels and without, gives what eager execution gives on
-/// these inputs, at 1 thread and at 2. `types` are those of the placeholders (by default the
-/// inputs').
+/// That the graph of `fn`, with fused kernels and rows and without, gives what eager execution
+/// gives on these inputs, at 1 thread and at 2. `types` are those of the placeholders (by default
+/// the inputs').
 inline void expect_as_eager(const Function& fn, const Tensors& inputs, Types types = {}) {
   if (types.empty()) types = types_of(inputs);
   const Ref<GraphImpl> graph = record(fn, types);
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
     const Tensors expected = fn(inputs);
-    for (const bool fuse : {true, false}) {
-      ExecutableOptions options;
-      if (!fuse) options.passes_off = {"fuse"};
-      Executable executable(graph, options);
+    const std::vector<std::vector<std::string>> choices{
+        {}, {"fuse"}, {"fuse_rows"}, {"fuse", "fuse_rows"}};
+    for (const std::vector<std::string>& off : choices) {
+      Executable executable(graph, {.passes_off = off});
       for (int run = 0; run < 2; ++run) {
         const Tensors given = executable.run(inputs);
         ASSERT_EQ(given.size(), expected.size());
         for (std::size_t i = 0; i < given.size(); ++i) {
           EXPECT_TRUE(same_bits(given[i], expected[i]))
-              << "output " << i << ", threads " << threads << ", fuse " << fuse << ", run " << run
-              << "\n"
+              << "output " << i << ", threads " << threads << ", passes off "
+              << ::testing::PrintToString(off) << ", run " << run << "\n"
               << to_string(executable.lowered());
         }
       }

@@ -58,10 +58,10 @@ TEST(Lower, TheDriverRunsThePassesInOrderAndDumpsEach) {
   const Ref<GraphImpl> given = parse(kNormalize);
   const std::string before = to_string(*given);
   static_cast<void>(lower(*given, options));
-  EXPECT_THAT(passes, ::testing::ElementsAre("input", "sink_assigns", "expand_composites",
-                                             "canonical", "fold_constants", "simplify_views",
-                                             "simplify_algebra", "hoist", "cse", "dce",
-                                             "join_epilogues", "fuse"));
+  EXPECT_THAT(passes,
+              ::testing::ElementsAre("input", "sink_assigns", "expand_composites", "canonical",
+                                     "fold_constants", "simplify_views", "simplify_algebra",
+                                     "hoist", "cse", "dce", "join_epilogues", "fuse", "fuse_rows"));
   EXPECT_EQ(to_string(*given), before) << "the given graph stays as it is";
 }
 
@@ -96,7 +96,7 @@ TEST(Lower, AnUnknownOrNeededPassIsRefusedWithTheList) {
   EXPECT_THAT(refusal_of([&] { static_cast<void>(lower(*parse(kNormalize), options)); }),
               ::testing::AllOf(StartsWith("passes_off: there is no pass 'csf'; those that can be "
                                           "switched off are fold_norms, "),
-                               HasSubstr(" cse, "), EndsWith(" fuse")));
+                               HasSubstr(" cse, "), HasSubstr(" fuse, "), EndsWith(" fuse_rows")));
   options.off = {"expand_composites"};
   EXPECT_THAT(refusal_of([&] { static_cast<void>(lower(*parse(kNormalize), options)); }),
               StartsWith("passes_off: the pass 'expand_composites' is needed; those that can "));
@@ -163,8 +163,11 @@ TEST(Dump, TheEnvironmentAsksForTheGraphAfterEachPass) {
                                ::testing::HasSubstr(", after fuse\ngraph {")));
 }
 
-TEST(Lower, NormalizeTakesTwoKernels) {
-  EXPECT_EQ(lower(*parse(kNormalize), {})->nodes().size(),
+TEST(Lower, NormalizeTakesTwoKernelsOnTheSameRows) {
+  LowerOptions options;
+  EXPECT_EQ(lower(*parse(kNormalize), options)->nodes().size(), 2u);  // the placeholder, the rows
+  options.off = {"fuse_rows"};
+  EXPECT_EQ(lower(*parse(kNormalize), options)->nodes().size(),
             4u);  // the placeholder, eps, the sum of squares, the rest
 }
 

@@ -12,7 +12,7 @@ namespace dyad::passes {
 
 inline Ref<GraphImpl> parse(std::string_view text) {
   ops::register_builtin_ops();
-  register_fused_op();
+  register_fused_ops();
   return parse_graph(text);
 }
 

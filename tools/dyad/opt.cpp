@@ -43,7 +43,7 @@ int list_passes() {
 
 int optimise(const OptOptions& options) {
   passes::register_epilogue_ops();
-  passes::register_fused_op();
+  passes::register_fused_ops();
   Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
   const GraphTextOptions text{.lines = options.lines};
   passes::LowerOptions lower{

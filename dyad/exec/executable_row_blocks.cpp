@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "dyad/codegen/recipe.h"
+#include "dyad/exec/executable_bind.h"
+#include "dyad/exec/executable_draft.h"
+#include "dyad/exec/memory_plan.h"
+#include "dyad/passes/fused_op.h"
+#include "dyad/runtime/caches.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad::exec {
+namespace {
+
+/// Finds the blocks for steps that work on the same rows.
+class RowJoin {
+ public:
+  RowJoin(Draft& draft, std::size_t first, const Node& node, std::span<const int> results,
+          const SymbolMap& symbols)
+      : draft_(draft),
+        members_(draft.steps.begin() + static_cast<std::ptrdiff_t>(first), draft.steps.end()),
+        results_(results.begin(), results.end()) {
+    for (const DraftStep& member : members_) {
+      spaces_.push_back(evaluate(passes::space_of(*member.node), symbols));
+    }
+    const auto axes = static_cast<std::size_t>(node.attrs_as<passes::RowsAttrs>().axes);
+    for (std::size_t d = 0; d < axes; ++d) rows_.push_back(spaces_[0].numbers()[d]);
+  }
+
+  /// The one step, or nothing: then the draft is as before.
+  std::optional<DraftStep> join(const Node& node) {
+    if (members_.size() < 2 || !note_writers() || !layouts_allow()) return std::nullopt;
+    std::optional<RowBlocks> blocks = choose_blocks();
+    if (!blocks || !rows_stay_apart(*blocks)) return std::nullopt;
+    place_scratch(*blocks);
+    DraftStep step;
+    step.kind = DraftStep::Kind::rows;
+    step.node = &node;
+    step.attrs = node.shared_attrs();
+    step.writes = results_;
+    for (const DraftStep& member : members_) {
+      for (const int slot : member.reads) {
+        const bool outside = slot >= 0 && !writer_of(slot);
+        if (outside && std::ranges::find(step.reads, slot) == step.reads.end()) {
+          step.reads.push_back(slot);
+        }
+      }
+    }
+    step.members = std::move(members_);
+    step.blocks = *std::move(blocks);
+    return step;
+  }
+
+ private:
+  /// A buffer that a member writes.
+  struct Written {
+    int buffer = -1, slot = -1;
+    int first = 0, last = 0;  ///< members that need it
+    bool leaves = false;
+  };
+
+  [[nodiscard]] int buffer_of(int slot) const {
+    return draft_.slots[static_cast<std::size_t>(slot)].buffer;
+  }
+  [[nodiscard]] Written* writer_of(int slot) {
+    const auto found = std::ranges::find(written_, buffer_of(slot), &Written::buffer);
+    return found == written_.end() ? nullptr : &*found;
+  }
+
+  /// False when some step is none that runs on rows.
+  bool note_writers() {
+    for (int i = 0; i < static_cast<int>(members_.size()); ++i) {
+      const DraftStep& member = members_[static_cast<std::size_t>(i)];
+      if (member.kind != DraftStep::Kind::kernel && member.kind != DraftStep::Kind::opaque) {
+        return false;
+      }
+      for (const int slot : member.reads) {
+        if (slot < 0) continue;
+        if (Written* const made = writer_of(slot)) made->last = i;
+      }
+      for (const int slot : member.writes) {
+        if (draft_.tensor(slot).numel() == 0) return false;
+        written_.push_back({.buffer = buffer_of(slot),
+                            .slot = slot,
+                            .first = i,
+                            .last = i,
+                            .leaves = std::ranges::find(results_, slot) != results_.end()});
+      }
+    }
+    return true;
+  }
+
+  /// Scratch is row-major, and library kernels may compute in another order in another layout.
+  [[nodiscard]] bool layouts_allow() const {
+    for (const Written& made : written_) {
+      if (!made.leaves && !draft_.tensor(made.slot).contiguous) return false;
+    }
+    for (const DraftStep& member : members_) {
+      if (member.kind != DraftStep::Kind::opaque) continue;
+      for (const std::vector<int>* slots : {&member.reads, &member.writes}) {
+        for (const int slot : *slots) {
+          if (slot >= 0 && !draft_.tensor(slot).contiguous) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /// Bytes of a value for one row, when the rows are numbered by the axes up to `axis`; 0 for one
+  /// that all rows share.
+  [[nodiscard]] std::size_t bytes_of_row(int slot, std::size_t member, std::size_t axis) const {
+    const TensorImpl& t = draft_.tensor(slot);
+    if (t.shape.rank() < spaces_[member].rank() && !is_result(slot, member)) return 0;
+    std::int64_t rows = 1;
+    for (std::size_t d = 0; d <= axis; ++d) rows *= t.shape.numbers()[d];
+    std::int64_t all = 1;
+    for (std::size_t d = 0; d <= axis; ++d) all *= rows_[d];
+    if (rows == 1 && all > 1) return 0;
+    return static_cast<std::size_t>(t.numel() / rows) * size_of(t.dtype);
+  }
+  [[nodiscard]] bool is_result(int slot, std::size_t member) const {
+    return std::ranges::find(members_[member].writes, slot) != members_[member].writes.end();
+  }
+
+  [[nodiscard]] std::size_t bytes_of_row(std::size_t axis) const {
+    std::size_t bytes = 0;
+    std::vector<int> seen;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      for (const std::vector<int>* slots : {&members_[i].reads, &members_[i].writes}) {
+        for (const int slot : *slots) {
+          if (slot < 0 || std::ranges::find(seen, slot) != seen.end()) continue;
+          seen.push_back(slot);
+          bytes += bytes_of_row(slot, i, axis);
+        }
+      }
+    }
+    return std::max<std::size_t>(bytes, 1);
+  }
+
+  /// Blocks of as many rows as a core's cache holds, and fewer where threads would have nothing to
+  /// do. Nothing when a row is longer than the cache, or threads could share the work within one.
+  [[nodiscard]] std::optional<RowBlocks> choose_blocks() const {
+    const std::size_t cache = runtime::core_cache_bytes();
+    std::size_t axis = 0, row_bytes = bytes_of_row(0);
+    const std::size_t axes = std::min<std::size_t>(rows_.size(), codegen::kMaxRank);
+    while (row_bytes > cache / 4 && axis + 1 < axes) row_bytes = bytes_of_row(++axis);
+    std::int64_t places = 1;
+    for (std::size_t d = 0; d < axis; ++d) places *= rows_[d];
+    const std::int64_t length = rows_[axis], total = places * length;
+    const std::int64_t threads = runtime::team_size();
+    constexpr std::size_t kLittle = 64 << 10;
+    if (row_bytes > 2 * cache || (total < threads && row_bytes > kLittle)) return std::nullopt;
+
+    constexpr double kOperations = 2.5;  // of a member for each byte that it moves
+    const auto bytes = static_cast<double>(row_bytes);
+    const std::int64_t grain =
+        runtime::grain_for({.bytes = bytes, .flops = kOperations * bytes}, total);
+    RowBlocks blocks;
+    blocks.sizes = Ints(std::span(rows_).first(axis + 1));
+    blocks.rows =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(cache / 4 / row_bytes), 1, length);
+    if (total >= 2 * grain) {
+      blocks.rows = std::min(blocks.rows, std::max(grain, (total + threads - 1) / threads));
+    }
+    blocks.grain = std::max<std::int64_t>(1, grain / blocks.rows);
+    return blocks;
+  }
+
+  /// Whether each member's view of what another one writes has, of every row, that row alone.
+  [[nodiscard]] bool rows_stay_apart(const RowBlocks& blocks) {
+    for (const DraftStep& member : members_) {
+      for (const int slot : member.reads) {
+        const Written* const made = slot < 0 ? nullptr : writer_of(slot);
+        if (made && made->slot != slot && !is_view_of_rows(slot, made->slot, blocks)) return false;
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool is_view_of_rows(int slot, int made, const RowBlocks& blocks) const {
+    const TensorImpl &view = draft_.tensor(slot), &base = draft_.tensor(made);
+    if (!base.contiguous || size_of(view.dtype) != size_of(base.dtype)) return false;
+    for (std::size_t d = 0; d < blocks.sizes.size(); ++d) {
+      if (blocks.sizes[d] > 1 && view.strides[d] != base.strides[d]) return false;
+    }
+    auto last = static_cast<std::int64_t>(draft_.slots[static_cast<std::size_t>(slot)].offset /
+                                          size_of(view.dtype));
+    for (std::size_t d = blocks.sizes.size(); d < view.shape.size(); ++d) {
+      if (view.strides[d] < 0) return false;
+      last += (view.shape.numbers()[d] - 1) * view.strides[d];
+    }
+    std::int64_t row = 1;
+    for (std::size_t d = blocks.sizes.size(); d < base.shape.size(); ++d) {
+      row *= base.shape.numbers()[d];
+    }
+    return last < row;
+  }
+
+  void place_scratch(RowBlocks& blocks) {
+    std::vector<BufferRequest> requests;
+    std::vector<int> buffers;
+    for (const Written& made : written_) {
+      if (made.leaves) continue;
+      const std::size_t row =
+          bytes_of_row(made.slot, static_cast<std::size_t>(made.first), blocks.axis());
+      requests.push_back({row * static_cast<std::size_t>(blocks.rows), made.first, made.last});
+      buffers.push_back(made.buffer);
+    }
+    const MemoryPlan plan = plan_memory(requests);
+    blocks.scratch_bytes = plan.arena_bytes;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      Buffer& buffer = draft_.buffers[static_cast<std::size_t>(buffers[i])];
+      buffer.source = Source::scratch;
+      buffer.offset = plan.offsets[i];
+    }
+  }
+
+  Draft& draft_;
+  std::vector<DraftStep> members_;
+  std::vector<int> results_;
+  std::vector<Shape> spaces_;       // by member
+  std::vector<std::int64_t> rows_;  // sizes of the axes that number the rows
+  std::vector<Written> written_;
+};
+
+}  // namespace
+
+void join_rows(Draft& draft, std::size_t first, const Node& node, std::span<const int> results,
+               const SymbolMap& symbols) {
+  if (first == draft.steps.size()) return;
+  std::optional<DraftStep> step = RowJoin(draft, first, node, results, symbols).join(node);
+  if (!step) return;
+  draft.steps.resize(first);
+  draft.steps.push_back(*std::move(step));
+}
+
+}  // namespace dyad::exec

@@ -1,0 +1,171 @@
+#include "exec_for_tests.h"
+
+// Kernels that work on the same rows run together, a few rows at a time: the bits of eager.
+
+namespace dyad::exec {
+namespace {
+
+class FusedRows : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(7); }
+  void TearDown() override { set_num_threads(1); }
+};
+
+/// Steps that a run of `fn` takes.
+int kernels_of(const Function& fn, const Tensors& inputs) {
+  Executable executable(record(fn, types_of(inputs)));
+  static_cast<void>(executable.run(inputs));
+  return executable.stats().kernels;
+}
+
+Tensors softmax_by_hand(std::span<const Tensor> in) {
+  const Tensor x = in[0] * 0.5 + 1;
+  const Tensor e = exp(x - max(x, {-1}, true));
+  const Tensor s = sum(e, {-1}, true);
+  return {e / s, log(s)};
+}
+
+Tensors norm_by_hand(std::span<const Tensor> in) {
+  const Tensor h = in[0] + in[1];
+  const Tensor c = h - mean(h, {-1}, true);
+  const Tensor y = c * rsqrt(mean(square(c), {-1}, true) + 1e-5);
+  return {h, y * in[2], argmax(y, -1), max(abs(y), {-1})};
+}
+
+TEST_F(FusedRows, ReductionsWithTheirNeighboursAreOneStep) {
+  const Tensor x = normal({300, 700});
+  EXPECT_EQ(kernels_of(softmax_by_hand, {x}), 1);
+  EXPECT_EQ(kernels_of(norm_by_hand, {x, x, normal({700})}), 1);
+}
+
+TEST_F(FusedRows, GiveTheBitsOfEagerAtEverySize) {
+  for (const Shape& shape :
+       {Shape{300, 700}, {1000, 3}, {7, 9000}, {1, 5000}, {5, 1}, {64, 17}, {0, 4}, {2049, 130}}) {
+    SCOPED_TRACE(to_string(shape));
+    const Tensor x = normal(shape), w = normal({shape[1]});
+    expect_as_eager(softmax_by_hand, {x});
+    expect_as_eager(norm_by_hand, {x, normal(shape), w});
+  }
+  for (const Shape& shape :
+       {Shape{6, 50, 64}, {2, 3, 5, 7}, {1, 200, 300}, {40, 2, 3000}, {3, 3, 3}, {9, 0, 4}}) {
+    SCOPED_TRACE(to_string(shape));
+    const Tensor x = normal(shape);
+    expect_as_eager(softmax_by_hand, {x});
+    expect_as_eager(norm_by_hand,
+                    {x, normal({shape[shape.size() - 2], 1}), normal({shape[shape.size() - 1]})});
+  }
+}
+
+TEST_F(FusedRows, GiveTheBitsOfEagerForEveryDType) {
+  for (const DType dtype : {f64, f16, bf16}) {
+    SCOPED_TRACE(name_of(dtype));
+    const Tensor x = normal({400, 300}).to(dtype), w = normal({300}).to(dtype);
+    expect_as_eager(softmax_by_hand, {x});
+    expect_as_eager(norm_by_hand, {x, x * 2, w});
+    expect_as_eager(
+        [](std::span<const Tensor> in) -> Tensors {
+          const Tensor h = gelu(in[0]);
+          return {softmax(h * 2, -1) + 1, layer_norm(h, in[1], in[1]), rms_norm(h, in[1])};
+        },
+        {x, w});
+  }
+  const Function counts = [](std::span<const Tensor> in) -> Tensors {
+    const Tensor a = in[0] * in[0] + 3;
+    const Tensor s = sum(a, {1}, true);
+    return {s - a, max(a, {1}), prod(a, {1}), any(a > 50, {1})};
+  };
+  for (const DType dtype : {i64, i32, i16, u8}) {
+    SCOPED_TRACE(name_of(dtype));
+    expect_as_eager(counts, {randint(0, 9, {500, 70}, dtype)});
+  }
+}
+
+TEST_F(FusedRows, TakeInputsOfAnyStrides) {
+  const Tensor x = normal({260, 340}), w = normal({340});
+  expect_as_eager(softmax_by_hand, {normal({340, 260}).t()});
+  expect_as_eager(softmax_by_hand, {slice(normal({520, 700}), 0, 0, 520, 2).slice(1, 3, 343)});
+  expect_as_eager(norm_by_hand, {x, normal({340, 260}).t(), w});
+  expect_as_eager(norm_by_hand, {normal({340, 260}).t(), normal({340, 260}).t(), w});
+  expect_as_eager(norm_by_hand,
+                  {expand(slice(x, 0, 0, 1), {260, 340}), x, expand(slice(w, 0, 0, 1), {340})});
+  expect_as_eager(norm_by_hand,
+                  {normal({5, 7, 64, 16}).transpose(1, 2), normal({5, 64, 1, 1}), normal({16})});
+}
+
+TEST_F(FusedRows, LibraryOperatorsKeepTheirBits) {
+  const Function attention = [](std::span<const Tensor> in) -> Tensors {
+    const Tensor scores = in[0] * 0.125 + in[1];
+    const Tensor p = softmax(scores, -1);
+    return {p * (in[0] > 0).to(f32), log_softmax(scores - 1, -1)};
+  };
+  expect_as_eager(attention, {normal({4, 3, 33, 65}), normal({33, 65})});
+  expect_as_eager(attention, {normal({4, 3, 40, 10}), normal({40, 10})});  // short rows
+  expect_as_eager(attention, {normal({3, 17, 5}), normal({17, 5})});
+  expect_as_eager(attention, {normal({65, 30, 33}).transpose(0, 1), normal({33})});
+  const Function block = [](std::span<const Tensor> in) -> Tensors {
+    const Tensor h = in[0] + relu(in[1]);
+    const Tensor n = layer_norm(h, in[2], in[3]);
+    return {h, gelu(n), rms_norm(n + 1, in[2]) * 2};
+  };
+  expect_as_eager(block, {normal({9, 31, 96}), normal({9, 31, 96}), normal({96}), normal({96})});
+  expect_as_eager(block, {normal({2000, 256}), normal({256}), normal({256}), normal({256})});
+  expect_as_eager(block, {normal({96, 80}).t(), normal({80, 96}), normal({96}), normal({96})});
+  EXPECT_EQ(
+      kernels_of(block, {normal({900, 256}), normal({900, 256}), normal({256}), normal({256})}), 1);
+}
+
+TEST_F(FusedRows, AlongAnAxisInTheMiddle) {
+  const Function middle = [](std::span<const Tensor> in) -> Tensors {
+    const Tensor p = softmax(in[0] * 2, 1);
+    return {p, p / max(p, {1, 2}, true), sum(p * in[0], {1, 2})};
+  };
+  expect_as_eager(middle, {normal({20, 31, 12})});
+  expect_as_eager(middle, {normal({3, 500, 40})});
+}
+
+TEST_F(FusedRows, ViewsOfRowsBetweenMembers) {
+  const Function views = [](std::span<const Tensor> in) -> Tensors {
+    const Tensor e = exp(in[0]);
+    const Tensor s = sum(e, {1}).unsqueeze(1);
+    const Tensor y = e / s;
+    const Tensor halves = y.reshape({y.size(0), 2, -1});
+    return {y, s, max(halves, {2}), sum(y.slice(1, 1, 4), {1}) + s.squeeze(1)};
+  };
+  expect_as_eager(views, {normal({150, 8})});
+  expect_as_eager(views, {normal({4000, 200})});
+}
+
+TEST_F(FusedRows, OneGraphServesEverySize) {
+  const Types types{Type(f32, {"rows", "columns"}), Type(f32, {"rows", "columns"}),
+                    Type(f32, {"columns"})};
+  Executable executable(record(norm_by_hand, types));
+  for (const auto& [rows, columns] :
+       {std::pair{40, 7}, {1, 7}, {700, 512}, {3, 20000}, {700, 512}, {1, 1}}) {
+    const Tensors inputs{normal({rows, columns}), normal({rows, columns}), normal({columns})};
+    const Tensors expected = norm_by_hand(inputs), given = executable.run(inputs);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(same_bits(given[i], expected[i])) << rows << ", " << columns << ", output " << i;
+    }
+  }
+}
+
+TEST_F(FusedRows, WhatOnlyMembersReadTakesNoMemory) {
+  const Tensor x = normal({2000, 1000});
+  Executable executable(
+      record([](std::span<const Tensor> in) -> Tensors { return {softmax_by_hand(in)[0]}; },
+             types_of(Tensors{x})));
+  static_cast<void>(executable.run(Tensors{x}));
+  EXPECT_EQ(executable.stats().kernels, 1);
+  EXPECT_EQ(executable.stats().arena_bytes, 0u);
+}
+
+TEST_F(FusedRows, ResultsMayBeReadLaterInTheSameRows) {
+  const Function chain = [](std::span<const Tensor> in) -> Tensors {
+    const Tensor a = softmax(in[0], -1), b = softmax(a * 3, -1), c = softmax(b + a, -1);
+    return {a, c, matmul(b, in[0].transpose(-1, -2))};
+  };
+  expect_as_eager(chain, {normal({70, 300})});
+}
+
+}  // namespace
+}  // namespace dyad::exec

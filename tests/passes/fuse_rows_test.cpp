@@ -1,0 +1,204 @@
+#include "dyad/passes/fuse_rows.h"
+
+#include "passes_for_tests.h"
+
+namespace dyad::passes {
+namespace {
+
+Ref<GraphImpl> fused(std::string_view text, const FuseOptions& options = {}) {
+  return fuse_rows(*parse(text), options);
+}
+
+int count_rows(const GraphImpl& graph) {
+  int count = 0;
+  for (const auto& node : graph.nodes()) count += node->is("rows") ? 1 : 0;
+  return count;
+}
+
+TEST(FuseRows, ReductionsAndWhatIsAroundThemWorkOnTheSameRows) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[batch, 8]
+    %e = exp(%x) : f32[batch, 8]
+    %s = sum(%e) {axes = [1], keepdim = true} : f32[batch, 1]
+    %y = div(%e, %s) : f32[batch, 8]
+    return %y
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[batch, 8]
+    %y = rows(%x) {axes = 1} : f32[batch, 8]
+      region {
+        %in0 = placeholder : f32[batch, 8]
+        %e = exp(%in0) : f32[batch, 8]
+        %s = sum(%e) {axes = [1], keepdim = true} : f32[batch, 1]
+        %y = div(%e, %s) : f32[batch, 8]
+        return %y
+      }
+    return %y
+  })"));
+}
+
+TEST(FuseRows, LibraryOperatorsAlongTheRowAreMembers) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[b, t, 8]
+    %r = placeholder : f32[b, t, 8]
+    %w = placeholder : f32[8]
+    %c = placeholder : f32[8]
+    %h = add(%x, %r) : f32[b, t, 8]
+    %y = layer_norm(%h, %w, %c) {eps = 1e-5} : f32[b, t, 8]
+    return %h, %y
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[b, t, 8]
+    %r = placeholder : f32[b, t, 8]
+    %w = placeholder : f32[8]
+    %c = placeholder : f32[8]
+    %h, %y = rows(%x, %r, %w, %c) {axes = 2} : f32[b, t, 8], f32[b, t, 8]
+      region {
+        %in0 = placeholder : f32[b, t, 8]
+        %in1 = placeholder : f32[b, t, 8]
+        %h = add(%in0, %in1) : f32[b, t, 8]
+        %in2 = placeholder : f32[8]
+        %in3 = placeholder : f32[8]
+        %y = layer_norm(%h, %in2, %in3) {eps = 1e-5} : f32[b, t, 8]
+        return %h, %y
+      }
+    return %h, %y
+  })"));
+}
+
+TEST(FuseRows, SeveralReductionsReadTheirRowsOnce) {
+  const Ref<GraphImpl> graph = fused(R"(graph {
+    %x = placeholder : f32[b, 8]
+    %s = sum(%x) {axes = [1], keepdim = false} : f32[b]
+    %m = max(%x) {axes = [1], keepdim = false} : f32[b]
+    return %s, %m
+  })");
+  verify(*graph);
+  EXPECT_EQ(count_rows(*graph), 1);
+}
+
+TEST(FuseRows, ViewsOfARowStayInside) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[b, 8]
+    %s = sum(%x) {axes = [1], keepdim = false} : f32[b]
+    %u = unsqueeze(%s) {axis = 1} : f32[b, 1]
+    %y = div(%x, %u) : f32[b, 8]
+    return %y, %u
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[b, 8]
+    %s, %y = rows(%x) {axes = 1} : f32[b], f32[b, 8]
+      region {
+        %in0 = placeholder : f32[b, 8]
+        %s = sum(%in0) {axes = [1], keepdim = false} : f32[b]
+        %u = unsqueeze(%s) {axis = 1} : f32[b, 1]
+        %y = div(%in0, %u) : f32[b, 8]
+        return %s, %y
+      }
+    %u = unsqueeze(%s) {axis = 1} : f32[b, 1]
+    return %y, %u
+  })"));
+}
+
+TEST(FuseRows, WhatMixesRowsStaysOutside) {
+  for (const char* text : {// Reduced along the rows' own axis, and over everything.
+                           R"(graph {
+             %x = placeholder : f32[b, 8]
+             %e = exp(%x) : f32[b, 8]
+             %s = sum(%e) {axes = [0], keepdim = true} : f32[1, 8]
+             %y = div(%e, %s) : f32[b, 8]
+             return %y
+           })",
+                           R"(graph {
+             %x = placeholder : f32[b, 8]
+             %e = exp(%x) : f32[b, 8]
+             %s = sum(%e) {axes = [0, 1], keepdim = false} : f32[]
+             %y = div(%e, %s) : f32[b, 8]
+             return %y
+           })",
+                           // The sums of rows are read along the columns of a square.
+                           R"(graph {
+             %x = placeholder : f32[8, 8]
+             %s = sum(%x) {axes = [1], keepdim = false} : f32[8]
+             %y = div(%x, %s) : f32[8, 8]
+             return %y
+           })",
+                           // Nothing works along a row.
+                           R"(graph {
+             %x = placeholder : f32[b, 1]
+             %z = placeholder : f32[b, 8]
+             %e = exp(%x) : f32[b, 1]
+             %y = div(%z, %e) : f32[b, 8]
+             return %y, %e
+           })"}) {
+    const Ref<GraphImpl> graph = fused(text);
+    verify(*graph);
+    EXPECT_EQ(count_rows(*graph), 0) << to_string(*graph);
+  }
+}
+
+TEST(FuseRows, ReductionsThatKeepOtherAxesMakeOtherRows) {
+  // One row is [8], the other [t, 8].
+  const Ref<GraphImpl> graph = fused(R"(graph {
+    %x = placeholder : f32[b, t, 8]
+    %s = softmax(%x) {axis = 2} : f32[b, t, 8]
+    %m = max(%s) {axes = [1], keepdim = true} : f32[b, 1, 8]
+    %y = div(%s, %m) : f32[b, t, 8]
+    return %y
+  })");
+  verify(*graph);
+  EXPECT_EQ(count_rows(*graph), 1);
+  for (const auto& node : graph->nodes()) {
+    if (!node->is("rows")) continue;
+    EXPECT_EQ(node->regions()[0]->nodes().size(), 3u) << "max and div: " << to_string(*graph);
+  }
+}
+
+TEST(FuseRows, NoCycleArises) {
+  const Ref<GraphImpl> graph = fused(R"(graph {
+    %x = placeholder : f32[8, 8]
+    %s = softmax(%x) {axis = 1} : f32[8, 8]
+    %m = matmul(%s, %s) {transpose_a = false, transpose_b = false} : f32[8, 8]
+    %y = mul(%s, %m) : f32[8, 8]
+    %z = softmax(%y) {axis = 1} : f32[8, 8]
+    return %z
+  })");
+  verify(*graph);
+  EXPECT_EQ(count_rows(*graph), 1);
+}
+
+TEST(FuseRows, FusedKernelsAreMembersInAnyOrder) {
+  const Ref<GraphImpl> graph = fused(R"(graph {
+    %x = placeholder : f32[b, 8]
+    %w = placeholder : f32[8]
+    %v = fused(%w) : f32[8]
+      region {
+        %in0 = placeholder : f32[8]
+        %v = exp(%in0) : f32[8]
+        return %v
+      }
+    %s = fused(%x) : f32[b, 1]
+      region {
+        %in0 = placeholder : f32[b, 8]
+        %q = mul(%in0, %in0) : f32[b, 8]
+        %s = sum(%q) {axes = [1], keepdim = true} : f32[b, 1]
+        return %s
+      }
+    %y = fused(%x, %s, %v) : f32[b, 8]
+      region {
+        %in0 = placeholder : f32[b, 8]
+        %in1 = placeholder : f32[b, 1]
+        %in2 = placeholder : f32[8]
+        %a = div(%in0, %in1) : f32[b, 8]
+        %y = mul(%a, %in2) : f32[b, 8]
+        return %y
+      }
+    return %y
+  })");
+  verify(*graph);
+  EXPECT_EQ(count_rows(*graph), 1);
+  EXPECT_EQ(graph->nodes().size(), 4u) << to_string(*graph);
+}
+
+}  // namespace
+}  // namespace dyad::passes
