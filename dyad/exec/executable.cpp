@@ -28,6 +28,12 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
+void add_notes(std::vector<std::string>& to, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    if (std::ranges::find(to, note) == to.end()) to.push_back(note);
+  }
+}
+
 /// Sizes and strides of values: what a plan depends on besides symbols from outside.
 std::vector<std::int64_t> key_of(std::span<const Tensor> values) {
   std::vector<std::int64_t> key;
@@ -79,6 +85,9 @@ struct Executable::State {
     }
     passes::LowerOptions lower;
     lower.evaluate = evaluate_node;
+    lower.fusion.note = lower.rows.note = [this](Loc where, const std::string& text) {
+      add_notes(fusion_notes, {to_string(where) + ": " + text});
+    };
     lower.off = options.passes_off;
     lower.fast_math = options.fast_math;
     lower.dump = options.dump;
@@ -176,6 +185,8 @@ struct Executable::State {
     Plan& made = *plans.front();
     ++stats.plans;
     stats.kernels = made.kernels;
+    stats.notes = fusion_notes;
+    add_notes(stats.notes, made.notes);
     stats.views = made.views;
     stats.arena_bytes = made.arena_bytes;
     stats.live_peak = made.live_peak;
@@ -219,6 +230,7 @@ struct Executable::State {
   std::mutex mutex;
   std::list<std::unique_ptr<Plan>> plans;  // the most recently used first
   ExecutableStats stats;
+  std::vector<std::string> fusion_notes;  // of the passes
 };
 
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
@@ -274,6 +286,7 @@ ExecutableStats Executable::stats() const {
     const int open = state_->stages[i].open ? 1 : 0;
     stats.lowered_nodes += part.lowered_nodes + open;
     stats.kernels += part.kernels + open;
+    add_notes(stats.notes, part.notes);
     stats.views += part.views;
     stats.plans += part.plans;
     stats.arena_bytes += part.arena_bytes;

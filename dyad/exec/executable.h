@@ -42,6 +42,8 @@ struct ExecutableStats {
   std::size_t live_peak = 0;    ///< least that any packing of them needs
   double lower_ms = 0;          ///< time for passes
   double plan_ms = 0;           ///< time for the latest plan, kernels included
+  /// Why operators share a kernel or run together on a few rows, and why not; each once.
+  std::vector<std::string> notes = {};
 };
 
 /// Runs one operator as eager mode does: what passes compute constants with.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct DraftStep {
   bool elementwise = false;  ///< of an input in its layout, output element i needs element i only
   int takes_over = -1;       ///< the read in whose memory writes[0] may lie although it is not
   std::vector<DraftStep> members;  ///< of rows
+  int space_rank = 0;              ///< of a member: axes of the space that it runs over
   RowBlocks blocks = {};           ///< of rows
 };
 
@@ -59,7 +61,8 @@ struct Draft {
   std::vector<int> outputs;  ///< slots
   std::vector<const Node*> output_nodes;
   int views = 0;
-  std::size_t commit = 0;  ///< set by order_writes
+  std::size_t commit = 0;          ///< set by order_writes
+  std::vector<std::string> notes;  ///< how the members of `rows` nodes run
 
   [[nodiscard]] const TensorImpl& tensor(int slot) const {
     return *slots[static_cast<std::size_t>(slot)].tensor.impl();

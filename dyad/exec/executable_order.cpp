@@ -191,12 +191,29 @@ void note_uses(Draft& draft) {
   }
 }
 
+/// Whether the members of a `rows` step are through with a row of an input's buffer when the row of
+/// `written`, of the same layout, is written.
+bool is_read_before(const Draft& draft, const DraftStep& rows, int buffer, int written) {
+  bool done = false;
+  for (const DraftStep& member : rows.members) {
+    const bool writes = std::ranges::find(member.writes, written) != member.writes.end();
+    const bool reads = std::ranges::any_of(member.reads, [&](int slot) {
+      return slot >= 0 && draft.slots[static_cast<std::size_t>(slot)].buffer == buffer;
+    });
+    const bool own_row_only = member.space_rank == draft.tensor(written).shape.rank();
+    if (reads && (done || !own_row_only || (writes && !member.elementwise))) return false;
+    done = done || writes;
+  }
+  return true;
+}
+
 /// An input of step `i` whose memory the output `written` may take over, or -1.
 int find_dying_input(Draft& draft, int i, int written) {
   const DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
+  const bool rows = step.kind == DraftStep::Kind::rows, any_input = step.elementwise || rows;
   for (std::size_t read = 0; read < step.reads.size(); ++read) {
     const int slot = step.reads[read];
-    if (slot < 0 || (!step.elementwise && static_cast<int>(read) != step.takes_over)) continue;
+    if (slot < 0 || (!any_input && static_cast<int>(read) != step.takes_over)) continue;
     const Buffer& buffer = draft.buffer_of(slot);
     if (buffer.source != Source::arena || buffer.last_step != i || buffer.first_step == i) continue;
     const int number = draft.slots[static_cast<std::size_t>(slot)].buffer;
@@ -204,21 +221,22 @@ int find_dying_input(Draft& draft, int i, int written) {
     for (std::size_t other = 0; other < step.reads.size(); ++other) {
       const int also = step.reads[other];
       if (also < 0 || draft.slots[static_cast<std::size_t>(also)].buffer != number) continue;
-      fits = fits && (step.elementwise || other == read) &&
-             WriteOrder::same_layout(draft, also, written);
+      fits = fits && (any_input || other == read) && WriteOrder::same_layout(draft, also, written);
     }
-    if (fits) return slot;
+    if (fits && (!rows || is_read_before(draft, step, number, written))) return slot;
   }
   return -1;
 }
 
-/// Element-wise kernels, and those that may, write over inputs that nobody needs afterwards.
+/// Element-wise kernels, those on rows, and those that may, write over inputs that nobody needs
+/// afterwards.
 void reuse_in_place(Draft& draft) {
   for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
     const DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
-    if (!step.elementwise && step.takes_over < 0) continue;
+    const bool any_input = step.elementwise || step.kind == DraftStep::Kind::rows;
+    if (!any_input && step.takes_over < 0) continue;
     for (const int written : step.writes) {
-      if (!step.elementwise && written != step.writes[0]) break;
+      if (!any_input && written != step.writes[0]) break;
       Buffer& made = draft.buffer_of(written);
       if (made.source != Source::arena || made.first_step != i || made.last_step == i) continue;
       const int dying = find_dying_input(draft, i, written);

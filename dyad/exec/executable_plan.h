@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "dyad/core/dim.h"
@@ -95,6 +96,7 @@ class Plan {
   std::size_t arena_bytes = 0;
   std::size_t live_peak = 0;
   int kernels = 0, views = 0;
+  std::vector<std::string> notes;  ///< how the members of `rows` nodes run
 
   /// Keeps `*address` at the slot's first element.
   void patch_address(int slot, void** address);

@@ -55,6 +55,7 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   plan->arena_bytes = arena.bytes;
   plan->live_peak = arena.live_peak;
   plan->views = draft.views;
+  plan->notes = std::move(draft.notes);
   runtime::KernelBatch batch;
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     if (i == draft.commit) plan->commit = plan->steps.size();

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,8 +27,9 @@ class RowJoin {
       : draft_(draft),
         members_(draft.steps.begin() + static_cast<std::ptrdiff_t>(first), draft.steps.end()),
         results_(results.begin(), results.end()) {
-    for (const DraftStep& member : members_) {
+    for (DraftStep& member : members_) {
       spaces_.push_back(evaluate(passes::space_of(*member.node), symbols));
+      member.space_rank = spaces_.back().rank();
     }
     const auto axes = static_cast<std::size_t>(node.attrs_as<passes::RowsAttrs>().axes);
     for (std::size_t d = 0; d < axes; ++d) rows_.push_back(spaces_[0].numbers()[d]);
@@ -33,10 +37,21 @@ class RowJoin {
 
   /// The one step, or nothing: then the draft is as before.
   std::optional<DraftStep> join(const Node& node) {
-    if (members_.size() < 2 || !note_writers() || !layouts_allow()) return std::nullopt;
-    std::optional<RowBlocks> blocks = choose_blocks();
-    if (!blocks || !rows_stay_apart(*blocks)) return std::nullopt;
+    if (members_.size() < 2 || !note_writers()) return std::nullopt;
+    std::optional<RowBlocks> blocks;
+    if (!layouts_allow()) {
+      note(node, "the layout of a tensor is not row-major");
+    } else if ((blocks = choose_blocks(node)) && !rows_stay_apart(*blocks)) {
+      note(node, "a view reaches into other rows");
+      blocks.reset();
+    }
+    if (!blocks) return std::nullopt;
     place_scratch(*blocks);
+    draft_.notes.push_back(fmt::format(
+        "{}: {} kernels on {} rows at a time, {} kB in cache, of which {} kB in scratch",
+        to_string(node.loc()), members_.size(), blocks->rows,
+        bytes_of_row(blocks->axis()) * static_cast<std::size_t>(blocks->rows) >> 10,
+        blocks->scratch_bytes >> 10));
     DraftStep step;
     step.kind = DraftStep::Kind::rows;
     step.node = &node;
@@ -56,6 +71,12 @@ class RowJoin {
   }
 
  private:
+  /// Says why the members run one after the other on all rows.
+  void note(const Node& node, const std::string& why) const {
+    draft_.notes.push_back(fmt::format("{}: {} kernels on all rows, one after the other: {}",
+                                       to_string(node.loc()), members_.size(), why));
+  }
+
   /// A buffer that a member writes.
   struct Written {
     int buffer = -1, slot = -1;
@@ -143,7 +164,7 @@ class RowJoin {
 
   /// Blocks of as many rows as a core's cache holds, and fewer where threads would have nothing to
   /// do. Nothing when a row is longer than the cache, or threads could share the work within one.
-  [[nodiscard]] std::optional<RowBlocks> choose_blocks() const {
+  [[nodiscard]] std::optional<RowBlocks> choose_blocks(const Node& node) const {
     const std::size_t cache = runtime::core_cache_bytes();
     std::size_t axis = 0, row_bytes = bytes_of_row(0);
     const std::size_t axes = std::min<std::size_t>(rows_.size(), codegen::kMaxRank);
@@ -153,7 +174,15 @@ class RowJoin {
     const std::int64_t length = rows_[axis], total = places * length;
     const std::int64_t threads = runtime::team_size();
     constexpr std::size_t kLittle = 64 << 10;
-    if (row_bytes > 2 * cache || (total < threads && row_bytes > kLittle)) return std::nullopt;
+    if (row_bytes > 2 * cache) {
+      note(node, fmt::format("a row takes {} kB, the cache of a core is {} kB", row_bytes >> 10,
+                             cache >> 10));
+      return std::nullopt;
+    }
+    if (total < threads && row_bytes > kLittle) {
+      note(node, fmt::format("there are {} rows for {} threads", total, threads));
+      return std::nullopt;
+    }
 
     constexpr double kOperations = 2.5;  // of a member for each byte that it moves
     const auto bytes = static_cast<double>(row_bytes);

@@ -28,6 +28,7 @@ std::string to_string(const Explanation& e) {
       text += r.compiled ? fmt::format(" -> {}, compiled in {:.1f} ms\n",
                                        count(r.kernels, "kernel"), r.compile_ms)
                          : ", to be compiled by the next such call\n";
+      for (const std::string& note : r.fusion) text += fmt::format("    fusion: {}\n", note);
     }
   }
   return text;

@@ -28,7 +28,9 @@ struct ExplainedRecording {
   int nodes = 0;          ///< operators recorded, all segments together
   int kernels = 0;        ///< steps that the compiled segments run
   double compile_ms = 0;  ///< optimising and generating code
-  std::string refusal;    ///< why it runs eagerly; empty when it is compiled
+  /// Why operators share a kernel or run together on a few rows at a time, and why not, with lines.
+  std::vector<std::string> fusion;
+  std::string refusal;  ///< why it runs eagerly; empty when it is compiled
 };
 
 /// What `explain()` tells of a compiled function.

@@ -243,6 +243,7 @@ ExplainedRecording Recording::explain() const {
     told.nodes += stats.nodes;
     told.kernels += stats.kernels;
     told.compile_ms += stats.lower_ms + stats.plan_ms;
+    told.fusion.insert(told.fusion.end(), stats.notes.begin(), stats.notes.end());
   }
   return told;
 }

@@ -1,7 +1,10 @@
 #include "dyad/passes/fuse.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -52,11 +55,24 @@ bool reads_filled(const Node& node) {
          std::ranges::any_of(node.inputs(), [](Value v) { return v && v.node->is("full"); });
 }
 
+/// Says that two operators have kernels of their own.
+void note_apart(const FuseOptions& options, const Node& made, const Node& node,
+                const std::string& why) {
+  if (!options.note) return;
+  options.note(node.loc(), fmt::format("{} and {} have kernels of their own: {}", made.op().name,
+                                       node.op().name, why));
+}
+
 /// Chains and diamonds: a pointwise operator joins those whose results it uses.
-void join_producers(FusionGroups& groups, const Node& node) {
+void join_producers(FusionGroups& groups, const Node& node, const FuseOptions& options) {
   for (const Value v : node.inputs()) {
-    if (v && is_pointwise(*v.node) && shape_of(*v.node).same_as(shape_of(node))) {
-      groups.merge(*v.node, node);
+    if (!v || !is_pointwise(*v.node) || is_immediate(*v.node)) continue;
+    if (!shape_of(*v.node).same_as(shape_of(node))) {
+      note_apart(options, *v.node, node,
+                 fmt::format("{} is computed once, not for each element of {}",
+                             to_string(shape_of(*v.node)), to_string(shape_of(node))));
+    } else if (!groups.merge(*v.node, node)) {
+      note_apart(options, *v.node, node, groups.refusal());
     }
   }
 }
@@ -76,7 +92,8 @@ void join_siblings(FusionGroups& groups, const Node& node) {
 }
 
 /// A reduction takes in the group that computes its input, if nobody else wants its results.
-void join_prologue(FusionGroups& groups, const GraphImpl& graph, const Node& reduction) {
+void join_prologue(FusionGroups& groups, const GraphImpl& graph, const Node& reduction,
+                   const FuseOptions& options) {
   const Value input = reduction.inputs()[0];
   if (reduction.inputs().size() != 1 || reduction.types().size() != 1 || !is_pointwise(*input.node))
     return;
@@ -86,9 +103,14 @@ void join_prologue(FusionGroups& groups, const GraphImpl& graph, const Node& red
     });
     const bool is_output =
         std::ranges::any_of(graph.outputs(), [&](Value output) { return output.node == member; });
-    if (leaves || is_output) return;
+    if (leaves || is_output) {
+      return note_apart(options, *input.node, reduction,
+                        fmt::format("the result of {} is read elsewhere too", member->op().name));
+    }
   }
-  groups.merge(*input.node, reduction);
+  if (!groups.merge(*input.node, reduction)) {
+    note_apart(options, *input.node, reduction, groups.refusal());
+  }
 }
 
 /// The values of a group that others want.
@@ -110,11 +132,11 @@ Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options) {
   FusionGroups groups(graph, options);
   for (const auto& node : graph.nodes()) {
     if (!is_pointwise(*node)) continue;
-    join_producers(groups, *node);
+    join_producers(groups, *node, options);
     join_siblings(groups, *node);
   }
   for (const auto& node : graph.nodes()) {
-    if (is_reduction(*node)) join_prologue(groups, graph, *node);
+    if (is_reduction(*node)) join_prologue(groups, graph, *node, options);
   }
 
   Rewriter rewriter(graph);

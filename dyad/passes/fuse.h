@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "dyad/ir/graph.h"
 
 namespace dyad::passes {
@@ -9,6 +12,9 @@ struct FuseOptions {
   int max_operands = 24;
   /// Most operators in one kernel.
   int max_nodes = 128;
+  /// Told why operators that could share a kernel do or do not, with the line of the one that comes
+  /// last.
+  std::function<void(Loc where, const std::string& text)> note = {};
 };
 
 /// Groups pointwise operators into `fused` nodes of one kernel each: those of one shape that use

@@ -1,8 +1,12 @@
 #include "dyad/passes/fuse_rows.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -73,13 +77,14 @@ bool begins_with(const Shape& shape, const Shape& rows, int axes) {
 class RowFusion {
  public:
   RowFusion(const GraphImpl& graph, const FuseOptions& options)
-      : graph_(graph), groups_(graph, options) {
+      : graph_(graph), options_(options), groups_(graph, options) {
     for (const auto& node : graph.nodes()) work_.emplace(node.get(), work_of(*node));
   }
 
   void join() {
     // What joined in the first round may make rows of what was only pointwise before.
     for (int round = 0; round < 2; ++round) {
+      last_round_ = round == 1;
       for (const auto& node : graph_.nodes()) {
         if (work(*node).axes == 0) continue;
         join_producers(*node);
@@ -143,30 +148,58 @@ class RowFusion {
       all.insert(all.end(), members.begin(), members.end());
     }
     for (Value v = value; v && is_view(*v.node); v = v.node->inputs()[0]) all.push_back(v.node);
-    if (!axes_of(all)) return;
+    std::string why;
+    if (!axes_of(all, &why)) return note_apart(a, b, why);
     std::vector<const Node*> views;
     for (Value v = value; v && is_view(*v.node); v = v.node->inputs()[0]) views.push_back(v.node);
     for (auto view = views.rbegin(); view != views.rend(); ++view) {
-      if (!groups_.merge(a, **view)) return;
+      if (!groups_.merge(a, **view)) return note_apart(a, b, groups_.refusal());
     }
-    static_cast<void>(groups_.merge(a, b));
+    if (!groups_.merge(a, b)) note_apart(a, b, groups_.refusal());
+  }
+
+  /// Says once, in the last round, that two kernels that might share rows do not.
+  void note_apart(const Node& a, const Node& b, const std::string& why) const {
+    if (!options_.note || !last_round_ || why.empty()) return;
+    options_.note(b.loc(), fmt::format("{} and {} do not run on the same rows: {}", name_of(a),
+                                       name_of(b), why));
+  }
+
+  /// The operators of a node's kernel: `mul_tanh`.
+  static std::string name_of(const Node& node) {
+    if (&node.op() != &kFusedOp) return std::string(node.op().name);
+    std::string name;
+    for (const auto& inner : node.regions()[0]->nodes()) {
+      const bool computes =
+          inner->op().kind == BodyKind::pointwise || inner->op().kind == BodyKind::reduction;
+      if (computes) name += (name.empty() ? "" : "_") + std::string(inner->op().name);
+    }
+    return name;
   }
 
   /// How many leading axes number the rows that all these nodes work on; nothing when they do not
   /// work on the same rows, or none of them along a row.
-  [[nodiscard]] std::optional<int> axes_of(std::span<const Node* const> members) const {
+  /// `why` is set when they work on rows that differ.
+  [[nodiscard]] std::optional<int> axes_of(std::span<const Node* const> members,
+                                           std::string* why = nullptr) const {
     int axes = 0;
     const Shape* rows = nullptr;
     for (const Node* node : members) {
       const RowWork& its = work(*node);
       if (!its.along) continue;
-      if (axes != 0 && its.axes != axes) return std::nullopt;
+      if (axes != 0 && its.axes != axes) {
+        if (why) *why = fmt::format("{} is along another axis", name_of(*node));
+        return std::nullopt;
+      }
       axes = its.axes;
       rows = &its.space;
     }
     if (axes == 0) return std::nullopt;
     for (const Node* node : members) {
-      if (!keeps_rows(*node, members, *rows, axes)) return std::nullopt;
+      if (!keeps_rows(*node, members, *rows, axes)) {
+        if (why) *why = fmt::format("{} has other rows", name_of(*node));
+        return std::nullopt;
+      }
     }
     return axes;
   }
@@ -218,13 +251,27 @@ class RowFusion {
     }
     const std::vector<const Node*> all(members.begin(), members.end());
     const RowsAttrs attrs{*axes_of(all)};
+    note_together(members, attrs.axes);
     writer.finish(kRowsOp, Attrs::copy_of(attrs_info<RowsAttrs>, &attrs), results,
                   members.back()->loc());
     for (auto it = views_outside.rbegin(); it != views_outside.rend(); ++it) rewriter.copy(**it);
   }
 
+  void note_together(std::span<Node* const> members, std::int64_t axes) const {
+    if (!options_.note) return;
+    std::vector<std::string> names;
+    for (const Node* node : members) {
+      if (!is_view(*node)) names.push_back(name_of(*node));
+    }
+    options_.note(members.back()->loc(),
+                  fmt::format("{} run together on the rows of {} ax{}", fmt::join(names, ", "),
+                              axes, axes == 1 ? "is" : "es"));
+  }
+
   const GraphImpl& graph_;
+  const FuseOptions& options_;
   FusionGroups groups_;
+  bool last_round_ = false;
   std::unordered_map<const Node*, RowWork> work_;
 };
 

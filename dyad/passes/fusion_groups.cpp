@@ -1,5 +1,7 @@
 #include "dyad/passes/fusion_groups.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <queue>
 #include <unordered_set>
@@ -49,7 +51,11 @@ bool FusionGroups::is_read_outside(Value value) const {
 bool FusionGroups::merge(const Node& a, const Node& b) {
   std::size_t into = group_of(a), from = group_of(b);
   if (into == from) return true;
-  if (!within_limits(into, from) || would_cycle(into, from)) return false;
+  if (!within_limits(into, from)) return false;
+  if (would_cycle(into, from)) {
+    refusal_ = "what stands between them needs the one and feeds the other";
+    return false;
+  }
   if (groups_[into].nodes.size() < groups_[from].nodes.size()) std::swap(into, from);
 
   Group& grown = groups_[into];
@@ -99,9 +105,12 @@ bool FusionGroups::would_cycle(std::size_t a, std::size_t b) {
   return false;
 }
 
-bool FusionGroups::within_limits(std::size_t a, std::size_t b) const {
+bool FusionGroups::within_limits(std::size_t a, std::size_t b) {
   const std::size_t count = groups_[a].nodes.size() + groups_[b].nodes.size();
-  if (count > static_cast<std::size_t>(options_.max_nodes)) return false;
+  if (count > static_cast<std::size_t>(options_.max_nodes)) {
+    refusal_ = fmt::format("{} operators together, {} are allowed", count, options_.max_nodes);
+    return false;
+  }
   std::unordered_set<Value, ValueHash> read;
   int written = 0;
   for (const std::size_t group : {a, b}) {
@@ -117,7 +126,11 @@ bool FusionGroups::within_limits(std::size_t a, std::size_t b) const {
       written += leaves ? static_cast<int>(node->types().size()) : 0;
     }
   }
-  return static_cast<int>(read.size()) + written <= options_.max_operands;
+  const int operands = static_cast<int>(read.size()) + written;
+  if (operands <= options_.max_operands) return true;
+  refusal_ = fmt::format("{} tensors read and written together, {} are allowed", operands,
+                         options_.max_operands);
+  return false;
 }
 
 std::vector<std::span<Node* const>> FusionGroups::schedule() const {

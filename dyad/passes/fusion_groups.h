@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +18,8 @@ class FusionGroups {
   /// Makes one group of the groups of a and b, unless that would make a cycle or a group beyond the
   /// limits; says whether they are one now.
   bool merge(const Node& a, const Node& b);
+  /// Why the last merge that said no did.
+  [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
   /// The nodes of a group, in program order, by any member.
   [[nodiscard]] std::span<Node* const> members(const Node& node) const;
   [[nodiscard]] bool together(const Node& a, const Node& b) const;
@@ -36,7 +39,7 @@ class FusionGroups {
   [[nodiscard]] std::size_t group_of(const Node& node) const { return group_of_[position(node)]; }
   /// True when a path leads from a or b out to other groups and back.
   [[nodiscard]] bool would_cycle(std::size_t a, std::size_t b);
-  [[nodiscard]] bool within_limits(std::size_t a, std::size_t b) const;
+  [[nodiscard]] bool within_limits(std::size_t a, std::size_t b);
 
   const FuseOptions& options_;
   std::vector<Node*> nodes_;
@@ -47,6 +50,7 @@ class FusionGroups {
   std::vector<std::size_t> reach_;  // by position: the last of any group that begins up to there
   std::vector<std::uint32_t> visited_;  // by group: the search that saw it last
   std::uint32_t search_ = 0;
+  std::string refusal_;
 };
 
 }  // namespace dyad::passes

@@ -87,6 +87,50 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"compare", [](Scalar x) { return select((x < 0.5) != (x * x >= 1.0), x, -x); }}),
     [](const auto& info) { return std::string(info.param.name); });
 
+/// Runs a program of x with stores past the caches into outputs that begin `shift` elements after
+/// an aligned place, and compares with the interpreter.
+template <class T, class F>
+void expect_streams(F&& f, std::size_t outputs) {
+  ScalarProgram p;
+  for (const Scalar y : f(p.input(dtype_of<T>))) p.output(y);
+  const KernelRecipe recipe =
+      pointwise_recipe("streams", std::move(p), {dtype_of<T>}, std::vector(outputs, dtype_of<T>));
+  for (const std::int64_t n : {0, 1, 15, 16, 33, 200}) {
+    for (std::int64_t shift = 0; shift < 18; ++shift) {
+      const std::vector<T> x = random_values<T>(static_cast<std::size_t>(n), 3);
+      Iteration it(Sizes{n});
+      for (std::size_t i = 0; i <= outputs; ++i) it.add(Sizes{1});
+      const auto size = static_cast<std::size_t>(n + shift + 64);
+      std::vector<std::vector<T>> a(outputs, std::vector<T>(size)), b = a;
+      std::vector<void*> into_a{const_cast<T*>(x.data())}, into_b = into_a;
+      for (std::size_t o = 0; o < outputs; ++o) {
+        into_a.push_back(a[o].data() + shift);
+        into_b.push_back(b[o].data() + shift);
+      }
+      DyadKernelArgs args = it.args(into_a.data());
+      args.flags = DYAD_KERNEL_STREAM;
+      compiled(recipe)(args, 0, n);
+      (*interpret(recipe))(it.args(into_b.data()), 0, n);
+      for (std::size_t o = 0; o < outputs; ++o) {
+        EXPECT_EQ(different_bits(a[o], b[o]), 0u) << n << " elements, from " << shift;
+      }
+    }
+  }
+}
+
+TEST(SameBits, StoresPastTheCaches) {
+  using Results = std::vector<Scalar>;
+  const auto small = [](Scalar x) { return Results{x * 2.0}; };
+  const auto large = [](Scalar x) { return Results{gelu(x)}; };
+  const auto several = [](Scalar x) { return Results{gelu(x), x * 3.0}; };
+  expect_streams<float>(small, 1);
+  expect_streams<float>(large, 1);
+  expect_streams<float>(several, 2);
+  expect_streams<double>(small, 1);
+  expect_streams<double>(large, 1);
+  expect_streams<double>(several, 2);
+}
+
 TEST(SameBits, Integers) {
   const auto check = [&]<class T>(T) {
     const auto f = [](Scalar x) {

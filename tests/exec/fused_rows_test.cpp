@@ -1,3 +1,4 @@
+#include "dyad/exec/compile.h"
 #include "exec_for_tests.h"
 
 // Kernels that work on the same rows run together, a few rows at a time: the bits of eager.
@@ -157,6 +158,48 @@ TEST_F(FusedRows, WhatOnlyMembersReadTakesNoMemory) {
   static_cast<void>(executable.run(Tensors{x}));
   EXPECT_EQ(executable.stats().kernels, 1);
   EXPECT_EQ(executable.stats().arena_bytes, 0u);
+}
+
+TEST_F(FusedRows, WriteOverInputsThatNobodyNeedsAfterwards) {
+  const Function block = [](std::span<const Tensor> in) -> Tensors {
+    const Tensor h = matmul(in[0], in[0]) * 2;
+    return {matmul(h, softmax(h, -1))};
+  };
+  const Tensor x = normal({512, 512});
+  expect_as_eager(block, {x});
+  Executable executable(record(block, types_of(Tensors{x})));
+  static_cast<void>(executable.run(Tensors{x}));
+  EXPECT_EQ(executable.stats().arena_bytes, 2u * 512 * 512 * sizeof(float))
+      << "the product lies over the one that it was made from";
+  // Read again after the result of its layout is written, or by a member that needs whole rows.
+  expect_as_eager(
+      [](std::span<const Tensor> in) -> Tensors {
+        const Tensor p = matmul(in[0], in[0]);
+        const Tensor a = softmax(p, -1), b = a * 2 + max(p, {-1}, true);
+        return {matmul(a, b), a - p};
+      },
+      {x});
+}
+
+TEST_F(FusedRows, ExplainSaysHow) {
+  const auto fast =
+      compile([](const Tensor& x) { return softmax(x * 2, -1) + 1; }, {.recheck = false});
+  const Tensor x = normal({900, 256});
+  for (int call = 0; call < 2; ++call) static_cast<void>(fast(x));
+  const std::vector<std::string> notes = fast.explain().recordings[0].fusion;
+  EXPECT_THAT(notes,
+              ::testing::ElementsAre(
+                  ::testing::HasSubstr(": mul, softmax, add run together on the rows of 1 axis"),
+                  ::testing::ContainsRegex(": 3 kernels on [0-9]+ rows at a time, [0-9]+ kB in "
+                                           "cache, of which [0-9]+ kB in scratch$")));
+  EXPECT_THAT(to_string(fast.explain()), ::testing::HasSubstr("\n    fusion: " + notes.at(0)));
+  const auto wide =
+      compile([](const Tensor& x) { return softmax(x * 2, -1) + 1; }, {.recheck = false});
+  for (int call = 0; call < 2; ++call) static_cast<void>(wide(normal({2, 4 << 20})));
+  EXPECT_THAT(wide.explain().recordings[0].fusion,
+              ::testing::Contains(::testing::ContainsRegex(
+                  ": 3 kernels on all rows, one after the other: a row takes [0-9]+ kB, the cache "
+                  "of a core is [0-9]+ kB$")));
 }
 
 TEST_F(FusedRows, ResultsMayBeReadLaterInTheSameRows) {

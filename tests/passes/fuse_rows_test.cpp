@@ -1,5 +1,10 @@
 #include "dyad/passes/fuse_rows.h"
 
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
 #include "passes_for_tests.h"
 
 namespace dyad::passes {
@@ -198,6 +203,53 @@ TEST(FuseRows, FusedKernelsAreMembersInAnyOrder) {
   verify(*graph);
   EXPECT_EQ(count_rows(*graph), 1);
   EXPECT_EQ(graph->nodes().size(), 4u) << to_string(*graph);
+}
+
+TEST(FuseRows, SaysWhyKernelsRunTogetherOrNot) {
+  std::vector<std::string> notes;
+  const auto note = [&](Loc where, const std::string& text) {
+    notes.push_back(to_string(where) + ": " + text);
+  };
+  const char* text = R"(graph {
+    %x = placeholder : f32[b, t, 8] @model.cpp:1
+    %w = placeholder : f32[8] @model.cpp:2
+    %v = exp(%w) : f32[8] @model.cpp:3
+    %y = mul(%x, %v) : f32[b, t, 8] @model.cpp:4
+    %s = softmax(%y) {axis = 2} : f32[b, t, 8] @model.cpp:5
+    %m = max(%s) {axes = [1], keepdim = true} : f32[b, 1, 8] @model.cpp:6
+    %z = sum(%y) {axes = [0, 1, 2], keepdim = false} : f32[] @model.cpp:7
+    return %m, %z
+  })";
+  const Ref<GraphImpl> kernels = fuse(*parse(text), {.note = note});
+  EXPECT_THAT(notes,
+              ::testing::ElementsAre("model.cpp:4: exp and mul have kernels of their own: [8] is "
+                                     "computed once, not for each element of [b, t, 8]",
+                                     "model.cpp:7: mul and sum have kernels of their own: the "
+                                     "result of mul is read elsewhere too"));
+  notes.clear();
+  static_cast<void>(fuse_rows(*kernels, {.note = note}));
+  EXPECT_THAT(notes, ::testing::ElementsAre(
+                         "model.cpp:4: exp and mul do not run on the same rows: exp has other rows",
+                         "model.cpp:6: softmax and max do not run on the same rows: max is along "
+                         "another axis",
+                         "model.cpp:5: mul, softmax run together on the rows of 2 axes"));
+}
+
+TEST(FuseRows, GroupsStayBelowTheLimits) {
+  std::vector<std::string> notes;
+  const auto note = [&](Loc, const std::string& text) { notes.push_back(text); };
+  const char* text = R"(graph {
+    %x = placeholder : f32[b, 8]
+    %a = softmax(%x) {axis = 1} : f32[b, 8]
+    %b = softmax(%a) {axis = 1} : f32[b, 8]
+    %c = softmax(%b) {axis = 1} : f32[b, 8]
+    return %c
+  })";
+  const Ref<GraphImpl> graph = fuse_rows(*parse(text), {.max_nodes = 2, .note = note});
+  verify(*graph);
+  EXPECT_EQ(count_rows(*graph), 1);
+  EXPECT_THAT(notes, ::testing::Contains("softmax and softmax do not run on the same rows: 3 "
+                                         "operators together, 2 are allowed"));
 }
 
 }  // namespace

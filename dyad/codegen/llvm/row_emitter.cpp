@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -54,9 +55,12 @@ Shape shape_of(const DyadFunction& f, const VectorTarget& target) {
   }
   const int cost = cost_of(f.program);
   const unsigned lanes = target.bytes / widest;
-  const DyadOperand& out = f.operands[f.input_count];
-  const bool streams =
-      cost <= 8 && !strided && f.output_count == 1 && size_of(static_cast<DType>(out.dtype)) >= 4;
+  // A store past the caches takes at least 16 bytes.
+  bool streams = !strided;
+  for (std::size_t o = 0; o < f.output_count; ++o) {
+    const auto dtype = static_cast<DType>(f.operands[f.input_count + o].dtype);
+    streams = streams && lanes * size_of(dtype) >= 16;
+  }
   const bool maskable = target.masks_narrow || !narrow;
   return {.lanes = lanes,
           .unroll = strided || cost > 12 ? 1u
@@ -92,11 +96,11 @@ class RowEmitter {
       const DyadInstruction& instruction = source_.program.code[i];
       if (static_cast<Op>(instruction.op) == Op::param) load_param(instruction);
     }
-    Value* at = ir_.getInt64(0);
-    if (shape_.streams) at = streaming_loop(at);
     if (shape_.tail == Shape::Tail::buffered) {
-      buffered_loop(at);
+      buffered_loop();
     } else {
+      Value* at = ir_.getInt64(0);
+      if (shape_.streams) at = streaming_loop(at);
       at = vector_loop(at, false);
       small_loop(at, n_, shape_.tail == Shape::Tail::masked ? shape_.lanes : 1);
     }
@@ -122,6 +126,11 @@ class RowEmitter {
 
   /// One step of the program for `lanes` elements at each of the given places.
   void step(const std::vector<Value*>& places, unsigned lanes, Value* mask, bool past_caches) {
+    store(places, lanes, mask, past_caches, results(places, lanes, mask));
+  }
+
+  std::vector<std::vector<Value*>> results(const std::vector<Value*>& places, unsigned lanes,
+                                           Value* mask) {
     std::vector<std::vector<Value*>> inputs(places.size()), outputs(places.size());
     debug_.at_kernel(ir_);
     for (std::size_t u = 0; u < places.size(); ++u) {
@@ -135,6 +144,11 @@ class RowEmitter {
           [&](std::uint64_t slot, ScalarType type) { return params_.at({slot, type})[lanes > 1]; },
           [&](const DyadInstruction& i) { debug_.at(ir_, i); });
     }
+    return outputs;
+  }
+
+  void store(const std::vector<Value*>& places, unsigned lanes, Value* mask, bool past_caches,
+             const std::vector<std::vector<Value*>>& outputs) {
     debug_.at_kernel(ir_);
     for (std::size_t u = 0; u < places.size(); ++u) {
       for (std::size_t o = 0; o < source_.output_count; ++o) {
@@ -169,25 +183,43 @@ class RowEmitter {
     return done;
   }
 
-  /// When the call asks for it: single elements up to an aligned place of the output, then vectors
+  /// Whether the call asks for stores past the caches.
+  Value* asks_for_streams() {
+    return ir_.CreateICmpNE(ir_.CreateAnd(function_.getArg(5), ir_.getInt32(DYAD_KERNEL_STREAM)),
+                            ir_.getInt32(0));
+  }
+
+  /// Elements up to the place from which on vectors of all outputs are aligned; and whether there
+  /// is such a place, before the end.
+  std::pair<Value*, Value*> aligned_place() {
+    Value *head = nullptr, *possible = nullptr;
+    for (std::size_t o = 0; o < source_.output_count; ++o) {
+      const std::size_t out = source_.input_count + o;
+      const auto size = static_cast<std::int64_t>(size_of(operands_->dtype(out)));
+      Value* last = ir_.getInt64(size * shape_.lanes - 1);
+      Value* address = ir_.CreatePtrToInt(operands_->address(out), ir_.getInt64Ty());
+      if (o == 0) {
+        Value* misaligned = ir_.CreateAnd(ir_.CreateNeg(address), last);
+        head = ir_.CreateLShr(misaligned,
+                              ir_.getInt64(std::countr_zero(static_cast<std::uint64_t>(size))));
+        possible = ir_.CreateICmpSLT(head, n_);
+      }
+      // Elements that are not even aligned to their size never come to an aligned place.
+      Value* there = ir_.CreateAdd(address, ir_.CreateMul(head, ir_.getInt64(size)));
+      possible =
+          ir_.CreateAnd(possible, ir_.CreateICmpEQ(ir_.CreateAnd(there, last), ir_.getInt64(0)));
+    }
+    return {head, possible};
+  }
+
+  /// When the call asks for it: single elements up to an aligned place of the outputs, then vectors
   /// past the caches.
   Value* streaming_loop(Value* start) {
-    const std::size_t out = source_.input_count;
-    const auto size = static_cast<std::int64_t>(size_of(operands_->dtype(out)));
-    const std::int64_t align = size * shape_.lanes;
     BasicBlock *before = ir_.GetInsertBlock(), *stream = block("stream"),
                *after = block("stream.done");
-    Value* asked = ir_.CreateICmpNE(
-        ir_.CreateAnd(function_.getArg(5), ir_.getInt32(DYAD_KERNEL_STREAM)), ir_.getInt32(0));
-    ir_.CreateCondBr(asked, stream, after);
+    ir_.CreateCondBr(asks_for_streams(), stream, after);
     ir_.SetInsertPoint(stream);
-    Value* address = ir_.CreatePtrToInt(operands_->address(out), ir_.getInt64Ty());
-    Value* misaligned = ir_.CreateAnd(ir_.CreateNeg(address), ir_.getInt64(align - 1));
-    Value* head = ir_.CreateLShr(misaligned, ir_.getInt64(size == 8 ? 3 : 2));
-    // Elements that are not even aligned to their size never come to an aligned place.
-    Value* possible = ir_.CreateAnd(
-        ir_.CreateICmpSLT(head, n_),
-        ir_.CreateICmpEQ(ir_.CreateAnd(address, ir_.getInt64(size - 1)), ir_.getInt64(0)));
+    const auto [head, possible] = aligned_place();
     BasicBlock* aligned = block("stream.head");
     BasicBlock* from_stream = ir_.GetInsertBlock();
     ir_.CreateCondBr(possible, aligned, after);
@@ -231,7 +263,9 @@ class RowEmitter {
   }
 
   /// Whole vectors, and in a last turn the elements that fill none, by way of buffers on the stack.
-  void buffered_loop(Value* start) {
+  /// When the call asks for stores past the caches, in two rounds: up to an aligned place, and from
+  /// there on.
+  void buffered_loop() {
     const std::size_t count = source_.input_count + source_.output_count;
     std::vector<Value*> buffers(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -242,18 +276,24 @@ class RowEmitter {
       buffer->setAlignment(llvm::Align(64));
       buffers[i] = buffer;
     }
+    Value *lanes = ir_.getInt64(shape_.lanes), *zero = ir_.getInt64(0), *first_end = n_;
+    if (shape_.streams) {
+      const auto [head, possible] = aligned_place();
+      first_end = ir_.CreateSelect(ir_.CreateAnd(asks_for_streams(), possible), head, n_);
+    }
     BasicBlock *before = ir_.GetInsertBlock(), *next = block("next"), *body = block("vectors"),
                *few = block("few"), *fill = block("fill"), *more = block("more"),
-               *drain = block("drain"), *done = block("done");
-    Value *lanes = ir_.getInt64(shape_.lanes), *zero = ir_.getInt64(0);
+               *drain = block("drain"), *round = block("round"), *done = block("done");
     ir_.CreateBr(next);
 
     ir_.SetInsertPoint(next);
-    llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-    Value* left = ir_.CreateSub(n_, at);
+    llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 3);
+    llvm::PHINode* end = ir_.CreatePHI(ir_.getInt64Ty(), 3);
+    llvm::PHINode* past_caches = ir_.CreatePHI(ir_.getInt1Ty(), 3);
+    Value* left = ir_.CreateSub(end, at);
     ir_.CreateCondBr(ir_.CreateICmpSGE(left, lanes), body, few);
     ir_.SetInsertPoint(few);
-    ir_.CreateCondBr(ir_.CreateICmpSGT(left, zero), fill, done);
+    ir_.CreateCondBr(ir_.CreateICmpSGT(left, zero), fill, round);
     ir_.SetInsertPoint(fill);
     std::vector<Value*> displaced(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -277,20 +317,50 @@ class RowEmitter {
       here.set_address(i, address);
     }
     Operands* const outside = std::exchange(operands_, &here);
-    step({at}, shape_.lanes, nullptr, false);
+    const auto outputs = results({at}, shape_.lanes, nullptr);
+    if (shape_.streams) {
+      BasicBlock *stream = block("stream"), *keep = block("keep");
+      ir_.CreateCondBr(ir_.CreateAnd(past_caches, ir_.CreateNot(last)), stream, keep);
+      ir_.SetInsertPoint(stream);
+      store({at}, shape_.lanes, nullptr, true, outputs);
+      ir_.CreateBr(more);
+      ir_.SetInsertPoint(keep);
+    }
+    store({at}, shape_.lanes, nullptr, false, outputs);
     operands_ = outside;
     ir_.CreateCondBr(last, drain, more);
 
     ir_.SetInsertPoint(more);
-    at->addIncoming(start, before);
-    at->addIncoming(ir_.CreateAdd(at, lanes), more);
+    Value* following = ir_.CreateAdd(at, lanes);
     ir_.CreateBr(next);
     ir_.SetInsertPoint(drain);
     for (std::size_t i = source_.input_count; i < count; ++i) {
       if (buffers[i] != nullptr) copy(i, buffers[i], place(i, operands_->address(i), at), left);
     }
-    ir_.CreateBr(done);
+    ir_.CreateBr(round);
+    ir_.SetInsertPoint(round);
+    BasicBlock* second = block("second");
+    ir_.CreateCondBr(ir_.CreateICmpSLT(end, n_), second, done);
+    ir_.SetInsertPoint(second);
+    ir_.CreateBr(next);
+    at->addIncoming(zero, before);
+    at->addIncoming(following, more);
+    at->addIncoming(end, second);
+    end->addIncoming(first_end, before);
+    end->addIncoming(end, more);
+    end->addIncoming(n_, second);
+    past_caches->addIncoming(ir_.getFalse(), before);
+    past_caches->addIncoming(past_caches, more);
+    past_caches->addIncoming(ir_.getTrue(), second);
     ir_.SetInsertPoint(done);
+    if (shape_.streams) {
+      BasicBlock *fence = block("fence"), *after = block("after");
+      ir_.CreateCondBr(past_caches, fence, after);
+      ir_.SetInsertPoint(fence);
+      ir_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+      ir_.CreateBr(after);
+      ir_.SetInsertPoint(after);
+    }
   }
 
   Value* place(std::size_t i, Value* address, Value* at) {
