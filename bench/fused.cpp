@@ -153,7 +153,7 @@ std::vector<Workload> workloads() {
 
 void fused(Results& results, int threads) {
   manual_seed(1);
-  const double copy = copy_rate() / 1e9;
+  const double copy = stream_rate() / 1e9;
   for (const Workload& w : workloads()) {
     if (!results.wants(w.name)) continue;
     const auto compiled = compile([&](const Tensors& in) { return w.run(in); }, {.recheck = false});

@@ -1,5 +1,9 @@
 #include "bench/machine.h"
 
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -47,6 +51,26 @@ double copy_rate() {
     });
   });
   return 2.0 * kElements * sizeof(float) / seconds;
+}
+
+double stream_rate() {
+#ifdef __SSE2__
+  constexpr std::int64_t kElements = std::int64_t{1} << 24;
+  Tensor from = ones({kElements}), to = zeros({kElements});
+  const auto* source = from.data<float>();
+  auto* target = to.data<float>();
+  const double seconds = median_seconds([&] {
+    runtime::parallel_for(0, kElements / 4, kElements / 256, [&](std::int64_t lo, std::int64_t hi) {
+      for (std::int64_t i = 4 * lo; i < 4 * hi; i += 4) {
+        _mm_stream_ps(target + i, _mm_loadu_ps(source + i));
+      }
+      _mm_sfence();
+    });
+  });
+  return 2.0 * kElements * sizeof(float) / seconds;
+#else
+  return copy_rate();
+#endif
 }
 
 double peak_flops() {

@@ -15,8 +15,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # group of dyad-bench -> scripts with its peers; the training scripts also time compilation
-SCRIPTS = {"dispatch": "dispatch", "pointwise": "pointwise", "kernels": "kernels", "training": "training",
-           "compile": "training", "dynamic": "dynamic"}
+SCRIPTS = {"dispatch": "dispatch", "pointwise": "pointwise", "kernels": "kernels", "fused": "fused",
+           "training": "training", "compile": "training", "dynamic": "dynamic"}
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
                "MALLOC_TOP_PAD_": str(1 << 26), "MALLOC_ARENA_MAX": "1"}
 LOSS_TOLERANCE, COMPARED = 2e-3, 3      # relative, over the first steps: later ones differ by rounding alone

@@ -1,0 +1,129 @@
+"""Operators written one by one that make one pass through memory, as in bench/fused.cpp."""
+import numpy as np
+
+from common import Case, main, median_seconds, row, threads
+
+ROWS, COLUMNS, SIDE, N = 4096, 1024, 2048, 1 << 24
+
+
+def chain_of_30(tanh):
+    def run(h, row, column):
+        for i in range(10):
+            h = h * row + column
+            h = tanh(h) if i % 3 == 2 else abs(h)
+        return h
+    return run
+
+
+def workloads(lib):
+    """Name: (function, shapes of its inputs, bytes read and written at least)."""
+    rows, side = (ROWS, COLUMNS), (SIDE, SIDE)
+    rows_bytes = 4 * ROWS * COLUMNS
+    return {
+        "x * a + b, 16M": (lambda x: x * 1.5 + 0.25, [(N,)], 8 * N),
+        "chain of 30 [2048,2048]":
+            (chain_of_30(lib["tanh"]), [side, (SIDE,), (SIDE, 1)], 8 * SIDE * SIDE),
+        "softmax [4096,1024]": (lib["softmax"], [rows], 2 * rows_bytes),
+        "softmax written out [4096,1024]": (lib["softmax_written_out"], [rows], 2 * rows_bytes),
+        "add, layer_norm, gelu [4096,1024]":
+            (lib["block"], [rows, rows, (COLUMNS,), (COLUMNS,)], 3 * rows_bytes),
+        "layer_norm both ways [4096,1024]":
+            (lib["both_ways"], [rows, (COLUMNS,), (COLUMNS,), rows], 4 * rows_bytes),
+        "sum, 16M": (lambda x: x.sum(), [(N,)], 4 * N),
+    }
+
+
+def as_list(out):
+    return out if isinstance(out, list) else [out]
+
+
+def rows_of(system, lib, to_array, prepare, wait):
+    """`prepare(function)` gives what is measured, checked against the function itself."""
+    random = np.random.default_rng(1)
+    results = []
+    for workload, (function, shapes, size) in workloads(lib).items():
+        inputs = [to_array(random.random(shape, np.float32)) for shape in shapes]
+        prepared = prepare(function)
+        for got, wanted in zip(as_list(prepared(*inputs)), as_list(function(*inputs))):
+            assert np.allclose(np.asarray(got), np.asarray(wanted), rtol=1e-3, atol=1e-4), workload
+
+        def run(n):
+            for _ in range(n):
+                wait(prepared(*inputs))
+        results.append(row(workload, system, size / median_seconds(run) / 1e9, "GB/s"))
+    return {"rows": results}
+
+
+def torch_case(system, compiled):
+    import torch
+    import torch.nn.functional as F
+    torch.set_num_threads(threads())
+
+    def softmax_written_out(x):
+        e = torch.exp(x - x.amax(-1, keepdim=True))
+        return e / e.sum(-1, keepdim=True)
+
+    def layer_norm(x, weight, bias):
+        return F.layer_norm(x, (COLUMNS,), weight, bias)
+
+    def both_ways_of(forward):
+        def both_ways(x, weight, bias, grad):
+            with torch.enable_grad():
+                leaves = [t.detach().requires_grad_() for t in (x, weight, bias)]
+                y = forward(*leaves)
+                return [*torch.autograd.grad(y, leaves, grad), y.detach()]
+        return both_ways
+
+    lib = {
+        "tanh": torch.tanh,
+        "softmax": lambda x: torch.softmax(x, -1),
+        "softmax_written_out": softmax_written_out,
+        "block": lambda x, r, w, b: F.gelu(layer_norm(x + r, w, b)),
+        "both_ways": both_ways_of(layer_norm),
+    }
+
+    def prepare(function):
+        if not compiled:
+            return function
+        # The compiler takes the forward part, and makes the backward part of it.
+        return both_ways_of(torch.compile(layer_norm)) if function is lib["both_ways"] else torch.compile(function)
+    with torch.no_grad():
+        return rows_of(system, lib, torch.from_numpy, prepare, lambda out: None)
+
+
+def jax_case():
+    import jax
+    import jax.numpy as jnp
+
+    def layer_norm(x, weight, bias):
+        mean = x.mean(-1, keepdims=True)
+        var = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return (x - mean) * jax.lax.rsqrt(var + 1e-5) * weight + bias
+
+    def softmax_written_out(x):
+        e = jnp.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def both_ways(x, weight, bias, grad):
+        y, pull = jax.vjp(layer_norm, x, weight, bias)
+        return [*pull(grad), y]
+
+    lib = {
+        "tanh": jnp.tanh,
+        "softmax": jax.nn.softmax,
+        "softmax_written_out": softmax_written_out,
+        "block": lambda x, r, w, b: jax.nn.gelu(layer_norm(x + r, w, b), approximate=False),
+        "both_ways": both_ways,
+    }
+    return rows_of("jax-jit", lib, jnp.asarray, jax.jit, jax.block_until_ready)
+
+
+CASES = {
+    "pytorch-eager": Case(lambda: torch_case("pytorch-eager", False)),
+    "pytorch-eager-tuned": Case(lambda: torch_case("pytorch-eager-tuned", False), keep_memory=True),
+    "pytorch-compile": Case(lambda: torch_case("pytorch-compile", True), keep_memory=True),
+    "jax-jit": Case(jax_case, keep_memory=True),
+}
+
+if __name__ == "__main__":
+    main(CASES)
