@@ -75,7 +75,7 @@ void profile_training(const Results& wanted) {
     fmt::print("{}: {:.2f} ms a step in {} kernels\n", workload.name, 1e3 * total / kSteps,
                times.size());
     for (const exec::StepTime& time : times) {
-      if (time.seconds < total / 500) break;
+      if (time.seconds < total / 2000) break;
       fmt::print("{:9.1f} us {:5.1f}%  {}\n", 1e6 * time.seconds / kSteps,
                  100 * time.seconds / total, text_of(time));
     }

@@ -220,7 +220,9 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
     recording->refusal = refusal_of(*path);
   } else {
     recording->tree = std::make_shared<DecisionTree>(
-        path, ExecutableOptions{.passes_off = options.passes_off, .fast_math = options.fast_math});
+        path, ExecutableOptions{.passes_off = options.passes_off,
+                                .fast_math = options.fast_math,
+                                .memory = {.memory_limit = options.memory_limit}});
     recording->skeletons.push_back(result.skeleton);
   }
   recordings.push_back(std::move(recording));

@@ -26,6 +26,11 @@ struct CompileOptions {
                         ///< state that changed is an error
   int max_outcomes = 16;    ///< values that one host read may take before the function runs eagerly
   int max_recordings = 32;  ///< recordings before the function runs eagerly
+  /// Bytes that the intermediate values of a run should take at most; 0: no limit. Values kept for
+  /// the gradient that cheap pointwise operators give from others kept anyway are always computed
+  /// again; over the limit all pointwise ones are. Where that is not enough the run takes more;
+  /// explain() tells how much. Results have the same bits.
+  std::int64_t memory_limit = 0;
   std::string name = "function";  ///< in reports
   /// Passes of the compiler that are left out, by name: to find out what one of them does. The
   /// results are the same. ValueError when one is unknown or needed; `dyad passes` lists them.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -131,8 +132,21 @@ bool DecisionTree::add(std::shared_ptr<const Path> path) {
   return false;
 }
 
+void DecisionTree::forget_replaced_gradients() const {
+  if (root_->decision >= 0) return;  // another way may read them
+  const Path& path = *leaves_[static_cast<std::size_t>(root_->leaf)].path;
+  for (const GradWrite& write : path.grad_writes) {
+    const bool read = std::ranges::any_of(path.grad_captures, [&](const GradCapture& capture) {
+      return capture.leaf.is_same(write.leaf);
+    });
+    if (write.argument >= 0 || write.in_place || read) continue;
+    if (autograd::LeafGrad* kept = autograd::leaf_grad_of(*write.leaf.impl())) kept->grad = {};
+  }
+}
+
 DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
                                         const CancelToken* cancel) {
+  forget_replaced_gradients();
   Outcome outcome;
   Fork* fork = root_.get();
   for (;;) {

@@ -90,6 +90,7 @@ struct Executable::State {
     };
     lower.off = options.passes_off;
     lower.fast_math = options.fast_math;
+    lower.memory = options.memory;
     lower.dump = options.dump;
     lowered = passes::lower(*graph, lower);
     for (const auto& node : lowered->nodes()) {

@@ -12,6 +12,7 @@
 #include "dyad/core/tensor.h"
 #include "dyad/exec/memory_use.h"
 #include "dyad/ir/graph.h"
+#include "dyad/passes/recompute.h"
 #include "dyad/runtime/cancel.h"
 
 namespace dyad::exec {
@@ -25,6 +26,8 @@ struct ExecutableOptions {
   /// passes "join_epilogues" and "fuse" off, each operator has a kernel of its own; the kernels
   /// that write variables are not looked at.
   bool check_finite = false;
+  /// What passes are told of memory: how much there may be, sizes to count with.
+  passes::RecomputeOptions memory = {};
   /// Plans kept, one for each combination of sizes and strides met; the least recently used goes.
   std::size_t max_plans = 16;
   /// Called with the graph as given (pass "input") and after each pass.

@@ -64,8 +64,7 @@ void Plan::bind(std::span<const Tensor> placeholders, const Storage* arena) {
         break;
       }
       case Source::output:
-        fresh_[i] = Storage::allocate(buffer.bytes);
-        set_base(number, fresh_[i]->data(), fresh_[i]);
+        if (buffer.first_step < 0) allocate_output(number);
         break;
       case Source::control:
       case Source::scratch:
@@ -74,23 +73,31 @@ void Plan::bind(std::span<const Tensor> placeholders, const Storage* arena) {
   }
 }
 
+void Plan::allocate_output(int buffer) {
+  const auto i = static_cast<std::size_t>(buffer);
+  fresh_[i] = Storage::allocate(buffers[i].bytes);
+  set_base(buffer, fresh_[i]->data(), fresh_[i]);
+}
+
 std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const CancelToken* cancel,
                               Loc where) {
   const Ref<Storage> arena = arena_bytes > 0 ? Storage::allocate(arena_bytes) : Ref<Storage>();
   bind(placeholders, arena.get());
   const RunContext context{symbols, cancel, where};
   StepProfile* const profile = StepProfile::active();
-  const auto run_step = [&](Step& step) {
+  const auto run_step = [&](std::size_t number) {
+    Step& step = *steps[number];
+    for (const int buffer : born[number]) allocate_output(buffer);
     StepProfile::time(profile, step.node(), [&] { step.run(*this, context); });
   };
   std::size_t at = 0;
   try {
     for (; at < commit; ++at) {
       if (cancel) cancel->check(where, steps[at]->node().loc());
-      run_step(*steps[at]);
+      run_step(at);
     }
     if (cancel) cancel->check(where);
-    for (; at < steps.size(); ++at) run_step(*steps[at]);
+    for (; at < steps.size(); ++at) run_step(at);
   } catch (const Error& error) {
     const Loc declared = at < steps.size() ? steps[at]->node().loc() : Loc();
     let_go();

@@ -90,6 +90,9 @@ class Plan {
   std::vector<Buffer> buffers;
   std::vector<Slot> slots;
   std::vector<std::unique_ptr<Step>> steps;
+  /// By step: the outputs that it writes first, whose memory is taken just before it. Those of no
+  /// step have theirs from the start.
+  std::vector<std::vector<int>> born;
   std::size_t commit = 0;    ///< the first step that writes a variable
   std::vector<int> outputs;  ///< slots
   std::vector<int> written;  ///< buffers of the variables that a run writes
@@ -111,6 +114,7 @@ class Plan {
     TensorImpl* impl;  ///< or a tensor
   };
   void bind(std::span<const Tensor> placeholders, const Storage* arena);
+  void allocate_output(int buffer);
   [[nodiscard]] std::vector<Tensor> collect();
   void let_go() noexcept;
 

@@ -39,6 +39,23 @@ bool is_empty(const Draft& draft, const DraftStep& step) {
                              [&](int slot) { return draft.tensor(slot).numel() == 0; });
 }
 
+/// By step of the draft: the outputs whose memory is taken just before it. None is taken once
+/// variables are written, because that can fail; what only those steps write has its memory before.
+std::vector<std::vector<int>> births(Plan& plan, const Draft& draft) {
+  std::vector<std::vector<int>> born(draft.steps.size());
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    Buffer& buffer = plan.buffers[i];
+    if (buffer.source != Source::output || buffer.first_step < 0) continue;
+    if (buffer.bytes == 0 || draft.commit == 0) {
+      buffer.first_step = -1;
+      continue;
+    }
+    born[std::min(static_cast<std::size_t>(buffer.first_step), draft.commit - 1)].push_back(
+        static_cast<int>(i));
+  }
+  return born;
+}
+
 }  // namespace
 
 std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
@@ -56,10 +73,14 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   plan->live_peak = arena.live_peak;
   plan->views = draft.views;
   plan->notes = std::move(draft.notes);
+  const std::vector<std::vector<int>> born = births(*plan, draft);
   runtime::KernelBatch batch;
+  std::vector<int> waiting;  // born in steps that do nothing
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     if (i == draft.commit) plan->commit = plan->steps.size();
+    waiting.insert(waiting.end(), born[i].begin(), born[i].end());
     if (is_empty(draft, draft.steps[i])) continue;
+    plan->born.push_back(std::exchange(waiting, {}));
     auto step = make_step(*plan, draft.steps[i], regions, batch);
     const bool computes = draft.steps[i].kind == DraftStep::Kind::kernel ||
                           draft.steps[i].kind == DraftStep::Kind::opaque;

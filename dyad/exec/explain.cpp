@@ -25,8 +25,10 @@ std::string to_string(const Explanation& e) {
         return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
       };
       text += fmt::format("    {} in {}", count(r.nodes, "operator"), count(r.ways, "way"));
-      text += r.compiled ? fmt::format(" -> {}, compiled in {:.1f} ms\n",
-                                       count(r.kernels, "kernel"), r.compile_ms)
+      text += r.compiled ? fmt::format(
+                               " -> {}, compiled in {:.1f} ms; {:.1f} MB for intermediate values\n",
+                               count(r.kernels, "kernel"), r.compile_ms,
+                               static_cast<double>(r.memory) / 1e6)
                          : ", to be compiled by the next such call\n";
       for (const std::string& note : r.fusion) text += fmt::format("    fusion: {}\n", note);
     }

@@ -23,11 +23,12 @@ struct ExplainedRecording {
   std::vector<std::string> arguments;  ///< types, symbols where sizes may vary
   std::vector<std::string> guards;     ///< what must hold for it to be used, with lines
   std::vector<ExplainedDecision> decisions;
-  int ways = 0;           ///< ways through the host's branches recorded so far
-  bool compiled = false;  ///< at least one call has run it
-  int nodes = 0;          ///< operators recorded, all segments together
-  int kernels = 0;        ///< steps that the compiled segments run
-  double compile_ms = 0;  ///< optimising and generating code
+  int ways = 0;             ///< ways through the host's branches recorded so far
+  bool compiled = false;    ///< at least one call has run it
+  int nodes = 0;            ///< operators recorded, all segments together
+  int kernels = 0;          ///< steps that the compiled segments run
+  double compile_ms = 0;    ///< optimising and generating code
+  std::int64_t memory = 0;  ///< bytes for intermediate values, all segments together
   /// Why operators share a kernel or run together on a few rows at a time, and why not, with lines.
   std::vector<std::string> fusion;
   std::string refusal;  ///< why it runs eagerly; empty when it is compiled

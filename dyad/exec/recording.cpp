@@ -244,6 +244,7 @@ ExplainedRecording Recording::explain() const {
     told.kernels += stats.kernels;
     told.compile_ms += stats.lower_ms + stats.plan_ms;
     told.fusion.insert(told.fusion.end(), stats.notes.begin(), stats.notes.end());
+    told.memory += static_cast<std::int64_t>(stats.arena_bytes);
   }
   return told;
 }

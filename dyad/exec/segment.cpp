@@ -15,6 +15,7 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
       end_(end),
       options_(std::move(options)),
       graph_(make_ref<GraphImpl>()) {
+  options_.memory.sizes = path_->hints;
   const std::span<const Value> placeholders = path_->graph->placeholders();
   for (int i = 0; i < path_->arguments; ++i) {
     const Value argument = placeholders[static_cast<std::size_t>(i)];

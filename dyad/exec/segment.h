@@ -114,6 +114,9 @@ class DecisionTree {
                              std::vector<Fork*>& chain);
   void finish_leaf(const std::shared_ptr<const Path>& path, const std::vector<Fork*>& chain);
   static void need(const std::vector<Fork*>& chain, ValueId value);
+  /// Lets go of the gradients that the call replaces without a look at them, as its zero_grad does:
+  /// otherwise a step would hold old and new ones.
+  void forget_replaced_gradients() const;
 
   ExecutableOptions options_;  ///< of every segment
   std::unique_ptr<Fork> root_;

@@ -16,6 +16,7 @@
 #include "dyad/passes/fuse_rows.h"
 #include "dyad/passes/hoist.h"
 #include "dyad/passes/join_epilogues.h"
+#include "dyad/passes/join_parts.h"
 #include "dyad/passes/simplify_algebra.h"
 #include "dyad/passes/simplify_views.h"
 #include "dyad/passes/sink_assigns.h"
@@ -50,6 +51,8 @@ std::vector<Pass> built_in() {
        [](const GraphRef& g, const LowerOptions&) { return simplify_algebra(*g); }},
       {"hoist", "what is the same in every step of a loop runs before it", optional,
        [](const GraphRef& g, const LowerOptions&) { return hoist(*g); }},
+      {"join_parts", "gradients of parts that fill a tensor are put side by side, not added",
+       optional, [](const GraphRef& g, const LowerOptions&) { return join_parts(*g); }},
 
       // With other bits, for those who allow it.
       {"fast_math", "x + 0, division by numbers, numbers one after the other", on_request,
@@ -74,6 +77,8 @@ std::vector<Pass> built_in() {
        }},
       {"fuse", "pointwise operators and reductions that they feed share a kernel", optional,
        [](const GraphRef& g, const LowerOptions& options) { return fuse(*g, options.fusion); }},
+      {"recompute", "values kept for long that kept ones give are computed again", optional,
+       [](const GraphRef& g, const LowerOptions& options) { return recompute(g, options.memory); }},
       {"fuse_rows", "kernels on the same rows run a few rows at a time", optional,
        [](const GraphRef& g, const LowerOptions& options) { return fuse_rows(*g, options.rows); }},
   };

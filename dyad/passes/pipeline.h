@@ -11,6 +11,7 @@
 #include "dyad/ir/graph.h"
 #include "dyad/passes/fold_constants.h"
 #include "dyad/passes/fuse.h"
+#include "dyad/passes/recompute.h"
 
 namespace dyad::passes {
 
@@ -20,6 +21,7 @@ struct LowerOptions {
   ConstantEvaluator evaluate = {};
   FuseOptions fusion = {};
   FuseOptions rows = {.max_operands = 48, .max_nodes = 64};  ///< of kernels on the same rows
+  RecomputeOptions memory = {};
   /// Passes left out, by name; see check_passes_off().
   std::vector<std::string> off = {};
   /// Allows the rewrites that fast_math.h lists, which change bits.

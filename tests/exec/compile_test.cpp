@@ -63,6 +63,73 @@ TEST(Compile, PassesAreSwitchedOffByName) {
                     HasSubstr("compile_test.cpp:")));
 }
 
+TEST(Compile, UnderAMemoryLimitValuesAreComputedAgainWithTheSameBits) {
+  // Of each layer the product and its tanh are kept for the gradient; the latter follows from the
+  // former.
+  Tensor w = full({64, 64}, 0.01f).requires_grad();
+  const auto fn = [&](Tensor x) {
+    w.set_grad(Tensor());
+    for (int layer = 0; layer < 6; ++layer) x = tanh(matmul(x, w));
+    const Tensor loss = sum(x * x);
+    loss.backward();
+    return w.grad();
+  };
+  const auto free = compile(fn, {.recheck = false});
+  const auto tight = compile(fn, {.recheck = false, .memory_limit = 1});
+  const Tensor x = normal({512, 64});
+  const std::vector<float> expected = bits(fn(x));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(bits(free(x)), expected);
+    EXPECT_EQ(bits(tight(x)), expected);
+  }
+  const std::int64_t most = free.explain().recordings[0].memory;
+  EXPECT_GT(most, 10 * 512 * 64 * 4);
+  EXPECT_LT(tight.explain().recordings[0].memory, most * 3 / 4);
+  EXPECT_THAT(to_string(tight.explain()), HasSubstr(" MB for intermediate values"));
+}
+
+TEST(Compile, GradientsOfPartsKeepTheirBits) {
+  // Attention on parts of one tensor: its gradients are put side by side, not added to zeros.
+  const auto fn = [](const Tensor& given) {
+    Tensor x = given.detach().requires_grad();
+    const Tensor parts = permute(reshape(x, {2, 70, 3, 4, 8}), {2, 0, 3, 1, 4});
+    const Tensor y =
+        scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
+    sum(square(y)).backward();
+    return x.grad();
+  };
+  const auto fast = compile(fn, {.recheck = false});
+  const Tensor x = normal({2, 70, 96});
+  const std::vector<float> expected = bits(fn(x));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(bits(fast(x)), expected);
+  int sums = 0, concats = 0;
+  for (const auto& node : fast.graphs()[0].compiled->nodes()) {
+    sums += node->is("pad") ? 1 : 0;
+    concats += node->is("concat") ? 1 : 0;
+  }
+  EXPECT_EQ(sums, 0);
+  EXPECT_EQ(concats, 1);
+}
+
+TEST(Compile, AStepHoldsOneSetOfGradients) {
+  Tensor w = normal({1000, 1000}).requires_grad();
+  const auto step = compile(
+      [&](const Tensor& x) {
+        w.set_grad(Tensor());
+        const Tensor loss = sum(matmul(x, w));
+        loss.backward();
+        return loss;
+      },
+      {.recheck = false});
+  const Tensor x = ones({2, 1000});
+  for (int i = 0; i < 3; ++i) (void)step(x);
+  const std::size_t before = memory_stats().in_use;
+  reset_peak_memory();
+  (void)step(x);
+  EXPECT_LT(memory_stats().peak, before + 1000 * 1000 * 4 / 2);
+  EXPECT_EQ(w.grad()[0][0].item<float>(), 2);
+}
+
 TEST(Compile, ExplainsWithoutCompiling) {
   const auto fast = compile([](const Tensor& x) { return x.size(0) > 4 ? x * 2.0f : x; });
   for (const std::int64_t n : {2, 3}) (void)fast(ones({n}));

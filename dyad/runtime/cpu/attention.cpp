@@ -65,8 +65,7 @@ template <class T>
 struct Tile {
   std::vector<T> elements;
   explicit Tile(const AttentionInputs& x)
-      : elements(static_cast<std::size_t>(std::min(kAttentionRows, x.length) *
-                                          std::min(kAttentionColumns, x.keys))) {}
+      : elements(static_cast<std::size_t>(x.tile_rows() * std::min(kAttentionColumns, x.keys))) {}
   T* data() noexcept { return elements.data(); }
 };
 
@@ -99,8 +98,8 @@ void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64
       top[i] = most;
     }
     if (x.attrs.dropout > 0) x.drop(b, h, q0, rows, k0, n, tile.data());
-    multiply_tile<T>(false, false, rows, e, n, tile.data(), n, x.value<T>(b, h, k0), e, k0 > 0, out,
-                     e);
+    multiply_tile<T>(false, false, rows, e, n, tile.data(), n, x.v.at<T>(b, x.key_head(h), k0),
+                     x.v.row(), k0 > 0, out, e);
   }
   for (std::int64_t i = 0; i < rows; ++i) {
     const bool none = sum[i] == 0;
@@ -124,20 +123,21 @@ void attention_forward(const OpCall& call) {
   const AttentionInputs x(call, 0);
   const ComputedOutput out(call.outputs[0]);
   const Tensor& lse = call.outputs[1];
-  const std::int64_t blocks = (x.length + kAttentionRows - 1) / kAttentionRows;
+  const std::int64_t tile_rows = x.tile_rows();
+  const std::int64_t blocks = x.length == 0 ? 0 : (x.length + tile_rows - 1) / tile_rows;
   const std::int64_t units = x.batch * x.heads * blocks;
   const LibraryTeam alone(1);  // a tile's products stay on its thread
-  with_computed(x.q.dtype(), [&]<class T>(T) {
-    const double flops = 2.0 * static_cast<double>(std::min(x.length, kAttentionRows)) *
+  with_computed(x.q.tensor().dtype(), [&]<class T>(T) {
+    const double flops = 2.0 * static_cast<double>(tile_rows) *
                          static_cast<double>(x.keys * (x.width + x.value_width + 8));
     parallel_for(
         0, units, grain_for({.flops = flops}, units), [&](std::int64_t lo, std::int64_t hi) {
           Tile<T> tile(x);
           for (std::int64_t unit = lo; unit < hi; ++unit) {
-            const std::int64_t head = unit / blocks, q0 = unit % blocks * kAttentionRows;
+            const std::int64_t head = unit / blocks, q0 = unit % blocks * tile_rows;
             const std::int64_t row = head * x.length + q0;
-            attend(x, head / x.heads, head % x.heads, q0, std::min(kAttentionRows, x.length - q0),
-                   tile, reinterpret_cast<T*>(out.tensor().impl()->data) + row * x.value_width,
+            attend(x, head / x.heads, head % x.heads, q0, std::min(tile_rows, x.length - q0), tile,
+                   reinterpret_cast<T*>(out.tensor().impl()->data) + row * x.value_width,
                    reinterpret_cast<T*>(lse.impl()->data) + row);
           }
         });
@@ -176,8 +176,8 @@ DYAD_VECTOR_CLONES void by_scores(double* by_p, const double* p, std::int64_t n,
 
 template <class T>
 struct BackwardBuffers {
-  const T* grad;    // [b, h, l, e]
-  const T* lse;     // [b, h, l]
+  const AttentionRows& grad;  // [b, h, l, e]
+  const T* lse;               // [b, h, l]
   const T* common;  // [b, h, l]: what every element of a row of the softmax's gradient loses
   T *dq, *dk, *dv;
 };
@@ -188,8 +188,9 @@ void through_cap(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::
                  std::int64_t rows, std::int64_t k0, std::int64_t n, T* by_score,
                  std::vector<T>& raw) {
   raw.resize(static_cast<std::size_t>(rows * n));
-  multiply_tile<T>(false, true, rows, n, x.width, x.query<T>(b, h, q0), x.width, x.key<T>(b, h, k0),
-                   x.width, false, raw.data(), n, static_cast<T>(x.scale));
+  multiply_tile<T>(false, true, rows, n, x.width, x.q.at<T>(b, h, q0), x.q.row(),
+                   x.k.at<T>(b, x.key_head(h), k0), x.k.row(), false, raw.data(), n,
+                   static_cast<T>(x.scale));
   const T before = static_cast<T>(1 / x.attrs.softcap);
   for (std::int64_t i = 0; i < rows * n; ++i) {
     const T t = vector_math::tanh(raw[static_cast<std::size_t>(i)] * before);
@@ -211,12 +212,12 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
     std::fill_n(dk, block * d, T{});
     std::fill_n(dv, block * e, T{});
     for (std::int64_t h = key_head * x.group(); h < (key_head + 1) * x.group(); ++h) {
-      for (std::int64_t q0 = 0; q0 < x.length; q0 += kAttentionRows) {
-        const std::int64_t rows = std::min(kAttentionRows, x.length - q0);
+      for (std::int64_t q0 = 0; q0 < x.length; q0 += x.tile_rows()) {
+        const std::int64_t rows = std::min(x.tile_rows(), x.length - q0);
         const std::int64_t n = std::min(block, x.seen(q0 + rows - 1) - k0);
         if (n <= 0) continue;
         const std::int64_t row = (b * x.heads + h) * x.length + q0;
-        const T* grad = to.grad + row * e;
+        const T *grad = to.grad.template at<T>(b, h, q0), *keys = x.k.at<T>(b, key_head, k0);
         x.scores(b, h, q0, rows, k0, n, p.data());
         for (std::int64_t i = 0; i < rows; ++i) {
           T* s = p.data() + i * n;
@@ -225,8 +226,8 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
           probabilities(s, seen, to.lse[row + i]);
           std::fill(s + seen, s + n, T{});
         }
-        multiply_tile<T>(false, true, rows, n, e, grad, e, x.value<T>(b, h, k0), e, false,
-                         by_p.data(), n);
+        multiply_tile<T>(false, true, rows, n, e, grad, to.grad.row(), x.v.at<T>(b, key_head, k0),
+                         x.v.row(), false, by_p.data(), n);
         const T* weights = p.data();
         if (x.attrs.dropout > 0) {
           x.drop(b, h, q0, rows, k0, n, by_p.data());
@@ -234,15 +235,15 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
           x.drop(b, h, q0, rows, k0, n, kept.data());
           weights = kept.data();
         }
-        multiply_tile<T>(true, false, n, e, rows, weights, n, grad, e, true, dv, e);
+        multiply_tile<T>(true, false, n, e, rows, weights, n, grad, to.grad.row(), true, dv, e);
         for (std::int64_t i = 0; i < rows; ++i) {
           by_scores(by_p.data() + i * n, p.data() + i * n, n, to.common[row + i],
                     static_cast<T>(x.scale));
         }
         if (x.attrs.softcap != 0) through_cap(x, b, h, q0, rows, k0, n, by_p.data(), raw);
-        multiply_tile<T>(true, false, n, d, rows, by_p.data(), n, x.query<T>(b, h, q0), d, true, dk,
-                         d);
-        multiply_tile<T>(false, false, rows, d, n, by_p.data(), n, x.key<T>(b, h, k0), d, k0 > 0,
+        multiply_tile<T>(true, false, n, d, rows, by_p.data(), n, x.q.at<T>(b, h, q0), x.q.row(),
+                         true, dk, d);
+        multiply_tile<T>(false, false, rows, d, n, by_p.data(), n, keys, x.k.row(), k0 > 0,
                          to.dq + row * d, d);
       }
     }
@@ -251,19 +252,21 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
 
 /// For each query: sum of grad * out, less the gradient of its lse.
 template <class T>
-std::vector<T> common_parts(const Tensor& grad, const Tensor& out, const Tensor& grad_lse,
-                            std::int64_t rows, std::int64_t width) {
+std::vector<T> common_parts(const AttentionInputs& x, const AttentionRows& grad, const Tensor& out,
+                            const Tensor& grad_lse) {
+  const std::int64_t rows = x.batch * x.heads * x.length, width = x.value_width;
   std::vector<T> common(static_cast<std::size_t>(rows));
-  const T* g = reinterpret_cast<const T*>(grad.impl()->data);
   const T* o = reinterpret_cast<const T*>(out.impl()->data);
   const T* by_lse =
       grad_lse.defined() ? reinterpret_cast<const T*>(grad_lse.impl()->data) : nullptr;
   const double bytes = 2.0 * static_cast<double>(width) * sizeof(T);
   parallel_for(0, rows, grain_for({.bytes = bytes}, rows), [&](std::int64_t lo, std::int64_t hi) {
     for (std::int64_t i = lo; i < hi; ++i) {
+      const std::int64_t head = i / x.length;
+      const T* g = grad.at<T>(head / x.heads, head % x.heads, i % x.length);
       T lanes[kLanes] = {};
       for (std::int64_t j = 0; j < width; ++j) {
-        lanes[j % kLanes] += g[i * width + j] * o[i * width + j];
+        lanes[j % kLanes] += g[j] * o[i * width + j];
       }
       T sum = 0;
       for (const T lane : lanes) sum += lane;
@@ -275,16 +278,16 @@ std::vector<T> common_parts(const Tensor& grad, const Tensor& out, const Tensor&
 
 void attention_backward(const OpCall& call) {
   const AttentionInputs x(call, 2);
-  const Tensor grad = dense_computed(call.inputs[0]), out = dense_computed(call.inputs[8]);
+  const AttentionRows grad(call.inputs[0]);
+  const Tensor out = dense_computed(call.inputs[8]);
   const Tensor lse = dense_computed(call.inputs[9]), grad_lse = dense_computed(call.inputs[1]);
   const ComputedOutput dq(call.outputs[0]), dk(call.outputs[1]), dv(call.outputs[2]);
   const LibraryTeam alone(1);
-  with_computed(x.q.dtype(), [&]<class T>(T) {
+  with_computed(x.q.tensor().dtype(), [&]<class T>(T) {
     const auto data = [](const Tensor& t) { return reinterpret_cast<T*>(t.impl()->data); };
-    const std::vector<T> common =
-        common_parts<T>(grad, out, grad_lse, x.batch * x.heads * x.length, x.value_width);
-    const BackwardBuffers<T> to{data(grad),        data(lse),         common.data(),
-                                data(dq.tensor()), data(dk.tensor()), data(dv.tensor())};
+    const std::vector<T> common = common_parts<T>(x, grad, out, grad_lse);
+    const BackwardBuffers<T> to{
+        grad, data(lse), common.data(), data(dq.tensor()), data(dk.tensor()), data(dv.tensor())};
     if (x.keys == 0) std::fill_n(to.dq, dq.tensor().impl()->numel(), T{});
     const std::int64_t units = x.batch * x.key_heads;
     const double flops = 5.0 * static_cast<double>(x.group() * x.length) *

@@ -11,6 +11,9 @@
 
 namespace dyad::runtime::cpu {
 
+/// Most queries and keys of a tile.
+inline constexpr std::int64_t kAttentionRows = 128, kAttentionColumns = 512;
+
 /// C[m, n] = scale op(A) op(B), or plus that, on one thread; rows follow one another at the
 /// strides. With `add` the scale is 1.
 template <class T>
@@ -18,7 +21,25 @@ void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int6
                    std::int64_t k, const T* a, std::int64_t a_row, const T* b, std::int64_t b_row,
                    bool add, T* c, std::int64_t c_row, T scale = 1);
 
-/// The inputs of attention from q on: dense, f16 and bf16 widened to f32.
+/// A tensor [b, h, l, width] whose rows, each without gaps, are read where they lie; one that has
+/// none, or half precision, is copied (to f32).
+class AttentionRows {
+ public:
+  explicit AttentionRows(const Tensor& tensor);
+  template <class T>
+  [[nodiscard]] const T* at(std::int64_t b, std::int64_t h, std::int64_t i) const noexcept {
+    return reinterpret_cast<const T*>(tensor_.impl()->data) + b * batch_ + h * head_ + i * row_;
+  }
+  /// Elements from one row to the next.
+  [[nodiscard]] std::int64_t row() const noexcept { return row_; }
+  [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
+
+ private:
+  Tensor tensor_;
+  std::int64_t batch_, head_, row_;
+};
+
+/// The inputs of attention from q on, f16 and bf16 widened to f32.
 struct AttentionInputs {
   AttentionInputs(const OpCall& call, std::size_t first);
 
@@ -31,22 +52,17 @@ struct AttentionInputs {
   template <class T>
   void drop(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,
             std::int64_t columns, T* tile) const;
-  template <class T>
-  [[nodiscard]] const T* query(std::int64_t b, std::int64_t h, std::int64_t i) const noexcept {
-    return reinterpret_cast<const T*>(q.impl()->data) + ((b * heads + h) * length + i) * width;
-  }
-  template <class T>
-  [[nodiscard]] const T* key(std::int64_t b, std::int64_t h, std::int64_t j) const noexcept {
-    return reinterpret_cast<const T*>(k.impl()->data) +
-           ((b * key_heads + h / group()) * keys + j) * width;
-  }
-  template <class T>
-  [[nodiscard]] const T* value(std::int64_t b, std::int64_t h, std::int64_t j) const noexcept {
-    return reinterpret_cast<const T*>(v.impl()->data) +
-           ((b * key_heads + h / group()) * keys + j) * value_width;
-  }
   /// Heads of q to one of k and v.
   [[nodiscard]] std::int64_t group() const noexcept { return heads / key_heads; }
+  /// Heads of k and v that head h of q meets.
+  [[nodiscard]] std::int64_t key_head(std::int64_t h) const noexcept { return h / group(); }
+  /// Queries of a tile: a function of the sizes. With smaller ones more tiles of a causal mask are
+  /// passed over.
+  [[nodiscard]] std::int64_t tile_rows() const noexcept {
+    return std::min(
+        attrs.is_causal && length > kAttentionRows / 2 ? kAttentionRows / 2 : kAttentionRows,
+        length);
+  }
   /// How many of the columns from key k0 on query i sees.
   [[nodiscard]] std::int64_t visible(std::int64_t i, std::int64_t k0,
                                      std::int64_t columns) const noexcept {
@@ -59,14 +75,12 @@ struct AttentionInputs {
   }
 
   const ops::AttentionAttrs& attrs;
-  Tensor q, k, v, mask;
+  AttentionRows q, k, v;
+  Tensor mask;
   std::int64_t batch, heads, key_heads, length, keys, width, value_width;
   std::int64_t mask_strides[4] = {};  ///< 0 where it broadcasts
   double scale;
   RandomKey random;
 };
-
-/// Queries and keys of a tile: functions of the sizes alone.
-inline constexpr std::int64_t kAttentionRows = 128, kAttentionColumns = 512;
 
 }  // namespace dyad::runtime::cpu

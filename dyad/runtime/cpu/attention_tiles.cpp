@@ -101,22 +101,37 @@ template void multiply_tile(bool, bool, std::int64_t, std::int64_t, std::int64_t
                             std::int64_t, const double*, std::int64_t, bool, double*, std::int64_t,
                             double);
 
+AttentionRows::AttentionRows(const Tensor& tensor) : tensor_(tensor) {
+  const auto sizes = tensor.impl()->shape.numbers();
+  const auto dense_rows = [&] {
+    const Strides& strides = tensor.impl()->strides;
+    return (sizes[3] <= 1 || strides[3] == 1) && (sizes[2] <= 1 || strides[2] >= sizes[3]) &&
+           (tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64);
+  };
+  if (!dense_rows()) tensor_ = dense_computed(tensor);
+  const Strides& strides = tensor_.impl()->strides;
+  batch_ = strides[0];
+  head_ = strides[1];
+  row_ = sizes[2] <= 1 ? std::max<std::int64_t>(1, sizes[3]) : strides[2];
+}
+
 AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
     : attrs(call.attrs_as<ops::AttentionAttrs>()),
-      q(dense_computed(call.inputs[first])),
-      k(dense_computed(call.inputs[first + 1])),
-      v(dense_computed(call.inputs[first + 2])) {
+      q(call.inputs[first]),
+      k(call.inputs[first + 1]),
+      v(call.inputs[first + 2]) {
   const auto given = [&](std::size_t i) {
     return first + i < call.inputs.size() ? call.inputs[first + i] : Tensor();
   };
-  const auto sizes = q.impl()->shape.numbers(), key_sizes = k.impl()->shape.numbers();
+  const auto sizes = q.tensor().impl()->shape.numbers(),
+             key_sizes = k.tensor().impl()->shape.numbers();
   batch = sizes[0];
   heads = sizes[1];
   key_heads = key_sizes[1];
   length = sizes[2];
   keys = key_sizes[2];
   width = sizes[3];
-  value_width = v.impl()->shape[3].number();
+  value_width = v.tensor().impl()->shape[3].number();
   scale = attrs.scale != 0 ? attrs.scale
                            : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(width, 1)));
   if (const Tensor m = given(3); m.defined()) {
@@ -138,8 +153,8 @@ AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
 template <class T>
 void AttentionInputs::scores(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows,
                              std::int64_t k0, std::int64_t columns, T* to) const {
-  multiply_tile<T>(false, true, rows, columns, width, query<T>(b, h, q0), width, key<T>(b, h, k0),
-                   width, false, to, columns, static_cast<T>(scale));
+  multiply_tile<T>(false, true, rows, columns, width, q.at<T>(b, h, q0), q.row(),
+                   k.at<T>(b, key_head(h), k0), k.row(), false, to, columns, static_cast<T>(scale));
   if (attrs.softcap == 0 && !mask.defined()) return;
   const std::int64_t masked =
       b * mask_strides[0] + h * mask_strides[1] + q0 * mask_strides[2] + k0 * mask_strides[3];

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dyad/core/storage.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/recurrent.h"
 #include "dyad/runtime/op_kernel.h"
@@ -53,6 +54,18 @@ template <class T>
   if (from.defined()) std::copy_n(elements_of<const T>(from), count, state.begin());
   return state;
 }
+
+/// Uninitialised elements from the caching allocator: what a std::vector would clear first.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t count)
+      : storage_(Storage::allocate(static_cast<std::size_t>(count) * sizeof(T))) {}
+  [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(storage_->data()); }
+
+ private:
+  Ref<Storage> storage_;
+};
 
 void recurrent_backward(const OpCall& call);
 

@@ -66,9 +66,9 @@ class Backward {
         rows_(layer.gate_width()),
         dh_(std::move(dh)),
         dc_(std::move(dc)),
-        sums_(size(layer.steps * layer.samples * rows_)),
-        hidden_sums_(layer.resets_after() ? sums_.size() : 0),
-        before_(size(layer.steps * layer.samples * n_)) {
+        sums_(layer.steps * layer.samples * rows_),
+        hidden_sums_(layer.resets_after() ? layer.steps * layer.samples * rows_ : 0),
+        before_(layer.steps * layer.samples * n_) {
     find_states_before();
   }
 
@@ -93,7 +93,6 @@ class Backward {
   }
 
  private:
-  static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
   template <class F>
   void each_sample(F f) {
     parallel_for(0, l_.samples, l_.grain(), [&](std::int64_t lo, std::int64_t hi) {
@@ -104,18 +103,23 @@ class Backward {
   /// h as each step found it, [t, n, h]; zeros where a sample has no such step.
   void find_states_before() {
     const T* h0 = elements_of<const T>(l_.h0);
-    for (std::int64_t t = 0; t < l_.steps; ++t) {
-      for (std::int64_t i = 0; i < l_.samples; ++i) {
-        if (!l_.active(t, i)) continue;
-        const std::int64_t from = l_.previous(t, i);
-        T* to = before_.data() + (t * l_.samples + i) * n_;
+    const double bytes = 2.0 * static_cast<double>(n_) * sizeof(T);
+    const std::int64_t all = l_.steps * l_.samples;
+    parallel_for(0, all, grain_for({.bytes = bytes}, all), [&](std::int64_t lo, std::int64_t hi) {
+      for (std::int64_t at = lo; at < hi; ++at) {
+        const std::int64_t t = at / l_.samples, i = at % l_.samples;
+        const bool active = l_.active(t, i);
+        const std::int64_t from = active ? l_.previous(t, i) : -1;
+        T* to = before_.data() + at * n_;
         if (from >= 0) {
           std::copy_n(to_.y + (from * l_.samples + i) * n_, n_, to);
-        } else if (h0 != nullptr) {
+        } else if (active && h0 != nullptr) {
           std::copy_n(h0 + i * n_, n_, to);
+        } else {
+          std::fill_n(to, n_, T{});
         }
       }
-    }
+    });
   }
   /// c as a step found it; null for zeros.
   const T* cell_before(std::int64_t t, std::int64_t i) const {
@@ -128,7 +132,11 @@ class Backward {
   void step(std::int64_t t, std::int64_t i) {
     const std::int64_t at = t * l_.samples + i;
     T* d = sums_.data() + at * rows_;
-    if (!l_.active(t, i)) return;  // sums are zeros, what comes from later steps passes
+    if (!l_.active(t, i)) {  // what comes from later steps passes
+      std::fill_n(d, rows_, T{});
+      if (l_.resets_after()) std::fill_n(hidden_sums_.data() + at * rows_, rows_, T{});
+      return;
+    }
     T* dh = dh_.data() + i * n_;
     add_to_row(dh, to_.grad + at * n_, n_);
     const T* z = to_.gates + at * rows_;
@@ -229,7 +237,7 @@ class Backward {
     gemm(g, a, b, nullptr, c);
   }
   /// The sums of the columns of all steps' sums.
-  void add_columns(const std::vector<T>& from, T* to) {
+  void add_columns(const Scratch<T>& from, T* to) {
     if (to == nullptr) return;
     const std::int64_t rows = l_.steps * l_.samples;
     const double bytes = static_cast<double>(rows) * sizeof(T);
@@ -258,7 +266,7 @@ class Backward {
       gemm(g, sums_.data(), elements_of<T>(l_.weight_ih), nullptr, to_.dx);
     }
     over_steps(sums_.data(), rows_, rows_, elements_of<const T>(l_.x), l_.width, to_.dweight_ih);
-    const std::vector<T>& from_h = l_.resets_after() ? hidden_sums_ : sums_;
+    const Scratch<T>& from_h = l_.resets_after() ? hidden_sums_ : sums_;
     const bool splits = l_.cell == RecurrentLayer::Cell::gru && !l_.resets_after();
     over_steps(from_h.data(), rows_, splits ? 2 * n_ : rows_, before_.data(), n_, to_.dweight_hh);
     if (splits) {
@@ -270,7 +278,11 @@ class Backward {
                  to_.dweight_hh + 2 * n_ * n_);
     }
     add_columns(sums_, to_.dbias_ih);
-    add_columns(from_h, to_.dbias_hh);
+    if (l_.resets_after() || to_.dbias_ih == nullptr) {
+      add_columns(from_h, to_.dbias_hh);
+    } else if (to_.dbias_hh != nullptr) {  // the same sums
+      std::copy_n(to_.dbias_ih, rows_, to_.dbias_hh);
+    }
     if (to_.dh0 != nullptr) std::copy(dh_.begin(), dh_.end(), to_.dh0);
     if (to_.dc0 != nullptr) std::copy(dc_.begin(), dc_.end(), to_.dc0);
     if (to_.dpeephole != nullptr) add_peepholes();
@@ -295,7 +307,8 @@ class Backward {
   const RecurrentLayer& l_;
   const Buffers<T>& to_;
   std::int64_t n_, rows_;
-  std::vector<T> dh_, dc_, sums_, hidden_sums_, before_;
+  std::vector<T> dh_, dc_;
+  Scratch<T> sums_, hidden_sums_, before_;
 };
 
 }  // namespace
