@@ -66,7 +66,8 @@ std::vector<std::string> names_for(const std::vector<std::string>& given, std::s
 }
 
 GraphRunner runner_of(const Graph& graph) {
-  return {graph, std::make_unique<Session>(graph), graph.outputs()};
+  auto session = std::make_unique<Session>(graph);
+  return {.graph = graph, .session = std::move(session), .fetches = graph.outputs()};
 }
 
 json graph_json(const Graph& graph, SavedParts& parts, Loc loc) {
@@ -123,6 +124,7 @@ bool is_dense(const Shape& shape, const std::vector<std::int64_t>& strides) {
 /// The tensor in the layout that it had, when that was a permutation of a dense one.
 Tensor laid_out(Tensor tensor, const std::vector<JsonValue>& strides_of) {
   std::vector<std::int64_t> strides;
+  strides.reserve(strides_of.size());
   for (const JsonValue& stride : strides_of)
     strides.push_back(stride.as_whole<std::int64_t>("layouts"));
   if (tensor.impl()->numel() == 0 || !is_dense(tensor.shape(), strides)) return tensor;
@@ -168,15 +170,22 @@ void write_program(const std::string& path, const json& program, const SavedPart
   save_safetensors(path, tensors, metadata, loc);
 }
 
+/// Two handles of the same elements in the same order.
+bool same_elements(const Tensor& a, const Tensor& b) {
+  return a.impl()->data == b.impl()->data && a.dtype() == b.dtype() && a.strides() == b.strides() &&
+         a.shape().same_as(b.shape());
+}
+
 /// Gives those of `used` that lie where a tensor of `state` does its name.
 void name_state(SavedParts& parts, const std::vector<Tensor>& used, const TensorDict& state) {
   for (const auto& [name, tensor] : state) {
-    const auto same = std::ranges::find_if(used, [&](const Tensor& t) {
-      return t.is_same(tensor) ||
-             (t.impl()->data == tensor.impl()->data && t.dtype() == tensor.dtype() &&
-              t.strides() == tensor.strides() && t.shape().same_as(tensor.shape()));
-    });
-    if (same != used.end()) parts.texts.name_of(*same, name);
+    if (!tensor.defined() || !tensor.is_concrete()) continue;
+    for (const Tensor& t : used) {
+      if (same_elements(t, tensor)) {
+        parts.texts.name_of(t, name);
+        break;
+      }
+    }
   }
 }
 
@@ -249,6 +258,7 @@ struct Program::State {
     const AutocastSwitch as_saved(std::nullopt);
     if (auto* graph = std::get_if<GraphRunner>(&runner)) {
       std::vector<Feed> feeds;
+      feeds.reserve(given.size());
       for (std::size_t i = 0; i < given.size(); ++i) feeds.emplace_back(inputs[i].name, given[i]);
       return graph->session->run(graph->fetches, feeds, loc);
     }
@@ -270,6 +280,7 @@ namespace {
 
 std::vector<std::string> names_of(const std::vector<Program::Port>& ports) {
   std::vector<std::string> names;
+  names.reserve(ports.size());
   for (const Program::Port& port : ports) names.push_back(port.name);
   return names;
 }
@@ -285,7 +296,7 @@ std::string list_inputs(const std::vector<Program::Port>& ports) {
 
 }  // namespace
 
-std::vector<Tensor> Program::call(std::span<const Tensor> given, Loc loc) const {
+std::vector<Tensor> Program::call(std::span<const Tensor> inputs, Loc loc) const {
   loc = loc.user();
   if (!Evaluator::is_eager()) {
     throw GraphError(
@@ -293,26 +304,26 @@ std::vector<Tensor> Program::call(std::span<const Tensor> given, Loc loc) const 
         "recorded, or of a graph",
         loc);
   }
-  if (given.size() != state_->inputs.size()) {
-    throw GraphError(fmt::format("the program is given {} inputs; {}", given.size(),
+  if (inputs.size() != state_->inputs.size()) {
+    throw GraphError(fmt::format("the program is given {} inputs; {}", inputs.size(),
                                  list_inputs(state_->inputs)),
                      loc);
   }
-  std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < given.size(); ++i) {
+  std::vector<Tensor> given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Port& port = state_->inputs[i];
-    if (!given[i].defined() || !given[i].is_concrete()) {
+    if (!inputs[i].defined() || !inputs[i].is_concrete()) {
       throw GraphError(fmt::format("input \"{}\" of the program is {}; it needs a tensor with data",
-                                   port.name, given[i].defined() ? "symbolic" : "undefined"),
+                                   port.name, inputs[i].defined() ? "symbolic" : "undefined"),
                        loc);
     }
-    if (given[i].impl()->is_number) {
-      inputs.push_back(convert_number(given[i], port.type.dtype()));
+    if (inputs[i].impl()->is_number) {
+      given.push_back(convert_number(inputs[i], port.type.dtype()));
     } else {
-      inputs.push_back(given[i].tracks_grad() ? given[i].detach(loc) : given[i]);
+      given.push_back(inputs[i].tracks_grad() ? inputs[i].detach(loc) : inputs[i]);
     }
   }
-  return state_->run(inputs, loc);
+  return state_->run(given, loc);
 }
 
 TensorDict Program::run(const std::vector<Feed>& feeds, Loc loc) const {

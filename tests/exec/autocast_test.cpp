@@ -115,6 +115,7 @@ TEST(Autocast, LayersOfEachKindCompute) {
                kernel = normal({4, 3, 3, 3}).requires_grad();
   const Tensor convolved = conv2d(image, kernel, Tensor());
   EXPECT_EQ(convolved.dtype(), bf16);
+  EXPECT_EQ(conv_transpose2d(convolved, normal({4, 3, 3, 3})).dtype(), bf16);
   const Tensor q = normal({2, 2, 5, 8}).requires_grad();
   const Tensor attended = scaled_dot_product_attention(q, q, q);
   EXPECT_EQ(attended.dtype(), bf16);
@@ -122,6 +123,34 @@ TEST(Autocast, LayersOfEachKindCompute) {
   EXPECT_EQ(both.dtype(), bf16);
   (sum(convolved) + sum(attended) + sum(both)).backward();
   for (const Tensor& t : {image, kernel, q}) EXPECT_EQ(t.grad().dtype(), f32);
+}
+
+TEST(Autocast, RecurrentLayersAreThoseOfCastsWrittenOut) {
+  manual_seed(7);
+  const Tensor x = normal({6, 2, 4});
+  const Tensor w = (normal({24, 4}) * 0.3f).detach().requires_grad();
+  const Tensor u = (normal({24, 6}) * 0.3f).detach().requires_grad();
+  const Tensor wn = (normal({18, 4}) * 0.3f).detach().requires_grad();
+  const Tensor un = (normal({18, 6}) * 0.3f).detach().requires_grad();
+  const auto run = [&](bool by_hand) {
+    const Autocast scope(bf16, !by_hand);
+    const auto cast = [&](const Tensor& t) { return by_hand ? t.to(bf16) : t; };
+    const Tensor a = lstm(cast(x), cast(w), cast(u)).y;
+    const Tensor b = gru(cast(x), cast(wn), cast(un)).y;
+    EXPECT_EQ(a.dtype(), bf16);
+    EXPECT_EQ(b.dtype(), bf16);
+    const Tensor loss = sum(a.to(f32)) + sum(b.to(f32));
+    Results all{a, b};
+    for (const Tensor& g : gradients(loss, {w, u, wn, un})) all.push_back(g);
+    return numbers_of(all);
+  };
+  const auto expected = run(true);
+  EXPECT_EQ(run(false), expected);
+  const auto compiled = compile([&] {
+    const Autocast scope(bf16);
+    return lstm(x, w, u).y;
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(numbers_of({compiled()})[0], expected[0]);
 }
 
 TEST(Autocast, ValuesAndGradientsAreThoseOfCastsWrittenOut) {

@@ -67,6 +67,7 @@ std::vector<std::pair<std::string, onnx::ModelValue>> run_program(
     const std::string& path, const onnx::InputOptions& options) {
   const io::Program program = io::load(path);
   std::vector<Feed> feeds;
+  feeds.reserve(program.inputs().size());
   for (const auto& [name, file] : options.files)
     feeds.emplace_back(name, onnx::load_value(file, Type::Kind::tensor, Loc()).tensor());
   if (options.seed) {
