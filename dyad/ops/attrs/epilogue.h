@@ -24,7 +24,7 @@ struct ConvEpilogueAttrs {
   Shape high = {0, 0};
   Ints dilation = {1, 1};
   std::int64_t groups = 1;
-  std::string activation = "";
+  std::string activation = {};
   double alpha = 0;
   double beta = 0;
 };
@@ -34,7 +34,7 @@ struct ConvEpilogueAttrs {
 /// order that is fastest.
 struct ProductEpilogueAttrs {
   bool transposed = false;
-  std::string activation = "";
+  std::string activation = {};
   double alpha = 0;
   double beta = 0;
 };
