@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -182,10 +183,16 @@ struct Target {
   }
 };
 
+/// What a pass found for a leaf so far, and the line of the last operator that had a part in it.
+struct LeafSum {
+  Tensor leaf, sum;
+  Loc place;
+};
+
 class Pass {
  public:
-  Pass(std::span<const Tensor> inputs, BackwardOptions options)
-      : options_(options), found_(inputs.size()) {
+  Pass(std::span<const Tensor> inputs, BackwardOptions options, bool in_parts = false)
+      : options_(options), found_(inputs.size()), parts_(in_parts ? inputs.size() : 0) {
     for (const Tensor& input : inputs) {
       if (const TapeNode* node = node_of(*input.impl())) {
         targets_.push_back({nullptr, node, input.impl()->grad_output});
@@ -219,6 +226,7 @@ class Pass {
                        loc);
     }
     if (TapeNode* node = node_of(impl)) {
+      if (is_part(*node, impl.grad_output, g)) return;
       if (!targets_.empty()) roots_.push_back(node);
       add_to(frontier_.at(*node).grads[impl.grad_output], std::move(g));
     } else {
@@ -226,11 +234,17 @@ class Pass {
     }
   }
 
+  [[nodiscard]] std::vector<std::vector<Tensor>> take_parts() noexcept { return std::move(parts_); }
+
   std::vector<Tensor> run() {
     if (!targets_.empty()) find_wanted();
     while (!frontier_.empty()) {
       auto latest = frontier_.pop();
       visit(latest.mapped());
+    }
+    for (LeafSum& of : sums_) {
+      const LocScope place(of.place);
+      accumulate(of.leaf, std::move(of.sum), options_.create_graph);
     }
     return std::move(found_);
   }
@@ -247,12 +261,45 @@ class Pass {
 
   void to_leaf(const Tensor& leaf, Tensor g) {
     if (targets_.empty()) {
-      accumulate(leaf, std::move(g), options_.create_graph);
+      // What the leaf has from earlier passes comes to the sum of this one, not to its parts: a
+      // replayed call knows the sum alone.
+      const auto [at, is_new] = sum_of_.try_emplace(key_of(leaf), sums_.size());
+      if (is_new) sums_.push_back({leaf, Tensor(), Loc()});
+      LeafSum& of = sums_[at->second];
+      of.place = Loc().user();
+      add_to(of.sum, std::move(g));
+      return;
+    }
+    if (!parts_.empty()) {
+      // The very handle, before another one of the same leaf.
+      const auto handle = std::ranges::find(targets_, leaf.impl(), &Target::leaf);
+      const auto same =
+          handle != targets_.end()
+              ? handle
+              : std::ranges::find_if(targets_, [&](const Target& t) { return t.is(leaf.impl()); });
+      if (same != targets_.end())
+        parts_[static_cast<std::size_t>(same - targets_.begin())].push_back(std::move(g));
       return;
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       if (targets_[i].is(leaf.impl())) add_to(found_[i], g);
     }
+  }
+
+  /// In parts: whether `g` has arrived at an input.
+  bool is_part(const TapeNode& node, std::uint32_t output, const Tensor& g) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (targets_[i].node != &node || targets_[i].output != output) continue;
+      parts_[i].push_back(g);
+      return true;
+    }
+    return false;
+  }
+
+  /// Handles that share what the tape keeps for a leaf are one leaf.
+  static const void* key_of(const Tensor& leaf) {
+    const void* kept = leaf.impl()->grad_meta.get();
+    return kept ? kept : leaf.impl();
   }
 
   /// Nodes on a way to a target; the others need not be visited.
@@ -352,7 +399,7 @@ class Pass {
       Tensor g = reduce_to(std::move(results[i]), input.shape, input.dtype);
       if (input.leaf.defined()) {
         to_leaf(input.leaf, std::move(g));
-      } else {
+      } else if (!is_part(*input.node, input.output, g)) {
         add_to(frontier_.at(*input.node).grads[input.output], std::move(g));
       }
     }
@@ -365,6 +412,9 @@ class Pass {
   std::unordered_set<const TapeNode*> wanted_;   // targets, and nodes on a way to one
   std::unordered_set<const TapeNode*> passing_;  // of these, those whose rule must run
   std::vector<Tensor> found_;
+  std::vector<std::vector<Tensor>> parts_;
+  std::vector<LeafSum> sums_;
+  std::unordered_map<const void*, std::size_t> sum_of_;
 };
 
 }  // namespace
@@ -375,6 +425,13 @@ RuleScope::RuleScope(const OpInfo& op) noexcept : previous_(std::exchange(rule, 
 
 RuleScope::~RuleScope() { rule = previous_; }
 
+/// Whether an axis of size `from` was one of size 1.
+static bool was_one(Dim size, Dim from, const Tensor& gradient) {
+  if (size.is_number() || size.same_as(from)) return size.same_as(1) && !from.same_as(1);
+  // An expression such as min(s, 1), whose value is known while data is there.
+  return gradient.is_concrete() && !(size == from) && size == 1;
+}
+
 Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
   const TensorImpl& impl = *gradient.impl();
   if (!impl.recorded && impl.dtype == dtype && impl.shape.same_as(shape)) return gradient;
@@ -383,7 +440,7 @@ Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
     const std::size_t lead = from.size() - shape.size();
     Ints axes;
     for (std::size_t i = 0; i < from.size(); ++i) {
-      const bool broadcast = i < lead || (shape[i - lead].same_as(1) && !from[i].same_as(1));
+      const bool broadcast = i < lead || was_one(shape[i - lead], from[i], gradient);
       if (broadcast) axes.push_back(static_cast<std::int64_t>(i));
     }
     if (!axes.empty()) gradient = reshape(sum(gradient, axes), shape);
@@ -403,13 +460,29 @@ std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<cons
   return pass.run();
 }
 
-std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs) {
-  std::vector<Tensor> leaves;
-  std::unordered_set<const void*> seen;
+std::vector<std::vector<Tensor>> run_backward_in_parts(std::span<const Tensor> outputs,
+                                                       std::span<const Tensor> grads,
+                                                       std::span<const Tensor> inputs, Loc loc) {
+  Pass pass(inputs, {.retain_graph = true}, /*in_parts=*/true);
+  for (std::size_t i = 0; i < outputs.size(); ++i) pass.seed(outputs[i], grads[i], loc);
+  static_cast<void>(pass.run());
+  return pass.take_parts();
+}
+
+namespace {
+
+/// What the tape of some outputs leads to, each once.
+struct Reachable {
   std::vector<TapeNode*> nodes;
+  std::vector<Tensor> leaves;
+};
+
+Reachable reachable_from(std::span<const Tensor> outputs, const OpInfo* end) {
+  Reachable found;
+  std::unordered_set<const void*> seen;
   const auto meet = [&](TapeNode* node, const Tensor& leaf) {
-    if (node && seen.insert(node).second) nodes.push_back(node);
-    if (leaf.defined() && seen.insert(leaf.impl()).second) leaves.push_back(leaf);
+    if (node && &node->op() != end && seen.insert(node).second) found.nodes.push_back(node);
+    if (leaf.defined() && seen.insert(leaf.impl()).second) found.leaves.push_back(leaf);
   };
   for (const Tensor& output : outputs) {
     if (TapeNode* node = node_of(*output.impl())) {
@@ -418,10 +491,20 @@ std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs) {
       meet(nullptr, output);
     }
   }
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (const InputRecord& input : nodes[i]->inputs()) meet(input.node.get(), input.leaf);
+  for (std::size_t i = 0; i < found.nodes.size(); ++i) {
+    for (const InputRecord& input : found.nodes[i]->inputs()) meet(input.node.get(), input.leaf);
   }
-  return leaves;
+  return found;
+}
+
+}  // namespace
+
+std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs, const OpInfo* end) {
+  return reachable_from(outputs, end).leaves;
+}
+
+void settle_sizes(std::span<const Tensor> outputs, const OpInfo* end, const SymbolMap& sizes) {
+  for (TapeNode* node : reachable_from(outputs, end).nodes) node->settle_sizes(sizes);
 }
 
 }  // namespace dyad::autograd

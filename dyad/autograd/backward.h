@@ -21,8 +21,19 @@ struct BackwardOptions {
 std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                  std::span<const Tensor> inputs, BackwardOptions options, Loc loc);
 
-/// The leaves that the tape of `outputs` leads to, each once.
-[[nodiscard]] std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs);
+/// The same for each of `inputs` in parts: what the tape adds up there, in its order. Nothing goes
+/// on through an input to what it was computed from. The tape is retained.
+std::vector<std::vector<Tensor>> run_backward_in_parts(std::span<const Tensor> outputs,
+                                                       std::span<const Tensor> grads,
+                                                       std::span<const Tensor> inputs, Loc loc);
+
+/// The leaves that the tape of `outputs` leads to, each once; nodes of `end` are not passed.
+[[nodiscard]] std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs,
+                                                   const OpInfo* end = nullptr);
+
+/// Puts numbers in the place of symbols on the tape of `outputs`, up to nodes of `end`, so that it
+/// can be walked after the recording that made it.
+void settle_sizes(std::span<const Tensor> outputs, const OpInfo* end, const SymbolMap& sizes);
 
 /// `gradient` summed over the axes along which an input of `shape` was broadcast, and converted to
 /// its dtype.

@@ -98,9 +98,10 @@ class GraphPass {
       : graph_(std::move(graph)), evaluator_(graph_), rows_(rows) {}
 
   std::vector<Tensor> run(std::span<const Value> outputs, std::span<const Tensor> seeds,
-                          std::span<const Value> inputs, int first_node) {
+                          std::span<const Value> inputs, int first_node, GradMap known = {}) {
     const Evaluator::Scope scope(evaluator_);
     const std::vector<Node*> nodes = find_dependent(inputs, first_node);
+    grads_ = std::move(known);
     for (std::size_t i = 0; i < outputs.size(); ++i) add_to(outputs[i], seeds[i]);
     for (std::size_t i = nodes.size(); i-- > 0;) visit(*nodes[i]);
     std::vector<Tensor> found;
@@ -154,7 +155,7 @@ class GraphPass {
       node.op().grad(gradient);
       results = std::move(gradient.results());
     } else if (node.op().expand) {
-      results = through_expansion(node);
+      through_expansion(node);
     } else {
       return;
     }
@@ -167,19 +168,20 @@ class GraphPass {
 
   /// A row without a rule that has an expansion: it is appended and differentiated; what the
   /// forward pass expands to as well is shared by the compiler.
-  std::vector<Tensor> through_expansion(Node& node) {
+  void through_expansion(Node& node) {
     std::vector<Tensor> tensors;
     std::vector<const Tensor*> refs;
     std::vector<Value> inputs;
-    std::vector<std::size_t> positions;
+    GradMap known;
     tensors.reserve(node.inputs().size());
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       const Value input = node.inputs()[i];
       tensors.push_back(input ? symbolic_tensor(graph_, input) : Tensor());
       refs.push_back(&tensors.back());
       if (!wants(input)) continue;
+      // Its parts add to what the input has so far, each once, as on the tape.
       inputs.push_back(input);
-      positions.push_back(i);
+      if (const auto sum = grads_.find(input); sum != grads_.end()) known.insert(*sum);
     }
     const int first_node = graph_->nodes().empty() ? 0 : graph_->nodes().back()->id() + 1;
     const std::vector<Tensor> expanded = node.op().expand(node.attrs().data(), refs, node.loc());
@@ -191,10 +193,11 @@ class GraphPass {
       outputs.push_back(recorded_value(expanded[i])->value);
       seeds.push_back(seed->second);
     }
-    const std::vector<Tensor> found = GraphPass(graph_).run(outputs, seeds, inputs, first_node);
-    std::vector<Tensor> results(node.inputs().size());
-    for (std::size_t i = 0; i < positions.size(); ++i) results[positions[i]] = found[i];
-    return results;
+    const std::vector<Tensor> found =
+        GraphPass(graph_).run(outputs, seeds, inputs, first_node, std::move(known));
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (found[i].defined()) grads_[inputs[i]] = found[i];
+    }
   }
 
   Ref<GraphImpl> graph_;

@@ -9,6 +9,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/ir/recorded.h"
+#include "dyad/ir/substitute.h"
 #include "dyad/ops/arithmetic.h"
 
 namespace dyad::autograd {
@@ -97,6 +98,22 @@ void TapeNode::set_sequence() noexcept {
   sequence_ = last_sequence = latest + 1;
 }
 
+void TapeNode::settle_sizes(const SymbolMap& sizes) {
+  const auto settle = [&](Shape& shape, const Tensor& kept) {
+    for (Dim& dim : shape) {
+      if (dim.is_symbolic()) dim = evaluate(dim, sizes);
+    }
+    // As a value of the graph it would still have sizes with symbols.
+    if (kept.defined() && kept.is_concrete()) kept.impl()->recorded = nullptr;
+  };
+  if (attrs_) {
+    if (Ref<Attrs> numbers = substitute_symbols(attrs_->info(), attrs_->data(), sizes))
+      attrs_ = std::move(numbers);
+  }
+  for (InputRecord& input : inputs()) settle(input.shape, input.value());
+  for (OutputRecord& output : outputs()) settle(output.shape, output.saved.tensor);
+}
+
 void TapeNode::release_saved() noexcept {
   for (InputRecord& input : inputs()) input.saved.tensor = Tensor();
   for (OutputRecord& output : outputs()) output.saved.tensor = Tensor();
@@ -153,12 +170,12 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
   }
 }
 
-void check_write(const Tensor& target, const Tensor& value, Loc loc) {
+void check_write(const Tensor& target, const Tensor& value, int handles, Loc loc) {
   const TensorImpl& impl = *target.impl();
   if (!grad_enabled()) return;
   if (!impl.requires_grad) {
     if (!value.impl()->requires_grad || !is_differentiable(impl.dtype)) return;
-    if (!impl.storage || impl.storage->use_count() == 1) return;
+    if (!impl.storage || impl.storage->use_count() <= handles) return;
     throw GradError("in-place write of a value that tracks gradients to " + type_string(target) +
                         ", whose memory other tensors share: they would hold it without its "
                         "gradient; write under NoGrad or a detach()ed value, or build the result "

@@ -59,6 +59,8 @@ class TapeNode final : public GradMeta {
   void set_sequence() noexcept;
   [[nodiscard]] std::span<InputRecord> inputs() noexcept;
   [[nodiscard]] std::span<OutputRecord> outputs() noexcept;
+  /// Puts numbers in the place of symbols: a recording that knew sizes by symbols is over.
+  void settle_sizes(const SymbolMap& sizes);
   /// Drops saved tensors; a later backward through this node is a GradError.
   void release_saved() noexcept;
   [[nodiscard]] bool released() const noexcept { return released_; }
@@ -131,8 +133,9 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
 
 /// Before `target` is overwritten with `value`: GradError for a leaf that is differentiated by, for
 /// a tensor that shares memory with tracked views, whose gradients would be wrong, and for a value
-/// that tracks gradients in memory that other tensors share, which would not track it.
-void check_write(const Tensor& target, const Tensor& value, Loc loc);
+/// that tracks gradients in memory that other tensors share, which would not track it: more than
+/// `handles`, the program's own one and those of a recording.
+void check_write(const Tensor& target, const Tensor& value, int handles, Loc loc);
 /// After the write: the gradient of `target` is the value's from now on.
 void after_write(const Tensor& target, const Tensor& value);
 

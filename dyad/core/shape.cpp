@@ -39,7 +39,10 @@ bool broadcast(const Shape& a, const Shape& b, Shape& result) {
     if (x.same_as(1)) {
       x = y;
     } else if (!(x == y)) {
-      return false;
+      // An expression of symbols may have the value 1, such as min(s, 1).
+      if (y == 1) continue;
+      if (!(x == 1)) return false;
+      x = y;
     } else if (y.is_number()) {
       x = y;  // found equal: the number says more
     }

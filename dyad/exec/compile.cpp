@@ -1,9 +1,13 @@
 #include "dyad/exec/compile.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <source_location>
 #include <string>
 
@@ -16,6 +20,8 @@
 #include "dyad/exec/recording.h"
 #include "dyad/exec/segment.h"
 #include "dyad/passes/pipeline.h"
+#include "dyad/runtime/cancel.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad::exec {
 namespace {
@@ -29,24 +35,36 @@ std::string refusal_of(const Path& path) {
 struct CompiledCore::State {
   CompileOptions options;
   Loc loc;
-  mutable std::mutex mutex;
-  CancelToken token;
+  CancelSource cancels;
+  mutable std::shared_mutex mutex;  ///< of the recordings: replays share it
+  std::mutex turns;                 ///< of calls that write what other calls see
+  std::atomic<bool> takes_turns = false;
   std::vector<std::unique_ptr<Recording>> recordings;
   std::map<CallKey, std::vector<std::vector<bool>>>
       varying;                       ///< per argument and axis: a size that has varied
   std::map<CallKey, bool> distinct;  ///< sizes that were equal at first turned out not to be one
   bool sealed = false;               ///< there is no function to record
-  std::int64_t calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0;
+  std::atomic<std::int64_t> calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0;
+
+  /// What becomes of a call.
+  enum class Way : std::uint8_t { replay, recheck, record, eager };
+  struct Found {
+    Way way = Way::record;
+    Recording* recording = nullptr;
+    SymbolMap symbols;
+    Mismatch reason;
+  };
 
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
                   const Body& body);
+  Found find(const CallKey& key, std::span<const Tensor> arguments) const;
   std::pair<FlatResult, std::shared_ptr<Path>> record(Recorder& recorder, const Body& body);
   FlatResult record_first(const CallKey& key, std::span<const Tensor> arguments, const Body& body,
                           Mismatch reason);
   FlatResult record_again(Recording& recording, const SymbolMap& symbols,
                           std::span<const Tensor> arguments, const Body& body);
-  FlatResult replay(Recording& recording, const SymbolMap& symbols,
-                    std::span<const Tensor> arguments, const Body& body);
+  std::optional<FlatResult> replay(const Recording& recording, std::span<const Tensor> arguments,
+                                   const CancelToken& token);
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
                                 SymbolMap& hints);
   void check_limits(Recording& recording) const;
@@ -63,6 +81,8 @@ CompiledCore::CompiledCore(CompileOptions options, Loc loc,
     : CompiledCore(std::move(options), loc) {
   state_->options.recheck = false;
   state_->sealed = true;
+  for (const auto& recording : recordings)
+    state_->takes_turns = state_->takes_turns || recording->writes_outside;
   state_->recordings = std::move(recordings);
 }
 
@@ -71,7 +91,7 @@ CompiledCore::~CompiledCore() = default;
 const CompileOptions& CompiledCore::options() const noexcept { return state_->options; }
 
 void CompiledCore::visit(const std::function<void(const Recording&)>& see) const {
-  const std::lock_guard lock(state_->mutex);
+  const std::shared_lock lock(state_->mutex);
   for (const auto& recording : state_->recordings) see(*recording);
 }
 
@@ -82,48 +102,80 @@ FlatResult CompiledCore::call(std::span<const Tensor> arguments,
   // Inside another recording or a graph's definition the function is simply part of it.
   if (!state_->sealed && (!Evaluator::is_eager() || symbolic || DetectAnomaly::active()))
     return body(arguments);
-  const std::lock_guard lock(state_->mutex);
+  std::optional<ThreadScope> threads;
+  if (state_->options.threads > 0) threads.emplace(state_->options.threads);
   return state_->call(arguments, numbers, body);
 }
 
-FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
-                                     std::span<const std::int64_t> numbers, const Body& body) {
-  ++calls;
-  token.reset();
-  const CallKey key = key_of(arguments, numbers);
-  Mismatch reason{"first call", {}};
+CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
+                                                     std::span<const Tensor> arguments) const {
+  Found found;
+  found.reason = {"first call", {}};
   bool same_key = false;
   for (auto it = recordings.rbegin(); it != recordings.rend(); ++it) {
     Recording& recording = **it;
     SymbolMap symbols;
     std::optional<Mismatch> differs = recording.mismatch(key, arguments, symbols);
     if (!differs) {
-      ++recording.calls;
-      if (!recording.refusal.empty()) {
-        ++eager;
-        return body(arguments);
-      }
-      const auto count = static_cast<std::uint64_t>(recording.calls);
-      if (options.recheck && std::has_single_bit(count)) {
-        ++rechecks;
-        return record_again(recording, symbols, arguments, body);
-      }
-      return replay(recording, symbols, arguments, body);
+      found.way = recording.refusal.empty() ? Way::replay : Way::eager;
+      found.recording = &recording;
+      found.symbols = std::move(symbols);
+      return found;
     }
     // The newest recording of the same kind of call is the one to compare with.
-    if (!same_key && (recording.key == key || it == recordings.rbegin())) reason = *differs;
+    if (!same_key && (recording.key == key || it == recordings.rbegin())) found.reason = *differs;
     same_key = same_key || recording.key == key;
   }
   if (sealed) {
-    throw GraphError("'" + options.name + "' has no recording for this call: " + reason.text +
+    throw GraphError("'" + options.name + "' has no recording for this call: " + found.reason.text +
                          "; call the function so before it is saved",
-                     Loc(std::source_location::current()).user(), reason.loc);
+                     Loc(std::source_location::current()).user(), found.reason.loc);
   }
-  if (static_cast<int>(recordings.size()) >= options.max_recordings) {
-    ++eager;
-    return body(arguments);
+  if (static_cast<int>(recordings.size()) >= options.max_recordings) found.way = Way::eager;
+  return found;
+}
+
+FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
+                                     std::span<const std::int64_t> numbers, const Body& body) {
+  ++calls;
+  const CancelToken token = cancels.begin();
+  const CallKey key = key_of(arguments, numbers);
+  std::unique_lock<std::mutex> turn;
+  if (takes_turns) turn = std::unique_lock(turns);
+  Way way = Way::record;
+  {
+    const std::shared_lock lock(mutex);
+    const Found found = find(key, arguments);
+    way = found.way;
+    if (way == Way::replay) {
+      const auto count = static_cast<std::uint64_t>(++found.recording->calls);
+      if (options.recheck && std::has_single_bit(count)) {
+        ++rechecks;
+        way = Way::recheck;
+      } else if (auto result = replay(*found.recording, arguments, token)) {
+        return *std::move(result);
+      } else {
+        way = Way::recheck;  // a host read took a value that it never took before
+      }
+    }
   }
-  return record_first(key, arguments, body, reason);
+  if (way != Way::eager) {
+    const std::unique_lock lock(mutex);
+    // Another thread may have recorded in the meantime, or forgotten what there was.
+    const Found found = find(key, arguments);
+    if (found.way == Way::replay) {
+      if (way == Way::recheck)
+        return record_again(*found.recording, found.symbols, arguments, body);
+      ++found.recording->calls;
+      if (auto result = replay(*found.recording, arguments, token)) return *std::move(result);
+      return record_again(*found.recording, found.symbols, arguments, body);
+    }
+    if (found.way == Way::record) return record_first(key, arguments, body, found.reason);
+  }
+  // The function may call itself: no lock is held.
+  if (turn) turn.unlock();
+  ++eager;
+  return body(arguments);
 }
 
 std::vector<Shape> CompiledCore::State::shapes_for(const CallKey& key,
@@ -213,6 +265,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   auto [result, path] = record(recorder, body);
   recording->calls = 1;
   recording->learn(*path);
+  if (recording->writes_outside) takes_turns = true;
   recording->overlap = recording->writes_overlap(arguments);
   for (const Tensor& argument : arguments)
     recording->layouts.push_back({argument.impl()->strides, argument.impl()->contiguous});
@@ -252,6 +305,7 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
     }
   }
   recording.learn(*path);
+  if (recording.writes_outside) takes_turns = true;
   if (recording.tree->add(path)) {
     recording.skeletons.push_back(result.skeleton);
     check_limits(recording);
@@ -259,8 +313,10 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   return result;
 }
 
-FlatResult CompiledCore::State::replay(Recording& recording, const SymbolMap& symbols,
-                                       std::span<const Tensor> arguments, const Body& body) {
+/// Nothing when a host read took a value that was never recorded; nothing has been written then.
+std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording,
+                                                      std::span<const Tensor> arguments,
+                                                      const CancelToken& token) {
   const auto random_state = default_generator().state();
   DecisionTree::Outcome outcome;
   {
@@ -269,22 +325,24 @@ FlatResult CompiledCore::State::replay(Recording& recording, const SymbolMap& sy
     outcome = recording.tree->run(arguments, &token);
   }
   if (outcome.leaf < 0) {
-    default_generator().set_state(random_state);  // the call starts again, eagerly
     if (sealed) {
       throw GraphError("'" + options.name + "': the number that the host reads at " +
                            to_string(outcome.unseen_at) + " is " + outcome.unseen +
                            ", which it was in no recorded call",
                        Loc(std::source_location::current()).user(), outcome.unseen_at);
     }
-    return record_again(recording, symbols, arguments, body);
+    // The call starts again, eagerly.
+    if (recording.draws) default_generator().set_state(random_state);
+    return std::nullopt;
   }
   ++replays;
-  attach_backward(recording.tree, outcome, arguments, loc);
-  return {std::move(outcome.results), recording.skeletons[static_cast<std::size_t>(outcome.leaf)]};
+  attach_backward(*recording.tree, outcome, arguments, loc);
+  return FlatResult{std::move(outcome.results),
+                    recording.skeletons[static_cast<std::size_t>(outcome.leaf)]};
 }
 
 Explanation CompiledCore::explain() const {
-  const std::lock_guard lock(state_->mutex);
+  const std::shared_lock lock(state_->mutex);
   Explanation page{.name = state_->options.name,
                    .loc = state_->loc,
                    .calls = state_->calls,
@@ -302,7 +360,7 @@ std::vector<CompiledGraph> CompiledCore::graphs() const {
     return std::shared_ptr<const GraphImpl>(
         &graph, [keep = Ref<const GraphImpl>(&graph)](const GraphImpl*) {});
   };
-  const std::lock_guard lock(state_->mutex);
+  const std::shared_lock lock(state_->mutex);
   std::vector<CompiledGraph> found;
   for (const auto& recording : state_->recordings) {
     if (!recording->tree) continue;
@@ -312,10 +370,10 @@ std::vector<CompiledGraph> CompiledCore::graphs() const {
   return found;
 }
 
-void CompiledCore::cancel() noexcept { state_->token.cancel(); }
+void CompiledCore::cancel() noexcept { state_->cancels.cancel(); }
 
 void CompiledCore::reset() {
-  const std::lock_guard lock(state_->mutex);
+  const std::unique_lock lock(state_->mutex);
   state_->recordings.clear();
   state_->varying.clear();
   state_->distinct.clear();

@@ -26,6 +26,7 @@ struct CompileOptions {
                         ///< state that changed is an error
   int max_outcomes = 16;    ///< values that one host read may take before the function runs eagerly
   int max_recordings = 32;  ///< recordings before the function runs eagerly
+  int threads = 0;          ///< of its kernels: 0 for as many as set_num_threads() says
   /// Bytes that the intermediate values of a run should take at most; 0: no limit. Values kept for
   /// the gradient that cheap pointwise operators give from others kept anyway are always computed
   /// again; over the limit all pointwise ones are. Where that is not enough the run takes more;
@@ -50,7 +51,8 @@ struct FlatResult {
 
 struct Recording;
 
-/// What `compile` keeps for a function: its recordings. One call at a time; others wait.
+/// What `compile` keeps for a function: its recordings. Threads replay them at the same time; while
+/// one records, the others wait.
 class CompiledCore {
  public:
   CompiledCore(CompileOptions options, Loc loc);
@@ -145,8 +147,8 @@ class CompiledFunction {
   /// The recorded graphs and what became of them, to print or to draw: those of the first recording
   /// first, each from its start to its ends.
   [[nodiscard]] std::vector<CompiledGraph> graphs() const { return core_->graphs(); }
-  /// Stops the run in progress, from another thread: it throws CancelledError, and nothing it would
-  /// have written is.
+  /// Stops the runs in progress, from another thread: they throw CancelledError, and nothing they
+  /// would have written is.
   void cancel() const noexcept { core_->cancel(); }
   /// Forgets all recordings.
   void reset() const { core_->reset(); }

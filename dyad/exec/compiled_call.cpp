@@ -15,8 +15,7 @@ namespace {
 
 /// What the backward part of one replayed call needs.
 struct SavedCall {
-  std::shared_ptr<DecisionTree> tree;
-  int leaf = 0;
+  DecisionTree::Leaf leaf;
   std::vector<Tensor> arguments;
   Environment env;
   std::vector<std::pair<Tensor, std::uint32_t>> versions;  ///< of the memory that it reads in place
@@ -51,12 +50,12 @@ void differentiate(Gradient& g) {
         std::to_string(version) + " then, " + std::to_string(now) +
         " now); call backward() before the write");
   }
-  const BackwardPart& part =
-      *call.tree->leaves()[static_cast<std::size_t>(call.leaf)].path->backward;
+  const BackwardPart& part = *call.leaf.path->backward;
   std::vector<Tensor> seeds;
   for (std::size_t i = 0; i < part.outputs.size(); ++i)
     seeds.push_back(g.grad(static_cast<int>(i)));
-  const std::vector<Tensor> grads = call.tree->backward(call.leaf, call.arguments, call.env, seeds);
+  const std::vector<Tensor> grads =
+      DecisionTree::backward(call.leaf, call.arguments, call.env, seeds);
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (g.needs(static_cast<int>(i))) g.set(static_cast<int>(i), grads[i]);
   }
@@ -72,14 +71,13 @@ constexpr OpInfo kCompiledCall{.name = "compiled_call",
 
 }  // namespace
 
-void attach_backward(const std::shared_ptr<DecisionTree>& tree, DecisionTree::Outcome& outcome,
+void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
                      std::span<const Tensor> arguments, Loc loc) {
-  const DecisionTree::Leaf& leaf = tree->leaves()[static_cast<std::size_t>(outcome.leaf)];
+  const DecisionTree::Leaf& leaf = tree.leaves()[static_cast<std::size_t>(outcome.leaf)];
   if (!leaf.backward || !grad_enabled()) return;
   const BackwardPart& part = *leaf.path->backward;
   auto call = std::make_shared<SavedCall>();
-  call->tree = tree;
-  call->leaf = outcome.leaf;
+  call->leaf = leaf;
   call->arguments.assign(arguments.begin(), arguments.end());
   // By handles of its own: a result that it keeps must not keep the tape node, which keeps the
   // call.

@@ -95,14 +95,15 @@ Dim scan_length(std::span<const Tensor> xs, Loc loc) {
     if (x.rank() == 0) {
       throw ShapeError(fmt::format("scan: {} has no first axis to scan", type_string(x)), loc);
     }
-    if (!(x.shape()[0] == xs[0].shape()[0])) {
+    // By size(), which a recording keeps as a guard: it repeats the body so often.
+    if (!(x.size(0, loc) == xs[0].size(0, loc))) {
       throw ShapeError(fmt::format("scan: the first axes must agree, but {} has {} and {} has {}",
                                    type_string(xs[0]), to_string(xs[0].shape()[0]), type_string(x),
                                    to_string(x.shape()[0])),
                        loc);
     }
   }
-  return xs[0].shape()[0];
+  return xs[0].size(0, loc);
 }
 
 Type without_first_axis(const Type& type) {

@@ -82,6 +82,13 @@ void RegionEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) 
 
 void RegionEvaluator::replace(Value memory, Value now, Loc loc) {
   if (is_capture(memory)) fail_write_outside(to_string(memory.type()), loc);
+  if (std::ranges::find(parameters_, memory) != parameters_.end()) {
+    throw GraphError(
+        fmt::format("{}: a function writes in place to a parameter of type {}: eagerly that is the "
+                    "memory of what was passed, in a graph it cannot be; write to a clone() of it",
+                    construct_, to_string(memory.type())),
+        loc);
+  }
   GraphEvaluator::replace(memory, now, loc);
 }
 

@@ -7,6 +7,7 @@
 #include "dyad/exec/eager.h"
 #include "dyad/exec/segment.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ops/views.h"
 
 namespace dyad::exec {
 namespace {
@@ -22,10 +23,6 @@ std::int64_t read_outcome(const Tensor& tensor, Decision::Kind kind, Loc loc) {
       return std::bit_cast<std::int64_t>(eager.read_double(tensor, loc));
   }
   return 0;
-}
-
-int end_of_call(const Path& path) {
-  return path.backward ? path.backward->begin : static_cast<int>(path.graph->nodes().size());
 }
 
 /// The tensor of a recorded value in a replayed call.
@@ -61,7 +58,7 @@ std::unique_ptr<DecisionTree::Fork> DecisionTree::grow(const std::shared_ptr<con
   fork->path = path;
   const bool last = decision == path->decisions.size();
   const int begin = decision == 0 ? 0 : path->decisions[decision - 1].position;
-  const int end = last ? end_of_call(*path) : path->decisions[decision].position;
+  const int end = last ? path->end : path->decisions[decision].position;
   fork->segment = std::make_shared<Segment>(
       path, begin, end, last ? std::span<const Write>(path->writes) : std::span<const Write>(),
       options_);
@@ -169,8 +166,12 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   }
   outcome.leaf = fork->leaf;
   const Path& path = *leaves_[static_cast<std::size_t>(fork->leaf)].path;
-  for (const Value& output : path.outputs)
-    outcome.results.push_back(look_up(path, output, arguments, outcome.env));
+  for (std::size_t i = 0; i < path.outputs.size(); ++i) {
+    Tensor result = look_up(path, path.outputs[i], arguments, outcome.env);
+    // A detached tensor has the value of the one that tracks gradients.
+    if (!path.tracked[i] && (path.backward || result.tracks_grad())) result = detach(result);
+    outcome.results.push_back(std::move(result));
+  }
   for (const Write& write : path.writes) {
     if (write.variable.defined()) continue;
     const Tensor& argument = arguments[static_cast<std::size_t>(write.argument)];
@@ -193,9 +194,8 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   return outcome;
 }
 
-std::vector<Tensor> DecisionTree::backward(int leaf, std::span<const Tensor> arguments,
+std::vector<Tensor> DecisionTree::backward(const Leaf& from, std::span<const Tensor> arguments,
                                            Environment env, std::span<const Tensor> seeds) {
-  const Leaf& from = leaves_[static_cast<std::size_t>(leaf)];
   const BackwardPart& part = *from.path->backward;
   for (std::size_t i = 0; i < seeds.size(); ++i)
     env.insert_or_assign(id_of(part.seeds[i]), seeds[i]);

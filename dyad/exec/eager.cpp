@@ -270,13 +270,17 @@ void EagerEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
     GraphEvaluator(recorded_value(value)->graph).write(target, value, loc);
     return;
   }
+  write_data(target, value, 1, loc);
+}
+
+void EagerEvaluator::write_data(const Tensor& target, const Tensor& value, int handles, Loc loc) {
   if (!target.shape().same_as(value.shape()) || target.dtype() != value.dtype()) {
     throw ShapeError("in-place write of " + type_string(value) + " into " + type_string(target) +
                          ": shape and dtype must be the target's",
                      loc.user());
   }
   if (exec::is_broadcast(*target.impl())) fail_write_to_broadcast(target, loc);
-  autograd::check_write(target, value, loc.user());
+  autograd::check_write(target, value, handles, loc.user());
   exec::copy_into(target, value);
   autograd::after_write(target, value);
 }

@@ -21,6 +21,8 @@ class EagerEvaluator final : public Evaluator {
   std::int64_t read_int(const Tensor& tensor, Loc loc) override;
   bool read_bool(const Tensor& tensor, Loc loc) override;
   void write(const Tensor& target, const Tensor& value, Loc loc) override;
+  /// The same on data; `handles` of the target's memory count as one.
+  static void write_data(const Tensor& target, const Tensor& value, int handles, Loc loc);
   bool try_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
                     const Tensor& target) override;
   std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,

@@ -34,6 +34,19 @@ void add_notes(std::vector<std::string>& to, const std::vector<std::string>& not
   }
 }
 
+/// Calls a function at the end of its scope.
+template <class F>
+class Finally {
+ public:
+  explicit Finally(F function) : function_(std::move(function)) {}
+  ~Finally() { function_(); }
+  Finally(const Finally&) = delete;
+  Finally& operator=(const Finally&) = delete;
+
+ private:
+  F function_;
+};
+
 /// Sizes and strides of values: what a plan depends on besides symbols from outside.
 std::vector<std::int64_t> key_of(std::span<const Tensor> values) {
   std::vector<std::int64_t> key;
@@ -160,30 +173,32 @@ struct Executable::State {
     }
   }
 
-  /// The plan for values like these: the one used last, another one kept, or a new one.
-  Plan& plan_for(std::span<const Tensor> values, const SymbolMap& outer, Loc where) {
+  using Plans = std::list<std::unique_ptr<Plan>>;
+
+  /// A plan for values like these, for one run: the one used last, another one kept, or a new one.
+  /// While a run has it, runs of other threads take others.
+  Plans take_plan(std::span<const Tensor> values, const SymbolMap& outer, Loc where) {
+    Plans taken;
     if (values.size() == graph->placeholders().size()) {
+      const std::scoped_lock lock(mutex);
       for (auto it = plans.begin(); it != plans.end(); ++it) {
         if (!fits(**it, values, outer)) continue;
-        if (it != plans.begin()) plans.splice(plans.begin(), plans, it);
-        return *plans.front();
+        taken.splice(taken.begin(), plans, it);
+        return taken;
       }
     }
     const auto start = std::chrono::steady_clock::now();
     const SymbolMap symbols = bind_symbols(*graph, values, outer, where);
     if (!symbols.entries().empty()) check_types(*graph, symbols, where);
-    std::unique_ptr<Plan> plan =
-        make_plan(*lowered, symbols, values, regions, options.check_finite);
-    plan->key = key_of(values);
+    taken.push_front(make_plan(*lowered, symbols, values, regions, options.check_finite));
+    Plan& made = *taken.front();
+    made.key = key_of(values);
     for (const Tensor& value : values) {
-      plan->dtypes.push_back(value.dtype());
-      plan->ranks.push_back(value.rank());
+      made.dtypes.push_back(value.dtype());
+      made.ranks.push_back(value.rank());
     }
-    plan->outer = outer;
-    plans.push_front(std::move(plan));
-    if (plans.size() > options.max_plans) plans.pop_back();
-
-    Plan& made = *plans.front();
+    made.outer = outer;
+    const std::scoped_lock lock(mutex);
     ++stats.plans;
     stats.kernels = made.kernels;
     stats.notes = fusion_notes;
@@ -192,17 +207,26 @@ struct Executable::State {
     stats.arena_bytes = made.arena_bytes;
     stats.live_peak = made.live_peak;
     stats.plan_ms = milliseconds_since(start);
-    return made;
+    return taken;
+  }
+
+  /// Keeps a plan for runs to come.
+  void put_back(Plans& taken) noexcept {
+    const std::scoped_lock lock(mutex);
+    plans.splice(plans.begin(), taken);
+    if (plans.size() > options.max_plans) plans.pop_back();
   }
 
   std::vector<Tensor> run(std::span<const Tensor> values, const SymbolMap& outer,
                           const CancelToken* cancel, Loc where) {
-    const std::scoped_lock lock(mutex);
+    std::unique_lock<std::mutex> turn;
+    if (!written.empty()) turn = std::unique_lock(turns);
     std::vector<Tensor> copies;
     values = apart_from_written(values, copies);
     if (!stages.empty()) return run_stages(values, outer, cancel, where);
-    Plan& plan = plan_for(values, outer, where);
-    return plan.run(values, cancel, where);
+    Plans taken = take_plan(values, outer, where);
+    const Finally kept([&] { put_back(taken); });
+    return taken.front()->run(values, cancel, where);
   }
 
   /// `values` with a copy in the place of each that lies in the memory of a variable which the run
@@ -228,8 +252,9 @@ struct Executable::State {
   RegionExecutables regions;
   std::vector<passes::Stage> stages;  // when some sizes only data tell: the graph in parts
   std::vector<std::unique_ptr<Executable>> parts;
-  std::mutex mutex;
-  std::list<std::unique_ptr<Plan>> plans;  // the most recently used first
+  std::mutex turns;  // of runs that write variables
+  std::mutex mutex;  // of what follows
+  Plans plans;       // that no run uses, the most recently used first
   ExecutableStats stats;
   std::vector<std::string> fusion_notes;  // of the passes
 };
@@ -267,12 +292,12 @@ std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
 }
 
 void Executable::prepare(std::span<const Tensor> placeholders, Loc where) {
-  const std::scoped_lock lock(state_->mutex);
-  if (state_->stages.empty()) static_cast<void>(state_->plan_for(placeholders, {}, where));
+  if (!state_->stages.empty()) return;
+  State::Plans taken = state_->take_plan(placeholders, {}, where);
+  state_->put_back(taken);
 }
 
 std::optional<MemoryUse> Executable::memory(std::span<const Tensor> placeholders, Loc where) const {
-  const std::scoped_lock lock(state_->mutex);
   if (!state_->stages.empty()) return {};
   const SymbolMap symbols = bind_symbols(*state_->graph, placeholders, {}, where);
   if (!symbols.entries().empty()) check_types(*state_->graph, symbols, where);

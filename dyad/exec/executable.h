@@ -70,7 +70,8 @@ class Executable {
   /// in memory of its own. Variables are written at the end, after everything that can fail; after
   /// an exception none has changed. Errors carry `where` (the user's call) and the line that
   /// declared the node: ShapeError and DTypeError (a value that does not fit its placeholder),
-  /// CancelledError, and what operators throw on data. Runs from several threads take turns.
+  /// CancelledError, and what operators throw on data. Threads may run it at the same time, each
+  /// with memory of its own; where variables are written they take turns.
   std::vector<Tensor> run(std::span<const Tensor> placeholders, const CancelToken* cancel = nullptr,
                           Loc where = {});
 

@@ -41,7 +41,7 @@ Graph Graph::parse(std::string_view text) {
 void Graph::record(const std::function<void()>& run,
                    const std::function<void(const TensorVisitor&)>& results, Loc loc) {
   exec::Declared declared;
-  const bool is_new = impl()->nodes().empty();
+  const std::size_t before = impl()->nodes().size();
   try {
     exec::DefineEvaluator evaluator(*this, declared);
     const Evaluator::Scope current(evaluator);
@@ -53,9 +53,12 @@ void Graph::record(const std::function<void()>& run,
     impl()->outputs() = std::move(outputs);
     return;
   } catch (const exec::BranchFound&) {
-    if (is_new) {
+    if (before == 0) {
       state_->impl = make_ref<GraphImpl>();
       declared.placeholders.clear();
+    } else {
+      // What was recorded up to the branch is recorded again: runs do not draw its numbers too.
+      exec::forget_random_keys(*state_, before);
     }
   }
   const auto call = [&] {

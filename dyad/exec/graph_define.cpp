@@ -96,6 +96,13 @@ Tensor DefineEvaluator::initial_value(const std::string& name, const Tensor& ini
   return compute_initial(*owner().state(), name, init, loc);
 }
 
+void forget_random_keys(GraphState& state, std::size_t from) {
+  const auto& nodes = state.impl->nodes();
+  for (std::size_t i = from; i < nodes.size(); ++i) {
+    if (is_random_key(*nodes[i])) state.initial_keys.insert(nodes[i].get());
+  }
+}
+
 Tensor compute_initial(GraphState& state, const std::string& name, const Tensor& init, Loc loc) {
   if (!init.is_symbolic()) return copy_of(init);
   const GraphValue* handle = graph_value(init);

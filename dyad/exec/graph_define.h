@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -73,6 +74,10 @@ class DefineEvaluator final : public GraphEvaluator, public Defining {
  protected:
   Tensor initial_value(const std::string& name, const Tensor& init, Loc loc) override;
 };
+
+/// Has runs draw no random keys that were recorded from node number `from` on, unless they need
+/// them.
+void forget_random_keys(GraphState& state, std::size_t from);
 
 /// Computes `init` once: a concrete tensor is copied, a value of `state`'s graph is run.
 [[nodiscard]] Tensor compute_initial(GraphState& state, const std::string& name, const Tensor& init,

@@ -23,7 +23,11 @@ bool same_inputs(const Node& a, const Node& b) noexcept {
 
 bool same_attrs(const Node& a, const Node& b) {
   if (a.is("variable")) {
-    return a.attrs_as<VariableAttrs>().tensor.is_same(b.attrs_as<VariableAttrs>().tensor);
+    // Another object for the same elements, such as detach() makes, is the same tensor.
+    const TensorImpl& x = *a.attrs_as<VariableAttrs>().tensor.impl();
+    const TensorImpl& y = *b.attrs_as<VariableAttrs>().tensor.impl();
+    return &x == &y || (x.storage == y.storage && x.data == y.data && x.dtype == y.dtype &&
+                        x.shape.same_as(y.shape) && x.strides == y.strides);
   }
   return attrs_equal(a.attrs().info(), a.attrs().data(), b.attrs().data());
 }

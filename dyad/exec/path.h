@@ -82,6 +82,7 @@ struct BackwardPart {
 struct Path {
   Ref<GraphImpl> graph;
   int arguments = 0;  ///< the first placeholders are the arguments
+  int end = 0;        ///< nodes before belong to the call itself
   std::vector<GradCapture> grad_captures;
   std::vector<Decision> decisions;
   std::vector<DimGuard> guards;
@@ -93,6 +94,7 @@ struct Path {
   bool strides_matter = false;  ///< whether a reshape was a view mattered
   std::vector<GradWrite> grad_writes;
   std::vector<Value> outputs;
+  std::vector<bool> tracked;  ///< which of them track gradients
   std::optional<BackwardPart> backward;
   SymbolMap hints;      ///< sizes at the time of recording
   std::string refusal;  ///< why the call cannot be replayed; empty when it can

@@ -12,6 +12,7 @@
 #include "dyad/exec/autocast.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/attrs.h"
+#include "dyad/ir/gradient.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ops/creation.h"
@@ -42,6 +43,23 @@ bool gives_a_view(TensorRefs inputs, std::span<const Tensor> outputs) {
     });
   });
 }
+
+/// Where the tape of a recording begins: between an argument that was computed outside and what the
+/// function does with it.
+void pass_argument(Gradient& g) {
+  // What is behind it belongs to this call: the next one's argument was computed otherwise.
+  if (auto* const recorder = dynamic_cast<Recorder*>(&Evaluator::current()))
+    recorder->refuse_pass_through_argument(Loc().user());
+  g.set(0, g.grad());
+}
+
+constexpr ArgInfo kArgumentInput[] = {{.name = "x"}};
+constexpr OpInfo kArgumentOp{.name = "argument",
+                             .doc = "An argument of a function that is being recorded.",
+                             .kind = BodyKind::opaque,
+                             .inputs = kArgumentInput,
+                             .outputs = kArgumentInput,
+                             .grad = pass_argument};
 
 bool same_strides(const TensorImpl& a, const TensorImpl& b) noexcept {
   return (a.contiguous && b.contiguous) || a.strides == b.strides;
@@ -117,6 +135,11 @@ Recorder::Recorder(std::span<const Shape> shapes, std::span<const Tensor> argume
       autograd::make_leaf_grad(*arguments[i].impl());
     }
     arguments_.push_back(alias_of(arguments[i]));
+    if (arguments[i].tracks_grad() && !arguments[i].is_leaf() && grad_enabled()) {
+      const Tensor* const given = &arguments[i];
+      const NoAttrs none;
+      autograd::record(kArgumentOp, {&given, 1}, &none, {&arguments_.back(), 1}, loc);
+    }
     set_value(arguments_.back(), value);
   }
 }
@@ -253,6 +276,13 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
   if (on_tape) autograd::record(op, inputs, attrs, outputs, loc);
 }
 
+void Recorder::refuse_pass_through_argument(Loc loc) {
+  refuse(
+      "a backward pass inside the function goes on into what an argument was computed from, "
+      "outside; pass a leaf or detach()",
+      loc);
+}
+
 void Recorder::check_types(const Node& node, std::span<const Tensor> outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Type& type = node.types()[i];
@@ -355,9 +385,16 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   const bool like_target = same_strides(*target.impl(), *value.impl());
   {
     const Evaluator::Scope eager(EagerEvaluator::instance());
-    EagerEvaluator::instance().write(target, value, loc);
+    // The recording's own handles of arguments are nobody's views of them.
+    const auto aliases = std::ranges::count_if(
+        given_, [&](const Tensor& argument) { return share_storage(argument, target); });
+    EagerEvaluator::write_data(target, value, 1 + static_cast<int>(aliases), loc);
   }
-  tracer_->overwrite(*to, written, like_target, loc);
+  try {
+    tracer_->overwrite(*to, written, like_target, loc);
+  } catch (const GraphError& error) {
+    refuse(error.message(), loc);  // eagerly it is done, all the same
+  }
 }
 
 std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,
@@ -414,21 +451,33 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
     part.arguments.push_back(static_cast<int>(i));
     wanted.push_back(arguments_[i]);
   }
-  for (const Tensor& leaf : autograd::reachable_leaves(outputs)) {
-    if (argument_index(leaf) >= 0) continue;
-    part.leaves.push_back(leaf);
-    wanted.push_back(leaf);
+  const std::vector<int> arguments = std::move(part.arguments);
+  std::vector<Tensor> leaves;
+  for (const Tensor& leaf : autograd::reachable_leaves(outputs, &kArgumentOp)) {
+    if (argument_index(leaf) < 0) leaves.push_back(leaf);
   }
-  std::vector<Tensor> grads;
+  wanted.insert(wanted.end(), leaves.begin(), leaves.end());
+  std::vector<std::vector<Tensor>> grads;
   try {
-    grads = autograd::run_backward(outputs, seeds, wanted, {.retain_graph = true}, loc);
+    grads = autograd::run_backward_in_parts(outputs, seeds, wanted, loc);
   } catch (const GradError&) {
     return;  // the call has already used up its tape: what it returns cannot be differentiated in
              // eager mode either
   }
+  // An input once for each part of its gradient, so that the tape adds them up as it would without
+  // the recording; once without a gradient when there is none.
   for (std::size_t i = 0; i < grads.size(); ++i) {
-    auto& into = i < part.arguments.size() ? part.argument_grads : part.leaf_grads;
-    into.push_back(grads[i].defined() ? value_of(grads[i], loc) : Value());
+    const bool is_argument = i < arguments.size();
+    if (grads[i].empty()) grads[i].emplace_back();
+    for (const Tensor& grad : grads[i]) {
+      (is_argument ? part.argument_grads : part.leaf_grads)
+          .push_back(grad.defined() ? value_of(grad, loc) : Value());
+      if (is_argument) {
+        part.arguments.push_back(arguments[i]);
+      } else {
+        part.leaves.push_back(leaves[i - arguments.size()]);
+      }
+    }
   }
   path_.backward = std::move(part);
 }
@@ -497,7 +546,9 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
     if (!result.defined())
       throw ValueError("a compiled function returned an undefined tensor", loc);
     path_.outputs.push_back(value_of(result, loc));
+    path_.tracked.push_back(result.tracks_grad());
   }
+  path_.end = static_cast<int>(graph_->nodes().size());
   record_backward(results, loc);
   find_writes();
   path_.strides_matter = path_.strides_matter || (reshape_copied_ && graph_->has_overwrites());
@@ -517,6 +568,7 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   for (const Tensor& result : results) {
     if (is_ours(result)) result.impl()->recorded = nullptr;
   }
+  if (!path_.hints.entries().empty()) autograd::settle_sizes(results, &kArgumentOp, path_.hints);
   return std::move(path_);
 }
 

@@ -24,6 +24,9 @@ class Recorder final : public Evaluator {
   /// The arguments to call the function with: the caller's memory, known to this recording.
   [[nodiscard]] std::span<const Tensor> arguments() const noexcept { return arguments_; }
 
+  /// Notes that a backward pass inside the function has reached what an argument was computed from.
+  void refuse_pass_through_argument(Loc loc);
+
   /// Ends the recording with the function's results.
   [[nodiscard]] Path finish(std::span<const Tensor> results, Loc loc);
 

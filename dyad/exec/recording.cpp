@@ -207,6 +207,12 @@ void Recording::learn(const Path& path) {
     }
   }
   strides_matter = strides_matter || path.strides_matter;
+  draws = draws || std::ranges::any_of(path.graph->nodes(), [](const auto& node) {
+            return node->op().effect == Effect::random;
+          });
+  writes_outside =
+      writes_outside || !written_captures.empty() ||
+      std::ranges::any_of(path.grad_writes, [](const GradWrite& w) { return w.argument < 0; });
 }
 
 ExplainedRecording Recording::explain() const {

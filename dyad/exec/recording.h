@@ -1,6 +1,7 @@
 #pragma once
 
 #include <any>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,7 +57,9 @@ struct Recording {
   std::string reason;                   ///< why it was made
   Loc reason_loc;
   std::string refusal;  ///< why it runs eagerly; empty when it is compiled
-  std::int64_t calls = 0;
+  std::atomic<std::int64_t> calls = 0;
+  bool draws = false;           ///< random numbers
+  bool writes_outside = false;  ///< tensors that other calls see, or gradients of leaves
 
   /// Takes over what a path through the function relied on.
   void learn(const Path& path);

@@ -48,6 +48,18 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
   }
 }
 
+bool Segment::sizes_are_known(const Node& node) const {
+  std::vector<Dim> known, used;
+  for (const Value& placeholder : graph_->placeholders()) {
+    for (const Dim size : placeholder.type().shape()) collect_symbols(size, known);
+  }
+  for (const Dim size : node.types()[0].shape()) collect_symbols(size, used);
+  for (const Dim size : node.inputs()[0].type().shape()) collect_symbols(size, used);
+  return std::ranges::all_of(used, [&](Dim symbol) {
+    return std::ranges::any_of(known, [&](Dim other) { return other.same_as(symbol); });
+  });
+}
+
 Value Segment::resolve(Value recorded) {
   const ValueId id = id_of(recorded);
   if (auto it = values_.find(id); it != values_.end()) return it->second;
@@ -58,6 +70,13 @@ Value Segment::resolve(Value recorded) {
     here = graph_->add_variable(attrs.name, attrs.tensor, node.loc());
   } else if (node.is("constant")) {
     here = graph_->add_constant(node.attrs_as<ConstantAttrs>().value, node.loc());
+  } else if (node.op().kind == BodyKind::view && sizes_are_known(node)) {
+    // Views are made where they are read: strides decide how a library computes.
+    std::vector<Value> inputs;
+    for (const Value& input : node.inputs()) inputs.push_back(input ? resolve(input) : Value());
+    Node* copy = graph_->append(node.op(), node.shared_attrs(), std::move(inputs),
+                                Types(node.types().begin(), node.types().end()), node.loc());
+    here = copy->output(recorded.index);
   } else {
     const std::string name = "v" + std::to_string(id.node) + "_" + std::to_string(id.index);
     here = graph_->add_placeholder(name, recorded.type(), node.loc());
@@ -75,11 +94,13 @@ void Segment::expose(ValueId value) {
 }
 
 Executable& Segment::executable() {
+  const std::scoped_lock lock(mutex_);
   if (!executable_) executable_ = std::make_unique<Executable>(graph_, options_);
   return *executable_;
 }
 
 ExecutableStats Segment::stats() const {
+  const std::scoped_lock lock(mutex_);
   return executable_ ? executable_->stats() : ExecutableStats{.nodes = count_operators(*graph_)};
 }
 

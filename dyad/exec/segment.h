@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,6 +59,8 @@ class Segment {
 
  private:
   Value resolve(Value recorded);
+  /// Whether the sizes of a view follow from those of the placeholders there are.
+  [[nodiscard]] bool sizes_are_known(const Node& node) const;
   std::shared_ptr<const Path> path_;
   int begin_, end_;
   ExecutableOptions options_;
@@ -65,6 +68,7 @@ class Segment {
   std::unordered_map<ValueId, Value, ValueIdHash> values_;
   std::vector<ValueId> externals_;
   std::vector<ValueId> exposed_;
+  mutable std::mutex mutex_;  // of executable_, which the first run makes
   std::unique_ptr<Executable> executable_;
 };
 
@@ -98,9 +102,9 @@ class DecisionTree {
   /// The most values that any one host read has taken, and its line.
   [[nodiscard]] std::size_t most_outcomes(Loc& loc) const;
 
-  /// The gradients that the leaf's backward part gives: of its leaves, then of its arguments.
-  std::vector<Tensor> backward(int leaf, std::span<const Tensor> arguments, Environment env,
-                               std::span<const Tensor> seeds);
+  /// The gradients that a leaf's backward part gives: of its leaves, then of its arguments.
+  static std::vector<Tensor> backward(const Leaf& from, std::span<const Tensor> arguments,
+                                      Environment env, std::span<const Tensor> seeds);
 
  private:
   struct Fork {

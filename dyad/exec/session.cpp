@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
@@ -13,6 +14,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/extract.h"
 #include "dyad/runtime/cancel.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad {
 namespace {
@@ -31,6 +33,17 @@ struct Program {
       : executable(std::move(part), std::move(options)) {}
   std::string fetches;  // for explain()
   exec::Executable executable;
+};
+
+/// The session's number of threads, where it has one.
+class Threads {
+ public:
+  explicit Threads(const SessionOptions& options) {
+    if (options.threads > 0) scope_.emplace(options.threads);
+  }
+
+ private:
+  std::optional<ThreadScope> scope_;
 };
 
 /// Fed values by placeholder name.
@@ -102,10 +115,10 @@ struct Session::State {
   /// Node and output of each fetch; whether every operator's results are looked at.
   using Key = std::pair<std::vector<std::pair<int, int>>, bool>;
 
-  State(Graph given, SessionOptions given_options)
-      : graph(std::move(given)), fast_math(given_options.fast_math) {}
+  State(Graph of, SessionOptions how) : graph(std::move(of)), options(how) {}
 
   Program& program_for(const std::vector<Tensor>& fetches, Loc loc) {
+    const std::scoped_lock lock(mutex);
     Key key{{}, DetectAnomaly::active()};
     std::vector<Value> values;
     for (const Tensor& fetch : fetches) {
@@ -129,7 +142,7 @@ struct Session::State {
     exec::ExecutableOptions options;
     options.check_finite = key.second;
     if (options.check_finite) options.passes_off = {"join_epilogues", "fuse", "fuse_rows"};
-    options.fast_math = fast_math && !options.check_finite;
+    options.fast_math = this->options.fast_math && !options.check_finite;
     auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before),
                                              std::move(options));
     if (key.second) program->fetches = "(under DetectAnomaly) ";
@@ -142,10 +155,10 @@ struct Session::State {
   }
 
   Graph graph;
-  bool fast_math;
-  std::mutex mutex;
+  SessionOptions options;
+  std::mutex mutex;  // of the programs
   std::map<Key, std::unique_ptr<Program>> programs;
-  CancelToken cancel;
+  CancelSource cancels;
 };
 
 Session::Session(Graph graph, SessionOptions options)
@@ -157,17 +170,17 @@ Session& Session::operator=(Session&&) noexcept = default;
 std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds,
                                  Loc loc) {
   loc = loc.user();
-  const std::scoped_lock lock(state_->mutex);
-  state_->cancel.reset();
+  const CancelToken token = state_->cancels.begin();
+  const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   Program& program = state_->program_for(fetches, loc);
   return program.executable.run(fed.in_order(program.executable.graph().placeholders(), loc),
-                                &state_->cancel, loc);
+                                &token, loc);
 }
 
 void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds, Loc loc) {
   loc = loc.user();
-  const std::scoped_lock lock(state_->mutex);
+  const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   exec::Executable& executable = state_->program_for(fetches, loc).executable;
   executable.prepare(fed.in_order(executable.graph().placeholders(), loc), loc);
@@ -176,13 +189,13 @@ void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed
 std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetches,
                                                const std::vector<Feed>& feeds, Loc loc) {
   loc = loc.user();
-  const std::scoped_lock lock(state_->mutex);
+  const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   exec::Executable& executable = state_->program_for(fetches, loc).executable;
   return executable.memory(fed.in_order(executable.graph().placeholders(), loc), loc);
 }
 
-void Session::cancel() const noexcept { state_->cancel.cancel(); }
+void Session::cancel() const noexcept { state_->cancels.cancel(); }
 
 std::string Session::explain() const {
   const std::scoped_lock lock(state_->mutex);

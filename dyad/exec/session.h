@@ -29,10 +29,11 @@ struct SessionOptions {
   /// in the batch norms and activations behind them, products with constants sum in the order that
   /// is fastest, an activation behind one of these may give a number for NaN.
   bool fast_math = false;
+  int threads = 0;  ///< of its kernels: 0 for as many as set_num_threads() says
 };
 
 /// Runs a graph: feeds in, fetches out. Compiles what a set of fetches needs at its first use and
-/// keeps it. Runs of one session from several threads take turns.
+/// keeps it. Threads may run one session at the same time; runs that write variables take turns.
 class Session {
  public:
   explicit Session(Graph graph, SessionOptions options = {});
@@ -60,7 +61,8 @@ class Session {
                                                       const std::vector<Feed>& feeds = {},
                                                       Loc loc = std::source_location::current());
 
-  /// Stops the run in progress, from another thread: it throws CancelledError. No effect otherwise.
+  /// Stops the runs in progress, from another thread: they throw CancelledError. No effect
+  /// otherwise.
   void cancel() const noexcept;
 
   /// What was compiled so far, for each set of fetches: nodes, kernels, memory.

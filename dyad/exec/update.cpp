@@ -53,7 +53,7 @@ bool try_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!types[i].same_as(type_of(targets[i]))) return false;
   }
-  for (const Tensor& target : targets) autograd::check_write(target, target, loc.user());
+  for (const Tensor& target : targets) autograd::check_write(target, target, 1, loc.user());
   if (kernel) {
     std::vector<Tensor> held, results(targets.begin(), targets.end());
     for (const Tensor* input : inputs) held.push_back(*input);

@@ -248,6 +248,8 @@ class PathReader {
       path_->captures.emplace_back(tensor, tensor.tracks_grad());
     }
     for (const JsonValue& output : from_.list("outputs")) path_->outputs.push_back(value(output));
+    path_->tracked.assign(path_->outputs.size(), true);
+    path_->end = static_cast<int>(path_->graph->nodes().size());
     return path_;
   }
 

@@ -18,6 +18,16 @@ Dim from_back(const Shape& shape, int i) {
   return shape[static_cast<std::size_t>(shape.rank() - i)];
 }
 
+/// How many rows all matrices of `shape` have together, or -1 for reshape() to find it, which it
+/// cannot beside a size that is or may be 0.
+Dim rows_of(const Shape& shape, Dim beside, Dim also_beside) {
+  const auto is_there = [](Dim size) { return size.is_number() && size.number() > 0; };
+  if (is_there(beside) && is_there(also_beside)) return -1;
+  Dim rows = 1;
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  return rows;
+}
+
 struct Matmul {
   using Attrs = MatmulAttrs;
   static constexpr Schema schema{
@@ -64,8 +74,10 @@ struct Matmul {
       Tensor a = g.input(0), grad = g.grad();
       // A matrix that many share: one long product instead of many and their sum.
       if (g.input_shape(1).rank() == 2 && g.input_shape(0).rank() > 2 && !ta) {
-        a = reshape(a, {-1, from_back(g.input_shape(0), 1)});
-        grad = reshape(grad, {-1, from_back(g.output_shape(), 1)});
+        const Dim inner = from_back(g.input_shape(0), 1), outer = from_back(g.output_shape(), 1);
+        const Dim rows = rows_of(g.input_shape(0), inner, outer);
+        a = reshape(a, {rows, inner});
+        grad = reshape(grad, {rows, outer});
       }
       g.set(1, tb ? product(grad, a, true, ta) : product(a, grad, !ta, false));
     }
@@ -117,10 +129,12 @@ struct Linear {
     return {Type(in[0].dtype(), shape)};
   }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor rows = reshape(g.grad(), {-1, g.input_shape(1)[0]});
+    const Shape& weight = g.input_shape(1);
+    const Dim count = rows_of(g.input_shape(0), weight[0], weight[1]);
+    const Tensor rows = reshape(g.grad(), {count, weight[0]});
     if (g.needs(0)) g.set(0, reshape(matmul(rows, g.input(1)), g.input_shape(0)));
     if (g.needs(1)) {
-      const Tensor x = reshape(g.input(0), {-1, g.input_shape(1)[1]});
+      const Tensor x = reshape(g.input(0), {count, weight[1]});
       g.set(1, apply<Matmul>({.transpose_a = true}, {}, rows, x));
     }
     if (g.input_count() > 2 && g.needs(2)) g.set(2, sum(rows, {0}));

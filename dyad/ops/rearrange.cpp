@@ -330,7 +330,8 @@ Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes, Loc loc) {
                    slice(made, axes[i], 0, size - shift, 1, loc)},
                   axes[i], loc);
   }
-  return made;
+  // Never x itself: whether it moves depends on sizes.
+  return made.is_same(x) ? clone(x, loc) : made;
 }
 
 Tensor tile(const Tensor& x, const Shape& counts, Loc loc) {

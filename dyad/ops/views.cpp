@@ -268,7 +268,7 @@ struct Expand {
       const Dim from = have[static_cast<std::size_t>(i - added)];
       if (is_minus_one(d)) d = from;
       if (from.same_as(1) || from.same_as(d)) continue;
-      if (!(from == d)) {
+      if (!(from == d) && !(from == 1)) {
         fail_shape(in, "axis " + std::to_string(i - added) + " of x has size " + to_string(from) +
                            ", which does not broadcast to " + to_string(d) +
                            "; only a size of 1 does");

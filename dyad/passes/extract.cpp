@@ -11,6 +11,14 @@
 namespace dyad::passes {
 namespace {
 
+/// Whether a node takes a random key, itself or in the graphs that it holds.
+bool draws(const Node& node) {
+  if (node.op().effect == Effect::random && node.inputs().empty()) return true;
+  return std::ranges::any_of(node.regions(), [](const Ref<GraphImpl>& region) {
+    return std::ranges::any_of(region->nodes(), [](const auto& inner) { return draws(*inner); });
+  });
+}
+
 /// Which nodes of a graph some values need, and which host effects go with them.
 class Needs {
  public:
@@ -19,8 +27,7 @@ class Needs {
       : graph_(graph), sizes_(graph) {
     for (const Value v : values) needed_.insert(v.node);
     for (const auto& node : graph.nodes()) {
-      const bool is_key = node->op().effect == Effect::random && node->inputs().empty();
-      if (is_key && !(without && without(*node))) needed_.insert(node.get());
+      if (draws(*node) && !(without && without(*node))) needed_.insert(node.get());
     }
     for (const auto& node : std::views::reverse(graph.nodes())) {
       if (!needed_.contains(node.get())) continue;

@@ -7,11 +7,12 @@
 #include <unordered_set>
 
 #include "dyad/ir/graph_ops.h"
-#include "dyad/passes/fused_op.h"
+#include "dyad/passes/dce.h"
 
 namespace dyad::passes {
 
 FusionGroups::FusionGroups(const GraphImpl& graph, const FuseOptions& options) : options_(options) {
+  const Node* last_effect = nullptr;
   for (const auto& node : graph.nodes()) {
     const std::size_t at = nodes_.size();
     nodes_.push_back(node.get());
@@ -20,6 +21,9 @@ FusionGroups::FusionGroups(const GraphImpl& graph, const FuseOptions& options) :
     groups_.push_back({.nodes = {node.get()}, .max_position = static_cast<int>(at)});
     users_.emplace_back();
     reach_.push_back(at);
+    const bool effect = has_effect(*node);
+    before_.push_back(effect ? last_effect : nullptr);
+    if (effect) last_effect = node.get();
     for (const Value v : node->inputs()) {
       if (!v) continue;
       std::vector<Node*>& users = users_[position(*v.node)];
@@ -81,16 +85,19 @@ bool FusionGroups::would_cycle(std::size_t a, std::size_t b) {
       std::min(position(*groups_[a].nodes.front()), position(*groups_[b].nodes.front()));
   while (cut > 0 && reach_[cut - 1] >= cut) --cut;
   std::vector<std::size_t> pending;
+  // True when the way leads back from outside.
+  const auto enter = [&](const Node* needed, bool outermost) {
+    if (!needed || position(*needed) < cut) return false;
+    const std::size_t used = group_of(*needed);
+    if (used == a || used == b) return !outermost;
+    if (std::exchange(visited_[used], search_) != search_) pending.push_back(used);
+    return false;
+  };
   const auto enter_inputs_of = [&](std::size_t group, bool outermost) {
     for (const Node* node : groups_[group].nodes) {
+      if (enter(before_[position(*node)], outermost)) return true;
       for (const Value v : node->inputs()) {
-        if (!v || position(*v.node) < cut) continue;
-        const std::size_t used = group_of(*v.node);
-        if (used == a || used == b) {
-          if (!outermost) return true;  // came back from outside
-          continue;
-        }
-        if (std::exchange(visited_[used], search_) != search_) pending.push_back(used);
+        if (enter(v.node, outermost)) return true;
       }
     }
     return false;
@@ -142,16 +149,11 @@ std::vector<std::span<Node* const>> FusionGroups::schedule() const {
     followers[first].push_back(then);
     ++waits_for[then];
   };
-  std::size_t last_effect = groups_.size();
   for (const Node* node : nodes_) {
     for (const Value v : node->inputs()) {
       if (v) add_edge(group_of(*v.node), group_of(*node));
     }
-    if (node->op().effect == Effect::pure && (node->regions().empty() || is_kernels(*node))) {
-      continue;
-    }
-    if (last_effect != groups_.size()) add_edge(last_effect, group_of(*node));
-    last_effect = group_of(*node);
+    if (const Node* before = before_[position(*node)]) add_edge(group_of(*before), group_of(*node));
   }
 
   using Entry = std::pair<int, std::size_t>;

@@ -47,6 +47,7 @@ class FusionGroups {
   std::vector<std::size_t> group_of_;  // by position
   std::vector<Group> groups_;
   std::vector<std::vector<Node*>> users_;  // by position
+  std::vector<const Node*> before_;        // by position: of an effect, the one before it
   std::vector<std::size_t> reach_;  // by position: the last of any group that begins up to there
   std::vector<std::uint32_t> visited_;  // by group: the search that saw it last
   std::uint32_t search_ = 0;

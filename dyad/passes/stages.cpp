@@ -106,7 +106,8 @@ class Cutter {
       if (stages_[from].open != v.node) wanted(v, from);
     }
     stages_[at].inputs.push_back(v);
-    const std::string name = "v" + std::to_string(stages_[at].inputs.size());
+    // No name that a variable has.
+    const std::string name = "stage input " + std::to_string(stages_[at].inputs.size());
     return map[v] = graph.add_placeholder(name, v.type(), v.node->loc());
   }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "dyad/base/error.h"
 #include "dyad/base/loc.h"
@@ -25,6 +26,26 @@ class CancelToken {
 
  private:
   std::shared_ptr<std::atomic<bool>> flag_;
+};
+
+/// Makes the tokens of runs, any number of which may go on at once, and cancels those in progress.
+class CancelSource {
+ public:
+  /// The token of a run that begins now.
+  [[nodiscard]] CancelToken begin() {
+    const std::scoped_lock lock(mutex_);
+    if (token_.cancelled()) token_ = CancelToken();
+    return token_;
+  }
+  /// Cancels the runs in progress; those that begin later are not.
+  void cancel() noexcept {
+    const std::scoped_lock lock(mutex_);
+    token_.cancel();
+  }
+
+ private:
+  std::mutex mutex_;
+  CancelToken token_;
 };
 
 }  // namespace dyad

@@ -33,6 +33,7 @@ Budget& budget() noexcept {
 }
 
 thread_local bool in_region = false;
+thread_local int scope_threads = 0;  // owned by the ThreadScopes of the thread; 0: none
 
 /// Cores that a cgroup's quota amounts to; 0 when it sets none.
 int quota_cores(const std::string& folder) {
@@ -87,7 +88,20 @@ void set_num_threads(int threads, Loc loc) {
   b.threads.store(std::min(threads, b.cores), std::memory_order_relaxed);
 }
 
-int get_num_threads() noexcept { return budget().threads.load(std::memory_order_relaxed); }
+int get_num_threads() noexcept {
+  return scope_threads > 0 ? scope_threads : budget().threads.load(std::memory_order_relaxed);
+}
+
+ThreadScope::ThreadScope(int threads, Loc loc) : before_(scope_threads) {
+  if (threads < 1) {
+    throw ValueError(
+        "a scope of " + std::to_string(threads) + " threads: a kernel needs at least 1 thread",
+        loc.user());
+  }
+  scope_threads = std::min(threads, budget().cores);
+}
+
+ThreadScope::~ThreadScope() { scope_threads = before_; }
 
 namespace runtime {
 

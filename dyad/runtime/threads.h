@@ -12,8 +12,21 @@ namespace dyad {
 /// cores that the process may use. ValueError when `threads` is below 1.
 void set_num_threads(int threads, Loc loc = std::source_location::current());
 /// What set_num_threads asked for, at most the cores that the process may use; at first all of them
-/// (affinity mask and cgroup quota count; OMP_NUM_THREADS lowers it).
+/// (affinity mask and cgroup quota count; OMP_NUM_THREADS lowers it). In a ThreadScope, its number.
 [[nodiscard]] int get_num_threads() noexcept;
+
+/// While it lives, kernels that this thread starts use that many threads, at most the cores that
+/// the process may use, whatever set_num_threads says. ValueError below 1.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads, Loc loc = std::source_location::current());
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ private:
+  int before_;
+};
 
 }  // namespace dyad
 

@@ -290,6 +290,7 @@ void attention_backward(const OpCall& call) {
         grad, data(lse), common.data(), data(dq.tensor()), data(dk.tensor()), data(dv.tensor())};
     if (x.keys == 0) std::fill_n(to.dq, dq.tensor().impl()->numel(), T{});
     const std::int64_t units = x.batch * x.key_heads;
+    if (units == 0) return;
     const double flops = 5.0 * static_cast<double>(x.group() * x.length) *
                          static_cast<double>(x.keys * (x.width + 8));
     parallel_for(0, units, grain_for({.flops = flops}, units),

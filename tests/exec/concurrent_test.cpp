@@ -1,0 +1,328 @@
+// Compiled functions and sessions run from several threads at once.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/core/create.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/session.h"
+#include "dyad/ir/op.h"
+#include "dyad/ops/ops.h"
+#include "dyad/runtime/op_kernel.h"
+#include "dyad/runtime/threads.h"
+
+namespace dyad {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// x itself, after the host has been called: what a kernel is doing while others run.
+struct Meeting {
+  using Attrs = NoAttrs;
+  static constexpr ArgInfo inputs[] = {{"x", kFloat}};
+  static constexpr ArgInfo outputs[] = {{"out"}};
+  static constexpr Schema schema{.name = "test_meeting",
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .doc = "x, after the test's function was called."};
+  static Types infer(const InferIn& in, const Attrs&) { return {in[0]}; }
+};
+
+std::function<void()>& at_meeting() {
+  static std::function<void()> call;
+  return call;
+}
+
+const bool kRegistered = [] {
+  register_op<Meeting>();
+  runtime::register_kernel("test_meeting", {.run = [](const runtime::OpCall& call) {
+                             if (at_meeting()) at_meeting()();
+                             const Tensor x = call.inputs[0].contiguous();
+                             for (std::int64_t i = 0; i < x.numel().number(); ++i)
+                               call.outputs[0].data<float>()[i] = x.data<float>()[i];
+                           }});
+  return true;
+}();
+
+Tensor meeting(const Tensor& x, Loc loc = std::source_location::current()) {
+  return apply<Meeting>({}, loc, x);
+}
+
+/// What the test does at a meeting, while it lives.
+class AtMeeting {
+ public:
+  explicit AtMeeting(std::function<void()> call) { at_meeting() = std::move(call); }
+  ~AtMeeting() { at_meeting() = nullptr; }
+  AtMeeting(const AtMeeting&) = delete;
+  AtMeeting& operator=(const AtMeeting&) = delete;
+};
+
+/// Waits until `count` is reached; false when that takes ten seconds.
+bool wait_for(const std::atomic<int>& value, int count) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (value < count) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+
+/// Runs `body(number)` on threads; what they throw is a failure.
+void on_threads(int count, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  for (int number = 0; number < count; ++number) {
+    threads.emplace_back([&, number] {
+      try {
+        body(number);
+      } catch (const std::exception& error) {
+        const std::lock_guard lock(mutex);
+        ADD_FAILURE() << "thread " << number << ": " << error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::vector<float> bits(const Tensor& x) { return x.detach().to_vector<float>(); }
+
+Tensor numbers(std::int64_t rows, int seed) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < rows * 3; ++i)
+    values.push_back(static_cast<float>((i * 7 + seed * 13) % 31) / 8.0f - 1.5f);
+  return tensor(values, {rows, 3});
+}
+
+TEST(Concurrent, OneCompiledFunctionGivesEachThreadItsOwnResults) {
+  Tensor w = numbers(3, 99).requires_grad();
+  const auto function = [&](const Tensor& x) {
+    const Tensor h = tanh(matmul(x, w));
+    return softmax(h * sum(h, {1}, true), 1);
+  };
+  const auto fast = compile(function);
+  on_threads(4, [&](int thread) {
+    for (int i = 0; i < 40; ++i) {
+      // Sizes change, so that threads record, recheck and replay at the same time.
+      Tensor x = numbers(1 + (i * 5 + thread) % 6, i + thread).requires_grad();
+      Tensor same = x.detach().clone().requires_grad();
+      const Tensor got = fast(x), want = function(same);
+      ASSERT_EQ(bits(got), bits(want)) << thread << " " << i;
+      const Tensor a = grad(sum(got * got), {x})[0], b = grad(sum(want * want), {same})[0];
+      ASSERT_EQ(bits(a), bits(b)) << thread << " " << i;
+    }
+  });
+  const Explanation told = fast.explain();
+  EXPECT_EQ(told.calls, 160);
+  EXPECT_GT(told.replays, 80);
+}
+
+TEST(Concurrent, RunsOfOneFunctionDoNotWaitForEachOther) {
+  const auto fast =
+      compile([](const Tensor& x) { return meeting(x * 2.0f) + 1.0f; }, {.recheck = false});
+  const Tensor x = tensor({1.0f, 2.0f});
+  fast(x);
+  std::atomic<int> inside = 0;
+  const AtMeeting both([&] {
+    ++inside;
+    EXPECT_TRUE(wait_for(inside, 2)) << "the other thread's run did not begin";
+  });
+  on_threads(2, [&](int) { EXPECT_EQ(bits(fast(x)), (std::vector<float>{3, 5})); });
+}
+
+TEST(Concurrent, RunsOfOneSessionDoNotWaitForEachOther) {
+  Graph graph;
+  const Tensor y = graph.define([] { return meeting(placeholder("x", f32, {"n"})) * 2.0f; });
+  Session session(graph);
+  session.run({y}, {{"x", tensor({1.0f, 2.0f})}});
+  std::atomic<int> inside = 0;
+  const AtMeeting both([&] {
+    ++inside;
+    EXPECT_TRUE(wait_for(inside, 2)) << "the other thread's run did not begin";
+  });
+  on_threads(2, [&](int thread) {
+    const auto first = static_cast<float>(thread);
+    EXPECT_EQ(bits(session.run({y}, {{"x", tensor({first, 4.0f})}})[0]),
+              (std::vector<float>{first * 2, 8}));
+  });
+}
+
+TEST(Concurrent, StepsThatWriteWhatOthersReadTakeTurns) {
+  Tensor total = zeros({64}), count = zeros({});
+  const auto step = compile([&](const Tensor& x) {
+    total.add_(x);
+    count.add_(1.0f);
+    return count * 1.0f;
+  });
+  const Tensor ones = full({64}, 1.0f);
+  step(ones);
+  on_threads(4, [&](int) {
+    for (int i = 0; i < 50; ++i) step(ones);
+  });
+  EXPECT_EQ(count.item(), 201);
+  EXPECT_EQ(bits(total), std::vector<float>(64, 201.0f));
+
+  Graph graph;
+  const Tensor next = graph.define([] {
+    const Tensor v = variable("v", zeros({}));
+    return assign(v, v + placeholder("x", f32, {}));
+  });
+  Session session(graph);
+  on_threads(4, [&](int) {
+    for (int i = 0; i < 50; ++i) session.run({next}, {{"x", tensor(1.0f)}});
+  });
+  EXPECT_EQ(session.run({next}, {{"x", tensor(0.0f)}})[0].item(), 200);
+}
+
+TEST(Concurrent, HostBranchesGrowFromEveryThread) {
+  const auto function = [](const Tensor& x, const Tensor& kind) {
+    switch (kind.item<int>()) {
+      case 0:
+        return x + 1.0f;
+      case 1:
+        return x * 2.0f;
+      case 2:
+        return -x;
+      default:
+        return x - 3.0f;
+    }
+  };
+  const auto fast = compile(function);
+  on_threads(4, [&](int thread) {
+    for (int i = 0; i < 40; ++i) {
+      const Tensor x = numbers(2, i), kind = tensor(std::int64_t{(i + thread) % 4});
+      ASSERT_EQ(bits(fast(x, kind)), bits(function(x, kind)));
+    }
+  });
+  EXPECT_EQ(fast.explain().recordings[0].ways, 4);
+}
+
+TEST(Concurrent, AnErrorReachesItsOwnCallerWithTheLine) {
+  const auto fast = compile(
+      [](const Tensor& x, const Tensor& places) { return index_select(x * 2.0f, 0, places); });
+  const Tensor x = numbers(4, 1), good = tensor({std::int64_t{0}, std::int64_t{3}}),
+               bad = tensor({std::int64_t{0}, std::int64_t{4}});
+  for (int i = 0; i < 3; ++i) fast(x, good);
+  on_threads(4, [&](int thread) {
+    for (int i = 0; i < 30; ++i) {
+      if (thread % 2 == 0) {
+        EXPECT_EQ(fast(x, good).size(0).number(), 2);
+        continue;
+      }
+      try {
+        fast(x, bad);
+        ADD_FAILURE() << "there is no row 4";
+      } catch (const IndexError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("concurrent_test.cpp:"));
+      }
+    }
+  });
+}
+
+TEST(Concurrent, CancelStopsAllRunsInProgressAndNoLaterOne) {
+  Tensor written = zeros({});
+  const auto fast =
+      compile([&](const Tensor& x) { return exp(meeting(x)) + 1.0f; }, {.recheck = false});
+  const auto writes = compile(
+      [&](const Tensor& x) {
+        written.copy_(sum(meeting(x)));
+        return x * 1.0f;
+      },
+      {.recheck = false});
+  const Tensor x = tensor({1.0f, 2.0f});
+  fast(x);
+  writes(x);
+  {
+    std::atomic<int> inside = 0, go_on = 0;
+    const AtMeeting wait([&] {
+      ++inside;
+      EXPECT_TRUE(wait_for(go_on, 1));
+    });
+    std::atomic<int> cancelled = 0;
+    std::thread host([&] {
+      EXPECT_TRUE(wait_for(inside, 3));
+      fast.cancel();
+      writes.cancel();
+      go_on = 1;
+    });
+    on_threads(3, [&](int thread) {
+      try {
+        thread == 2 ? writes(full({2}, 7.0f)) : fast(x);
+      } catch (const CancelledError&) {
+        ++cancelled;
+      }
+    });
+    host.join();
+    EXPECT_EQ(cancelled, 3);
+  }
+  EXPECT_EQ(written.item(), 3);  // nothing of the cancelled run
+  EXPECT_EQ(bits(fast(x)), bits(exp(x) + 1.0f));
+}
+
+TEST(Concurrent, NestedRunsOfOneFunctionAndOneSession) {
+  // Too many values are read, so it runs eagerly, and then calls itself.
+  std::function<Tensor(const Tensor&)> fast;
+  const auto count_down = compile(
+      [&](const Tensor& x) {
+        const auto left = x.item<int>();
+        return left > 0 ? fast(x - 1.0f) + 1.0f : x * 1.0f;
+      },
+      {.max_outcomes = 2});
+  fast = [&](const Tensor& x) { return count_down(x); };
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(fast(tensor(static_cast<float>(i))).item(), i);
+
+  Graph graph;
+  const Tensor y = graph.define([] { return meeting(placeholder("x", f32, {})) + 1.0f; });
+  Session session(graph);
+  int depth = 0;
+  const AtMeeting again([&] {
+    if (++depth > 3) return;
+    EXPECT_EQ(session.run({y}, {{"x", tensor(5.0f)}})[0].item(), 6);
+  });
+  EXPECT_EQ(session.run({y}, {{"x", tensor(1.0f)}})[0].item(), 2);
+  EXPECT_EQ(depth, 4);
+}
+
+TEST(Concurrent, EachSessionAndFunctionHasItsNumberOfThreads) {
+  std::map<std::thread::id, int> seen;
+  std::mutex mutex;
+  const AtMeeting look([&] {
+    const std::lock_guard lock(mutex);
+    seen[std::this_thread::get_id()] = get_num_threads();
+  });
+  Graph graph;
+  const Tensor y = graph.define([] { return meeting(placeholder("x", f32, {})); });
+  Session one(graph, {.threads = 1}), all(graph);
+  const Tensor x = tensor(1.0f);
+  const int before = get_num_threads();
+  one.run({y}, {{"x", x}});
+  EXPECT_EQ(seen[std::this_thread::get_id()], 1);
+  all.run({y}, {{"x", x}});
+  EXPECT_EQ(seen[std::this_thread::get_id()], before);
+  const auto fast = compile([](const Tensor& v) { return meeting(v); }, {.threads = 1});
+  for (int i = 0; i < 3; ++i) fast(x);
+  EXPECT_EQ(seen[std::this_thread::get_id()], 1);
+  EXPECT_EQ(get_num_threads(), before);
+  EXPECT_THROW(ThreadScope(0), ValueError);
+  on_threads(2, [&](int thread) {
+    if (thread == 0) {
+      for (int i = 0; i < 20; ++i) one.run({y}, {{"x", x}});
+    } else {
+      for (int i = 0; i < 20; ++i) all.run({y}, {{"x", x}});
+    }
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(seen[std::this_thread::get_id()], thread == 0 ? 1 : before);
+  });
+}
+
+}  // namespace
+}  // namespace dyad

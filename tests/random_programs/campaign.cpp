@@ -1,0 +1,63 @@
+#include "campaign.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <stdexcept>
+
+#include "generate.h"
+#include "print.h"
+#include "shrink.h"
+
+namespace dyad::testing {
+
+void Campaign::run(std::uint64_t seed) {
+  const Program program = generate(seed);
+  const Report report = check(program);
+  ++programs;
+  statements += count_statements(program.body);
+  ran_statically += report.ran_statically ? 1 : 0;
+  failed += report.failed ? 1 : 0;
+  if (!report.ran_statically) ++not_static[report.not_static];
+  if (report.finding) findings.emplace_back(seed, report.finding);
+  digest = (digest ^ report.digest) * 0x9E3779B97F4A7C15u;
+  digest ^= digest >> 31;
+}
+
+std::string explain(std::uint64_t seed, const Finding& finding) {
+  Finding last = finding;
+  const Program smallest = shrink(generate(seed), [&](const Program& program) {
+    const Finding found = check(program).finding;
+    if (found.mode != finding.mode || found.kind != finding.kind) return false;
+    last = found;
+    return true;
+  });
+  last = check(smallest).finding;
+  const Configuration drawn = draw_configuration(seed);
+  const bool configured = finding.mode == "configured";
+  std::string note = fmt::format("seed {}, {}: {}", seed, finding.mode, last.text);
+  if (configured) note += fmt::format("\nthreads: {}", drawn.threads);
+  if (finding.mode == "static")
+    note += drawn.symbolic ? "\nas a graph with symbols for sizes" : "\nas a graph of known sizes";
+  return to_cpp(smallest, configured ? drawn.options : CompileOptions(), note);
+}
+
+std::vector<std::uint64_t> read_digests(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::uint64_t> digests;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line[0] != '#') digests.push_back(std::stoull(line, nullptr, 16));
+  }
+  if (digests.empty()) throw std::runtime_error(path + " holds no digests");
+  return digests;
+}
+
+void write_digests(const std::string& path, const std::vector<std::uint64_t>& digests) {
+  std::ofstream out(path);
+  out << fmt::format(
+      "# Digests of what programs 0 to {} do, {} in a line: ./dev fuzz-compile --help\n",
+      digests.size() * kBlock - 1, kBlock);
+  for (const std::uint64_t digest : digests) out << fmt::format("{:016x}\n", digest);
+}
+
+}  // namespace dyad::testing

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "program.h"
+
+namespace dyad::testing {
+
+/// Programs of which one digest is kept.
+inline constexpr std::uint64_t kBlock = 100;
+
+/// What became of a range of seeds.
+struct Campaign {
+  int programs = 0;
+  int statements = 0;
+  int ran_statically = 0;
+  int failed = 0;  ///< with an error, the same in every mode
+  std::map<std::string, int> not_static;
+  std::vector<std::pair<std::uint64_t, Finding>> findings;
+  std::uint64_t digest = 0;  ///< of all of them in a row
+
+  /// Makes and checks the program of that seed.
+  void run(std::uint64_t seed);
+};
+
+/// The text of a finding: its smallest program as C++, and what differs.
+std::string explain(std::uint64_t seed, const Finding& finding);
+
+/// The digests of tests/random_programs/digests.txt: one for each block of seeds from 0 on.
+std::vector<std::uint64_t> read_digests(const std::string& path);
+void write_digests(const std::string& path, const std::vector<std::uint64_t>& digests);
+
+}  // namespace dyad::testing

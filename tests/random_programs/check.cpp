@@ -1,0 +1,163 @@
+#include "check.h"
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+
+#include "dyad/passes/pipeline.h"
+#include "dyad/runtime/threads.h"
+#include "instructions.h"
+
+namespace dyad::testing {
+namespace {
+
+Finding compare(const std::string& mode, const Traces& got, const Traces& want) {
+  for (std::size_t k = 0; k < std::max(got.size(), want.size()); ++k) {
+    std::string text;
+    if (k >= got.size() || k >= want.size()) {
+      text = "error: another number of calls";
+    } else {
+      text = difference(got[k], want[k]);
+    }
+    if (!text.empty()) {
+      return {mode, text.substr(0, text.find(':')), "call " + std::to_string(k) + ", " + text};
+    }
+  }
+  return {};
+}
+
+bool has(const Body& body, const std::function<bool(const Statement&)>& what) {
+  return std::ranges::any_of(body.statements, [&](const Statement& one) {
+    return what(one) ||
+           std::ranges::any_of(one.bodies, [&](const Body& inner) { return has(inner, what); });
+  });
+}
+
+bool is_graph_control(const Statement& one) {
+  return one.op->form == Form::cond || one.op->form == Form::while_loop ||
+         one.op->form == Form::scan || one.op->form == Form::host_if;
+}
+
+Finding check_static(const Program& program, const Configuration& configuration,
+                     const Traces& eager, Report& report) {
+  const auto traces = run_statically(program, configuration.symbolic, report.not_static);
+  if (!traces) return {};
+  report.ran_statically = true;
+  // Gradients through the graphs of loops add up in another order than those of loops that ran.
+  const bool loops = has(program.body, is_graph_control);
+  for (const auto& [k, trace] : *traces) {
+    if (k >= eager.size()) break;
+    Trace want = eager[k];
+    for (Seen& seen : want.seen) seen.tracks_grad = false;
+    if (trace.error.find("GraphError") != std::string::npos && want.error.empty()) {
+      report.ran_statically = false;
+      report.not_static = trace.error;
+      break;
+    }
+    if (loops && program.gradients == Gradients::inside && want.error.empty())
+      want.seen.resize(std::min(want.seen.size(), program.body.results.size()));
+    Trace got = trace;
+    if (loops && program.gradients == Gradients::inside)
+      got.seen.resize(std::min(got.seen.size(), program.body.results.size()));
+    const std::string text = difference(got, want);
+    if (!text.empty())
+      return {"static", text.substr(0, text.find(':')), "call " + std::to_string(k) + ", " + text};
+  }
+  return {};
+}
+
+/// Threads of the process while it lives.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(get_num_threads()) { set_num_threads(count); }
+  ~Threads() { set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+Finding compare_all(const Program& given, Report& report) {
+  Program program = given;
+  Traces eager = run_eagerly(program);
+  report.digest = digest(program, eager);
+  report.failed = !eager.back().error.empty();
+  if (report.failed) {
+    // A graph does not run what nothing needs, nor fail there.
+    drop_dead_statements(program);
+    eager = run_eagerly(program);
+  }
+  if (eager.back().error.find("InternalError") != std::string::npos)
+    return {"eager", "error", eager.back().error};
+  if (Finding found = compare("compiled", run_compiled(program, {}), eager)) return found;
+  const Configuration drawn = draw_configuration(program.seed);
+  {
+    const Threads threads(drawn.threads);
+    // What a library computes may depend on the number of threads, in all modes alike.
+    const bool library = has(program.body, [](const Statement& one) { return one.op->library; });
+    if (Finding found = compare("configured", run_compiled(program, drawn.options),
+                                library ? run_eagerly(program) : eager))
+      return found;
+  }
+  // The tape's own rules do not hold in a graph: its placeholders are no leaves.
+  if (eager.back().error.find("GradError") != std::string::npos) {
+    report.not_static = "it breaks a rule of the tape";
+    return {};
+  }
+  if (has(program.body, [](const Statement& one) { return one.op->form == Form::write; }) &&
+      (has(program.body, [](const Statement& one) { return one.op->name == "contiguous"; }) ||
+       std::ranges::any_of(program.inputs,
+                           [](const Input& in) { return in.order != Order::row_major; }))) {
+    // To a graph its placeholders are row-major, and contiguous() gives a copy.
+    report.not_static = "strides decide what shares memory";
+    return {};
+  }
+  // A run of a graph does what its fetches need: writes to tensors from outside would be left out.
+  if (writes_captured(program, eager)) {
+    report.not_static = "it writes to tensors from outside";
+    return {};
+  }
+  return check_static(program, drawn, eager, report);
+}
+
+}  // namespace
+
+Configuration draw_configuration(std::uint64_t seed) {
+  Numbers numbers(seed ^ 0xC0FFEE);
+  Configuration drawn;
+  drawn.threads = numbers.chance(50) ? 2 : 1;
+  drawn.symbolic = numbers.chance(75);
+  drawn.options.dynamic_sizes = numbers.chance(50);
+  drawn.options.recheck = numbers.chance(30);
+  for (const passes::Pass& pass : passes::pipeline()) {
+    if (pass.use == passes::PassUse::optional && numbers.chance(25))
+      drawn.options.passes_off.push_back(pass.name);
+  }
+  return drawn;
+}
+
+std::string to_string(const CompileOptions& options) {
+  const CompileOptions usual;
+  std::string text;
+  const auto add = [&](const std::string& one) { text += (text.empty() ? "" : ", ") + one; };
+  if (options.dynamic_sizes != usual.dynamic_sizes) add(".dynamic_sizes = false");
+  if (options.recheck != usual.recheck) add(".recheck = false");
+  std::string off;
+  for (const std::string& pass : options.passes_off)
+    off += (off.empty() ? "\"" : ", \"") + pass + "\"";
+  if (!off.empty()) add(".passes_off = {" + off + "}");
+  return "{" + text + "}";
+}
+
+Report check(const Program& program) {
+  Report report;
+  try {
+    report.finding = compare_all(program, report);
+  } catch (const std::exception& error) {
+    report.finding = {"thrown", "error", error.what()};
+  }
+  return report;
+}
+
+}  // namespace dyad::testing

@@ -1,0 +1,202 @@
+// Programs made at random do the same eagerly, as static graphs and compiled, whatever the
+// configuration; ./dev fuzz-compile makes more of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "campaign.h"
+#include "dyad/ops/ops.h"
+#include "generate.h"
+#include "instructions.h"
+#include "print.h"
+#include "shrink.h"
+#include "soak.h"
+
+namespace dyad::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kDigests = "tests/random_programs/digests.txt";
+constexpr int kBlocks = 20;
+
+// A program runs a few times, so kernels are interpreted; those of a few blocks are compiled.
+class RandomPrograms : public ::testing::TestWithParam<int> {
+ protected:
+  RandomPrograms() {
+    if (GetParam() % 10 != 9) setenv("DYAD_KERNELS", "interpreter", /*overwrite=*/0);
+  }
+};
+
+TEST_P(RandomPrograms, DoTheSameInEveryMode) {
+  const std::uint64_t first = static_cast<std::uint64_t>(GetParam()) * kBlock;
+  Campaign campaign;
+  for (std::uint64_t seed = first; seed < first + kBlock; ++seed) {
+    campaign.run(seed);
+    if (campaign.findings.empty()) continue;
+    FAIL() << explain(seed, campaign.findings.back().second);
+  }
+  // Most of them say something about every mode.
+  EXPECT_GT(campaign.statements, 300);
+  EXPECT_GT(campaign.ran_statically, 30);
+  EXPECT_LT(campaign.failed, 20);
+  EXPECT_EQ(campaign.digest, read_digests(kDigests).at(static_cast<std::size_t>(GetParam())))
+      << "programs " << first << " to " << first + kBlock - 1
+      << " do something else than they did; if that is meant: ./dev fuzz-compile --write";
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, RandomPrograms, ::testing::Range(0, kBlocks));
+
+const Instruction& instruction(const std::string& name) {
+  for (const Instruction& one : instructions()) {
+    if (one.name == name) return one;
+  }
+  throw std::runtime_error("no instruction " + name);
+}
+
+TEST(ProgramGenerator, MakesTheSameProgramFromASeedAndEveryKindOfStatement) {
+  setenv("DYAD_KERNELS", "interpreter", 0);
+  std::set<Form> forms;
+  std::set<std::string> names;
+  const std::function<void(const Body&)> look = [&](const Body& body) {
+    for (const Statement& statement : body.statements) {
+      forms.insert(statement.op->form);
+      names.insert(statement.op->name);
+      for (const Body& inner : statement.bodies) look(inner);
+    }
+  };
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Program program = generate(seed);
+    look(program.body);
+    if (seed >= 40) continue;
+    EXPECT_EQ(to_cpp(program, {}, ""), to_cpp(generate(seed), {}, "")) << seed;
+  }
+  EXPECT_EQ(forms.size(), 7u);
+  EXPECT_GT(names.size(), 120u);
+}
+
+TEST(ProgramShrinker, KeepsOnlyWhatTheFailureNeeds) {
+  setenv("DYAD_KERNELS", "interpreter", 0);
+  // A program "fails" when it has a sum of a product, whatever stands around them.
+  const auto fails = [](const Program& program) {
+    bool product = false;
+    for (const Statement& statement : program.body.statements) {
+      product = product || statement.op->name == "times";
+      if (product && statement.op->name == "sum") return true;
+    }
+    return false;
+  };
+  int shrunk = 0;
+  for (std::uint64_t seed = 0; shrunk < 3; ++seed) {
+    const Program program = generate(seed);
+    if (!fails(program) || program.body.statements.size() < 8) continue;
+    ++shrunk;
+    const Program least = shrink(program, fails);
+    EXPECT_EQ(least.body.statements.size(), 2u) << to_cpp(least, {}, "");
+    EXPECT_EQ(least.calls.size(), 1u);
+    EXPECT_EQ(least.body.results.size(), 1u);
+    EXPECT_EQ(least.gradients, Gradients::none);
+  }
+}
+
+TEST(ProgramShrinker, AFindingIsExplainedByItsSmallestProgram) {
+  setenv("DYAD_KERNELS", "interpreter", 0);
+  // An operator that is not what it was while it was recorded.
+  static int runs = 0;
+  const Instruction unsteady{
+      "unsteady", "unsteady($0)", 1,
+      [](const Frame& f) { return std::vector<Tensor>{++runs % 2 == 0 ? f[0] : f[0] + f[0]}; },
+      nullptr};
+  Program program;
+  program.inputs = {{.shape = {3, 4}}, {.shape = {4}}};
+  program.values = 5;
+  Statement before, wrong, after;
+  before.op = &instruction("plus");
+  before.in = {0, 1};
+  before.out = {2};
+  wrong.op = &unsteady;
+  wrong.in = {2};
+  wrong.out = {3};
+  after.op = &instruction("tanh");
+  after.in = {3};
+  after.out = {4};
+  program.body.statements = {before, wrong, after};
+  program.body.results = {4};
+  program.calls = {{{}, 1}, {{}, 2}, {{}, 3}};
+  const auto fails = [](const Program& one) {
+    runs = 0;
+    return check(one).finding.mode == "compiled";
+  };
+  ASSERT_TRUE(fails(program));
+  const Program least = shrink(program, fails);
+  ASSERT_EQ(least.body.statements.size(), 1u);
+  EXPECT_EQ(least.body.statements[0].op, &unsteady);
+  EXPECT_LT(least.inputs[0].shape.size(), 2u);
+  EXPECT_THAT(to_cpp(least, {}, "what differs"), HasSubstr("= unsteady(v0);"));
+}
+
+TEST(ProgramText, IsCppThatCompiles) {
+  // Every instruction once, with what a program may have around them.
+  setenv("DYAD_KERNELS", "interpreter", 0);
+  std::set<std::string> missing;
+  for (const Instruction& one : instructions()) missing.insert(one.name);
+  std::string all;
+  for (std::uint64_t seed = 0; seed < 3000 && !missing.empty(); ++seed) {
+    const Program program = generate(seed);
+    bool adds = false;
+    const std::function<void(const Body&)> look = [&](const Body& body) {
+      for (const Statement& statement : body.statements) {
+        adds = missing.erase(statement.op->name) > 0 || adds;
+        for (const Body& inner : statement.bodies) look(inner);
+      }
+    };
+    look(program.body);
+    if (!adds) continue;
+    std::string text = to_cpp(program, draw_configuration(seed).options, "seed");
+    text.replace(text.find("using namespace dyad;"), 0,
+                 "namespace program_" + std::to_string(seed) + " {\n");
+    all += text + "}\n";
+  }
+  EXPECT_TRUE(missing.empty()) << *missing.begin() << " and " << missing.size() - 1
+                               << " more are never drawn";
+  const std::string path = ::testing::TempDir() + "random_programs.cpp";
+  std::ofstream(path) << all;
+  const std::string command =
+      std::string(DYAD_CXX) + " -std=c++20 -fsyntax-only -I. " + path + " 2>" + path + ".log";
+  EXPECT_EQ(std::system(command.c_str()), 0) << [&] {
+    std::ifstream log(path + ".log");
+    return std::string(std::istreambuf_iterator<char>(log), {}).substr(0, 3000);
+  }();
+}
+
+TEST(ProgramDigests, AreReadAndWritten) {
+  const std::string path = ::testing::TempDir() + "digests.txt";
+  write_digests(path, {1, 0xABCDEF0123456789u});
+  EXPECT_EQ(read_digests(path), (std::vector<std::uint64_t>{1, 0xABCDEF0123456789u}));
+  EXPECT_THROW(read_digests(path + ".not"), std::runtime_error);
+  EXPECT_GE(read_digests(kDigests).size(), static_cast<std::size_t>(kBlocks));
+}
+
+TEST(CompiledSoak, MemoryIsFlatAndRecordingsAreBounded) {
+  setenv("DYAD_KERNELS", "interpreter", 0);
+  const Soak found = soak(3000, [](const std::string&) {});
+  EXPECT_TRUE(found.equal);
+  EXPECT_LT(found.recordings, 20);
+  EXPECT_LT(found.recorded, 150);
+#if !DYAD_PLAIN_LOOPS
+  EXPECT_LT(found.late_mb, found.early_mb + 8);  // the first steps make the plans that are kept
+#endif
+}
+
+}  // namespace
+}  // namespace dyad::testing
