@@ -20,6 +20,7 @@
 #include "dyad/exec/graph.h"
 #include "dyad/exec/print.h"
 #include "dyad/exec/session.h"
+#include "dyad/exec/verify.h"
 #include "dyad/exec/vmap.h"
 #include "dyad/io/io.h"
 #include "dyad/nn/nn.h"

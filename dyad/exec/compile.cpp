@@ -41,9 +41,10 @@ struct CompiledCore::State {
   std::atomic<bool> takes_turns = false;
   std::vector<std::unique_ptr<Recording>> recordings;
   std::map<CallKey, std::vector<std::vector<bool>>>
-      varying;                       ///< per argument and axis: a size that has varied
-  std::map<CallKey, bool> distinct;  ///< sizes that were equal at first turned out not to be one
-  bool sealed = false;               ///< there is no function to record
+      varying;                        ///< per argument and axis: a size that has varied
+  std::map<CallKey, bool> distinct;   ///< sizes that were equal at first turned out not to be one
+  bool sealed = false;                ///< there is no function to record
+  std::vector<ExplainedMiss> misses;  ///< the last few
   std::atomic<std::int64_t> calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0;
 
   /// What becomes of a call.
@@ -63,8 +64,10 @@ struct CompiledCore::State {
                           Mismatch reason);
   FlatResult record_again(Recording& recording, const SymbolMap& symbols,
                           std::span<const Tensor> arguments, const Body& body);
+  Way way_of_miss(const Mismatch& reason) const;
   std::optional<FlatResult> replay(const Recording& recording, std::span<const Tensor> arguments,
-                                   const CancelToken& token);
+                                   const CancelToken& token, std::optional<Mismatch>& miss);
+  void note_miss(std::int64_t call, Mismatch reason);
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
                                 SymbolMap& hints);
   void check_limits(Recording& recording) const;
@@ -131,31 +134,45 @@ CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
                          "; call the function so before it is saved",
                      Loc(std::source_location::current()).user(), found.reason.loc);
   }
-  if (static_cast<int>(recordings.size()) >= options.max_recordings) found.way = Way::eager;
+  if (!recordings.empty()) found.way = way_of_miss(found.reason);
   return found;
+}
+
+/// How a call goes on that fits nothing recorded. RecompileError when that is forbidden.
+CompiledCore::State::Way CompiledCore::State::way_of_miss(const Mismatch& reason) const {
+  if (options.on_recompile == OnRecompile::fail) {
+    throw RecompileError("compiled function '" + options.name + "', call " + std::to_string(calls) +
+                             " fits no recording, and on_recompile forbids another: " + reason.text,
+                         reason.loc ? reason.loc : loc);
+  }
+  const bool records = options.on_recompile == OnRecompile::compile &&
+                       static_cast<int>(recordings.size()) < options.max_recordings;
+  return records ? Way::record : Way::eager;
 }
 
 FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
                                      std::span<const std::int64_t> numbers, const Body& body) {
-  ++calls;
+  const std::int64_t number = ++calls;
   const CancelToken token = cancels.begin();
   const CallKey key = key_of(arguments, numbers);
   std::unique_lock<std::mutex> turn;
   if (takes_turns) turn = std::unique_lock(turns);
   Way way = Way::record;
+  std::optional<Mismatch> miss;  // why the call fits nothing recorded
   {
     const std::shared_lock lock(mutex);
     const Found found = find(key, arguments);
     way = found.way;
+    if (!found.recording) miss = found.reason;
     if (way == Way::replay) {
       const auto count = static_cast<std::uint64_t>(++found.recording->calls);
       if (options.recheck && std::has_single_bit(count)) {
         ++rechecks;
         way = Way::recheck;
-      } else if (auto result = replay(*found.recording, arguments, token)) {
+      } else if (auto result = replay(*found.recording, arguments, token, miss)) {
         return *std::move(result);
       } else {
-        way = Way::recheck;  // a host read took a value that it never took before
+        way = options.on_recompile == OnRecompile::compile ? Way::recheck : way_of_miss(*miss);
       }
     }
   }
@@ -163,19 +180,30 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     const std::unique_lock lock(mutex);
     // Another thread may have recorded in the meantime, or forgotten what there was.
     const Found found = find(key, arguments);
+    miss = found.recording ? std::optional<Mismatch>() : found.reason;
     if (found.way == Way::replay) {
       if (way == Way::recheck)
         return record_again(*found.recording, found.symbols, arguments, body);
       ++found.recording->calls;
-      if (auto result = replay(*found.recording, arguments, token)) return *std::move(result);
-      return record_again(*found.recording, found.symbols, arguments, body);
+      if (auto result = replay(*found.recording, arguments, token, miss)) return *std::move(result);
+      if (options.on_recompile == OnRecompile::compile)
+        return record_again(*found.recording, found.symbols, arguments, body);
+      static_cast<void>(way_of_miss(*miss));
     }
     if (found.way == Way::record) return record_first(key, arguments, body, found.reason);
   }
   // The function may call itself: no lock is held.
   if (turn) turn.unlock();
   ++eager;
+  if (miss) note_miss(number, *std::move(miss));
   return body(arguments);
+}
+
+void CompiledCore::State::note_miss(std::int64_t call, Mismatch reason) {
+  const std::unique_lock lock(mutex);
+  constexpr std::size_t kKept = 8;
+  if (misses.size() == kKept) misses.erase(misses.begin());
+  misses.push_back({call, std::move(reason.text), reason.loc});
 }
 
 std::vector<Shape> CompiledCore::State::shapes_for(const CallKey& key,
@@ -313,10 +341,12 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   return result;
 }
 
-/// Nothing when a host read took a value that was never recorded; nothing has been written then.
+/// Nothing when a host read took a value that was never recorded, which `miss` tells; nothing has
+/// been written then.
 std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording,
                                                       std::span<const Tensor> arguments,
-                                                      const CancelToken& token) {
+                                                      const CancelToken& token,
+                                                      std::optional<Mismatch>& miss) {
   const auto random_state = default_generator().state();
   DecisionTree::Outcome outcome;
   {
@@ -333,6 +363,8 @@ std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording
     }
     // The call starts again, eagerly.
     if (recording.draws) default_generator().set_state(random_state);
+    miss =
+        Mismatch{"the host read " + outcome.unseen + ", before " + outcome.seen, outcome.unseen_at};
     return std::nullopt;
   }
   ++replays;
@@ -341,7 +373,7 @@ std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording
                     recording.skeletons[static_cast<std::size_t>(outcome.leaf)]};
 }
 
-Explanation CompiledCore::explain() const {
+Explanation CompiledCore::explain(const StepProfile* profile) const {
   const std::shared_lock lock(state_->mutex);
   Explanation page{.name = state_->options.name,
                    .loc = state_->loc,
@@ -350,8 +382,10 @@ Explanation CompiledCore::explain() const {
                    .recorded = state_->recorded,
                    .rechecks = state_->rechecks,
                    .eager = state_->eager,
-                   .recordings = {}};
-  for (const auto& recording : state_->recordings) page.recordings.push_back(recording->explain());
+                   .recordings = {},
+                   .misses = state_->misses};
+  for (const auto& recording : state_->recordings)
+    page.recordings.push_back(recording->explain(profile));
   return page;
 }
 
@@ -377,6 +411,7 @@ void CompiledCore::reset() {
   state_->recordings.clear();
   state_->varying.clear();
   state_->distinct.clear();
+  state_->misses.clear();
 }
 
 }  // namespace dyad::exec

@@ -12,11 +12,26 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/base/error.h"
 #include "dyad/core/tensor.h"
 #include "dyad/exec/explain.h"
 #include "dyad/exec/pack.h"
 
 namespace dyad {
+
+/// What a compiled function does with a call that fits nothing recorded before: arguments of other
+/// types or sizes, a guard that fails, a value read by the host that is new.
+enum class OnRecompile : std::uint8_t {
+  compile,      ///< records it, too
+  run_eagerly,  ///< runs it eagerly, and tells so in explain()
+  fail,         ///< throws RecompileError
+};
+
+/// A call would have needed another recording, and OnRecompile::fail forbids that. The text tells
+/// the argument, guard or host read, its old and new value, and the line.
+class RecompileError : public Error {
+  using Error::Error;
+};
 
 /// How `compile` treats a function.
 struct CompileOptions {
@@ -24,6 +39,7 @@ struct CompileOptions {
       true;  ///< a size that varies becomes a symbol, so that one recording serves all its values
   bool recheck = true;  ///< record again at the second call and at powers of two, and compare: host
                         ///< state that changed is an error
+  OnRecompile on_recompile = OnRecompile::compile;  ///< from the second call on
   int max_outcomes = 16;    ///< values that one host read may take before the function runs eagerly
   int max_recordings = 32;  ///< recordings before the function runs eagerly
   int threads = 0;          ///< of its kernels: 0 for as many as set_num_threads() says
@@ -42,6 +58,8 @@ struct CompileOptions {
 };
 
 namespace exec {
+
+class StepProfile;
 
 /// The parts of a function's result: tensors, and the rest of it with the tensors taken out.
 struct FlatResult {
@@ -68,7 +86,7 @@ class CompiledCore {
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
                   const Body& body);
 
-  [[nodiscard]] Explanation explain() const;
+  [[nodiscard]] Explanation explain(const StepProfile* profile) const;
   [[nodiscard]] std::vector<CompiledGraph> graphs() const;
   [[nodiscard]] const CompileOptions& options() const noexcept;
   /// Shows every recording, the first first; no call runs meanwhile.
@@ -111,7 +129,7 @@ class CompiledFunction {
         [&](std::int64_t bits) { numbers.push_back(bits); });
     if constexpr (std::is_void_v<Result>) {
       core_->call(tensors, numbers, [&](std::span<const Tensor> arguments) {
-        replace(given, arguments);
+        exec::pack::replace_defined(given, arguments);
         std::apply(*function_, given);
         return exec::FlatResult{};
       });
@@ -121,7 +139,7 @@ class CompiledFunction {
                     "change from call to call");
       std::optional<Result> fresh;
       exec::FlatResult flat = core_->call(tensors, numbers, [&](std::span<const Tensor> arguments) {
-        replace(given, arguments);
+        exec::pack::replace_defined(given, arguments);
         fresh.emplace(std::apply(*function_, given));
         exec::FlatResult parts;
         Result skeleton = *fresh;
@@ -142,8 +160,11 @@ class CompiledFunction {
     }
   }
 
-  /// What was recorded, why, and what it was compiled to.
-  [[nodiscard]] Explanation explain() const { return core_->explain(); }
+  /// What was recorded, why, and what it was compiled to; with the times of its kernels while
+  /// `profile` lived, if there is one (dyad/exec/step_profile.h).
+  [[nodiscard]] Explanation explain(const exec::StepProfile* profile = nullptr) const {
+    return core_->explain(profile);
+  }
   /// The recorded graphs and what became of them, to print or to draw: those of the first recording
   /// first, each from its start to its ends.
   [[nodiscard]] std::vector<CompiledGraph> graphs() const { return core_->graphs(); }
@@ -156,16 +177,6 @@ class CompiledFunction {
   [[nodiscard]] const exec::CompiledCore& core() const noexcept { return *core_; }
 
  private:
-  /// Puts `tensors` into the arguments, in order; undefined ones stay undefined.
-  template <class T>
-  static void replace(T& arguments, std::span<const Tensor> tensors) {
-    exec::pack::visit(
-        arguments,
-        [&, next = std::size_t{0}](Tensor& tensor) mutable {
-          if (tensor.defined()) tensor = tensors[next++];
-        },
-        [](std::int64_t) {});
-  }
   /// Puts `tensors` into the places that a skeleton keeps for them.
   template <class T>
   static void fill(T& skeleton, std::span<const Tensor> tensors) {

@@ -160,6 +160,9 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
     if (next == fork->next.end()) {
       outcome.unseen = outcome_string(number, decision.kind);
       outcome.unseen_at = decision.loc;
+      for (const auto& [known, way] : fork->next) {
+        outcome.seen += (outcome.seen.empty() ? "" : ", ") + outcome_string(known, decision.kind);
+      }
       return outcome;
     }
     fork = next->second.get();

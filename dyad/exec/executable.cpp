@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/executable_plan.h"
 #include "dyad/exec/executable_planner.h"
+#include "dyad/exec/step_cost.h"
 #include "dyad/exec/step_profile.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
@@ -321,6 +323,33 @@ ExecutableStats Executable::stats() const {
     stats.plan_ms += part.plan_ms;
   }
   return stats;
+}
+
+std::vector<ExplainedKernel> Executable::kernels(const StepProfile* profile) const {
+  const std::scoped_lock lock(state_->mutex);
+  std::vector<ExplainedKernel> all;
+  const auto append = [&](const Executable& inner) {
+    std::vector<ExplainedKernel> more = inner.kernels(profile);
+    all.insert(all.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+  };
+  for (const auto& part : state_->parts) append(*part);
+  if (state_->plans.empty()) return all;
+  const Plan& plan = *state_->plans.front();
+  for (const auto& step : plan.steps) {
+    const Node& node = step->node();
+    const StepCost cost = cost_of(node, plan.symbols);
+    ExplainedKernel& kernel = all.emplace_back(ExplainedKernel{
+        .parts = parts_of(node), .bytes = cost.bytes, .operations = cost.operations});
+    if (const StepTime* time = profile ? profile->find(node) : nullptr) {
+      kernel.calls = time->calls;
+      kernel.seconds = time->seconds;
+    }
+    if (const auto inner = state_->regions.find(&node); inner != state_->regions.end()) {
+      for (const auto& region : inner->second) append(*region);
+    }
+  }
+  return all;
 }
 
 const GraphImpl& Executable::graph() const noexcept { return *state_->graph; }

@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "dyad/core/tensor.h"
+#include "dyad/exec/explain.h"
 #include "dyad/exec/memory_use.h"
 #include "dyad/ir/graph.h"
 #include "dyad/passes/recompute.h"
 #include "dyad/runtime/cancel.h"
 
 namespace dyad::exec {
+
+class StepProfile;
 
 struct ExecutableOptions {
   /// Passes left out, by name. ValueError when one is unknown or needed (`dyad passes` lists them).
@@ -87,6 +90,9 @@ class Executable {
                                                 Loc where = {}) const;
 
   [[nodiscard]] ExecutableStats stats() const;
+  /// The steps of the latest plan, those inside of branches and loops after the step that runs
+  /// them; with the times that a profile took of them.
+  [[nodiscard]] std::vector<ExplainedKernel> kernels(const StepProfile* profile) const;
   [[nodiscard]] const GraphImpl& graph() const noexcept;
   /// The graph after the passes.
   [[nodiscard]] const GraphImpl& lowered() const noexcept;

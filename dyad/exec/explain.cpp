@@ -33,6 +33,10 @@ std::string to_string(const Explanation& e) {
       for (const std::string& note : r.fusion) text += fmt::format("    fusion: {}\n", note);
     }
   }
+  for (const ExplainedMiss& miss : e.misses) {
+    text += fmt::format("  call {} ran eagerly: {}{}\n", miss.call, miss.reason,
+                        miss.loc ? " at " + to_string(miss.loc) : "");
+  }
   return text;
 }
 

@@ -15,6 +15,20 @@ struct ExplainedDecision {
   std::vector<std::string> outcomes;
 };
 
+/// One step of a compiled function, at the sizes of its latest call.
+struct ExplainedKernel {
+  /// The operators that it computes, in their order, each with its line.
+  struct Part {
+    std::string op;
+    Loc loc;
+  };
+  std::vector<Part> parts;
+  std::int64_t bytes = 0;       ///< of the tensors that it reads and writes, each once
+  std::int64_t operations = 0;  ///< on numbers; 0 where nobody counts them (sort, gather)
+  std::int64_t calls = 0;       ///< while the profile that explain() was given lived
+  double seconds = 0;           ///< of those calls
+};
+
 /// One recording of a compiled function.
 struct ExplainedRecording {
   std::string
@@ -31,7 +45,15 @@ struct ExplainedRecording {
   std::int64_t memory = 0;  ///< bytes for intermediate values, all segments together
   /// Why operators share a kernel or run together on a few rows at a time, and why not, with lines.
   std::vector<std::string> fusion;
-  std::string refusal;  ///< why it runs eagerly; empty when it is compiled
+  std::string refusal;                 ///< why it runs eagerly; empty when it is compiled
+  std::vector<ExplainedKernel> table;  ///< what its segments run, backward parts last
+};
+
+/// A call that fitted no recording and ran eagerly, because of OnRecompile or max_recordings.
+struct ExplainedMiss {
+  std::int64_t call = 0;  ///< its number, from 1
+  std::string reason;     ///< what had changed, with old and new value
+  Loc loc;                ///< the line of the guard or host read, when there was one
 };
 
 /// What `explain()` tells of a compiled function.
@@ -42,8 +64,10 @@ struct Explanation {
   std::int64_t replays = 0;   ///< calls that ran compiled code alone
   std::int64_t recorded = 0;  ///< calls that ran eagerly while they were recorded
   std::int64_t rechecks = 0;  ///< of which to check the recording
-  std::int64_t eager = 0;     ///< calls that ran eagerly because the function cannot be compiled
+  std::int64_t eager = 0;     ///< calls that ran eagerly because the function cannot be compiled or
+                              ///< they fitted no recording
   std::vector<ExplainedRecording> recordings;
+  std::vector<ExplainedMiss> misses;  ///< the last few
 };
 
 class GraphImpl;

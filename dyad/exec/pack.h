@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -59,6 +60,30 @@ void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number) {
     reflect::for_each_member(
         value, [&](std::string_view, auto& member) { visit(member, on_tensor, on_number); });
   }
+}
+
+/// The tensors of `value` that are defined, in order.
+template <class T>
+[[nodiscard]] std::vector<Tensor> defined_tensors(T& value) {
+  std::vector<Tensor> tensors;
+  visit(
+      value,
+      [&](Tensor& tensor) {
+        if (tensor.defined()) tensors.push_back(tensor);
+      },
+      [](std::int64_t) {});
+  return tensors;
+}
+
+/// Puts `tensors` in their places.
+template <class T>
+void replace_defined(T& value, std::span<const Tensor> tensors) {
+  visit(
+      value,
+      [&, next = std::size_t{0}](Tensor& tensor) mutable {
+        if (tensor.defined()) tensor = tensors[next++];
+      },
+      [](std::int64_t) {});
 }
 
 /// True when a result holds a host number, which a replay could not compute.

@@ -215,7 +215,7 @@ void Recording::learn(const Path& path) {
       std::ranges::any_of(path.grad_writes, [](const GradWrite& w) { return w.argument < 0; });
 }
 
-ExplainedRecording Recording::explain() const {
+ExplainedRecording Recording::explain(const StepProfile* profile) const {
   ExplainedRecording told;
   told.reason = reason;
   told.loc = reason_loc;
@@ -243,6 +243,10 @@ ExplainedRecording Recording::explain() const {
         it->outcomes.push_back(outcome);
     }
   }
+  const auto append = [&](const Segment& segment) {
+    const std::vector<ExplainedKernel> kernels = segment.kernels(profile);
+    told.table.insert(told.table.end(), kernels.begin(), kernels.end());
+  };
   for (Segment* segment : tree->segments()) {
     const ExecutableStats stats = segment->stats();
     told.compiled = told.compiled || stats.plans > 0;
@@ -251,6 +255,10 @@ ExplainedRecording Recording::explain() const {
     told.compile_ms += stats.lower_ms + stats.plan_ms;
     told.fusion.insert(told.fusion.end(), stats.notes.begin(), stats.notes.end());
     told.memory += static_cast<std::int64_t>(stats.arena_bytes);
+    append(*segment);
+  }
+  for (const DecisionTree::Leaf& leaf : tree->leaves()) {
+    if (leaf.backward) append(*leaf.backward);
   }
   return told;
 }

@@ -70,7 +70,7 @@ struct Recording {
                                                  SymbolMap& symbols) const;
   /// True when a tensor that it writes shares memory with another one from outside.
   [[nodiscard]] bool writes_overlap(std::span<const Tensor> arguments) const;
-  [[nodiscard]] ExplainedRecording explain() const;
+  [[nodiscard]] ExplainedRecording explain(const StepProfile* profile) const;
 
  private:
   [[nodiscard]] std::string key_difference(const CallKey& of_call,

@@ -104,6 +104,10 @@ ExecutableStats Segment::stats() const {
   return executable_ ? executable_->stats() : ExecutableStats{.nodes = count_operators(*graph_)};
 }
 
+std::vector<ExplainedKernel> Segment::kernels(const StepProfile* profile) const {
+  return executable_ ? executable_->kernels(profile) : std::vector<ExplainedKernel>();
+}
+
 void Segment::run(std::span<const Tensor> arguments, Environment& env, const CancelToken* cancel) {
   std::vector<Tensor> inputs(arguments.begin(), arguments.end());
   for (const ValueId& external : externals_) inputs.push_back(env.at(external));

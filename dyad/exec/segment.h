@@ -54,6 +54,8 @@ class Segment {
   Executable& executable();
   /// What it was compiled to; before its first run only the number of operators is known.
   [[nodiscard]] ExecutableStats stats() const;
+  /// The steps that it was compiled to, if it has run; with the times that a profile took.
+  [[nodiscard]] std::vector<ExplainedKernel> kernels(const StepProfile* profile) const;
   /// The recorded graph of this stretch.
   [[nodiscard]] const GraphImpl& graph() const noexcept { return *graph_; }
 
@@ -86,6 +88,7 @@ class DecisionTree {
     int leaf = -1;       ///< -1: a host read took a value never seen; nothing has been written
     std::string unseen;  ///< that value
     Loc unseen_at;       ///< where it was read
+    std::string seen;    ///< the values that it took before
     std::vector<Tensor> results;
     Environment env;
   };

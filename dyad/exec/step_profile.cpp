@@ -17,6 +17,8 @@ double now() noexcept {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+}  // namespace
+
 std::vector<StepTime::Part> parts_of(const Node& node) {
   if (!passes::is_kernels(node)) return {{std::string(node.op().name), node.loc()}};
   std::vector<StepTime::Part> parts;
@@ -27,8 +29,6 @@ std::vector<StepTime::Part> parts_of(const Node& node) {
   }
   return parts;
 }
-
-}  // namespace
 
 StepProfile::StepProfile() noexcept : previous_(std::exchange(active_profile, this)) {}
 StepProfile::~StepProfile() { active_profile = previous_; }
@@ -46,6 +46,11 @@ StepProfile::Clock::~Clock() {
   if (time.calls++ == 0) time.parts = parts_of(node_);
   time.seconds += whole - profile_.inner_;
   profile_.inner_ = inner_before_ + whole;
+}
+
+const StepTime* StepProfile::find(const Node& node) const {
+  const auto found = times_.find(&node);
+  return found == times_.end() ? nullptr : &found->second;
 }
 
 std::vector<StepTime> StepProfile::steps() const {

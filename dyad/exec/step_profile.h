@@ -6,21 +6,21 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dyad/exec/explain.h"
 #include "dyad/ir/graph.h"
 
 namespace dyad::exec {
 
 /// What one step of a static graph took, over all runs.
 struct StepTime {
-  /// The operators that it computes in one kernel, in their order, each with its line.
-  struct Part {
-    std::string op;
-    Loc loc;
-  };
+  using Part = ExplainedKernel::Part;
   std::vector<Part> parts;
   double seconds = 0;
   std::int64_t calls = 0;
 };
+
+/// The operators that the step of a node computes.
+[[nodiscard]] std::vector<StepTime::Part> parts_of(const Node& node);
 
 /// While it lives, times each step of the static graphs that this thread runs (Session, compiled
 /// functions). The steps inside a branch or loop count on their own, and what the control operator
@@ -46,6 +46,8 @@ class StepProfile {
     step();
   }
 
+  /// What the step of a node took, or null when it never ran.
+  [[nodiscard]] const StepTime* find(const Node& node) const;
   /// The slowest first.
   [[nodiscard]] std::vector<StepTime> steps() const;
 

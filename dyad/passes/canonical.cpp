@@ -37,7 +37,8 @@ Ref<Attrs> canonical_attrs(const Node& node) {
     if (!axis || *axis >= 0) return {};
     return with_attr(node, "axis", from_front(*axis, rank + (node.is("unsqueeze") ? 1 : 0)));
   }
-  if (is_any(node, {"reshape", "expand"})) {
+  // A size that only a run can tell may be another than the type says: -1 stays what it is there.
+  if (is_any(node, {"reshape", "expand"}) && node.types()[0].shape().is_concrete()) {
     Ref<Attrs> written = with_attr(node, "shape", node.types()[0].shape());
     const bool same = attrs_equal(node.attrs().info(), written->data(), node.attrs().data());
     return same ? Ref<Attrs>() : written;

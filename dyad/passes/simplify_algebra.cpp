@@ -51,24 +51,31 @@ bool is_number(Value value, double number) {
   return found && *found == number && std::signbit(*found) == std::signbit(number);
 }
 
-bool is_zero_of_integers(Value value) {
-  return is_integer(value.type().dtype()) && is_number(value, 0);
+/// A number, or of the shape of x however symbols compare: the result has the shape of x at any
+/// sizes.
+bool keeps_shape(Value number, Value x) {
+  const Shape& shape = number.type().shape();
+  return shape.rank() == 0 || shape.same_as(x.type().shape());
+}
+
+/// x, when the other operand is `number` and nothing else.
+Value beside(Value x, Value other, double number) {
+  return is_number(other, number) && keeps_shape(other, x) ? x : Value();
 }
 
 /// The input that the node gives as it is, or none.
 Value unchanged(const Node& node, std::span<const Value> in) {
-  if (node.is("mul")) {
-    if (is_number(in[1], 1)) return in[0];
-    if (is_number(in[0], 1)) return in[1];
-  }
-  if (node.is("div") && is_number(in[1], 1)) return in[0];
-  if (node.is("sub") && is_number(in[1], 0)) return in[0];
-  if (node.is("add")) {
-    if (is_number(in[1], -0.0) || is_zero_of_integers(in[1])) return in[0];
-    if (is_number(in[0], -0.0) || is_zero_of_integers(in[0])) return in[1];
+  if (node.is("div")) return beside(in[0], in[1], 1);
+  if (node.is("sub")) return beside(in[0], in[1], 0);
+  if (node.is("mul") || node.is("add")) {
+    const double neutral = node.is("mul") ? 1 : is_integer(node.types()[0].dtype()) ? 0 : -0.0;
+    const Value first = beside(in[0], in[1], neutral);
+    return first ? first : beside(in[1], in[0], neutral);
   }
   if (node.is("where")) {
-    if (const auto condition = number_of(in[0])) return in[*condition != 0 ? 1 : 2];
+    const auto condition = number_of(in[0]);
+    if (!condition || !keeps_shape(in[1], in[2]) || !keeps_shape(in[0], in[1])) return {};
+    return in[*condition != 0 ? 1 : 2];
   }
   if (node.is("cast")) return in[0];
   const bool undoes_itself = node.is("neg") || node.is("bitwise_not") || node.is("logical_not");

@@ -130,6 +130,60 @@ TEST(Compile, AStepHoldsOneSetOfGradients) {
   EXPECT_EQ(w.grad()[0][0].item<float>(), 2);
 }
 
+TEST(Compile, ARecompilationMayBeForbidden) {
+  const auto fn = [](const Tensor& x, int n) {
+    const Tensor y = x * static_cast<float>(n);
+    return mean(y) > 0.5f ? y : -y;
+  };
+  const auto fast = compile(fn, {.recheck = false, .on_recompile = OnRecompile::fail, .name = "f"});
+  (void)fast(ones({4}), 1);
+  EXPECT_EQ(bits(fast(ones({4}), 1)), bits(fn(ones({4}), 1)));
+  EXPECT_THAT(message_of<RecompileError>([&] { (void)fast(ones({5}), 1); }),
+              AllOf(HasSubstr("compiled function 'f', call 3 fits no recording, and on_recompile "
+                              "forbids another: size of argument 0 along axis 0 was 4, is 5"),
+                    HasSubstr("compile_test.cpp:")));
+  EXPECT_THAT(message_of<RecompileError>([&] { (void)fast(ones({4}, i64), 1); }),
+              HasSubstr("argument 0 was f32[4], is i64[4]"));
+  EXPECT_THAT(message_of<RecompileError>([&] { (void)fast(ones({4}), 2); }),
+              HasSubstr("a number among the arguments changed"));
+  const std::string read = message_of<RecompileError>([&] { (void)fast(zeros({4}), 1); });
+  EXPECT_THAT(read, HasSubstr("forbids another: the host read false, before true"));
+  EXPECT_THAT(read, ::testing::ContainsRegex("compile_test.cpp:[0-9]+"));
+  EXPECT_EQ(bits(fast(ones({4}), 1)), bits(fn(ones({4}), 1)));
+  EXPECT_EQ(fast.explain().recordings.size(), 1u);
+}
+
+TEST(Compile, ARecompilationMayRunEagerlyInstead) {
+  const auto fn = [](const Tensor& x) { return mean(x) > 0.5f ? x * 3.0f : -x; };
+  const auto fast = compile(fn, {.recheck = false, .on_recompile = OnRecompile::run_eagerly});
+  (void)fast(ones({4}));
+  for (const Tensor& x : {ones({5}), zeros({4}), ones({4}), zeros({7})}) {
+    EXPECT_EQ(bits(fast(x)), bits(fn(x)));
+  }
+  const Explanation told = fast.explain();
+  EXPECT_EQ(told.recordings.size(), 1u);
+  EXPECT_EQ(told.eager, 3);
+  EXPECT_EQ(told.replays, 1);
+  ASSERT_EQ(told.misses.size(), 3u);
+  EXPECT_EQ(told.misses[0].call, 2);
+  EXPECT_EQ(told.misses[0].reason, "size of argument 0 along axis 0 was 4, is 5");
+  EXPECT_EQ(told.misses[1].reason, "the host read false, before true");
+  EXPECT_THAT(to_string(told),
+              HasSubstr("  call 3 ran eagerly: the host read false, before true at "
+                        "compile_test.cpp:"));
+}
+
+TEST(Compile, RecordingsHaveABound) {
+  const auto fn = [](const Tensor& x, int n) { return x * static_cast<float>(n); };
+  const auto fast = compile(fn, {.recheck = false, .max_recordings = 2});
+  for (int n = 0; n < 20; ++n) EXPECT_EQ(bits(fast(ones({2}), n)), bits(fn(ones({2}), n)));
+  const Explanation told = fast.explain();
+  EXPECT_EQ(told.recordings.size(), 2u);
+  EXPECT_EQ(told.eager, 18);
+  EXPECT_EQ(told.misses.size(), 8u);
+  EXPECT_EQ(told.misses.back().call, 20);
+}
+
 TEST(Compile, ExplainsWithoutCompiling) {
   const auto fast = compile([](const Tensor& x) { return x.size(0) > 4 ? x * 2.0f : x; });
   for (const std::int64_t n : {2, 3}) (void)fast(ones({n}));

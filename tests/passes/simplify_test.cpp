@@ -44,15 +44,21 @@ TEST(Canonical, AxesCountFromTheFrontAndSizesAreNamed) {
     %p = permute(%x) {axes = [-1, 0, 1]}
     %u = unsqueeze(%x) {axis = -1}
     %r = reshape(%x) {shape = [-1, 6]}
-    return %s, %p, %u, %r
+    %q = reshape(%p) {shape = [-1]}
+    %k = placeholder : f32[2, 3]
+    %l = reshape(%k) {shape = [-1]}
+    return %s, %p, %u, %r, %q, %l
   })",
                       R"(graph {
     %x = placeholder : f32[a, 2, 3]
     %s = sum(%x) {axes = [0, 2], keepdim = false}
     %p = permute(%x) {axes = [2, 0, 1]}
     %u = unsqueeze(%x) {axis = 3}
-    %r = reshape(%x) {shape = [a, 6]}
-    return %s, %p, %u, %r
+    %r = reshape(%x) {shape = [-1, 6]}
+    %q = reshape(%p) {shape = [-1]}
+    %k = placeholder : f32[2, 3]
+    %l = reshape(%k) {shape = [6]}
+    return %s, %p, %u, %r, %q, %l
   })"));
 }
 

@@ -353,7 +353,8 @@ TEST(Opt, RunsPassesOnAGraphInTextForm) {
                     HasSubstr("\n// after dce\ngraph {")));
   const Output listed = run("passes");
   EXPECT_EQ(listed.status, 0);
-  EXPECT_THAT(listed.out, AllOf(HasSubstr("\ncse "), HasSubstr("\nfuse "), HasSubstr(" needed\n")));
+  EXPECT_THAT(listed.out, AllOf(HasSubstr("\ncse "), HasSubstr("\nfuse "), HasSubstr(" needed\n"),
+                                HasSubstr(" by --fast-math\n")));
 }
 
 TEST(Opt, SaysWhatIsWrong) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dyad/debug/explanation.h"
 #include "dyad/debug/html_report.h"
 #include "dyad/ir/dot.h"
 
@@ -67,8 +68,7 @@ void write_report(const DemoResult& result, const Cnn& model, bool pictures,
              {{"eager", result.eager.accuracies}, {"compiled", result.compiled.accuracies}});
   page.heading("Model");
   page.preformatted(nn::summary(model));
-  page.heading("What was recorded and compiled");
-  if (result.compiled.explanation) page.preformatted(to_string(*result.compiled.explanation));
+  if (result.compiled.explanation) debug::add_explanation(page, *result.compiled.explanation);
   if (pictures && !result.compiled.graphs.empty()) {
     const CompiledGraph& step = result.compiled.graphs.front();
     page.heading("The training step as a graph");

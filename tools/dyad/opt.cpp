@@ -34,8 +34,10 @@ std::string read_all(const std::string& path) {
 int list_passes() {
   std::vector<std::vector<std::string>> rows;
   for (const passes::Pass& pass : passes::pipeline()) {
-    rows.push_back(
-        {pass.name, pass.summary, pass.use == passes::PassUse::required ? "needed" : ""});
+    const char* use = pass.use == passes::PassUse::required     ? "needed"
+                      : pass.use == passes::PassUse::on_request ? "by --fast-math"
+                                                                : "";
+    rows.push_back({pass.name, pass.summary, use});
   }
   fmt::print("{}", columns(rows, "lll", ""));
   return 0;

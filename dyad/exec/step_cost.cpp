@@ -1,0 +1,78 @@
+#include "dyad/exec/step_cost.h"
+
+#include <unordered_set>
+
+#include "dyad/exec/executable_bind.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/ops/attrs/linalg.h"
+#include "dyad/passes/fused_op.h"
+
+namespace dyad::exec {
+namespace {
+
+Ints sizes_of(const Type& type, const SymbolMap& symbols) {
+  const Shape shape = evaluate(type.shape(), symbols);
+  Ints sizes;
+  for (const std::int64_t size : shape.numbers()) sizes.push_back(size);
+  return sizes;
+}
+
+std::int64_t elements_of(const Type& type, const SymbolMap& symbols) {
+  return type.is_tensor() ? evaluate(type.shape(), symbols).numel().number() : 0;
+}
+
+std::int64_t bytes_of(const Type& type, const SymbolMap& symbols) {
+  if (!type.is_tensor()) return 0;
+  return elements_of(type, symbols) * static_cast<std::int64_t>(size_of(type.dtype()));
+}
+
+/// Products of a convolution, for each element of `many` those with one channel's weights.
+std::int64_t convolved(const Type& many, const Type& weight, const SymbolMap& symbols) {
+  const std::int64_t channels = sizes_of(weight, symbols)[0];
+  return channels == 0 ? 0
+                       : 2 * elements_of(many, symbols) * (elements_of(weight, symbols) / channels);
+}
+
+std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
+  const auto input = [&](std::size_t i) -> const Type& { return node.inputs()[i].type(); };
+  const auto result = [&]() -> const Type& { return node.types()[0]; };
+  if (&node.op() == &passes::kFusedOp || node.is("rows")) {
+    std::int64_t sum = 0;
+    for (const auto& inner : node.regions()[0]->nodes()) sum += operations_of(*inner, symbols);
+    return sum;
+  }
+  switch (node.op().kind) {
+    case BodyKind::pointwise:
+      return elements_of(result(), symbols);
+    case BodyKind::reduction:
+      return elements_of(input(0), symbols);
+    default:
+      break;
+  }
+  if (node.is("linear"))
+    return 2 * elements_of(result(), symbols) * sizes_of(input(0), symbols).back();
+  if (node.is("matmul")) {
+    const Ints a = sizes_of(input(0), symbols);
+    const bool transposed = a.size() > 1 && node.attrs_as<ops::MatmulAttrs>().transpose_a;
+    return 2 * elements_of(result(), symbols) * a[a.size() - (transposed ? 2 : 1)];
+  }
+  if (node.is("conv")) return convolved(result(), input(1), symbols);
+  if (node.is("conv_transpose")) return convolved(input(0), input(1), symbols);
+  if (node.is("conv_backward_weight")) return convolved(input(0), result(), symbols);
+  return 0;
+}
+
+}  // namespace
+
+StepCost cost_of(const Node& node, const SymbolMap& symbols) {
+  StepCost cost;
+  std::unordered_set<Value, ValueHash> read;
+  for (const Value v : node.inputs()) {
+    if (v && read.insert(v).second) cost.bytes += bytes_of(v.type(), symbols);
+  }
+  for (const Type& type : node.types()) cost.bytes += bytes_of(type, symbols);
+  cost.operations = operations_of(node, symbols);
+  return cost;
+}
+
+}  // namespace dyad::exec

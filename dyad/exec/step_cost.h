@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "dyad/core/dim.h"
+#include "dyad/ir/graph.h"
+
+namespace dyad::exec {
+
+/// What one step of a graph moves and computes, by its operators and sizes alone.
+struct StepCost {
+  std::int64_t bytes = 0;  ///< of the tensors that it reads and writes, each once
+  /// Of numbers: one for each element of a pointwise operator or read by a reduction, two for each
+  /// term of a product or convolution. 0 for operators that are none of these.
+  std::int64_t operations = 0;
+};
+
+/// The cost of a node, its symbols being `symbols`.
+[[nodiscard]] StepCost cost_of(const Node& node, const SymbolMap& symbols);
+
+}  // namespace dyad::exec

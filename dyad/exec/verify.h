@@ -1,0 +1,80 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "dyad/core/tensor.h"
+#include "dyad/exec/pack.h"
+
+namespace dyad {
+
+/// The first operator of a function whose compiled result has other bits than the eager one.
+struct VerifyDifference {
+  std::string op;                   ///< `exp`
+  std::string type;                 ///< of its result: `f32[32, 10]`
+  Loc loc;                          ///< the line that called it
+  std::int64_t element = 0;         ///< the first that differs, row-major
+  std::string eager, compiled;      ///< that element
+  std::optional<std::string> pass;  ///< which made it differ; none when it differs with every pass
+                                    ///< off that may be
+};
+
+/// What verify() found.
+struct VerifyReport {
+  int operators = 0;    ///< of the recorded call
+  int values = 0;       ///< compared: results, writes, gradients
+  std::string refusal;  ///< why the function cannot be compiled; then nothing was compared
+  std::optional<VerifyDifference> difference = {};
+
+  [[nodiscard]] bool same() const noexcept { return refusal.empty() && !difference; }
+};
+
+/// A sentence to read.
+[[nodiscard]] std::string to_string(const VerifyReport& report);
+
+namespace exec {
+using VerifyBody = std::function<std::vector<Tensor>(std::span<const Tensor> arguments)>;
+[[nodiscard]] VerifyReport verify_call(std::span<const Tensor> arguments, const VerifyBody& body,
+                                       Loc loc);
+}  // namespace exec
+
+/// Calls `function` once, eagerly, on `inputs` (its only argument, or a tuple of arguments: what a
+/// compiled function takes), then computes what it did again, operator by operator and compiled,
+/// and compares all that the call leaves: results, writes, gradients, and those that its results
+/// would give. The numbers are those of the tensors as the call left them. Two NaN are equal.
+///
+/// Of a difference it names the first operator, and the pass that makes it: with all passes off
+/// that may be, they are switched on one after the other, in their order.
+template <class F, class Inputs>
+[[nodiscard]] VerifyReport verify(F&& function, const Inputs& inputs,
+                                  Loc loc = std::source_location::current()) {
+  Inputs given = inputs;
+  return exec::verify_call(
+      exec::pack::defined_tensors(given),
+      [&](std::span<const Tensor> arguments) {
+        exec::pack::replace_defined(given, arguments);
+        const auto call = [&] {
+          if constexpr (exec::pack::TupleLike<Inputs>) {
+            return std::apply(function, given);
+          } else {
+            return function(given);
+          }
+        };
+        if constexpr (std::is_void_v<decltype(call())>) {
+          call();
+          return std::vector<Tensor>();
+        } else {
+          auto result = call();
+          return exec::pack::defined_tensors(result);
+        }
+      },
+      loc);
+}
+
+}  // namespace dyad

@@ -1,0 +1,87 @@
+#include "dyad/debug/explanation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "dyad/core/create.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/step_profile.h"
+#include "dyad/ops/ops.h"
+
+namespace dyad {
+namespace {
+
+using ::testing::HasSubstr;
+
+Tensor model(const Tensor& x, const Tensor& w) {
+  const Tensor h = matmul(x, w);
+  return sum(exp(h) * 2.0f, {1});
+}
+
+TEST(ExplanationReport, TellsKernelsWithLinesBytesAndOperations) {
+  const auto fast = compile(model, {.recheck = false, .name = "model"});
+  const Tensor x = ones({4, 8}), w = ones({8, 6});
+  for (int i = 0; i < 2; ++i) (void)fast(x, w);
+  const Explanation told = fast.explain();
+  ASSERT_EQ(told.recordings.size(), 1u);
+  const std::vector<ExplainedKernel>& table = told.recordings[0].table;
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_EQ(table[0].parts.at(0).op, "matmul");
+  EXPECT_EQ(to_string(table[0].parts.at(0).loc), "explanation_test.cpp:19");
+  EXPECT_EQ(table[0].bytes, 4 * (4 * 8 + 8 * 6 + 4 * 6));
+  EXPECT_EQ(table[0].operations, 2 * 4 * 8 * 6);
+  EXPECT_EQ(table[0].calls, 0) << "nobody asked for times";
+  EXPECT_EQ(table[1].parts.size(), 3u);
+  EXPECT_EQ(table[1].bytes, 4 * (4 * 6 + 4));
+  EXPECT_EQ(table[1].operations, 3 * 4 * 6);
+  const std::string text = debug::kernel_table(told);
+  EXPECT_THAT(text, HasSubstr("exp mul sum"));
+  EXPECT_THAT(text, HasSubstr("explanation_test.cpp:20"));
+}
+
+TEST(ExplanationReport, AProfileAddsTimesAndShares) {
+  const auto fast = compile(model, {.recheck = false});
+  const Tensor x = ones({4, 8}), w = ones({8, 6});
+  for (int i = 0; i < 2; ++i) (void)fast(x, w);
+  const exec::StepProfile profile;
+  for (int i = 0; i < 3; ++i) (void)fast(x, w);
+  const Explanation told = fast.explain(&profile);
+  for (const ExplainedKernel& kernel : told.recordings[0].table) {
+    EXPECT_EQ(kernel.calls, 3);
+    EXPECT_GT(kernel.seconds, 0);
+  }
+  const auto page =
+      nlohmann::json::parse(debug::to_json(told, {.bytes = 1e12, .operations = 1e15}));
+  EXPECT_EQ(page["calls"], 5);
+  EXPECT_EQ(page["recordings"][0]["reason"], "first call");
+  const auto& kernel = page["recordings"][0]["table"][0];
+  EXPECT_EQ(kernel["operators"][0]["operator"], "matmul");
+  EXPECT_EQ(kernel["calls"], 3);
+  EXPECT_GT(kernel["share"].get<double>(), 0);
+  EXPECT_THAT(debug::kernel_table(told, {.bytes = 1e6, .operations = 1e6}), HasSubstr("%"));
+}
+
+TEST(ExplanationReport, RecompilationsAndMissesAreTold) {
+  const auto fast = compile(model, {.recheck = false, .max_recordings = 2});
+  for (const std::int64_t n : {8, 6}) (void)fast(ones({4, n}), ones({n, 6}));
+  (void)fast(ones({4, 3}, f64), ones({3, 6}, f64));
+  const auto page = nlohmann::json::parse(debug::to_json(fast.explain()));
+  EXPECT_EQ(page["recordings"][1]["reason"], "size of argument 0 along axis 1 was 8, is 6");
+  EXPECT_EQ(page["misses"][0]["call"], 3);
+  EXPECT_THAT(page["misses"][0]["reason"].get<std::string>(), HasSubstr("argument 0 was f32["));
+  debug::HtmlReport report("Report");
+  debug::add_explanation(report, fast.explain());
+  EXPECT_THAT(report.html(), HasSubstr("size of argument 0 along axis 1 was 8, is 6"));
+  EXPECT_THAT(debug::kernel_table(fast.explain()), HasSubstr("no kernels yet"));
+}
+
+TEST(ExplanationReport, TheMachineIsMeasured) {
+  const debug::MachineSpeed machine = debug::measure_machine();
+  EXPECT_GT(machine.bytes, 1e8);
+  EXPECT_GT(machine.operations, 1e8);
+}
+
+}  // namespace
+}  // namespace dyad

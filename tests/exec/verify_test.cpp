@@ -1,0 +1,123 @@
+#include "dyad/exec/verify.h"
+
+#include <tuple>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/passes/pipeline.h"
+#include "dyad/passes/rewriter.h"
+#include "exec_for_tests.h"
+
+namespace dyad {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// A pass that makes `now` of each operator `was`.
+passes::Pass wrong_pass(std::string name, std::string was, std::string now,
+                        passes::PassUse use = passes::PassUse::optional) {
+  return {std::move(name), "makes mistakes", use,
+          [was, now](const Ref<GraphImpl>& graph, const passes::LowerOptions&) {
+            passes::Rewriter rewriter(*graph);
+            for (const auto& node : graph->nodes()) {
+              if (!node->is(was)) {
+                rewriter.copy(*node);
+                continue;
+              }
+              Node* made = rewriter.to()->append_checked(*find_op(now), no_attrs(),
+                                                         rewriter.at(node->inputs()), node->loc());
+              rewriter.set(node->output(), made->output());
+            }
+            return rewriter.finish();
+          }};
+}
+
+Tensor chain(const Tensor& x) {
+  const Tensor a = tanh(x);
+  const Tensor b = exp(a);
+  return b * 2.0f + sqrt(abs(a));
+}
+
+TEST(VerifyFunction, FindsTheSameBits) {
+  manual_seed(3);
+  const Tensor x = normal({4, 5});
+  const VerifyReport report = verify(chain, x);
+  EXPECT_TRUE(report.same()) << to_string(report);
+  EXPECT_EQ(report.values, 1);
+  EXPECT_EQ(to_string(report), "the same bits: 1 value from 6 operators\n");
+}
+
+TEST(VerifyFunction, NamesTheOperatorTheLineAndThePassThatAreWrong) {
+  const passes::RegisteredPass wrong(wrong_pass("wrong", "exp", "sigmoid"), "cse");
+  const passes::RegisteredPass harmless(wrong_pass("harmless", "erf", "exp"), "cse");
+  const VerifyReport report = verify(chain, zeros({3}));
+  ASSERT_TRUE(report.difference);
+  const VerifyDifference& found = *report.difference;
+  EXPECT_EQ(found.op, "exp");
+  EXPECT_EQ(found.type, "f32[3]");
+  EXPECT_EQ(found.element, 0);
+  EXPECT_EQ(found.eager, "1.0");
+  EXPECT_EQ(found.compiled, "0.5");
+  EXPECT_EQ(found.pass, "wrong");
+  EXPECT_THAT(to_string(report),
+              AllOf(::testing::ContainsRegex("exp at verify_test.cpp:[0-9]+ differs first: "),
+                    HasSubstr("the pass 'wrong' makes it differ")));
+  EXPECT_FALSE(report.same());
+}
+
+TEST(VerifyFunction, OfTwoWrongPassesTheFirstIsNamed) {
+  const passes::RegisteredPass late(wrong_pass("late", "exp", "sigmoid"), "fuse");
+  const passes::RegisteredPass early(wrong_pass("early", "tanh", "neg"), "cse");
+  const VerifyReport report = verify(chain, ones({3}));
+  ASSERT_TRUE(report.difference);
+  EXPECT_EQ(report.difference->op, "tanh");
+  EXPECT_EQ(report.difference->pass, "early");
+}
+
+TEST(VerifyFunction, APassThatIsAlwaysOnIsNotNamed) {
+  const passes::RegisteredPass wrong(
+      wrong_pass("wrong", "exp", "sigmoid", passes::PassUse::required), "cse");
+  const VerifyReport report = verify(chain, zeros({3}));
+  ASSERT_TRUE(report.difference);
+  EXPECT_FALSE(report.difference->pass);
+  EXPECT_THAT(to_string(report), HasSubstr("with every pass off that may be, it differs too"));
+}
+
+TEST(VerifyFunction, ATrainingStepIsCalledOnceAndComparedWhole) {
+  manual_seed(5);
+  Tensor up = normal({4, 8}).requires_grad(), down = normal({8, 1}).requires_grad();
+  int calls = 0;
+  const auto step = [&](const Tensor& x, const Tensor& y) {
+    ++calls;
+    up.set_grad(Tensor());
+    down.set_grad(Tensor());
+    Tensor loss = mse_loss(matmul(dropout(tanh(matmul(x, up)), 0.5), down), y);
+    loss.backward();
+    const NoGrad no_tape;
+    up.sub_(up.grad() * 0.1f);
+    down.sub_(down.grad() * 0.1f);
+    return loss;
+  };
+  const Tensor x = normal({6, 4}), y = normal({6, 1});
+  VerifyReport report = verify(step, std::tuple(x, y));
+  EXPECT_TRUE(report.same()) << to_string(report);
+  EXPECT_EQ(calls, 1);
+  EXPECT_GE(report.values, 5);  // the loss, two weights and their gradients
+  const auto random = default_generator().state();
+  const passes::RegisteredPass wrong(wrong_pass("wrong", "tanh_backward", "mul"), "dce");
+  report = verify(step, std::tuple(x, y));
+  ASSERT_TRUE(report.difference);
+  EXPECT_EQ(report.difference->op, "tanh_backward");
+  EXPECT_EQ(report.difference->pass, "wrong");
+  EXPECT_NE(default_generator().state(), random) << "the call has drawn its numbers";
+}
+
+TEST(VerifyFunction, SaysWhyNothingWasCompared) {
+  const VerifyReport report =
+      verify([](const Tensor& x) { return x * x.data<float>()[0]; }, ones({2}));
+  EXPECT_FALSE(report.same());
+  EXPECT_THAT(to_string(report), HasSubstr("nothing to compare: "));
+}
+
+}  // namespace
+}  // namespace dyad
