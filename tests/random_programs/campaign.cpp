@@ -4,8 +4,10 @@
 
 #include <fstream>
 #include <stdexcept>
+#include <string>
 
 #include "generate.h"
+#include "instructions.h"
 #include "print.h"
 #include "shrink.h"
 
@@ -52,11 +54,18 @@ std::vector<std::uint64_t> read_digests(const std::string& path) {
   return digests;
 }
 
+std::size_t instructions_of_digests(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  const std::size_t at = line.rfind("of ");
+  return at == std::string::npos ? 0 : std::stoull(line.substr(at + 3));
+}
+
 void write_digests(const std::string& path, const std::vector<std::uint64_t>& digests) {
   std::ofstream out(path);
-  out << fmt::format(
-      "# Digests of what programs 0 to {} do, {} in a line: ./dev fuzz-compile --help\n",
-      digests.size() * kBlock - 1, kBlock);
+  out << fmt::format("# {} programs in a line, from 0 on, made of {} instructions\n", kBlock,
+                     instructions().size());
   for (const std::uint64_t digest : digests) out << fmt::format("{:016x}\n", digest);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -30,6 +31,9 @@ struct Campaign {
 /// The text of a finding: its smallest program as C++, and what differs.
 std::string explain(std::uint64_t seed, const Finding& finding);
 
+/// How many instructions programs were made of when digests were written: with other rows in the
+/// registry the programs are others, and their digests say nothing.
+std::size_t instructions_of_digests(const std::string& path);
 /// The digests of tests/random_programs/digests.txt: one for each block of seeds from 0 on.
 std::vector<std::uint64_t> read_digests(const std::string& path);
 void write_digests(const std::string& path, const std::vector<std::uint64_t>& digests);

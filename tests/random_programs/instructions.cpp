@@ -84,7 +84,6 @@ const Instructions& instructions() {
     add_sources(list);
     add_writes(list);
     add_control(list);
-    add_rows(list);
     return list;
   }();
   return all;

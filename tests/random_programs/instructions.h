@@ -106,7 +106,6 @@ void add_indexing(Instructions& list);
 void add_sources(Instructions& list);
 void add_writes(Instructions& list);
 void add_control(Instructions& list);
-void add_rows(Instructions& list);
 
 // Which values fit.
 bool any_value(const Tensor& x);

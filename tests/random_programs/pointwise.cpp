@@ -1,8 +1,7 @@
 #include "dyad/ops/ops.h"
 #include "instructions.h"
 
-// Operators that work element by element, by hand where they take numbers or a dtype; the others of
-// their kind come from the registry (rows.cpp).
+// Operators that work element by element.
 
 namespace dyad::testing {
 namespace {

@@ -260,13 +260,6 @@ std::string input_text(const Program& program, int index, const Call& call) {
   return made;
 }
 
-bool uses(const Body& body, const std::string& what) {
-  return std::ranges::any_of(body.statements, [&](const Statement& one) {
-    return one.op->text.find(what) != std::string::npos ||
-           std::ranges::any_of(one.bodies, [&](const Body& inner) { return uses(inner, what); });
-  });
-}
-
 constexpr const char* kHead = R"(#include <dyad/dyad.h>
 
 #include <iostream>
@@ -275,18 +268,6 @@ constexpr const char* kHead = R"(#include <dyad/dyad.h>
 #include <vector>
 
 using namespace dyad;
-)";
-
-constexpr const char* kApplyRow = R"(
-std::vector<Tensor> apply_row(const char* name, const std::vector<Tensor>& inputs) {
-  const OpInfo& row = *find_op(name);
-  std::vector<const Tensor*> refs;
-  for (const Tensor& input : inputs) refs.push_back(&input);
-  std::vector<Tensor> outputs(row.outputs.size());
-  const NoAttrs none;
-  Evaluator::current().apply(row, refs, &none, outputs, std::source_location::current());
-  return outputs;
-}
 )";
 
 constexpr const char* kWeighted = R"(
@@ -380,7 +361,6 @@ std::string to_cpp(const Program& program, const CompileOptions& options, const 
     at = end + 1;
   }
   out.text += kHead;
-  if (uses(program.body, "apply_row")) out.text += kApplyRow;
   if (program.gradients != Gradients::none) out.text += kWeighted;
   if (std::ranges::any_of(program.inputs,
                           [](const Input& in) { return in.order == Order::stepped; }))

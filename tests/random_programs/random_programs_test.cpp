@@ -50,6 +50,8 @@ TEST_P(RandomPrograms, DoTheSameInEveryMode) {
   EXPECT_GT(campaign.statements, 300);
   EXPECT_GT(campaign.ran_statically, 30);
   EXPECT_LT(campaign.failed, 20);
+  if (instructions_of_digests(kDigests) != instructions().size())
+    GTEST_SKIP() << "there are other operators than when the digests were kept, so other programs";
   EXPECT_EQ(campaign.digest, read_digests(kDigests).at(static_cast<std::size_t>(GetParam())))
       << "programs " << first << " to " << first + kBlock - 1
       << " do something else than they did; if that is meant: ./dev fuzz-compile --write";
@@ -183,6 +185,7 @@ TEST(ProgramDigests, AreReadAndWritten) {
   const std::string path = ::testing::TempDir() + "digests.txt";
   write_digests(path, {1, 0xABCDEF0123456789u});
   EXPECT_EQ(read_digests(path), (std::vector<std::uint64_t>{1, 0xABCDEF0123456789u}));
+  EXPECT_EQ(instructions_of_digests(path), instructions().size());
   EXPECT_THROW(read_digests(path + ".not"), std::runtime_error);
   EXPECT_GE(read_digests(kDigests).size(), static_cast<std::size_t>(kBlocks));
 }
