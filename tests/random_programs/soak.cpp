@@ -83,7 +83,7 @@ Soak soak(std::int64_t steps, const std::function<void(const std::string&)>& tel
     }
     if (steps >= 10 && (i + 1) % (steps / 10) == 0) {
       found.late_mb = resident_mb();
-      if (found.early_mb == 0) found.early_mb = found.late_mb;
+      if (2 * (i + 1) <= steps) found.early_mb = found.late_mb;
       tell(fmt::format("{} steps, {:.1f} MB resident", i + 1, found.late_mb));
     }
   }

@@ -11,7 +11,7 @@ struct Soak {
   std::int64_t steps = 0;
   std::int64_t recordings = 0;  ///< of the compiled functions
   std::int64_t recorded = 0;    ///< calls that ran eagerly to be recorded or compared
-  double early_mb = 0;          ///< resident memory after a tenth of the steps
+  double early_mb = 0;          ///< resident memory after half of the steps
   double late_mb = 0;           ///< and after all
   double seconds = 0;
   bool equal = true;  ///< whether all compared steps gave eager's bits

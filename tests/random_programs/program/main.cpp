@@ -155,7 +155,8 @@ bool run_soak(std::int64_t steps) {
   const Soak found =
       soak(steps, [](const std::string& line) { std::cout << "    " << line << std::endl; });
   std::cout << fmt::format(
-      "{} steps in {:.0f} s: {} recordings, {} calls recorded; {:.1f} MB resident after a tenth, "
+      "{} steps in {:.0f} s: {} recordings, {} calls recorded; {:.1f} MB resident after half of "
+      "them, "
       "{:.1f} MB at the end; {}\n",
       found.steps, found.seconds, found.recordings, found.recorded, found.early_mb, found.late_mb,
       found.equal ? "the bits of eager execution" : "other bits than eager execution");
