@@ -273,6 +273,7 @@ void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = make_empty(types[i].dtype(), types[i].shape());
   }
+  if (outputs[0].impl()->numel() == 0) return;
   const int results = static_cast<int>(outputs.size());
   const auto iteration = [&](int index_input) {
     codegen::Iteration it(space, static_cast<int>(reduced.size()));

@@ -28,6 +28,16 @@ Tensor ramp(std::int64_t count, double first = -1, double last = 2) {
   return linspace(first, last, count);
 }
 
+TEST(FoundByPrograms, SumsWithoutElementsOfTurnedTensors) {
+  const Tensor turned = permute(zeros({0, 3, 2}), {2, 1, 0});
+  const auto function = [](const Tensor& x) { return std::vector{sum(x, {1}), max(x, {1})}; };
+  const auto fast = compile(function);
+  for (int i = 0; i < 2; ++i) {
+    for (const Tensor& y : fast(turned)) EXPECT_EQ(to_string(y.shape()), "[2, 0]");
+    for (const Tensor& y : function(turned)) EXPECT_EQ(to_string(y.shape()), "[2, 0]");
+  }
+}
+
 TEST(FoundByPrograms, GradientsFromOutsideOfACallThatIsRecordedWithSymbols) {
   manual_seed(7);
   const auto function = [](const Tensor& x) {
