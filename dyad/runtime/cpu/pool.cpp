@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "dyad/base/error.h"
@@ -35,16 +34,6 @@ struct Windows {
   std::int64_t n, c;
   AxisWindows axis[3];
   bool apart = true;  ///< no element is in two windows
-  /// Whether windows that are apart leave no element out.
-  [[nodiscard]] bool covers() const {
-    return std::ranges::all_of(axis, [](const AxisWindows& a) {
-      if (a.out == 0 || a.first.front() != 0 || a.end.back() != a.in) return false;
-      for (std::size_t o = 1; o < a.first.size(); ++o) {
-        if (a.first[o] != a.end[o - 1]) return false;
-      }
-      return true;
-    });
-  }
 
   [[nodiscard]] std::int64_t rows() const noexcept { return n * axis[0].out * axis[1].out; }
   [[nodiscard]] std::int64_t in_positions() const noexcept {
@@ -232,24 +221,6 @@ void max_pool(const OpCall& call) {
   with_element(x.dtype(), [&]<class T>(T) {
     const Image<const T> from(x);
     const Image<T> to(out);
-    if constexpr (std::is_same_v<T, float>) {
-      if (from.c == 1 && to.c == 1) {
-        using Elements = std::vector<const float*>;
-        for_outputs(
-            s, sizeof(T), [] { return Elements(); },
-            [&](std::int64_t n, const Position& o, Elements& window) {
-              window.clear();
-              for_window(s, o, [&](const Position& p) { window.push_back(from.at(n, p)); });
-              if (window.empty()) {
-                std::fill_n(to.at(n, o), s.c, least<T>());
-              } else {
-                largest_of_window(window.data(), static_cast<std::int32_t>(window.size()),
-                                  to.at(n, o), s.c);
-              }
-            });
-        return;
-      }
-    }
     for_outputs(
         s, sizeof(T), [&] { return Largest<T>(s.c); },
         [&](std::int64_t n, const Position& o, Largest<T>& largest) {
@@ -351,29 +322,7 @@ template <class T>
 void spread_windows(const Windows& s, const Image<const T>& x, const Image<const T>& weights,
                     const Tensor& out) {
   const Image<T> to(out);
-  if (!s.covers()) std::fill_n(to.data, s.n * s.c * s.in_positions(), T{});
-  if constexpr (std::is_same_v<T, float>) {
-    if (x.c == 1 && weights.c == 1 && to.c == 1) {
-      struct Elements {
-        std::vector<const float*> from;
-        std::vector<float*> to;
-      };
-      for_outputs(
-          s, 3 * sizeof(T), [] { return Elements(); },
-          [&](std::int64_t n, const Position& o, Elements& window) {
-            window.from.clear();
-            window.to.clear();
-            for_window(s, o, [&](const Position& p) {
-              window.from.push_back(x.at(n, p));
-              window.to.push_back(to.at(n, p));
-            });
-            if (window.from.empty()) return;
-            spread_window(window.from.data(), window.to.data(),
-                          static_cast<std::int32_t>(window.from.size()), weights.at(n, o), s.c);
-          });
-      return;
-    }
-  }
+  std::fill_n(to.data, s.n * s.c * s.in_positions(), T{});
   for_outputs(
       s, 3 * sizeof(T), [&] { return Largest<T>(s.c); },
       [&](std::int64_t n, const Position& o, Largest<T>& largest) {

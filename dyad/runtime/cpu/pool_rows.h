@@ -96,15 +96,6 @@ void put_where(Row<const T> from, const std::int32_t* positions, std::int32_t at
   put_where_loop(from.data, from.step, positions, at, to, n);
 }
 
-/// The largest elements of one window of f32 channels side by side; `from` are its elements, in
-/// order.
-void largest_of_window(const float* const* from, std::int32_t elements, float* to, std::int64_t n);
-
-/// Of one window of f32 channels side by side: `to` gets the window's gradient at its largest
-/// element, 0 at the others. `from` and `to` are its elements, in order.
-void spread_window(const float* const* from, float* const* to, std::int32_t elements,
-                   const float* grad, std::int64_t n);
-
 /// sums[c] += the row's.
 template <class T>
 [[gnu::always_inline]] inline void add_row_loop(const T* from, std::int64_t step,
