@@ -105,6 +105,7 @@ ExecutableStats Segment::stats() const {
 }
 
 std::vector<ExplainedKernel> Segment::kernels(const StepProfile* profile) const {
+  const std::scoped_lock lock(mutex_);
   return executable_ ? executable_->kernels(profile) : std::vector<ExplainedKernel>();
 }
 
