@@ -5,7 +5,9 @@
 #include <iterator>
 #include <list>
 #include <mutex>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
@@ -30,9 +32,11 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
+/// Each once.
 void add_notes(std::vector<std::string>& to, const std::vector<std::string>& notes) {
+  std::unordered_set<std::string> known(to.begin(), to.end());
   for (const std::string& note : notes) {
-    if (std::ranges::find(to, note) == to.end()) to.push_back(note);
+    if (known.insert(note).second) to.push_back(note);
   }
 }
 
@@ -101,7 +105,7 @@ struct Executable::State {
     passes::LowerOptions lower;
     lower.evaluate = evaluate_node;
     lower.fusion.note = lower.rows.note = [this](Loc where, const std::string& text) {
-      add_notes(fusion_notes, {to_string(where) + ": " + text});
+      fusion_notes.push_back(to_string(where) + ": " + text);
     };
     lower.off = options.passes_off;
     lower.fast_math = options.fast_math;
@@ -203,8 +207,7 @@ struct Executable::State {
     const std::scoped_lock lock(mutex);
     ++stats.plans;
     stats.kernels = made.kernels;
-    stats.notes = fusion_notes;
-    add_notes(stats.notes, made.notes);
+    stats.notes = made.notes;
     stats.views = made.views;
     stats.arena_bytes = made.arena_bytes;
     stats.live_peak = made.live_peak;
@@ -254,11 +257,11 @@ struct Executable::State {
   RegionExecutables regions;
   std::vector<passes::Stage> stages;  // when some sizes only data tell: the graph in parts
   std::vector<std::unique_ptr<Executable>> parts;
-  std::mutex turns;  // of runs that write variables
-  std::mutex mutex;  // of what follows
-  Plans plans;       // that no run uses, the most recently used first
-  ExecutableStats stats;
-  std::vector<std::string> fusion_notes;  // of the passes
+  std::mutex turns;                       // of runs that write variables
+  std::mutex mutex;                       // of what follows
+  Plans plans;                            // that no run uses, the most recently used first
+  ExecutableStats stats;                  // with the latest plan's notes alone
+  std::vector<std::string> fusion_notes;  // of the passes, some more than once
 };
 
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
@@ -309,6 +312,11 @@ std::optional<MemoryUse> Executable::memory(std::span<const Tensor> placeholders
 ExecutableStats Executable::stats() const {
   const std::scoped_lock lock(state_->mutex);
   ExecutableStats stats = state_->stats;
+  stats.notes.clear();
+  if (stats.plans > 0) {
+    add_notes(stats.notes, state_->fusion_notes);
+    add_notes(stats.notes, state_->stats.notes);
+  }
   for (std::size_t i = 0; i < state_->parts.size(); ++i) {
     const ExecutableStats part = state_->parts[i]->stats();
     const int open = state_->stages[i].open ? 1 : 0;

@@ -25,9 +25,9 @@ struct ExecutableOptions {
   std::vector<std::string> passes_off = {};
   /// Allows the rewrites that `dyad/passes/fast_math.h` lists, which change bits.
   bool fast_math = false;
-  /// The first operator that makes a NaN or an infinity throws AnomalyError. With the
-  /// passes "join_epilogues" and "fuse" off, each operator has a kernel of its own; the kernels
-  /// that write variables are not looked at.
+  /// The first operator that makes a NaN or an infinity throws AnomalyError. With the passes
+  /// "join_epilogues", "fuse" and "fuse_rows" off, each operator has a kernel of its own; the
+  /// kernels that write variables are not looked at.
   bool check_finite = false;
   /// What passes are told of memory: how much there may be, sizes to count with.
   passes::RecomputeOptions memory = {};
