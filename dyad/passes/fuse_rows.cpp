@@ -147,11 +147,11 @@ class RowFusion {
       const auto members = groups_.members(*first);
       all.insert(all.end(), members.begin(), members.end());
     }
-    for (Value v = value; v && is_view(*v.node); v = v.node->inputs()[0]) all.push_back(v.node);
-    std::string why;
-    if (!axes_of(all, &why)) return note_apart(a, b, why);
     std::vector<const Node*> views;
     for (Value v = value; v && is_view(*v.node); v = v.node->inputs()[0]) views.push_back(v.node);
+    all.insert(all.end(), views.begin(), views.end());
+    std::string why;
+    if (!axes_of(all, &why)) return note_apart(a, b, why);
     for (auto view = views.rbegin(); view != views.rend(); ++view) {
       if (!groups_.merge(a, **view)) return note_apart(a, b, groups_.refusal());
     }

@@ -41,29 +41,33 @@ class Invariants {
       known_.insert(node.get());
       moved_.push_back(node.get());
     }
-    const std::unordered_set<const Node*> moves(moved_.begin(), moved_.end());
+    // A view alone costs nothing inside, and a capture something.
+    if (std::ranges::all_of(moved_, [](const Node* n) { return n->op().kind == BodyKind::view; })) {
+      known_.clear();
+      moved_.clear();
+    }
     std::unordered_set<Value, ValueHash> used;
     const auto use = [&](Value v) {
-      if (v && moves.contains(v.node) && used.insert(v).second) wanted_.push_back(v);
+      if (v && moves(*v.node) && used.insert(v).second) wanted_.push_back(v);
     };
     for (const auto& node : region.nodes()) {
-      if (moves.contains(node.get())) continue;
+      if (moves(*node)) continue;
       for (const Value v : node->inputs()) use(v);
     }
     for (const Value v : region.outputs()) use(v);
-    // A view alone costs nothing inside, and a capture something.
-    if (std::ranges::all_of(moved_, [](const Node* n) { return n->op().kind == BodyKind::view; })) {
-      wanted_.clear();
-    }
   }
 
-  /// The operators to run before the loop, in their order.
+  /// Whether an operator of the region runs before the loop.
+  [[nodiscard]] bool moves(const Node& node) const {
+    return known_.contains(&node) && &node.op() != &kPlaceholderOp;
+  }
+  /// Those operators, in their order.
   [[nodiscard]] const std::vector<Node*>& moved() const noexcept { return moved_; }
   /// Those of their results that the rest of the region reads.
   [[nodiscard]] const std::vector<Value>& wanted() const noexcept { return wanted_; }
 
  private:
-  std::unordered_set<const Node*> known_;
+  std::unordered_set<const Node*> known_;  // captures, and what moves
   std::vector<Node*> moved_;
   std::vector<Value> wanted_;
 };
@@ -141,12 +145,8 @@ class LoopWriter {
         rewriter.set(invariants.wanted()[own], made);
       }
     }
-    const auto& moved = invariants.moved();
-    const bool moves = !invariants.wanted().empty();
     for (const auto& node : region.nodes()) {
-      if (&node->op() == &kPlaceholderOp) continue;
-      if (moves && std::ranges::find(moved, node.get()) != moved.end()) continue;
-      rewriter.copy(*node);
+      if (&node->op() != &kPlaceholderOp && !invariants.moves(*node)) rewriter.copy(*node);
     }
     return rewriter.finish();
   }
