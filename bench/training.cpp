@@ -43,10 +43,6 @@ void measure(Results& results, const Workload& workload, int threads, double flo
   results.add({workload.name, "dyad-compiled", threads, rate(compiled), "steps/s", floor});
 }
 
-}  // namespace
-
-namespace {
-
 /// The operators of a step with the line of the last one.
 std::string text_of(const exec::StepTime& step) {
   constexpr std::size_t kMost = 6;

@@ -23,6 +23,16 @@ class Case:
     parts: tuple = ()            # what `run` is called with, each in a process of its own; () means nothing
 
 
+def usual_cases(torch_case, jax_case):
+    """PyTorch eagerly, tuned, and compiled: torch_case(system, compiled); and JAX."""
+    return {
+        "pytorch-eager": Case(lambda: torch_case("pytorch-eager", False)),
+        "pytorch-eager-tuned": Case(lambda: torch_case("pytorch-eager-tuned", False), keep_memory=True),
+        "pytorch-compile": Case(lambda: torch_case("pytorch-compile", True), keep_memory=True),
+        "jax-jit": Case(jax_case, keep_memory=True),
+    }
+
+
 def threads():
     return int(os.environ["PEER_THREADS"])
 

@@ -1,7 +1,7 @@
 """Operators written one by one that make one pass through memory, as in bench/fused.cpp."""
 import numpy as np
 
-from common import Case, main, median_seconds, row, threads
+from common import main, median_seconds, row, threads, usual_cases
 
 ROWS, COLUMNS, SIDE, N = 4096, 1024, 2048, 1 << 24
 
@@ -118,12 +118,7 @@ def jax_case():
     return rows_of("jax-jit", lib, jnp.asarray, jax.jit, jax.block_until_ready)
 
 
-CASES = {
-    "pytorch-eager": Case(lambda: torch_case("pytorch-eager", False)),
-    "pytorch-eager-tuned": Case(lambda: torch_case("pytorch-eager-tuned", False), keep_memory=True),
-    "pytorch-compile": Case(lambda: torch_case("pytorch-compile", True), keep_memory=True),
-    "jax-jit": Case(jax_case, keep_memory=True),
-}
+CASES = usual_cases(torch_case, jax_case)
 
 if __name__ == "__main__":
     main(CASES)

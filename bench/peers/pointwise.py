@@ -1,7 +1,7 @@
 """Chains and single operators on 16M floats, as in bench/pointwise.cpp. A result is a new array."""
 import numpy as np
 
-from common import Case, main, median_seconds, row
+from common import main, median_seconds, row, usual_cases
 
 N = 1 << 24
 BYTES = 2 * 4 * N
@@ -55,12 +55,7 @@ def jax_case():
     return rows_of("jax-jit", functions, jnp.asarray(data()), jax.block_until_ready, np.asarray)
 
 
-CASES = {
-    "pytorch-eager": Case(lambda: torch_case("pytorch-eager", False)),
-    "pytorch-eager-tuned": Case(lambda: torch_case("pytorch-eager-tuned", False), keep_memory=True),
-    "pytorch-compile": Case(lambda: torch_case("pytorch-compile", True), keep_memory=True),
-    "jax-jit": Case(jax_case, keep_memory=True),
-}
+CASES = usual_cases(torch_case, jax_case)
 
 if __name__ == "__main__":
     main(CASES)

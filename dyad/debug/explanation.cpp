@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/debug/columns.h"
 #include "dyad/ops/ops.h"
 
 namespace dyad::debug {
@@ -136,20 +137,7 @@ std::string kernel_table(const Explanation& explanation, const MachineSpeed& mac
   Rows rows = kernel_rows(explanation, machine);
   if (rows.empty()) return "no kernels yet: nothing is compiled before its second call\n";
   rows.insert(rows.begin(), kHeader);
-  std::vector<std::size_t> widths(kHeader.size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += i < 2 ? fmt::format("{:<{}}  ", row[i], widths[i])
-                    : fmt::format("{:>{}}  ", row[i], widths[i]);
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-  }
-  return text;
+  return columns(rows, "llrrrrr", "");
 }
 
 std::string to_json(const Explanation& explanation, const MachineSpeed& machine) {

@@ -57,6 +57,9 @@ std::optional<std::int64_t> int_attr(const Node& node, std::string_view name) {
 std::optional<Ints> ints_attr(const Node& node, std::string_view name) {
   return get<Ints>(node, name);
 }
+std::optional<double> number_attr(const Node& node, std::string_view name) {
+  return get<double>(node, name);
+}
 std::optional<DType> dtype_attr(const Node& node, std::string_view name) {
   return get<DType>(node, name);
 }

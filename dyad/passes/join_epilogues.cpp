@@ -8,39 +8,17 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph_ops.h"
-#include "dyad/ir/partial_attr_visitor.h"
 #include "dyad/ops/attrs/epilogue.h"
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/ops/attrs/nn.h"
+#include "dyad/passes/edit_attrs.h"
 #include "dyad/passes/epilogue_ops.h"
+#include "dyad/passes/peephole.h"
 #include "dyad/passes/rewriter.h"
 
 namespace dyad::passes {
 namespace {
-
-/// Numbers among a node's attributes, by name.
-class NumberReader final : public PartialAttrVisitor {
- public:
-  using PartialAttrVisitor::visit;
-  void visit(std::string_view name, double& value) override { numbers[std::string(name)] = value; }
-  std::unordered_map<std::string, double> numbers;
-};
-double number_of(const Node& node, const std::string& name) {
-  NumberReader reader;
-  node.attrs().visit(reader);
-  return reader.numbers.at(name);
-}
-
-/// The number that a constant of one element holds, or a filled tensor everywhere.
-std::optional<double> scalar_of(Value v) {
-  if (v.node->is("full")) return number_of(*v.node, "value");
-  if (&v.node->op() != &kConstantOp) return {};
-  const TensorImpl& literal = *v.node->attrs_as<ConstantAttrs>().value.impl();
-  if (literal.numel() != 1 || literal.dtype != DType::f32) return {};
-  return static_cast<double>(*reinterpret_cast<const float*>(literal.data));
-}
 
 /// A convolution or product with what is joined to it.
 struct Chain {
@@ -198,10 +176,10 @@ class Joiner {
       if (!user->is(name)) continue;
       chain.activation = name;
       if (name == "clamp") {
-        chain.alpha = number_of(*user, "low");
-        chain.beta = number_of(*user, "high");
+        chain.alpha = *number_attr(*user, "low");
+        chain.beta = *number_attr(*user, "high");
       }
-      if (name == "leaky_relu") chain.alpha = number_of(*user, "slope");
+      if (name == "leaky_relu") chain.alpha = *number_attr(*user, "slope");
       append(chain, user);
       return;
     }
@@ -224,7 +202,8 @@ class Joiner {
   void add_clip(Chain& chain, const Node& maximum) const {
     const Value v = result(chain);
     const auto bound = [](const Node& node, Value of) {
-      return scalar_of(node.inputs()[node.inputs()[0] == of ? 1 : 0]);
+      const Value other = node.inputs()[node.inputs()[0] == of ? 1 : 0];
+      return is_f32(other) ? number_of(other) : std::nullopt;
     };
     const std::optional<double> low = bound(maximum, v);
     if (!low || std::isnan(*low)) return;

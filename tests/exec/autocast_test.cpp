@@ -16,10 +16,12 @@
 #include "dyad/exec/graph.h"
 #include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
+#include "exec_for_tests.h"
 
 namespace dyad {
 namespace {
 
+using exec::message_of;
 using ::testing::HasSubstr;
 using Results = std::vector<Tensor>;
 
@@ -28,17 +30,6 @@ std::vector<std::vector<double>> numbers_of(const Results& tensors) {
   std::vector<std::vector<double>> all;
   for (const Tensor& t : tensors) all.push_back(t.to(f64).to_vector<double>());
   return all;
-}
-
-template <class E, class F>
-std::string message_of(F&& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "expected an error";
-  return "";
 }
 
 int count(const std::string& text, const std::string& what) {

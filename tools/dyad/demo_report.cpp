@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "dyad/debug/explanation.h"
 #include "dyad/debug/html_report.h"
 #include "dyad/ir/dot.h"
+#include "tools/dyad/text.h"
 
 namespace dyad::tool {
 namespace {
@@ -38,19 +37,7 @@ const std::vector<std::string> kHeader = {"",        "step",     "speed",     "m
 std::string text_table(const DemoResult& result) {
   std::vector<std::vector<std::string>> rows = table_rows(result);
   rows.insert(rows.begin(), kHeader);
-  std::vector<std::size_t> widths(kHeader.size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      text += i == 0 ? fmt::format("{:<{}}", row[i], widths[i])
-                     : fmt::format("  {:>{}}", row[i], widths[i]);
-    }
-    text += '\n';
-  }
-  return text;
+  return columns(rows, "lrrrrrrr", "");
 }
 
 void write_report(const DemoResult& result, const Cnn& model, bool pictures,

@@ -2,14 +2,12 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "dyad/debug/columns.h"
 
 namespace dyad::tool {
 
-/// Rows of cells in columns two spaces apart; those named in `right` (`"lrr"`: `r` for each) are
-/// aligned right. Widths are counted in characters.
-[[nodiscard]] std::string columns(const std::vector<std::vector<std::string>>& rows,
-                                  const std::string& alignment, const std::string& indent = "  ");
+using debug::columns;
 
 /// `1.2 kB`, `46.8 MB`: powers of 1000.
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
