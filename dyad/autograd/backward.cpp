@@ -448,24 +448,32 @@ Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
   return gradient.dtype() == dtype ? gradient : gradient.to(dtype);
 }
 
-std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
-                                 std::span<const Tensor> inputs, BackwardOptions options, Loc loc) {
+namespace {
+
+std::vector<Tensor> run_pass(Pass& pass, std::span<const Tensor> outputs,
+                             std::span<const Tensor> grads, Loc loc) {
   // The rules compute in the dtypes of the forward pass.
   const AutocastSwitch as_given(std::nullopt);
   begin_autocast_era();
-  Pass pass(inputs, options);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     pass.seed(outputs[i], i < grads.size() ? grads[i] : Tensor(), loc);
   }
   return pass.run();
 }
 
+}  // namespace
+
+std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
+                                 std::span<const Tensor> inputs, BackwardOptions options, Loc loc) {
+  Pass pass(inputs, options);
+  return run_pass(pass, outputs, grads, loc);
+}
+
 std::vector<std::vector<Tensor>> run_backward_in_parts(std::span<const Tensor> outputs,
                                                        std::span<const Tensor> grads,
                                                        std::span<const Tensor> inputs, Loc loc) {
   Pass pass(inputs, {.retain_graph = true}, /*in_parts=*/true);
-  for (std::size_t i = 0; i < outputs.size(); ++i) pass.seed(outputs[i], grads[i], loc);
-  static_cast<void>(pass.run());
+  static_cast<void>(run_pass(pass, outputs, grads, loc));
   return pass.take_parts();
 }
 

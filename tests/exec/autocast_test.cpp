@@ -247,6 +247,21 @@ TEST(Autocast, RecordingsAreKeptApart) {
   EXPECT_EQ(page.recordings[2].reason, "autocast was bf16, is f16");
 }
 
+TEST(Autocast, RulesOfACallFromOutsideComputeInTheDtypesOfItsOperators) {
+  manual_seed(5);
+  const Tensor given = normal({6, 6}) + 4.0f * eye(6);
+  const auto function = [](const Tensor& x) { return sum(square(inverse(x))); };
+  const auto fast = compile(function);
+  const auto gradient = [&](const auto& f) {
+    Tensor x = given.clone().requires_grad();
+    const Autocast scope(bf16);
+    f(x).backward();
+    return numbers_of({x.grad()});
+  };
+  const auto expected = gradient(function);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(gradient(fast), expected);
+}
+
 TEST(Autocast, ACheckpointComputesAgainAsItDidAtFirst) {
   const auto gradient = [](bool by_checkpoint) {
     const Weights net;
