@@ -270,10 +270,8 @@ void CompiledCore::State::check_limits(Recording& recording) const {
 /// Calls the function while it is recorded.
 std::pair<FlatResult, std::shared_ptr<Path>> CompiledCore::State::record(Recorder& recorder,
                                                                          const Body& body) {
-  begin_autocast_era();
   const Evaluator::Scope scope(recorder);
   FlatResult result = body(recorder.arguments());
-  begin_autocast_era();
   auto path = std::make_shared<Path>(recorder.finish(result.tensors, loc));
   ++recorded;
   return {std::move(result), std::move(path)};

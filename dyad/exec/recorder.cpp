@@ -117,13 +117,16 @@ class Recorder::Tracer final : public GraphEvaluator {
   bool whole_ = false, like_target_ = false;  // of the write being done
 };
 
-Recorder::~Recorder() = default;
+// What autocast cast outside is no value of the recording, and what it cast inside is none after
+// it.
+Recorder::~Recorder() { begin_autocast_era(); }
 
 Recorder::Recorder(std::span<const Shape> shapes, std::span<const Tensor> arguments,
                    SymbolMap hints, Loc loc)
     : graph_(make_ref<GraphImpl>()),
       tracer_(std::make_unique<Tracer>(*this, graph_)),
       given_(arguments.begin(), arguments.end()) {
+  begin_autocast_era();
   path_.graph = graph_;
   path_.arguments = static_cast<int>(arguments.size());
   path_.hints = std::move(hints);
