@@ -63,7 +63,7 @@ Loc parse_place(const std::string& text) {
 
 /// The operators of a call, without those that differentiate it from outside, of which there may be
 /// some even where that was given up.
-Ref<GraphImpl> graph_of_call(const Path& path) {
+Ref<GraphImpl> forward_graph_of(const Path& path) {
   std::unordered_set<int> dropped;
   const auto is_input = [&](const Node& node) {
     const auto given = path.graph->placeholders().first(static_cast<std::size_t>(path.arguments));
@@ -94,7 +94,7 @@ class PathWriter {
 
   json write() {
     // Decisions come before what is left out, so positions there are the same.
-    const Ref<GraphImpl> graph = graph_of_call(path_);
+    const Ref<GraphImpl> graph = forward_graph_of(path_);
     int position = 0;
     for (const auto& node : graph->nodes()) positions_[node->id()] = position++;
     json made = {{"graph", parts_.add(*graph, loc_)},
