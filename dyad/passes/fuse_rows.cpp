@@ -44,12 +44,8 @@ RowWork reduction_work(const Node& node) {
 RowWork work_of(const Node& node) {
   const OpInfo& op = node.op();
   if (op.effect != Effect::pure) return {};
-  if (&op == &kFusedOp) {
-    const Node& last = *node.regions()[0]->nodes().back();
-    if (last.op().kind == BodyKind::reduction) return reduction_work(last);
-    return {space_of(node), space_of(node).rank()};
-  }
-  if (op.kind == BodyKind::reduction) return reduction_work(node);
+  if (const Node* const reduction = reduction_of(node)) return reduction_work(*reduction);
+  if (&op == &kFusedOp) return {space_of(node), space_of(node).rank()};
   if (op.kind == BodyKind::pointwise && !node.inputs().empty()) {
     return {space_of(node), space_of(node).rank()};
   }

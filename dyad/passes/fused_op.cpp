@@ -49,14 +49,18 @@ bool is_kernels(const Node& node) noexcept {
   return &node.op() == &kFusedOp || &node.op() == &kRowsOp;
 }
 
-const Shape& space_of(const Node& node) {
-  const Node* computes = &node;
-  if (&node.op() == &kFusedOp) {
-    const Node* last = node.regions()[0]->nodes().back().get();
-    if (last->op().kind == BodyKind::reduction) computes = last;
+const Node* reduction_of(const Node& node) {
+  if (node.op().kind == BodyKind::reduction) return &node;
+  if (&node.op() != &kFusedOp) return nullptr;
+  for (const auto& inner : node.regions()[0]->nodes()) {
+    if (inner->op().kind == BodyKind::reduction) return inner.get();
   }
-  return computes->op().kind == BodyKind::reduction ? computes->inputs()[0].type().shape()
-                                                    : computes->types()[0].shape();
+  return nullptr;
+}
+
+const Shape& space_of(const Node& node) {
+  const Node* const reduction = reduction_of(node);
+  return reduction ? reduction->inputs()[0].type().shape() : node.types()[0].shape();
 }
 
 }  // namespace dyad::passes

@@ -28,6 +28,10 @@ void register_fused_ops();
 /// Whether a node is one of these, which hold graphs but branch nowhere.
 [[nodiscard]] bool is_kernels(const Node& node) noexcept;
 
+/// The reduction that a node is, or that a fused node ends with (what nobody reads may come after
+/// it); null for none.
+[[nodiscard]] const Node* reduction_of(const Node& node);
+
 /// The space that a pointwise operator, a reduction or a fused node runs over: the shape of its
 /// results, or of the element of its reduction.
 [[nodiscard]] const Shape& space_of(const Node& node);

@@ -38,6 +38,18 @@ TEST(FoundByPrograms, SumsWithoutElementsOfTurnedTensors) {
   }
 }
 
+TEST(FoundByPrograms, AFusedReductionBeforeWhatNobodyReadsHasTheRowsOfTheReduction) {
+  const auto function = [](const Tensor& x) {
+    const Tensor scaled = x * 0.5f, total = sum(scaled, {0}, true);
+    (void)lerp(scaled, scaled, full({}, 0.9f));
+    return log_softmax(reshape(total, {1, 1}), 1) + exp(reshape(total, {1, 1}));
+  };
+  for (const std::int64_t size : {0, 1, 40}) {
+    const auto fast = compile(function, {.recheck = false, .passes_off = {"dce"}});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(bits(fast(ramp(size))), bits(function(ramp(size))));
+  }
+}
+
 TEST(FoundByPrograms, GradientsFromOutsideOfACallThatIsRecordedWithSymbols) {
   manual_seed(7);
   const auto function = [](const Tensor& x) {
