@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -201,6 +202,9 @@ void verify(const GraphImpl& graph);
 /// What the text form of a graph shows.
 struct GraphTextOptions {
   bool lines = true;  ///< the user's source line of each node, `@train.cpp:41`
+  /// Bytes of elements up to which the data section is written. In the place of a larger one a
+  /// comment says what was left out; parse_graph then lacks it.
+  std::int64_t data_limit = std::numeric_limits<std::int64_t>::max();
 };
 
 /// The text form, one node a line (docs/design/graph_text.md); `parse_graph` reads it back to an

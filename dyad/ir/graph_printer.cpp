@@ -43,8 +43,16 @@ class DataSection {
 
   [[nodiscard]] const std::map<std::string, Tensor>& entries() const noexcept { return entries_; }
 
-  [[nodiscard]] std::string text() const {
+  [[nodiscard]] std::string text(std::int64_t limit) const {
     if (entries_.empty()) return "";
+    std::int64_t bytes = 0;
+    for (const auto& [key, tensor] : entries_) {
+      bytes += tensor.impl()->numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+    }
+    if (bytes > limit) {
+      return "// " + std::to_string(entries_.size()) + " constants of " + std::to_string(bytes) +
+             " bytes are left out\n";
+    }
     std::string out = "data {\n";
     for (const auto& [key, tensor] : entries_) {
       out += "  #" + key + " = \"" + to_base64(packed_elements(tensor)) + "\"\n";
@@ -193,7 +201,7 @@ std::string to_string(const GraphImpl& graph, GraphTextOptions options) {
   TensorNames names;
   DataSection data;
   const std::string text = GraphPrinter(options, names, data).print(graph);
-  return text + data.text();
+  return text + data.text(options.data_limit);
 }
 
 struct GraphTexts::State {

@@ -9,7 +9,8 @@ namespace dyad::passes {
 
 /// What the environment variable DYAD_DUMP_PASSES=FILE asks for (`-` is the standard error): each
 /// graph that is compiled, as text, as it was given and after each pass that changed it, appended
-/// to the file. Nothing when it is not set. One object for each graph.
+/// to the file. Constants of more than 64 KiB in all are left out. Nothing when it is not set. One
+/// object for each graph.
 class PassDump {
  public:
   PassDump();

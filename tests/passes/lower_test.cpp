@@ -9,8 +9,10 @@
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/core/create.h"
 #include "dyad/passes/expand_composites.h"
 #include "passes_for_tests.h"
 
@@ -58,12 +60,11 @@ TEST(Lower, TheDriverRunsThePassesInOrderAndDumpsEach) {
   const Ref<GraphImpl> given = parse(kNormalize);
   const std::string before = to_string(*given);
   static_cast<void>(lower(*given, options));
-  EXPECT_THAT(
-      passes,
-      ::testing::ElementsAre("input", "sink_assigns", "expand_composites", "canonical",
-                             "fold_constants", "simplify_views", "simplify_algebra", "hoist",
-                             "join_parts", "cse", "dce", "join_epilogues", "fuse", "recompute",
-                             "fuse_rows"));
+  EXPECT_THAT(passes,
+              ::testing::ElementsAre("input", "sink_assigns", "expand_composites", "canonical",
+                                     "fold_constants", "simplify_views", "simplify_algebra",
+                                     "hoist", "join_parts", "cse", "dce", "join_epilogues", "fuse",
+                                     "recompute", "fuse_rows"));
   EXPECT_EQ(to_string(*given), before) << "the given graph stays as it is";
 }
 
@@ -163,6 +164,20 @@ TEST(Dump, TheEnvironmentAsksForTheGraphAfterEachPass) {
                                ::testing::HasSubstr(", after sink_assigns: as before\n"),
                                ::testing::HasSubstr(", after expand_composites\ngraph {"),
                                ::testing::HasSubstr(", after fuse\ngraph {")));
+}
+
+TEST(Dump, LeavesLargeConstantsOut) {
+  const auto graph = make_ref<GraphImpl>();
+  graph->outputs() = {graph->add_constant(tensor(std::vector<float>(20000)), Loc())};
+  const std::string path = ::testing::TempDir() + "weights" + std::to_string(::getpid()) + ".txt";
+  ::setenv("DYAD_DUMP_PASSES", path.c_str(), 1);
+  static_cast<void>(lower(*graph, {}));
+  ::unsetenv("DYAD_DUMP_PASSES");
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("}\n// 1 constants of 80000 bytes are left out\n"));
+  EXPECT_LT(text.str().size(), 4000u);
 }
 
 TEST(Lower, NormalizeTakesTwoKernelsOnTheSameRows) {
