@@ -54,7 +54,8 @@ struct CompileOptions {
   std::vector<std::string> passes_off = {};
   bool fast_math = false;  ///< allows what changes bits: `x + 0` is x, `x / c` is `x * (1 / c)`,
                            ///< `(x * a) * b` is `x * (a * b)`, `(x + a) + b` is `x + (a + b)`,
-                           ///< convolutions take in the activations behind them
+                           ///< convolutions take in the activations behind them,
+                           ///< attention that is written out is computed by tiles
 };
 
 namespace exec {

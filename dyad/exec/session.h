@@ -27,7 +27,8 @@ struct Feed {
 struct SessionOptions {
   /// Whether results may differ from those of eager execution in their last bits: convolutions take
   /// in the batch norms and activations behind them, products with constants sum in the order that
-  /// is fastest, an activation behind one of these may give a number for NaN.
+  /// is fastest, an activation behind one of these may give a number for NaN; attention that is
+  /// written out is computed by tiles.
   bool fast_math = false;
   int threads = 0;  ///< of its kernels: 0 for as many as set_num_threads() says
 };

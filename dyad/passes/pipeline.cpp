@@ -15,6 +15,7 @@
 #include "dyad/passes/fold_norms.h"
 #include "dyad/passes/fuse_rows.h"
 #include "dyad/passes/hoist.h"
+#include "dyad/passes/join_attention.h"
 #include "dyad/passes/join_epilogues.h"
 #include "dyad/passes/join_parts.h"
 #include "dyad/passes/simplify_algebra.h"
@@ -57,6 +58,8 @@ std::vector<Pass> built_in() {
       // With other bits, for those who allow it.
       {"fast_math", "x + 0, division by numbers, numbers one after the other", on_request,
        [](const GraphRef& g, const LowerOptions&) { return fast_math(*g); }},
+      {"join_attention", "attention that is written out becomes one call, by tiles", on_request,
+       [](const GraphRef& g, const LowerOptions&) { return join_attention(*g); }},
 
       // What is left over.
       {"cse", "equal operators on equal inputs become one", optional,

@@ -55,6 +55,32 @@ void expect_joined(const Function& fn, const Tensors& inputs, std::string_view o
   }
 }
 
+TEST_F(EpiloguesTest, AttentionThatIsWrittenOutIsOneCall) {
+  const Tensor q = normal({2, 3, 5, 8}), k = normal({2, 3, 7, 8}), v = normal({2, 3, 7, 4});
+  const Tensor mask = where(uniform({2, 1, 5, 7}) < 0.7f, 0, -1e4f);
+  const Tensor seen = uniform({5, 7}) < 0.8f;
+  const auto scores = [](std::span<const Tensor> x) {
+    return matmul(x[0], transpose(x[1], -1, -2)) / 3;
+  };
+  expect_joined(
+      [&](std::span<const Tensor> x) -> Tensors { return {matmul(softmax(scores(x), -1), x[2])}; },
+      {q, k, v}, "attention_forward", 1);
+  expect_joined(
+      [&](std::span<const Tensor> x) -> Tensors {
+        return {matmul(softmax(scores(x) + x[3], -1), x[2])};
+      },
+      {q, k, v, mask}, "attention_forward", 1);
+  // A row of nothing: 0, as its author meant.
+  const Tensor hidden = where(arange(5) == 2, false, true);
+  expect_joined(
+      [&](std::span<const Tensor> x) -> Tensors {
+        const Tensor p =
+            softmax(where(x[3], scores(x), -std::numeric_limits<float>::infinity()), -1);
+        return {matmul(where(isnan(p), 0, p), x[2])};
+      },
+      {q, k, v, logical_and(seen, unsqueeze(hidden, 1))}, "attention_forward", 1);
+}
+
 struct Sizes {
   std::int64_t channels, out, side, kernel, stride, groups;
 };
