@@ -3,9 +3,9 @@
 if(NOT DYAD_TESTS OR DYAD_SANITIZE STREQUAL "fuzzer")
   return()
 endif()
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/random_programs/*.cpp)
-list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
-add_executable(dyad_fuzz_compile ${sources} ${PROJECT_SOURCE_DIR}/tests/random_programs/program/main.cpp)
+# The objects of that test program, but for those of its tests: compiled once.
+add_executable(dyad_fuzz_compile ${PROJECT_SOURCE_DIR}/tests/random_programs/program/main.cpp
+  $<FILTER:$<TARGET_OBJECTS:test_random_programs>,EXCLUDE,_test\\.cpp>)
 set_target_properties(dyad_fuzz_compile PROPERTIES OUTPUT_NAME dyad-fuzz-compile)
 target_link_libraries(dyad_fuzz_compile PRIVATE dyad_flags dyad_test_flags dyad::exec fmt::fmt)
 target_link_options(dyad_fuzz_compile PRIVATE -Wl,--exclude-libs,ALL)

@@ -65,7 +65,7 @@ function(dyad_layer name)
     target_link_libraries(${target} PRIVATE
       $<BUILD_INTERFACE:dyad_flags> fmt::fmt ${arg_PRIVATE})
     dyad_compile_options(options ${arg_PRIVATE})
-    dyad_precompile(${target} "${options};${arg_PRECOMPILE}" ${arg_PRECOMPILE})
+    dyad_precompile(${target} "layer;${options};${arg_PRECOMPILE}" ${arg_PRECOMPILE})
     foreach(header_only IN LISTS arg_HEADERS)
       target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${header_only}>)
     endforeach()

@@ -13,6 +13,7 @@ if(plugin_sources AND NOT DYAD_PLAIN_LOOPS)  # plain loops never open it
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/plugin.map)
   target_include_directories(dyad_codegen_llvm SYSTEM PRIVATE ${DYAD_LLVM_INCLUDE})
   target_link_libraries(dyad_codegen_llvm PRIVATE dyad_flags dyad_codegen fmt::fmt ${DYAD_LLVM_LIBRARIES})
+  dyad_precompile(dyad_codegen_llvm "layer;;")  # as the layers without options of their own
   target_link_options(dyad_codegen_llvm PRIVATE
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map -Wl,-Bsymbolic -Wl,--no-undefined)
 endif()

@@ -5,6 +5,7 @@ function(dyad_program target name)
   # --exclude-libs: no symbol of a static library shows to shared ones in the same process.
   target_link_libraries(${target} PRIVATE dyad_flags dyad::dyad)
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
+  dyad_precompile(${target} program)
   if(TARGET dyad_codegen_llvm)
     add_dependencies(${target} dyad_codegen_llvm)  # opened at run time, so no link orders it
   endif()
@@ -14,14 +15,8 @@ if(NOT DYAD_PROGRAMS)
   return()
 endif()
 
-file(GLOB_RECURSE tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/dyad/*.cpp)
-if(tool_sources)
-  find_package(CLI11 REQUIRED)
-  dyad_program(dyad_tool dyad ${tool_sources})
-  target_link_libraries(dyad_tool PRIVATE CLI11::CLI11 fmt::fmt)
-endif()
-
-# One program for each examples/NAME.cpp and each folder examples/NAME.
+# One program for each examples/NAME.cpp and each folder examples/NAME. They come first: a precompiled
+# header serves sources with more definitions than it was made with, not with fewer.
 set(DYAD_EXAMPLES "")
 file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/examples/*)
 foreach(entry IN LISTS entries)
@@ -40,6 +35,15 @@ foreach(entry IN LISTS entries)
     list(APPEND DYAD_EXAMPLES ${example})
   endif()
 endforeach()
+
+file(GLOB_RECURSE tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/dyad/*.cpp)
+if(tool_sources)
+  find_package(CLI11 REQUIRED)
+  dyad_program(dyad_tool dyad ${tool_sources})
+  target_link_libraries(dyad_tool PRIVATE CLI11::CLI11 fmt::fmt)
+  # The work is the library's; what is left is reading arguments and printing.
+  target_compile_options(dyad_tool PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+endif()
 
 file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
 if(bench_sources)
