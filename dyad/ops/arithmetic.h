@@ -4,8 +4,8 @@
 
 namespace dyad {
 
-// Element by element on operands of any number dtype: shapes broadcast as in NumPy (ShapeError when
-// they do not fit), dtypes are promoted as in PyTorch, a host number takes the dtype of the tensor.
+// Element by element on numbers: shapes broadcast as in NumPy (ShapeError), dtypes are promoted as
+// in PyTorch, those of scalar tensors as any other; a host number takes the dtype of the tensor.
 
 /// a + b; of two bool tensors: a or b.
 [[nodiscard]] Tensor add(const Arg& a, const Arg& b, Loc loc = std::source_location::current());

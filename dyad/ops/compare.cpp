@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "dyad/ops/complex_support.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
@@ -188,6 +189,9 @@ struct Where {
   }
 };
 
+/// Whether x is of integers or bool, which have neither NaN nor infinities.
+bool is_whole(const Tensor& x) { return x.defined() && contains(kInteger | kBool, x.dtype()); }
+
 constexpr const OpInfo* kRows[] = {
     &op_info<Eq>,         &op_info<Ne>,         &op_info<Lt>,         &op_info<Le>,
     &op_info<Gt>,         &op_info<Ge>,         &op_info<LogicalAnd>, &op_info<LogicalOr>,
@@ -239,12 +243,19 @@ Tensor where(const Tensor& condition, const Arg& a, const Arg& b, Loc loc) {
   }
   return apply<ops::Where>({}, loc, condition, a.tensor(), b.tensor());
 }
-Tensor isnan(const Tensor& x, Loc loc) { return apply<ops::IsNan>({}, loc, x); }
+Tensor isnan(const Tensor& x, Loc loc) {
+  if (ops::is_whole(x)) return zeros_like(x, boolean, loc);
+  return apply<ops::IsNan>({}, loc, x);
+}
 Tensor isinf(const Tensor& x, bool detect_positive, bool detect_negative, Loc loc) {
+  if (ops::is_whole(x)) return zeros_like(x, boolean, loc);
   return apply<ops::IsInf>({.detect_positive = detect_positive, .detect_negative = detect_negative},
                            loc, x);
 }
-Tensor isfinite(const Tensor& x, Loc loc) { return apply<ops::IsFinite>({}, loc, x); }
+Tensor isfinite(const Tensor& x, Loc loc) {
+  if (ops::is_whole(x)) return ones_like(x, boolean, loc);
+  return apply<ops::IsFinite>({}, loc, x);
+}
 
 Tensor operator==(const Arg& a, const Arg& b) { return eq(a, b, a.loc()); }
 Tensor operator!=(const Arg& a, const Arg& b) { return ne(a, b, a.loc()); }

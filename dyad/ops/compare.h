@@ -27,7 +27,7 @@ namespace dyad {
 /// No gradient passes an element that was not chosen.
 [[nodiscard]] Tensor where(const Tensor& condition, const Arg& a, const Arg& b,
                            Loc loc = std::source_location::current());
-
+// Of integers and bool none is NaN or infinite.
 [[nodiscard]] Tensor isnan(const Tensor& x, Loc loc = std::source_location::current());
 /// Infinite, of the signs that are asked for.
 [[nodiscard]] Tensor isinf(const Tensor& x, bool detect_positive = true,

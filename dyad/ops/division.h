@@ -14,7 +14,7 @@ namespace dyad {
 [[nodiscard]] Tensor floor_divide(const Arg& a, const Arg& b,
                                   Loc loc = std::source_location::current());
 /// a - b * floor_divide(a, b), with the sign of b: Python's %. Exact; 0 where an integer b is 0,
-/// NaN where a floating one is. The derivatives are 1 and -floor_divide(a, b), also at the jumps.
+/// NaN where a floating one is; f64 as fmod(). Its derivatives are 1 and -floor_divide(a, b).
 [[nodiscard]] Tensor remainder(const Arg& a, const Arg& b,
                                Loc loc = std::source_location::current());
 /// The remainder with the sign of a, as in C. Exact; 0 where an integer b is 0, NaN where a

@@ -237,6 +237,18 @@ struct CastAttrs {
   bool saturate = true;
 };
 
+/// Integers that are computed in a wider type.
+constexpr DTypeSet kNarrow = set_of({i16, i8, u32, u16, u8});
+
+/// A floating number as the integer that a narrow dtype has for it, in the type of its
+/// computations.
+Scalar within(Scalar x, DType dtype) {
+  const auto [low, high] = bounds_of(dtype);
+  const Scalar whole = scalar::convert(x, scalar::compute_type(dtype));
+  const Scalar above = scalar::max(whole, whole.like(static_cast<std::int64_t>(low)));
+  return scalar::min(above, whole.like(static_cast<std::int64_t>(high)));
+}
+
 constexpr ArgInfo kConverted[] = {{"x", kAny | kSmall}};
 
 struct Cast {
@@ -262,14 +274,16 @@ struct Cast {
     if (!attrs.saturate && contains(kSmallFloat, attrs.dtype)) {
       return scalar::from_code(scalar::to_code(x, attrs.dtype, false), attrs.dtype);
     }
-    return scalar::cast(x, attrs.dtype);
+    const bool narrows = contains(kNarrow, attrs.dtype) && scalar::is_floating(x.type());
+    return scalar::cast(narrows ? within(x, attrs.dtype) : x, attrs.dtype);
   }
   static void grad(Gradient& g, const Attrs&) { g.set(0, to(g.grad(), g.input_dtype(0))); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     std::string x = e.input(0);
-    if (contains(kSmallInteger, attrs.dtype) && is_floating(e.input_type(0).dtype())) {
-      // What is too large for them is not said in ONNX.
-      const DType dtype = e.input_type(0).dtype() == DType::f64 ? DType::f64 : DType::f32;
+    if (contains(kSmallInteger | kNarrow, attrs.dtype) && is_floating(e.input_type(0).dtype())) {
+      // What is too large for them is not said in ONNX. f32 has no 2^32 - 1.
+      const bool wide = e.input_type(0).dtype() == DType::f64 || attrs.dtype == DType::u32;
+      const DType dtype = wide ? DType::f64 : DType::f32;
       const auto [low, high] = bounds_of(attrs.dtype);
       x = e.node("Clip", {e.cast(x, dtype), e.scalar(low, dtype), e.scalar(high, dtype)});
     }

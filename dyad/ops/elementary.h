@@ -20,7 +20,7 @@ namespace dyad {
 [[nodiscard]] Tensor sqrt(const Tensor& x, Loc loc = std::source_location::current());
 /// 1 / sqrt(x)
 [[nodiscard]] Tensor rsqrt(const Tensor& x, Loc loc = std::source_location::current());
-/// Of radians
+/// Of radians; NaN where |x| > 2^40
 [[nodiscard]] Tensor sin(const Tensor& x, Loc loc = std::source_location::current());
 [[nodiscard]] Tensor cos(const Tensor& x, Loc loc = std::source_location::current());
 /// The error function, 2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x

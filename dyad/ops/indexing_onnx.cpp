@@ -21,6 +21,7 @@
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/scatter.h"
+#include "dyad/ops/shapes.h"
 #include "dyad/ops/sort.h"
 #include "dyad/ops/views.h"
 
@@ -59,7 +60,7 @@ void unique_elements(OnnxNode& n) {
   const Unique found = unique(n.input(0), n.flag("sorted", true), axis, n.loc());
   n.output(0, found.values);
   n.output(1, found.indices);
-  n.output(2, found.inverse);
+  n.output(2, ravel(found.inverse, n.loc()));
   n.output(3, found.counts);
 }
 

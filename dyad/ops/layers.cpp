@@ -75,7 +75,7 @@ Tensor softmin(const Tensor& x, std::int64_t axis, Loc loc) {
   return softmax(neg(x, loc), axis, loc);
 }
 Tensor threshold(const Tensor& x, double threshold, double value, Loc loc) {
-  return where(gt(x, threshold, loc), x, value, loc);
+  return where(le(x, threshold, loc), value, x, loc);
 }
 
 Tensor rrelu(const Tensor& x, double low, double high, bool training, Loc loc) {

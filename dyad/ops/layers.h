@@ -17,7 +17,7 @@ namespace dyad {
 /// softmax(-x)
 [[nodiscard]] Tensor softmin(const Tensor& x, std::int64_t axis = -1,
                              Loc loc = std::source_location::current());
-/// x above the threshold, `value` elsewhere; its derivative there is 0.
+/// x above the threshold, `value` elsewhere (NaN stays); its derivative there is 0.
 [[nodiscard]] Tensor threshold(const Tensor& x, double threshold, double value,
                                Loc loc = std::source_location::current());
 

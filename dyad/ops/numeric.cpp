@@ -190,6 +190,19 @@ struct Gcd {
   }
 };
 
+/// Integers and bool as f32, others as they are.
+Tensor as_floating(const Tensor& x) {
+  return x.defined() && contains(kInteger | kBool, x.dtype()) ? to(x, DType::f32) : x;
+}
+/// Two operands, which may be numbers, in the floating dtype that they are promoted to.
+std::array<Tensor, 2> both_floating(const Arg& a, const Arg& b) {
+  const Tensor* refs[] = {&a.tensor(), &b.tensor()};
+  const DType promoted = promote_inputs(op_info<Copysign>, refs);
+  if (is_complex(promoted)) return {a.tensor(), b.tensor()};
+  const DType dtype = is_floating(promoted) ? promoted : DType::f32;
+  return {as_dtype(a, dtype), as_dtype(b, dtype)};
+}
+
 /// Both operands of one dtype and shape.
 std::vector<Tensor> alike(const Tensor& a, const Tensor& b) {
   const DType dtype = promote(a.dtype(), b.dtype());
@@ -224,7 +237,8 @@ Tensor gcd(const Tensor& a, const Tensor& b, Loc loc) {
 }
 Tensor lcm(const Tensor& a, const Tensor& b, Loc loc) {
   const LocScope scope(loc);
-  return abs(floor_divide(a, gcd(a, b, loc)) * b);
+  const std::vector<Tensor> both = ops::alike(a, b);
+  return abs(floor_divide(both[0], gcd(a, b, loc)) * both[1]);
 }
 
 Tensor heaviside(const Tensor& x, const Arg& at_zero, Loc loc) {
@@ -239,16 +253,19 @@ Tensor logit(const Tensor& x, double eps, Loc loc) {
                      loc.user());
   }
   const LocScope scope(loc);
-  const Tensor p = eps == 0 ? x : clamp(x, eps, 1 - eps);
+  const Tensor given = ops::as_floating(x);
+  const Tensor p = eps == 0 ? given : clamp(given, eps, 1 - eps);
   return log(p / (1 - p));
 }
 Tensor logaddexp2(const Arg& a, const Arg& b, Loc loc) {
   const LocScope scope(loc);
   constexpr double kLn2 = std::numbers::ln2;
-  return logaddexp(a * kLn2, b * kLn2) / kLn2;
+  const auto [left, right] = ops::both_floating(a, b);
+  return logaddexp(left * kLn2, right * kLn2) / kLn2;
 }
-Tensor xlog1py(const Arg& x, const Arg& y, Loc loc) {
+Tensor xlog1py(const Arg& factor, const Arg& argument, Loc loc) {
   const LocScope scope(loc);
+  const auto [x, y] = ops::both_floating(factor, argument);
   const Tensor outside = logical_or(y <= -1, y == ops::kInf);
   return x * log1p(where(logical_and(x == 0, outside), 0, y));
 }
@@ -260,8 +277,9 @@ Tensor ndtr(const Tensor& x, Loc loc) {
   const LocScope scope(loc);
   return erfc(x * (-1 / std::numbers::sqrt2)) * 0.5;
 }
-Tensor log_ndtr(const Tensor& x, Loc loc) {
+Tensor log_ndtr(const Tensor& given, Loc loc) {
   const LocScope scope(loc);
+  const Tensor x = ops::as_floating(given);
   // On the far left erfc vanishes, what it is scaled by does not. Neither side sees the other's
   // numbers, so that no infinity comes back with the gradient.
   const Tensor left = minimum(x, -1), right = maximum(x, -1);
@@ -301,8 +319,12 @@ Tensor deg2rad(const Tensor& x, Loc loc) { return mul(x, std::numbers::pi / 180,
 Tensor rad2deg(const Tensor& x, Loc loc) { return mul(x, 180 / std::numbers::pi, loc); }
 Tensor ldexp(const Tensor& x, const Arg& n, Loc loc) {
   const LocScope scope(loc);
-  const Tensor power = ops::as_dtype(n, is_floating(x.dtype()) ? x.dtype() : f32);
-  return x * exp2(power);
+  const Tensor& count = n.tensor();
+  const bool floating = count.defined() && is_floating(count.dtype()) && !count.impl()->is_number;
+  const DType dtype = floating                 ? promote(x.dtype(), count.dtype())
+                      : is_floating(x.dtype()) ? x.dtype()
+                                               : f32;
+  return x * exp2(ops::as_dtype(n, dtype));
 }
 Tensor float_power(const Arg& a, const Arg& b, Loc loc) {
   const LocScope scope(loc);

@@ -48,8 +48,8 @@ namespace dyad {
                                 bool ceil_mode = false, std::int64_t divisor = 0,
                                 Loc loc = std::source_location::current());
 
-/// (sum of |x|^p over each window)^(1/p), over as many axes as x has after the first two; p is
-/// above 0. The gradient is 0 where the result is.
+/// (sum of |x|^p over what each window has of x)^(1/p), over as many axes as x has after the first
+/// two; p is above 0. The gradient is 0 where the result is.
 [[nodiscard]] Tensor lp_pool(const Tensor& x, double p, const PerAxis& kernel,
                              const PerAxis& stride = 0, const Padding& padding = 0,
                              bool ceil_mode = false, Loc loc = std::source_location::current());

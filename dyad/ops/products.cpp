@@ -7,6 +7,7 @@
 
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/complex.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/einsum.h"
 #include "dyad/ops/elementary.h"
@@ -36,8 +37,12 @@ void require_rank(std::string_view function, const Tensor& a, const Tensor& b, i
       loc.user());
 }
 
+/// In the dtype of x where that holds the factor.
 Tensor scaled(const Tensor& x, double factor, Loc loc) {
-  return factor == 1 ? x : mul(x, factor, loc);
+  if (factor == 1) return x;
+  const bool whole = std::trunc(factor) == factor && std::abs(factor) < 0x1p62;
+  if (is_floating(x.dtype()) || !whole) return mul(x, factor, loc);
+  return mul(x, static_cast<std::int64_t>(factor), loc);
 }
 
 Tensor add_product(const Tensor& input, const Tensor& product, double beta, double alpha,
@@ -87,7 +92,7 @@ Tensor dot(const Tensor& a, const Tensor& b, Loc loc) {
   return matmul(a, b, loc);
 }
 Tensor vecdot(const Tensor& a, const Tensor& b, std::int64_t axis, Loc loc) {
-  return to(sum(mul(a, b, loc), {axis}, false, loc), promote(a.dtype(), b.dtype()), loc);
+  return to(sum(mul(conj(a, loc), b, loc), {axis}, false, loc), promote(a.dtype(), b.dtype()), loc);
 }
 Tensor inner(const Tensor& a, const Tensor& b, Loc loc) {
   if (a.rank() == 0 || b.rank() == 0) return mul(a, b, loc);

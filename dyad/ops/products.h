@@ -23,7 +23,7 @@ namespace dyad {
 /// The sum of the products of the elements of two vectors.
 [[nodiscard]] Tensor dot(const Tensor& a, const Tensor& b,
                          Loc loc = std::source_location::current());
-/// The same, over one axis of tensors that broadcast against one another.
+/// The same over one axis of tensors that broadcast; of a complex a the conjugate, as in NumPy.
 [[nodiscard]] Tensor vecdot(const Tensor& a, const Tensor& b, std::int64_t axis = -1,
                             Loc loc = std::source_location::current());
 /// a[..., k] and b[..., k] -> [a's other axes, b's other axes]: the dot products of their rows.
@@ -34,7 +34,7 @@ namespace dyad {
 [[nodiscard]] Tensor outer(const Tensor& a, const Tensor& b,
                            Loc loc = std::source_location::current());
 /// beta * input + alpha * (a @ b) of matrices; input broadcasts to [m, n]. With beta = 0 the input
-/// counts for nothing, not even its NaN.
+/// counts for nothing, not even its NaN. With whole beta and alpha integers stay integers.
 [[nodiscard]] Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta = 1,
                            double alpha = 1, Loc loc = std::source_location::current());
 /// The same for batches of matrices, as bmm takes them.

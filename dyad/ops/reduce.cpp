@@ -216,11 +216,14 @@ struct LogSumExp {
   static constexpr Schema schema = reduction(
       "logsumexp", "log(sum(exp(x))) over axes, without overflow.", kUnaryFloat, kFirst, kFirst);
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    require_elements(in, checked_axes(in, attrs.axes, in[0].rank()));
     return infer_reduction(in, attrs, in[0].dtype());
   }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
     const Tensor& x = *in[0];
+    const Dim count = count_of(x.shape(), sorted_axes(attrs.axes, x.rank()));
+    if (count.is_number() && count.number() == 0) {
+      return {log(sum(exp(x), attrs.axes, attrs.keepdim))};
+    }
     const Tensor largest = max(x, attrs.axes, true);
     // Around an infinite largest element differences would be NaN.
     const Tensor base = where(isfinite(largest), largest, 0);

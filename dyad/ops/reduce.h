@@ -12,7 +12,7 @@ namespace dyad {
 /// Integers and bool add up in i64.
 [[nodiscard]] Tensor sum(const Tensor& x, Ints axes = {}, bool keepdim = false,
                          Loc loc = std::source_location::current());
-/// Floating (f32 for integers and bool); of no elements NaN.
+/// Floating (f32 for integers and bool, whose sum is an i64); of no elements NaN.
 [[nodiscard]] Tensor mean(const Tensor& x, Ints axes = {}, bool keepdim = false,
                           Loc loc = std::source_location::current());
 /// The mean square distance from the mean, with the divisor count - correction (not below 0: then
@@ -59,7 +59,7 @@ namespace dyad {
 /// The same over all elements, in row-major order.
 [[nodiscard]] Tensor argmax(const Tensor& x, Loc loc = std::source_location::current());
 [[nodiscard]] Tensor argmin(const Tensor& x, Loc loc = std::source_location::current());
-/// log(sum(exp(x))) without overflow. Floating only.
+/// log(sum(exp(x))) without overflow, -inf of no elements. Floating only.
 [[nodiscard]] Tensor logsumexp(const Tensor& x, Ints axes = {}, bool keepdim = false,
                                Loc loc = std::source_location::current());
 

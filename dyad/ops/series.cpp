@@ -45,6 +45,11 @@ Tensor along(const Tensor& vector, const Tensor& x, std::int64_t axis, Loc loc) 
   return reshape(vector, shape);
 }
 
+/// The distance between points of y as a tensor of its dtype (f32 for integers).
+Tensor step_of(double step, const Tensor& y) {
+  return full({}, step, is_floating(y.dtype()) ? y.dtype() : f32);
+}
+
 /// The areas under y between neighbouring points.
 Tensor areas(const Tensor& y, const Tensor& widths, std::int64_t axis) {
   return (without_first(y, axis) + without_last(y, axis)) * widths * 0.5;
@@ -109,7 +114,7 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t axis, const Tensor& be
 
 Tensor gradient(const Tensor& f, double step, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return slopes(f, full({}, step), axis, loc);
+  return slopes(f, step_of(step, f), axis, loc);
 }
 Tensor gradient(const Tensor& f, const Tensor& points, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
@@ -118,7 +123,7 @@ Tensor gradient(const Tensor& f, const Tensor& points, std::int64_t axis, Loc lo
 
 Tensor trapezoid(const Tensor& y, double step, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return sum(areas(y, full({}, step), axis), {axis});
+  return sum(areas(y, step_of(step, y), axis), {axis});
 }
 Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
@@ -126,7 +131,7 @@ Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis, Loc loc) {
 }
 Tensor cumulative_trapezoid(const Tensor& y, double step, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return cumsum(areas(y, full({}, step), axis), axis);
+  return cumsum(areas(y, step_of(step, y), axis), axis);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);

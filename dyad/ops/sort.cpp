@@ -265,7 +265,8 @@ Unique unique(const Tensor& x, bool sorted, std::optional<std::int64_t> axis, Lo
   const ops::UniqueAttrs attrs{
       .sorted = sorted, .flat = !axis, .axis = axis ? ops::normalized(*axis, x) : 0};
   std::vector<Tensor> made = apply_multi<ops::UniqueOp>(attrs, loc, refs, 4);
-  return {std::move(made[0]), std::move(made[1]), std::move(made[2]), std::move(made[3])};
+  Tensor inverse = axis ? std::move(made[2]) : reshape(made[2], ops::sizes_of(x, loc), loc);
+  return {std::move(made[0]), std::move(made[1]), std::move(inverse), std::move(made[3])};
 }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, Loc loc) {

@@ -33,7 +33,7 @@ namespace dyad {
 struct Unique {
   Tensor values;   ///< each different element (or slice) once
   Tensor indices;  ///< i64: where each one is first
-  Tensor inverse;  ///< i64: for each element of x (slice along the axis) its place in values
+  Tensor inverse;  ///< i64, of the shape of x: places in values (with an axis: of each slice)
   Tensor counts;   ///< i64: how often each one is there
 };
 /// The different elements of x, or its different slices along an axis: ascending (slices compare

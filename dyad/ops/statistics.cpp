@@ -7,6 +7,7 @@
 #include "dyad/ops/attrs/cumulative.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
@@ -61,6 +62,18 @@ struct RepeatPlaces {
     return {Type(DType::i64, {unknown_size()})};
   }
 };
+
+/// The size of an axis, which is not empty (ShapeError): only elements have a middle one.
+Dim size_with_middle(const Tensor& x, std::int64_t axis, std::string_view function, Loc loc) {
+  const int at = normalize_axis(axis, x.rank(), function, loc);
+  const Dim size = x.size(at, loc);
+  if (size.is_number() && size.number() == 0) {
+    throw ShapeError(std::string(function) + "(" + type_string(x) + "): axis " +
+                         std::to_string(at) + " has size 0, and no elements have no middle one",
+                     loc.user());
+  }
+  return size;
+}
 
 constexpr const OpInfo* kRows[] = {&op_info<Bincount>, &op_info<RepeatPlaces>};
 
@@ -128,7 +141,7 @@ Tensor log_sum(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
 
 ValuesAndIndices median(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
   const LocScope scope(loc);
-  const Dim size = x.size(axis, loc);
+  const Dim size = ops::size_with_middle(x, axis, "median", loc);
   const ValuesAndIndices middle = kthvalue(x, (size + 1) / 2, axis, true, loc);
   Tensor indices = middle.indices;
   if (is_floating(x.dtype())) {
@@ -145,10 +158,11 @@ Tensor median(const Tensor& x, Loc loc) {
 ValuesAndIndices nanmedian(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
   if (!is_floating(x.dtype())) return median(x, axis, keepdim, loc);
   const LocScope scope(loc);
+  (void)ops::size_with_middle(x, axis, "nanmedian", loc);
   // NaNs are last: the middle is that of the others.
   const Tensor order = sort(x, axis, false, loc).indices;
   const Tensor count = sum(logical_not(isnan(x)), {axis}, true);
-  const Tensor middle = to((maximum(count, 1) - 1) * 0.5, i64);
+  const Tensor middle = floor_divide(maximum(count, 1) - 1, 2);
   return ops::picked(x, axis, gather(order, axis, middle), keepdim, loc);
 }
 Tensor nanmedian(const Tensor& x, Loc loc) {

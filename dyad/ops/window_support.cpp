@@ -122,7 +122,9 @@ void append_window_counts(const InferIn& in, const Shape& sizes, const Windows& 
     const Dim reach = reach_of(windows.kernel[i], windows.dilation[i]);
     const Dim padded = sizes[i] + windows.low[i] + windows.high[i];
     const std::int64_t stride = windows.stride[i];
-    if (padded.is_number() && reach.is_number() && padded < reach) {
+    // With ceil_mode a window may reach beyond the end if the next one would not begin there.
+    const Dim least = windows.ceil_mode ? reach - stride + 1 : reach;
+    if (padded.is_number() && reach.is_number() && padded < least) {
       fail_shape(in, "the " + side_name(i, sizes.size()) + " with padding is " + to_string(padded) +
                          ", less than the kernel's " + to_string(reach));
     }
