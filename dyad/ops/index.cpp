@@ -119,6 +119,8 @@ class Indexing {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (indices[i].get<Ellipsis>()) {
         whole();
+        // One that stands for no axis keeps tensors apart all the same, as in NumPy.
+        if (named == x_.rank()) made.push_back(indices[i]);
         continue;
       }
       for (auto& [at, size] : mask_sizes_) {

@@ -166,6 +166,16 @@ TEST(Corners, UniqueSaysWhereEachElementWent) {
   EXPECT_EQ(unique(tensor({{3, 1}, {1, 2}}), true, 0).inverse.rank(), 1);
 }
 
+TEST(Corners, AnEllipsisOfNoAxesKeepsTensorsApart) {
+  const Tensor x = reshape(arange(6), {2, 1, 3}), rows = tensor({1, 0}, i64);
+  // NumPy: np.arange(6).reshape(2, 1, 3)[None, [1, 0], 0, ..., [2, 1]] is [[5], [1]].
+  const Tensor made = index(x, {newaxis, rows, 0, ellipsis, tensor({2, 1}, i64)});
+  EXPECT_EQ(to_string(made.shape()), "[2, 1]");
+  EXPECT_EQ(made.to_vector<std::int64_t>(), (std::vector<std::int64_t>{5, 1}));
+  const Tensor near = index(x, {newaxis, rows, 0, tensor({2, 1}, i64)});
+  EXPECT_EQ(to_string(near.shape()), "[1, 2]");
+}
+
 TEST(Corners, CeilModeTakesWindowsLargerThanTheImage) {
   const Tensor x = tensor({1.0, 2.0, 6.0}, {1, 1, 3});
   EXPECT_EQ(max_pool1d(x, 4, 4, 0, 1, true).to_vector<double>(), (std::vector<double>{6}));
