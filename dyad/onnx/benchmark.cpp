@@ -33,32 +33,28 @@ std::uint64_t process_peak() {
 
 class Bench {
  public:
-  Bench(const BenchmarkOptions& options, Loc loc) : options_(options), loc_(loc) {}
+  Bench(const BenchmarkSubject& subject, const BenchmarkOptions& options)
+      : subject_(subject), options_(options) {}
 
-  Benchmark run(const std::string& path) {
-    reset_peak_memory();
-    tell("loading", 0);
-    auto start = Clock::now();
-    const Model model = load(path, {.trainable = false}, loc_);
-    result_.load_ms = ms_since(start);
-
-    Inputs inputs = make_inputs(model, options_.inputs, loc_);
-    result_.sizes = inputs.sizes;
+  Benchmark run() {
+    result_.load_ms = subject_.load_ms;
+    result_.sizes = subject_.sizes;
     result_.threads = get_num_threads();
-    tell("compiling", 0);
-    start = Clock::now();
-    model.prepare(inputs.values, loc_);
-    result_.compile_ms = ms_since(start);
-
+    if (subject_.prepare) {
+      tell("compiling", 0);
+      const auto start = Clock::now();
+      subject_.prepare();
+      result_.compile_ms = ms_since(start);
+    }
     tell("first run", 0);
-    start = Clock::now();
-    static_cast<void>(model.run_values(inputs.values, loc_));
+    const auto start = Clock::now();
+    subject_.run();
     result_.first_run_ms = ms_since(start);
 
-    time_runs(model, inputs);
+    time_runs();
     result_.tensor_peak_bytes = memory_stats().peak;
     result_.process_peak_bytes = process_peak();
-    profile(model, inputs);
+    profile();
     return std::move(result_);
   }
 
@@ -67,7 +63,7 @@ class Bench {
     if (options_.progress) options_.progress(stage, part);
   }
 
-  void time_runs(const Model& model, const Inputs& inputs) {
+  void time_runs() {
     std::vector<double> times;
     const auto start = Clock::now();
     for (;;) {
@@ -77,7 +73,7 @@ class Bench {
       if (part >= 1 && (options_.runs > 0 || times.size() >= 3)) break;
       tell("timing", std::min(part, 1.0));
       const auto begin = Clock::now();
-      static_cast<void>(model.run_values(inputs.values, loc_));
+      subject_.run();
       times.push_back(ms_since(begin));
     }
     std::ranges::sort(times);
@@ -92,19 +88,19 @@ class Bench {
         std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
   }
 
-  void profile(const Model& model, const Inputs& inputs) {
+  void profile() {
     tell("profiling", 0);
     // About a second, and few enough runs for anything.
     const auto runs =
         static_cast<int>(std::clamp(1000.0 / std::max(result_.median_ms, 1e-3), 1.0, 100.0));
     exec::StepProfile profile;
-    for (int i = 0; i < runs; ++i) static_cast<void>(model.run_values(inputs.values, loc_));
+    for (int i = 0; i < runs; ++i) subject_.run();
     const std::vector<exec::StepTime> steps = profile.steps();
     double total = 0;
     for (const exec::StepTime& step : steps) total += step.seconds;
     std::map<std::pair<std::string, std::string>, Benchmark::Operator> by_kind;
     for (const exec::StepTime& step : steps) {
-      const auto [onnx, kernel] = names_of(model, step);
+      const auto [onnx, kernel] = names_of(step);
       auto& kind = by_kind[{onnx, kernel}];
       kind.onnx = onnx;
       kind.kernel = kernel;
@@ -123,15 +119,14 @@ class Bench {
   }
 
   /// The ONNX operators of a step, and Dyad's, each name once and in order.
-  static std::pair<std::string, std::string> names_of(const Model& model,
-                                                      const exec::StepTime& step) {
+  [[nodiscard]] std::pair<std::string, std::string> names_of(const exec::StepTime& step) const {
     std::vector<std::string> onnx, kernel;
     const auto add = [](std::vector<std::string>& all, std::string name) {
       if (!name.empty() && std::ranges::find(all, name) == all.end())
         all.push_back(std::move(name));
     };
     for (const auto& part : step.parts) {
-      add(onnx, model.operator_at(part.loc));
+      if (subject_.operator_at) add(onnx, subject_.operator_at(part.loc));
       add(kernel, part.op);
     }
     return {fmt::format("{}", fmt::join(onnx, ", ")), fmt::format("{}", fmt::join(kernel, ", "))};
@@ -148,15 +143,31 @@ class Bench {
     return place;
   }
 
+  const BenchmarkSubject& subject_;
   const BenchmarkOptions& options_;
-  Loc loc_;
   Benchmark result_;
 };
 
 }  // namespace
 
+Benchmark benchmark(const BenchmarkSubject& subject, const BenchmarkOptions& options) {
+  return Bench(subject, options).run();
+}
+
 Benchmark benchmark(const std::string& path, const BenchmarkOptions& options, Loc loc) {
-  return Bench(options, loc.user()).run(path);
+  loc = loc.user();
+  reset_peak_memory();
+  if (options.progress) options.progress("loading", 0);
+  const auto start = Clock::now();
+  const Model model = load(path, {.trainable = false, .fast_math = options.fast_math}, loc);
+  const double load_ms = ms_since(start);
+  const Inputs inputs = make_inputs(model, options.inputs, loc);
+  return benchmark({.load_ms = load_ms,
+                    .sizes = inputs.sizes,
+                    .prepare = [&] { model.prepare(inputs.values, loc); },
+                    .run = [&] { static_cast<void>(model.run_values(inputs.values, loc)); },
+                    .operator_at = [&](Loc place) { return model.operator_at(place); }},
+                   options);
 }
 
 }  // namespace dyad::onnx

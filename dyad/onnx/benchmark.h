@@ -16,6 +16,7 @@ struct BenchmarkOptions {
   InputOptions inputs = {.values = {}, .files = {}, .sizes = {}, .seed = 0};
   double seconds = 3;     ///< the runs that count take about so long, at least 3 runs
   std::int64_t runs = 0;  ///< so many instead, unless 0
+  bool fast_math = true;  ///< of a model: LoadOptions::fast_math
   /// Told what happens now, and how much of it is done (0 to 1).
   std::function<void(std::string_view stage, double part)> progress = {};
 };
@@ -41,7 +42,8 @@ struct Benchmark {
   int threads = 0;
   double load_ms = 0;       ///< the file, until the graph is there
   double compile_ms = 0;    ///< passes, memory plan, kernels (from the cache, if they are in it)
-  double first_run_ms = 0;  ///< after that; with compilation where data decide on sizes
+  double first_run_ms = 0;  ///< after that; with compilation where data decide on sizes, and where
+                            ///< nothing else compiles
   std::int64_t runs = 0;
   double median_ms = 0, p90_ms = 0, min_ms = 0, mean_ms = 0;
   std::uint64_t tensor_peak_bytes = 0;   ///< most memory of tensors at once, weights too
@@ -49,6 +51,21 @@ struct Benchmark {
   std::vector<Operator> operators;       ///< the slowest first
   std::vector<Slow> slowest;             ///< at most ten steps
 };
+
+/// What is timed, where it is no ONNX model: something that is loaded and has its inputs.
+struct BenchmarkSubject {
+  double load_ms = 0;
+  std::vector<std::pair<std::string, std::int64_t>> sizes = {};
+  std::function<void()> prepare = {};  ///< compiles; may be left out
+  std::function<void()> run;
+  /// The ONNX operator of a place in the graph, empty for other places; may be left out.
+  std::function<std::string(Loc)> operator_at = {};
+};
+
+/// Times a subject as the function below does. Of the options `inputs` and `fast_math` are not
+/// used. Memory counts from the last reset_peak_memory(). Throws what the subject throws.
+[[nodiscard]] Benchmark benchmark(const BenchmarkSubject& subject,
+                                  const BenchmarkOptions& options = {});
 
 /// Loads, compiles and runs a model, times it, and finds where the time goes: in runs of their own,
 /// whose steps are timed one by one. Errors as of load(), make_inputs() and run().

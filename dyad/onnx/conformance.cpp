@@ -25,14 +25,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `input_0.pb`, `input_1.pb`... in their order.
+/// `input_0.pb`, `input_1.pb`... in their order. OnnxError where one is missing before others.
 std::vector<fs::path> numbered(const fs::path& folder, std::string_view prefix) {
+  const auto count = std::ranges::count_if(fs::directory_iterator(folder), [&](const auto& entry) {
+    const std::string name = entry.path().filename().string();
+    return name.starts_with(fmt::format("{}_", prefix)) && name.ends_with(".pb");
+  });
   std::vector<fs::path> found;
-  for (int i = 0;; ++i) {
-    const fs::path path = folder / fmt::format("{}_{}.pb", prefix, i);
-    if (!fs::exists(path)) return found;
-    found.push_back(path);
+  for (int i = 0; i < count; ++i) {
+    found.push_back(folder / fmt::format("{}_{}.pb", prefix, i));
+    if (!fs::exists(found.back())) {
+      throw OnnxError(fmt::format("{} has {} files {}_*.pb, but {} is missing",
+                                  folder.filename().string(), count, prefix,
+                                  found.back().filename().string()));
+    }
   }
+  return found;
 }
 
 std::string difference_of_texts(const Tensor& got, const Tensor& want) {
@@ -93,7 +101,9 @@ std::string difference(const Tensor& got, const Tensor& want, const Comparison& 
   const std::vector<double> a = numbers(got), b = numbers(want);
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-    const double allowed = by.tolerance.absolute + by.tolerance.relative * std::abs(b[i]);
+    // Relative to infinity everything would be near.
+    const double allowed =
+        std::isinf(b[i]) ? 0 : by.tolerance.absolute + by.tolerance.relative * std::abs(b[i]);
     if (std::abs(a[i] - b[i]) <= allowed) continue;
     if (by.draws) {
       *by.by_statistics = true;
@@ -147,22 +157,28 @@ std::string run_data_set(const Model& model, const fs::path& folder, const Compa
                               const std::vector<ValueInfo>& infos) {
     std::vector<NamedValue> values;
     for (const fs::path& file : files) {
-      if (values.size() == infos.size()) break;
+      if (values.size() == infos.size()) {
+        throw OnnxError(fmt::format("{} holds {}, which the model does not have",
+                                    folder.filename().string(), file.filename().string()));
+      }
       const ValueInfo& info = infos[values.size()];
       if (!info.is_keys) {
-        values.push_back({info.name, load_value(file.string(), info.kind)});
+        values.push_back({info.name, load_value(file.string(), info.kind, Loc())});
         continue;
       }
-      auto [keys, elements] = load_map(file.string(), info.is_list);
+      auto [keys, elements] = load_map(file.string(), info.is_list, Loc());
       values.push_back({info.name, std::move(keys)});
       values.push_back({infos[values.size()].name, std::move(elements)});
     }
     return values;
   };
-  const std::vector<ModelValue> results =
-      model.run_values(with_names(numbered(folder, "input"), model.input_info()));
   const std::vector<NamedValue> wanted =
       with_names(numbered(folder, "output"), model.output_info());
+  if (wanted.empty()) {
+    return fmt::format("{} holds no output_0.pb to compare with", folder.filename().string());
+  }
+  const std::vector<ModelValue> results =
+      model.run_values(with_names(numbered(folder, "input"), model.input_info()), Loc());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const std::string found = difference(results.at(i), wanted[i].value, by);
     if (!found.empty()) return fmt::format("\"{}\" {}", wanted[i].name, found);
@@ -170,30 +186,48 @@ std::string run_data_set(const Model& model, const fs::path& folder, const Compa
   return {};
 }
 
+/// What the file says, if there is one. OnnxError for other text than two numbers from 0 on.
+void take_tolerance(const fs::path& path, Tolerance& tolerance) {
+  std::ifstream file(path);
+  if (!file) return;
+  std::string rest;
+  if (!(file >> tolerance.relative >> tolerance.absolute) || file >> rest ||
+      !(tolerance.relative >= 0 && tolerance.absolute >= 0)) {
+    throw OnnxError("tolerance.txt holds other text than two numbers from 0 on (\"rtol atol\")");
+  }
+}
+
 }  // namespace
 
-std::vector<std::string> find_cases(const std::string& path) {
+std::vector<std::string> find_cases(const std::string& path, Loc loc) {
   std::vector<std::string> found;
   if (fs::exists(fs::path(path) / "model.onnx")) return {path};
-  if (!fs::is_directory(path)) throw IoError(fmt::format("'{}' is no folder", path));
+  if (!fs::is_directory(path)) throw IoError(fmt::format("'{}' is no folder", path), loc);
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     if (entry.path().filename() == "model.onnx") {
       found.push_back(entry.path().parent_path().string());
     }
+  }
+  if (found.empty()) {
+    throw IoError(fmt::format("'{}' holds no case: there is no model.onnx in it or below", path),
+                  loc);
   }
   std::ranges::sort(found);
   return found;
 }
 
 CaseResult run_case(const std::string& folder, Tolerance tolerance) {
-  CaseResult result{.name = fs::path(folder).filename().string(), .reason = {}};
+  CaseResult result{.name = fs::absolute(fs::path(folder) / "model.onnx")
+                                .lexically_normal()
+                                .parent_path()
+                                .filename()
+                                .string(),
+                    .reason = {}};
   try {
-    if (std::ifstream file(fs::path(folder) / "tolerance.txt"); file) {
-      file >> tolerance.relative >> tolerance.absolute;
-    }
+    take_tolerance(fs::path(folder) / "tolerance.txt", tolerance);
     manual_seed(0);
     const fs::path path = fs::path(folder) / "model.onnx";
-    const Model model = load(path.string());
+    const Model model = load(path.string(), {}, Loc());
     const MappedFile file(path.string(), {});
     const bool draws = draws_numbers(read_model(file.bytes, file.name, {}));
     std::vector<fs::path> sets;
@@ -211,6 +245,8 @@ CaseResult run_case(const std::string& folder, Tolerance tolerance) {
     if (sets.empty()) result.reason = "there is no test_data_set_* beside the model";
   } catch (const UnsupportedError& error) {
     result.outcome = CaseResult::Outcome::skipped;
+    result.reason = error.message();
+  } catch (const Error& error) {
     result.reason = error.message();
   } catch (const std::exception& error) {
     result.reason = error.what();

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <span>
 
 #include "dyad/base/error.h"
@@ -53,6 +55,22 @@ ModelValue value_of(const pb::OptionalProto& proto, Loc loc) {
   return {};
 }
 
+/// What `make` makes of the contents of a file, which its errors name.
+template <class F>
+auto named_in_errors(const std::string& path, Loc loc, F&& make) {
+  try {
+    return make();
+  } catch (const OnnxError& error) {
+    throw OnnxError(fmt::format("'{}': {}", path, error.message()), loc);
+  }
+}
+
+template <class Proto>
+ModelValue from_message(const std::string& path, std::string_view what, Loc loc) {
+  const auto message = read_message<Proto>(path, what, loc);
+  return named_in_errors(path, loc, [&] { return value_of(message, loc); });
+}
+
 std::array<ModelValue, 2> values_of(std::span<const pb::MapProto* const> maps, bool is_list,
                                     Loc loc) {
   if (maps.empty()) throw OnnxError("a list of maps is empty: nothing tells its keys", loc);
@@ -97,20 +115,47 @@ void save_strings(const std::string& path, const Tensor& tensor, Loc loc) {
   io::write_file(path, bytes, loc);
 }
 
-void save(const std::string& stem, const ModelValue& value, Loc loc,
-          std::vector<std::string>& written) {
+/// A tensor and the file for it.
+struct Part {
+  std::string path;
+  Tensor tensor;
+};
+
+std::vector<Part> parts_of(const std::string& stem, const ModelValue& value) {
+  std::vector<Part> parts;
   for (std::size_t i = 0; i < value.sequence().size(); ++i) {
-    save(fmt::format("{}_{}", stem, i), value.sequence()[i], loc, written);
+    std::ranges::move(parts_of(fmt::format("{}_{}", stem, i), value.sequence()[i]),
+                      std::back_inserter(parts));
   }
-  if (!value.is_tensor()) return;
-  const Tensor& tensor = value.tensor();
-  const bool is_text = tensor.dtype() == DType::string;
-  written.push_back(stem + (is_text ? ".pb" : ".npy"));
-  if (is_text) {
-    save_strings(written.back(), tensor, loc);
+  if (value.is_tensor()) {
+    const bool is_text = value.tensor().dtype() == DType::string;
+    parts.push_back({stem + (is_text ? ".pb" : ".npy"), value.tensor()});
+  }
+  return parts;
+}
+
+bool taken(const std::vector<Part>& parts, const std::vector<std::string>& paths) {
+  return std::ranges::any_of(
+      parts, [&](const Part& part) { return std::ranges::find(paths, part.path) != paths.end(); });
+}
+
+void save(const Part& part, Loc loc) {
+  if (part.tensor.dtype() == DType::string) {
+    save_strings(part.path, part.tensor, loc);
   } else {
-    io::save_npy(written.back(), to(tensor, numpy_dtype(tensor.dtype()), loc), loc);
+    io::save_npy(part.path, to(part.tensor, numpy_dtype(part.tensor.dtype()), loc), loc);
   }
+}
+
+/// The name with `_` for what does not belong into the name of a file.
+std::string file_stem(const std::string& name) {
+  std::string stem;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ||
+                       (c == '.' && !stem.empty());
+    stem += plain ? c : '_';
+  }
+  return stem;
 }
 
 }  // namespace
@@ -119,36 +164,46 @@ ModelValue load_value(const std::string& path, Type::Kind kind, Loc loc) {
   loc = loc.user();
   if (path.ends_with(".npy")) return {io::load_npy(path, loc)};
   if (kind == Type::Kind::sequence) {
-    return value_of(read_message<pb::SequenceProto>(path, "sequence", loc), loc);
+    return from_message<pb::SequenceProto>(path, "sequence", loc);
   }
   if (kind == Type::Kind::optional) {
-    return value_of(read_message<pb::OptionalProto>(path, "optional", loc), loc);
+    return from_message<pb::OptionalProto>(path, "optional", loc);
   }
-  return value_of(read_message<pb::TensorProto>(path, "tensor", loc), loc);
+  return from_message<pb::TensorProto>(path, "tensor", loc);
 }
 
 std::array<ModelValue, 2> load_map(const std::string& path, bool is_list, Loc loc) {
   loc = loc.user();
   if (!is_list) {
     const auto map = read_message<pb::MapProto>(path, "map", loc);
-    return values_of(std::vector{&map}, is_list, loc);
+    return named_in_errors(path, loc, [&] { return values_of(std::vector{&map}, is_list, loc); });
   }
   const auto list = read_message<pb::SequenceProto>(path, "sequence", loc);
   std::vector<const pb::MapProto*> maps;
   for (const pb::MapProto& map : list.map_values()) maps.push_back(&map);
-  return values_of(maps, is_list, loc);
+  return named_in_errors(path, loc, [&] { return values_of(maps, is_list, loc); });
 }
 
 std::vector<std::string> save_value(const std::string& folder, const std::string& name,
                                     const ModelValue& value, Loc loc) {
-  std::string stem;
-  for (const char c : name) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ||
-                       (c == '.' && !stem.empty());
-    stem += plain ? c : '_';
-  }
+  return save_values(folder, {{name, value}}, loc);
+}
+
+std::vector<std::string> save_values(const std::string& folder,
+                                     const std::vector<NamedValue>& values, Loc loc) {
+  loc = loc.user();
   std::vector<std::string> written;
-  save((std::filesystem::path(folder) / stem).string(), value, loc.user(), written);
+  for (const NamedValue& value : values) {
+    const std::string stem = (std::filesystem::path(folder) / file_stem(value.name)).string();
+    std::vector<Part> parts = parts_of(stem, value.value);
+    for (int i = 2; taken(parts, written); ++i) {
+      parts = parts_of(fmt::format("{}.{}", stem, i), value.value);
+    }
+    for (const Part& part : parts) {
+      save(part, loc);
+      written.push_back(part.path);
+    }
+  }
   return written;
 }
 

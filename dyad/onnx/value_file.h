@@ -29,5 +29,10 @@ namespace dyad::onnx {
 std::vector<std::string> save_value(const std::string& folder, const std::string& name,
                                     const ModelValue& value,
                                     Loc loc = std::source_location::current());
+/// The same for several, no two in one file: where names only differ in characters that became `_`,
+/// the later ones are NAME.2, NAME.3...
+std::vector<std::string> save_values(const std::string& folder,
+                                     const std::vector<NamedValue>& values,
+                                     Loc loc = std::source_location::current());
 
 }  // namespace dyad::onnx

@@ -162,6 +162,33 @@ TEST(ValueFile, WritesSequencesAndTexts) {
   EXPECT_EQ(to_strings(read), texts);
 }
 
+TEST(ValueFile, NoTwoResultsInOneFile) {
+  const std::string folder = ::testing::TempDir();
+  const std::vector<onnx::ModelValue> parts{ones({2})};
+  EXPECT_THAT(onnx::save_values(folder, {{"same/y", ones({1})},
+                                         {"same_y", zeros({1})},
+                                         {"same.y", ones({1})},
+                                         {"same:y", ones({1})},
+                                         {"list", onnx::ModelValue(parts)},
+                                         {"list_0", ones({1})}}),
+              ElementsAre(folder + "same_y.npy", folder + "same_y.2.npy", folder + "same.y.npy",
+                          folder + "same_y.3.npy", folder + "list_0.npy", folder + "list_0.2.npy"));
+  EXPECT_EQ(onnx::load_value(folder + "same_y.2.npy").tensor().to_vector<float>(),
+            std::vector<float>{0});
+}
+
+TEST(ValueFile, ErrorsNameTheFile) {
+  const std::string path = ::testing::TempDir() + "damaged.pb";
+  std::ofstream(path) << "xx";
+  try {
+    (void)onnx::load_value(path);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const OnnxError& error) {
+    EXPECT_EQ(error.message(),
+              "'" + path + "': tensor \"\" has the element type 0, which Dyad does not have");
+  }
+}
+
 TEST(Description, TellsWhatIsInAModel) {
   const onnx::ModelDescription made = onnx::describe(three_inputs());
   EXPECT_EQ(made.producer, "dyad");

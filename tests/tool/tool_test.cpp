@@ -13,10 +13,12 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/core/create.h"
 #include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
 #include "dyad/io/npy.h"
 #include "dyad/io/program.h"
 #include "dyad/nn/nn.h"
 #include "dyad/onnx/export.h"
+#include "dyad/onnx/load.h"
 #include "dyad/ops/ops.h"
 #include "tests/ir/xml_problem.h"
 
@@ -118,6 +120,14 @@ TEST(Tool, WrongArgumentsAreStatusTwo) {
   EXPECT_EQ(run("nothing").status, 2);
   EXPECT_EQ(run("inspect").status, 2);
   EXPECT_EQ(run("bench model.onnx --runs 0").status, 2);
+  EXPECT_EQ(run("frob").err,
+            "The following argument was not expected: frob\nRun with --help for more "
+            "information.\n");
+  EXPECT_THAT(run("inspect --colour").err, HasSubstr("was not expected: --colour"));
+  EXPECT_THAT(run("run model.onnx --threads 0").err, HasSubstr("'0' is no number above 0"));
+  EXPECT_EQ(run("run model.onnx --random -1").status, 2);
+  EXPECT_THAT(run("onnx-test model --rtol -1").err, HasSubstr("'-1' is no number from 0 on"));
+  EXPECT_EQ(run("inspect model.onnx --text --json").status, 2);
   const Output dim = run("run model.onnx --dim batch");
   EXPECT_EQ(dim.status, 2);
   EXPECT_THAT(dim.err, HasSubstr("'batch' is not NAME=N, such as batch=8"));
@@ -228,6 +238,7 @@ TEST(Inspect, PrintsAndDrawsTheGraph) {
                          HasSubstr(">up.weight f32[4, 3]</text>"), HasSubstr(">output 0</text>"),
                          HasSubstr(">Tanh")));
   EXPECT_EQ(run("inspect graph.onnx --svg nowhere/graph.svg").status, 1);
+  EXPECT_EQ(json::parse(run("inspect graph.onnx --svg graph.svg --json").out)["runs"], true);
 }
 
 TEST(Run, GivesWhatTheModelGives) {
@@ -270,6 +281,14 @@ TEST(Inspect, ShowsAProgram) {
   EXPECT_THAT(output.out, AllOf(HasSubstr("f32[n, 2]"), HasSubstr("y"), HasSubstr("f32[2]"),
                                 HasSubstr("epoch")));
   EXPECT_THAT(run("inspect --text " + saved_program()).out, HasSubstr("mul(%x, %w)"));
+  const json report = json::parse(run("inspect --json " + saved_program()).out);
+  EXPECT_EQ(report, json::parse(R"({"inputs": [{"name": "x", "type": "f32[n, 2]"}],
+                                    "outputs": [{"name": "y", "type": "f32[n, 2]"}],
+                                    "tensors": [{"name": "w", "type": "f32[2]"}],
+                                    "notes": {"epoch": "7"}})"));
+  const Output drawn = run("inspect --svg program.svg " + saved_program());
+  EXPECT_EQ(drawn.status, 1);
+  EXPECT_THAT(drawn.err, StartsWith("dyad: --svg draws ONNX models; 'rows.dyad' is a program"));
 }
 
 TEST(Run, RunsAProgram) {
@@ -284,6 +303,43 @@ TEST(Run, RunsAProgram) {
   EXPECT_EQ(wrong.status, 1);
   EXPECT_THAT(wrong.err, HasSubstr("no input has a size with the name m"));
   EXPECT_THAT(run("run " + program).err, HasSubstr("\"x\" is not fed"));
+}
+
+TEST(Run, WritesWhereItIsTold) {
+  write_model("where.onnx");
+  EXPECT_EQ(run("run where.onnx --random 0 --output deep/er/results").status, 0);
+  EXPECT_TRUE(fs::exists(folder() + "deep/er/results/y.npy"));
+  std::ofstream(folder() + "file") << "text";
+  const Output wrong = run("run where.onnx --random 0 --output file");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(wrong.out, "");
+  EXPECT_EQ(wrong.err, "dyad: 'file' cannot be made: Not a directory\n");
+}
+
+/// A convolution whose weights take in the normalisation behind it, unless bits are asked for.
+struct Normalised {
+  nn::Conv2d conv{3, 8, 3};
+  nn::BatchNorm2d norm{8};
+  Tensor operator()(const Tensor& x) const { return norm(conv(x)); }
+};
+
+TEST(Run, GivesExactBits) {
+  Normalised model;
+  nn::state_dict(model).at("norm.running_var").fill_(0.3);
+  nn::eval(model);
+  const Tensor x = normal({1, 3, 9, 9});
+  onnx::save(folder() + "norm.onnx", model, {{"x", f32, {1, 3, 9, 9}}}, {.outputs = {"y"}});
+  io::save_npy(folder() + "norm_x.npy", x);
+  const auto bits = [&](const std::string& options) {
+    const Output shown = run("run norm.onnx --input x=norm_x.npy --output . " + options);
+    EXPECT_EQ(shown.status, 0) << shown.err;
+    return io::load_npy(folder() + "y.npy").to_vector<float>();
+  };
+  const Graph graph = onnx::load(folder() + "norm.onnx", {.trainable = false}).graph();
+  const auto exact = Session(graph).run(graph.outputs(), {{"x", x}}).at(0).to_vector<float>();
+  EXPECT_EQ(bits("--exact"), exact);
+  EXPECT_NE(bits(""), exact);
+  EXPECT_EQ(run("bench norm.onnx --exact --runs 3").status, 0);
 }
 
 TEST(Run, SaysWhatWouldBeRight) {
@@ -333,6 +389,22 @@ TEST(Bench, TellsTimesAndWhereTheyGo) {
   EXPECT_FALSE(report["operators"].empty());
 }
 
+TEST(Bench, TimesAProgram) {
+  const std::string program = saved_program();
+  const Output shown = run("bench " + program + " --runs 3 --dim n=5 --threads 1");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(StartsWith("n = 5, 1 thread\n"), HasSubstr("of 3 runs"),
+                               HasSubstr("\n  kernel  calls  "), HasSubstr("mul")));
+  io::save_npy(folder() + "four.npy", ones({4, 2}));
+  const Output fed = run("bench " + program + " --runs 3 --exact --input x=four.npy --json");
+  EXPECT_EQ(fed.status, 0) << fed.err;
+  const json report = json::parse(fed.out);
+  EXPECT_EQ(report["runs"], 3);
+  EXPECT_EQ(report["operators"][0]["kernel"], "mul");
+  EXPECT_GT(report["first_run_ms"].get<double>(), 0);
+  EXPECT_EQ(run("bench " + program + " --dim m=5").status, 1);
+}
+
 TEST(Opt, RunsPassesOnAGraphInTextForm) {
   std::ofstream(folder() + "graph.txt") << R"(graph {
   %x = placeholder : f32[4]
@@ -379,6 +451,32 @@ TEST(OnnxTest, CountsCases) {
   const Output none = run("onnx-test nowhere");
   EXPECT_EQ(none.status, 1);
   EXPECT_EQ(none.err, "dyad: 'nowhere' is no folder\n");
+  fs::create_directories(folder() + "bare/folder");
+  EXPECT_THAT(run("onnx-test bare").err, StartsWith("dyad: 'bare' holds no case: "));
+}
+
+TEST(OnnxTest, ListsResults) {
+  fs::create_directories(folder() + "list/unsupported");
+  write_unsupported("list/unsupported/model.onnx");
+  fs::copy("tests/onnx/cases/loop_in_a_loop", folder() + "list/good",
+           fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  fs::copy("tests/onnx/cases/loop_in_a_loop", folder() + "list/wrong",
+           fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  std::ofstream(folder() + "list/wrong/tolerance.txt") << "none";
+  const Output shown = run("onnx-test list --json list.json");
+  EXPECT_EQ(shown.status, 1);
+  EXPECT_THAT(shown.out, AllOf(StartsWith("unsupported: skipped: "),
+                               HasSubstr("\nwrong: tolerance.txt holds "),
+                               EndsWith("\n1 passed, 1 failed, 1 skipped\n")));
+  const json list = json::parse(contents(folder() + "list.json"));
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0], json::parse(R"({"case": "good", "result": "passed", "reason": ""})"));
+  EXPECT_EQ(list[1]["result"], "skipped");
+  EXPECT_EQ(list[2]["result"], "failed");
+  EXPECT_EQ(run("onnx-test list/unsupported").status, 0);
+  const Output unwritable = run("onnx-test list/good --json nowhere/list.json");
+  EXPECT_EQ(unwritable.status, 1);
+  EXPECT_THAT(unwritable.err, HasSubstr("nowhere/list.json"));
 }
 
 }  // namespace

@@ -38,17 +38,34 @@ void take_each(CLI::App& command, const std::string& option, const std::string& 
       ->allow_extra_args(false);
 }
 
+/// Refuses what is no number, or none like that.
+CLI::Validator number_that(bool (*fits)(double), const std::string& which) {
+  return {[=](const std::string& text) {
+            double number = 0;
+            const char* end = text.data() + text.size();
+            const auto read = std::from_chars(text.data(), end, number);
+            const bool is_one = read.ec == std::errc() && read.ptr == end && fits(number);
+            return is_one ? "" : fmt::format("'{}' is no number {}", text, which);
+          },
+          ""};
+}
+
 }  // namespace
 
 int run_program(int argc, const char* const* argv, const std::string& description,
                 const std::string& footer, std::span<const AddCommand> commands) {
-  CLI::App program(description);
+  CLI::App program(description, "dyad");
   program.require_subcommand(1);
   add_footer(program, footer);
   std::vector<Command> added;
   for (const AddCommand add : commands) added.push_back(add(program));
   try {
     program.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    // What is not known says more than what is missing because of it.
+    const std::vector<std::string> unknown = program.remaining(/*recurse=*/true);
+    unknown.empty() ? program.exit(error) : program.exit(CLI::ExtrasError(unknown));
+    return 2;
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : 2;
   }
@@ -62,8 +79,10 @@ CLI::App& add_command(CLI::App& program, const std::string& name, const std::str
   return *program.add_subcommand(name, description);
 }
 
-void add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& help) {
-  command.add_flag(name, value, help);
+void add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& help,
+              const std::string& without) {
+  CLI::Option* const option = command.add_flag(name, value, help);
+  if (!without.empty()) option->excludes(command.get_option(without));
 }
 
 void add_option(CLI::App& command, const OptionText& text, OptionValue value) {
@@ -71,17 +90,20 @@ void add_option(CLI::App& command, const OptionText& text, OptionValue value) {
       [&](auto* target) { return command.add_option(text.name, *target, text.help); }, value);
   if (!text.value.empty()) option->type_name(text.value);
   if (text.required) option->required();
-  if (text.positive) option->check(CLI::PositiveNumber);
+  if (text.positive) option->check(number_that([](double x) { return x > 0; }, "above 0"));
+  if (text.from_zero) option->check(number_that([](double x) { return x >= 0; }, "from 0 on"));
   if (text.shows_default) option->capture_default_str();
   if (text.by_commas) option->delimiter(',')->allow_extra_args(false);
   if (!text.without.empty()) option->excludes(command.get_option(text.without));
 }
 
 void add_model(CLI::App& command, std::string& path) {
-  add_option(
-      command,
-      {.name = "model", .help = "An ONNX model: model.onnx", .value = "MODEL", .required = true},
-      &path);
+  add_option(command,
+             {.name = "model",
+              .help = "An ONNX model, or a program that io::save wrote: model.onnx, step.dyad",
+              .value = "MODEL",
+              .required = true},
+             &path);
 }
 
 void add_sizes(CLI::App& command, std::map<std::string, std::int64_t>& sizes) {
@@ -116,6 +138,12 @@ void add_threads(CLI::App& command, std::optional<int>& threads) {
               .value = "N",
               .positive = true},
              &threads);
+}
+
+void add_exact(CLI::App& command, bool& exact) {
+  add_flag(command, "--exact", exact,
+           "Give the bits of the model's operators one by one (ONNX models otherwise run with "
+           "fast_math; programs as they were saved)");
 }
 
 void use_threads(const std::optional<int>& threads) {

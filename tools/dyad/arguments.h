@@ -31,7 +31,9 @@ int run_program(int argc, const char* const* argv, const std::string& descriptio
 
 CLI::App& add_command(CLI::App& program, const std::string& name, const std::string& description);
 
-void add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& help);
+/// `without` is an option that cannot be given together with it.
+void add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& help,
+              const std::string& without = {});
 
 struct OptionText {
   std::string name;  ///< `--name`, or `name` for what stands alone
@@ -39,6 +41,7 @@ struct OptionText {
   std::string value = {};      ///< what the help calls the value, as FILE; empty: its type
   bool required = false;       ///< it must be given
   bool positive = false;       ///< other numbers are refused
+  bool from_zero = false;      ///< negative numbers are refused
   bool shows_default = false;  ///< the help tells what the value is now
   bool by_commas = false;      ///< several values as one word, with commas between
   std::string without = {};    ///< an option that cannot be given together with it
@@ -57,6 +60,8 @@ void add_sizes(CLI::App& command, std::map<std::string, std::int64_t>& sizes);
 /// `--input NAME=FILE`, any number of times.
 void add_inputs(CLI::App& command, std::vector<std::pair<std::string, std::string>>& files);
 void add_threads(CLI::App& command, std::optional<int>& threads);
+/// `--exact`, which switches fast_math off.
+void add_exact(CLI::App& command, bool& exact);
 /// After the arguments were read.
 void use_threads(const std::optional<int>& threads);
 

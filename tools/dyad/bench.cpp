@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dyad/onnx/benchmark.h"
+#include "tools/dyad/program.h"
 #include "tools/dyad/progress.h"
 #include "tools/dyad/text.h"
 
@@ -16,12 +17,21 @@ struct BenchOptions {
   std::string model;
   onnx::BenchmarkOptions benchmark;
   std::optional<int> threads;
-  bool json = false;
+  bool exact = false, json = false;
 };
 
 std::string share_text(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
-void print_result(const onnx::Benchmark& result) {
+void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment,
+                 bool has_onnx) {
+  // A program has no ONNX operators.
+  if (!has_onnx) {
+    for (auto& row : rows) row.erase(row.begin());
+  }
+  fmt::print("{}", columns(rows, has_onnx ? alignment : alignment.substr(1)));
+}
+
+void print_result(const onnx::Benchmark& result, bool has_onnx) {
   std::string sizes;
   for (const auto& [name, number] : result.sizes) sizes += fmt::format("{} = {}, ", name, number);
   fmt::print("{}{}\n\n", sizes, plural(static_cast<std::uint64_t>(result.threads), "thread"));
@@ -45,13 +55,13 @@ void print_result(const onnx::Benchmark& result) {
     rows.push_back({use.onnx, use.kernel, fmt::format("{:.4g}", use.calls), time_text(use.ms),
                     share_text(use.share)});
   }
-  fmt::print("{}", columns(rows, "llrrr"));
+  print_table(std::move(rows), "llrrr", has_onnx);
   fmt::print("\nSlowest steps\n");
   rows.clear();
   for (const auto& slow : result.slowest) {
     rows.push_back({slow.onnx, slow.node, time_text(slow.ms), share_text(slow.share)});
   }
-  fmt::print("{}", columns(rows, "llrr"));
+  print_table(std::move(rows), "llrr", has_onnx);
 }
 
 nlohmann::json json_of(const onnx::Benchmark& result, const std::string& model) {
@@ -90,13 +100,16 @@ int bench(BenchOptions options) {
   use_threads(options.threads);
   StageLine line;
   options.benchmark.progress = [&](std::string_view stage, double part) { line.show(stage, part); };
-  const onnx::Benchmark result = onnx::benchmark(options.model, options.benchmark);
+  options.benchmark.fast_math = !options.exact;
+  const bool program = is_program(options.model);
+  const onnx::Benchmark result = program ? bench_program(options.model, options.benchmark)
+                                         : onnx::benchmark(options.model, options.benchmark, Loc());
   line.clear();
   if (options.json) {
     fmt::print("{}\n", json_of(result, options.model)
                            .dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    print_result(result);
+    print_result(result, !program);
   }
   return 0;
 }
@@ -106,14 +119,16 @@ int bench(BenchOptions options) {
 Command add_bench(CLI::App& program) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App& command =
-      add_command(program, "bench", "Time an ONNX model and show where the time goes");
+      add_command(program, "bench",
+                  "Time an ONNX model, or a program (NAME.dyad), and show where the time goes");
   add_model(command, options->model);
   add_sizes(command, options->benchmark.inputs.sizes);
   add_inputs(command, options->benchmark.inputs.files);
   add_option(command,
              {.name = "--random",
               .help = "Seed of the inputs that no --input gives (default: 0)",
-              .value = "SEED"},
+              .value = "SEED",
+              .from_zero = true},
              &options->benchmark.inputs.seed);
   add_option(
       command,
@@ -124,6 +139,7 @@ Command add_bench(CLI::App& program) {
       {.name = "--runs", .help = "How often to run it, instead of --seconds", .positive = true},
       &options->benchmark.runs);
   add_threads(command, options->threads);
+  add_exact(command, options->exact);
   add_flag(command, "--json", options->json, "Print everything as JSON, times in milliseconds");
   add_footer(command,
              "Loads, compiles and runs a model on random inputs, or on those that --input gives. "
@@ -133,10 +149,13 @@ Command add_bench(CLI::App& program) {
              "  dyad bench resnet.onnx\n"
              "  dyad bench resnet.onnx --dim batch=16 --threads 1\n"
              "  dyad bench bert.onnx --dim batch=1 --dim sequence=128 --seconds 10 --json\n\n"
-             "Kernels made once are kept on disk: the second time, compiling takes less.");
+             "Kernels made once are kept on disk: the second time, compiling takes less. A program "
+             "compiles in its first run;\na training step trains while it is timed (its file stays "
+             "as it is).");
   return {&command, [options] {
             const auto use = [&] { return bench(*options); };
-            if (!options->benchmark.inputs.files.empty()) return use();
+            if (!options->benchmark.inputs.files.empty() || is_program(options->model))
+              return use();
             return with_drawn_inputs(options->model, options->benchmark.inputs.sizes, use);
           }};
 }

@@ -43,9 +43,10 @@ struct Report {
 MemoryReport memory_of(const onnx::Model& model, const InspectOptions& options) {
   MemoryReport report;
   try {
-    const onnx::Inputs inputs = onnx::make_inputs(model, {.sizes = options.sizes, .seed = 0});
+    const onnx::Inputs inputs =
+        onnx::make_inputs(model, {.sizes = options.sizes, .seed = 0}, Loc());
     report.sizes = inputs.sizes;
-    report.use = model.memory(inputs.values);
+    report.use = model.memory(inputs.values, Loc());
     if (!report.use) report.problem = "data decide on sizes, so only a run can tell";
   } catch (const Error& error) {
     if (!options.sizes.empty()) throw;  // what was asked for cannot be had
@@ -219,14 +220,22 @@ nlohmann::json json_of(const Report& report) {
 
 int inspect(const InspectOptions& options) {
   if (is_program(options.model)) {
-    inspect_program(options.model, options.text);
+    if (!options.svg.empty()) {
+      throw ValueError(
+          fmt::format("--svg draws ONNX models; '{}' is a program, whose graphs --text prints",
+                      options.model),
+          Loc());
+    }
+    inspect_program(options.model, options.text   ? ProgramView::text
+                                   : options.json ? ProgramView::json
+                                                  : ProgramView::table);
     return 0;
   }
   if (options.text || !options.svg.empty()) {
     // Weights by name say more than the numbers in them.
     const onnx::Model model = onnx::load(options.model, {.trainable = true}, Loc());
     // Models compute with sizes, of which the graph knows the results already.
-    const Ref<GraphImpl> graph = clone(*model.graph().impl());
+    const Ref<GraphImpl> graph = clone(*model.graph(Loc()).impl());
     passes::dce(*graph);
     if (options.text) fmt::print("{}", to_string(*graph));
     if (!options.svg.empty()) {
@@ -238,7 +247,7 @@ int inspect(const InspectOptions& options) {
       io::write_file(options.svg, to_svg(*graph, {.title = model.file(), .place = place}));
       fmt::print(stderr, "wrote {}\n", options.svg);
     }
-    return 0;
+    if (!options.json) return 0;
   }
   const Report report = report_on(options);
   if (options.json) {
@@ -261,7 +270,8 @@ Command add_inspect(CLI::App& program) {
   add_sizes(command, options->sizes);
   add_flag(command, "--parameters", options->parameters, "List the parameters by name");
   add_flag(command, "--json", options->json, "Print everything as JSON");
-  add_flag(command, "--text", options->text, "Print the graph instead: one line for each node");
+  add_flag(command, "--text", options->text, "Print the graph instead: one line for each node",
+           "--json");
   add_option(command,
              {.name = "--svg",
               .help = "Draw the graph into a file, to look at in a browser",

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "dyad/io/atomic_file.h"
 #include "dyad/onnx/conformance.h"
 
 namespace dyad::tool {
@@ -23,7 +23,7 @@ int run_onnx_test(const OnnxTestOptions& options) {
   nlohmann::json list = nlohmann::json::array();
   int passed = 0, failed = 0, skipped = 0;
   for (const std::string& path : options.paths) {
-    for (const std::string& folder : onnx::find_cases(path)) {
+    for (const std::string& folder : onnx::find_cases(path, Loc())) {
       const onnx::CaseResult result = onnx::run_case(folder, options.tolerance);
       const char* name = "passed";
       if (result.outcome == Outcome::passed) {
@@ -35,11 +35,16 @@ int run_onnx_test(const OnnxTestOptions& options) {
       } else {
         ++skipped;
         name = "skipped";
+        fmt::print("{}: skipped: {}\n", result.name, result.reason);
       }
       list.push_back({{"case", result.name}, {"result", name}, {"reason", result.reason}});
     }
   }
-  if (!options.json.empty()) std::ofstream(options.json) << list.dump(1) << '\n';
+  if (!options.json.empty()) {
+    io::write_file(options.json,
+                   list.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+                   Loc());
+  }
   fmt::print("{} passed, {} failed, {} skipped\n", passed, failed, skipped);
   return failed == 0 ? 0 : 1;
 }
@@ -60,22 +65,26 @@ Command add_onnx_test(CLI::App& program) {
   add_option(command,
              {.name = "--rtol",
               .help = "Allowed: |got - want| <= atol + rtol * |want|",
+              .from_zero = true,
               .shows_default = true},
              &options->tolerance.relative);
-  add_option(command, {.name = "--atol", .help = "", .shows_default = true},
+  add_option(command, {.name = "--atol", .help = "", .from_zero = true, .shows_default = true},
              &options->tolerance.absolute);
   add_option(command,
              {.name = "--json",
               .help = "File for a list of {\"case\", \"result\", \"reason\"}",
               .value = "FILE"},
              &options->json);
-  add_footer(command,
-             "Prints the first difference of each case that fails, then how many passed, failed, "
-             "and were skipped\nbecause they need something that Dyad does not have. A file "
-             "tolerance.txt (\"rtol atol\") in a case goes\nbefore --rtol and --atol.\n\n"
-             "Examples:\n"
-             "  dyad onnx-test my_model/                          one case\n"
-             "  dyad onnx-test onnx/backend/test/data/node --json results.json");
+  add_footer(
+      command,
+      "Prints the first difference of each case that fails, why cases were skipped (they need "
+      "something that Dyad\ndoes not have, or hold no data), then how many passed, failed "
+      "and were skipped. NaN equals NaN, infinity only\nitself. A file tolerance.txt "
+      "(\"rtol atol\") in a case goes before --rtol and --atol. A path without a case is a "
+      "failure.\n\n"
+      "Examples:\n"
+      "  dyad onnx-test my_model/                          one case\n"
+      "  dyad onnx-test onnx/backend/test/data/node --json results.json");
   return {&command, [options] { return run_onnx_test(*options); }};
 }
 

@@ -5,9 +5,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
+#include <system_error>
 #include <vector>
 
+#include "dyad/base/error.h"
 #include "dyad/debug/tensor_summary.h"
 #include "dyad/onnx/inputs.h"
 #include "dyad/onnx/value_file.h"
@@ -21,6 +22,7 @@ struct RunOptions {
   std::string model, output;
   onnx::InputOptions inputs;
   std::optional<int> threads;
+  bool exact = false;
 };
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -47,30 +49,36 @@ void add_rows(const std::string& name, const onnx::ModelValue& value, Rows& rows
 }
 
 /// The results by name.
-std::vector<std::pair<std::string, onnx::ModelValue>> results_of(const RunOptions& options) {
+std::vector<onnx::NamedValue> results_of(const RunOptions& options) {
   if (is_program(options.model)) return run_program(options.model, options.inputs);
-  const onnx::Model model = onnx::load(options.model, {.trainable = false}, Loc());
-  const onnx::Inputs inputs = onnx::make_inputs(model, options.inputs);
-  const std::vector<onnx::ModelValue> values = model.run_values(inputs.values);
-  std::vector<std::pair<std::string, onnx::ModelValue>> results;
+  const onnx::Model model =
+      onnx::load(options.model, {.trainable = false, .fast_math = !options.exact}, Loc());
+  const onnx::Inputs inputs = onnx::make_inputs(model, options.inputs, Loc());
+  const std::vector<onnx::ModelValue> values = model.run_values(inputs.values, Loc());
+  std::vector<onnx::NamedValue> results;
   for (std::size_t i = 0; i < values.size(); ++i)
-    results.emplace_back(model.outputs()[i], values[i]);
+    results.push_back({model.outputs()[i], values[i]});
   return results;
+}
+
+void make_folder(const std::string& path) {
+  std::error_code problem;
+  std::filesystem::create_directories(path, problem);
+  if (problem)
+    throw IoError(fmt::format("'{}' cannot be made: {}", path, problem.message()), Loc());
 }
 
 int run(const RunOptions& options) {
   use_threads(options.threads);
+  if (!options.output.empty()) make_folder(options.output);  // before a run that may take long
   const auto results = results_of(options);
   Rows rows{{"result", "type", "min", "mean", "max", "first elements"}};
   for (const auto& [name, value] : results) add_rows(name, value, rows);
   fmt::print("{}", columns(rows, "llrrrl", ""));
   if (options.output.empty()) return 0;
-  std::filesystem::create_directories(options.output);
   fmt::print("\n");
-  for (const auto& [name, value] : results) {
-    for (const std::string& path : onnx::save_value(options.output, name, value)) {
-      fmt::print("wrote {}\n", path);
-    }
+  for (const std::string& path : onnx::save_values(options.output, results, Loc())) {
+    fmt::print("wrote {}\n", path);
   }
   return 0;
 }
@@ -86,7 +94,8 @@ Command add_run(CLI::App& program) {
   add_option(command,
              {.name = "--random",
               .help = "Draw the inputs that no --input gives; equal seeds draw equal numbers",
-              .value = "SEED"},
+              .value = "SEED",
+              .from_zero = true},
              &options->inputs.seed);
   add_sizes(command, options->inputs.sizes);
   add_option(command,
@@ -95,6 +104,7 @@ Command add_run(CLI::App& program) {
               .value = "DIR"},
              &options->output);
   add_threads(command, options->threads);
+  add_exact(command, options->exact);
   add_footer(
       command,
       "Prints a line for each result: its type, the smallest, mean and largest number, and the "

@@ -29,7 +29,8 @@ class PackedProduct {
   std::int64_t m_, n_, k_;
   const void* b_;
   std::int64_t b_row_;
-  bool transposed_, is_constant_;
+  bool transposed_;
+  [[maybe_unused]] bool is_constant_;  // a build without the library packs nothing
   std::unique_ptr<Library> library_;
 };
 
