@@ -3,6 +3,16 @@
 #include <utility>
 
 namespace dyad::codegen {
+namespace {
+
+/// A result as its dtype holds it. What is too large for a small float is the operator's business:
+/// one that does not saturate gives the infinity that f8e5m2 has.
+Scalar rounded(Scalar x, DType dtype) {
+  if (!contains(kSmallFloat, dtype)) return scalar::cast(x, dtype);
+  return scalar::from_code(scalar::to_code(x, dtype, /*saturate=*/false), dtype);
+}
+
+}  // namespace
 
 ProgramBuilder::Id ProgramBuilder::add(Scalar scalar, DType dtype) {
   values_.push_back({scalar, dtype});
@@ -50,14 +60,15 @@ std::vector<ProgramBuilder::Id> ProgramBuilder::apply(const OpInfo& op, const vo
     if (results[i].is_literal()) {
       results[i] = program_.constant(scalar::compute_type(dtypes[i]), results[i]);
     }
-    made.push_back(add(scalar::cast(results[i], dtypes[i]), dtypes[i]));
+    made.push_back(add(rounded(results[i], dtypes[i]), dtypes[i]));
   }
   return made;
 }
 
 void ProgramBuilder::output(Id value) {
   const auto& [scalar, dtype] = values_[static_cast<std::size_t>(value)];
-  program_.output(contains(kSmall, dtype) ? scalar::to_code(scalar, dtype) : scalar);
+  program_.output(contains(kSmall, dtype) ? scalar::to_code(scalar, dtype, /*saturate=*/false)
+                                          : scalar);
 }
 
 ReductionProgram reduction_of(const OpInfo& op, const void* attrs, DType element,

@@ -16,9 +16,9 @@ constexpr ArgInfo kColumns[] = {{"columns", kFloat}};
 
 template <class A>
 std::int64_t kernel_elements(const A& attrs) {
-  std::int64_t count = 1;
+  Dim count = 1;  // which checks against overflow
   for (const std::int64_t k : attrs.kernel) count *= k;
-  return count;
+  return count.number();
 }
 
 /// Checks the attributes and counts the windows over these sizes.

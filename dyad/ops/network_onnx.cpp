@@ -164,13 +164,23 @@ class DilatedSum {
       n.fail("kernel_shape, strides and dilations must fit the " + std::to_string(axes) +
              " spatial axes of its input");
     }
-    const Shape sizes = spatial_sizes(x, axes, loc_);
+    constexpr std::int64_t kMost = 4096;  // each element of a window is a node
     Shape kernel;
-    for (const std::int64_t k : kernel_) kernel.push_back(k);
+    for (std::size_t i = 0; i < axes; ++i) {
+      if (kernel_[i] < 1 || stride_[i] < 1 || dilation_[i] < 1) {
+        n.fail("kernel_shape, strides and dilations must be 1 or more");
+      }
+      if (kernel_[i] > kMost) {
+        n.fail("dilated windows are of " + std::to_string(kernel_[i]) +
+               " elements along an axis, of which at most " + std::to_string(kMost) + " are taken");
+      }
+      kernel.push_back(kernel_[i]);
+    }
+    const Shape sizes = spatial_sizes(x, axes, loc_);
     sides_ = sides_of(padding_of(n), "AveragePool", loc_, axes, sizes, kernel, stride_, dilation_);
     for (std::size_t i = 0; i < axes; ++i) {
       const Dim whole = sizes[i] + sides_.low[i] + sides_.high[i];
-      const std::int64_t reach = (kernel_[i] - 1) * dilation_[i] + 1;
+      const Dim reach = Dim(kernel_[i] - 1) * dilation_[i] + 1;
       const Dim room = whole - reach;
       Dim count = (n.flag("ceil_mode") ? ceil_div(room, stride_[i]) : room / stride_[i]) + 1;
       // The last window begins before the padding that follows.

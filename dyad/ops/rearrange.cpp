@@ -102,7 +102,11 @@ Shape image_shape(const InferIn& in) {
   return in[0].shape();
 }
 void require_block(const InferIn& in, std::int64_t block) {
-  if (block < 1) fail_value(in, "block = " + std::to_string(block) + " must be 1 or more");
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // its square divides the channels
+  if (block < 1 || block > kMost) {
+    fail_value(in,
+               "block = " + std::to_string(block) + " must be from 1 to " + std::to_string(kMost));
+  }
 }
 void require_multiple(const InferIn& in, Dim size, std::int64_t of, std::string_view what) {
   if (!(size / of * of == size)) {

@@ -111,8 +111,12 @@ class Lifetimes {
   /// Of a value that needs memory of its own during a run.
   [[nodiscard]] std::int64_t bytes(Value v) {
     if (is_source(*v.node) || v.node->is("full") || &v.node->op() == &kAssignOp) return 0;
+    // A graph may claim any size. Beyond what machines have all are the same, and add up.
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
     std::int64_t count = static_cast<std::int64_t>(size_of(v.type().dtype()));
-    for (const Dim d : v.type().shape()) count *= number(d);
+    for (const Dim d : v.type().shape()) {
+      if (__builtin_mul_overflow(count, number(d), &count) || count > kMost) return kMost;
+    }
     return count;
   }
 

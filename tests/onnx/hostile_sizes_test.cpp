@@ -50,6 +50,21 @@ std::string sparse(const std::string& values, const std::string& positions, cons
   return model(whole + part(15, part(1, values) + part(2, positions) + numbers(3, dims)));
 }
 
+TEST(HostileSizes, DilatedWindowsAreTakenOneByOne) {
+  const std::string picture = tensor("p", kFloat, {1, 1, 1, 1}, std::string(4, '\0'));
+  const auto pool = [&](std::int64_t kernel) {
+    return with_tensors({node("AveragePool", {"p"}, {"y"},
+                              {of_ints("kernel_shape", {kernel, 1}), of_ints("dilations", {2, 1}),
+                               of_ints("pads", {8192, 0, 8192, 0})})},
+                        {picture});
+  };
+  EXPECT_EQ(try_model(pool(4096)).error, "");
+  EXPECT_THAT(refusal(pool(4097)),
+              HasSubstr("dilated windows are of 4097 elements along an axis, of which at most "
+                        "4096 are taken"));
+  EXPECT_THAT(refusal(pool(0)), HasSubstr("must be 1 or more"));
+}
+
 TEST(HostileSizes, SparseTensors) {
   const std::string v = tensor("v", kFloat, {1}, std::string(4, '\1'));
   EXPECT_EQ(try_model(sparse(v, tensor("i", {2}), {3})).error, "");
@@ -124,6 +139,19 @@ std::vector<Bomb> bombs(std::int64_t n) {
       {"AveragePool",
        with_tensors({node("AveragePool", {"p"}, {"y"},
                           {of_ints("kernel_shape", {1, 1}), of_ints("pads", {n, n, n, n})})},
+                    {picture})},
+      {"AveragePool of dilated windows",
+       with_tensors({node("AveragePool", {"p"}, {"y"},
+                          {of_ints("kernel_shape", {n, 1}), of_ints("dilations", {2, 1}),
+                           of_ints("pads", {n, n, n, n})})},
+                    {picture})},
+      {"AveragePool of windows that are dilated by much",
+       with_tensors({node("AveragePool", {"p"}, {"y"},
+                          {of_ints("kernel_shape", {3, 1}), of_ints("dilations", {kGreatest, 1}),
+                           of_ints("pads", {n, n, n, n})})},
+                    {picture})},
+      {"DepthToSpace",
+       with_tensors({node("DepthToSpace", {"p"}, {"y"}, {of_int("blocksize", 1LL << 32)})},
                     {picture})},
       {"MaxUnpool",
        with_tensors({node("MaxUnpool", {"p", "at", "s"}, {"y"}, {of_ints("kernel_shape", {2, 2})})},

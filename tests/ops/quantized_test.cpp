@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,23 @@ bool products_are_exact() {
     }
   }
   return exact;
+}
+
+TEST(Cast, WithoutSaturationInfinityIsKept) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor x = tensor({1e6f, -1e6f, inf, -inf, 60000.0f, 0.5f});
+  const auto codes = [&](DType dtype, bool saturate) {
+    return to(cast(x, dtype, saturate), f32).to_vector<float>();
+  };
+  EXPECT_EQ(codes(f8e5m2, false), (std::vector<float>{inf, -inf, inf, -inf, 57344, 0.5f}));
+  EXPECT_EQ(codes(f8e5m2, true), (std::vector<float>{57344, -57344, 57344, -57344, 57344, 0.5f}));
+  EXPECT_TRUE(std::isnan(codes(f8e4m3fn, false)[0]));
+  EXPECT_EQ(codes(f4e2m1, false), (std::vector<float>{6, -6, 6, -6, 6, 0.5f}));
+  // What is only moved stays, too.
+  const Tensor held = cast(x, f8e5m2, false);
+  EXPECT_EQ(to(where(tensor({true, true, true, true, true, true}), held, held), f32)
+                .to_vector<float>()[0],
+            inf);
 }
 
 TEST(IntegerProducts, AreExactAtTheEndsOfTheRange) { EXPECT_TRUE(products_are_exact()); }

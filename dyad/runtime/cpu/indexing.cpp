@@ -204,6 +204,7 @@ void pad(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::PadAttrs>();
   const TensorImpl& x = *call.inputs[0].impl();
   const TensorImpl& out = *call.outputs[0].impl();
+  if (out.numel() == 0) return;
   const Word16 value = element_bits(out.dtype, attrs.value);
   const Strides everywhere(out.shape.size(), 0);
   const auto bytes = static_cast<std::int64_t>(size_of(out.dtype));
