@@ -188,6 +188,12 @@ void matmul_by_blocks(OnnxNode& n) {
   if (bits != 2 && bits != 4 && bits != 8) {
     n.fail("it has numbers of " + std::to_string(bits) + " bits, not 2, 4 or 8");
   }
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  const auto fits = [](std::int64_t size) { return size >= 1 && size <= kMost; };
+  if (!fits(block) || !fits(rows) || !fits(columns)) {
+    n.fail("block_size, N and K must be from 1 to " + std::to_string(kMost) + ", but are " +
+           std::to_string(block) + ", " + std::to_string(rows) + " and " + std::to_string(columns));
+  }
   const std::int64_t blocks = (columns + block - 1) / block;
   const Tensor a = n.input(0);
   const Tensor q =

@@ -65,6 +65,24 @@ TEST(HostileSizes, DilatedWindowsAreTakenOneByOne) {
   EXPECT_THAT(refusal(pool(0)), HasSubstr("must be 1 or more"));
 }
 
+TEST(HostileSizes, BlocksOfPackedNumbers) {
+  const auto product = [](std::int64_t block, std::int64_t columns) {
+    const std::string a = tensor("a", kFloat, {1, 1}, std::string(4, '\0')),
+                      b = tensor("b", kByte, {1, 1, 1}, std::string(1, '\0'));
+    const std::string matmul =
+        node("MatMulNBits", {"a", "b", "a"}, {"y"},
+             {of_int("block_size", block), of_int("N", 1), of_int("K", columns)}, "com.microsoft");
+    const std::string whole =
+        graph({.nodes = {matmul}, .outputs = {value("y")}, .tensors = {a, b}});
+    return number(1, 10) + part(7, whole) + part(8, opset("", 21)) +
+           part(8, opset("com.microsoft", 1));
+  };
+  EXPECT_EQ(try_model(product(2, 1)).error, "");
+  EXPECT_THAT(refusal(product(0, 1)),
+              HasSubstr("block_size, N and K must be from 1 to 2147483648, but are 0, 1 and 1"));
+  EXPECT_THAT(refusal(product(1, kGreatest)), HasSubstr("block_size, N and K must be from 1"));
+}
+
 TEST(HostileSizes, SparseTensors) {
   const std::string v = tensor("v", kFloat, {1}, std::string(4, '\1'));
   EXPECT_EQ(try_model(sparse(v, tensor("i", {2}), {3})).error, "");
