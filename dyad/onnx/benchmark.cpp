@@ -134,7 +134,7 @@ class Bench {
 
   static std::string place_of(const exec::StepTime& step) {
     const Loc loc = step.parts.empty() ? Loc() : step.parts.front().loc;
-    std::string place = to_string(loc);
+    std::string place = loc == Loc() ? "" : to_string(loc);  // inputs have none
     if (!loc.function().empty()) place += fmt::format(" \"{}\"", loc.function());
     if (step.parts.size() > 1) {
       const Loc last = step.parts.back().loc;

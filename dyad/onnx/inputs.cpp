@@ -129,6 +129,11 @@ class InputMaker {
   }
 
   void check(const ValueInfo& input, const ModelValue& value) {
+    if (input.kind == Type::Kind::sequence && !value.is_sequence()) {
+      fail(fmt::format("input {} needs a sequence, as a message of ONNX, but is given {}",
+                       described(input),
+                       value.is_tensor() ? type_string(value.tensor()) : "nothing"));
+    }
     if (!input.type || !input.type->is_tensor()) return;  // the importer checks the others
     if (!value.is_tensor()) {
       fail(fmt::format("input {} needs a tensor, but is given {}", described(input),

@@ -164,7 +164,13 @@ ModelValue load_value(const std::string& path, Type::Kind kind, Loc loc) {
   loc = loc.user();
   if (path.ends_with(".npy")) return {io::load_npy(path, loc)};
   if (kind == Type::Kind::sequence) {
-    return from_message<pb::SequenceProto>(path, "sequence", loc);
+    const auto message = read_message<pb::SequenceProto>(path, "sequence", loc);
+    ModelValue value = named_in_errors(path, loc, [&] { return value_of(message, loc); });
+    // The bytes of a tensor pass for an empty sequence, but for fields that sequences have not.
+    if (value.sequence().empty() && !message.unknown_fields().empty()) {
+      throw OnnxError(fmt::format("'{}' holds no sequence in ONNX's format", path), loc);
+    }
+    return value;
   }
   if (kind == Type::Kind::optional) {
     return from_message<pb::OptionalProto>(path, "optional", loc);

@@ -177,6 +177,25 @@ TEST(ValueFile, NoTwoResultsInOneFile) {
             std::vector<float>{0});
 }
 
+TEST(ValueFile, ATensorIsNoSequence) {
+  const std::string path = ::testing::TempDir() + "tensor.pb";
+  // A tensor of one f32: dims, data_type, raw_data.
+  std::ofstream(path, std::ios::binary) << std::string("\x08\x01\x10\x01\x4a\x04\0\0\0\0", 10);
+  EXPECT_EQ(type_string(onnx::load_value(path).tensor()), "f32[1]");
+  EXPECT_THROW((void)onnx::load_value(path, Type::Kind::sequence), OnnxError);
+}
+
+TEST(Inputs, ASequenceMustBeOne) {
+  const onnx::Model model = onnx::load("tests/onnx/cases/sequence_in_a_loop/model.onnx");
+  try {
+    (void)onnx::make_inputs(model, {.values = {{"xs", ones({2})}}});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const GraphError& error) {
+    EXPECT_THAT(error.message(), HasSubstr("needs a sequence, as a message of ONNX, but is given "
+                                           "f32[2]"));
+  }
+}
+
 TEST(ValueFile, ErrorsNameTheFile) {
   const std::string path = ::testing::TempDir() + "damaged.pb";
   std::ofstream(path) << "xx";
