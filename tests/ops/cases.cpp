@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <type_traits>
 
 #include "dyad/core/element.h"
 #include "dyad/core/evaluator.h"
@@ -50,6 +51,10 @@ Tensor tensor_of(const json& text) {
         converted = convert_element<T>(value.get<std::int64_t>());
       } else {
         converted = convert_element<T>(number_of(value));
+        // Conversion saturates, but f8e5m2 has infinities.
+        if constexpr (std::is_same_v<T, SmallFloat<DType::f8e5m2>>) {
+          converted = {small_float_code(dtype, static_cast<float>(number_of(value)), false)};
+        }
       }
       std::memcpy(element, &converted, sizeof(T));
     });
