@@ -184,7 +184,11 @@ class Central {
     const std::lock_guard lock(mutex_);
     while (!by_age_.empty()) unmap_oldest();
     moves_.clear();
-    for (int c = kLocalClasses; c < kClasses; ++c) release_class(c);
+    release_classes();
+  }
+  void release_lists() noexcept {
+    const std::lock_guard lock(mutex_);
+    release_classes();
   }
 
   /// 64-byte aligned memory of the system, with one more try after the cache has been given back.
@@ -311,6 +315,9 @@ class Central {
     forget_oldest();
     munmap(oldest.block, oldest.bytes);
     reserved.fetch_sub(static_cast<std::int64_t>(oldest.bytes), std::memory_order_relaxed);
+  }
+  void release_classes() noexcept {
+    for (int c = kLocalClasses; c < kClasses; ++c) release_class(c);
   }
   void release_class(int size_class) noexcept {
     FreeList& list = classes_[static_cast<std::size_t>(size_class)];
@@ -496,6 +503,8 @@ void free_block(void* block, std::size_t bytes) noexcept {
     Central::get().free_medium(block, size_class);
   }
 }
+
+void release_cached_lists() noexcept { Central::get().release_lists(); }
 
 std::size_t physical_memory() noexcept {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *

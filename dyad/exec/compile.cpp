@@ -13,6 +13,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
+#include "dyad/core/allocator.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compiled_call.h"
@@ -190,7 +191,12 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
         return record_again(*found.recording, found.symbols, arguments, body);
       static_cast<void>(way_of_miss(*miss));
     }
-    if (found.way == Way::record) return record_first(key, arguments, body, found.reason);
+    if (found.way == Way::record) {
+      FlatResult result = record_first(key, arguments, body, found.reason);
+      // What the eager call needed for its values, compiled ones have in a block of their own.
+      detail::release_cached_lists();
+      return result;
+    }
   }
   // The function may call itself: no lock is held.
   if (turn) turn.unlock();

@@ -16,12 +16,12 @@
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/executable_plan.h"
 #include "dyad/exec/executable_planner.h"
-#include "dyad/exec/step_cost.h"
 #include "dyad/exec/step_profile.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/lower.h"
+#include "dyad/passes/node_cost.h"
 #include "dyad/passes/stages.h"
 
 namespace dyad::exec {
@@ -346,7 +346,7 @@ std::vector<ExplainedKernel> Executable::kernels(const StepProfile* profile) con
   const Plan& plan = *state_->plans.front();
   for (const auto& step : plan.steps) {
     const Node& node = step->node();
-    const StepCost cost = cost_of(node, plan.symbols);
+    const passes::NodeCost cost = passes::cost_of(node, plan.symbols);
     ExplainedKernel& kernel = all.emplace_back(ExplainedKernel{
         .parts = parts_of(node), .bytes = cost.bytes, .operations = cost.operations});
     if (const StepTime* time = profile ? profile->find(node) : nullptr) {

@@ -12,6 +12,7 @@
 #include "dyad/passes/dce.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/min_cut.h"
+#include "dyad/passes/node_cost.h"
 #include "dyad/passes/rewriter.h"
 
 namespace dyad::passes {
@@ -28,6 +29,13 @@ bool costs_little(const Node& node) {
   return kNames.contains(node.op().name);
 }
 
+/// Other pointwise operators take the time of about this many multiplications and additions of a
+/// product for each element (gelu 45, tanh 40, exp 20).
+constexpr std::int64_t kOperations = 45;
+/// They are worth the memory where all of them together take less than this part of the graph's
+/// products.
+constexpr std::int64_t kPartOfProducts = 50;
+
 bool is_source(const Node& node) {
   return &node.op() == &kPlaceholderOp || &node.op() == &kVariableOp || &node.op() == &kConstantOp;
 }
@@ -42,6 +50,14 @@ Value root_of(Value v) {
 struct Part {
   std::vector<Value> inputs;
   Ref<GraphImpl> region;  ///< null for an operator that is not fused
+
+  /// How many of its operators take longer than reading their inputs.
+  [[nodiscard]] std::int64_t costly(Value result) const {
+    if (!region) return costs_little(*result.node) ? 0 : 1;
+    return std::ranges::count_if(region->nodes(), [](const auto& node) {
+      return !is_source(*node) && !costs_little(*node);
+    });
+  }
 };
 
 bool part_of(Value result, bool any_pointwise, Part& part) {
@@ -96,6 +112,24 @@ class Lifetimes {
     }
     for (const Value v : graph.outputs()) last_use_[root_of(v)] = graph.nodes().size();
     find_peak(graph);
+  }
+
+  /// What the products and convolutions of a graph do.
+  [[nodiscard]] std::int64_t operations_of_products(const GraphImpl& graph) {
+    std::int64_t sum = 0;
+    for (const auto& node : graph.nodes()) {
+      if (node->op().kind != BodyKind::opaque || !node->regions().empty()) continue;
+      const auto know = [&](const Type& type) {
+        if (!type.is_tensor()) return;
+        for (const Dim d : type.shape()) (void)number(d);
+      };
+      for (const Value v : node->inputs()) {
+        if (v) know(v.type());
+      }
+      for (const Type& type : node->types()) know(type);
+      sum += cost_of(*node, sizes_).operations;
+    }
+    return sum;
   }
 
   [[nodiscard]] std::size_t position(const Node& node) const { return position_.at(&node); }
@@ -217,11 +251,35 @@ class Choice {
   Parts parts_;
 };
 
-/// Copies the graph; nodes from the peak on get the chosen values from kernels of their own.
+/// Views before the peak that are read after it, may have to copy, and look at what is kept anyway.
+std::unordered_set<const Node*> find_copies(const GraphImpl& graph, const Lifetimes& lifetimes) {
+  std::unordered_set<const Node*> copies, found;
+  std::unordered_set<Value, ValueHash> kept;
+  for (std::size_t i = lifetimes.peak(); i < graph.nodes().size(); ++i) {
+    if (graph.nodes()[i]->op().kind == BodyKind::view) continue;
+    for (Value v : graph.nodes()[i]->inputs()) {
+      bool as_it_lies = true;
+      for (; v && v.node->op().kind == BodyKind::view; v = v.node->inputs()[0]) {
+        if (!v.node->is("reshape")) continue;
+        as_it_lies = false;
+        if (lifetimes.position(*v.node) < lifetimes.peak()) copies.insert(v.node);
+      }
+      if (v && (as_it_lies || is_source(*v.node))) kept.insert(v);
+    }
+  }
+  for (const Node* copy : copies) {
+    if (kept.contains(root_of(copy->inputs()[0]))) found.insert(copy);
+  }
+  return found;
+}
+
+/// Copies the graph; nodes from the peak on get the chosen values from kernels of their own, and
+/// views of others where those must copy.
 class Writer {
  public:
-  Writer(const GraphImpl& graph, const Lifetimes& lifetimes, const Parts& chosen)
-      : rewriter_(graph), lifetimes_(lifetimes), chosen_(chosen) {}
+  Writer(const GraphImpl& graph, const Lifetimes& lifetimes, const Parts& chosen,
+         const std::unordered_set<const Node*>& copies)
+      : rewriter_(graph), lifetimes_(lifetimes), chosen_(chosen), copies_(copies) {}
 
   Ref<GraphImpl> write() {
     for (const auto& node : rewriter_.from().nodes()) {
@@ -238,7 +296,7 @@ class Writer {
  private:
   /// Makes the value anew if it is, or lies in, a chosen one.
   void bring(Value v) {
-    if (!chosen_.contains(root_of(v)) || !brought_.insert(v).second) return;
+    if (!is_made_again(v) || !brought_.insert(v).second) return;
     if (v.node->op().kind == BodyKind::view) {
       if (lifetimes_.position(*v.node) >= lifetimes_.peak()) return;  // looks at the new one
       for (const Value input : v.node->inputs()) {
@@ -260,35 +318,52 @@ class Writer {
     rewriter_.set(v, made->output());
   }
 
+  [[nodiscard]] bool is_made_again(Value v) const {
+    for (; v.node->op().kind == BodyKind::view; v = v.node->inputs()[0]) {
+      if (copies_.contains(v.node)) return true;
+    }
+    return chosen_.contains(v);
+  }
+
   Rewriter rewriter_;
   const Lifetimes& lifetimes_;
   const Parts& chosen_;
+  const std::unordered_set<const Node*>& copies_;
   std::unordered_set<Value, ValueHash> brought_;
 };
 
 }  // namespace
 
 Ref<GraphImpl> recompute(const Ref<GraphImpl>& graph, const RecomputeOptions& options) {
-  const auto tried = [&](bool any_pointwise, std::int64_t& peak_bytes) -> Ref<GraphImpl> {
+  struct Tried {
+    Ref<GraphImpl> graph;
+    std::int64_t bytes = 0;
+    bool is_cheap = true;  ///< beside the graph's products
+  };
+  const auto tried = [&](bool any_pointwise) -> Tried {
     Lifetimes lifetimes(*graph, options.sizes);
-    peak_bytes = lifetimes.peak_bytes();
+    Tried same = {graph, lifetimes.peak_bytes()};
     const Parts chosen = Choice(*graph, lifetimes, any_pointwise).make();
-    if (chosen.empty()) return graph;
-    Ref<GraphImpl> made = Writer(*graph, lifetimes, chosen).write();
-    dce(*made);  // what is only used after the peak is computed there alone
-    const std::int64_t made_bytes = Lifetimes(*made, options.sizes).peak_bytes();
-    if (made_bytes >= peak_bytes) return graph;
-    peak_bytes = made_bytes;
+    const std::unordered_set<const Node*> copies = find_copies(*graph, lifetimes);
+    if (chosen.empty() && copies.empty()) return same;
+    Tried made;
+    made.graph = Writer(*graph, lifetimes, chosen, copies).write();
+    dce(*made.graph);  // what is only used after the peak is computed there alone
+    made.bytes = Lifetimes(*made.graph, options.sizes).peak_bytes();
+    // Whether views copy is known when strides are, so bytes do not show what that saves.
+    if (made.bytes > same.bytes || (made.bytes == same.bytes && copies.empty())) return same;
+    std::int64_t operations = 0;
+    for (const auto& [value, part] : chosen) {
+      operations += part.costly(value) * kOperations * lifetimes.bytes(value) /
+                    static_cast<std::int64_t>(size_of(value.type().dtype()));
+    }
+    made.is_cheap =
+        operations == 0 || operations <= lifetimes.operations_of_products(*graph) / kPartOfProducts;
     return made;
   };
-  std::int64_t bytes = 0;
-  Ref<GraphImpl> made = tried(false, bytes);
-  if (options.memory_limit > 0 && bytes > options.memory_limit) {
-    std::int64_t less = 0;
-    Ref<GraphImpl> smaller = tried(true, less);
-    if (less < bytes) made = std::move(smaller);
-  }
-  return made;
+  Tried little = tried(false), all = tried(true);
+  const bool too_much = options.memory_limit > 0 && little.bytes > options.memory_limit;
+  return all.bytes < little.bytes && (all.is_cheap || too_much) ? all.graph : little.graph;
 }
 
 }  // namespace dyad::passes

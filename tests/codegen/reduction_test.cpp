@@ -118,6 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
         Layout{"long_columns", {10}, {9000}, {1, 10}},
         Layout{"wide_columns", {1500}, {40}, {1, 1500}},
         Layout{"columns_with_gaps", {10}, {500}, {1, 12}}, Layout{"all", {}, {12345}, {1}},
+        Layout{"more_than_the_caches_hold", {}, {700001}, {1}},
         Layout{"all_of_a_matrix_with_gaps", {}, {70, 90}, {100, 1}},
         Layout{"one_element", {}, {}, {}}, Layout{"rows_of_one", {50}, {1}, {1, 1}},
         Layout{"channels_of_nchw", {6}, {4, 7, 9}, {63, 378, 9, 1}},
@@ -151,10 +152,14 @@ TEST(ReductionKernel, ArgmaxTakesTheFirstOfEquals) {
   });
   b.finish([](const Scalars& a, Scalar) -> Scalars { return {a[1], a[0]}; });
   const ReductionProgram program = b.build();
-  constexpr std::int64_t rows = 11, n = 9001;
-  auto x = random_values<float>(rows * n);
-  for (float& v : x) v = std::round(v * 50);
-  for (bool across : {false, true}) {
+  struct Case {
+    std::int64_t rows, n;
+    bool across;
+  };
+  for (const auto& [rows, n, across] :
+       {Case{11, 9001, false}, {11, 9001, true}, {1, 600001, false}}) {
+    auto x = random_values<float>(rows * n);
+    for (float& v : x) v = std::round(v * 50);
     Iteration it(Sizes{rows, n}, 1);
     it.add(across ? Sizes{1, rows} : Sizes{n, 1});
     it.add_index();
@@ -170,9 +175,8 @@ TEST(ReductionKernel, ArgmaxTakesTheFirstOfEquals) {
     KernelProvider::instance().get(recipe)(it.args(data), 0, rows);
     for (std::int64_t row = 0; row < rows; ++row) {
       std::int64_t best = 0;
-      const auto element = [&](std::int64_t r) {
-        return across ? x[r * rows + row] : x[row * n + r];
-      };
+      const std::int64_t first = across ? row : row * n, step = across ? rows : 1;
+      const auto element = [&](std::int64_t r) { return x[first + r * step]; };
       for (std::int64_t r = 1; r < n; ++r) {
         if (element(r) > element(best)) best = r;
       }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/core/allocator.h"
 
 namespace dyad {
 namespace {
@@ -106,6 +107,19 @@ TEST(Storage, CacheIsGivenBack) {
   const std::size_t cached = memory_stats().reserved;
   release_cached_memory();
   EXPECT_LE(memory_stats().reserved + (64 << 20), cached);
+}
+
+TEST(Storage, ListsAreGivenBackAlone) {
+  release_cached_memory();
+  {
+    std::vector<Ref<Storage>> blocks{Storage::allocate(10 << 20)};
+    for (int i = 0; i < 4; ++i) blocks.push_back(Storage::allocate(1 << 20));
+  }
+  const MemoryStats cached = memory_stats();
+  detail::release_cached_lists();
+  EXPECT_EQ(memory_stats().reserved + (4 << 20), cached.reserved);
+  const auto large = Storage::allocate(10 << 20);  // was kept
+  EXPECT_EQ(memory_stats().system_calls, cached.system_calls);
 }
 
 TEST(Storage, CacheStaysWithinWhatWasNeeded) {

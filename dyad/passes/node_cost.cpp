@@ -1,24 +1,25 @@
-#include "dyad/exec/step_cost.h"
+#include "dyad/passes/node_cost.h"
 
 #include <unordered_set>
 
-#include "dyad/exec/executable_bind.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/passes/fused_op.h"
 
-namespace dyad::exec {
+namespace dyad::passes {
 namespace {
 
 Ints sizes_of(const Type& type, const SymbolMap& symbols) {
-  const Shape shape = evaluate(type.shape(), symbols);
   Ints sizes;
-  for (const std::int64_t size : shape.numbers()) sizes.push_back(size);
+  for (const Dim size : type.shape()) sizes.push_back(evaluate(size, symbols));
   return sizes;
 }
 
 std::int64_t elements_of(const Type& type, const SymbolMap& symbols) {
-  return type.is_tensor() ? evaluate(type.shape(), symbols).numel().number() : 0;
+  if (!type.is_tensor()) return 0;
+  std::int64_t count = 1;
+  for (const Dim size : type.shape()) count *= evaluate(size, symbols);
+  return count;
 }
 
 std::int64_t bytes_of(const Type& type, const SymbolMap& symbols) {
@@ -36,7 +37,7 @@ std::int64_t convolved(const Type& many, const Type& weight, const SymbolMap& sy
 std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
   const auto input = [&](std::size_t i) -> const Type& { return node.inputs()[i].type(); };
   const auto result = [&]() -> const Type& { return node.types()[0]; };
-  if (&node.op() == &passes::kFusedOp || node.is("rows")) {
+  if (&node.op() == &kFusedOp || node.is("rows")) {
     std::int64_t sum = 0;
     for (const auto& inner : node.regions()[0]->nodes()) sum += operations_of(*inner, symbols);
     return sum;
@@ -64,8 +65,8 @@ std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
 
 }  // namespace
 
-StepCost cost_of(const Node& node, const SymbolMap& symbols) {
-  StepCost cost;
+NodeCost cost_of(const Node& node, const SymbolMap& symbols) {
+  NodeCost cost;
   std::unordered_set<Value, ValueHash> read;
   for (const Value v : node.inputs()) {
     if (v && read.insert(v).second) cost.bytes += bytes_of(v.type(), symbols);
@@ -75,4 +76,4 @@ StepCost cost_of(const Node& node, const SymbolMap& symbols) {
   return cost;
 }
 
-}  // namespace dyad::exec
+}  // namespace dyad::passes

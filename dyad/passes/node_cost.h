@@ -5,10 +5,10 @@
 #include "dyad/core/dim.h"
 #include "dyad/ir/graph.h"
 
-namespace dyad::exec {
+namespace dyad::passes {
 
-/// What one step of a graph moves and computes, by its operators and sizes alone.
-struct StepCost {
+/// What one node of a graph moves and computes, by its operators and sizes alone.
+struct NodeCost {
   std::int64_t bytes = 0;  ///< of the tensors that it reads and writes, each once
   /// Of numbers: one for each element of a pointwise operator or read by a reduction, two for each
   /// term of a product or convolution. 0 for operators that are none of these.
@@ -16,6 +16,6 @@ struct StepCost {
 };
 
 /// The cost of a node, its symbols being `symbols`.
-[[nodiscard]] StepCost cost_of(const Node& node, const SymbolMap& symbols);
+[[nodiscard]] NodeCost cost_of(const Node& node, const SymbolMap& symbols);
 
-}  // namespace dyad::exec
+}  // namespace dyad::passes
