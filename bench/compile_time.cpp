@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/storage.h"
 #include "dyad/exec/compile.h"
+#include "dyad/runtime/library_time.h"
 
 namespace dyad::bench {
 namespace {
@@ -26,6 +28,9 @@ namespace {
 /// What the first steps took in one process.
 struct Sample {
   double wall_ms = 0, cpu_ms = 0;  ///< of recording and compiling
+  double first_ms = 0;             ///< of the first call, beyond what eager steps take later
+  double library_ms = 0;           ///< making the library's primitives
+  double compiler_ms = 0;          ///< in passes, plans and kernels
   double process_mb = 0;           ///< the most memory that the process had, from its start on
   double tensors_mb = 0;           ///< the most that tensors had in a later step
 };
@@ -59,9 +64,10 @@ Sample measure(const std::string& cache, std::size_t workload, bool compiled, in
                   workload, compiled ? "--compiled" : "");
   FILE* output = popen(command.c_str(), "r");
   Sample sample;
-  const bool read =
-      output != nullptr && std::fscanf(output, "%lf %lf %lf %lf", &sample.wall_ms, &sample.cpu_ms,
-                                       &sample.process_mb, &sample.tensors_mb) == 4;
+  const bool read = output != nullptr &&
+                    std::fscanf(output, "%lf %lf %lf %lf %lf %lf %lf", &sample.wall_ms,
+                                &sample.cpu_ms, &sample.first_ms, &sample.library_ms,
+                                &sample.compiler_ms, &sample.process_mb, &sample.tensors_mb) == 7;
   if (output == nullptr || pclose(output) != 0 || !read)
     throw IoError("'" + command + "' did not succeed");
   return sample;
@@ -78,7 +84,8 @@ Sample measure_often(const std::string& cache, std::size_t workload, int threads
     std::ranges::nth_element(samples, samples.begin() + kProcesses / 2, {}, part);
     return samples[kProcesses / 2].*part;
   };
-  return {middle(&Sample::wall_ms), middle(&Sample::cpu_ms), middle(&Sample::process_mb),
+  return {middle(&Sample::wall_ms),    middle(&Sample::cpu_ms),      middle(&Sample::first_ms),
+          middle(&Sample::library_ms), middle(&Sample::compiler_ms), middle(&Sample::process_mb),
           middle(&Sample::tensors_mb)};
 }
 
@@ -100,6 +107,9 @@ void measure_workload(Results& results, std::size_t number, int threads) {
   const Sample eager = measure(cache, number, false, threads);
   std::filesystem::remove_all(folder);
   add("record and compile, second start", "dyad-compiled", again.wall_ms, "ms");
+  add("second start: first call, beyond an eager step", "dyad-compiled", again.first_ms, "ms");
+  add("second start: library primitives", "dyad-compiled", again.library_ms, "ms");
+  add("second start: passes and plans", "dyad-compiled", again.compiler_ms, "ms");
   add("peak memory", "dyad-eager", eager.process_mb, "MB");
   add("peak memory", "dyad-compiled", again.process_mb, "MB");
   add("tensors of a step", "dyad-eager", eager.tensors_mb, "MB");
@@ -119,13 +129,23 @@ void first_steps(int number, bool compiled) {
   const double memory_before = status_mb("VmRSS");
   const std::vector<Batch> data = workload.batches();
   Workload::Step step = workload.make();
-  if (compiled) step = compile(std::move(step), {.recheck = false});
+  const Workload::Step eager = step;
+  const auto fast = compile(eager, {.recheck = false});
+  if (compiled) step = fast;
 
+  std::array<double, kCalls> calls{};
+  const double library_start = runtime::library_seconds();
   const double cpu_start = cpu_milliseconds();
-  const auto start = Clock::now();
-  for (std::size_t i = 0; i < kCalls; ++i) (void)step(data[i].x, data[i].y);
-  const double first = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const auto start = Clock::now();
+    (void)step(data[i].x, data[i].y);
+    calls[i] = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  }
   const double cpu_first = cpu_milliseconds() - cpu_start;
+  const double library = 1e3 * (runtime::library_seconds() - library_start);
+  double compiler = 0;
+  for (const ExplainedRecording& recording : fast.explain().recordings)
+    compiler += recording.compile_ms;
 
   reset_peak_memory();
   const double cpu_later_start = cpu_milliseconds();
@@ -135,8 +155,12 @@ void first_steps(int number, bool compiled) {
                          ++steps;
                        });
   const double cpu_later = (cpu_milliseconds() - cpu_later_start) / steps;
-  fmt::print("{} {} {} {}\n", first - kCalls * later, cpu_first - kCalls * cpu_later,
-             status_mb("VmHWM") - memory_before, static_cast<double>(memory_stats().peak) / 1e6);
+  const double process_mb = status_mb("VmHWM") - memory_before;
+  const double tensors_mb = static_cast<double>(memory_stats().peak) / 1e6;
+  const double eager_later = 1e3 * median_seconds([&] { (void)eager(data[0].x, data[0].y); });
+  const double all = std::accumulate(calls.begin(), calls.end(), 0.0);
+  fmt::print("{} {} {} {} {} {} {}\n", all - kCalls * later, cpu_first - kCalls * cpu_later,
+             calls[0] - eager_later, library, compiler, process_mb, tensors_mb);
 }
 
 void compile_time(Results& results, int threads) {

@@ -42,6 +42,9 @@ target_compile_options(dyad_test_flags INTERFACE
   $<$<CONFIG:RelWithDebInfo>:-O0>                   # a test runs for milliseconds and compiles for seconds
   $<$<CXX_COMPILER_ID:Clang>:-Wno-unused-result>)  # EXPECT_THROW(f()) drops what f returns
 
+add_library(dyad_test_environment OBJECT ${PROJECT_SOURCE_DIR}/tests/shared/environment.cpp)
+target_link_libraries(dyad_test_environment PRIVATE dyad_flags)
+
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/tests/*)
 foreach(folder IN LISTS folders)
   get_filename_component(name ${folder} NAME)
@@ -51,7 +54,7 @@ foreach(folder IN LISTS folders)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   set(target test_${name})
-  add_executable(${target} ${sources})
+  add_executable(${target} ${sources} $<TARGET_OBJECTS:dyad_test_environment>)
   set(layer dyad)
   if(DEFINED DYAD_TEST_LAYER_${name})
     set(layer ${DYAD_TEST_LAYER_${name}})

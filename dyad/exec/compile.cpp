@@ -4,12 +4,14 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <source_location>
 #include <string>
+#include <string_view>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
@@ -31,6 +33,15 @@ std::string refusal_of(const Path& path) {
   return path.refusal + (path.refused_at ? " (" + to_string(path.refused_at) + ")" : "");
 }
 
+/// What Background::automatic means in this process.
+bool compiles_in_background() {
+  static const bool answer = [] {
+    const char* const wanted = std::getenv("DYAD_BACKGROUND");
+    return wanted ? std::string_view(wanted) == "1" : runtime::available_cores() > 2;
+  }();
+  return answer;
+}
+
 }  // namespace
 
 struct CompiledCore::State {
@@ -38,7 +49,7 @@ struct CompiledCore::State {
   Loc loc;
   CancelSource cancels;
   mutable std::shared_mutex mutex;  ///< of the recordings: replays share it
-  std::mutex turns;                 ///< of calls that write what other calls see
+  std::recursive_mutex turns;       ///< of calls that write what other calls see
   std::atomic<bool> takes_turns = false;
   std::vector<std::unique_ptr<Recording>> recordings;
   std::map<CallKey, std::vector<std::vector<bool>>>
@@ -46,10 +57,11 @@ struct CompiledCore::State {
   std::map<CallKey, bool> distinct;   ///< sizes that were equal at first turned out not to be one
   bool sealed = false;                ///< there is no function to record
   std::vector<ExplainedMiss> misses;  ///< the last few
-  std::atomic<std::int64_t> calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0;
+  std::atomic<std::int64_t> calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0,
+                            early = 0;
 
   /// What becomes of a call.
-  enum class Way : std::uint8_t { replay, recheck, record, eager };
+  enum class Way : std::uint8_t { replay, recheck, record, eager, early };
   struct Found {
     Way way = Way::record;
     Recording* recording = nullptr;
@@ -72,6 +84,12 @@ struct CompiledCore::State {
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
                                 SymbolMap& hints);
   void check_limits(Recording& recording) const;
+  void wait_for_compilation() const {
+    for (const auto& recording : recordings) {
+      if (recording->tree) recording->tree->wait();
+    }
+  }
+  void compile_ahead(const Recording& recording, std::span<const Tensor> arguments) const;
 };
 
 CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_unique<State>()) {
@@ -156,7 +174,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   const std::int64_t number = ++calls;
   const CancelToken token = cancels.begin();
   const CallKey key = key_of(arguments, numbers);
-  std::unique_lock<std::mutex> turn;
+  std::unique_lock<std::recursive_mutex> turn;
   if (takes_turns) turn = std::unique_lock(turns);
   Way way = Way::record;
   std::optional<Mismatch> miss;  // why the call fits nothing recorded
@@ -170,6 +188,8 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       if (options.recheck && std::has_single_bit(count)) {
         ++rechecks;
         way = Way::recheck;
+      } else if (!found.recording->tree->ready()) {
+        way = Way::early;
       } else if (auto result = replay(*found.recording, arguments, token, miss)) {
         return *std::move(result);
       } else {
@@ -177,7 +197,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       }
     }
   }
-  if (way != Way::eager) {
+  if (way == Way::recheck || way == Way::record) {
     const std::unique_lock lock(mutex);
     // Another thread may have recorded in the meantime, or forgotten what there was.
     const Found found = find(key, arguments);
@@ -186,10 +206,15 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       if (way == Way::recheck)
         return record_again(*found.recording, found.symbols, arguments, body);
       ++found.recording->calls;
-      if (auto result = replay(*found.recording, arguments, token, miss)) return *std::move(result);
-      if (options.on_recompile == OnRecompile::compile)
+      if (!found.recording->tree->ready()) {
+        way = Way::early;
+      } else if (auto result = replay(*found.recording, arguments, token, miss)) {
+        return *std::move(result);
+      } else if (options.on_recompile == OnRecompile::compile) {
         return record_again(*found.recording, found.symbols, arguments, body);
-      static_cast<void>(way_of_miss(*miss));
+      } else {
+        static_cast<void>(way_of_miss(*miss));
+      }
     }
     if (found.way == Way::record) {
       FlatResult result = record_first(key, arguments, body, found.reason);
@@ -197,6 +222,11 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       detail::release_cached_lists();
       return result;
     }
+  }
+  if (way == Way::early) {
+    if (takes_turns && !turn) turn = std::unique_lock(turns);
+    ++early;
+    return body(arguments);
   }
   // The function may call itself: no lock is held.
   if (turn) turn.unlock();
@@ -309,9 +339,19 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
                                 .fast_math = options.fast_math,
                                 .memory = {.memory_limit = options.memory_limit}});
     recording->skeletons.push_back(result.skeleton);
+    compile_ahead(*recording, arguments);
   }
   recordings.push_back(std::move(recording));
   return result;
+}
+
+/// Has the way recorded last compiled by another thread, if that is wanted.
+void CompiledCore::State::compile_ahead(const Recording& recording,
+                                        std::span<const Tensor> arguments) const {
+  const bool wanted = options.background == Background::automatic
+                          ? compiles_in_background()
+                          : options.background == Background::always;
+  if (wanted && recording.refusal.empty()) recording.tree->compile_ahead(arguments);
 }
 
 FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolMap& symbols,
@@ -341,6 +381,7 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   if (recording.tree->add(path)) {
     recording.skeletons.push_back(result.skeleton);
     check_limits(recording);
+    compile_ahead(recording, arguments);
   }
   return result;
 }
@@ -379,6 +420,7 @@ std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording
 
 Explanation CompiledCore::explain(const StepProfile* profile) const {
   const std::shared_lock lock(state_->mutex);
+  state_->wait_for_compilation();
   Explanation page{.name = state_->options.name,
                    .loc = state_->loc,
                    .calls = state_->calls,
@@ -386,6 +428,7 @@ Explanation CompiledCore::explain(const StepProfile* profile) const {
                    .recorded = state_->recorded,
                    .rechecks = state_->rechecks,
                    .eager = state_->eager,
+                   .early = state_->early,
                    .recordings = {},
                    .misses = state_->misses};
   for (const auto& recording : state_->recordings)
@@ -399,6 +442,7 @@ std::vector<CompiledGraph> CompiledCore::graphs() const {
         &graph, [keep = Ref<const GraphImpl>(&graph)](const GraphImpl*) {});
   };
   const std::shared_lock lock(state_->mutex);
+  state_->wait_for_compilation();
   std::vector<CompiledGraph> found;
   for (const auto& recording : state_->recordings) {
     if (!recording->tree) continue;

@@ -33,6 +33,14 @@ class RecompileError : public Error {
   using Error::Error;
 };
 
+/// When what was recorded is compiled.
+enum class Background : std::uint8_t {
+  automatic,  ///< always where the process may use more than two cores, otherwise never; the
+              ///< variable DYAD_BACKGROUND of the environment says 1 (always) or 0 (never) instead
+  always,     ///< at once, by another thread at idle priority; calls until then run eagerly
+  never,      ///< by the next call that can use it, which waits
+};
+
 /// How `compile` treats a function.
 struct CompileOptions {
   bool dynamic_sizes =
@@ -43,6 +51,10 @@ struct CompileOptions {
   int max_outcomes = 16;    ///< values that one host read may take before the function runs eagerly
   int max_recordings = 32;  ///< recordings before the function runs eagerly
   int threads = 0;          ///< of its kernels: 0 for as many as set_num_threads() says
+  /// Calls that find compilation under way run eagerly: with the same bits, and with what else the
+  /// function does on the host. After a second they wait. What the compiler throws, the next call
+  /// throws.
+  Background background = Background::automatic;
   /// Bytes that the intermediate values of a run should take at most; 0: no limit. Values kept for
   /// the gradient that cheap pointwise operators give from others kept anyway are always computed
   /// again; over the limit all pointwise ones are. Where that is not enough the run takes more;

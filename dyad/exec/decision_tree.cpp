@@ -1,13 +1,19 @@
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <utility>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/exec/eager.h"
+#include "dyad/exec/executable_draft.h"
 #include "dyad/exec/segment.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ops/views.h"
+#include "dyad/runtime/planned_team.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad::exec {
 namespace {
@@ -42,13 +48,49 @@ void overwrite(const Tensor& target, const Tensor& value) {
   target.impl()->storage->bump_version();
 }
 
+/// A way through a function as it was when its compilation was asked for.
+struct WayAhead {
+  struct Part {
+    std::shared_ptr<Segment> segment;
+    Segment::Ahead ahead;
+
+    explicit Part(std::shared_ptr<Segment> of) : segment(std::move(of)), ahead(segment->ahead()) {}
+  };
+  std::vector<Part> parts;  ///< in the order of the call
+  std::optional<Part> backward;
+  std::shared_ptr<const Path> path;
+  std::vector<Tensor> arguments;  ///< without memory, as the values are
+  Environment layouts;
+  int threads = 1;  ///< of the calls to come
+
+  void compile(const CancelToken& stop) {
+    const NoGrad no_tape;
+    const AutocastSwitch as_recorded(std::nullopt);
+    const ThreadScope alone(1);
+    const runtime::PlannedTeam team(threads);
+    for (const Part& part : parts) {
+      part.segment->compile(part.ahead, arguments, layouts);
+      stop.check();
+    }
+    if (!backward) return;
+    const BackwardPart& of_path = *path->backward;
+    for (std::size_t i = 0; i < of_path.seeds.size(); ++i) {
+      const Value output = path->outputs[static_cast<std::size_t>(of_path.outputs[i])];
+      if (const auto like = layouts.find(id_of(output)); like != layouts.end()) {
+        const Tensor seed = like->second;
+        layouts.insert_or_assign(id_of(of_path.seeds[i]), seed);
+      }
+    }
+    backward->segment->compile(backward->ahead, arguments, layouts);
+  }
+};
+
 }  // namespace
 
 DecisionTree::DecisionTree(std::shared_ptr<const Path> first, ExecutableOptions options)
     : options_(std::move(options)) {
-  std::vector<Fork*> chain;
-  root_ = grow(first, 0, chain);
-  finish_leaf(first, chain);
+  root_ = grow(first, 0, newest_);
+  finish_leaf(first, newest_);
 }
 
 std::unique_ptr<DecisionTree::Fork> DecisionTree::grow(const std::shared_ptr<const Path>& path,
@@ -124,9 +166,44 @@ bool DecisionTree::add(std::shared_ptr<const Path> path) {
     }
     fork.next.emplace(outcome, grow(path, decision + 1, chain));
     finish_leaf(path, chain);
+    newest_ = std::move(chain);
     return true;
   }
   return false;
+}
+
+void DecisionTree::compile_ahead(std::span<const Tensor> arguments) {
+  std::erase_if(tasks_, [](const auto& task) { return task->over(); });
+  auto way = std::make_shared<WayAhead>();
+  for (const Tensor& argument : arguments) way->arguments.push_back(without_memory(argument));
+  for (const Fork* fork : newest_) {
+    for (const GradCapture& capture : fork->path->grad_captures) {
+      if (const Tensor grad = autograd::grad_of(*capture.leaf.impl()); grad.defined())
+        way->layouts.emplace(id_of(capture.placeholder), without_memory(grad));
+    }
+    way->parts.emplace_back(fork->segment);
+  }
+  const Leaf& leaf = leaves_.back();
+  if (leaf.backward) way->backward.emplace(leaf.backward);
+  way->path = leaf.path;
+  way->threads = runtime::team_size();
+  tasks_.push_back(std::make_unique<runtime::BackgroundTask>(
+      [way](const CancelToken& stop) { way->compile(stop); }));
+}
+
+bool DecisionTree::ready() const {
+  // On a busy machine idle priority may get no time at all: who waits leaves it a core.
+  constexpr auto kPatience = std::chrono::seconds(1);
+  return std::ranges::all_of(tasks_, [&](const auto& task) {
+    if (task->over()) return true;
+    if (task->age() < kPatience) return false;
+    task->settle();
+    return true;
+  });
+}
+
+void DecisionTree::wait() const {
+  for (const auto& task : tasks_) task->wait();
 }
 
 void DecisionTree::forget_replaced_gradients() const {

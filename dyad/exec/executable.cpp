@@ -13,6 +13,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_bind.h"
+#include "dyad/exec/executable_draft.h"
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/executable_plan.h"
 #include "dyad/exec/executable_planner.h"
@@ -296,10 +297,16 @@ std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
   return state_->run(placeholders, outer, cancel, where);
 }
 
-void Executable::prepare(std::span<const Tensor> placeholders, Loc where) {
-  if (!state_->stages.empty()) return;
+std::vector<Tensor> Executable::prepare(std::span<const Tensor> placeholders, Loc where) {
+  std::vector<Tensor> outputs;
+  if (!state_->stages.empty()) return outputs;
   State::Plans taken = state_->take_plan(placeholders, {}, where);
+  const Plan& plan = *taken.front();
+  for (const int slot : plan.outputs) {
+    outputs.push_back(without_memory(plan.slots[static_cast<std::size_t>(slot)].tensor));
+  }
   state_->put_back(taken);
+  return outputs;
 }
 
 std::optional<MemoryUse> Executable::memory(std::span<const Tensor> placeholders, Loc where) const {

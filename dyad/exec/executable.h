@@ -82,8 +82,10 @@ class Executable {
   std::vector<Tensor> run_region(std::span<const Tensor> placeholders, const SymbolMap& outer,
                                  const CancelToken* cancel, Loc where);
 
-  /// Makes the plan for values like these without running it; nothing where data decide on sizes.
-  void prepare(std::span<const Tensor> placeholders, Loc where = {});
+  /// Makes the plan for values like these, of which only types and strides are looked at, without
+  /// running it; nothing where data decide on sizes. Gives what is known of a run's outputs: tensors
+  /// of their types and strides, without memory.
+  std::vector<Tensor> prepare(std::span<const Tensor> placeholders, Loc where = {});
 
   /// What a run on values like these needs; makes no kernels. Nothing where data decide on sizes.
   [[nodiscard]] std::optional<MemoryUse> memory(std::span<const Tensor> placeholders,

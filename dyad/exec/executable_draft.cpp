@@ -16,15 +16,6 @@
 namespace dyad::exec {
 namespace {
 
-Tensor tensor_like(DType dtype, const Shape& shape, const Strides& strides) {
-  Ref<TensorImpl> impl = make_ref<TensorImpl>();
-  impl->dtype = dtype;
-  impl->shape = shape;
-  impl->strides = strides;
-  impl->contiguous = is_contiguous(shape, strides);
-  return Tensor(std::move(impl));
-}
-
 /// Bytes from the first element to past the last one.
 std::size_t extent(DType dtype, const Shape& shape, const Strides& strides) {
   std::int64_t last = 0;
@@ -187,7 +178,7 @@ class Layouter {
       for (int i = 0; i < static_cast<int>(inner->types().size()); ++i) {
         const Type& type = inner->types()[static_cast<std::size_t>(i)];
         const Shape shape = shape_of(type);
-        tensors[inner->output(i)] = tensor_like(
+        tensors[inner->output(i)] = without_memory(
             type.dtype(), shape,
             runtime::output_layout(inner->op(), attrs_of(*inner)->data(), inputs, shape, i));
       }
@@ -284,6 +275,20 @@ class Layouter {
 
 }  // namespace
 
+Tensor without_memory(DType dtype, const Shape& shape, const Strides& strides) {
+  Ref<TensorImpl> impl = make_ref<TensorImpl>();
+  impl->dtype = dtype;
+  impl->shape = shape;
+  impl->strides = strides;
+  impl->contiguous = is_contiguous(shape, strides);
+  return Tensor(std::move(impl));
+}
+
+Tensor without_memory(const Tensor& tensor) {
+  const TensorImpl& impl = *tensor.impl();
+  return without_memory(impl.dtype, impl.shape, impl.strides);
+}
+
 int Draft::add_buffer(Source source, Tensor base, int index) {
   Buffer& made = buffers.emplace_back();
   made.source = source;
@@ -294,7 +299,7 @@ int Draft::add_buffer(Source source, Tensor base, int index) {
 
 int Draft::add_slot(int buffer, DType dtype, const Shape& shape, const Strides& strides,
                     std::int64_t offset) {
-  slots.push_back({tensor_like(dtype, shape, strides), buffer,
+  slots.push_back({without_memory(dtype, shape, strides), buffer,
                    static_cast<std::size_t>(offset) * size_of(dtype)});
   return static_cast<int>(slots.size()) - 1;
 }

@@ -10,6 +10,10 @@
 
 namespace dyad::exec {
 
+/// What planning needs to know of a tensor: a concrete one of that layout that has no memory.
+[[nodiscard]] Tensor without_memory(DType dtype, const Shape& shape, const Strides& strides);
+[[nodiscard]] Tensor without_memory(const Tensor& tensor);
+
 /// How steps that work on the same rows are cut into blocks: along one axis of their spaces, for
 /// each place of the axes before it.
 struct RowBlocks {

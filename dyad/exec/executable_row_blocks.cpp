@@ -14,6 +14,7 @@
 #include "dyad/exec/memory_plan.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/runtime/caches.h"
+#include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::exec {
@@ -172,7 +173,7 @@ class RowJoin {
     std::int64_t places = 1;
     for (std::size_t d = 0; d < axis; ++d) places *= rows_[d];
     const std::int64_t length = rows_[axis], total = places * length;
-    const std::int64_t threads = runtime::team_size();
+    const std::int64_t threads = runtime::planned_team_size();
     constexpr std::size_t kLittle = 64 << 10;
     if (row_bytes > 2 * cache) {
       note(node, fmt::format("a row takes {} kB, the cache of a core is {} kB", row_bytes >> 10,

@@ -6,8 +6,9 @@ namespace dyad {
 
 std::string to_string(const Explanation& e) {
   std::string text = fmt::format(
-      "compiled function '{}' ({}): {} calls, {} compiled, {} recorded ({} to check), {} eager\n",
-      e.name, to_string(e.loc), e.calls, e.replays, e.recorded, e.rechecks, e.eager);
+      "compiled function '{}' ({}): {} calls, {} compiled, {} recorded ({} to check), {} eager{}\n",
+      e.name, to_string(e.loc), e.calls, e.replays, e.recorded, e.rechecks, e.eager + e.early,
+      e.early > 0 ? fmt::format(" ({} while it was being compiled)", e.early) : "");
   for (std::size_t i = 0; i < e.recordings.size(); ++i) {
     const ExplainedRecording& r = e.recordings[i];
     text += fmt::format("  recording {}: {}{}\n", i + 1, r.reason,

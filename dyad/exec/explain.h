@@ -66,6 +66,7 @@ struct Explanation {
   std::int64_t rechecks = 0;  ///< of which to check the recording
   std::int64_t eager = 0;     ///< calls that ran eagerly because the function cannot be compiled or
                               ///< they fitted no recording
+  std::int64_t early = 0;     ///< calls that ran eagerly while they were being compiled for
   std::vector<ExplainedRecording> recordings;
   std::vector<ExplainedMiss> misses;  ///< the last few
 };

@@ -87,6 +87,7 @@ Value Segment::resolve(Value recorded) {
 }
 
 void Segment::expose(ValueId value) {
+  const std::scoped_lock lock(mutex_);
   if (std::find(exposed_.begin(), exposed_.end(), value) != exposed_.end()) return;
   exposed_.push_back(value);
   graph_->outputs().push_back(values_.at(value));
@@ -95,8 +96,37 @@ void Segment::expose(ValueId value) {
 
 Executable& Segment::executable() {
   const std::scoped_lock lock(mutex_);
-  if (!executable_) executable_ = std::make_unique<Executable>(graph_, options_);
+  if (!executable_) executable_ = std::make_shared<Executable>(graph_, options_);
   return *executable_;
+}
+
+Segment::Ahead Segment::ahead() const {
+  const std::scoped_lock lock(mutex_);
+  return {executable_ ? nullptr : clone(*graph_), exposed_};
+}
+
+void Segment::compile(const Ahead& ahead, std::span<const Tensor> arguments, Environment& layouts) {
+  std::shared_ptr<Executable> made;
+  if (ahead.graph) {
+    made = std::make_shared<Executable>(ahead.graph, options_);
+  } else {
+    const std::scoped_lock lock(mutex_);
+    made = executable_;
+  }
+  if (!made) return;
+  std::vector<Tensor> inputs(arguments.begin(), arguments.end());
+  for (const ValueId& external : externals_) {
+    if (const auto at = layouts.find(external); at != layouts.end()) inputs.push_back(at->second);
+  }
+  // Where data decide on sizes, those of later segments are not known.
+  if (inputs.size() == arguments.size() + externals_.size()) {
+    const std::vector<Tensor> outputs = made->prepare(inputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      layouts.insert_or_assign(ahead.exposed[i], outputs[i]);
+    }
+  }
+  const std::scoped_lock lock(mutex_);
+  if (!executable_ && exposed_ == ahead.exposed) executable_ = std::move(made);
 }
 
 ExecutableStats Segment::stats() const {

@@ -10,6 +10,7 @@
 
 #include "dyad/exec/executable.h"
 #include "dyad/exec/path.h"
+#include "dyad/runtime/background.h"
 #include "dyad/runtime/cancel.h"
 
 namespace dyad::exec {
@@ -52,6 +53,17 @@ class Segment {
   void run(std::span<const Tensor> arguments, Environment& env, const CancelToken* cancel);
   /// Compiles now when needed.
   Executable& executable();
+
+  /// The segment as it is now, for another thread to compile.
+  struct Ahead {
+    Ref<GraphImpl> graph;  ///< a copy; none when it is compiled already
+    std::vector<ValueId> exposed;
+  };
+  [[nodiscard]] Ahead ahead() const;
+  /// Compiles that, plans a run on values that lie as those in `layouts` do, and adds what is known
+  /// of the values that it would give. The next run finds it, unless expose() has been called
+  /// since.
+  void compile(const Ahead& ahead, std::span<const Tensor> arguments, Environment& layouts);
   /// What it was compiled to; before its first run only the number of operators is known.
   [[nodiscard]] ExecutableStats stats() const;
   /// The steps that it was compiled to, if it has run; with the times that a profile took.
@@ -70,8 +82,8 @@ class Segment {
   std::unordered_map<ValueId, Value, ValueIdHash> values_;
   std::vector<ValueId> externals_;
   std::vector<ValueId> exposed_;
-  mutable std::mutex mutex_;  // of executable_, which the first run makes
-  std::unique_ptr<Executable> executable_;
+  mutable std::mutex mutex_;  // of exposed_ and executable_, which the first run makes
+  std::shared_ptr<Executable> executable_;
 };
 
 /// All recorded ways through one function under the same assumptions: segments joined by the
@@ -93,6 +105,14 @@ class DecisionTree {
     Environment env;
   };
   Outcome run(std::span<const Tensor> arguments, const CancelToken* cancel);
+
+  /// Compiles the newest way in the background, for calls like the one that was recorded.
+  void compile_ahead(std::span<const Tensor> arguments);
+  /// Whether a call may run now: nothing is being compiled in the background. After a while it
+  /// takes back what has not begun, and waits for the rest.
+  [[nodiscard]] bool ready() const;
+  /// Returns when nothing is being compiled in the background.
+  void wait() const;
 
   /// A way through.
   struct Leaf {
@@ -128,6 +148,8 @@ class DecisionTree {
   ExecutableOptions options_;  ///< of every segment
   std::unique_ptr<Fork> root_;
   std::vector<Leaf> leaves_;
+  std::vector<Fork*> newest_;  ///< the forks on the way to the last leaf
+  std::vector<std::unique_ptr<runtime::BackgroundTask>> tasks_;  ///< not all over yet
 };
 
 }  // namespace dyad::exec

@@ -7,6 +7,7 @@
 #include "dyad/base/error.h"
 #include "dyad/codegen/kernel_provider.h"
 #include "dyad/core/storage.h"
+#include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime {
@@ -75,7 +76,7 @@ void KernelCall::plan() {
   const std::int64_t narrowest = columns ? kColumns : 1;
   if (columns) grain_ = std::max(grain_, kColumns);
   const std::int64_t all_partials = kernel->partials(args);
-  const bool too_few = units_ < 2 * narrowest * team_size();
+  const bool too_few = units_ < 2 * narrowest * planned_team_size();
   if (units_ > 0 && all_partials > units_ && too_few &&
       static_cast<double>(units_) * std::max(cost.bytes / 25, cost.flops / 60) > 5000) {
     partials_ = all_partials;

@@ -8,8 +8,10 @@
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/team.h"
 
 namespace dyad {
@@ -33,7 +35,8 @@ Budget& budget() noexcept {
 }
 
 thread_local bool in_region = false;
-thread_local int scope_threads = 0;  // owned by the ThreadScopes of the thread; 0: none
+thread_local int scope_threads = 0;    // owned by the ThreadScopes of the thread; 0: none
+thread_local int planned_threads = 0;  // owned by its PlannedTeams; 0: none
 
 /// Cores that a cgroup's quota amounts to; 0 when it sets none.
 int quota_cores(const std::string& folder) {
@@ -121,6 +124,12 @@ int available_cores() noexcept {
 bool in_parallel_region() noexcept { return in_region; }
 
 int team_size() noexcept { return in_region ? 1 : get_num_threads(); }
+
+int planned_team_size() noexcept { return planned_threads > 0 ? planned_threads : team_size(); }
+
+PlannedTeam::PlannedTeam(int threads) noexcept : before_(std::exchange(planned_threads, threads)) {}
+
+PlannedTeam::~PlannedTeam() { planned_threads = before_; }
 
 std::int64_t grain_for(Cost per_unit, std::int64_t units) noexcept {
   // A region costs 0.6 us and the second thread's caches are cold: below 5 us in all one thread is

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dyad/base/inline_vector.h"
+#include "dyad/runtime/library_time.h"
 
 namespace dyad::runtime::cpu {
 
@@ -38,7 +39,10 @@ class Lru {
       order_.splice(order_.begin(), order_, found->second);
       return found->second->second;
     }
-    order_.emplace_front(key, make());
+    {
+      const LibraryTime timed;
+      order_.emplace_front(key, make());
+    }
     index_[key] = order_.begin();
     if (order_.size() > capacity_) {
       index_.erase(order_.back().first);
