@@ -32,7 +32,7 @@ struct ExecutableOptions {
   /// What passes are told of memory: how much there may be, sizes to count with.
   passes::RecomputeOptions memory = {};
   /// Plans kept, one for each combination of sizes and strides met; the least recently used goes.
-  std::size_t max_plans = 16;
+  std::size_t max_plans = 64;
   /// Called with the graph as given (pass "input") and after each pass.
   std::function<void(std::string_view pass, const GraphImpl& graph)> dump = {};
 };
@@ -83,8 +83,8 @@ class Executable {
                                  const CancelToken* cancel, Loc where);
 
   /// Makes the plan for values like these, of which only types and strides are looked at, without
-  /// running it; nothing where data decide on sizes. Gives what is known of a run's outputs: tensors
-  /// of their types and strides, without memory.
+  /// running it; nothing where data decide on sizes. Gives what is known of a run's outputs:
+  /// tensors of their types and strides, without memory.
   std::vector<Tensor> prepare(std::span<const Tensor> placeholders, Loc where = {});
 
   /// What a run on values like these needs; makes no kernels. Nothing where data decide on sizes.

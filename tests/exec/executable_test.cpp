@@ -118,6 +118,14 @@ TEST_F(ExecutableTest, OnlySoManyPlansAreKept) {
   EXPECT_EQ(executable.stats().plans, 4);  // 2 went when 3 came
 }
 
+TEST_F(ExecutableTest, PlansOfFortySixLengthsAreAllKept) {
+  Executable executable(record([](std::span<const Tensor> in) -> Tensors { return {exp(in[0])}; },
+                               Types{Type(f32, {"n"})}));
+  for (int call = 0; call < 92; ++call)
+    static_cast<void>(executable.run(Tensors{normal({5 + call * 37 % 46})}));
+  EXPECT_EQ(executable.stats().plans, 46);
+}
+
 TEST_F(ExecutableTest, ValuesThatDoNotFitTheirPlaceholdersAreRefused) {
   const Types types{Type(f32, {"batch", 3}), Type(i64, {"batch"}),
                     Type(f32, {Dim("batch") * 2 + 1})};
