@@ -16,6 +16,8 @@
 #include <mutex>
 #include <utility>
 
+#include "dyad/base/log.h"
+
 namespace dyad::runtime {
 
 struct BackgroundTask::Job {
@@ -125,7 +127,7 @@ class Queue {
       try {
         running_->work(running_->stop);
       } catch (...) {
-        // Whoever needs the result computes it, and meets the error.
+        log(LogLevel::debug, "work in the background threw; who needs its result meets the error");
       }
       running_->work = nullptr;
       lock.lock();
@@ -153,7 +155,7 @@ Queue*& queue() {
                      queue()->drop_waiting();
                      queue() = new Queue;
                    });
-    std::atexit([] { queue()->end(); });
+    static_cast<void>(std::atexit([] { queue()->end(); }));
     return new Queue;
   }();
   return instance;
