@@ -38,8 +38,10 @@ class BatchNorm {
   void move_statistics(const Tensor& x, const Tensor& mean, const Tensor& var, Loc loc) const;
 };
 
-/// For images: the same.
+/// For rows and series, images, volumes: the same.
+using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
+using BatchNorm3d = BatchNorm;
 
 struct LayerNormOptions {
   double eps = 1e-5;

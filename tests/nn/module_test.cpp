@@ -357,6 +357,18 @@ TEST(Layers, DropoutDropsInTrainingOnly) {
   EXPECT_EQ(dropout(x).to_vector<float>(), x.to_vector<float>());
 }
 
+TEST(Layers, BatchNormOfRowsSeriesAndVolumesNormalisesChannels) {
+  const Tensor x = normal({4, 2, 2, 3, 2}) * 5 + 3;
+  const auto expect_normal = [](const Tensor& y) {
+    const Tensor of_channels = reshape(movedim(y, 1, 0), {2, -1});
+    EXPECT_LT(max(abs(mean(of_channels, {1}))).item<double>(), 1e-5);
+    EXPECT_LT(max(abs(var(of_channels, {1}, 0) - 1)).item<double>(), 1e-4);
+  };
+  expect_normal(BatchNorm1d(2)(reshape(movedim(x, 1, -1), {-1, 2})));
+  expect_normal(BatchNorm1d(2)(reshape(x, {4, 2, -1})));
+  expect_normal(BatchNorm3d(2)(x));
+}
+
 TEST(Layers, RunningStatisticsStayApartFromGradients) {
   const BatchNorm norm(2);
   Tensor x = normal({4, 2});

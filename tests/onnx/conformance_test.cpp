@@ -38,10 +38,16 @@ void write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
+/// Tests run at the same time: each has a folder of its own.
+std::string folder_of_test() {
+  return ::testing::TempDir() + "conformance/" +
+         ::testing::UnitTest::GetInstance()->current_test_info()->name() + "/";
+}
+
 /// A folder with a case whose model gives its input, or has an operator that nobody knows.
 std::string folder_of(const std::string& name, const std::vector<Floats>& inputs,
                       const std::vector<Floats>& outputs, const std::string& op = "Identity") {
-  const std::string folder = ::testing::TempDir() + "conformance/" + name;
+  const std::string folder = folder_of_test() + name;
   fs::remove_all(folder);
   fs::create_directories(folder + "/test_data_set_0");
   write(folder + "/model.onnx", model({.nodes = {node(op, {"x"}, {"y"})},
@@ -137,7 +143,7 @@ TEST(Conformance, WhatCannotBeRunIsSkipped) {
 }
 
 TEST(Conformance, CasesAreFoundInTrees) {
-  const std::string root = ::testing::TempDir() + "conformance/tree";
+  const std::string root = folder_of_test() + "tree";
   fs::remove_all(root);
   fs::create_directories(root + "/empty");
   try {
