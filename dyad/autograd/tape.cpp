@@ -103,8 +103,10 @@ void TapeNode::settle_sizes(const SymbolMap& sizes) {
     for (Dim& dim : shape) {
       if (dim.is_symbolic()) dim = evaluate(dim, sizes);
     }
-    // As a value of the graph it would still have sizes with symbols.
-    if (kept.defined() && kept.is_concrete()) kept.impl()->recorded = nullptr;
+    // As a value of the graph it would still have sizes with symbols. Weights, which other threads
+    // may be reading, stand for none.
+    if (kept.defined() && kept.is_concrete() && kept.impl()->recorded)
+      kept.impl()->recorded = nullptr;
   };
   if (attrs_) {
     if (Ref<Attrs> numbers = substitute_symbols(attrs_->info(), attrs_->data(), sizes))

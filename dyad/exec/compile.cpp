@@ -348,9 +348,10 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
 /// Has the way recorded last compiled by another thread, if that is wanted.
 void CompiledCore::State::compile_ahead(const Recording& recording,
                                         std::span<const Tensor> arguments) const {
-  const bool wanted = options.background == Background::automatic
-                          ? compiles_in_background()
-                          : options.background == Background::always;
+  // Calls that run eagerly meanwhile would escape OnRecompile::fail.
+  const bool may = options.on_recompile != OnRecompile::fail && compiles_in_background();
+  const bool wanted =
+      options.background == Background::automatic ? may : options.background == Background::always;
   if (wanted && recording.refusal.empty()) recording.tree->compile_ahead(arguments);
 }
 
