@@ -19,11 +19,7 @@ bool is_constant(Value v) { return !v || &v.node->op() == &kConstantOp; }
 
 /// The norms that can be folded, by the convolutions before them.
 std::unordered_map<const Node*, const Node*> find_norms(const GraphImpl& graph) {
-  std::unordered_map<Value, int, ValueHash> uses;
-  for (const auto& node : graph.nodes()) {
-    for (const Value v : node->inputs()) ++uses[v];
-  }
-  for (const Value v : graph.outputs()) ++uses[v];
+  const auto uses = count_uses(graph);
   std::unordered_map<const Node*, const Node*> found;
   for (const auto& node : graph.nodes()) {
     if (!node->is("batch_norm")) continue;

@@ -38,12 +38,7 @@ struct Found {
 
 class Finder {
  public:
-  explicit Finder(const GraphImpl& graph) {
-    for (const auto& node : graph.nodes()) {
-      for (const Value v : node->inputs()) ++uses_[v];
-    }
-    for (const Value v : graph.outputs()) ++uses_[v];
-  }
+  explicit Finder(const GraphImpl& graph) : uses_(count_uses(graph)) {}
 
   /// The attention whose last product `node` is.
   [[nodiscard]] std::optional<Found> at(const Node& node) const {
@@ -132,20 +127,13 @@ class Finder {
   [[nodiscard]] Value before_scale(Value v, double& scale, bool is_sole) const {
     while (!is_sole || uses_.at(v) == 1) {
       const auto in = v.node->inputs();
-      std::size_t at = 0;
-      if (v.node->is("div")) {
-        const auto divisor = number_of(in[1]);
-        if (!divisor) return v;
-        scale /= *divisor;
-      } else if (v.node->is("mul")) {
-        at = number_of(in[1]) ? 0 : 1;
-        const auto factor = number_of(in[1 - at]);
-        if (!factor) return v;
-        scale *= *factor;
-      } else {
-        return v;
-      }
-      if (!in[at].type().same_as(v.type())) return v;
+      const bool divides = v.node->is("div");
+      if (!divides && !v.node->is("mul")) return v;
+      const std::size_t at = divides || number_of(in[1]) ? 0 : 1;
+      const auto number = number_of(in[1 - at]);
+      // A number of more axes gives its result axes that the other operand lacks.
+      if (!number || !in[at].type().same_as(v.type())) return v;
+      scale = divides ? scale / *number : scale * *number;
       v = in[at];
     }
     return v;

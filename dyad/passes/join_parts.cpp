@@ -54,14 +54,8 @@ std::optional<Parts> part_of(const Node& node) {
 
 class Joiner {
  public:
-  explicit Joiner(const GraphImpl& graph) : graph_(graph), rewriter_(graph) {
-    for (const auto& node : graph.nodes()) {
-      for (const Value v : node->inputs()) {
-        if (v) ++uses_[v];
-      }
-    }
-    for (const Value v : graph.outputs()) ++uses_[v];
-  }
+  explicit Joiner(const GraphImpl& graph)
+      : graph_(graph), rewriter_(graph), uses_(count_uses(graph)) {}
 
   Ref<GraphImpl> run() {
     bool joined = false;

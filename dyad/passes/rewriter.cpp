@@ -39,4 +39,15 @@ Ref<GraphImpl> Rewriter::finish() {
   return to_;
 }
 
+std::unordered_map<Value, int, ValueHash> count_uses(const GraphImpl& graph) {
+  std::unordered_map<Value, int, ValueHash> uses;
+  for (const auto& node : graph.nodes()) {
+    for (const Value v : node->inputs()) {
+      if (v) ++uses[v];
+    }
+  }
+  for (const Value v : graph.outputs()) ++uses[v];
+  return uses;
+}
+
 }  // namespace dyad::passes

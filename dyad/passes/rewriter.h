@@ -34,4 +34,7 @@ class Rewriter {
   std::unordered_map<Value, Value, ValueHash> map_;
 };
 
+/// How often nodes (outside of regions) and outputs of a graph read each value.
+[[nodiscard]] std::unordered_map<Value, int, ValueHash> count_uses(const GraphImpl& graph);
+
 }  // namespace dyad::passes

@@ -69,6 +69,30 @@ TEST(JoinAttention, ScaleStandsAnywhere) {
   EXPECT_TRUE(becomes(kTurned + "%z = matmul(%q, %t) : f32[n, 2, l, s]\n" + kRest, "none", "1.0"));
 }
 
+TEST(JoinAttention, ANumberThatAddsAnAxisStaysAndCountsOnce) {
+  const std::string begin = R"(graph {
+    %q = placeholder : f32[l, 8]
+    %k = placeholder : f32[1, s, 8]
+    %v = placeholder : f32[1, s, 4]
+    %c = constant [0.5] : f32[1, 1, 1]
+    %scaled = mul(%q, %c) : f32[1, l, 8]
+  )";
+  EXPECT_TRUE(is_graph(joined(begin + R"(
+    %z = matmul(%scaled, %k) {transpose_b = true} : f32[1, l, s]
+    %p = softmax(%z) {axis = 2} : f32[1, l, s]
+    %y = matmul(%p, %v) : f32[1, l, 4]
+    return %y
+  })"),
+                       begin + R"(
+    %keys = unsqueeze(%k) {axis = 0} : f32[1, 1, s, 8]
+    %queries = unsqueeze(%scaled) {axis = 0} : f32[1, 1, l, 8]
+    %values = unsqueeze(%v) {axis = 0} : f32[1, 1, s, 4]
+    %o, %lse = attention_forward(%queries, %keys, %values, none, none, none) {scale = 1.0} : f32[1, 1, l, 4], f32[1, 1, l]
+    %y = squeeze(%o) {axis = 0} : f32[1, l, 4]
+    return %y
+  })"));
+}
+
 TEST(JoinAttention, KeysMayBeTurnedByTheProduct) {
   EXPECT_TRUE(is_graph(
       joined(with_heads("%z = matmul(%q, %k) {transpose_b = true} : f32[n, 2, l, s]\n" + kRest)),
