@@ -349,9 +349,9 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
 void CompiledCore::State::compile_ahead(const Recording& recording,
                                         std::span<const Tensor> arguments) const {
   // Calls that run eagerly meanwhile would escape OnRecompile::fail.
-  const bool may = options.on_recompile != OnRecompile::fail && compiles_in_background();
-  const bool wanted =
-      options.background == Background::automatic ? may : options.background == Background::always;
+  const bool suits = options.on_recompile != OnRecompile::fail && compiles_in_background();
+  const bool wanted = options.background == Background::always ||
+                      (options.background == Background::automatic && suits);
   if (wanted && recording.refusal.empty()) recording.tree->compile_ahead(arguments);
 }
 
