@@ -81,14 +81,15 @@ void differentiate(NodeImport& n) {
   }
 }
 
-constexpr ModelRule kRules[] = {
-    {"If", 1, choose_branch},
-    {"Gradient", 1, differentiate, "ai.onnx.preview.training"},
-};
-
 }  // namespace
 
-std::span<const ModelRule> control_rules() { return kRules; }
+std::span<const ModelRule> control_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"If", 1, choose_branch},
+      {"Gradient", 1, differentiate, "ai.onnx.preview.training"},
+  };
+  return kRules;
+}
 
 const ModelRule* find_model_rule(std::string_view domain, std::string_view op, int version) {
   const ModelRule* found = nullptr;

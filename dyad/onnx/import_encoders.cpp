@@ -165,23 +165,24 @@ void binarize(NodeImport& n) {
   n.output(0, to(gt(x, n.number("threshold", 0), n.loc()), x.dtype(), n.loc()));
 }
 
-constexpr ModelRule kRules[] = {
-    {"ArrayFeatureExtractor", 1, pick_features, kMl},
-    {"Binarizer", 1, binarize, kMl},
-    {"CategoryMapper", 1,
-     [](NodeImport& n) { map_strings(n, listed(n, "cats_strings"), listed(n, "cats_int64s")); },
-     kMl},
-    {"FeatureVectorizer", 1, join_features, kMl},
-    {"Imputer", 1, impute, kMl},
-    {"LabelEncoder", 1, encode_labels_by_place, kMl},
-    {"LabelEncoder", 2, encode_labels, kMl},
-    {"Normalizer", 1, normalize_rows, kMl},
-    {"OneHotEncoder", 1, one_hot_categories, kMl},
-    {"Scaler", 1, scale_features, kMl},
-};
-
 }  // namespace
 
-std::span<const ModelRule> encoder_rules() { return kRules; }
+std::span<const ModelRule> encoder_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"ArrayFeatureExtractor", 1, pick_features, kMl},
+      {"Binarizer", 1, binarize, kMl},
+      {"CategoryMapper", 1,
+       [](NodeImport& n) { map_strings(n, listed(n, "cats_strings"), listed(n, "cats_int64s")); },
+       kMl},
+      {"FeatureVectorizer", 1, join_features, kMl},
+      {"Imputer", 1, impute, kMl},
+      {"LabelEncoder", 1, encode_labels_by_place, kMl},
+      {"LabelEncoder", 2, encode_labels, kMl},
+      {"Normalizer", 1, normalize_rows, kMl},
+      {"OneHotEncoder", 1, one_hot_categories, kMl},
+      {"Scaler", 1, scale_features, kMl},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

@@ -121,13 +121,14 @@ void linear_classifier(NodeImport& n) {
   }
 }
 
-constexpr ModelRule kRules[] = {
-    {"LinearRegressor", 1, linear_regressor, kMl},
-    {"LinearClassifier", 1, linear_classifier, kMl},
-};
-
 }  // namespace
 
-std::span<const ModelRule> learned_rules() { return kRules; }
+std::span<const ModelRule> learned_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"LinearRegressor", 1, linear_regressor, kMl},
+      {"LinearClassifier", 1, linear_classifier, kMl},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

@@ -451,14 +451,15 @@ class ScanImport {
   std::size_t states_ = 0;
 };
 
-constexpr ModelRule kRules[] = {
-    {"Loop", 1, [](NodeImport& n) { LoopImport(n).build(); }},
-    {"Scan", 8, [](NodeImport& n) { ScanImport(n, 1).build_batched(); }},
-    {"Scan", 9, [](NodeImport& n) { ScanImport(n, 0).build(); }},
-};
-
 }  // namespace
 
-std::span<const ModelRule> loop_rules() { return kRules; }
+std::span<const ModelRule> loop_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"Loop", 1, [](NodeImport& n) { LoopImport(n).build(); }},
+      {"Scan", 8, [](NodeImport& n) { ScanImport(n, 1).build_batched(); }},
+      {"Scan", 9, [](NodeImport& n) { ScanImport(n, 0).build(); }},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

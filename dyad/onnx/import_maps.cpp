@@ -74,14 +74,15 @@ void flatten_map(NodeImport& n) {
   n.output(0, unsqueeze(values, 0, loc));
 }
 
-constexpr ModelRule kRules[] = {
-    {"CastMap", 1, flatten_map, kMl},
-    {"DictVectorizer", 1, vectorize, kMl},
-    {"ZipMap", 1, name_scores, kMl},
-};
-
 }  // namespace
 
-std::span<const ModelRule> map_rules() { return kRules; }
+std::span<const ModelRule> map_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"CastMap", 1, flatten_map, kMl},
+      {"DictVectorizer", 1, vectorize, kMl},
+      {"ZipMap", 1, name_scores, kMl},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

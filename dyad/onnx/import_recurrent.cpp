@@ -108,13 +108,14 @@ void flex_attention(NodeImport& n) {
   n.output(0, to(matmul(modified("prob_mod", probabilities), values, loc), q.dtype(), loc));
 }
 
-constexpr ModelRule kRules[] = {
-    {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
-    {"LinearAttention", 27, linear_attention},
-};
-
 }  // namespace
 
-std::span<const ModelRule> recurrent_rules() { return kRules; }
+std::span<const ModelRule> recurrent_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
+      {"LinearAttention", 27, linear_attention},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

@@ -134,24 +134,25 @@ void get_element(NodeImport& n) {
   n.set_output(0, n.value(0));
 }
 
-constexpr ModelRule kRules[] = {
-    {"SequenceConstruct", 11, construct},
-    {"SequenceEmpty", 11, [](NodeImport& n) { n.set_output(0, sequence_of({})); }},
-    {"SequenceAt", 11, at},
-    {"SequenceInsert", 11, insert},
-    {"SequenceErase", 11, erase},
-    {"SequenceLength", 11, length},
-    {"SequenceMap", 17, map_sequence},
-    {"SplitToSequence", 11, split_to_sequence},
-    {"ConcatFromSequence", 11, concat_from_sequence},
-    {"Optional", 15, optional},
-    {"OptionalHasElement", 15, has_element},
-    {"OptionalGetElement", 15, get_element},
-    {"Identity", 1, [](NodeImport& n) { n.set_output(0, n.value(0)); }},
-};
-
 }  // namespace
 
-std::span<const ModelRule> sequence_rules() { return kRules; }
+std::span<const ModelRule> sequence_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"SequenceConstruct", 11, construct},
+      {"SequenceEmpty", 11, [](NodeImport& n) { n.set_output(0, sequence_of({})); }},
+      {"SequenceAt", 11, at},
+      {"SequenceInsert", 11, insert},
+      {"SequenceErase", 11, erase},
+      {"SequenceLength", 11, length},
+      {"SequenceMap", 17, map_sequence},
+      {"SplitToSequence", 11, split_to_sequence},
+      {"ConcatFromSequence", 11, concat_from_sequence},
+      {"Optional", 15, optional},
+      {"OptionalHasElement", 15, has_element},
+      {"OptionalGetElement", 15, get_element},
+      {"Identity", 1, [](NodeImport& n) { n.set_output(0, n.value(0)); }},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

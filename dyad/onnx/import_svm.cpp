@@ -239,13 +239,14 @@ void svm_classifier(NodeImport& n) {
   }
 }
 
-constexpr ModelRule kRules[] = {
-    {"SVMClassifier", 1, svm_classifier, kMl},
-    {"SVMRegressor", 1, svm_regressor, kMl},
-};
-
 }  // namespace
 
-std::span<const ModelRule> svm_rules() { return kRules; }
+std::span<const ModelRule> svm_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"SVMClassifier", 1, svm_classifier, kMl},
+      {"SVMRegressor", 1, svm_regressor, kMl},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

@@ -168,26 +168,29 @@ void cast_to(NodeImport& n, DType dtype) {
   }
 }
 
-constexpr ModelRule kRules[] = {
-    {"StringConcat", 20,
-     [](NodeImport& n) { n.output(0, text_concat(n.input(0), n.input(1), n.loc())); }},
-    {"StringSplit", 20,
-     [](NodeImport& n) {
-       const auto [pieces, counts] =
-           text_split(n.input(0), n.text("delimiter", ""), n.integer("maxsplit", -1), n.loc());
-       n.output(0, pieces);
-       n.output(1, counts);
-     }},
-    {"RegexFullMatch", 20,
-     [](NodeImport& n) { n.output(0, text_matches(n.input(0), n.text("pattern", ""), n.loc())); }},
-    {"StringNormalizer", 10, normalize_strings},
-    {"TfIdfVectorizer", 9, count_grams},
-    {"Cast", 6, [](NodeImport& n) { cast_to(n, n.dtype("to", f32)); }},
-    {"CastLike", 15, [](NodeImport& n) { cast_to(n, n.input(1).dtype()); }},
-};
-
 }  // namespace
 
-std::span<const ModelRule> text_rules() { return kRules; }
+std::span<const ModelRule> text_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"StringConcat", 20,
+       [](NodeImport& n) { n.output(0, text_concat(n.input(0), n.input(1), n.loc())); }},
+      {"StringSplit", 20,
+       [](NodeImport& n) {
+         const auto [pieces, counts] =
+             text_split(n.input(0), n.text("delimiter", ""), n.integer("maxsplit", -1), n.loc());
+         n.output(0, pieces);
+         n.output(1, counts);
+       }},
+      {"RegexFullMatch", 20,
+       [](NodeImport& n) {
+         n.output(0, text_matches(n.input(0), n.text("pattern", ""), n.loc()));
+       }},
+      {"StringNormalizer", 10, normalize_strings},
+      {"TfIdfVectorizer", 9, count_grams},
+      {"Cast", 6, [](NodeImport& n) { cast_to(n, n.dtype("to", f32)); }},
+      {"CastLike", 15, [](NodeImport& n) { cast_to(n, n.input(1).dtype()); }},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

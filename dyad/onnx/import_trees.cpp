@@ -462,14 +462,15 @@ void tree_classifier(NodeImport& n) {
   give_largest(n, to(scores, f32, n.loc()), labels, transform);
 }
 
-constexpr ModelRule kRules[] = {
-    {"TreeEnsembleRegressor", 1, tree_regressor, kMl},
-    {"TreeEnsembleClassifier", 1, tree_classifier, kMl},
-    {"TreeEnsemble", 5, tree_ensemble, kMl},
-};
-
 }  // namespace
 
-std::span<const ModelRule> tree_rules() { return kRules; }
+std::span<const ModelRule> tree_rules() {
+  static constexpr ModelRule kRules[] = {
+      {"TreeEnsembleRegressor", 1, tree_regressor, kMl},
+      {"TreeEnsembleClassifier", 1, tree_classifier, kMl},
+      {"TreeEnsemble", 5, tree_ensemble, kMl},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::onnx

@@ -323,16 +323,17 @@ struct Softsign {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Tanh>,     &op_info<TanhBackward>, &op_info<Sigmoid>,  &op_info<SigmoidBackward>,
-    &op_info<Relu>,     &op_info<ReluBackward>, &op_info<Silu>,     &op_info<SiluBackward>,
-    &op_info<Gelu>,     &op_info<GeluBackward>, &op_info<Softplus>, &op_info<Mish>,
-    &op_info<Softsign>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> activation_rows() { return kRows; }
+std::span<const OpInfo* const> activation_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Tanh>,     &op_info<TanhBackward>, &op_info<Sigmoid>,  &op_info<SigmoidBackward>,
+      &op_info<Relu>,     &op_info<ReluBackward>, &op_info<Silu>,     &op_info<SiluBackward>,
+      &op_info<Gelu>,     &op_info<GeluBackward>, &op_info<Softplus>, &op_info<Mish>,
+      &op_info<Softsign>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

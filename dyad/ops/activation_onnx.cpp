@@ -51,31 +51,33 @@ void with_alpha(OnnxNode& n, double otherwise) {
   n.output(0, f(n.input(0), n.number("alpha", otherwise), n.loc()));
 }
 
-constexpr OnnxRule kRules[] = {
-    {"Elu", 6, [](OnnxNode& n) { with_alpha<elu>(n, 1); }},
-    {"Celu", 12, [](OnnxNode& n) { with_alpha<celu>(n, 1); }},
-    {"Selu", 6, selu_of},
-    {"LeakyRelu", 6, [](OnnxNode& n) { with_alpha<leaky_relu>(n, 0.01); }},
-    {"ThresholdedRelu", 10, [](OnnxNode& n) { with_alpha<thresholded_relu>(n, 1); }},
-    {"PRelu", 1, prelu_of_channels},
-    {"PRelu", 7, prelu_of},
-    {"HardSigmoid", 6,
-     [](OnnxNode& n) {
-       n.output(0, hardsigmoid(n.input(0), n.number("alpha", 0.2), n.number("beta", 0.5), n.loc()));
-     }},
-    {"HardSwish", 14, onnx_unary<hardswish>},
-    {"Softplus", 1, [](OnnxNode& n) { n.output(0, softplus(n.input(0), 1, n.loc())); }},
-    {"Softsign", 1, onnx_unary<softsign>},
-    {"Mish", 18, onnx_unary<mish>},
-    {"Swish", 24, [](OnnxNode& n) { with_alpha<swish>(n, 1); }},
-    {"Shrink", 9, shrink},
-    {"Hardmax", 1, hardmax_of_rest},
-    {"Hardmax", 13,
-     [](OnnxNode& n) { n.output(0, hardmax(n.input(0), n.integer("axis", -1), n.loc())); }},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> activation_onnx_rules() { return kRules; }
+std::span<const OnnxRule> activation_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"Elu", 6, [](OnnxNode& n) { with_alpha<elu>(n, 1); }},
+      {"Celu", 12, [](OnnxNode& n) { with_alpha<celu>(n, 1); }},
+      {"Selu", 6, selu_of},
+      {"LeakyRelu", 6, [](OnnxNode& n) { with_alpha<leaky_relu>(n, 0.01); }},
+      {"ThresholdedRelu", 10, [](OnnxNode& n) { with_alpha<thresholded_relu>(n, 1); }},
+      {"PRelu", 1, prelu_of_channels},
+      {"PRelu", 7, prelu_of},
+      {"HardSigmoid", 6,
+       [](OnnxNode& n) {
+         n.output(0,
+                  hardsigmoid(n.input(0), n.number("alpha", 0.2), n.number("beta", 0.5), n.loc()));
+       }},
+      {"HardSwish", 14, onnx_unary<hardswish>},
+      {"Softplus", 1, [](OnnxNode& n) { n.output(0, softplus(n.input(0), 1, n.loc())); }},
+      {"Softsign", 1, onnx_unary<softsign>},
+      {"Mish", 18, onnx_unary<mish>},
+      {"Swish", 24, [](OnnxNode& n) { with_alpha<swish>(n, 1); }},
+      {"Shrink", 9, shrink},
+      {"Hardmax", 1, hardmax_of_rest},
+      {"Hardmax", 13,
+       [](OnnxNode& n) { n.output(0, hardmax(n.input(0), n.integer("axis", -1), n.loc())); }},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

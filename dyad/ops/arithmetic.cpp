@@ -292,14 +292,15 @@ Tensor& update(Tensor& target, const Arg& value, Tensor (*whole)(const Arg&, con
   return overwrite(target, apply<Op>({}, loc, target, value.tensor()), name, loc);
 }
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Add>,     &op_info<Sub>,     &op_info<Mul>, &op_info<Div>, &op_info<Pow>,
-    &op_info<Maximum>, &op_info<Minimum>, &op_info<Neg>, &op_info<Abs>, &op_info<Sign>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> arithmetic_rows() { return kRows; }
+std::span<const OpInfo* const> arithmetic_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Add>,     &op_info<Sub>,     &op_info<Mul>, &op_info<Div>, &op_info<Pow>,
+      &op_info<Maximum>, &op_info<Minimum>, &op_info<Neg>, &op_info<Abs>, &op_info<Sign>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

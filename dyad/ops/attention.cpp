@@ -310,12 +310,14 @@ struct Attention {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Attention>, &op_info_with_parts<AttentionForward>,
-                                   &op_info_with_parts<AttentionBackward>};
-
 }  // namespace
 
-std::span<const OpInfo* const> attention_rows() { return kRows; }
+std::span<const OpInfo* const> attention_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Attention>,
+                                            &op_info_with_parts<AttentionForward>,
+                                            &op_info_with_parts<AttentionBackward>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -124,11 +124,13 @@ struct I1e {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<I0>, &op_info<I1>, &op_info<I0e>, &op_info<I1e>};
-
 }  // namespace
 
-std::span<const OpInfo* const> bessel_rows() { return kRows; }
+std::span<const OpInfo* const> bessel_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<I0>, &op_info<I1>, &op_info<I0e>,
+                                            &op_info<I1e>};
+  return kRows;
+}
 
 }  // namespace ops
 

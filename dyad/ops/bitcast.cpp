@@ -45,11 +45,12 @@ struct Bitcast {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Bitcast>};
-
 }  // namespace
 
-std::span<const OpInfo* const> bitcast_rows() { return kRows; }
+std::span<const OpInfo* const> bitcast_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Bitcast>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -122,14 +122,15 @@ struct RightShift {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<BitwiseAnd>, &op_info<BitwiseOr>, &op_info<BitwiseXor>,
-    &op_info<BitwiseNot>, &op_info<LeftShift>, &op_info<RightShift>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> bits_rows() { return kRows; }
+std::span<const OpInfo* const> bits_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<BitwiseAnd>, &op_info<BitwiseOr>, &op_info<BitwiseXor>,
+      &op_info<BitwiseNot>, &op_info<LeftShift>, &op_info<RightShift>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -192,16 +192,17 @@ struct Where {
 /// Whether x is of integers or bool, which have neither NaN nor infinities.
 bool is_whole(const Tensor& x) { return x.defined() && contains(kInteger | kBool, x.dtype()); }
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Eq>,         &op_info<Ne>,         &op_info<Lt>,         &op_info<Le>,
-    &op_info<Gt>,         &op_info<Ge>,         &op_info<LogicalAnd>, &op_info<LogicalOr>,
-    &op_info<LogicalXor>, &op_info<LogicalNot>, &op_info<IsNan>,      &op_info<IsInf>,
-    &op_info<IsFinite>,   &op_info<Where>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> compare_rows() { return kRows; }
+std::span<const OpInfo* const> compare_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Eq>,         &op_info<Ne>,         &op_info<Lt>,         &op_info<Le>,
+      &op_info<Gt>,         &op_info<Ge>,         &op_info<LogicalAnd>, &op_info<LogicalOr>,
+      &op_info<LogicalXor>, &op_info<LogicalNot>, &op_info<IsNan>,      &op_info<IsInf>,
+      &op_info<IsFinite>,   &op_info<Where>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -84,8 +84,6 @@ struct ViewAsComplex {
   static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<ViewAsReal>, &op_info<ViewAsComplex>};
-
 bool is_number(const Tensor& x) { return x.defined() && x.impl()->is_number; }
 
 /// The real dtype that two operands, one of them complex, are computed in: a host number yields.
@@ -115,7 +113,10 @@ Tensor beside_pairs(const Tensor& x, DType dtype, Loc loc) {
 
 }  // namespace
 
-std::span<const OpInfo* const> complex_rows() { return kRows; }
+std::span<const OpInfo* const> complex_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<ViewAsReal>, &op_info<ViewAsComplex>};
+  return kRows;
+}
 
 Tensor complex_add(const Tensor& a, const Tensor& b, Loc loc) {
   const LocScope scope(loc);

@@ -266,9 +266,6 @@ void ConvBackwardWeight::grad(Gradient& g, const Attrs& attrs) {
   }
 }
 
-constexpr const OpInfo* kRows[] = {&op_info<Conv>, &op_info<ConvTranspose>,
-                                   &op_info_with_parts<ConvBackwardWeight>};
-
 Tensor convolve(std::string_view name, std::size_t axes, const Tensor& x, const Tensor& weight,
                 const Tensor& bias, const PerAxis& stride, const Padding& padding,
                 const PerAxis& dilation, std::int64_t groups, Loc loc) {
@@ -335,7 +332,11 @@ Tensor convolve_transposed(std::string_view name, std::size_t axes, const Tensor
 
 }  // namespace
 
-std::span<const OpInfo* const> conv_rows() { return kRows; }
+std::span<const OpInfo* const> conv_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Conv>, &op_info<ConvTranspose>,
+                                            &op_info_with_parts<ConvBackwardWeight>};
+  return kRows;
+}
 
 ConvAttrs conv_attrs(std::string_view name, std::size_t axes, const Tensor& x, const Tensor& weight,
                      const PerAxis& stride, const Padding& padding, const PerAxis& dilation,

@@ -59,11 +59,12 @@ struct SizeTensor {
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) { e.output(0, e.size(attrs.size)); }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Full>, &op_info<Arange>, &op_info<SizeTensor>};
-
 }  // namespace
 
-std::span<const OpInfo* const> creation_rows() { return kRows; }
+std::span<const OpInfo* const> creation_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Full>, &op_info<Arange>, &op_info<SizeTensor>};
+  return kRows;
+}
 
 }  // namespace ops
 

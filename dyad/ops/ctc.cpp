@@ -153,12 +153,13 @@ void CtcNll::grad(Gradient& g, const Attrs& attrs) {
   g.set(0, apply_with_parts<CtcNllBackward>(attrs, {}, refs)[0]);
 }
 
-constexpr const OpInfo* kRows[] = {&op_info_with_parts<CtcNll>,
-                                   &op_info_with_parts<CtcNllBackward>};
-
 }  // namespace
 
-std::span<const OpInfo* const> ctc_rows() { return kRows; }
+std::span<const OpInfo* const> ctc_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info_with_parts<CtcNll>,
+                                            &op_info_with_parts<CtcNllBackward>};
+  return kRows;
+}
 
 }  // namespace ops
 

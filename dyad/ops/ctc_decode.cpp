@@ -51,8 +51,6 @@ struct CtcBeamSearch {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<CtcBeamSearch>};
-
 /// The number of steps of each sample: all of them when none are given.
 Tensor lengths_of(const Tensor& log_probs, const Tensor& given) {
   if (given.defined() || log_probs.rank() != 3) return given;
@@ -61,7 +59,10 @@ Tensor lengths_of(const Tensor& log_probs, const Tensor& given) {
 
 }  // namespace
 
-std::span<const OpInfo* const> ctc_decode_rows() { return kRows; }
+std::span<const OpInfo* const> ctc_decode_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<CtcBeamSearch>};
+  return kRows;
+}
 
 }  // namespace ops
 

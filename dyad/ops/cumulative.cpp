@@ -177,9 +177,6 @@ struct LinearScan {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<CumSum>, &op_info<CumProd>, &op_info<LogCumSumExp>,
-                                   &op_info<CumMax>, &op_info<CumMin>,  &op_info<LinearScan>};
-
 template <Operator Op>
 ValuesAndIndices values_and_indices(const typename Op::Attrs& attrs, const Tensor& x, Loc loc) {
   const Tensor* refs[] = {&x};
@@ -189,7 +186,12 @@ ValuesAndIndices values_and_indices(const typename Op::Attrs& attrs, const Tenso
 
 }  // namespace
 
-std::span<const OpInfo* const> cumulative_rows() { return kRows; }
+std::span<const OpInfo* const> cumulative_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<CumSum>,       &op_info<CumProd>,
+                                            &op_info<LogCumSumExp>, &op_info<CumMax>,
+                                            &op_info<CumMin>,       &op_info<LinearScan>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -331,13 +331,14 @@ struct Pinv {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Cholesky>, &op_info<QrOp>,   &op_info<SvdOp>,
-                                   &op_info<Svdvals>,  &op_info<EighOp>, &op_info<Eigvalsh>,
-                                   &op_info<LuOp>,     &op_info<Pinv>};
-
 }  // namespace
 
-std::span<const OpInfo* const> decompositions_rows() { return kRows; }
+std::span<const OpInfo* const> decompositions_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Cholesky>, &op_info<QrOp>,     &op_info<SvdOp>, &op_info<Svdvals>,
+      &op_info<EighOp>,   &op_info<Eigvalsh>, &op_info<LuOp>,  &op_info<Pinv>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -124,11 +124,12 @@ struct DeformConv2d {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<DeformConv2d>};
-
 }  // namespace
 
-std::span<const OpInfo* const> deform_conv_rows() { return kRows; }
+std::span<const OpInfo* const> deform_conv_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<DeformConv2d>};
+  return kRows;
+}
 
 }  // namespace ops
 

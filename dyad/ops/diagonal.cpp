@@ -166,8 +166,6 @@ struct Diagonal {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Trilu>, &op_info<Diagonal>};
-
 Tensor triangle_indices(std::int64_t rows, std::int64_t columns, std::int64_t k, bool upper,
                         Loc loc) {
   if (rows < 0 || columns < 0) {
@@ -191,7 +189,10 @@ Tensor triangle_indices(std::int64_t rows, std::int64_t columns, std::int64_t k,
 
 }  // namespace
 
-std::span<const OpInfo* const> diagonal_rows() { return kRows; }
+std::span<const OpInfo* const> diagonal_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Trilu>, &op_info<Diagonal>};
+  return kRows;
+}
 
 }  // namespace ops
 

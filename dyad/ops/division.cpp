@@ -287,11 +287,6 @@ struct NanToNum {
   static constexpr double kInf = std::numeric_limits<double>::infinity();
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<FloorDivide>, &op_info<Remainder>, &op_info<Fmod>, &op_info<Trunc>,    &op_info<Frac>,
-    &op_info<Fmax>,        &op_info<Fmin>,      &op_info<Lerp>, &op_info<NanToNum>,
-};
-
 /// The largest finite number of a floating dtype.
 double largest(DType dtype) {
   switch (dtype) {
@@ -308,7 +303,14 @@ double largest(DType dtype) {
 
 }  // namespace
 
-std::span<const OpInfo* const> division_rows() { return kRows; }
+std::span<const OpInfo* const> division_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<FloorDivide>, &op_info<Remainder>, &op_info<Fmod>,
+      &op_info<Trunc>,       &op_info<Frac>,      &op_info<Fmax>,
+      &op_info<Fmin>,        &op_info<Lerp>,      &op_info<NanToNum>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -330,11 +330,12 @@ struct Einsum {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Einsum>};
-
 }  // namespace
 
-std::span<const OpInfo* const> einsum_rows() { return kRows; }
+std::span<const OpInfo* const> einsum_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Einsum>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -291,15 +291,16 @@ struct Cast {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Exp>,   &op_info<Expm1>, &op_info<Log>,   &op_info<Log1p>, &op_info<Sqrt>,
-    &op_info<Rsqrt>, &op_info<Sin>,   &op_info<Cos>,   &op_info<Erf>,   &op_info<Floor>,
-    &op_info<Ceil>,  &op_info<Round>, &op_info<Clamp>, &op_info<Cast>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> elementary_rows() { return kRows; }
+std::span<const OpInfo* const> elementary_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Exp>,   &op_info<Expm1>, &op_info<Log>,   &op_info<Log1p>, &op_info<Sqrt>,
+      &op_info<Rsqrt>, &op_info<Sin>,   &op_info<Cos>,   &op_info<Erf>,   &op_info<Floor>,
+      &op_info<Ceil>,  &op_info<Round>, &op_info<Clamp>, &op_info<Cast>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

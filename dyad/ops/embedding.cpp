@@ -302,16 +302,17 @@ void EmbeddingBag::grad(Gradient& g, const Attrs& attrs) {
   if (refs[4]->defined()) g.set(3, found[1]);
 }
 
-constexpr const OpInfo* kRows[] = {&op_info<Embedding>,
-                                   &op_info_with_parts<EmbeddingBackward>,
-                                   &op_info_with_parts<RowSums>,
-                                   &op_info_with_parts<PutRows>,
-                                   &op_info_with_parts<EmbeddingBag>,
-                                   &op_info_with_parts<EmbeddingBagBackward>};
-
 }  // namespace
 
-std::span<const OpInfo* const> embedding_rows() { return kRows; }
+std::span<const OpInfo* const> embedding_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Embedding>,
+                                            &op_info_with_parts<EmbeddingBackward>,
+                                            &op_info_with_parts<RowSums>,
+                                            &op_info_with_parts<PutRows>,
+                                            &op_info_with_parts<EmbeddingBag>,
+                                            &op_info_with_parts<EmbeddingBagBackward>};
+  return kRows;
+}
 
 }  // namespace ops
 

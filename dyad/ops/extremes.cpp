@@ -138,12 +138,13 @@ struct ArgMin : ArgExtreme<false> {
       arg_extreme("argmin", "The position of the first smallest element along an axis.");
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Max>, &op_info<Min>, &op_info<ArgMax>,
-                                   &op_info<ArgMin>};
-
 }  // namespace
 
-std::span<const OpInfo* const> extremes_rows() { return kRows; }
+std::span<const OpInfo* const> extremes_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Max>, &op_info<Min>, &op_info<ArgMax>,
+                                            &op_info<ArgMin>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -220,8 +220,6 @@ void Rfft::grad(Gradient& g, const Attrs& attrs) {
   g.set(0, apply<Irfft>({attrs.axis, n, opposite(attrs.norm), !attrs.adjoint}, {}, g.grad()));
 }
 
-constexpr const OpInfo* kRows[] = {&op_info<Fft>, &op_info<Rfft>, &op_info<Irfft>};
-
 /// f32 for all that is not f64.
 Tensor widened(const Tensor& x, Loc loc) { return x.dtype() == f64 ? x : to(x, f32, loc); }
 
@@ -339,7 +337,10 @@ Tensor turned(const char* name, const Tensor& x, Ints axes, First first, Loc loc
 
 }  // namespace
 
-std::span<const OpInfo* const> fft_rows() { return kRows; }
+std::span<const OpInfo* const> fft_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Fft>, &op_info<Rfft>, &op_info<Irfft>};
+  return kRows;
+}
 
 Tensor pairs_of(const Tensor& x, Loc loc) {
   if (is_complex(x)) return view_as_real(x, loc);

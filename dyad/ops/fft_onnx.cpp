@@ -90,15 +90,16 @@ void mel_weights(OnnxNode& n) {
                                 n.dtype("output_datatype", f32), n.loc()));
 }
 
-constexpr OnnxRule kRules[] = {
-    {"DFT", 17, [](OnnxNode& n) { dft_along(n, n.integer("axis", 1)); }},
-    {"DFT", 20, [](OnnxNode& n) { dft_along(n, n.has(2) ? n.constant_integer(2) : -2); }},
-    {"STFT", 17, stft_of},
-    {"MelWeightMatrix", 17, mel_weights},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> fft_onnx_rules() { return kRules; }
+std::span<const OnnxRule> fft_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"DFT", 17, [](OnnxNode& n) { dft_along(n, n.integer("axis", 1)); }},
+      {"DFT", 20, [](OnnxNode& n) { dft_along(n, n.has(2) ? n.constant_integer(2) : -2); }},
+      {"STFT", 17, stft_of},
+      {"MelWeightMatrix", 17, mel_weights},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

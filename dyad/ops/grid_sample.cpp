@@ -242,12 +242,13 @@ struct AffineGrid {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<GridSample>, &op_info<GridSampleTranspose>,
-                                   &op_info<GridSampleGridBackward>, &op_info<AffineGrid>};
-
 }  // namespace
 
-std::span<const OpInfo* const> grid_sample_rows() { return kRows; }
+std::span<const OpInfo* const> grid_sample_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<GridSample>, &op_info<GridSampleTranspose>,
+                                            &op_info<GridSampleGridBackward>, &op_info<AffineGrid>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -287,15 +287,16 @@ void GroupNorm::grad(Gradient& g, const Attrs& attrs) {
   }
 }
 
-constexpr const OpInfo* kRows[] = {
-    &op_info_with_parts<LayerNorm>, &op_info_with_parts<LayerNormBackward>,
-    &op_info_with_parts<RmsNorm>,   &op_info_with_parts<RmsNormBackward>,
-    &op_info_with_parts<GroupNorm>, &op_info_with_parts<GroupNormBackward>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> group_norm_rows() { return kRows; }
+std::span<const OpInfo* const> group_norm_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info_with_parts<LayerNorm>, &op_info_with_parts<LayerNormBackward>,
+      &op_info_with_parts<RmsNorm>,   &op_info_with_parts<RmsNormBackward>,
+      &op_info_with_parts<GroupNorm>, &op_info_with_parts<GroupNormBackward>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -122,11 +122,12 @@ void Im2Col::grad(Gradient& g, const Attrs& a) {
                g.grad()));
 }
 
-constexpr const OpInfo* kRows[] = {&op_info<Im2Col>, &op_info<Col2Im>};
-
 }  // namespace
 
-std::span<const OpInfo* const> im2col_rows() { return kRows; }
+std::span<const OpInfo* const> im2col_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Im2Col>, &op_info<Col2Im>};
+  return kRows;
+}
 
 }  // namespace ops
 

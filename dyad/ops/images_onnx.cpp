@@ -192,29 +192,30 @@ void deform_conv(OnnxNode& n) {
                          n.integer("group", 1), n.loc()));
 }
 
-constexpr OnnxRule kRules[] = {
-    {"Upsample", 7, upsample},
-    {"Resize", 10, upsample},
-    {"Resize", 11, resize_image},
-    {"GridSample", 16, sample_by_grid},
-    {"AffineGrid", 20,
-     [](OnnxNode& n) {
-       n.output(0, affine_grid(n.input(0), n.sizes(1), n.flag("align_corners"), n.loc()));
-     }},
-    {"RoiAlign", 10, align_regions},
-    {"MaxRoiPool", 1, pool_regions},
-    {"NonMaxSuppression", 10, choose_boxes},
-    {"CenterCropPad", 18,
-     [](OnnxNode& n) {
-       n.output(0, center_crop_pad(n.input(0), n.sizes(1), n.integers("axes", {}), n.loc()));
-     }},
-    {"Col2Im", 18, columns_to_image},
-    {"MaxUnpool", 9, unpool},
-    {"DeformConv", 19, deform_conv},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> images_onnx_rules() { return kRules; }
+std::span<const OnnxRule> images_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"Upsample", 7, upsample},
+      {"Resize", 10, upsample},
+      {"Resize", 11, resize_image},
+      {"GridSample", 16, sample_by_grid},
+      {"AffineGrid", 20,
+       [](OnnxNode& n) {
+         n.output(0, affine_grid(n.input(0), n.sizes(1), n.flag("align_corners"), n.loc()));
+       }},
+      {"RoiAlign", 10, align_regions},
+      {"MaxRoiPool", 1, pool_regions},
+      {"NonMaxSuppression", 10, choose_boxes},
+      {"CenterCropPad", 18,
+       [](OnnxNode& n) {
+         n.output(0, center_crop_pad(n.input(0), n.sizes(1), n.integers("axes", {}), n.loc()));
+       }},
+      {"Col2Im", 18, columns_to_image},
+      {"MaxUnpool", 9, unpool},
+      {"DeformConv", 19, deform_conv},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

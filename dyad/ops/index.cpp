@@ -37,8 +37,6 @@ struct NonZero {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<NonZero>};
-
 /// x[indices...] taken apart: views one after the other, then the axes that tensors index.
 class Indexing {
  public:
@@ -291,7 +289,10 @@ Tensor put_by_mask(const Tensor& x, const Tensor& mask, const Tensor& v, bool ac
 
 }  // namespace
 
-std::span<const OpInfo* const> index_rows() { return kRows; }
+std::span<const OpInfo* const> index_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<NonZero>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -209,11 +209,6 @@ struct Pad {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<GatherOp>, &op_info<ScatterAdd>, &op_info<IndexSelect>,
-    &op_info<Concat>,   &op_info<Pad>,
-};
-
 Tensor concat_all(std::span<const Tensor> tensors, std::int64_t axis, bool as_new_axis, Loc loc) {
   std::vector<Tensor> parts(tensors.begin(), tensors.end());
   if (!parts.empty()) {
@@ -260,7 +255,13 @@ Tensor scatter_added(const Shape& shape, std::int64_t axis, const Tensor& index,
   return scatter_add(repeated_zero(shape, source.dtype(), loc), axis, index, source, loc);
 }
 
-std::span<const OpInfo* const> indexing_rows() { return kRows; }
+std::span<const OpInfo* const> indexing_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<GatherOp>, &op_info<ScatterAdd>, &op_info<IndexSelect>,
+      &op_info<Concat>,   &op_info<Pad>,
+  };
+  return kRows;
+}
 
 Tensor index_select_from_front(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
   return apply<IndexSelect>({.axis = axis, .from_end = false}, loc, x, index);

@@ -202,53 +202,54 @@ void softmax_cross_entropy(OnnxNode& n) {
   if (n.wants(1)) n.output(1, log_softmax(logits, 1, n.loc()));
 }
 
-constexpr OnnxRule kRules[] = {
-    {"ArgMax", 1, place_of_extreme<argmax>},
-    {"ArgMin", 1, place_of_extreme<argmin>},
-    {"CumSum", 11, running<cumsum>},
-    {"CumProd", 26, running<cumprod>},
-    {"TopK", 1, top_k},
-    {"Unique", 11, unique_elements},
-    {"NonZero", 9,
-     [](OnnxNode& n) { n.output(0, transpose(nonzero(n.input(0), n.loc()), 0, 1, n.loc())); }},
-    {"OneHot", 9, one_hot_rows},
-    {"Tile", 6, tile_by},
-    {"ReverseSequence", 10, reverse_sequences},
-    {"Compress", 9, compress_by},
-    {"DepthToSpace", 1,
-     [](OnnxNode& n) {
-       n.output(0, depth_to_space(n.input(0), n.integer("blocksize", 1), n.text("mode", "DCR"),
-                                  n.loc()));
-     }},
-    {"SpaceToDepth", 1,
-     [](OnnxNode& n) {
-       n.output(0, space_to_depth(n.input(0), n.integer("blocksize", 1), n.loc()));
-     }},
-    {"Trilu", 14, trilu},
-    {"EyeLike", 9, eye_like},
-    {"Range", 11, range},
-    {"GatherND", 11,
-     [](OnnxNode& n) {
-       n.output(0, gather_nd(n.input(0), n.input(1), n.integer("batch_dims", 0), n.loc()));
-     }},
-    {"Scatter", 9, scatter_elements},
-    {"ScatterElements", 11, scatter_elements},
-    {"ScatterND", 11, scatter_slices},
-    {"Pad", 2, pad_by_attributes},
-    {"Pad", 11, pad_by_inputs},
-    {"HannWindow", 17, window_of<hann_window>},
-    {"HammingWindow", 17,
-     [](OnnxNode& n) {
-       n.output(0, hamming_window(n.one_size(0), n.flag("periodic", true), 25.0 / 46,
-                                  n.dtype("output_datatype", f32), n.loc()));
-     }},
-    {"BlackmanWindow", 17, window_of<blackman_window>},
-    {"NegativeLogLikelihoodLoss", 12, negative_log_likelihood},
-    {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> indexing_onnx_rules() { return kRules; }
+std::span<const OnnxRule> indexing_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"ArgMax", 1, place_of_extreme<argmax>},
+      {"ArgMin", 1, place_of_extreme<argmin>},
+      {"CumSum", 11, running<cumsum>},
+      {"CumProd", 26, running<cumprod>},
+      {"TopK", 1, top_k},
+      {"Unique", 11, unique_elements},
+      {"NonZero", 9,
+       [](OnnxNode& n) { n.output(0, transpose(nonzero(n.input(0), n.loc()), 0, 1, n.loc())); }},
+      {"OneHot", 9, one_hot_rows},
+      {"Tile", 6, tile_by},
+      {"ReverseSequence", 10, reverse_sequences},
+      {"Compress", 9, compress_by},
+      {"DepthToSpace", 1,
+       [](OnnxNode& n) {
+         n.output(0, depth_to_space(n.input(0), n.integer("blocksize", 1), n.text("mode", "DCR"),
+                                    n.loc()));
+       }},
+      {"SpaceToDepth", 1,
+       [](OnnxNode& n) {
+         n.output(0, space_to_depth(n.input(0), n.integer("blocksize", 1), n.loc()));
+       }},
+      {"Trilu", 14, trilu},
+      {"EyeLike", 9, eye_like},
+      {"Range", 11, range},
+      {"GatherND", 11,
+       [](OnnxNode& n) {
+         n.output(0, gather_nd(n.input(0), n.input(1), n.integer("batch_dims", 0), n.loc()));
+       }},
+      {"Scatter", 9, scatter_elements},
+      {"ScatterElements", 11, scatter_elements},
+      {"ScatterND", 11, scatter_slices},
+      {"Pad", 2, pad_by_attributes},
+      {"Pad", 11, pad_by_inputs},
+      {"HannWindow", 17, window_of<hann_window>},
+      {"HammingWindow", 17,
+       [](OnnxNode& n) {
+         n.output(0, hamming_window(n.one_size(0), n.flag("periodic", true), 25.0 / 46,
+                                    n.dtype("output_datatype", f32), n.loc()));
+       }},
+      {"BlackmanWindow", 17, window_of<blackman_window>},
+      {"NegativeLogLikelihoodLoss", 12, negative_log_likelihood},
+      {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

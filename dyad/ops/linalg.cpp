@@ -154,11 +154,12 @@ struct Linear {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Matmul>, &op_info<Linear>};
-
 }  // namespace
 
-std::span<const OpInfo* const> linalg_rows() { return kRows; }
+std::span<const OpInfo* const> linalg_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Matmul>, &op_info<Linear>};
+  return kRows;
+}
 
 /// A product with vectors: as matrices of one row or column, whose axis then goes.
 Tensor vector_product(const Tensor& a, const Tensor& b, Loc loc) {

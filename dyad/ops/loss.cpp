@@ -245,8 +245,6 @@ struct MseLoss {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<NllLoss>, &op_info<CrossEntropy>, &op_info<MseLoss>};
-
 std::string cross_entropy_call(const Tensor& logits, const Tensor& target) {
   return "cross_entropy(logits: " + type_string(logits) + ", target: " + type_string(target) + ")";
 }
@@ -298,7 +296,11 @@ Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target,
 
 }  // namespace
 
-std::span<const OpInfo* const> loss_rows() { return kRows; }
+std::span<const OpInfo* const> loss_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<NllLoss>, &op_info<CrossEntropy>,
+                                            &op_info<MseLoss>};
+  return kRows;
+}
 
 }  // namespace ops
 

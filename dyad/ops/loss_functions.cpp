@@ -54,11 +54,12 @@ struct BinaryCrossEntropy {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<BinaryCrossEntropy>};
-
 }  // namespace
 
-std::span<const OpInfo* const> loss_function_rows() { return kRows; }
+std::span<const OpInfo* const> loss_function_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<BinaryCrossEntropy>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -198,11 +198,12 @@ struct Norm {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Var>, &op_info<Std>, &op_info<Norm>};
-
 }  // namespace
 
-std::span<const OpInfo* const> moments_rows() { return kRows; }
+std::span<const OpInfo* const> moments_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Var>, &op_info<Std>, &op_info<Norm>};
+  return kRows;
+}
 
 }  // namespace ops
 

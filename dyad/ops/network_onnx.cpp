@@ -327,43 +327,45 @@ void batch_normalization_by_flags(OnnxNode& n) {
   batch_normalization(n);
 }
 
-constexpr OnnxRule kRules[] = {
-    {"MatMul", 1, [](OnnxNode& n) { n.output(0, matmul(n.input(0), n.input(1), n.loc())); }},
-    {"Gemm", 1, gemm},
-    {"BatchNormalization", 1, batch_normalization_by_flags},
-    {"BatchNormalization", 9, batch_normalization},
-    {"Conv", 1, conv},
-    {"CausalConvWithState", 27, causal_conv},
-    {"ConvTranspose", 1, conv_transpose},
-    {"MaxPool", 1, max_pool},
-    {"AveragePool", 1, average_pool},
-    {"LpPool", 2, lp_pooling},
-    {"GlobalAveragePool", 1, onnx_unary<global_avg_pool>},
-    {"GlobalMaxPool", 1, onnx_unary<global_max_pool>},
-    {"GlobalLpPool", 2,
-     [](OnnxNode& n) {
-       n.output(0, global_lp_pool(n.input(0), static_cast<double>(n.integer("p", 2)), n.loc()));
-     }},
-    {"LayerNormalization", 17, layer_normalization},
-    {"RMSNormalization", 23, rms_normalization},
-    {"GroupNormalization", 18, [](OnnxNode& n) { group_normalization(n, true); }},
-    {"GroupNormalization", 21, [](OnnxNode& n) { group_normalization(n, false); }},
-    {"InstanceNormalization", 6,
-     [](OnnxNode& n) {
-       n.output(0, instance_norm(n.input(0), n.input(1), n.input(2), n.number("epsilon", 1e-5),
-                                 n.loc()));
-     }},
-    {"LpNormalization", 1, lp_normalization},
-    {"LRN", 1, response_normalization},
-    {"MeanVarianceNormalization", 9,
-     [](OnnxNode& n) {
-       n.output(0, mean_variance_normalization(n.input(0), n.integers("axes", {0, 2, 3}), n.loc()));
-     }},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> network_onnx_rules() { return kRules; }
+std::span<const OnnxRule> network_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"MatMul", 1, [](OnnxNode& n) { n.output(0, matmul(n.input(0), n.input(1), n.loc())); }},
+      {"Gemm", 1, gemm},
+      {"BatchNormalization", 1, batch_normalization_by_flags},
+      {"BatchNormalization", 9, batch_normalization},
+      {"Conv", 1, conv},
+      {"CausalConvWithState", 27, causal_conv},
+      {"ConvTranspose", 1, conv_transpose},
+      {"MaxPool", 1, max_pool},
+      {"AveragePool", 1, average_pool},
+      {"LpPool", 2, lp_pooling},
+      {"GlobalAveragePool", 1, onnx_unary<global_avg_pool>},
+      {"GlobalMaxPool", 1, onnx_unary<global_max_pool>},
+      {"GlobalLpPool", 2,
+       [](OnnxNode& n) {
+         n.output(0, global_lp_pool(n.input(0), static_cast<double>(n.integer("p", 2)), n.loc()));
+       }},
+      {"LayerNormalization", 17, layer_normalization},
+      {"RMSNormalization", 23, rms_normalization},
+      {"GroupNormalization", 18, [](OnnxNode& n) { group_normalization(n, true); }},
+      {"GroupNormalization", 21, [](OnnxNode& n) { group_normalization(n, false); }},
+      {"InstanceNormalization", 6,
+       [](OnnxNode& n) {
+         n.output(0, instance_norm(n.input(0), n.input(1), n.input(2), n.number("epsilon", 1e-5),
+                                   n.loc()));
+       }},
+      {"LpNormalization", 1, lp_normalization},
+      {"LRN", 1, response_normalization},
+      {"MeanVarianceNormalization", 9,
+       [](OnnxNode& n) {
+         n.output(0,
+                  mean_variance_normalization(n.input(0), n.integers("axes", {0, 2, 3}), n.loc()));
+       }},
+  };
+  return kRules;
+}
 
 Padding padding_of(OnnxNode& n) {
   const std::string by_name = n.text("auto_pad", "NOTSET");

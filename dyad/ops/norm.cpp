@@ -256,19 +256,20 @@ struct BatchNormTrain {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info_with_parts<Softmax>,
-    &op_info_with_parts<SoftmaxBackward>,
-    &op_info_with_parts<LogSoftmax>,
-    &op_info_with_parts<LogSoftmaxBackward>,
-    &op_info<BatchNorm>,
-    &op_info<BatchNormTrain>,
-    &op_info_with_parts<BatchNormBackward>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> norm_rows() { return kRows; }
+std::span<const OpInfo* const> norm_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info_with_parts<Softmax>,
+      &op_info_with_parts<SoftmaxBackward>,
+      &op_info_with_parts<LogSoftmax>,
+      &op_info_with_parts<LogSoftmaxBackward>,
+      &op_info<BatchNorm>,
+      &op_info<BatchNormTrain>,
+      &op_info_with_parts<BatchNormBackward>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -121,15 +121,16 @@ struct MeanVarianceNormalization {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Normalize>,
-    &op_info<LocalResponseNorm>,
-    &op_info<MeanVarianceNormalization>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> normalize_rows() { return kRows; }
+std::span<const OpInfo* const> normalize_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Normalize>,
+      &op_info<LocalResponseNorm>,
+      &op_info<MeanVarianceNormalization>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

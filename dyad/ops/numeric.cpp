@@ -209,12 +209,13 @@ std::vector<Tensor> alike(const Tensor& a, const Tensor& b) {
   return broadcast_tensors(std::array{to(a, dtype), to(b, dtype)});
 }
 
-constexpr const OpInfo* kRows[] = {&op_info<Gcd>, &op_info<Cbrt>, &op_info<Sinc>,
-                                   &op_info<Copysign>, &op_info<NextAfter>};
-
 }  // namespace
 
-std::span<const OpInfo* const> numeric_rows() { return kRows; }
+std::span<const OpInfo* const> numeric_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Gcd>, &op_info<Cbrt>, &op_info<Sinc>,
+                                            &op_info<Copysign>, &op_info<NextAfter>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -288,25 +288,26 @@ struct LionStep : Step<LionAttrs> {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<SgdStep>,
-    &op_info<SgdMomentumStep>,
-    &op_info<AdamStep>,
-    &op_info<AdamAmsgradStep>,
-    &op_info<NAdamStep>,
-    &op_info<RAdamStep>,
-    &op_info<AdamaxStep>,
-    &op_info<AdagradStep>,
-    &op_info<RmsPropStep>,
-    &op_info<RmsPropCenteredStep>,
-    &op_info<RmsPropMomentumStep>,
-    &op_info<RmsPropCenteredMomentumStep>,
-    &op_info<AdadeltaStep>,
-    &op_info<LionStep>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> optimizer_step_rows() { return kRows; }
+std::span<const OpInfo* const> optimizer_step_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<SgdStep>,
+      &op_info<SgdMomentumStep>,
+      &op_info<AdamStep>,
+      &op_info<AdamAmsgradStep>,
+      &op_info<NAdamStep>,
+      &op_info<RAdamStep>,
+      &op_info<AdamaxStep>,
+      &op_info<AdagradStep>,
+      &op_info<RmsPropStep>,
+      &op_info<RmsPropCenteredStep>,
+      &op_info<RmsPropMomentumStep>,
+      &op_info<RmsPropCenteredMomentumStep>,
+      &op_info<AdadeltaStep>,
+      &op_info<LionStep>,
+  };
+  return kRows;
+}
 
 }  // namespace dyad::ops

@@ -95,14 +95,15 @@ void momentum(OnnxNode& n) {
   }
 }
 
-constexpr OnnxRule kRules[] = {
-    {"Adagrad", 1, adagrad, kTraining},
-    {"Adam", 1, adam, kTraining},
-    {"Momentum", 1, momentum, kTraining},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> optimizers_onnx_rules() { return kRules; }
+std::span<const OnnxRule> optimizers_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"Adagrad", 1, adagrad, kTraining},
+      {"Adam", 1, adam, kTraining},
+      {"Momentum", 1, momentum, kTraining},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

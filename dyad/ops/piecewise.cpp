@@ -287,15 +287,16 @@ struct Hardmax {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Elu>,       &op_info<LeakyRelu>, &op_info<Prelu>,           &op_info<HardSigmoid>,
-    &op_info<HardSwish>, &op_info<HardTanh>,  &op_info<ThresholdedRelu>, &op_info<Shrink>,
-    &op_info<Hardmax>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> piecewise_rows() { return kRows; }
+std::span<const OpInfo* const> piecewise_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Elu>,       &op_info<LeakyRelu>, &op_info<Prelu>,           &op_info<HardSigmoid>,
+      &op_info<HardSwish>, &op_info<HardTanh>,  &op_info<ThresholdedRelu>, &op_info<Shrink>,
+      &op_info<Hardmax>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

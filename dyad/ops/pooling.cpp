@@ -513,19 +513,6 @@ struct GlobalAvgPool {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<MaxPool>,
-    &op_info<MaxPoolIndices>,
-    &op_info_with_parts<MaxPoolBackward>,
-    &op_info_with_parts<MaxPoolTake>,
-    &op_info<MaxUnpool>,
-    &op_info<AvgPool>,
-    &op_info_with_parts<AvgPoolBackward>,
-    &op_info<LpPool>,
-    &op_info<GlobalLpPool>,
-    &op_info<GlobalAvgPool>,
-};
-
 std::size_t spatial_rank(const Tensor& x) {
   return x.defined() && x.rank() > 2 ? static_cast<std::size_t>(x.rank() - 2) : 2;
 }
@@ -571,7 +558,21 @@ Tensor avg_pool(std::string_view name, std::size_t axes, const Tensor& x, const 
 
 }  // namespace
 
-std::span<const OpInfo* const> pooling_rows() { return kRows; }
+std::span<const OpInfo* const> pooling_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<MaxPool>,
+      &op_info<MaxPoolIndices>,
+      &op_info_with_parts<MaxPoolBackward>,
+      &op_info_with_parts<MaxPoolTake>,
+      &op_info<MaxUnpool>,
+      &op_info<AvgPool>,
+      &op_info_with_parts<AvgPoolBackward>,
+      &op_info<LpPool>,
+      &op_info<GlobalLpPool>,
+      &op_info<GlobalAvgPool>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -19,7 +19,8 @@ namespace {
 
 constexpr ArgInfo kRotaryInputs[] = {
     {"x", kFloat}, {"cos", kFloat}, {"sin", kFloat}, {"position_ids", kIndex, /*optional=*/true}};
-constexpr ArgInfo kCacheInputs[] = {{"cache", kEverything}, {"value", kEverything}, {"position", kIndex}};
+constexpr ArgInfo kCacheInputs[] = {
+    {"cache", kEverything}, {"value", kEverything}, {"position", kIndex}};
 
 Dim turned_width(const RotaryAttrs& attrs, Dim width) {
   return attrs.rotary_dim > 0 ? Dim(attrs.rotary_dim) : width;
@@ -217,11 +218,12 @@ struct CacheUpdate {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<RotaryEmbedding>, &op_info<CacheUpdate>};
-
 }  // namespace
 
-std::span<const OpInfo* const> positional_rows() { return kRows; }
+std::span<const OpInfo* const> positional_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<RotaryEmbedding>, &op_info<CacheUpdate>};
+  return kRows;
+}
 
 }  // namespace ops
 

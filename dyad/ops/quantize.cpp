@@ -319,9 +319,6 @@ struct DynamicQuantizeLinear {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<QuantizeLinear>, &op_info<DequantizeLinear>,
-                                   &op_info<FakeQuantize>, &op_info<DynamicQuantizeLinear>};
-
 /// A call's first words: `quantize_linear(x: f32[2, 3])`.
 [[noreturn]] void fail_call(std::string_view function, const Tensor& x, const std::string& rule,
                             Loc loc) {
@@ -440,7 +437,12 @@ Tensor scale_of(const Arg& scale, const Tensor& x, Loc loc) {
 
 }  // namespace
 
-std::span<const OpInfo* const> quantize_rows() { return kRows; }
+std::span<const OpInfo* const> quantize_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<QuantizeLinear>, &op_info<DequantizeLinear>,
+                                            &op_info<FakeQuantize>,
+                                            &op_info<DynamicQuantizeLinear>};
+  return kRows;
+}
 
 std::pair<double, double> bounds_of(DType dtype) {
   const bool small = contains(kSmallInteger, dtype);

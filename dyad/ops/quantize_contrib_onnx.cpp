@@ -216,28 +216,30 @@ void matmul_by_blocks(OnnxNode& n) {
 }
 
 constexpr const char* kDomain = "com.microsoft";
-constexpr OnnxRule kRules[] = {
-    {"QuantizeLinear", 1, read_quantize_linear, kDomain},
-    {"DequantizeLinear", 1, read_dequantize_linear, kDomain},
-    {"QLinearAdd", 1, pointwise<add>, kDomain},
-    {"QLinearMul", 1, pointwise<mul>, kDomain},
-    {"QLinearSigmoid", 1, sigmoid_of, kDomain},
-    {"QLinearLeakyRelu", 1, leaky_relu_of, kDomain},
-    {"QLinearGlobalAveragePool", 1, global_average_pool, kDomain},
-    {"QLinearAveragePool", 1, average_pool, kDomain},
-    {"QLinearConcat", 1, concat_of, kDomain},
-    {"QLinearSoftmax", 1, softmax_of, kDomain},
-    {"QLinearReduceMean", 1, mean_of, kDomain},
-    {"QLinearWhere", 1, choose, kDomain},
-    {"QGemm", 1, gemm_of, kDomain},
-    {"MatMulIntegerToFloat", 1, product_as_floats, kDomain},
-    {"DynamicQuantizeMatMul", 1, dynamic_product, kDomain},
-    {"DynamicQuantizeLSTM", 1, dynamic_lstm, kDomain},
-    {"MatMulNBits", 1, matmul_by_blocks, kDomain},
-};
 
 }  // namespace
 
-std::span<const OnnxRule> quantize_contrib_onnx_rules() { return kRules; }
+std::span<const OnnxRule> quantize_contrib_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"QuantizeLinear", 1, read_quantize_linear, kDomain},
+      {"DequantizeLinear", 1, read_dequantize_linear, kDomain},
+      {"QLinearAdd", 1, pointwise<add>, kDomain},
+      {"QLinearMul", 1, pointwise<mul>, kDomain},
+      {"QLinearSigmoid", 1, sigmoid_of, kDomain},
+      {"QLinearLeakyRelu", 1, leaky_relu_of, kDomain},
+      {"QLinearGlobalAveragePool", 1, global_average_pool, kDomain},
+      {"QLinearAveragePool", 1, average_pool, kDomain},
+      {"QLinearConcat", 1, concat_of, kDomain},
+      {"QLinearSoftmax", 1, softmax_of, kDomain},
+      {"QLinearReduceMean", 1, mean_of, kDomain},
+      {"QLinearWhere", 1, choose, kDomain},
+      {"QGemm", 1, gemm_of, kDomain},
+      {"MatMulIntegerToFloat", 1, product_as_floats, kDomain},
+      {"DynamicQuantizeMatMul", 1, dynamic_product, kDomain},
+      {"DynamicQuantizeLSTM", 1, dynamic_lstm, kDomain},
+      {"MatMulNBits", 1, matmul_by_blocks, kDomain},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

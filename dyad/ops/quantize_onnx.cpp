@@ -39,19 +39,20 @@ void quantized_conv(OnnxNode& n) {
                            n.integers("dilations", {1}), n.integer("group", 1), n.loc()));
 }
 
-constexpr OnnxRule kRules[] = {
-    {"QuantizeLinear", 10, read_quantize_linear},
-    {"DequantizeLinear", 10, read_dequantize_linear},
-    {"DynamicQuantizeLinear", 11, dynamic_quantize},
-    {"MatMulInteger", 10, integer_product},
-    {"ConvInteger", 10, integer_conv},
-    {"QLinearMatMul", 10, quantized_product},
-    {"QLinearConv", 10, quantized_conv},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> quantize_onnx_rules() { return kRules; }
+std::span<const OnnxRule> quantize_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"QuantizeLinear", 10, read_quantize_linear},
+      {"DequantizeLinear", 10, read_dequantize_linear},
+      {"DynamicQuantizeLinear", 11, dynamic_quantize},
+      {"MatMulInteger", 10, integer_product},
+      {"ConvInteger", 10, integer_conv},
+      {"QLinearMatMul", 10, quantized_product},
+      {"QLinearConv", 10, quantized_conv},
+  };
+  return kRules;
+}
 
 Quantized quantized_input(OnnxNode& n, int first) {
   return {n.input(first), n.input(first + 1), n.input(first + 2)};

@@ -263,9 +263,6 @@ struct QLinearConv {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<MatmulInteger>, &op_info<ConvInteger>,
-                                   &op_info<QLinearMatmul>, &op_info<QLinearConv>};
-
 std::size_t spatial_axes(const Tensor& x) {
   // One to three: x of any other rank is refused for what it should be.
   return x.defined() && x.rank() > 2 ? static_cast<std::size_t>(std::min(x.rank() - 2, 3)) : 2;
@@ -290,7 +287,11 @@ bool complete(const Quantized& q) {
 
 }  // namespace
 
-std::span<const OpInfo* const> quantized_products_rows() { return kRows; }
+std::span<const OpInfo* const> quantized_products_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<MatmulInteger>, &op_info<ConvInteger>,
+                                            &op_info<QLinearMatmul>, &op_info<QLinearConv>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -183,13 +183,14 @@ struct Binomial {
   static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<RandomKey>, &op_info<Uniform>, &op_info<Normal>,
-                                   &op_info<Dropout>,   &op_info<Poisson>, &op_info<StandardGamma>,
-                                   &op_info<Binomial>};
-
 }  // namespace
 
-std::span<const OpInfo* const> random_rows() { return kRows; }
+std::span<const OpInfo* const> random_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<RandomKey>, &op_info<Uniform>,       &op_info<Normal>,  &op_info<Dropout>,
+      &op_info<Poisson>,   &op_info<StandardGamma>, &op_info<Binomial>};
+  return kRows;
+}
 
 Tensor gamma_numbers(const Tensor& concentration, bool logarithm, Loc loc) {
   const auto [seed, offset] = random_key(sizes_of(concentration, loc).numel() * kGammaTries, loc);

@@ -68,15 +68,16 @@ void dropout_by_inputs(OnnxNode& n) {
   n.output(1, kept);
 }
 
-constexpr OnnxRule kRules[] = {
-    {"RandomNormal", 1, of_shape<true>},   {"RandomNormalLike", 1, like_input<true>},
-    {"RandomUniform", 1, of_shape<false>}, {"RandomUniformLike", 1, like_input<false>},
-    {"Multinomial", 7, draw_classes},      {"Bernoulli", 15, draw_coins},
-    {"Dropout", 1, inference_dropout},     {"Dropout", 12, dropout_by_inputs},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> random_onnx_rules() { return kRules; }
+std::span<const OnnxRule> random_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"RandomNormal", 1, of_shape<true>},   {"RandomNormalLike", 1, like_input<true>},
+      {"RandomUniform", 1, of_shape<false>}, {"RandomUniformLike", 1, like_input<false>},
+      {"Multinomial", 7, draw_classes},      {"Bernoulli", 15, draw_coins},
+      {"Dropout", 1, inference_dropout},     {"Dropout", 12, dropout_by_inputs},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

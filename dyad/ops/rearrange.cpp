@@ -246,9 +246,6 @@ struct ReverseSequence {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Unfold>, &op_info<DepthToSpace>, &op_info<SpaceToDepth>,
-                                   &op_info<ReverseSequence>};
-
 /// A quarter turn is a flip and an exchange of axes.
 Tensor backwards(const Tensor& x, std::int64_t axis, Loc loc) {
   return slice(x, axis, kEnd, kStart, -1, loc);
@@ -256,7 +253,11 @@ Tensor backwards(const Tensor& x, std::int64_t axis, Loc loc) {
 
 }  // namespace
 
-std::span<const OpInfo* const> rearrange_rows() { return kRows; }
+std::span<const OpInfo* const> rearrange_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Unfold>, &op_info<DepthToSpace>,
+                                            &op_info<SpaceToDepth>, &op_info<ReverseSequence>};
+  return kRows;
+}
 
 }  // namespace ops
 

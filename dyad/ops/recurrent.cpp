@@ -231,10 +231,6 @@ struct Gru : RecurrentOp<Gru> {
                                  .doc = "A layer of gated recurrent units, one direction."};
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Rnn>, &op_info<Lstm>, &op_info<Gru>,
-                                   &op_info_with_parts<RecurrentForward>,
-                                   &op_info_with_parts<RecurrentBackward>};
-
 template <class Op>
 RecurrentResult apply_recurrent(const Tensor& x, const Tensor& weight_ih, const Tensor& weight_hh,
                                 const Tensor& bias_ih, const Tensor& bias_hh,
@@ -258,7 +254,12 @@ RecurrentResult apply_recurrent(const Tensor& x, const Tensor& weight_ih, const 
 
 }  // namespace
 
-std::span<const OpInfo* const> recurrent_rows() { return kRows; }
+std::span<const OpInfo* const> recurrent_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Rnn>, &op_info<Lstm>, &op_info<Gru>,
+                                            &op_info_with_parts<RecurrentForward>,
+                                            &op_info_with_parts<RecurrentBackward>};
+  return kRows;
+}
 
 }  // namespace ops
 

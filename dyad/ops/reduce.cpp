@@ -241,14 +241,15 @@ struct LogSumExp {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Sum>, &op_info<Mean>, &op_info<Prod>,      &op_info<ProdOfOthers>,
-    &op_info<Any>, &op_info<All>,  &op_info<LogSumExp>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> reduce_rows() { return kRows; }
+std::span<const OpInfo* const> reduce_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Sum>, &op_info<Mean>, &op_info<Prod>,      &op_info<ProdOfOthers>,
+      &op_info<Any>, &op_info<All>,  &op_info<LogSumExp>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

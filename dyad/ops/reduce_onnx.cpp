@@ -97,25 +97,26 @@ void along_axis(OnnxNode& n) {
   n.output(0, f(n.input(0), n.integer("axis", -1), n.loc()));
 }
 
-constexpr OnnxRule kRules[] = {
-    {"ReduceSum", 1, over<sum>},
-    {"ReduceMean", 1, over<mean>},
-    {"ReduceProd", 1, over<prod>},
-    {"ReduceMax", 1, over<extreme<max>>},
-    {"ReduceMin", 1, over<extreme<min>>},
-    {"ReduceSumSquare", 1, over<sum_square>},
-    {"ReduceL1", 1, over<l1>},
-    {"ReduceL2", 1, over<l2>},
-    {"ReduceLogSum", 1, over<log_sum>},
-    {"ReduceLogSumExp", 1, over<log_sum_exp>},
-    {"Softmax", 1, along_the_rest<softmax>},
-    {"Softmax", 13, along_axis<softmax>},
-    {"LogSoftmax", 1, along_the_rest<log_softmax>},
-    {"LogSoftmax", 13, along_axis<log_softmax>},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> reduce_onnx_rules() { return kRules; }
+std::span<const OnnxRule> reduce_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"ReduceSum", 1, over<sum>},
+      {"ReduceMean", 1, over<mean>},
+      {"ReduceProd", 1, over<prod>},
+      {"ReduceMax", 1, over<extreme<max>>},
+      {"ReduceMin", 1, over<extreme<min>>},
+      {"ReduceSumSquare", 1, over<sum_square>},
+      {"ReduceL1", 1, over<l1>},
+      {"ReduceL2", 1, over<l2>},
+      {"ReduceLogSum", 1, over<log_sum>},
+      {"ReduceLogSumExp", 1, over<log_sum_exp>},
+      {"Softmax", 1, along_the_rest<softmax>},
+      {"Softmax", 13, along_axis<softmax>},
+      {"LogSoftmax", 1, along_the_rest<log_softmax>},
+      {"LogSoftmax", 13, along_axis<log_softmax>},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

@@ -291,9 +291,6 @@ struct Resize {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Resize>, &op_info<Resample>,
-                                   &op_info<ResampleTranspose>};
-
 ResizeAttrs resize_attrs(const Tensor& x, const ResizeOptions& o) {
   ResizeAttrs made{.axes = o.axes,
                    .sizes = {},
@@ -314,7 +311,11 @@ ResizeAttrs resize_attrs(const Tensor& x, const ResizeOptions& o) {
 
 }  // namespace
 
-std::span<const OpInfo* const> resize_rows() { return kRows; }
+std::span<const OpInfo* const> resize_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Resize>, &op_info<Resample>,
+                                            &op_info<ResampleTranspose>};
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -189,12 +189,14 @@ struct NonMaxSuppression {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<RoiAlign>, &op_info<MaxRoiPool>, &op_info<RoiTake>,
-                                   &op_info<RoiTakeBackward>, &op_info<NonMaxSuppression>};
-
 }  // namespace
 
-std::span<const OpInfo* const> roi_rows() { return kRows; }
+std::span<const OpInfo* const> roi_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<RoiAlign>, &op_info<MaxRoiPool>,
+                                            &op_info<RoiTake>, &op_info<RoiTakeBackward>,
+                                            &op_info<NonMaxSuppression>};
+  return kRows;
+}
 
 }  // namespace ops
 

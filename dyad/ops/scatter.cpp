@@ -320,11 +320,6 @@ struct ScatterNd {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Scatter>,         &op_info<ScatterMul>, &op_info<ScatterMax>, &op_info<ScatterMin>,
-    &op_info<RavelMultiIndex>, &op_info<GatherNd>,   &op_info<ScatterNd>,
-};
-
 /// A vector of places as an index of the shape of `like`: the same for every column.
 Tensor spread_index(const Tensor& index, int axis, const Tensor& like, Loc loc) {
   if (index.rank() > 1) {
@@ -349,7 +344,13 @@ double neutral(std::string_view reduction) {
 
 }  // namespace
 
-std::span<const OpInfo* const> scatter_rows() { return kRows; }
+std::span<const OpInfo* const> scatter_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Scatter>,         &op_info<ScatterMul>, &op_info<ScatterMax>, &op_info<ScatterMin>,
+      &op_info<RavelMultiIndex>, &op_info<GatherNd>,   &op_info<ScatterNd>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -263,20 +263,21 @@ void einsum_of(OnnxNode& n) {
   n.output(0, einsum(n.text("equation", ""), n.inputs_from(0), n.loc()));
 }
 
-constexpr OnnxRule kRules[] = {
-    {"Attention", 23, attention},
-    {"RotaryEmbedding", 23, rotate},
-    {"TensorScatter", 24, write_cache},
-    {"RNN", 7, [](OnnxNode& n) { recurrent<rnn>(n, {0}, 1, false); }},
-    {"LSTM", 7, [](OnnxNode& n) { recurrent<lstm>(n, {0, 2, 3, 1}, 3, true); }},
-    {"GRU", 7, [](OnnxNode& n) { recurrent<gru>(n, {1, 0, 2}, 2, false); }},
-    {"Einsum", 12, einsum_of},
-    {"Det", 11, onnx_unary<det>},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> sequences_onnx_rules() { return kRules; }
+std::span<const OnnxRule> sequences_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"Attention", 23, attention},
+      {"RotaryEmbedding", 23, rotate},
+      {"TensorScatter", 24, write_cache},
+      {"RNN", 7, [](OnnxNode& n) { recurrent<rnn>(n, {0}, 1, false); }},
+      {"LSTM", 7, [](OnnxNode& n) { recurrent<lstm>(n, {0, 2, 3, 1}, 3, true); }},
+      {"GRU", 7, [](OnnxNode& n) { recurrent<gru>(n, {1, 0, 2}, 2, false); }},
+      {"Einsum", 12, einsum_of},
+      {"Det", 11, onnx_unary<det>},
+  };
+  return kRules;
+}
 
 void read_lstm(OnnxNode& n, const Tensor& x, const Tensor& weight, const Tensor& recurrence) {
   recurrent_on<lstm>(n, x, weight, recurrence, {0, 2, 3, 1}, 3, true);

@@ -233,27 +233,28 @@ void constant(OnnxNode& n) {
   }
 }
 
-constexpr OnnxRule kRules[] = {
-    {"Shape", 1, shape},
-    {"Size", 1, size},
-    {"Reshape", 1, reshape_to},
-    {"Flatten", 1, flatten_to_matrix},
-    {"Transpose", 1, transpose_axes},
-    {"Squeeze", 1, squeeze_axes},
-    {"Unsqueeze", 1, unsqueeze_axes},
-    {"Concat", 1, concat_inputs},
-    {"Split", 2, split_parts},
-    {"Slice", 1, slice_by_attributes},
-    {"Slice", 10, slice_by_inputs},
-    {"Gather", 1, gather_slices},
-    {"GatherElements", 11, gather_elements},
-    {"Expand", 8, expand_to},
-    {"ConstantOfShape", 9, constant_of_shape},
-    {"Constant", 1, constant},
-};
-
 }  // namespace
 
-std::span<const OnnxRule> shape_onnx_rules() { return kRules; }
+std::span<const OnnxRule> shape_onnx_rules() {
+  static constexpr OnnxRule kRules[] = {
+      {"Shape", 1, shape},
+      {"Size", 1, size},
+      {"Reshape", 1, reshape_to},
+      {"Flatten", 1, flatten_to_matrix},
+      {"Transpose", 1, transpose_axes},
+      {"Squeeze", 1, squeeze_axes},
+      {"Unsqueeze", 1, unsqueeze_axes},
+      {"Concat", 1, concat_inputs},
+      {"Split", 2, split_parts},
+      {"Slice", 1, slice_by_attributes},
+      {"Slice", 10, slice_by_inputs},
+      {"Gather", 1, gather_slices},
+      {"GatherElements", 11, gather_elements},
+      {"Expand", 8, expand_to},
+      {"ConstantOfShape", 9, constant_of_shape},
+      {"Constant", 1, constant},
+  };
+  return kRules;
+}
 
 }  // namespace dyad::ops

@@ -274,9 +274,6 @@ struct SelectScatter {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<SliceOp>, &op_info<SelectOp>, &op_info<SliceScatter>,
-                                   &op_info<SelectScatter>};
-
 }  // namespace
 
 ViewLayout slice_layout(const SliceAttrs& attrs, const Shape& in, const Strides& strides,
@@ -302,7 +299,11 @@ ViewLayout select_layout(const SelectAttrs& attrs, const Shape& in, const Stride
   return layout;
 }
 
-std::span<const OpInfo* const> slices_rows() { return kRows; }
+std::span<const OpInfo* const> slices_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<SliceOp>, &op_info<SelectOp>,
+                                            &op_info<SliceScatter>, &op_info<SelectScatter>};
+  return kRows;
+}
 
 }  // namespace ops
 

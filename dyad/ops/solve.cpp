@@ -221,10 +221,6 @@ struct Slogdet {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Solve>, &op_info<LuFactors>, &op_info<TriangularSolve>, &op_info<Inverse>,
-    &op_info<Det>,   &op_info<Cofactor>,  &op_info<Slogdet>};
-
 /// Whether b holds vectors, one for each matrix of a.
 bool holds_vectors(const Tensor& a, const Tensor& b, Loc loc) {
   if (b.rank() == 1) return true;
@@ -260,7 +256,12 @@ Tensor solve_matrices(const Tensor& a, const Tensor& b, Loc loc) {
 
 }  // namespace
 
-std::span<const OpInfo* const> solve_rows() { return kRows; }
+std::span<const OpInfo* const> solve_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Solve>, &op_info<LuFactors>, &op_info<TriangularSolve>, &op_info<Inverse>,
+      &op_info<Det>,   &op_info<Cofactor>,  &op_info<Slogdet>};
+  return kRows;
+}
 
 }  // namespace ops
 

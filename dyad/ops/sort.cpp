@@ -221,9 +221,6 @@ struct SearchSorted {
   }
 };
 
-constexpr const OpInfo* kRows[] = {&op_info<Sort>, &op_info<TopK>, &op_info<KthValue>,
-                                   &op_info<UniqueOp>, &op_info<SearchSorted>};
-
 /// A scalar as a vector and back.
 template <Operator Op>
 ValuesAndIndices along_axis(const typename Op::Attrs& attrs, const Tensor& x, bool keeps_rank,
@@ -240,7 +237,11 @@ ValuesAndIndices along_axis(const typename Op::Attrs& attrs, const Tensor& x, bo
 
 }  // namespace
 
-std::span<const OpInfo* const> sort_rows() { return kRows; }
+std::span<const OpInfo* const> sort_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Sort>, &op_info<TopK>, &op_info<KthValue>,
+                                            &op_info<UniqueOp>, &op_info<SearchSorted>};
+  return kRows;
+}
 
 }  // namespace ops
 

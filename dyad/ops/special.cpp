@@ -198,15 +198,16 @@ struct Xlogy {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Exp2>,      &op_info<Log2>,      &op_info<Log10>,  &op_info<Erfc>,
-    &op_info<Erfcx>,     &op_info<Erfinv>,    &op_info<Lgamma>, &op_info<Digamma>,
-    &op_info<Polygamma>, &op_info<Logaddexp>, &op_info<Xlogy>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> special_rows() { return kRows; }
+std::span<const OpInfo* const> special_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Exp2>,      &op_info<Log2>,      &op_info<Log10>,  &op_info<Erfc>,
+      &op_info<Erfcx>,     &op_info<Erfinv>,    &op_info<Lgamma>, &op_info<Digamma>,
+      &op_info<Polygamma>, &op_info<Logaddexp>, &op_info<Xlogy>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

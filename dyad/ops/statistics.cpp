@@ -75,8 +75,6 @@ Dim size_with_middle(const Tensor& x, std::int64_t axis, std::string_view functi
   return size;
 }
 
-constexpr const OpInfo* kRows[] = {&op_info<Bincount>, &op_info<RepeatPlaces>};
-
 ValuesAndIndices picked(const Tensor& x, std::int64_t axis, const Tensor& kept_indices,
                         bool keepdim, Loc loc) {
   const Tensor values = gather(x, axis, kept_indices, loc);
@@ -96,7 +94,10 @@ Tensor counted(const Tensor& places, const Tensor& amounts, Dim bins) {
 
 }  // namespace
 
-std::span<const OpInfo* const> statistics_rows() { return kRows; }
+std::span<const OpInfo* const> statistics_rows() {
+  static constexpr const OpInfo* kRows[] = {&op_info<Bincount>, &op_info<RepeatPlaces>};
+  return kRows;
+}
 
 }  // namespace ops
 

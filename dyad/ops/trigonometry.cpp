@@ -187,15 +187,16 @@ struct Hypot {
   }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Tan>,   &op_info<Asin>,  &op_info<Acos>,  &op_info<Atan>,
-    &op_info<Atan2>, &op_info<Sinh>,  &op_info<Cosh>,  &op_info<Asinh>,
-    &op_info<Acosh>, &op_info<Atanh>, &op_info<Hypot>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> trigonometry_rows() { return kRows; }
+std::span<const OpInfo* const> trigonometry_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Tan>,   &op_info<Asin>,  &op_info<Acos>,  &op_info<Atan>,
+      &op_info<Atan2>, &op_info<Sinh>,  &op_info<Cosh>,  &op_info<Asinh>,
+      &op_info<Acosh>, &op_info<Atanh>, &op_info<Hypot>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 

@@ -339,14 +339,15 @@ struct StopGradient {
   static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
 };
 
-constexpr const OpInfo* kRows[] = {
-    &op_info<Reshape>, &op_info<Permute>,      &op_info<Squeeze>, &op_info<Unsqueeze>,
-    &op_info<Expand>,  &op_info<StopGradient>, &op_info<Clone>,
-};
-
 }  // namespace
 
-std::span<const OpInfo* const> views_rows() { return kRows; }
+std::span<const OpInfo* const> views_rows() {
+  static constexpr const OpInfo* kRows[] = {
+      &op_info<Reshape>, &op_info<Permute>,      &op_info<Squeeze>, &op_info<Unsqueeze>,
+      &op_info<Expand>,  &op_info<StopGradient>, &op_info<Clone>,
+  };
+  return kRows;
+}
 
 }  // namespace ops
 
