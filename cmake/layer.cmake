@@ -48,6 +48,17 @@ function(dyad_precompile target options)
   endif()
 endfunction()
 
+# Compiles the sources of a target a few at a time: most of a source's time goes into the headers that its
+# neighbours read too. So no two sources of a target may give one name, in their anonymous namespaces, to two things.
+# A source that needs a unit of its own has the property SKIP_UNITY_BUILD_INCLUSION.
+function(dyad_unity target)
+  if(DYAD_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DYAD_UNITY})
+    # GCC takes the sources of a unit for headers, where a class whose members have local types is a mistake.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 function(dyad_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "KEEP" "DEPENDS;EXCLUDE;PRIVATE;HEADERS;PRECOMPILE")
   set(folder ${PROJECT_SOURCE_DIR}/dyad/${name})
@@ -64,6 +75,7 @@ function(dyad_layer name)
       POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     target_link_libraries(${target} PRIVATE
       $<BUILD_INTERFACE:dyad_flags> fmt::fmt ${arg_PRIVATE})
+    dyad_unity(${target})
     dyad_compile_options(options ${arg_PRIVATE})
     dyad_precompile(${target} "layer;${options};${arg_PRECOMPILE}" ${arg_PRECOMPILE})
     foreach(header_only IN LISTS arg_HEADERS)

@@ -5,6 +5,7 @@ function(dyad_program target name)
   # --exclude-libs: no symbol of a static library shows to shared ones in the same process.
   target_link_libraries(${target} PRIVATE dyad_flags dyad::dyad)
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
+  dyad_unity(${target})
   dyad_precompile(${target} program)
   if(TARGET dyad_codegen_llvm)
     add_dependencies(${target} dyad_codegen_llvm)  # opened at run time, so no link orders it

@@ -62,6 +62,7 @@ foreach(folder IN LISTS folders)
   target_link_libraries(${target} PRIVATE
     dyad_flags dyad_test_flags dyad::${layer} fmt::fmt nlohmann_json::nlohmann_json GTest::gtest_main GTest::gmock)
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
+  dyad_unity(${target})
   dyad_precompile(${target} test <gmock/gmock.h> <gtest/gtest.h>)
   if(TARGET dyad_codegen_llvm)
     add_dependencies(${target} dyad_codegen_llvm)

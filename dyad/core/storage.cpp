@@ -12,8 +12,8 @@
 namespace dyad {
 namespace {
 
-constexpr std::size_t kHeader = 64;   // bytes of a Storage in front of its data
-constexpr std::size_t kSmall = 4096;  // data up to here shares a block with its Storage
+constexpr std::size_t kHeader = 64;         // bytes of a Storage in front of its data
+constexpr std::size_t kSharedBlock = 4096;  // data up to here shares a block with its Storage
 
 thread_local std::size_t most_in_use =
     std::numeric_limits<std::size_t>::max();  // AllocationLimit's
@@ -52,14 +52,14 @@ AllocationLimit::~AllocationLimit() { most_in_use = previous_; }
 Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   static_assert(sizeof(Storage) <= kHeader);
 #if !DYAD_PLAIN_LOOPS  // a sanitizer sees an access before the data only if nothing lies there
-  if (bytes <= kSmall) {
+  if (bytes <= kSharedBlock) {
     void* block = detail::allocate_block(kHeader + bytes);
     if (!block) throw_out_of_memory(bytes);
     void* data = static_cast<std::byte*>(block) + kHeader;
     return Ref<Storage>(new (block) Storage(data, bytes, device, Memory::behind_this));
   }
 #endif
-  if (bytes > kSmall) check_limit(bytes);
+  if (bytes > kSharedBlock) check_limit(bytes);
   void* header = detail::pool_allocate(sizeof(Storage));
   void* data = detail::allocate_block(bytes);
   if (!data) {

@@ -21,7 +21,6 @@ namespace dyad::exec {
 namespace {
 
 constexpr ArgInfo kX[] = {{"x"}};
-constexpr ArgInfo kTensors[] = {{.name = "tensors", .variadic = true}};
 
 /// Where a computation starts again: compilers share what is computed from the same values, but not
 /// this with that.
@@ -71,8 +70,8 @@ struct Checkpoint {
   using Attrs = CheckpointAttrs;
   static constexpr Schema schema{
       .name = "checkpoint",
-      .inputs = kTensors,
-      .outputs = kTensors,
+      .inputs = kAnyTensors,
+      .outputs = kAnyTensors,
       .doc =
           "The tensors after the first ones, the sources, from which backward computes them anew.",
       .saved_inputs = 1};

@@ -61,11 +61,11 @@ void differentiate(Gradient& g) {
   }
 }
 
-constexpr ArgInfo kInputs[] = {{.name = "inputs", .variadic = true}};
+constexpr ArgInfo kCallInputs[] = {{.name = "inputs", .variadic = true}};
 constexpr OpInfo kCompiledCall{.name = "compiled_call",
                                .doc = "A replayed call of a compiled function.",
                                .kind = BodyKind::opaque,
-                               .inputs = kInputs,
+                               .inputs = kCallInputs,
                                .attrs = &kSavedCallInfo,
                                .grad = differentiate};
 

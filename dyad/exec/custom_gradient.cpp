@@ -41,15 +41,13 @@ constexpr AttrsInfo kRuleAttrs{
         },
 };
 
-constexpr ArgInfo kTensors[] = {{.name = "tensors", .variadic = true}};
-
 /// In a graph: sources, then results.
 constinit const OpInfo kCustomGradientOp{
     .name = "custom_gradient",
     .doc = "The results of a custom function, whose gradients go to the sources by its own rule.",
     .kind = BodyKind::composite,
-    .inputs = kTensors,
-    .outputs = kTensors,
+    .inputs = kAnyTensors,
+    .outputs = kAnyTensors,
     .samples = {},
     .saved_inputs = autograd::kSavesAll,
     .saved_outputs = autograd::kSavesAll,
@@ -67,7 +65,7 @@ constinit const OpInfo kCustomGradientOp{
 };
 
 /// Another handle of the same memory, without a place on the tape.
-Tensor alias_of(const Tensor& tensor) {
+Tensor detached_alias(const Tensor& tensor) {
   auto alias = make_ref<TensorImpl>(*tensor.impl());
   alias->grad_meta = nullptr;
   alias->requires_grad = false;
@@ -92,7 +90,7 @@ std::vector<Tensor> attach_gradient(const std::string& name, std::span<const Ten
     graph.evaluator()->apply(kCustomGradientOp, inputs, &attrs, outputs, loc);
     return outputs;
   }
-  for (std::size_t i = 0; i < results.size(); ++i) outputs[i] = alias_of(results[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) outputs[i] = detached_alias(results[i]);
   if (autograd::should_record(kCustomGradientOp, inputs)) {
     const autograd::Kept keep{kept, kept_results};
     autograd::record(kCustomGradientOp, inputs, &attrs, outputs, loc.user(), &keep);

@@ -87,6 +87,12 @@ Types infer_from(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc
 
 void copy_into(const Tensor& target, const Tensor& value) { runtime::run_copy(target, value); }
 
+Tensor row_major_copy(const Tensor& tensor) {
+  Tensor copy = make_empty(tensor.dtype(), tensor.shape());
+  copy_into(copy, tensor);
+  return copy;
+}
+
 bool is_broadcast(const TensorImpl& tensor) noexcept {
   if (tensor.contiguous) return false;
   for (std::size_t axis = 0; axis < tensor.strides.size(); ++axis) {

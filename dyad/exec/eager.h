@@ -40,6 +40,9 @@ void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<T
 /// Copies the elements of `value` into the memory of `target` (same shape and dtype, any strides).
 void copy_into(const Tensor& target, const Tensor& value);
 
+/// The elements of a concrete tensor in memory of their own, row after row.
+[[nodiscard]] Tensor row_major_copy(const Tensor& tensor);
+
 /// True when several elements of a concrete tensor are one element in memory: expand() made it.
 [[nodiscard]] bool is_broadcast(const TensorImpl& tensor) noexcept;
 

@@ -22,14 +22,8 @@ Tensor zeros(const Type& type, const SymbolMap& symbols) {
   return made;
 }
 
-Tensor copy_of(const Tensor& tensor) {
-  Tensor copy = make_empty(tensor.dtype(), tensor.shape());
-  copy_into(copy, tensor);
-  return copy;
-}
-
 Tensor row_major(const Tensor& tensor) {
-  return tensor.impl()->contiguous ? tensor : copy_of(tensor);
+  return tensor.impl()->contiguous ? tensor : row_major_copy(tensor);
 }
 
 void append_all(Tensors& to, std::span<const Tensor> values) {
@@ -98,7 +92,7 @@ class WhileStep final : public ControlStep {
     const auto count = static_cast<std::size_t>(node().attrs_as<LoopAttrs>().states);
     // Copies: the loop's result must not be the caller's memory when it runs no step.
     Tensors states;
-    for (const Tensor& state : inputs(0, count)) states.push_back(copy_of(state));
+    for (const Tensor& state : inputs(0, count)) states.push_back(row_major_copy(state));
     for (;;) {
       check_cancelled(context);
       const Tensors arguments = with(states, inputs(count));
@@ -144,7 +138,7 @@ class WhileBackwardStep final : public ControlStep {
     }
     // Where no step ran the gradients are inputs of this step: results need memory of their own.
     Tensors own;
-    for (const Tensor& grad : grads) own.push_back(copy_of(grad));
+    for (const Tensor& grad : grads) own.push_back(row_major_copy(grad));
     return own;
   }
 };
@@ -162,7 +156,7 @@ class ScanStep final : public ControlStep {
     const std::int64_t length = xs[0].shape().numbers()[0];
 
     Tensors states;
-    for (const Tensor& state : inputs(0, count)) states.push_back(copy_of(state));
+    for (const Tensor& state : inputs(0, count)) states.push_back(row_major_copy(state));
     Tensors results = make_results(count, context);
     for (std::int64_t i = 0; i < length; ++i) {
       check_cancelled(context);

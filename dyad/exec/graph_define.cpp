@@ -33,12 +33,6 @@ void remember_initial_keys(GraphState& state, Value initial) {
   }
 }
 
-Tensor copy_of(const Tensor& tensor) {
-  Tensor copy = make_empty(tensor.dtype(), tensor.shape());
-  copy_into(copy, tensor);
-  return copy;
-}
-
 }  // namespace
 
 Tensor Defining::placeholder(std::string name, DType dtype, Shape shape, Loc loc) {
@@ -104,7 +98,7 @@ void forget_random_keys(GraphState& state, std::size_t from) {
 }
 
 Tensor compute_initial(GraphState& state, const std::string& name, const Tensor& init, Loc loc) {
-  if (!init.is_symbolic()) return copy_of(init);
+  if (!init.is_symbolic()) return row_major_copy(init);
   const GraphValue* handle = graph_value(init);
   if (handle->graph != state.impl) {
     throw GraphError(

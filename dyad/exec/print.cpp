@@ -16,8 +16,6 @@ struct PrintAttrs {
   std::string format;
 };
 
-constexpr ArgInfo kInputs[] = {{.name = "tensors", .variadic = true}};
-
 std::size_t places_of(std::string_view format) {
   std::size_t count = 0;
   for (std::size_t at = format.find("{}"); at != std::string_view::npos;
@@ -31,7 +29,7 @@ struct Print {
   using Attrs = PrintAttrs;
   static constexpr Schema schema{
       .name = "print",
-      .inputs = kInputs,
+      .inputs = kAnyTensors,
       .outputs = {},
       .doc = "Prints tensors as a line of text; every run prints.",
       .effect = Effect::host,

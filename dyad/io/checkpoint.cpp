@@ -12,12 +12,12 @@
 namespace dyad::io {
 namespace {
 
-constexpr const char* kKey = "dyad.checkpoint";
-constexpr int kFormat = 1;
+constexpr const char* kPositionKey = "dyad.checkpoint";
+constexpr int kPositionFormat = 1;
 
 std::string position_text(const Checkpoint& checkpoint) {
   const nlohmann::ordered_json json = {
-      {"format", kFormat},
+      {"format", kPositionFormat},
       {"generator", {{"seed", checkpoint.generator.seed}, {"offset", checkpoint.generator.offset}}},
       {"loader",
        {{"seed", checkpoint.loader.seed},
@@ -29,8 +29,8 @@ std::string position_text(const Checkpoint& checkpoint) {
 
 void parse_position(const std::string& text, Checkpoint& checkpoint) {
   const JsonValue json = JsonValue::parse(text);
-  if (json.whole<std::int64_t>("format") != kFormat) {
-    json.at("format").fail(fmt::format("format {}", kFormat));
+  if (json.whole<std::int64_t>("format") != kPositionFormat) {
+    json.at("format").fail(fmt::format("format {}", kPositionFormat));
   }
   const JsonValue generator = json.at("generator");
   checkpoint.generator = {generator.whole<std::int64_t>("seed"),
@@ -52,30 +52,30 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Loc 
   tensors.add_all("model.", checkpoint.model);
   tensors.add_all("optimizer.", checkpoint.optimizer);
   Metadata metadata = checkpoint.notes;
-  for (const char* key : {kKey, kChecksumKey}) {
+  for (const char* key : {kPositionKey, kChecksumKey}) {
     if (metadata.emplace(key, "").second) continue;
     throw ValueError(fmt::format("save_checkpoint: '{}' cannot name a note", key), loc.user());
   }
-  metadata[kKey] = position_text(checkpoint);
+  metadata[kPositionKey] = position_text(checkpoint);
   save_safetensors(path, tensors, metadata, loc);
 }
 
 Checkpoint load_checkpoint(const std::string& path, const LoadOptions& options, Loc loc) {
   Safetensors file = read_safetensors(path, options, loc);
-  const auto position = file.metadata.find(kKey);
+  const auto position = file.metadata.find(kPositionKey);
   if (position == file.metadata.end()) {
     throw IoError(fmt::format("'{}': expected a checkpoint with '{}' in its metadata, found a "
                               "safetensors file without",
-                              path, kKey),
+                              path, kPositionKey),
                   loc.user());
   }
   Checkpoint checkpoint;
   try {
     parse_position(position->second, checkpoint);
   } catch (const std::exception& error) {
-    throw IoError(
-        fmt::format("'{}': '{}' in the metadata cannot be read: {}", path, kKey, error.what()),
-        loc.user());
+    throw IoError(fmt::format("'{}': '{}' in the metadata cannot be read: {}", path, kPositionKey,
+                              error.what()),
+                  loc.user());
   }
   file.metadata.erase(position);
   file.metadata.erase(kChecksumKey);

@@ -30,13 +30,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kKey = "dyad.program";
+constexpr const char* kProgramKey = "dyad.program";
 constexpr const char* kGraph = "dyad.graph.";
 constexpr const char* kNote = "note.";
 constexpr const char* kState = "state.";
 constexpr const char* kConstant = "constant.";
 constexpr const char* kGrad = "grad.";
-constexpr int kFormat = 1;
+constexpr int kProgramFormat = 1;
 
 /// A graph to fetch the outputs of.
 struct GraphRunner {
@@ -138,7 +138,7 @@ Tensor laid_out(Tensor tensor, const std::vector<JsonValue>& strides_of) {
 json description(const SavedParts& parts, std::string_view kind, json body,
                  std::vector<std::string> inputs, std::vector<std::string> outputs,
                  RandomKey generator) {
-  return {{"format", kFormat},
+  return {{"format", kProgramFormat},
           {"kind", kind},
           {"body", std::move(body)},
           {"inputs", std::move(inputs)},
@@ -152,7 +152,7 @@ void write_program(const std::string& path, const json& program, const SavedPart
                    const Metadata& notes, Loc loc) {
   Metadata metadata = {{kChecksumKey, ""}};
   try {
-    metadata[kKey] = program.dump();
+    metadata[kProgramKey] = program.dump();
   } catch (const json::type_error&) {
     throw ValueError("save: names must be UTF-8", loc);
   }
@@ -418,8 +418,8 @@ std::vector<Program::Port> ports(const JsonValue& program, const char* key,
 }
 
 std::shared_ptr<Program::State> read_program(const Safetensors& file, const JsonValue& program) {
-  if (program.whole<std::int64_t>("format") != kFormat) {
-    program.at("format").fail(fmt::format("format {}", kFormat));
+  if (program.whole<std::int64_t>("format") != kProgramFormat) {
+    program.at("format").fail(fmt::format("format {}", kProgramFormat));
   }
   const LoadedParts parts = parts_of(file, program);
   auto state = std::make_shared<Program::State>();
@@ -459,11 +459,11 @@ std::shared_ptr<Program::State> read_program(const Safetensors& file, const Json
 Program load(const std::string& path, const LoadOptions& options, Loc loc) {
   loc = loc.user();
   const Safetensors file = read_safetensors(path, options, loc);
-  const auto described = file.metadata.find(kKey);
+  const auto described = file.metadata.find(kProgramKey);
   if (described == file.metadata.end()) {
     throw IoError(fmt::format("'{}': expected a program with '{}' in its metadata, found a "
                               "safetensors file without",
-                              path, kKey),
+                              path, kProgramKey),
                   loc);
   }
   const auto fail = [&](std::string_view reason) {

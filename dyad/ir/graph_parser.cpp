@@ -13,7 +13,7 @@
 namespace dyad {
 namespace {
 
-constexpr int kMaxNesting = 64;
+constexpr int kMaxRegionNesting = 64;
 constexpr std::int64_t kMaxZeroBytes = std::int64_t{1} << 30;
 
 class Parser {
@@ -51,9 +51,9 @@ class Parser {
   };
 
   Ref<GraphImpl> block(int depth) {
-    if (depth > kMaxNesting) {
+    if (depth > kMaxRegionNesting) {
       in_.fail_at(in_.position(),
-                  "regions are nested more than " + std::to_string(kMaxNesting) + " deep");
+                  "regions are nested more than " + std::to_string(kMaxRegionNesting) + " deep");
     }
     in_.expect('{');
     auto graph = make_ref<GraphImpl>();

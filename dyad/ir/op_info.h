@@ -44,6 +44,8 @@ struct ArgInfo {
   bool optional = false;
   bool variadic = false;  ///< the last input only: any number of tensors
 };
+/// Inputs, or outputs, of an operator that has as many as a call says.
+inline constexpr ArgInfo kAnyTensors[] = {{.name = "tensors", .variadic = true}};
 
 /// The operator's counterpart in ONNX: its name, and the opset that brought the form that is
 /// written.

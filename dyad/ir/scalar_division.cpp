@@ -9,9 +9,6 @@ namespace {
 
 using namespace detail;
 
-Scalar narrow(Scalar y, Scalar like) { return convert(y, like.type()); }
-Scalar wide(Scalar x) { return convert(x, ScalarType::f64); }
-
 /// Gives a number the type of the operand that it meets.
 void match(Scalar& a, Scalar& b) {
   if (a.is_literal()) a = b.like(a);

@@ -14,11 +14,6 @@ namespace {
 
 using namespace detail;
 
-constexpr double kPi = std::numbers::pi;
-
-Scalar narrow(Scalar y, Scalar like) { return convert(y, like.type()); }
-Scalar wide(Scalar x) { return convert(x, ScalarType::f64); }
-
 /// A quotient of polynomials.
 Scalar rational(Scalar x, std::initializer_list<double> over, std::initializer_list<double> under) {
   return polynomial(x, over) / polynomial(x, under);

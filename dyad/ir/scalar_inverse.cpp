@@ -11,7 +11,7 @@ namespace {
 
 using namespace detail;
 
-constexpr double kPi = std::numbers::pi, kHalfPi = kPi / 2, kQuarterPi = kPi / 4;
+constexpr double kHalfPi = kPi / 2, kQuarterPi = kPi / 4;
 constexpr double kHalfPiLow = 0x1.1a62633145c07p-54;  // pi/2 - kHalfPi
 
 /// (atan(s) - s) / s for |s| <= tan(pi/8), with z = s^2.
@@ -51,9 +51,6 @@ Root half_complement(Scalar size) {
   const Scalar s = sqrt(w);
   return {w, s, select(s > 0.0, fma(-s, s, w) / (2.0 * s), s)};
 }
-
-Scalar narrow(Scalar y, Scalar like) { return convert(y, like.type()); }
-Scalar wide(Scalar x) { return convert(x, ScalarType::f64); }
 
 }  // namespace
 

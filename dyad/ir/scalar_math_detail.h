@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <limits>
+#include <numbers>
 #include <string_view>
 
 #include "dyad/ir/scalar.h"
@@ -13,9 +14,13 @@ namespace dyad::scalar::detail {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kPi = std::numbers::pi;
 
 inline bool is_f64(Scalar x) { return x.type() == ScalarType::f64; }
 inline ScalarType bits_type(Scalar x) { return is_f64(x) ? ScalarType::i64 : ScalarType::i32; }
+/// For functions that compute f32 in f64 and round once.
+inline Scalar wide(Scalar x) { return convert(x, ScalarType::f64); }
+inline Scalar narrow(Scalar y, Scalar like) { return convert(y, like.type()); }
 
 /// x itself when it is f32 or f64; otherwise a DTypeError.
 Scalar require_floating(Scalar x, std::string_view function);

@@ -15,7 +15,7 @@
 namespace dyad {
 namespace {
 
-constexpr int kMaxNesting = 64;
+constexpr int kMaxTypeNesting = 64;
 
 /// Reads each member of an attribute struct by its name.
 class AttrReader final : public AttrVisitor {
@@ -162,7 +162,7 @@ bool read_element(std::string_view text, T& value) {
 }  // namespace
 
 Type ValueReader::type(int depth) {
-  if (depth > kMaxNesting) in_.fail_at(in_.position(), "types are nested too deep");
+  if (depth > kMaxTypeNesting) in_.fail_at(in_.position(), "types are nested too deep");
   if (in_.accept_word("none")) return Type::none();
   const bool sequence = in_.accept_word("seq");
   if (sequence || in_.accept_word("optional")) {

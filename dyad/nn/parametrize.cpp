@@ -81,7 +81,7 @@ Tensor SpectralNormParameters::weight(Loc loc) const {
   const Tensor matrix = matrix_of(original, axis, loc);
   if (mode.training()) iterate(matrix, iterations, loc);
   // The vectors as they are now: the next call overwrites them.
-  return original / dot(clone(left), mv(matrix, clone(right)));
+  return original / dot(dyad::clone(left), mv(matrix, dyad::clone(right)));
 }
 
 }  // namespace dyad::nn::detail

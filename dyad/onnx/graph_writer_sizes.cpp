@@ -64,7 +64,7 @@ std::string GraphWriter::computed_size(Dim dim) {
       return node("Min", {a, b}, {});
     default: {
       // ONNX divides towards zero, sizes divide towards the smaller number.
-      const auto least = detail::lower_bound(atom->a);
+      const auto least = dyad::detail::lower_bound(atom->a);
       if (least && *least >= 0) return node("Div", {a, b}, {});
       return node("Div", {node("Sub", {a, node("Mod", {a, b}, {})}, {}), b}, {});
     }

@@ -13,8 +13,6 @@
 namespace dyad::onnx {
 namespace {
 
-constexpr std::string_view kMl = "ai.onnx.ml";
-
 /// A list of the node as an operand: integers, strings or f32.
 Tensor listed(NodeImport& n, std::string_view name) {
   const pb::AttributeProto* found = n.attribute(name);

@@ -81,8 +81,6 @@ Tensor features(NodeImport& n) {
 
 namespace {
 
-constexpr std::string_view kMl = "ai.onnx.ml";
-
 /// x times coefficients [targets, features], and intercepts.
 Tensor linear_scores(NodeImport& n, std::int64_t targets) {
   const Tensor x = features(n);

@@ -10,8 +10,6 @@
 namespace dyad::onnx {
 namespace {
 
-constexpr std::string_view kMl = "ai.onnx.ml";
-
 /// Scores [n, classes] with the names of the classes.
 void name_scores(NodeImport& n) {
   const Tensor keys = class_labels(n, "classlabels_int64s", "classlabels_strings");

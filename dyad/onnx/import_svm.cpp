@@ -11,8 +11,6 @@
 namespace dyad::onnx {
 namespace {
 
-constexpr std::string_view kMl = "ai.onnx.ml";
-
 /// The kernel of x[n, features] with vectors [v, features]: [n, v].
 Tensor kernel_of(NodeImport& n, const Tensor& x, const Tensor& vectors) {
   const Loc loc = n.loc();

@@ -15,8 +15,6 @@
 namespace dyad::onnx {
 namespace {
 
-constexpr std::string_view kMl = "ai.onnx.ml";
-
 enum Mode : std::int64_t { leq, lt, gte, gt_, eq_, neq, member };
 
 /// Elements of a table with a row for each node: a few bytes may ask for any number.

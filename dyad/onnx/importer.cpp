@@ -40,7 +40,7 @@ std::map<std::string, int> opsets_of(
   return opsets;
 }
 
-std::string name_of(const pb::NodeProto& node) {
+std::string node_title(const pb::NodeProto& node) {
   if (!node.name().empty()) return fmt::format("\"{}\"", node.name());
   for (const std::string& output : node.output()) {
     if (!output.empty()) return fmt::format("the node of \"{}\"", output);
@@ -128,7 +128,7 @@ std::string refusal(const pb::NodeProto& node, int version, const std::string& r
   const std::string domain = domain_of(node);
   return to_string(NodeUse{.op = domain.empty() ? node.op_type() : domain + "." + node.op_type(),
                            .version = version,
-                           .node = name_of(node),
+                           .node = node_title(node),
                            .reason = reason});
 }
 
@@ -213,7 +213,7 @@ void Importer::list_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto
     const auto version = opsets.find(domain);
     NodeUse use{.op = domain.empty() ? node.op_type() : domain + "." + node.op_type(),
                 .version = version == opsets.end() ? 0 : version->second,
-                .node = name_of(node),
+                .node = node_title(node),
                 .reason = {}};
     if (find_function(node)) {
       use.is_function = true;
@@ -528,7 +528,7 @@ void Importer::call_function(const pb::FunctionProto& function, const pb::NodePr
   }
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
     fail(fmt::format("{} passes {} inputs and takes {} outputs, but function \"{}\" has {} and {}",
-                     name_of(node), node.input_size(), node.output_size(), function.name(),
+                     node_title(node), node.input_size(), node.output_size(), function.name(),
                      function.input_size(), function.output_size()));
   }
   ImportScope scope;
@@ -537,7 +537,7 @@ void Importer::call_function(const pb::FunctionProto& function, const pb::NodePr
     if (i < node.input_size() && !node.input(i).empty()) {
       const Imported* found = frame.scope.find(node.input(i));
       if (found == nullptr) {
-        fail(fmt::format("{}: nothing before it gives its input \"{}\"", name_of(node),
+        fail(fmt::format("{}: nothing before it gives its input \"{}\"", node_title(node),
                          node.input(i)));
       }
       value = *found;

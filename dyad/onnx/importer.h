@@ -282,6 +282,9 @@ class NodeImport final : public OnnxNode {
   std::vector<Imported> outputs_;
 };
 
+/// The domain of the operators of classical machine learning.
+inline constexpr std::string_view kMl = "ai.onnx.ml";
+
 /// A rule that needs more of the model than OnnxNode shows: subgraphs, sequences.
 struct ModelRule {
   std::string_view op;

@@ -14,10 +14,10 @@ namespace {
 using Sizes = std::optional<Shape>;
 
 /// More elements than any tensor has axes, with room for lists of boxes.
-constexpr std::int64_t kMost = 64;
+constexpr std::int64_t kMostElements = 64;
 
 Sizes elements_of(const Tensor& x) {
-  if (!is_integer(x.dtype()) || x.rank() > 1 || x.impl()->numel() > kMost) return {};
+  if (!is_integer(x.dtype()) || x.rank() > 1 || x.impl()->numel() > kMostElements) return {};
   Shape sizes;
   bool fits = true;
   visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
@@ -93,7 +93,7 @@ Sizes KnownSizes::compute(Value value) {
     Shape all;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       const Sizes next = input(i);
-      if (!next || static_cast<std::int64_t>(all.size() + next->size()) > kMost) return {};
+      if (!next || static_cast<std::int64_t>(all.size() + next->size()) > kMostElements) return {};
       for (const Dim size : *next) all.push_back(size);
     }
     return all;
@@ -105,7 +105,8 @@ Sizes KnownSizes::compute(Value value) {
     if (node.is("full")) {
       one = Shape{static_cast<std::int64_t>(node.attrs_as<ops::FullAttrs>().value)};
     }
-    if (!one || one->size() != 1 || n > kMost) return one && one->size() != 1 ? one : Sizes();
+    if (!one || one->size() != 1 || n > kMostElements)
+      return one && one->size() != 1 ? one : Sizes();
     Shape repeated;
     for (std::int64_t i = 0; i < n; ++i) repeated.push_back((*one)[0]);
     return repeated;

@@ -62,7 +62,7 @@ void set_entry(pb::TensorProto& tensor, std::string_view key, std::string value)
   entry.set_value(std::move(value));
 }
 
-std::size_t size_in_bytes(const Tensor& tensor) {
+std::size_t weight_bytes(const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel().number()) * size_of(tensor.dtype());
 }
 
@@ -85,7 +85,7 @@ void append_external(io::AtomicFile& file, const std::string& name, const Weight
 
 void fill_in(std::span<const Weight> weights, Loc loc) {
   std::size_t total = 0;
-  for (const Weight& weight : weights) total += size_in_bytes(weight.tensor);
+  for (const Weight& weight : weights) total += weight_bytes(weight.tensor);
   if (total > std::size_t{std::numeric_limits<std::int32_t>::max()} / 16 * 15) {
     throw OnnxError(
         fmt::format("onnx::save: the weights take {} bytes, and one file of the format holds less "
@@ -209,7 +209,7 @@ void write(const std::string& path, Draft& model, const SaveOptions& options, Lo
   std::optional<io::AtomicFile> data;
   const std::string name = std::filesystem::path(path).filename().string() + ".data";
   for (const Weight& weight : model.weights) {
-    if (!options.external_data || size_in_bytes(weight.tensor) < options.external_threshold) {
+    if (!options.external_data || weight_bytes(weight.tensor) < options.external_threshold) {
       inside.push_back(weight);
       continue;
     }

@@ -161,7 +161,7 @@ std::vector<StepState> state_of(const GraphImpl& graph, const Writes& writes,
 }
 
 /// The writes that the outputs of a graph bring about, the last one to each variable.
-Writes writes_of(const GraphImpl& graph) {
+Writes last_writes_of(const GraphImpl& graph) {
   std::unordered_set<const Node*> needed;
   std::vector<const Node*> pending;
   for (const Value output : graph.outputs()) pending.push_back(output.node);
@@ -226,7 +226,7 @@ void save_training(const std::string& path, const Graph& graph, const TrainingOp
   for (const Value input : impl.placeholders()) {
     step.inputs.emplace_back(input.node->attrs_as<PlaceholderAttrs>().name, input);
   }
-  step.state = state_of(impl, writes_of(impl), options.state);
+  step.state = state_of(impl, last_writes_of(impl), options.state);
   write_step(path, impl, std::move(step), options, loc.user());
 }
 

@@ -39,7 +39,8 @@ constexpr Schema activation(std::string_view name, std::string_view doc, OnnxNam
           .saved_inputs = kFirst};
 }
 
-constexpr std::string_view kEdges = "0 -0 1e-6 -1e-6 1 -1 5 -5 9 -9 20 -20 90 -90 inf -inf nan";
+constexpr std::string_view kActivationEdges =
+    "0 -0 1e-6 -1e-6 1 -1 5 -5 9 -9 20 -20 90 -90 inf -inf nan";
 
 /// sigmoid'(x) = exp(-|x|) / (1 + exp(-|x|))^2
 Scalar sigmoid_derivative(Scalar x) {
@@ -51,7 +52,7 @@ struct SigmoidBackward {
   using Attrs = NoAttrs;
   static constexpr Schema schema =
       backward("sigmoid_backward", "grad times the derivative of sigmoid at x.",
-               {.low = -3, .high = 3, .edges = kEdges});
+               {.low = -3, .high = 3, .edges = kActivationEdges});
   static Scalar eval(Scalar grad, Scalar x) { return grad * sigmoid_derivative(x); }
   static void grad(Gradient& g, const Attrs&) {
     if (g.needs(0)) g.set(0, apply<SigmoidBackward>({}, {}, g.grad(), g.input(1)));
@@ -66,7 +67,7 @@ struct SigmoidBackward {
 struct Sigmoid {
   using Attrs = NoAttrs;
   static constexpr Schema schema = activation("sigmoid", "1 / (1 + exp(-x)).", {"Sigmoid", 13},
-                                              {.low = -3, .high = 3, .edges = kEdges});
+                                              {.low = -3, .high = 3, .edges = kActivationEdges});
   static Scalar eval(Scalar x) { return scalar::sigmoid(x); }
   static void grad(Gradient& g, const Attrs&) {
     g.set(0, apply<SigmoidBackward>({}, {}, g.grad(), g.input(0)));
@@ -77,7 +78,7 @@ struct TanhBackward {
   using Attrs = NoAttrs;
   static constexpr Schema schema =
       backward("tanh_backward", "grad times the derivative of tanh at x.",
-               {.low = -3, .high = 3, .edges = kEdges});
+               {.low = -3, .high = 3, .edges = kActivationEdges});
   static Scalar eval(Scalar grad, Scalar x) { return grad * (4.0 * sigmoid_derivative(2.0 * x)); }
   static void grad(Gradient& g, const Attrs&) {
     if (g.needs(0)) g.set(0, apply<TanhBackward>({}, {}, g.grad(), g.input(1)));
@@ -92,7 +93,7 @@ struct TanhBackward {
 struct Tanh {
   using Attrs = NoAttrs;
   static constexpr Schema schema = activation("tanh", "Hyperbolic tangent.", {"Tanh", 13},
-                                              {.low = -3, .high = 3, .edges = kEdges});
+                                              {.low = -3, .high = 3, .edges = kActivationEdges});
   static Scalar eval(Scalar x) { return scalar::tanh(x); }
   static void grad(Gradient& g, const Attrs&) {
     g.set(0, apply<TanhBackward>({}, {}, g.grad(), g.input(0)));
@@ -257,7 +258,7 @@ struct Softplus {
   using Attrs = SoftplusAttrs;
   static constexpr Schema schema =
       activation("softplus", "log(1 + exp(beta * x)) / beta, without overflow.", {},
-                 {.low = -3, .high = 3, .edges = kEdges});
+                 {.low = -3, .high = 3, .edges = kActivationEdges});
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (!(attrs.beta > 0)) {
       fail_value(in, "beta = " + number_text(attrs.beta) + " must be above 0");

@@ -21,26 +21,25 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr DTypeSet kKey = set_of(DType::i64);
-constexpr ArgInfo kInputs[] = {{"q", kFloat},
-                               {"k", kFloat},
-                               {"v", kFloat},
-                               {"mask", kFloat | kBool, /*optional=*/true},
-                               {"seed", kKey, /*optional=*/true},
-                               {"offset", kKey, /*optional=*/true}};
-constexpr ArgInfo kForwardOutputs[] = {{"out"}, {"lse"}};
-constexpr ArgInfo kBackwardInputs[] = {{"grad", kFloat},
-                                       {"grad_lse", kFloat, /*optional=*/true},
-                                       {"q", kFloat},
-                                       {"k", kFloat},
-                                       {"v", kFloat},
-                                       {"mask", kFloat | kBool, /*optional=*/true},
-                                       {"seed", kKey, /*optional=*/true},
-                                       {"offset", kKey, /*optional=*/true},
-                                       {"out", kFloat},
-                                       {"lse", kFloat}};
-constexpr ArgInfo kBackwardOutputs[] = {{"q_grad"}, {"k_grad"}, {"v_grad"}};
+constexpr ArgInfo kAttentionInputs[] = {{"q", kFloat},
+                                        {"k", kFloat},
+                                        {"v", kFloat},
+                                        {"mask", kFloat | kBool, /*optional=*/true},
+                                        {"seed", kKey, /*optional=*/true},
+                                        {"offset", kKey, /*optional=*/true}};
+constexpr ArgInfo kAttentionForwardOutputs[] = {{"out"}, {"lse"}};
+constexpr ArgInfo kAttentionBackwardInputs[] = {{"grad", kFloat},
+                                                {"grad_lse", kFloat, /*optional=*/true},
+                                                {"q", kFloat},
+                                                {"k", kFloat},
+                                                {"v", kFloat},
+                                                {"mask", kFloat | kBool, /*optional=*/true},
+                                                {"seed", kKey, /*optional=*/true},
+                                                {"offset", kKey, /*optional=*/true},
+                                                {"out", kFloat},
+                                                {"lse", kFloat}};
+constexpr ArgInfo kAttentionBackwardOutputs[] = {{"q_grad"}, {"k_grad"}, {"v_grad"}};
 
 DType lse_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -153,8 +152,8 @@ struct AttentionForward {
   using Attrs = AttentionAttrs;
   static constexpr Schema schema{
       .name = "attention_forward",
-      .inputs = kInputs,
-      .outputs = kForwardOutputs,
+      .inputs = kAttentionInputs,
+      .outputs = kAttentionForwardOutputs,
       .doc = "softmax(scale q k^T + mask) v by tiles, and the logarithm of each row's sum.",
       .saved_inputs = 63,
       .saved_outputs = kFirst | kSecond};
@@ -179,8 +178,8 @@ struct AttentionForward {
 struct AttentionBackward {
   using Attrs = AttentionAttrs;
   static constexpr Schema schema{.name = "attention_backward",
-                                 .inputs = kBackwardInputs,
-                                 .outputs = kBackwardOutputs,
+                                 .inputs = kAttentionBackwardInputs,
+                                 .outputs = kAttentionBackwardOutputs,
                                  .doc = "The gradients of q, k and v of attention_forward.",
                                  .saved_inputs = 1023};
   static Types infer(const InferIn& in, const Attrs& attrs) {
@@ -240,7 +239,7 @@ void AttentionForward::grad(Gradient& g, const Attrs& attrs) {
 struct Attention {
   using Attrs = AttentionAttrs;
   static constexpr Schema schema{.name = "scaled_dot_product_attention",
-                                 .inputs = kInputs,
+                                 .inputs = kAttentionInputs,
                                  .outputs = kOut,
                                  .doc = "softmax(scale q k^T + mask) v."};
   static Types infer(const InferIn& in, const Attrs& attrs) {

@@ -12,8 +12,8 @@ int width_of(DType dtype) {
   return dtype == DType::f4e2m1 ? 4 : 8 * static_cast<int>(size_of(dtype));
 }
 
-constexpr DTypeSet kBits = kPlain & ~kComplex;
-constexpr ArgInfo kBitsIn[] = {{"x", kBits}};
+constexpr DTypeSet kCastable = kPlain & ~kComplex;
+constexpr ArgInfo kBitsIn[] = {{"x", kCastable}};
 
 struct Bitcast {
   struct Attrs {
@@ -29,7 +29,7 @@ struct Bitcast {
     if (attrs.dtype == DType::boolean && from != DType::boolean) {
       fail_dtype(in, "bits that are neither 0 nor 1 are no bool; use ne(x, 0)");
     }
-    if (!contains(kBits, attrs.dtype) || width_of(from) != width_of(attrs.dtype)) {
+    if (!contains(kCastable, attrs.dtype) || width_of(from) != width_of(attrs.dtype)) {
       fail_dtype(in, "elements of " + std::string(name_of(from)) + " have " +
                          std::to_string(width_of(from)) + " bits and cannot be read as " +
                          std::string(name_of(attrs.dtype)) +

@@ -9,9 +9,9 @@ namespace {
 
 using scalar::ScalarType;
 
-constexpr DTypeSet kBits = kInteger | kBool;
-constexpr ArgInfo kPair[] = {{"a", kBits}, {"b", kBits}};
-constexpr ArgInfo kOne[] = {{"x", kBits}};
+constexpr DTypeSet kBitwise = kInteger | kBool;
+constexpr ArgInfo kPair[] = {{"a", kBitwise}, {"b", kBitwise}};
+constexpr ArgInfo kOne[] = {{"x", kBitwise}};
 constexpr ArgInfo kShift[] = {{"a", kInteger}, {"count", kInteger}};
 
 constexpr Schema bits(std::string_view name, std::string_view doc, std::span<const ArgInfo> inputs,

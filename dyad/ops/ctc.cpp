@@ -17,15 +17,14 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNever = -1e30;  // log of a probability of 0 that can be differentiated
-constexpr ArgInfo kInputs[] = {{"log_probs", kFloat},
-                               {"targets", kIndex},
-                               {"input_lengths", kIndex},
-                               {"target_lengths", kIndex}};
-constexpr ArgInfo kBackwardInputs[] = {{"grad", kFloat},           {"log_probs", kFloat},
-                                       {"targets", kIndex},        {"input_lengths", kIndex},
-                                       {"target_lengths", kIndex}, {"nll", kFloat}};
+constexpr ArgInfo kCtcInputs[] = {{"log_probs", kFloat},
+                                  {"targets", kIndex},
+                                  {"input_lengths", kIndex},
+                                  {"target_lengths", kIndex}};
+constexpr ArgInfo kCtcBackwardInputs[] = {{"grad", kFloat},           {"log_probs", kFloat},
+                                          {"targets", kIndex},        {"input_lengths", kIndex},
+                                          {"target_lengths", kIndex}, {"nll", kFloat}};
 
 void check_ctc(const InferIn& in, const CtcAttrs& attrs, std::size_t first) {
   const Shape &x = in[first].shape(), &targets = in[first + 1].shape();
@@ -75,7 +74,7 @@ struct CtcNll {
   using Attrs = CtcAttrs;
   static constexpr Schema schema{
       .name = "ctc_nll",
-      .inputs = kInputs,
+      .inputs = kCtcInputs,
       .outputs = kOut,
       .doc = "-log of the probability of the targets, summed over their alignments.",
       .saved_inputs = kFirst | kSecond | kThird | kFourth,
@@ -129,7 +128,7 @@ struct CtcNllBackward {
   using Attrs = CtcAttrs;
   static constexpr Schema schema{
       .name = "ctc_nll_backward",
-      .inputs = kBackwardInputs,
+      .inputs = kCtcBackwardInputs,
       .outputs = kOut,
       .doc = "The gradient of log_probs of ctc_nll; 0 where the loss is infinite.",
       .saved_inputs = 63};

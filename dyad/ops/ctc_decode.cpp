@@ -17,7 +17,7 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr ArgInfo kInputs[] = {{"log_probs", kFloat}, {"input_lengths", kIndex}};
+constexpr ArgInfo kDecodeInputs[] = {{"log_probs", kFloat}, {"input_lengths", kIndex}};
 constexpr ArgInfo kOutputs[] = {
     {"labels", set_of(DType::i64)}, {"lengths", set_of(DType::i64)}, {"log_probs", kFloat}};
 
@@ -25,7 +25,7 @@ struct CtcBeamSearch {
   using Attrs = CtcBeamAttrs;
   static constexpr Schema schema{
       .name = "ctc_beam_search",
-      .inputs = kInputs,
+      .inputs = kDecodeInputs,
       .outputs = kOutputs,
       .doc = "The most probable label sequences, each with the sum over its alignments.",
       .samples = {.differentiable = false}};

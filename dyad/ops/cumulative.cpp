@@ -16,8 +16,6 @@ namespace ops {
 namespace {
 
 /// Sums and products of integers and bool are i64.
-DType wide_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::i64; }
-
 /// x moved by one place along the axis, away from the first element or (`back`) towards it; a 0
 /// comes in.
 Tensor shifted(const Tensor& x, std::int64_t axis, bool back) {
@@ -41,7 +39,7 @@ struct CumSum {
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     (void)checked_axis(in, attrs.axis, in[0].rank());
-    return {Type(wide_dtype(in[0].dtype()), in[0].shape())};
+    return {Type(sum_dtype(in[0].dtype()), in[0].shape())};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, cumsum(g.grad(), attrs.axis, attrs.exclusive, !attrs.reverse));
@@ -70,7 +68,7 @@ struct CumProd {
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     (void)checked_axis(in, attrs.axis, in[0].rank());
-    return {Type(wide_dtype(in[0].dtype()), in[0].shape())};
+    return {Type(sum_dtype(in[0].dtype()), in[0].shape())};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     // Out of out[k], element i gets grad[k] times the product of those before it (exclusive) times
@@ -110,8 +108,6 @@ struct LogCumSumExp {
     g.set(0, part(grad, grad > 0) - part(-grad, grad < 0));
   }
 };
-
-constexpr ArgInfo kValuesAndIndices[] = {{"values"}, {"indices", set_of(DType::i64)}};
 
 template <bool kLargest>
 struct CumExtreme {

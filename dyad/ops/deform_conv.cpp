@@ -13,17 +13,17 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr ArgInfo kInputs[] = {{"x", kFloat},
-                               {"offset", kFloat},
-                               {"weight", kFloat},
-                               {"bias", kFloat, /*optional=*/true},
-                               {"mask", kFloat, /*optional=*/true}};
+constexpr ArgInfo kDeformInputs[] = {{"x", kFloat},
+                                     {"offset", kFloat},
+                                     {"weight", kFloat},
+                                     {"bias", kFloat, /*optional=*/true},
+                                     {"mask", kFloat, /*optional=*/true}};
 
 struct DeformConv2d {
   using Attrs = ConvAttrs;
   static constexpr Schema schema{
       .name = "deform_conv2d",
-      .inputs = kInputs,
+      .inputs = kDeformInputs,
       .outputs = kOut,
       .doc =
           "Convolution of x[n, c, h, w] whose kernel elements are moved by offset, and weighed "

@@ -125,9 +125,6 @@ struct Fmod {
   }
 };
 
-constexpr Samples kRoundingSamples{
-    .edges = "0 -0 0.5 -0.5 1.5 2.5 -2.5 0.49999997 8388609 -1e20 inf -inf nan"};
-
 /// x without its fraction, in a dtype that ONNX has the functions for.
 std::string write_trunc(OnnxEmitter& e, const std::string& x) {
   return e.node("Mul", {e.node("Floor", {e.node("Abs", {x})}), e.node("Sign", {x})});
@@ -179,7 +176,7 @@ void split_by(Gradient& g, const Tensor& first_is_taken) {
   if (g.needs(1)) g.set(1, where(equal, half, where(first_is_taken, 0, g.grad())));
 }
 /// Whether elements are not NaN, for any dtype.
-Tensor is_number(const Tensor& x) { return x == x; }
+Tensor is_not_nan(const Tensor& x) { return x == x; }
 
 void write_extreme(OnnxEmitter& e, std::string_view op) {
   if (!is_floating(e.output_type().dtype())) {
@@ -198,7 +195,7 @@ struct Fmax {
       extreme("fmax", "The larger of a and b, the other one where one is NaN.");
   static Scalar eval(Scalar a, Scalar b) { return scalar::select((a > b) | (b != b), a, b); }
   static void grad(Gradient& g, const Attrs&) {
-    split_by(g, logical_or(g.input(0) > g.input(1), logical_not(is_number(g.input(1)))));
+    split_by(g, logical_or(g.input(0) > g.input(1), logical_not(is_not_nan(g.input(1)))));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { write_extreme(e, "Max"); }
 };
@@ -209,7 +206,7 @@ struct Fmin {
       extreme("fmin", "The smaller of a and b, the other one where one is NaN.");
   static Scalar eval(Scalar a, Scalar b) { return scalar::select((a < b) | (b != b), a, b); }
   static void grad(Gradient& g, const Attrs&) {
-    split_by(g, logical_or(g.input(0) < g.input(1), logical_not(is_number(g.input(1)))));
+    split_by(g, logical_or(g.input(0) < g.input(1), logical_not(is_not_nan(g.input(1)))));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { write_extreme(e, "Min"); }
 };

@@ -137,9 +137,6 @@ struct Erf {
   }
 };
 
-constexpr Samples kRoundingSamples{
-    .edges = "0 -0 0.5 -0.5 1.5 2.5 -2.5 0.49999997 8388609 -1e20 inf -inf nan"};
-
 /// The schema of a function to whole numbers.
 constexpr Schema rounding(std::string_view name, std::string_view doc) {
   return {.name = name,

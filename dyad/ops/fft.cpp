@@ -21,7 +21,7 @@ namespace ops {
 namespace {
 
 constexpr DTypeSet kTransformed = set_of({f64, f32});
-constexpr ArgInfo kPairsIn[] = {{"x", kTransformed}};
+constexpr ArgInfo kTransformIn[] = {{"x", kTransformed}};
 
 /// The norm that multiplies the opposite direction by the same factor.
 std::string opposite(const std::string& norm) {
@@ -108,7 +108,7 @@ struct Fft {
   using Attrs = FftAttrs;
   static constexpr Schema schema{
       .name = "fft",
-      .inputs = kPairsIn,
+      .inputs = kTransformIn,
       .outputs = kOut,
       .doc =
           "The discrete Fourier transform along an axis, or its inverse, of complex numbers as "
@@ -169,7 +169,7 @@ struct Irfft {
   using Attrs = IrfftAttrs;
   static constexpr Schema schema{
       .name = "irfft",
-      .inputs = kPairsIn,
+      .inputs = kTransformIn,
       .outputs = kOut,
       .doc =
           "The n real numbers along an axis whose discrete Fourier transform begins with the "

@@ -14,7 +14,7 @@ namespace {
 constexpr ArgInfo kLayerNormInputs[] = {
     {"x", kFloat}, {"weight", kFloat}, {"bias", kFloat, /*optional=*/true}};
 constexpr ArgInfo kRmsNormInputs[] = {{"x", kFloat}, {"weight", kFloat}};
-constexpr ArgInfo kBackwardInputs[] = {{"grad", kFloat}, {"x", kFloat}, {"weight", kFloat}};
+constexpr ArgInfo kGroupBackwardInputs[] = {{"grad", kFloat}, {"x", kFloat}, {"weight", kFloat}};
 constexpr ArgInfo kGroupNormInputs[] = {
     {"x", kFloat}, {"weight", kFloat, /*optional=*/true}, {"bias", kFloat, /*optional=*/true}};
 constexpr ArgInfo kGroupNormBackwardInputs[] = {
@@ -111,7 +111,7 @@ struct LayerNorm {
 struct LayerNormBackward {
   using Attrs = EpsAttrs;
   static constexpr Schema schema{.name = "layer_norm_backward",
-                                 .inputs = kBackwardInputs,
+                                 .inputs = kGroupBackwardInputs,
                                  .outputs = kThreeGradients,
                                  .doc = "The gradients of layer_norm's x, weight and bias.",
                                  .saved_inputs = kFirst | kSecond | kThird};
@@ -162,7 +162,7 @@ struct RmsNorm {
 struct RmsNormBackward {
   using Attrs = EpsAttrs;
   static constexpr Schema schema{.name = "rms_norm_backward",
-                                 .inputs = kBackwardInputs,
+                                 .inputs = kGroupBackwardInputs,
                                  .outputs = kTwoGradients,
                                  .doc = "The gradients of rms_norm's x and weight.",
                                  .saved_inputs = kFirst | kSecond | kThird};
@@ -200,13 +200,6 @@ void check_groups(const InferIn& in, std::size_t i, std::int64_t groups) {
     fail_shape(in, std::string(in.op.inputs[p].name) + " must be [" + to_string(x[1]) +
                        "], the channels of x (axis 1), but is " + to_string(in[p].shape()));
   }
-}
-
-/// A vector of channels in a shape that broadcasts along axis 1 of a tensor of that rank.
-Tensor per_channel(const Tensor& vector, int rank) {
-  Shape shape(static_cast<std::size_t>(rank - 1), 1);
-  shape[0] = -1;
-  return reshape(vector, shape);
 }
 
 /// [n, groups, the rest] of x.

@@ -120,13 +120,6 @@ Ints batch_axes(int rank) {
   return axes;
 }
 
-/// A vector of channels in a shape that broadcasts along axis 1 of a tensor of that rank.
-Tensor per_channel(const Tensor& vector, int rank) {
-  Shape shape(static_cast<std::size_t>(rank - 1), 1);
-  shape[0] = -1;
-  return reshape(vector, shape);
-}
-
 void check_channels(const InferIn& in) {
   require_one_dtype(in);
   const Shape& x = in[0].shape();

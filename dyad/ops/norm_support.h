@@ -4,6 +4,7 @@
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/reduce.h"
+#include "dyad/ops/views.h"
 
 /// What normalisations share. For the .cpp files of this layer.
 namespace dyad::ops {
@@ -17,6 +18,13 @@ struct Moments {
         rstd(rsqrt(variance + eps)) {}
   Tensor mean, centered, variance, rstd;
 };
+
+/// A vector of channels in a shape that broadcasts along axis 1 of a tensor of that rank.
+inline Tensor per_channel(const Tensor& vector, int rank) {
+  Shape shape(static_cast<std::size_t>(rank - 1), 1);
+  shape[0] = -1;
+  return reshape(vector, shape);
+}
 
 inline Ints last_axes(int rank, int count) {
   Ints axes;

@@ -143,14 +143,14 @@ struct Copysign {
   }
 };
 
-constexpr ArgInfo kXAndY[] = {{"x", set_of({DType::f64, DType::f32})},
-                              {"y", set_of({DType::f64, DType::f32})}};
+constexpr ArgInfo kNextAfterInputs[] = {{"x", set_of({DType::f64, DType::f32})},
+                                        {"y", set_of({DType::f64, DType::f32})}};
 
 struct NextAfter {
   using Attrs = NoAttrs;
   static constexpr Schema schema{
       .name = "nextafter",
-      .inputs = kXAndY,
+      .inputs = kNextAfterInputs,
       .outputs = kOut,
       .doc = "x moved to the next number of its dtype towards y.",
       .samples = {.edges = "0 -0 1 -1 2.5 1e-20 3e38 inf -inf nan", .differentiable = false}};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,18 @@ inline constexpr ArgInfo kUnaryFloat[] = {{"x", kFloat}};
 inline constexpr ArgInfo kBinary[] = {{"a", kAny}, {"b", kAny}};
 inline constexpr ArgInfo kBinaryNumber[] = {{"a", kNumber}, {"b", kNumber}};
 inline constexpr ArgInfo kGradAndX[] = {{"grad", kFloat}, {"x", kFloat}};
+inline constexpr ArgInfo kXAndY[] = {{"x", kAny}, {"y", kAny}};
+inline constexpr ArgInfo kValuesAndIndices[] = {{"values"}, {"indices", set_of(DType::i64)}};
+/// Where functions to whole numbers go wrong.
+inline constexpr Samples kRoundingSamples{
+    .edges = "0 -0 0.5 -0.5 1.5 2.5 -2.5 0.49999997 8388609 -1e20 inf -inf nan"};
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The dtype that sums and products have: integers are added in i64.
+[[nodiscard]] constexpr DType sum_dtype(DType dtype) {
+  return is_floating(dtype) ? dtype : DType::i64;
+}
 
 /// Whether a tensor holds complex numbers: its arithmetic is written in that of its parts
 /// (complex.cpp), where a graph, a gradient and a kernel see real numbers only.

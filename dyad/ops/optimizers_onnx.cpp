@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
-struct Step {
+struct OptimizerStep {
   OnnxNode& n;
   int count;  ///< of parameters
   Tensor rate, steps;
 
   /// `kinds`: inputs for each parameter.
-  Step(OnnxNode& node, int kinds)
+  OptimizerStep(OnnxNode& node, int kinds)
       : n(node),
         count((node.input_count() - 2) / kinds),
         rate(node.input(0)),
@@ -44,7 +44,7 @@ struct Step {
 };
 
 void adagrad(OnnxNode& n) {
-  const Step step(n, 3);
+  const OptimizerStep step(n, 3);
   const Tensor decayed =
       div(step.rate, add(mul(step.time(), n.number("decay_factor", 0), n.loc()), 1, n.loc()));
   for (int i = 0; i < step.count; ++i) {
@@ -57,7 +57,7 @@ void adagrad(OnnxNode& n) {
 }
 
 void adam(OnnxNode& n) {
-  const Step step(n, 4);
+  const OptimizerStep step(n, 4);
   const double alpha = n.number("alpha", 0.9), beta = n.number("beta", 0.999);
   // At step 0 the means are as they are; then they are corrected for beginning at 0.
   const Tensor t = step.time();
@@ -80,7 +80,7 @@ void adam(OnnxNode& n) {
 }
 
 void momentum(OnnxNode& n) {
-  const Step step(n, 3);
+  const OptimizerStep step(n, 3);
   const double alpha = n.number("alpha", 0);
   const bool nesterov = n.text("mode", "standard") == "nesterov";
   // The first step takes the whole gradient.

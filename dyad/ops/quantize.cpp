@@ -18,7 +18,7 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr DTypeSet kF32 = set_of(DType::f32), kSingleOrDouble = set_of({DType::f32, DType::f64});
+constexpr DTypeSet kSingleOrDouble = set_of({DType::f32, DType::f64});
 
 /// The type of x where scale and zero point broadcast to it.
 Types infer_beside(const InferIn& in, DType dtype) {

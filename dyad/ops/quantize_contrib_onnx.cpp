@@ -71,7 +71,7 @@ void global_average_pool(OnnxNode& n) {
   on_images(n, [&](const Tensor& x) { return global_avg_pool(x, n.loc()); });
 }
 
-void average_pool(OnnxNode& n) {
+void quantized_average_pool(OnnxNode& n) {
   using Pool = Tensor (*)(const Tensor&, const PerAxis&, const PerAxis&, const Padding&, bool, bool,
                           std::int64_t, Loc);
   constexpr Pool kPools[] = {avg_pool1d, avg_pool2d, avg_pool3d};
@@ -108,7 +108,7 @@ void mean_of(OnnxNode& n) {
       n, mean(numbers(n, 0), n.integers("axes", {}), n.flag("keepdims", true), n.loc()), 3);
 }
 
-void choose(OnnxNode& n) {
+void quantized_choose(OnnxNode& n) {
   const Tensor y = where(n.input(0), numbers(n, 1), numbers(n, 4), n.loc());
   n.output(0, quantize_linear(y, n.input(7), n.input(8), {}, n.loc()));
 }
@@ -228,11 +228,11 @@ std::span<const OnnxRule> quantize_contrib_onnx_rules() {
       {"QLinearSigmoid", 1, sigmoid_of, kDomain},
       {"QLinearLeakyRelu", 1, leaky_relu_of, kDomain},
       {"QLinearGlobalAveragePool", 1, global_average_pool, kDomain},
-      {"QLinearAveragePool", 1, average_pool, kDomain},
+      {"QLinearAveragePool", 1, quantized_average_pool, kDomain},
       {"QLinearConcat", 1, concat_of, kDomain},
       {"QLinearSoftmax", 1, softmax_of, kDomain},
       {"QLinearReduceMean", 1, mean_of, kDomain},
-      {"QLinearWhere", 1, choose, kDomain},
+      {"QLinearWhere", 1, quantized_choose, kDomain},
       {"QGemm", 1, gemm_of, kDomain},
       {"MatMulIntegerToFloat", 1, product_as_floats, kDomain},
       {"DynamicQuantizeMatMul", 1, dynamic_product, kDomain},

@@ -9,6 +9,7 @@
 /// What the operators on quantised numbers share. For the .cpp files of this layer.
 namespace dyad::ops {
 
+inline constexpr DTypeSet kF32 = set_of(DType::f32);
 /// What quantisation writes.
 inline constexpr DTypeSet kQuantized =
     set_of({DType::u8, DType::i8, DType::u16, DType::i16, DType::f4e2m1}) | kSmallInteger |

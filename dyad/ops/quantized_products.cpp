@@ -17,8 +17,7 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr DTypeSet kByte = set_of({DType::u8, DType::i8}), kI32 = set_of(DType::i32),
-                   kF32 = set_of(DType::f32);
+constexpr DTypeSet kByte = set_of({DType::u8, DType::i8}), kI32 = set_of(DType::i32);
 constexpr ArgInfo kSums[] = {{"out", kI32}};
 constexpr ArgInfo kBytes[] = {{"out", kByte}};
 

@@ -16,7 +16,7 @@ namespace ops {
 namespace {
 
 constexpr DTypeSet kI64 = set_of(DType::i64);
-constexpr ArgInfo kKey[] = {{"seed", kI64}, {"offset", kI64}};
+constexpr ArgInfo kKeyParts[] = {{"seed", kI64}, {"offset", kI64}};
 constexpr ArgInfo kXAndKey[] = {{"x", kFloat}, {"seed", kI64}, {"offset", kI64}};
 
 void fail_to_export(OnnxEmitter& e) {
@@ -38,7 +38,7 @@ struct RandomKey {
   static constexpr Schema schema{
       .name = "random_key",
       .inputs = {},
-      .outputs = kKey,
+      .outputs = kKeyParts,
       .doc = "A seed and an offset of the default generator, which moves on by count numbers.",
       .samples = {.differentiable = false},
       .effect = Effect::random};
@@ -61,7 +61,7 @@ struct Uniform {
   using Attrs = UniformAttrs;
   static constexpr Schema schema{
       .name = "uniform",
-      .inputs = kKey,
+      .inputs = kKeyParts,
       .outputs = kOut,
       .doc = "Uniform in [0, 1): element i is a function of (seed, offset + i).",
       .samples = {.differentiable = false}};
@@ -78,7 +78,7 @@ struct Normal {
   using Attrs = UniformAttrs;
   static constexpr Schema schema{
       .name = "normal",
-      .inputs = kKey,
+      .inputs = kKeyParts,
       .outputs = kOut,
       .doc = "Standard normal numbers from twice as many uniform ones (Box and Muller, 1958).",
       .samples = {.differentiable = false}};

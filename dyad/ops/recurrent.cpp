@@ -17,38 +17,38 @@ namespace {
 constexpr std::size_t kInputCount = 9;
 constexpr std::string_view kNames[kInputCount] = {
     "x", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "lengths", "h0", "c0", "peephole"};
-constexpr ArgInfo kInputs[] = {{"x", kFloat},
-                               {"weight_ih", kFloat},
-                               {"weight_hh", kFloat},
-                               {"bias_ih", kFloat, /*optional=*/true},
-                               {"bias_hh", kFloat, /*optional=*/true},
-                               {"lengths", kIndex, /*optional=*/true},
-                               {"h0", kFloat, /*optional=*/true},
-                               {"c0", kFloat, /*optional=*/true},
-                               {"peephole", kFloat, /*optional=*/true}};
-constexpr ArgInfo kBackwardInputs[] = {{"grad", kFloat},
-                                       {"grad_h", kFloat, /*optional=*/true},
-                                       {"grad_c", kFloat, /*optional=*/true},
-                                       {"x", kFloat},
-                                       {"weight_ih", kFloat},
-                                       {"weight_hh", kFloat},
-                                       {"bias_ih", kFloat, /*optional=*/true},
-                                       {"bias_hh", kFloat, /*optional=*/true},
-                                       {"lengths", kIndex, /*optional=*/true},
-                                       {"h0", kFloat, /*optional=*/true},
-                                       {"c0", kFloat, /*optional=*/true},
-                                       {"peephole", kFloat, /*optional=*/true},
-                                       {"y", kFloat},
-                                       {"gates", kFloat},
-                                       {"cells", kFloat}};
-constexpr ArgInfo kForwardOutputs[] = {{"y"}, {"h"}, {"c"}, {"gates"}, {"cells"}};
-constexpr ArgInfo kBackwardOutputs[] = {{"x_grad"},       {"weight_ih_grad"}, {"weight_hh_grad"},
-                                        {"bias_ih_grad"}, {"bias_hh_grad"},   {"h0_grad"},
-                                        {"c0_grad"},      {"peephole_grad"}};
+constexpr ArgInfo kRecurrentInputs[] = {{"x", kFloat},
+                                        {"weight_ih", kFloat},
+                                        {"weight_hh", kFloat},
+                                        {"bias_ih", kFloat, /*optional=*/true},
+                                        {"bias_hh", kFloat, /*optional=*/true},
+                                        {"lengths", kIndex, /*optional=*/true},
+                                        {"h0", kFloat, /*optional=*/true},
+                                        {"c0", kFloat, /*optional=*/true},
+                                        {"peephole", kFloat, /*optional=*/true}};
+constexpr ArgInfo kRecurrentBackwardInputs[] = {{"grad", kFloat},
+                                                {"grad_h", kFloat, /*optional=*/true},
+                                                {"grad_c", kFloat, /*optional=*/true},
+                                                {"x", kFloat},
+                                                {"weight_ih", kFloat},
+                                                {"weight_hh", kFloat},
+                                                {"bias_ih", kFloat, /*optional=*/true},
+                                                {"bias_hh", kFloat, /*optional=*/true},
+                                                {"lengths", kIndex, /*optional=*/true},
+                                                {"h0", kFloat, /*optional=*/true},
+                                                {"c0", kFloat, /*optional=*/true},
+                                                {"peephole", kFloat, /*optional=*/true},
+                                                {"y", kFloat},
+                                                {"gates", kFloat},
+                                                {"cells", kFloat}};
+constexpr ArgInfo kRecurrentForwardOutputs[] = {{"y"}, {"h"}, {"c"}, {"gates"}, {"cells"}};
+constexpr ArgInfo kRecurrentBackwardOutputs[] = {
+    {"x_grad"},       {"weight_ih_grad"}, {"weight_hh_grad"}, {"bias_ih_grad"},
+    {"bias_hh_grad"}, {"h0_grad"},        {"c0_grad"},        {"peephole_grad"}};
 constexpr ArgInfo kStateOutputs[] = {{"y"}, {"h"}};
 constexpr ArgInfo kCellOutputs[] = {{"y"}, {"h"}, {"c"}};
 
-struct Sizes {
+struct RecurrentSizes {
   Dim steps, samples, width, hidden;
 };
 
@@ -64,7 +64,7 @@ void require(const InferIn& in, std::size_t first, std::size_t i, const Shape& w
 }
 
 /// Checks the inputs from x on.
-Sizes check_recurrent(const InferIn& in, const RecurrentAttrs& attrs, std::size_t first) {
+RecurrentSizes check_recurrent(const InferIn& in, const RecurrentAttrs& attrs, std::size_t first) {
   const int gates = gates_of(attrs.cell);
   if (gates == 0) fail_value(in, "cell = \"" + attrs.cell + "\" must be rnn, lstm or gru");
   std::string problem;
@@ -104,13 +104,13 @@ struct RecurrentForward {
   using Attrs = RecurrentAttrs;
   static constexpr Schema schema{
       .name = "recurrent_forward",
-      .inputs = kInputs,
-      .outputs = kForwardOutputs,
+      .inputs = kRecurrentInputs,
+      .outputs = kRecurrentForwardOutputs,
       .doc = "One direction of a recurrent layer over a sequence, and what its gradient needs.",
       .saved_inputs = 511,
       .saved_outputs = kFirst | kFourth | 16};
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    const Sizes s = check_recurrent(in, attrs, 0);
+    const RecurrentSizes s = check_recurrent(in, attrs, 0);
     const DType dtype = in[0].dtype(), inner = computed_dtype(dtype);
     const bool lstm = attrs.cell == "lstm";
     const bool cells = lstm || (attrs.cell == "gru" && attrs.linear_before_reset);
@@ -128,8 +128,8 @@ struct RecurrentForward {
 struct RecurrentBackward {
   using Attrs = RecurrentAttrs;
   static constexpr Schema schema{.name = "recurrent_backward",
-                                 .inputs = kBackwardInputs,
-                                 .outputs = kBackwardOutputs,
+                                 .inputs = kRecurrentBackwardInputs,
+                                 .outputs = kRecurrentBackwardOutputs,
                                  .doc = "The gradients of the inputs of recurrent_forward.",
                                  .saved_inputs = (1 << 15) - 1};
   static Types infer(const InferIn& in, const Attrs& attrs) {
@@ -195,7 +195,7 @@ struct RecurrentOp {
     return attrs;
   }
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    const Sizes s = check_recurrent(in, with_cell(attrs), 0);
+    const RecurrentSizes s = check_recurrent(in, with_cell(attrs), 0);
     const Type state(in[0].dtype(), {s.samples, s.hidden});
     Types types{Type(in[0].dtype(), {s.steps, s.samples, s.hidden}), state};
     if (Cell::schema.outputs.size() > 2) types.push_back(state);
@@ -212,21 +212,21 @@ struct RecurrentOp {
 struct Rnn : RecurrentOp<Rnn> {
   static constexpr const char* kCell = "rnn";
   static constexpr Schema schema{.name = "rnn",
-                                 .inputs = {kInputs, 7},
+                                 .inputs = {kRecurrentInputs, 7},
                                  .outputs = kStateOutputs,
                                  .doc = "A layer of Elman's recurrent network, one direction."};
 };
 struct Lstm : RecurrentOp<Lstm> {
   static constexpr const char* kCell = "lstm";
   static constexpr Schema schema{.name = "lstm",
-                                 .inputs = kInputs,
+                                 .inputs = kRecurrentInputs,
                                  .outputs = kCellOutputs,
                                  .doc = "A layer of long short-term memory, one direction."};
 };
 struct Gru : RecurrentOp<Gru> {
   static constexpr const char* kCell = "gru";
   static constexpr Schema schema{.name = "gru",
-                                 .inputs = {kInputs, 7},
+                                 .inputs = {kRecurrentInputs, 7},
                                  .outputs = kStateOutputs,
                                  .doc = "A layer of gated recurrent units, one direction."};
 };

@@ -18,7 +18,6 @@ namespace {
 using scalar::ScalarType;
 
 /// Sums and products of integers and bool are i64.
-DType wide_dtype(DType dtype) { return is_floating(dtype) ? dtype : DType::i64; }
 /// What sums and products take in.
 Scalar wide_element(const ReductionBuilder& b) {
   return scalar::convert(b.element(), b.sum_type());
@@ -35,7 +34,7 @@ struct Sum {
   static constexpr Schema schema =
       reduction("sum", "The sum over axes; integers and bool add up in i64.", kUnary);
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    return infer_reduction(in, attrs, wide_dtype(in[0].dtype()));
+    return infer_reduction(in, attrs, sum_dtype(in[0].dtype()));
   }
   static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
   static void reduce(const Attrs&, ReductionBuilder& b) {
@@ -95,7 +94,7 @@ struct Prod {
   static constexpr Schema schema = reduction(
       "prod", "The product over axes; integers and bool multiply in i64.", kUnary, kFirst);
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    return infer_reduction(in, attrs, wide_dtype(in[0].dtype()));
+    return infer_reduction(in, attrs, sum_dtype(in[0].dtype()));
   }
   static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
   static void reduce(const Attrs&, ReductionBuilder& b) {

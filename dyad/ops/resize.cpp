@@ -17,7 +17,7 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr ArgInfo kGrad[] = {{"grad", kFloat}};
+constexpr ArgInfo kResizedGrad[] = {{"grad", kFloat}};
 
 bool is_one_of(const std::string& text, std::initializer_list<std::string_view> allowed) {
   return std::find(allowed.begin(), allowed.end(), text) != allowed.end();
@@ -77,7 +77,7 @@ Dim along(const Shape& shape, const ResampleAttrs& attrs) {
 struct ResampleTranspose {
   using Attrs = ResampleAttrs;
   static constexpr Schema schema{.name = "resample_transpose",
-                                 .inputs = kGrad,
+                                 .inputs = kResizedGrad,
                                  .outputs = kOut,
                                  .doc = "The gradient of resample."};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_resample(in, attrs); }

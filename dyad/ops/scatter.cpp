@@ -17,7 +17,7 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr ArgInfo kScatterInputs[] = {{"x", kPlain}, {"index", kIndex}, {"source", kPlain}};
+constexpr ArgInfo kReduceInputs[] = {{"x", kPlain}, {"index", kIndex}, {"source", kPlain}};
 constexpr ArgInfo kJoinInputs[] = {{"x", kNumber}, {"index", kIndex}, {"source", kNumber}};
 constexpr ArgInfo kIndices[] = {{"indices", kIndex, false, true}};
 constexpr ArgInfo kXAndIndex[] = {{"x", kEverything}, {"index", kIndex}};
@@ -32,7 +32,7 @@ struct Scatter {
   using Attrs = IndexAttrs;
   static constexpr Schema schema{
       .name = "scatter",
-      .inputs = kScatterInputs,
+      .inputs = kReduceInputs,
       .outputs = kOut,
       .doc =
           "A copy of x with source[i][j][k] put at [i][index[i][j][k]][k] for axis 1; the last "
@@ -269,7 +269,7 @@ struct ScatterNd {
   using Attrs = ScatterNdAttrs;
   static constexpr Schema schema{
       .name = "scatter_nd",
-      .inputs = kScatterInputs,
+      .inputs = kReduceInputs,
       .outputs = kOut,
       .doc =
           "A copy of x with source[i..., :] at [index[i..., 0], index[i..., 1], ..., :], joined "

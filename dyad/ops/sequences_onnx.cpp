@@ -29,8 +29,6 @@
 namespace dyad::ops {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// [b, l, heads * d] -> [b, heads, l, d]
 Tensor with_heads(const Tensor& x, std::int64_t heads, Loc loc) {
   if (x.rank() == 4) return x;

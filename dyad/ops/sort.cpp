@@ -17,8 +17,6 @@ namespace dyad {
 namespace ops {
 namespace {
 
-constexpr ArgInfo kValuesAndIndices[] = {{"values"}, {"indices", set_of(DType::i64)}};
-
 /// The gradient of values taken from x at the indices along the axis.
 void grad_of_picked(Gradient& g, std::int64_t axis, const Tensor& indices, const Tensor& grad) {
   g.set(0, scatter_added(g.input_shape(0), axis, indices, grad));

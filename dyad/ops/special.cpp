@@ -166,8 +166,6 @@ struct Logaddexp {
   }
 };
 
-constexpr ArgInfo kXAndY[] = {{"x", kAny}, {"y", kAny}};
-
 struct Xlogy {
   using Attrs = NoAttrs;
   static constexpr Schema schema = [] {

@@ -59,8 +59,6 @@ struct Atan {
 };
 
 constexpr ArgInfo kYAndX[] = {{"y", kAny}, {"x", kAny}};
-constexpr ArgInfo kXAndY[] = {{"x", kAny}, {"y", kAny}};
-
 constexpr Schema pair_function(std::string_view name, std::string_view doc,
                                std::span<const ArgInfo> inputs, std::uint32_t saved_outputs) {
   Schema schema =

@@ -9,10 +9,10 @@ namespace dyad::passes {
 namespace {
 
 constexpr DTypeSet kOnlyF32 = set_of(DType::f32);
-constexpr ArgInfo kInputs[] = {{"x", kOnlyF32},
-                               {"weight", kOnlyF32},
-                               {"bias", kOnlyF32, /*optional=*/true},
-                               {"residual", kOnlyF32, /*optional=*/true}};
+constexpr ArgInfo kEpilogueInputs[] = {{"x", kOnlyF32},
+                                       {"weight", kOnlyF32},
+                                       {"bias", kOnlyF32, /*optional=*/true},
+                                       {"residual", kOnlyF32, /*optional=*/true}};
 
 /// The type of the result; a bias has its channels, a residual is like it.
 Types checked(const InferIn& in, const std::string& activation, Dim channels, const Shape& result) {
@@ -33,7 +33,7 @@ Types checked(const InferIn& in, const std::string& activation, Dim channels, co
 struct ConvEpilogue {
   using Attrs = ops::ConvEpilogueAttrs;
   static constexpr Schema schema{.name = "conv_epilogue",
-                                 .inputs = kInputs,
+                                 .inputs = kEpilogueInputs,
                                  .outputs = ops::kOut,
                                  .doc = "activation(conv(x, weight, bias) + residual)."};
   static Types infer(const InferIn& in, const Attrs& a) {
@@ -49,7 +49,7 @@ struct ConvEpilogue {
 struct ProductEpilogue {
   using Attrs = ops::ProductEpilogueAttrs;
   static constexpr Schema schema{.name = "product_epilogue",
-                                 .inputs = kInputs,
+                                 .inputs = kEpilogueInputs,
                                  .outputs = ops::kOut,
                                  .doc = "activation(x @ weight + bias + residual)."};
   static Types infer(const InferIn& in, const Attrs& a) {

@@ -5,7 +5,7 @@
 namespace dyad::passes {
 namespace {
 
-constexpr ArgInfo kInputs[] = {{.name = "inputs", .variadic = true}};
+constexpr ArgInfo kAnyInputs[] = {{.name = "inputs", .variadic = true}};
 /// Unused: what such a node gives follows from its region, which a rule for types does not see.
 Types no_types(const InferIn&) { return {}; }
 
@@ -17,7 +17,7 @@ constinit const OpInfo kFusedOp{
     .name = "fused",
     .doc = "The operators of its region, computed in one kernel.",
     .kind = BodyKind::control,
-    .inputs = kInputs,
+    .inputs = kAnyInputs,
     .outputs = kOutputs,
     .onnx = {},
     .samples = {},
@@ -28,7 +28,7 @@ constinit const OpInfo kRowsOp{
     .name = "rows",
     .doc = "The kernels of its region, one after the other on a few rows at a time.",
     .kind = BodyKind::control,
-    .inputs = kInputs,
+    .inputs = kAnyInputs,
     .outputs = kOutputs,
     .onnx = {},
     .samples = {},

@@ -25,36 +25,36 @@ const Node* maker_of(Value v) {
 }
 
 /// A part of a larger tensor along an axis.
-struct Part {
+struct Segment {
   Value value;
   std::int64_t begin, end;
 };
-/// Parts along one axis.
-struct Parts {
+/// Segments along one axis.
+struct Segments {
   std::size_t axis = 0;
-  std::vector<Part> parts;
+  std::vector<Segment> parts;
 };
 
 /// What a padding by zeros puts where, when it is along one axis and its sizes are known.
-std::optional<Parts> part_of(const Node& node) {
+std::optional<Segments> part_of(const Node& node) {
   if (!node.is("pad")) return {};
   const auto& attrs = node.attrs_as<ops::PadAttrs>();
   if (attrs.value != 0) return {};
-  std::optional<Parts> found;
+  std::optional<Segments> found;
   const Value padded = node.inputs()[0];
   for (std::size_t i = 0; i < attrs.low.size(); ++i) {
     const Dim low = attrs.low[i], high = attrs.high[i], size = padded.type().shape()[i];
     if (!low.is_number() || !high.is_number()) return {};
     if (low.number() == 0 && high.number() == 0) continue;
     if (found || low.number() < 0 || high.number() < 0 || !size.is_number()) return {};
-    found = Parts{i, {{padded, low.number(), low.number() + size.number()}}};
+    found = Segments{i, {{padded, low.number(), low.number() + size.number()}}};
   }
   return found;
 }
 
-class Joiner {
+class PartJoiner {
  public:
-  explicit Joiner(const GraphImpl& graph)
+  explicit PartJoiner(const GraphImpl& graph)
       : graph_(graph), rewriter_(graph), uses_(count_uses(graph)) {}
 
   Ref<GraphImpl> run() {
@@ -62,7 +62,7 @@ class Joiner {
     for (const auto& node : graph_.nodes()) {
       rewriter_.copy(*node);
       if (node->types().size() != 1 || !is_floating(node->types()[0].dtype())) continue;
-      std::optional<Parts> parts = part_of(*node);
+      std::optional<Segments> parts = part_of(*node);
       if (!parts) parts = sum_of(*node);
       if (!parts) continue;
       if (fills(*parts, *node)) {
@@ -79,9 +79,9 @@ class Joiner {
 
  private:
   /// The parts of both operands of an addition that nothing else uses.
-  [[nodiscard]] std::optional<Parts> sum_of(const Node& node) const {
+  [[nodiscard]] std::optional<Segments> sum_of(const Node& node) const {
     if (!node.is("add")) return {};
-    std::optional<Parts> sum;
+    std::optional<Segments> sum;
     for (const Value v : node.inputs()) {
       const auto found = parts_of_.find(v);
       if (found == parts_of_.end() || uses_.at(v) != 1 || !v.type().same_as(node.types()[0]) ||
@@ -99,21 +99,21 @@ class Joiner {
 
   /// Sorts the parts; true when they follow one another from the begin of the axis to its end. They
   /// must come from one node, so that all lie alike in memory and the result does as the sum would.
-  static bool fills(Parts& parts, const Node& node) {
+  static bool fills(Segments& parts, const Node& node) {
     const Dim size = node.types()[0].shape()[parts.axis];
     if (parts.parts.size() < 2 || !size.is_number()) return false;
-    std::ranges::sort(parts.parts, {}, &Part::begin);
+    std::ranges::sort(parts.parts, {}, &Segment::begin);
     std::int64_t at = 0;
-    for (const Part& part : parts.parts) {
+    for (const Segment& part : parts.parts) {
       if (part.begin != at || maker_of(part.value) != maker_of(parts.parts[0].value)) return false;
       at = part.end;
     }
     return at == size.number();
   }
 
-  Value join(const Parts& parts, const Node& node) {
+  Value join(const Segments& parts, const Node& node) {
     std::vector<Value> values;
-    for (const Part& part : parts.parts) values.push_back(rewriter_.at(part.value));
+    for (const Segment& part : parts.parts) values.push_back(rewriter_.at(part.value));
     GraphImpl& graph = *rewriter_.to();
     const ops::AxisAttrs along{.axis = static_cast<std::int64_t>(parts.axis)};
     static const OpInfo& concat = []() -> const OpInfo& {
@@ -134,11 +134,11 @@ class Joiner {
   const GraphImpl& graph_;
   Rewriter rewriter_;
   std::unordered_map<Value, int, ValueHash> uses_;
-  std::unordered_map<Value, Parts, ValueHash> parts_of_;
+  std::unordered_map<Value, Segments, ValueHash> parts_of_;
 };
 
 }  // namespace
 
-Ref<GraphImpl> join_parts(const GraphImpl& graph) { return Joiner(graph).run(); }
+Ref<GraphImpl> join_parts(const GraphImpl& graph) { return PartJoiner(graph).run(); }
 
 }  // namespace dyad::passes

@@ -11,7 +11,7 @@
 namespace dyad::passes {
 namespace {
 
-bool is_source(const Node& node) {
+bool is_stored(const Node& node) {
   return &node.op() == &kVariableOp || &node.op() == &kConstantOp;
 }
 bool is_write(const Node& node) { return &node.op() == &kAssignOp || &node.op() == &kAfterOp; }
@@ -53,7 +53,7 @@ class Cutter {
     maps_.resize(count_);
     for (Stage& stage : stages_) stage.graph = make_ref<GraphImpl>();
     for (const auto& node : graph_.nodes()) {
-      if (is_source(*node) || &node->op() == &kPlaceholderOp) continue;
+      if (is_stored(*node) || &node->op() == &kPlaceholderOp) continue;
       const std::size_t at = stage_of_.at(node.get());
       if (stages_[at].open == node.get()) {  // it runs by itself, on what its stage gives
         for (const Value v : node->inputs()) give(before_writes(v), at);
@@ -98,7 +98,7 @@ class Cutter {
     auto& map = maps_[at];
     if (const auto known = map.find(v); known != map.end()) return known->second;
     GraphImpl& graph = *stages_[at].graph;
-    if (is_source(*v.node)) {
+    if (is_stored(*v.node)) {
       return map[v] = graph.append_copy(*v.node, {})->output();
     }
     if (&v.node->op() != &kPlaceholderOp) {

@@ -85,6 +85,11 @@ Strides pointwise_layout(std::span<const Tensor> inputs, const Shape& shape) {
   return pointwise_layout(parts, shape.numbers());
 }
 
+Strides follow_first(const OpInfo&, const void*, std::span<const Tensor> inputs, const Shape& shape,
+                     int) {
+  return pointwise_layout(inputs.first(1), shape);
+}
+
 Strides output_layout(const OpInfo& op, const void* attrs, std::span<const Tensor> inputs,
                       const Shape& shape, int index) {
   if (op.kind == BodyKind::opaque) {

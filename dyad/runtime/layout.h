@@ -21,6 +21,10 @@ struct StridedShape {
 [[nodiscard]] Strides pointwise_layout(std::span<const StridedShape> inputs,
                                        std::span<const std::int64_t> shape);
 
+/// A layout rule of opaque rows: the result follows the order of axes of the first input.
+[[nodiscard]] Strides follow_first(const OpInfo& op, const void* attrs,
+                                   std::span<const Tensor> inputs, const Shape& shape, int index);
+
 /// The strides that an operator's result `index` has, in every mode: what its kernel asks for
 /// (opaque rows), the inputs' own order of axes (pointwise rows; `clone` is row-major), or
 /// row-major.

@@ -23,12 +23,12 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-struct Mlp {
+struct TanhMlp {
   nn::Linear up{8, 64}, down{64, 2};
   Tensor operator()(const Tensor& x) const { return down(tanh(up(x))); }
 };
 
-std::string written(const Mlp& model, std::int64_t width = 8) {
+std::string written(const TanhMlp& model, std::int64_t width = 8) {
   Graph graph;
   (void)graph.define([&] { return model(placeholder("x", f32, {"batch", width})); });
   return onnx::to_bytes(graph, {.outputs = {"y"}, .weights = nn::state_dict(model)});
@@ -46,7 +46,7 @@ std::string message_of(F&& f) {
 }
 
 TEST(Load, AModelGivesTheSameBitsAsWhatItWasWrittenFrom) {
-  const Mlp mlp;
+  const TanhMlp mlp;
   const onnx::Model model = onnx::parse(written(mlp));
   EXPECT_THAT(model.inputs(), ElementsAre("x"));
   EXPECT_THAT(model.outputs(), ElementsAre("y"));
@@ -60,7 +60,7 @@ TEST(Load, AModelGivesTheSameBitsAsWhatItWasWrittenFrom) {
 }
 
 TEST(Load, WeightsAreVariablesThatTrain) {
-  const Mlp mlp;
+  const TanhMlp mlp;
   const onnx::Model model = onnx::parse(written(mlp));
   EXPECT_TRUE(model.weights().contains("up.weight"));
   const Tensor x = normal({4, 8});
@@ -74,7 +74,7 @@ TEST(Load, WeightsAreVariablesThatTrain) {
 }
 
 TEST(Load, ExternalDataIsMappedFromTheModelsFolder) {
-  const Mlp mlp;
+  const TanhMlp mlp;
   const std::string path = temporary("external.onnx");
   onnx::save(path, mlp, {{"x", f32, {"batch", 8}}}, {.external_data = true});
   const Tensor x = normal({2, 8});
@@ -106,7 +106,7 @@ TEST(Load, SaysWhatIsNoModel) {
 
 /// Cut at every byte: an error, or a smaller model that is one.
 TEST(Load, ACutFileIsAnErrorAtEveryByte) {
-  const std::string bytes = written(Mlp{.up{3, 2}, .down{2, 1}}, 3);
+  const std::string bytes = written(TanhMlp{.up{3, 2}, .down{2, 1}}, 3);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     try {
       (void)onnx::parse(std::string_view(bytes).substr(0, size));
@@ -118,7 +118,7 @@ TEST(Load, ACutFileIsAnErrorAtEveryByte) {
 
 /// Every byte changed in turn, in three ways: an error of Dyad's, or a model.
 TEST(Load, ADamagedFileIsAnErrorOrAModel) {
-  const std::string good = written(Mlp{.up{3, 2}, .down{2, 1}}, 3);
+  const std::string good = written(TanhMlp{.up{3, 2}, .down{2, 1}}, 3);
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (const int flip : {0x01, 0x80, 0xFF}) {
       std::string bytes = good;

@@ -18,18 +18,19 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kScoreLanes = 16;
 
 template <class T>
 [[gnu::always_inline]] inline T largest_of(const T* s, std::int64_t n) {
-  T lanes[kLanes];
-  std::fill_n(lanes, kLanes, -std::numeric_limits<T>::infinity());
+  T lanes[kScoreLanes];
+  std::fill_n(lanes, kScoreLanes, -std::numeric_limits<T>::infinity());
   std::int64_t j = 0;
-  for (; j + kLanes <= n; j += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
+  for (; j + kScoreLanes <= n; j += kScoreLanes) {
+    for (std::int64_t l = 0; l < kScoreLanes; ++l)
+      lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
   }
   for (std::int64_t l = 0; j + l < n; ++l) lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
-  return *std::max_element(lanes, lanes + kLanes);
+  return *std::max_element(lanes, lanes + kScoreLanes);
 }
 DYAD_VECTOR_CLONES float largest(const float* s, std::int64_t n) { return largest_of(s, n); }
 DYAD_VECTOR_CLONES double largest(const double* s, std::int64_t n) { return largest_of(s, n); }
@@ -37,10 +38,10 @@ DYAD_VECTOR_CLONES double largest(const double* s, std::int64_t n) { return larg
 /// s[j] = exp(s[j] - from); gives the sum.
 template <class T>
 [[gnu::always_inline]] inline T exp_and_sum(T* s, std::int64_t n, T from) {
-  T lanes[kLanes] = {};
+  T lanes[kScoreLanes] = {};
   std::int64_t j = 0;
-  for (; j + kLanes <= n; j += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) {
+  for (; j + kScoreLanes <= n; j += kScoreLanes) {
+    for (std::int64_t l = 0; l < kScoreLanes; ++l) {
       s[j + l] = vector_math::exp(s[j + l] - from);
       lanes[l] += s[j + l];
     }
@@ -106,16 +107,6 @@ void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64
     const T share = none ? T{} : 1 / sum[i];
     for (std::int64_t j = 0; j < e; ++j) out[i * e + j] = none ? T{} : out[i * e + j] * share;
     lse[i] = none ? kNone : top[i] + std::log(sum[i]);
-  }
-}
-
-/// Calls f with a value of the type that attention computes in.
-template <class F>
-void with_computed(DType dtype, F&& f) {
-  if (dtype == DType::f64) {
-    f(double{});
-  } else {
-    f(float{});
   }
 }
 
@@ -264,9 +255,9 @@ std::vector<T> common_parts(const AttentionInputs& x, const AttentionRows& grad,
     for (std::int64_t i = lo; i < hi; ++i) {
       const std::int64_t head = i / x.length;
       const T* g = grad.at<T>(head / x.heads, head % x.heads, i % x.length);
-      T lanes[kLanes] = {};
+      T lanes[kScoreLanes] = {};
       for (std::int64_t j = 0; j < width; ++j) {
-        lanes[j % kLanes] += g[j] * o[i * width + j];
+        lanes[j % kScoreLanes] += g[j] * o[i * width + j];
       }
       T sum = 0;
       for (const T lane : lanes) sum += lane;

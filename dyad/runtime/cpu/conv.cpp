@@ -7,6 +7,7 @@
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/layout.h"
 
 namespace dyad::runtime::cpu {
@@ -47,8 +48,6 @@ bool runs_by_planes(const Tensor& image, std::int64_t channels, std::int64_t gro
 }
 
 namespace {
-
-std::span<const std::int64_t> sizes_of(const Tensor& t) { return t.impl()->shape.numbers(); }
 
 /// `x`, `weight` and `out` have five axes.
 template <class Attrs>

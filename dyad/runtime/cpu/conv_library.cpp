@@ -79,7 +79,7 @@ std::uint64_t fingerprint(const std::byte* data, std::size_t bytes) noexcept {
   return result ^ (result >> 32);
 }
 
-PlanKey key_of(Direction direction, const ConvShape& s, bool with_bias, int threads) {
+PlanKey plan_key_of(Direction direction, const ConvShape& s, bool with_bias, int threads) {
   PlanKey key{static_cast<std::int64_t>(direction),
               static_cast<std::int64_t>(s.dtype),
               threads,
@@ -293,7 +293,7 @@ bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& wei
   const int threads = worth_a_team(s.flops()) ? team_size() : 1;
   const Tensor image = channels_last(x);
   const LibraryTeam team(threads);
-  PlanKey key = key_of(Direction::forward, s, bias.defined(), threads);
+  PlanKey key = plan_key_of(Direction::forward, s, bias.defined(), threads);
   epilogue.add_to(key);
   Plan& plan = planned(Direction::forward, s, bias.defined(), key, epilogue);
   if (!plan.convolution || (epilogue.adds && !plan.adds_last)) return false;
@@ -313,7 +313,7 @@ bool conv_library_integer(const ConvShape& s, const std::uint8_t* image, const T
   // Four bytes are multiplied in the place of one f32.
   const int threads = worth_a_team(s.flops() / 4) ? team_size() : 1;
   const LibraryTeam team(threads);
-  const PlanKey key = key_of(Direction::integer, s, false, threads);
+  const PlanKey key = plan_key_of(Direction::integer, s, false, threads);
   Plan& plan = planned(Direction::integer, s, false, key);
   if (!plan.convolution) return false;
   plan.convolution->run({weight.impl()->data, image, out}, {packed_weight(plan, key, weight)});
@@ -327,7 +327,7 @@ bool conv_library_backward_input(const ConvShape& s, const Tensor& grad, const T
   const Tensor rows =
       input_gradient_channels_last(s.c, s.groups) ? channels_last(grad) : contiguous_copy(grad);
   const LibraryTeam team(threads);
-  const PlanKey key = key_of(Direction::backward_input, s, false, threads);
+  const PlanKey key = plan_key_of(Direction::backward_input, s, false, threads);
   Plan& plan = planned(Direction::backward_input, s, false, key);
   if (!plan.convolution) return false;
   const memory* packed = packed_weight(plan, key, weight);
@@ -342,7 +342,7 @@ bool conv_library_backward_weight(const ConvShape& s, const Tensor& grad, const 
   const Tensor rows = channels_last(grad), image = channels_last(x);
   const LibraryTeam team(threads);
   Plan& plan = planned(Direction::backward_weight, s, false,
-                       key_of(Direction::backward_weight, s, false, threads));
+                       plan_key_of(Direction::backward_weight, s, false, threads));
   if (!plan.convolution) return false;
   const memory* gradient = plan.packed_gradient ? &*plan.packed_gradient : nullptr;
   plan.convolution->run({out.impl()->data, rows.impl()->data, image.impl()->data}, {gradient});

@@ -12,6 +12,7 @@
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/recurrent.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/cpu/vector_math.h"
 #include "dyad/runtime/threads.h"
@@ -65,23 +66,14 @@ DYAD_VECTOR_CLONES void joint(double* to, const double* a, const double* b, doub
   joint_of(to, a, b, shift, n);
 }
 
-std::vector<std::int64_t> integers(const Tensor& t) {
-  const Tensor dense = dense_computed(t);
-  std::vector<std::int64_t> values(static_cast<std::size_t>(dense.impl()->numel()));
-  with_index(dense.dtype(), [&]<class I>(I) {
-    std::copy_n(elements_of<const I>(dense), values.size(), values.begin());
-  });
-  return values;
-}
-
 /// The inputs from log_probs on, checked.
-struct Problem {
-  Problem(const OpCall& call, std::size_t first)
+struct CtcProblem {
+  CtcProblem(const OpCall& call, std::size_t first)
       : log_probs(dense_computed(call.inputs[first])),
         blank(call.attrs_as<ops::CtcAttrs>().blank),
-        targets(integers(call.inputs[first + 1])),
-        input_lengths(integers(call.inputs[first + 2])),
-        target_lengths(integers(call.inputs[first + 3])) {
+        targets(index_values(call.inputs[first + 1])),
+        input_lengths(index_values(call.inputs[first + 2])),
+        target_lengths(index_values(call.inputs[first + 3])) {
     const auto sizes = log_probs.impl()->shape.numbers();
     steps = sizes[0];
     samples = sizes[1];
@@ -136,7 +128,7 @@ struct Problem {
 template <class T>
 class Sample {
  public:
-  Sample(const Problem& problem, std::int64_t i)
+  Sample(const CtcProblem& problem, std::int64_t i)
       : p_(problem),
         sample_(i),
         steps_(problem.input_length(i)),
@@ -208,23 +200,14 @@ class Sample {
     for (std::int64_t p = 0; p < places_; ++p) by_[at(p)] = from[labels_[at(p)]];
   }
 
-  const Problem& p_;
+  const CtcProblem& p_;
   std::int64_t sample_, steps_, places_;
   std::vector<std::int64_t> labels_;
   std::vector<T> by_, skip_into_, skip_out_, rows_;
 };
 
-template <class F>
-void with_computed(DType dtype, F&& f) {
-  if (dtype == DType::f64) {
-    f(double{});
-  } else {
-    f(float{});
-  }
-}
-
 void ctc_nll(const OpCall& call) {
-  const Problem problem(call, 0);
+  const CtcProblem problem(call, 0);
   const ComputedOutput out(call.outputs[0]);
   with_computed(problem.log_probs.dtype(), [&]<class T>(T) {
     T* to = elements_of<T>(out.tensor());
@@ -236,7 +219,7 @@ void ctc_nll(const OpCall& call) {
 }
 
 void ctc_nll_backward(const OpCall& call) {
-  const Problem problem(call, 1);
+  const CtcProblem problem(call, 1);
   const Tensor grad = dense_computed(call.inputs[0]);
   const ComputedOutput out(call.outputs[0]);
   with_computed(problem.log_probs.dtype(), [&]<class T>(T) {

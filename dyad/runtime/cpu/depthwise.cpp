@@ -9,6 +9,7 @@
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/stencil.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
@@ -149,13 +150,8 @@ class Phases {
 };
 
 template <class T>
-const T* elements(const Tensor& t) {
-  return reinterpret_cast<const T*>(t.impl()->data);
-}
-
-template <class T>
 std::vector<Accumulator<T>> wide_elements(const Tensor& t) {
-  const T* from = elements<T>(t);
+  const T* from = elements_of<const T>(t);
   std::vector<Accumulator<T>> made(static_cast<std::size_t>(t.impl()->numel()));
   for (std::size_t i = 0; i < made.size(); ++i) made[i] = load(from[i]);
   return made;
@@ -205,7 +201,7 @@ void depthwise_forward(const ConvShape& s, const Tensor& x, const Tensor& weight
                    Phases<T> phases(axes);
                    std::vector<A> sums(static_cast<std::size_t>(phases.results()));
                    for (std::int64_t plane = lo; plane < hi; ++plane) {
-                     phases.take_plane(elements<T>(x) + plane * axes.in_plane());
+                     phases.take_plane(elements_of<const T>(x) + plane * axes.in_plane());
                      for (std::int64_t r = plane * each; r < (plane + 1) * each; ++r) {
                        const std::int64_t channel = r % s.o;
                        weigh_taps(phases.taps(), weights.data() + channel * taps, taps,
@@ -243,8 +239,8 @@ void depthwise_backward_input(const ConvShape& s, const Tensor& grad, const Tens
           std::vector<A> factors;
           for (std::int64_t plane = lo; plane < hi; ++plane) {
             for (std::int64_t r = 0; r < each; ++r) {
-              take(elements<T>(grad) + (plane * each + r) * axes.out_plane(), rows.out, columns.out,
-                   grad_rows, grad_columns, grads.data() + r * size, size);
+              take(elements_of<const T>(grad) + (plane * each + r) * axes.out_plane(), rows.out,
+                   columns.out, grad_rows, grad_columns, grads.data() + r * size, size);
             }
             const A* first_weight = weights.data() + plane % s.c * each * taps;
             for (std::int64_t p = 0; p < rows.stride * columns.stride; ++p) {
@@ -282,10 +278,10 @@ void depthwise_backward_weight(const ConvShape& s, const Tensor& grad, const Ten
                    Phases<T> phases(axes);
                    std::vector<A> grads(static_cast<std::size_t>(phases.results()));
                    for (std::int64_t plane = lo; plane < hi; ++plane) {
-                     const T* image = elements<T>(x) + plane * axes.in_plane();
+                     const T* image = elements_of<const T>(x) + plane * axes.in_plane();
                      phases.take_plane(image);
                      for (std::int64_t r = plane * each; r < (plane + 1) * each; ++r) {
-                       const T* from = elements<T>(grad) + r * axes.out_plane();
+                       const T* from = elements_of<const T>(grad) + r * axes.out_plane();
                        take(from, axes.rows.out, axes.columns.out, phases.rows(), phases.columns(),
                             grads.data(), phases.results());
                        A* sums = of_planes.data() + r * taps;

@@ -85,6 +85,13 @@ decltype(auto) with_floating(DType dtype, F&& f) {
   }
 }
 
+/// Calls `f` with a value-initialised number of what the elements of a floating dtype are computed
+/// in: f64, otherwise f32.
+template <class F>
+decltype(auto) with_computed(DType dtype, F&& f) {
+  return dtype == DType::f64 ? f(double{}) : f(float{});
+}
+
 /// Like with_element, with c64 and c128, as std::complex, for kernels that add and multiply:
 /// integers wrap, so that signed ones go as the unsigned ones of their width.
 template <class F>

@@ -9,6 +9,7 @@
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/threads.h"
 
@@ -25,17 +26,6 @@ namespace {
   const std::string text = std::string(call.op.name) + "(" + types + "): " + rule;
   if (index) throw IndexError(text, call.loc);
   throw ValueError(text, call.loc);
-}
-
-/// The elements of an index tensor in row-major order.
-std::vector<std::int64_t> integers(const Tensor& index) {
-  const Tensor dense = contiguous_copy(index);
-  const auto count = static_cast<std::size_t>(dense.impl()->numel());
-  std::vector<std::int64_t> values(count);
-  with_index(dense.dtype(), [&]<class I>(I) {
-    std::copy_n(reinterpret_cast<const I*>(dense.impl()->data), count, values.begin());
-  });
-  return values;
 }
 
 void check_rows(const OpCall& call, const std::vector<std::int64_t>& index, std::int64_t rows) {
@@ -125,7 +115,7 @@ void embedding_backward(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::EmbeddingBackwardAttrs>();
   const TensorImpl& out = *call.outputs[0].impl();
   const std::int64_t rows = out.shape[0].number(), width = out.shape[1].number();
-  const std::vector<std::int64_t> index = integers(call.inputs[1]);
+  const std::vector<std::int64_t> index = index_values(call.inputs[1]);
   check_rows(call, index, rows);
   if (out.numel() == 0) return;
   const Tensor grad = contiguous_copy(call.inputs[0]);
@@ -145,17 +135,17 @@ void embedding_backward(const OpCall& call) {
 
 // --- bags --------------------------------------------------------------------------------------
 
-enum class Mode { sum, mean, max };
+enum class BagMode { sum, mean, max };
 
 /// The inputs of embedding_bag from `weight` on, checked.
 struct Bags {
   Bags(const OpCall& call, std::size_t first)
       : attrs(call.attrs_as<ops::EmbeddingBagAttrs>()),
-        mode(attrs.mode == "sum"    ? Mode::sum
-             : attrs.mode == "mean" ? Mode::mean
-                                    : Mode::max),
+        mode(attrs.mode == "sum"    ? BagMode::sum
+             : attrs.mode == "mean" ? BagMode::mean
+                                    : BagMode::max),
         weight(contiguous_copy(call.inputs[first])),
-        index(integers(call.inputs[first + 1])),
+        index(index_values(call.inputs[first + 1])),
         width(weight.impl()->shape[1].number()) {
     const auto given = [&](std::size_t i) -> Tensor {
       return first + i < call.inputs.size() ? call.inputs[first + i] : Tensor();
@@ -164,7 +154,7 @@ struct Bags {
     check_rows(call, index, weight.impl()->shape[0].number());
     const auto n = static_cast<std::int64_t>(index.size());
     if (const Tensor offsets = given(2); offsets.defined()) {
-      begin = integers(offsets);
+      begin = index_values(offsets);
       if (!attrs.include_last_offset) begin.push_back(n);
       std::int64_t before = 0;
       for (const std::int64_t at : begin) {
@@ -210,7 +200,7 @@ struct Bags {
   }
 
   const ops::EmbeddingBagAttrs& attrs;
-  Mode mode;
+  BagMode mode;
   Tensor weight, samples;
   std::vector<std::int64_t> index, begin;  // begin has the end of the last bag too
   std::int64_t width;
@@ -232,7 +222,7 @@ void sum_bag(const Bags& bags, const T* weight, std::int64_t bag, Accumulator<T>
       add_row(sums, weight + bags.row(i) * bags.width, bags.scale<T>(i), bags.width);
     }
   }
-  if (bags.mode != Mode::mean) return;
+  if (bags.mode != BagMode::mean) return;
   const auto divisor = static_cast<Accumulator<T>>(bags.divisor(bag));
   for (std::int64_t j = 0; j < bags.width; ++j) sums[j] /= divisor;
 }
@@ -267,7 +257,7 @@ void embedding_bag(const OpCall& call) {
                                                         : static_cast<std::size_t>(bags.width));
                    for (std::int64_t bag = lo; bag < hi; ++bag) {
                      T* to = reinterpret_cast<T*>(out.data) + bag * bags.width;
-                     if (bags.mode == Mode::max) {
+                     if (bags.mode == BagMode::max) {
                        for (std::int64_t j = 0; j < bags.width; ++j) {
                          const std::int64_t i = largest(bags, weight, bag, j);
                          to[j] = i < 0 ? T{} : weight[bags.row(i) * bags.width + j];
@@ -316,7 +306,7 @@ void embedding_bag_backward(const OpCall& call) {
   std::vector<std::int64_t> bag_of(bags.index.size(), -1), divisor(bags.begin.size(), 1);
   for (std::int64_t bag = 0; bag < bags.count(); ++bag) {
     std::fill(bag_of.begin() + bags.from(bag), bag_of.begin() + bags.from(bag + 1), bag);
-    if (bags.mode == Mode::mean) divisor[static_cast<std::size_t>(bag)] = bags.divisor(bag);
+    if (bags.mode == BagMode::mean) divisor[static_cast<std::size_t>(bag)] = bags.divisor(bag);
   }
   const auto bag_at = [&](std::int64_t i) {
     return bags.counts(i) ? bag_of[static_cast<std::size_t>(i)] : -1;
@@ -326,7 +316,7 @@ void embedding_bag_backward(const OpCall& call) {
     const T* grad = reinterpret_cast<const T*>(dense.impl()->data);
     const T* weight = reinterpret_cast<const T*>(bags.weight.impl()->data);
     T* to = reinterpret_cast<T*>(out.data);
-    if (out.numel() > 0 && bags.mode == Mode::max) {
+    if (out.numel() > 0 && bags.mode == BagMode::max) {
       max_backward(bags, grad, weight, rows, to);
     } else if (out.numel() > 0) {
       sum_into_rows(to, rows, width, n, [&](std::int64_t lo, std::int64_t hi, const auto& add) {

@@ -17,11 +17,11 @@ template <class T, int kLanes>
 using Lanes = typename LanesOf<T, kLanes>::type;
 
 template <int kLanes, class T>
-[[gnu::always_inline]] inline void load(const T* from, Lanes<T, kLanes>& to) {
+[[gnu::always_inline]] inline void load_lanes(const T* from, Lanes<T, kLanes>& to) {
   to = *reinterpret_cast<const typename LanesOf<T, kLanes>::unaligned*>(from);
 }
 template <int kLanes, class T>
-[[gnu::always_inline]] inline void store(const Lanes<T, kLanes>& from, T* to) {
+[[gnu::always_inline]] inline void store_lanes(const Lanes<T, kLanes>& from, T* to) {
   *reinterpret_cast<typename LanesOf<T, kLanes>::unaligned*>(to) = from;
 }
 
@@ -44,9 +44,9 @@ template <int kPlanes, class T>
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4) {
     Lanes<T, 4> rows[4] = {};
-    for (int k = 0; k < kPlanes; ++k) load<4>(from + k * plane + i, rows[k]);
+    for (int k = 0; k < kPlanes; ++k) load_lanes<4>(from + k * plane + i, rows[k]);
     turn<T>(rows);
-    for (int k = 0; k < 4; ++k) store<4>(rows[k], to + (i + k) * lanes);
+    for (int k = 0; k < 4; ++k) store_lanes<4>(rows[k], to + (i + k) * lanes);
   }
   for (; i < count; ++i) {
     for (int k = 0; k < 4; ++k) to[i * lanes + k] = k < kPlanes ? from[k * plane + i] : T{0};
@@ -59,9 +59,9 @@ template <int kPlanes, class T>
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4) {
     Lanes<T, 4> rows[4];
-    for (int k = 0; k < 4; ++k) load<4>(from + (i + k) * lanes, rows[k]);
+    for (int k = 0; k < 4; ++k) load_lanes<4>(from + (i + k) * lanes, rows[k]);
     turn<T>(rows);
-    for (int k = 0; k < kPlanes; ++k) store<4>(rows[k], to + k * plane + i);
+    for (int k = 0; k < kPlanes; ++k) store_lanes<4>(rows[k], to + k * plane + i);
   }
   for (; i < count; ++i) {
     for (int k = 0; k < kPlanes; ++k) to[k * plane + i] = from[i * lanes + k];
@@ -99,10 +99,10 @@ template <int kLanes, class T>
                                           const T* weight, int taps, std::int64_t p,
                                           Lanes<T, kLanes>& sum) {
   Lanes<T, kLanes> x;
-  load<kLanes>(image + std::int64_t{index[p]} * kLanes, x);
+  load_lanes<kLanes>(image + std::int64_t{index[p]} * kLanes, x);
   sum = x * weight[p];
   for (int k = 1; k < taps; ++k) {
-    load<kLanes>(image + std::int64_t{index[k * kGridBlock + p]} * kLanes, x);
+    load_lanes<kLanes>(image + std::int64_t{index[k * kGridBlock + p]} * kLanes, x);
     sum += x * weight[k * kGridBlock + p];
   }
 }
@@ -125,7 +125,7 @@ template <int kLanes, class T>
     for (std::int64_t p = 0; p < count; ++p) {
       Lanes<T, kLanes> sum;
       sample<kLanes>(image, index, weight, n, p, sum);
-      store<kLanes>(sum, out + p * kLanes);
+      store_lanes<kLanes>(sum, out + p * kLanes);
     }
   });
 }
@@ -137,14 +137,14 @@ template <int kLanes, class T>
   with_taps(taps, [&](int n) __attribute__((always_inline)) {
     for (std::int64_t p = 0; p < count; ++p) {
       Lanes<T, kLanes> g, sum;
-      load<kLanes>(grad + p * kLanes, g);
+      load_lanes<kLanes>(grad + p * kLanes, g);
       for (int k = 0; k < n; ++k) {
         const T w = weight[k * kGridBlock + p];
         if (w == 0) continue;
         T* at = sums + std::int64_t{index[k * kGridBlock + p]} * kLanes;
-        load<kLanes>(at, sum);
+        load_lanes<kLanes>(at, sum);
         sum += g * w;
-        store<kLanes>(sum, at);
+        store_lanes<kLanes>(sum, at);
       }
     }
   });
@@ -157,14 +157,14 @@ template <int kLanes, class T>
                                                   int taps, std::int64_t p, Lanes<T, 4>& quarters) {
   Lanes<T, kLanes> sum, g;
   sample<kLanes>(image, index, weight, taps, p, sum);
-  load<kLanes>(grad + p * kLanes, g);
+  load_lanes<kLanes>(grad + p * kLanes, g);
   sum *= g;
   T lanes[kLanes];
-  store<kLanes>(sum, lanes);
-  load<4>(lanes, quarters);
+  store_lanes<kLanes>(sum, lanes);
+  load_lanes<4>(lanes, quarters);
   for (int k = 4; k < kLanes; k += 4) {
     Lanes<T, 4> more;
-    load<4>(lanes + k, more);
+    load_lanes<4>(lanes + k, more);
     quarters += more;
   }
 }
@@ -181,9 +181,9 @@ template <int kLanes, class T>
         slope_quarters<kLanes>(grad, image, index, weight, n, p + k, rows[k]);
       }
       turn<T>(rows);
-      load<4>(sums + p, sum);
+      load_lanes<4>(sums + p, sum);
       sum += (rows[0] + rows[1]) + (rows[2] + rows[3]);
-      store<4>(sum, sums + p);
+      store_lanes<4>(sum, sums + p);
     }
     for (; p < count; ++p) {
       Lanes<T, 4> row;

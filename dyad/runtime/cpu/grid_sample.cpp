@@ -7,30 +7,32 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/resample.h"
 #include "dyad/runtime/cpu/cast.h"
+#include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/grid_lanes.h"
 #include "dyad/runtime/cpu/grid_rows.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
 namespace {
 
-enum class Mode { nearest, linear, cubic };
+enum class GridMode { nearest, linear, cubic };
 enum class Outside { zeros, border, reflection };
 
 /// One spatial axis: its size, and how grid's numbers are read.
 template <class A>
-struct Axis {
+struct GridAxis {
   std::int64_t size = 1;
-  Mode mode = Mode::linear;
+  GridMode mode = GridMode::linear;
   Outside outside = Outside::zeros;
   bool align = false;
   std::int64_t order = 0;  ///< of the derivative
 
   /// Neighbours along the axis.
   [[nodiscard]] int taps() const noexcept {
-    return mode == Mode::nearest ? 1 : mode == Mode::linear ? 2 : 4;
+    return mode == GridMode::nearest ? 1 : mode == GridMode::linear ? 2 : 4;
   }
 
   /// Clips or mirrors a position into the image; `slope` is multiplied by the derivative.
@@ -70,7 +72,7 @@ struct Axis {
 
   /// An axis whose neighbours are found in vectors.
   [[nodiscard]] bool plain_linear() const noexcept {
-    return mode == Mode::linear && outside != Outside::reflection;
+    return mode == GridMode::linear && outside != Outside::reflection;
   }
   [[nodiscard]] LinearAxis<A> linear() const noexcept {
     const A n = static_cast<A>(size);
@@ -105,17 +107,17 @@ struct Axis {
     if (std::isnan(g)) g = -1;
     A x = align ? (g + 1) * (n - 1) / 2 : ((g + 1) * n - 1) / 2;
     // A cubic's neighbours are clipped or mirrored one by one, its position is not.
-    if (mode != Mode::cubic) x = inside(x, slope);
+    if (mode != GridMode::cubic) x = inside(x, slope);
     x = std::clamp(x, A{-1e9}, A{1e9});
     const A factor = order == 0 ? A{1} : static_cast<A>(std::pow(slope, static_cast<A>(order)));
-    if (mode == Mode::nearest) {
+    if (mode == GridMode::nearest) {
       index[0] = within(static_cast<std::int64_t>(std::nearbyint(x)));
       weight[0] = order == 0 ? A{1} : A{0};
       return;
     }
     const A left = std::floor(x), t = x - left;
-    const auto first = static_cast<std::int64_t>(left) - (mode == Mode::cubic ? 1 : 0);
-    if (mode == Mode::linear) {
+    const auto first = static_cast<std::int64_t>(left) - (mode == GridMode::cubic ? 1 : 0);
+    if (mode == GridMode::linear) {
       weight[0] = (order == 0 ? 1 - t : order == 1 ? A{-1} : A{0}) * factor;
       weight[1] = (order == 0 ? t : order == 1 ? A{1} : A{0}) * factor;
     } else {
@@ -127,7 +129,7 @@ struct Axis {
     }
     for (int k = 0; k < taps(); ++k) {
       std::int64_t i = first + k;
-      if (mode == Mode::cubic && outside != Outside::zeros) {
+      if (mode == GridMode::cubic && outside != Outside::zeros) {
         A unused = 1;
         i = static_cast<std::int64_t>(inside(static_cast<A>(i), unused));
       }
@@ -163,7 +165,7 @@ struct Axis {
 template <class A>
 struct Problem {
   std::int64_t n = 0, c = 0, plane = 1, points = 1;
-  std::vector<Axis<A>> axes;
+  std::vector<GridAxis<A>> axes;
   int taps = 1;
 
   [[nodiscard]] std::int64_t lanes() const noexcept { return grid_lanes(c); }
@@ -178,9 +180,9 @@ struct Problem {
 /// [k * kGridBlock + p]. One that counts as 0 has weight 0 and the index of another; points that
 /// have no other (index 0 then) are `none`.
 template <class A>
-class Taps {
+class GridTaps {
  public:
-  explicit Taps(const Problem<A>& problem)
+  explicit GridTaps(const Problem<A>& problem)
       : problem_(problem),
         index_(static_cast<std::size_t>(problem.taps * kGridBlock)),
         weight_(index_.size()),
@@ -209,7 +211,7 @@ class Taps {
     std::int64_t step = 1;
     int before = 1;
     for (std::int64_t a = 0; a < d; ++a) {
-      const Axis<A>& axis = problem_.axes[static_cast<std::size_t>(a)];
+      const GridAxis<A>& axis = problem_.axes[static_cast<std::size_t>(a)];
       take_every(g + a, d, count, coordinates_.data());
       axis.read_all(coordinates_.data(), count, at_.data(), part_.data());
       for (int k = 0; k < problem_.taps; ++k) {
@@ -257,9 +259,9 @@ Problem<A> problem_of(const Attrs& a, const Tensor& image, const Tensor& grid) {
   for (std::size_t i = 0; i < d; ++i) {
     const std::int64_t size = sizes[sizes.size() - 1 - i];
     made.axes.push_back({.size = size,
-                         .mode = a.mode == "nearest"   ? Mode::nearest
-                                 : a.mode == "bicubic" ? Mode::cubic
-                                                       : Mode::linear,
+                         .mode = a.mode == "nearest"   ? GridMode::nearest
+                                 : a.mode == "bicubic" ? GridMode::cubic
+                                                       : GridMode::linear,
                          .outside = a.padding == "border"       ? Outside::border
                                     : a.padding == "reflection" ? Outside::reflection
                                                                 : Outside::zeros,
@@ -273,22 +275,8 @@ Problem<A> problem_of(const Attrs& a, const Tensor& image, const Tensor& grid) {
 }
 
 template <class A>
-[[nodiscard]] A* data(const Tensor& t) {
-  return reinterpret_cast<A*>(t.impl()->data);
-}
-template <class A>
 [[nodiscard]] std::vector<A> room(std::int64_t count) {
   return std::vector<A>(static_cast<std::size_t>(count));
-}
-
-/// Calls `run(A{})` with what the elements of a dtype are computed in.
-template <class Run>
-void with_computed(DType dtype, Run run) {
-  if (dtype == DType::f64) {
-    run(double{});
-  } else {
-    run(float{});
-  }
 }
 
 /// Units of `points` points and `lanes` channels each.
@@ -318,22 +306,22 @@ void grid_sample(const OpCall& call) {
     const std::int64_t units = s.n * groups * parts;
     parallel_for(
         0, units, grain_for(cost_of(s, step), units), [&](std::int64_t lo, std::int64_t hi) {
-          Taps<A> taps(s);
+          GridTaps<A> taps(s);
           auto turned = room<A>(s.plane * lanes), sums = room<A>(kGridBlock * lanes);
           for (std::int64_t unit = lo; unit < hi; ++unit) {
             const std::int64_t n = unit / parts / groups, group = unit / parts % groups;
             const std::int64_t channel = n * s.c + group * lanes, channels = s.channels_of(group);
-            put_in_lanes(data<A>(image) + channel * s.plane, s.plane, channels, lanes, s.plane,
-                         turned.data());
+            put_in_lanes(elements_of<A>(image) + channel * s.plane, s.plane, channels, lanes,
+                         s.plane, turned.data());
             const std::int64_t first = unit % parts * step, end = std::min(s.points, first + step);
             for (std::int64_t begin = first; begin < end; begin += kGridBlock) {
               const std::int64_t count = std::min(kGridBlock, end - begin);
-              taps.read(data<A>(grid), n, begin, count);
+              taps.read(elements_of<A>(grid), n, begin, count);
               sample_lanes(turned.data(), lanes, taps.index(), taps.weight(), s.taps, count,
                            sums.data());
               for (const std::int64_t p : taps.none()) std::fill_n(&sums[p * lanes], lanes, A{0});
               take_from_lanes(sums.data(), lanes, count,
-                              data<A>(out.tensor()) + channel * s.points + begin, s.points,
+                              elements_of<A>(out.tensor()) + channel * s.points + begin, s.points,
                               channels);
             }
           }
@@ -354,7 +342,7 @@ void grid_sample_transpose(const OpCall& call) {
     const std::int64_t lanes = s.lanes(), groups = s.groups(), units = s.n * groups;
     parallel_for(
         0, units, grain_for(cost_of(s, s.points), units), [&](std::int64_t lo, std::int64_t hi) {
-          Taps<A> taps(s);
+          GridTaps<A> taps(s);
           auto turned = room<A>(kGridBlock * lanes), sums = room<A>(s.plane * lanes);
           for (std::int64_t unit = lo; unit < hi; ++unit) {
             const std::int64_t n = unit / groups, group = unit % groups;
@@ -362,14 +350,14 @@ void grid_sample_transpose(const OpCall& call) {
             std::fill(sums.begin(), sums.end(), A{0});
             for (std::int64_t begin = 0; begin < s.points; begin += kGridBlock) {
               const std::int64_t count = std::min(kGridBlock, s.points - begin);
-              taps.read(data<A>(grid), n, begin, count);
-              put_in_lanes(data<A>(grad) + channel * s.points + begin, s.points, channels, lanes,
-                           count, turned.data());
+              taps.read(elements_of<A>(grid), n, begin, count);
+              put_in_lanes(elements_of<A>(grad) + channel * s.points + begin, s.points, channels,
+                           lanes, count, turned.data());
               add_lanes(turned.data(), lanes, taps.index(), taps.weight(), s.taps, count,
                         sums.data());
             }
-            take_from_lanes(sums.data(), lanes, s.plane, data<A>(out.tensor()) + channel * s.plane,
-                            s.plane, channels);
+            take_from_lanes(sums.data(), lanes, s.plane,
+                            elements_of<A>(out.tensor()) + channel * s.plane, s.plane, channels);
           }
         });
   });
@@ -398,7 +386,7 @@ void grid_sample_grid_backward(const OpCall& call) {
     const std::int64_t units = s.n * parts;
     parallel_for(0, units, grain_for(cost_of(s, d * s.groups() * step), units),
                  [&](std::int64_t lo, std::int64_t hi) {
-                   std::vector<Taps<A>> taps(along.begin(), along.end());
+                   std::vector<GridTaps<A>> taps(along.begin(), along.end());
                    auto turned = room<A>(s.plane * lanes), grads = room<A>(kGridBlock * lanes);
                    auto sums = room<A>(d * step);
                    for (std::int64_t unit = lo; unit < hi; ++unit) {
@@ -408,23 +396,23 @@ void grid_sample_grid_backward(const OpCall& call) {
                      for (std::int64_t group = 0; group < s.groups(); ++group) {
                        const std::int64_t channel = n * s.c + group * lanes,
                                           channels = s.channels_of(group);
-                       put_in_lanes(data<A>(image) + channel * s.plane, s.plane, channels, lanes,
-                                    s.plane, turned.data());
+                       put_in_lanes(elements_of<A>(image) + channel * s.plane, s.plane, channels,
+                                    lanes, s.plane, turned.data());
                        for (std::int64_t begin = first; begin < end; begin += kGridBlock) {
                          const std::int64_t count = std::min(kGridBlock, end - begin);
-                         put_in_lanes(data<A>(grad) + channel * s.points + begin, s.points,
+                         put_in_lanes(elements_of<A>(grad) + channel * s.points + begin, s.points,
                                       channels, lanes, count, grads.data());
                          for (std::int64_t a = 0; a < d; ++a) {
-                           Taps<A>& t = taps[static_cast<std::size_t>(a)];
+                           GridTaps<A>& t = taps[static_cast<std::size_t>(a)];
                            A* sum = &sums[a * step + begin - first];
-                           t.read(data<A>(grid), n, begin, count);
+                           t.read(elements_of<A>(grid), n, begin, count);
                            add_slopes(grads.data(), turned.data(), lanes, t.index(), t.weight(),
                                       s.taps, count, sum);
                            for (const std::int64_t p : t.none()) sum[p] = 0;
                          }
                        }
                      }
-                     A* to = data<A>(out.tensor()) + (n * s.points + first) * d;
+                     A* to = elements_of<A>(out.tensor()) + (n * s.points + first) * d;
                      for (std::int64_t p = 0; p < end - first; ++p) {
                        for (std::int64_t a = 0; a < d; ++a) to[p * d + a] = sums[a * step + p];
                      }

@@ -195,11 +195,6 @@ void scatter_part(const OpCall& call) {
   copy_elements(out.dtype, source.shape.numbers(), to, part.strides, source.data, source.strides);
 }
 
-Strides follow_first(const OpInfo&, const void*, std::span<const Tensor> inputs, const Shape& shape,
-                     int) {
-  return pointwise_layout(inputs.first(1), shape);
-}
-
 void pad(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::PadAttrs>();
   const TensorImpl& x = *call.inputs[0].impl();

@@ -52,8 +52,8 @@ void library_product(const IntegerGemm& g, const std::uint8_t* a, const std::int
 
 /// Rows of bytes as numbers of 32 bits, without gaps.
 template <class T>
-std::vector<std::int32_t> widened(const T* from, std::int64_t rows, std::int64_t columns,
-                                  std::int64_t row, std::int64_t column) {
+std::vector<std::int32_t> as_words(const T* from, std::int64_t rows, std::int64_t columns,
+                                   std::int64_t row, std::int64_t column) {
   std::vector<std::int32_t> wide(static_cast<std::size_t>(rows * columns));
 
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -66,8 +66,8 @@ std::vector<std::int32_t> widened(const T* from, std::int64_t rows, std::int64_t
 
 void loop_product(const IntegerGemm& g, const std::uint8_t* a, const std::int8_t* b,
                   std::int32_t* c) {
-  const auto left = widened(a, g.m, g.k, g.a_row, 1);
-  const auto right = widened(b, g.k, g.n, g.b_row, g.b_column);
+  const auto left = as_words(a, g.m, g.k, g.a_row, 1);
+  const auto right = as_words(b, g.k, g.n, g.b_row, g.b_column);
   gemm_loops({.dtype = DType::i32,
               .m = g.m,
               .n = g.n,
@@ -89,7 +89,7 @@ template <class T>
   for (std::int64_t i = 0; i < count; ++i) sum += static_cast<std::uint32_t>(std::int32_t{data[i]});
   return sum;
 }
-DYAD_VECTOR_CLONES std::uint32_t row_sum(const std::uint8_t* data, std::int64_t count) {
+DYAD_VECTOR_CLONES std::uint32_t unsigned_row_sum(const std::uint8_t* data, std::int64_t count) {
   return sum_of(data, count);
 }
 DYAD_VECTOR_CLONES void add_row(const std::int8_t* data, std::int64_t count, std::uint32_t* sums) {
@@ -102,7 +102,7 @@ Sums row_sums(const IntegerGemm& g, const std::uint8_t* a) {
   parallel_for(0, g.m, grain_for({.bytes = static_cast<double>(g.k)}, g.m),
                [&](std::int64_t lo, std::int64_t hi) {
                  for (std::int64_t i = lo; i < hi; ++i) {
-                   sums[static_cast<std::size_t>(i)] = row_sum(a + i * g.a_row, g.k);
+                   sums[static_cast<std::size_t>(i)] = unsigned_row_sum(a + i * g.a_row, g.k);
                  }
                });
   return sums;

@@ -9,6 +9,7 @@
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/norm_rows.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
@@ -30,8 +31,6 @@ struct Rows {
     return {.bytes = passes * n * static_cast<double>(element), .flops = 4 * n};
   }
 };
-
-std::span<const std::int64_t> sizes_of(const Tensor& t) { return t.impl()->shape.numbers(); }
 
 Rows last_axes(const OpCall& call, const Tensor& x, const Tensor& weight, bool centered) {
   const auto sizes = sizes_of(x);
@@ -100,11 +99,6 @@ struct Statistics {
   A mean, rstd;
 };
 
-template <class T>
-const T* elements(const Tensor& t) {
-  return t.defined() ? reinterpret_cast<const T*>(t.impl()->data) : nullptr;
-}
-
 Tensor dense(const Tensor& t) { return t.defined() ? contiguous_copy(t) : Tensor(); }
 
 void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, const Tensor& bias_in,
@@ -114,16 +108,19 @@ void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, co
   with_floating(x.dtype(), [&]<class T>(T) {
     using A = Accumulator<T>;
     Wide<T> wide_weights, wide_biases;
-    const A* weight =
-        weights.defined() ? wide_weights.read(elements<T>(weights), rows.parameters()) : nullptr;
-    const A* bias =
-        biases.defined() ? wide_biases.read(elements<T>(biases), rows.parameters()) : nullptr;
+    const A* weight = weights.defined()
+                          ? wide_weights.read(elements_of<const T>(weights), rows.parameters())
+                          : nullptr;
+    const A* bias = biases.defined()
+                        ? wide_biases.read(elements_of<const T>(biases), rows.parameters())
+                        : nullptr;
     T* to = reinterpret_cast<T*>(out.impl()->data);
     parallel_for(0, rows.count, grain_for(rows.cost(3, sizeof(T)), rows.count),
                  [&](std::int64_t lo, std::int64_t hi) {
                    Wide<T> in, made;
                    for (std::int64_t row = lo; row < hi; ++row) {
-                     const A* from = in.read(elements<T>(x) + row * rows.length, rows.length);
+                     const A* from =
+                         in.read(elements_of<const T>(x) + row * rows.length, rows.length);
                      T* target = to + row * rows.length;
                      A* y = made.begin(target, rows.length);
                      const Statistics<A> s(rows, from);
@@ -157,7 +154,7 @@ void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x
     using A = Accumulator<T>;
     Wide<T> wide_weights;
     const A* weight =
-        weights.defined() ? wide_weights.read(elements<T>(weights), parameters) : nullptr;
+        weights.defined() ? wide_weights.read(elements_of<const T>(weights), parameters) : nullptr;
     T* to = reinterpret_cast<T*>(x_grad.impl()->data);
     const std::int64_t block = (rows.count + kBlocks - 1) / kBlocks;
     const std::int64_t blocks = block == 0 ? 0 : (rows.count + block - 1) / block;
@@ -167,8 +164,8 @@ void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x
     cost.flops *= 2 * static_cast<double>(block);
     const auto do_row = [&](std::int64_t row, A* sum, Wide<T>& in, Wide<T>& in_grad, Wide<T>& made,
                             std::vector<A>& product) {
-      const A* from = in.read(elements<T>(x) + row * rows.length, rows.length);
-      const A* grad = in_grad.read(elements<T>(grads) + row * rows.length, rows.length);
+      const A* from = in.read(elements_of<const T>(x) + row * rows.length, rows.length);
+      const A* grad = in_grad.read(elements_of<const T>(grads) + row * rows.length, rows.length);
       T* target = to + row * rows.length;
       A* y = made.begin(target, rows.length);
       const Statistics<A> s(rows, from);

@@ -122,6 +122,11 @@ void Held::run(std::initializer_list<const void*> buffers,
   }
 }
 
+dnnl::memory::desc f32_matrix(std::int64_t rows, std::int64_t columns, std::int64_t row,
+                              std::int64_t column) {
+  return {{rows, columns}, dnnl::memory::data_type::f32, {row, column}};
+}
+
 }  // namespace dyad::runtime::cpu::onednn
 
 #endif

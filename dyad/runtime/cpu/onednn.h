@@ -2,6 +2,7 @@
 
 #ifndef DYAD_PLAIN_LOOPS
 
+#include <cstdint>
 #include <dnnl.hpp>
 #include <initializer_list>
 #include <memory>
@@ -26,6 +27,11 @@ namespace dyad::runtime::cpu::onednn {
 /// Attributes of a primitive that may run on any thread, one at a time: its scratch memory is the
 /// caller's. The library's own belongs to the thread that makes the primitive.
 [[nodiscard]] dnnl::primitive_attr on_any_thread();
+
+/// An f32 matrix of so many rows and columns, whose neighbours are `row` and `column` elements
+/// apart.
+[[nodiscard]] dnnl::memory::desc f32_matrix(std::int64_t rows, std::int64_t columns,
+                                            std::int64_t row, std::int64_t column);
 
 /// What is at `data` in another layout.
 [[nodiscard]] std::shared_ptr<const dnnl::memory> packed_copy(const void* data,

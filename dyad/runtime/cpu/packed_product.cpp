@@ -24,11 +24,6 @@ int threads_for(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
   return worth_a_team(flops) ? team_size() : 1;
 }
 
-dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, std::int64_t row,
-                          std::int64_t column) {
-  return {{rows, columns}, dnnl::memory::data_type::f32, {row, column}};
-}
-
 }  // namespace
 
 struct PackedProduct::Library {
@@ -48,7 +43,8 @@ struct PackedProduct::Library {
   /// Makes the primitive for these strides of A and C, and packs B.
   void prepare(const PackedProduct& p, std::int64_t a_row, std::int64_t c_row) {
     if (product && a_row == a_row_ && c_row == c_row_) return;
-    const auto left = matrix(p.m_, p.k_, a_row, 1), out = matrix(p.m_, p.n_, c_row, 1);
+    const auto left = onednn::f32_matrix(p.m_, p.k_, a_row, 1),
+               out = onednn::f32_matrix(p.m_, p.n_, c_row, 1);
     const dnnl::memory::desc any({p.k_, p.n_}, dnnl::memory::data_type::f32,
                                  dnnl::memory::format_tag::any);
     dnnl::post_ops sum;
@@ -58,8 +54,8 @@ struct PackedProduct::Library {
     const dnnl::matmul::primitive_desc chosen({left, packed ? packed->get_desc() : any, out},
                                               attributes, onednn::engine());
     if (!packed) {
-      const auto from =
-          matrix(p.k_, p.n_, p.transposed_ ? 1 : p.b_row_, p.transposed_ ? p.b_row_ : 1);
+      const auto from = onednn::f32_matrix(p.k_, p.n_, p.transposed_ ? 1 : p.b_row_,
+                                           p.transposed_ ? p.b_row_ : 1);
       packed = p.is_constant_ ? onednn::packed_constant(p.b_, from, chosen.weights_desc())
                               : onednn::packed_copy(p.b_, from, chosen.weights_desc());
     }

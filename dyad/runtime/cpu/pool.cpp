@@ -11,6 +11,7 @@
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/pool_rows.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/layout.h"
 #include "dyad/runtime/threads.h"
 
@@ -84,8 +85,6 @@ AxisWindows sliding(const Attrs& a, std::size_t i, std::int64_t in, std::int64_t
   return made;
 }
 
-std::span<const std::int64_t> sizes_of(const Tensor& t) { return t.impl()->shape.numbers(); }
-
 /// An input with three axes and its channels side by side: copying it costs less than walking
 /// channels that are a plane apart.
 Tensor image_of(const Tensor& x) { return channels_last(with_three_axes(x)); }
@@ -111,8 +110,8 @@ Windows windows_of(const OpCall& call, const Tensor& image, const Tensor& pooled
 
 /// A tensor's elements addressed as [n][c][d][h][w].
 template <class T>
-struct Image {
-  explicit Image(const Tensor& t)
+struct PooledImage {
+  explicit PooledImage(const Tensor& t)
       : data(reinterpret_cast<T*>(t.impl()->data)), c(t.impl()->strides[1]), strides(t.strides()) {}
   [[nodiscard]] T* at(std::int64_t n, const Position& p) const noexcept {
     return data + n * strides[0] + p[0] * strides[2] + p[1] * strides[3] + p[2] * strides[4];
@@ -182,8 +181,9 @@ T least() {
 /// The largest of the window of output `out` for `channels` channels from `first` on, with elements
 /// if `kElements`.
 template <bool kElements, class T>
-void window_max(const Windows& s, const Image<const T>& x, std::int64_t n, const Position& out,
-                std::int64_t first, std::int64_t channels, Largest<T>& largest) {
+void window_max(const Windows& s, const PooledImage<const T>& x, std::int64_t n,
+                const Position& out, std::int64_t first, std::int64_t channels,
+                Largest<T>& largest) {
   std::int32_t element = 0;
   for_window(s, out, [&](const Position& p) {
     const Row<const T> from = x.row(n, p, first);
@@ -219,8 +219,8 @@ void max_pool(const OpCall& call) {
   const Tensor x = image_of(call.inputs[0]), out = with_three_axes(call.outputs[0]);
   const auto s = windows_of<ops::PoolAttrs>(call, x, out);
   with_element(x.dtype(), [&]<class T>(T) {
-    const Image<const T> from(x);
-    const Image<T> to(out);
+    const PooledImage<const T> from(x);
+    const PooledImage<T> to(out);
     for_outputs(
         s, sizeof(T), [&] { return Largest<T>(s.c); },
         [&](std::int64_t n, const Position& o, Largest<T>& largest) {
@@ -233,7 +233,7 @@ void max_pool(const OpCall& call) {
 /// Calls `put(n, out, channel, number of its window's largest element)`.
 template <class T, class Number, class Put>
 void for_largest(const Windows& s, const Tensor& x, Number number, Put put) {
-  const Image<const T> from(x);
+  const PooledImage<const T> from(x);
   struct Scratch {
     Largest<T> largest;
     std::vector<std::int64_t> numbers;
@@ -253,7 +253,7 @@ void for_largest(const Windows& s, const Tensor& x, Number number, Put put) {
 void max_pool_indices(const OpCall& call) {
   const Tensor x = image_of(call.inputs[0]), out = with_three_axes(call.outputs[0]);
   const auto s = windows_of<ops::PoolAttrs>(call, x, out);
-  const Image<std::int64_t> to(out);
+  const PooledImage<std::int64_t> to(out);
   with_element(x.dtype(), [&]<class T>(T) {
     for_largest<T>(
         s, x, [&](const Position& p) { return row_major(s, p); },
@@ -268,8 +268,8 @@ void max_pool_take(const OpCall& call) {
                out = with_three_axes(call.outputs[0]);
   const auto s = windows_of<ops::PoolAttrs>(call, x, out);
   with_element(x.dtype(), [&]<class T>(T) {
-    const Image<const T> taken(values);
-    const Image<T> to(out);
+    const PooledImage<const T> taken(values);
+    const PooledImage<T> to(out);
     for_largest<T>(
         s, x, [&](const Position& p) { return taken.at(0, p) - taken.data; },
         [&](std::int64_t n, const Position& o, std::int64_t c, std::int64_t at) {
@@ -284,7 +284,7 @@ void max_pool_take(const OpCall& call) {
 template <class T, class Make>
 void add_windows(const Windows& s, const Tensor& out, Make make) {
   constexpr std::int64_t kBlock = 64;
-  const Image<T> to(out);
+  const PooledImage<T> to(out);
   const std::int64_t blocks = (s.c + kBlock - 1) / kBlock, elements = s.in_positions();
   const double bytes = static_cast<double>(elements * std::min(s.c, kBlock) * 3) * sizeof(T);
   parallel_for(0, s.n * blocks, grain_for({.bytes = bytes}, s.n * blocks),
@@ -319,9 +319,9 @@ void add_windows(const Windows& s, const Tensor& out, Make make) {
 /// Gradients of windows that share no element: each element has its window's gradient or 0, nothing
 /// is added up.
 template <class T>
-void spread_windows(const Windows& s, const Image<const T>& x, const Image<const T>& weights,
-                    const Tensor& out) {
-  const Image<T> to(out);
+void spread_windows(const Windows& s, const PooledImage<const T>& x,
+                    const PooledImage<const T>& weights, const Tensor& out) {
+  const PooledImage<T> to(out);
   std::fill_n(to.data, s.n * s.c * s.in_positions(), T{});
   for_outputs(
       s, 3 * sizeof(T), [&] { return Largest<T>(s.c); },
@@ -339,7 +339,7 @@ void max_pool_backward(const OpCall& call) {
                out = with_three_axes(call.outputs[0]);
   const auto s = windows_of<ops::PoolAttrs>(call, x, grad);
   with_element(x.dtype(), [&]<class T>(T) {
-    const Image<const T> from(x), weights(grad);
+    const PooledImage<const T> from(x), weights(grad);
     if (s.apart) {
       spread_windows(s, from, weights, out);
       return;
@@ -407,8 +407,8 @@ void avg_pool(const OpCall& call) {
   const std::int64_t divisor = call.attrs_as<ops::PoolAttrs>().divisor;
   with_floating(x.dtype(), [&]<class T>(T) {
     using Sums = std::vector<Accumulator<T>>;
-    const Image<const T> from(x);
-    const Image<T> to(out);
+    const PooledImage<const T> from(x);
+    const PooledImage<T> to(out);
     for_outputs(
         s, sizeof(T), [&] { return Sums(static_cast<std::size_t>(s.c)); },
         [&](std::int64_t n, const Position& o, Sums& sums) {
@@ -425,7 +425,7 @@ void avg_pool_backward(const OpCall& call) {
   const auto s = windows_of<ops::AvgPoolBackwardAttrs>(call, out, grad);
   const std::int64_t divisor = call.attrs_as<ops::AvgPoolBackwardAttrs>().divisor;
   with_floating(grad.dtype(), [&]<class T>(T) {
-    const Image<const T> weights(grad);
+    const PooledImage<const T> weights(grad);
     add_windows<T>(s, out, [&] {
       return [&, share = std::vector<Accumulator<T>>()](std::int64_t n, const Position& o,
                                                         std::int64_t first, std::int64_t channels,

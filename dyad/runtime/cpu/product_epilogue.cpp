@@ -72,14 +72,9 @@ struct PackedWeight final : KernelMemo {
   std::shared_ptr<const memory> elements;
 };
 
-memory::desc matrix(std::int64_t rows, std::int64_t columns, std::int64_t row,
-                    std::int64_t column) {
-  return {{rows, columns}, memory::data_type::f32, {row, column}};
-}
-
 Planned plan_product(const Product& p, const Epilogue& epilogue) {
-  const auto x = matrix(p.m, p.k, p.k, 1), out = matrix(p.m, p.n, p.n, 1),
-             bias = matrix(1, p.n, p.n, 1);
+  const auto x = onednn::f32_matrix(p.m, p.k, p.k, 1), out = onednn::f32_matrix(p.m, p.n, p.n, 1),
+             bias = onednn::f32_matrix(1, p.n, p.n, 1);
   const memory::desc any({p.k, p.n}, memory::data_type::f32, memory::format_tag::any);
   dnnl::primitive_attr attributes;
   attributes.set_post_ops(epilogue.post_ops());
@@ -115,7 +110,8 @@ void run_packed(const OpCall& call, const Product& p, const Epilogue& epilogue) 
     std::shared_ptr<const memory>& elements = call.memo_as<PackedWeight>().elements;
     if (!elements || elements->get_desc() != planned.packed) {
       elements = onednn::packed_constant(
-          p.weight.impl()->data, matrix(p.k, p.n, p.weight_row, p.weight_column), planned.packed);
+          p.weight.impl()->data, onednn::f32_matrix(p.k, p.n, p.weight_row, p.weight_column),
+          planned.packed);
     }
     planned.product.run({p.x.impl()->data, nullptr, p.out.impl()->data, p.bias_data()},
                         {nullptr, elements.get()});

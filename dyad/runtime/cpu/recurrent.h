@@ -7,6 +7,7 @@
 #include "dyad/core/storage.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/recurrent.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/op_kernel.h"
 
 namespace dyad::runtime::cpu {
@@ -43,10 +44,6 @@ struct RecurrentLayer {
   [[nodiscard]] std::int64_t grain() const noexcept;
 };
 
-template <class T>
-[[nodiscard]] T* elements_of(const Tensor& t) noexcept {
-  return t.defined() ? reinterpret_cast<T*>(t.impl()->data) : nullptr;
-}
 /// A state to begin with: a copy of `from`, or zeros.
 template <class T>
 [[nodiscard]] std::vector<T> state_of(const Tensor& from, std::int64_t count) {

@@ -23,9 +23,9 @@ constexpr std::int64_t kBlock = 32;
 constexpr std::int64_t kColumns = 128;
 
 /// c[m, n] := beta c + alpha op(a) op(b), by columns, on the caller's thread.
-void product(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-             const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta,
-             float* c, std::int64_t ldc) {
+void reflector_product(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                       float alpha, const float* a, std::int64_t lda, const float* b,
+                       std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
 #ifndef DYAD_PLAIN_LOOPS
   // The library's products of rows: c^T = op(b)^T op(a)^T.
   const dnnl_status_t status = dnnl_sgemm(turn_b ? 'T' : 'N', turn_a ? 'T' : 'N', n, m, k, alpha, b,
@@ -37,9 +37,9 @@ void product(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int6
   lapack::gemm(turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 #endif
 }
-void product(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
-             const double* a, std::int64_t lda, const double* b, std::int64_t ldb, double beta,
-             double* c, std::int64_t ldc) {
+void reflector_product(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                       double alpha, const double* a, std::int64_t lda, const double* b,
+                       std::int64_t ldb, double beta, double* c, std::int64_t ldc) {
   lapack::gemm(turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
@@ -110,8 +110,8 @@ void Reflections<W>::add(std::int64_t first, std::int64_t count, const W* a, std
     std::fill_n(block.v.get() + j * rows, j, W(0));
     block.v[j * (rows + 1)] = 1;
   }
-  product(true, false, count, count, rows, W(1), block.v.get(), rows, block.v.get(), rows, W(0),
-          block.t.get(), count);
+  reflector_product(true, false, count, count, rows, W(1), block.v.get(), rows, block.v.get(), rows,
+                    W(0), block.t.get(), count);
   make_triangle(block.t.get(), tau, count);
   blocks_.push_back(std::move(block));
 }
@@ -121,9 +121,9 @@ void Reflections<W>::reflect(const Block& block, bool transpose, W* c, std::int6
                              std::int64_t n, W* work) {
   const std::int64_t r = block.rows, b = block.count;
   W *const first = work, *const second = work + b * n;
-  product(true, false, b, n, r, W(1), block.v.get(), r, c, ldc, W(0), first, b);
-  product(transpose, false, b, n, b, W(1), block.t.get(), b, first, b, W(0), second, b);
-  product(false, false, r, n, b, W(-1), block.v.get(), r, second, b, W(1), c, ldc);
+  reflector_product(true, false, b, n, r, W(1), block.v.get(), r, c, ldc, W(0), first, b);
+  reflector_product(transpose, false, b, n, b, W(1), block.t.get(), b, first, b, W(0), second, b);
+  reflector_product(false, false, r, n, b, W(-1), block.v.get(), r, second, b, W(1), c, ldc);
 }
 
 template <class W>
@@ -163,9 +163,12 @@ void Reflections<W>::apply_right_transposed(W* c, std::int64_t ldc, std::int64_t
     for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
       const std::int64_t r = block->rows, b = block->count;
       W *const rows = c + lo + block->first * ldc, *const second = work + some * b;
-      product(false, false, some, b, r, W(1), rows, ldc, block->v.get(), r, W(0), work, some);
-      product(false, true, some, b, b, W(1), work, some, block->t.get(), b, W(0), second, some);
-      product(false, true, some, r, b, W(-1), second, some, block->v.get(), r, W(1), rows, ldc);
+      reflector_product(false, false, some, b, r, W(1), rows, ldc, block->v.get(), r, W(0), work,
+                        some);
+      reflector_product(false, true, some, b, b, W(1), work, some, block->t.get(), b, W(0), second,
+                        some);
+      reflector_product(false, true, some, r, b, W(-1), second, some, block->v.get(), r, W(1), rows,
+                        ldc);
     }
   });
 }

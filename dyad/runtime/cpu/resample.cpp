@@ -211,11 +211,6 @@ void resample_transpose(const OpCall& call) {
   run(call, resample_taps(a, in, size_along(call.inputs[0], a)).transposed(in), false);
 }
 
-Strides follow_first(const OpInfo&, const void*, std::span<const Tensor> inputs, const Shape& shape,
-                     int) {
-  return pointwise_layout(inputs.first(1), shape);
-}
-
 }  // namespace
 
 std::span<const NamedKernel> resample_kernels() {

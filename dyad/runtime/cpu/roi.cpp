@@ -9,12 +9,11 @@
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
 namespace {
-
-std::span<const std::int64_t> sizes_of(const Tensor& t) { return t.impl()->shape.numbers(); }
 
 /// All elements as f64, row-major.
 std::vector<double> doubles(const Tensor& t) {

@@ -20,12 +20,12 @@ namespace dyad::runtime::cpu {
 namespace {
 
 /// Where the elements go.
-struct Target {
+struct ScatterTarget {
   std::size_t axis;
   std::int64_t least;  ///< index that is allowed
 };
 /// Copies x, and tells the target.
-Target begin(const OpCall& call) {
+ScatterTarget begin(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::IndexAttrs>();
   const Tensor& x = call.inputs[0];
   const int rank = x.rank();

@@ -21,7 +21,7 @@ struct Bundle {
 
 /// A bundle's elements as columns to compute with, side by side.
 template <class T>
-class Columns {
+class SoftmaxColumns {
   using A = Accumulator<T>;
 
  public:
@@ -76,7 +76,7 @@ void for_bundles(const DenseLines& lines, std::int64_t length, double bytes, Bod
 constexpr std::int64_t kShortRow = 24;
 static_assert(kShortRow >= kSoftmaxRow);
 
-std::size_t axis_of(const OpCall& call) {
+std::size_t softmax_axis(const OpCall& call) {
   const std::int64_t axis = call.attrs_as<ops::AxisAttrs>().axis;
   const auto rank = static_cast<std::int64_t>(call.outputs[0].impl()->shape.size());
   return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
@@ -88,7 +88,7 @@ template <std::size_t N, class Row, class Block>
 void run(const OpCall& call, Row row, Block block) {
   const Tensor& out = call.outputs[0];
   if (out.impl()->numel() == 0) return;
-  const std::size_t axis = axis_of(call);
+  const std::size_t axis = softmax_axis(call);
   const std::int64_t length = out.impl()->shape[axis].number();
   std::vector<DenseLines> lines;
   for (std::size_t i = 0; i < N; ++i) lines.push_back(dense_lines(call.inputs[i], out, axis));
@@ -110,7 +110,7 @@ void run(const OpCall& call, Row row, Block block) {
           return;
         }
       }
-      Columns<T> columns[N];
+      SoftmaxColumns<T> columns[N];
       A* result = nullptr;
       for (std::int64_t line = 0; line < (rows ? b.width : 1); ++line) {
         Bundle part = b;

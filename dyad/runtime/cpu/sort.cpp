@@ -81,7 +81,7 @@ Lines lines_of(const OpCall& call, std::int64_t axis) {
 }
 
 /// Elements of one line, by addresses; steps are in elements.
-struct Line {
+struct StridedLine {
   const std::byte* from;
   std::byte* to;
   std::int64_t* places;
@@ -101,19 +101,19 @@ void for_lines(const Lines& lines, bool kept, double cost, const Worker& worker)
                                     outside(lines.values.strides, kept),
                                     outside(lines.indices.strides, kept)};
   const auto bytes = static_cast<std::int64_t>(size_of(lines.x.dtype));
-  Line first{.from = lines.x.data,
-             .to = lines.values.data,
-             .places = reinterpret_cast<std::int64_t*>(lines.indices.data),
-             .step = lines.x.strides[lines.axis],
-             .to_step = kept ? lines.values.strides[lines.axis] : 0,
-             .place_step = kept ? lines.indices.strides[lines.axis] : 0};
+  StridedLine first{.from = lines.x.data,
+                    .to = lines.values.data,
+                    .places = reinterpret_cast<std::int64_t*>(lines.indices.data),
+                    .step = lines.x.strides[lines.axis],
+                    .to_step = kept ? lines.values.strides[lines.axis] : 0,
+                    .place_step = kept ? lines.indices.strides[lines.axis] : 0};
   const std::int64_t count = product(outer);
   parallel_for(0, count, grain_for({.flops = cost * static_cast<double>(lines.length)}, count),
                [&](std::int64_t lo, std::int64_t hi) {
                  RowWalk<3> walk(outer, strides, lo);
                  Worker mine = worker;
                  for (std::int64_t i = lo; i < hi; ++i, walk.next()) {
-                   Line line = first;
+                   StridedLine line = first;
                    line.from += walk[0] * bytes;
                    line.to += walk[1] * bytes;
                    line.places += walk[2];
@@ -124,11 +124,11 @@ void for_lines(const Lines& lines, bool kept, double cost, const Worker& worker)
 
 /// Writes the records of elements `start` to `start + count` of a line.
 template <class Record>
-using WriteRecords = void (*)(const Line& line, std::int64_t start, std::int64_t count,
+using WriteRecords = void (*)(const StridedLine& line, std::int64_t start, std::int64_t count,
                               bool descending, Record* records);
 
 template <class Record, class T>
-DYAD_VECTOR_LOOP void write_records(const Line& line, std::int64_t start, std::int64_t count,
+DYAD_VECTOR_LOOP void write_records(const StridedLine& line, std::int64_t start, std::int64_t count,
                                     bool descending, Record* __restrict records) {
   const std::int64_t step = line.step;
   const T* const __restrict from = reinterpret_cast<const T*>(line.from) + start * step;
@@ -145,10 +145,10 @@ DYAD_VECTOR_LOOP void write_records(const Line& line, std::int64_t start, std::i
 
 /// Writes the elements of sorted records and their places.
 template <class Record>
-using WriteElements = void (*)(const Line& line, std::span<const Record> records);
+using WriteElements = void (*)(const StridedLine& line, std::span<const Record> records);
 
 template <class Record, class Word>
-void write_elements(const Line& line, std::span<const Record> records) {
+void write_elements(const StridedLine& line, std::span<const Record> records) {
   const Word* const from = reinterpret_cast<const Word*>(line.from);
   Word* const to = reinterpret_cast<Word*>(line.to);
   for (std::size_t k = 0; k < records.size(); ++k) {
@@ -184,7 +184,7 @@ struct SortLine {
   int key_bits;
   std::vector<Record> records = {}, spare = {};
 
-  void operator()(const Line& line) {
+  void operator()(const StridedLine& line) {
     records.resize(static_cast<std::size_t>(length));
     access.read(line, 0, length, descending, records.data());
     sort_records(records, spare, key_bits);
@@ -206,7 +206,8 @@ void sort(const OpCall& call) {
 template <class Record>
 class RecordStream {
  public:
-  RecordStream(const Access<Record>& access, const Line& line, std::int64_t length, bool descending)
+  RecordStream(const Access<Record>& access, const StridedLine& line, std::int64_t length,
+               bool descending)
       : access_(access), line_(line), length_(length), descending_(descending) {}
 
   /// The next records, `most` at most and at least one.
@@ -227,7 +228,7 @@ class RecordStream {
 
   static constexpr std::int64_t kBlock = 256;
   const Access<Record>& access_;
-  const Line& line_;
+  const StridedLine& line_;
   std::int64_t length_, start_ = 0, at_ = 0, made_ = 0;
   bool descending_;
   Record block_[kBlock];
@@ -301,7 +302,7 @@ struct TopKLine {
   bool largest, sorted;
   std::vector<Record> best = {};
 
-  void operator()(const Line& line) {
+  void operator()(const StridedLine& line) {
     RecordStream<Record> stream(access, line, length, largest);
     least_records(stream, length, k, best);
     if (sorted) {
@@ -331,7 +332,7 @@ struct KthLine {
   std::int64_t length, k;
   std::vector<Record> records = {};
 
-  void operator()(const Line& line) {
+  void operator()(const StridedLine& line) {
     records.resize(static_cast<std::size_t>(length));
     access.read(line, 0, length, false, records.data());
     std::nth_element(records.begin(), records.begin() + k, records.end());

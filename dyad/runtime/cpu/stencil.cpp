@@ -12,7 +12,7 @@ struct VectorOf {
   typedef T unaligned __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
 };
 template <class T>
-inline constexpr std::int64_t kLanes = 64 / static_cast<std::int64_t>(sizeof(T));
+inline constexpr std::int64_t kTapLanes = 64 / static_cast<std::int64_t>(sizeof(T));
 
 template <class T>
 [[gnu::always_inline]] inline void weigh_taps_loop(const T* const* from, const T* weight,
@@ -20,7 +20,7 @@ template <class T>
                                                    std::int64_t count) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
-  for (std::int64_t i = 0; i < count; i += 4 * kLanes<T>) {
+  for (std::int64_t i = 0; i < count; i += 4 * kTapLanes<T>) {
     Vector a = Vector{} + first, b = a, c = a, d = a;
     for (std::int64_t t = 0; t < taps; ++t) {
       const auto* x = reinterpret_cast<const Unaligned*>(from[t] + i);
@@ -40,9 +40,9 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline T sum_lanes(const typename VectorOf<T>::type& lanes) {
-  T parts[kLanes<T>];
-  for (std::int64_t i = 0; i < kLanes<T>; ++i) parts[i] = lanes[i];
-  for (std::int64_t half = kLanes<T> / 2; half > 0; half /= 2) {
+  T parts[kTapLanes<T>];
+  for (std::int64_t i = 0; i < kTapLanes<T>; ++i) parts[i] = lanes[i];
+  for (std::int64_t half = kTapLanes<T> / 2; half > 0; half /= 2) {
     for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
   }
   return parts[0];
@@ -57,7 +57,7 @@ template <class T>
   std::int64_t t = 0;
   for (; t + 3 <= taps; t += 3) {
     Vector p{}, q{}, r{};
-    for (std::int64_t i = 0; i < count; i += kLanes<T>) {
+    for (std::int64_t i = 0; i < count; i += kTapLanes<T>) {
       const Vector factor = *reinterpret_cast<const Unaligned*>(a + i);
       p += factor * *reinterpret_cast<const Unaligned*>(from[t] + i);
       q += factor * *reinterpret_cast<const Unaligned*>(from[t + 1] + i);
@@ -69,7 +69,7 @@ template <class T>
   }
   for (; t < taps; ++t) {
     Vector p{};
-    for (std::int64_t i = 0; i < count; i += kLanes<T>) {
+    for (std::int64_t i = 0; i < count; i += kTapLanes<T>) {
       p += *reinterpret_cast<const Unaligned*>(a + i) *
            *reinterpret_cast<const Unaligned*>(from[t] + i);
     }

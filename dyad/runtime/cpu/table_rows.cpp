@@ -62,11 +62,6 @@ void row_sums(const OpCall& call) {
   });
 }
 
-Strides follow_first(const OpInfo&, const void*, std::span<const Tensor> inputs, const Shape& shape,
-                     int) {
-  return pointwise_layout(inputs.first(1), shape);
-}
-
 void put_rows(const OpCall& call) {
   const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
   Tensor rows = contiguous_copy(call.inputs[2]);
