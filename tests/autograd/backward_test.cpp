@@ -8,22 +8,14 @@
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
+using dyad::testing::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class E, class F>
-std::string message_of(F&& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Backward, ProductOfTwoScalars) {
   Tensor a = tensor(15.0f).requires_grad(), b = tensor(20.0f).requires_grad();

@@ -6,19 +6,12 @@
 #include <list>
 
 #include "dyad/base/error.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "nothing thrown";
-}
+using dyad::testing::bare_message_of;
 
 std::string shown(const Tensor& tensor) { return type_string(tensor) + " " + to_string(tensor); }
 
@@ -55,19 +48,19 @@ TEST(Create, DtypeConverts) {
 
 TEST(Create, RaggedListsNameThePosition) {
   EXPECT_EQ(
-      message_of<ShapeError>([] { (void)tensor({{1, 2}, {3}}); }),
+      bare_message_of<ShapeError>([] { (void)tensor({{1, 2}, {3}}); }),
       "tensor: the rows of a literal must be alike: element [1] is a list of 1 but element [0] "
       "is a list of 2");
   EXPECT_EQ(
-      message_of<ShapeError>([] { (void)tensor({{{1}, {2}}, {{3}, {4, 5}}}); }),
+      bare_message_of<ShapeError>([] { (void)tensor({{{1}, {2}}, {{3}, {4, 5}}}); }),
       "tensor: the rows of a literal must be alike: element [1][1] is a list of 2 but element "
       "[0][0] is a list of 1");
   EXPECT_EQ(
-      message_of<ShapeError>([] { (void)tensor({{1, 2}, 3}); }),
+      bare_message_of<ShapeError>([] { (void)tensor({{1, 2}, 3}); }),
       "tensor: the rows of a literal must be alike: element [1] is a number but element [0] is "
       "a list of 2");
   EXPECT_EQ(
-      message_of<ShapeError>([] { (void)tensor({1, {2, 3}}); }),
+      bare_message_of<ShapeError>([] { (void)tensor({1, {2, 3}}); }),
       "tensor: the rows of a literal must be alike: element [1] is a list of 2 but element [0] "
       "is a number");
   try {
@@ -105,9 +98,9 @@ TEST(Create, FromRanges) {
 
 TEST(Create, WrongCounts) {
   const std::vector<float> values = {1, 2, 3};
-  EXPECT_EQ(message_of<ShapeError>([&] { (void)tensor(values, {2, 2}); }),
+  EXPECT_EQ(bare_message_of<ShapeError>([&] { (void)tensor(values, {2, 2}); }),
             "tensor: 3 elements do not fill f32[2, 2], which has 4");
-  EXPECT_EQ(message_of<ShapeError>([&] { (void)tensor(values, {2, -1}); }),
+  EXPECT_EQ(bare_message_of<ShapeError>([&] { (void)tensor(values, {2, -1}); }),
             "tensor: 3 elements do not fill f32[2, -1] with any size in place of -1");
   EXPECT_THROW((void)tensor(values, {-1, -1}), ShapeError);
   EXPECT_THROW((void)tensor(values, {0, -1}), ShapeError);
@@ -136,16 +129,17 @@ TEST(Create, FromBlobSharesMemory) {
 
 TEST(Create, FromBlobErrors) {
   alignas(8) char bytes[32] = {};
-  EXPECT_EQ(message_of<ValueError>([] { (void)from_blob(nullptr, {2}); }),
+  EXPECT_EQ(bare_message_of<ValueError>([] { (void)from_blob(nullptr, {2}); }),
             "from_blob: the pointer is null but f32[2] has elements");
   EXPECT_EQ(
-      message_of<ValueError>([&] { (void)from_blob(bytes + 1, {2}); }),
+      bare_message_of<ValueError>([&] { (void)from_blob(bytes + 1, {2}); }),
       "from_blob: the pointer is no multiple of 4 bytes, the size of an element of f32[2]; copy "
       "the bytes into aligned memory first");
-  EXPECT_EQ(message_of<ShapeError>([&] { (void)from_blob(bytes, {2, "n"}); }),
+  EXPECT_EQ(bare_message_of<ShapeError>([&] { (void)from_blob(bytes, {2, "n"}); }),
             "from_blob: f32[2, n] has the size n: memory has sizes that are numbers, at least 0");
-  EXPECT_EQ(message_of<ShapeError>([&] { (void)from_blob(bytes, {2}, f32, {}, Strides{1, 2}); }),
-            "from_blob: 2 strides for f32[2]: one for each of its 1 axes");
+  EXPECT_EQ(
+      bare_message_of<ShapeError>([&] { (void)from_blob(bytes, {2}, f32, {}, Strides{1, 2}); }),
+      "from_blob: 2 strides for f32[2]: one for each of its 1 axes");
   EXPECT_THROW((void)from_blob(bytes, {2}, DType::string), DTypeError);
 }
 

@@ -7,23 +7,16 @@
 #include <thread>
 
 #include "dyad/base/error.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
+using dyad::testing::bare_message_of;
+
 const Dim b = "batch", t = "time";
 
 std::string text(Dim dim) { return to_string(dim); }
-
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "nothing thrown";
-}
 
 TEST(Dim, NumbersStayNumbers) {
   EXPECT_EQ((Dim(3) + 4 * Dim(5) - 1).number(), 22);
@@ -125,7 +118,7 @@ TEST(Dim, TextDoesNotDependOnTheOrderOfCreation) {
 
 TEST(Dim, ParseErrorsNameThePosition) {
   const auto message = [](std::string_view source) {
-    return message_of<GraphError>([&] { (void)parse_dim(source); });
+    return bare_message_of<GraphError>([&] { (void)parse_dim(source); });
   };
   EXPECT_EQ(message("2*"), "the size '2*' cannot be read: expected a size at character 3");
   EXPECT_EQ(message("a b"),
@@ -140,22 +133,23 @@ TEST(Dim, ParseErrorsNameThePosition) {
 }
 
 TEST(Dim, Errors) {
-  EXPECT_EQ(message_of<ShapeError>([] { (void)(b / 0); }),
+  EXPECT_EQ(bare_message_of<ShapeError>([] { (void)(b / 0); }),
             "floordiv(batch, 0): a size is divided by 0");
-  EXPECT_EQ(message_of<ShapeError>([] { (void)(Dim(4) % Dim(0)); }),
+  EXPECT_EQ(bare_message_of<ShapeError>([] { (void)(Dim(4) % Dim(0)); }),
             "mod(4, 0): a size is divided by 0");
   EXPECT_THROW((void)Dim(std::int64_t{1} << 62), ShapeError);
   EXPECT_THROW((void)(Dim(std::int64_t{1} << 40) * Dim(std::int64_t{1} << 40)), ShapeError);
   EXPECT_THROW((void)(Dim((std::int64_t{1} << 62) - 1) + 1), ShapeError);
   EXPECT_THROW((void)(b * (std::int64_t{1} << 40) * (std::int64_t{1} << 40)), ShapeError);
-  EXPECT_EQ(message_of<ValueError>([] { (void)Dim(""); }), "the name of a symbolic size is empty");
+  EXPECT_EQ(bare_message_of<ValueError>([] { (void)Dim(""); }),
+            "the name of a symbolic size is empty");
 }
 
 TEST(SymbolMap, BindsAndEvaluates) {
   SymbolMap map;
   map.bind(b, 3);
   EXPECT_EQ(evaluate(2 * b + 1, map), 7);
-  EXPECT_EQ(message_of<GraphError>([&] { (void)evaluate(b + t, map); }),
+  EXPECT_EQ(bare_message_of<GraphError>([&] { (void)evaluate(b + t, map); }),
             "the size time has no value here; it is bound by a feed whose shape has it");
   map.bind(t, 4);
   map.bind(b, 5);
@@ -166,9 +160,9 @@ TEST(SymbolMap, BindsAndEvaluates) {
   EXPECT_FALSE(map == other);
   other.bind(t, 4);
   EXPECT_TRUE(map == other);
-  EXPECT_EQ(message_of<ShapeError>([&] { map.bind(b, -1); }),
+  EXPECT_EQ(bare_message_of<ShapeError>([&] { map.bind(b, -1); }),
             "the size batch = -1: a size is at least 0");
-  EXPECT_EQ(message_of<ValueError>([&] { map.bind(b + 1, 1); }),
+  EXPECT_EQ(bare_message_of<ValueError>([&] { map.bind(b + 1, 1); }),
             "only a symbol can be bound to a value, not batch + 1");
   map.bind(b, std::int64_t{1} << 40);
   EXPECT_THROW((void)evaluate(b * b, map), ShapeError);

@@ -8,21 +8,13 @@
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/tensor_impl.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
+using dyad::testing::bare_message_of;
 using namespace dlpack;
-
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "nothing thrown";
-}
 
 // Offsets and codes of dlpack.h.
 static_assert(sizeof(DLTensor) == 48 && offsetof(DLTensor, device) == 8 &&
@@ -63,7 +55,7 @@ TEST(DLPack, EveryDtypeThereAndBack) {
     const auto dtype = static_cast<DType>(i);
     const Tensor x = tensor({{0, 1}, {1, 0}}, dtype);
     if (size_of(dtype) == 1 && contains(kSmall & ~kFloat8, dtype)) {
-      EXPECT_EQ(message_of<DTypeError>([&] { (void)to_dlpack(x); }),
+      EXPECT_EQ(bare_message_of<DTypeError>([&] { (void)to_dlpack(x); }),
                 "to_dlpack(" + type_string(x) +
                     "): DLPack has no such elements of one byte each; convert them to i8, u8 or "
                     "f32 first");
@@ -124,19 +116,20 @@ TEST(DLPack, ErrorsLeaveOwnershipWithTheCaller) {
   DLTensor& t = foreign.managed.dl_tensor;
   t.device.device_type = DLDeviceType::cuda;
   EXPECT_EQ(
-      message_of<DeviceError>(import),
+      bare_message_of<DeviceError>(import),
       "from_dlpack: the memory is that of DLPack device type 2, not the CPU's (1); copy it to "
       "the CPU first");
   t.device.device_type = DLDeviceType::cpu;
   t.dtype = {DLDataTypeCode::complex, 32, 1};
   EXPECT_EQ(
-      message_of<DTypeError>(import),
+      bare_message_of<DTypeError>(import),
       "from_dlpack: elements of type complex32 have no dtype here; convert them to one of f64 "
       "f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8 bool c128 c64 or an 8-bit float first");
   t.dtype = {DLDataTypeCode::floating, 32, 4};
-  EXPECT_NE(message_of<DTypeError>(import).find("type float32x4"), std::string::npos);
+  EXPECT_NE(bare_message_of<DTypeError>(import).find("type float32x4"), std::string::npos);
   t.dtype = {static_cast<DLDataTypeCode>(7), 8, 1};
-  EXPECT_NE(message_of<DTypeError>(import).find("type code 7, bits 8 have"), std::string::npos);
+  EXPECT_NE(bare_message_of<DTypeError>(import).find("type code 7, bits 8 have"),
+            std::string::npos);
   t.dtype = {DLDataTypeCode::unsigned_integer, 4, 1};
   EXPECT_THROW(import(), DTypeError);
   t.dtype = {DLDataTypeCode::floating, 32, 1};

@@ -67,7 +67,7 @@ TEST(Printing, IsThatOfNumPy) {
   for (const Case& made : cases) {
     EXPECT_EQ(to_string(tensor_of(made)), made.expected)
         << type_string(made.dtype, made.shape) << " "
-        << (made.values.size() < 20 ? testing::PrintToString(made.values) : "");
+        << (made.values.size() < 20 ? ::testing::PrintToString(made.values) : "");
   }
 }
 

@@ -11,9 +11,12 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/core/text.h"
 #include "tests/core/fake_evaluator.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
+
+using dyad::testing::bare_message_of;
 
 Tensor counting(DType dtype, const Shape& shape) {
   Tensor tensor = make_empty(dtype, shape);
@@ -25,23 +28,13 @@ Tensor counting(DType dtype, const Shape& shape) {
   return tensor;
 }
 
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "nothing thrown";
-}
-
 TEST(Tensor, Undefined) {
   const Tensor none;
   EXPECT_FALSE(none.defined());
   EXPECT_FALSE(none.is_concrete());
   EXPECT_FALSE(none.is_symbolic());
   EXPECT_FALSE(none.tracks_grad());
-  EXPECT_EQ(message_of<ValueError>([&] { (void)none.shape(); }),
+  EXPECT_EQ(bare_message_of<ValueError>([&] { (void)none.shape(); }),
             "shape() of an undefined tensor: a default-constructed Tensor holds nothing until one "
             "is assigned to it");
   EXPECT_THROW((void)none.dtype(), ValueError);
@@ -71,7 +64,7 @@ TEST(Tensor, ConcreteAccessors) {
   EXPECT_EQ(x.raw_data(), x.data<float>());
   EXPECT_EQ(type_string(x), "f32[2, 3]");
   EXPECT_THROW((void)x.size(2), IndexError);
-  EXPECT_EQ(message_of<DTypeError>([&] { (void)x.data<double>(); }),
+  EXPECT_EQ(bare_message_of<DTypeError>([&] { (void)x.data<double>(); }),
             "data<f64>() of f32[2, 3]: the type must be that of the elements; convert with to(f64) "
             "first");
   const Tensor copy = x;
@@ -90,10 +83,10 @@ TEST(Tensor, ErrorsCarryTheCallersLine) {
 
 TEST(Tensor, EmptyOnesOfBadTypes) {
   EXPECT_EQ(
-      message_of<GraphError>([] { (void)make_empty(f32, {2, "batch"}); }),
+      bare_message_of<GraphError>([] { (void)make_empty(f32, {2, "batch"}); }),
       "use of a symbolic value where data is needed: f32[2, batch] cannot be allocated because "
       "batch has no value; make it inside the graph with an operator");
-  EXPECT_EQ(message_of<ShapeError>([] { (void)make_empty(f32, {2, -1}); }),
+  EXPECT_EQ(bare_message_of<ShapeError>([] { (void)make_empty(f32, {2, -1}); }),
             "there is no f32[2, -1]: a size is at least 0");
   EXPECT_EQ(to_strings(make_empty(DType::string, {2})), (std::vector<std::string>{"", ""}));
   const std::int64_t big = std::int64_t{1} << 31;
@@ -188,7 +181,7 @@ TEST(Tensor, ItemReadsThroughTheEvaluator) {
   *flag.data<bool>() = true;
   EXPECT_EQ(flag.item<int>(), 1);
   EXPECT_EQ(flag.item(), 1.0);
-  EXPECT_EQ(message_of<ShapeError>([] { (void)counting(f32, {2, 3}).item(); }),
+  EXPECT_EQ(bare_message_of<ShapeError>([] { (void)counting(f32, {2, 3}).item(); }),
             "item(f32[2, 3]): needs exactly one element, not 6; reduce it first, or read them all "
             "with to_vector()");
   EXPECT_THROW((void)static_cast<bool>(counting(f32, {0})), ShapeError);
@@ -227,10 +220,10 @@ TEST(Tensor, SymbolicValuesHaveNoData) {
       "use of a symbolic value where data is needed: f32[batch, 3] is a value of a graph and has "
       "no elements until the graph runs; fetch it with Session::run, or compute with operators "
       "instead of reading it";
-  EXPECT_EQ(message_of<GraphError>([&] { (void)x.data<float>(); }), text);
-  EXPECT_EQ(message_of<GraphError>([&] { (void)x.raw_data(); }), text);
-  EXPECT_EQ(message_of<GraphError>([&] { (void)x.to_vector<float>(); }), text);
-  EXPECT_EQ(message_of<GraphError>([&] { (void)x.strides(); }), text);
+  EXPECT_EQ(bare_message_of<GraphError>([&] { (void)x.data<float>(); }), text);
+  EXPECT_EQ(bare_message_of<GraphError>([&] { (void)x.raw_data(); }), text);
+  EXPECT_EQ(bare_message_of<GraphError>([&] { (void)x.to_vector<float>(); }), text);
+  EXPECT_EQ(bare_message_of<GraphError>([&] { (void)x.strides(); }), text);
 }
 
 TEST(Tensor, ThreadsShareHandles) {

@@ -5,9 +5,12 @@
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/printing.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
+
+using dyad::testing::bare_message_of;
 
 TEST(Text, EachTextIsHeldOnce) {
   const Text a = text_element("a"), b = text_element(std::string("a"));
@@ -36,19 +39,13 @@ TEST(Text, PrintsAsNumPy) {
 }
 
 TEST(Text, NumbersAreNone) {
-  const auto message_of = [](auto&& f) {
-    try {
-      f();
-    } catch (const DTypeError& error) {
-      return error.message();
-    }
-    return std::string("nothing thrown");
-  };
   const std::string text =
       "tensor: numbers and strings have no conversion to one another; write one kind";
-  EXPECT_EQ(message_of([] { (void)tensor({detail::Literal("a"), detail::Literal(1)}); }), text);
-  EXPECT_EQ(message_of([] { (void)tensor({"a", "b"}, f32); }), text);
-  EXPECT_EQ(message_of([] { (void)tensor({1, 2}, DType::string); }), text);
+  EXPECT_EQ(
+      bare_message_of<DTypeError>([] { (void)tensor({detail::Literal("a"), detail::Literal(1)}); }),
+      text);
+  EXPECT_EQ(bare_message_of<DTypeError>([] { (void)tensor({"a", "b"}, f32); }), text);
+  EXPECT_EQ(bare_message_of<DTypeError>([] { (void)tensor({1, 2}, DType::string); }), text);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/data/files.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::data {
 namespace {
@@ -25,7 +26,7 @@ CsvTable load(const std::string& text, const CsvOptions& options = {}) {
   return load_csv(file.path(), options);
 }
 
-std::string error_of(const std::string& text, const CsvOptions& options = {}) {
+std::string csv_error(const std::string& text, const CsvOptions& options = {}) {
   return message_of<IoError>([&] { (void)load(text, options); });
 }
 
@@ -45,28 +46,28 @@ TEST(Csv, ReadsHeadersQuotesBlanksAndLineEnds) {
 TEST(Csv, ReadsExactIntegers) {
   const CsvTable table = load("9007199254740993\n", {.dtype = i64});
   EXPECT_EQ(table.values.data<std::int64_t>()[0], 9007199254740993);
-  EXPECT_THAT(error_of("1.5\n", {.dtype = i64}),
+  EXPECT_THAT(csv_error("1.5\n", {.dtype = i64}),
               HasSubstr("expected a number of i64, found '1.5'"));
 }
 
 TEST(Csv, MissingFieldsAreErrorsOrNaN) {
-  EXPECT_THAT(error_of("1,2\n3,\n"),
+  EXPECT_THAT(csv_error("1,2\n3,\n"),
               HasSubstr("line 2, column 2: expected a number of f32, found ''"));
   const CsvTable table = load("1,2\n3,\n", {.missing_as_nan = true});
   EXPECT_TRUE(std::isnan(values_of(table)[3]));
 }
 
 TEST(Csv, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(error_of("a,b\n1,2\n"),
+  EXPECT_THAT(csv_error("a,b\n1,2\n"),
               HasSubstr("line 1, column 1: expected a number of f32, found 'a' (if the first line "
                         "names the columns, set header)"));
-  EXPECT_THAT(error_of("1,2\n3\n"), HasSubstr("line 2: expected 2 fields as before, found 1"));
-  EXPECT_THAT(error_of("x,y\n1\n", {.header = true}), HasSubstr("line 2: expected 2 fields"));
-  EXPECT_THAT(error_of("1\n\"2\n"), HasSubstr("line 2: expected a closing quote"));
-  EXPECT_THAT(error_of("\"1\"2,3\n"),
+  EXPECT_THAT(csv_error("1,2\n3\n"), HasSubstr("line 2: expected 2 fields as before, found 1"));
+  EXPECT_THAT(csv_error("x,y\n1\n", {.header = true}), HasSubstr("line 2: expected 2 fields"));
+  EXPECT_THAT(csv_error("1\n\"2\n"), HasSubstr("line 2: expected a closing quote"));
+  EXPECT_THAT(csv_error("\"1\"2,3\n"),
               HasSubstr("line 1: expected ',' after a closing quote, found '2'"));
-  EXPECT_THAT(error_of("1,\x01\0\n"s), HasSubstr("found '\\x01\\x00'"));
-  EXPECT_THAT(error_of("", {.header = true}),
+  EXPECT_THAT(csv_error("1,\x01\0\n"s), HasSubstr("found '\\x01\\x00'"));
+  EXPECT_THAT(csv_error("", {.header = true}),
               HasSubstr("expected names of columns, found the end"));
 }
 
@@ -81,7 +82,7 @@ TEST(Csv, OtherDTypesAreErrors) {
 }
 
 TEST(Csv, ALineWithoutEndIsRefusedBeforeMemoryIs) {
-  EXPECT_THAT(error_of(std::string((16u << 20) + 1, '1')), HasSubstr("line 1: expected at most"));
+  EXPECT_THAT(csv_error(std::string((16u << 20) + 1, '1')), HasSubstr("line 1: expected at most"));
 }
 
 TEST(Csv, NoTruncationBreaksIt) {

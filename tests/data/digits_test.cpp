@@ -6,6 +6,7 @@
 
 #include "dyad/core/tensor_impl.h"
 #include "tests/data/files.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::data {
 namespace {

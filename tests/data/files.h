@@ -49,18 +49,6 @@ inline std::string bytes_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The message of the E that `action` throws; a test failure when it throws nothing.
-template <class E, class F>
-std::string message_of(F&& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "expected an error";
-  return "";
-}
-
 /// Every proper prefix of `bytes`, loaded by `load`, is an IoError that names the file.
 template <class F>
 void expect_every_truncation_fails(const std::string& bytes, const std::string& name, F&& load) {

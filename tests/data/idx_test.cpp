@@ -4,6 +4,7 @@
 
 #include "tests/data/files.h"
 #include "tests/data/gzip.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::data {
 namespace {

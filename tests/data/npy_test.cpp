@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/data/files.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::data {
 namespace {
@@ -30,7 +31,7 @@ std::string raw(std::initializer_list<T> values) {
   return {reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(T)};
 }
 
-std::string error_of(const std::string& bytes) {
+std::string npy_error(const std::string& bytes) {
   const TempFile file("bad.npy", bytes);
   return message_of<IoError>([&] { (void)load_npy(file.path()); });
 }
@@ -91,44 +92,45 @@ TEST(Npy, EveryTruncationIsAnError) {
 }
 
 TEST(Npy, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(error_of("PK\3\4abcd"), HasSubstr("at byte 0: expected an npy file"));
-  EXPECT_THAT(error_of("\x93NUMPY\x09\0"s),
+  EXPECT_THAT(npy_error("PK\3\4abcd"), HasSubstr("at byte 0: expected an npy file"));
+  EXPECT_THAT(npy_error("\x93NUMPY\x09\0"s),
               HasSubstr("at byte 6: expected npy format 1, 2 or 3, found 9"));
-  EXPECT_THAT(error_of("\x93NUMPY\x02\0\xff\xff\xff\xff"s),
+  EXPECT_THAT(npy_error("\x93NUMPY\x02\0\xff\xff\xff\xff"s),
               HasSubstr("npy header of at most 1048576"));
-  EXPECT_THAT(error_of(npy("{'descr': '<m8', 'fortran_order': False, 'shape': (1,)}", "")),
+  EXPECT_THAT(npy_error(npy("{'descr': '<m8', 'fortran_order': False, 'shape': (1,)}", "")),
               HasSubstr("expected a descr of f8, f4"));
-  EXPECT_THAT(error_of(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "")),
-              HasSubstr("found one of records"));
-  EXPECT_THAT(error_of(npy("{'descr': '<f4', 'shape': (1,)}", "")),
+  EXPECT_THAT(
+      npy_error(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "")),
+      HasSubstr("found one of records"));
+  EXPECT_THAT(npy_error(npy("{'descr': '<f4', 'shape': (1,)}", "")),
               HasSubstr("expected 'descr', 'fortran_order' and 'shape'"));
-  EXPECT_THAT(error_of(npy("{'descr': '<f4', 'descr': '<f4'}", "")),
+  EXPECT_THAT(npy_error(npy("{'descr': '<f4', 'descr': '<f4'}", "")),
               HasSubstr("expected one each"));
-  EXPECT_THAT(error_of(npy("{'descr': '<f4', 'fortran_order': Maybe}", "")),
+  EXPECT_THAT(npy_error(npy("{'descr': '<f4', 'fortran_order': Maybe}", "")),
               HasSubstr("expected True or False"));
-  EXPECT_THAT(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "")),
+  EXPECT_THAT(npy_error(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "")),
               HasSubstr("expected a size in the shape"));
-  EXPECT_THAT(error_of(npy("__import__('os')", "")), HasSubstr("expected '{' in the npy header"));
-  EXPECT_THAT(error_of(kFloats + "x"), HasSubstr("expected the end after npy data"));
-  EXPECT_THAT(error_of(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", "\1\2")),
+  EXPECT_THAT(npy_error(npy("__import__('os')", "")), HasSubstr("expected '{' in the npy header"));
+  EXPECT_THAT(npy_error(kFloats + "x"), HasSubstr("expected the end after npy data"));
+  EXPECT_THAT(npy_error(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}", "\1\2")),
               HasSubstr("at byte 129: expected a bool (0 or 1), found 2"));
 }
 
 TEST(Npy, AbsurdSizesTakeNoMemory) {
   EXPECT_THAT(
-      error_of(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,)}", "")),
+      npy_error(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,)}", "")),
       HasSubstr("needs 8000000000000 bytes, but at most 0 can follow"));
-  EXPECT_THAT(error_of(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, "
-                           "4294967296, 4294967296)}",
-                           "")),
+  EXPECT_THAT(npy_error(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, "
+                            "4294967296, 4294967296)}",
+                            "")),
               HasSubstr("than can be addressed"));
-  EXPECT_THAT(error_of(npy("{'descr': '<f8', 'fortran_order': False, 'shape': "
-                           "(99999999999999999999,)}",
-                           "")),
+  EXPECT_THAT(npy_error(npy("{'descr': '<f8', 'fortran_order': False, 'shape': "
+                            "(99999999999999999999,)}",
+                            "")),
               HasSubstr("expected a size"));
-  EXPECT_THAT(error_of(npy("{'descr': '|u1', 'fortran_order': False, 'shape': "
-                           "(0, 9223372036854775807)}",
-                           "")),
+  EXPECT_THAT(npy_error(npy("{'descr': '|u1', 'fortran_order': False, 'shape': "
+                            "(0, 9223372036854775807)}",
+                            "")),
               HasSubstr("is too large"));
 }
 

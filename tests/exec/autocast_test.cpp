@@ -17,11 +17,12 @@
 #include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
-using exec::message_of;
+using dyad::testing::message_of;
 using ::testing::HasSubstr;
 using Results = std::vector<Tensor>;
 

@@ -7,11 +7,12 @@
 #include "dyad/exec/executable.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
-using exec::message_of;
+using dyad::testing::message_of;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 

@@ -12,24 +12,16 @@
 #include "dyad/ir/graph.h"
 #include "dyad/ops/ops.h"
 #include "dyad/runtime/threads.h"
+#include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
+using dyad::testing::message_of;
+using exec::bits;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::vector<float> bits(const Tensor& t) { return t.to_vector<float>(); }
-
-template <class E, class F>
-std::string message_of(F&& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Compile, ReplaysWithTheSameBits) {
   const auto fn = [](const Tensor& x, const Tensor& y) { return tanh(x * y) + sigmoid(x - y); };

@@ -20,10 +20,12 @@
 #include "dyad/ops/ops.h"
 #include "dyad/runtime/op_kernel.h"
 #include "dyad/runtime/threads.h"
+#include "exec_for_tests.h"
 
 namespace dyad {
 namespace {
 
+using exec::bits;
 using ::testing::HasSubstr;
 
 /// x itself, after the host has been called: what a kernel is doing while others run.
@@ -93,8 +95,6 @@ void on_threads(int count, const std::function<void(int)>& body) {
   }
   for (std::thread& thread : threads) thread.join();
 }
-
-std::vector<float> bits(const Tensor& x) { return x.detach().to_vector<float>(); }
 
 Tensor numbers(std::int64_t rows, int seed) {
   std::vector<float> values;

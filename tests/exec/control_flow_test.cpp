@@ -6,11 +6,12 @@
 #include "dyad/exec/session.h"
 #include "dyad/ir/graph.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
-using exec::message_of;
+using dyad::testing::message_of;
 using exec::same_bits;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;

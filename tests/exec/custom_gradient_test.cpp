@@ -5,11 +5,12 @@
 #include "dyad/exec/compile.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
-using exec::message_of;
+using dyad::testing::message_of;
 using ::testing::HasSubstr;
 
 std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -62,6 +63,18 @@ inline ::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
                                        << " and " << element_text(b.dtype(), &bits_b[at * width]);
 }
 
+/// The elements of an f32 tensor, to be compared exactly.
+inline std::vector<float> bits(const Tensor& x) { return x.detach().to_vector<float>(); }
+
+inline void expect_near(const Tensor& got, const Tensor& want, double tolerance = 1e-12) {
+  ASSERT_EQ(got.dtype(), want.dtype());
+  ASSERT_TRUE(got.shape().same_as(want.shape())) << type_string(got) << " " << type_string(want);
+  const auto a = got.to(f64).to_vector<double>(), b = want.to(f64).to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(a[i], b[i], tolerance * (1 + std::abs(b[i]))) << i;
+  }
+}
+
 /// That the graph of `fn`, with fused kernels and rows and without, gives what eager execution
 /// gives on these inputs, at 1 thread and at 2. `types` are those of the placeholders (by default
 /// the inputs').
@@ -87,21 +100,6 @@ inline void expect_as_eager(const Function& fn, const Tensors& inputs, Types typ
       }
     }
   }
-}
-
-/// The message of the E that `f` throws; fails the test when it throws none or another.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another exception: " << error.what();
-    return "";
-  }
-  ADD_FAILURE() << "no exception";
-  return "";
 }
 
 }  // namespace dyad::exec

@@ -1,9 +1,12 @@
 #include "dyad/exec/executable.h"
 
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::exec {
 namespace {
+
+using dyad::testing::message_of;
 
 class ExecutableTest : public ::testing::Test {
  protected:

@@ -16,13 +16,13 @@
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
+#include "exec_for_tests.h"
 
 namespace dyad {
 namespace {
 
+using exec::bits;
 using ::testing::HasSubstr;
-
-std::vector<float> bits(const Tensor& x) { return x.detach().to_vector<float>(); }
 
 Tensor ramp(std::int64_t count, double first = -1, double last = 2) {
   return linspace(first, last, count);

@@ -10,11 +10,12 @@
 #include "dyad/exec/print.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
-using exec::message_of;
+using dyad::testing::message_of;
 using exec::same_bits;
 using ::testing::HasSubstr;
 

@@ -3,9 +3,12 @@
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::exec {
 namespace {
+
+using dyad::testing::message_of;
 
 std::map<std::string, std::int64_t> calls_of(const StepProfile& profile) {
   std::map<std::string, std::int64_t> calls;

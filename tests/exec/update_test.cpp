@@ -89,10 +89,10 @@ TEST(Update, RefusesOperandsThatDoNotFit) {
     FAIL();
   } catch (const ShapeError& error) {
     EXPECT_THAT(error.what(),
-                testing::HasSubstr("sgd_momentum_step(p: f32[4], g: f32[3], velocity: "
-                                   "f32[4], lr: f32[], decay: f32[], share: f32[]): "
-                                   "g must have the shape of p, [4], or be a number "
-                                   "of shape []"));
+                ::testing::HasSubstr("sgd_momentum_step(p: f32[4], g: f32[3], velocity: "
+                                     "f32[4], lr: f32[], decay: f32[], share: f32[]): "
+                                     "g must have the shape of p, [4], or be a number "
+                                     "of shape []"));
   }
 }
 

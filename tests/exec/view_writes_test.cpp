@@ -8,13 +8,14 @@
 #include "dyad/exec/graph.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 // Writes in place to views: every mode shows what eager mode shows.
 
 namespace dyad {
 namespace {
 
-using exec::message_of;
+using dyad::testing::message_of;
 using exec::same_bits;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;

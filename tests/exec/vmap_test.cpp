@@ -10,22 +10,15 @@
 #include "dyad/exec/derivatives.h"
 #include "dyad/exec/session.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
-using exec::message_of;
+using dyad::testing::message_of;
+using exec::expect_near;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
-
-void expect_near(const Tensor& got, const Tensor& want, double tolerance = 1e-12) {
-  ASSERT_EQ(got.dtype(), want.dtype());
-  ASSERT_TRUE(got.shape().same_as(want.shape())) << type_string(got) << " " << type_string(want);
-  const auto a = got.to(f64).to_vector<double>(), b = want.to(f64).to_vector<double>();
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_NEAR(a[i], b[i], tolerance * (1 + std::abs(b[i]))) << i;
-  }
-}
 
 /// What a loop over the samples gives.
 template <class F>

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "tests/data/files.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::io {
 namespace {
@@ -37,7 +38,7 @@ class AtomicFileTest : public ::testing::Test {
   fs::path folder_;
 };
 
-void save(const std::string& path, const std::string& text) {
+void save_text(const std::string& path, const std::string& text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
@@ -45,7 +46,7 @@ void save(const std::string& path, const std::string& text) {
 
 TEST_F(AtomicFileTest, AppearsWhole) {
   const std::string large(1 << 20, 'x');
-  save(path("a"), "short");
+  save_text(path("a"), "short");
   EXPECT_EQ(bytes_of_file(path("a")), "short");
   AtomicFile file(path("a"));
   file.write("head");
@@ -59,7 +60,7 @@ TEST_F(AtomicFileTest, AppearsWhole) {
 }
 
 TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
-  save(path("a"), "old");
+  save_text(path("a"), "old");
   {
     AtomicFile(path("a")).write("new");
   }
@@ -68,7 +69,7 @@ TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
 }
 
 TEST_F(AtomicFileTest, ACrashLeavesTheOldFile) {
-  save(path("a"), "old");
+  save_text(path("a"), "old");
   const pid_t child = ::fork();
   if (child == 0) {
     AtomicFile file(path("a"));
@@ -80,15 +81,15 @@ TEST_F(AtomicFileTest, ACrashLeavesTheOldFile) {
   EXPECT_EQ(WEXITSTATUS(status), 9);
   EXPECT_EQ(bytes_of_file(path("a")), "old");
   // What the crash left behind does not stand in the way.
-  save(path("a"), "new");
+  save_text(path("a"), "new");
   EXPECT_EQ(bytes_of_file(path("a")), "new");
 }
 
 TEST_F(AtomicFileTest, KeepsLinksAndPermissions) {
-  save(path("real"), "old");
+  save_text(path("real"), "old");
   ::chmod(path("real").c_str(), 0640);
   fs::create_symlink("real", path("link"));
-  save(path("link"), "new");
+  save_text(path("link"), "new");
   EXPECT_TRUE(fs::is_symlink(path("link")));
   EXPECT_EQ(bytes_of_file(path("real")), "new");
   struct stat info{};
@@ -104,7 +105,7 @@ TEST_F(AtomicFileTest, FailuresNameTheFile) {
 }
 
 TEST_F(AtomicFileTest, AFullDiskIsAnErrorThatLeavesTheOldFile) {
-  save(path("a"), "old");
+  save_text(path("a"), "old");
   ::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -113,7 +114,7 @@ TEST_F(AtomicFileTest, AFullDiskIsAnErrorThatLeavesTheOldFile) {
     const rlimit limit{1000, 1000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     try {
-      save(path("a"), std::string(1 << 20, 'n'));
+      save_text(path("a"), std::string(1 << 20, 'n'));
       ::_exit(1);
     } catch (const IoError& error) {
       ::_exit(std::string(error.what()).find("cannot be written") != std::string::npos ? 0 : 2);

@@ -8,6 +8,7 @@
 #include "dyad/ops/ops.h"
 #include "dyad/optim/optim.h"
 #include "tests/data/files.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::io {
 namespace {
@@ -17,7 +18,7 @@ using dyad::testing::message_of;
 using dyad::testing::TempFile;
 using ::testing::HasSubstr;
 
-struct Net {
+struct ConvNet {
   nn::Conv2d conv{1, 4, 3};
   nn::BatchNorm2d norm{4};
   nn::Dropout dropout{0.3};
@@ -29,7 +30,7 @@ struct Net {
 /// A training run: everything that has a state.
 struct TrainingRun {
   explicit TrainingRun(std::uint64_t seed)
-      : model((manual_seed(seed), Net())),
+      : model((manual_seed(seed), ConvNet())),
         optimizer(nn::parameters(model), {.lr = 0.01}),
         schedule(optimizer, optim::linear_warmup(4, 0.1, optim::exponential_decay(0.8))),
         loader(data::TensorDataset(digits().train_images, digits().train_labels),
@@ -57,7 +58,7 @@ struct TrainingRun {
     return losses;
   }
 
-  Net model;
+  ConvNet model;
   optim::Adam optimizer;
   optim::Schedule schedule;
   data::DataLoader<2> loader;

@@ -7,6 +7,8 @@
 
 #include "dyad/core/tensor_impl.h"
 #include "tests/data/files.h"
+#include "tests/shared/message_of.h"
+#include "values_of.h"
 
 namespace dyad::io {
 namespace {
@@ -21,11 +23,6 @@ using ::testing::HasSubstr;
 // Written by NumPy 2.4: savez and savez_compressed.
 constexpr const char* kStored = "tests/io/fixtures/stored.npz";
 constexpr const char* kDeflated = "tests/io/fixtures/deflated.npz";
-
-template <class T>
-std::vector<T> values_of(const Tensor& x) {
-  return std::vector<T>(x.data<T>(), x.data<T>() + x.impl()->numel());
-}
 
 TEST(Npz, ReadsWhatNumPyStored) {
   const TensorDict file = load_npz(kStored);

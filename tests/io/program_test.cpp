@@ -22,6 +22,7 @@
 #include "dyad/ops/ops.h"
 #include "dyad/optim/optim.h"
 #include "tests/data/files.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::io {
 namespace {
@@ -39,7 +40,7 @@ std::vector<std::uint32_t> bits_of(const Tensor& tensor) {
   return bits;
 }
 
-struct Net {
+struct DropoutNet {
   nn::Linear in{6, 16};
   nn::Dropout dropout{0.4};
   nn::Linear out{16, 3};
@@ -59,7 +60,7 @@ std::pair<Tensor, Tensor> batch(int i, int rows = 8) {
   return {tensor(x).reshape({rows, 6}), tensor(y)};
 }
 
-TensorDict state_of(const Net& net, const optim::Optimizer& optimizer) {
+TensorDict state_of(const DropoutNet& net, const optim::Optimizer& optimizer) {
   TensorDict state;
   state.add_all("", nn::state_dict(net));
   state.add_all("optimizer.", optimizer.state_dict());
@@ -67,7 +68,7 @@ TensorDict state_of(const Net& net, const optim::Optimizer& optimizer) {
 }
 
 struct Training {
-  Net net = (manual_seed(5), Net());
+  DropoutNet net = (manual_seed(5), DropoutNet());
   optim::Adam optimizer{nn::parameters(net), {.lr = 0.02}};
   CompiledFunction<std::function<Tensor(Tensor, Tensor)>> step =
       compile(std::function<Tensor(Tensor, Tensor)>([this](const Tensor& x, const Tensor& y) {
@@ -196,7 +197,7 @@ TEST(ProgramGraph, RandomNumbersGoOnInAStreamOfTheirOwn) {
 
 TEST(ProgramFunction, SharesRecordingsSizesAndBranches) {
   const TempFile file("branch.dyad");
-  const Net net;
+  const DropoutNet net;
   nn::eval(net);
   const auto serve = compile([&](const Tensor& x) {
     const Tensor y = net(x);
@@ -353,7 +354,7 @@ TEST(ProgramErrors, WhatCannotBeSaved) {
   numbers(ones({2}), 2.0f);
   numbers(ones({2}), 3.0f);
   EXPECT_THAT(message(numbers), HasSubstr("several values of a number"));
-  Net net;
+  DropoutNet net;
   const auto mode = compile([&](const Tensor& x) { return net(x); });
   mode(ones({2, 6}));
   nn::eval(net);

@@ -9,6 +9,8 @@
 #include "dyad/core/printing.h"
 #include "dyad/core/tensor_impl.h"
 #include "tests/data/files.h"
+#include "tests/shared/message_of.h"
+#include "values_of.h"
 
 namespace dyad::io {
 namespace {
@@ -23,11 +25,6 @@ using namespace std::string_literals;
 
 // Written by the Python package safetensors 0.8.0.
 constexpr const char* kFixture = "tests/io/fixtures/weights.safetensors";
-
-template <class T>
-std::vector<T> values_of(const Tensor& x) {
-  return std::vector<T>(x.data<T>(), x.data<T>() + x.impl()->numel());
-}
 
 /// A file with this header and so many bytes of data.
 std::string file_of(const std::string& header, std::size_t data = 0) {

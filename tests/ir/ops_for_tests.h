@@ -1,7 +1,5 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -53,17 +51,5 @@ Tensor call(std::string_view name, std::initializer_list<Tensor> inputs, const A
 /// A concrete tensor of these elements.
 Tensor values(std::vector<float> elements, Shape shape);
 inline Tensor number(double x) { return Arg(x).tensor(); }
-
-/// The message of the E that `f` throws; fails the test when it throws none.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
 
 }  // namespace dyad::testing

@@ -8,7 +8,7 @@
 namespace dyad::scalar {
 namespace {
 
-class ScalarMath : public testing::TestWithParam<Function> {};
+class ScalarMath : public ::testing::TestWithParam<Function> {};
 
 TEST_P(ScalarMath, F32IsWithinItsBound) { check<float>(GetParam(), GetParam().bound32); }
 TEST_P(ScalarMath, F64IsWithinItsBound) { check<double>(GetParam(), GetParam().bound64); }
@@ -20,7 +20,7 @@ long double within(long double x, long double y) { return std::fabs(x) <= 0x1p40
 
 INSTANTIATE_TEST_SUITE_P(
     All, ScalarMath,
-    testing::Values(
+    ::testing::Values(
         Function{"exp", [](Scalar x) { return exp(x); }, [](long double x) { return std::exp(x); },
                  -105, 90, 1, 1},
         Function{"exp2", [](Scalar x) { return exp2(x); },

@@ -10,7 +10,7 @@ namespace {
 
 constexpr long double kPi = std::numbers::pi_v<long double>;
 
-class ScalarSpecial : public testing::TestWithParam<Function> {};
+class ScalarSpecial : public ::testing::TestWithParam<Function> {};
 
 TEST_P(ScalarSpecial, F32IsWithinItsBound) { check<float>(GetParam(), GetParam().bound32); }
 TEST_P(ScalarSpecial, F64IsWithinItsBound) { check<double>(GetParam(), GetParam().bound64); }
@@ -70,7 +70,7 @@ Scalar above_zero(Scalar x, Scalar y) { return select((x > 0.0) | (x != x), y, N
 
 INSTANTIATE_TEST_SUITE_P(
     All, ScalarSpecial,
-    testing::Values(
+    ::testing::Values(
         Function{"asin", [](Scalar x) { return asin(x); },
                  [](long double x) { return std::asin(x); }, -1, 1, 1, 2},
         Function{"acos", [](Scalar x) { return acos(x); },

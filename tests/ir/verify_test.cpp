@@ -3,6 +3,7 @@
 
 #include "dyad/base/error.h"
 #include "tests/ir/ops_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::testing {
 namespace {

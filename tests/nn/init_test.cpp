@@ -9,10 +9,12 @@
 #include "dyad/core/generator.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::nn {
 namespace {
 
+using dyad::testing::message_of;
 using ::testing::HasSubstr;
 
 struct Moments {
@@ -118,31 +120,20 @@ TEST_F(Init, ParametersInPlace) {
   EXPECT_EQ(init::normal_(half).dtype(), bf16);
 }
 
-template <class E, class F>
-std::string error_of(F&& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "expected an error";
-  return "";
-}
-
 TEST_F(Init, BadArgumentsAreErrors) {
   Tensor line = zeros({3});
-  EXPECT_THAT(error_of<ShapeError>([&] { init::xavier_normal_(line); }),
+  EXPECT_THAT(message_of<ShapeError>([&] { init::xavier_normal_(line); }),
               HasSubstr("a weight of at least two axes [out, in, ...] is needed, found f32[3]"));
-  EXPECT_THAT(error_of<ShapeError>([&] { init::eye_(line); }),
+  EXPECT_THAT(message_of<ShapeError>([&] { init::eye_(line); }),
               HasSubstr("eye_: a matrix is needed, found f32[3]"));
-  EXPECT_THAT(error_of<ShapeError>([&] { init::orthogonal_(line); }),
+  EXPECT_THAT(message_of<ShapeError>([&] { init::orthogonal_(line); }),
               HasSubstr("orthogonal_: at least two axes are needed, found f32[3]"));
-  EXPECT_THAT(error_of<ValueError>([&] { init::truncated_normal_(x, 0, 1, 2, 1); }),
+  EXPECT_THAT(message_of<ValueError>([&] { init::truncated_normal_(x, 0, 1, 2, 1); }),
               HasSubstr("truncated_normal_: low must be below high, found 2"));
-  EXPECT_THAT(error_of<ValueError>([&] { init::sparse_(x, 2); }),
+  EXPECT_THAT(message_of<ValueError>([&] { init::sparse_(x, 2); }),
               HasSubstr("sparse_: sparsity must be from 0 to 1, found 2"));
   EXPECT_THAT(
-      error_of<ValueError>([&] { (void)init::gain_of("gelu"); }),
+      message_of<ValueError>([&] { (void)init::gain_of("gelu"); }),
       HasSubstr("gain_of: 'gelu' is none of linear, sigmoid, tanh, relu, leaky_relu, selu"));
 }
 

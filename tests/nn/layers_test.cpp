@@ -12,10 +12,12 @@
 #include "dyad/exec/compile.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::nn {
 namespace {
 
+using dyad::testing::message_of;
 using ::testing::HasSubstr;
 
 class LayerCalls : public ::testing::Test {
@@ -149,39 +151,28 @@ TEST_F(LayerCalls, SequentialTakesThem) {
   EXPECT_EQ(model(line).shape(), Shape({2, 18}));
 }
 
-template <class F>
-std::string error_of(F&& action) {
-  try {
-    action();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "expected a ValueError";
-  return "";
-}
-
 TEST_F(LayerCalls, BadArgumentsAreErrors) {
   EXPECT_THAT(
-      error_of([] { Conv1d(4, 6, 3, {.groups = 4}); }),
+      message_of<ValueError>([] { Conv1d(4, 6, 3, {.groups = 4}); }),
       HasSubstr("Conv1d: groups must divide in and out, found in = 4, out = 6, groups = 4"));
-  EXPECT_THAT(error_of([] { Conv3d(1, 1, {2, 2}); }),
+  EXPECT_THAT(message_of<ValueError>([] { Conv3d(1, 1, {2, 2}); }),
               HasSubstr("Conv3d: kernel must be one number or 3, found 2"));
-  EXPECT_THAT(error_of([] { ConvTranspose2d(1, 1, 0); }),
+  EXPECT_THAT(message_of<ValueError>([] { ConvTranspose2d(1, 1, 0); }),
               HasSubstr("ConvTranspose2d: kernel must be at least 1, found 0"));
-  EXPECT_THAT(error_of([] { ReflectionPad2d({1, 2}); }),
+  EXPECT_THAT(message_of<ValueError>([] { ReflectionPad2d({1, 2}); }),
               HasSubstr("ReflectionPad2d: sides must be one number or 4, found 2"));
   EXPECT_THAT(
-      error_of([&] {
+      message_of<ValueError>([&] {
         static_cast<void>(Conv2d(4, 1, 3, {.padding = "same", .padding_mode = "reflect"})(image));
       }),
       HasSubstr("Conv2d: with padding_mode \"reflect\" the padding is one number, 2 or 4"));
-  EXPECT_THAT(error_of([] { SpectralNorm(Linear(2, 2), {.iterations = 0}); }),
+  EXPECT_THAT(message_of<ValueError>([] { SpectralNorm(Linear(2, 2), {.iterations = 0}); }),
               HasSubstr("SpectralNorm: iterations must be at least 1, found 0"));
-  EXPECT_THAT(error_of([] { Bilinear(0, 2, 2); }),
+  EXPECT_THAT(message_of<ValueError>([] { Bilinear(0, 2, 2); }),
               HasSubstr("Bilinear: in1 must be at least 1, found 0"));
-  EXPECT_THAT(error_of([] { AlphaDropout(1.0); }),
+  EXPECT_THAT(message_of<ValueError>([] { AlphaDropout(1.0); }),
               HasSubstr("AlphaDropout: p must be at least 0 and below 1, found 1"));
-  EXPECT_THAT(error_of([] { GroupNorm(3, 4); }),
+  EXPECT_THAT(message_of<ValueError>([] { GroupNorm(3, 4); }),
               HasSubstr("GroupNorm: groups must divide channels, found groups = 3, channels = 4"));
 }
 

@@ -15,10 +15,12 @@
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::nn {
 namespace {
 
+using dyad::testing::message_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -30,17 +32,6 @@ std::vector<std::string> names_of(const TensorDict& named) {
 }
 
 /// The message of the ValueError that `action` throws.
-template <class F>
-std::string error_of(F&& action) {
-  try {
-    action();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "expected a ValueError";
-  return "";
-}
-
 struct Block {
   Linear up{4, 8}, down{8, 4, {.bias = false}};
   Dropout dropout{0.1};
@@ -160,7 +151,8 @@ TEST(Module, AllThatDoesNotFitIsOneErrorAndNothingIsWritten) {
     Parameter bias{zeros({9})};
     Parameter other{zeros({1})};
   };
-  const std::string message = error_of([&] { load_state_dict(layer, state_dict(Three())); });
+  const std::string message =
+      message_of<ValueError>([&] { load_state_dict(layer, state_dict(Three())); });
   EXPECT_THAT(message, HasSubstr("load_state_dict: the state does not fit the model:\n"));
   EXPECT_THAT(message, HasSubstr("wrong shape: bias is f32[8] in the model, f32[9] in the state"));
   EXPECT_THAT(message, HasSubstr("unexpected: other f32[1]"));
@@ -168,7 +160,7 @@ TEST(Module, AllThatDoesNotFitIsOneErrorAndNothingIsWritten) {
   EXPECT_EQ(layer.weight.to_vector<float>(), before);
 
   EXPECT_THAT(
-      error_of([&] { load_state_dict(layer, {{"weight", zeros({8, 4}, f64)}}); }),
+      message_of<ValueError>([&] { load_state_dict(layer, {{"weight", zeros({8, 4}, f64)}}); }),
       ::testing::AllOf(HasSubstr("wrong dtype: weight is f32[8, 4] in the model, f64[8, 4]"),
                        HasSubstr("missing: bias f32[8]")));
 }
@@ -317,15 +309,17 @@ TEST(Module, SequentialNamesItsLayersAndTakesFunctions) {
 }
 
 TEST(Layers, BadArgumentsAreErrors) {
-  EXPECT_THAT(error_of([] { Linear(0, 3); }), HasSubstr("Linear: in must be at least 1, found 0"));
+  EXPECT_THAT(message_of<ValueError>([] { Linear(0, 3); }),
+              HasSubstr("Linear: in must be at least 1, found 0"));
   EXPECT_THAT(
-      error_of([] { Conv2d(3, 4, 3, {.groups = 2}); }),
+      message_of<ValueError>([] { Conv2d(3, 4, 3, {.groups = 2}); }),
       HasSubstr("Conv2d: groups must divide in and out, found in = 3, out = 4, groups = 2"));
-  EXPECT_THAT(error_of([] { Dropout(1.0); }),
+  EXPECT_THAT(message_of<ValueError>([] { Dropout(1.0); }),
               HasSubstr("Dropout: p must be at least 0 and below 1"));
-  EXPECT_THAT(error_of([] { GRUCell(3, -1); }), HasSubstr("GRUCell: hidden must be at least 1"));
+  EXPECT_THAT(message_of<ValueError>([] { GRUCell(3, -1); }),
+              HasSubstr("GRUCell: hidden must be at least 1"));
   EXPECT_THAT(
-      error_of([] { BatchNorm(2)(ones({1, 2})); }),
+      message_of<ValueError>([] { BatchNorm(2)(ones({1, 2})); }),
       HasSubstr("BatchNorm(f32[1, 2]): training needs more than one value for each channel"));
 }
 

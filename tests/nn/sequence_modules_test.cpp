@@ -7,36 +7,28 @@
 #include "dyad/exec/compile.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::nn {
 namespace {
 
+using dyad::testing::bare_message_of;
 using ::testing::ElementsAre;
 
-template <class E, class F>
-std::string message(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
-
 TEST(SequenceModules, RefuseWhatTheyCannotBe) {
-  EXPECT_EQ(message<ValueError>([] { MultiheadAttention(6, 4); }),
+  EXPECT_EQ(bare_message_of<ValueError>([] { MultiheadAttention(6, 4); }),
             "MultiheadAttention: 4 heads do not divide the width 6");
-  EXPECT_EQ(message<ValueError>([] { MultiheadAttention(6, 2, {.dropout = 1}); }),
+  EXPECT_EQ(bare_message_of<ValueError>([] { MultiheadAttention(6, 2, {.dropout = 1}); }),
             "MultiheadAttention: dropout must be at least 0 and below 1, found 1");
-  EXPECT_EQ(message<ValueError>([] { LSTM(3, 4, {.layers = 0}); }),
+  EXPECT_EQ(bare_message_of<ValueError>([] { LSTM(3, 4, {.layers = 0}); }),
             "lstm: layers must be at least 1, found 0");
-  EXPECT_EQ(message<ValueError>([] { GRU(3, 4, {.dropout = -0.5}); }),
+  EXPECT_EQ(bare_message_of<ValueError>([] { GRU(3, 4, {.dropout = -0.5}); }),
             "gru: dropout must be at least 0 and below 1, found -0.5");
-  EXPECT_EQ(message<ValueError>([] { RotaryEmbedding(3, 8); }),
+  EXPECT_EQ(bare_message_of<ValueError>([] { RotaryEmbedding(3, 8); }),
             "RotaryEmbedding: width must be even, found 3");
-  EXPECT_EQ(message<ValueError>([] { TransformerEncoder(4, 2, 0); }),
+  EXPECT_EQ(bare_message_of<ValueError>([] { TransformerEncoder(4, 2, 0); }),
             "TransformerEncoder: layers must be at least 1, found 0");
-  EXPECT_EQ(message<IndexError>([] { Embedding(5, 2, {.padding_idx = 5}); }),
+  EXPECT_EQ(bare_message_of<IndexError>([] { Embedding(5, 2, {.padding_idx = 5}); }),
             "Embedding: padding_idx = 5 is out of range for a table of 5 rows");
 }
 

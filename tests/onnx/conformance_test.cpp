@@ -31,7 +31,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 std::string message(const Floats& values) {
   std::string raw(values.size() * sizeof(float), '\0');
   std::memcpy(raw.data(), values.data(), raw.size());
-  return tensor("", kFloat, {static_cast<std::int64_t>(values.size())}, raw);
+  return tensor_proto("", kFloat, {static_cast<std::int64_t>(values.size())}, raw);
 }
 
 void write(const std::string& path, const std::string& text) {
@@ -96,9 +96,9 @@ TEST(Conformance, NanIsNanAndInfinityOnlyItself) {
 TEST(Conformance, TypesAreComparedExactly) {
   EXPECT_EQ(difference({1, 2}, {1, 2, 3}), "\"y\" is f32[2], not f32[3]");
   const std::string folder = folder_of("dtype", {{1, 2}}, {{1, 2}});
-  write(folder + "/test_data_set_0/output_0.pb", tensor("", Numbers{1, 2}));
+  write(folder + "/test_data_set_0/output_0.pb", tensor_proto("", Numbers{1, 2}));
   EXPECT_EQ(failure(folder), "\"y\" is f32[2], not i64[2]");
-  write(folder + "/test_data_set_0/input_0.pb", tensor("", Numbers{1, 2}));
+  write(folder + "/test_data_set_0/input_0.pb", tensor_proto("", Numbers{1, 2}));
   EXPECT_EQ(failure(folder),
             "placeholder \"x\": f32[n] was given i64[2]: the dtype must be f32 but is i64; convert "
             "it with .to(f32)");

@@ -54,8 +54,8 @@ std::size_t MemoryGrowth::bytes() const {
   return peak > before_ ? (peak - before_) * 1024 : 0;
 }
 
-Outcome try_model(std::string_view bytes, const onnx::LoadOptions& options) {
-  Outcome outcome;
+Attempt try_model(std::string_view bytes, const onnx::LoadOptions& options) {
+  Attempt outcome;
   const MemoryGrowth growth;
   const double before = processor_seconds();
   try {
@@ -86,7 +86,7 @@ Outcome try_model(std::string_view bytes, const onnx::LoadOptions& options) {
 }
 
 std::string refusal(std::string_view bytes, const onnx::LoadOptions& options) {
-  const Outcome outcome = try_model(bytes, options);
+  const Attempt outcome = try_model(bytes, options);
   EXPECT_FALSE(outcome.loaded);
   return outcome.error;
 }

@@ -59,7 +59,7 @@ TEST(HostileGraph, NamesThatMeanTwoThings) {
   EXPECT_THAT(refusal(two), HasSubstr("\"x\""));
   const std::string weights = model({.nodes = {node("Relu", {"w"}, {"y"})},
                                      .outputs = {value("y")},
-                                     .tensors = {tensor("w", {1}), tensor("w", {2})}});
+                                     .tensors = {tensor_proto("w", {1}), tensor_proto("w", {2})}});
   EXPECT_THAT(refusal(weights), HasSubstr("two initializers are called \"w\""));
 }
 
@@ -213,8 +213,8 @@ TEST(HostileGraph, NamesThatAreNoText) {
 TEST(HostileGraph, SizesThatMultiplyOut) {
   GraphParts parts{.outputs = {value("y")}};
   std::string flat = "one";
-  parts.tensors = {tensor("one", kFloat, {1, 1}, std::string(4, '\0')), tensor("minus", {-1, 1}),
-                   tensor("minus2", {1, -1})};
+  parts.tensors = {tensor_proto("one", kFloat, {1, 1}, std::string(4, '\0')),
+                   tensor_proto("minus", {-1, 1}), tensor_proto("minus2", {1, -1})};
   for (int i = 0; i < 40; ++i) {
     const std::string k = std::to_string(i);
     const auto open = [&](const std::string& name) {

@@ -26,23 +26,23 @@ std::string with_weight(const std::string& weight) {
 
 TEST(HostileSizes, TensorsThatAreNotWhatTheySay) {
   const std::string four(4, '\0');
-  EXPECT_THAT(refusal(with_weight(tensor("w", kFloat, {1LL << 32, 1LL << 32}, four))),
+  EXPECT_THAT(refusal(with_weight(tensor_proto("w", kFloat, {1LL << 32, 1LL << 32}, four))),
               HasSubstr("tensor \"w\": its sizes multiply to more than 64 bits hold"));
-  EXPECT_THAT(refusal(with_weight(tensor("w", kFloat, {kGreatest}, four))),
+  EXPECT_THAT(refusal(with_weight(tensor_proto("w", kFloat, {kGreatest}, four))),
               HasSubstr("its sizes multiply to more than memory can hold"));
-  EXPECT_THAT(refusal(with_weight(tensor("w", kFloat, {-1}, four))),
+  EXPECT_THAT(refusal(with_weight(tensor_proto("w", kFloat, {-1}, four))),
               HasSubstr("a size is -1; sizes are 0 or more"));
-  EXPECT_THAT(refusal(with_weight(tensor("w", kFloat, {2'500'000'000}, four))),
+  EXPECT_THAT(refusal(with_weight(tensor_proto("w", kFloat, {2'500'000'000}, four))),
               HasSubstr("its sizes ask for 10000000000 bytes, but it holds 4"));
-  EXPECT_THAT(refusal(with_weight(tensor("w", kFloat, {2}, four))),
+  EXPECT_THAT(refusal(with_weight(tensor_proto("w", kFloat, {2}, four))),
               HasSubstr("its sizes ask for 8 bytes, but it holds 4"));
-  EXPECT_THAT(refusal(with_weight(tensor("w", 99, {1}, four))),
+  EXPECT_THAT(refusal(with_weight(tensor_proto("w", 99, {1}, four))),
               HasSubstr("tensor \"w\" has the element type 99, which Dyad does not have"));
-  EXPECT_THAT(refusal(with_weight(tensor("w", 0, {1}, four))), HasSubstr("element type 0"));
+  EXPECT_THAT(refusal(with_weight(tensor_proto("w", 0, {1}, four))), HasSubstr("element type 0"));
   EXPECT_THAT(refusal(with_weight(number(1, 3) + number(2, kFloat) + part(8, "w"))),
               HasSubstr("its sizes ask for 3 elements, but it holds 0"));
   Numbers many(2000, 1);
-  EXPECT_EQ(try_model(with_weight(tensor("w", kFloat, many, four))).error, "");
+  EXPECT_EQ(try_model(with_weight(tensor_proto("w", kFloat, many, four))).error, "");
 }
 
 std::string sparse(const std::string& values, const std::string& positions, const Numbers& dims) {
@@ -51,7 +51,7 @@ std::string sparse(const std::string& values, const std::string& positions, cons
 }
 
 TEST(HostileSizes, DilatedWindowsAreTakenOneByOne) {
-  const std::string picture = tensor("p", kFloat, {1, 1, 1, 1}, std::string(4, '\0'));
+  const std::string picture = tensor_proto("p", kFloat, {1, 1, 1, 1}, std::string(4, '\0'));
   const auto pool = [&](std::int64_t kernel) {
     return with_tensors({node("AveragePool", {"p"}, {"y"},
                               {of_ints("kernel_shape", {kernel, 1}), of_ints("dilations", {2, 1}),
@@ -67,8 +67,8 @@ TEST(HostileSizes, DilatedWindowsAreTakenOneByOne) {
 
 TEST(HostileSizes, BlocksOfPackedNumbers) {
   const auto product = [](std::int64_t block, std::int64_t columns) {
-    const std::string a = tensor("a", kFloat, {1, 1}, std::string(4, '\0')),
-                      b = tensor("b", kByte, {1, 1, 1}, std::string(1, '\0'));
+    const std::string a = tensor_proto("a", kFloat, {1, 1}, std::string(4, '\0')),
+                      b = tensor_proto("b", kByte, {1, 1, 1}, std::string(1, '\0'));
     const std::string matmul =
         node("MatMulNBits", {"a", "b", "a"}, {"y"},
              {of_int("block_size", block), of_int("N", 1), of_int("K", columns)}, "com.microsoft");
@@ -84,20 +84,22 @@ TEST(HostileSizes, BlocksOfPackedNumbers) {
 }
 
 TEST(HostileSizes, SparseTensors) {
-  const std::string v = tensor("v", kFloat, {1}, std::string(4, '\1'));
-  EXPECT_EQ(try_model(sparse(v, tensor("i", {2}), {3})).error, "");
-  EXPECT_THAT(refusal(sparse(v, tensor("i", {3}), {3})),
+  const std::string v = tensor_proto("v", kFloat, {1}, std::string(4, '\1'));
+  EXPECT_EQ(try_model(sparse(v, tensor_proto("i", {2}), {3})).error, "");
+  EXPECT_THAT(refusal(sparse(v, tensor_proto("i", {3}), {3})),
               HasSubstr("tensor \"v\": position 3 of a sparse tensor is outside 0 to 2"));
-  EXPECT_THAT(refusal(sparse(v, tensor("i", {-1}), {3})), HasSubstr("position -1"));
-  EXPECT_THAT(refusal(sparse(v, tensor("i", {0, 1}), {3})), HasSubstr("i64[2]"));
-  EXPECT_THAT(refusal(sparse(v, tensor("i", {0}), {1 << 30})),
+  EXPECT_THAT(refusal(sparse(v, tensor_proto("i", {-1}), {3})), HasSubstr("position -1"));
+  EXPECT_THAT(refusal(sparse(v, tensor_proto("i", {0, 1}), {3})), HasSubstr("i64[2]"));
+  EXPECT_THAT(refusal(sparse(v, tensor_proto("i", {0}), {1 << 30})),
               AllOf(HasSubstr("1073741824 elements"), HasSubstr("LoadLimits::constants")));
-  EXPECT_THAT(refusal(sparse(v, tensor("i", {0}), {1LL << 40, 1LL << 40})), HasSubstr("64 bits"));
-  EXPECT_THAT(refusal(sparse(v, tensor("i", {0}), {0})), HasSubstr("position 0"));
-  EXPECT_THAT(refusal(sparse(v, tensor("i", kInt64, {1, 2}, std::string(16, '\0')), {3})),
+  EXPECT_THAT(refusal(sparse(v, tensor_proto("i", {0}), {1LL << 40, 1LL << 40})),
+              HasSubstr("64 bits"));
+  EXPECT_THAT(refusal(sparse(v, tensor_proto("i", {0}), {0})), HasSubstr("position 0"));
+  EXPECT_THAT(refusal(sparse(v, tensor_proto("i", kInt64, {1, 2}, std::string(16, '\0')), {3})),
               HasSubstr("[n, 1]"));
   const std::string texts = number(1, 1) + number(2, 8) + part(6, "text") + part(8, "v");
-  EXPECT_THAT(refusal(sparse(texts, tensor("i", {0}), {3})), HasSubstr("numbers, not strings"));
+  EXPECT_THAT(refusal(sparse(texts, tensor_proto("i", {0}), {3})),
+              HasSubstr("numbers, not strings"));
 }
 
 /// A node that makes a large tensor out of small constants.
@@ -107,40 +109,41 @@ struct Bomb {
 };
 
 std::vector<Bomb> bombs(std::int64_t n) {
-  const std::string one = tensor("one", kFloat, {1}, std::string(4, '\0'));
-  const std::string picture = tensor("p", kFloat, {1, 1, 1, 1}, std::string(4, '\0'));
+  const std::string one = tensor_proto("one", kFloat, {1}, std::string(4, '\0'));
+  const std::string picture = tensor_proto("p", kFloat, {1, 1, 1, 1}, std::string(4, '\0'));
   const std::string zero = scalar("zero", 0), unit = scalar("unit", 1), many = scalar("many", n);
   const std::string float_many =
-      tensor("scales", kFloat, {4}, std::string(12, '\0') + "\0\0\0\x50");
+      tensor_proto("scales", kFloat, {4}, std::string(12, '\0') + "\0\0\0\x50");
   return {
       {"ConstantOfShape",
-       with_tensors({node("ConstantOfShape", {"s"}, {"y"})}, {tensor("s", {n})})},
+       with_tensors({node("ConstantOfShape", {"s"}, {"y"})}, {tensor_proto("s", {n})})},
       {"ConstantOfShape of a product",
-       with_tensors({node("ConstantOfShape", {"s"}, {"y"})}, {tensor("s", {n, n, n})})},
+       with_tensors({node("ConstantOfShape", {"s"}, {"y"})}, {tensor_proto("s", {n, n, n})})},
       {"Expand", with_tensors({node("Expand", {"one", "s"}, {"e"}), node("Exp", {"e"}, {"y"})},
-                              {one, tensor("s", {n})})},
-      {"Tile", with_tensors({node("Tile", {"one", "s"}, {"y"})}, {one, tensor("s", {n})})},
+                              {one, tensor_proto("s", {n})})},
+      {"Tile", with_tensors({node("Tile", {"one", "s"}, {"y"})}, {one, tensor_proto("s", {n})})},
       {"Range", with_tensors({node("Range", {"zero", "many", "unit"}, {"y"})}, {zero, many, unit})},
       {"Range down", with_tensors({node("Range", {"many", "zero", "unit"}, {"y"})},
                                   {zero, scalar("many", -n), unit})},
-      {"Pad", with_tensors({node("Pad", {"one", "s"}, {"y"})}, {one, tensor("s", {0, n})})},
+      {"Pad", with_tensors({node("Pad", {"one", "s"}, {"y"})}, {one, tensor_proto("s", {0, n})})},
       {"Pad by reflection",
        with_tensors({node("Pad", {"one", "s"}, {"y"}, {of_text("mode", "edge")})},
-                    {one, tensor("s", {n, n})})},
+                    {one, tensor_proto("s", {n, n})})},
       {"Pad by less",
-       with_tensors({node("Pad", {"one", "s"}, {"y"})}, {one, tensor("s", {-n, n})})},
+       with_tensors({node("Pad", {"one", "s"}, {"y"})}, {one, tensor_proto("s", {-n, n})})},
       {"OneHot", with_tensors({node("OneHot", {"zero", "many", "two"}, {"y"})},
-                              {zero, many, tensor("two", {0, 1})})},
+                              {zero, many, tensor_proto("two", {0, 1})})},
       {"Resize", with_tensors({node("Resize", {"p", "", "", "s"}, {"y"})},
-                              {picture, tensor("s", {1, 1, n, n})})},
+                              {picture, tensor_proto("s", {1, 1, n, n})})},
       {"Resize by scale",
        with_tensors({node("Resize", {"p", "", "scales"}, {"y"})}, {picture, float_many})},
       {"RandomNormal",
        with_tensors({node("RandomNormal", {}, {"y"}, {of_ints("shape", {n})})}, {})},
-      {"Reshape", with_tensors({node("Reshape", {"one", "s"}, {"y"})}, {one, tensor("s", {n, n})})},
+      {"Reshape",
+       with_tensors({node("Reshape", {"one", "s"}, {"y"})}, {one, tensor_proto("s", {n, n})})},
       {"Reshape to nothing",
        with_tensors({node("Reshape", {"none", "s"}, {"y"}, {of_int("allowzero", 1)})},
-                    {tensor("none", kFloat, {0}, ""), tensor("s", {0, n, n})})},
+                    {tensor_proto("none", kFloat, {0}, ""), tensor_proto("s", {0, n, n})})},
       {"HannWindow", with_tensors({node("HannWindow", {"many"}, {"y"})}, {many})},
       {"ConvTranspose",
        with_tensors({node("ConvTranspose", {"p", "p"}, {"y"},
@@ -173,11 +176,11 @@ std::vector<Bomb> bombs(std::int64_t n) {
                     {picture})},
       {"MaxUnpool",
        with_tensors({node("MaxUnpool", {"p", "at", "s"}, {"y"}, {of_ints("kernel_shape", {2, 2})})},
-                    {picture, tensor("at", kInt64, {1, 1, 1, 1}, std::string(8, '\0')),
-                     tensor("s", {1, 1, n, n})})},
+                    {picture, tensor_proto("at", kInt64, {1, 1, 1, 1}, std::string(8, '\0')),
+                     tensor_proto("s", {1, 1, n, n})})},
       {"Col2Im", with_tensors({node("Col2Im", {"c", "s", "b"}, {"y"})},
-                              {tensor("c", kFloat, {1, 1, 1}, std::string(4, '\0')),
-                               tensor("s", {n, n}), tensor("b", {1, 1})})},
+                              {tensor_proto("c", kFloat, {1, 1, 1}, std::string(4, '\0')),
+                               tensor_proto("s", {n, n}), tensor_proto("b", {1, 1})})},
       {"DepthToSpace",
        with_tensors({node("DepthToSpace", {"p"}, {"y"}, {of_int("blocksize", n)})}, {picture})},
       {"SpaceToDepth",
@@ -197,39 +200,40 @@ std::vector<Bomb> bombs(std::int64_t n) {
       {"Split", with_tensors({node("SplitToSequence", {"one", "unit"}, {"q"}),
                               node("SequenceAt", {"q", "many"}, {"y"})},
                              {one, unit, many})},
-      {"TopK", with_tensors({node("TopK", {"one", "k"}, {"y", "i"})}, {one, tensor("k", {n})})},
+      {"TopK",
+       with_tensors({node("TopK", {"one", "k"}, {"y", "i"})}, {one, tensor_proto("k", {n})})},
       {"EyeLike",
        with_tensors({node("ConstantOfShape", {"s"}, {"c"}), node("EyeLike", {"c"}, {"y"})},
-                    {tensor("s", {n, 1})})},
+                    {tensor_proto("s", {n, 1})})},
       {"DFT", with_tensors({node("DFT", {"d", "many"}, {"y"})},
-                           {tensor("d", kFloat, {1, 1, 1}, std::string(4, '\0')), many})},
+                           {tensor_proto("d", kFloat, {1, 1, 1}, std::string(4, '\0')), many})},
       {"Upsample of a view",
        with_tensors({node("Expand", {"one", "s"}, {"e"}), node("Reshape", {"e", "all"}, {"y"})},
-                    {one, tensor("s", {n, 1}), tensor("all", {-1})})},
+                    {one, tensor_proto("s", {n, 1}), tensor_proto("all", {-1})})},
       {"CenterCropPad",
-       with_tensors({node("CenterCropPad", {"one", "s"}, {"y"})}, {one, tensor("s", {n})})},
+       with_tensors({node("CenterCropPad", {"one", "s"}, {"y"})}, {one, tensor_proto("s", {n})})},
       {"AffineGrid", with_tensors({node("AffineGrid", {"t", "s"}, {"y"})},
-                                  {tensor("t", kFloat, {1, 2, 3}, std::string(24, '\0')),
-                                   tensor("s", {1, 1, n, n})})},
+                                  {tensor_proto("t", kFloat, {1, 2, 3}, std::string(24, '\0')),
+                                   tensor_proto("s", {1, 1, n, n})})},
       {"RoiAlign",
-       with_tensors(
-           {node("RoiAlign", {"p", "r", "b"}, {"y"}, {of_int("sampling_ratio", n)})},
-           {picture, tensor("r", kFloat, {1, 4}, std::string(16, '\0')), tensor("b", {0})})},
+       with_tensors({node("RoiAlign", {"p", "r", "b"}, {"y"}, {of_int("sampling_ratio", n)})},
+                    {picture, tensor_proto("r", kFloat, {1, 4}, std::string(16, '\0')),
+                     tensor_proto("b", {0})})},
       {"RoiAlign of many",
-       with_tensors(
-           {node("RoiAlign", {"p", "r", "b"}, {"y"}, {of_int("output_height", n)})},
-           {picture, tensor("r", kFloat, {1, 4}, std::string(16, '\0')), tensor("b", {0})})},
+       with_tensors({node("RoiAlign", {"p", "r", "b"}, {"y"}, {of_int("output_height", n)})},
+                    {picture, tensor_proto("r", kFloat, {1, 4}, std::string(16, '\0')),
+                     tensor_proto("b", {0})})},
       {"Multinomial", with_tensors({node("Multinomial", {"m"}, {"y"}, {of_int("sample_size", n)})},
-                                   {tensor("m", kFloat, {1, 1}, std::string(4, '\0'))})},
+                                   {tensor_proto("m", kFloat, {1, 1}, std::string(4, '\0'))})},
       {"Unsqueeze",
-       with_tensors({node("Unsqueeze", {"one", "s"}, {"y"})}, {one, tensor("s", {n})})},
+       with_tensors({node("Unsqueeze", {"one", "s"}, {"y"})}, {one, tensor_proto("s", {n})})},
       {"LRN", with_tensors({node("LRN", {"p"}, {"y"}, {of_int("size", n)})}, {picture})},
       {"Split of many",
        with_tensors({node("Split", {"one"}, {"y"}, {of_int("num_outputs", n)})}, {one})},
       {"MelWeightMatrix",
        with_tensors({node("MelWeightMatrix", {"many", "many", "many", "zf", "of"}, {"y"})},
-                    {many, tensor("zf", kFloat, {}, std::string(4, '\0')),
-                     tensor("of", kFloat, {}, std::string("\0\0\x80\x3f", 4))})},
+                    {many, tensor_proto("zf", kFloat, {}, std::string(4, '\0')),
+                     tensor_proto("of", kFloat, {}, std::string("\0\0\x80\x3f", 4))})},
   };
 }
 
@@ -247,10 +251,10 @@ TEST(HostileSizes, FewBytesThatAskForAllMemory) {
 
 TEST(HostileSizes, ARunThatAsksForTooMuchSaysSo) {
   const std::string bytes = bombs(std::int64_t{1} << 40)[0].bytes;
-  const Outcome outcome = try_model(bytes);
+  const Attempt outcome = try_model(bytes);
   EXPECT_TRUE(outcome.loaded);
   EXPECT_THAT(outcome.error, HasSubstr("no memory for 4398046511104 bytes"));
-  const Outcome limited =
+  const Attempt limited =
       try_model(bombs(std::int64_t{1} << 31)[0].bytes, {.limits = {.run_memory = 1000}});
   EXPECT_TRUE(limited.loaded);
   EXPECT_THAT(limited.error, HasSubstr("of the limit that was set"));
@@ -258,11 +262,12 @@ TEST(HostileSizes, ARunThatAsksForTooMuchSaysSo) {
 
 /// Kernels have room for three spatial axes.
 TEST(HostileSizes, WindowsOfMoreAxes) {
-  const std::string columns = tensor("c", kFloat, {1, 1, 1}, std::string(4, '\0'));
-  const std::string ones = tensor("s", {1, 1, 1, 1, 1});
+  const std::string columns = tensor_proto("c", kFloat, {1, 1, 1}, std::string(4, '\0'));
+  const std::string ones = tensor_proto("s", {1, 1, 1, 1, 1});
   EXPECT_THAT(refusal(with_tensors({node("Col2Im", {"c", "s", "s"}, {"y"})}, {columns, ones})),
               HasSubstr("windows have one to three spatial axes, not 5"));
-  const std::string bytes = tensor("x", kByte, {1, 1, 1, 1, 1, 1, 1, 1}, std::string(1, '\1'));
+  const std::string bytes =
+      tensor_proto("x", kByte, {1, 1, 1, 1, 1, 1, 1, 1}, std::string(1, '\1'));
   EXPECT_THAT(refusal(with_tensors({node("ConvInteger", {"x", "x"}, {"y"})}, {bytes})),
               HasSubstr("ConvInteger"));
 }
@@ -271,7 +276,7 @@ TEST(HostileSizes, SizesOfInputs) {
   for (const std::int64_t n : {std::int64_t{1} << 62, kGreatest}) {
     GraphParts parts{.nodes = {node("Reshape", {"x", "s"}, {"y"})},
                      .outputs = {value("y")},
-                     .tensors = {tensor("s", {-1})}};
+                     .tensors = {tensor_proto("s", {-1})}};
     const std::string dims = part(1, number(1, n)) + part(1, number(1, n));
     parts.inputs = {part(1, "x") + part(2, part(1, number(1, kFloat) + part(2, dims)))};
     EXPECT_NE(refusal(model(parts)), "");

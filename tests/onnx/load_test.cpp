@@ -15,6 +15,7 @@
 #include "dyad/nn/nn.h"
 #include "dyad/onnx/unsupported.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::testing {
 namespace {
@@ -32,17 +33,6 @@ std::string written(const TanhMlp& model, std::int64_t width = 8) {
   Graph graph;
   (void)graph.define([&] { return model(placeholder("x", f32, {"batch", width})); });
   return onnx::to_bytes(graph, {.outputs = {"y"}, .weights = nn::state_dict(model)});
-}
-
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 TEST(Load, AModelGivesTheSameBitsAsWhatItWasWrittenFrom) {

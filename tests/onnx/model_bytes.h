@@ -56,21 +56,21 @@ inline std::string of_graph(std::string_view name, std::string_view graph) {
 inline constexpr int kFloat = 1, kByte = 2, kInt64 = 7, kBool = 9;
 
 /// A tensor with the bytes of its elements.
-inline std::string tensor(std::string_view name, int dtype, const Numbers& dims,
-                          std::string_view raw) {
+inline std::string tensor_proto(std::string_view name, int dtype, const Numbers& dims,
+                                std::string_view raw) {
   return numbers(1, dims) + number(2, dtype) + part(8, name) + part(9, raw);
 }
-inline std::string tensor(std::string_view name, const Numbers& values) {
+inline std::string tensor_proto(std::string_view name, const Numbers& values) {
   std::string raw(values.size() * 8, '\0');
   if (!values.empty()) std::memcpy(raw.data(), values.data(), raw.size());
-  return tensor(name, kInt64, {static_cast<std::int64_t>(values.size())}, raw);
+  return tensor_proto(name, kInt64, {static_cast<std::int64_t>(values.size())}, raw);
 }
 inline std::string scalar(std::string_view name, std::int64_t value) {
   const std::string raw(reinterpret_cast<const char*>(&value), 8);
-  return tensor(name, kInt64, {}, raw);
+  return tensor_proto(name, kInt64, {}, raw);
 }
 inline std::string truth(std::string_view name, bool value) {
-  return tensor(name, kBool, {}, std::string(1, value ? '\1' : '\0'));
+  return tensor_proto(name, kBool, {}, std::string(1, value ? '\1' : '\0'));
 }
 /// A tensor whose elements are in another file.
 inline std::string external(std::string_view name, const Numbers& dims,

@@ -11,6 +11,7 @@
 #include "dyad/exec/session.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 // The file itself: names, external data, what a failure leaves behind, and the texts of errors.
 
@@ -25,17 +26,6 @@ std::string bytes_of_file(const std::string& path) {
   std::stringstream bytes;
   bytes << std::ifstream(path, std::ios::binary).rdbuf();
   return bytes.str();
-}
-
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 struct Model {

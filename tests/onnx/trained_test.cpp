@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
 
 #include "checker.h"
 #include "dyad/io/npy.h"
@@ -22,18 +22,14 @@ namespace {
 using nlohmann::json;
 
 constexpr double kTolerance = 1e-4;
-constexpr int kPackageMissing = 77;
 
 /// What trained_models.py writes; nothing where a package is missing.
 std::optional<json> trained_models() {
-  const char* const chosen = std::getenv("DYAD_PYTHON");
   const std::string path = temporary("manifest.json");
-  const std::string command = std::string(chosen ? chosen : "python3") +
-                              " tests/onnx/trained_models.py '" +
-                              std::filesystem::path(path).parent_path().string() + "'";
-  const int status = std::system(command.c_str());
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kPackageMissing) return {};
-  if (status != 0) throw std::runtime_error("trained_models.py failed");
+  const std::optional<int> status = run_python(
+      "tests/onnx/trained_models.py", {std::filesystem::path(path).parent_path().string()});
+  if (!status) return {};
+  if (*status != 0) throw std::runtime_error("trained_models.py failed");
   return json::parse(std::ifstream(path));
 }
 

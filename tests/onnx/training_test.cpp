@@ -31,7 +31,7 @@ struct Batches {
   std::vector<std::vector<Tensor>> steps;
 };
 
-double largest_difference(const Tensor& a, const Tensor& b) {
+double largest_relative_difference(const Tensor& a, const Tensor& b) {
   const double scale = std::max(1e-3, max(abs(b)).item());
   return max(abs(a.to(f64) - b.to(f64))).item() / scale;
 }
@@ -53,7 +53,7 @@ void expect_near(const Trained& got, const Trained& want, double tolerance) {
     const Tensor* expected = want.state.find(name);
     ASSERT_NE(expected, nullptr) << name;
     EXPECT_EQ(tensor.shape(), expected->shape()) << name;
-    EXPECT_LE(largest_difference(tensor, *expected), tolerance) << name;
+    EXPECT_LE(largest_relative_difference(tensor, *expected), tolerance) << name;
   }
 }
 
@@ -135,7 +135,7 @@ void expect_same_training(const Step& step, std::initializer_list<onnx::Input> i
   onnx::save_training(plain, step, inputs,
                       {.state = state, .initial_values = false, .save = {.opset = opset}});
   for (const auto& [name, tensor] : state) {  // saving has not trained
-    EXPECT_EQ(largest_difference(tensor, before.at(name)), 0) << name;
+    EXPECT_EQ(largest_relative_difference(tensor, before.at(name)), 0) << name;
   }
   EXPECT_EQ(default_generator().state(), random);
 

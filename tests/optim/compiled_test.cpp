@@ -15,7 +15,7 @@
 namespace dyad::optim {
 namespace {
 
-struct Net {
+struct ConvNet {
   nn::Conv2d conv{1, 3, 3, {.padding = 1}};
   nn::BatchNorm norm{3};
   nn::Dropout dropout{0.2};
@@ -24,7 +24,7 @@ struct Net {
   Tensor operator()(const Tensor& x) const { return out(dropout(relu(norm(conv(x)))).flatten(1)); }
 };
 
-std::pair<Tensor, Tensor> batch(int step) {
+std::pair<Tensor, Tensor> image_batch(int step) {
   Generator& generator = default_generator();
   const RandomKey before = generator.state();
   generator.manual_seed(1000 + static_cast<std::uint64_t>(step));
@@ -43,7 +43,7 @@ struct Result {
 template <class O, class Options>
 Result train(const Options& options, bool compiled, bool clip) {
   manual_seed(9);
-  const Net model;
+  const ConvNet model;
   O optimizer(nn::parameters(model), options);
   Schedule schedule(optimizer, cosine_decay(10, 0.1));
   const auto step = [&](const Tensor& x, const Tensor& y) {
@@ -57,7 +57,7 @@ Result train(const Options& options, bool compiled, bool clip) {
   const auto fast = compile(step);
   Result result;
   for (int i = 0; i < 8; ++i) {
-    const auto [x, y] = batch(i);
+    const auto [x, y] = image_batch(i);
     const Tensor loss = compiled ? fast(x, y) : step(x, y);
     result.losses.push_back(loss.item<float>());
     schedule.step();
@@ -100,9 +100,9 @@ TEST(CompiledTraining, AdamWWithClipping) { expect_same<AdamW>(AdamWOptions{.lr 
 
 TEST(CompiledModel, TrainAndEvalAreGuards) {
   manual_seed(3);
-  const Net model;
+  const ConvNet model;
   const auto fast = compile([&](const Tensor& x) { return model(x); });
-  const Tensor x = batch(0).first;
+  const Tensor x = image_batch(0).first;
   for (int i = 0; i < 2; ++i) {
     nn::train(model);
     const Tensor trained = fast(x);

@@ -60,7 +60,7 @@ TEST(FirstStepDeathTest, EagerTrainingCompilesNothing) {
         std::fprintf(stderr, "%zu kernels were compiled\n", compiled);
         std::_Exit(compiled == 0 ? 0 : 1);
       },
-      testing::ExitedWithCode(0), "^0 kernels were compiled");
+      ::testing::ExitedWithCode(0), "^0 kernels were compiled");
 }
 
 }  // namespace

@@ -13,22 +13,13 @@
 #include "dyad/optim/adam.h"
 #include "dyad/optim/clip.h"
 #include "dyad/optim/sgd.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::optim {
 namespace {
 
+using dyad::testing::message_of;
 using ::testing::HasSubstr;
-
-template <class E, class F>
-std::string message_of(F&& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "expected an error";
-  return "";
-}
 
 TEST(GradScaler, SmallGradientsOfHalvesDoNotVanish) {
   const auto gradient = [](bool scaled) {

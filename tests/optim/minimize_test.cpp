@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Net {
+struct DenseNet {
   nn::Linear first{4, 8};
   nn::BatchNorm norm{8};
   nn::Linear second{8, 3};
@@ -28,12 +28,12 @@ struct Net {
   Tensor operator()(const Tensor& x) const { return second(tanh(norm(first(x)))); }
 };
 
-Net make_net() {
+DenseNet make_dense() {
   manual_seed(4);
-  return Net();
+  return DenseNet();
 }
 
-std::pair<Tensor, Tensor> batch(int step) {
+std::pair<Tensor, Tensor> dense_batch(int step) {
   manual_seed(100 + static_cast<std::uint64_t>(step));
   Tensor x = normal({6, 4});
   Tensor y = randint(0, 3, {6});
@@ -42,11 +42,11 @@ std::pair<Tensor, Tensor> batch(int step) {
 
 template <class O, class Options>
 void expect_same_training(const Options& options) {
-  const Net eager = make_net();
+  const DenseNet eager = make_dense();
   O eager_optimizer(nn::parameters(eager), options);
   std::vector<float> expected;
   for (int i = 0; i < 4; ++i) {
-    const auto [x, y] = batch(i);
+    const auto [x, y] = dense_batch(i);
     eager_optimizer.zero_grad();
     Tensor loss = cross_entropy(eager(x), y);
     loss.backward();
@@ -54,7 +54,7 @@ void expect_same_training(const Options& options) {
     expected.push_back(loss.item<float>());
   }
 
-  const Net model = make_net();
+  const DenseNet model = make_dense();
   O optimizer(nn::parameters(model), options);
   Graph graph;
   auto [loss, trained] = graph.define([&] {
@@ -65,7 +65,7 @@ void expect_same_training(const Options& options) {
   });
   Session session(graph);
   for (int i = 0; i < 4; ++i) {
-    const auto [x, y] = batch(i);
+    const auto [x, y] = dense_batch(i);
     const float before = session.run({loss}, {{"x", x}, {"y", y}})[0].template item<float>();
     EXPECT_EQ(before, expected[static_cast<std::size_t>(i)]) << "only looking, step " << i;
     EXPECT_EQ(session.run({trained}, {{"x", x}, {"y", y}})[0].template item<float>(), before)

@@ -23,14 +23,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Net {
+struct WordNet {
   nn::Embedding table;
   nn::Linear out{3, 4};
 
   Tensor operator()(const Tensor& words) const { return out(tanh(mean(table(words), {1}))); }
 };
 
-Net make_net(bool sparse) {
+WordNet make_word_net(bool sparse) {
   manual_seed(8);
   return {.table = nn::Embedding(10, 3, {.sparse = sparse})};
 }
@@ -42,8 +42,8 @@ Tensor words(int step) {
 Tensor classes() { return tensor(std::vector<std::int64_t>{3, 0}); }
 
 TEST(SparseGradient, IsOfTheRowsThatWereRead) {
-  const Net sparse = make_net(true), dense = make_net(false);
-  for (const Net* net : {&sparse, &dense}) {
+  const WordNet sparse = make_word_net(true), dense = make_word_net(false);
+  for (const WordNet* net : {&sparse, &dense}) {
     (cross_entropy((*net)(words(0)), classes()) + sum((*net).table(words(1)))).backward();
   }
   const SparseRows rows = sparse_grad(sparse.table.weight);
@@ -60,7 +60,7 @@ TEST(SparseGradient, IsOfTheRowsThatWereRead) {
 }
 
 TEST(SparseGradient, ThatIsAskedForIsWhole) {
-  const Net net = make_net(true);
+  const WordNet net = make_word_net(true);
   const Tensor loss = sum(square(net.table(words(0))));
   const Tensor whole = grad(loss, {net.table.weight})[0];
   EXPECT_EQ(whole.shape(), Shape({10, 3}));
@@ -78,7 +78,7 @@ TEST(SparseGradient, PaddingGetsNone) {
 enum class Kind { eager, compiled, graph };
 template <class O, class Options>
 std::vector<float> trained(const Options& options, bool sparse, Kind kind, int steps = 6) {
-  const Net net = make_net(sparse);
+  const WordNet net = make_word_net(sparse);
   O optimizer(nn::parameters(net), options);
   const auto step = [&](const Tensor& x) {
     optimizer.zero_grad();
