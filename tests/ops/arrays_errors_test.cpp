@@ -6,7 +6,7 @@
 namespace dyad::testing {
 namespace {
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kArrayCalls = {
     {Kind::value, "slice(x: f32[3], step = 0): step = 0 leads nowhere; 1 takes every element",
      CALL(slice(F(3), 0, 0, kEnd, 0))},
     {Kind::value, "split(f32[4]): size = 0 must be 1 or more", CALL(split(F(4), 0))},
@@ -115,7 +115,7 @@ const std::vector<BadCall> kCalls = {
 
 TEST(ArraysErrors, NameTheRule) {
   interpret_kernels();
-  expect_errors(kCalls, "arrays_errors_test.cpp");
+  expect_errors(kArrayCalls, "arrays_errors_test.cpp");
 }
 
 }  // namespace

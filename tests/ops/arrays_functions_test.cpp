@@ -15,20 +15,6 @@
 namespace dyad::testing {
 namespace {
 
-Ints ints(const json& attrs, const char* name) {
-  Ints made;
-  for (const json& item : attrs.at(name)) made.push_back(item.get<std::int64_t>());
-  return made;
-}
-Shape shape(const json& attrs, const char* name) {
-  const Ints numbers = ints(attrs, name);
-  return Shape(std::span<const std::int64_t>(numbers));
-}
-std::int64_t integer(const json& attrs, const char* name) {
-  return attrs.at(name).get<std::int64_t>();
-}
-bool flag(const json& attrs, const char* name) { return attrs.at(name).get<bool>(); }
-std::string text(const json& attrs, const char* name) { return attrs.at(name).get<std::string>(); }
 Tensors both(ValuesAndIndices made) { return {made.values, made.indices}; }
 
 /// The indices that a case writes as `1,:,::-1,...,n,t`: t are the tensors in their order, n is a

@@ -5,7 +5,7 @@
 namespace dyad::testing {
 namespace {
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kAssemblingCalls = {
     {Kind::value, "block_diag(): there must be at least one tensor",
      CALL(block_diag(std::span<const Tensor>()))},
     {Kind::shape, "block_diag(f32[2, 2, 2]): a block has at most 2 axes",
@@ -55,7 +55,7 @@ const std::vector<BadCall> kCalls = {
      CALL(ctc_greedy_decode(F(4, 2, 3), {}, 3))},
 };
 
-TEST(Errors, OfAssembledTensors) { expect_errors(kCalls, "assembling_errors_test.cpp"); }
+TEST(Errors, OfAssembledTensors) { expect_errors(kAssemblingCalls, "assembling_errors_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

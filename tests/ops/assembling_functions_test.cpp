@@ -15,16 +15,6 @@
 namespace dyad::testing {
 namespace {
 
-std::int64_t integer(const json& attrs, const char* name) {
-  return attrs.at(name).get<std::int64_t>();
-}
-double number(const json& attrs, const char* name) { return number_of(attrs.at(name)); }
-bool flag(const json& attrs, const char* name) { return attrs.at(name).get<bool>(); }
-Reduction reduction_of(const json& attrs) {
-  const auto name = attrs.at("reduction").get<std::string>();
-  return name == "mean" ? Reduction::mean : name == "sum" ? Reduction::sum : Reduction::none;
-}
-
 const FunctionCases kJoined{
     {"block_diag fn", [](const json&, const Tensors& in) -> Tensors { return {block_diag(in)}; }},
     {"cartesian_prod fn",

@@ -12,7 +12,7 @@
 namespace dyad::testing {
 namespace {
 
-const FunctionCases kCases{
+const FunctionCases kAttentionCases{
     {"fn attention",
      [](const json&, const Tensors& in) -> Tensors {
        return {scaled_dot_product_attention(in[0], in[1], in[2], {.mask = in[3]})};

@@ -29,12 +29,6 @@ std::map<std::string, CaseFunction>& function_cases() {
   return functions;
 }
 
-Shape shape_of(const json& sizes) {
-  Shape shape;
-  for (const json& size : sizes) shape.push_back(size.get<std::int64_t>());
-  return shape;
-}
-
 Tensor tensor_of(const json& text) {
   if (text.is_null()) return {};
   const DType dtype = parse_dtype(text[0].get<std::string>());
@@ -209,6 +203,32 @@ double number_of(const json& value) {
   return text == "inf" ? std::numeric_limits<double>::infinity()
                        : -std::numeric_limits<double>::infinity();
 }
+
+Ints ints_of(const json& values) {
+  Ints made;
+  for (const json& value : values) made.push_back(value.get<std::int64_t>());
+  return made;
+}
+
+Shape shape_of(const json& sizes) { return Shape(ints_of(sizes)); }
+
+double number(const json& attrs, const char* name) { return number_of(attrs.at(name)); }
+std::int64_t integer(const json& attrs, const char* name) {
+  return attrs.at(name).get<std::int64_t>();
+}
+bool flag(const json& attrs, const char* name) { return attrs.at(name).get<bool>(); }
+std::string text(const json& attrs, const char* name) { return attrs.at(name).get<std::string>(); }
+Ints ints(const json& attrs, const char* name) { return ints_of(attrs.at(name)); }
+Shape shape(const json& attrs, const char* name) { return shape_of(attrs.at(name)); }
+DType dtype_at(const json& attrs, const char* name) { return parse_dtype(text(attrs, name)); }
+
+Reduction reduction_of(const json& attrs) {
+  const std::string name = text(attrs, "reduction");
+  return name == "mean" ? Reduction::mean : name == "sum" ? Reduction::sum : Reduction::none;
+}
+
+Tensor z(const Tensor& x) { return view_as_complex(x); }
+Tensor parts(const Tensor& x) { return view_as_real(x); }
 
 FunctionCases::FunctionCases(std::initializer_list<Entry> entries) {
   for (const Entry& entry : entries) function_cases()[entry.name] = entry.call;

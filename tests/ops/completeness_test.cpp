@@ -73,7 +73,7 @@ bool has_onnx_form(const OpInfo& row) {
 }
 
 /// The texts of every message that a test of bad calls expects.
-std::string bad_calls() {
+std::string expected_messages() {
   std::string text;
   for (const auto& entry : std::filesystem::directory_iterator("tests/ops")) {
     if (!entry.path().filename().string().ends_with("errors_test.cpp")) continue;
@@ -92,7 +92,7 @@ Lacks of_rows_and_cases() {
     values.insert(std::string(c.op->name));
     if (c.grad) gradients.insert(std::string(c.op->name));
   }
-  const std::string messages = bad_calls();
+  const std::string messages = expected_messages();
   for (const OpInfo* row : rows()) {
     const std::string name(row->name);
     const auto need = [&](bool has, const char* what) {

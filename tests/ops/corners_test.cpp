@@ -187,7 +187,7 @@ TEST(Corners, CeilModeTakesWindowsLargerThanTheImage) {
   EXPECT_EQ(max_pool_with_indices(image, 3, 2, 0, 1, true)[1].item<std::int64_t>(), 3);
 }
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kCornerCalls = {
     {Kind::shape,
      "max_pool(x: f32[1, 1, 1], kernel = [4], stride = [2], low = [0], high = [0], dilation = "
      "[1], ceil_mode = true): the length with padding is 1, less than the kernel's 4",
@@ -199,7 +199,7 @@ const std::vector<BadCall> kCalls = {
     {Kind::index, "median: axis 0 is out of range for a tensor of rank 0: a scalar has no axes",
      CALL(median(F(), 0))},
 };
-TEST(Errors, OfCorners) { expect_errors(kCalls, "corners_test.cpp"); }
+TEST(Errors, OfCorners) { expect_errors(kCornerCalls, "corners_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

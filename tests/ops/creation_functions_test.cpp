@@ -7,54 +7,52 @@
 namespace dyad::testing {
 namespace {
 
-std::int64_t whole(const json& attrs, const char* name) { return attrs[name].get<std::int64_t>(); }
-DType dtype_of_case(const json& attrs) { return parse_dtype(attrs["dtype"].get<std::string>()); }
-
 Tensor window(const json& attrs) {
   const auto name = attrs["name"].get<std::string>();
-  const Dim size = whole(attrs, "size");
+  const Dim size = integer(attrs, "size");
   const bool periodic = attrs["periodic"].get<bool>();
-  const DType dtype = dtype_of_case(attrs);
+  const DType dtype = dtype_at(attrs, "dtype");
   if (name == "hann") return hann_window(size, periodic, dtype);
   if (name == "hamming") return hamming_window(size, periodic, 0.54, dtype);
   if (name == "blackman") return blackman_window(size, periodic, dtype);
   return bartlett_window(size, periodic, dtype);
 }
 
-const FunctionCases kCases{
+const FunctionCases kCreationCases{
     {"tril fn", [](const json&, const Tensors& in) -> Tensors { return {tril(in[0])}; }},
     {"triu fn", [](const json&, const Tensors& in) -> Tensors { return {triu(in[0])}; }},
     {"diagonal fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {
-           diagonal(in[0], whole(attrs, "offset"), whole(attrs, "axis1"), whole(attrs, "axis2"))};
+       return {diagonal(in[0], integer(attrs, "offset"), integer(attrs, "axis1"),
+                        integer(attrs, "axis2"))};
      }},
     {"diag_embed fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {diag_embed(in[0], whole(attrs, "offset"))};
+       return {diag_embed(in[0], integer(attrs, "offset"))};
      }},
     {"diag fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {diag(in[0], whole(attrs, "k"))};
+       return {diag(in[0], integer(attrs, "k"))};
      }},
     {"trace fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {trace(in[0], whole(attrs, "offset"))};
+       return {trace(in[0], integer(attrs, "offset"))};
      }},
     {"eye fn",
      [](const json& attrs, const Tensors&) -> Tensors {
-       return {eye(Dim(whole(attrs, "rows")), Dim(whole(attrs, "columns")), whole(attrs, "k"))};
+       return {
+           eye(Dim(integer(attrs, "rows")), Dim(integer(attrs, "columns")), integer(attrs, "k"))};
      }},
     {"vander fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       const std::int64_t columns = whole(attrs, "columns");
+       const std::int64_t columns = integer(attrs, "columns");
        const std::optional<Dim> given = columns < 0 ? std::nullopt : std::optional<Dim>(columns);
        return {vander(in[0], given, attrs["increasing"].get<bool>())};
      }},
     {"linspace fn",
      [](const json& attrs, const Tensors&) -> Tensors {
        return {linspace(number_of(attrs["first"]), number_of(attrs["last"]),
-                        Dim(whole(attrs, "count")), dtype_of_case(attrs))};
+                        Dim(integer(attrs, "count")), dtype_at(attrs, "dtype"))};
      }},
     {"logspace fn",
      [](const json& attrs, const Tensors&) -> Tensors {
@@ -72,7 +70,7 @@ const FunctionCases kCases{
      }},
 };
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kCreationCalls = {
     {Kind::shape, "trilu(x: f32[3], upper = false): a matrix is needed, which has 2 axes",
      CALL(tril(F(3)))},
     {Kind::shape, "diagonal(x: f32[3]): a matrix is needed, which has 2 axes",
@@ -96,7 +94,7 @@ const std::vector<BadCall> kCalls = {
      CALL(linspace(0, 1, Dim(-3)))},
 };
 
-TEST(Errors, OfCreation) { expect_errors(kCalls, "creation_functions_test.cpp"); }
+TEST(Errors, OfCreation) { expect_errors(kCreationCalls, "creation_functions_test.cpp"); }
 
 TEST(Triangles, AsIndices) {
   const auto indices = [](const Tensor& x) { return x.to_vector<std::int64_t>(); };

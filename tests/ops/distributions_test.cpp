@@ -272,7 +272,7 @@ TEST_F(Distributions, MultinomialWithoutReplacementUsesIndicesUp) {
   EXPECT_EQ(type_string(multinomial(zeros({2, 3, 5}) + 1, 2)), "i64[2, 3, 2]");
 }
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kDistributionCalls = {
     {Kind::value, "truncated_normal(std = 0.0): it must be above 0",
      CALL(truncated_normal({2}, 0, 0))},
     {Kind::value, "truncated_normal(low = 2.0, high = 1.0): low must be below high",
@@ -296,7 +296,7 @@ const std::vector<BadCall> kCalls = {
      CALL(normal(I(2), I(2)))},
 };
 
-TEST(Errors, OfDistributions) { expect_errors(kCalls, "distributions_test.cpp"); }
+TEST(Errors, OfDistributions) { expect_errors(kDistributionCalls, "distributions_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

@@ -4,7 +4,7 @@
 namespace dyad::testing {
 namespace {
 
-const FunctionCases kCases{
+const FunctionCases kEmbeddingCases{
     {"fn embedding",
      [](const json& attrs, const Tensors& in) -> Tensors {
        return {embedding(in[0], in[1], attrs["padding_idx"].get<std::int64_t>())};

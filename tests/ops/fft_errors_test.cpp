@@ -16,7 +16,7 @@ namespace {
 
 #define Z(...) make(c64, Shape{__VA_ARGS__})
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kFftCalls = {
     {Kind::value, "fft(c64[3, 4]): n = 0, but it must be at least 1", CALL(fft(Z(3, 4), Dim(0)))},
     {Kind::value, "rfft(f32[3]): n = -2, but it must be at least 1", CALL(rfft(F(3), Dim(-2)))},
     {Kind::value, "irfft(c64[1]): n = 0, but it must be at least 1", CALL(irfft(Z(1)))},
@@ -73,7 +73,7 @@ const std::vector<BadCall> kCalls = {
      CALL(mel_weight_matrix(2, 0, 8000, 0, 4000))},
 };
 
-TEST(Errors, OfFourierTransforms) { expect_errors(kCalls, "fft_errors_test.cpp"); }
+TEST(Errors, OfFourierTransforms) { expect_errors(kFftCalls, "fft_errors_test.cpp"); }
 
 class FourierTransforms : public Interpreted {};
 

@@ -7,33 +7,22 @@
 namespace dyad::testing {
 namespace {
 
-// Complex numbers go in and out as their parts, so that finite differences and ONNX see real
-// tensors.
-Tensor z(const Tensor& x) { return view_as_complex(x); }
-Tensor parts(const Tensor& x) { return view_as_real(x); }
-
-std::optional<std::int64_t> whole(const json& attrs, const char* name) {
+std::optional<std::int64_t> optional_integer(const json& attrs, const char* name) {
   if (!attrs.contains(name) || attrs[name].is_null()) return {};
   return attrs[name].get<std::int64_t>();
 }
-std::optional<bool> flag(const json& attrs, const char* name) {
+std::optional<bool> optional_flag(const json& attrs, const char* name) {
   if (!attrs.contains(name)) return {};
   return attrs[name].get<bool>();
 }
-Ints ints(const json& attrs, const char* name) {
-  Ints values;
-  for (const json& value : attrs.at(name)) values.push_back(value.get<std::int64_t>());
-  return values;
-}
 std::string norm_of(const json& attrs) { return attrs.at("norm").get<std::string>(); }
-DType dtype_of_case(const json& attrs) { return parse_dtype(attrs["dtype"].get<std::string>()); }
 
 using Along = Tensor (*)(const Tensor&, std::optional<Dim>, std::int64_t, std::string_view, Loc);
 template <Along f>
 Tensor along(const json& attrs, const Tensor& x) {
   std::optional<Dim> n;
-  if (const auto given = whole(attrs, "n")) n = Dim(*given);
-  return f(x, n, *whole(attrs, "axis"), norm_of(attrs), std::source_location::current());
+  if (const auto given = optional_integer(attrs, "n")) n = Dim(*given);
+  return f(x, n, integer(attrs, "axis"), norm_of(attrs), std::source_location::current());
 }
 using Over = Tensor (*)(const Tensor&, const Shape&, const Ints&, std::string_view, Loc);
 template <Over f>
@@ -43,17 +32,18 @@ Tensor over(const json& attrs, const Tensor& x) {
 }
 
 StftArgs stft_args(const json& attrs, const Tensor& window) {
-  StftArgs args{.hop_length = whole(attrs, "hop"), .win_length = whole(attrs, "win")};
+  StftArgs args{.hop_length = optional_integer(attrs, "hop"),
+                .win_length = optional_integer(attrs, "win")};
   args.window = window;
-  args.center = flag(attrs, "center").value_or(true);
+  args.center = optional_flag(attrs, "center").value_or(true);
   if (attrs.contains("mode")) args.pad_mode = attrs["mode"].get<std::string>();
-  args.normalized = flag(attrs, "normalized").value_or(false);
-  args.onesided = flag(attrs, "onesided");
-  if (const auto length = whole(attrs, "length")) args.length = Dim(*length);
+  args.normalized = optional_flag(attrs, "normalized").value_or(false);
+  args.onesided = optional_flag(attrs, "onesided");
+  if (const auto length = optional_integer(attrs, "length")) args.length = Dim(*length);
   return args;
 }
 
-const FunctionCases kCases{
+const FunctionCases kFftCases{
     {"fft fn",
      [](const json& a, const Tensors& in) -> Tensors { return {parts(along<fft>(a, z(in[0])))}; }},
     {"ifft fn",
@@ -95,42 +85,42 @@ const FunctionCases kCases{
      }},
     {"fftfreq fn",
      [](const json& a, const Tensors&) -> Tensors {
-       return {fftfreq(Dim(*whole(a, "n")), a["d"].get<double>(), dtype_of_case(a))};
+       return {fftfreq(Dim(integer(a, "n")), a["d"].get<double>(), dtype_at(a, "dtype"))};
      }},
     {"rfftfreq fn",
      [](const json& a, const Tensors&) -> Tensors {
-       return {rfftfreq(Dim(*whole(a, "n")), a["d"].get<double>(), dtype_of_case(a))};
+       return {rfftfreq(Dim(integer(a, "n")), a["d"].get<double>(), dtype_at(a, "dtype"))};
      }},
     {"stft fn",
      [](const json& a, const Tensors& in) -> Tensors {
-       return {parts(stft(in[0], *whole(a, "n_fft"), stft_args(a, in[1])))};
+       return {parts(stft(in[0], integer(a, "n_fft"), stft_args(a, in[1])))};
      }},
     {"complex stft fn",
      [](const json& a, const Tensors& in) -> Tensors {
        StftArgs args = stft_args(a, z(in[1]));
        args.return_complex = false;
-       return {stft(z(in[0]), *whole(a, "n_fft"), args)};
+       return {stft(z(in[0]), integer(a, "n_fft"), args)};
      }},
     {"istft fn",
      [](const json& a, const Tensors& in) -> Tensors {
-       return {istft(z(in[0]), *whole(a, "n_fft"), stft_args(a, in[1]))};
+       return {istft(z(in[0]), integer(a, "n_fft"), stft_args(a, in[1]))};
      }},
     {"istft complex fn",
      [](const json& a, const Tensors& in) -> Tensors {
        StftArgs args = stft_args(a, Tensor());
        args.return_complex = true;
-       return {parts(istft(z(in[0]), *whole(a, "n_fft"), args))};
+       return {parts(istft(z(in[0]), integer(a, "n_fft"), args))};
      }},
     {"kaiser fn",
      [](const json& a, const Tensors&) -> Tensors {
-       return {kaiser_window(Dim(*whole(a, "size")), a["periodic"].get<bool>(),
-                             a["beta"].get<double>(), dtype_of_case(a))};
+       return {kaiser_window(Dim(integer(a, "size")), a["periodic"].get<bool>(),
+                             a["beta"].get<double>(), dtype_at(a, "dtype"))};
      }},
     {"mel fn",
      [](const json& a, const Tensors&) -> Tensors {
-       return {mel_weight_matrix(*whole(a, "bins"), *whole(a, "length"), *whole(a, "rate"),
+       return {mel_weight_matrix(integer(a, "bins"), integer(a, "length"), integer(a, "rate"),
                                  a["low"].get<double>(), a["high"].get<double>(),
-                                 dtype_of_case(a))};
+                                 dtype_at(a, "dtype"))};
      }},
 };
 

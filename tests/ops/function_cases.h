@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "dyad/core/tensor.h"
+#include "dyad/ops/ops.h"
 
 namespace dyad::testing {
 
@@ -37,5 +39,23 @@ std::vector<std::string> function_case_names();
 
 /// A number of a case: inf, -inf and nan are strings there.
 double number_of(const json& value);
+Ints ints_of(const json& values);
+Shape shape_of(const json& sizes);
+
+// Attributes of a case by name.
+double number(const json& attrs, const char* name);
+std::int64_t integer(const json& attrs, const char* name);
+bool flag(const json& attrs, const char* name);
+std::string text(const json& attrs, const char* name);
+Ints ints(const json& attrs, const char* name);
+Shape shape(const json& attrs, const char* name);
+DType dtype_at(const json& attrs, const char* name);
+/// Of the attribute `reduction`.
+Reduction reduction_of(const json& attrs);
+
+// Complex numbers go in and out of a case as their parts, so that finite differences and ONNX see
+// real tensors.
+Tensor z(const Tensor& x);
+Tensor parts(const Tensor& x);
 
 }  // namespace dyad::testing

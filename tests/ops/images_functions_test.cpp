@@ -6,12 +6,6 @@
 namespace dyad::testing {
 namespace {
 
-Shape shape_of(const json& list) {
-  Shape shape;
-  for (const json& v : list) shape.push_back(v.get<std::int64_t>());
-  return shape;
-}
-
 std::vector<double> doubles_of(const json& list) {
   std::vector<double> values;
   for (const json& v : list) values.push_back(v.get<double>());
@@ -36,17 +30,17 @@ Tensors resize_by_options(const json& a, const Tensors& in) {
     for (const json& axis : a["axes"]) o.axes.push_back(axis.get<std::int64_t>());
   }
   if (a.contains("scales")) return {resize_by(in[0], doubles_of(a["scales"]), o)};
-  return {resize(in[0], shape_of(a["sizes"]), o)};
+  return {resize(in[0], shape(a, "sizes"), o)};
 }
 
-const FunctionCases kCases{
+const FunctionCases kImageCases{
     {"resize_by_options", resize_by_options},
     {"interpolate",
      [](const json& a, const Tensors& in) -> Tensors {
        InterpolateOptions o{.mode = a["mode"].get<std::string>(),
                             .align_corners = a["align_corners"].get<bool>(),
                             .antialias = a.value("antialias", false)};
-       if (a.contains("size")) o.size = shape_of(a["size"]);
+       if (a.contains("size")) o.size = shape(a, "size");
        if (a.contains("scale_factor")) o.scale_factor = doubles_of(a["scale_factor"]);
        return {interpolate(in[0], o)};
      }},
@@ -54,11 +48,11 @@ const FunctionCases kCases{
      [](const json&, const Tensors& in) -> Tensors { return {im2col(in[0], 2, 1, 0, 2)}; }},
     {"center_crop_pad",
      [](const json& a, const Tensors& in) -> Tensors {
-       return {center_crop_pad(in[0], shape_of(a["sizes"]))};
+       return {center_crop_pad(in[0], shape(a, "sizes"))};
      }},
 };
 
-const std::vector<BadCall>& bad_calls() {
+const std::vector<BadCall>& bad_image_calls() {
   static const std::vector<BadCall> calls{
       {Kind::value,
        "interpolate(x: f32[1, 1, 4, 4]): size or scale_factor must be given, one of the two",
@@ -89,7 +83,7 @@ const std::vector<BadCall>& bad_calls() {
   return calls;
 }
 
-TEST(Errors, OfImagesNameTheRule) { expect_errors(bad_calls(), "images_functions_test.cpp"); }
+TEST(Errors, OfImagesNameTheRule) { expect_errors(bad_image_calls(), "images_functions_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

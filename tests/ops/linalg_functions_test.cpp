@@ -6,12 +6,6 @@
 namespace dyad::testing {
 namespace {
 
-Ints ints_of(const json& values) {
-  Ints list;
-  for (const json& value : values) list.push_back(value.get<std::int64_t>());
-  return list;
-}
-
 Tensor turned(const Tensor& x) { return transpose(x, -1, -2); }
 
 /// u @ diag(s) @ vh, whatever the signs are; the singular values stand in the first columns.
@@ -26,7 +20,7 @@ Tensor product_of(const Lu& f) {
                      rows);
 }
 
-const FunctionCases kCases{
+const FunctionCases kLinalgCases{
     {"bmm", [](const json&, const Tensors& in) -> Tensors { return {bmm(in[0], in[1])}; }},
     {"mm", [](const json&, const Tensors& in) -> Tensors { return {mm(in[0], in[1])}; }},
     {"mv", [](const json&, const Tensors& in) -> Tensors { return {mv(in[0], in[1])}; }},
@@ -47,7 +41,7 @@ const FunctionCases kCases{
      }},
     {"tensordot",
      [](const json& a, const Tensors& in) -> Tensors {
-       return {tensordot(in[0], in[1], ints_of(a["a"]), ints_of(a["b"]))};
+       return {tensordot(in[0], in[1], ints(a, "a"), ints(a, "b"))};
      }},
     {"tensordot (last axes)",
      [](const json& a, const Tensors& in) -> Tensors {

@@ -7,19 +7,13 @@
 namespace dyad::testing {
 namespace {
 
-Reduction reduction_of(const json& attrs) {
-  const auto name = attrs["reduction"].get<std::string>();
-  return name == "mean" ? Reduction::mean : name == "sum" ? Reduction::sum : Reduction::none;
-}
-double real(const json& attrs, const char* name) { return number_of(attrs[name]); }
-bool flag(const json& attrs, const char* name) { return attrs[name].get<bool>(); }
 Tensor input(const Tensors& in, std::size_t i) { return i < in.size() ? in[i] : Tensor(); }
 
-const FunctionCases kCases{
+const FunctionCases kLossCases{
     {"cross_entropy fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
        return {cross_entropy(in[0], in[1], reduction_of(attrs), -100, input(in, 2),
-                             real(attrs, "label_smoothing"))};
+                             number(attrs, "label_smoothing"))};
      }},
     {"l1_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
@@ -27,11 +21,11 @@ const FunctionCases kCases{
      }},
     {"smooth_l1_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {smooth_l1_loss(in[0], in[1], real(attrs, "beta"), reduction_of(attrs))};
+       return {smooth_l1_loss(in[0], in[1], number(attrs, "beta"), reduction_of(attrs))};
      }},
     {"huber_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {huber_loss(in[0], in[1], real(attrs, "delta"), reduction_of(attrs))};
+       return {huber_loss(in[0], in[1], number(attrs, "delta"), reduction_of(attrs))};
      }},
     {"bce_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
@@ -57,11 +51,11 @@ const FunctionCases kCases{
      }},
     {"hinge_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {hinge_loss(in[0], in[1], real(attrs, "margin"), reduction_of(attrs))};
+       return {hinge_loss(in[0], in[1], number(attrs, "margin"), reduction_of(attrs))};
      }},
     {"hinge_embedding_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {hinge_embedding_loss(in[0], in[1], real(attrs, "margin"), reduction_of(attrs))};
+       return {hinge_embedding_loss(in[0], in[1], number(attrs, "margin"), reduction_of(attrs))};
      }},
     {"soft_margin_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
@@ -70,21 +64,21 @@ const FunctionCases kCases{
     {"margin_ranking_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
        return {
-           margin_ranking_loss(in[0], in[1], in[2], real(attrs, "margin"), reduction_of(attrs))};
+           margin_ranking_loss(in[0], in[1], in[2], number(attrs, "margin"), reduction_of(attrs))};
      }},
     {"multi_margin_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {multi_margin_loss(in[0], in[1], attrs["p"].get<int>(), real(attrs, "margin"),
+       return {multi_margin_loss(in[0], in[1], attrs["p"].get<int>(), number(attrs, "margin"),
                                  input(in, 2), reduction_of(attrs))};
      }},
     {"triplet_margin_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {triplet_margin_loss(in[0], in[1], in[2], 1, real(attrs, "p"), 1e-6,
+       return {triplet_margin_loss(in[0], in[1], in[2], 1, number(attrs, "p"), 1e-6,
                                    flag(attrs, "swap"), reduction_of(attrs))};
      }},
     {"pairwise_distance",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {pairwise_distance(in[0], in[1], real(attrs, "p"), 1e-6, flag(attrs, "keepdim"))};
+       return {pairwise_distance(in[0], in[1], number(attrs, "p"), 1e-6, flag(attrs, "keepdim"))};
      }},
     {"cosine_similarity",
      [](const json& attrs, const Tensors& in) -> Tensors {
@@ -96,7 +90,7 @@ const FunctionCases kCases{
      }},
 };
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kLossCalls = {
     {Kind::shape,
      "l1_loss(prediction: f32[3], target: f32[1]): prediction is [3] but target is [1]; reshape() "
      "one, or expand() it if the broadcast is meant",
@@ -134,7 +128,7 @@ const std::vector<BadCall> kCalls = {
      CALL(cross_entropy(F(4, 3), F(4)))},
 };
 
-TEST(Errors, OfLosses) { expect_errors(kCalls, "losses_functions_test.cpp"); }
+TEST(Errors, OfLosses) { expect_errors(kLossCalls, "losses_functions_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

@@ -54,7 +54,7 @@ bool are_close(const Tensor& a, const Tensor& b) {
 }
 
 /// Sizes above 1 as symbols, equal ones as the same symbol.
-Shape symbols(const Shape& shape) {
+Shape symbols_above_one(const Shape& shape) {
   Shape made;
   for (const Dim size : shape) {
     made.push_back(size.number() > 1 ? Dim::symbol("d" + std::to_string(size.number())) : size);
@@ -76,8 +76,8 @@ struct CaseGraph {
         continue;
       }
       const std::string name = "x" + std::to_string(number) + "_" + std::to_string(i);
-      made.push_back(graph.placeholder(name, input.dtype(),
-                                       symbolic ? symbols(input.shape()) : input.shape()));
+      made.push_back(graph.placeholder(
+          name, input.dtype(), symbolic ? symbols_above_one(input.shape()) : input.shape()));
       feeds.emplace_back(name, input);
     }
     return made;

@@ -6,7 +6,7 @@
 namespace dyad::testing {
 namespace {
 
-const FunctionCases kCases{
+const FunctionCases kNormCases{
     {"instance_norm",
      [](const json&, const Tensors& in) -> Tensors {
        return {instance_norm(in[0], in[1], in[2])};
@@ -17,7 +17,7 @@ const FunctionCases kCases{
      }},
 };
 
-const std::vector<BadCall>& bad_calls() {
+const std::vector<BadCall>& bad_norm_calls() {
   static const std::vector<BadCall> calls{
       {Kind::shape,
        "layer_norm(x: f32[2, 3], weight: f32[4], bias: none): weight must have the last sizes of "
@@ -58,7 +58,7 @@ TEST(LayerNorm, IsExactWhereTheMeanIsLargeBesideTheDeviation) {
 }
 
 TEST(Errors, OfNormalisationsNameTheRule) {
-  expect_errors(bad_calls(), "norms_functions_test.cpp");
+  expect_errors(bad_norm_calls(), "norms_functions_test.cpp");
 }
 
 }  // namespace

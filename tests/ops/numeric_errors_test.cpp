@@ -5,7 +5,7 @@
 namespace dyad::testing {
 namespace {
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kNumericCalls = {
     {Kind::dtype,
      "gcd(a: f32[2], b: f32[2]): a must be one of i64 i32 i16 i8 u64 u32 u16 u8 but is f32; cast "
      "it with a.to(i64)",
@@ -22,7 +22,7 @@ const std::vector<BadCall> kCalls = {
      CALL(nextafter(F(2), I(2)))},
 };
 
-TEST(Errors, OfFunctionsOfNumbers) { expect_errors(kCalls, "numeric_errors_test.cpp"); }
+TEST(Errors, OfFunctionsOfNumbers) { expect_errors(kNumericCalls, "numeric_errors_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

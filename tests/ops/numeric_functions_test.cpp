@@ -6,9 +6,7 @@
 namespace dyad::testing {
 namespace {
 
-double number(const json& attrs, const char* name) { return number_of(attrs.at(name)); }
-
-const FunctionCases kCases{
+const FunctionCases kNumericCases{
     {"sinc fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
        if (!attrs.contains("n")) return {sinc(in[0])};

@@ -6,7 +6,7 @@
 namespace dyad::testing {
 namespace {
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kPointwiseCalls = {
     {Kind::value, "polygamma(x: f32[2], n = -1): the order n must be from 0 to 20",
      CALL(polygamma(-1, F(2)))},
     {Kind::value, "softplus(x: f32[2], beta = 0.0): beta = 0.0 must be above 0",
@@ -36,7 +36,7 @@ const std::vector<BadCall> kCalls = {
      CALL(frac(I(2)))},
 };
 
-TEST(Errors, OfPointwiseFunctions) { expect_errors(kCalls, "pointwise_errors_test.cpp"); }
+TEST(Errors, OfPointwiseFunctions) { expect_errors(kPointwiseCalls, "pointwise_errors_test.cpp"); }
 
 class Bits : public Interpreted {};
 

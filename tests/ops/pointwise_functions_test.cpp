@@ -6,7 +6,7 @@
 namespace dyad::testing {
 namespace {
 
-const FunctionCases kCases{
+const FunctionCases kPointwiseCases{
     {"reciprocal", [](const json&, const Tensors& in) -> Tensors { return {reciprocal(in[0])}; }},
     {"nan_to_num fn",
      [](const json&, const Tensors& in) -> Tensors { return {nan_to_num(in[0])}; }},

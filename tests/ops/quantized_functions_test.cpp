@@ -10,11 +10,7 @@
 namespace dyad::testing {
 namespace {
 
-DType dtype_at(const json& attrs, const char* name) {
-  return parse_dtype(attrs.at(name).get<std::string>());
-}
-
-const FunctionCases kCases{
+const FunctionCases kQuantizedCases{
     {"quantize by arguments",
      [](const json& attrs, const Tensors& in) -> Tensors {
        QuantizeArgs args{.dtype = dtype_at(attrs, "dtype"),

@@ -7,7 +7,7 @@
 namespace dyad::testing {
 namespace {
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kRowCalls = {
     {Kind::index, "all(x: f32[3, 4], axes = [2]): axis 2 is out of range for 2 axes (-2 to 1)",
      CALL(all(F(3, 4), {2}))},
     {Kind::value, "any(x: f32[3, 4], axes = [1, 1]): axis 1 is named twice",
@@ -224,7 +224,7 @@ const std::vector<BadCall> kCalls = {
      CALL(binomial(I(2), I(2)))},
 };
 
-TEST(Errors, OfRows) { expect_errors(kCalls, "rows_errors_test.cpp"); }
+TEST(Errors, OfRows) { expect_errors(kRowCalls, "rows_errors_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

@@ -9,9 +9,7 @@
 namespace dyad::testing {
 namespace {
 
-std::int64_t number(const json& attrs, const char* name) { return attrs[name].get<std::int64_t>(); }
-
-const FunctionCases kCases{
+const FunctionCases kSequenceCases{
     {"fn rotary_embedding",
      [](const json&, const Tensors& in) -> Tensors {
        return {rotary_embedding(in[0], in[1], in[2])};
@@ -19,25 +17,22 @@ const FunctionCases kCases{
     {"fn causal_mask",
      [](const json& attrs, const Tensors&) -> Tensors {
        return {
-           causal_mask(number(attrs, "length"), number(attrs, "keys"), number(attrs, "offset"))};
+           causal_mask(integer(attrs, "length"), integer(attrs, "keys"), integer(attrs, "offset"))};
      }},
     {"fn length_mask",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {length_mask(in[0], number(attrs, "length"))};
+       return {length_mask(in[0], integer(attrs, "length"))};
      }},
     {"fn alibi_bias",
      [](const json& attrs, const Tensors&) -> Tensors {
-       return {
-           alibi_bias(number(attrs, "heads"), number(attrs, "length"), number(attrs, "keys"), f64)};
+       return {alibi_bias(integer(attrs, "heads"), integer(attrs, "length"), integer(attrs, "keys"),
+                          f64)};
      }},
     {"fn ctc_loss",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       const std::string reduction = attrs["reduction"].get<std::string>();
        return {ctc_loss(in[0], in[1], in[2], in[3],
-                        {.blank = number(attrs, "blank"),
-                         .reduction = reduction == "sum"    ? Reduction::sum
-                                      : reduction == "none" ? Reduction::none
-                                                            : Reduction::mean,
+                        {.blank = integer(attrs, "blank"),
+                         .reduction = reduction_of(attrs),
                          .zero_infinity = attrs["zero_infinity"].get<bool>()})};
      }},
 };

@@ -7,19 +7,7 @@
 namespace dyad::testing {
 namespace {
 
-Ints ints(const json& attrs, const char* name) {
-  Ints made;
-  for (const json& item : attrs.at(name)) made.push_back(item.get<std::int64_t>());
-  return made;
-}
-std::int64_t integer(const json& attrs, const char* name) {
-  return attrs.at(name).get<std::int64_t>();
-}
-double number(const json& attrs, const char* name) { return number_of(attrs.at(name)); }
-std::string text(const json& attrs, const char* name) { return attrs.at(name).get<std::string>(); }
-bool flag(const json& attrs, const char* name) { return attrs.at(name).get<bool>(); }
-
-const FunctionCases kCases{
+const FunctionCases kSeriesCases{
     {"diff fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
        return {diff(in[0], integer(attrs, "n"), integer(attrs, "axis"), in[1], in[2])};
@@ -125,7 +113,7 @@ const FunctionCases kCases{
      }},
 };
 
-const std::vector<BadCall> kCalls = {
+const std::vector<BadCall> kSeriesCalls = {
     {Kind::value, "diff(f32[2], n = -1): n must be at least 0", CALL(diff(F(2), -1))},
     {Kind::value,
      "convolve(a: f32[2], v: f32[2], mode = \"half\"): the mode must be full, same or valid",
@@ -149,7 +137,7 @@ const std::vector<BadCall> kCalls = {
      CALL(renorm(F(2), 0, 0, 1))},
 };
 
-TEST(Errors, OfSeries) { expect_errors(kCalls, "series_functions_test.cpp"); }
+TEST(Errors, OfSeries) { expect_errors(kSeriesCalls, "series_functions_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

@@ -5,17 +5,7 @@
 namespace dyad::testing {
 namespace {
 
-// Cases of complex numbers are functions of their parts, so that finite differences and ONNX see
-// real tensors.
-Tensor z(const Tensor& x) { return view_as_complex(x); }
-Tensor parts(const Tensor& x) { return view_as_real(x); }
-Ints axes_of(const json& attrs) {
-  Ints axes;
-  for (const json& axis : attrs.at("axes")) axes.push_back(axis.get<std::int64_t>());
-  return axes;
-}
-
-const FunctionCases kCases{
+const FunctionCases kStorageCases{
     {"complex add",
      [](const json&, const Tensors& in) -> Tensors { return {parts(z(in[0]) + z(in[1]))}; }},
     {"complex sub",
@@ -56,11 +46,11 @@ const FunctionCases kCases{
      [](const json&, const Tensors& in) -> Tensors { return {parts(square(z(in[0])))}; }},
     {"complex sum",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {parts(sum(z(in[0]), axes_of(attrs)))};
+       return {parts(sum(z(in[0]), ints(attrs, "axes")))};
      }},
     {"complex mean",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {parts(mean(z(in[0]), axes_of(attrs)))};
+       return {parts(mean(z(in[0]), ints(attrs, "axes")))};
      }},
     {"complex matmul",
      [](const json&, const Tensors& in) -> Tensors { return {parts(matmul(z(in[0]), z(in[1])))}; }},

@@ -5,7 +5,7 @@
 namespace dyad::testing {
 namespace {
 
-const std::vector<BadCall>& bad_calls() {
+const std::vector<BadCall>& bad_window_calls() {
   static const std::vector<BadCall> calls{
       {Kind::shape,
        "conv(x: f32[1, 3, 8, 8], weight: f32[4, 2, 3, 3], bias: none): x has 3 channels but "
@@ -60,7 +60,7 @@ const std::vector<BadCall>& bad_calls() {
   return calls;
 }
 
-TEST(Errors, OfWindowsNameTheRule) { expect_errors(bad_calls(), "windows_errors_test.cpp"); }
+TEST(Errors, OfWindowsNameTheRule) { expect_errors(bad_window_calls(), "windows_errors_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing

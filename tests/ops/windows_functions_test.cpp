@@ -25,12 +25,6 @@ Padding padding_of(const json& attrs) {
   return values;
 }
 
-Shape size_of(const json& attrs) {
-  Shape size;
-  for (const json& v : attrs["size"]) size.push_back(v.get<std::int64_t>());
-  return size;
-}
-
 Tensor third(const Tensors& in) { return in.size() > 2 ? in[2] : Tensor(); }
 
 template <auto conv>
@@ -60,7 +54,7 @@ Tensors avg_pool(const json& a, const Tensors& in) {
 
 Tensors both(const std::array<Tensor, 2>& pair) { return {pair[0], pair[1]}; }
 
-const FunctionCases kCases{
+const FunctionCases kWindowCases{
     {"conv1d", convolve<conv1d>},
     {"conv2d", convolve<conv2d>},
     {"conv3d", convolve<conv3d>},
@@ -79,19 +73,19 @@ const FunctionCases kCases{
      }},
     {"max_unpool2d",
      [](const json& a, const Tensors& in) -> Tensors {
-       return {max_unpool(in[0], in[1], size_of(a))};
+       return {max_unpool(in[0], in[1], shape(a, "size"))};
      }},
     {"adaptive_avg_pool",
      [](const json& a, const Tensors& in) -> Tensors {
-       return {adaptive_avg_pool(in[0], size_of(a))};
+       return {adaptive_avg_pool(in[0], shape(a, "size"))};
      }},
     {"adaptive_max_pool",
      [](const json& a, const Tensors& in) -> Tensors {
-       return {adaptive_max_pool(in[0], size_of(a))};
+       return {adaptive_max_pool(in[0], shape(a, "size"))};
      }},
     {"adaptive_max_pool_with_indices",
      [](const json& a, const Tensors& in) {
-       return both(adaptive_max_pool_with_indices(in[0], size_of(a)));
+       return both(adaptive_max_pool_with_indices(in[0], shape(a, "size")));
      }},
     {"global_max_pool",
      [](const json&, const Tensors& in) -> Tensors { return {global_max_pool(in[0])}; }},
