@@ -16,7 +16,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 /// Operators written one by one, of which a compiler should make one pass through memory.
-struct Workload {
+struct FusedWorkload {
   std::string name;
   Tensors inputs;
   double bytes;  ///< read and written at least
@@ -107,7 +107,7 @@ double expected_gradient(const Tensors& in, std::int64_t at) {
   return rstd * (grad[i] - sum - (row[i] - m.mean) * rstd * along);
 }
 
-std::vector<Workload> workloads() {
+std::vector<FusedWorkload> fused_workloads() {
   const Tensor rows = uniform({kRows, kColumns}), weight = ones({kColumns}),
                bias = zeros({kColumns}), flat = uniform({std::int64_t{1} << 24});
   return {
@@ -154,7 +154,7 @@ std::vector<Workload> workloads() {
 void fused(Results& results, int threads) {
   manual_seed(1);
   const double copy = stream_rate() / 1e9;
-  for (const Workload& w : workloads()) {
+  for (const FusedWorkload& w : fused_workloads()) {
     if (!results.wants(w.name)) continue;
     const auto compiled = compile([&](const Tensors& in) { return w.run(in); }, {.recheck = false});
     const auto check = [&](const Tensors& all) {

@@ -17,15 +17,15 @@ KernelRecipe axpy() {
   return pointwise_recipe("axpy", std::move(p), {f32, f32}, {f32});
 }
 
-struct Layout {
+struct PointwiseLayout {
   const char* name;
   Sizes sizes, x, y, out;
 };
 
-class Pointwise : public testing::TestWithParam<Layout> {};
+class Pointwise : public testing::TestWithParam<PointwiseLayout> {};
 
 TEST_P(Pointwise, EveryLayoutInEveryPartition) {
-  const Layout& l = GetParam();
+  const PointwiseLayout& l = GetParam();
   Iteration it(l.sizes);
   it.add(l.x);
   it.add(l.y);
@@ -59,16 +59,19 @@ TEST_P(Pointwise, EveryLayoutInEveryPartition) {
 INSTANTIATE_TEST_SUITE_P(
     All, Pointwise,
     testing::Values(
-        Layout{"scalar", {}, {}, {}, {}}, Layout{"flat", {1000}, {1}, {1}, {1}},
-        Layout{"flat_broadcast", {1000}, {1}, {0}, {1}}, Layout{"strided", {300}, {3}, {1}, {2}},
-        Layout{"rows_plus_row", {20, 37}, {37, 1}, {0, 1}, {37, 1}},
-        Layout{"rows_plus_column", {20, 37}, {37, 1}, {1, 0}, {37, 1}},
-        Layout{"transposed_input", {20, 37}, {1, 20}, {37, 1}, {37, 1}},
-        Layout{"all_transposed", {20, 37}, {1, 20}, {1, 20}, {1, 20}},
-        Layout{"gap_in_rows", {9, 5, 7}, {70, 14, 1}, {35, 7, 1}, {35, 7, 1}},
-        Layout{"channels_last", {2, 3, 4, 5}, {60, 1, 15, 3}, {60, 20, 5, 1}, {60, 1, 15, 3}},
-        Layout{"bias_of_channels", {2, 3, 4, 5}, {60, 20, 5, 1}, {0, 1, 0, 0}, {60, 20, 5, 1}},
-        Layout{"sizes_of_one", {1, 6, 1, 8}, {48, 8, 8, 1}, {0, 8, 0, 1}, {48, 8, 8, 1}}),
+        PointwiseLayout{"scalar", {}, {}, {}, {}}, PointwiseLayout{"flat", {1000}, {1}, {1}, {1}},
+        PointwiseLayout{"flat_broadcast", {1000}, {1}, {0}, {1}},
+        PointwiseLayout{"strided", {300}, {3}, {1}, {2}},
+        PointwiseLayout{"rows_plus_row", {20, 37}, {37, 1}, {0, 1}, {37, 1}},
+        PointwiseLayout{"rows_plus_column", {20, 37}, {37, 1}, {1, 0}, {37, 1}},
+        PointwiseLayout{"transposed_input", {20, 37}, {1, 20}, {37, 1}, {37, 1}},
+        PointwiseLayout{"all_transposed", {20, 37}, {1, 20}, {1, 20}, {1, 20}},
+        PointwiseLayout{"gap_in_rows", {9, 5, 7}, {70, 14, 1}, {35, 7, 1}, {35, 7, 1}},
+        PointwiseLayout{
+            "channels_last", {2, 3, 4, 5}, {60, 1, 15, 3}, {60, 20, 5, 1}, {60, 1, 15, 3}},
+        PointwiseLayout{
+            "bias_of_channels", {2, 3, 4, 5}, {60, 20, 5, 1}, {0, 1, 0, 0}, {60, 20, 5, 1}},
+        PointwiseLayout{"sizes_of_one", {1, 6, 1, 8}, {48, 8, 8, 1}, {0, 8, 0, 1}, {48, 8, 8, 1}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(PointwiseKernel, NothingToDo) {

@@ -40,17 +40,17 @@ ReductionProgram mean_of_squares() {
   return b.build();
 }
 
-struct Layout {
+struct ReductionLayout {
   const char* name;
   Sizes kept, reduced;  // sizes
   Sizes strides;        // of the input, kept dims first
 };
 
-class Reduction : public testing::TestWithParam<Layout> {};
+class Reduction : public testing::TestWithParam<ReductionLayout> {};
 
 /// Runs a mean of squares over an input, in one piece, in steps, or in partials; gives one float an
 /// output.
-std::vector<float> run(const Layout& l, const std::vector<float>& x, int how) {
+std::vector<float> run(const ReductionLayout& l, const std::vector<float>& x, int how) {
   Sizes sizes = l.kept, out_strides = row_major(l.kept);
   sizes.insert(sizes.end(), l.reduced.begin(), l.reduced.end());
   out_strides.resize(sizes.size(), 0);
@@ -84,7 +84,7 @@ std::vector<float> run(const Layout& l, const std::vector<float>& x, int how) {
 }
 
 TEST_P(Reduction, OrderDependsOnTheElementsNumberAlone) {
-  const Layout& l = GetParam();
+  const ReductionLayout& l = GetParam();
   std::int64_t last = 0, count = 1;
   for (std::size_t d = 0; d < l.strides.size(); ++d) {
     const std::int64_t size = d < l.kept.size() ? l.kept[d] : l.reduced[d - l.kept.size()];
@@ -111,28 +111,31 @@ TEST_P(Reduction, OrderDependsOnTheElementsNumberAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Reduction,
-    testing::Values(
-        Layout{"rows", {7}, {100}, {100, 1}}, Layout{"long_rows", {3}, {20000}, {20000, 1}},
-        Layout{"short_rows", {700}, {5}, {5, 1}}, Layout{"columns", {37}, {50}, {1, 37}},
-        Layout{"many_columns", {600}, {33}, {1, 600}},
-        Layout{"long_columns", {10}, {9000}, {1, 10}},
-        Layout{"wide_columns", {1500}, {40}, {1, 1500}},
-        Layout{"columns_with_gaps", {10}, {500}, {1, 12}}, Layout{"all", {}, {12345}, {1}},
-        Layout{"more_than_the_caches_hold", {}, {700001}, {1}},
-        Layout{"all_of_a_matrix_with_gaps", {}, {70, 90}, {100, 1}},
-        Layout{"one_element", {}, {}, {}}, Layout{"rows_of_one", {50}, {1}, {1, 1}},
-        Layout{"channels_of_nchw", {6}, {4, 7, 9}, {63, 378, 9, 1}},
-        Layout{"channels_of_nhwc", {6}, {4, 63}, {1, 378, 6}},
-        Layout{"middle", {5, 8}, {300}, {2400, 1, 8}},
-        Layout{"outer_and_inner", {8}, {5, 300}, {300, 2400, 1}},
-        Layout{"strided_rows", {5}, {77}, {231, 3}},
-        Layout{"transposed_kept", {4, 6}, {20}, {20, 80, 1}},
-        Layout{"repeated", {4}, {5000}, {1, 0}}),
+    testing::Values(ReductionLayout{"rows", {7}, {100}, {100, 1}},
+                    ReductionLayout{"long_rows", {3}, {20000}, {20000, 1}},
+                    ReductionLayout{"short_rows", {700}, {5}, {5, 1}},
+                    ReductionLayout{"columns", {37}, {50}, {1, 37}},
+                    ReductionLayout{"many_columns", {600}, {33}, {1, 600}},
+                    ReductionLayout{"long_columns", {10}, {9000}, {1, 10}},
+                    ReductionLayout{"wide_columns", {1500}, {40}, {1, 1500}},
+                    ReductionLayout{"columns_with_gaps", {10}, {500}, {1, 12}},
+                    ReductionLayout{"all", {}, {12345}, {1}},
+                    ReductionLayout{"more_than_the_caches_hold", {}, {700001}, {1}},
+                    ReductionLayout{"all_of_a_matrix_with_gaps", {}, {70, 90}, {100, 1}},
+                    ReductionLayout{"one_element", {}, {}, {}},
+                    ReductionLayout{"rows_of_one", {50}, {1}, {1, 1}},
+                    ReductionLayout{"channels_of_nchw", {6}, {4, 7, 9}, {63, 378, 9, 1}},
+                    ReductionLayout{"channels_of_nhwc", {6}, {4, 63}, {1, 378, 6}},
+                    ReductionLayout{"middle", {5, 8}, {300}, {2400, 1, 8}},
+                    ReductionLayout{"outer_and_inner", {8}, {5, 300}, {300, 2400, 1}},
+                    ReductionLayout{"strided_rows", {5}, {77}, {231, 3}},
+                    ReductionLayout{"transposed_kept", {4, 6}, {20}, {20, 80, 1}},
+                    ReductionLayout{"repeated", {4}, {5000}, {1, 0}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ReductionKernel, ThirdLevelOfChunks) {
   // More than 4096 chunks; the input repeats so that it needs little memory.
-  const Layout l{"huge", {}, {4097 * 4096 / 64 + 1, 64}, {0, 1}};
+  const ReductionLayout l{"huge", {}, {4097 * 4096 / 64 + 1, 64}, {0, 1}};
   const auto x = random_values<float>(64);
   std::vector<float> elements;
   elements.reserve(l.reduced[0] * 64);
@@ -187,7 +190,7 @@ TEST(ReductionKernel, ArgmaxTakesTheFirstOfEquals) {
 }
 
 TEST(ReductionKernel, OfNothingGivesTheInitialValue) {
-  const Layout l{"empty", {3}, {0}, {1, 1}};
+  const ReductionLayout l{"empty", {3}, {0}, {1, 1}};
   Iteration it(Sizes{3, 0}, 1);
   it.add(Sizes{0, 1});
   it.add(Sizes{1, 0});

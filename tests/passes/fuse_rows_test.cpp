@@ -10,7 +10,7 @@
 namespace dyad::passes {
 namespace {
 
-Ref<GraphImpl> fused(std::string_view text, const FuseOptions& options = {}) {
+Ref<GraphImpl> with_rows(std::string_view text, const FuseOptions& options = {}) {
   return fuse_rows(*parse(text), options);
 }
 
@@ -21,7 +21,7 @@ int count_rows(const GraphImpl& graph) {
 }
 
 TEST(FuseRows, ReductionsAndWhatIsAroundThemWorkOnTheSameRows) {
-  EXPECT_TRUE(is_graph(fused(R"(graph {
+  EXPECT_TRUE(is_graph(with_rows(R"(graph {
     %x = placeholder : f32[batch, 8]
     %e = exp(%x) : f32[batch, 8]
     %s = sum(%e) {axes = [1], keepdim = true} : f32[batch, 1]
@@ -43,7 +43,7 @@ TEST(FuseRows, ReductionsAndWhatIsAroundThemWorkOnTheSameRows) {
 }
 
 TEST(FuseRows, LibraryOperatorsAlongTheRowAreMembers) {
-  EXPECT_TRUE(is_graph(fused(R"(graph {
+  EXPECT_TRUE(is_graph(with_rows(R"(graph {
     %x = placeholder : f32[b, t, 8]
     %r = placeholder : f32[b, t, 8]
     %w = placeholder : f32[8]
@@ -72,7 +72,7 @@ TEST(FuseRows, LibraryOperatorsAlongTheRowAreMembers) {
 }
 
 TEST(FuseRows, SeveralReductionsReadTheirRowsOnce) {
-  const Ref<GraphImpl> graph = fused(R"(graph {
+  const Ref<GraphImpl> graph = with_rows(R"(graph {
     %x = placeholder : f32[b, 8]
     %s = sum(%x) {axes = [1], keepdim = false} : f32[b]
     %m = max(%x) {axes = [1], keepdim = false} : f32[b]
@@ -83,7 +83,7 @@ TEST(FuseRows, SeveralReductionsReadTheirRowsOnce) {
 }
 
 TEST(FuseRows, ViewsOfARowStayInside) {
-  EXPECT_TRUE(is_graph(fused(R"(graph {
+  EXPECT_TRUE(is_graph(with_rows(R"(graph {
     %x = placeholder : f32[b, 8]
     %s = sum(%x) {axes = [1], keepdim = false} : f32[b]
     %u = unsqueeze(%s) {axis = 1} : f32[b, 1]
@@ -136,7 +136,7 @@ TEST(FuseRows, WhatMixesRowsStaysOutside) {
              %y = div(%z, %e) : f32[b, 8]
              return %y, %e
            })"}) {
-    const Ref<GraphImpl> graph = fused(text);
+    const Ref<GraphImpl> graph = with_rows(text);
     verify(*graph);
     EXPECT_EQ(count_rows(*graph), 0) << to_string(*graph);
   }
@@ -144,7 +144,7 @@ TEST(FuseRows, WhatMixesRowsStaysOutside) {
 
 TEST(FuseRows, ReductionsThatKeepOtherAxesMakeOtherRows) {
   // One row is [8], the other [t, 8].
-  const Ref<GraphImpl> graph = fused(R"(graph {
+  const Ref<GraphImpl> graph = with_rows(R"(graph {
     %x = placeholder : f32[b, t, 8]
     %s = softmax(%x) {axis = 2} : f32[b, t, 8]
     %m = max(%s) {axes = [1], keepdim = true} : f32[b, 1, 8]
@@ -160,7 +160,7 @@ TEST(FuseRows, ReductionsThatKeepOtherAxesMakeOtherRows) {
 }
 
 TEST(FuseRows, NoCycleArises) {
-  const Ref<GraphImpl> graph = fused(R"(graph {
+  const Ref<GraphImpl> graph = with_rows(R"(graph {
     %x = placeholder : f32[8, 8]
     %s = softmax(%x) {axis = 1} : f32[8, 8]
     %m = matmul(%s, %s) {transpose_a = false, transpose_b = false} : f32[8, 8]
@@ -173,7 +173,7 @@ TEST(FuseRows, NoCycleArises) {
 }
 
 TEST(FuseRows, FusedKernelsAreMembersInAnyOrder) {
-  const Ref<GraphImpl> graph = fused(R"(graph {
+  const Ref<GraphImpl> graph = with_rows(R"(graph {
     %x = placeholder : f32[b, 8]
     %w = placeholder : f32[8]
     %v = fused(%w) : f32[8]

@@ -8,7 +8,7 @@
 namespace dyad::testing {
 namespace {
 
-struct Case {
+struct ConvCase {
   std::int64_t n, c, h, w, o, kh, kw;
   Ints stride{1, 1}, padding{0, 0}, dilation{1, 1};
   std::int64_t groups = 1;
@@ -21,7 +21,7 @@ struct Case {
   }
 };
 
-std::vector<Case> cases() {
+std::vector<ConvCase> conv_cases() {
   return {{2, 1, 9, 8, 5, 3, 3},
           {2, 16, 6, 7, 20, 3, 3, {1, 1}, {1, 1}},
           {1, 3, 11, 11, 8, 5, 3, {2, 3}, {2, 1}},
@@ -33,7 +33,7 @@ std::vector<Case> cases() {
 
 /// Calls `visit(x index, weight index, out index)` for each product of the convolution.
 template <class Visit>
-void for_each_product(const Case& s, Visit visit) {
+void for_each_product(const ConvCase& s, Visit visit) {
   const std::int64_t per_group = s.o / s.groups, channels = s.c / s.groups;
   const std::int64_t space[] = {s.n, s.o, s.oh(), s.ow(), channels, s.kh, s.kw};
   for_each_index(space, [&](auto i) {
@@ -68,7 +68,7 @@ void expect_values(const Tensor& t, const Tensor& expected) {
 class Conv : public ::testing::TestWithParam<DType> {};
 
 TEST_P(Conv, Forward) {
-  for (const Case& s : cases()) {
+  for (const ConvCase& s : conv_cases()) {
     const ops::ConvAttrs attrs{s.stride, Shape(s.padding), Shape(s.padding), s.dilation, s.groups};
     for (const Lie lie : {Lie::dense, Lie::channels_last, Lie::spread}) {
       const Tensor x = random(GetParam(), {s.n, s.c, s.h, s.w}, 1, lie);
@@ -92,7 +92,7 @@ TEST_P(Conv, Forward) {
 }
 
 TEST_P(Conv, BackwardInput) {
-  for (const Case& s : cases()) {
+  for (const ConvCase& s : conv_cases()) {
     const ops::ConvBackwardAttrs attrs{s.stride,   Shape(s.padding), Shape(s.padding),
                                        s.dilation, s.groups,         Shape{s.n, s.c, s.h, s.w}};
     for (const Lie lie : {Lie::dense, Lie::channels_last, Lie::spread}) {
@@ -110,7 +110,7 @@ TEST_P(Conv, BackwardInput) {
 }
 
 TEST_P(Conv, BackwardWeight) {
-  for (const Case& s : cases()) {
+  for (const ConvCase& s : conv_cases()) {
     const ops::ConvBackwardAttrs attrs{s.stride,         Shape(s.padding),
                                        Shape(s.padding), s.dilation,
                                        s.groups,         Shape{s.o, s.c / s.groups, s.kh, s.kw}};

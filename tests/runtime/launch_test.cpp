@@ -108,12 +108,6 @@ std::vector<std::int64_t> within(const Tensor& t, std::span<const std::int64_t> 
   return result;
 }
 
-double rounded(double value, DType dtype) {
-  const Tensor t = make(dtype, {});
-  set_value(t, {}, value);
-  return value_at(t, {});
-}
-
 TEST(Pointwise, EveryLayoutAndDType) {
   for (const DType dtype : {f64, f32, f16, bf16, i64, i32, i16, i8}) {
     for (const Lie lie : {Lie::dense, Lie::reversed, Lie::spread}) {

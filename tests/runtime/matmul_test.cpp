@@ -33,12 +33,6 @@ double reference(const Tensor& a, const Tensor& b, std::span<const std::int64_t>
   return sum;
 }
 
-double rounded(double value, DType dtype) {
-  const Tensor t = make(dtype, {});
-  set_value(t, {}, value);
-  return value_at(t, {});
-}
-
 void check(const Tensor& a, const Tensor& b, const MatmulAttrs& attrs,
            std::initializer_list<std::int64_t> sizes) {
   const Tensor c = run_kernel("matmul", &attrs, {a, b}, a.dtype(), sizes);

@@ -9,7 +9,7 @@
 namespace dyad::testing {
 namespace {
 
-struct Case {
+struct PoolCase {
   std::int64_t n, c, h, w;
   Ints kernel, stride, padding;
 
@@ -17,7 +17,7 @@ struct Case {
   [[nodiscard]] std::int64_t ow() const { return (w + 2 * padding[1] - kernel[1]) / stride[1] + 1; }
 };
 
-std::vector<Case> cases() {
+std::vector<PoolCase> pool_cases() {
   return {{2, 3, 8, 8, {2, 2}, {2, 2}, {0, 0}},
           {1, 17, 7, 9, {3, 2}, {2, 1}, {1, 1}},
           {2, 1, 5, 5, {3, 3}, {1, 1}, {1, 1}}};
@@ -45,7 +45,7 @@ ops::AvgPoolBackwardAttrs avg_backward_attrs(const ops::PoolAttrs& a, const Shap
 
 /// Calls `visit(index of the input)` for the window of an output, row-major.
 template <class Visit>
-void for_window(const Case& s, std::span<const std::int64_t> out, Visit visit) {
+void for_window(const PoolCase& s, std::span<const std::int64_t> out, Visit visit) {
   for (std::int64_t kh = 0; kh < s.kernel[0]; ++kh) {
     for (std::int64_t kw = 0; kw < s.kernel[1]; ++kw) {
       const std::int64_t in[] = {out[0], out[1], out[2] * s.stride[0] - s.padding[0] + kh,
@@ -57,7 +57,7 @@ void for_window(const Case& s, std::span<const std::int64_t> out, Visit visit) {
 }
 
 /// The input position of an output's largest element: the first, NaN before all.
-std::vector<std::int64_t> position(const Case& s, const Tensor& x,
+std::vector<std::int64_t> position(const PoolCase& s, const Tensor& x,
                                    std::span<const std::int64_t> out) {
   std::vector<std::int64_t> best;
   for_window(s, out, [&](auto in) {
@@ -73,7 +73,7 @@ std::vector<std::int64_t> position(const Case& s, const Tensor& x,
 class MaxPool : public ::testing::TestWithParam<DType> {};
 
 TEST_P(MaxPool, ForwardBackwardAndTake) {
-  for (const Case& s : cases()) {
+  for (const PoolCase& s : pool_cases()) {
     const ops::PoolAttrs attrs = pool_attrs(s.kernel, s.stride, s.padding);
     for (const Lie lie : {Lie::dense, Lie::channels_last, Lie::spread}) {
       const Tensor x = random(GetParam(), {s.n, s.c, s.h, s.w}, 1, lie);
@@ -130,7 +130,7 @@ TEST(MaxPoolEdges, InfinitiesAndEmptyBatches) {
 class AvgPool : public ::testing::TestWithParam<DType> {};
 
 TEST_P(AvgPool, ForwardAndBackward) {
-  for (const Case& s : cases()) {
+  for (const PoolCase& s : pool_cases()) {
     for (const bool count_padding : {true, false}) {
       const ops::PoolAttrs attrs = pool_attrs(s.kernel, s.stride, s.padding, count_padding);
       const ops::AvgPoolBackwardAttrs back = avg_backward_attrs(attrs, {s.n, s.c, s.h, s.w});

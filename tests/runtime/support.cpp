@@ -30,6 +30,12 @@ void set_value(const Tensor& t, std::span<const std::int64_t> index, double valu
   });
 }
 
+double rounded(double value, DType dtype) {
+  const Tensor t = make(dtype, {});
+  set_value(t, {}, value);
+  return value_at(t, {});
+}
+
 void for_each_index(std::span<const std::int64_t> sizes,
                     const std::function<void(std::span<const std::int64_t>)>& visit) {
   for (const std::int64_t size : sizes) {

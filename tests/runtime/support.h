@@ -18,6 +18,8 @@ namespace dyad::testing {
 /// Element `index` as a double.
 [[nodiscard]] double value_at(const Tensor& t, std::span<const std::int64_t> index);
 void set_value(const Tensor& t, std::span<const std::int64_t> index, double value);
+/// The value that an element of that dtype holds for `value`.
+[[nodiscard]] double rounded(double value, DType dtype);
 /// Calls `visit` with every index of a shape, row-major.
 void for_each_index(std::span<const std::int64_t> sizes,
                     const std::function<void(std::span<const std::int64_t>)>& visit);

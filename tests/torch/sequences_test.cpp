@@ -17,7 +17,7 @@ namespace {
 using testing::expect_near;
 using Named = std::map<std::string, Tensor>;
 
-const TensorDict& fixtures() {
+const TensorDict& sequence_fixtures() {
   static const TensorDict tensors =
       io::load_safetensors("tests/torch/fixtures/sequences.safetensors");
   return tensors;
@@ -29,8 +29,8 @@ constexpr double kTolerance = 5e-6;
 /// Loads the state, calls with the named inputs (undefined where there is none), and compares
 /// outputs and derivatives.
 template <class L, class Call>
-void check(const std::string& name, const L& layer, Call&& call) {
-  const TensorDict& all = fixtures();
+void check_sequence(const std::string& name, const L& layer, Call&& call) {
+  const TensorDict& all = sequence_fixtures();
   load_state_dict(layer, all.below(name + "/state/"));
   Named inputs;
   for (const auto& [key, x] : all.below(name + "/in/")) {
@@ -54,7 +54,7 @@ void check(const std::string& name, const L& layer, Call&& call) {
 
 template <class L>
 void check_recurrent(const std::string& name, const L& layer) {
-  check(name, layer, [&](Named& in) -> Named {
+  check_sequence(name, layer, [&](Named& in) -> Named {
     const RnnResult made = layer(in["x"], {.h = in["h"], .c = in["c"], .lengths = in["lengths"]});
     return {{"y", made.y}, {"h", made.h}, {"c", made.c}};
   });
@@ -76,8 +76,8 @@ TEST(TorchSequences, RecurrentLayers) {
 
 TEST(TorchSequences, EmbeddingBag) {
   const EmbeddingBag bag(7, 3, {.mode = BagMode::sum, .padding_idx = 2});
-  check("embedding_bag", bag,
-        [&](Named& in) -> Named { return {{"y", bag(in["i"], in["offsets"], in["w"])}}; });
+  check_sequence("embedding_bag", bag,
+                 [&](Named& in) -> Named { return {{"y", bag(in["i"], in["offsets"], in["w"])}}; });
 }
 
 void check_attention(const std::string& name, const MultiheadAttention& layer) {
@@ -87,7 +87,7 @@ void check_attention(const std::string& name, const MultiheadAttention& layer) {
     return layer(q, k, v,
                  {.key_padding = in["padding"], .attention = in["mask"], .need_weights = weights});
   };
-  check(name, layer, [&](Named& in) -> Named {
+  check_sequence(name, layer, [&](Named& in) -> Named {
     const AttentionResult whole = call(in, true);
     // Without the weights the scores are never whole.
     expect_near(call(in, false).out, whole.out.detach(), name + " by tiles", kTolerance);
@@ -111,19 +111,21 @@ TEST(TorchSequences, Transformers) {
   gelu_first.batch_first = true;
   gelu_first.activation = [](const Tensor& x) { return gelu(x); };
   const TransformerEncoderLayer layer(8, 2, plain), layer_first(8, 2, gelu_first);
-  check("encoder_layer", layer, [&](Named& in) -> Named { return {{"y", layer(in["x"])}}; });
-  check("encoder_layer_first", layer_first, [&](Named& in) -> Named {
+  check_sequence("encoder_layer", layer,
+                 [&](Named& in) -> Named { return {{"y", layer(in["x"])}}; });
+  check_sequence("encoder_layer_first", layer_first, [&](Named& in) -> Named {
     return {{"y", layer_first(in["x"], {.key_padding = in["padding"]})}};
   });
   const TransformerDecoderLayer decoder_layer(8, 2, plain);
-  check("decoder_layer", decoder_layer, [&](Named& in) -> Named {
+  check_sequence("decoder_layer", decoder_layer, [&](Named& in) -> Named {
     return {{"y", decoder_layer(in["x"], in["memory"], {.is_causal = true})}};
   });
   const TransformerEncoder encoder(8, 2, 2, plain, /*final_norm=*/true);
-  check("encoder", encoder,
-        [&](Named& in) -> Named { return {{"y", encoder(in["x"], {.is_causal = true})}}; });
+  check_sequence("encoder", encoder, [&](Named& in) -> Named {
+    return {{"y", encoder(in["x"], {.is_causal = true})}};
+  });
   const TransformerDecoder decoder(8, 2, 2, first);
-  check("decoder", decoder, [&](Named& in) -> Named {
+  check_sequence("decoder", decoder, [&](Named& in) -> Named {
     return {{"y", decoder(in["x"], in["memory"], {.is_causal = true})}};
   });
 }
