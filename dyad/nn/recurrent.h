@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "dyad/nn/visitor.h"
@@ -10,6 +11,15 @@ struct CellOptions {
   bool bias = true;
   DType dtype = f32;
 };
+
+struct RnnCellOptions {
+  bool bias = true;
+  std::string activation = "tanh";  ///< or "relu"
+  DType dtype = f32;
+};
+
+// One step of the layers in rnn.h, for loops of a program's own. x is [n, in] and a state
+// [n, hidden], or both without the axis n (one sample); a state that is undefined is zeros.
 
 /// What a recurrent cell learns; all start evenly in +-1/sqrt(hidden), as in PyTorch.
 struct CellParameters {
@@ -27,6 +37,19 @@ struct CellParameters {
   Parameter bias_ih, bias_hh;  ///< [gates * hidden], or undefined
 };
 
+/// One step of Elman's network: h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of that.
+class RNNCell : public CellParameters {
+ public:
+  /// ValueError for an activation that is neither "tanh" nor "relu".
+  RNNCell(std::int64_t in, std::int64_t hidden, const RnnCellOptions& options = {},
+          Loc loc = std::source_location::current());
+  /// x[n, in], h[n, hidden] -> the next h.
+  Tensor operator()(const Tensor& x, const Tensor& h = {},
+                    Loc loc = std::source_location::current()) const;
+
+  bool is_relu;
+};
+
 /// One step of long short-term memory (Hochreiter and Schmidhuber, 1997): gates i, f, g, o in this
 /// order; c' = sigmoid(f) * c + sigmoid(i) * tanh(g), h' = sigmoid(o) * tanh(c').
 class LSTMCell : public CellParameters {
@@ -35,7 +58,7 @@ class LSTMCell : public CellParameters {
            Loc loc = std::source_location::current())
       : CellParameters("LSTMCell", 4, in, hidden, options, loc) {}
   /// x[n, in], h[n, hidden], c[n, hidden] -> the next h and c.
-  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& h, const Tensor& c,
+  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& h = {}, const Tensor& c = {},
                                        Loc loc = std::source_location::current()) const;
 };
 
@@ -47,7 +70,7 @@ class GRUCell : public CellParameters {
           Loc loc = std::source_location::current())
       : CellParameters("GRUCell", 3, in, hidden, options, loc) {}
   /// x[n, in], h[n, hidden] -> the next h.
-  Tensor operator()(const Tensor& x, const Tensor& h,
+  Tensor operator()(const Tensor& x, const Tensor& h = {},
                     Loc loc = std::source_location::current()) const;
 };
 

@@ -1,6 +1,11 @@
 #include "dyad/nn/transformer.h"
 
+#include <fmt/format.h>
+
+#include "dyad/base/error.h"
 #include "dyad/nn/checks.h"
+#include "dyad/nn/init.h"
+#include "dyad/nn/module.h"
 #include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
 
@@ -146,6 +151,39 @@ Tensor TransformerDecoder::operator()(const Tensor& x, const Tensor& memory,
   for (const TransformerDecoderLayer& layer : layers)
     y = layer(y, memory, masks, memory_masks, loc);
   return norm ? (*norm)(y, loc) : y;
+}
+
+Transformer::Transformer(std::int64_t model_width, std::int64_t heads, std::int64_t encoder_layers,
+                         std::int64_t decoder_layers, const TransformerOptions& options, Loc loc)
+    : encoder(model_width, heads, encoder_layers, options, /*final_norm=*/true, loc),
+      decoder(model_width, heads, decoder_layers, options, /*final_norm=*/true, loc),
+      width(model_width) {
+  for (Tensor& parameter : parameters(*this)) {
+    if (parameter.rank() > 1) init::xavier_uniform_(parameter, 1, loc);
+  }
+}
+
+Tensor Transformer::operator()(const Tensor& source, const Tensor& target,
+                               const TransformerMasks& masks, Loc loc) const {
+  const LocScope scope(loc);
+  const auto fail = [&](std::string_view rule) {
+    throw ShapeError(fmt::format("Transformer(source: {}, target: {}): {}", type_string(source),
+                                 type_string(target), rule),
+                     loc.user());
+  };
+  const int rank = source.rank();
+  if (rank != target.rank() || rank < 2 || rank > 3) {
+    fail("both must be [length, n, width], or both [length, width]");
+  }
+  if (!(source.size(-1, loc) == width) || !(target.size(-1, loc) == width)) {
+    fail(fmt::format("the last axis of both must be the width, {}", width));
+  }
+  const int samples = encoder.layers.front().options.batch_first ? 0 : 1;
+  if (rank == 3 && !(source.size(samples, loc) == target.size(samples, loc))) {
+    fail("the numbers of samples differ, " + to_string(source.size(samples, loc)) + " and " +
+         to_string(target.size(samples, loc)));
+  }
+  return decoder(target, encoder(source, masks.source, loc), masks.target, masks.memory, loc);
 }
 
 }  // namespace dyad::nn

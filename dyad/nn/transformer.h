@@ -96,4 +96,34 @@ class TransformerDecoder {
   std::optional<LayerNorm> norm;
 };
 
+struct TransformerMasks {
+  AttentionMasks source = {};  ///< of the encoder
+  /// Of the decoder for itself: `{.is_causal = true}` to predict what comes next.
+  AttentionMasks target = {};
+  AttentionMasks memory = {};  ///< of the decoder for what the encoder made
+};
+
+/// An encoder and a decoder, each with a normalisation at its end (Vaswani et al., 2017).
+/// Parameters have PyTorch's names and layout; matrices start by Glorot's rule (xavier_uniform_),
+/// as there.
+class Transformer {
+ public:
+  /// ValueError for sizes below 1, a width that heads do not divide, a dropout outside 0 to 1.
+  Transformer(std::int64_t width = 512, std::int64_t heads = 8, std::int64_t encoder_layers = 6,
+              std::int64_t decoder_layers = 6, const TransformerOptions& options = {},
+              Loc loc = std::source_location::current());
+  /// source[s, n, width], target[l, n, width] -> [l, n, width]; or all without the axis n.
+  /// ShapeError for ranks, widths or numbers of samples that differ.
+  Tensor operator()(const Tensor& source, const Tensor& target, const TransformerMasks& masks = {},
+                    Loc loc = std::source_location::current()) const;
+  void visit(Visitor& v) {
+    v("encoder", encoder);
+    v("decoder", decoder);
+  }
+
+  TransformerEncoder encoder;
+  TransformerDecoder decoder;
+  std::int64_t width;
+};
+
 }  // namespace dyad::nn

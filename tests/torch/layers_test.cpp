@@ -47,6 +47,22 @@ TEST(TorchLayers, GRUCell) {
   check_layer("gru_cell", cell,
               [&](const std::vector<Tensor>& in) { return std::vector{cell(in[0], in[1])}; });
 }
+TEST(TorchLayers, RNNCell) {
+  const RNNCell cell(3, 4), relu_cell(3, 4, {.bias = false, .activation = "relu"});
+  check_layer("rnn_cell", cell,
+              [&](const std::vector<Tensor>& in) { return std::vector{cell(in[0], in[1])}; });
+  check_layer("rnn_cell_relu", relu_cell,
+              [&](const std::vector<Tensor>& in) { return std::vector{relu_cell(in[0], in[1])}; });
+}
+TEST(TorchLayers, CellsBeginWithZeros) {
+  check_layer("rnn_cell_zeros", RNNCell(3, 4));
+  check_layer("gru_cell_zeros", GRUCell(3, 4));
+  const LSTMCell cell(3, 4);
+  check_layer("lstm_cell_zeros", cell, [&](const std::vector<Tensor>& in) {
+    const auto [h, c] = cell(in[0]);
+    return std::vector{h, c};
+  });
+}
 TEST(TorchLayers, Activations) {
   check_layer("relu", ReLU());
   check_layer("tanh", Tanh());

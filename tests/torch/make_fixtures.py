@@ -80,6 +80,11 @@ def layers():
     case("avg_pool", nn.AvgPool2d(2), torch.randn(2, 3, 6, 4))
     case("sequential", nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2)),
          torch.randn(3, 4))
+    case("rnn_cell", nn.RNNCell(3, 4), torch.randn(2, 3), torch.randn(2, 4))
+    case("rnn_cell_relu", nn.RNNCell(3, 4, bias=False, nonlinearity="relu"), torch.randn(3), torch.randn(4))
+    case("rnn_cell_zeros", nn.RNNCell(3, 4), torch.randn(2, 3))
+    case("lstm_cell_zeros", nn.LSTMCell(3, 4), torch.randn(3))
+    case("gru_cell_zeros", nn.GRUCell(3, 4), torch.randn(2, 3))
     save_file(made, HERE / "layers.safetensors")
 
 
@@ -247,6 +252,16 @@ def sequences():
          x=torch.randn(4, 2, 8))
     case("decoder", nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, 0.0, norm_first=True), 2), decode,
          x=torch.randn(4, 2, 8), memory=torch.randn(3, 2, 8))
+
+    def transform(m, x, y, padding=None, mask=None):
+        return {"y": m(x, y, tgt_mask=causal, tgt_is_causal=True, src_key_padding_mask=padding,
+                       memory_key_padding_mask=padding, src_mask=mask)}
+
+    case("transformer", nn.Transformer(8, 2, 2, 1, 16, 0.0), transform, x=torch.randn(3, 2, 8), y=torch.randn(4, 2, 8),
+         mask=torch.tensor([[False, True, False], [False] * 3, [True, False, False]]))
+    case("transformer_first", nn.Transformer(8, 4, 1, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True, bias=False),
+         transform, x=torch.randn(2, 4, 8), y=torch.randn(2, 4, 8), padding=padding)
+    case("transformer_one", nn.Transformer(8, 2, 1, 1, 16, 0.0), transform, x=torch.randn(3, 8), y=torch.randn(4, 8))
     save_file(made, HERE / "sequences.safetensors")
 
 

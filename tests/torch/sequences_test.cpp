@@ -130,6 +130,26 @@ TEST(TorchSequences, Transformers) {
   });
 }
 
+TEST(TorchSequences, EncoderAndDecoder) {
+  const TransformerOptions plain{.feedforward = 16, .dropout = 0};
+  TransformerOptions first = plain;
+  first.norm_first = true;
+  first.batch_first = true;
+  first.bias = false;
+  first.activation = [](const Tensor& x) { return gelu(x); };
+  const auto checked = [](const std::string& name, const Transformer& model) {
+    check_sequence(name, model, [&](Named& in) -> Named {
+      return {{"y", model(in["x"], in["y"],
+                          {.source = {.key_padding = in["padding"], .attention = in["mask"]},
+                           .target = {.is_causal = true},
+                           .memory = {.key_padding = in["padding"]}})}};
+    });
+  };
+  checked("transformer", Transformer(8, 2, 2, 1, plain));
+  checked("transformer_first", Transformer(8, 4, 1, 2, first));
+  checked("transformer_one", Transformer(8, 2, 1, 1, plain));
+}
+
 /// A rotation keeps lengths, and products of two depend on the distance of their positions alone.
 TEST(Sequences, RotaryEmbeddingKnowsDistances) {
   for (const bool interleaved : {false, true}) {
