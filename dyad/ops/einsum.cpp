@@ -337,12 +337,29 @@ std::span<const OpInfo* const> einsum_rows() {
   return kRows;
 }
 
+namespace {
+
+/// The same products of complex numbers, by the functions that take these.
+Tensor complex_einsum(const EinsumAttrs& attrs, TensorRefs tensors, Loc loc) {
+  const LocScope scope(loc);
+  std::vector<Type> types;
+  for (const Tensor* x : tensors) types.push_back(type_of(*x));
+  (void)Einsum::infer({.op = op_info<Einsum>, .inputs = types, .attrs = &attrs, .loc = loc}, attrs);
+  return Einsum::expand(attrs, tensors, loc)[0];
+}
+
+}  // namespace
 }  // namespace ops
 
 Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, Loc loc) {
   std::vector<const Tensor*> refs;
   for (const Tensor& x : tensors) refs.push_back(&x);
-  return apply_multi<ops::Einsum>({.equation = std::string(equation)}, loc, refs, 1)[0];
+  const ops::EinsumAttrs attrs{.equation = std::string(equation)};
+  const bool defined = std::ranges::all_of(tensors, &Tensor::defined);
+  if (defined && std::ranges::any_of(tensors, [](const Tensor& x) { return ops::is_complex(x); })) {
+    return ops::complex_einsum(attrs, refs, loc);
+  }
+  return apply_multi<ops::Einsum>(attrs, loc, refs, 1)[0];
 }
 Tensor einsum(std::string_view equation, std::initializer_list<Tensor> tensors, Loc loc) {
   return einsum(equation, std::span(tensors.begin(), tensors.size()), loc);

@@ -19,7 +19,7 @@ namespace dyad {
 /// that takes the fewest multiplications: the best one for up to 8 operands, beyond that the pair
 /// whose result is smallest against what went into it. A size that is not known when a graph is
 /// made counts as 64 there, so with three operands or more such a graph may add in another order
-/// than the eager call. Number dtypes; all alike (DTypeError).
+/// than the eager call. Number or complex dtypes, all alike (DTypeError); nothing is conjugated.
 ///
 /// ValueError for an equation that cannot be read, or that has not one term for each operand;
 /// ShapeError for a term of another number of axes than its operand and for a letter of two sizes.

@@ -8,8 +8,8 @@
 
 namespace dyad {
 
-// Products of vectors and matrices, in terms of matmul and einsum: number dtypes, all operands
-// alike (DTypeError). A rank or size that does not fit is a ShapeError.
+// Products of vectors and matrices, in terms of matmul and einsum: number and complex dtypes, all
+// operands alike (DTypeError). A rank or size that does not fit is a ShapeError.
 
 /// Matrix products of two batches: [batch, m, k] and [batch, k, n].
 [[nodiscard]] Tensor bmm(const Tensor& a, const Tensor& b,

@@ -53,6 +53,14 @@ TEST(Errors, OfProducts) {
            "einsum(tensors[0]: f32[2], tensors[1]: i64[2], equation = \"i,i\"): one dtype is "
            "needed, but operand 0 is f32 and operand 1 is i64; convert one with to()",
            CALL(einsum("i,i", {F(2), I(2)}))},
+          {Kind::dtype,
+           "einsum(tensors[0]: c64[2], tensors[1]: f32[2], equation = \"i,i\"): one dtype is "
+           "needed, but operand 0 is c64 and operand 1 is f32; convert one with to()",
+           CALL(einsum("i,i", {make(c64, {2}), F(2)}))},
+          {Kind::shape,
+           "einsum(tensors[0]: c64[2], tensors[1]: c64[3], equation = \"i,i\"): subscript 'i' has "
+           "size 2 in operand 0 but 3 in operand 1",
+           CALL(einsum("i,i", {make(c64, {2}), make(c64, {3})}))},
           {Kind::shape,
            "bmm(a: f32[2, 3, 4], b: f32[3, 4, 5]): a has 2 matrices but b has 3; matmul() "
            "broadcasts a batch of one",

@@ -20,7 +20,32 @@ Tensor product_of(const Lu& f) {
                      rows);
 }
 
+/// f of complex operands that come as their parts.
+Tensors from_complex_parts(const Tensors& operands, auto&& f) {
+  Tensors all;
+  for (const Tensor& x : operands) all.push_back(z(x));
+  return {parts(f(all))};
+}
+
 const FunctionCases kLinalgCases{
+    {"complex einsum",
+     [](const json& a, const Tensors& in) -> Tensors {
+       return from_complex_parts(in,
+                                 [&](const Tensors& x) { return einsum(text(a, "equation"), x); });
+     }},
+    {"complex inner",
+     [](const json&, const Tensors& in) -> Tensors {
+       return from_complex_parts(in, [](const Tensors& x) { return inner(x[0], x[1]); });
+     }},
+    {"complex tensordot",
+     [](const json& a, const Tensors& in) -> Tensors {
+       return from_complex_parts(
+           in, [&](const Tensors& x) { return tensordot(x[0], x[1], ints(a, "a"), ints(a, "b")); });
+     }},
+    {"complex multi_dot",
+     [](const json&, const Tensors& in) -> Tensors {
+       return from_complex_parts(in, [](const Tensors& x) { return multi_dot(x); });
+     }},
     {"bmm", [](const json&, const Tensors& in) -> Tensors { return {bmm(in[0], in[1])}; }},
     {"mm", [](const json&, const Tensors& in) -> Tensors { return {mm(in[0], in[1])}; }},
     {"mv", [](const json&, const Tensors& in) -> Tensors { return {mv(in[0], in[1])}; }},

@@ -6,6 +6,7 @@
 
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
+#include "dyad/exec/session.h"
 #include "dyad/ops/einsum_plan.h"
 #include "dyad/ops/ops.h"
 #include "dyad/runtime/threads.h"
@@ -197,6 +198,45 @@ TEST_F(Matrices, SignsAreThoseThatTheHeadersPromise) {
     const Tensor large = to(size * 2 >= max(size, {-2}, true), i64);
     const Tensor first = argmax(large, -2, true);
     EXPECT_TRUE(all(gather(vectors, -2, first) > 0).item<bool>());
+  }
+}
+
+/// As torch.einsum('ij,kj->ik', x, y) with the loss (z.abs() ** 2).sum() gives them.
+TEST(Einsum, OfComplexNumbersHasPyTorchsGradient) {
+  Tensor x = complex(tensor({{1.0, -0.5}, {2.0, 0.0}}), tensor({{2.0, 1.0}, {-1.0, 3.0}}));
+  Tensor y = complex(tensor({{0.5, 2.0}, {1.0, -1.0}}), tensor({{-1.0, 0.0}, {1.0, 2.0}}));
+  x.requires_grad();
+  y.requires_grad();
+  const Tensor z = einsum("ij,kj->ik", {x, y});
+  sum(square(abs(z))).backward();
+  const auto expect_parts = [](const Tensor& made, const std::vector<double>& re,
+                               const std::vector<double>& im) {
+    const auto made_re = real(made).to_vector<double>(), made_im = imag(made).to_vector<double>();
+    for (std::size_t i = 0; i < re.size(); ++i) {
+      EXPECT_NEAR(made_re[i], re[i], 1e-13) << i;
+      EXPECT_NEAR(made_im[i], im[i], 1e-13) << i;
+    }
+  };
+  expect_parts(z, {1.5, -2.5, 0, -3}, {2, 1, 3.5, -2});
+  expect_parts(x.grad(), {-5.5, 15, -17, -2}, {12, 16, 5.5, 30});
+  expect_parts(y.grad(), {4, 23.5, -9, -7.5}, {12, -5, -2, 22});
+}
+
+/// Also where a graph does not know the sizes.
+TEST(Einsum, OfComplexNumbersInAGraph) {
+  const auto f = [](const Tensor& pairs, const Tensor& more) {
+    const Tensor a = view_as_complex(pairs), b = view_as_complex(more);
+    return view_as_real(einsum("ijj,jk->ki", {a, b}));
+  };
+  Graph graph;
+  const Tensor out = graph.define([&] {
+    return f(placeholder("a", f64, {"m", "n", "n", 2}), placeholder("b", f64, {"n", 4, 2}));
+  });
+  Session session(graph);
+  for (const std::int64_t n : {1, 3}) {
+    const Tensor a = normal({2, n, n, 2}, 0, 1, f64), b = normal({n, 4, 2}, 0, 1, f64);
+    EXPECT_EQ(session.run({out}, {{"a", a}, {"b", b}})[0].to_vector<double>(),
+              f(a, b).to_vector<double>());
   }
 }
 

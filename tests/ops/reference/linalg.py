@@ -328,4 +328,24 @@ def decompositions():
         case("eigh put together", [y], [(y + y.mT) / 2], {}, 256)
 
 
-FAMILIES = [einsums, products, systems, decompositions]
+def complex_products():
+    """Products of complex tensors as functions of their pairs."""
+    def of_pairs(name, shapes, f, attrs=None):
+        inputs = [rand((*s, 2)) for s in shapes]
+        result = torch.view_as_real(f(*map(torch.view_as_complex, inputs)).resolve_conj())
+        function_case(name, inputs, [result.contiguous()], attrs, 16, True, floor=1)
+
+    for equation, *shapes in [
+            ("ij,jk->ik", (2, 3), (3, 2)), ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)), ("ii", (3, 3)), ("iij->ji", (2, 2, 3)),
+            ("ij->j", (2, 3)), ("i,j->ij", (2,), (3,)), ("i,i", (3,), (3,)), ("ij,ij->ij", (2, 3), (2, 3)),
+            ("ij,i->j", (1, 3), (2,)), ("...ij,jk", (2, 1, 3), (3, 2)), ("i,ij,j->", (2,), (2, 3), (3,)), (",ij->ij", (), (2, 2))]:
+        of_pairs("complex einsum", shapes, lambda *x: torch.einsum(equation, *x), {"equation": equation})
+    for s, t in [((3,), (3,)), ((2, 3), (2, 3)), ((), (2, 3))]:
+        of_pairs("complex inner", [s, t], torch.inner)
+    of_pairs("complex tensordot", [(2, 3), (3, 2)], lambda x, y: torch.tensordot(x, y, ([0, 1], [1, 0])),
+             {"a": [0, 1], "b": [1, 0]})
+    of_pairs("complex tensordot", [(2, 3), (2, 3)], lambda x, y: torch.tensordot(x, y, ([-1], [1])), {"a": [-1], "b": [1]})
+    of_pairs("complex multi_dot", [(2, 3), (3, 2), (2,)], lambda *x: torch.linalg.multi_dot(x))
+
+
+FAMILIES = [einsums, products, systems, decompositions, complex_products]
