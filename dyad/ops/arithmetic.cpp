@@ -44,10 +44,8 @@ struct Sub {
                                  .onnx = {"Sub", 14},
                                  .samples = kPlainSamples};
   static Types infer(const InferIn& in, const Attrs&) {
-    if (in[0].dtype() == DType::boolean && in[1].dtype() == DType::boolean) {
-      fail_dtype(in, "bool tensors have no difference; compare them with != or cast one with to()");
-    }
-    return infer_pointwise(in);
+    return infer_of_numbers(
+        in, "bool tensors have no difference; compare them with != or cast one with to()");
   }
   static Scalar eval(Scalar a, Scalar b) { return a - b; }
   static void grad(Gradient& g, const Attrs&) {
@@ -100,7 +98,7 @@ struct Pow {
   using Attrs = NoAttrs;
   static constexpr Schema schema{
       .name = "pow",
-      .inputs = kBinaryNumber,
+      .inputs = kBinary,
       .outputs = kOut,
       .doc =
           "a to the power b. Integers: exact, wrapping; a negative exponent gives 0 unless |a| "
@@ -108,6 +106,9 @@ struct Pow {
       .samples = {.low = 0.3, .high = 2.5, .edges = "0 -0 1 -1 2 0.5 -2.5 3 1e20 inf -inf nan"},
       .saved_inputs = kFirst | kSecond,
       .saved_outputs = kFirst};
+  static Types infer(const InferIn& in, const Attrs&) {
+    return infer_of_numbers(in, "bool tensors have no powers; cast one with to()");
+  }
   static Scalar eval(Scalar a, Scalar b) {
     return scalar::is_floating(a.type()) ? scalar::pow(a, b) : integer_pow(a, b);
   }
@@ -179,29 +180,40 @@ void split_between(Gradient& g, const Tensor& first_taken) {
 struct Maximum {
   using Attrs = NoAttrs;
   static constexpr Schema schema{.name = "maximum",
-                                 .inputs = kBinaryNumber,
+                                 .inputs = kBinary,
                                  .outputs = kOut,
-                                 .doc = "The larger of a and b, NaN if either is.",
+                                 .doc = "The larger of a and b, NaN if either is; of bool: a or b.",
                                  .onnx = {"Max", 13},
                                  .samples = kPlainSamples,
                                  .saved_inputs = kFirst | kSecond};
   static Scalar eval(Scalar a, Scalar b) {
+    if (a.type() == ScalarType::boolean) return a | b;
     return scalar::is_floating(a.type()) ? scalar::maximum(a, b) : scalar::max(a, b);
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const bool truth = e.output_type().dtype() == DType::boolean;
+    e.output(0, e.node(truth ? "Or" : "Max", {e.operand(0), e.operand(1)}));
   }
   static void grad(Gradient& g, const Attrs&) { split_between(g, g.input(0) > g.input(1)); }
 };
 
 struct Minimum {
   using Attrs = NoAttrs;
-  static constexpr Schema schema{.name = "minimum",
-                                 .inputs = kBinaryNumber,
-                                 .outputs = kOut,
-                                 .doc = "The smaller of a and b, NaN if either is.",
-                                 .onnx = {"Min", 13},
-                                 .samples = kPlainSamples,
-                                 .saved_inputs = kFirst | kSecond};
+  static constexpr Schema schema{
+      .name = "minimum",
+      .inputs = kBinary,
+      .outputs = kOut,
+      .doc = "The smaller of a and b, NaN if either is; of bool: a and b.",
+      .onnx = {"Min", 13},
+      .samples = kPlainSamples,
+      .saved_inputs = kFirst | kSecond};
   static Scalar eval(Scalar a, Scalar b) {
+    if (a.type() == ScalarType::boolean) return a & b;
     return scalar::is_floating(a.type()) ? scalar::minimum(a, b) : scalar::min(a, b);
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const bool truth = e.output_type().dtype() == DType::boolean;
+    e.output(0, e.node(truth ? "And" : "Min", {e.operand(0), e.operand(1)}));
   }
   static void grad(Gradient& g, const Attrs&) { split_between(g, g.input(0) < g.input(1)); }
 };
@@ -234,12 +246,16 @@ struct Abs {
 struct Sign {
   using Attrs = NoAttrs;
   static constexpr Schema schema{.name = "sign",
-                                 .inputs = kUnaryNumber,
+                                 .inputs = kUnary,
                                  .outputs = kOut,
                                  .doc = "-1, 0 or 1 (NaN stays); its derivative is 0.",
                                  .onnx = {"Sign", 13},
                                  .samples = kPlainSamples};
-  static Scalar eval(Scalar x) { return scalar::sign(x); }
+  static Scalar eval(Scalar x) { return x.type() == ScalarType::boolean ? x : scalar::sign(x); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) {
+    const bool truth = e.output_type().dtype() == DType::boolean;
+    e.output(0, truth ? e.input(0) : e.node("Sign", {e.operand(0)}));
+  }
   static void grad(Gradient&, const Attrs&) {}
 };
 

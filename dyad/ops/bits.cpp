@@ -12,7 +12,7 @@ using scalar::ScalarType;
 constexpr DTypeSet kBitwise = kInteger | kBool;
 constexpr ArgInfo kPair[] = {{"a", kBitwise}, {"b", kBitwise}};
 constexpr ArgInfo kOne[] = {{"x", kBitwise}};
-constexpr ArgInfo kShift[] = {{"a", kInteger}, {"count", kInteger}};
+constexpr ArgInfo kShift[] = {{"a", kBitwise}, {"count", kBitwise}};
 
 constexpr Schema bits(std::string_view name, std::string_view doc, std::span<const ArgInfo> inputs,
                       OnnxName onnx) {
@@ -69,6 +69,10 @@ Scalar is_inside(Scalar count) {
   return (count >= count.like(0)) & (count < count.like(width));
 }
 
+Types infer_shift(const InferIn& in) {
+  return infer_of_numbers(in, "bool tensors have no bits to shift; cast one with to()");
+}
+
 /// 2^count as i64, for counts below 63, and a; ONNX shifts unsigned integers only.
 struct Shift {
   explicit Shift(OnnxEmitter& e, int most)
@@ -87,6 +91,7 @@ struct LeftShift {
   static constexpr Schema schema =
       bits("bitwise_left_shift", "a * 2^count, wrapping; 0 where the count is out of range.",
            kShift, {});
+  static Types infer(const InferIn& in, const Attrs&) { return infer_shift(in); }
   static Scalar eval(Scalar a, Scalar count) {
     return scalar::select(is_inside(count), a << count, a.like(0));
   }
@@ -107,6 +112,7 @@ struct RightShift {
       bits("bitwise_right_shift",
            "a / 2^count rounded to minus infinity; the sign alone where the count is out of range.",
            kShift, {});
+  static Types infer(const InferIn& in, const Attrs&) { return infer_shift(in); }
   static Scalar eval(Scalar a, Scalar count) {
     const int last = count.type() == ScalarType::i32 ? 31 : 63;
     return a >> scalar::select(is_inside(count), count, count.like(last));

@@ -12,16 +12,22 @@ namespace dyad {
 namespace ops {
 namespace {
 
+using scalar::ScalarType;
+
 constexpr Samples kDivisionSamples{
     .low = 0.6, .high = 2.9, .edges = "0 -0 1 -1 2.5 -3.75 0.1 1e6 inf -inf nan"};
 
 constexpr Schema division(std::string_view name, std::string_view doc, std::uint32_t saved_inputs) {
   return {.name = name,
-          .inputs = kBinaryNumber,
+          .inputs = kBinary,
           .outputs = kOut,
           .doc = doc,
           .samples = kDivisionSamples,
           .saved_inputs = saved_inputs};
+}
+
+Types infer_division(const InferIn& in) {
+  return infer_of_numbers(in, "bool tensors are not divided with a remainder; cast one with to()");
 }
 
 /// Both operands in the dtype that a division of integers is written in, and which divisors are 0.
@@ -65,6 +71,7 @@ struct FloorDivide {
   using Attrs = NoAttrs;
   static constexpr Schema schema =
       division("floor_divide", "a / b rounded to minus infinity; integers: 0 where b is 0.", 0);
+  static Types infer(const InferIn& in, const Attrs&) { return infer_division(in); }
   static Scalar eval(Scalar a, Scalar b) { return scalar::floor_div(a, b); }
   static void grad(Gradient&, const Attrs&) {}
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
@@ -89,6 +96,7 @@ struct Remainder {
   using Attrs = NoAttrs;
   static constexpr Schema schema =
       division("remainder", "The remainder of a / b with the sign of b.", kFirst | kSecond);
+  static Types infer(const InferIn& in, const Attrs&) { return infer_division(in); }
   static Scalar eval(Scalar a, Scalar b) { return scalar::floor_mod(a, b); }
   static void grad(Gradient& g, const Attrs&) {
     g.set(0, g.grad());
@@ -111,6 +119,7 @@ struct Fmod {
   using Attrs = NoAttrs;
   static constexpr Schema schema =
       division("fmod", "The remainder of a / b with the sign of a.", kFirst | kSecond);
+  static Types infer(const InferIn& in, const Attrs&) { return infer_division(in); }
   static Scalar eval(Scalar a, Scalar b) { return scalar::fmod(a, b); }
   static void grad(Gradient& g, const Attrs&) {
     g.set(0, g.grad());
@@ -163,7 +172,7 @@ struct Frac {
 
 constexpr Schema extreme(std::string_view name, std::string_view doc) {
   return {.name = name,
-          .inputs = kBinaryNumber,
+          .inputs = kBinary,
           .outputs = kOut,
           .doc = doc,
           .samples = {.edges = "0 1 -1 2.5 -3.75 1e-20 3e38 inf -inf nan"},
@@ -192,8 +201,11 @@ void write_extreme(OnnxEmitter& e, std::string_view op) {
 struct Fmax {
   using Attrs = NoAttrs;
   static constexpr Schema schema =
-      extreme("fmax", "The larger of a and b, the other one where one is NaN.");
-  static Scalar eval(Scalar a, Scalar b) { return scalar::select((a > b) | (b != b), a, b); }
+      extreme("fmax", "The larger of a and b, the other one where one is NaN; of bool: a or b.");
+  static Scalar eval(Scalar a, Scalar b) {
+    if (a.type() == ScalarType::boolean) return a | b;
+    return scalar::select((a > b) | (b != b), a, b);
+  }
   static void grad(Gradient& g, const Attrs&) {
     split_by(g, logical_or(g.input(0) > g.input(1), logical_not(is_not_nan(g.input(1)))));
   }
@@ -203,8 +215,11 @@ struct Fmax {
 struct Fmin {
   using Attrs = NoAttrs;
   static constexpr Schema schema =
-      extreme("fmin", "The smaller of a and b, the other one where one is NaN.");
-  static Scalar eval(Scalar a, Scalar b) { return scalar::select((a < b) | (b != b), a, b); }
+      extreme("fmin", "The smaller of a and b, the other one where one is NaN; of bool: a and b.");
+  static Scalar eval(Scalar a, Scalar b) {
+    if (a.type() == ScalarType::boolean) return a & b;
+    return scalar::select((a < b) | (b != b), a, b);
+  }
   static void grad(Gradient& g, const Attrs&) {
     split_by(g, logical_or(g.input(0) < g.input(1), logical_not(is_not_nan(g.input(1)))));
   }
@@ -253,7 +268,7 @@ struct NanToNum {
   using Attrs = NanToNumAttrs;
   static constexpr Schema schema{
       .name = "nan_to_num",
-      .inputs = kUnaryNumber,
+      .inputs = kUnary,
       .outputs = kOut,
       .doc = "x with other numbers in the place of NaN and the infinities.",
       .samples = {.edges = "0 -0 1 3e38 inf -inf nan"},

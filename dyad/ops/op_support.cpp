@@ -63,6 +63,11 @@ void fail_index(const InferIn& in, const std::string& rule) {
   throw IndexError(call_string(in.op, in.inputs, in.attrs) + ": " + rule, in.loc.user());
 }
 
+Types infer_of_numbers(const InferIn& in, const std::string& rule) {
+  if (in[0].dtype() == DType::boolean && in[1].dtype() == DType::boolean) fail_dtype(in, rule);
+  return infer_pointwise(in);
+}
+
 void require_one_dtype(const InferIn& in) {
   const auto name = [&](std::size_t i) { return std::string(input_info(in.op, i)->name); };
   for (std::size_t i = 1; i < in.inputs.size(); ++i) {

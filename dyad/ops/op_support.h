@@ -97,6 +97,9 @@ constexpr Schema binary_function(std::string_view name, std::string_view doc, Sa
 /// DTypeError unless every input that is present has the dtype of the first one.
 void require_one_dtype(const InferIn& in);
 
+/// What infer_pointwise() gives for two operands that are not both bool; else DTypeError by `rule`.
+[[nodiscard]] Types infer_of_numbers(const InferIn& in, const std::string& rule);
+
 /// The sizes of a tensor, with their symbols while a graph is recorded: what functions and
 /// expansions pass on as a shape.
 [[nodiscard]] Shape sizes_of(const Tensor& x, Loc loc = std::source_location::current());

@@ -31,6 +31,16 @@ const std::vector<BadCall> kPointwiseCalls = {
      "is "
      "f32; cast it with a.to(i64)",
      CALL(bitwise_and(F(2), F(2)))},
+    {Kind::dtype, "pow(a: bool[2], b: bool[2]): bool tensors have no powers; cast one with to()",
+     CALL(pow(make(boolean, {2}), make(boolean, {2})))},
+    {Kind::dtype,
+     "fmod(a: bool[2], b: bool[2]): bool tensors are not divided with a remainder; cast one with "
+     "to()",
+     CALL(fmod(make(boolean, {2}), make(boolean, {2})))},
+    {Kind::dtype,
+     "bitwise_left_shift(a: bool[2], count: bool[2]): bool tensors have no bits to shift; cast one "
+     "with to()",
+     CALL(bitwise_left_shift(make(boolean, {2}), make(boolean, {2})))},
     {Kind::dtype,
      "frac(x: i64[2]): x must be one of f64 f32 f16 bf16 but is i64; cast it with x.to(f32)",
      CALL(frac(I(2)))},
@@ -49,6 +59,19 @@ TEST_F(Bits, AreOperatorsToo) {
   EXPECT_EQ((mask & ~(a == 3)).to_vector<double>(), (std::vector<double>{0, 0, 1, 0}));
   EXPECT_EQ((a & 2).dtype(), i64);
   EXPECT_EQ((mask ^ mask).dtype(), boolean);
+}
+
+/// Numbers of the host are operands like others, and decide the dtype beside bool.
+TEST_F(Bits, OfBoolMeetNumbers) {
+  const Tensor mask = tensor({true, false});
+  EXPECT_EQ(type_string(maximum(mask, false)), "bool[2]");
+  EXPECT_EQ(type_string(fmin(mask, mask)), "bool[2]");
+  EXPECT_EQ(type_string(pow(mask, 2)), "i64[2]");
+  EXPECT_EQ(type_string(pow(mask, 0.5)), "f32[2]");
+  EXPECT_EQ(type_string(remainder(mask, 2)), "i64[2]");
+  EXPECT_EQ(bitwise_left_shift(mask, 3).to_vector<double>(), (std::vector<double>{8, 0}));
+  EXPECT_EQ(floor_divide(mask, -2).to_vector<double>(), (std::vector<double>{-1, 0}));
+  EXPECT_EQ(type_string(heaviside(mask, mask)), "bool[2]");
 }
 
 }  // namespace

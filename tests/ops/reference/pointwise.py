@@ -259,4 +259,31 @@ def activations():
     case("hardmax", [x], [F.one_hot(x.argmax(1), 4).double()], {"axis": 1}, 0, True)
 
 
-FAMILIES = [trigonometry, special, division, bits, activations]
+def of_bool():
+    """Two bool tensors where PyTorch takes them, and one beside numbers."""
+    a, b = torch.tensor([False, False, True, True]), torch.tensor([False, True, False, True])
+    for op in ["maximum", "minimum", "fmax", "fmin"]:
+        case(op, [a, b], [getattr(torch, op)(a, b)])
+        case(op, [a[:, None], b], [getattr(torch, op)(a[:, None], b)])
+    for op in ["copysign", "atan2", "xlogy"]:
+        case(op, [a, b], [getattr(torch, op)(a, b)], tol=4)
+    case("sign", [a], [torch.sign(a)])
+    case("nan_to_num", [a], [torch.nan_to_num(a)])
+    for dtype in ["i64", "i32", "u8", "f32", "f16"]:
+        x = cast(torch.tensor([3, 1, 2, 5]), dtype)
+        for op in ["maximum", "fmin", "pow", "remainder", "fmod", "floor_divide"]:
+            case(op, [b, x], [getattr(torch, op)(b, x)])
+        case("pow", [x, b], [torch.pow(x, b)])
+        if dtype in INTS:
+            for op in ["bitwise_left_shift", "bitwise_right_shift"]:
+                case(op, [b, x], [getattr(torch, op)(b, x)])
+                case(op, [x, b], [getattr(torch, op)(x, b)])
+    x = rand((4,))
+    for op in ["maximum", "minimum", "fmax", "fmin"]:
+        case(op, [b, x], [getattr(torch, op)(b, x)], grad=True)
+    case("pow", [x, b], [torch.pow(x, b)], grad=True)
+    for op in ["remainder", "fmod"]:
+        case(op, [b, x], [getattr(torch, op)(b, x)], grad=True)
+
+
+FAMILIES = [trigonometry, special, division, bits, activations, of_bool]
