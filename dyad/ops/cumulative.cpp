@@ -192,18 +192,33 @@ std::span<const OpInfo* const> cumulative_rows() {
 }  // namespace ops
 
 Tensor cumsum(const Tensor& x, std::int64_t axis, bool exclusive, bool reverse, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(cumsum(ops::as_vector(x, loc), axis, exclusive, reverse, loc), loc);
+  }
   return apply<ops::CumSum>({.axis = axis, .exclusive = exclusive, .reverse = reverse}, loc, x);
 }
 Tensor cumprod(const Tensor& x, std::int64_t axis, bool exclusive, bool reverse, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(cumprod(ops::as_vector(x, loc), axis, exclusive, reverse, loc), loc);
+  }
   return apply<ops::CumProd>({.axis = axis, .exclusive = exclusive, .reverse = reverse}, loc, x);
 }
 Tensor logcumsumexp(const Tensor& x, std::int64_t axis, bool reverse, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(logcumsumexp(ops::as_vector(x, loc), axis, reverse, loc), loc);
+  }
   return apply<ops::LogCumSumExp>({.axis = axis, .reverse = reverse}, loc, x);
 }
 ValuesAndIndices cummax(const Tensor& x, std::int64_t axis, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(cummax(ops::as_vector(x, loc), axis, loc), loc);
+  }
   return ops::values_and_indices<ops::CumMax>({.axis = axis}, x, loc);
 }
 ValuesAndIndices cummin(const Tensor& x, std::int64_t axis, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(cummin(ops::as_vector(x, loc), axis, loc), loc);
+  }
   return ops::values_and_indices<ops::CumMin>({.axis = axis}, x, loc);
 }
 Tensor linear_scan(const Tensor& a, const Tensor& b, std::int64_t axis, bool reverse, Loc loc) {

@@ -149,15 +149,21 @@ std::span<const OpInfo* const> extremes_rows() {
 }  // namespace ops
 
 Tensor max(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::Max>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
+  return apply<ops::Max>({.axes = ops::reduced_of(x, std::move(axes)), .keepdim = keepdim}, loc, x);
 }
 Tensor min(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::Min>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
+  return apply<ops::Min>({.axes = ops::reduced_of(x, std::move(axes)), .keepdim = keepdim}, loc, x);
 }
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim, bool last, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(argmax(ops::as_vector(x, loc), axis, keepdim, last, loc), loc);
+  }
   return apply<ops::ArgMax>({.axis = axis, .keepdim = keepdim, .last = last}, loc, x);
 }
 Tensor argmin(const Tensor& x, std::int64_t axis, bool keepdim, bool last, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(argmin(ops::as_vector(x, loc), axis, keepdim, last, loc), loc);
+  }
   return apply<ops::ArgMin>({.axis = axis, .keepdim = keepdim, .last = last}, loc, x);
 }
 Tensor argmax(const Tensor& x, Loc loc) {

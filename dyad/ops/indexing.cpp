@@ -9,6 +9,7 @@
 #include "dyad/ops/index_support.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/shapes.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -278,13 +279,25 @@ Tensor gather_rows_from_front(const Tensor& x, const Tensor& index, Loc loc) {
 }  // namespace ops
 
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    const Tensor made = gather(ops::as_vector(x, loc), axis, atleast_1d(index, loc), loc);
+    return index.rank() == 0 ? ops::as_scalar(made, loc) : made;
+  }
   return apply<ops::GatherOp>({.axis = ops::normalized(axis, x)}, loc, x, index);
 }
 Tensor scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
                    Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(scatter_add(ops::as_vector(x, loc), axis, atleast_1d(index, loc),
+                                      atleast_1d(source, loc), loc),
+                          loc);
+  }
   return apply<ops::ScatterAdd>({.axis = ops::normalized(axis, x)}, loc, x, index, source);
 }
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(index_select(ops::as_vector(x, loc), axis, index, loc), loc);
+  }
   return apply<ops::IndexSelect>({.axis = ops::normalized(axis, x)}, loc, x, index);
 }
 Tensor one_hot(const Tensor& indices, Dim classes, DType dtype, Loc loc) {

@@ -208,12 +208,14 @@ std::span<const OpInfo* const> moments_rows() {
 }  // namespace ops
 
 Tensor var(const Tensor& x, Ints axes, std::int64_t correction, bool keepdim, Loc loc) {
-  return apply<ops::Var>({.axes = std::move(axes), .correction = correction, .keepdim = keepdim},
-                         loc, x);
+  return apply<ops::Var>(
+      {.axes = ops::reduced_of(x, std::move(axes)), .correction = correction, .keepdim = keepdim},
+      loc, x);
 }
 Tensor std(const Tensor& x, Ints axes, std::int64_t correction, bool keepdim, Loc loc) {
-  return apply<ops::Std>({.axes = std::move(axes), .correction = correction, .keepdim = keepdim},
-                         loc, x);
+  return apply<ops::Std>(
+      {.axes = ops::reduced_of(x, std::move(axes)), .correction = correction, .keepdim = keepdim},
+      loc, x);
 }
 std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Ints& axes, std::int64_t correction,
                                    bool keepdim, Loc loc) {
@@ -224,7 +226,8 @@ std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Ints& axes, std::int64
   return {std(x, axes, correction, keepdim, loc), mean(x, axes, keepdim, loc)};
 }
 Tensor norm(const Tensor& x, double p, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::Norm>({.axes = std::move(axes), .p = p, .keepdim = keepdim}, loc, x);
+  return apply<ops::Norm>({.axes = ops::reduced_of(x, std::move(axes)), .p = p, .keepdim = keepdim},
+                          loc, x);
 }
 
 }  // namespace dyad

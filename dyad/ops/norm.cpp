@@ -267,9 +267,15 @@ std::span<const OpInfo* const> norm_rows() {
 }  // namespace ops
 
 Tensor softmax(const Tensor& x, std::int64_t axis, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(softmax(ops::as_vector(x, loc), axis, loc), loc);
+  }
   return ops::with_parts<ops::Softmax>({.axis = ops::normalized(axis, x)}, {&x}, loc);
 }
 Tensor log_softmax(const Tensor& x, std::int64_t axis, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(log_softmax(ops::as_vector(x, loc), axis, loc), loc);
+  }
   return ops::with_parts<ops::LogSoftmax>({.axis = ops::normalized(axis, x)}, {&x}, loc);
 }
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,

@@ -135,6 +135,9 @@ std::span<const OpInfo* const> normalize_rows() {
 }  // namespace ops
 
 Tensor normalize(const Tensor& x, double p, std::int64_t axis, double eps, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(normalize(ops::as_vector(x, loc), p, axis, eps, loc), loc);
+  }
   return apply<ops::Normalize>({.p = p, .axis = ops::normalized(axis, x), .eps = eps}, loc, x);
 }
 Tensor local_response_norm(const Tensor& x, std::int64_t size, double alpha, double beta, double k,

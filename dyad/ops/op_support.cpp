@@ -63,6 +63,12 @@ void fail_index(const InferIn& in, const std::string& rule) {
   throw IndexError(call_string(in.op, in.inputs, in.attrs) + ": " + rule, in.loc.user());
 }
 
+Tensor as_vector(const Tensor& x, Loc loc) { return reshape(x, {1}, loc); }
+Tensor as_scalar(const Tensor& x, Loc loc) { return reshape(x, {}, loc); }
+ValuesAndIndices as_scalar(const ValuesAndIndices& x, Loc loc) {
+  return {as_scalar(x.values, loc), as_scalar(x.indices, loc)};
+}
+
 Types infer_of_numbers(const InferIn& in, const std::string& rule) {
   if (in[0].dtype() == DType::boolean && in[1].dtype() == DType::boolean) fail_dtype(in, rule);
   return infer_pointwise(in);

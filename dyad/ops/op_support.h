@@ -9,6 +9,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/op.h"
 #include "dyad/ir/scalar_math.h"
+#include "dyad/ops/cumulative.h"
 
 /// What the operators' structs share. For the .cpp files of this layer.
 namespace dyad::ops {
@@ -88,6 +89,21 @@ constexpr Schema binary_function(std::string_view name, std::string_view doc, Sa
   const int rank = x.defined() ? x.rank() : 0;
   return axis < 0 && axis >= -rank ? axis + rank : axis;
 }
+/// Whether `axis` is 0 or -1 of a scalar: what works along an axis takes it as one element, as in
+/// PyTorch. Public functions see to that; rows have no axis of a scalar.
+[[nodiscard]] inline bool is_of_scalar(std::int64_t axis, const Tensor& x) noexcept {
+  return x.defined() && x.rank() == 0 && (axis == 0 || axis == -1);
+}
+/// The axes of a reduction over x: of a scalar none in the place of the one that it is said to
+/// have.
+[[nodiscard]] inline Ints reduced_of(const Tensor& x, Ints axes) {
+  if (axes.size() == 1 && is_of_scalar(axes[0], x)) axes.clear();
+  return axes;
+}
+/// A scalar as a vector of one element, and what was made of that as scalars again.
+[[nodiscard]] Tensor as_vector(const Tensor& x, Loc loc);
+[[nodiscard]] Tensor as_scalar(const Tensor& x, Loc loc);
+[[nodiscard]] ValuesAndIndices as_scalar(const ValuesAndIndices& x, Loc loc);
 /// `shape` without the sorted `axes`, or with size 1 there when they are kept.
 [[nodiscard]] Shape reduced_shape(const Shape& shape, const Ints& axes, bool keepdim);
 /// The product of the sizes at `axes`.

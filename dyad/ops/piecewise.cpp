@@ -346,6 +346,9 @@ Tensor softshrink(const Tensor& x, double lambda, Loc loc) {
   return apply<ops::Shrink>({.lambda = lambda, .bias = lambda}, loc, x);
 }
 Tensor hardmax(const Tensor& x, std::int64_t axis, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(hardmax(ops::as_vector(x, loc), axis, loc), loc);
+  }
   return apply<ops::Hardmax>({.axis = ops::normalized(axis, x)}, loc, x);
 }
 

@@ -277,6 +277,7 @@ Tensor reverse_sequence(const Tensor& x, const Tensor& lengths, std::int64_t tim
 }
 
 Tensor flip(const Tensor& x, const Ints& axes, Loc loc) {
+  if (axes.size() == 1 && ops::is_of_scalar(axes[0], x)) return x;
   Tensor made = x;
   if (axes.empty()) {
     for (int axis = 0; axis < x.rank(); ++axis) made = ops::backwards(made, axis, loc);

@@ -253,24 +253,31 @@ std::span<const OpInfo* const> reduce_rows() {
 }  // namespace ops
 
 Tensor sum(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  if (ops::is_complex(x)) return ops::complex_reduce(sum, x, std::move(axes), keepdim, loc);
-  return apply<ops::Sum>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
+  if (ops::is_complex(x)) {
+    return ops::complex_reduce(sum, x, ops::reduced_of(x, std::move(axes)), keepdim, loc);
+  }
+  return apply<ops::Sum>({.axes = ops::reduced_of(x, std::move(axes)), .keepdim = keepdim}, loc, x);
 }
 Tensor mean(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  if (ops::is_complex(x)) return ops::complex_reduce(mean, x, std::move(axes), keepdim, loc);
-  return apply<ops::Mean>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
+  if (ops::is_complex(x)) {
+    return ops::complex_reduce(mean, x, ops::reduced_of(x, std::move(axes)), keepdim, loc);
+  }
+  return apply<ops::Mean>({.axes = ops::reduced_of(x, std::move(axes)), .keepdim = keepdim}, loc,
+                          x);
 }
 Tensor prod(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::Prod>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
+  return apply<ops::Prod>({.axes = ops::reduced_of(x, std::move(axes)), .keepdim = keepdim}, loc,
+                          x);
 }
 Tensor any(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::Any>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
+  return apply<ops::Any>({.axes = ops::reduced_of(x, std::move(axes)), .keepdim = keepdim}, loc, x);
 }
 Tensor all(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::All>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
+  return apply<ops::All>({.axes = ops::reduced_of(x, std::move(axes)), .keepdim = keepdim}, loc, x);
 }
 Tensor logsumexp(const Tensor& x, Ints axes, bool keepdim, Loc loc) {
-  return apply<ops::LogSumExp>({.axes = std::move(axes), .keepdim = keepdim}, loc, x);
+  return apply<ops::LogSumExp>({.axes = ops::reduced_of(x, std::move(axes)), .keepdim = keepdim},
+                               loc, x);
 }
 
 }  // namespace dyad

@@ -7,7 +7,8 @@
 namespace dyad {
 
 // Over `axes` (negative from the end; none: all), which vanish from the shape, or stay with size 1
-// with keepdim. IndexError for an axis out of range, ValueError for one named twice.
+// with keepdim. IndexError for an axis out of range, ValueError for one named twice. A scalar takes
+// axis 0 or -1 as well and stays one; so it does in all functions along an axis, as in PyTorch.
 
 /// Integers and bool add up in i64.
 [[nodiscard]] Tensor sum(const Tensor& x, Ints axes = {}, bool keepdim = false,

@@ -11,6 +11,7 @@
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/shapes.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -361,12 +362,22 @@ Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, const Ar
   if (from.defined() && from.impl()->is_number) {
     from = expand(ops::as_dtype(source, x.dtype(), loc), ops::sizes_of(index, loc), loc);
   }
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(
+        scatter(ops::as_vector(x, loc), axis, atleast_1d(index, loc), atleast_1d(from, loc), loc),
+        loc);
+  }
   return apply<ops::Scatter>({.axis = ops::normalized(axis, x)}, loc, x, index, from);
 }
 
 Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
                       std::string_view reduction, bool include_self, Loc loc) {
   const LocScope scope(loc);
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(scatter_reduce(ops::as_vector(x, loc), axis, atleast_1d(index, loc),
+                                         atleast_1d(source, loc), reduction, include_self, loc),
+                          loc);
+  }
   axis = ops::normalized(axis, x);
   const auto is = [&](std::string_view a, std::string_view b) {
     return reduction == a || reduction == b;
@@ -399,16 +410,27 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
 
 Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
                  Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(
+        index_add(ops::as_vector(x, loc), axis, index, atleast_1d(source, loc), loc), loc);
+  }
   const int at = normalize_axis(axis, x.rank(), "index_add", loc);
   return scatter_add(x, at, ops::spread_index(index, at, source, loc), source, loc);
 }
 Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
                   Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(
+        index_copy(ops::as_vector(x, loc), axis, index, atleast_1d(source, loc), loc), loc);
+  }
   const int at = normalize_axis(axis, x.rank(), "index_copy", loc);
   return scatter(x, at, ops::spread_index(index, at, source, loc), source, loc);
 }
 Tensor index_fill(const Tensor& x, std::int64_t axis, const Tensor& index, const Arg& value,
                   Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(index_fill(ops::as_vector(x, loc), axis, index, value, loc), loc);
+  }
   const int at = normalize_axis(axis, x.rank(), "index_fill", loc);
   const Tensor places = ops::spread_index(index, at, x, loc);
   const Tensor one = ops::as_dtype(value, x.dtype(), loc);

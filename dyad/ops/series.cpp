@@ -248,7 +248,7 @@ Tensor ptp(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
 }
 
 ValuesAndIndices mode(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
-  if (x.rank() == 0) return {x, full({}, 0, i64, loc)};
+  if (ops::is_of_scalar(axis, x)) return {x, full({}, 0, i64, loc)};
   const LocScope scope(loc);
   const auto [sorted, order] = sort(x, axis, false, loc);
   // How long the run of equal elements is up to each place: the longest one ends where that is

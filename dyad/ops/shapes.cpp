@@ -52,6 +52,7 @@ Tensor movedim(const Tensor& x, const Ints& from, const Ints& to, Loc loc) {
   return permute(x, axes, loc);
 }
 Tensor movedim(const Tensor& x, std::int64_t from, std::int64_t to, Loc loc) {
+  if (ops::is_of_scalar(from, x) && ops::is_of_scalar(to, x)) return permute(x, {}, loc);
   return movedim(x, Ints{from}, Ints{to}, loc);
 }
 Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b, Loc loc) {

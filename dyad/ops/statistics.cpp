@@ -102,10 +102,16 @@ std::span<const OpInfo* const> statistics_rows() {
 }  // namespace ops
 
 ValuesAndIndices max_with_indices(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(max_with_indices(ops::as_vector(x, loc), axis, keepdim, loc), loc);
+  }
   const LocScope scope(loc);
   return ops::picked(x, axis, argmax(x, axis, true, false, loc), keepdim, loc);
 }
 ValuesAndIndices min_with_indices(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(min_with_indices(ops::as_vector(x, loc), axis, keepdim, loc), loc);
+  }
   const LocScope scope(loc);
   return ops::picked(x, axis, argmin(x, axis, true, false, loc), keepdim, loc);
 }
@@ -141,6 +147,9 @@ Tensor log_sum(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
 }
 
 ValuesAndIndices median(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(median(ops::as_vector(x, loc), axis, keepdim, loc), loc);
+  }
   const LocScope scope(loc);
   const Dim size = ops::size_with_middle(x, axis, "median", loc);
   const ValuesAndIndices middle = kthvalue(x, (size + 1) / 2, axis, true, loc);
@@ -157,6 +166,9 @@ Tensor median(const Tensor& x, Loc loc) {
 }
 
 ValuesAndIndices nanmedian(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(nanmedian(ops::as_vector(x, loc), axis, keepdim, loc), loc);
+  }
   if (!is_floating(x.dtype())) return median(x, axis, keepdim, loc);
   const LocScope scope(loc);
   (void)ops::size_with_middle(x, axis, "nanmedian", loc);
@@ -172,6 +184,10 @@ Tensor nanmedian(const Tensor& x, Loc loc) {
 
 Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keepdim,
                 std::string_view interpolation, Loc loc) {
+  if (ops::is_of_scalar(axis, x)) {
+    return ops::as_scalar(quantile(ops::as_vector(x, loc), q, axis, keepdim, interpolation, loc),
+                          loc);
+  }
   const auto call = [&] {
     return "quantile(" + type_string(x) + ", q = " + std::to_string(q) + ")";
   };

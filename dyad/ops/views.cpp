@@ -381,6 +381,7 @@ Tensor permute(const Tensor& x, Ints axes, Loc loc) {
   return apply<ops::Permute>({.axes = std::move(axes)}, loc, x);
 }
 Tensor transpose(const Tensor& x, std::int64_t a, std::int64_t b, Loc loc) {
+  if (ops::is_of_scalar(a, x) && ops::is_of_scalar(b, x)) return permute(x, {}, loc);
   const int rank = x.rank();
   Ints axes;
   for (int i = 0; i < rank; ++i) axes.push_back(i);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -187,6 +188,110 @@ TEST(Corners, CeilModeTakesWindowsLargerThanTheImage) {
   EXPECT_EQ(max_pool_with_indices(image, 3, 2, 0, 1, true)[1].item<std::int64_t>(), 3);
 }
 
+/// As in PyTorch: along axis 0 or -1 a scalar is one element, and results are scalars.
+TEST(Corners, ScalarsAreOneElementAlongTheirAxis) {
+  using Call = std::function<Tensor(const Tensor&, std::int64_t)>;
+  struct Function {
+    const char* name;
+    double value, slope;
+    Call call;
+  };
+  const Tensor first = full({}, 0, i64), one = full({}, 1, f64);
+  const auto of = [](auto f) {
+    return [f](const Tensor& x, std::int64_t a) { return f(x, a, false).values; };
+  };
+  const std::vector<Function> functions = {
+      {"sum", 2.5, 1, [](const Tensor& x, std::int64_t a) { return sum(x, {a}); }},
+      {"sum, kept", 2.5, 1, [](const Tensor& x, std::int64_t a) { return sum(x, {a}, true); }},
+      {"mean", 2.5, 1, [](const Tensor& x, std::int64_t a) { return mean(x, {a}); }},
+      {"prod", 2.5, 1, [](const Tensor& x, std::int64_t a) { return prod(x, {a}); }},
+      {"max", 2.5, 1, [](const Tensor& x, std::int64_t a) { return max(x, {a}); }},
+      {"min", 2.5, 1, [](const Tensor& x, std::int64_t a) { return min(x, {a}, true); }},
+      {"var", 0, 0, [](const Tensor& x, std::int64_t a) { return var(x, {a}, 0); }},
+      {"std", 0, 0, [](const Tensor& x, std::int64_t a) { return dyad::std(x, {a}, 0); }},
+      {"norm", 2.5, 1, [](const Tensor& x, std::int64_t a) { return norm(x, 2, {a}); }},
+      {"logsumexp", 2.5, 1, [](const Tensor& x, std::int64_t a) { return logsumexp(x, {a}); }},
+      {"nansum", 2.5, 1, [](const Tensor& x, std::int64_t a) { return nansum(x, {a}); }},
+      {"nanmean", 2.5, 1, [](const Tensor& x, std::int64_t a) { return nanmean(x, {a}); }},
+      {"vecdot", 6.25, 5, [](const Tensor& x, std::int64_t a) { return vecdot(x, x, a); }},
+      {"softmax", 1, 0, [](const Tensor& x, std::int64_t a) { return softmax(x, a); }},
+      {"softmin", 1, 0, [](const Tensor& x, std::int64_t a) { return softmin(x, a); }},
+      {"log_softmax", 0, 0, [](const Tensor& x, std::int64_t a) { return log_softmax(x, a); }},
+      {"normalize", 1, 0, [](const Tensor& x, std::int64_t a) { return normalize(x, 2, a); }},
+      {"cosine_similarity", 1, 0,
+       [](const Tensor& x, std::int64_t a) { return cosine_similarity(x, x, a); }},
+      {"sort", 2.5, 1, of([](auto& x, auto a, bool k) { return sort(x, a, k); })},
+      {"topk", 2.5, 1, of([](auto& x, auto a, bool) { return topk(x, 1, a); })},
+      {"kthvalue", 2.5, 1, of([](auto& x, auto a, bool) { return kthvalue(x, 1, a, true); })},
+      {"median", 2.5, 1, of([](auto& x, auto a, bool k) { return median(x, a, k); })},
+      {"nanmedian", 2.5, 1, of([](auto& x, auto a, bool) { return nanmedian(x, a, true); })},
+      {"mode", 2.5, 1, of([](auto& x, auto a, bool k) { return mode(x, a, k); })},
+      {"max_with_indices", 2.5, 1,
+       of([](auto& x, auto a, bool k) { return max_with_indices(x, a, k); })},
+      {"min_with_indices", 2.5, 1,
+       of([](auto& x, auto a, bool) { return min_with_indices(x, a, true); })},
+      {"cummax", 2.5, 1, of([](auto& x, auto a, bool) { return cummax(x, a); })},
+      {"cummin", 2.5, 1, of([](auto& x, auto a, bool) { return cummin(x, a); })},
+      {"quantile", 2.5, 1, [](const Tensor& x, std::int64_t a) { return quantile(x, 0.3, a); }},
+      {"cumsum", 2.5, 1, [](const Tensor& x, std::int64_t a) { return cumsum(x, a); }},
+      {"cumprod", 2.5, 1, [](const Tensor& x, std::int64_t a) { return cumprod(x, a); }},
+      {"logcumsumexp", 2.5, 1, [](const Tensor& x, std::int64_t a) { return logcumsumexp(x, a); }},
+      {"flip", 2.5, 1, [](const Tensor& x, std::int64_t a) { return flip(x, {a}); }},
+      {"transpose", 2.5, 1, [](const Tensor& x, std::int64_t a) { return transpose(x, a, 0); }},
+      {"movedim", 2.5, 1, [](const Tensor& x, std::int64_t a) { return movedim(x, a, -1); }},
+      {"gather", 2.5, 1, [=](const Tensor& x, std::int64_t a) { return gather(x, a, first); }},
+      {"index_select", 2.5, 1,
+       [=](const Tensor& x, std::int64_t a) { return index_select(x, a, first); }},
+      {"scatter", 1, 0, [=](const Tensor& x, std::int64_t a) { return scatter(x, a, first, one); }},
+      {"scatter, number", 7, 0,
+       [=](const Tensor& x, std::int64_t a) { return scatter(x, a, first, 7); }},
+      {"scatter_add", 3.5, 1,
+       [=](const Tensor& x, std::int64_t a) { return scatter_add(x, a, first, one); }},
+      {"scatter_reduce", 2.5, 1,
+       [=](const Tensor& x, std::int64_t a) { return scatter_reduce(x, a, first, one, "prod"); }},
+      {"index_add", 3.5, 1,
+       [=](const Tensor& x, std::int64_t a) { return index_add(x, a, first, one); }},
+      {"index_copy", 1, 0,
+       [=](const Tensor& x, std::int64_t a) { return index_copy(x, a, first, one); }},
+      {"index_fill", 4, 0,
+       [=](const Tensor& x, std::int64_t a) { return index_fill(x, a, first, 4); }},
+  };
+  for (const auto& [name, value, slope, call] : functions) {
+    for (const std::int64_t axis : {0, -1}) {
+      Tensor x = full({}, 2.5, f64).requires_grad();
+      const auto f = [&](const Tensor& given) {
+        Tensor made = call(given, axis);
+        (made * 1.0).backward();
+        return made;
+      };
+      const Tensor made = f(x);
+      EXPECT_EQ(type_string(made), "f64[]") << name;
+      EXPECT_DOUBLE_EQ(made.item<double>(), value) << name;
+      ASSERT_TRUE(x.grad().defined()) << name;
+      EXPECT_NEAR(x.grad().item<double>(), slope, 1e-14) << name;
+      const auto compiled = compile([&](const Tensor& given) { return call(given, axis); });
+      EXPECT_EQ(compiled(x.detach()).item<double>(), made.item<double>()) << name;
+    }
+  }
+}
+
+TEST(Corners, PlacesInAScalarAreZero) {
+  const Tensor x = full({}, 2.5), yes = full({}, 1, boolean);
+  for (const std::int64_t axis : {0, -1}) {
+    for (const Tensor& place :
+         {argmax(x, axis), argmin(x, axis, true), argsort(x, axis), sort(x, axis).indices,
+          cummax(x, axis).indices, median(x, axis).indices, mode(x, axis).indices}) {
+      EXPECT_EQ(type_string(place), "i64[]");
+      EXPECT_EQ(place.item<std::int64_t>(), 0);
+    }
+    EXPECT_EQ(type_string(any(yes, {axis})), "bool[]");
+    EXPECT_TRUE(all(yes, {axis}, true).item<bool>());
+    EXPECT_EQ(count_nonzero(x, {axis}).item<std::int64_t>(), 1);
+    const Tensor z = complex(x, x);
+    EXPECT_EQ(imag(sum(z, {axis})).item<double>(), 2.5);
+  }
+}
+
 const std::vector<BadCall> kCornerCalls = {
     {Kind::shape,
      "max_pool(x: f32[1, 1, 1], kernel = [4], stride = [2], low = [0], high = [0], dilation = "
@@ -196,8 +301,16 @@ const std::vector<BadCall> kCornerCalls = {
      CALL(median(F(3, 0), 1))},
     {Kind::shape, "nanmedian(f32[0]): axis 0 has size 0, and no elements have no middle one",
      CALL(nanmedian(F(0)))},
-    {Kind::index, "median: axis 0 is out of range for a tensor of rank 0: a scalar has no axes",
-     CALL(median(F(), 0))},
+    {Kind::index, "median: axis 1 is out of range for a tensor of rank 0: a scalar has no axes",
+     CALL(median(F(), 1))},
+    {Kind::index,
+     "sum(x: f32[], axes = [1]): axis 1 is out of range for a scalar, which has no axes",
+     CALL(sum(F(), {1}))},
+    {Kind::index,
+     "softmax(x: f32[], axis = -2): axis -2 is out of range for a scalar, which has no axes",
+     CALL(softmax(F(), -2))},
+    {Kind::index, "select(x: f32[]): axis 0 is out of range for a scalar, which has no axes",
+     CALL(select(F(), 0, 0))},
 };
 TEST(Errors, OfCorners) { expect_errors(kCornerCalls, "corners_test.cpp"); }
 

@@ -32,8 +32,9 @@ const std::vector<BadCall>& bad_calls() {
        "max(x: f32[3, 0], axes = [1]): axis 1 has size 0, and no elements have no largest or "
        "smallest one",
        CALL(max(F(3, 0), {1}))},
-      {Kind::index, "argmax(x: f32[]): axis 0 is out of range for a scalar, which has no axes",
-       CALL(argmax(F(), 0))},
+      {Kind::index,
+       "argmax(x: f32[], axis = 1): axis 1 is out of range for a scalar, which has no axes",
+       CALL(argmax(F(), 1))},
       {Kind::shape,
        "reshape(x: f32[3, 4], shape = [5, 2]): [3, 4] has 12 elements, which [5, 2] does not hold "
        "(it takes 10)",
