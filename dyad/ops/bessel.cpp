@@ -1,7 +1,6 @@
 #include <span>
 
 #include "dyad/ops/arithmetic.h"
-#include "dyad/ops/compare.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/numeric.h"
 #include "dyad/ops/op_support.h"
@@ -12,6 +11,8 @@
 namespace dyad {
 namespace ops {
 namespace {
+
+using scalar::ScalarType;
 
 constexpr double kI0Near[] = {
     0x1.5a84e9035a22ap-2,  -0x1.37febc057cd8dp-2,  0x1.5f7ac77ac88c0p-3,  -0x1.84b70342d06eap-4,
@@ -62,15 +63,18 @@ Scalar chebyshev(Scalar t, std::span<const double> coefficients, std::size_t ter
   return scalar::fma(t, next, t.like(coefficients[0]) - after);
 }
 
+/// The function times exp(-large), for numbers from 8 on.
+Scalar far_from_zero(Scalar large, int order) {
+  const std::span<const double> series = order == 0 ? std::span<const double>(kI0Far) : kI1Far;
+  return chebyshev(16.0 / large - 1.0, series, 8) / scalar::sqrt(large);
+}
+
 /// The function times exp(-|x|); of order 1 for |x|.
 Scalar scaled(Scalar x, int order) {
   const Scalar size = scalar::abs(x);
   const Scalar near = chebyshev(scalar::min(size, x.like(8.0)) * 0.25 - 1.0,
                                 order == 0 ? std::span<const double>(kI0Near) : kI1Near, 20);
-  const Scalar large = scalar::max(size, x.like(8.0));
-  const Scalar far =
-      chebyshev(16.0 / large - 1.0, order == 0 ? std::span<const double>(kI0Far) : kI1Far, 8) /
-      scalar::sqrt(large);
+  const Scalar far = far_from_zero(scalar::max(size, x.like(8.0)), order);
   const Scalar value = scalar::select(size <= 8.0, order == 0 ? near : near * size, far);
   return scalar::select(x != x, x, value);
 }
@@ -82,6 +86,69 @@ Scalar unscaled(Scalar x, Scalar value) {
 }
 
 constexpr Samples kSamples{.edges = "0 -0 1e-8 0.5 -0.5 3 -7.9 8 8.1 20 -60 85 inf -inf nan"};
+
+struct BesselRatioAttrs {
+  std::int64_t n = 1;
+  bool scaled = false;
+};
+
+/// What the derivatives of the functions below are made of: a division of one of them by x would
+/// leave no digits near 0. J_n(x) = I_n(x) / x^n is even, and its derivative is x J_(n + 1)(x).
+struct BesselRatio {
+  using Attrs = BesselRatioAttrs;
+  static constexpr Schema schema = unary_function(
+      "bessel_ratio",
+      "The modified Bessel function of the first kind of order n divided by x^n; scaled: times "
+      "exp(-|x|).",
+      {}, kSamples, kFirst);
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    if (attrs.n < 1 || attrs.n > 20) fail_value(in, "the order n must be from 1 to 20");
+    return infer_pointwise(in);
+  }
+  static Scalar eval(const Attrs& attrs, Scalar x) {
+    const Scalar size = scalar::abs(x), limit = x.like(8.0);
+    const Scalar close = near_zero(attrs.n, scalar::min(size, limit));
+    const Scalar large = scalar::max(size, limit);
+    const Scalar wide = by_recurrence(attrs.n, large);
+    const Scalar value = attrs.scaled
+                             ? scalar::select(size <= 8.0, close * scalar::exp(-size), wide)
+                             : scalar::select(size <= 8.0, close, unscaled(large, wide));
+    return scalar::select(x != x, x, value);
+  }
+  static void grad(Gradient& g, const Attrs& attrs) {
+    const Tensor x = to(g.input(0), g.grad().dtype());
+    Tensor slope = x * ratio(x, attrs.n + 1, attrs.scaled);
+    if (attrs.scaled) slope = slope - sign(x) * ratio(x, attrs.n, true);
+    g.set(0, g.grad() * slope);
+  }
+  static Tensor ratio(const Tensor& x, std::int64_t n, bool scaled) {
+    return apply<BesselRatio>({.n = n, .scaled = scaled}, {}, x);
+  }
+
+ private:
+  /// The power series, whose terms are all positive: the sum of (x^2 / 4)^k / (k! (n + k)!) / 2^n.
+  static Scalar near_zero(std::int64_t n, Scalar x) {
+    const Scalar t = x * x * 0.25;
+    Scalar sum = x.like(1.0);
+    for (int k = x.type() == ScalarType::f64 ? 25 : 15; k > 0; --k) {
+      sum = scalar::fma(sum, t * (1.0 / (static_cast<double>(k) * static_cast<double>(n + k))),
+                        x.like(1.0));
+    }
+    double divisor = 1;
+    for (std::int64_t k = 1; k <= n; ++k) divisor *= 2 * static_cast<double>(k);
+    return sum * (1 / divisor);
+  }
+  /// Times exp(-x), from orders 0 and 1: J_(m + 1) = (J_(m - 1) - 2 m J_m) / x^2.
+  static Scalar by_recurrence(std::int64_t n, Scalar x) {
+    Scalar before = far_from_zero(x, 0), here = far_from_zero(x, 1) / x;
+    for (std::int64_t m = 1; m < n; ++m) {
+      const Scalar next = (before - here * (2 * static_cast<double>(m))) / x / x;
+      before = here;
+      here = next;
+    }
+    return here;
+  }
+};
 
 struct I0 {
   using Attrs = NoAttrs;
@@ -97,9 +164,8 @@ struct I1 {
       "i1", "The modified Bessel function of the first kind of order 1.", {}, kSamples, kFirst);
   static Scalar eval(Scalar x) { return scalar::copysign(unscaled(x, scaled(x, 1)), x); }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor x = to(g.input(0), g.grad().dtype()), zero = x == 0;
-    const Tensor divisor = where(zero, 1, x);
-    g.set(0, g.grad() * where(zero, 0.5, i0(x) - i1(x) / divisor));
+    const Tensor x = to(g.input(0), g.grad().dtype());
+    g.set(0, g.grad() * (i0(x) - BesselRatio::ratio(x, 1, false)));
   }
 };
 
@@ -118,17 +184,16 @@ struct I1e {
   static constexpr Schema schema = unary_function("i1e", "exp(-|x|) i1(x).", {}, kSamples, kFirst);
   static Scalar eval(Scalar x) { return scalar::copysign(scaled(x, 1), x); }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor x = to(g.input(0), g.grad().dtype()), zero = x == 0;
-    const Tensor divisor = where(zero, 1, x);
-    g.set(0, g.grad() * where(zero, 0.5, i0e(x) - i1e(x) * (sign(x) + 1 / divisor)));
+    const Tensor x = to(g.input(0), g.grad().dtype());
+    g.set(0, g.grad() * (i0e(x) - sign(x) * i1e(x) - BesselRatio::ratio(x, 1, true)));
   }
 };
 
 }  // namespace
 
 std::span<const OpInfo* const> bessel_rows() {
-  static constexpr const OpInfo* kRows[] = {&op_info<I0>, &op_info<I1>, &op_info<I0e>,
-                                            &op_info<I1e>};
+  static constexpr const OpInfo* kRows[] = {&op_info<BesselRatio>, &op_info<I0>, &op_info<I1>,
+                                            &op_info<I0e>, &op_info<I1e>};
   return kRows;
 }
 

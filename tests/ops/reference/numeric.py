@@ -167,4 +167,23 @@ def of_others():
     case("equal fn", [a, a[:2]], [torch.tensor(False)], tol=0)
 
 
-FAMILIES = [functions, of_others]
+def bessel_ratios():
+    def ratio(n, scaled):
+        def f(x):
+            if mpmath.isinf(x):
+                return 0 if scaled else abs(x)
+            value = mpmath.besseli(n, x) / x ** n if x else 1 / (mpmath.mpf(2) ** n * mpmath.factorial(n))
+            return value * (mpmath.exp(-abs(x)) if scaled else 1)
+        return by_mpmath(f)
+
+    edges = "0 -0 1e-8 1e-3 0.5 -0.5 3 -7.9 8 8.1 20 -60 80 inf -inf nan"
+    for n in [1, 2, 3]:
+        for scaled in [False, True]:
+            function("bessel_ratio", ratio(n, scaled), edges, -3, 12, {"n": n, "scaled": scaled}, tol=32, floor=0.01,
+                     ints=False, shapes=n == 1)
+    x = torch.tensor([0.0, 1e-6, -0.01, 0.5])
+    for n in [0, 1]:
+        case(f"i{n}", [x], [bessel(n, False)(x)], tol=16, grad=True)
+
+
+FAMILIES = [functions, of_others, bessel_ratios]
