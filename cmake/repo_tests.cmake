@@ -1,6 +1,7 @@
 # Tests of the repository itself: its layers, its headers, what it installs, what it exports.
 
 add_test(NAME repo/layers COMMAND ${python} ${PROJECT_SOURCE_DIR}/tests/repo/layers.py)
+add_test(NAME repo/dev_help COMMAND ${python} ${PROJECT_SOURCE_DIR}/tests/repo/dev_help.py)
 
 # Every header compiles alone. tests/repo/layers.py makes x.cpp include x.h first, so only headers without
 # a source need a translation unit of their own.
