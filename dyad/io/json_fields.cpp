@@ -16,9 +16,7 @@ const json& json_at(const void* value) { return *static_cast<const json*>(value)
 
 JsonValue JsonValue::parse(const std::string& text) {
   try {
-    auto document = std::make_shared<const json>(json::parse(text));
-    const json* top = document.get();
-    return {std::move(document), top};
+    return of(std::make_shared<const json>(json::parse(text)));
   } catch (const json::exception& error) {
     throw std::invalid_argument(error.what());
   }

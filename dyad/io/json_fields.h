@@ -15,6 +15,11 @@ namespace dyad::io {
 class JsonValue {
  public:
   [[nodiscard]] static JsonValue parse(const std::string& text);
+  /// What was parsed already: an nlohmann::json.
+  [[nodiscard]] static JsonValue of(std::shared_ptr<const void> document) {
+    const void* const top = document.get();
+    return {std::move(document), top};
+  }
 
   [[nodiscard]] bool has(const char* key) const;
   [[nodiscard]] JsonValue at(const char* key) const;

@@ -219,21 +219,21 @@ void save_core(const std::string& path, const exec::CompiledCore& core,
     for (const auto& [tensor, tracked] : recording.captures) used.push_back(tensor);
   });
   name_state(parts, used, options.state);
-  const std::string body = save_function(core, parts, loc);
+  const auto body = std::make_shared<const json>(json::parse(save_function(core, parts, loc)));
   // Nothing is written that cannot be read.
   LoadedParts again{.graphs = parts.graphs, .variables = {}, .constants = {}};
   for (const auto& [name, tensor] : parts.texts.variables()) again.variables.emplace(name, tensor);
   for (const auto& [name, tensor] : parts.texts.constants()) again.constants.emplace(name, tensor);
   LoadedFunction read;
   try {
-    read = load_function(JsonValue::parse(body), again);
+    read = load_function(JsonValue::of(body), again);
   } catch (const std::invalid_argument& error) {
     throw GraphError(
         fmt::format("save: '{}' cannot be saved: {}", core.options().name, error.what()), loc);
   }
   write_program(
       path,
-      description(parts, "function", json::parse(body),
+      description(parts, "function", *body,
                   names_for(options.inputs, read.inputs.size(), "input", loc),
                   names_for(options.outputs, read.outputs.size(), "output", loc), generator),
       parts, options.notes, loc);
