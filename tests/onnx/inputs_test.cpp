@@ -19,6 +19,7 @@
 #include "dyad/onnx/export.h"
 #include "dyad/onnx/value_file.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 // What the command line is made of: descriptions, inputs from files or at random, files of results,
 // benchmarks.
@@ -50,13 +51,7 @@ std::string three_inputs() {
 template <class E>
 std::string refusal(const onnx::InputOptions& options) {
   const onnx::Model model = onnx::load(three_inputs());
-  try {
-    (void)onnx::make_inputs(model, options);
-  } catch (const E& error) {
-    return error.message();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
+  return bare_message_of<E>([&] { (void)onnx::make_inputs(model, options); });
 }
 
 TEST(Inputs, AreDrawnToFitTheModel) {
@@ -187,25 +182,16 @@ TEST(ValueFile, ATensorIsNoSequence) {
 
 TEST(Inputs, ASequenceMustBeOne) {
   const onnx::Model model = onnx::load("tests/onnx/cases/sequence_in_a_loop/model.onnx");
-  try {
-    (void)onnx::make_inputs(model, {.values = {{"xs", ones({2})}}});
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const GraphError& error) {
-    EXPECT_THAT(error.message(), HasSubstr("needs a sequence, as a message of ONNX, but is given "
-                                           "f32[2]"));
-  }
+  EXPECT_THAT(bare_message_of<GraphError>(
+                  [&] { (void)onnx::make_inputs(model, {.values = {{"xs", ones({2})}}}); }),
+              HasSubstr("needs a sequence, as a message of ONNX, but is given f32[2]"));
 }
 
 TEST(ValueFile, ErrorsNameTheFile) {
   const std::string path = ::testing::TempDir() + "damaged.pb";
   std::ofstream(path) << "xx";
-  try {
-    (void)onnx::load_value(path);
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const OnnxError& error) {
-    EXPECT_EQ(error.message(),
-              "'" + path + "': tensor \"\" has the element type 0, which Dyad does not have");
-  }
+  EXPECT_EQ(bare_message_of<OnnxError>([&] { (void)onnx::load_value(path); }),
+            "'" + path + "': tensor \"\" has the element type 0, which Dyad does not have");
 }
 
 TEST(Description, TellsWhatIsInAModel) {

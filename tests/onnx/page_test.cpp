@@ -10,6 +10,7 @@
 #include "dyad/base/error.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 // What docs/onnx.md shows does what it says.
 
@@ -61,12 +62,8 @@ TEST(Page, ThePythonProgramRunsOnTheFirstExamplesFile) {
 TEST(Page, TheErrorSaysWhatIsShown) {
   Cnn model;
   const std::string page = text_of("docs/onnx.md");
-  std::string text;
-  try {
-    onnx::save(temporary("model.onnx"), model, {{"image", f32, {"batch", 1, 28, 28}}});
-  } catch (const OnnxError& error) {
-    text = error.what();
-  }
+  const std::string text = message_of<OnnxError>(
+      [&] { onnx::save(temporary("model.onnx"), model, {{"image", f32, {"batch", 1, 28, 28}}}); });
   // Lines differ: from the end of the place to the end of the line.
   std::istringstream lines(text);
   std::size_t compared = 0;
