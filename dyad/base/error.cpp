@@ -3,25 +3,16 @@
 #include <cstddef>
 #include <string_view>
 
+#include "dyad/base/utf8.h"
+
 namespace dyad {
 namespace {
 
-/// The bytes of the character of UTF-8 that `text` begins with; 0 when it begins with none, or with
-/// a control character.
+/// The same as utf8_length, and 0 for a control character.
 std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80)
-    return (byte(0) >= 0x20 && byte(0) != 0x7F) || byte(0) == '\n' || byte(0) == '\t';
-  const std::size_t length = byte(0) >= 0xF5   ? 0
-                             : byte(0) >= 0xF0 ? 4
-                             : byte(0) >= 0xE0 ? 3
-                             : byte(0) >= 0xC2 ? 2
-                                               : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return length;
+  const auto byte = static_cast<unsigned char>(text[0]);
+  const bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F;
+  return is_control ? 0 : utf8_length(text);
 }
 
 /// Names in a message may come from files: what is no text is written as \xff, and of what is

@@ -108,7 +108,8 @@ inline bool operator<=(Dim a, Dim b) { return !(b < a); }
 inline bool operator>=(Dim a, Dim b) { return !(a < b); }
 
 /// `784`, `batch`, `2*time + 1`, `floordiv(time, 2)`, `mod(a, b)`, `max(a, b)`, `min(a, b)`: read
-/// back by parse_dim. A name that is no identifier is written in single quotes.
+/// back by parse_dim. A name that is no identifier is written in single quotes, with `\'`, `\\` and
+/// `\x1b` for control characters and bytes that are no UTF-8.
 [[nodiscard]] std::string to_string(Dim dim);
 /// Throws GraphError with the position of the first character that cannot be read.
 [[nodiscard]] Dim parse_dim(std::string_view text);

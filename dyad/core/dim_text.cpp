@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <string>
+#include <string_view>
 
 #include "dyad/base/error.h"
+#include "dyad/base/utf8.h"
 #include "dyad/core/dim.h"
 #include "dyad/core/dim_expr.h"
 
@@ -17,10 +21,18 @@ std::string text_of_name(const std::string& name) {
   bool plain = starts_identifier(name[0]);
   for (const char c : name) plain = plain && continues_identifier(c);
   if (plain) return name;
+  constexpr std::string_view digits = "0123456789abcdef";
   std::string quoted = "'";
-  for (const char c : name) {
-    if (c == '\'' || c == '\\') quoted += '\\';
-    quoted += c;
+  for (std::string_view rest = name; !rest.empty();) {
+    const auto code = static_cast<unsigned char>(rest[0]);
+    const std::size_t length = code < 0x20 || code == 0x7F ? 0 : utf8_length(rest);
+    if (length == 0) {
+      quoted += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+    } else {
+      if (code == '\'' || code == '\\') quoted += '\\';
+      quoted += rest.substr(0, length);
+    }
+    rest.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return quoted + "'";
 }
@@ -110,7 +122,18 @@ class Parser {
   std::string quoted_name() {
     std::string name;
     for (++at_; at_ < text_.size() && text_[at_] != '\''; ++at_) {
-      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) {
+        unsigned byte = 0;
+        const char* const digits = text_.data() + at_ + 2;
+        const bool is_byte = text_[at_ + 1] == 'x' && at_ + 3 < text_.size() &&
+                             std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
+        if (is_byte) {
+          name += static_cast<char>(byte);
+          at_ += 3;
+          continue;
+        }
+        ++at_;
+      }
       name += text_[at_];
     }
     if (at_ == text_.size()) fail("a closing quote");

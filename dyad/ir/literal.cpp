@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "dyad/base/utf8.h"
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/core/text.h"
@@ -46,20 +47,24 @@ std::string number_text(double value) { return shortest(value); }
 std::string quote(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out = "\"";
-  for (const char c : text) {
+  while (!text.empty()) {
+    const char c = text[0];
     const auto code = static_cast<unsigned char>(c);
+    std::size_t length = 1;
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (c == '\n') {
       out += "\\n";
-    } else if (code < 0x20 || code == 0x7F) {
+    } else if (code >= 0x20 && code != 0x7F && utf8_length(text) > 0) {
+      length = utf8_length(text);
+      out += text.substr(0, length);
+    } else {
       out += "\\x";
       out += digits[code >> 4];
       out += digits[code & 15];
-    } else {
-      out += c;
     }
+    text.remove_prefix(length);
   }
   return out + '"';
 }

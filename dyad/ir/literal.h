@@ -15,7 +15,7 @@ namespace dyad {
 /// The shortest decimal that reads back to the same double, always with a point, exponent, `inf` or
 /// `nan` (`2.0`).
 [[nodiscard]] std::string number_text(double value);
-/// In double quotes; quotes, backslashes and control characters escaped.
+/// In double quotes; quotes, backslashes, control characters and bytes that are no UTF-8 escaped.
 [[nodiscard]] std::string quote(std::string_view text);
 
 /// The elements of a concrete tensor, row-major without gaps.

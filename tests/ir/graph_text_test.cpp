@@ -3,8 +3,14 @@
 
 #include <cstring>
 #include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/base/utf8.h"
+#include "dyad/core/text.h"
 #include "tests/ir/ops_for_tests.h"
 #include "tests/shared/message_of.h"
 
@@ -123,6 +129,71 @@ TEST(GraphText, ElementsOfEachDType) {
   std::string flat = text;
   flat.replace(flat.find("[[-128, 127]]"), 13, "[-128, 127]");
   EXPECT_EQ(round_trip(flat), flat);
+}
+
+/// Every byte, quotes and backslashes in a row, escapes that are none, and what UTF-8 must not be.
+std::vector<std::string> strange_texts() {
+  std::vector<std::string> texts{"",
+                                 "\"",
+                                 "\\",
+                                 "\\\"",
+                                 "\\n",
+                                 "\\x41",
+                                 "a\nb\t",
+                                 "// no comment",
+                                 "#",
+                                 std::string("\0", 1),
+                                 "Stra\u00dfe \U0001F600",
+                                 "\xe4",
+                                 "\xc3\xa4\xc3",
+                                 "\xe0\x80\x80",
+                                 "\xed\xa0\x80",
+                                 "\xf4\x90\x80\x80",
+                                 "'",
+                                 "' : f32[3]"};
+  for (int byte = 0; byte < 256; ++byte) texts.push_back({'a', static_cast<char>(byte), '1'});
+  return texts;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+TEST(GraphText, TextsReadBackByteForByte) {
+  const std::vector<std::string> texts = strange_texts();
+  auto graph = make_ref<GraphImpl>();
+  graph->add_constant(strings(texts, {static_cast<std::int64_t>(texts.size())}, Loc()), Loc());
+  for (const std::string& text : texts) {
+    graph->add_constant(strings(std::span(&text, 1), {}, Loc()), Loc());
+    EveryAttrs attrs;
+    attrs.note = text;
+    const Value x = graph->add_placeholder(
+        text, Type(f32, {text.empty() ? Dim(3) : Dim::symbol(text)}), Loc::intern(text, 7));
+    graph->append(op("every"), Attrs::copy_of(attrs_info<EveryAttrs>, &attrs), {x}, {x.type()},
+                  Loc::intern(text, 8));
+    graph->add_variable(text, values({1}, {1}), Loc());
+  }
+  const std::string written = to_string(*graph);
+  EXPECT_TRUE(is_utf8(written));
+  const auto read = parse_graph(written);
+  EXPECT_TRUE(same_graph(*graph, *read));
+  EXPECT_EQ(to_string(*read), written);
+  ASSERT_EQ(read->placeholders().size(), texts.size());
+  EXPECT_EQ(to_strings(read->nodes()[0]->attrs_as<ConstantAttrs>().value), texts);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const Node& every = *read->nodes()[2 + 4 * i + 1];
+    EXPECT_EQ(every.attrs_as<EveryAttrs>().note, texts[i]) << i;
+    const Node& placeholder = *every.inputs()[0].node;
+    EXPECT_EQ(placeholder.attrs_as<PlaceholderAttrs>().name, texts[i]) << i;
+    EXPECT_TRUE(placeholder.types()[0].shape()[0].same_as(texts[i].empty() ? Dim(3)
+                                                                           : Dim::symbol(texts[i])))
+        << i;
+  }
 }
 
 TEST(GraphText, LargeConstantsStandInTheDataSection) {
