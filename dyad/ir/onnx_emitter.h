@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -18,6 +19,22 @@ namespace dyad {
 using OnnxAttr = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
                               std::vector<float>, std::vector<std::string>, Tensor>;
 using OnnxAttrs = std::vector<std::pair<std::string, OnnxAttr>>;
+
+class OnnxEmitter;
+
+/// A walk along an axis of a tensor, slice by slice, with states from one to the next.
+struct OnnxWalk {
+  std::int64_t axis = 0;  ///< from the front
+  bool reverse = false;   ///< from the last slice on
+  std::string x;
+  Type type;                                         ///< of x
+  std::vector<std::pair<std::string, Type>> states;  ///< before the first step
+  Types results;                                     ///< of a step
+  /// Writes what one step does: what the states become, then its results.
+  std::function<std::vector<std::string>(OnnxEmitter& e, std::span<const std::string> states,
+                                         const std::string& slice)>
+      step;
+};
 
 /// What an operator's row uses to write itself as ONNX nodes; the onnx layer implements it. Values
 /// go by name.
@@ -46,6 +63,8 @@ class OnnxEmitter {
                            OnnxAttrs attributes = {}) = 0;
   virtual std::vector<std::string> node_multi(std::string_view op, std::vector<std::string> inputs,
                                               OnnxAttrs attributes, int outputs) = 0;
+  /// Adds a Scan; the names of its results, put together along the axis.
+  virtual std::vector<std::string> walk(const OnnxWalk& walk) = 0;
   /// A constant tensor as an initializer.
   virtual std::string constant(const Tensor& value) = 0;
   virtual std::string constant_i64(std::span<const std::int64_t> values) = 0;

@@ -59,6 +59,7 @@ class GraphWriter final : public OnnxEmitter {
                    OnnxAttrs attributes) override;
   std::vector<std::string> node_multi(std::string_view op, std::vector<std::string> inputs,
                                       OnnxAttrs attributes, int outputs) override;
+  std::vector<std::string> walk(const OnnxWalk& walk) override;
   std::string constant(const Tensor& value) override { return context_.constant(value); }
   std::string constant_i64(std::span<const std::int64_t> values) override {
     return context_.integers(values);

@@ -119,4 +119,52 @@ void GraphWriter::write_scan() {
   add_results(proto);
 }
 
+std::vector<std::string> GraphWriter::walk(const OnnxWalk& walk) {
+  std::vector<std::string> inputs;
+  for (const auto& [name, type] : walk.states) inputs.push_back(name);
+  inputs.push_back(walk.x);
+  const std::vector<std::int64_t> axes(walk.results.size(), walk.axis),
+      directions(walk.results.size(), walk.reverse ? 1 : 0);
+  pb::NodeProto& proto =
+      add_node("Scan", inputs,
+               {{"num_scan_inputs", std::int64_t{1}},
+                {"scan_input_axes", std::vector<std::int64_t>{walk.axis}},
+                {"scan_input_directions", std::vector<std::int64_t>{walk.reverse ? 1 : 0}},
+                {"scan_output_axes", axes},
+                {"scan_output_directions", directions}});
+  GraphWriter step(context_, add_subgraph(proto, "body", context_.fresh("body")), this);
+  step.node_ = node_;
+  const auto input = [&](std::string_view hint, const Type& type) {
+    std::string name = step.add_input(hint, type);
+    context_.set_dtype(name, type.dtype());
+    return name;
+  };
+  std::vector<std::string> states;
+  Types types;
+  for (const auto& [name, type] : walk.states) {
+    states.push_back(input("state", type));
+    types.push_back(type);
+  }
+  Shape sizes;
+  for (std::size_t i = 0; i < walk.type.shape().size(); ++i) {
+    if (static_cast<std::int64_t>(i) != walk.axis) sizes.push_back(walk.type.shape()[i]);
+  }
+  const std::string slice = input("slice", Type(walk.type.dtype(), sizes));
+  const std::vector<std::string> made = walk.step(step, states, slice);
+  types.insert(types.end(), walk.results.begin(), walk.results.end());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    names.push_back(context_.fresh(proto.name() + "_step"));
+  }
+  step.finish(made, types, names);
+  std::vector<std::string> results;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    results.push_back(context_.fresh(proto.name() + "_out"));
+    proto.add_output(results.back());
+    context_.set_dtype(results.back(), types[i].dtype());
+  }
+  results.erase(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(states.size()));
+  return results;
+}
+
 }  // namespace dyad::onnx

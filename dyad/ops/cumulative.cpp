@@ -27,6 +27,32 @@ Tensor shifted(const Tensor& x, std::int64_t axis, bool back) {
   return sizes[at].same_as(0) ? x : pad(x, low, high);
 }
 
+/// The type of what stands side by side along an axis.
+Type slice_type(const Type& x, std::int64_t axis, DType dtype) {
+  Shape sizes;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != from_front(axis, x.rank())) sizes.push_back(x.shape()[static_cast<std::size_t>(i)]);
+  }
+  return {dtype, sizes};
+}
+
+/// Input 0 and its axis, walked in `dtype`.
+OnnxWalk walk_over(OnnxEmitter& e, const ScanAttrs& attrs, DType dtype) {
+  const Type& x = e.input_type(0);
+  OnnxWalk walk;
+  walk.axis = from_front(attrs.axis, x.rank());
+  walk.reverse = attrs.reverse;
+  walk.x = e.cast(e.input(0), dtype);
+  walk.type = Type(dtype, x.shape());
+  return walk;
+}
+
+/// A state that is everywhere the same number before the first step.
+void add_state(OnnxEmitter& e, OnnxWalk& walk, double first, const Type& type) {
+  walk.states.emplace_back(e.node("Expand", {e.scalar(first, type.dtype()), e.shape(type.shape())}),
+                           type);
+}
+
 struct CumSum {
   using Attrs = ScanAttrs;
   static constexpr Schema schema{
@@ -80,6 +106,18 @@ struct CumProd {
     const Tensor after = linear_scan(shifted(x, attrs.axis, back), flows, attrs.axis, back);
     g.set(0, before * after);
   }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const DType dtype = is_floating(e.output_type().dtype()) ? DType::f64 : e.output_type().dtype();
+    OnnxWalk walk = walk_over(e, attrs, dtype);
+    const Type slice = slice_type(e.input_type(0), attrs.axis, dtype);
+    add_state(e, walk, 1, slice);
+    walk.results = {slice};
+    walk.step = [&](OnnxEmitter& step, std::span<const std::string> states, const std::string& x) {
+      const std::string product = step.node("Mul", {states[0], x});
+      return std::vector{product, attrs.exclusive ? states[0] : product};
+    };
+    e.output(0, e.walk(walk)[0]);
+  }
 };
 
 struct LogCumSumExp {
@@ -107,6 +145,24 @@ struct LogCumSumExp {
     };
     g.set(0, part(grad, grad > 0) - part(-grad, grad < 0));
   }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    OnnxWalk walk = walk_over(e, attrs, DType::f64);
+    const Type slice = slice_type(e.input_type(0), attrs.axis, DType::f64);
+    add_state(e, walk, -std::numeric_limits<double>::infinity(), slice);
+    walk.results = {slice};
+    walk.step = [](OnnxEmitter& step, std::span<const std::string> states, const std::string& x) {
+      const std::string largest = step.node("Max", {states[0], x});
+      const std::string apart = step.node("Abs", {step.node("Sub", {states[0], x})});
+      const std::string rest =
+          step.node("Log", {step.node("Add", {step.scalar(1, DType::f64),
+                                              step.node("Exp", {step.node("Neg", {apart})})})});
+      // An infinity less itself is none.
+      const std::string sum = step.node(
+          "Where", {step.node("IsInf", {largest}), largest, step.node("Add", {largest, rest})});
+      return std::vector{sum, sum};
+    };
+    e.output(0, e.walk(walk)[0]);
+  }
 };
 
 template <bool kLargest>
@@ -118,6 +174,31 @@ struct CumExtreme {
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, scatter_added(g.input_shape(0), attrs.axis, g.output(1), g.grad()));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const DType given = e.input_type(0).dtype();
+    const bool is_narrow = size_of(given) < 4;
+    const DType dtype = !is_narrow ? given : is_floating(given) ? DType::f32 : DType::i32;
+    OnnxWalk walk = walk_over(e, attrs, dtype);
+    const Type slice = slice_type(e.input_type(0), attrs.axis, dtype);
+    const Type places = slice_type(e.input_type(0), attrs.axis, DType::i64);
+    add_state(e, walk, 0, slice);
+    add_state(e, walk, 0, places);
+    walk.states.emplace_back(e.scalar(0, DType::i64), Type(DType::i64, {}));  // steps so far
+    walk.results = {slice, places};
+    walk.step = [&](OnnxEmitter& step, std::span<const std::string> states, const std::string& x) {
+      std::string takes =
+          step.node("Or", {step.node("Equal", {states[2], step.scalar(0, DType::i64)}),
+                           step.node(kLargest ? "GreaterOrEqual" : "LessOrEqual", {x, states[0]})});
+      if (is_floating(dtype)) takes = step.node("Or", {takes, step.node("IsNaN", {x})});
+      const std::string best = step.node("Where", {takes, x, states[0]});
+      const std::string place = step.node("Where", {takes, states[2], states[1]});
+      const std::string next = step.node("Add", {states[2], step.scalar(1, DType::i64)});
+      return std::vector{best, place, next, best, place};
+    };
+    const std::vector<std::string> made = e.walk(walk);
+    e.output(0, made[0]);
+    e.output(1, made[1]);
   }
 };
 constexpr Schema cum_extreme(std::string_view name, std::string_view doc) {

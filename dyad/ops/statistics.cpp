@@ -46,6 +46,21 @@ struct Bincount {
   static void grad(Gradient& g, const Attrs&) {
     if (g.needs(1)) g.set(1, index_select(g.grad(), 0, to(g.input(0), i64)));
   }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    const DType made = e.output_type().dtype(),
+                dtype = made == DType::f16 || made == DType::bf16 ? DType::f32 : made;
+    const std::string x = e.cast(e.input(0), DType::i64), one = e.scalar(1, DType::i64);
+    // As many as are asked for, or as the largest number needs; there may be none.
+    const std::string last = e.node("Sub", {e.shape({attrs.least}), one});
+    const std::string largest =
+        e.node("ReduceMax", {e.node("Concat", {x, last}, {{"axis", std::int64_t{0}}})});
+    const std::string zeros = e.node("Expand", {e.scalar(0, dtype), e.node("Add", {largest, one})});
+    const std::string amounts = e.input(1).empty()
+                                    ? e.node("Expand", {e.scalar(1, dtype), e.node("Shape", {x})})
+                                    : e.cast(e.input(1), dtype);
+    e.output(0,
+             e.node("ScatterElements", {zeros, x, amounts}, {{"reduction", std::string("add")}}));
+  }
 };
 
 constexpr ArgInfo kCounts[] = {{"counts", kIndex}};
