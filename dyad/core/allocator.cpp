@@ -542,6 +542,7 @@ MemoryStats memory_stats() noexcept {
   stats.reserved = std::max(stats.in_use, static_cast<std::size_t>(central.reserved.load()));
   stats.allocations = static_cast<std::size_t>(allocations);
   stats.system_calls = static_cast<std::size_t>(central.system_calls.load());
+  stats.away = detail::shed_bytes();
   return stats;
 }
 

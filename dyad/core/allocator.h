@@ -22,6 +22,9 @@ void free_block(void* block, std::size_t bytes) noexcept;
 /// pages cannot become part of other blocks.
 void release_cached_lists() noexcept;
 
+/// What MemoryStats::away says.
+[[nodiscard]] std::size_t shed_bytes() noexcept;
+
 /// Physical memory of the machine: more than that cannot be had.
 [[nodiscard]] std::size_t physical_memory() noexcept;
 

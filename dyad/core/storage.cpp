@@ -1,7 +1,11 @@
 #include "dyad/core/storage.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -39,7 +43,72 @@ void check_limit(std::size_t bytes) {
                     Loc().user());
 }
 
+std::atomic<std::size_t> bytes_away{0};
+
+/// Gives the whole pages of a block back to the system: they read as anything until written again.
+void discard_pages(std::byte* data, std::size_t bytes) noexcept {
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  const std::uintptr_t first = (begin + page - 1) / page * page,
+                       end = (begin + bytes) / page * page;
+  if (first < end) madvise(data + (first - begin), end - first, MADV_DONTNEED);
+}
+
 }  // namespace
+
+struct Storage::Extra {
+  std::function<void()> deleter;
+  bool may_shed = false;
+  std::mutex mutex;  // of what follows
+  int holders = 0;
+  bool away = false;
+  std::function<void(void*)> remake;
+};
+
+Storage::Storage(void* data, std::size_t bytes, Device device, Memory memory) noexcept
+    : device_(device), memory_(memory), data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
+Storage::~Storage() = default;
+
+void Storage::allow_shedding() {
+  if (!extra_) extra_ = std::make_unique<Extra>();
+  if (!extra_->may_shed) extra_->may_shed = true;
+}
+
+void Storage::set_remake(std::function<void(void*)> remake) {
+  if (!extra_ || !extra_->may_shed) return;
+  const std::scoped_lock lock(extra_->mutex);
+  extra_->remake = std::move(remake);
+}
+
+void Storage::keep_contents() { static_cast<void>(hold()); }
+
+bool Storage::is_away() const noexcept {
+  if (!extra_) return false;
+  const std::scoped_lock lock(extra_->mutex);
+  return extra_->away;
+}
+
+bool Storage::hold() {
+  if (!extra_ || !extra_->may_shed) return false;
+  const std::scoped_lock lock(extra_->mutex);
+  if (extra_->away) {
+    extra_->remake(data_);
+    extra_->away = false;
+    bytes_away -= bytes_;
+  }
+  ++extra_->holders;
+  return true;
+}
+
+void Storage::let_go() noexcept {
+  const std::scoped_lock lock(extra_->mutex);
+  if (--extra_->holders > 0 || !extra_->remake) return;
+  discard_pages(data_, bytes_);
+  extra_->away = true;
+  bytes_away += bytes_;
+}
+
+std::size_t detail::shed_bytes() noexcept { return bytes_away; }
 
 AllocationLimit::AllocationLimit(std::size_t bytes) noexcept : previous_(most_in_use) {
   const std::size_t in_use = memory_stats().in_use;
@@ -71,9 +140,14 @@ Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
 
 Ref<Storage> Storage::adopt(void* data, std::size_t bytes, std::function<void()> deleter,
                             Device device) {
+  std::unique_ptr<Extra> extra;
+  if (deleter) {
+    extra = std::make_unique<Extra>();
+    extra->deleter = std::move(deleter);
+  }
   void* header = detail::pool_allocate(sizeof(Storage));
   Ref<Storage> storage(new (header) Storage(data, bytes, device, Memory::adopted));
-  storage->deleter_ = std::move(deleter);
+  storage->extra_ = std::move(extra);
   return storage;
 }
 
@@ -81,7 +155,12 @@ void Storage::destroy(Storage* storage) noexcept {
   const Memory memory = storage->memory_;
   void* data = storage->data_;
   const std::size_t bytes = storage->bytes_;
-  if (storage->deleter_) storage->deleter_();
+  if (storage->extra_) {
+    if (storage->extra_->away) bytes_away -= bytes;
+    // First: what remakes this memory must not outlive its address.
+    storage->extra_->remake = nullptr;
+    if (storage->extra_->deleter) storage->extra_->deleter();
+  }
   storage->~Storage();
   if (memory == Memory::behind_this) {
     detail::free_block(storage, kHeader + bytes);

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "dyad/base/intrusive_ptr.h"
 
@@ -43,19 +45,61 @@ class Storage : public RefCounted<Storage> {
   }
   void mark_tracked_view() noexcept { tracked_view_.store(true, std::memory_order_relaxed); }
 
+  // Memory whose contents can be made again from something else that has them, such as a weight in
+  // the layout that a kernel wants: while nobody holds them, its pages are the system's.
+
+  /// From now on contents are read under a ContentsHold alone and nobody writes to them, so that
+  /// they may be away at other times. Called before other threads know the memory.
+  void allow_shedding();
+  /// How contents are made again, which allows them to go as soon as nobody holds them; the caller
+  /// does. No effect without allow_shedding().
+  void set_remake(std::function<void(void*)> remake);
+  /// Anyone may read the contents again, for as long as the memory lives.
+  void keep_contents();
+  [[nodiscard]] bool is_away() const noexcept;
+
   static void destroy(Storage* storage) noexcept;
+  ~Storage();
 
  private:
+  friend class ContentsHold;
+  struct Extra;
+  /// False when nobody needs to: contents are there.
+  [[nodiscard]] bool hold();
+  void let_go() noexcept;
+
   enum class Memory : std::uint8_t { behind_this, own_block, adopted };
-  Storage(void* data, std::size_t bytes, Device device, Memory memory) noexcept
-      : device_(device), memory_(memory), data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
+  Storage(void* data, std::size_t bytes, Device device, Memory memory) noexcept;
   Device device_;
   Memory memory_;
   std::atomic<bool> tracked_view_{false};
   std::atomic<std::uint32_t> version_{0};
   std::byte* data_;
   std::size_t bytes_;
-  std::function<void()> deleter_;  // set for adopted memory only
+  std::unique_ptr<Extra> extra_;  // of adopted memory, and of memory that may be away
+};
+
+/// Keeps the contents of memory where they are (makes them again if they are away) while it lives.
+class ContentsHold {
+ public:
+  ContentsHold() = default;
+  /// No storage: nothing is held.
+  explicit ContentsHold(const Ref<Storage>& storage) {
+    if (storage && storage->hold()) storage_ = storage;
+  }
+  ~ContentsHold() {
+    if (storage_) storage_->let_go();
+  }
+  ContentsHold(ContentsHold&& other) noexcept : storage_(std::exchange(other.storage_, {})) {}
+  ContentsHold& operator=(ContentsHold&& other) noexcept {
+    std::swap(storage_, other.storage_);
+    return *this;
+  }
+  /// False where contents are never away.
+  [[nodiscard]] bool holds() const noexcept { return storage_.get() != nullptr; }
+
+ private:
+  Ref<Storage> storage_;
 };
 
 /// What the CPU allocator has done so far for tensors' data, in bytes. Sizes are those of the
@@ -67,6 +111,9 @@ struct MemoryStats {
   std::size_t reserved = 0;      ///< taken from the system: in use and cached
   std::size_t allocations = 0;   ///< calls so far
   std::size_t system_calls = 0;  ///< of which went to the system
+  /// Contents that are away because they can be made again (see Storage::allow_shedding), whoever
+  /// handed out the memory.
+  std::size_t away = 0;
 };
 [[nodiscard]] MemoryStats memory_stats() noexcept;
 void reset_peak_memory() noexcept;

@@ -18,6 +18,7 @@
 #include "dyad/exec/executable_plan.h"
 #include "dyad/exec/executable_planner.h"
 #include "dyad/exec/step_profile.h"
+#include "dyad/ir/graph_constants.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/passes/fused_op.h"
@@ -93,6 +94,7 @@ struct Executable::State {
   State(Ref<GraphImpl> given, ExecutableOptions given_options)
       : graph(std::move(given)), options(std::move(given_options)) {
     const auto start = std::chrono::steady_clock::now();
+    const std::vector<ContentsHold> read = hold_constants(*graph);
     stages = passes::cut_at_open_sizes(*graph);
     if (!stages.empty()) {
       lowered = graph;
@@ -113,6 +115,7 @@ struct Executable::State {
     lower.memory = options.memory;
     lower.dump = options.dump;
     lowered = passes::lower(*graph, lower);
+    if (!read.empty()) let_constants_shed(*lowered);  // what was made of those that may
     for (const auto& node : lowered->nodes()) {
       note_written(*node);
       if (node->op().kind != BodyKind::control || passes::is_kernels(*node)) continue;

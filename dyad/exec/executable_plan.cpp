@@ -21,6 +21,13 @@ void Plan::set_base(int buffer, std::byte* data, const Ref<Storage>& storage) {
 void Plan::patch_address(int slot, void** address) {
   const Slot& patched = slots[static_cast<std::size_t>(slot)];
   patches_[static_cast<std::size_t>(patched.buffer)].push_back({patched.offset, address, nullptr});
+  keep_contents(slot);
+}
+
+void Plan::keep_contents(int slot) const {
+  const int number = slots[static_cast<std::size_t>(slot)].buffer;
+  const Buffer& buffer = buffers[static_cast<std::size_t>(number)];
+  if (buffer.source == Source::constant) buffer.base.impl()->storage->keep_contents();
 }
 
 void Plan::patch_tensor(int slot) {

@@ -101,10 +101,12 @@ class Plan {
   int kernels = 0, views = 0;
   std::vector<std::string> notes;  ///< how the members of `rows` nodes run
 
-  /// Keeps `*address` at the slot's first element.
+  /// Keeps `*address` at the slot's first element, and the contents of a constant.
   void patch_address(int slot, void** address);
   /// Keeps the slot's tensor, its storage too, where its buffer is.
   void patch_tensor(int slot);
+  /// The contents of a constant must not be away: they are read without a ContentsHold.
+  void keep_contents(int slot) const;
 
  private:
   /// What to set when a buffer moves.

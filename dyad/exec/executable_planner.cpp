@@ -69,6 +69,7 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   plan->symbols = symbols;
   plan->slots = draft.slots;
   plan->outputs = std::move(draft.outputs);
+  for (const int slot : plan->outputs) plan->keep_contents(slot);
   plan->arena_bytes = arena.bytes;
   plan->live_peak = arena.live_peak;
   plan->views = draft.views;

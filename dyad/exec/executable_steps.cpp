@@ -143,9 +143,10 @@ std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft,
 }
 
 std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft) {
-  return std::make_unique<OpaqueStep>(draft.node, draft.attrs, patched_tensors(plan, draft.reads),
-                                      patched_tensors(plan, draft.writes),
-                                      constants_among(plan, draft));
+  return std::make_unique<OpaqueStep>(
+      draft.node, draft.attrs,
+      patched_tensors(plan, draft.reads, runtime::find_kernel(draft.node->op())->packs),
+      patched_tensors(plan, draft.writes), constants_among(plan, draft));
 }
 
 std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft) {
@@ -159,7 +160,7 @@ std::unique_ptr<Step> make_checked_step(Plan& plan, const DraftStep& draft,
                                        patched_tensors(plan, draft.writes));
 }
 
-std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots) {
+std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots, int packed) {
   std::vector<Tensor> tensors;
   for (const int slot : slots) {
     if (slot < 0) {
@@ -167,6 +168,7 @@ std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots) {
       continue;
     }
     plan.patch_tensor(slot);
+    if (static_cast<int>(tensors.size()) != packed) plan.keep_contents(slot);
     tensors.push_back(plan.slots[static_cast<std::size_t>(slot)].tensor);
   }
   return tensors;

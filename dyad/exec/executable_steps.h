@@ -43,7 +43,9 @@ struct KernelParts {
 [[nodiscard]] std::unique_ptr<Step> make_checked_step(Plan& plan, const DraftStep& draft,
                                                       std::unique_ptr<Step> step);
 
-/// The tensors of slots, patched whenever their buffers move; undefined for -1.
-[[nodiscard]] std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots);
+/// The tensors of slots, patched whenever their buffers move; undefined for -1. Constants among
+/// them keep their contents, but for number `packed`, whose reader sees to it itself.
+[[nodiscard]] std::vector<Tensor> patched_tensors(Plan& plan, std::span<const int> slots,
+                                                  int packed = -1);
 
 }  // namespace dyad::exec

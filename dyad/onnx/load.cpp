@@ -13,6 +13,7 @@
 #include "dyad/core/allocation_limit.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph.h"
+#include "dyad/ir/graph_constants.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/literal.h"
 #include "dyad/onnx/cut_model.h"
@@ -145,6 +146,13 @@ struct Model::State {
     }
   }
 
+  /// The graph for somebody who may do anything with it.
+  static const Graph& handed_out(const Graph& graph) {
+    visit_constants(*graph.impl(),
+                    [](const Tensor& constant) { constant.impl()->storage->keep_contents(); });
+    return graph;
+  }
+
   /// What is fed by name; each may be given once.
   [[nodiscard]] std::map<std::string, ModelValue> by_name(const std::vector<NamedValue>& given,
                                                           Loc where) const {
@@ -265,6 +273,9 @@ Model read(pb::ModelProto proto, const std::string& file, std::optional<std::str
   if (state->value_inputs.empty()) {
     state->proto = {};
     state->initializers = {};
+    // While nobody else has the graph, kernels that have weights in layouts of their own let the
+    // memory of the constants go.
+    let_constants_shed(*state->built.at("").imported.graph.impl());
   }
   return Model(std::move(state));
 }
@@ -284,7 +295,7 @@ const Graph& Model::graph(Loc loc) const {
                     state_->file, names),
         loc.user());
   }
-  return state_->built.at("").imported.graph;
+  return State::handed_out(state_->built.at("").imported.graph);
 }
 
 const std::vector<std::string>& Model::inputs() const noexcept { return state_->inputs; }
@@ -368,7 +379,8 @@ std::optional<exec::MemoryUse> Model::memory(const std::vector<NamedValue>& inpu
 
 Graph Model::graph_for(const std::vector<NamedValue>& inputs, Loc loc) const {
   const std::lock_guard lock(state_->mutex);
-  return state_->graph_for(state_->by_name(inputs, loc.user()), loc.user()).imported.graph;
+  return State::handed_out(
+      state_->graph_for(state_->by_name(inputs, loc.user()), loc.user()).imported.graph);
 }
 
 std::string Model::operator_at(Loc place) const {

@@ -60,6 +60,9 @@ struct OpKernel {
   /// The one input in whose memory output 0 may lie if it has that layout, and nothing else of the
   /// call does; -1: none. The kernel may throw.
   int takes_over = -1;
+  /// The one input that the kernel reads under a ContentsHold if it is a constant: it keeps a copy
+  /// in a layout of its own, for which the constant's own contents may be away; -1: none.
+  int packs = -1;
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

@@ -1,7 +1,10 @@
 #include "dyad/core/storage.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
@@ -252,6 +255,91 @@ TEST(Storage, OutlivesTheThreadThatMadeIt) {
   EXPECT_EQ(memory_stats().in_use, at_end);
   kept = nullptr;
   EXPECT_EQ(memory_stats().in_use, before);
+}
+
+/// Whole pages of a block that are in memory.
+int resident_pages(const Storage& storage) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(storage.data()) + page - 1) / page * page;
+  const auto end =
+      (reinterpret_cast<std::uintptr_t>(storage.data()) + storage.bytes()) / page * page;
+  std::vector<unsigned char> pages((end - begin) / page);
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), end - begin, pages.data()), 0);
+  return static_cast<int>(std::ranges::count_if(pages, [](auto p) { return (p & 1) != 0; }));
+}
+
+TEST(Storage, ContentsThatCanBeMadeAgainAreAwayWhileNobodyHoldsThem) {
+  constexpr std::size_t kBytes = 300'000;
+  const std::size_t before = memory_stats().away;
+  for (const bool adopted : {false, true}) {
+    std::vector<char> other(kBytes);
+    Ref<Storage> storage =
+        adopted ? Storage::adopt(other.data(), kBytes, [] {}) : Storage::allocate(kBytes);
+    std::memset(storage->data(), 7, kBytes);
+    int remade = 0;
+    const auto remake = [&remade](void* into) {
+      std::memset(into, 7, kBytes);
+      ++remade;
+    };
+    storage->set_remake(remake);  // nobody allowed it
+    {
+      const ContentsHold hold(storage);
+    }
+    EXPECT_FALSE(storage->is_away());
+
+    storage->allow_shedding();
+    {
+      const ContentsHold hold(storage);
+    }
+    EXPECT_FALSE(storage->is_away()) << "nothing makes them again";
+    {
+      const ContentsHold first(storage);
+      storage->set_remake(remake);
+      const ContentsHold second(storage);
+      EXPECT_TRUE(second.holds());
+    }
+    EXPECT_TRUE(storage->is_away());
+    EXPECT_EQ(memory_stats().away, before + kBytes);
+    EXPECT_EQ(resident_pages(*storage), 0);
+    {
+      ContentsHold hold(storage);
+      EXPECT_EQ(remade, 1);
+      EXPECT_EQ(memory_stats().away, before);
+      for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(storage->data()[i], std::byte{7}) << i;
+      const ContentsHold moved(std::move(hold));
+      EXPECT_FALSE(storage->is_away());
+    }
+    EXPECT_TRUE(storage->is_away());
+    if (adopted) {
+      storage->keep_contents();
+      EXPECT_EQ(remade, 2);
+      {
+        const ContentsHold hold(storage);
+      }
+      EXPECT_FALSE(storage->is_away());
+      EXPECT_EQ(storage->data()[kBytes - 1], std::byte{7});
+    }
+    storage = nullptr;
+    EXPECT_EQ(memory_stats().away, before);
+  }
+}
+
+TEST(Storage, ContentsThatCannotBeMadeAgainAreAnErrorAndStayAway) {
+  const Ref<Storage> storage = Storage::allocate(100'000);
+  storage->allow_shedding();
+  bool fails = true;
+  {
+    const ContentsHold hold(storage);
+    storage->set_remake([&](void* into) {
+      if (fails) throw MemoryError("no memory");
+      std::memset(into, 1, 100'000);
+    });
+  }
+  EXPECT_THROW(ContentsHold{storage}, MemoryError);
+  EXPECT_TRUE(storage->is_away());
+  fails = false;
+  const ContentsHold hold(storage);
+  EXPECT_EQ(storage->data()[50'000], std::byte{1});
 }
 
 TEST(Pool, GivesDistinctAlignedBlocks) {

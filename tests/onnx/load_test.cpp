@@ -5,16 +5,20 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <vector>
 
 #include "checker.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ir/graph_constants.h"
 #include "dyad/ir/literal.h"
 #include "dyad/nn/nn.h"
 #include "dyad/onnx/unsupported.h"
 #include "dyad/ops/ops.h"
+#include "dyad/runtime/threads.h"
 #include "tests/shared/message_of.h"
 
 namespace dyad::testing {
@@ -92,6 +96,79 @@ TEST(Load, SaysWhatIsNoModel) {
               HasSubstr("no ONNX model"));
   EXPECT_THAT(message_of<IoError>([] { (void)onnx::load("/nowhere/model.onnx"); }),
               HasSubstr("/nowhere/model.onnx"));
+}
+
+struct Convolutions {
+  nn::Conv2d first{3, 64, 3, {.padding = 1}}, second{64, 64, 3, {.padding = 1}};
+  nn::Linear up{64, 512}, down{512, 200};
+  Tensor operator()(const Tensor& x) const {
+    return down(relu(up(mean(relu(second(relu(first(x)))), {2, 3}))));
+  }
+};
+
+/// The large constants of a graph by their types.
+std::map<std::string, std::vector<std::byte>> constants_of(const Graph& graph) {
+  std::map<std::string, std::vector<std::byte>> found;
+  visit_constants(*graph.impl(), [&](const Tensor& constant) {
+    if (constant.numel() >= 4096) found[type_string(constant)] = packed_elements(constant);
+  });
+  return found;
+}
+
+TEST(Load, WeightsThatKernelsPackAreHeldOnceUntilSomebodyAsksForThem) {
+  const Convolutions net;
+  const std::string bytes = [&] {
+    Graph graph;
+    (void)graph.define([&] { return net(placeholder("x", f32, {"batch", 3, 12, 12})); });
+    return onnx::to_bytes(graph, {.outputs = {"y"}, .weights = nn::state_dict(net)});
+  }();
+  const std::size_t before = memory_stats().away;
+  const auto expected = constants_of(onnx::parse(bytes, {.trainable = false}).graph());
+  const Tensor x = normal({2, 3, 12, 12});
+  std::vector<std::byte> first;
+  {
+    const onnx::Model model = onnx::parse(bytes, {.trainable = false});
+    EXPECT_EQ(memory_stats().away, before) << "nothing ran yet";
+    const auto run = [&](const Tensor& on) { return packed_elements(model.run({{"x", on}})[0]); };
+    first = run(x);
+#if !DYAD_PLAIN_LOOPS  // which pack nothing
+    // The large weights: the second convolution's, and those of both products.
+    EXPECT_EQ(memory_stats().away - before, 4u * (64u * 64 * 9 + 64u * 512 + 512u * 200));
+#endif
+    EXPECT_EQ(run(x), first);
+    // Other sizes and numbers of threads: other plans, other layouts.
+    for (const int threads : {1, 2}) {
+      const ThreadScope scope(threads);
+      (void)run(normal({5, 3, 12, 12}));
+      (void)run(normal({40, 3, 12, 12}));
+    }
+    EXPECT_EQ(run(x), first);
+    EXPECT_EQ(constants_of(model.graph()), expected) << "every bit is there again";
+    EXPECT_EQ(memory_stats().away, before);
+    EXPECT_EQ(run(x), first);
+    EXPECT_EQ(memory_stats().away, before) << "whoever asked may read them";
+    const onnx::Model again =
+        onnx::parse(onnx::to_bytes(model.graph(), {.outputs = {"y"}}), {.trainable = false});
+    const Tensor given = again.run({{"x", x}})[0];
+    EXPECT_TRUE(allclose(given, net(x), 1e-4, 1e-4).item<bool>());
+    EXPECT_EQ(constants_of(again.graph()), expected);
+  }
+  EXPECT_EQ(memory_stats().away, before) << "no model is left";
+}
+
+TEST(Load, WeightsThatAnOperatorReadsAsTheyAreStay) {
+  const Tensor w = normal({256, 256});
+  Graph graph;
+  (void)graph.define([&] { return matmul(embedding(placeholder("tokens", i64, {"n"}), w), w); });
+  const std::size_t before = memory_stats().away;
+  const onnx::Model model =
+      onnx::parse(onnx::to_bytes(graph, {.weights = {{"w", w}}}), {.trainable = false});
+  const Tensor tokens = tensor({3, 200, 0, 255, 17}, i64);
+  const Tensor expected = matmul(embedding(tokens, w), w);
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_TRUE(allclose(model.run({{"tokens", tokens}})[0], expected, 1e-4, 1e-4).item<bool>());
+    EXPECT_EQ(memory_stats().away, before);
+  }
 }
 
 /// Cut at every byte: an error, or a smaller model that is one.

@@ -86,13 +86,15 @@ void run(const Library& library, const Loops& loops, ConvShape s, const Tensor& 
 
 /// The operands of a convolution, with five axes.
 struct Operands {
+  ContentsHold copied;
   Tensor x, weight, bias, out;
   ConvShape shape;
   bool by_planes;
 
   template <class Attrs>
   Operands(const OpCall& call, const Attrs& attrs)
-      : x(with_three_axes(call.inputs[0])),
+      : copied(call.inputs[1].impl()->contiguous ? Ref<Storage>() : call.inputs[1].impl()->storage),
+        x(with_three_axes(call.inputs[0])),
         weight(with_three_axes(contiguous_copy(call.inputs[1]))),
         bias(call.inputs[2].defined() ? contiguous_copy(call.inputs[2]) : Tensor()),
         out(with_three_axes(call.outputs[0])),
@@ -101,12 +103,18 @@ struct Operands {
 };
 
 void convolve(const OpCall& call, const Operands& o, const Tensor& out) {
+  ContentsHold read;
   if (o.by_planes) {
+    read = ContentsHold(o.weight.impl()->storage);
     depthwise_forward(o.shape, o.x, o.weight, o.bias, out);
     return;
   }
-  run([&](const ConvShape& s, const Tensor& x, const Tensor& w, const Tensor& b,
-          const Tensor& y) { return conv_library_forward(s, x, w, b, y, call); },
+  run(
+      [&](const ConvShape& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
+        if (conv_library_forward(s, x, w, b, y, call)) return true;
+        read = ContentsHold(o.weight.impl()->storage);
+        return false;
+      },
       conv_loops_forward, o.shape, o.x, o.weight, o.bias, out);
 }
 
@@ -194,10 +202,11 @@ ConvShape conv_shape(const ops::ConvAttrs& attrs, const Tensor& x, const Tensor&
 
 std::span<const NamedKernel> conv_kernels() {
   static constexpr NamedKernel kernels[] = {
-      {"conv", {conv, output_layout<ops::ConvAttrs>}},
+      {"conv",
+       {conv, output_layout<ops::ConvAttrs>, /*in_place=*/false, /*takes_over=*/-1, /*packs=*/1}},
       {"conv_epilogue",
        {conv_epilogue, output_layout<ops::ConvEpilogueAttrs>, /*in_place=*/false,
-        /*takes_over=*/3}},
+        /*takes_over=*/3, /*packs=*/1}},
       {"conv_transpose", {conv_transpose, input_gradient_layout}},
       {"conv_backward_weight", {conv_backward_weight}},
   };

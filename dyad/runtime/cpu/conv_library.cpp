@@ -261,7 +261,7 @@ const memory* constant_weight(const Plan& plan, const Tensor& weight, const OpCa
   if (!plan.reorder) return nullptr;
   std::shared_ptr<const memory>& elements = call.memo_as<ConstantWeight>().elements;
   if (!elements || elements->get_desc() != plan.packed) {
-    elements = onednn::packed_constant(weight.impl()->data, plan.plain, plan.packed);
+    elements = onednn::packed_constant(weight, plan.plain, plan.packed);
   }
   return elements.get();
 }
@@ -301,6 +301,7 @@ bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& wei
       call.is_constant(1) && call.inputs[1].impl()->data == weight.impl()->data;
   const memory* packed = is_constant ? constant_weight(plan, weight, call)
                                      : packed_weight(plan, std::move(key), weight);
+  const ContentsHold read(packed == nullptr ? weight.impl()->storage : Ref<Storage>());
   plan.convolution->run({weight.impl()->data, image.impl()->data, out.impl()->data,
                          bias.defined() ? bias.impl()->data : nullptr},
                         {packed});

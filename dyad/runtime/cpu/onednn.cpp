@@ -3,6 +3,7 @@
 #ifndef DYAD_PLAIN_LOOPS
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/storage.h"
+#include "dyad/core/tensor_impl.h"
 
 namespace dyad::runtime::cpu::onednn {
 
@@ -53,9 +55,13 @@ std::shared_ptr<const dnnl::memory> packed_copy(const void* data, const dnnl::me
   return std::make_shared<const dnnl::memory>(made);
 }
 
-std::shared_ptr<const dnnl::memory> packed_constant(const void* data,
-                                                    const dnnl::memory::desc& from,
-                                                    const dnnl::memory::desc& to) {
+namespace {
+
+using HeldCopy = std::shared_ptr<const dnnl::memory>;
+
+/// The copy of the constant at `data` that is held, or what `make` gives.
+HeldCopy shared_copy(const void* data, const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                     const std::function<HeldCopy()>& make) {
   struct Copy {
     dnnl::memory::desc from, to;
     std::weak_ptr<const dnnl::memory> elements;
@@ -70,9 +76,56 @@ std::shared_ptr<const dnnl::memory> packed_constant(const void* data,
     if (it->second.from != from || it->second.to != to) continue;
     if (auto held = it->second.elements.lock()) return held;
   }
-  auto made = packed_copy(data, from, to);
+  HeldCopy made = make();
   copies.emplace(data, Copy{from, to, made});
   return made;
+}
+
+/// Lets the memory of a constant go that `packed` has all elements of, bit for bit.
+void let_shed(Storage& storage, const void* data, const dnnl::memory::desc& from,
+              const HeldCopy& packed) {
+  const dnnl::memory::desc to = packed->get_desc();
+  dnnl::memory::dim elements = 1;
+  for (const dnnl::memory::dim size : from.dims()) elements *= size;
+  const std::size_t bytes = static_cast<std::size_t>(elements) *
+                            (from.data_type() == dnnl::memory::data_type::f32 ? 4 : 2);
+  const bool is_whole = data == storage.data() && from.get_size() == bytes &&
+                        storage.bytes() == bytes && from.data_type() == to.data_type();
+  if (!is_whole) return;
+  try {
+    // Made now: once the elements are away it must not fail.
+    const dnnl::reorder unpack(dnnl::reorder::primitive_desc(engine(), to, engine(), from));
+    storage.set_remake([packed, from, unpack](void* into) {
+      try {
+        dnnl::memory source = *packed, made(from, engine(), into);
+        unpack.execute(stream(), source, made);
+      } catch (const dnnl::error& error) {
+        fail(error);
+      }
+    });
+  } catch (const dnnl::error&) {
+    return;  // there is no way back: the elements stay
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const dnnl::memory> packed_constant(const Tensor& constant,
+                                                    const dnnl::memory::desc& from,
+                                                    const dnnl::memory::desc& to) {
+  const TensorImpl& impl = *constant.impl();
+  return shared_copy(impl.data, from, to, [&] {
+    const ContentsHold held(impl.storage);
+    auto made = packed_copy(impl.data, from, to);
+    if (held.holds()) let_shed(*impl.storage, impl.data, from, made);
+    return made;
+  });
+}
+
+std::shared_ptr<const dnnl::memory> packed_constant(const void* data,
+                                                    const dnnl::memory::desc& from,
+                                                    const dnnl::memory::desc& to) {
+  return shared_copy(data, from, to, [&] { return packed_copy(data, from, to); });
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dyad/core/dtype.h"
+#include "dyad/core/tensor.h"
 
 // What the files of this folder share of oneDNN.
 namespace dyad::runtime::cpu::onednn {
@@ -37,7 +38,13 @@ namespace dyad::runtime::cpu::onednn {
 [[nodiscard]] std::shared_ptr<const dnnl::memory> packed_copy(const void* data,
                                                               const dnnl::memory::desc& from,
                                                               const dnnl::memory::desc& to);
-/// The same of a constant: whoever asks for it while it is held shares it.
+/// The same of a constant: whoever asks for it while it is held shares it. The copy can make the
+/// constant's elements again, which may be away from then on (Storage::allow_shedding), if the
+/// layout has all of its memory.
+[[nodiscard]] std::shared_ptr<const dnnl::memory> packed_constant(const Tensor& constant,
+                                                                  const dnnl::memory::desc& from,
+                                                                  const dnnl::memory::desc& to);
+/// The same of a constant's elements, which stay.
 [[nodiscard]] std::shared_ptr<const dnnl::memory> packed_constant(const void* data,
                                                                   const dnnl::memory::desc& from,
                                                                   const dnnl::memory::desc& to);

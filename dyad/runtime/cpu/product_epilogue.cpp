@@ -110,8 +110,7 @@ void run_packed(const OpCall& call, const Product& p, const Epilogue& epilogue) 
     std::shared_ptr<const memory>& elements = call.memo_as<PackedWeight>().elements;
     if (!elements || elements->get_desc() != planned.packed) {
       elements = onednn::packed_constant(
-          p.weight.impl()->data, onednn::f32_matrix(p.k, p.n, p.weight_row, p.weight_column),
-          planned.packed);
+          p.weight, onednn::f32_matrix(p.k, p.n, p.weight_row, p.weight_column), planned.packed);
     }
     planned.product.run({p.x.impl()->data, nullptr, p.out.impl()->data, p.bias_data()},
                         {nullptr, elements.get()});
@@ -140,7 +139,8 @@ void product_epilogue(const OpCall& call) {
 
 std::span<const NamedKernel> product_epilogue_kernels() {
   static constexpr NamedKernel kernels[] = {
-      {"product_epilogue", {product_epilogue, nullptr, /*in_place=*/false, /*takes_over=*/3}}};
+      {"product_epilogue",
+       {product_epilogue, nullptr, /*in_place=*/false, /*takes_over=*/3, /*packs=*/1}}};
   return kernels;
 }
 
