@@ -176,7 +176,7 @@ def bessel_ratios():
             return value * (mpmath.exp(-abs(x)) if scaled else 1)
         return by_mpmath(f)
 
-    edges = "0 -0 1e-8 1e-3 0.5 -0.5 3 -7.9 8 8.1 20 -60 80 inf -inf nan"
+    edges = "0 -0 1e-8 1e-3 0.5 -0.5 3 -7.9 8 8.1 20 -60 85 inf -inf nan"
     for n in [1, 2, 3]:
         for scaled in [False, True]:
             function("bessel_ratio", ratio(n, scaled), edges, -3, 12, {"n": n, "scaled": scaled}, tol=32, floor=0.01,
