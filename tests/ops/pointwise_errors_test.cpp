@@ -2,6 +2,7 @@
 
 #include "bad_calls.h"
 #include "cases.h"
+#include "dyad/core/create.h"
 
 namespace dyad::testing {
 namespace {
