@@ -17,7 +17,7 @@ if(WAY STREQUAL "install")
   run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
   run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${work}/build ${common} -DCMAKE_PREFIX_PATH=${work}/prefix)
 else()
-  # The compiler cache has the objects of the main build; the same options find them there.
+  # The library is built again; where it was already, in this folder, the compiler cache has its objects.
   string(REPLACE ";" "\\;" LAUNCHER "${LAUNCHER}")  # a list must stay one argument
   run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${work}/build ${common} -DDYAD_SOURCE=${SOURCE}
     "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=${FLAGS}"
