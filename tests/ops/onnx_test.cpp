@@ -44,7 +44,8 @@ bool always_refuses(std::string_view name) {
 }
 
 /// Rows between numbers and complex ones. A complex value can be neither an input nor an output of
-/// a model, so they are checked inside the functions of complex numbers. And where checkpoints start.
+/// a model, so they are checked inside the functions of complex numbers. And where checkpoints
+/// start.
 bool only_within(std::string_view name) {
   return name == "view_as_real" || name == "view_as_complex" || name == "recompute";
 }

@@ -12,8 +12,8 @@ struct CtcAttrs {
   std::int64_t blank = 0;
 };
 
-/// `ctc_beam_search(log_probs[t, n, c], input_lengths[n])` -> labels i64 [n, paths, t] (-1 after the
-/// last one), lengths i64 [n, paths], log_probs [n, paths].
+/// `ctc_beam_search(log_probs[t, n, c], input_lengths[n])` -> labels i64 [n, paths, t] (-1 after
+/// the last one), lengths i64 [n, paths], log_probs [n, paths].
 struct CtcBeamAttrs {
   std::int64_t blank = 0;
   std::int64_t width = 16;

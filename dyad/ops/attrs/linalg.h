@@ -12,8 +12,8 @@ struct MatmulAttrs {
   bool transpose_b = false;
 };
 
-/// `solve(a, b)`: x with a @ x = b, or with transpose a^T @ x = b; a[..., n, n], b[..., n, k], whose
-/// leading axes broadcast.
+/// `solve(a, b)`: x with a @ x = b, or with transpose a^T @ x = b; a[..., n, n], b[..., n, k],
+/// whose leading axes broadcast.
 struct SolveAttrs {
   bool transpose = false;
 };
