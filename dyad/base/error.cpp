@@ -8,18 +8,15 @@
 namespace dyad {
 namespace {
 
-/// The same as utf8_length, and 0 for a control character.
+/// The bytes of the character that `text` begins with, if a message may have it.
 std::size_t character_length(std::string_view text) {
-  const auto byte = static_cast<unsigned char>(text[0]);
-  const bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F;
-  return is_control ? 0 : utf8_length(text);
+  return text[0] == '\n' || text[0] == '\t' ? 1 : printable_length(text);
 }
 
 /// Names in a message may come from files: what is no text is written as \xff, and of what is
 /// longer than anybody reads the middle is left out.
 std::string readable(std::string_view message) {
   constexpr std::size_t kBegin = 6000, kEnd = 1000;
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   const auto add = [&](std::string_view part) {
     while (!part.empty()) {
@@ -27,8 +24,7 @@ std::string readable(std::string_view message) {
       if (length > 0) {
         text += part.substr(0, length);
       } else {
-        const auto byte = static_cast<unsigned char>(part[0]);
-        text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+        append_escaped(text, part[0]);
       }
       part.remove_prefix(length > 0 ? length : 1);
     }

@@ -22,4 +22,15 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return is_none ? 0 : length;
 }
 
+std::size_t printable_length(std::string_view text) noexcept {
+  const auto code = static_cast<unsigned char>(text[0]);
+  return code < 0x20 || code == 0x7F ? 0 : utf8_length(text);
+}
+
+void append_escaped(std::string& text, char byte) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto code = static_cast<unsigned char>(byte);
+  text += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+}
+
 }  // namespace dyad

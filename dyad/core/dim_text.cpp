@@ -21,15 +21,13 @@ std::string text_of_name(const std::string& name) {
   bool plain = starts_identifier(name[0]);
   for (const char c : name) plain = plain && continues_identifier(c);
   if (plain) return name;
-  constexpr std::string_view digits = "0123456789abcdef";
   std::string quoted = "'";
   for (std::string_view rest = name; !rest.empty();) {
-    const auto code = static_cast<unsigned char>(rest[0]);
-    const std::size_t length = code < 0x20 || code == 0x7F ? 0 : utf8_length(rest);
+    const std::size_t length = printable_length(rest);
     if (length == 0) {
-      quoted += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+      append_escaped(quoted, rest[0]);
     } else {
-      if (code == '\'' || code == '\\') quoted += '\\';
+      if (rest[0] == '\'' || rest[0] == '\\') quoted += '\\';
       quoted += rest.substr(0, length);
     }
     rest.remove_prefix(std::max<std::size_t>(length, 1));

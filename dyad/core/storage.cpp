@@ -71,7 +71,7 @@ Storage::~Storage() = default;
 
 void Storage::allow_shedding() {
   if (!extra_) extra_ = std::make_unique<Extra>();
-  if (!extra_->may_shed) extra_->may_shed = true;
+  if (!extra_->may_shed) extra_->may_shed = true;  // read without the lock: written once
 }
 
 void Storage::set_remake(std::function<void(void*)> remake) {

@@ -7,12 +7,12 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
-#include "dyad/core/tensor_impl.h"
 #include "dyad/exec/graph_of_call.h"
 #include "dyad/exec/vmap.h"
 #include "dyad/ir/graph.h"
 #include "dyad/ir/op_info.h"
 #include "dyad/ir/recorded.h"
+#include "dyad/ops/views.h"
 
 namespace dyad {
 namespace exec {
@@ -64,14 +64,6 @@ constinit const OpInfo kCustomGradientOp{
     .grad = [](Gradient& g) { (*g.attrs<RuleAttrs>().rule)(g); },
 };
 
-/// Another handle of the same memory, without a place on the tape.
-Tensor detached_alias(const Tensor& tensor) {
-  auto alias = make_ref<TensorImpl>(*tensor.impl());
-  alias->grad_meta = nullptr;
-  alias->requires_grad = false;
-  return Tensor(std::move(alias));
-}
-
 }  // namespace
 
 std::vector<Tensor> attach_gradient(const std::string& name, std::span<const Tensor> sources,
@@ -90,7 +82,7 @@ std::vector<Tensor> attach_gradient(const std::string& name, std::span<const Ten
     graph.evaluator()->apply(kCustomGradientOp, inputs, &attrs, outputs, loc);
     return outputs;
   }
-  for (std::size_t i = 0; i < results.size(); ++i) outputs[i] = detached_alias(results[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) outputs[i] = detach(results[i], loc);
   if (autograd::should_record(kCustomGradientOp, inputs)) {
     const autograd::Kept keep{kept, kept_results};
     autograd::record(kCustomGradientOp, inputs, &attrs, outputs, loc.user(), &keep);

@@ -1,5 +1,6 @@
 #include "dyad/ir/literal.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -45,26 +46,21 @@ std::string nan_text(std::uint64_t bits, std::uint64_t canonical) {
 std::string number_text(double value) { return shortest(value); }
 
 std::string quote(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdef";
   std::string out = "\"";
   while (!text.empty()) {
     const char c = text[0];
-    const auto code = static_cast<unsigned char>(c);
-    std::size_t length = 1;
+    const std::size_t length = printable_length(text);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (c == '\n') {
       out += "\\n";
-    } else if (code >= 0x20 && code != 0x7F && utf8_length(text) > 0) {
-      length = utf8_length(text);
+    } else if (length > 0) {
       out += text.substr(0, length);
     } else {
-      out += "\\x";
-      out += digits[code >> 4];
-      out += digits[code & 15];
+      append_escaped(out, c);
     }
-    text.remove_prefix(length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out + '"';
 }

@@ -27,7 +27,7 @@ struct OnnxWalk {
   std::int64_t axis = 0;  ///< from the front
   bool reverse = false;   ///< from the last slice on
   std::string x;
-  Type type;                                         ///< of x
+  Type slice;                                        ///< of x without the axis
   std::vector<std::pair<std::string, Type>> states;  ///< before the first step
   Types results;                                     ///< of a step
   /// Writes what one step does: what the states become, then its results.

@@ -145,11 +145,7 @@ std::vector<std::string> GraphWriter::walk(const OnnxWalk& walk) {
     states.push_back(input("state", type));
     types.push_back(type);
   }
-  Shape sizes;
-  for (std::size_t i = 0; i < walk.type.shape().size(); ++i) {
-    if (static_cast<std::int64_t>(i) != walk.axis) sizes.push_back(walk.type.shape()[i]);
-  }
-  const std::string slice = input("slice", Type(walk.type.dtype(), sizes));
+  const std::string slice = input("slice", walk.slice);
   const std::vector<std::string> made = walk.step(step, states, slice);
   types.insert(types.end(), walk.results.begin(), walk.results.end());
   std::vector<std::string> names;

@@ -15,6 +15,12 @@ using scalar::ScalarType;
 
 constexpr Samples kPlainSamples{.edges = "0 -0 1 -1 2.5 -3.75 1e-20 3e38 inf -inf nan"};
 
+/// A node that ONNX has under one name for numbers, under another for bool.
+void write_pair(OnnxEmitter& e, std::string_view of_numbers, std::string_view of_bool) {
+  const bool truth = e.output_type().dtype() == DType::boolean;
+  e.output(0, e.node(truth ? of_bool : of_numbers, {e.operand(0), e.operand(1)}));
+}
+
 struct Add {
   using Attrs = NoAttrs;
   static constexpr Schema schema{.name = "add",
@@ -25,10 +31,7 @@ struct Add {
   static Scalar eval(Scalar a, Scalar b) {
     return a.type() == ScalarType::boolean ? (a | b) : a + b;
   }
-  static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    const bool truth = e.output_type().dtype() == DType::boolean;
-    e.output(0, e.node(truth ? "Or" : "Add", {e.operand(0), e.operand(1)}));
-  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_pair(e, "Add", "Or"); }
   static void grad(Gradient& g, const Attrs&) {
     g.set(0, g.grad());
     g.set(1, g.grad());
@@ -65,10 +68,7 @@ struct Mul {
   static Scalar eval(Scalar a, Scalar b) {
     return a.type() == ScalarType::boolean ? (a & b) : a * b;
   }
-  static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    const bool truth = e.output_type().dtype() == DType::boolean;
-    e.output(0, e.node(truth ? "And" : "Mul", {e.operand(0), e.operand(1)}));
-  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_pair(e, "Mul", "And"); }
   static void grad(Gradient& g, const Attrs&) {
     if (g.needs(0)) g.set(0, g.grad() * g.input(1));
     if (g.needs(1)) g.set(1, g.grad() * g.input(0));
@@ -190,10 +190,7 @@ struct Maximum {
     if (a.type() == ScalarType::boolean) return a | b;
     return scalar::is_floating(a.type()) ? scalar::maximum(a, b) : scalar::max(a, b);
   }
-  static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    const bool truth = e.output_type().dtype() == DType::boolean;
-    e.output(0, e.node(truth ? "Or" : "Max", {e.operand(0), e.operand(1)}));
-  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_pair(e, "Max", "Or"); }
   static void grad(Gradient& g, const Attrs&) { split_between(g, g.input(0) > g.input(1)); }
 };
 
@@ -211,10 +208,7 @@ struct Minimum {
     if (a.type() == ScalarType::boolean) return a & b;
     return scalar::is_floating(a.type()) ? scalar::minimum(a, b) : scalar::min(a, b);
   }
-  static void to_onnx(OnnxEmitter& e, const Attrs&) {
-    const bool truth = e.output_type().dtype() == DType::boolean;
-    e.output(0, e.node(truth ? "And" : "Min", {e.operand(0), e.operand(1)}));
-  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { write_pair(e, "Min", "And"); }
   static void grad(Gradient& g, const Attrs&) { split_between(g, g.input(0) < g.input(1)); }
 };
 

@@ -27,15 +27,6 @@ Tensor shifted(const Tensor& x, std::int64_t axis, bool back) {
   return sizes[at].same_as(0) ? x : pad(x, low, high);
 }
 
-/// The type of what stands side by side along an axis.
-Type slice_type(const Type& x, std::int64_t axis, DType dtype) {
-  Shape sizes;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i != from_front(axis, x.rank())) sizes.push_back(x.shape()[static_cast<std::size_t>(i)]);
-  }
-  return {dtype, sizes};
-}
-
 /// Input 0 and its axis, walked in `dtype`.
 OnnxWalk walk_over(OnnxEmitter& e, const ScanAttrs& attrs, DType dtype) {
   const Type& x = e.input_type(0);
@@ -43,7 +34,11 @@ OnnxWalk walk_over(OnnxEmitter& e, const ScanAttrs& attrs, DType dtype) {
   walk.axis = from_front(attrs.axis, x.rank());
   walk.reverse = attrs.reverse;
   walk.x = e.cast(e.input(0), dtype);
-  walk.type = Type(dtype, x.shape());
+  Shape sizes;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != walk.axis) sizes.push_back(x.shape()[static_cast<std::size_t>(i)]);
+  }
+  walk.slice = Type(dtype, sizes);
   return walk;
 }
 
@@ -109,9 +104,8 @@ struct CumProd {
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = is_floating(e.output_type().dtype()) ? DType::f64 : e.output_type().dtype();
     OnnxWalk walk = walk_over(e, attrs, dtype);
-    const Type slice = slice_type(e.input_type(0), attrs.axis, dtype);
-    add_state(e, walk, 1, slice);
-    walk.results = {slice};
+    add_state(e, walk, 1, walk.slice);
+    walk.results = {walk.slice};
     walk.step = [&](OnnxEmitter& step, std::span<const std::string> states, const std::string& x) {
       const std::string product = step.node("Mul", {states[0], x});
       return std::vector{product, attrs.exclusive ? states[0] : product};
@@ -147,9 +141,8 @@ struct LogCumSumExp {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     OnnxWalk walk = walk_over(e, attrs, DType::f64);
-    const Type slice = slice_type(e.input_type(0), attrs.axis, DType::f64);
-    add_state(e, walk, -std::numeric_limits<double>::infinity(), slice);
-    walk.results = {slice};
+    add_state(e, walk, -kInfinity, walk.slice);
+    walk.results = {walk.slice};
     walk.step = [](OnnxEmitter& step, std::span<const std::string> states, const std::string& x) {
       const std::string largest = step.node("Max", {states[0], x});
       const std::string apart = step.node("Abs", {step.node("Sub", {states[0], x})});
@@ -180,12 +173,11 @@ struct CumExtreme {
     const bool is_narrow = size_of(given) < 4;
     const DType dtype = !is_narrow ? given : is_floating(given) ? DType::f32 : DType::i32;
     OnnxWalk walk = walk_over(e, attrs, dtype);
-    const Type slice = slice_type(e.input_type(0), attrs.axis, dtype);
-    const Type places = slice_type(e.input_type(0), attrs.axis, DType::i64);
-    add_state(e, walk, 0, slice);
+    const Type places(DType::i64, walk.slice.shape());
+    add_state(e, walk, 0, walk.slice);
     add_state(e, walk, 0, places);
     walk.states.emplace_back(e.scalar(0, DType::i64), Type(DType::i64, {}));  // steps so far
-    walk.results = {slice, places};
+    walk.results = {walk.slice, places};
     walk.step = [&](OnnxEmitter& step, std::span<const std::string> states, const std::string& x) {
       std::string takes =
           step.node("Or", {step.node("Equal", {states[2], step.scalar(0, DType::i64)}),

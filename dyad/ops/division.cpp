@@ -185,8 +185,6 @@ void split_by(Gradient& g, const Tensor& first_is_taken) {
   if (g.needs(1)) g.set(1, where(equal, half, where(first_is_taken, 0, g.grad())));
 }
 /// Whether elements are not NaN, for any dtype.
-Tensor is_not_nan(const Tensor& x) { return x == x; }
-
 void write_extreme(OnnxEmitter& e, std::string_view op) {
   if (!is_floating(e.output_type().dtype())) {
     const DType wide = DType::i64;
@@ -207,7 +205,7 @@ struct Fmax {
     return scalar::select((a > b) | (b != b), a, b);
   }
   static void grad(Gradient& g, const Attrs&) {
-    split_by(g, logical_or(g.input(0) > g.input(1), logical_not(is_not_nan(g.input(1)))));
+    split_by(g, logical_or(g.input(0) > g.input(1), isnan(g.input(1))));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { write_extreme(e, "Max"); }
 };
@@ -221,7 +219,7 @@ struct Fmin {
     return scalar::select((a < b) | (b != b), a, b);
   }
   static void grad(Gradient& g, const Attrs&) {
-    split_by(g, logical_or(g.input(0) < g.input(1), logical_not(is_not_nan(g.input(1)))));
+    split_by(g, logical_or(g.input(0) < g.input(1), isnan(g.input(1))));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { write_extreme(e, "Min"); }
 };

@@ -14,7 +14,7 @@ namespace {
 constexpr ArgInfo kLayerNormInputs[] = {
     {"x", kFloat}, {"weight", kFloat}, {"bias", kFloat, /*optional=*/true}};
 constexpr ArgInfo kRmsNormInputs[] = {{"x", kFloat}, {"weight", kFloat}};
-constexpr ArgInfo kGroupBackwardInputs[] = {{"grad", kFloat}, {"x", kFloat}, {"weight", kFloat}};
+constexpr ArgInfo kRowNormBackwardInputs[] = {{"grad", kFloat}, {"x", kFloat}, {"weight", kFloat}};
 constexpr ArgInfo kGroupNormInputs[] = {
     {"x", kFloat}, {"weight", kFloat, /*optional=*/true}, {"bias", kFloat, /*optional=*/true}};
 constexpr ArgInfo kGroupNormBackwardInputs[] = {
@@ -111,7 +111,7 @@ struct LayerNorm {
 struct LayerNormBackward {
   using Attrs = EpsAttrs;
   static constexpr Schema schema{.name = "layer_norm_backward",
-                                 .inputs = kGroupBackwardInputs,
+                                 .inputs = kRowNormBackwardInputs,
                                  .outputs = kThreeGradients,
                                  .doc = "The gradients of layer_norm's x, weight and bias.",
                                  .saved_inputs = kFirst | kSecond | kThird};
@@ -162,7 +162,7 @@ struct RmsNorm {
 struct RmsNormBackward {
   using Attrs = EpsAttrs;
   static constexpr Schema schema{.name = "rms_norm_backward",
-                                 .inputs = kGroupBackwardInputs,
+                                 .inputs = kRowNormBackwardInputs,
                                  .outputs = kTwoGradients,
                                  .doc = "The gradients of rms_norm's x and weight.",
                                  .saved_inputs = kFirst | kSecond | kThird};

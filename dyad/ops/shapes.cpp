@@ -100,6 +100,7 @@ std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors, Loc loc) 
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis, Loc loc) {
   std::vector<Tensor> parts;
   const std::int64_t count = known_size(x, axis, loc);
+  parts.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) parts.push_back(select(x, axis, i, loc));
   return parts;
 }

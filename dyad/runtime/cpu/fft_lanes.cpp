@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
 #pragma GCC diagnostic push
@@ -40,11 +40,6 @@ constexpr int kVectorBytes = 64;
 #pragma GCC pop_options
 #endif
 
-template <class T>
-T* data(const Tensor& t) {
-  return reinterpret_cast<T*>(t.impl()->data);
-}
-
 /// Memory for so many numbers, which begins where vectors may.
 template <class T>
 Tensor numbers(std::int64_t count) {
@@ -63,17 +58,19 @@ void run_matrix(const LinePlan<T>& plan, const T* from, FftLayout from_layout, b
   const auto walk = [&](std::int64_t blocks, const LanesPlan<T>& lanes, auto&& body) {
     const double size = static_cast<double>(lanes.n * w);
     const std::int64_t grain = grain_for({.bytes = 32 * size, .flops = 40 * size}, blocks);
-    if (blocks < 2 * grain || team_size() == 1) return body(0, blocks, data<T>(work.buffer));
+    if (blocks < 2 * grain || team_size() == 1) return body(0, blocks, elements_of<T>(work.buffer));
     parallel_for(0, blocks, grain, [&](std::int64_t begin, std::int64_t end) {
       const Tensor buffer = numbers<T>(4 * w * lanes.capacity);
-      body(begin, end, data<T>(buffer));
+      body(begin, end, elements_of<T>(buffer));
     });
   };
   walk(column_blocks, *plan.columns, [&](std::int64_t begin, std::int64_t end, T* buffer) {
-    code.columns(matrix, from, from_layout, exchange_in, begin, end, data<T>(work.matrix), buffer);
+    code.columns(matrix, from, from_layout, exchange_in, begin, end, elements_of<T>(work.matrix),
+                 buffer);
   });
   walk(row_blocks, *plan.rows, [&](std::int64_t begin, std::int64_t end, T* buffer) {
-    code.rows(matrix, data<T>(work.matrix), begin, end, to, to_layout, exchange_out, scale, buffer);
+    code.rows(matrix, elements_of<T>(work.matrix), begin, end, to, to_layout, exchange_out, scale,
+              buffer);
   });
 }
 
@@ -92,7 +89,7 @@ void run_line(const LinePlan<T>& plan, const T* from, FftLayout from_layout, boo
   const auto times = [](T re, T im, const std::complex<T>& w) {
     return std::pair(re * w.real() - im * w.imag(), re * w.imag() + im * w.real());
   };
-  T *a = data<T>(work.first), *b = data<T>(work.second);
+  T *a = elements_of<T>(work.first), *b = elements_of<T>(work.second);
   for (std::int64_t k = 0; k < plan.n; ++k) {
     const T* x = from + k * from_layout.along;
     const T re = x[exchange_in ? from_layout.part : 0], im = x[exchange_in ? 0 : from_layout.part];
@@ -152,7 +149,7 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to, FftWork<T>& work) 
   }
   const bool even = n % 2 == 0;
   const T scale = job.scale, middle = job.middle;
-  T* z = data<T>(work.room);
+  T* z = elements_of<T>(work.room);
   const auto put = [&](std::int64_t k, T re, T im) {
     T* y = to + k * out.along;
     y[0] = re * scale;
@@ -222,7 +219,7 @@ void transform_in_place(std::vector<std::complex<double>>& x) {
   }
   const Tensor buffer = numbers<double>(4 * code.lanes * plan->lanes->capacity);
   const std::int64_t at[kFftMostLanes] = {};
-  code.block(job, numbers_of_x, at, numbers_of_x, at, 1, data<double>(buffer));
+  code.block(job, numbers_of_x, at, numbers_of_x, at, 1, elements_of<double>(buffer));
 }
 
 template const FftCode<float>& fft_code() noexcept;
