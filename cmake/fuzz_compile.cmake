@@ -4,8 +4,6 @@ if(NOT DYAD_TESTS OR DYAD_SANITIZE STREQUAL "fuzzer")
   return()
 endif()
 # The objects of that test program, but for those of its tests: compiled once.
-file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/random_programs/*_test.cpp)
-set_source_files_properties(${tests} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # left out here, object by object
 add_executable(dyad_fuzz_compile ${PROJECT_SOURCE_DIR}/tests/random_programs/program/main.cpp
   $<FILTER:$<TARGET_OBJECTS:test_random_programs>,EXCLUDE,_test\\.cpp>)
 set_target_properties(dyad_fuzz_compile PROPERTIES OUTPUT_NAME dyad-fuzz-compile)

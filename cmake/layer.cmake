@@ -48,15 +48,44 @@ function(dyad_precompile target options)
   endif()
 endfunction()
 
-# Compiles the sources of a target a few at a time: most of a source's time goes into the headers that its
-# neighbours read too. So no two sources of a target may give one name, in their anonymous namespaces, to two things.
-# A source that needs a unit of its own has the property SKIP_UNITY_BUILD_INCLUSION.
-function(dyad_unity target)
-  if(DYAD_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DYAD_UNITY})
-    # GCC takes the sources of a unit for headers, where a class whose members have local types is a mistake.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-  endif()
+# What to compile for the sources of a target: units of a few, because most of a source's time goes into the headers
+# that its neighbours read too. So no two sources of a target may give one name, in their anonymous namespaces, to
+# two things. A source with COMPILE_OPTIONS of its own stays alone. Units name sources relative to the checkout, so
+# that the compiler cache knows those of another one; those of `*_test.cpp` are called so too, apart from the others.
+function(dyad_units result target)
+  set(tests ${ARGN})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  set(others ${ARGN})
+  list(FILTER others EXCLUDE REGEX "_test\\.cpp$")
+  dyad_units_called(of_tests ${target} _test ${tests})
+  dyad_units_called(of_others ${target} "" ${others})
+  set(${result} ${of_others} ${of_tests} PARENT_SCOPE)
+endfunction()
+
+# Of dyad_units: the units NUMBERsuffix.cpp of some sources.
+function(dyad_units_called result target suffix)
+  set(units "")
+  set(includes "")
+  foreach(source IN LISTS ARGN)
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    if(options OR NOT DYAD_UNITY)
+      list(APPEND units ${source})
+    else()
+      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
+      list(APPEND includes "#include \"${path}\"\n")
+    endif()
+  endforeach()
+  list(LENGTH includes count)
+  set(first 0)
+  while(first LESS count)
+    list(SUBLIST includes ${first} ${DYAD_UNITY} text)
+    list(JOIN text "" text)
+    set(unit ${PROJECT_BINARY_DIR}/units/${target}/${first}${suffix}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "${text}" @ONLY)
+    list(APPEND units ${unit})
+    math(EXPR first "${first} + ${DYAD_UNITY}")
+  endwhile()
+  set(${result} ${units} PARENT_SCOPE)
 endfunction()
 
 function(dyad_layer name)
@@ -69,13 +98,13 @@ function(dyad_layer name)
 
   set(target dyad_${name})
   if(sources)
-    add_library(${target} STATIC ${sources})
+    dyad_units(units ${target} ${sources})
+    add_library(${target} STATIC ${units})
     set(scope PUBLIC)
     set_target_properties(${target} PROPERTIES
       POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     target_link_libraries(${target} PRIVATE
       $<BUILD_INTERFACE:dyad_flags> fmt::fmt ${arg_PRIVATE})
-    dyad_unity(${target})
     dyad_compile_options(options ${arg_PRIVATE})
     dyad_precompile(${target} "layer;${options};${arg_PRECOMPILE}" ${arg_PRECOMPILE})
     foreach(header_only IN LISTS arg_HEADERS)

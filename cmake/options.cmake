@@ -47,6 +47,8 @@ target_compile_options(dyad_flags INTERFACE
   # which compiler made a kernel.
   -ffp-contract=off
   -ffunction-sections -fdata-sections
+  # GCC takes the sources of a unit for headers, where a class whose members have local types is a mistake.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
   # GCC looks for garbage whenever its heap has grown beyond what it begins with (128 MB): with room for
   # the headers a source compiles in 85 to 93 % of the time.
   $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=400000>

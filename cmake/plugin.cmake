@@ -4,7 +4,8 @@
 # references to Dyad bind inside the module.
 file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/dyad/codegen/llvm/*.cpp)
 if(plugin_sources AND NOT DYAD_PLAIN_LOOPS)  # plain loops never open it
-  add_library(dyad_codegen_llvm MODULE ${plugin_sources})
+  dyad_units(units dyad_codegen_llvm ${plugin_sources})
+  add_library(dyad_codegen_llvm MODULE ${units})
   set_target_properties(dyad_codegen_llvm PROPERTIES
     PREFIX ""
     CXX_VISIBILITY_PRESET hidden

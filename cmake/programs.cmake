@@ -1,11 +1,11 @@
 # dyad_program(TARGET NAME source...): an executable build/bin/NAME that links Dyad.
 function(dyad_program target name)
-  add_executable(${target} ${ARGN})
+  dyad_units(units ${target} ${ARGN})
+  add_executable(${target} ${units})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
   # --exclude-libs: no symbol of a static library shows to shared ones in the same process.
   target_link_libraries(${target} PRIVATE dyad_flags dyad::dyad)
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
-  dyad_unity(${target})
   dyad_precompile(${target} program)
   if(TARGET dyad_codegen_llvm)
     add_dependencies(${target} dyad_codegen_llvm)  # opened at run time, so no link orders it
@@ -50,9 +50,9 @@ file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
 if(bench_sources)
   find_package(benchmark REQUIRED)
   find_package(CLI11 REQUIRED)
-  dyad_program(dyad_bench dyad-bench ${bench_sources})
   # The peak is measured in fused multiply-adds, which nothing else may be contracted to.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/machine.cpp PROPERTIES
     COMPILE_OPTIONS -ffp-contract=fast)
+  dyad_program(dyad_bench dyad-bench ${bench_sources})
   target_link_libraries(dyad_bench PRIVATE benchmark::benchmark CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json)
 endif()

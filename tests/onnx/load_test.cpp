@@ -12,6 +12,7 @@
 #include "checker.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
+#include "dyad/core/create.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph_constants.h"
 #include "dyad/ir/literal.h"

@@ -62,16 +62,21 @@ std::int64_t leading(Placement placement, const Operand& o, std::int64_t rows,
 }
 
 /// op(a) op(b), added to c or in its place.
-void plain_product(const Gemm& g, bool turn_a, bool turn_b, const float* a, std::int64_t lda,
-                   const float* b, std::int64_t ldb, bool accumulate, float* c, std::int64_t ldc) {
+void plain_product(const Gemm& g, GemmPlan::Method method, bool turn_a, bool turn_b, const float* a,
+                   std::int64_t lda, const float* b, std::int64_t ldb, bool accumulate, float* c,
+                   std::int64_t ldc) {
+  if (method == GemmPlan::Method::blas) {  // which has C by columns: C^T = B^T A^T
+    return lapack::gemm(turn_b, turn_a, g.n, g.m, g.k, 1.0f, b, ldb, a, lda,
+                        accumulate ? 1.0f : 0.0f, c, ldc);
+  }
   const dnnl_status_t status = dnnl_sgemm(turn_a ? 'T' : 'N', turn_b ? 'T' : 'N', g.m, g.n, g.k,
                                           1.0f, a, lda, b, ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status != dnnl_success) {
     throw InternalError("oneDNN refused a matrix product: status " + std::to_string(status));
   }
 }
-void plain_product(const Gemm& g, bool turn_a, bool turn_b, const double* a, std::int64_t lda,
-                   const double* b, std::int64_t ldb, bool accumulate, double* c,
+void plain_product(const Gemm& g, GemmPlan::Method, bool turn_a, bool turn_b, const double* a,
+                   std::int64_t lda, const double* b, std::int64_t ldb, bool accumulate, double* c,
                    std::int64_t ldc) {
   lapack::gemm_rows(turn_a, turn_b, g.m, g.n, g.k, a, lda, b, ldb, accumulate, c, ldc);
 }
@@ -89,24 +94,24 @@ void run_rows(const Gemm& g, const GemmPlan& plan, const Operand& a, const Opera
   }
   Gemm rows = g;
   rows.m = hi - lo;
-  plain_product(rows, turn_a, plan.b == Placement::columns,
+  plain_product(rows, plan.method, turn_a, plan.b == Placement::columns,
                 reinterpret_cast<const T*>(a.data) + at[0] + lo * (turn_a ? 1 : lda), lda,
                 reinterpret_cast<const T*>(b.data) + at[1], ldb, bias != nullptr, target, ldc);
 }
 
-template <class T>
 void run_product(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
-                 const T* bias, T* c) {
+                 const float* bias, float* c) {
   RowWalk<3> at(g.batch, {a.batch, b.batch, g.c_batch}, 0);
   for (std::int64_t item = 0, items = product(g.batch); item < items; ++item, at.next()) {
     run_rows(g, plan, a, b, bias, c, at, 0, g.m);
   }
 }
 
-/// The products of f64: each part, some rows of one of them, on one thread. OpenBLAS would divide a
+/// The products of OpenBLAS: each part, some rows of one of them, on one thread. It would divide a
 /// product into more steps that wait for one another.
+template <class T>
 void run_parts(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
-               const double* bias, double* c) {
+               const T* bias, T* c) {
   const std::int64_t items = product(g.batch);
   const std::int64_t wanted = items >= plan.threads ? 1 : plan.threads;
   constexpr std::int64_t kRows = 8;  // those of OpenBLAS's kernels divide them
@@ -211,6 +216,10 @@ void gemm(const Gemm& g, const void* a, const void* b, const void* bias, void* c
     const Operand right = placed(g, plan.b, b, g.k, g.n, g.b_row, g.b_column, g.b_batch);
     if (g.dtype == DType::f64) {
       run_parts(g, plan, left, right, static_cast<const double*>(bias), static_cast<double*>(c));
+      return;
+    }
+    if (plan.method == GemmPlan::Method::blas) {
+      run_parts(g, plan, left, right, static_cast<const float*>(bias), static_cast<float*>(c));
       return;
     }
     const LibraryTeam team(plan.threads);

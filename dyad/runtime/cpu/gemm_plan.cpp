@@ -1,5 +1,7 @@
 #include "dyad/runtime/cpu/gemm_plan.h"
 
+#include <bit>
+
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/cpu/rows.h"
 #include "dyad/runtime/threads.h"
@@ -20,12 +22,26 @@ Placement placement(std::int64_t rows, std::int64_t columns, std::int64_t row_st
   return Placement::other;
 }
 
+/// Rows or columns so far apart share a few sets of a cache.
+bool collide(std::int64_t apart, std::int64_t least) {
+  return apart >= least && std::has_single_bit(static_cast<std::uint64_t>(apart));
+}
+
+/// Without AVX-512 oneDNN 2.6 reads what collides in place, at half the speed of OpenBLAS, which
+/// copies it first: worth it for some rows.
+bool better_by_blas(const Gemm& g, Placement a, Placement b) {
+  if (onednn::uses(dnnl_cpu_isa_avx512_core) || g.m < 32 || g.k < 256) return false;
+  if (a == Placement::columns) return collide(g.a_column, 256) || collide(g.b_row, 256);
+  return b == Placement::rows && collide(g.b_row, g.m < 64 ? 1024 : 512);
+}
+
 /// The plain product reads B as it lies, and wins for few rows and for many; the primitive copies B
 /// into blocks, which pays in between, sooner where B lies transposed, and for few columns.
 GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
   constexpr auto product = GemmPlan::Method::product, matmul = GemmPlan::Method::matmul;
-  if (g.dtype == DType::f64) return product;
+  if (g.dtype == DType::f64) return GemmPlan::Method::blas;
   if (g.dtype != DType::f32 || cpu::product(g.batch) > 1) return matmul;
+  if (better_by_blas(g, a, b)) return GemmPlan::Method::blas;
   if (a == Placement::columns) return product;
   if (b == Placement::columns) return g.m < 16 ? product : matmul;
   if (g.n <= 16 && g.m >= 64) return matmul;

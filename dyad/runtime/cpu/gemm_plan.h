@@ -15,8 +15,9 @@ enum class Placement : std::uint8_t {
 struct GemmPlan {
   enum class Method : std::uint8_t {
     loops,    ///< our own loop nest
-    product,  ///< the library's plain product, one call for each batch item (f64: OpenBLAS)
-    matmul,   ///< the library's matmul primitive, batched
+    product,  ///< oneDNN's plain product, one call for each batch item
+    blas,     ///< OpenBLAS's product, some rows on each thread
+    matmul,   ///< oneDNN's matmul primitive, batched
   };
   Method method = Method::loops;
   Placement a = Placement::rows, b = Placement::rows;

@@ -122,14 +122,7 @@ bool integer_library_is_exact() {
 #ifdef DYAD_PLAIN_LOOPS
   return false;
 #else
-  static const bool exact = [] {
-    const auto isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
-    const auto has = [&](dnnl_cpu_isa_t wanted) {
-      return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
-    };
-    return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
-  }();
-  return exact;
+  return onednn::uses(dnnl_cpu_isa_avx512_core_vnni) || onednn::uses(dnnl_cpu_isa_avx2_vnni);
 #endif
 }
 

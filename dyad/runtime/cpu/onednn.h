@@ -22,6 +22,9 @@ namespace dyad::runtime::cpu::onednn {
 [[nodiscard]] bool takes(DType dtype);
 [[nodiscard]] dnnl::memory::data_type data_type(DType dtype);
 
+/// Whether the library uses these instructions on this CPU.
+[[nodiscard]] bool uses(dnnl_cpu_isa_t instructions) noexcept;
+
 /// Throws the library's error as one of Dyad's: MemoryError or InternalError.
 [[noreturn]] void fail(const dnnl::error& error);
 
@@ -33,6 +36,9 @@ namespace dyad::runtime::cpu::onednn {
 /// apart.
 [[nodiscard]] dnnl::memory::desc f32_matrix(std::int64_t rows, std::int64_t columns,
                                             std::int64_t row, std::int64_t column);
+
+/// How a product wants a weight of k rows and n columns that may lie in any way.
+[[nodiscard]] dnnl::memory::desc weight_layout(std::int64_t k, std::int64_t n);
 
 /// What is at `data` in another layout.
 [[nodiscard]] std::shared_ptr<const dnnl::memory> packed_copy(const void* data,

@@ -45,14 +45,13 @@ struct PackedProduct::Library {
     if (product && a_row == a_row_ && c_row == c_row_) return;
     const auto left = onednn::f32_matrix(p.m_, p.k_, a_row, 1),
                out = onednn::f32_matrix(p.m_, p.n_, c_row, 1);
-    const dnnl::memory::desc any({p.k_, p.n_}, dnnl::memory::data_type::f32,
-                                 dnnl::memory::format_tag::any);
     dnnl::post_ops sum;
     sum.append_sum(1.0f);
     dnnl::primitive_attr attributes = onednn::on_any_thread();
     attributes.set_post_ops(sum);
-    const dnnl::matmul::primitive_desc chosen({left, packed ? packed->get_desc() : any, out},
-                                              attributes, onednn::engine());
+    const dnnl::matmul::primitive_desc chosen(
+        {left, packed ? packed->get_desc() : onednn::weight_layout(p.k_, p.n_), out}, attributes,
+        onednn::engine());
     if (!packed) {
       const auto from = onednn::f32_matrix(p.k_, p.n_, p.transposed_ ? 1 : p.b_row_,
                                            p.transposed_ ? p.b_row_ : 1);

@@ -75,11 +75,11 @@ struct PackedWeight final : KernelMemo {
 Planned plan_product(const Product& p, const Epilogue& epilogue) {
   const auto x = onednn::f32_matrix(p.m, p.k, p.k, 1), out = onednn::f32_matrix(p.m, p.n, p.n, 1),
              bias = onednn::f32_matrix(1, p.n, p.n, 1);
-  const memory::desc any({p.k, p.n}, memory::data_type::f32, memory::format_tag::any);
+  const memory::desc weight = onednn::weight_layout(p.k, p.n);
   dnnl::primitive_attr attributes;
   attributes.set_post_ops(epilogue.post_ops());
-  const dnnl::matmul::desc wanted =
-      p.bias.defined() ? dnnl::matmul::desc(x, any, bias, out) : dnnl::matmul::desc(x, any, out);
+  const auto wanted = p.bias.defined() ? dnnl::matmul::desc(x, weight, bias, out)
+                                       : dnnl::matmul::desc(x, weight, out);
   const dnnl::matmul::primitive_desc pd(wanted, attributes, onednn::engine());
   // The bias is last, and left out where there is none.
   if (p.bias.defined()) {
