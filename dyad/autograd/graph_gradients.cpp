@@ -11,6 +11,7 @@
 #include "dyad/base/error.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_evaluator.h"
+#include "dyad/ir/node_gradient.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/row_gradient.h"
 #include "dyad/ops/arithmetic.h"
@@ -30,7 +31,7 @@ bool is_differentiable(const Type& type) noexcept {
 }
 
 /// The static side of a gradient rule: values of the graph as symbolic tensors.
-class GraphGradient final : public Gradient, public RowGradient {
+class GraphGradient final : public Gradient, public RowGradient, public NodeGradient {
  public:
   GraphGradient(const Ref<GraphImpl>& graph, Node& node, const GradMap& grads,
                 std::vector<bool> needs, RowMap* rows)
@@ -75,7 +76,7 @@ class GraphGradient final : public Gradient, public RowGradient {
                         : SparseRows{positions, rows};
     return true;
   }
-  Node* node() const override { return &node_; }
+  Node& node() const override { return node_; }
 
   std::vector<Tensor>& results() noexcept { return results_; }
 

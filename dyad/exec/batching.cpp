@@ -7,8 +7,8 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/attached_gradient.h"
 #include "dyad/exec/control_flow_region.h"
-#include "dyad/exec/custom_gradient.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/op.h"
 #include "dyad/ir/partial_attr_visitor.h"

@@ -11,9 +11,10 @@
 #include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/tensor_impl.h"
-#include "dyad/exec/custom_gradient.h"
+#include "dyad/exec/attached_gradient.h"
 #include "dyad/exec/forwarding_evaluator.h"
 #include "dyad/exec/graph_of_call.h"
+#include "dyad/ir/node_gradient.h"
 #include "dyad/ir/op.h"
 #include "dyad/ops/views.h"
 
@@ -86,7 +87,7 @@ struct Checkpoint {
     return results;
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const auto inputs = g.node()->inputs();
+    const auto inputs = dynamic_cast<NodeGradient&>(g).node().inputs();
     const auto count = static_cast<std::size_t>(attrs.sources);
     const auto sources = inputs.first(count), results = inputs.subspan(count);
     const Ref<GraphImpl>& graph = graph_value(g.input(0))->graph;

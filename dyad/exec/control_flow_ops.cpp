@@ -10,6 +10,7 @@
 #include "dyad/exec/control_flow_region.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/node_gradient.h"
 #include "dyad/ops/creation.h"
 
 namespace dyad::exec {
@@ -27,7 +28,9 @@ bool is_differentiable(const Type& type) {
 class ControlNode {
  public:
   explicit ControlNode(Gradient& g)
-      : g_(g), node_(*g.node()), outer_(dynamic_cast<GraphEvaluator&>(Evaluator::current())) {
+      : g_(g),
+        node_(dynamic_cast<NodeGradient&>(g).node()),
+        outer_(dynamic_cast<GraphEvaluator&>(Evaluator::current())) {
     for (const Ref<GraphImpl>& region : node_.regions()) {
       for (const auto& inner : region->nodes()) {
         if (inner->op().effect != Effect::random) continue;

@@ -7,6 +7,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/exec/attached_gradient.h"
 #include "dyad/exec/graph_of_call.h"
 #include "dyad/exec/vmap.h"
 #include "dyad/ir/graph.h"

@@ -12,11 +12,8 @@
 
 #include "dyad/core/tensor.h"
 #include "dyad/exec/flatten.h"
-#include "dyad/ir/gradient.h"
 
 namespace dyad {
-
-class Node;
 
 /// Where the forward part of a custom function leaves what its backward part reads.
 class Saver {
@@ -57,22 +54,6 @@ using CustomBackward = std::function<std::vector<Tensor>(const CustomGradient&)>
 std::vector<Tensor> call_custom(const std::string& name, const CustomForward& forward,
                                 const CustomBackward& backward, std::span<const Tensor> arguments,
                                 bool save_arguments, Loc loc);
-
-/// A gradient rule for `results` as functions of `sources`, of which those in `kept` stay readable
-/// (in a static graph all do): the results again, whose gradients go to the sources by the rule
-/// alone. The `results` do not track gradients. Eagerly, and while a function is recorded, a node
-/// of the tape; in a static graph one of the graph.
-using GradientRule = std::function<void(Gradient&)>;
-[[nodiscard]] std::vector<Tensor> attach_gradient(const std::string& name,
-                                                  std::span<const Tensor> sources,
-                                                  const std::vector<bool>& kept,
-                                                  std::span<const Tensor> results,
-                                                  const std::vector<bool>& kept_results,
-                                                  GradientRule rule, Loc loc);
-/// A node of attach_gradient() for a batch: `inputs` are the sources and then the results of each
-/// sample, along a new first axis. Its rule is that of the node, vectorised.
-[[nodiscard]] std::vector<Tensor> batch_custom_gradient(const Node& node,
-                                                        std::span<const Tensor> inputs);
 
 }  // namespace exec
 

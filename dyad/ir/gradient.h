@@ -7,8 +7,6 @@
 
 namespace dyad {
 
-class Node;
-
 /// What a gradient rule sees: the gradients of the outputs, the values that its row says it saves,
 /// and which inputs want a gradient. The same rule serves the eager tape (tensors with data) and
 /// static graphs (symbolic tensors). Gradients of broadcast or converted inputs may be given in the
@@ -36,9 +34,6 @@ class Gradient {
   /// Sets the gradient of input i.
   virtual void set(int i, Tensor gradient) = 0;
   [[nodiscard]] virtual const void* raw_attrs() const = 0;
-  /// The node of a static graph (a control operator's rule reads its regions); null on the eager
-  /// tape.
-  [[nodiscard]] virtual Node* node() const { return nullptr; }
 
   template <class A>
   [[nodiscard]] const A& attrs() const {

@@ -359,6 +359,7 @@ Tensor abs(const Tensor& x, Loc loc) {
 Tensor sign(const Tensor& x, Loc loc) { return apply<ops::Sign>({}, loc, x); }
 Tensor square(const Tensor& x, Loc loc) {
   if (ops::is_complex(x)) return mul(x, x, loc);
+  if (x.dtype() == DType::boolean) return pow(x, 2, loc);  // a number, as PyTorch has it
   return apply<ops::Mul>({}, loc, x, x);
 }
 

@@ -148,6 +148,8 @@ TEST_F(Functions, WrittenInOtherOperators) {
   EXPECT_THAT(list(var(x, {-1}, 0, true)), ElementsAre(::testing::DoubleEq(14 / 3.0), 2));
   EXPECT_NEAR(var(x).item(), 5.2, 1e-12);
   EXPECT_THAT(list(square(x[0])), ElementsAre(1, 4, 36));
+  EXPECT_EQ(square(x[0] > 1).dtype(), i64);
+  EXPECT_THAT(list(square(x[0] > 1)), ElementsAre(0, 1, 1));
   EXPECT_THAT(list(pow(x[0], 2)), ElementsAre(1, 4, 36));
   EXPECT_EQ(pow(tensor({3}, i64), 2.0).dtype(), f32);
   EXPECT_THAT(list(one_hot(tensor({2, 0, 5}, i64), 3)), ElementsAre(0, 0, 1, 1, 0, 0, 0, 0, 0));

@@ -65,6 +65,16 @@ TEST(Matmul, EverySizeClassAndTransposition) {
   }
 }
 
+TEST(Matmul, RowsAPowerOfTwoApart) {
+  // Without AVX-512 these go to another library than their neighbours.
+  for (const Sizes s : {Sizes{40, 1024, 256}, {72, 512, 260}, {256, 48, 264}}) {
+    for (const bool ta : {false, true}) {
+      const auto a = ta ? random(f32, {s.k, s.m}, 1) : random(f32, {s.m, s.k}, 1);
+      check(a, random(f32, {s.k, s.n}, 2), {ta, false}, {s.m, s.n});
+    }
+  }
+}
+
 TEST(Matmul, EveryDType) {
   for (const DType dtype : {f64, f32, f16, bf16, i64, i32, i16, i8, u8}) {
     check(random(dtype, {9, 20}, 3), random(dtype, {20, 40}, 4), {}, {9, 40});
