@@ -1,17 +1,8 @@
 #include "dyad/exec/control_flow_ops.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
 
-#include "dyad/autograd/gradients.h"
-#include "dyad/base/error.h"
-#include "dyad/exec/control_flow_region.h"
-#include "dyad/ir/gradient.h"
-#include "dyad/ir/graph_ops.h"
-#include "dyad/ir/node_gradient.h"
-#include "dyad/ops/creation.h"
+#include "dyad/exec/control_flow_gradients.h"
 
 namespace dyad::exec {
 namespace {
@@ -19,313 +10,6 @@ namespace {
 /// Unused: what a control operator gives follows from its regions, which a rule for types does not
 /// see.
 Types no_types(const InferIn&) { return {}; }
-
-bool is_differentiable(const Type& type) {
-  return type.is_tensor() && dyad::is_differentiable(type.dtype());
-}
-
-/// A control node while its gradient is written into the same graph.
-class ControlNode {
- public:
-  explicit ControlNode(Gradient& g)
-      : g_(g),
-        node_(dynamic_cast<NodeGradient&>(g).node()),
-        outer_(dynamic_cast<GraphEvaluator&>(Evaluator::current())) {
-    for (const Ref<GraphImpl>& region : node_.regions()) {
-      for (const auto& inner : region->nodes()) {
-        if (inner->op().effect != Effect::random) continue;
-        throw GradError(fmt::format("gradient of {}: a function inside draws random numbers, which "
-                                    "the backward pass would draw anew; draw them outside and use "
-                                    "them inside",
-                                    node_.op().name),
-                        node_.loc(), inner->loc());
-      }
-    }
-  }
-
-  [[nodiscard]] Tensor input(std::size_t i) const {
-    return symbolic_tensor(outer_.graph(), node_.inputs()[i]);
-  }
-  [[nodiscard]] std::vector<Tensor> inputs(std::size_t begin, std::size_t end) const {
-    std::vector<Tensor> tensors;
-    for (std::size_t i = begin; i < end; ++i) tensors.push_back(input(i));
-    return tensors;
-  }
-  [[nodiscard]] const Type& input_type(std::size_t i) const { return node_.inputs()[i].type(); }
-  [[nodiscard]] std::size_t input_count() const { return node_.inputs().size(); }
-  [[nodiscard]] const GraphImpl& region(std::size_t i) const { return *node_.regions()[i]; }
-  [[nodiscard]] const Node& node() const { return node_; }
-
-  /// Which of the inputs begin..end-1 want a gradient.
-  [[nodiscard]] std::vector<std::size_t> wanted(std::size_t begin, std::size_t end) const {
-    std::vector<std::size_t> positions;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (is_differentiable(input_type(i)) && g_.needs(static_cast<int>(i))) positions.push_back(i);
-    }
-    return positions;
-  }
-  /// The gradient that came back to an output, zeros where none did.
-  [[nodiscard]] Tensor grad(std::size_t output) const { return g_.grad(static_cast<int>(output)); }
-  void set(std::size_t input, Tensor gradient) {
-    g_.set(static_cast<int>(input), std::move(gradient));
-  }
-
-  std::vector<Tensor> append(const OpInfo& op, Ref<Attrs> attrs, std::span<const Tensor> inputs,
-                             std::vector<Ref<GraphImpl>> regions, Types types) {
-    return append_control(outer_, op, std::move(attrs), inputs, std::move(regions),
-                          std::move(types), node_.loc());
-  }
-
- private:
-  Gradient& g_;
-  Node& node_;
-  GraphEvaluator& outer_;
-};
-
-/// Builds the graph that computes a region's gradient: the region once more, then its rules.
-class GradientRegion {
- public:
-  explicit GradientRegion(Loc loc) : graph_(make_ref<GraphImpl>()), loc_(loc) {}
-
-  Value add_parameter(const Type& type) {
-    return graph_->add_placeholder(fmt::format("p{}", graph_->placeholders().size()), type, loc_);
-  }
-  std::vector<Value> add_parameters(std::span<const Type> types) {
-    std::vector<Value> values;
-    for (const Type& type : types) values.push_back(add_parameter(type));
-    return values;
-  }
-  std::vector<Value> inline_forward(const GraphImpl& region, std::span<const Value> arguments) {
-    return inline_region(region, graph_, arguments);
-  }
-  /// Adds as outputs the derivatives of `of` weighted by `weights`, by the values `by`.
-  void add_gradients(std::span<const Value> of, std::span<const Value> weights,
-                     std::span<const Value> by) {
-    std::vector<Tensor> found(by.size());
-    if (!of.empty() && !by.empty()) {
-      found = autograd::graph_gradients(tensors(of), tensors(weights), tensors(by), loc_);
-    }
-    GraphEvaluator evaluator(graph_);
-    const Evaluator::Scope current(evaluator);
-    for (std::size_t i = 0; i < by.size(); ++i) {
-      const Type& type = by[i].type();
-      const Tensor gradient =
-          found[i].defined() ? found[i] : zeros(type.shape(), type.dtype(), loc_);
-      graph_->outputs().push_back(evaluator.value_of(gradient, nullptr, loc_));
-    }
-  }
-  [[nodiscard]] const Ref<GraphImpl>& graph() const noexcept { return graph_; }
-
- private:
-  [[nodiscard]] std::vector<Tensor> tensors(std::span<const Value> values) const {
-    std::vector<Tensor> symbolic;
-    for (const Value v : values) symbolic.push_back(symbolic_tensor(graph_, v));
-    return symbolic;
-  }
-  Ref<GraphImpl> graph_;
-  Loc loc_;
-};
-
-Types parameter_types(const GraphImpl& region, std::size_t begin, std::size_t end) {
-  Types types;
-  for (std::size_t i = begin; i < end; ++i) types.push_back(region.placeholders()[i].type());
-  return types;
-}
-
-template <class T>
-void append_all(std::vector<T>& to, std::span<const T> values) {
-  to.insert(to.end(), values.begin(), values.end());
-}
-
-/// Positions of the differentiable ones among the outputs begin..end-1 of a region.
-std::vector<std::size_t> differentiable_outputs(const GraphImpl& region, std::size_t begin,
-                                                std::size_t end) {
-  std::vector<std::size_t> positions;
-  for (std::size_t i = begin; i < end; ++i) {
-    if (is_differentiable(region.outputs()[i].type())) positions.push_back(i);
-  }
-  return positions;
-}
-
-/// cond: the gradient of whichever function ran.
-void cond_grad(Gradient& g) {
-  ControlNode node(g);
-  const std::vector<std::size_t> by = node.wanted(1, node.input_count());
-  if (by.empty()) return;
-  const std::vector<std::size_t> of =
-      differentiable_outputs(node.region(0), 0, node.region(0).outputs().size());
-
-  std::vector<Tensor> inputs = node.inputs(0, node.input_count());
-  for (const std::size_t output : of) inputs.push_back(node.grad(output));
-  std::vector<Ref<GraphImpl>> regions;
-  for (const std::size_t branch : {std::size_t{0}, std::size_t{1}}) {
-    const GraphImpl& region = node.region(branch);
-    GradientRegion made(node.node().loc());
-    const std::vector<Value> operands =
-        made.add_parameters(parameter_types(region, 0, region.placeholders().size()));
-    std::vector<Value> weights, outputs, wanted;
-    for (const std::size_t output : of) {
-      weights.push_back(made.add_parameter(region.outputs()[output].type()));
-    }
-    const std::vector<Value> forward = made.inline_forward(region, operands);
-    for (const std::size_t output : of) outputs.push_back(forward[output]);
-    for (const std::size_t input : by) wanted.push_back(operands[input - 1]);
-    made.add_gradients(outputs, weights, wanted);
-    regions.push_back(made.graph());
-  }
-  Types types;
-  for (const std::size_t input : by) types.push_back(node.input_type(input));
-  const std::vector<Tensor> grads = node.append(kCondOp, node.node().shared_attrs(), inputs,
-                                                std::move(regions), std::move(types));
-  for (std::size_t i = 0; i < by.size(); ++i) node.set(by[i], grads[i]);
-}
-
-/// The gradient of a loop's body as a function of (gradients of differentiable states, sums of the
-/// wanted captures' gradients, states before the step, slices, gradients of slices of results,
-/// captures); gives the first two anew, then the gradients of the wanted slices. The sums go in as
-/// weights of the captures themselves, so that contributions add up in the order in which the tape
-/// adds them.
-struct BodyGradient {
-  Ref<GraphImpl> graph;
-  std::vector<std::size_t> states;   // the differentiable ones
-  std::vector<std::size_t> results;  // differentiable outputs after the states
-};
-
-BodyGradient body_gradient(const GraphImpl& body, std::size_t state_count, std::size_t slice_count,
-                           std::span<const std::size_t> wanted_slices,
-                           std::span<const std::size_t> wanted_captures, Loc loc) {
-  BodyGradient made;
-  made.states = differentiable_outputs(body, 0, state_count);
-  made.results = differentiable_outputs(body, state_count, body.outputs().size());
-  const std::size_t inputs = body.placeholders().size(), fixed = state_count + slice_count;
-
-  GradientRegion region(loc);
-  std::vector<Value> weights;
-  for (const std::size_t s : made.states) {
-    weights.push_back(region.add_parameter(body.outputs()[s].type()));
-  }
-  std::vector<Value> sums;
-  for (const std::size_t c : wanted_captures) {
-    sums.push_back(region.add_parameter(body.placeholders()[c].type()));
-  }
-  std::vector<Value> operands = region.add_parameters(parameter_types(body, 0, fixed));
-  for (const std::size_t r : made.results) {
-    weights.push_back(region.add_parameter(body.outputs()[r].type()));
-  }
-  append_all<Value>(operands, region.add_parameters(parameter_types(body, fixed, inputs)));
-
-  const std::vector<Value> forward = region.inline_forward(body, operands);
-  std::vector<Value> of, by;
-  for (const std::size_t s : made.states) of.push_back(forward[s]);
-  for (const std::size_t r : made.results) of.push_back(forward[r]);
-  for (const std::size_t c : wanted_captures) of.push_back(operands[c]);
-  append_all<Value>(weights, sums);
-  for (const std::size_t s : made.states) by.push_back(operands[s]);
-  for (const std::size_t c : wanted_captures) by.push_back(operands[c]);
-  for (const std::size_t s : wanted_slices) by.push_back(operands[s]);
-  region.add_gradients(of, weights, by);
-  made.graph = region.graph();
-  return made;
-}
-
-Ref<Attrs> scan_attrs(std::size_t states, std::size_t slices, bool reverse) {
-  const LoopAttrs attrs{static_cast<std::int64_t>(states), static_cast<std::int64_t>(slices),
-                        reverse};
-  return Attrs::copy_of(attrs_info<LoopAttrs>, &attrs);
-}
-
-/// The body once more, giving its states before the step as slices too: what backward needs.
-Ref<GraphImpl> body_with_states(const GraphImpl& body, std::size_t state_count) {
-  const Ref<GraphImpl> made = clone(body);
-  made->outputs().resize(state_count);
-  for (std::size_t i = 0; i < state_count; ++i) {
-    made->outputs().push_back(made->placeholders()[i]);
-  }
-  return made;
-}
-
-Type stacked(const Type& type, Dim length) {
-  Shape shape{length};
-  for (const Dim d : type.shape()) shape.push_back(d);
-  return {type.dtype(), shape};
-}
-
-/// scan: the states before each step, then a scan the other way round.
-void scan_grad(Gradient& g) {
-  ControlNode node(g);
-  const auto attrs = node.node().attrs_as<LoopAttrs>();
-  const auto states = static_cast<std::size_t>(attrs.states);
-  const auto slices = static_cast<std::size_t>(attrs.slices);
-  const std::size_t fixed = states + slices, count = node.input_count();
-  const GraphImpl& body = node.region(0);
-  const Dim length = node.input_type(states).shape()[0];
-  const std::vector<std::size_t> wanted_slices = node.wanted(states, fixed);
-  const std::vector<std::size_t> wanted_captures = node.wanted(fixed, count);
-  const BodyGradient back =
-      body_gradient(body, states, slices, wanted_slices, wanted_captures, node.node().loc());
-
-  Types forward_types = parameter_types(body, 0, states);
-  for (std::size_t i = 0; i < states; ++i) {
-    forward_types.push_back(stacked(node.input_type(i), length));
-  }
-  const std::vector<Tensor> forward =
-      node.append(kScanOp, scan_attrs(states, slices, attrs.reverse), node.inputs(0, count),
-                  {body_with_states(body, states)}, std::move(forward_types));
-
-  std::vector<Tensor> inputs;
-  Types types;
-  for (const std::size_t s : back.states) {
-    inputs.push_back(node.grad(s));
-    types.push_back(node.input_type(s));
-  }
-  for (const std::size_t c : wanted_captures) {
-    inputs.push_back(
-        zeros(node.input_type(c).shape(), node.input_type(c).dtype(), node.node().loc()));
-    types.push_back(node.input_type(c));
-  }
-  const std::size_t back_states = inputs.size();
-  append_all<Tensor>(inputs, std::span<const Tensor>(forward).subspan(states));
-  append_all<Tensor>(inputs, node.inputs(states, fixed));
-  for (const std::size_t r : back.results) inputs.push_back(node.grad(r));
-  const std::size_t back_slices = inputs.size() - back_states;
-  append_all<Tensor>(inputs, node.inputs(fixed, count));
-  for (const std::size_t s : wanted_slices) types.push_back(node.input_type(s));
-
-  const std::vector<Tensor> grads =
-      node.append(kScanOp, scan_attrs(back_states, back_slices, !attrs.reverse), inputs,
-                  {back.graph}, std::move(types));
-  std::size_t next = 0;
-  for (const std::size_t s : back.states) node.set(s, grads[next++]);
-  for (const std::size_t c : wanted_captures) node.set(c, grads[next++]);
-  for (const std::size_t s : wanted_slices) node.set(s, grads[next++]);
-}
-
-/// while_loop: runs the loop again, keeping each state, then backwards over them.
-void while_grad(Gradient& g) {
-  ControlNode node(g);
-  const auto states = static_cast<std::size_t>(node.node().attrs_as<LoopAttrs>().states);
-  const std::size_t count = node.input_count();
-  const std::vector<std::size_t> wanted_captures = node.wanted(states, count);
-  const BodyGradient back =
-      body_gradient(node.region(1), states, 0, {}, wanted_captures, node.node().loc());
-
-  std::vector<Tensor> inputs = node.inputs(0, count);
-  Types types;
-  for (const std::size_t s : back.states) {
-    inputs.push_back(node.grad(s));
-    types.push_back(node.input_type(s));
-  }
-  for (const std::size_t c : wanted_captures) types.push_back(node.input_type(c));
-  const WhileBackwardAttrs attrs{static_cast<std::int64_t>(states),
-                                 static_cast<std::int64_t>(count - states),
-                                 static_cast<std::int64_t>(back.states.size())};
-  const std::vector<Tensor> grads = node.append(
-      kWhileBackwardOp, Attrs::copy_of(attrs_info<WhileBackwardAttrs>, &attrs), inputs,
-      {node.node().regions()[0], node.node().regions()[1], back.graph}, std::move(types));
-  std::size_t next = 0;
-  for (const std::size_t s : back.states) node.set(s, grads[next++]);
-  for (const std::size_t c : wanted_captures) node.set(c, grads[next++]);
-}
 
 constexpr ArgInfo kCondInputs[] = {{.name = "pred", .dtypes = kBool},
                                    {.name = "operands", .variadic = true}};
@@ -372,21 +56,22 @@ constinit const OpInfo kScanOp{
     .grad = scan_grad,
 };
 
-constinit const OpInfo kWhileBackwardOp{
-    .name = "while_backward",
-    .doc = "The gradient of while_loop: the loop again, then its steps backwards.",
+constinit const OpInfo kWhileStatesOp{
+    .name = "while_states",
+    .doc = "Repeats a graph of the states while another gives true, then runs one of all of them.",
     .kind = BodyKind::control,
     .inputs = kLoopInputs,
     .outputs = kResults,
     .onnx = {},
     .samples = {},
-    .attrs = &attrs_info<WhileBackwardAttrs>,
+    .attrs = &attrs_info<WhileStatesAttrs>,
     .infer = no_types,
+    .grad = while_states_grad,
 };
 
 void register_control_ops() {
   static const bool done = [] {
-    const std::array<const OpInfo*, 4> rows{&kCondOp, &kWhileOp, &kScanOp, &kWhileBackwardOp};
+    const std::array<const OpInfo*, 4> rows{&kCondOp, &kWhileOp, &kScanOp, &kWhileStatesOp};
     register_ops(rows);
     return true;
   }();

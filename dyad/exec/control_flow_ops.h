@@ -14,19 +14,20 @@ struct LoopAttrs {
   bool reverse = false;  ///< scan: from the last slice to the first
 };
 
-/// `while_backward`: inputs are states, captures, then the gradients of those states that have one;
-/// regions are the condition, the body, and the gradient of the body, a function of (gradients of
-/// states, sums of gradients of captures, states before the step, captures).
-struct WhileBackwardAttrs {
+/// `while_states`: inputs are states, captures, then operands; regions are the condition, the body,
+/// and a function of (the states before each step, along a new first axis, captures, operands),
+/// whose results it gives. The size of that axis is the symbol `steps<level>` in this function.
+/// What while_loop's gradient is made of.
+struct WhileStatesAttrs {
   std::int64_t states = 0;
   std::int64_t captures = 0;
-  std::int64_t state_grads = 0;
+  std::int64_t level = 0;
 };
 
 /// Rows: `cond(pred, operands...)` with regions then and otherwise over the operands;
 /// `while_loop(states..., captures...)` with regions condition and body;
-/// `scan(states..., slices..., captures...)` with region body.
-extern const OpInfo kCondOp, kWhileOp, kScanOp, kWhileBackwardOp;
+/// `scan(states..., slices..., captures...)` with region body; while_states as above.
+extern const OpInfo kCondOp, kWhileOp, kScanOp, kWhileStatesOp;
 
 /// Adds them to the registry, once.
 void register_control_ops();

@@ -178,7 +178,7 @@ void DecisionTree::compile_ahead(std::span<const Tensor> arguments) {
   for (const Tensor& argument : arguments) way->arguments.push_back(without_memory(argument));
   for (const Fork* fork : newest_) {
     for (const GradCapture& capture : fork->path->grad_captures) {
-      if (const Tensor grad = autograd::grad_of(*capture.leaf.impl()); grad.defined())
+      if (const Tensor grad = autograd::grad_of(*capture.in(arguments).impl()); grad.defined())
         way->layouts.emplace(id_of(capture.placeholder), without_memory(grad));
     }
     way->parts.emplace_back(fork->segment);
@@ -210,9 +210,8 @@ void DecisionTree::forget_replaced_gradients() const {
   if (root_->decision >= 0) return;  // another way may read them
   const Path& path = *leaves_[static_cast<std::size_t>(root_->leaf)].path;
   for (const GradWrite& write : path.grad_writes) {
-    const bool read = std::ranges::any_of(path.grad_captures, [&](const GradCapture& capture) {
-      return capture.leaf.is_same(write.leaf);
-    });
+    const bool read = std::ranges::any_of(
+        path.grad_captures, [&](const GradCapture& capture) { return capture.is_same(write); });
     if (write.argument >= 0 || write.in_place || read) continue;
     if (autograd::LeafGrad* kept = autograd::leaf_grad_of(*write.leaf.impl())) kept->grad = {};
   }
@@ -225,7 +224,7 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   Fork* fork = root_.get();
   for (;;) {
     for (const GradCapture& capture : fork->path->grad_captures) {
-      const Tensor grad = autograd::grad_of(*capture.leaf.impl());
+      const Tensor grad = autograd::grad_of(*capture.in(arguments).impl());
       if (grad.defined()) outcome.env.emplace(id_of(capture.placeholder), grad);
     }
     fork->segment->run(arguments, outcome.env, cancel);
@@ -258,8 +257,7 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
     overwrite(argument, look_up(path, write.value, arguments, outcome.env));
   }
   for (const GradWrite& write : path.grad_writes) {
-    const Tensor& leaf =
-        write.argument >= 0 ? arguments[static_cast<std::size_t>(write.argument)] : write.leaf;
+    const Tensor& leaf = write.in(arguments);
     const Tensor value =
         write.value ? look_up(path, write.value, arguments, outcome.env) : Tensor();
     if (write.in_place) {

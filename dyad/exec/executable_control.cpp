@@ -1,6 +1,5 @@
 #include "dyad/exec/executable_control.h"
 
-#include <cstring>
 #include <utility>
 
 #include "dyad/base/error.h"
@@ -14,13 +13,6 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 bool is_true(const Tensor& scalar) { return *scalar.impl()->data != std::byte{0}; }
-
-Tensor zeros(const Type& type, const SymbolMap& symbols) {
-  Tensor made = make_empty(type.dtype(), evaluate(type.shape(), symbols));
-  std::memset(made.impl()->data, 0,
-              static_cast<std::size_t>(made.impl()->numel()) * size_of(made.dtype()));
-  return made;
-}
 
 Tensor row_major(const Tensor& tensor) {
   return tensor.impl()->contiguous ? tensor : row_major_copy(tensor);
@@ -102,17 +94,28 @@ class WhileStep final : public ControlStep {
   }
 };
 
-class WhileBackwardStep final : public ControlStep {
+/// x[t], the same memory.
+Tensor slice(const Tensor& x, std::int64_t t) {
+  const TensorImpl& impl = *x.impl();
+  Shape shape;
+  Strides strides;
+  for (std::size_t i = 1; i < impl.shape.size(); ++i) {
+    shape.push_back(impl.shape[i]);
+    strides.push_back(impl.strides[i]);
+  }
+  return make_view(x, shape, strides, t * impl.strides[0]);
+}
+
+class WhileStatesStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
  private:
   Tensors compute(const RunContext& context) override {
-    const auto& attrs = node().attrs_as<WhileBackwardAttrs>();
+    const auto& attrs = node().attrs_as<WhileStatesAttrs>();
     const auto count = static_cast<std::size_t>(attrs.states);
-    const auto capture_count = static_cast<std::size_t>(attrs.captures);
-    const auto grad_count = static_cast<std::size_t>(attrs.state_grads);
-    const std::span<const Tensor> captures = inputs(count, capture_count);
+    const std::span<const Tensor> captures =
+        inputs(count, static_cast<std::size_t>(attrs.captures));
 
     std::vector<Tensors> before;  // the states before each step
     Tensors states(inputs(0, count).begin(), inputs(0, count).end());
@@ -123,23 +126,18 @@ class WhileBackwardStep final : public ControlStep {
       before.push_back(states);
       states = run_region(1, arguments, context);
     }
-
-    Tensors grads(inputs(count + capture_count, grad_count).begin(),
-                  inputs(count + capture_count, grad_count).end());
-    for (std::size_t i = grad_count; i < node().types().size(); ++i) {
-      grads.push_back(zeros(node().types()[i], context.symbols));
+    Tensors arguments;
+    for (std::size_t i = 0; i < count; ++i) {
+      Shape sizes{static_cast<std::int64_t>(before.size())};
+      for (const Dim size : states[i].impl()->shape) sizes.push_back(size);
+      arguments.push_back(make_empty(states[i].dtype(), sizes));
+      for (std::size_t t = 0; t < before.size(); ++t) {
+        copy_into(slice(arguments[i], static_cast<std::int64_t>(t)), before[t][i]);
+      }
     }
-    for (; !before.empty(); before.pop_back()) {
-      check_cancelled(context);
-      Tensors arguments = grads;
-      append_all(arguments, before.back());
-      append_all(arguments, captures);
-      grads = run_region(2, arguments, context);
-    }
-    // Where no step ran the gradients are inputs of this step: results need memory of their own.
-    Tensors own;
-    for (const Tensor& grad : grads) own.push_back(row_major_copy(grad));
-    return own;
+    before.clear();
+    append_all(arguments, inputs(count));
+    return run_region(2, arguments, context);
   }
 };
 
@@ -183,17 +181,6 @@ class ScanStep final : public ControlStep {
     }
     return results;
   }
-
-  static Tensor slice(const Tensor& x, std::int64_t t) {
-    const TensorImpl& impl = *x.impl();
-    Shape shape;
-    Strides strides;
-    for (std::size_t i = 1; i < impl.shape.size(); ++i) {
-      shape.push_back(impl.shape[i]);
-      strides.push_back(impl.strides[i]);
-    }
-    return make_view(x, shape, strides, t * impl.strides[0]);
-  }
 };
 
 }  // namespace
@@ -207,7 +194,7 @@ std::unique_ptr<Step> make_control_step(const Node& node, std::vector<Tensor> in
   if (&node.op() == &kCondOp) return make(std::type_identity<CondStep>());
   if (&node.op() == &kWhileOp) return make(std::type_identity<WhileStep>());
   if (&node.op() == &kScanOp) return make(std::type_identity<ScanStep>());
-  if (&node.op() == &kWhileBackwardOp) return make(std::type_identity<WhileBackwardStep>());
+  if (&node.op() == &kWhileStatesOp) return make(std::type_identity<WhileStatesStep>());
   throw InternalError("there is no way to run the control operator " + std::string(node.op().name),
                       node.loc());
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,17 +36,27 @@ struct StateGuard {
   std::int64_t value = 0;
 };
 
+/// A leaf: always the same tensor, or an argument of the call.
+struct GradLeaf {
+  Tensor leaf;        ///< undefined where it is an argument
+  int argument = -1;  ///< its position
+  [[nodiscard]] const Tensor& in(std::span<const Tensor> arguments) const {
+    return argument >= 0 ? arguments[static_cast<std::size_t>(argument)] : leaf;
+  }
+  [[nodiscard]] bool is_same(const GradLeaf& other) const noexcept {
+    return argument == other.argument && (argument >= 0 || leaf.is_same(other.leaf));
+  }
+};
+
 /// A leaf whose accumulated gradient the program touched.
-struct GradNote {
-  Tensor leaf;
+struct GradNote : GradLeaf {
   bool defined_before = false;
   bool reads_first = false;  ///< whether there was a gradient before mattered
   Tensor before;             ///< while recording only
 };
 
 /// A gradient that existed before the call and that the program used: fed at each run.
-struct GradCapture {
-  Tensor leaf;
+struct GradCapture : GradLeaf {
   Value placeholder;
 };
 
@@ -56,10 +67,8 @@ struct Write {
   Value value;
 };
 
-/// A leaf's grad() after the call: a value, or none. The leaf may be an argument.
-struct GradWrite {
-  Tensor leaf;
-  int argument = -1;
+/// A leaf's grad() after the call: a value, or none.
+struct GradWrite : GradLeaf {
   Value value;
   bool in_place = false;  ///< the gradient that was there was written
 };

@@ -152,6 +152,11 @@ bool Recorder::is_ours(const Tensor& tensor) const noexcept {
   return value && value->graph == graph_;
 }
 
+bool Recorder::is_literal(const Tensor& tensor) const noexcept {
+  return std::ranges::any_of(literals_,
+                             [&](const Tensor& literal) { return literal.is_same(tensor); });
+}
+
 Ref<GraphValue> Recorder::make_handle(Value value) const {
   auto handle = make_ref<GraphValue>(graph_, value);
   handle->follows_writes = true;
@@ -194,17 +199,15 @@ Ref<GraphValue> Recorder::handle_of(const Tensor& tensor, Loc loc) {
 
 Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
   if (auto it = captures_.find(tensor.impl()); it != captures_.end()) return it->second.handle;
-  const auto is_same = [&](const Tensor& literal) { return literal.is_same(tensor); };
-  if (std::any_of(literals_.begin(), literals_.end(), is_same))
-    return set_value(tensor, graph_->add_constant(tensor, loc));
+  if (is_literal(tensor)) return set_value(tensor, graph_->add_constant(tensor, loc));
   for (const GradNote& note : path_.grads) {
     if (!note.before.defined() || !note.before.is_same(tensor)) continue;
     for (std::size_t i = 0; i < path_.grad_captures.size(); ++i) {
-      if (path_.grad_captures[i].leaf.is_same(note.leaf)) return grad_handles_[i];
+      if (path_.grad_captures[i].is_same(note)) return grad_handles_[i];
     }
     const Value value = graph_->add_placeholder("grad" + std::to_string(path_.grad_captures.size()),
                                                 Type(tensor.dtype(), tensor.shape()), loc);
-    path_.grad_captures.push_back({note.leaf, value});
+    path_.grad_captures.push_back({note, value});
     return grad_handles_.emplace_back(make_handle(value));
   }
   const Storage* storage = tensor.impl()->storage.get();
@@ -414,11 +417,13 @@ std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,
 void Recorder::note_literal(const Tensor& tensor) { literals_.push_back(tensor); }
 
 void Recorder::note_grad(const Tensor& leaf, bool overwrites) {
-  for (const GradNote& note : path_.grads) {
-    if (note.leaf.is_same(leaf)) return;
-  }
+  const int argument = argument_index(leaf);
+  if (argument < 0 && (is_ours(leaf) || is_literal(leaf))) return;  // made by this call
+  const GradLeaf touched{argument < 0 ? leaf : Tensor(), argument};
+  const auto is_same = [&](const GradNote& note) { return note.is_same(touched); };
+  if (std::ranges::any_of(path_.grads, is_same)) return;
   const Tensor before = autograd::grad_of(*leaf.impl());
-  path_.grads.push_back({leaf, before.defined(), !overwrites, before});
+  path_.grads.push_back({touched, before.defined(), !overwrites, before});
 }
 
 void Recorder::note_host_state(const Ref<HostState>& state) {
@@ -538,8 +543,7 @@ void Recorder::refuse_writes_to_shared_memory() {
 
 bool Recorder::grad_is_written(const GradNote& note) const {
   for (const GradCapture& known : path_.grad_captures) {
-    if (known.leaf.is_same(note.leaf))
-      return !(graph_->current(known.placeholder) == known.placeholder);
+    if (known.is_same(note)) return !(graph_->current(known.placeholder) == known.placeholder);
   }
   return false;
 }
@@ -557,19 +561,25 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   path_.strides_matter = path_.strides_matter || (reshape_copied_ && graph_->has_overwrites());
   refuse_writes_to_shared_memory();
   for (GradNote& note : path_.grads) {
-    const Tensor after = autograd::grad_of(*note.leaf.impl());
+    const Tensor after = autograd::grad_of(*note.in(arguments_).impl());
     const bool same = after.defined() ? after.is_same(note.before) : !note.before.defined();
     const bool in_place = same && after.defined() && grad_is_written(note);
     if (!same || !note.reads_first || in_place) {
-      path_.grad_writes.push_back({note.leaf, argument_index(note.leaf),
-                                   after.defined() ? value_of(after, loc) : Value(), in_place});
+      path_.grad_writes.push_back(
+          {note, after.defined() ? value_of(after, loc) : Value(), in_place});
     }
     note.before = Tensor();
     // A gradient that knew its value would own the graph, which owns its leaf.
     if (after.defined()) after.impl()->recorded = nullptr;
   }
   for (const Tensor& result : results) {
-    if (is_ours(result)) result.impl()->recorded = nullptr;
+    if (!is_ours(result)) continue;
+    if (argument_index(result) < 0 && autograd::grad_of(*result.impl()).defined()) {
+      refuse("a result, " + type_string(result) +
+                 ", is a leaf that the function made and gave a gradient; return the gradient",
+             loc);
+    }
+    result.impl()->recorded = nullptr;
   }
   if (!path_.hints.entries().empty()) autograd::settle_sizes(results, &kArgumentOp, path_.hints);
   return std::move(path_);

@@ -59,6 +59,8 @@ class Recorder final : public Evaluator {
   };
 
   [[nodiscard]] bool is_ours(const Tensor& tensor) const noexcept;
+  /// Whether the host filled it during this call.
+  [[nodiscard]] bool is_literal(const Tensor& tensor) const noexcept;
   /// The value that the tensor has now.
   Value value_of(const Tensor& tensor, Loc loc);
   /// What stands for the tensor, renewed after writes.

@@ -162,9 +162,9 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
                     {}};
   }
   for (const GradNote& note : grads) {
-    const bool defined = autograd::grad_of(*note.leaf.impl()).defined();
+    const bool defined = autograd::grad_of(*note.in(arguments).impl()).defined();
     if (!note.reads_first || defined == note.defined_before) continue;
-    return Mismatch{"a gradient of " + type_string(note.leaf) +
+    return Mismatch{"a gradient of " + type_string(note.in(arguments)) +
                         (defined ? " is there to add to now" : " was there to add to before"),
                     {}};
   }
@@ -193,8 +193,7 @@ void Recording::learn(const Path& path) {
   };
   add_new(states, path.states,
           [](const StateGuard& a, const StateGuard& b) { return a.state == b.state; });
-  add_new(grads, path.grads,
-          [](const GradNote& a, const GradNote& b) { return a.leaf.is_same(b.leaf); });
+  add_new(grads, path.grads, [](const GradNote& a, const GradNote& b) { return a.is_same(b); });
   add_new(captures, path.captures,
           [](const auto& a, const auto& b) { return a.first.is_same(b.first); });
   writes_argument.resize(static_cast<std::size_t>(path.arguments), false);

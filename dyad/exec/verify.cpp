@@ -74,7 +74,7 @@ class RecordedCall {
       feed(placeholders[static_cast<std::size_t>(i)], arguments[static_cast<std::size_t>(i)]);
     }
     for (const GradCapture& capture : path.grad_captures) {
-      const Tensor grad = autograd::grad_of(*capture.leaf.impl());
+      const Tensor grad = autograd::grad_of(*capture.in(arguments).impl());
       const Type& type = capture.placeholder.type();
       feed(capture.placeholder, grad.defined() ? grad : zeros(type.shape(), type.dtype()));
     }

@@ -138,6 +138,21 @@ class PathWriter {
  private:
   void add_grads(json& made) {
     made["grads"] = made["grad_captures"] = made["grad_writes"] = json::array();
+    for (const exec::GradWrite& write : path_.grad_writes) {
+      if (write.argument < 0) continue;
+      throw GraphError(
+          fmt::format("save: the function leaves a gradient in its argument {}; return the "
+                      "gradient instead",
+                      write.argument),
+          loc_);
+    }
+    for (const exec::GradNote& note : path_.grads) {
+      if (note.argument < 0) continue;
+      throw GraphError(fmt::format("save: the function reads the gradient of its argument {}; pass "
+                                   "it as an argument of its own",
+                                   note.argument),
+                       loc_);
+    }
     for (const exec::GradNote& note : path_.grads) {
       if (!is_read(note.leaf)) continue;
       made["grads"].push_back({{"leaf", leaf_name(note.leaf)},
@@ -149,13 +164,6 @@ class PathWriter {
           {{"leaf", leaf_name(capture.leaf)}, {"placeholder", value(capture.placeholder)}});
     }
     for (const exec::GradWrite& write : path_.grad_writes) {
-      if (write.argument >= 0) {
-        throw GraphError(
-            fmt::format("save: the function leaves a gradient in its argument {}; return the "
-                        "gradient instead",
-                        write.argument),
-            loc_);
-      }
       if (!is_read(write.leaf)) continue;
       json entry = {{"leaf", leaf_name(write.leaf)}, {"in_place", write.in_place}};
       if (write.value) entry["value"] = value(write.value);
@@ -270,7 +278,7 @@ class PathReader {
       if (!placeholder.node->is("placeholder") || !seen.insert(placeholder).second) {
         capture.fail("a placeholder of its own for each of grad_captures");
       }
-      path_->grad_captures.push_back({variable(capture.text("leaf")), placeholder});
+      path_->grad_captures.push_back({{variable(capture.text("leaf"))}, placeholder});
       check_fits(placeholder, path_->grad_captures.back().leaf, capture);
     }
   }
@@ -323,14 +331,16 @@ class PathReader {
 
   void grads() {
     for (const JsonValue& entry : from_.list("grads")) {
-      path_->grads.push_back({.leaf = variable(entry.text("leaf")),
-                              .defined_before = entry.boolean("defined"),
-                              .reads_first = entry.boolean("reads"),
-                              .before = {}});
+      exec::GradNote note;
+      note.leaf = variable(entry.text("leaf"));
+      note.defined_before = entry.boolean("defined");
+      note.reads_first = entry.boolean("reads");
+      path_->grads.push_back(std::move(note));
     }
     for (const JsonValue& entry : from_.list("grad_writes")) {
-      exec::GradWrite write{
-          .leaf = variable(entry.text("leaf")), .value = {}, .in_place = entry.boolean("in_place")};
+      exec::GradWrite write;
+      write.leaf = variable(entry.text("leaf"));
+      write.in_place = entry.boolean("in_place");
       if (entry.has("value")) {
         write.value = value(entry.at("value"));
         check_fits(write.value, write.leaf, entry);

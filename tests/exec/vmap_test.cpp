@@ -253,7 +253,7 @@ TEST_F(Vmap, TellsWhatIsWrong) {
           return grad(sum(end), {t})[0];
         })(x);
       }),
-      HasSubstr("vmap: while_backward inside a vectorised function has no form for a batch; "
+      HasSubstr("vmap: while_states inside a vectorised function has no form for a batch; "
                 "take the gradient of the whole batch, outside"));
 }
 
