@@ -1,6 +1,5 @@
 # cmake --install puts: include/dyad, lib/libdyad_*.a, lib/dyad/dyad_codegen_llvm.so (found at run time
-# from the program's place or the library's), lib/cmake/dyad (find_package(dyad)), bin/dyad.
-include(GNUInstallDirs)
+# by the run path that programs get, or from the program's place or the library's), lib/cmake/dyad (find_package(dyad)), bin/dyad.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY dyad DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <set>
 
 #include "dyad/base/error.h"
@@ -22,6 +23,20 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+/// The folders in which the dynamic linker looks for what `library` opens. Among them is the run
+/// path that Dyad's targets give to programs (cmake/plugin.cmake).
+std::vector<std::string> search_folders(void* library) {
+  Dl_serinfo size;
+  if (library == nullptr || dlinfo(library, RTLD_DI_SERINFOSIZE, &size) != 0) return {};
+  const auto room = std::make_unique_for_overwrite<std::byte[]>(size.dls_size);
+  auto* const info = reinterpret_cast<Dl_serinfo*>(room.get());
+  if (dlinfo(library, RTLD_DI_SERINFOSIZE, info) != 0) return {};
+  if (dlinfo(library, RTLD_DI_SERINFO, info) != 0) return {};
+  std::vector<std::string> folders;
+  for (unsigned i = 0; i < info->dls_cnt; ++i) folders.emplace_back(info->dls_serpath[i].dls_name);
+  return folders;
+}
+
 std::vector<std::string> default_candidates() {
   std::vector<std::string> paths;
   if (const char* wanted = std::getenv("DYAD_PLUGIN_PATH")) {
@@ -32,7 +47,7 @@ std::vector<std::string> default_candidates() {
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
   if (length > 0)
     folders.push_back(folder_of(std::string(program, static_cast<std::size_t>(length))));
-  Dl_info self;
+  Dl_info self{};
   if (dladdr(reinterpret_cast<const void*>(&default_candidates), &self) != 0 &&
       self.dli_fname != nullptr) {
     folders.push_back(folder_of(self.dli_fname));
@@ -41,6 +56,12 @@ std::vector<std::string> default_candidates() {
     for (const char* from : {"/", "/dyad/", "/lib/dyad/", "/../lib/dyad/", "/../../lib/dyad/"}) {
       paths.push_back(folder + from + kFile);
     }
+  }
+  void* const program_itself = dlopen(nullptr, RTLD_LAZY);
+  void* const this_library = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  for (void* library : {program_itself, this_library}) {
+    for (const std::string& folder : search_folders(library)) paths.push_back(folder + "/" + kFile);
+    if (library != nullptr) dlclose(library);
   }
   for (const char* prefix : {"/usr/local/lib/dyad/", "/usr/lib/dyad/"})
     paths.push_back(std::string(prefix) + kFile);

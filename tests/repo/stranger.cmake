@@ -26,4 +26,7 @@ endif()
 run(${CMAKE_COMMAND} --build ${work}/build)
 # Nothing in the environment may be what lets it find the plug-in.
 run(${CMAKE_COMMAND} -E chdir / env -i ${work}/build/stranger)
+if(output MATCHES "plug-in")
+  message(FATAL_ERROR "the program did not find the compiler:\n${output}")
+endif()
 message("${output}")
