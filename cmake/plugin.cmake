@@ -16,10 +16,14 @@ if(plugin_sources AND NOT DYAD_PLAIN_LOOPS)  # plain loops never open it
   target_include_directories(dyad_codegen_llvm SYSTEM PRIVATE ${DYAD_LLVM_INCLUDE})
   target_link_libraries(dyad_codegen_llvm PRIVATE dyad_flags dyad_codegen fmt::fmt ${DYAD_LLVM_LIBRARIES})
   dyad_precompile(dyad_codegen_llvm "layer;;")  # as the layers without options of their own
-  # Programs find it where it was built or installed, however far that is from them.
+  # Programs find it where it was installed, or built as a part of theirs, however far that is from them. Dyad's
+  # own have it in ../lib/dyad.
   target_link_options(dyad_codegen INTERFACE
-    "$<BUILD_INTERFACE:LINKER:-rpath,${PROJECT_BINARY_DIR}/lib/dyad>"
     "$<INSTALL_INTERFACE:LINKER:-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/dyad>")
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    target_link_options(dyad_codegen INTERFACE
+      "$<BUILD_INTERFACE:LINKER:-rpath,${PROJECT_BINARY_DIR}/lib/dyad>")
+  endif()
   target_link_options(dyad_codegen_llvm PRIVATE
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map -Wl,-Bsymbolic -Wl,--no-undefined)
 endif()
