@@ -1,6 +1,7 @@
 #include "dyad/core/evaluator.h"
 
 #include "dyad/base/error.h"
+#include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
 
 namespace dyad {
@@ -18,6 +19,8 @@ void Evaluator::host_access(const Tensor& tensor, Loc loc) {
                        "with Session::run, or compute with operators instead of reading it",
                    loc);
 }
+
+void Evaluator::set_random_state(const RandomKey& state, Loc) { default_generator().put(state); }
 
 std::int64_t HostState::value() const {
   Evaluator::current().note_host_state(Ref<HostState>(const_cast<HostState*>(this)));

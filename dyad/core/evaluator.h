@@ -10,6 +10,7 @@
 namespace dyad {
 
 struct OpInfo;
+struct RandomKey;
 
 /// A number of the host that library objects own and that operators never see, but that decides
 /// which operators run: train or eval mode. Reading it through `value()` lets a recording notice;
@@ -87,6 +88,10 @@ class Evaluator {
   /// The program reads a switch of the host (train or eval mode) whose value shapes what it does
   /// next.
   virtual void note_host_state(const Ref<HostState>& /*state*/) {}
+  /// The program sets the default generator (manual_seed): what is drawn from here on follows from
+  /// it, at each run of what is being recorded. Not called in eager mode. Unless overridden: sets
+  /// it now.
+  virtual void set_random_state(const RandomKey& state, Loc loc);
 
   /// The evaluator of this thread: the innermost Scope's, otherwise the eager one.
   [[nodiscard]] static Evaluator& current();

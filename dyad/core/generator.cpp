@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/core/evaluator.h"
 #include "dyad/core/generator_scope.h"
 
 namespace dyad {
@@ -37,8 +38,8 @@ std::array<std::uint32_t, 4> random_words(RandomKey key, std::int64_t i) noexcep
 
 Generator::Generator(std::uint64_t seed) noexcept : next_{std::bit_cast<std::int64_t>(seed), 0} {}
 
-void Generator::manual_seed(std::uint64_t seed) noexcept {
-  set_state({std::bit_cast<std::int64_t>(seed), 0});
+void Generator::manual_seed(std::uint64_t seed, Loc loc) {
+  set_state({std::bit_cast<std::int64_t>(seed), 0}, loc);
 }
 
 RandomKey Generator::next_key(std::int64_t count) {
@@ -58,7 +59,15 @@ RandomKey Generator::state() const noexcept {
   return next_;
 }
 
-void Generator::set_state(RandomKey state) noexcept {
+void Generator::set_state(RandomKey state, Loc loc) {
+  if (!Evaluator::is_eager() && this == &default_generator()) {
+    Evaluator::current().set_random_state(state, loc);
+  } else {
+    put(state);
+  }
+}
+
+void Generator::put(RandomKey state) noexcept {
   const std::lock_guard lock(mutex_);
   next_ = state;
 }
@@ -77,6 +86,6 @@ Generator& default_generator() noexcept {
   return *generator;
 }
 
-void manual_seed(std::uint64_t seed) noexcept { default_generator().manual_seed(seed); }
+void manual_seed(std::uint64_t seed, Loc loc) { default_generator().manual_seed(seed, loc); }
 
 }  // namespace dyad

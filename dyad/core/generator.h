@@ -3,6 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <source_location>
+
+#include "dyad/base/loc.h"
 
 namespace dyad {
 
@@ -34,16 +37,21 @@ class Generator {
   explicit Generator(std::uint64_t seed = 0) noexcept;
 
   /// Starts the stream of `seed` from its beginning.
-  void manual_seed(std::uint64_t seed) noexcept;
+  void manual_seed(std::uint64_t seed, Loc loc = std::source_location::current());
   /// The place of the next `count` numbers; the generator moves past them. ValueError for a
   /// negative count.
   RandomKey next_key(std::int64_t count);
 
-  /// Seed and offset, to save; `set_state` goes back there.
+  /// Seed and offset, to save; `set_state` goes back there. In a compiled function, and in branches
+  /// and loops of a graph, setting the default generator happens each time they run; elsewhere in
+  /// the definition of a graph once, for what the definition draws.
   [[nodiscard]] RandomKey state() const noexcept;
-  void set_state(RandomKey state) noexcept;
+  void set_state(RandomKey state, Loc loc = std::source_location::current());
 
  private:
+  friend class Evaluator;
+  void put(RandomKey state) noexcept;
+
   mutable std::mutex mutex_;
   RandomKey next_;
 };
@@ -52,7 +60,7 @@ class Generator {
 /// itself unless it asks for something else.
 [[nodiscard]] Generator& default_generator() noexcept;
 
-/// Seeds the default generator.
-void manual_seed(std::uint64_t seed) noexcept;
+/// Seeds the default generator, as its `set_state` does.
+void manual_seed(std::uint64_t seed, Loc loc = std::source_location::current());
 
 }  // namespace dyad

@@ -203,6 +203,7 @@ Batch::Outputs Batch::draw_keys(const Node& node) {
   } count(size_);
   const Ref<Attrs> attrs = edited(node, count);
   std::vector<Tensor> key = call(node, {}, attrs->data());
+  if (key.empty()) return {};  // it set the generator, for all samples
   if (key.size() != 2) {
     throw GraphError(fmt::format("vmap: {} draws random numbers without a key", node.op().name),
                      node.loc());

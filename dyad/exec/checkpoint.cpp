@@ -255,6 +255,9 @@ class Repeater final : public ForwardingEvaluator {
     return ForwardingEvaluator::stand_in(inside(tensor));
   }
 
+  // What was drawn is known.
+  void set_random_state(const RandomKey&, Loc) override {}
+
   void write(const Tensor& target, const Tensor& value, Loc loc) override {
     if (made_.here(target)) to().write(target, value, loc);
   }

@@ -9,6 +9,7 @@
 #include "dyad/base/error.h"
 #include "dyad/exec/autocast.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ops/random.h"
 
 namespace dyad::exec {
 
@@ -78,6 +79,10 @@ void RegionEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* att
 void RegionEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
   if (!is_ours(target)) fail_write_outside(type_string(target), loc.user());
   GraphEvaluator::write(target, value.defined() ? inside(value, loc) : value, loc);
+}
+
+void RegionEvaluator::set_random_state(const RandomKey& state, Loc loc) {
+  ops::seed_generator(*this, state, loc);
 }
 
 void RegionEvaluator::replace(Value memory, Value now, Loc loc) {

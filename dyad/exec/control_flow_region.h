@@ -44,6 +44,7 @@ class RegionEvaluator : public GraphEvaluator {
   void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) override;
   void write(const Tensor& target, const Tensor& value, Loc loc) override;
+  void set_random_state(const RandomKey& state, Loc loc) override;
   std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
                                Loc loc) override;

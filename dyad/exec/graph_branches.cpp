@@ -55,6 +55,11 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
     return outcome;
   }
 
+  // Of the definition, as without branches.
+  void set_random_state(const RandomKey& state, Loc loc) override {
+    Evaluator::set_random_state(state, loc);
+  }
+
   void write(const Tensor& target, const Tensor& value, Loc loc) override {
     GraphEvaluator::write(inside(target, loc), value.defined() ? inside(value, loc) : value, loc);
   }

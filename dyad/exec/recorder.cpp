@@ -16,6 +16,7 @@
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/random.h"
 #include "dyad/ops/views.h"
 
 namespace dyad::exec {
@@ -430,6 +431,10 @@ void Recorder::note_host_state(const Ref<HostState>& state) {
   const auto known = std::any_of(path_.states.begin(), path_.states.end(),
                                  [&](const StateGuard& guard) { return guard.state == state; });
   if (!known) path_.states.push_back({state, state->peek()});
+}
+
+void Recorder::set_random_state(const RandomKey& state, Loc loc) {
+  ops::seed_generator(*this, state, loc);
 }
 
 int Recorder::argument_index(const Tensor& tensor) const noexcept {

@@ -47,6 +47,7 @@ class Recorder final : public Evaluator {
   void note_literal(const Tensor& tensor) override;
   void note_grad(const Tensor& leaf, bool overwrites) override;
   void note_host_state(const Ref<HostState>& state) override;
+  void set_random_state(const RandomKey& state, Loc loc) override;
 
  private:
   /// What writes and views mean in the recorded graph; sizes are compared as the recording does.

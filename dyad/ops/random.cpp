@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "dyad/core/generator.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/random.h"
 #include "dyad/ops/compare.h"
@@ -45,6 +46,19 @@ struct RandomKey {
   static Types infer(const InferIn&, const Attrs&) {
     return {Type(DType::i64, Shape()), Type(DType::i64, Shape())};
   }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
+};
+
+struct SeedGenerator {
+  using Attrs = SeedGeneratorAttrs;
+  static constexpr Schema schema{
+      .name = "seed_generator",
+      .inputs = {},
+      .outputs = {},
+      .doc = "Sets the default generator to a seed and an offset: manual_seed() while recorded.",
+      .samples = {.differentiable = false},
+      .effect = Effect::random};
+  static Types infer(const InferIn&, const Attrs&) { return {}; }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
 };
 
@@ -187,9 +201,14 @@ struct Binomial {
 
 std::span<const OpInfo* const> random_rows() {
   static constexpr const OpInfo* kRows[] = {
-      &op_info<RandomKey>, &op_info<Uniform>,       &op_info<Normal>,  &op_info<Dropout>,
-      &op_info<Poisson>,   &op_info<StandardGamma>, &op_info<Binomial>};
+      &op_info<RandomKey>, &op_info<SeedGenerator>, &op_info<Uniform>,       &op_info<Normal>,
+      &op_info<Dropout>,   &op_info<Poisson>,       &op_info<StandardGamma>, &op_info<Binomial>};
   return kRows;
+}
+
+void seed_generator(Evaluator& by, const dyad::RandomKey& state, Loc loc) {
+  const SeedGeneratorAttrs attrs{state.seed, state.offset};
+  by.apply(op_info<SeedGenerator>, {}, &attrs, {}, loc);
 }
 
 Tensor gamma_numbers(const Tensor& concentration, bool logarithm, Loc loc) {

@@ -38,9 +38,9 @@ bool has_form(const Case& c) {
 
 /// Rows whose form is a reason why there is none.
 bool always_refuses(std::string_view name) {
-  return name == "random_key" || name == "uniform" || name == "normal" || name == "dropout" ||
-         name == "batch_norm_train" || name == "poisson" || name == "standard_gamma" ||
-         name == "binomial";
+  return name == "random_key" || name == "seed_generator" || name == "uniform" ||
+         name == "normal" || name == "dropout" || name == "batch_norm_train" || name == "poisson" ||
+         name == "standard_gamma" || name == "binomial";
 }
 
 /// Rows between numbers and complex ones. A complex value can be neither an input nor an output of

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "dyad/core/dtype.h"
 #include "dyad/core/shape.h"
 
@@ -9,6 +11,12 @@ namespace dyad::ops {
 /// `count` numbers.
 struct RandomKeyAttrs {
   Dim count;
+};
+
+/// `seed_generator()`: the default generator goes on from here. No results.
+struct SeedGeneratorAttrs {
+  std::int64_t seed = 0;
+  std::int64_t offset = 0;
 };
 
 /// `uniform(seed, offset)`: element i (row-major) is a function of (seed, offset + i) alone, in

@@ -88,10 +88,16 @@ void random_key(const OpCall& call) {
   *reinterpret_cast<std::int64_t*>(call.outputs[1].impl()->data) = key.offset;
 }
 
+void seed_generator(const OpCall& call) {
+  const auto& attrs = call.attrs_as<ops::SeedGeneratorAttrs>();
+  default_generator().set_state({attrs.seed, attrs.offset});
+}
+
 }  // namespace
 
 std::span<const NamedKernel> random_kernels() {
-  static constexpr NamedKernel kernels[] = {{"random_key", {random_key}}, {"uniform", {uniform}}};
+  static constexpr NamedKernel kernels[] = {
+      {"random_key", {random_key}}, {"seed_generator", {seed_generator}}, {"uniform", {uniform}}};
   return kernels;
 }
 
