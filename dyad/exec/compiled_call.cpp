@@ -96,8 +96,12 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   for (const int argument : part.arguments)
     inputs.push_back(&arguments[static_cast<std::size_t>(argument)]);
   std::vector<Tensor> outputs;
-  for (const int output : part.outputs)
-    outputs.push_back(outcome.results[static_cast<std::size_t>(output)]);
+  for (const int output : part.outputs) {
+    const auto at = static_cast<std::size_t>(output);
+    outputs.push_back(outcome.results[at]);
+    if (!leaf.path->result_views[at].views.empty())
+      outputs.back().impl()->storage->mark_tracked_view();
+  }
   autograd::record(kCompiledCall, inputs, &call, outputs, loc);
 }
 

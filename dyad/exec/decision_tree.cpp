@@ -11,6 +11,7 @@
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/segment.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/substitute.h"
 #include "dyad/ops/views.h"
 #include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/threads.h"
@@ -41,6 +42,45 @@ Tensor look_up(const Path& path, Value value, std::span<const Tensor> arguments,
     if (placeholders[i] == value) return arguments[i];
   }
   return env.at(id_of(value));
+}
+
+/// The sizes of a call for the symbols of its recording.
+SymbolMap sizes_of(const Path& path, std::span<const Tensor> arguments) {
+  SymbolMap sizes;
+  const std::span<const Value> placeholders = path.graph->placeholders();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Shape& shape = placeholders[i].type().shape();
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis].is_symbolic() && !sizes.find(shape[axis]))
+        sizes.bind(shape[axis], arguments[i].impl()->shape[axis].number());
+    }
+  }
+  return sizes;
+}
+
+/// Result `i` of a replayed call: in the memory where eager execution would have it.
+Tensor result_of(const Path& path, std::size_t i, std::span<const Tensor> arguments,
+                 const Environment& env) {
+  const ResultView& place = path.result_views[i];
+  Tensor result = look_up(path, place.memory ? place.memory : path.outputs[i], arguments, env);
+  if (!place.memory) return path.outputs[i].node->is("constant") ? clone(result) : result;
+  for (const Value view : place.views) {
+    const Node& node = *view.node;
+    const void* const attrs = node.attrs().data();
+    const Ref<Attrs> numbers =
+        has_symbols(node.attrs().info(), attrs)
+            ? substitute_symbols(node.attrs().info(), attrs, sizes_of(path, arguments))
+            : Ref<Attrs>();
+    const Tensor* const of = &result;
+    Tensor made;
+    EagerEvaluator::instance().apply(node.op(), {&of, 1}, numbers ? numbers->data() : attrs,
+                                     {&made, 1}, node.loc());
+    result = std::move(made);
+  }
+  // The tape of the call begins at an object of its own: the caller's is its input.
+  if (path.tracked[i] && result.tracks_grad() && !result.is_leaf())
+    result = Tensor(make_ref<TensorImpl>(*result.impl()));
+  return result;
 }
 
 void overwrite(const Tensor& target, const Tensor& value) {
@@ -125,7 +165,9 @@ void DecisionTree::need(const std::vector<Fork*>& chain, ValueId value) {
 void DecisionTree::finish_leaf(const std::shared_ptr<const Path>& path,
                                const std::vector<Fork*>& chain) {
   Leaf leaf{path, nullptr};
-  for (const Value& output : path->outputs) need(chain, id_of(output));
+  for (std::size_t i = 0; i < path->outputs.size(); ++i) {
+    if (!path->result_views[i].memory) need(chain, id_of(path->outputs[i]));
+  }
   for (const GradWrite& write : path->grad_writes) {
     if (write.value) need(chain, id_of(write.value));
   }
@@ -246,7 +288,7 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   outcome.leaf = fork->leaf;
   const Path& path = *leaves_[static_cast<std::size_t>(fork->leaf)].path;
   for (std::size_t i = 0; i < path.outputs.size(); ++i) {
-    Tensor result = look_up(path, path.outputs[i], arguments, outcome.env);
+    Tensor result = result_of(path, i, arguments, outcome.env);
     // A detached tensor has the value of the one that tracks gradients.
     if (!path.tracked[i] && (path.backward || result.tracks_grad())) result = detach(result);
     outcome.results.push_back(std::move(result));

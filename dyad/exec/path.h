@@ -73,6 +73,13 @@ struct GradWrite : GradLeaf {
   bool in_place = false;  ///< the gradient that was there was written
 };
 
+/// A result in memory from outside: views of an argument, of a captured tensor or of a gradient
+/// from before the call.
+struct ResultView {
+  Value memory;              ///< no value: the result has memory of its own
+  std::vector<Value> views;  ///< in the order in which they are made
+};
+
 /// How to differentiate a call's results from outside: the nodes from `begin` on compute, from the
 /// values of the call and the seeds (gradients of the tracked outputs), the gradients of leaves and
 /// arguments.
@@ -103,7 +110,8 @@ struct Path {
   bool strides_matter = false;  ///< whether a reshape was a view mattered
   std::vector<GradWrite> grad_writes;
   std::vector<Value> outputs;
-  std::vector<bool> tracked;  ///< which of them track gradients
+  std::vector<ResultView> result_views;  ///< one for each of them
+  std::vector<bool> tracked;             ///< which of them track gradients
   std::optional<BackwardPart> backward;
   SymbolMap hints;      ///< sizes at the time of recording
   std::string refusal;  ///< why the call cannot be replayed; empty when it can

@@ -15,6 +15,7 @@
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
+#include "dyad/ir/view_memory.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/random.h"
 #include "dyad/ops/views.h"
@@ -553,11 +554,44 @@ bool Recorder::grad_is_written(const GradNote& note) const {
   return false;
 }
 
+ResultView Recorder::result_view(const GraphValue& result, Loc loc) {
+  const auto is_outside = [](Value v) {
+    return v.node->is("placeholder") || v.node->is("variable");
+  };
+  if (!is_outside(result.memory)) {
+    Value source = result.value;
+    while (source.node->op().kind == BodyKind::view) source = source.node->inputs()[0];
+    // With other strides the reshape that copied would be a view.
+    path_.strides_matter = path_.strides_matter || (is_outside(source) && reshape_copied_);
+    return {};
+  }
+  ResultView made{result.memory, views_between(result.value, result.content)};
+  std::ranges::reverse(made.views);
+  for (const Value view : made.views) {
+    const Node& node = *view.node;
+    path_.strides_matter = path_.strides_matter || node.op().may_copy;
+    static_cast<void>(substitute_symbols(node.attrs().info(), node.attrs().data(), [&](Dim symbol) {
+      const bool open =
+          std::ranges::any_of(open_sizes_, [&](Dim unknown) { return unknown.same_as(symbol); });
+      if (open) {
+        refuse("a view of memory from outside is returned, " + to_string(view.type()) +
+                   ", whose place only data tell; return a clone() of it",
+               node.loc() ? node.loc() : loc);
+      }
+      return symbol;
+    }));
+  }
+  return made;
+}
+
 Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   for (const Tensor& result : results) {
     if (!result.defined())
       throw ValueError("a compiled function returned an undefined tensor", loc);
     path_.outputs.push_back(value_of(result, loc));
+    path_.result_views.push_back(path_.outputs.back().node->is("constant")
+                                     ? ResultView()
+                                     : result_view(*handle_of(result, loc), loc));
     path_.tracked.push_back(result.tracks_grad());
   }
   path_.end = static_cast<int>(graph_->nodes().size());

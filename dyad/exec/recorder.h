@@ -75,6 +75,8 @@ class Recorder final : public Evaluator {
   void decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc);
   /// The position of an argument's alias, or -1.
   [[nodiscard]] int argument_index(const Tensor& tensor) const noexcept;
+  /// Where a result lies, if that is memory from outside.
+  ResultView result_view(const GraphValue& result, Loc loc);
   /// Records the gradients of the results by what they were computed from, for a backward() after
   /// the call.
   void record_backward(std::span<const Tensor> results, Loc loc);

@@ -189,5 +189,143 @@ TEST(ReplayedCalls, WithSeedsAreVerified) {
   EXPECT_TRUE(report.same()) << to_string(report);
 }
 
+// --- results in memory from outside -------------------------------------------------------------
+
+struct SharedResult {
+  std::string name;
+  /// Of an argument f32[n, 4], n from 4 on, and a captured f32[4, 4].
+  std::function<Tensors(const Tensor& x, const Tensor& w)> run;
+};
+
+const std::vector<SharedResult>& shared_results() {
+  static const std::vector<SharedResult> cases = {
+      {"row_of_an_argument", [](const Tensor& x, const Tensor&) -> Tensors { return {x[0]}; }},
+      {"argument_itself", [](const Tensor& x, const Tensor&) -> Tensors { return {x}; }},
+      {"view_of_a_view",
+       [](const Tensor& x, const Tensor&) -> Tensors {
+         return {x.slice(0, 1, 4).transpose(0, 1)[2], x[-1], x.detach()[1]};
+       }},
+      {"sizes_of_the_argument",
+       [](const Tensor& x, const Tensor&) -> Tensors {
+         return {x.slice(0, x.size(0) - 2, x.size(0)), x.reshape({-1}), x.slice(0, 0, kEnd, 2)};
+       }},
+      {"row_of_a_captured_tensor",
+       [](const Tensor& x, const Tensor& w) -> Tensors {
+         return {w[0], x * 1, w.transpose(0, 1)};
+       }},
+      {"after_a_write_to_the_argument",
+       [](const Tensor& x, const Tensor&) -> Tensors {
+         Tensor row = x[1];
+         Tensor all = x;
+         all.add_(1);
+         return {row, all, all[2]};
+       }},
+      {"after_a_write_through_a_view",
+       [](const Tensor& x, const Tensor& w) -> Tensors {
+         Tensor row = w[1];
+         row.copy_(x[0] * 2);
+         Tensor part = x[2];
+         part.fill_(3);
+         return {row, w[1], w, part, x};
+       }},
+      {"beside_what_it_makes",
+       [](const Tensor& x, const Tensor&) -> Tensors {
+         Tensor y = x * 2;
+         return {y[0], x[0], y, y.reshape({-1})};
+       }},
+      {"reshape_of_an_argument",
+       [](const Tensor& x, const Tensor&) -> Tensors {
+         return {x.slice(0, 0, 4).reshape({2, 8})};
+       }},
+      {"literal",
+       [](const Tensor& x, const Tensor&) -> Tensors { return {tensor({1.0f, 2.0f}), x + 1}; }}};
+  return cases;
+}
+
+class SharedResults : public ::testing::TestWithParam<SharedResult> {};
+
+TEST_P(SharedResults, ShareMemoryAsEagerOnesDo) {
+  const auto& run = GetParam().run;
+  const bool tracks[] = {false, true};
+  for (const bool varies : tracks) {
+    Tensor w = ones({4, 4}), v = ones({4, 4});
+    const auto c = compile_now([&](Tensor x) { return run(x, v); });
+    for (int i = 0; i < 9; ++i) {
+      const int rows = varies ? 4 + i % 3 : 4;
+      // In another layout too.
+      const bool turned = i % 4 == 3;
+      const auto fresh = [&] {
+        const Tensor all = arange(rows * 4).to(f32).reshape({rows, 4});
+        return turned ? all.transpose(0, 1).clone().transpose(0, 1) : all;
+      };
+      Tensor x = fresh(), y = fresh();
+      const Tensors eager = run(x, w), compiled = c(y);
+      ASSERT_EQ(eager.size(), compiled.size());
+      for (std::size_t k = 0; k < eager.size(); ++k) {
+        ASSERT_TRUE(same_bits(eager[k], compiled[k])) << "call " << i << ", result " << k;
+      }
+      for (std::size_t k = 0; k < eager.size(); ++k) {
+        Tensor(eager[k]).fill_(100 + static_cast<int>(k));
+        Tensor(compiled[k]).fill_(100 + static_cast<int>(k));
+        EXPECT_TRUE(same_bits(x, y)) << "call " << i << ", result " << k;
+        EXPECT_TRUE(same_bits(w, v)) << "call " << i << ", result " << k;
+        for (std::size_t j = 0; j < eager.size(); ++j) {
+          EXPECT_TRUE(same_bits(eager[j], compiled[j]))
+              << "call " << i << ", result " << j << " after a write to " << k;
+        }
+      }
+    }
+    EXPECT_GE(c.explain().replays, 2);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SharedResults, ::testing::ValuesIn(shared_results()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(SharedResults, HaveGradients) {
+  const auto f = [](Tensor x) { return std::pair{x[0], x.transpose(0, 1)[1]}; };
+  const auto c = compile_now(f);
+  for (int i = 0; i < kCalls; ++i) {
+    const auto through = [&](const auto& function, bool computed) {
+      Tensor leaf = arange(6).to(f32).reshape({2, 3}).requires_grad();
+      Tensor x = computed ? leaf * 2 : leaf;
+      auto [a, b] = function(x);
+      EXPECT_TRUE(share_memory(a, x));
+      EXPECT_TRUE(share_memory(b, x));
+      EXPECT_TRUE(a.tracks_grad());
+      const std::string refused = message_of<GradError>([&] { a.fill_(7); });
+      (sum(a * a) + sum(b * 3) + sum(x)).backward();
+      return std::pair{leaf.grad(), refused};
+    };
+    for (const bool computed : {false, true}) {
+      const auto [grad, refused] = through(f, computed);
+      const auto [replayed, refused_too] = through(c, computed);
+      EXPECT_TRUE(same_bits(grad, replayed)) << "call " << i;
+      EXPECT_EQ(refused.substr(0, refused.find('\n')),
+                refused_too.substr(0, refused_too.find('\n')));
+      EXPECT_THAT(refused, HasSubstr("shares memory with a view that tracks gradients"));
+    }
+  }
+  EXPECT_GE(c.explain().replays, 4);
+}
+
+TEST(SharedResults, OfGradientsFromBefore) {
+  const auto results = [](bool compiled) {
+    Tensor w = ones({2, 3}).requires_grad();
+    sum(w * w).backward();
+    const auto f = [&](Tensor x) { return std::pair{w.grad()[1], x + 1}; };
+    const auto c = compile_now(f);
+    Tensors seen;
+    for (int i = 0; i < kCalls; ++i) {
+      auto [row, other] = compiled ? c(ones({2})) : f(ones({2}));
+      row.fill_(10 + i);
+      seen.push_back(w.grad().clone());
+    }
+    return seen;
+  };
+  const Tensors eager = results(false), compiled = results(true);
+  for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(same_bits(eager[i], compiled[i])) << i;
+}
+
 }  // namespace
 }  // namespace dyad

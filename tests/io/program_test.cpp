@@ -102,6 +102,31 @@ std::vector<std::uint32_t> go_on(const Program& program, int from, int to) {
   return losses;
 }
 
+TEST(ProgramFunction, SeedsAtEveryCallAndGivesViewsOfItsArguments) {
+  const TempFile file("seeds.dyad");
+  const auto f = [](Tensor x) {
+    Tensor before = rand({2});
+    manual_seed(5);
+    return std::tuple{before, x[0] + rand({2}), x[1]};
+  };
+  const Tensor x = tensor({{1.0f, 2.0f}, {3.0f, 4.0f}});
+  {
+    const auto c = compile(f);
+    static_cast<void>(c(x));
+    manual_seed(8);
+    save(file.path(), c);
+  }
+  const Program program = load(file.path());
+  manual_seed(8);
+  for (int i = 0; i < 3; ++i) {
+    const auto [before, noisy, row] = f(x);
+    const std::vector<Tensor> got = program(x);
+    EXPECT_EQ(bits_of(got[0]), bits_of(before)) << i;
+    EXPECT_EQ(bits_of(got[1]), bits_of(noisy)) << i;
+    EXPECT_EQ(bits_of(got[2]), bits_of(row)) << i;
+  }
+}
+
 TEST(ProgramGraph, RunsByPositionAndByNameWithoutItsSource) {
   const TempFile file("graph.dyad");
   Tensor expected;
