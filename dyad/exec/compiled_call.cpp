@@ -19,6 +19,7 @@ struct SavedCall {
   std::vector<Tensor> arguments;
   Environment env;
   std::vector<std::pair<Tensor, std::uint32_t>> versions;  ///< of the memory that it reads in place
+  TwiceFlag differentiated_twice;
 };
 
 using SavedCallPtr = std::shared_ptr<SavedCall>;
@@ -37,18 +38,22 @@ constexpr AttrsInfo kSavedCallInfo{
 void differentiate(Gradient& g) {
   const SavedCall& call = *g.attrs<SavedCallPtr>();
   if (grad_enabled()) {
+    *call.differentiated_twice = true;
     throw GradError(
-        "second derivatives of a compiled function from outside: call backward() or grad() inside "
-        "the compiled function");
+        "second derivatives of a compiled function from outside, of a call that was replayed "
+        "before any had been asked for: its next calls run eagerly and have them; or take the "
+        "gradients inside the compiled function, with create_graph",
+        Loc().user());
   }
   for (const auto& [tensor, version] : call.versions) {
     const std::uint32_t now = tensor.impl()->storage->version();
     if (now == version) continue;
     throw GradError(
         "backward of a compiled function: " + type_string(tensor) +
-        ", which its gradient reads, was overwritten in place after the call (version " +
-        std::to_string(version) + " then, " + std::to_string(now) +
-        " now); call backward() before the write");
+            ", which its gradient reads, was overwritten in place after the call (version " +
+            std::to_string(version) + " then, " + std::to_string(now) +
+            " now); call backward() before the write",
+        Loc().user());
   }
   const BackwardPart& part = *call.leaf.path->backward;
   std::vector<Tensor> seeds;
@@ -69,15 +74,50 @@ constexpr OpInfo kCompiledCall{.name = "compiled_call",
                                .attrs = &kSavedCallInfo,
                                .grad = differentiate};
 
+constexpr AttrsInfo kTwiceInfo{
+    .size = sizeof(TwiceFlag),
+    .make = [] { return static_cast<void*>(new TwiceFlag()); },
+    .copy =
+        [](const void* attrs) {
+          return static_cast<void*>(new TwiceFlag(*static_cast<const TwiceFlag*>(attrs)));
+        },
+    .destroy = [](void* attrs) noexcept { delete static_cast<TwiceFlag*>(attrs); },
+    .visit = [](void*, AttrVisitor&) {},
+};
+
+constexpr ArgInfo kResult[] = {{.name = "x"}};
+constexpr OpInfo kRecordedResult{.name = "recorded_result",
+                                 .doc = "A result of a recorded call of a compiled function.",
+                                 .kind = BodyKind::opaque,
+                                 .inputs = kResult,
+                                 .outputs = kResult,
+                                 .attrs = &kTwiceInfo,
+                                 .grad = [](Gradient& g) {
+                                   if (grad_enabled()) *g.attrs<TwiceFlag>() = true;
+                                   g.set(0, g.grad());
+                                 }};
+
 }  // namespace
 
+void watch_backward(const Path& path, std::span<Tensor> results, const TwiceFlag& twice, Loc loc) {
+  if (!path.backward || !grad_enabled()) return;
+  for (const int output : path.backward->outputs) {
+    const auto at = static_cast<std::size_t>(output);
+    if (path.outputs[at].node->is("variable")) continue;  // not made here
+    Tensor& result = results[at];
+    const Tensor* const of = &result;
+    autograd::record(kRecordedResult, {&of, 1}, &twice, {&result, 1}, loc);
+  }
+}
+
 void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
-                     std::span<const Tensor> arguments, Loc loc) {
+                     std::span<const Tensor> arguments, const TwiceFlag& twice, Loc loc) {
   const DecisionTree::Leaf& leaf = tree.leaves()[static_cast<std::size_t>(outcome.leaf)];
   if (!leaf.backward || !grad_enabled()) return;
   const BackwardPart& part = *leaf.path->backward;
   auto call = std::make_shared<SavedCall>();
   call->leaf = leaf;
+  call->differentiated_twice = twice;
   call->arguments.assign(arguments.begin(), arguments.end());
   // By handles of its own: a result that it keeps must not keep the tape node, which keeps the
   // call.

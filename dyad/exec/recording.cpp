@@ -177,6 +177,12 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
   return std::nullopt;
 }
 
+std::string Recording::why_eager() const {
+  if (!refusal.empty() || !runs_eagerly()) return refusal;
+  return "second derivatives of its results are taken outside, with create_graph; what takes "
+         "gradients inside, with create_graph too, is compiled";
+}
+
 void Recording::learn(const Path& path) {
   for (const DimGuard& guard : path.guards) {
     const bool known = std::any_of(guards.begin(), guards.end(), [&](const DimGuard& g) {
@@ -219,7 +225,7 @@ ExplainedRecording Recording::explain(const StepProfile* profile) const {
   told.reason = reason;
   told.loc = reason_loc;
   told.arguments = types;
-  told.refusal = refusal;
+  told.refusal = why_eager();
   for (const DimGuard& guard : guards) {
     told.guards.push_back(guard_string(guard) + (guard.loc ? " at " + to_string(guard.loc) : ""));
   }

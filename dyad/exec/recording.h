@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/exec/compiled_call.h"
 #include "dyad/exec/explain.h"
 #include "dyad/exec/path.h"
 #include "dyad/exec/segment.h"
@@ -56,13 +57,20 @@ struct Recording {
   std::vector<std::string> types;       ///< of the arguments, to be told
   std::string reason;                   ///< why it was made
   Loc reason_loc;
-  std::string refusal;  ///< why it runs eagerly; empty when it is compiled
+  std::string refusal;  ///< why it runs eagerly from the start; empty when it is compiled
+  /// Set by a backward pass that is to be differentiated itself and goes through a call's results.
+  TwiceFlag differentiated_twice = std::make_shared<std::atomic<bool>>(false);
   std::atomic<std::int64_t> calls = 0;
   bool draws = false;           ///< random numbers
   bool writes_outside = false;  ///< tensors that other calls see, or gradients of leaves
 
   /// Takes over what a path through the function relied on.
   void learn(const Path& path);
+  [[nodiscard]] bool runs_eagerly() const noexcept {
+    return !refusal.empty() || *differentiated_twice;
+  }
+  /// Why its calls run eagerly; empty when they are replayed.
+  [[nodiscard]] std::string why_eager() const;
   /// Why it does not serve a call; nothing when it does, and then its symbols are bound to the
   /// sizes of the call.
   [[nodiscard]] std::optional<Mismatch> mismatch(const CallKey& of_call,

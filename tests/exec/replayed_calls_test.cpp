@@ -327,5 +327,75 @@ TEST(SharedResults, OfGradientsFromBefore) {
   for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(same_bits(eager[i], compiled[i])) << i;
 }
 
+// --- second derivatives from outside ------------------------------------------------------------
+
+TEST(SecondDerivatives, OfACompiledFunctionFromOutside) {
+  Tensor w = (arange(9).to(f32).reshape({3, 3}) * 0.1f).requires_grad();
+  const auto f = [&](Tensor x) { return tanh(matmul(x, w)); };
+  const auto c = compile_now(f);
+  const auto both = [&](const auto& function, const Tensor& x) -> Tensors {
+    const Tensor y = function(x);
+    const Tensors g = grad(sum(y * y), {x, w}, {.create_graph = true});
+    const Tensors h = grad(sum(g[0] * g[0]) + sum(g[1]), {x, w});
+    return {y.detach(), g[0].detach(), g[1].detach(), h[0], h[1]};
+  };
+  for (int i = 0; i < kCalls; ++i) {
+    const Tensor x = (arange(6).to(f32).reshape({2, 3}) * (0.1f + 0.01f * static_cast<float>(i)))
+                         .requires_grad();
+    const Tensors eager = both(f, x), compiled = both(c, x);
+    for (std::size_t k = 0; k < eager.size(); ++k) {
+      EXPECT_TRUE(same_bits(eager[k], compiled[k])) << "call " << i << ", value " << k;
+    }
+  }
+  EXPECT_THAT(c.explain().recordings[0].refusal,
+              HasSubstr("second derivatives of its results are taken outside, with create_graph"));
+  EXPECT_EQ(c.explain().eager, kCalls - 1);
+}
+
+TEST(SecondDerivatives, OfACallReplayedBefore) {
+  const auto c = compile_now([](Tensor x) { return x * x * x; });
+  Tensor x = tensor({1.0f, 2.0f}).requires_grad();
+  for (int i = 0; i < 3; ++i) static_cast<void>(grad(sum(c(x)), {x}));
+  const Tensor y = c(x);  // the fourth call is recorded again
+  const Tensor replayed = [&] {
+    for (;;) {
+      const std::int64_t before = c.explain().replays;
+      Tensor made = c(x);
+      if (c.explain().replays > before) return made;
+    }
+  }();
+  EXPECT_THAT(message_of<GradError>(
+                  [&] { static_cast<void>(grad(sum(replayed), {x}, {.create_graph = true})); }),
+              AllOf(HasSubstr("second derivatives of a compiled function from outside"),
+                    HasSubstr("its next calls run eagerly and have them"),
+                    HasSubstr("replayed_calls_test.cpp:")));
+  const Tensor g = grad(sum(c(x)), {x}, {.create_graph = true})[0];
+  EXPECT_TRUE(same_bits(grad(sum(g), {x})[0], tensor({6.0f, 12.0f})));
+}
+
+TEST(SecondDerivatives, ByTransformsOfACompiledFunction) {
+  const auto f = [](Tensor x) { return sum(tanh(x) * x); };
+  const auto c = compile_now(f);
+  const Tensor v = tensor({1.0f, -2.0f, 0.5f});
+  for (int i = 0; i < kCalls; ++i) {
+    const Tensor x = tensor({0.5f, -1.0f, 0.25f * static_cast<float>(i)});
+    const auto of = [](const auto& function) {
+      return [&function](const Tensor& t) { return function(t); };
+    };
+    EXPECT_TRUE(same_bits(hessian(of(f), x), hessian(of(c), x))) << i;
+    EXPECT_TRUE(same_bits(hvp(of(f), x, v).second, hvp(of(c), x, v).second)) << i;
+  }
+}
+
+TEST(SecondDerivatives, LeaveFirstOnesCompiled) {
+  const auto c = compile_now([](Tensor x) { return x * x; });
+  Tensor x = tensor({1.0f, 2.0f}).requires_grad();
+  for (int i = 0; i < kCalls; ++i) {
+    const Tensor g = grad(sum(c(x)), {x})[0];
+    EXPECT_TRUE(same_bits(g, tensor({2.0f, 4.0f})));
+  }
+  EXPECT_EQ(c.explain().replays, 4);
+}
+
 }  // namespace
 }  // namespace dyad
