@@ -1,3 +1,5 @@
+#include "dyad/ops/network_onnx.h"
+
 #include <algorithm>
 #include <string>
 
@@ -23,9 +25,8 @@
 // What ONNX's operators of networks mean.
 
 namespace dyad::ops {
-namespace {
 
-void gemm(OnnxNode& n) {
+Tensor read_gemm(OnnxNode& n) {
   Tensor a = n.input(0), b = n.input(1);
   if (n.flag("transA")) a = transpose(a, 0, 1, n.loc());
   if (n.flag("transB")) b = transpose(b, 0, 1, n.loc());
@@ -36,10 +37,37 @@ void gemm(OnnxNode& n) {
     const Tensor c = n.input(2);
     product = add(product, beta == 1 ? c : mul(c, beta, n.loc()), n.loc());
   }
-  n.output(0, product);
+  return product;
 }
 
-/// The sizes of x from the axis on that the node names, the last one unless it does.
+Tensor read_conv(OnnxNode& n) {
+  const Tensor x = n.input(0), weight = n.input(1), bias = n.input(2);
+  using Conv = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const PerAxis&,
+                          const Padding&, const PerAxis&, std::int64_t, Loc);
+  constexpr Conv kConvs[] = {conv1d, conv2d, conv3d};
+  const int axes = x.rank() - 2;
+  if (axes < 1 || axes > 3) n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
+  return kConvs[axes - 1](x, weight, bias, n.integers("strides", {1}), padding_of(n),
+                          n.integers("dilations", {1}), n.integer("group", 1), n.loc());
+}
+
+void read_layer_norm(OnnxNode& n, const Tensor& x, const Shape& sizes, const Tensor& weight,
+                     const Tensor& bias, double eps) {
+  const auto whole = [&](const Tensor& t) {
+    return t.defined() ? expand(t, sizes, n.loc()) : Tensor();
+  };
+  n.output(0, layer_norm(x, whole(weight), whole(bias), eps, n.loc()));
+  if (!n.wants(1) && !n.wants(2)) return;
+  Ints axes;
+  for (int i = x.rank() - sizes.rank(); i < x.rank(); ++i) axes.push_back(i);
+  const Tensor wide = to(x, x.dtype() == f64 ? f64 : f32, n.loc());
+  const Tensor average = mean(wide, axes, true, n.loc());
+  if (n.wants(1)) n.output(1, average);
+  if (n.wants(2)) {
+    n.output(2, rsqrt(add(mean(square(sub(wide, average)), axes, true, n.loc()), eps), n.loc()));
+  }
+}
+
 Shape normalized_sizes(OnnxNode& n, const Tensor& x) {
   Shape sizes;
   for (int i = from_front(n.integer("axis", -1), x.rank()); i < x.rank(); ++i) {
@@ -48,16 +76,7 @@ Shape normalized_sizes(OnnxNode& n, const Tensor& x) {
   return sizes;
 }
 
-void conv(OnnxNode& n) {
-  const Tensor x = n.input(0), weight = n.input(1), bias = n.input(2);
-  using Conv = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const PerAxis&,
-                          const Padding&, const PerAxis&, std::int64_t, Loc);
-  constexpr Conv kConvs[] = {conv1d, conv2d, conv3d};
-  const int axes = x.rank() - 2;
-  if (axes < 1 || axes > 3) n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
-  n.output(0, kConvs[axes - 1](x, weight, bias, n.integers("strides", {1}), padding_of(n),
-                               n.integers("dilations", {1}), n.integer("group", 1), n.loc()));
-}
+namespace {
 
 /// What is cropped so that the result has the sizes that the node names; what is missing is added
 /// to `extra`.
@@ -258,22 +277,8 @@ void lp_pooling(OnnxNode& n) {
 }
 
 void layer_normalization(OnnxNode& n) {
-  const Tensor x = n.input(0), weight = n.input(1), bias = n.input(2);
-  const Shape sizes = normalized_sizes(n, x);
-  const auto whole = [&](const Tensor& t) {
-    return t.defined() ? expand(t, sizes, n.loc()) : Tensor();
-  };
-  const double eps = n.number("epsilon", 1e-5);
-  n.output(0, layer_norm(x, whole(weight), whole(bias), eps, n.loc()));
-  if (!n.wants(1) && !n.wants(2)) return;
-  Ints axes;
-  for (int i = x.rank() - sizes.rank(); i < x.rank(); ++i) axes.push_back(i);
-  const Tensor wide = to(x, x.dtype() == f64 ? f64 : f32, n.loc());
-  const Tensor average = mean(wide, axes, true, n.loc());
-  if (n.wants(1)) n.output(1, average);
-  if (n.wants(2)) {
-    n.output(2, rsqrt(add(mean(square(sub(wide, average)), axes, true, n.loc()), eps), n.loc()));
-  }
+  const Tensor x = n.input(0);
+  read_layer_norm(n, x, normalized_sizes(n, x), n.input(1), n.input(2), n.number("epsilon", 1e-5));
 }
 
 void rms_normalization(OnnxNode& n) {
@@ -332,10 +337,10 @@ void batch_normalization_by_flags(OnnxNode& n) {
 std::span<const OnnxRule> network_onnx_rules() {
   static constexpr OnnxRule kRules[] = {
       {"MatMul", 1, [](OnnxNode& n) { n.output(0, matmul(n.input(0), n.input(1), n.loc())); }},
-      {"Gemm", 1, gemm},
+      {"Gemm", 1, [](OnnxNode& n) { n.output(0, read_gemm(n)); }},
       {"BatchNormalization", 1, batch_normalization_by_flags},
       {"BatchNormalization", 9, batch_normalization},
-      {"Conv", 1, conv},
+      {"Conv", 1, [](OnnxNode& n) { n.output(0, read_conv(n)); }},
       {"CausalConvWithState", 27, causal_conv},
       {"ConvTranspose", 1, conv_transpose},
       {"MaxPool", 1, max_pool},
@@ -347,7 +352,8 @@ std::span<const OnnxRule> network_onnx_rules() {
        [](OnnxNode& n) {
          n.output(0, global_lp_pool(n.input(0), static_cast<double>(n.integer("p", 2)), n.loc()));
        }},
-      {"LayerNormalization", 17, layer_normalization},
+      // ONNX Runtime writes it into models of earlier versions too.
+      {"LayerNormalization", 1, layer_normalization},
       {"RMSNormalization", 23, rms_normalization},
       {"GroupNormalization", 18, [](OnnxNode& n) { group_normalization(n, true); }},
       {"GroupNormalization", 21, [](OnnxNode& n) { group_normalization(n, false); }},

@@ -71,6 +71,8 @@ void register_builtin_ops() {
     register_onnx_rules(optimizers_onnx_rules());
     register_onnx_rules(quantize_onnx_rules());
     register_onnx_rules(quantize_contrib_onnx_rules());
+    register_onnx_rules(fused_contrib_onnx_rules());
+    register_onnx_rules(attention_contrib_onnx_rules());
     return true;
   }();
   (void)done;

@@ -80,5 +80,7 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OnnxRule> optimizers_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> quantize_onnx_rules();
 [[nodiscard]] std::span<const OnnxRule> quantize_contrib_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> fused_contrib_onnx_rules();
+[[nodiscard]] std::span<const OnnxRule> attention_contrib_onnx_rules();
 
 }  // namespace dyad::ops

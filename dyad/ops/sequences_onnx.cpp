@@ -14,6 +14,7 @@
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/linalg.h"
+#include "dyad/ops/network_onnx.h"
 #include "dyad/ops/norm.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/positional.h"
@@ -27,13 +28,17 @@
 // What ONNX's recurrent layers, attention and products mean.
 
 namespace dyad::ops {
-namespace {
 
-/// [b, l, heads * d] -> [b, heads, l, d]
 Tensor with_heads(const Tensor& x, std::int64_t heads, Loc loc) {
   if (x.rank() == 4) return x;
   return permute(reshape(x, {x.size(0), x.size(1), heads, -1}, loc), {0, 2, 1, 3}, loc);
 }
+
+Tensor without_heads(const Tensor& x, Loc loc) {
+  return reshape(permute(x, {0, 2, 1, 3}, loc), {x.size(0), x.size(2), -1}, loc);
+}
+
+namespace {
 
 /// The masks of the node as one: bool where all are, otherwise numbers to add to the scores.
 Tensor attention_mask(OnnxNode& n, const Tensor& q, const Tensor& k, Dim past) {
@@ -98,7 +103,7 @@ void attention(OnnxNode& n) {
   if (n.has_attribute("scale")) args.scale = n.number("scale", 0);
   if (args.mask.defined() && args.mask.dtype() != boolean) args.mask = to(args.mask, q.dtype());
   Tensor y = scaled_dot_product_attention(q, k, v, args, n.loc());
-  if (flat) y = reshape(permute(y, {0, 2, 1, 3}), {y.size(0), y.size(2), -1}, n.loc());
+  if (flat) y = without_heads(y, n.loc());
   n.output(0, y);
   if (n.wants(1)) n.output(1, k);
   if (n.wants(2)) n.output(2, v);

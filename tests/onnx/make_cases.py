@@ -490,6 +490,18 @@ agraph (float[n] x) => (float[m] y) {
   [if] y = If (c) <then_branch = graph () => (float[k] p) { p = Concat <axis: int = 0> (x, x) },
                    else_branch = graph () => (float[n] q) { q = Neg (x) }>
 }""")
+    refused("fused", 17, """
+agraph (float[b, s, 8] x, float[8, 24] w, float[24] c, int32[b] ends, int32 total, int64[1] place, float[9, 4] table, float[8] scale)
+    => (float[b, s, 8] a, float[b, s, 8] d, float[b, s, 8] e, float[b, s, 8] f, float[b, s, 8] g, float[8, 8] h) {
+  [turns] a = com.microsoft.Attention <num_heads: int = 2, do_rotary: int = 1> (x, w, c)
+  [no_heads] d = com.microsoft.MultiHeadAttention <num_heads: int = 0> (x, x, x)
+  [smooth] e = com.microsoft.GroupQueryAttention <num_heads: int = 1, kv_num_heads: int = 1, smooth_softmax: int = 1>
+    (x, x, x, , , ends, total)
+  [scaled] f = com.microsoft.RotaryEmbedding <scale: float = 2.0> (x, place, table, table)
+  [mean] g, average = com.microsoft.SkipSimplifiedLayerNormalization (x, x, scale)
+  [used] other = Neg (average)
+  [sine] h = com.microsoft.FusedGemm <activation: string = "Sin", transB: int = 1> (w, w)
+}""", domains=', "com.microsoft": 1')
     refused("pattern", 20, """
 agraph (string[n] x) => (bool[n] y) { [match] y = RegexFullMatch <pattern: string = "(a"> (x) }""")
     refused("tree_of_itself", 17, """
