@@ -35,6 +35,16 @@ std::vector<T> elements_as(const Tensor& x) {
   return values;
 }
 
+template <class T>
+T only_element(OnnxNode& node, int i) {
+  const Tensor known = node.must_be_constant(i);
+  const std::vector<T> values = elements_as<T>(known);
+  if (values.size() != 1) {
+    node.fail("input " + std::to_string(i) + " must be one number, but is " + type_string(known));
+  }
+  return values[0];
+}
+
 }  // namespace
 
 std::vector<Tensor> OnnxNode::inputs_from(int i) {
@@ -89,13 +99,11 @@ Ints OnnxNode::constant_integers(int i) {
 }
 
 double OnnxNode::constant_number(int i, double otherwise) {
-  if (!has(i)) return otherwise;
-  const Tensor known = must_be_constant(i);
-  const std::vector<double> values = elements_as<double>(known);
-  if (values.size() != 1) {
-    fail("input " + std::to_string(i) + " must be one number, but is " + type_string(known));
-  }
-  return values[0];
+  return has(i) ? only_element<double>(*this, i) : otherwise;
+}
+
+std::int64_t OnnxNode::constant_integer(int i, std::int64_t otherwise) {
+  return has(i) ? only_element<std::int64_t>(*this, i) : otherwise;
 }
 
 Ints OnnxNode::integers_or_input(std::string_view name, int i, const Ints& otherwise) {

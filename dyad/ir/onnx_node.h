@@ -80,6 +80,8 @@ class OnnxNode {
   [[nodiscard]] std::size_t spatial_axes(const Tensor& x);
   /// The element of an input that must be a constant scalar; `otherwise` when it is absent.
   [[nodiscard]] double constant_number(int i, double otherwise);
+  /// The same as an integer, exactly; a floating number is cut toward 0.
+  [[nodiscard]] std::int64_t constant_integer(int i, std::int64_t otherwise);
   /// An attribute in old versions, an input in new ones: constant integers, or `otherwise`.
   [[nodiscard]] Ints integers_or_input(std::string_view name, int i, const Ints& otherwise);
 };

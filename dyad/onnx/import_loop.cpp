@@ -242,8 +242,7 @@ class LoopImport {
   }
 
   void write_out() {
-    std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    if (n_.has(0)) most = static_cast<std::int64_t>(n_.constant_number(0, 0));
+    const std::int64_t most = n_.constant_integer(0, std::numeric_limits<std::int64_t>::max());
     bool goes_on = !n_.has(1) || n_.constant_number(1, 1) != 0;
     std::vector<Imported> state = init_;
     std::vector<std::vector<Imported>> stacks(stacks_);

@@ -22,6 +22,13 @@ namespace {
 Tensor row_numbers(Dim rows) { return unsqueeze(arange(rows), 1); }
 Tensor column_numbers(Dim columns) { return unsqueeze(arange(columns), 0); }
 
+/// A diagonal outside every matrix, in place of one so far out that the number of a row cannot be
+/// added to it.
+std::int64_t diagonal_number(std::int64_t k) {
+  constexpr std::int64_t kOutside = std::int64_t{1} << 62;
+  return std::clamp(k, -kOutside, kOutside);
+}
+
 struct TriluAttrs {
   std::int64_t k = 0;
   bool upper = true;
@@ -197,10 +204,10 @@ std::span<const OpInfo* const> diagonal_rows() {
 }  // namespace ops
 
 Tensor tril(const Tensor& x, std::int64_t k, Loc loc) {
-  return apply<ops::Trilu>({.k = k, .upper = false}, loc, x);
+  return apply<ops::Trilu>({.k = ops::diagonal_number(k), .upper = false}, loc, x);
 }
 Tensor triu(const Tensor& x, std::int64_t k, Loc loc) {
-  return apply<ops::Trilu>({.k = k}, loc, x);
+  return apply<ops::Trilu>({.k = ops::diagonal_number(k)}, loc, x);
 }
 Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2,
                 Loc loc) {

@@ -135,7 +135,7 @@ void pool_regions(OnnxNode& n) {
 }
 
 void choose_boxes(OnnxNode& n) {
-  NmsOptions options{.max_per_class = static_cast<std::int64_t>(n.constant_number(2, 0)),
+  NmsOptions options{.max_per_class = n.constant_integer(2, 0),
                      .iou_threshold = n.constant_number(3, 0),
                      .center_point = n.flag("center_point_box")};
   if (n.has(4)) options.score_threshold = n.constant_number(4, 0);

@@ -41,8 +41,7 @@ void place_of_extreme(OnnxNode& n) {
 template <Along f>
 void running(OnnxNode& n) {
   const Tensor x = n.input(0);
-  n.output(0, to(f(x, static_cast<std::int64_t>(n.constant_number(1, 0)), n.flag("exclusive"),
-                   n.flag("reverse"), n.loc()),
+  n.output(0, to(f(x, n.constant_integer(1, 0), n.flag("exclusive"), n.flag("reverse"), n.loc()),
                  x.dtype(), n.loc()));
 }
 
@@ -68,9 +67,7 @@ void one_hot_rows(OnnxNode& n) {
   const Tensor indices = n.input(0), values = n.input(2);
   // The depth may be a floating number.
   const auto known = n.known_sizes(1);
-  const Dim depth = known && known->size() == 1
-                        ? (*known)[0]
-                        : Dim(static_cast<std::int64_t>(n.constant_number(1, 0)));
+  const Dim depth = known && known->size() == 1 ? (*known)[0] : Dim(n.constant_integer(1, 0));
   const std::int64_t axis = n.integer("axis", -1);
   const Tensor whole = to(indices, i64, n.loc());
   const Tensor counted = where(lt(whole, 0), add(whole, size_tensor(depth)), whole, n.loc());
@@ -101,7 +98,7 @@ void compress_by(OnnxNode& n) {
 }
 
 void trilu(OnnxNode& n) {
-  const auto k = static_cast<std::int64_t>(n.constant_number(1, 0));
+  const std::int64_t k = n.constant_integer(1, 0);
   n.output(0, n.flag("upper", true) ? triu(n.input(0), k, n.loc()) : tril(n.input(0), k, n.loc()));
 }
 
@@ -113,9 +110,14 @@ void eye_like(OnnxNode& n) {
 void range(OnnxNode& n) {
   const Tensor first = n.input(0);
   if (!is_floating(first.dtype())) {
-    const Dim begin = n.one_size(0), end = n.one_size(1);
     const std::int64_t step = n.constant_integer(2);
     if (step == 0) n.fail("its step is 0");
+    if (n.constant(0).defined() && n.constant(1).defined()) {
+      n.output(0, to(arange(n.constant_integer(0), n.constant_integer(1), step, i64, n.loc()),
+                     first.dtype(), n.loc()));
+      return;
+    }
+    const Dim begin = n.one_size(0), end = n.one_size(1);
     const Dim count = step > 0 ? ceil_div(end - begin, step) : ceil_div(begin - end, -step);
     const Tensor numbers = mul(arange(max(count, 0), i64, n.loc()), step, n.loc());
     n.output(0, to(add(numbers, size_tensor(begin), n.loc()), first.dtype(), n.loc()));

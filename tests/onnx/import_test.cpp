@@ -1,0 +1,102 @@
+// What models say that other tools write: whole numbers to the last bit, nodes in any order, sizes
+// that nodes compute, constants in loops.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/exec/compile.h"
+#include "dyad/nn/nn.h"
+#include "dyad/onnx/load.h"
+#include "dyad/onnx/network.h"
+#include "dyad/ops/ops.h"
+#include "hostile.h"
+#include "model_bytes.h"
+#include "tests/shared/message_of.h"
+
+namespace dyad::testing {
+namespace {
+
+using namespace bytes;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+
+std::string floats(std::string_view name, const Numbers& dims, const std::vector<float>& values) {
+  return tensor_proto(name, kFloat, dims,
+                      {reinterpret_cast<const char*>(values.data()), values.size() * 4});
+}
+
+// --- Whole numbers -------------------------------------------------------------------------------
+
+TEST(ImportIntegers, BoxesWithoutALimit) {
+  const onnx::Model model = onnx::parse(
+      bytes::model({.nodes = {node("NonMaxSuppression", {"b", "s", "most"}, {"y"})},
+                    .inputs = {value("b", kFloat, {1, 3, 4}), value("s", kFloat, {1, 1, 3})},
+                    .outputs = {value("y", kInt64, {-1, 3})},
+                    .tensors = {tensor_proto("most", {kMost})}}));
+  const Tensor boxes = tensor({{{0.f, 0.f, 1.f, 1.f}, {0.f, 2.f, 1.f, 3.f}, {0.f, 4.f, 1.f, 5.f}}});
+  const Tensor scores = tensor({{{0.1f, 0.3f, 0.2f}}});
+  EXPECT_THAT(model.run({{"b", boxes}, {"s", scores}})[0].to_vector<std::int64_t>(),
+              ElementsAre(0, 0, 1, 0, 0, 2, 0, 0, 0));
+}
+
+TEST(ImportIntegers, ALoopWithoutALimit) {
+  // Its state grows, so that it is written out.
+  const std::string body = graph({.nodes = {node("Concat", {"y", "y"}, {"y2"}, {of_int("axis", 0)}),
+                                            node("Less", {"i", "two"}, {"go"})},
+                                  .inputs = {value("i", kInt64), value("c", kBool), value("y")},
+                                  .outputs = {value("go", kBool), value("y2")},
+                                  .tensors = {scalar("two", 2)}});
+  const onnx::Model model = onnx::parse(
+      bytes::model({.nodes = {node("Loop", {"most", "true", "x"}, {"z"}, {of_graph("body", body)})},
+                    .inputs = {value("x", kFloat, {-1})},
+                    .outputs = {value("z", kFloat, {-1})},
+                    .tensors = {scalar("most", kMost), truth("true", true)}}));
+  EXPECT_EQ(model.run({{"x", tensor({1.f, 2.f})}})[0].shape(), Shape({16}));
+}
+
+TEST(ImportIntegers, DiagonalsOutsideTheMatrix) {
+  const Tensor x = ones({2, 3});
+  for (const std::int64_t k : {kMost, kMost - 1, kLeast, kLeast + 1}) {
+    for (const std::int64_t upper : {0, 1}) {
+      const onnx::Model model = onnx::parse(
+          bytes::model({.nodes = {node("Trilu", {"x", "k"}, {"y"}, {of_int("upper", upper)})},
+                        .inputs = {value("x", kFloat, {2, 3})},
+                        .outputs = {value("y", kFloat, {2, 3})},
+                        .tensors = {scalar("k", k)}}));
+      const bool all = (k < 0) == (upper == 1);
+      EXPECT_EQ(sum(model.run({{"x", x}})[0]).item(), all ? 6 : 0) << k << " " << upper;
+    }
+    EXPECT_EQ(sum(triu(x, k)).item(), k < 0 ? 6 : 0);
+    EXPECT_EQ(sum(tril(x, k)).item(), k < 0 ? 0 : 6);
+  }
+}
+
+TEST(ImportIntegers, LargeRanges) {
+  const auto range = [](std::int64_t begin, std::int64_t end, std::int64_t step) {
+    const onnx::Model model = onnx::parse(bytes::model(
+        {.nodes = {node("Range", {"a", "b", "c"}, {"r"}), node("Add", {"r", "x"}, {"y"})},
+         .inputs = {value("x", kInt64)},
+         .outputs = {value("y", kInt64, {-1})},
+         .tensors = {scalar("a", begin), scalar("b", end), scalar("c", step)}}));
+    return model.run({{"x", tensor(std::int64_t{0})}})[0].to_vector<std::int64_t>();
+  };
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 60) + 1;
+  EXPECT_THAT(range(kLarge, kLarge + 3, 1), ElementsAre(kLarge, kLarge + 1, kLarge + 2));
+  EXPECT_THAT(range(kMost - 3, kMost, 2), ElementsAre(kMost - 3, kMost - 1));
+  EXPECT_THAT(range(kLeast, kMost, kMost), ElementsAre(kLeast, -1, kMost - 1));
+  EXPECT_THAT(range(kLeast + 2, kLeast, -1), ElementsAre(kLeast + 2, kLeast + 1));
+  EXPECT_THAT(range(5, 5, 1), IsEmpty());
+}
+
+}  // namespace
+}  // namespace dyad::testing
