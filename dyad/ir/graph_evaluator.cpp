@@ -91,6 +91,7 @@ Value GraphEvaluator::capture(const Tensor& tensor, Loc loc) {
                        loc, graph_->current(variable).node->loc());
     }
   }
+  if (captures_constants_) return graph_->add_constant(tensor, loc);
   return graph_->add_variable("v" + std::to_string(graph_->variables().size()), tensor, loc);
 }
 

@@ -22,6 +22,9 @@ class GraphEvaluator : public Evaluator {
   explicit GraphEvaluator(Ref<GraphImpl> graph) : graph_(std::move(graph)) {}
 
   [[nodiscard]] const Ref<GraphImpl>& graph() const noexcept { return graph_; }
+  /// From here on concrete tensors met on the way become constants, but for those that are
+  /// variables already.
+  void capture_constants() noexcept { captures_constants_ = true; }
   /// The value that stands for `tensor` in this graph now (after the writes so far); GraphError for
   /// a tensor of another graph, for a deferred one, and for one that shares memory with an assigned
   /// variable.
@@ -77,6 +80,7 @@ class GraphEvaluator : public Evaluator {
   [[noreturn]] void fail_read(const Tensor& tensor, std::string_view read, Loc loc) const;
 
   Ref<GraphImpl> graph_;
+  bool captures_constants_ = false;
   const InferIn* inferring_ = nullptr;  // the call whose types are being inferred, for messages
 };
 

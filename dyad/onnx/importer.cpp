@@ -384,6 +384,10 @@ ImportedGraph Importer::build(const KnownInputs& known) {
   ImportedGraph made;
   static_cast<void>(made.graph.define(
       [&] {
+        // Only initializers are weights; what rules make of numbers is not.
+        if (auto* evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current())) {
+          evaluator->capture_constants();
+        }
         ImportScope scope;
         add_initializers(proto, known.initializers, scope);
         NeedsValues unknown;

@@ -31,7 +31,8 @@ Network::Network(const Model& model, Loc loc) : graph_(model.graph(loc)) {
     const auto& attrs = variable.node->attrs_as<VariableAttrs>();
     Weight& weight = weights_.emplace_back();
     weight.name = attrs.name;
-    if (attrs.tensor.rank() == 0 || statistics.contains(variable.node)) {
+    if (attrs.tensor.rank() == 0 || !is_floating(attrs.tensor.dtype()) ||
+        statistics.contains(variable.node)) {
       weight.buffer = nn::Buffer(attrs.tensor);
     } else {
       weight.parameter = nn::Parameter(attrs.tensor, loc);

@@ -98,5 +98,42 @@ TEST(ImportIntegers, LargeRanges) {
   EXPECT_THAT(range(5, 5, 1), IsEmpty());
 }
 
+// --- Constants -----------------------------------------------------------------------------------
+
+TEST(ImportConstants, ANetworkWithLargeOnesCompiles) {
+  std::vector<float> numbers(17, 0.5f);
+  const std::string constant =
+      node("Constant", {}, {"c"}, {of_tensor("value", floats("", {17}, numbers))});
+  const onnx::Network network(
+      onnx::parse(bytes::model({.nodes = {constant, node("Add", {"x", "c"}, {"y"})},
+                                .inputs = {value("x", kFloat, {-1, 17})},
+                                .outputs = {value("y", kFloat, {-1, 17})}})));
+  const auto fast = compile([&](const Tensor& x) { return network(x) + tensor(numbers); });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(sum(fast(ones({2, 17}))).item(), 68);
+}
+
+TEST(ImportConstants, ThoseOfRulesAreNoWeights) {
+  // zeros of as many elements as x, of integers, outside and inside of a branch
+  const auto filled = [](std::string_view name) {
+    return node("ConstantOfShape", {"s"}, {std::string(name)},
+                {of_tensor("value", tensor_proto("", {3}))});
+  };
+  const std::string branch = graph({.nodes = {filled("f")}, .outputs = {value("f", kInt64, {-1})}});
+  const std::string other =
+      graph({.nodes = {node("Neg", {"g"}, {"h"})}, .outputs = {value("h", kInt64, {-1})}});
+  const onnx::Model model = onnx::parse(bytes::model(
+      {.nodes = {node("Shape", {"x"}, {"s"}), filled("g"),
+                 node("If", {"c"}, {"y"},
+                      {of_graph("then_branch", branch), of_graph("else_branch", other)})},
+       .inputs = {value("x", kFloat, {-1}), value("c", kBool)},
+       .outputs = {value("y", kInt64, {-1})}}));
+  EXPECT_THAT(model.graph().variables(), IsEmpty());
+  EXPECT_TRUE(model.weights().empty());
+  onnx::Network network(model);
+  EXPECT_THAT(nn::named_parameters(network), IsEmpty());
+  EXPECT_THAT(network(ones({2}), tensor(true)).to_vector<std::int64_t>(), ElementsAre(3, 3));
+  EXPECT_THAT(network(ones({2}), tensor(false)).to_vector<std::int64_t>(), ElementsAre(-3, -3));
+}
+
 }  // namespace
 }  // namespace dyad::testing
