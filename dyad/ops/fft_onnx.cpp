@@ -62,7 +62,12 @@ void stft_of(OnnxNode& n) {
   const Loc loc = n.loc();
   const DType dtype = n.input(0).dtype();
   Tensor x = real_signal(n.input(0), "STFT", loc);
-  if (x.rank() != 3) n.fail("the signal, " + type_string(x) + ", must be [batch, samples, parts]");
+  // Without its last axis it is real, which is how PyTorch writes it.
+  if (x.rank() == 2) x = unsqueeze(x, -1, loc);
+  if (x.rank() != 3) {
+    n.fail("the signal, " + type_string(x) +
+           ", must be [batch, samples] or [batch, samples, parts]");
+  }
   const bool pairs = has_pairs(n, x), onesided = n.flag("onesided", true);
   const Tensor window = n.input(2);
   std::int64_t length = 0;

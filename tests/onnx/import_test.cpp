@@ -135,5 +135,23 @@ TEST(ImportConstants, ThoseOfRulesAreNoWeights) {
   EXPECT_THAT(network(ones({2}), tensor(false)).to_vector<std::int64_t>(), ElementsAre(-3, -3));
 }
 
+// --- Signals -------------------------------------------------------------------------------------
+
+TEST(ImportSignals, OneWithoutPartsIsReal) {
+  const auto spectra = [](const Numbers& dims) {
+    const onnx::Model model =
+        onnx::parse(bytes::model({.nodes = {node("STFT", {"x", "step", "", "length"}, {"y"})},
+                                  .inputs = {value("x", kFloat, dims)},
+                                  .outputs = {value("y", kFloat, {-1, -1, -1, 2})},
+                                  .tensors = {scalar("step", 4), scalar("length", 16)}}));
+    Shape shape;
+    for (const std::int64_t size : dims) shape.push_back(size);
+    return model.run({{"x", reshape(sin(arange(64) * 0.3), shape)}})[0];
+  };
+  const Tensor plain = spectra({2, 32}), parts = spectra({2, 32, 1});
+  EXPECT_EQ(plain.shape(), Shape({2, 5, 9, 2}));
+  EXPECT_EQ(max(abs(plain - parts)).item(), 0);
+}
+
 }  // namespace
 }  // namespace dyad::testing
