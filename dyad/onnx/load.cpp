@@ -19,6 +19,7 @@
 #include "dyad/onnx/cut_model.h"
 #include "dyad/onnx/importer.h"
 #include "dyad/onnx/model_reader.h"
+#include "dyad/onnx/sort_nodes.h"
 #include "dyad/onnx/tensor_reader.h"
 
 namespace dyad::onnx {
@@ -242,6 +243,7 @@ Model read(pb::ModelProto proto, const std::string& file, std::optional<std::str
   state->options = options;
   state->loc = loc;
   state->proto = std::move(proto);
+  sort_nodes(state->proto, file, loc);
   if (!options.outputs.empty()) cut_model(state->proto, options.outputs, file, loc);
   Importer importer(state->proto, file, state->folder, options, loc);
   std::vector<std::string> missing = importer.unsupported();

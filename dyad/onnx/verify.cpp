@@ -15,6 +15,7 @@
 #include "dyad/onnx/model_file.h"
 #include "dyad/onnx/model_reader.h"
 #include "dyad/onnx/numbers.h"
+#include "dyad/onnx/sort_nodes.h"
 #include "dyad/onnx/unsupported.h"
 
 namespace dyad::onnx {
@@ -31,8 +32,10 @@ struct File {
 
 File read_file(const std::string& path, Loc loc) {
   const MappedFile held(path, loc);
-  return {
+  File file{
       .name = held.name, .folder = held.folder, .proto = read_model(held.bytes, held.name, loc)};
+  sort_nodes(file.proto, file.name, loc);
+  return file;
 }
 
 /// What the first `count` nodes of the outermost graph give.

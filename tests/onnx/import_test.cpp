@@ -153,5 +153,40 @@ TEST(ImportSignals, OneWithoutPartsIsReal) {
   EXPECT_EQ(max(abs(plain - parts)).item(), 0);
 }
 
+// --- The order of nodes --------------------------------------------------------------------------
+
+TEST(ImportOrder, NodesThatStandBeforeWhatTheyRead) {
+  // The branches read what stands after them, and have an order of their own.
+  const std::string then =
+      graph({.nodes = {node("Neg", {"p"}, {"q"}), node("Add", {"late", "x"}, {"p"})},
+             .outputs = {value("q", kFloat, {2})}});
+  const std::string other = graph({.outputs = {value("late", kFloat, {2})}});
+  const std::string twice =
+      function("Twice", {"a"}, {"c"}, {node("Add", {"b", "b"}, {"c"}), node("Abs", {"a"}, {"b"})});
+  const onnx::Model model = onnx::parse(
+      bytes::model({.nodes = {node("Twice", {"z"}, {"y"}, {}, "own"),
+                              node("If", {"c"}, {"z"},
+                                   {of_graph("then_branch", then), of_graph("else_branch", other)}),
+                              node("Exp", {"x"}, {"late"})},
+                    .inputs = {value("x", kFloat, {2}), value("c", kBool)},
+                    .outputs = {value("y", kFloat, {2})}},
+                   {twice}));
+  const Tensor x = zeros({2});
+  EXPECT_THAT(model.run({{"x", x}, {"c", tensor(true)}})[0].to_vector<float>(), ElementsAre(2, 2));
+  EXPECT_THAT(model.run({{"x", x}, {"c", tensor(false)}})[0].to_vector<float>(), ElementsAre(2, 2));
+}
+
+TEST(ImportOrder, ALongChainBackwards) {
+  Names nodes;
+  constexpr int kLength = 100'000;
+  for (int i = kLength; i-- > 0;) {
+    nodes.push_back(node("Abs", {i == 0 ? "x" : "t" + std::to_string(i - 1)},
+                         {i == kLength - 1 ? "y" : "t" + std::to_string(i)}));
+  }
+  const Attempt attempt = try_model(bytes::model(
+      {.nodes = nodes, .inputs = {value("x", kFloat, {1})}, .outputs = {value("y", kFloat, {1})}}));
+  EXPECT_TRUE(attempt.loaded) << attempt.error;
+}
+
 }  // namespace
 }  // namespace dyad::testing
