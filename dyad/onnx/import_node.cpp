@@ -128,7 +128,8 @@ bool NodeImport::is_constant() const {
 
 void NodeImport::output(int i, const Tensor& value) {
   Imported made = imported(value);
-  if (value.defined() && value.is_symbolic() && is_integer(value.dtype()) && value.rank() <= 1) {
+  if (value.defined() && value.is_symbolic() && value.rank() <= 1 &&
+      (is_integer(value.dtype()) || value.dtype() == DType::boolean)) {
     // Numbers that follow from sizes that are numbers: what they enter is computed now too.
     const auto sizes = importer_.known_sizes().of(value);
     const auto is_number = [](Dim size) { return size.is_number(); };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 
+#include "dyad/core/dim_expr.h"
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph_ops.h"
@@ -16,8 +18,11 @@ using Sizes = std::optional<Shape>;
 /// More elements than any tensor has axes, with room for lists of boxes.
 constexpr std::int64_t kMostElements = 64;
 
+/// Integers, and what compares them.
+bool may_be_sizes(DType dtype) { return is_integer(dtype) || dtype == DType::boolean; }
+
 Sizes elements_of(const Tensor& x) {
-  if (!is_integer(x.dtype()) || x.rank() > 1 || x.impl()->numel() > kMostElements) return {};
+  if (!may_be_sizes(x.dtype()) || x.rank() > 1 || x.impl()->numel() > kMostElements) return {};
   Shape sizes;
   bool fits = true;
   visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
@@ -38,6 +43,72 @@ Sizes combined(const Sizes& a, const Sizes& b, const std::function<Dim(Dim, Dim)
   Shape result;
   for (std::size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
     result.push_back(f((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]));
+  }
+  return result;
+}
+
+/// Whether a < b, or a == b, for every value of the symbols; nothing where these decide.
+std::optional<bool> is_less(Dim a, Dim b) {
+  const Dim difference = b - a;
+  if (const auto low = detail::lower_bound(difference); low && *low > 0) return true;
+  if (const auto high = detail::upper_bound(difference); high && *high <= 0) return false;
+  return {};
+}
+std::optional<bool> is_equal(Dim a, Dim b) {
+  const Dim difference = b - a;
+  if (difference.is_number()) return difference.number() == 0;
+  const auto low = detail::lower_bound(difference), high = detail::upper_bound(difference);
+  if ((low && *low > 0) || (high && *high < 0)) return false;
+  return {};
+}
+
+using Decide = std::optional<bool> (*)(Dim, Dim);
+
+/// Truth, as 0 and 1.
+Sizes decided(const Sizes& a, const Sizes& b, Decide decide, bool negated) {
+  bool known = true;
+  const Sizes truths = combined(a, b, [&](Dim x, Dim y) {
+    const std::optional<bool> holds = decide(x, y);
+    known = known && holds.has_value();
+    return Dim(holds.value_or(false) != negated ? 1 : 0);
+  });
+  return known ? truths : Sizes();
+}
+
+Sizes compared(std::string_view op, const Sizes& a, const Sizes& b) {
+  if (op == "eq" || op == "ne") return decided(a, b, is_equal, op == "ne");
+  if (op == "lt" || op == "ge") return decided(a, b, is_less, op == "ge");
+  if (op == "gt" || op == "le") return decided(b, a, is_less, op == "le");
+  return {};
+}
+
+Sizes truth(const Sizes& x) { return compared("ne", x, Shape{0}); }
+
+/// One number of all.
+Sizes folded(std::string_view op, const Shape& x) {
+  if (op == "sum" || op == "prod") {
+    Dim total = op == "prod" ? 1 : 0;
+    for (const Dim size : x) total = op == "prod" ? total * size : total + size;
+    return Shape{total};
+  }
+  if (x.size() == 0) return {};
+  Dim most = x[0];
+  for (const Dim size : x) most = op == "max" ? max(most, size) : min(most, size);
+  return Shape{most};
+}
+
+/// Of tensors of bool and of numbers.
+Sizes chosen(const Sizes& condition, const Sizes& a, const Sizes& b) {
+  if (!condition || !a || !b) return {};
+  const std::size_t n = std::max({condition->size(), a->size(), b->size()});
+  const auto fits = [&](const Sizes& s) { return s->size() == 1 || s->size() == n; };
+  if (!fits(condition) || !fits(a) || !fits(b)) return {};
+  Shape result;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Dim holds = (*condition)[condition->size() == 1 ? 0 : i];
+    if (!holds.is_number()) return {};
+    const Sizes& from = holds.number() != 0 ? a : b;
+    result.push_back((*from)[from->size() == 1 ? 0 : i]);
   }
   return result;
 }
@@ -81,10 +152,11 @@ Sizes KnownSizes::of(Value value) {
 Sizes KnownSizes::compute(Value value) {
   const Node& node = *value.node;
   const Type& type = value.type();
-  if (!type.is_tensor() || !is_integer(type.dtype()) || type.rank() > 1) return {};
+  if (!type.is_tensor() || !may_be_sizes(type.dtype()) || type.rank() > 1) return {};
   const auto input = [&](std::size_t i) { return of(node.inputs()[i]); };
   if (node.is("constant")) return elements_of(node.attrs_as<ConstantAttrs>().value);
   if (node.is("size_tensor")) return Shape{node.attrs_as<ops::SizeAttrs>().size};
+  if (node.is("cast") && type.dtype() == DType::boolean) return truth(input(0));
   if (node.is("reshape") || node.is("squeeze") || node.is("unsqueeze") || node.is("clone") ||
       node.is("cast") || node.is("permute") || node.is("stop_gradient")) {
     return input(0);
@@ -133,16 +205,23 @@ Sizes KnownSizes::compute(Value value) {
     }
     return found;
   }
-  if (node.is("prod") || node.is("sum")) {
+  if (node.is("prod") || node.is("sum") || node.is("max") || node.is("min")) {
     const Sizes x = input(0);
-    if (!x || type.rank() != 0) return {};
-    Dim total = node.is("prod") ? 1 : 0;
-    for (const Dim size : *x) total = node.is("prod") ? total * size : total + size;
-    return Shape{total};
+    if (!x || (type.rank() == 1 && !type.shape()[0].same_as(1))) return {};
+    return folded(node.op().name, *x);
   }
+  if (node.is("where")) return chosen(input(0), input(1), input(2));
+  if (node.is("logical_not")) return compared("eq", input(0), Shape{0});
   if (node.is("neg")) return combined(Shape{0}, input(0), [](Dim a, Dim b) { return a - b; });
   if (node.inputs().size() != 2) return {};
   const Sizes a = input(0), b = input(1);
+  if (node.is("logical_and")) {
+    return combined(truth(a), truth(b), [](Dim x, Dim y) { return x * y; });
+  }
+  if (node.is("logical_or")) {
+    return combined(truth(a), truth(b), [](Dim x, Dim y) { return max(x, y); });
+  }
+  if (type.dtype() == DType::boolean) return compared(node.op().name, a, b);
   if (node.is("add")) return combined(a, b, [](Dim x, Dim y) { return x + y; });
   if (node.is("sub")) return combined(a, b, [](Dim x, Dim y) { return x - y; });
   if (node.is("mul")) return combined(a, b, [](Dim x, Dim y) { return x * y; });

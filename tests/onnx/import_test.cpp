@@ -188,5 +188,66 @@ TEST(ImportOrder, ALongChainBackwards) {
   EXPECT_TRUE(attempt.loaded) << attempt.error;
 }
 
+// --- Sizes ---------------------------------------------------------------------------------------
+
+std::string sizes_model(Names nodes, Names tensors, const Numbers& out) {
+  nodes.insert(nodes.begin(), node("Shape", {"x"}, {"s"}));
+  return bytes::model({.nodes = std::move(nodes),
+                       .inputs = {value("x", kFloat, {-1, 4})},
+                       .outputs = {value("y", kFloat, out)},
+                       .tensors = std::move(tensors)});
+}
+
+/// What a model of open sizes gives for 3 and for 5 rows, without being built for each.
+void expect_sizes(const std::string& bytes, const std::function<Shape(std::int64_t)>& shape) {
+  const onnx::Model model = onnx::parse(bytes);
+  EXPECT_THAT(model.value_inputs(), IsEmpty());
+  for (const std::int64_t n : {3, 5}) {
+    EXPECT_EQ(model.run({{"x", ones({n, 4})}})[0].shape(), shape(n));
+  }
+}
+
+TEST(ImportSizes, ThatAreMinusOneNowhere) {
+  // expand() as PyTorch writes it: a size of -1 would be one that stays.
+  expect_sizes(
+      sizes_model(
+          {node("Shape", {"s"}, {"rank"}),
+           node("ConstantOfShape", {"rank"}, {"ones"}, {of_tensor("value", tensor_proto("", {1}))}),
+           node("Mul", {"ones", "minus"}, {"none"}), node("Equal", {"s", "none"}, {"stays"}),
+           node("Where", {"stays", "ones", "s"}, {"wanted"}),
+           node("Expand", {"one", "wanted"}, {"y"})},
+          {scalar("minus", -1), floats("one", {1, 1}, {7})}, {-1, 4}),
+      [](std::int64_t n) { return Shape({n, 4}); });
+}
+
+TEST(ImportSizes, TheLeastAndTheMost) {
+  for (const bool least : {true, false}) {
+    expect_sizes(
+        sizes_model(
+            {node("Concat", {"s", "k"}, {"all"}, {of_int("axis", 0)}),
+             node(least ? "ReduceMin" : "ReduceMax", {"all"}, {"m"}, {of_int("keepdims", 1)}),
+             node("Expand", {"one", "m"}, {"y"})},
+            {tensor_proto("k", {4}), floats("one", {1}, {7})}, {-1}),
+        [&](std::int64_t n) {
+          return Shape({least ? std::min<std::int64_t>(n, 4) : std::max<std::int64_t>(n, 4)});
+        });
+  }
+}
+
+TEST(ImportSizes, TruthsDecideOnBranches) {
+  // if n >= 0 and not n < -2: x, else something of another rank
+  const std::string then = graph({.nodes = {node("Neg", {"x"}, {"a"})}, .outputs = {value("a")}});
+  const std::string other =
+      graph({.nodes = {node("ReduceSum", {"x"}, {"b"})}, .outputs = {value("b")}});
+  expect_sizes(sizes_model({node("Gather", {"s", "zero"}, {"n"}),
+                            node("GreaterOrEqual", {"n", "zero"}, {"p"}),
+                            node("Less", {"n", "low"}, {"q"}), node("Not", {"q"}, {"r"}),
+                            node("And", {"p", "r"}, {"t"}), node("Or", {"q", "t"}, {"u"}),
+                            node("If", {"u"}, {"y"},
+                                 {of_graph("then_branch", then), of_graph("else_branch", other)})},
+                           {scalar("zero", 0), scalar("low", -2)}, {-1, 4}),
+               [](std::int64_t n) { return Shape({n, 4}); });
+}
+
 }  // namespace
 }  // namespace dyad::testing
