@@ -1,5 +1,6 @@
 #include "dyad/base/error.h"
 
+#include <bit>
 #include <cstddef>
 #include <string_view>
 
@@ -46,10 +47,21 @@ std::string readable(std::string_view message) {
   return text;
 }
 
+/// A place, and the name of what stands there, which nodes of models have.
+std::string named_place(Loc loc) {
+  std::string text = to_string(loc);
+  // The compiler gives each of its places a column, Loc::intern none.
+  const bool is_interned = std::bit_cast<const LocRecord*>(loc)->column == 0;
+  if (is_interned && !loc.function().empty()) {
+    text += " (\"" + readable(loc.function()) + "\")";
+  }
+  return text;
+}
+
 std::string with_places(const std::string& message, Loc where, Loc declared) {
   std::string text = message;
-  if (where) text += "\n  at " + to_string(where);
-  if (declared && !(declared == where)) text += "\n  declared at " + to_string(declared);
+  if (where) text += "\n  at " + named_place(where);
+  if (declared && !(declared == where)) text += "\n  declared at " + named_place(declared);
   return text;
 }
 

@@ -77,7 +77,10 @@ void NodeImport::need_elements(const Imported& wanted, const std::string& what) 
       if (input) pending.push_back(input.node);
     }
   }
-  if (told_by_inputs && (!needs.inputs.empty() || needs.weights || needs.sizes)) throw needs;
+  if (told_by_inputs && (!needs.inputs.empty() || needs.weights || needs.sizes)) {
+    needs.reason = fmt::format("{}: {} must be known", description(), what);
+    throw needs;
+  }
   fail(
       fmt::format("{} holds values that only a run can tell; they must be constants, or "
                   "follow from the sizes or the values of the model's inputs",

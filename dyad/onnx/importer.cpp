@@ -25,6 +25,8 @@ namespace {
 
 /// Calls of functions and subgraphs inside one another.
 constexpr int kMaxDepth = 100;
+/// The version of ONNX's own operators that is the last one with a meaning known here.
+constexpr int kNewestOpset = 27;
 /// ONNX's own domain has two names.
 std::string domain_of(const pb::NodeProto& node) {
   return node.domain() == "ai.onnx" ? "" : node.domain();
@@ -181,8 +183,23 @@ Importer::Importer(const pb::ModelProto& model, std::string file, std::optional<
   }
   if (!model.has_graph()) fail("the file holds no graph; it is no ONNX model");
   if (opsets_.empty()) fail("the model does not say which operator sets it imports");
+  check_versions(opsets_);
+  for (const pb::FunctionProto& function : model.functions()) {
+    check_versions(opsets_of(function.opset_import()));
+  }
   set_limits();
   find_functions_that_draw();
+}
+
+void Importer::check_versions(const std::map<std::string, int>& opsets) const {
+  for (const auto& [domain, newest] : {std::pair("", kNewestOpset), std::pair("ai.onnx.ml", 5)}) {
+    const auto found = opsets.find(domain);
+    if (found == opsets.end() || found->second <= newest) continue;
+    fail(fmt::format(
+        "it imports version {} of the operators of {}; versions up to {} are known, and what newer "
+        "ones change is not",
+        found->second, *domain == 0 ? "ai.onnx" : domain, newest));
+  }
 }
 
 void Importer::fail(const std::string& message) const {
@@ -624,7 +641,13 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   } catch (const OnnxError&) {
     throw;
   } catch (const UndecidedError& error) {
-    if (!in_region()) throw NeedsValues{.inputs = {}, .forms = {}, .weights = false, .sizes = true};
+    if (!in_region()) {
+      throw NeedsValues{.inputs = {},
+                        .forms = {},
+                        .weights = false,
+                        .sizes = true,
+                        .reason = import.description() + ": " + error.message()};
+    }
     throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
   } catch (const Error& error) {
     throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);

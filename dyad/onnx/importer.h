@@ -77,6 +77,7 @@ struct NeedsValues {
   std::vector<std::string> forms;   ///< of which it must be known what they are: lengths, ranks
   bool weights = false;             ///< those of initializers that may be assigned, too
   bool sizes = false;               ///< as numbers, of all inputs
+  std::string reason = {};          ///< the node that needs them, and what for
 };
 
 /// What is known of the inputs before the graph is built.
@@ -174,6 +175,7 @@ class Importer {
   ModelValue result_of(const Imported& value, std::vector<Tensor>& results);
   [[nodiscard]] bool draws(const pb::NodeProto& node) const;
   void find_functions_that_draw();
+  void check_versions(const std::map<std::string, int>& opsets) const;
   void set_limits();
   void check_names(const pb::GraphProto& graph, const ImportFrame& around,
                    std::vector<std::unordered_set<std::string>>& inner) const;

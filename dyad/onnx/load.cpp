@@ -89,6 +89,7 @@ struct Model::State {
   /// The tensors, as the graph calls them, whose elements decide; the inputs whose form decides.
   std::vector<std::string> decisive_values, decisive_forms;
   std::vector<std::string> value_inputs;  ///< both, as inputs of the model
+  std::string reason;                     ///< the first node that needs them, and what for
   bool sizes_decide = false;              ///< those of all inputs
   int opset = 0;
   std::string producer;
@@ -106,6 +107,7 @@ struct Model::State {
   /// Takes note of what decides.
   void learn(const NeedsValues& needs) {
     built.clear();
+    if (reason.empty()) reason = needs.reason;
     bool is_new = (needs.weights && options.trainable) || (needs.sizes && !sizes_decide);
     if (needs.weights) options.trainable = false;
     sizes_decide |= needs.sizes;
@@ -122,8 +124,8 @@ struct Model::State {
     // What is known of the inputs does not tell it.
     if (is_new) return;
     throw OnnxError(fmt::format("'{}': what the graph looks like depends on sizes that only a run "
-                                "can tell; give the values that they follow from as constants",
-                                file),
+                                "can tell: {}; give the values that they follow from as constants",
+                                file, needs.reason),
                     loc);
   }
   /// False when it is there.
@@ -293,8 +295,11 @@ const Graph& Model::graph(Loc loc) const {
     }
     throw GraphError(
         fmt::format("'{}': what the graph looks like depends on the values of {}; fill "
-                    "them in with specialize(), or run() the model",
-                    state_->file, names),
+                    "them in with specialize(), or run() the model{}",
+                    state_->file, names,
+                    state_->reason.empty()
+                        ? ""
+                        : ". The first node that asks for them is " + state_->reason),
         loc.user());
   }
   return State::handed_out(state_->built.at("").imported.graph);

@@ -249,5 +249,53 @@ TEST(ImportSizes, TruthsDecideOnBranches) {
                [](std::int64_t n) { return Shape({n, 4}); });
 }
 
+// --- Messages ------------------------------------------------------------------------------------
+
+TEST(ImportMessages, NodesThatNeedSizesOfARun) {
+  const onnx::Model model = onnx::parse(
+      bytes::model({.nodes = {node("NonZero", {"x"}, {"p"}), node("Reshape", {"p", "flat"}, {"q"}),
+                              node("Cast", {"q"}, {"r"}, {of_int("to", kFloat)}),
+                              node("Add", {"z", "r"}, {"y"}) + part(3, "both")},
+                    .inputs = {value("x", kFloat, {-1}), value("z", kFloat, {3})},
+                    .outputs = {value("y", kFloat, {3})},
+                    .tensors = {tensor_proto("flat", {-1})}}));
+  EXPECT_THAT(bare_message_of<GraphError>([&] { static_cast<void>(model.graph()); }),
+              HasSubstr(". The first node that asks for them is \"both\" (Add 21): add("));
+  EXPECT_THAT(bare_message_of<OnnxError>(
+                  [&] { static_cast<void>(model.run({{"x", ones({3})}, {"z", ones({3})}})); }),
+              AllOf(HasSubstr("depends on sizes that only a run can tell: \"both\" (Add 21): add("),
+                    HasSubstr("; give the values that they follow from as constants")));
+}
+
+TEST(ImportMessages, ErrorsOfARunNameTheNode) {
+  const onnx::Model model =
+      onnx::parse(bytes::model({.nodes = {node("Gather", {"x", "i"}, {"y"}) + part(3, "pick")},
+                                .inputs = {value("x", kFloat, {3}), value("i", kInt64, {1})},
+                                .outputs = {value("y", kFloat, {1})}}));
+  std::string text;
+  try {
+    static_cast<void>(model.run({{"x", ones({3})}, {"i", tensor({std::int64_t{7}})}}));
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  EXPECT_THAT(text, HasSubstr("model:1 (\"pick\")"));
+}
+
+TEST(ImportMessages, VersionsThatAreNotKnown) {
+  const std::string nodes = graph({.nodes = {node("Relu", {"x"}, {"y"})},
+                                   .inputs = {value("x", kFloat, {1})},
+                                   .outputs = {value("y", kFloat, {1})}});
+  const auto importing = [&](std::string_view domain, std::int64_t version) {
+    return number(1, 10) + part(7, nodes) + part(8, opset("", 21)) +
+           part(8, opset(domain, version));
+  };
+  EXPECT_THAT(refusal(importing("", 28)),
+              HasSubstr("it imports version 28 of the operators of ai.onnx; versions up to 27 are "
+                        "known"));
+  EXPECT_THAT(refusal(importing("ai.onnx.ml", 6)), HasSubstr("ai.onnx.ml; versions up to 5"));
+  EXPECT_TRUE(try_model(importing("", 27)).loaded);
+  EXPECT_TRUE(try_model(importing("com.example", 99)).loaded);
+}
+
 }  // namespace
 }  // namespace dyad::testing
