@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dyad/ir/onnx_node.h"
@@ -293,31 +295,34 @@ std::string onnx_page() {
   ops::register_builtin_ops();
   std::string text =
       "# ONNX operators that are read\n\n"
-      "The rules of `dyad/ops/*_onnx.cpp`, written by `tests/ops/reference_page_test.cpp`. An "
-      "operator that changed\n"
+      "The rules of `dyad/ops/*_onnx.cpp`, and the pointwise operators of Dyad that are ONNX's "
+      "own, written by\n"
+      "`tests/ops/reference_page_test.cpp`. An operator that changed "
       "has a rule for each meaning, from the version (opset) of its domain on in which it got it. "
       "Beside these:\n"
       "functions of the model, functions that ONNX defines by other operators, and, in "
       "`dyad/onnx/import_*.cpp`, operators with\n"
       "subgraphs and those of sequences, optionals and strings, and the learned models of "
       "ai.onnx.ml.\n";
-  const OnnxRule* before = nullptr;
+  std::map<std::string_view, std::map<std::string_view, std::string>> versions;
   for (const OnnxRule* rule : all_onnx_rules()) {
-    const std::string since = std::to_string(rule->since);
-    const bool same_domain = before && rule->domain == before->domain;
-    if (same_domain && rule->op == before->op) {
-      text += ", " + since;
-    } else {
-      if (before) text += " |\n";
-      if (!same_domain) {
-        text += "\n## " + std::string(rule->domain.empty() ? "ai.onnx" : rule->domain) +
-                "\n\n| operator | versions that brought a meaning |\n|---|---|\n";
-      }
-      text += "| `" + std::string(rule->op) + "` | " + since;
-    }
-    before = rule;
+    std::string& all = versions[rule->domain][rule->op];
+    all += (all.empty() ? "" : ", ") + std::to_string(rule->since);
   }
-  return text + " |\n";
+  // A row that is exported as an operator is its meaning where no rule is, in every version.
+  for (const OpInfo* row : all_ops()) {
+    const bool is_rule = !row->onnx.op.empty() && row->attrs == &attrs_info<NoAttrs> &&
+                         row->outputs.size() == 1 && row->kind == BodyKind::pointwise;
+    if (is_rule) versions[{}].try_emplace(row->onnx.op, "1");
+  }
+  for (const auto& [domain, operators] : versions) {
+    text += "\n## " + std::string(domain.empty() ? "ai.onnx" : domain) +
+            "\n\n| operator | versions that brought a meaning |\n|---|---|\n";
+    for (const auto& [op, numbers] : operators) {
+      text += "| `" + std::string(op) + "` | " + numbers + " |\n";
+    }
+  }
+  return text;
 }
 
 /// With DYAD_UPDATE_DOCS=1 in the environment the page is written anew.
