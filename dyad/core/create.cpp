@@ -125,6 +125,8 @@ Tensor tensor_to_fill(DType dtype, Shape shape, std::size_t count, Loc loc) {
   return made_by_host(make_empty(dtype, shape));
 }
 
+void* elements_to_fill(const Tensor& tensor) noexcept { return tensor.impl()->data; }
+
 Tensor tensor_of_literal(const Literal& literal, std::optional<DType> dtype, const Shape* shape,
                          Loc loc) {
   Shape found;

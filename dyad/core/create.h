@@ -74,6 +74,8 @@ Tensor tensor_of_literal(const Literal& literal, std::optional<DType> dtype, con
 /// A tensor of `shape` (which may have one -1) and dtype to be filled with `count` elements;
 /// ShapeError when the shape does not hold that many.
 Tensor tensor_to_fill(DType dtype, Shape shape, std::size_t count, Loc loc);
+/// Where such a tensor's elements go: the program's own constant, which no recording has to follow.
+[[nodiscard]] void* elements_to_fill(const Tensor& tensor) noexcept;
 
 }  // namespace detail
 
@@ -105,7 +107,7 @@ template <std::forward_iterator It>
   using T = std::iter_value_t<It>;
   const auto count = static_cast<std::size_t>(std::distance(first, last));
   Tensor made = detail::tensor_to_fill(dtype_of<T>, shape, count, loc);
-  T* to = made.template data<T>(loc);
+  T* to = static_cast<T*>(detail::elements_to_fill(made));
   for (; first != last; ++first) *to++ = *first;
   return made;
 }

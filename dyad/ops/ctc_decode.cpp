@@ -92,7 +92,7 @@ CtcDecoded ctc_greedy_decode(const Tensor& log_probs, const Tensor& input_length
   const Tensor rows = scatter(full({steps + 1, samples}, -1, i64), 0, place, best);
   const Tensor labels = transpose(slice(rows, 0, 0, steps), 0, 1);
   const Tensor likely = where(inside, max(log_probs, {2}), 0);
-  return {contiguous(labels), sum(keep, {0}), sum(likely, {0})};
+  return {clone(labels), sum(keep, {0}), sum(likely, {0})};
 }
 
 CtcDecoded ctc_beam_search(const Tensor& log_probs, const Tensor& input_lengths,

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
@@ -382,6 +384,21 @@ TEST(Compile, LiteralsInsideAreConstants) {
   for (int i = 0; i < 5; ++i)
     EXPECT_EQ(bits(fast(full({2}, i))),
               (std::vector<float>{1.0f + static_cast<float>(i), 2.0f + static_cast<float>(i)}));
+}
+
+TEST(Compile, TablesMadeAnewInEachCallAreOneConstant) {
+  std::vector<float> table(100);
+  std::iota(table.begin(), table.end(), 0.0f);
+  const auto fast = compile([&](const Tensor& x) { return x * tensor(table, {10, 10}); });
+  for (int i = 0; i < 5; ++i) (void)fast(full({10}, i));
+  EXPECT_GT(fast.explain().replays, 0);
+  EXPECT_EQ(fast.explain().recordings.size(), 1u);
+  table[57] = -1;  // the check at a power of two sees it
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 5; ++i) (void)fast(full({10}, i));
+      },
+      GraphError);
 }
 
 TEST(Compile, AccumulatedGradientsAreFed) {
