@@ -48,7 +48,9 @@ void Graph::record(const std::function<void()>& run,
     run();
     std::vector<Value> outputs;
     results([&](Tensor& t) {
-      if (t.defined()) outputs.push_back(evaluator.value_of(t, nullptr, loc));
+      if (!t.defined()) return;
+      outputs.push_back(evaluator.value_of(t, nullptr, loc));
+      if (t.is_concrete()) t = symbolic_tensor(impl(), outputs.back());
     });
     impl()->outputs() = std::move(outputs);
     return;

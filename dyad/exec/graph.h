@@ -28,7 +28,8 @@ class Graph {
 
   /// Calls `fn` with operators going into this graph instead of running, and gives what it returns:
   /// the tensors in it (alone or in tuples, pairs, arrays, vectors) are values of the graph and
-  /// become its outputs. Concrete tensors that `fn` uses become variables, host numbers constants.
+  /// become its outputs. Concrete tensors that `fn` uses or returns become variables, host numbers
+  /// constants.
   template <class F>
   auto define(F&& fn, Loc loc = std::source_location::current()) {
     using R = std::remove_cvref_t<std::invoke_result_t<F&>>;

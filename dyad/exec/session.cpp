@@ -8,6 +8,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
+#include "dyad/core/evaluator.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/graph_define.h"
@@ -34,6 +35,14 @@ struct Program {
   std::string fetches;  // for explain()
   exec::Executable executable;
 };
+
+/// A recording does not follow what a session computes.
+void require_eager(Loc loc) {
+  if (Evaluator::is_eager()) return;
+  throw GraphError(
+      "a session runs on data; it cannot be a part of a function that is recorded, or of a graph",
+      loc);
+}
 
 /// The session's number of threads, where it has one.
 class Threads {
@@ -170,6 +179,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds,
                                  Loc loc) {
   loc = loc.user();
+  require_eager(loc);
   const CancelToken token = state_->cancels.begin();
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
@@ -180,6 +190,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::
 
 void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds, Loc loc) {
   loc = loc.user();
+  require_eager(loc);
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   exec::Executable& executable = state_->program_for(fetches, loc).executable;
@@ -189,6 +200,7 @@ void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed
 std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetches,
                                                const std::vector<Feed>& feeds, Loc loc) {
   loc = loc.user();
+  require_eager(loc);
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   exec::Executable& executable = state_->program_for(fetches, loc).executable;

@@ -70,6 +70,56 @@ TEST(Graph, OnlyWhatTheFetchesNeedRuns) {
   EXPECT_THROW(static_cast<void>(s.run({b}, {{"y", tensor({5, 0}, i64)}})), IndexError);
 }
 
+TEST(Graph, TensorsFromOutsideThatAreReturnedAreOutputs) {
+  Graph g;
+  Tensor w = tensor({3.0f, 4.0f});
+  const auto [scaled, own, literal, x] = g.define([&] {
+    const Tensor in = placeholder("x", f32, {2});
+    return std::tuple(in * w, w, tensor({1.0f, 2.0f}), in);
+  });
+  ASSERT_EQ(g.outputs().size(), 4u);
+  EXPECT_TRUE(own.is_symbolic() && literal.is_symbolic());
+  Session s(g);
+  const auto run = [&](const std::vector<Tensor>& fetches) {
+    std::vector<std::vector<float>> values;
+    for (const Tensor& t : s.run(fetches, {{"x", tensor({1.0f, -1.0f})}})) {
+      values.push_back(t.to_vector<float>());
+    }
+    return values;
+  };
+  using Values = std::vector<std::vector<float>>;
+  EXPECT_EQ(run({scaled, own, literal, x}), (Values{{3, -4}, {3, 4}, {1, 2}, {1, -1}}));
+  EXPECT_EQ(run(g.outputs()), (Values{{3, -4}, {3, 4}, {1, 2}, {1, -1}}));
+  w.fill_(5);  // a variable of the graph, as what operators use
+  EXPECT_EQ(run({own, scaled}), (Values{{5, 5}, {5, -5}}));
+
+  Graph branches;
+  const Tensor either = branches.define([&] {
+    const Tensor in = placeholder("x", f32, {2});
+    return sum(in) > 0 ? w : tensor({1.0f, 2.0f});
+  });
+  Session chooses(branches);
+  EXPECT_EQ(chooses.run({either}, {{"x", ones({2})}})[0].to_vector<float>(),
+            (std::vector<float>{5, 5}));
+  EXPECT_EQ(chooses.run({either}, {{"x", zeros({2})}})[0].to_vector<float>(),
+            (std::vector<float>{1, 2}));
+}
+
+TEST(Graph, ASessionRunsOnData) {
+  Graph g;
+  const Tensor y = g.define([] { return placeholder("x", f32, {2}) * 2; });
+  Session s(g);
+  const auto fast = compile([&](const Tensor& x) { return s.run({y}, {{"x", x}})[0] + 1; });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(message_of<GraphError>([&] { (void)fast(ones({2})); }),
+                ::testing::AllOf(HasSubstr("a session runs on data; it cannot be a part of a "
+                                           "function that is recorded, or of a graph"),
+                                 HasSubstr("graph_session_test.cpp:")));
+  }
+  Graph other;
+  EXPECT_THROW(other.define([&] { return s.run({y}, {{"x", ones({2})}})[0] + 1; }), GraphError);
+}
+
 TEST(Graph, WrongFeedsAreRefused) {
   Graph g;
   const Loc line = Loc::intern("model.cpp", 3), call = Loc::intern("train.cpp", 9);
