@@ -58,7 +58,7 @@ struct EmbeddingBackward {
     return {index_add(zeros({attrs.rows, width}, rows.dtype()), 0, index, rows)};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor rows = gather_rows_from_front(g.grad(), g.input(1));
+    const Tensor rows = index_select_from_front(g.grad(), 0, g.input(1));
     if (attrs.padding_idx < 0) return g.set(0, rows);
     g.set(0, where(unsqueeze(g.input(1) == attrs.padding_idx, -1), 0, rows));
   }
@@ -83,7 +83,7 @@ struct Embedding {
     return {Type(in[0].dtype(), shape)};
   }
   static std::vector<Tensor> expand(const Attrs&, TensorRefs in, Loc) {
-    return {gather_rows_from_front(*in[0], *in[1])};
+    return {index_select_from_front(*in[0], 0, *in[1], "embedding")};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     if (auto* by_rows = attrs.sparse ? dynamic_cast<RowGradient*>(&g) : nullptr) {
@@ -224,7 +224,8 @@ struct EmbeddingBag {
     const Tensor &weight = *in[0], &index = *in[1];
     const bool weighted = in.size() > 3 && in[3]->defined();
     const Dim count = sizes_of(index).numel();
-    const Tensor flat = reshape(index, {-1}), rows = gather_rows_from_front(weight, flat);
+    const Tensor flat = reshape(index, {-1});
+    const Tensor rows = index_select_from_front(weight, 0, flat, "embedding_bag");
     Tensor member = members(attrs, in, count);  // [bags, n]
     if (attrs.padding_idx >= 0) {
       member = logical_and(member, unsqueeze(flat != attrs.padding_idx, 0));

@@ -264,16 +264,15 @@ std::span<const OpInfo* const> indexing_rows() {
   return kRows;
 }
 
-Tensor index_select_from_front(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
-  return apply<IndexSelect>({.axis = axis, .from_end = false}, loc, x, index);
+Tensor index_select_from_front(const Tensor& x, std::int64_t axis, const Tensor& index,
+                               std::string_view of, Loc loc) {
+  return apply<IndexSelect>({.axis = axis, .from_end = false, .of = std::string(of)}, loc, x,
+                            index);
 }
 
-Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
-  return apply<GatherOp>({.axis = axis, .from_end = false}, loc, x, index);
-}
-
-Tensor gather_rows_from_front(const Tensor& x, const Tensor& index, Loc loc) {
-  return apply<IndexSelect>({.axis = 0, .from_end = false}, loc, x, index);
+Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index,
+                         std::string_view of, Loc loc) {
+  return apply<GatherOp>({.axis = axis, .from_end = false, .of = std::string(of)}, loc, x, index);
 }
 
 }  // namespace ops

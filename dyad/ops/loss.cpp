@@ -1,5 +1,7 @@
 #include "dyad/ops/loss.h"
 
+#include <algorithm>
+
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
@@ -76,13 +78,13 @@ Types infer_class_loss(const InferIn& in, const ClassLossAttrs& attrs) {
 Tensor weight_of(TensorRefs in) { return in.size() > 2 ? *in[2] : Tensor(); }
 
 /// Which targets count, the targets with 0 in the place of those that do not, and the weight of
-/// each (undefined: 1).
+/// each (undefined: 1). `loss` is the operator, for errors.
 struct Targets {
-  Targets(const Tensor& target, std::int64_t ignore_index, const Tensor& weight)
+  Targets(const Tensor& target, std::int64_t ignore_index, const Tensor& weight,
+          std::string_view loss)
       : counted(target != ignore_index), index(where(counted, target, 0)) {
     if (weight.defined()) {
-      const Tensor flat = gather_from_front(weight, 0, reshape(index, {-1}));
-      weights = where(counted, reshape(flat, sizes_of(index)), 0);
+      weights = where(counted, index_select_from_front(weight, 0, index, loss), 0);
     }
   }
   /// How much all of them count in a mean.
@@ -100,10 +102,10 @@ Tensor combined(const Tensor& losses, const std::string& reduction, const Target
 }
 
 /// -log_probabilities[target] times the weights, 0 for those that do not count.
-Tensor losses_of(const Tensor& log_probabilities, const Targets& targets) {
+Tensor losses_of(const Tensor& log_probabilities, const Targets& targets, std::string_view loss) {
   const int axis = class_axis(log_probabilities.rank());
-  const Tensor taken =
-      squeeze(gather_from_front(log_probabilities, axis, unsqueeze(targets.index, axis)), axis);
+  const Tensor index = unsqueeze(targets.index, axis);
+  const Tensor taken = squeeze(gather_from_front(log_probabilities, axis, index, loss), axis);
   const Tensor losses = where(targets.counted, neg(taken), 0);
   return targets.weights.defined() ? losses * targets.weights : losses;
 }
@@ -118,6 +120,9 @@ Tensor along_classes(const Tensor& weight, int rank) {
 /// NegativeLogLikelihoodLoss or SoftmaxCrossEntropyLoss.
 void write_class_loss(OnnxEmitter& e, std::string_view op, const std::string& reduction,
                       std::int64_t ignore_index) {
+  // Of nothing runtimes refuse the reshapes that ONNX defines the one by, or differ in its mean.
+  const auto is_empty = [](Dim size) { return size.same_as(0); };
+  if (std::ranges::any_of(e.input_type(0).shape(), is_empty)) return e.parts();
   const DType own = e.input_type(0).dtype(), dtype = own == DType::bf16 ? DType::f32 : own;
   std::string x = e.cast(e.input(0), dtype), target = e.input(1);
   std::string weight = e.input_count() > 2 ? e.input(2) : "";
@@ -149,8 +154,8 @@ struct NllLoss {
           "ignore_index."};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_class_loss(in, attrs); }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Targets targets(*in[1], attrs.ignore_index, weight_of(in));
-    return {combined(losses_of(*in[0], targets), attrs.reduction, targets)};
+    const Targets targets(*in[1], attrs.ignore_index, weight_of(in), schema.name);
+    return {combined(losses_of(*in[0], targets, schema.name), attrs.reduction, targets)};
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     write_class_loss(e, "NegativeLogLikelihoodLoss", attrs.reduction, attrs.ignore_index);
@@ -174,7 +179,7 @@ struct CrossEntropy {
   static void grad(Gradient& g, const Attrs& attrs) {
     const Tensor x = g.input(0), weight = g.input_count() > 2 ? g.input(2) : Tensor();
     const int axis = class_axis(g.input_shape(0).rank());
-    const Targets targets(g.input(1), attrs.ignore_index, weight);
+    const Targets targets(g.input(1), attrs.ignore_index, weight, schema.name);
     const Tensor index = unsqueeze(targets.index, axis);
     // What each target's loss counts in the result.
     Tensor scale = g.grad();
@@ -186,7 +191,8 @@ struct CrossEntropy {
       g.set(0, scatter_add(softmax(x, axis) * pull, axis, index, neg(pull)));
     }
     if (weight.defined() && g.needs(2)) {
-      Tensor own = neg(squeeze(gather_from_front(log_softmax(x, axis), axis, index), axis));
+      const Tensor logs = log_softmax(x, axis);
+      Tensor own = neg(squeeze(gather_from_front(logs, axis, index, schema.name), axis));
       // The weights are in the mean's divisor too.
       if (attrs.reduction == "mean") own = own - loss(attrs, x, g.input(1), weight);
       g.set(2, scatter_add(zeros_like(weight), 0, reshape(targets.index, {-1}),
@@ -200,9 +206,9 @@ struct CrossEntropy {
  private:
   static Tensor loss(const Attrs& attrs, const Tensor& x, const Tensor& target,
                      const Tensor& weight) {
-    const Targets targets(target, attrs.ignore_index, weight);
-    return combined(losses_of(log_softmax(x, class_axis(x.rank())), targets), attrs.reduction,
-                    targets);
+    const Targets targets(target, attrs.ignore_index, weight, schema.name);
+    const Tensor logs = log_softmax(x, class_axis(x.rank()));
+    return combined(losses_of(logs, targets, schema.name), attrs.reduction, targets);
   }
 };
 
@@ -283,7 +289,7 @@ Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target,
                               double label_smoothing) {
   const int axis = class_axis(logits.rank());
   const Tensor log_probabilities = log_softmax(logits, axis);
-  const Targets targets(target, attrs.ignore_index, weight);
+  const Targets targets(target, attrs.ignore_index, weight, "cross_entropy");
   const ClassLossAttrs each{.reduction = "none", .ignore_index = attrs.ignore_index};
   const Tensor own = weight.defined() ? apply<NllLoss>(each, {}, log_probabilities, target, weight)
                                       : apply<NllLoss>(each, {}, log_probabilities, target);

@@ -222,13 +222,13 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int p, double ma
   }
   const LocScope scope(loc);
   const Tensor index = unsqueeze(target, -1);
-  const Tensor excess = relu(x - ops::gather_from_front(x, -1, index) + margin);
+  const Tensor excess =
+      relu(x - ops::gather_from_front(x, -1, index, "multi_margin_loss") + margin);
   const Tensor own = arange(x.size(-1)) == index;
   const Tensor others = where(own, 0, p == 1 ? excess : square(excess));
   Tensor losses = mean(others, {-1});
   if (weight.defined()) {
-    const Tensor flat = ops::gather_from_front(weight, 0, reshape(target, {-1}));
-    losses = losses * reshape(flat, ops::sizes_of(target));
+    losses = losses * ops::index_select_from_front(weight, 0, target, "multi_margin_loss");
   }
   return reduced(losses, reduction, loc);
 }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dyad/base/error.h"
@@ -122,25 +123,24 @@ void require_one_dtype(const InferIn& in);
 /// A size as an operand: a number when it is one, otherwise a tensor computed from it.
 [[nodiscard]] Arg size_arg(Dim size, Loc loc = std::source_location::current());
 
-/// gather() by indices that must not be negative: classes, whose -1 is a mistake.
+/// gather() by indices that must not be negative: classes, whose -1 is a mistake. They were given
+/// to the operator `of`, which an error names.
 [[nodiscard]] Tensor gather_from_front(const Tensor& x, std::int64_t axis, const Tensor& index,
+                                       std::string_view of,
                                        Loc loc = std::source_location::current());
 /// An operand that may be a host number as a tensor of `dtype` (a number as a scalar).
 [[nodiscard]] Tensor as_dtype(const Arg& value, DType dtype,
                               Loc loc = std::source_location::current());
-/// index_select() by indices that must not be negative.
+/// index_select() by indices that must not be negative. They were given to the operator `of`, which
+/// an error names, unless it is none.
 [[nodiscard]] Tensor index_select_from_front(const Tensor& x, std::int64_t axis,
-                                             const Tensor& index,
+                                             const Tensor& index, std::string_view of = {},
                                              Loc loc = std::source_location::current());
 
 /// The type of x for a scatter of (x, index, source) along the axis of `attrs`: index has the rank
 /// of x and reaches beyond it along no other axis, source has the shape of index and the dtype of x
 /// (IndexError, ShapeError, DTypeError).
 [[nodiscard]] Types infer_scatter_at(const InferIn& in, const IndexAttrs& attrs);
-
-/// index_select() of rows by indices that must not be negative.
-[[nodiscard]] Tensor gather_rows_from_front(const Tensor& x, const Tensor& index,
-                                            Loc loc = std::source_location::current());
 
 /// dropout() with a key that is given.
 [[nodiscard]] Tensor dropout_by_key(const Tensor& x, double p, const Tensor& seed,

@@ -84,7 +84,7 @@ struct RotaryEmbedding {
     const Tensor& x = *in[0];
     const bool by_position = in.size() > 3 && in[3]->defined();
     const auto table = [&](const Tensor& t) {
-      return unsqueeze(by_position ? gather_rows_from_front(t, *in[3]) : t, 1);
+      return unsqueeze(by_position ? index_select_from_front(t, 0, *in[3]) : t, 1);
     };
     const Tensor cos = table(*in[1]), sin = table(*in[2]);
     const Shape sizes = sizes_of(x);

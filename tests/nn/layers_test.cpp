@@ -48,6 +48,23 @@ TEST_F(LayerCalls, Convolutions) {
   same(deep(volume), conv_transpose3d(volume, deep.weight, deep.bias));
 }
 
+TEST_F(LayerCalls, ATokenOutOfRangeIsOneOfTheEmbedding) {
+  const std::string text =
+      ": index 9 at [1, 0] is out of range for a table of 5 rows; allowed are "
+      "0 to 4";
+  const Tensor tokens = tensor({{1, 0}, {9, 4}}, i64);
+  const auto message = [&](const auto& layer) {
+    return dyad::testing::bare_message_of<IndexError>([&] { (void)layer(tokens); });
+  };
+  const Embedding plain(5, 3), padded(5, 3, {.padding_idx = 1}), sparse(5, 3, {.sparse = true});
+  EXPECT_EQ(message(plain), "embedding" + text);
+  EXPECT_EQ(message(padded), "embedding" + text);
+  EXPECT_EQ(message(sparse), "embedding" + text);
+  const auto fast = compile([&](const Tensor& x) { return plain(x) * 2; });
+  for (int i = 0; i < 3; ++i) (void)fast(zeros({2, 2}, i64));
+  EXPECT_EQ(message(fast), "embedding" + text);
+}
+
 TEST_F(LayerCalls, Pooling) {
   same(MaxPool1d(3, 2, 1)(line), max_pool1d(line, 3, 2, 1));
   same(MaxPool3d(2)(volume), max_pool3d(volume, 2));

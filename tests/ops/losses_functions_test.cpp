@@ -2,7 +2,11 @@
 
 #include "bad_calls.h"
 #include "cases.h"
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/exec/compile.h"
 #include "function_cases.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad::testing {
 namespace {
@@ -129,6 +133,31 @@ const std::vector<BadCall> kLossCalls = {
 };
 
 TEST(Errors, OfLosses) { expect_errors(kLossCalls, "losses_functions_test.cpp"); }
+
+TEST(Errors, AClassOutOfRangeIsOneOfTheLoss) {
+  const auto message = [](const auto& call) { return bare_message_of<IndexError>(call); };
+  const Tensor x = rand({2, 3}), pixels = rand({2, 3, 4, 5});
+  const Tensor bad = tensor({1, 3}, i64), weight = ones({3});
+  const std::string text = ": class 3 at [1] is out of range for 3 classes; allowed are 0 to 2";
+  EXPECT_EQ(message([&] { (void)cross_entropy(x, bad); }), "cross_entropy" + text);
+  EXPECT_EQ(message([&] { (void)cross_entropy(x, bad, Reduction::sum, -100, weight); }),
+            "cross_entropy" + text);
+  EXPECT_EQ(message([&] { (void)nll_loss(x, bad); }), "nll_loss" + text);
+  EXPECT_EQ(message([&] { (void)multi_margin_loss(x, bad); }), "multi_margin_loss" + text);
+  EXPECT_EQ(message([&] { (void)cross_entropy(x[0], tensor(-1, i64)); }),
+            "cross_entropy: class -1 at [] is out of range for 3 classes; allowed are 0 to 2");
+  Tensor places = zeros({2, 4, 5}, i64);
+  places[1][2][3].fill_(7);
+  for (const Tensor& of : {Tensor(), weight}) {
+    EXPECT_EQ(
+        message([&] { (void)cross_entropy(pixels, places, Reduction::mean, -100, of); }),
+        "cross_entropy: class 7 at [1, 2, 3] is out of range for 3 classes; allowed are 0 to 2");
+  }
+
+  const auto fast = compile([](const Tensor& a, const Tensor& b) { return cross_entropy(a, b); });
+  for (int i = 0; i < 3; ++i) (void)fast(x, tensor({1, 2}, i64));
+  EXPECT_EQ(message([&] { (void)fast(x, bad); }), "cross_entropy" + text);
+}
 
 }  // namespace
 }  // namespace dyad::testing

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "dyad/core/dtype.h"
 #include "dyad/core/shape.h"
@@ -24,9 +25,11 @@ struct AxisAttrs {
 ///   result has the axes of index in the place of the axis.
 /// Indices from 0 to size - 1 are allowed, with from_end also -size to -1, which count from the
 /// end; others are an IndexError that names the operator, the index, its position and the size.
+/// `of` is the operator that the positions were given to, such as cross_entropy, for the error.
 struct IndexAttrs {
   std::int64_t axis = 0;
   bool from_end = true;
+  std::string of = {};
 };
 
 /// `ravel_multi_index(indices...)`: places of an array of that shape as places in row-major order.

@@ -27,12 +27,20 @@ std::string call_text(const OpCall& call) {
 }
 
 void fail_index(const OpCall& call, std::int64_t index, std::span<const std::int64_t> at,
-                std::size_t axis, std::int64_t least, std::int64_t size) {
+                std::size_t axis, std::int64_t least, std::int64_t size, std::string_view of) {
   std::string position;
   for (const std::int64_t i : at) position += (position.empty() ? "" : ", ") + std::to_string(i);
   const std::string allowed =
       size == 0 ? "no index is allowed there"
                 : "allowed are " + std::to_string(least) + " to " + std::to_string(size - 1);
+  if (!of.empty()) {
+    const bool rows = of.starts_with("embedding");
+    throw IndexError(std::string(of) + (rows ? ": index " : ": class ") + std::to_string(index) +
+                         " at [" + position + "] is out of range for " +
+                         (rows ? "a table of " : "") + std::to_string(size) +
+                         (rows ? " rows; " : " classes; ") + allowed,
+                     call.loc);
+  }
   throw IndexError(call_text(call) + ": index " + std::to_string(index) + " at [" + position +
                        "] is out of range for axis " + std::to_string(axis) + " of size " +
                        std::to_string(size) + "; " + allowed,
@@ -72,7 +80,7 @@ DYAD_VECTOR_CLONES bool all_fit(const std::int32_t* at, std::int64_t step, std::
 }
 
 void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, std::int64_t least,
-                   std::int64_t size) {
+                   std::int64_t size, std::string_view of) {
   const TensorImpl& t = *index.impl();
   const auto sizes = t.shape.numbers();
   if (product(sizes) == 0) return;
@@ -98,7 +106,11 @@ void check_indices(const OpCall& call, const Tensor& index, std::size_t axis, st
         while (at[j * step] >= least && at[j * step] < size) ++j;
         Ints position(walk.index());
         if (rank > 0) position.push_back(j);
-        fail_index(call, at[j * step], position, axis, least, size);
+        // A class stands for an axis of one in the index of the elements that are gathered.
+        if (!of.empty() && call.op.name == "gather") {
+          position.erase(axis);
+        }
+        fail_index(call, at[j * step], position, axis, least, size, of);
       }
     });
   });

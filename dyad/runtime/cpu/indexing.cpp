@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dyad/base/error.h"
@@ -48,6 +49,7 @@ void gather(const OpCall& call) {
   const TensorImpl& out = *call.outputs[0].impl();
   const std::size_t axis = axis_of(call), rank = x.shape.size(), last = rank - 1;
   const std::int64_t size = x.shape[axis].number(), least = least_index(call, size);
+  const std::string_view of = call.attrs_as<ops::IndexAttrs>().of;
   if (out.numel() == 0) return;
 
   // Offsets of x leave the indexed axis out; the index itself moves along it.
@@ -65,27 +67,27 @@ void gather(const OpCall& call) {
   with_word(x.dtype, [&]<class Word>(Word) {
     with_index(index.dtype, [&]<class I>(I) {
       const double bytes = static_cast<double>(columns) * (2 * sizeof(Word) + sizeof(I));
-      parallel_for(0, rows, grain_for({.bytes = bytes}, rows),
-                   [&](std::int64_t lo, std::int64_t hi) {
-                     RowWalk<3> walk(sizes.first(last), strides, lo);
-                     for (std::int64_t row = lo; row < hi; ++row, walk.next()) {
-                       Word* to = reinterpret_cast<Word*>(out.data) + walk[0];
-                       const I* at = reinterpret_cast<const I*>(index.data) + walk[1];
-                       const Word* from = reinterpret_cast<const Word*>(x.data) + walk[2];
-                       // A line is looked at just before it is used, while it is in the cache.
-                       if (!all_fit(at, index_step, columns, least, size)) {
-                         check_indices(call, call.inputs[1], axis, least, size);  // tells the first
-                       }
-                       if (dense) {
-                         take_line(to, at, from, columns, size);
-                         continue;
-                       }
-                       for (std::int64_t j = 0; j < columns; ++j) {
-                         const std::int64_t i = at[j * index_step];
-                         to[j * out_step] = from[j * x_step + (i < 0 ? i + size : i) * along];
-                       }
-                     }
-                   });
+      parallel_for(
+          0, rows, grain_for({.bytes = bytes}, rows), [&](std::int64_t lo, std::int64_t hi) {
+            RowWalk<3> walk(sizes.first(last), strides, lo);
+            for (std::int64_t row = lo; row < hi; ++row, walk.next()) {
+              Word* to = reinterpret_cast<Word*>(out.data) + walk[0];
+              const I* at = reinterpret_cast<const I*>(index.data) + walk[1];
+              const Word* from = reinterpret_cast<const Word*>(x.data) + walk[2];
+              // A line is looked at just before it is used, while it is in the cache.
+              if (!all_fit(at, index_step, columns, least, size)) {
+                check_indices(call, call.inputs[1], axis, least, size, of);  // tells the first
+              }
+              if (dense) {
+                take_line(to, at, from, columns, size);
+                continue;
+              }
+              for (std::int64_t j = 0; j < columns; ++j) {
+                const std::int64_t i = at[j * index_step];
+                to[j * out_step] = from[j * x_step + (i < 0 ? i + size : i) * along];
+              }
+            }
+          });
     });
   });
 }
@@ -93,7 +95,8 @@ void gather(const OpCall& call) {
 void index_select(const OpCall& call) {
   const std::size_t axis = axis_of(call);
   const std::int64_t size = call.inputs[0].impl()->shape[axis].number();
-  check_indices(call, call.inputs[1], axis, least_index(call, size), size);
+  check_indices(call, call.inputs[1], axis, least_index(call, size), size,
+                call.attrs_as<ops::IndexAttrs>().of);
   const TensorImpl& out = *call.outputs[0].impl();
   if (out.numel() == 0) return;
   const Tensor positions = contiguous_copy(call.inputs[1]);
