@@ -21,6 +21,12 @@ struct TensorImpl;
 class Arg;
 struct Slice;
 
+/// An end beyond every size, for slices to the last element.
+inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
+/// A bound before every element, for slices that step backwards to the first one:
+/// slice(x, 0, kEnd, kStart, -1) is x[::-1].
+inline constexpr std::int64_t kStart = -kEnd;
+
 template <>
 struct RefCounting<TensorImpl> {
   static void retain(const TensorImpl* impl) noexcept;
@@ -130,7 +136,7 @@ class Tensor {
   [[nodiscard]] Tensor expand(Shape shape, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor select(std::int64_t axis, Dim index,
                               Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor slice(std::int64_t axis, Dim begin, Dim end, std::int64_t step = 1,
+  [[nodiscard]] Tensor slice(std::int64_t axis, Dim begin, Dim end = kEnd, std::int64_t step = 1,
                              Loc loc = std::source_location::current()) const;
   /// The i-th element along the first axis.
   [[nodiscard]] Tensor operator[](Dim index) const;

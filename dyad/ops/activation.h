@@ -6,6 +6,7 @@ namespace dyad {
 
 // Element by element, floating (f32 for integers and bool).
 
+/// The hyperbolic tangent of x.
 [[nodiscard]] Tensor tanh(const Tensor& x, Loc loc = std::source_location::current());
 /// 1 / (1 + exp(-x))
 [[nodiscard]] Tensor sigmoid(const Tensor& x, Loc loc = std::source_location::current());

@@ -54,6 +54,10 @@ Tensor block_diag(std::span<const Tensor> blocks, Loc loc) {
   return concat(matrices, 0, loc);
 }
 
+Tensor block_diag(std::initializer_list<Tensor> blocks, Loc loc) {
+  return block_diag(std::span(blocks.begin(), blocks.size()), loc);
+}
+
 Tensor cartesian_prod(std::span<const Tensor> vectors, Loc loc) {
   require_some(vectors, "cartesian_prod", loc);
   for (const Tensor& vector : vectors) {
@@ -67,6 +71,10 @@ Tensor cartesian_prod(std::span<const Tensor> vectors, Loc loc) {
   std::vector<Tensor> columns;
   for (const Tensor& grid : meshgrid(vectors, "ij", loc)) columns.push_back(reshape(grid, {-1}));
   return stack(columns, 1, loc);
+}
+
+Tensor cartesian_prod(std::initializer_list<Tensor> vectors, Loc loc) {
+  return cartesian_prod(std::span(vectors.begin(), vectors.size()), loc);
 }
 
 Tensor combinations(const Tensor& x, std::int64_t count, bool repeats, Loc loc) {
@@ -151,6 +159,9 @@ Tensor column_stack(std::span<const Tensor> tensors, Loc loc) {
   std::vector<Tensor> columns;
   for (const Tensor& x : tensors) columns.push_back(x.rank() < 2 ? reshape(x, {-1, 1}) : x);
   return concat(columns, 1, loc);
+}
+Tensor column_stack(std::initializer_list<Tensor> tensors, Loc loc) {
+  return column_stack(std::span(tensors.begin(), tensors.size()), loc);
 }
 std::vector<Tensor> hsplit(const Tensor& x, std::int64_t count, Loc loc) {
   return tensor_split(x, count, x.rank() == 1 ? 0 : 1, loc);

@@ -17,9 +17,13 @@ namespace dyad {
 /// one. ValueError for none, ShapeError for more axes.
 [[nodiscard]] Tensor block_diag(std::span<const Tensor> blocks,
                                 Loc loc = std::source_location::current());
+[[nodiscard]] Tensor block_diag(std::initializer_list<Tensor> blocks,
+                                Loc loc = std::source_location::current());
 /// Every choice of one element of each vector, a row each, the last one changing fastest; of one
 /// vector itself. ValueError for none, ShapeError for another rank.
 [[nodiscard]] Tensor cartesian_prod(std::span<const Tensor> vectors,
+                                    Loc loc = std::source_location::current());
+[[nodiscard]] Tensor cartesian_prod(std::initializer_list<Tensor> vectors,
                                     Loc loc = std::source_location::current());
 /// Every choice of `count` elements of a vector in their order, a row each; with repeats an element
 /// may be chosen again. The size must be known. ValueError for a count below 0.
@@ -36,12 +40,13 @@ struct Runs {
 /// nothing. How many there are, only the elements tell.
 [[nodiscard]] Runs unique_consecutive(const Tensor& x, std::optional<std::int64_t> axis = {},
                                       Loc loc = std::source_location::current());
-/// The different elements of both, of the first one that the second one has too, and of the first
-/// one that the second one has not: ascending vectors.
+/// The different elements that one of the two has, ascending, as a vector.
 [[nodiscard]] Tensor union1d(const Tensor& a, const Tensor& b,
                              Loc loc = std::source_location::current());
+/// The different elements of a that b has too, ascending, as a vector.
 [[nodiscard]] Tensor intersect1d(const Tensor& a, const Tensor& b,
                                  Loc loc = std::source_location::current());
+/// The different elements of a that b has not, ascending, as a vector.
 [[nodiscard]] Tensor setdiff1d(const Tensor& a, const Tensor& b,
                                Loc loc = std::source_location::current());
 /// sort() along the first axis.
@@ -56,15 +61,20 @@ struct Runs {
 /// Vectors as columns and matrices side by side.
 [[nodiscard]] Tensor column_stack(std::span<const Tensor> tensors,
                                   Loc loc = std::source_location::current());
-/// tensor_split() along axis 1 (0 of a vector), 0 and 2. The size must be known.
+[[nodiscard]] Tensor column_stack(std::initializer_list<Tensor> tensors,
+                                  Loc loc = std::source_location::current());
+/// tensor_split() along axis 1, or 0 of a vector. The size must be known.
 [[nodiscard]] std::vector<Tensor> hsplit(const Tensor& x, std::int64_t count,
                                          Loc loc = std::source_location::current());
+/// tensor_split() along axis 0. The size must be known.
 [[nodiscard]] std::vector<Tensor> vsplit(const Tensor& x, std::int64_t count,
                                          Loc loc = std::source_location::current());
+/// tensor_split() along axis 2. The size must be known.
 [[nodiscard]] std::vector<Tensor> dsplit(const Tensor& x, std::int64_t count,
                                          Loc loc = std::source_location::current());
-/// x backwards along axis 1, or 0: a view.
+/// x backwards along axis 1: a view.
 [[nodiscard]] Tensor fliplr(const Tensor& x, Loc loc = std::source_location::current());
+/// x backwards along axis 0: a view.
 [[nodiscard]] Tensor flipud(const Tensor& x, Loc loc = std::source_location::current());
 /// `length` elements along the axis from `start` on (negative from the end): a view.
 [[nodiscard]] Tensor narrow(const Tensor& x, std::int64_t axis, Dim start, Dim length,
@@ -82,9 +92,10 @@ struct Runs {
                                   const Tensor& source, std::string_view reduction,
                                   bool include_self = true,
                                   Loc loc = std::source_location::current());
-/// reshape() and expand() to the shape of another tensor.
+/// reshape() to the shape of another tensor.
 [[nodiscard]] Tensor reshape_as(const Tensor& x, const Tensor& other,
                                 Loc loc = std::source_location::current());
+/// expand() to the shape of another tensor.
 [[nodiscard]] Tensor expand_as(const Tensor& x, const Tensor& other,
                                Loc loc = std::source_location::current());
 

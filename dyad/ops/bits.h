@@ -7,12 +7,16 @@ namespace dyad {
 // Element by element on integers and bool (DTypeError for floats); shapes broadcast, dtypes are
 // promoted. Of bool tensors: and, or, xor and not of truths.
 
+/// The bits that both have.
 [[nodiscard]] Tensor bitwise_and(const Arg& a, const Arg& b,
                                  Loc loc = std::source_location::current());
+/// The bits that one of the two has, or both.
 [[nodiscard]] Tensor bitwise_or(const Arg& a, const Arg& b,
                                 Loc loc = std::source_location::current());
+/// The bits that exactly one of the two has.
 [[nodiscard]] Tensor bitwise_xor(const Arg& a, const Arg& b,
                                  Loc loc = std::source_location::current());
+/// The bits that x has not.
 [[nodiscard]] Tensor bitwise_not(const Arg& x, Loc loc = std::source_location::current());
 /// a * 2^count, wrapping; integers only. 0 where the count is negative or no less than the bits of
 /// the dtype.

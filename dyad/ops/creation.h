@@ -7,14 +7,18 @@ namespace dyad {
 /// A new tensor filled with `value`. Sizes may be symbolic.
 [[nodiscard]] Tensor full(Shape shape, double value, DType dtype = f32,
                           Loc loc = std::source_location::current());
+/// A new tensor of zeros. Sizes may be symbolic.
 [[nodiscard]] Tensor zeros(Shape shape, DType dtype = f32,
                            Loc loc = std::source_location::current());
+/// A new tensor of ones. Sizes may be symbolic.
 [[nodiscard]] Tensor ones(Shape shape, DType dtype = f32,
                           Loc loc = std::source_location::current());
-/// Of the shape and dtype of x.
+/// A new tensor of the shape and dtype of x, filled with `value`.
 [[nodiscard]] Tensor full_like(const Tensor& x, double value,
                                Loc loc = std::source_location::current());
+/// Zeros of the shape and dtype of x.
 [[nodiscard]] Tensor zeros_like(const Tensor& x, Loc loc = std::source_location::current());
+/// Ones of the shape and dtype of x.
 [[nodiscard]] Tensor ones_like(const Tensor& x, Loc loc = std::source_location::current());
 
 /// Of the shape of x.

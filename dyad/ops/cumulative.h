@@ -24,10 +24,11 @@ struct ValuesAndIndices {
 /// log(exp(x[0]) + ... + exp(x[i])) without overflow; reverse: from the last on. Floating.
 [[nodiscard]] Tensor logcumsumexp(const Tensor& x, std::int64_t axis, bool reverse = false,
                                   Loc loc = std::source_location::current());
-/// The largest (smallest) so far and where it is: the last of equal ones, as PyTorch has it. From a
-/// NaN on all are NaN. The gradient goes to the element at the index.
+/// The largest so far and where it is: the last of equal ones, as PyTorch has it. From a NaN on all
+/// are NaN. The gradient goes to the element at the index.
 [[nodiscard]] ValuesAndIndices cummax(const Tensor& x, std::int64_t axis,
                                       Loc loc = std::source_location::current());
+/// The smallest so far and where it is, as cummax() has them.
 [[nodiscard]] ValuesAndIndices cummin(const Tensor& x, std::int64_t axis,
                                       Loc loc = std::source_location::current());
 /// The linear recurrence y[i] = a[i] * y[i - 1] + b[i] with y[-1] = 0 (a[0] does not count);

@@ -50,6 +50,7 @@ struct Eigh {
   Tensor w, v;
 };
 [[nodiscard]] Eigh eigh(const Tensor& x, Loc loc = std::source_location::current());
+/// The eigenvalues w of eigh() alone.
 [[nodiscard]] Tensor eigvalsh(const Tensor& x, Loc loc = std::source_location::current());
 
 /// index_select(x, -2, permutation) = l @ u for one matrix: l[m, k] lower triangular with ones on

@@ -37,10 +37,12 @@ namespace dyad {
 /// has elements unless given.
 [[nodiscard]] Tensor vander(const Tensor& x, std::optional<Dim> columns = {},
                             bool increasing = false, Loc loc = std::source_location::current());
-/// Rows and columns (i64[2, count]) of the elements on and below, or above, the k-th diagonal, in
-/// row-major order.
+/// Rows and columns (i64[2, count]) of the elements on and below the k-th diagonal, in row-major
+/// order.
 [[nodiscard]] Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t k = 0,
                                   Loc loc = std::source_location::current());
+/// Rows and columns (i64[2, count]) of the elements on and above the k-th diagonal, in row-major
+/// order.
 [[nodiscard]] Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t k = 0,
                                   Loc loc = std::source_location::current());
 

@@ -26,9 +26,11 @@ namespace dyad {
 /// x - trunc(x), floating only; its derivative is 1.
 [[nodiscard]] Tensor frac(const Tensor& x, Loc loc = std::source_location::current());
 
-/// The larger and the smaller of a and b, the other one where one is NaN. The gradient of equal
-/// operands is split in halves.
+/// The larger of a and b, the other one where one is NaN. The gradient of equal operands is split
+/// in halves.
 [[nodiscard]] Tensor fmax(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
+/// The smaller of a and b, the other one where one is NaN. The gradient of equal operands is split
+/// in halves.
 [[nodiscard]] Tensor fmin(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
 
 /// a + weight * (b - a), exactly b where the weight is 1; floating, the three broadcast.

@@ -17,19 +17,23 @@ namespace dyad {
 [[nodiscard]] Tensor log(const Tensor& x, Loc loc = std::source_location::current());
 /// log(1 + x), exact near 0
 [[nodiscard]] Tensor log1p(const Tensor& x, Loc loc = std::source_location::current());
+/// The square root: NaN below 0
 [[nodiscard]] Tensor sqrt(const Tensor& x, Loc loc = std::source_location::current());
 /// 1 / sqrt(x)
 [[nodiscard]] Tensor rsqrt(const Tensor& x, Loc loc = std::source_location::current());
-/// Of radians; NaN where |x| > 2^40
+/// The sine of radians; NaN where |x| > 2^40
 [[nodiscard]] Tensor sin(const Tensor& x, Loc loc = std::source_location::current());
+/// The cosine of radians; NaN where |x| > 2^40
 [[nodiscard]] Tensor cos(const Tensor& x, Loc loc = std::source_location::current());
 /// The error function, 2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x
 [[nodiscard]] Tensor erf(const Tensor& x, Loc loc = std::source_location::current());
 
 // To whole numbers, in the dtype of x; their derivative is 0.
+/// Rounded to minus infinity
 [[nodiscard]] Tensor floor(const Tensor& x, Loc loc = std::source_location::current());
+/// Rounded to plus infinity
 [[nodiscard]] Tensor ceil(const Tensor& x, Loc loc = std::source_location::current());
-/// To the nearest, ties to even
+/// Rounded to the nearest, ties to even
 [[nodiscard]] Tensor round(const Tensor& x, Loc loc = std::source_location::current());
 
 /// x moved into [low, high] (NaN stays); its derivative is 1 inside and at the bounds, 0 outside.

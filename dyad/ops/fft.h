@@ -21,6 +21,7 @@ namespace dyad {
 [[nodiscard]] Tensor fft(const Tensor& x, std::optional<Dim> n = {}, std::int64_t axis = -1,
                          std::string_view norm = "backward",
                          Loc loc = std::source_location::current());
+/// fft's opposite.
 [[nodiscard]] Tensor ifft(const Tensor& x, std::optional<Dim> n = {}, std::int64_t axis = -1,
                           std::string_view norm = "backward",
                           Loc loc = std::source_location::current());
@@ -39,6 +40,8 @@ namespace dyad {
 [[nodiscard]] Tensor hfft(const Tensor& x, std::optional<Dim> n = {}, std::int64_t axis = -1,
                           std::string_view norm = "backward",
                           Loc loc = std::source_location::current());
+/// hfft's opposite: the first n / 2 + 1 elements of a signal whose transform is the real x.
+/// DTypeError for a complex x.
 [[nodiscard]] Tensor ihfft(const Tensor& x, std::optional<Dim> n = {}, std::int64_t axis = -1,
                            std::string_view norm = "backward",
                            Loc loc = std::source_location::current());
@@ -48,27 +51,35 @@ namespace dyad {
 // along the last one. ValueError when an axis is named twice or the numbers of sizes and axes
 // differ.
 
+/// fft() along several axes.
 [[nodiscard]] Tensor fftn(const Tensor& x, const Shape& sizes = {}, const Ints& axes = {},
                           std::string_view norm = "backward",
                           Loc loc = std::source_location::current());
+/// ifft() along several axes.
 [[nodiscard]] Tensor ifftn(const Tensor& x, const Shape& sizes = {}, const Ints& axes = {},
                            std::string_view norm = "backward",
                            Loc loc = std::source_location::current());
+/// rfft() along the last of several axes and fft() along the others.
 [[nodiscard]] Tensor rfftn(const Tensor& x, const Shape& sizes = {}, const Ints& axes = {},
                            std::string_view norm = "backward",
                            Loc loc = std::source_location::current());
+/// rfftn's opposite: ifft() along several axes and irfft() along the last one.
 [[nodiscard]] Tensor irfftn(const Tensor& x, const Shape& sizes = {}, const Ints& axes = {},
                             std::string_view norm = "backward",
                             Loc loc = std::source_location::current());
+/// fftn() along the last two axes, unless others are named.
 [[nodiscard]] Tensor fft2(const Tensor& x, const Shape& sizes = {}, const Ints& axes = {-2, -1},
                           std::string_view norm = "backward",
                           Loc loc = std::source_location::current());
+/// ifftn() along the last two axes, unless others are named.
 [[nodiscard]] Tensor ifft2(const Tensor& x, const Shape& sizes = {}, const Ints& axes = {-2, -1},
                            std::string_view norm = "backward",
                            Loc loc = std::source_location::current());
+/// rfftn() along the last two axes, unless others are named.
 [[nodiscard]] Tensor rfft2(const Tensor& x, const Shape& sizes = {}, const Ints& axes = {-2, -1},
                            std::string_view norm = "backward",
                            Loc loc = std::source_location::current());
+/// irfftn() along the last two axes, unless others are named.
 [[nodiscard]] Tensor irfft2(const Tensor& x, const Shape& sizes = {}, const Ints& axes = {-2, -1},
                             std::string_view norm = "backward",
                             Loc loc = std::source_location::current());

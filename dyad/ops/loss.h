@@ -141,8 +141,9 @@ enum class Reduction { mean, sum, none };
                                                  const Tensor& weight = {},
                                                  Reduction reduction = Reduction::mean,
                                                  Loc loc = std::source_location::current());
-/// triplet_margin_loss() by any distance, pairwise_distance() when it is left out.
+/// How far apart two tensors are.
 using Distance = std::function<Tensor(const Tensor&, const Tensor&)>;
+/// triplet_margin_loss() by any distance, pairwise_distance() when it is left out.
 [[nodiscard]] Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
                                                        const Tensor& negative,
                                                        const Distance& distance = {},

@@ -13,11 +13,15 @@ namespace dyad {
 /// Its derivative of order n. ValueError unless 0 <= n <= 8; its own derivative needs n + 1.
 [[nodiscard]] Tensor sinc(const Tensor& x, std::int64_t n,
                           Loc loc = std::source_location::current());
-/// Modified Bessel functions of the first kind, of order 0 and 1, and the same times exp(-|x|),
-/// which do not overflow. At 0 itself the third and higher derivatives of order 1 are not exact.
+/// The modified Bessel function of the first kind of order 0.
 [[nodiscard]] Tensor i0(const Tensor& x, Loc loc = std::source_location::current());
+/// The modified Bessel function of the first kind of order 1. At 0 itself the third and higher
+/// derivatives are not exact.
 [[nodiscard]] Tensor i1(const Tensor& x, Loc loc = std::source_location::current());
+/// i0(x) * exp(-|x|), which does not overflow.
 [[nodiscard]] Tensor i0e(const Tensor& x, Loc loc = std::source_location::current());
+/// i1(x) * exp(-|x|), which does not overflow. At 0 itself the third and higher derivatives are not
+/// exact.
 [[nodiscard]] Tensor i1e(const Tensor& x, Loc loc = std::source_location::current());
 /// |a| with the sign of b (which -0 has too). The derivative by a is 0 at 0, that by b is 0.
 [[nodiscard]] Tensor copysign(const Arg& a, const Arg& b,
@@ -26,10 +30,11 @@ namespace dyad {
 /// Operands of one floating dtype, f64 or f32 (DTypeError).
 [[nodiscard]] Tensor nextafter(const Tensor& x, const Tensor& y,
                                Loc loc = std::source_location::current());
-/// The greatest common divisor and the least common multiple of whole numbers, at least 0;
-/// gcd(0, 0) is 0. Integer dtypes, which are promoted.
+/// The greatest common divisor of whole numbers, at least 0; gcd(0, 0) is 0. Integer dtypes, which
+/// are promoted.
 [[nodiscard]] Tensor gcd(const Tensor& a, const Tensor& b,
                          Loc loc = std::source_location::current());
+/// The least common multiple of whole numbers, at least 0. Integer dtypes, which are promoted.
 [[nodiscard]] Tensor lcm(const Tensor& a, const Tensor& b,
                          Loc loc = std::source_location::current());
 
@@ -51,8 +56,9 @@ namespace dyad {
 [[nodiscard]] Tensor ndtr(const Tensor& x, Loc loc = std::source_location::current());
 /// Its logarithm, exact where the function itself vanishes.
 [[nodiscard]] Tensor log_ndtr(const Tensor& x, Loc loc = std::source_location::current());
-/// Degrees as radians, radians as degrees.
+/// Degrees as radians.
 [[nodiscard]] Tensor deg2rad(const Tensor& x, Loc loc = std::source_location::current());
+/// Radians as degrees.
 [[nodiscard]] Tensor rad2deg(const Tensor& x, Loc loc = std::source_location::current());
 /// x = mantissa * 2^exponent with 0.5 <= |mantissa| < 1; 0, infinities and NaN have themselves and
 /// exponent 0. Floating x (DTypeError); the derivative is that at a fixed exponent.
@@ -67,9 +73,10 @@ struct Frexp {
 /// pow() in f64.
 [[nodiscard]] Tensor float_power(const Arg& a, const Arg& b,
                                  Loc loc = std::source_location::current());
-/// input + value * a * b, and input + value * a / b
+/// input + value * a * b
 [[nodiscard]] Tensor addcmul(const Tensor& input, const Tensor& a, const Tensor& b,
                              double value = 1, Loc loc = std::source_location::current());
+/// input + value * a / b
 [[nodiscard]] Tensor addcdiv(const Tensor& input, const Tensor& a, const Tensor& b,
                              double value = 1, Loc loc = std::source_location::current());
 
@@ -77,7 +84,9 @@ struct Frexp {
 
 /// Whether the sign of x is minus; -0 has it.
 [[nodiscard]] Tensor signbit(const Tensor& x, Loc loc = std::source_location::current());
+/// Whether x is plus infinity.
 [[nodiscard]] Tensor isposinf(const Tensor& x, Loc loc = std::source_location::current());
+/// Whether x is minus infinity.
 [[nodiscard]] Tensor isneginf(const Tensor& x, Loc loc = std::source_location::current());
 /// |a - b| <= atol + rtol * |b|; infinities are close to their equals only, NaN to nothing, or to
 /// NaN with equal_nan.

@@ -16,9 +16,11 @@ namespace dyad {
 [[nodiscard]] Tensor max_pool2d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
                                 const Padding& padding = 0, const PerAxis& dilation = 1,
                                 bool ceil_mode = false, Loc loc = std::source_location::current());
+/// max_pool2d() of one spatial axis.
 [[nodiscard]] Tensor max_pool1d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
                                 const Padding& padding = 0, const PerAxis& dilation = 1,
                                 bool ceil_mode = false, Loc loc = std::source_location::current());
+/// max_pool2d() of three spatial axes.
 [[nodiscard]] Tensor max_pool3d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
                                 const Padding& padding = 0, const PerAxis& dilation = 1,
                                 bool ceil_mode = false, Loc loc = std::source_location::current());
@@ -39,10 +41,12 @@ namespace dyad {
                                 const Padding& padding = 0, bool count_include_pad = true,
                                 bool ceil_mode = false, std::int64_t divisor = 0,
                                 Loc loc = std::source_location::current());
+/// avg_pool2d() of one spatial axis.
 [[nodiscard]] Tensor avg_pool1d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
                                 const Padding& padding = 0, bool count_include_pad = true,
                                 bool ceil_mode = false, std::int64_t divisor = 0,
                                 Loc loc = std::source_location::current());
+/// avg_pool2d() of three spatial axes.
 [[nodiscard]] Tensor avg_pool3d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
                                 const Padding& padding = 0, bool count_include_pad = true,
                                 bool ceil_mode = false, std::int64_t divisor = 0,
@@ -54,20 +58,23 @@ namespace dyad {
                              const PerAxis& stride = 0, const Padding& padding = 0,
                              bool ceil_mode = false, Loc loc = std::source_location::current());
 
-/// The mean or the largest of windows that divide each spatial axis into so many parts: part i of m
-/// over n elements has those from floor(i*n/m) to before ceil((i + 1)*n/m). One size for each
-/// spatial axis.
+/// The mean of windows that divide each spatial axis into so many parts: part i of m over n
+/// elements has those from floor(i*n/m) to before ceil((i + 1)*n/m). One size for each spatial
+/// axis.
 [[nodiscard]] Tensor adaptive_avg_pool(const Tensor& x, const Shape& size,
                                        Loc loc = std::source_location::current());
+/// The largest of such windows as adaptive_avg_pool() has.
 [[nodiscard]] Tensor adaptive_max_pool(const Tensor& x, const Shape& size,
                                        Loc loc = std::source_location::current());
 /// adaptive_max_pool and the positions, as max_pool_with_indices has them.
 [[nodiscard]] std::array<Tensor, 2> adaptive_max_pool_with_indices(
     const Tensor& x, const Shape& size, Loc loc = std::source_location::current());
 
-/// Mean, maximum and (sum of |x|^p)^(1/p) over all spatial axes, which stay with size 1.
+/// The mean over all spatial axes, which stay with size 1.
 [[nodiscard]] Tensor global_avg_pool(const Tensor& x, Loc loc = std::source_location::current());
+/// The largest over all spatial axes, which stay with size 1.
 [[nodiscard]] Tensor global_max_pool(const Tensor& x, Loc loc = std::source_location::current());
+/// (sum of |x|^p)^(1/p) over all spatial axes, which stay with size 1.
 [[nodiscard]] Tensor global_lp_pool(const Tensor& x, double p = 2,
                                     Loc loc = std::source_location::current());
 

@@ -36,12 +36,15 @@ void seed_generator(Evaluator& by, const RandomKey& state, Loc loc);
 /// least one tensor), which broadcast. Gradients reach both.
 [[nodiscard]] Tensor normal(const Arg& mean, const Arg& std,
                             Loc loc = std::source_location::current());
-/// Uniform in [0, 1), and standard normal, of a shape or of the shape and dtype of x.
+/// Uniform in [0, 1).
 [[nodiscard]] Tensor rand(Shape shape, DType dtype = f32,
                           Loc loc = std::source_location::current());
+/// Standard normal.
 [[nodiscard]] Tensor randn(Shape shape, DType dtype = f32,
                            Loc loc = std::source_location::current());
+/// Uniform in [0, 1), of the shape and dtype of x.
 [[nodiscard]] Tensor rand_like(const Tensor& x, Loc loc = std::source_location::current());
+/// Standard normal, of the shape and dtype of x.
 [[nodiscard]] Tensor randn_like(const Tensor& x, Loc loc = std::source_location::current());
 /// Normally distributed within [low, high], by the inverse of the distribution function; ValueError
 /// unless std > 0 and low < high.
@@ -102,6 +105,7 @@ void seed_generator(Evaluator& by, const RandomKey& state, Loc loc);
 [[nodiscard]] Tensor randint(std::int64_t low, std::int64_t high, Shape shape, DType dtype = i64,
                              Loc loc = std::source_location::current());
 
+/// randint() of the shape and dtype of x.
 [[nodiscard]] Tensor randint_like(const Tensor& x, std::int64_t low, std::int64_t high,
                                   Loc loc = std::source_location::current());
 /// The whole numbers from 0 to count - 1 in random order.

@@ -23,10 +23,11 @@ namespace dyad {
 /// The square root of var(); its derivative where nothing varies is 0.
 [[nodiscard]] Tensor std(const Tensor& x, Ints axes = {}, std::int64_t correction = 1,
                          bool keepdim = false, Loc loc = std::source_location::current());
-/// var() or std(), and mean().
+/// var() and mean().
 [[nodiscard]] std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Ints& axes = {},
                                                  std::int64_t correction = 1, bool keepdim = false,
                                                  Loc loc = std::source_location::current());
+/// std() and mean().
 [[nodiscard]] std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Ints& axes = {},
                                                  std::int64_t correction = 1, bool keepdim = false,
                                                  Loc loc = std::source_location::current());
@@ -46,15 +47,18 @@ namespace dyad {
 /// Integers and bool multiply in i64.
 [[nodiscard]] Tensor prod(const Tensor& x, Ints axes = {}, bool keepdim = false,
                           Loc loc = std::source_location::current());
-/// Whether any, or every, element is not 0: bool.
+/// Whether any element is not 0: bool.
 [[nodiscard]] Tensor any(const Tensor& x, Ints axes = {}, bool keepdim = false,
                          Loc loc = std::source_location::current());
+/// Whether every element is not 0: bool.
 [[nodiscard]] Tensor all(const Tensor& x, Ints axes = {}, bool keepdim = false,
                          Loc loc = std::source_location::current());
-/// The i64 position of the first (or last) largest, or smallest, element along one axis; NaN counts
-/// as such. ShapeError over no elements.
+/// The i64 position of the first (or last) largest element along one axis; NaN counts as such.
+/// ShapeError over no elements.
 [[nodiscard]] Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false,
                             bool last = false, Loc loc = std::source_location::current());
+/// The i64 position of the first (or last) smallest element along one axis; NaN counts as such.
+/// ShapeError over no elements.
 [[nodiscard]] Tensor argmin(const Tensor& x, std::int64_t axis, bool keepdim = false,
                             bool last = false, Loc loc = std::source_location::current());
 /// The same over all elements, in row-major order.

@@ -32,11 +32,11 @@ struct ResizeOptions {
   Ints axes = {};
 };
 
-/// x with other sizes, in the modes of ONNX's Resize. One of `sizes` and `scales` is given, one
-/// number for each axis; with scales the sizes are rounded down. The gradient of x is defined to
-/// any order. ValueError, ShapeError.
+/// x with other sizes, in the modes of ONNX's Resize. One size for each axis. The gradient of x is
+/// defined to any order. ValueError, ShapeError.
 [[nodiscard]] Tensor resize(const Tensor& x, const Shape& sizes, const ResizeOptions& options = {},
                             Loc loc = std::source_location::current());
+/// resize() to the sizes times `scales`, rounded down; one scale for each axis.
 [[nodiscard]] Tensor resize_by(const Tensor& x, const std::vector<double>& scales,
                                const ResizeOptions& options = {},
                                Loc loc = std::source_location::current());

@@ -447,6 +447,9 @@ Tensor scatter_nd(const Tensor& x, const Tensor& index, const Tensor& source,
 Tensor ravel_multi_index(std::span<const Tensor> indices, const Shape& shape, Loc loc) {
   return ops::ravelled(indices, shape, loc);
 }
+Tensor ravel_multi_index(std::initializer_list<Tensor> indices, const Shape& shape, Loc loc) {
+  return ops::ravelled({indices.begin(), indices.size()}, shape, loc);
+}
 Tensor take(const Tensor& x, const Tensor& index, Loc loc) {
   return index_select(reshape(x, {-1}, loc), 0, index, loc);
 }

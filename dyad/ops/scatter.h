@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,8 @@ namespace dyad {
 /// The number in row-major order of the element at [indices[0], indices[1], ...] of an array of
 /// that shape; indices broadcast.
 [[nodiscard]] Tensor ravel_multi_index(std::span<const Tensor> indices, const Shape& shape,
+                                       Loc loc = std::source_location::current());
+[[nodiscard]] Tensor ravel_multi_index(std::initializer_list<Tensor> indices, const Shape& shape,
                                        Loc loc = std::source_location::current());
 /// The elements of x at places in row-major order; the result has the shape of index.
 [[nodiscard]] Tensor take(const Tensor& x, const Tensor& index,

@@ -76,18 +76,22 @@ namespace dyad {
                                 std::string_view interpolation = "linear",
                                 Loc loc = std::source_location::current());
 
-/// max(), min(), prod(), var(), std() and cumsum() of what is not NaN; where nothing is left NaN, 1
-/// and 0.
+/// max() of what is not NaN; NaN where nothing is left.
 [[nodiscard]] Tensor nanmax(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
                             Loc loc = std::source_location::current());
+/// min() of what is not NaN; NaN where nothing is left.
 [[nodiscard]] Tensor nanmin(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
                             Loc loc = std::source_location::current());
+/// prod() of what is not NaN; 1 where nothing is left.
 [[nodiscard]] Tensor nanprod(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
                              Loc loc = std::source_location::current());
+/// var() of what is not NaN; NaN where too little is left.
 [[nodiscard]] Tensor nanvar(const Tensor& x, const Ints& axes = {}, std::int64_t correction = 1,
                             bool keepdim = false, Loc loc = std::source_location::current());
+/// std() of what is not NaN; NaN where too little is left.
 [[nodiscard]] Tensor nanstd(const Tensor& x, const Ints& axes = {}, std::int64_t correction = 1,
                             bool keepdim = false, Loc loc = std::source_location::current());
+/// cumsum() with 0 in the place of NaN.
 [[nodiscard]] Tensor nancumsum(const Tensor& x, std::int64_t axis,
                                Loc loc = std::source_location::current());
 /// quantile() of what is not NaN, by linear interpolation.

@@ -97,6 +97,9 @@ std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors, Loc loc) 
   for (const Tensor& x : tensors) made.push_back(expand(x, shape, loc));
   return made;
 }
+std::vector<Tensor> broadcast_tensors(std::initializer_list<Tensor> tensors, Loc loc) {
+  return broadcast_tensors(std::span(tensors.begin(), tensors.size()), loc);
+}
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis, Loc loc) {
   std::vector<Tensor> parts;
   const std::int64_t count = known_size(x, axis, loc);
@@ -132,11 +135,20 @@ Tensor hstack(std::span<const Tensor> tensors, Loc loc) {
   const std::vector<Tensor> parts = each(tensors, atleast_1d, loc);
   return concat(parts, !parts.empty() && parts[0].rank() > 1 ? 1 : 0, loc);
 }
+Tensor hstack(std::initializer_list<Tensor> tensors, Loc loc) {
+  return hstack(std::span(tensors.begin(), tensors.size()), loc);
+}
 Tensor vstack(std::span<const Tensor> tensors, Loc loc) {
   return concat(each(tensors, atleast_2d, loc), 0, loc);
 }
+Tensor vstack(std::initializer_list<Tensor> tensors, Loc loc) {
+  return vstack(std::span(tensors.begin(), tensors.size()), loc);
+}
 Tensor dstack(std::span<const Tensor> tensors, Loc loc) {
   return concat(each(tensors, atleast_3d, loc), 2, loc);
+}
+Tensor dstack(std::initializer_list<Tensor> tensors, Loc loc) {
+  return dstack(std::span(tensors.begin(), tensors.size()), loc);
 }
 
 }  // namespace dyad

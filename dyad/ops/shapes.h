@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ namespace dyad {
 /// All of one shape, the one that they broadcast to (ShapeError).
 [[nodiscard]] std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors,
                                                     Loc loc = std::source_location::current());
+[[nodiscard]] std::vector<Tensor> broadcast_tensors(std::initializer_list<Tensor> tensors,
+                                                    Loc loc = std::source_location::current());
 /// The parts at each index of an axis, which vanishes. The size must be known.
 [[nodiscard]] std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis = 0,
                                          Loc loc = std::source_location::current());
@@ -40,18 +43,26 @@ namespace dyad {
                                                std::int64_t axis = 0,
                                                Loc loc = std::source_location::current());
 
-/// At least that many axes: a number becomes [1], [1, 1], [1, 1, 1]; a vector [1, n] and
-/// [1, n, 1]; a matrix [m, n, 1].
+/// x, or a number as [1].
 [[nodiscard]] Tensor atleast_1d(const Tensor& x, Loc loc = std::source_location::current());
+/// At least two axes: a number becomes [1, 1], a vector [1, n].
 [[nodiscard]] Tensor atleast_2d(const Tensor& x, Loc loc = std::source_location::current());
+/// At least three axes: a number becomes [1, 1, 1], a vector [1, n, 1], a matrix [m, n, 1].
 [[nodiscard]] Tensor atleast_3d(const Tensor& x, Loc loc = std::source_location::current());
-/// Joined along the last axis of vectors, the second of others; the first of at least two; the
-/// third of at least three. Copies.
+/// Joined along the second axis, or the only one of vectors; numbers are vectors of one. A copy.
 [[nodiscard]] Tensor hstack(std::span<const Tensor> tensors,
                             Loc loc = std::source_location::current());
+[[nodiscard]] Tensor hstack(std::initializer_list<Tensor> tensors,
+                            Loc loc = std::source_location::current());
+/// Joined along the first axis of at least two, as atleast_2d() makes them. A copy.
 [[nodiscard]] Tensor vstack(std::span<const Tensor> tensors,
                             Loc loc = std::source_location::current());
+[[nodiscard]] Tensor vstack(std::initializer_list<Tensor> tensors,
+                            Loc loc = std::source_location::current());
+/// Joined along the third axis of at least three, as atleast_3d() makes them. A copy.
 [[nodiscard]] Tensor dstack(std::span<const Tensor> tensors,
+                            Loc loc = std::source_location::current());
+[[nodiscard]] Tensor dstack(std::initializer_list<Tensor> tensors,
                             Loc loc = std::source_location::current());
 
 }  // namespace dyad

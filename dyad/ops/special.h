@@ -8,8 +8,9 @@ namespace dyad {
 
 /// 2 to the power x
 [[nodiscard]] Tensor exp2(const Tensor& x, Loc loc = std::source_location::current());
-/// Logarithms to base 2 and 10: NaN below 0, -inf at 0
+/// Logarithm to base 2: NaN below 0, -inf at 0
 [[nodiscard]] Tensor log2(const Tensor& x, Loc loc = std::source_location::current());
+/// Logarithm to base 10: NaN below 0, -inf at 0
 [[nodiscard]] Tensor log10(const Tensor& x, Loc loc = std::source_location::current());
 /// 1 - erf(x), exact where it is tiny
 [[nodiscard]] Tensor erfc(const Tensor& x, Loc loc = std::source_location::current());

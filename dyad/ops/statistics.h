@@ -11,19 +11,23 @@ namespace dyad {
 
 // Axes count from the end when negative (IndexError out of range); none named: all of them.
 
-/// The largest (smallest) along one axis and where the first one is. The gradient goes to that
-/// element alone; max() and min() share it among equal ones. ShapeError over no elements.
+/// The largest along one axis and where the first one is. The gradient goes to that element alone;
+/// max() shares it among equal ones. ShapeError over no elements.
 [[nodiscard]] ValuesAndIndices max_with_indices(const Tensor& x, std::int64_t axis,
                                                 bool keepdim = false,
                                                 Loc loc = std::source_location::current());
+/// The smallest along one axis and where the first one is. The gradient goes to that element alone;
+/// min() shares it among equal ones. ShapeError over no elements.
 [[nodiscard]] ValuesAndIndices min_with_indices(const Tensor& x, std::int64_t axis,
                                                 bool keepdim = false,
                                                 Loc loc = std::source_location::current());
-/// max() and min() by their other names, and both at once.
+/// max() by its other name.
 [[nodiscard]] Tensor amax(const Tensor& x, Ints axes = {}, bool keepdim = false,
                           Loc loc = std::source_location::current());
+/// min() by its other name.
 [[nodiscard]] Tensor amin(const Tensor& x, Ints axes = {}, bool keepdim = false,
                           Loc loc = std::source_location::current());
+/// min() and max().
 [[nodiscard]] std::pair<Tensor, Tensor> aminmax(const Tensor& x, const Ints& axes = {},
                                                 bool keepdim = false,
                                                 Loc loc = std::source_location::current());
@@ -31,14 +35,16 @@ namespace dyad {
 /// How many elements are not 0: i64.
 [[nodiscard]] Tensor count_nonzero(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
                                    Loc loc = std::source_location::current());
-/// sum() and mean() of what is not NaN: 0 and NaN where nothing is left.
+/// sum() of what is not NaN: 0 where nothing is left.
 [[nodiscard]] Tensor nansum(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
                             Loc loc = std::source_location::current());
+/// mean() of what is not NaN: NaN where nothing is left.
 [[nodiscard]] Tensor nanmean(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
                              Loc loc = std::source_location::current());
-/// The sum of squares; the logarithm of the sum.
+/// The sum of squares.
 [[nodiscard]] Tensor sum_square(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
                                 Loc loc = std::source_location::current());
+/// The logarithm of the sum.
 [[nodiscard]] Tensor log_sum(const Tensor& x, const Ints& axes = {}, bool keepdim = false,
                              Loc loc = std::source_location::current());
 

@@ -22,6 +22,7 @@ namespace dyad {
 [[nodiscard]] Tensor sinh(const Tensor& x, Loc loc = std::source_location::current());
 /// (exp(x) + exp(-x)) / 2
 [[nodiscard]] Tensor cosh(const Tensor& x, Loc loc = std::source_location::current());
+/// The number whose sinh is x.
 [[nodiscard]] Tensor asinh(const Tensor& x, Loc loc = std::source_location::current());
 /// At least 0; NaN below 1. Its derivative at 1 is inf.
 [[nodiscard]] Tensor acosh(const Tensor& x, Loc loc = std::source_location::current());

@@ -9,12 +9,6 @@ namespace dyad {
 // Other shapes over the same elements: no copy unless said. Axes count from the end when negative;
 // an axis out of range is an IndexError. Sizes may be symbolic.
 
-/// An end beyond every size, for slices to the last element.
-inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
-/// A bound before every element, for slices that step backwards to the first one:
-/// slice(x, 0, kEnd, kStart, -1) is x[::-1].
-inline constexpr std::int64_t kStart = -kEnd;
-
 /// The elements in row-major order in another shape; one size may be -1: what the others leave.
 /// ShapeError when the numbers of elements differ. Copies when strides do not allow a view.
 [[nodiscard]] Tensor reshape(const Tensor& x, Shape shape,

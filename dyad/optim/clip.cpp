@@ -59,6 +59,10 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Loc l
   return norm;
 }
 
+Tensor clip_grad_norm(std::initializer_list<Tensor> parameters, double max_norm, Loc loc) {
+  return clip_grad_norm(std::span(parameters.begin(), parameters.size()), max_norm, loc);
+}
+
 void clip_grad_value(std::span<const Tensor> parameters, double limit, Loc loc) {
   if (!(limit >= 0)) {
     throw ValueError(fmt::format("clip_grad_value: limit must be at least 0, found {}", limit),
@@ -70,6 +74,10 @@ void clip_grad_value(std::span<const Tensor> parameters, double limit, Loc loc) 
     const Tensor gradient = parameter.grad();
     if (gradient.defined()) parameter.set_grad(clamp(gradient, -limit, limit, loc));
   }
+}
+
+void clip_grad_value(std::initializer_list<Tensor> parameters, double limit, Loc loc) {
+  clip_grad_value(std::span(parameters.begin(), parameters.size()), limit, loc);
 }
 
 }  // namespace dyad::optim

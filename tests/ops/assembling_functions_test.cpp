@@ -147,6 +147,31 @@ class RandomLayers : public Interpreted {
   RandomLayers() { manual_seed(5); }
 };
 
+TEST(Assembling, TensorsMayBeWrittenInBraces) {
+  const Tensor a = tensor({1.0f, 2.0f}), b = tensor({3.0f, 4.0f});
+  const std::vector<Tensor> both{a, b};
+  const auto same = [](const Tensor& x, const Tensor& y) {
+    EXPECT_EQ(x.shape(), y.shape());
+    EXPECT_EQ(elements(x), elements(y));
+  };
+  same(block_diag({a, b}), block_diag(both));
+  same(cartesian_prod({a, b}), cartesian_prod(both));
+  same(column_stack({a, b}), column_stack(both));
+  same(hstack({a, b}), hstack(both));
+  same(vstack({a, b}), vstack(both));
+  same(dstack({a, b}), dstack(both));
+  same(broadcast_tensors({a, unsqueeze(b, 1)})[1], broadcast_to(unsqueeze(b, 1), {2, 2}));
+  const Tensor i = tensor({0, 1}, i64), j = tensor({2, 0}, i64);
+  EXPECT_EQ(ravel_multi_index({i, j}, {2, 3}).to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(Assembling, ASliceGoesToTheEndUnlessSaid) {
+  const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(elements(x.slice(1, 1)), (std::vector<double>{2, 3, 5, 6}));
+  EXPECT_EQ(elements(x.slice(1, -1)), (std::vector<double>{3, 6}));
+}
+
 TEST_F(RandomLayers, SlopesLieBetweenTheirBounds) {
   const Tensor x = full({4000}, -2);
   const Tensor slopes = rrelu(x, 0.1, 0.3, true) / x;

@@ -133,8 +133,8 @@ std::string first_sentence(const std::string& text) {
   return text;
 }
 
-/// The functions that a header declares in namespace dyad with a doc comment, each once; one
-/// without a comment of its own shares that of the function before it.
+/// The functions that a header declares in namespace dyad, each once, with the doc comment right
+/// above it.
 std::vector<Function> functions_of(const std::filesystem::path& header) {
   std::ifstream file(header);
   std::vector<Function> found;
@@ -158,6 +158,10 @@ std::vector<Function> functions_of(const std::filesystem::path& header) {
       continue;
     }
     if (line.starts_with("template")) continue;
+    if (line.starts_with("using")) {
+      comment.clear();
+      continue;
+    }
     const std::size_t paren = line.find('(');
     if (paren == std::string::npos || line.starts_with("struct") || line.starts_with("class") ||
         line.starts_with("inline constexpr")) {
@@ -171,28 +175,30 @@ std::vector<Function> functions_of(const std::filesystem::path& header) {
     const std::string name = line.substr(begin, paren - begin);
     if (name.empty() || line.find("operator") != std::string::npos || begin == 0) continue;
     const auto known = std::ranges::find(found, name, &Function::name);
-    if (known == found.end()) {
-      found.push_back(
-          {name, comment.empty() && !found.empty() ? found.back().doc : first_sentence(comment)});
-    }
+    if (known == found.end()) found.push_back({name, first_sentence(comment)});
     comment.clear();
   }
   return found;
 }
 
-std::string functions() {
+/// The headers of functions for programs.
+std::vector<std::filesystem::path> headers_of_functions() {
   std::vector<std::filesystem::path> headers;
   for (const auto& entry : std::filesystem::directory_iterator("dyad/ops")) {
     const std::string name = entry.path().filename().string();
     if (!name.ends_with(".h") || name.find("support") != std::string::npos) continue;
-    headers.push_back(entry.path());
+    if (name != "registry.h") headers.push_back(entry.path());
   }
   std::ranges::sort(headers);
+  return headers;
+}
+
+std::string functions() {
   std::string text =
       "\n## Functions\n\nWhat programs call, by header: some apply one row, others several.\n";
-  for (const auto& header : headers) {
+  for (const auto& header : headers_of_functions()) {
     const std::vector<Function> declared = functions_of(header);
-    if (declared.empty() || header.filename() == "registry.h") continue;
+    if (declared.empty()) continue;
     text += "\n`" + header.generic_string() + "`\n\n| function | |\n|---|---|\n";
     for (const Function& f : declared) text += "| `" + f.name + "` | " + cell(f.doc) + " |\n";
   }
@@ -289,6 +295,14 @@ TEST(ReferencePage, ListsPlainFunctionsWithTheirFirstSentences) {
   EXPECT_EQ(reshape->doc,
             "The elements in row-major order in another shape; one size may be -1: what the others "
             "leave.");
+}
+
+TEST(ReferencePage, EveryFunctionHasACommentOfItsOwn) {
+  for (const auto& header : headers_of_functions()) {
+    for (const Function& f : functions_of(header)) {
+      EXPECT_FALSE(f.doc.empty()) << header << " says nothing of " << f.name;
+    }
+  }
 }
 
 std::string onnx_page() {

@@ -329,7 +329,7 @@ TEST(Schedule, GoesOnFromItsPosition) {
 TEST(Clip, ValuesAreMovedIntoTheLimits) {
   const Tensor p = parameter(1), none = parameter(1);
   p.set_grad(full({2}, -3));
-  clip_grad_value(std::vector{p, none}, 0.5);
+  clip_grad_value({p, none}, 0.5);
   EXPECT_EQ(p.grad().to_vector<float>(), std::vector<float>(2, -0.5));
   EXPECT_FALSE(none.grad().defined());
 }
