@@ -38,16 +38,22 @@ def case(name, op, inputs, constants=None, outputs=1, domain=MICROSOFT, opset=17
              for i, v in inputs.items()]
     held = [numpy_helper.from_array(np.asarray(v), f"x{i}") for i, v in (constants or {}).items()]
     graph = make.make_graph([node], op, infos, [onnx.ValueInfoProto(name=r) for r in results if r], held)
+    save(name, graph, [{f"x{i}": v for i, v in inputs.items()}], opset, tolerance, known)
+
+
+def save(name, graph, input_sets, opset=17, tolerance=(1e-4, 1e-5), known=None):
     model = make.make_model(graph, opset_imports=[make.make_opsetid("", opset), make.make_opsetid(MICROSOFT, 1)])
     model.ir_version = 8
-    results = known or session_of(model).run(None, {f"x{i}": v for i, v in inputs.items()})
-    sets = FOLDER / name / "test_data_set_0"
-    sets.mkdir(parents=True)
+    (FOLDER / name).mkdir(parents=True)
     (FOLDER / name / "model.onnx").write_bytes(model.SerializeToString())
     (FOLDER / name / "tolerance.txt").write_text(f"{tolerance[0]} {tolerance[1]}\n")
-    for kind, arrays in (("input", inputs.values()), ("output", results)):
-        for i, array in enumerate(arrays):
-            (sets / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(np.asarray(array)).SerializeToString())
+    for k, inputs in enumerate(input_sets):
+        data = FOLDER / name / f"test_data_set_{k}"
+        data.mkdir()
+        results = known or session_of(model).run(None, inputs)
+        for kind, arrays in (("input", inputs.values()), ("output", results)):
+            for i, array in enumerate(arrays):
+                (data / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(np.asarray(array)).SerializeToString())
 
 
 BATCH_AND_LENGTH = {2: "batch", 5: "length"}
@@ -220,6 +226,37 @@ def grouped():
          {5: i32(4), 6: np.int32(5), **tables}, 3, do_rotary=1, **heads)
 
 
+def decoder():
+    """A layer as exporters of language models write it: caches that are empty, that grow, and that have room, by one graph."""
+    cos, sin = tables_of(1.0, 0.7, 0.5, 0.3, 0.1, 0.05, 0.02, 0.01)
+    held = {"cos": cos, "sin": sin, "weight": f32(32, 64), "scale": f32(32), "axes": np.array([1], np.int64), "one": np.int64(1)}
+    nodes = [
+        make.make_node("ReduceSum", ["mask", "axes"], ["lengths"], keepdims=1),
+        make.make_node("Sub", ["lengths", "one"], ["last"]),
+        make.make_node("Cast", ["last"], ["last_of_each"], to=onnx.TensorProto.INT32),
+        make.make_node("Shape", ["mask"], ["sizes"]),
+        make.make_node("Gather", ["sizes", "one"], ["longest"], axis=0),
+        make.make_node("Cast", ["longest"], ["total"], to=onnx.TensorProto.INT32),
+        make.make_node("SimplifiedLayerNormalization", ["x", "scale"], ["normal"], axis=-1, epsilon=1e-6, stash_type=1),
+        make.make_node("MatMul", ["normal", "weight"], ["qkv"]),
+        make.make_node("GroupQueryAttention", ["qkv", "", "", "k", "v", "last_of_each", "total", "cos", "sin"],
+                       ["y", "k_out", "v_out"], domain=MICROSOFT, num_heads=2, kv_num_heads=1, do_rotary=1, local_window_size=-1, scale=0.25),
+        make.make_node("SkipSimplifiedLayerNormalization", ["y", "x", "scale"], ["z", "", "", "sum"], domain=MICROSOFT,
+                       epsilon=1e-6),
+    ]
+    infos = [make.make_tensor_value_info(name, dtype, shape) for name, dtype, shape in [
+        ("x", onnx.TensorProto.FLOAT, ["batch", "length", 32]), ("mask", onnx.TensorProto.INT64, ["batch", "total"]),
+        ("k", onnx.TensorProto.FLOAT, ["batch", 1, "past", 16]), ("v", onnx.TensorProto.FLOAT, ["batch", 1, "past", 16])]]
+    graph = make.make_graph(nodes, "decoder", infos, [onnx.ValueInfoProto(name=r) for r in ("z", "sum", "k_out", "v_out")],
+                            [numpy_helper.from_array(np.asarray(v), k) for k, v in held.items()])
+    sets = []
+    for batch, length, past, total in [(2, 5, 0, 5), (2, 1, 5, 6), (1, 3, 4, 7), (2, 1, 8, 6)]:
+        caches = f32(2, batch, 1, past, 16)
+        caches[:, :, :, total - length:] = 0
+        sets.append({"x": f32(batch, length, 32), "mask": np.ones((batch, total), np.int64), "k": caches[0], "v": caches[1]})
+    save("decoder", graph, sets)
+
+
 if __name__ == "__main__":
     shutil.rmtree(FOLDER, ignore_errors=True)
     norms()
@@ -227,4 +264,5 @@ if __name__ == "__main__":
     products()
     attentions()
     grouped()
+    decoder()
     print(len(list(FOLDER.iterdir())), "models,", sum(p.stat().st_size for p in FOLDER.rglob("*") if p.is_file()), "bytes")
