@@ -5,14 +5,39 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
+#include "dyad/core/dim_expr.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/onnx/importer.h"
 #include "dyad/onnx/unsupported.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/indexing.h"
 
 namespace dyad::onnx {
+namespace {
+
+/// Operators of versions from 8 on whose inputs broadcast.
+bool broadcasts(std::string_view op) {
+  constexpr std::string_view kOps[] = {"Add", "Sub", "Mul",   "Div",   "Pow",  "Max",    "Min",
+                                       "Sum", "And", "Equal", "Where", "Less", "Greater"};
+  return std::ranges::find(kOps, op) != std::end(kOps);
+}
+
+/// Whether `size` is min(whole, n) for a number n that is not 1: if it broadcasts to `whole`, it is
+/// `whole`.
+bool is_first_of(Dim size, Dim whole) {
+  if (size.is_number() || whole.is_number()) return false;
+  const DimAtom* atom = size.expr().atom();
+  if (atom == nullptr || atom->kind != DimAtom::Kind::min) return false;
+  const auto fits = [&](Dim a, Dim b) {
+    return a.same_as(whole) && b.is_number() && b.number() > 1;
+  };
+  return fits(atom->a, atom->b) || fits(atom->b, atom->a);
+}
+
+}  // namespace
 
 NodeImport::NodeImport(Importer& importer, const pb::NodeProto& node, int version, Loc loc,
                        const ImportFrame& frame)
@@ -150,6 +175,40 @@ void NodeImport::set_output(int i, Imported value) {
   if (static_cast<std::size_t>(i) < outputs_.size()) {
     outputs_[static_cast<std::size_t>(i)] = std::move(value);
   }
+}
+
+bool NodeImport::match_sizes() {
+  if (version_ < 8) return false;
+  std::vector<Shape> shapes;
+  if (op() == "Expand") {
+    const auto wanted = known_sizes(1);
+    if (!wanted) return false;
+    shapes = {inputs_[0].tensor.shape(), *wanted};
+  } else if (broadcasts(op())) {
+    for (const Imported& input : inputs_) {
+      if (!input.tensor.defined()) return false;
+      shapes.push_back(input.tensor.shape());
+    }
+  }
+  bool found = false;
+  const std::size_t changeable = op() == "Expand" ? 1 : shapes.size();
+  for (std::size_t i = 0; i < changeable; ++i) {
+    const int rank = shapes[i].rank();
+    for (int axis = 0; axis < rank; ++axis) {
+      for (const Shape& other : shapes) {
+        const int at = other.rank() - rank + axis;
+        if (at < 0) continue;
+        const Dim whole = other[static_cast<std::size_t>(at)];
+        if (!is_first_of(shapes[i][static_cast<std::size_t>(axis)], whole)) continue;
+        // More than the table has is an index outside of it when the graph runs.
+        inputs_[i] =
+            imported(index_select(inputs_[i].tensor, axis, arange(whole, DType::i64, loc_), loc_));
+        found = true;
+        break;
+      }
+    }
+  }
+  return found;
 }
 
 void NodeImport::finish(ImportScope& scope) {

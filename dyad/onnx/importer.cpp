@@ -637,7 +637,14 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   const Builder build = builder_of(domain, node.op_type(), number);
   if (!build) import.fail(version == frame.opsets.end() ? kNoDomain : kNoOperator);
   try {
-    if (!import.is_constant() || draws(node) || !fold(import, build)) build(import);
+    if (!import.is_constant() || draws(node) || !fold(import, build)) {
+      try {
+        build(import);
+      } catch (const UndecidedError&) {
+        if (!import.match_sizes()) throw;
+        build(import);
+      }
+    }
   } catch (const OnnxError&) {
     throw;
   } catch (const UndecidedError& error) {

@@ -269,6 +269,10 @@ class NodeImport final : public OnnxNode {
 
   /// Whether the model alone tells all inputs.
   [[nodiscard]] bool is_constant() const;
+  /// An input with the first elements of a table, as many as an axis of another input has, gets the
+  /// size of that axis where the operator broadcasts: it has no other in a run that is valid. False
+  /// when there is none.
+  bool match_sizes();
   /// Puts the outputs into the scope; OnnxError for one that the rule did not give.
   void finish(ImportScope& scope);
   /// `"conv1" (Conv 13)`, for messages.

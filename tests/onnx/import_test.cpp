@@ -249,6 +249,28 @@ TEST(ImportSizes, TruthsDecideOnBranches) {
                [](std::int64_t n) { return Shape({n, 4}); });
 }
 
+/// Positions of a table, as many as there are tokens: BERT and its like.
+TEST(ImportSizes, TheFirstRowsOfATable) {
+  const auto model = [](const Names& last) {
+    Names nodes{node("Shape", {"x"}, {"s"}), node("Slice", {"table", "zero", "s", "zero"}, {"t"})};
+    nodes.insert(nodes.end(), last.begin(), last.end());
+    return onnx::parse(
+        bytes::model({.nodes = nodes,
+                      .inputs = {value("x", kFloat, {-1})},
+                      .outputs = {value("y", kFloat, {-1})},
+                      .tensors = {tensor_proto("zero", {0}), floats("table", {4}, {1, 2, 3, 4})}}));
+  };
+  for (const onnx::Model& m :
+       {model({node("Add", {"x", "t"}, {"y"})}),
+        model({node("Expand", {"t", "s"}, {"wide"}), node("Add", {"wide", "x"}, {"y"})})}) {
+    EXPECT_THAT(m.value_inputs(), IsEmpty());
+    EXPECT_THAT(m.run({{"x", ones({1})}})[0].to_vector<float>(), ElementsAre(2));
+    EXPECT_THAT(m.run({{"x", ones({3})}})[0].to_vector<float>(), ElementsAre(2, 3, 4));
+    EXPECT_THAT(m.run({{"x", ones({4})}})[0].to_vector<float>(), ElementsAre(2, 3, 4, 5));
+    EXPECT_THROW(static_cast<void>(m.run({{"x", ones({5})}})), Error);
+  }
+}
+
 // --- Messages ------------------------------------------------------------------------------------
 
 TEST(ImportMessages, NodesThatNeedSizesOfARun) {
