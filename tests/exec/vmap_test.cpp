@@ -245,16 +245,15 @@ TEST_F(Vmap, TellsWhatIsWrong) {
                 })(x);
               }),
               HasSubstr("vmap: a function writes in place to f64[2, 4], a tensor from outside"));
-  EXPECT_THAT(
-      message_of<GraphError>([&] {
-        (void)vmap([&](const Tensor& t) {
-          const Tensor end = while_loop([](const Tensor& u) { return sum(u) < 9; },
-                                        [](const Tensor& u) { return u * 2; }, exp(t));
-          return grad(sum(end), {t})[0];
-        })(x);
-      }),
-      HasSubstr("vmap: while_states inside a vectorised function has no form for a batch; "
-                "take the gradient of the whole batch, outside"));
+  EXPECT_THAT(message_of<GraphError>([&] {
+                (void)vmap([&](const Tensor& t) {
+                  const Tensor end = while_loop([](const Tensor& u) { return sum(u) < 9; },
+                                                [](const Tensor& u) { return u * 2; }, exp(t));
+                  return grad(sum(end), {t})[0];
+                })(x);
+              }),
+              HasSubstr("vmap: while_states inside a vectorised function has no form for a batch; "
+                        "take the gradient of the whole batch, outside"));
 }
 
 /// Values, gradients by both arguments and results in a static graph and compiled are those of a
