@@ -294,6 +294,9 @@ TEST(Background, AfterASecondCallsWait) {
 }
 
 TEST(Background, AForkedProcessCompilesForItself) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer allows no threads in a process that one with threads forked";
+#endif
   const Counted fn;
   const Tensor x = ones({3});
   const auto fast = compile(fn, kInBackground);
