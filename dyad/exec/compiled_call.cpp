@@ -24,14 +24,16 @@ struct SavedCall {
 
 using SavedCallPtr = std::shared_ptr<SavedCall>;
 
-constexpr AttrsInfo kSavedCallInfo{
-    .size = sizeof(SavedCallPtr),
-    .make = [] { return static_cast<void*>(new SavedCallPtr()); },
+/// Attributes that no graph shows: a handle of what a rule needs.
+template <class Handle>
+constexpr AttrsInfo kHandleInfo{
+    .size = sizeof(Handle),
+    .make = [] { return static_cast<void*>(new Handle()); },
     .copy =
         [](const void* attrs) {
-          return static_cast<void*>(new SavedCallPtr(*static_cast<const SavedCallPtr*>(attrs)));
+          return static_cast<void*>(new Handle(*static_cast<const Handle*>(attrs)));
         },
-    .destroy = [](void* attrs) noexcept { delete static_cast<SavedCallPtr*>(attrs); },
+    .destroy = [](void* attrs) noexcept { delete static_cast<Handle*>(attrs); },
     .visit = [](void*, AttrVisitor&) {},
 };
 
@@ -71,19 +73,8 @@ constexpr OpInfo kCompiledCall{.name = "compiled_call",
                                .doc = "A replayed call of a compiled function.",
                                .kind = BodyKind::opaque,
                                .inputs = kCallInputs,
-                               .attrs = &kSavedCallInfo,
+                               .attrs = &kHandleInfo<SavedCallPtr>,
                                .grad = differentiate};
-
-constexpr AttrsInfo kTwiceInfo{
-    .size = sizeof(TwiceFlag),
-    .make = [] { return static_cast<void*>(new TwiceFlag()); },
-    .copy =
-        [](const void* attrs) {
-          return static_cast<void*>(new TwiceFlag(*static_cast<const TwiceFlag*>(attrs)));
-        },
-    .destroy = [](void* attrs) noexcept { delete static_cast<TwiceFlag*>(attrs); },
-    .visit = [](void*, AttrVisitor&) {},
-};
 
 constexpr ArgInfo kResult[] = {{.name = "x"}};
 constexpr OpInfo kRecordedResult{.name = "recorded_result",
@@ -91,7 +82,7 @@ constexpr OpInfo kRecordedResult{.name = "recorded_result",
                                  .kind = BodyKind::opaque,
                                  .inputs = kResult,
                                  .outputs = kResult,
-                                 .attrs = &kTwiceInfo,
+                                 .attrs = &kHandleInfo<TwiceFlag>,
                                  .grad = [](Gradient& g) {
                                    if (grad_enabled()) *g.attrs<TwiceFlag>() = true;
                                    g.set(0, g.grad());

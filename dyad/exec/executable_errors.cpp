@@ -1,5 +1,9 @@
 #include "dyad/exec/executable_errors.h"
 
+#include <string>
+
+#include "dyad/core/evaluator.h"
+
 namespace dyad::exec {
 namespace {
 
@@ -21,6 +25,14 @@ void rethrow_at(const Error& error, Loc where, Loc declared) {
                 AnomalyError, OnnxError, IoError, CancelledError, MemoryError, InternalError>(
       error, where, declared);
   throw Error(error.message(), where, declared);
+}
+
+void require_eager(std::string_view runner, Loc loc) {
+  if (Evaluator::is_eager()) return;
+  throw GraphError(std::string(runner) +
+                       " runs on data; it cannot be a part of a function that is recorded, or of a "
+                       "graph",
+                   loc);
 }
 
 }  // namespace dyad::exec

@@ -8,9 +8,9 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
-#include "dyad/core/evaluator.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/executable.h"
+#include "dyad/exec/executable_errors.h"
 #include "dyad/exec/graph_define.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/extract.h"
@@ -35,14 +35,6 @@ struct Program {
   std::string fetches;  // for explain()
   exec::Executable executable;
 };
-
-/// A recording does not follow what a session computes.
-void require_eager(Loc loc) {
-  if (Evaluator::is_eager()) return;
-  throw GraphError(
-      "a session runs on data; it cannot be a part of a function that is recorded, or of a graph",
-      loc);
-}
 
 /// The session's number of threads, where it has one.
 class Threads {
@@ -179,7 +171,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds,
                                  Loc loc) {
   loc = loc.user();
-  require_eager(loc);
+  exec::require_eager("a session", loc);
   const CancelToken token = state_->cancels.begin();
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
@@ -190,7 +182,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::
 
 void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds, Loc loc) {
   loc = loc.user();
-  require_eager(loc);
+  exec::require_eager("a session", loc);
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   exec::Executable& executable = state_->program_for(fetches, loc).executable;
@@ -200,7 +192,7 @@ void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed
 std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetches,
                                                const std::vector<Feed>& feeds, Loc loc) {
   loc = loc.user();
-  require_eager(loc);
+  exec::require_eager("a session", loc);
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   exec::Executable& executable = state_->program_for(fetches, loc).executable;

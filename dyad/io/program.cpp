@@ -18,6 +18,7 @@
 #include "dyad/core/generator_scope.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/eager.h"
+#include "dyad/exec/executable_errors.h"
 #include "dyad/exec/graph_define.h"
 #include "dyad/exec/read_graph.h"
 #include "dyad/exec/recording.h"
@@ -298,12 +299,7 @@ std::string list_inputs(const std::vector<Program::Port>& ports) {
 
 std::vector<Tensor> Program::call(std::span<const Tensor> inputs, Loc loc) const {
   loc = loc.user();
-  if (!Evaluator::is_eager()) {
-    throw GraphError(
-        "a loaded program runs on data; it cannot be a part of a function that is "
-        "recorded, or of a graph",
-        loc);
-  }
+  exec::require_eager("a loaded program", loc);
   if (inputs.size() != state_->inputs.size()) {
     throw GraphError(fmt::format("the program is given {} inputs; {}", inputs.size(),
                                  list_inputs(state_->inputs)),

@@ -95,6 +95,9 @@ struct OnnxRule {
   std::string_view domain = {};
 };
 
+/// The domain of ONNX Runtime's own operators.
+inline constexpr std::string_view kRuntimeDomain = "com.microsoft";
+
 /// A rule for an operator that is one function of its inputs, without attributes.
 template <Tensor (*f)(const Tensor&, Loc)>
 void onnx_unary(OnnxNode& node) {

@@ -297,17 +297,15 @@ void group_query_attention(OnnxNode& n) {
            without_heads(scaled_dot_product_attention(parts.q, parts.k, parts.v, args), n.loc()));
 }
 
-constexpr const char* kAttentionDomain = "com.microsoft";
-
 }  // namespace
 
 std::span<const OnnxRule> attention_contrib_onnx_rules() {
   static constexpr OnnxRule kRules[] = {
-      {"Attention", 1, projected_attention, kAttentionDomain},
-      {"QAttention", 1, quantized_attention, kAttentionDomain},
-      {"MultiHeadAttention", 1, multi_head_attention, kAttentionDomain},
-      {"GroupQueryAttention", 1, group_query_attention, kAttentionDomain},
-      {"RotaryEmbedding", 1, rotate_by_positions, kAttentionDomain},
+      {"Attention", 1, projected_attention, kRuntimeDomain},
+      {"QAttention", 1, quantized_attention, kRuntimeDomain},
+      {"MultiHeadAttention", 1, multi_head_attention, kRuntimeDomain},
+      {"GroupQueryAttention", 1, group_query_attention, kRuntimeDomain},
+      {"RotaryEmbedding", 1, rotate_by_positions, kRuntimeDomain},
   };
   return kRules;
 }

@@ -184,7 +184,6 @@ void split_by(Gradient& g, const Tensor& first_is_taken) {
   if (g.needs(0)) g.set(0, where(equal, half, where(first_is_taken, g.grad(), 0)));
   if (g.needs(1)) g.set(1, where(equal, half, where(first_is_taken, 0, g.grad())));
 }
-/// Whether elements are not NaN, for any dtype.
 void write_extreme(OnnxEmitter& e, std::string_view op) {
   if (!is_floating(e.output_type().dtype())) {
     const DType wide = DType::i64;

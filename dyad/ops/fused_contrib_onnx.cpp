@@ -155,26 +155,24 @@ void fused_conv(OnnxNode& n) {
   n.output(0, activated(n, y, numbers));
 }
 
-constexpr const char* kFusedDomain = "com.microsoft";
-
 }  // namespace
 
 std::span<const OnnxRule> fused_contrib_onnx_rules() {
   static constexpr OnnxRule kRules[] = {
       // ONNX Runtime writes it into ONNX's own domain.
       {"SimplifiedLayerNormalization", 1, simplified_layer_norm},
-      {"SimplifiedLayerNormalization", 1, simplified_layer_norm, kFusedDomain},
-      {"SkipLayerNormalization", 1, skip_layer_norm, kFusedDomain},
-      {"SkipSimplifiedLayerNormalization", 1, skip_simplified_layer_norm, kFusedDomain},
-      {"EmbedLayerNormalization", 1, embed_layer_norm, kFusedDomain},
-      {"BiasGelu", 1, bias_gelu, kFusedDomain},
-      {"FastGelu", 1, fast_gelu, kFusedDomain},
-      {"Gelu", 1, exact_gelu, kFusedDomain},
-      {"QuickGelu", 1, quick_gelu_of, kFusedDomain},
-      {"FusedMatMul", 1, fused_matmul, kFusedDomain},
-      {"TransposeMatMul", 1, fused_matmul, kFusedDomain},
-      {"FusedGemm", 1, fused_gemm, kFusedDomain},
-      {"FusedConv", 1, fused_conv, kFusedDomain},
+      {"SimplifiedLayerNormalization", 1, simplified_layer_norm, kRuntimeDomain},
+      {"SkipLayerNormalization", 1, skip_layer_norm, kRuntimeDomain},
+      {"SkipSimplifiedLayerNormalization", 1, skip_simplified_layer_norm, kRuntimeDomain},
+      {"EmbedLayerNormalization", 1, embed_layer_norm, kRuntimeDomain},
+      {"BiasGelu", 1, bias_gelu, kRuntimeDomain},
+      {"FastGelu", 1, fast_gelu, kRuntimeDomain},
+      {"Gelu", 1, exact_gelu, kRuntimeDomain},
+      {"QuickGelu", 1, quick_gelu_of, kRuntimeDomain},
+      {"FusedMatMul", 1, fused_matmul, kRuntimeDomain},
+      {"TransposeMatMul", 1, fused_matmul, kRuntimeDomain},
+      {"FusedGemm", 1, fused_gemm, kRuntimeDomain},
+      {"FusedConv", 1, fused_conv, kRuntimeDomain},
   };
   return kRules;
 }

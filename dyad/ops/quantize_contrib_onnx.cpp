@@ -215,29 +215,27 @@ void matmul_by_blocks(OnnxNode& n) {
   n.output(0, n.has(5) ? product + n.input(5) : product);
 }
 
-constexpr const char* kDomain = "com.microsoft";
-
 }  // namespace
 
 std::span<const OnnxRule> quantize_contrib_onnx_rules() {
   static constexpr OnnxRule kRules[] = {
-      {"QuantizeLinear", 1, read_quantize_linear, kDomain},
-      {"DequantizeLinear", 1, read_dequantize_linear, kDomain},
-      {"QLinearAdd", 1, pointwise<add>, kDomain},
-      {"QLinearMul", 1, pointwise<mul>, kDomain},
-      {"QLinearSigmoid", 1, sigmoid_of, kDomain},
-      {"QLinearLeakyRelu", 1, leaky_relu_of, kDomain},
-      {"QLinearGlobalAveragePool", 1, global_average_pool, kDomain},
-      {"QLinearAveragePool", 1, quantized_average_pool, kDomain},
-      {"QLinearConcat", 1, concat_of, kDomain},
-      {"QLinearSoftmax", 1, softmax_of, kDomain},
-      {"QLinearReduceMean", 1, mean_of, kDomain},
-      {"QLinearWhere", 1, quantized_choose, kDomain},
-      {"QGemm", 1, gemm_of, kDomain},
-      {"MatMulIntegerToFloat", 1, product_as_floats, kDomain},
-      {"DynamicQuantizeMatMul", 1, dynamic_product, kDomain},
-      {"DynamicQuantizeLSTM", 1, dynamic_lstm, kDomain},
-      {"MatMulNBits", 1, matmul_by_blocks, kDomain},
+      {"QuantizeLinear", 1, read_quantize_linear, kRuntimeDomain},
+      {"DequantizeLinear", 1, read_dequantize_linear, kRuntimeDomain},
+      {"QLinearAdd", 1, pointwise<add>, kRuntimeDomain},
+      {"QLinearMul", 1, pointwise<mul>, kRuntimeDomain},
+      {"QLinearSigmoid", 1, sigmoid_of, kRuntimeDomain},
+      {"QLinearLeakyRelu", 1, leaky_relu_of, kRuntimeDomain},
+      {"QLinearGlobalAveragePool", 1, global_average_pool, kRuntimeDomain},
+      {"QLinearAveragePool", 1, quantized_average_pool, kRuntimeDomain},
+      {"QLinearConcat", 1, concat_of, kRuntimeDomain},
+      {"QLinearSoftmax", 1, softmax_of, kRuntimeDomain},
+      {"QLinearReduceMean", 1, mean_of, kRuntimeDomain},
+      {"QLinearWhere", 1, quantized_choose, kRuntimeDomain},
+      {"QGemm", 1, gemm_of, kRuntimeDomain},
+      {"MatMulIntegerToFloat", 1, product_as_floats, kRuntimeDomain},
+      {"DynamicQuantizeMatMul", 1, dynamic_product, kRuntimeDomain},
+      {"DynamicQuantizeLSTM", 1, dynamic_lstm, kRuntimeDomain},
+      {"MatMulNBits", 1, matmul_by_blocks, kRuntimeDomain},
   };
   return kRules;
 }
