@@ -204,7 +204,7 @@ OPS = [
     Op("conv2d depthwise", lambda x, w: F.conv2d(x, w, padding=1, groups=w.shape[0]),
        images([(16, 1, 3, 3), (32, 1, 3, 3), (64, 1, 3, 3)])),
     Op("conv2d int8", quantized_conv,
-       tuple([numbers_of(torch.uint8, 0, 256, s), numbers_of(torch.int8, -128, 128, (s[1], s[1], 3, 3))] for s in IMAGES),
+       tuple([numbers_of(torch.uint8, 0, 256, s), numbers_of(torch.int8, -64, 64, (s[1], s[1], 3, 3))] for s in IMAGES),
        grad=False),
     Op("quantize", lambda x: torch.quantize_per_tensor(x, STEP, 128, torch.quint8).int_repr(), E1, grad=False),
     Op("fake_quantize", lambda x: torch.fake_quantize_per_tensor_affine(x, STEP, 128, 0, 255), E1),

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "dyad/runtime/cpu/gemm.h"
+#include "dyad/runtime/cpu/integer_words.h"
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/cpu/vector_clones.h"
@@ -161,7 +162,7 @@ void integer_gemm(const IntegerGemm& g, const std::uint8_t* a, const std::int8_t
 #ifndef DYAD_PLAIN_LOOPS
   if (integer_library_is_exact()) return library_product(g, a, b, c);
 #endif
-  loop_product(g, a, b, c);
+  if (!integer_words_product(g, a, b, c)) loop_product(g, a, b, c);
 }
 
 void integer_gemm(const IntegerGemm& g, const ZeroPoints& zero, const std::uint8_t* a,

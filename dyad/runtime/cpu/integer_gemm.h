@@ -17,7 +17,8 @@ struct IntegerGemm {
 [[nodiscard]] bool integer_library_is_exact();
 
 /// The product, exact modulo 2^32 on any CPU: by the library where its instructions add up in i32,
-/// otherwise (they would saturate pairs of products at 16 bits) by a loop nest.
+/// otherwise (they would saturate pairs of products at 16 bits) by integer_words_product or,
+/// without AVX2, a loop nest.
 void integer_gemm(const IntegerGemm& problem, const std::uint8_t* a, const std::int8_t* b,
                   std::int32_t* c);
 

@@ -18,108 +18,136 @@ template <class T>
   return a > b ? a : b;
 }
 
+template <class T, int kBytes>
+using Vector = typename vector_math::VectorOf<T, kBytes>::type;
+template <class T, int kBytes>
+using Unaligned = typename vector_math::VectorOf<T, kBytes>::unaligned;
+template <class T, int kBytes>
+inline constexpr std::int64_t kLanes = vector_math::kVectorLanes<T, kBytes>;
+
+/// Sums are kept in 64 bytes of lanes, in as many vectors, whatever the CPU: so their bits are the
+/// same on all.
 template <class T>
-using Vector = typename vector_math::VectorOf<T>::type;
-template <class T>
-using Unaligned = typename vector_math::VectorOf<T>::unaligned;
-template <class T>
-inline constexpr std::int64_t kLanes = vector_math::kVectorLanes<T>;
+inline constexpr std::int64_t kSumLanes = 64 / static_cast<std::int64_t>(sizeof(T));
+template <int kBytes>
+inline constexpr std::int64_t kParts = 64 / kBytes;
 
 /// v[i] = combine(v[i], v[i ^ half]).
-template <class T, std::size_t kHalf, class Combine, std::size_t... I>
-[[gnu::always_inline]] inline void fold_lanes(Vector<T>& v, Combine combine,
+template <class T, int kBytes, std::size_t kHalf, class Combine, std::size_t... I>
+[[gnu::always_inline]] inline void fold_lanes(Vector<T, kBytes>& v, Combine combine,
                                               std::index_sequence<I...>) {
-  const Vector<T> other = __builtin_shufflevector(v, v, (I ^ kHalf)...);
+  const Vector<T, kBytes> other = __builtin_shufflevector(v, v, (I ^ kHalf)...);
   combine(v, other);
 }
 
 /// Combines the lanes of a vector as a tree: l with l + half, then with l + half / 2, ...
-template <class T, class Combine>
-[[gnu::always_inline]] inline T over_lanes(const Vector<T>& lanes, Combine combine) {
-  constexpr std::make_index_sequence<static_cast<std::size_t>(kLanes<T>)> kAll;
-  Vector<T> v = lanes;
-  if constexpr (kLanes<T> == 16) fold_lanes<T, 8>(v, combine, kAll);
-  fold_lanes<T, 4>(v, combine, kAll);
-  fold_lanes<T, 2>(v, combine, kAll);
-  fold_lanes<T, 1>(v, combine, kAll);
+template <class T, int kBytes, class Combine>
+[[gnu::always_inline]] inline T over_lanes(const Vector<T, kBytes>& lanes, Combine combine) {
+  constexpr std::size_t kWidth = kLanes<T, kBytes>;
+  constexpr std::make_index_sequence<kWidth> kAll;
+  Vector<T, kBytes> v = lanes;
+  if constexpr (kWidth >= 16) fold_lanes<T, kBytes, 8>(v, combine, kAll);
+  if constexpr (kWidth >= 8) fold_lanes<T, kBytes, 4>(v, combine, kAll);
+  if constexpr (kWidth >= 4) fold_lanes<T, kBytes, 2>(v, combine, kAll);
+  fold_lanes<T, kBytes, 1>(v, combine, kAll);
   return v[0];
 }
 
 /// The largest; NaN are passed over, they make the sum of powers NaN.
-template <class T>
+template <int kBytes, class T>
 [[gnu::always_inline]] inline T max_loop(const T* x, std::int64_t n) {
-  constexpr std::int64_t kWidth = kLanes<T>;
-  Vector<T> a = Vector<T>{} - std::numeric_limits<T>::infinity(), b = a, c = a, d = a;
+  constexpr std::int64_t kWidth = kLanes<T, kBytes>;
+  using V = Vector<T, kBytes>;
+  using U = Unaligned<T, kBytes>;
+  V a = V{} - std::numeric_limits<T>::infinity(), b = a, c = a, d = a;
   std::int64_t i = 0;
   for (; i + 4 * kWidth <= n; i += 4 * kWidth) {
-    const auto* v = reinterpret_cast<const Unaligned<T>*>(x + i);
+    const auto* v = reinterpret_cast<const U*>(x + i);
     a = v[0] > a ? v[0] : a;
     b = v[1] > b ? v[1] : b;
     c = v[2] > c ? v[2] : c;
     d = v[3] > d ? v[3] : d;
   }
   for (; i + kWidth <= n; i += kWidth) {
-    const Vector<T> v = *reinterpret_cast<const Unaligned<T>*>(x + i);
+    const V v = *reinterpret_cast<const U*>(x + i);
     a = v > a ? v : a;
   }
-  const Vector<T> rest = *reinterpret_cast<const Unaligned<T>*>(x + n - kWidth);
+  const V rest = *reinterpret_cast<const U*>(x + n - kWidth);
   b = rest > b ? rest : b;
   a = a > b ? a : b;
   c = c > d ? c : d;
   a = a > c ? a : c;
-  return over_lanes<T>(a, [](auto& p, const auto& q) { p = q > p ? q : p; });
+  return over_lanes<T, kBytes>(a, [](auto& p, const auto& q) { p = q > p ? q : p; });
 }
 
 /// Sets the lanes before number `first` to 0.
-template <class T, std::size_t... I>
-[[gnu::always_inline]] inline void clear_before(std::int64_t first, Vector<T>& v,
+template <class T, int kBytes, std::size_t... I>
+[[gnu::always_inline]] inline void clear_before(std::int64_t first, Vector<T, kBytes>& v,
                                                 std::index_sequence<I...>) {
-  using Bits = typename vector_math::VectorOf<T>::bits;
+  using Bits = typename vector_math::VectorOf<T, kBytes>::bits;
   constexpr Bits kNumbers{I...};
-  v = kNumbers < static_cast<std::remove_cvref_t<decltype(kNumbers[0])>>(first) ? Vector<T>{} : v;
+  v = kNumbers < static_cast<std::remove_cvref_t<decltype(kNumbers[0])>>(first)
+          ? Vector<T, kBytes>{}
+          : v;
 }
 
 /// The sum of e^(x - most), in lanes over chunks and those in f64; the powers go to `out` unless it
-/// is null. The last vector of the row is taken whole: it may meet the one before.
-template <class T>
+/// is null. The last lanes of the row are taken whole: they may meet the ones before.
+template <int kBytes, class T>
 [[gnu::always_inline]] inline double powers_loop(const T* x, T most, T* out, std::int64_t n) {
-  constexpr std::int64_t kWidth = kLanes<T>;
-  const Vector<T> last = *reinterpret_cast<const Unaligned<T>*>(x + n - kWidth);
+  constexpr std::int64_t kWidth = kLanes<T, kBytes>;
+  using V = Vector<T, kBytes>;
+  using U = Unaligned<T, kBytes>;
+  V last[kParts<kBytes>];
+  for (std::int64_t k = 0; k < kParts<kBytes>; ++k) {
+    last[k] = *reinterpret_cast<const U*>(x + n - kSumLanes<T> + k * kWidth);
+  }
   double total = 0;
   for (std::int64_t begin = 0; begin < n; begin += kSumChunk) {
     const std::int64_t end = std::min(n, begin + kSumChunk);
-    Vector<T> sums{};
+    V sums[kParts<kBytes>] = {};
     std::int64_t i = begin;
-    for (; i + kWidth <= end; i += kWidth) {
-      Vector<T> e = *reinterpret_cast<const Unaligned<T>*>(x + i) - most;
-      vector_math::exp_of_negative<T>(e);
-      sums += e;
-      if (out) *reinterpret_cast<Unaligned<T>*>(out + i) = e;
+    for (; i + kSumLanes<T> <= end; i += kSumLanes<T>) {
+      for (std::int64_t k = 0; k < kParts<kBytes>; ++k) {
+        V e = *reinterpret_cast<const U*>(x + i + k * kWidth) - most;
+        vector_math::exp_of_negative<T, kBytes>(e);
+        sums[k] += e;
+        if (out) *reinterpret_cast<U*>(out + i + k * kWidth) = e;
+      }
     }
     if (i < end) {
-      Vector<T> e = last - most;
-      vector_math::exp_of_negative<T>(e);
-      if (out) *reinterpret_cast<Unaligned<T>*>(out + n - kWidth) = e;
-      clear_before<T>(kWidth - (end - i), e,
-                      std::make_index_sequence<static_cast<std::size_t>(kWidth)>());
-      sums += e;
+      for (std::int64_t k = 0; k < kParts<kBytes>; ++k) {
+        V e = last[k] - most;
+        vector_math::exp_of_negative<T, kBytes>(e);
+        if (out) *reinterpret_cast<U*>(out + n - kSumLanes<T> + k * kWidth) = e;
+        clear_before<T, kBytes>(kSumLanes<T> - (end - i) - k * kWidth, e,
+                                std::make_index_sequence<static_cast<std::size_t>(kWidth)>());
+        sums[k] += e;
+      }
     }
-    total += static_cast<double>(over_lanes<T>(sums, [](auto& p, const auto& q) { p += q; }));
+    for (std::int64_t half = kParts<kBytes> / 2; half > 0; half /= 2) {
+      for (std::int64_t k = 0; k < half; ++k) sums[k] += sums[k + half];
+    }
+    total +=
+        static_cast<double>(over_lanes<T, kBytes>(sums[0], [](auto& p, const auto& q) { p += q; }));
   }
   return total;
 }
 
-template <class T>
-[[gnu::always_inline]] inline void row_loop(const T* x, T* out, std::int64_t n, bool logarithm) {
-  const T most = max_loop(x, n);
-  if (logarithm) {
-    const T rest = std::log(static_cast<T>(powers_loop<T>(x, most, nullptr, n)));
+template <int kBytes, class T>
+[[gnu::always_inline]] inline void rows_loop(const T* x, T* out, std::int64_t n, std::int64_t rows,
+                                             bool logarithm) {
+  for (; rows-- > 0; x += n, out += n) {
+    const T most = max_loop<kBytes>(x, n);
+    if (logarithm) {
+      const T rest = std::log(static_cast<T>(powers_loop<kBytes, T>(x, most, nullptr, n)));
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) out[i] = (x[i] - most) - rest;
-  } else {
-    const T factor = static_cast<T>(1 / powers_loop(x, most, out, n));
+      for (std::int64_t i = 0; i < n; ++i) out[i] = (x[i] - most) - rest;
+    } else {
+      const T factor = static_cast<T>(1 / powers_loop<kBytes>(x, most, out, n));
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) out[i] *= factor;
+      for (std::int64_t i = 0; i < n; ++i) out[i] *= factor;
+    }
   }
 }
 
@@ -214,14 +242,14 @@ template <class T>
 
 }  // namespace
 
-DYAD_VECTOR_CLONES void softmax_rows(const float* x, float* out, std::int64_t n, std::int64_t rows,
-                                     bool logarithm) {
-  for (; rows-- > 0; x += n, out += n) row_loop(x, out, n, logarithm);
-}
-DYAD_VECTOR_CLONES void softmax_rows(const double* x, double* out, std::int64_t n,
-                                     std::int64_t rows, bool logarithm) {
-  for (; rows-- > 0; x += n, out += n) row_loop(x, out, n, logarithm);
-}
+DYAD_VECTOR_VERSIONS(void, softmax_rows,
+                     (const float* x, float* out, std::int64_t n, std::int64_t rows,
+                      bool logarithm),
+                     rows_loop, (x, out, n, rows, logarithm))
+DYAD_VECTOR_VERSIONS(void, softmax_rows,
+                     (const double* x, double* out, std::int64_t n, std::int64_t rows,
+                      bool logarithm),
+                     rows_loop, (x, out, n, rows, logarithm))
 DYAD_VECTOR_CLONES void softmax_rows_grad(const float* grad, const float* y, float* out,
                                           std::int64_t n, std::int64_t rows, bool logarithm) {
   for (; rows-- > 0; grad += n, y += n, out += n) row_grad_loop(grad, y, out, n, logarithm);

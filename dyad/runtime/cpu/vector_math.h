@@ -70,24 +70,24 @@ template <class T>
   return p * first * second;
 }
 
-/// 64 bytes of elements that are computed with at once, and the same where they may lie anywhere.
-template <class T>
+/// kBytes of elements that are computed with at once, and the same where they may lie anywhere.
+template <class T, int kBytes>
 struct VectorOf {
-  typedef T type __attribute__((vector_size(64)));
-  typedef T unaligned __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-  typedef typename ExpConstants<T>::Bits bits __attribute__((vector_size(64)));
+  typedef T type __attribute__((vector_size(kBytes)));
+  typedef T unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
+  typedef typename ExpConstants<T>::Bits bits __attribute__((vector_size(kBytes)));
 };
-template <class T>
-inline constexpr std::int64_t kVectorLanes = 64 / static_cast<std::int64_t>(sizeof(T));
+template <class T, int kBytes>
+inline constexpr std::int64_t kVectorLanes = kBytes / static_cast<std::int64_t>(sizeof(T));
 
 /// x = e^x for vectors of x that are at most 0, within 2 units in the last place: two thirds of the
 /// instructions of exp(). NaN for NaN.
-template <class T>
-[[gnu::always_inline]] inline void exp_of_negative(typename VectorOf<T>::type& x) {
+template <class T, int kBytes>
+[[gnu::always_inline]] inline void exp_of_negative(typename VectorOf<T, kBytes>::type& x) {
   using C = ExpConstants<T>;
   using Bits = typename C::Bits;
-  using Vector = typename VectorOf<T>::type;
-  using BitVector = typename VectorOf<T>::bits;
+  using Vector = typename VectorOf<T, kBytes>::type;
+  using BitVector = typename VectorOf<T, kBytes>::bits;
   // 2^n in two factors, so that small results become denormal: n is at most 0. The first factor of
   // the least x is 0, because a product that underflows takes a hundred cycles.
   constexpr int kLift = std::is_same_v<T, float> ? 64 : 512;
