@@ -1,4 +1,5 @@
 #include <array>
+#include <numbers>
 
 #include "dyad/ir/scalar_calls.h"
 #include "dyad/ir/scalar_math.h"
@@ -122,6 +123,25 @@ Scalar pow_positive(Scalar x, Scalar y) {
   return exp_core(clamp(product, -746, 710), &correction);
 }
 
+/// |x|^y for f32, in f64 with as many bits as one rounding at the end needs: 2^-34 in the logarithm
+/// and 2^-32 in the exponential are left out.
+Scalar pow_positive_f32(Scalar x, Scalar y) {
+  const Scalar base = wide(x);
+  const auto [e, m] = log_parts(base);
+  const Scalar s = (m - 1.0) / (m + 1.0), z = s * s;
+  const Scalar p = polynomial(z, {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13});
+  const Scalar inside = fma(s, p, e * std::numbers::ln2);
+  const Scalar logarithm = select(base < kInf, select(base == 0.0, -kInf, inside), base);
+  // Beyond these f32 has only 0 and infinity.
+  const Scalar product = clamp(wide(y) * logarithm, -110, 95);
+  const auto [n, integer] = nearest(product, product.like(std::numbers::log2e));
+  const Scalar r = fma(-n, std::numbers::ln2, product);
+  const Scalar power = polynomial(
+      r, {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320});
+  const Scalar scale = bitcast((integer + std::int64_t{1023}) << 52, ScalarType::f64);
+  return narrow(power * scale, x);
+}
+
 }  // namespace
 
 Scalar erf(Scalar x) {
@@ -188,13 +208,7 @@ Scalar pow(Scalar x, Scalar y) {
   require_floating(x, "pow");
   if (const auto call = recorded_call("pow", {x, y})) return *call;
   const Scalar size = abs(x);
-  Scalar r = x;
-  if (is_f64(x)) {
-    r = pow_positive(size, y);
-  } else {  // f64 has more than the bits that f32 needs
-    const Scalar wide_y = convert(y, ScalarType::f64);
-    r = convert(exp(wide_y * log(convert(size, ScalarType::f64))), ScalarType::f32);
-  }
+  Scalar r = is_f64(x) ? pow_positive(size, y) : pow_positive_f32(size, y);
   r = select(size == 1.0, 1.0, r);
   const Scalar whole = floor(y) == y;
   const Scalar odd = whole & (floor(0.5 * y) * 2.0 != y);

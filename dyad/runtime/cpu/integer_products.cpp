@@ -349,38 +349,42 @@ void conv_integer(const OpCall& call) {
       in_place ? whole.m
                : std::min(whole.m, std::max<std::int64_t>(
                                        64, kCached / std::max<std::int64_t>(1, patch) / 32 * 32));
-  std::vector<std::uint8_t> rows(
-      static_cast<std::size_t>(in_place || by_channel ? 0 : block * patch));
   std::vector<std::vector<std::uint32_t>> sums;
   for (std::int64_t group = 0; zx[0] != 0 && !by_channel && group < s.groups; ++group) {
     sums.push_back(column_sums(whole, turned.data() + group * patch * conv.out_group));
   }
-  for (std::int64_t n = 0; n < s.n; ++n) {
-    const auto* const image = reinterpret_cast<const std::uint8_t*>(x.impl()->data) +
-                              n * s.in[0] * s.in[1] * s.in[2] * s.c;
-    auto* const to = reinterpret_cast<std::int32_t*>(out.impl()->data) + n * s.positions() * s.o;
-    if (by_channel) {
-      const ZeroPoints zero{.b = zw.empty() ? nullptr : zw.data(), .b_stride = w_stride};
-      depthwise(conv, image, zx[0], turned, zero, to);
-      continue;
+  const auto* const images = reinterpret_cast<const std::uint8_t*>(x.impl()->data);
+  auto* const results = reinterpret_cast<std::int32_t*>(out.impl()->data);
+  const std::int64_t image_size = s.in[0] * s.in[1] * s.in[2] * s.c, result_size = whole.m * s.o;
+  if (by_channel) {
+    const ZeroPoints zero{.b = zw.empty() ? nullptr : zw.data(), .b_stride = w_stride};
+    for (std::int64_t n = 0; n < s.n; ++n) {
+      depthwise(conv, images + n * image_size, zx[0], turned, zero, results + n * result_size);
     }
-    for (std::int64_t group = 0; group < s.groups; ++group) {
-      const std::int64_t first = group * conv.out_group;
+    return;
+  }
+  // Threads take blocks where there are several; they share one where there are not.
+  const std::int64_t blocks = (whole.m + block - 1) / block, parts = s.n * s.groups * blocks;
+  const double flops = 2.0 * static_cast<double>(block * whole.n * whole.k);
+  parallel_for(0, parts, grain_for({.flops = flops}, parts), [&](std::int64_t lo, std::int64_t hi) {
+    std::vector<std::uint8_t> rows(static_cast<std::size_t>(in_place ? 0 : block * patch));
+    for (std::int64_t i = lo; i < hi; ++i) {
+      const std::int64_t n = i / (s.groups * blocks), group = i / blocks % s.groups,
+                         at = i % blocks * block, first = group * conv.out_group;
       const ZeroPoints zero{
           .a = zx.data(),
           .a_stride = 0,
           .b = zw.empty() ? nullptr : zw.data() + first * w_stride,
           .b_stride = w_stride,
           .b_sums = sums.empty() ? nullptr : sums[static_cast<std::size_t>(group)].data()};
-      for (std::int64_t at = 0; at < whole.m; at += block) {
-        IntegerGemm part = whole;
-        part.m = std::min(block, whole.m - at);
-        if (!in_place) conv.unfold(image, group, at, part.m, rows.data());
-        integer_gemm(part, zero, in_place ? image + group * conv.in_group : rows.data(),
-                     turned.data() + first * patch, to + at * s.o + first);
-      }
+      const std::uint8_t* const image = images + n * image_size;
+      IntegerGemm part = whole;
+      part.m = std::min(block, whole.m - at);
+      if (!in_place) conv.unfold(image, group, at, part.m, rows.data());
+      integer_gemm(part, zero, in_place ? image + group * conv.in_group : rows.data(),
+                   turned.data() + first * patch, results + n * result_size + at * s.o + first);
     }
-  }
+  });
 }
 
 Strides output_layout(const OpInfo&, const void*, std::span<const Tensor>, const Shape& shape,

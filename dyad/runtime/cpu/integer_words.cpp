@@ -24,14 +24,35 @@ constexpr std::int64_t kColumns = 16, kRows = 4, kDepth = 512, kRowBlock = 12 * 
 
 constexpr std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
 
-void pack_panel(const IntegerGemm& g, const std::int8_t* b, std::int64_t first, std::int16_t* to) {
+void pack_column_pairs(const IntegerGemm& g, const std::int8_t* b, std::int64_t first,
+                       std::int64_t row, std::int16_t* to) {
+  std::fill_n(to, (g.k - row + 1) / 2 * kColumns * 2, std::int16_t{0});
   const std::int64_t width = std::min(kColumns, g.n - first);
-  std::fill_n(to, pairs_of(g.k) * kColumns * 2, std::int16_t{0});
-  for (std::int64_t k = 0; k < g.k; ++k) {
-    std::int16_t* const row = to + k / 2 * kColumns * 2 + k % 2;
+  for (std::int64_t k = row; k < g.k; ++k) {
+    std::int16_t* const pairs = to + (k - row) / 2 * kColumns * 2 + (k - row) % 2;
     const std::int8_t* const from = b + k * g.b_row + first * g.b_column;
-    for (std::int64_t j = 0; j < width; ++j) row[2 * j] = from[j * g.b_column];
+    for (std::int64_t j = 0; j < width; ++j) pairs[2 * j] = from[j * g.b_column];
   }
+}
+
+/// The panel of columns from `first` on.
+[[gnu::target("avx2")]] void pack_panel(const IntegerGemm& g, const std::int8_t* b,
+                                        std::int64_t first, std::int16_t* to) {
+  std::int64_t k = 0;
+  if (g.b_column == 1 && first + kColumns <= g.n) {
+    const auto row_of = [&](std::int64_t row) __attribute__((always_inline, target("avx2"))) {
+      const auto* const bytes = reinterpret_cast<const __m128i*>(b + row * g.b_row + first);
+      return _mm256_cvtepi8_epi16(_mm_loadu_si128(bytes));
+    };
+    for (; k + 2 <= g.k; k += 2, to += 2 * kColumns) {
+      const __m256i even = row_of(k), odd = row_of(k + 1);
+      const __m256i low = _mm256_unpacklo_epi16(even, odd), high = _mm256_unpackhi_epi16(even, odd);
+      auto* const pairs = reinterpret_cast<__m256i*>(to);
+      _mm256_storeu_si256(pairs, _mm256_permute2x128_si256(low, high, 0x20));
+      _mm256_storeu_si256(pairs + 1, _mm256_permute2x128_si256(low, high, 0x31));
+    }
+  }
+  pack_column_pairs(g, b, first, k, to);
 }
 
 /// `count` bytes as words; a last one without a partner gets 0.
