@@ -7,6 +7,7 @@
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/conv.h"
+#include "dyad/runtime/cpu/conv_layouts.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/integer_gemm.h"
 #include "dyad/runtime/cpu/lru.h"
@@ -36,46 +37,8 @@ bool conv_library_integer(const ConvShape&, const std::uint8_t*, const Tensor&, 
 namespace {
 
 using dnnl::memory;
-using Tag = memory::format_tag;
 
 enum class Direction : std::int64_t { forward, backward_input, backward_weight, integer };
-
-onednn::Held make_reorder(const memory::desc& from, const memory::desc& to) {
-  const dnnl::reorder::primitive_desc pd(onednn::engine(), from, onednn::engine(), to);
-  return {dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
-}
-
-/// Images that the primitive takes or gives in another layout than their tensor's, by a copy that
-/// lives as long as a call.
-class Turned {
- public:
-  Turned() = default;
-  Turned(const memory::desc& from, const memory::desc& to)
-      : bytes_(static_cast<std::int64_t>(std::max(from.get_size(), to.get_size()))) {
-    if (from != to) reorder_.emplace(make_reorder(from, to));
-  }
-
-  /// The images in the primitive's layout; `room` holds a copy.
-  [[nodiscard]] const void* taken(const Tensor& images, Tensor& room) {
-    if (!reorder_) return images.impl()->data;
-    reorder_->run({images.impl()->data, place(images, room)});
-    return room.impl()->data;
-  }
-  /// Where the primitive writes images...
-  [[nodiscard]] const void* place(const Tensor& images, Tensor& room) const {
-    if (!reorder_) return images.impl()->data;
-    room = make_empty(DType::u8, {bytes_});
-    return room.impl()->data;
-  }
-  /// ...and what brings them from there into their tensor.
-  void give(const Tensor& room, const Tensor& images) {
-    if (reorder_) reorder_->run({room.impl()->data, images.impl()->data});
-  }
-
- private:
-  std::optional<onednn::Held> reorder_;
-  std::int64_t bytes_ = 0;
-};
 
 /// A planned convolution, or none where the library has no primitive for it.
 struct Plan {
@@ -131,61 +94,6 @@ PlanKey plan_key_of(Direction direction, const ConvShape& s, bool with_bias, int
   }
   return key;
 }
-
-/// How images lie: [n, ..., c] or [n, c, ...].
-enum class Images { channels_last, row_major };
-
-/// Without AVX-512 the library is a quarter faster where channels lie in blocks of eight,
-/// [n, c / 8, h, w, 8], than where they come last. To turn images so is worth it where each element
-/// meets many weights.
-bool turns_images(const ConvShape& s) {
-  constexpr std::int64_t kChannels = 32;
-  constexpr double kFlops = 4e6;
-  return s.dtype == DType::f32 && s.groups == 1 && std::min(s.c, s.o) >= kChannels &&
-         s.kernel[0] * s.kernel[1] * s.kernel[2] > 1 && s.flops() > kFlops &&
-         !onednn::uses(dnnl_cpu_isa_avx512_core);
-}
-
-/// The layouts that a plan is made from. The library has its kernels for one and two axes, and
-/// others for three; one axis is rows of height 1.
-struct Layouts {
-  memory::desc x, out, plain_weights;              ///< as the tensors have them
-  memory::desc any_x, any_out, any_weights, bias;  ///< as the primitive may, or has to, have them
-  memory::dims strides, dilations, low, high;
-
-  Layouts(const ConvShape& s, Images images)
-      : Layouts(s, images, onednn::data_type(s.dtype), onednn::data_type(s.dtype),
-                onednn::data_type(s.dtype)) {}
-  Layouts(const ConvShape& s, Images images, memory::data_type x_type,
-          memory::data_type weight_type, memory::data_type out_type) {
-    const int skipped = s.flat() ? 1 : 0;
-    memory::dims in{s.n, s.c}, result{s.n, s.o}, weights;
-    if (s.groups > 1) weights.push_back(s.groups);
-    weights.insert(weights.end(), {s.o / s.groups, s.c / s.groups});
-    for (int i = skipped; i < 3; ++i) {
-      in.push_back(s.in[i]);
-      result.push_back(s.out[i]);
-      weights.push_back(s.kernel[i]);
-      strides.push_back(s.stride[i]);
-      dilations.push_back(s.dilation[i] - 1);
-      low.push_back(s.low[i]);
-      const std::int64_t reach = (s.kernel[i] - 1) * s.dilation[i] + 1;
-      high.push_back(
-          std::max<std::int64_t>(0, (s.out[i] - 1) * s.stride[i] + reach - s.in[i] - s.low[i]));
-    }
-    const bool last = images == Images::channels_last;
-    const Tag tag = s.flat() ? (last ? Tag::nhwc : Tag::nchw) : (last ? Tag::ndhwc : Tag::ncdhw);
-    x = {in, x_type, tag};
-    out = {result, out_type, tag};
-    plain_weights = {weights, weight_type,
-                     s.flat() ? (s.groups == 1 ? Tag::oihw : Tag::goihw)
-                              : (s.groups == 1 ? Tag::oidhw : Tag::goidhw)};
-    any_weights = {weights, weight_type, Tag::any};
-    any_x = turns_images(s) ? memory::desc(in, x_type, Tag::any) : x;
-    any_out = turns_images(s) ? memory::desc(result, out_type, Tag::any) : out;
-    bias = {{s.o}, out_type, Tag::x};
-  }
-};
 
 dnnl::convolution_forward::primitive_desc forward_descriptor(const Layouts& l, bool with_bias,
                                                              const Epilogue& epilogue = {}) {
