@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dyad/ir/scalar_evaluate.h"
+#include "dyad/ir/scalar_schedule.h"
 
 namespace dyad::codegen {
 
@@ -13,16 +14,30 @@ using scalar::Op;
 
 BlockProgram::BlockProgram(const ScalarProgram& program) {
   const auto code = program.instructions();
+  const auto order = scalar::schedule(code, program.outputs());
   constexpr std::size_t kForever = SIZE_MAX;
-  std::vector<std::size_t> last_use(code.size(), 0);
-  for (std::size_t id = 0; id < code.size(); ++id) {
-    for (int a = 0; a < scalar::arity(code[id].op); ++a) last_use[code[id].args[a]] = id;
+  std::vector<std::size_t> last_use(code.size(), 0);  // places in `order`
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const Instruction& i = code[order[at].id];
+    for (int a = 0; a < scalar::arity(i.op); ++a) last_use[i.args[a]] = at;
   }
   for (std::uint32_t id : program.outputs()) last_use[id] = kForever;
 
   std::vector<std::uint16_t> place(code.size()), free;
-  for (std::size_t id = 0; id < code.size(); ++id) {
+  std::vector<std::pair<std::size_t, std::size_t>> open;  // guards, and the places behind theirs
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const std::uint32_t id = order[at].id;
     const Instruction& i = code[id];
+    while (!open.empty() && open.back().second == at) {
+      const std::size_t guard = open.back().first;
+      steps_[guard].guarded = static_cast<std::uint32_t>(steps_.size() - guard - 1);
+      open.pop_back();
+    }
+    if (order[at].guarded > 0) {
+      open.emplace_back(steps_.size(), at + 1 + order[at].guarded);
+      steps_.push_back({.from = {place[i.args[0]]}});
+      continue;
+    }
     const bool computed = scalar::arity(i.op) > 0;
     // Constants, params and inputs keep their registers: they are filled before the first step.
     if (computed && !free.empty()) {
@@ -35,12 +50,12 @@ BlockProgram::BlockProgram(const ScalarProgram& program) {
     if (i.op == Op::param) fills_.push_back({place[id], i.type, true, i.imm});
     if (!computed) continue;
     Step step{i.op, code[i.args[0]].type, i.type, i.dtype, place[id], {}};
-    if (i.op == Op::select) step.operand = i.type;
+    if (is_select(i.op)) step.operand = i.type;
     for (int a = 0; a < scalar::arity(i.op); ++a) {
       const std::uint32_t arg = i.args[a];
       step.from[a] = place[arg];
       const bool again = std::find(i.args.begin(), i.args.begin() + a, arg) != i.args.begin() + a;
-      if (last_use[arg] == id && !again && scalar::arity(code[arg].op) > 0)
+      if (last_use[arg] == at && !again && scalar::arity(code[arg].op) > 0)
         free.push_back(place[arg]);
     }
     steps_.push_back(step);

@@ -18,12 +18,15 @@ class BlockProgram {
   explicit BlockProgram(const ScalarProgram& program);
 
   struct Step {
-    scalar::Op op;
-    ScalarType operand;  ///< type of the operands
-    ScalarType type;     ///< of the result
-    DType dtype;         ///< what `round` rounds to
-    std::uint16_t to;
-    std::uint16_t from[3];
+    scalar::Op op = scalar::Op::constant;
+    ScalarType operand = ScalarType::f32;  ///< type of the operands
+    ScalarType type = ScalarType::f32;     ///< of the result
+    DType dtype = DType::f32;              ///< what `round` rounds to
+    std::uint16_t to = 0;
+    std::uint16_t from[3] = {};
+    /// Not 0: this is no operation; so many steps after it are left out unless an element of
+    /// register from[0] is true.
+    std::uint32_t guarded = 0;
   };
 
   /// Registers with the constants and params in place; `run` may then be called any number of

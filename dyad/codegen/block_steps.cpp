@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
@@ -113,6 +114,7 @@ template <class T>
       map2<bool, T>(s, r, n, [](T a, T b) { return a <= b; });
       return true;
     case Op::select:
+    case Op::select_rarely:
       select<T>(s, r, n);
       return true;
     case Op::convert:
@@ -227,6 +229,9 @@ template <class T>
     case Op::sar:
       map2<T, T>(s, r, n, [](T a, T b) { return sem::sar(a, b); });
       return true;
+    case Op::two_over_pi:
+      if constexpr (std::same_as<T, std::int64_t>) map<T, T>(s, r, n, sem::two_over_pi);
+      return std::same_as<T, std::int64_t>;
     default:
       return false;
   }
@@ -244,7 +249,13 @@ template <class T>
 }
 
 [[gnu::always_inline]] inline bool run_all(std::span<const Step> steps, void* const* r, int n) {
-  for (const Step& s : steps) {
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    const Step& s = steps[at];
+    if (s.guarded > 0) {
+      const auto* wanted = static_cast<const bool*>(r[s.from[0]]);
+      if (std::find(wanted, wanted + n, true) == wanted + n) at += s.guarded;
+      continue;
+    }
     bool known = false;
     switch (s.operand) {
       case ScalarType::f64:

@@ -5,17 +5,19 @@
 
 #include "dyad/base/error.h"
 #include "dyad/ir/scalar_evaluate.h"
+#include "dyad/ir/scalar_schedule.h"
 
 namespace dyad::scalar {
 namespace {
 
 constexpr std::string_view kOpNames[kOpCount] = {
-    "constant", "input", "param", "neg",     "abs",     "sqrt", "floor", "ceil", "rint",
-    "trunc",    "add",   "sub",   "mul",     "div",     "rem",  "min",   "max",  "fma",
-    "eq",       "ne",    "lt",    "le",      "select",  "and",  "or",    "xor",  "not",
-    "shl",      "shr",   "sar",   "bitcast", "convert", "round"};
-constexpr std::int8_t kArity[kOpCount] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2,
-                                          3, 2, 2, 2, 2, 3, 2, 2, 2, 1, 2, 2, 2, 1, 1, 1};
+    "constant", "input",         "param",      "neg", "abs", "sqrt", "floor",   "ceil",
+    "rint",     "trunc",         "add",        "sub", "mul", "div",  "rem",     "min",
+    "max",      "fma",           "eq",         "ne",  "lt",  "le",   "select",  "and",
+    "or",       "xor",           "not",        "shl", "shr", "sar",  "bitcast", "convert",
+    "round",    "select_rarely", "two_over_pi"};
+constexpr std::int8_t kArity[kOpCount] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3,
+                                          2, 2, 2, 2, 3, 2, 2, 2, 1, 2, 2, 2, 1, 1, 1, 3, 1};
 
 bool commutes(Op op) {
   return op == Op::eq || op == Op::ne || op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor;
@@ -116,6 +118,16 @@ Scalar compare(Op op, Accepts accepts, Scalar a, Scalar b) {
   unify(op, {&a, &b}, {shown_a, shown_b});
   if (op == Op::lt || op == Op::le) check(op, accepts, {a, b});
   return a.program()->record(op, ScalarType::boolean, {a, b});
+}
+
+Scalar choose(Op op, Scalar condition, Scalar a, Scalar b) {
+  const Scalar shown_a = a, shown_b = b;
+  unify(op, {&a, &b}, {condition, shown_a, shown_b});
+  if (condition.is_literal()) condition = a.program()->constant(ScalarType::boolean, condition);
+  if (condition.type() != ScalarType::boolean) {
+    type_error(op, {condition, a, b}, "the condition must be a boolean", {});
+  }
+  return a.program()->record(op, a.type(), {condition, a, b});
 }
 
 }  // namespace
@@ -265,7 +277,7 @@ Scalar ScalarProgram::record(Op op, ScalarType type, std::initializer_list<Scala
   const ScalarType operand = code_[instruction.args[0]].type;
   if (constant) return constant_bits(type, evaluate(instruction, operand, bits));
   const Instruction& first = code_[instruction.args[0]];
-  if (op == Op::select) {
+  if (is_select(op)) {
     if (first.op == Op::constant)
       return at(first.imm != 0 ? instruction.args[1] : instruction.args[2]);
     if (instruction.args[1] == instruction.args[2]) return at(instruction.args[1]);
@@ -349,9 +361,13 @@ void ScalarProgram::prune() {
 
 int ScalarProgram::cost() const noexcept {
   int cost = 0;
-  for (const Instruction& i : code_) {
-    if (i.op == Op::constant || i.op == Op::input || i.op == Op::param) continue;
-    cost += i.op == Op::div || i.op == Op::rem || i.op == Op::sqrt ? 8 : 1;
+  const std::vector<ScheduledStep> steps = schedule(code_, outputs_);
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    const Op op = code_[steps[at].id].op;
+    if (steps[at].guarded > 0)
+      at += steps[at].guarded;
+    else if (op != Op::constant && op != Op::input && op != Op::param)
+      cost += op == Op::div || op == Op::rem || op == Op::sqrt ? 8 : 1;
   }
   return cost;
 }
@@ -379,14 +395,9 @@ Scalar shift_right_logical(Scalar a, Scalar count) {
   return binary(Op::shr, Accepts::integer, a, count);
 }
 
-Scalar select(Scalar condition, Scalar a, Scalar b) {
-  const Scalar shown_a = a, shown_b = b;
-  unify(Op::select, {&a, &b}, {condition, shown_a, shown_b});
-  if (condition.is_literal()) condition = a.program()->constant(ScalarType::boolean, condition);
-  if (condition.type() != ScalarType::boolean) {
-    type_error(Op::select, {condition, a, b}, "the condition must be a boolean", {});
-  }
-  return a.program()->record(Op::select, a.type(), {condition, a, b});
+Scalar select(Scalar condition, Scalar a, Scalar b) { return choose(Op::select, condition, a, b); }
+Scalar select_rarely(Scalar condition, Scalar a, Scalar b) {
+  return choose(Op::select_rarely, condition, a, b);
 }
 
 Scalar fma(Scalar a, Scalar b, Scalar c) {

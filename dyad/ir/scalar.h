@@ -74,11 +74,18 @@ enum class Op : std::uint8_t {
   convert,  ///< float to integer truncates, saturates, NaN gives 0; to boolean: != 0
   round,  ///< to what a tensor of `dtype` holds: f16, bf16 (nearest even), i16, i8, u16, u8 and u32
           ///< (an i64) wrap
+  select_rarely,  ///< a ? b : c, where few elements want b: what only b needs may be left out while
+                  ///< none does (`scalar_schedule.h`)
+  two_over_pi,    ///< i64: 54 bits of 2/pi, from the one worth 2^-(a + 1) on; a is clamped to -64
+                  ///< to 1162
 };
-inline constexpr int kOpCount = static_cast<int>(Op::round) + 1;
+inline constexpr int kOpCount = static_cast<int>(Op::two_over_pi) + 1;
 [[nodiscard]] std::string_view name_of(Op op) noexcept;
 /// How many operands an operation takes (0 to 3).
 [[nodiscard]] int arity(Op op) noexcept;
+[[nodiscard]] constexpr bool is_select(Op op) noexcept {
+  return op == Op::select || op == Op::select_rarely;
+}
 
 /// One instruction; its number in the program names its value. Operands come before it.
 struct Instruction {
@@ -160,7 +167,8 @@ class ScalarProgram {
   [[nodiscard]] ScalarType input_type(std::size_t i) const { return code_[inputs_[i]].type; }
   [[nodiscard]] ScalarType output_type(std::size_t i) const { return code_[outputs_[i]].type; }
   [[nodiscard]] Scalar at(std::uint32_t id) noexcept { return {this, id}; }
-  /// Operations per element, inputs, params and constants not counted; a division or root counts 8.
+  /// Operations per element, inputs, params, constants and what is rarely wanted not counted; a
+  /// division or root counts 8.
   [[nodiscard]] int cost() const noexcept;
 
   /// Stable text, one instruction a line; equal text means equal programs. `with_locs` adds the
@@ -213,6 +221,9 @@ Scalar shift_right_logical(Scalar a, Scalar count);
 
 /// condition ? a : b, both computed.
 Scalar select(Scalar condition, Scalar a, Scalar b);
+/// The same, for an `a` that few elements want: where none of those at hand does, code skips what
+/// only `a` needs. Several in a row of the same condition are skipped at once.
+Scalar select_rarely(Scalar condition, Scalar a, Scalar b);
 /// a * b + c with one rounding (floating).
 Scalar fma(Scalar a, Scalar b, Scalar c);
 /// a < b ? a : b and a > b ? a : b: the second operand when one is NaN.

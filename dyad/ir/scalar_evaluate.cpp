@@ -128,7 +128,10 @@ std::uint64_t evaluate_typed(const Instruction& i, ScalarType operand, T a, T b,
 
 std::uint64_t evaluate(const Instruction& i, ScalarType operand,
                        const std::array<std::uint64_t, 3>& args) {
-  if (i.op == Op::select) return args[0] != 0 ? args[1] : args[2];
+  if (is_select(i.op)) return args[0] != 0 ? args[1] : args[2];
+  if (i.op == Op::two_over_pi) {
+    return to_bits(semantics::two_over_pi(from_bits<std::int64_t>(args[0])));
+  }
   return with_type(operand, [&](auto zero) {
     using T = decltype(zero);
     return evaluate_typed<T>(i, operand, from_bits<T>(args[0]), from_bits<T>(args[1]),

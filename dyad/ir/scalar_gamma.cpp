@@ -202,7 +202,7 @@ Scalar lgamma(Scalar x) {
   const Scalar v = wide(x), size = abs(v);
   const Scalar positive = lgamma_positive(size);
   // gamma(x) gamma(-x) = -pi / (x sin(pi x))
-  const Scalar sine = abs(sin(pi_fraction(v)));
+  const Scalar sine = abs(sin_near(pi_fraction(v)));
   const Scalar reflected = log(kPi / (size * sine)) - positive;
   Scalar y = select(v > 0.0, positive, reflected);
   y = select((v <= 0.0) & is_whole(v), kInf, y);
@@ -213,7 +213,7 @@ Scalar digamma(Scalar x) {
   require_floating(x, "digamma");
   const Scalar v = wide(x), negative = v < 0.0;
   const Scalar positive = digamma_positive(select(negative, 1.0 - v, v));
-  const Scalar reflected = positive - kPi / tan(pi_fraction(v));
+  const Scalar reflected = positive - kPi / tan_near(pi_fraction(v));
   Scalar y = select(negative, reflected, positive);
   y = select(negative & is_whole(v), kNan, y);
   return narrow(select(v == 0.0, copysign(v.like(kInf), -v), y), x);
@@ -228,7 +228,7 @@ Scalar polygamma(int n, Scalar x) {
   const Scalar v = wide(x), negative = v < 0.0;
   const Scalar size = polygamma_size(n, select(negative, 1.0 - v, v));
   // psi_n(x) = (-1)^n psi_n(1 - x) - (d/dx)^n pi cot(pi x); psi_n has the sign of (-1)^(n + 1).
-  const Scalar other = cotangent_derivative(n, 1.0 / tan(pi_fraction(v)));
+  const Scalar other = cotangent_derivative(n, 1.0 / tan_near(pi_fraction(v)));
   Scalar y = select(negative, -size - other, n % 2 == 0 ? -size : size);
   const double pole = n % 2 == 0 ? kNan : kInf;  // from both sides
   return narrow(select(negative & is_whole(v), pole, y), x);

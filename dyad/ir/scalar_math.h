@@ -34,12 +34,15 @@ Scalar erf(Scalar x);
 Scalar rsqrt(Scalar x);
 /// x to the power y, special cases as in C. f32 and f64: 1 ulp.
 Scalar pow(Scalar x, Scalar y);
-/// f32: 1 ulp, f64: 2 ulp, for |x| <= 2^40; beyond that, where the argument would need more bits of
-/// pi, NaN.
+/// f32: 1 ulp, f64: 2 ulp, for every finite number.
 Scalar sin(Scalar x);
 Scalar cos(Scalar x);
-/// sin(x) / cos(x). f32 and f64: 3 ulp, same range.
+/// sin(x) / cos(x). f32 and f64: 3 ulp.
 Scalar tan(Scalar x);
+/// The same bits for |x| <= 2^40, without the instructions that others need.
+Scalar sin_near(Scalar x);
+Scalar cos_near(Scalar x);
+Scalar tan_near(Scalar x);
 /// f32: 1 ulp, f64: 2 ulp. NaN where |x| > 1.
 Scalar asin(Scalar x);
 Scalar acos(Scalar x);

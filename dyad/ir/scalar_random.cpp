@@ -40,7 +40,7 @@ Scalar uniform(Scalar key, Scalar counter, ScalarType type) {
 Scalar normal(Scalar key, Scalar counter, ScalarType type) {
   const auto words = philox(key, counter);
   const Scalar radius = sqrt(-2.0 * log(1.0 - fraction(type, words[0], words[1])));
-  return radius * cos(0x1.921fb54442d18p2 * fraction(type, words[2], words[3]));
+  return radius * cos_near(0x1.921fb54442d18p2 * fraction(type, words[2], words[3]));
 }
 
 }  // namespace dyad::scalar

@@ -121,4 +121,26 @@ template <class Narrow, class T>
   return static_cast<T>(static_cast<Narrow>(x));
 }
 
+/// 2/pi = 0.a2f98...: 1216 bits after the point, those of a word from its low end on, words from
+/// the last to the first, and zeros on both sides.
+inline constexpr std::uint64_t kTwoOverPi[] = {
+    0x56033046fc7b6bab, 0x6bfb5fb11f8d5d08, 0x3d0739f78a5292ea, 0x7527bac7ebe5f17b,
+    0x4f463f669e5fea2d, 0x6d367ecf27cb09b7, 0xef2f118b5a0a6d1f, 0x1ff897ffde05980f,
+    0x9c845f8bbdf9283b, 0x3991d639835339f4, 0xe99c7026b45f7e41, 0xe88235f52ebb4484,
+    0xfe1deb1cb129a73e, 0x06492eea09d1921c, 0xb7246e3a424dd2e0, 0xfe5163abdebbc561,
+    0xdb6295993c439041, 0xfc2757d1f534ddc0, 0xa2f9836e4e441529, 0x0000000000000000,
+    0x0000000000000000};
+inline constexpr int kTwoOverPiWidth = 54;  ///< bits that `two_over_pi` gives
+inline constexpr std::int64_t kTwoOverPiLast = 1216 - kTwoOverPiWidth, kTwoOverPiFirst = -64;
+
+[[gnu::always_inline]] inline std::int64_t two_over_pi(std::int64_t from) {
+  const std::int64_t inside = from < kTwoOverPiFirst  ? kTwoOverPiFirst
+                              : from > kTwoOverPiLast ? kTwoOverPiLast
+                                                      : from;
+  const auto at = static_cast<std::uint64_t>(kTwoOverPiLast - inside);  // from the low end
+  const std::uint64_t low = kTwoOverPi[at / 64] >> at % 64;
+  const std::uint64_t high = kTwoOverPi[at / 64 + 1] << 1 << (63 - at % 64);
+  return static_cast<std::int64_t>((low | high) & ((std::uint64_t{1} << kTwoOverPiWidth) - 1));
+}
+
 }  // namespace dyad::scalar::semantics

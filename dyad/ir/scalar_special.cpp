@@ -1,4 +1,3 @@
-#include <array>
 #include <numbers>
 
 #include "dyad/ir/scalar_calls.h"
@@ -9,61 +8,6 @@ namespace dyad::scalar {
 namespace {
 
 using namespace detail;
-
-/// x = n pi/2 + r + low, |r| a little over pi/4 at most; `quadrant` is n as an integer.
-struct TrigParts {
-  Scalar quadrant, r, low;
-};
-
-constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-constexpr double kPiOver2[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54,
-                               -0x1.f1976b7ed8fbcp-110};
-
-TrigParts reduce(Scalar x) {
-  if (!is_f64(x)) {  // 53 + 53 bits of pi suffice for 24 bits of x, in f64
-    const Scalar wide = convert(x, ScalarType::f64);
-    const auto [n, quadrant] = nearest(wide, wide.like(kTwoOverPi));
-    const Scalar r = fma(-n, kPiOver2[1], fma(-n, kPiOver2[0], wide));
-    const Scalar high = convert(r, ScalarType::f32);
-    const Scalar low = convert(r - convert(high, ScalarType::f64), ScalarType::f32);
-    return {convert(quadrant, ScalarType::i32), high, low};
-  }
-  const auto [n, quadrant] = nearest(x, x.like(kTwoOverPi));
-  const Scalar p0 = n * kPiOver2[0], p0_low = fma(n, kPiOver2[0], -p0);
-  const Scalar p1 = n * kPiOver2[1], p1_low = fma(n, kPiOver2[1], -p1);
-  const Scalar exact = x - p0;
-  const Scalar sum = p0_low + p1, sum_b = sum - p0_low;
-  const Scalar sum_low = (p0_low - (sum - sum_b)) + (p1 - sum_b);
-  const Scalar r = exact - sum, r_b = r - exact;
-  const Scalar r_low = (exact - (r - r_b)) - (sum + r_b);
-  const Scalar low = r_low - sum_low - p1_low - n * kPiOver2[2];
-  const Scalar high = r + low;
-  return {quadrant, high, (r - high) + low};
-}
-
-/// sin(r + low) and cos(r + low) on [-0.79, 0.79].
-Scalar sin_core(Scalar r, Scalar low) {
-  const Scalar z = r * r;
-  const Scalar p =
-      is_f64(r)
-          ? polynomial(z, {-0x1.5555555555555p-3, 0x1.1111111111024p-7, -0x1.a01a019feadc7p-13,
-                           0x1.71de3a14eefep-19, -0x1.ae64004472f46p-26, 0x1.60ec575c15cbep-33,
-                           -0x1.91270acd3b919p-41})
-          : polynomial(z, {-0x1.555556p-3, 0x1.111196p-7, -0x1.a07f68p-13, 0x1.861fa4p-19});
-  return r + fma(r * z, p, low * fma(z, -0.5, 1.0));
-}
-Scalar cos_core(Scalar r, Scalar low) {
-  const Scalar z = r * r, half = 0.5 * z, w = 1.0 - half;
-  const Scalar p =
-      is_f64(r)
-          ? polynomial(z, {0x1.5555555555555p-5, -0x1.6c16c16c16a3ep-10, 0x1.a01a019fbc532p-16,
-                           -0x1.27e4faf81749ep-22, 0x1.1eece62bf5983p-29, -0x1.92bfee510d4eap-37,
-                           0x1.43a0598b2361dp-45})
-          : polynomial(z, {0x1.555556p-5, -0x1.6c17cep-10, 0x1.a0ec22p-16, -0x1.55ac28p-22});
-  return w + (((1.0 - w) - half) + fma(z * z, p, -(r * low)));
-}
-
-Scalar in_range(Scalar x, Scalar y) { return select(abs(x) <= 0x1p40, y, kNan); }
 
 struct Breakpoint {
   double c, log_high, log_low;  // log_high is a multiple of 2^-42
@@ -173,33 +117,6 @@ Scalar erf(Scalar x) {
       polynomial(u, {-0x1.06eba8p-3, -0x1.45f2fap-1, -0x1.a4fa5ep-4, 0x1.39cdc6p-6, 0x1.505ff8p-13,
                      -0x1.b50052p-10, 0x1.4bc9ecp-11, -0x1.ed6c58p-14, 0x1.3696b4p-17});
   return copysign(expm1_inside(fma(u, h, -u)), x);
-}
-
-Scalar sin(Scalar x) {
-  require_floating(x, "sin");
-  if (const auto call = recorded_call("sin", {x})) return *call;
-  const auto [q, r, low] = reduce(x);
-  const Scalar y = select((q & 1) == 0, sin_core(r, low), cos_core(r, low));
-  const Scalar tiny = abs(x) < (is_f64(x) ? 0x1p-27 : 0x1p-13);
-  return select(tiny, x, in_range(x, select((q & 2) == 0, y, -y)));
-}
-
-Scalar cos(Scalar x) {
-  require_floating(x, "cos");
-  if (const auto call = recorded_call("cos", {x})) return *call;
-  const auto [q, r, low] = reduce(x);
-  const Scalar y = select((q & 1) == 0, cos_core(r, low), sin_core(r, low));
-  return in_range(x, select(((q + 1) & 2) == 0, y, -y));
-}
-
-Scalar tan(Scalar x) {
-  require_floating(x, "tan");
-  if (const auto call = recorded_call("tan", {x})) return *call;
-  const auto [q, r, low] = reduce(x);
-  const Scalar s = sin_core(r, low), c = cos_core(r, low);
-  const Scalar even = (q & 1) == 0;
-  const Scalar y = select(even, s, -c) / select(even, c, s);
-  return select(abs(x) < (is_f64(x) ? 0x1p-27 : 0x1p-13), x, in_range(x, y));
 }
 
 Scalar pow(Scalar x, Scalar y) {

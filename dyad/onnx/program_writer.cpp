@@ -215,6 +215,7 @@ class ProgramWriter {
       case Op::le:
         return binary("LessOrEqual", i);
       case Op::select:
+      case Op::select_rarely:
         return e_.node("Where", {value(i.args[0]), value(i.args[1]), value(i.args[2])});
       case Op::bit_and:
         return bitwise("And", "BitwiseAnd", i);

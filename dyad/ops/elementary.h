@@ -21,9 +21,9 @@ namespace dyad {
 [[nodiscard]] Tensor sqrt(const Tensor& x, Loc loc = std::source_location::current());
 /// 1 / sqrt(x)
 [[nodiscard]] Tensor rsqrt(const Tensor& x, Loc loc = std::source_location::current());
-/// The sine of radians; NaN where |x| > 2^40
+/// The sine of radians
 [[nodiscard]] Tensor sin(const Tensor& x, Loc loc = std::source_location::current());
-/// The cosine of radians; NaN where |x| > 2^40
+/// The cosine of radians
 [[nodiscard]] Tensor cos(const Tensor& x, Loc loc = std::source_location::current());
 /// The error function, 2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x
 [[nodiscard]] Tensor erf(const Tensor& x, Loc loc = std::source_location::current());

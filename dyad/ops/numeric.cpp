@@ -65,8 +65,8 @@ struct SinAndCos {
     const Scalar whole = scalar::rint(x), rest = (x - whole) * pi;
     const Scalar half = whole * 0.5;
     const Scalar odd = half != scalar::floor(half);
-    sin = scalar::select(odd, -scalar::sin(rest), scalar::sin(rest));
-    cos = scalar::select(odd, -scalar::cos(rest), scalar::cos(rest));
+    sin = scalar::select(odd, -scalar::sin_near(rest), scalar::sin_near(rest));
+    cos = scalar::select(odd, -scalar::cos_near(rest), scalar::cos_near(rest));
   }
   Scalar sin = 0.0, cos = 0.0;
 };

@@ -7,7 +7,7 @@ namespace dyad {
 // Element by element, floating (f32 for integers and bool), within 1 unit in the last place in f32,
 // 4 in f64 (tan: 3 in both). Angles are in radians.
 
-/// sin(x) / cos(x); NaN beyond 2^40, as sin and cos
+/// sin(x) / cos(x)
 [[nodiscard]] Tensor tan(const Tensor& x, Loc loc = std::source_location::current());
 /// In [-pi/2, pi/2]; NaN where |x| > 1. Its derivative at -1 and 1 is inf.
 [[nodiscard]] Tensor asin(const Tensor& x, Loc loc = std::source_location::current());

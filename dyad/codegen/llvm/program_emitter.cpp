@@ -2,8 +2,13 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
 
 #include <stdexcept>
+
+#include "dyad/ir/scalar_schedule.h"
+#include "dyad/ir/scalar_semantics.h"
 
 namespace dyad::codegen {
 namespace {
@@ -166,6 +171,36 @@ Value* compare(llvm::IRBuilder<>& ir, Op op, ScalarType type, Value* a, Value* b
   }
 }
 
+/// The module's copy of the bits of 2/pi.
+llvm::GlobalVariable* two_over_pi_table(llvm::IRBuilder<>& ir) {
+  constexpr const char* kName = "two_over_pi";
+  llvm::Module& module = *ir.GetInsertBlock()->getModule();
+  if (llvm::GlobalVariable* made = module.getNamedGlobal(kName)) return made;
+  llvm::Constant* words = llvm::ConstantDataArray::get(
+      ir.getContext(), llvm::ArrayRef<std::uint64_t>(scalar::semantics::kTwoOverPi));
+  auto* table = new llvm::GlobalVariable(module, words->getType(), /*isConstant=*/true,
+                                         llvm::GlobalValue::PrivateLinkage, words, kName);
+  table->setAlignment(llvm::Align(8));
+  return table;
+}
+
+/// Eight bytes from the one that has the lowest of the bits, moved down by less than a byte.
+Value* two_over_pi(llvm::IRBuilder<>& ir, Value* from) {
+  using namespace scalar::semantics;
+  Value *first = number(from, kTwoOverPiFirst), *last = number(from, kTwoOverPiLast);
+  Value* inside = ir.CreateSelect(ir.CreateICmpSLT(from, first), first, from);
+  inside = ir.CreateSelect(ir.CreateICmpSGT(from, last), last, inside);
+  Value* at = ir.CreateSub(last, inside);
+  Value* bytes =
+      ir.CreateGEP(ir.getInt8Ty(), two_over_pi_table(ir), ir.CreateLShr(at, number(at, 3)));
+  Value* word =
+      at->getType()->isVectorTy()
+          ? static_cast<Value*>(ir.CreateMaskedGather(at->getType(), bytes, llvm::Align(1)))
+          : ir.CreateAlignedLoad(at->getType(), bytes, llvm::Align(1));
+  return ir.CreateAnd(ir.CreateLShr(word, ir.CreateAnd(at, number(at, 7))),
+                      number(at, (std::int64_t{1} << kTwoOverPiWidth) - 1));
+}
+
 Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand, Value* a, Value* b,
             Value* c) {
   const bool floating = scalar::is_floating(operand), is_signed = operand != ScalarType::u64;
@@ -209,6 +244,7 @@ Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand,
     case Op::le:
       return compare(ir, static_cast<Op>(i.op), operand, a, b);
     case Op::select:
+    case Op::select_rarely:
       return ir.CreateSelect(a, b, c);
     case Op::bit_and:
       return ir.CreateAnd(a, b);
@@ -229,10 +265,100 @@ Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand,
       return convert(ir, operand, static_cast<ScalarType>(i.type), a);
     case Op::round:
       return round(ir, static_cast<DType>(i.dtype), a);
+    case Op::two_over_pi:
+      return two_over_pi(ir, a);
     default:
       throw std::runtime_error("unknown scalar operation " + std::to_string(i.op));
   }
 }
+
+/// Emits one program's instructions, those behind a guard in a block of their own.
+struct ProgramEmitter {
+  llvm::IRBuilder<>& ir;
+  const DyadProgram& program;
+  unsigned lanes;
+  const std::vector<Value*>& inputs;
+  const std::function<Value*(std::uint64_t, ScalarType)>& param;
+  const std::function<void(const DyadInstruction&)>& place;
+  std::vector<Value*> values = std::vector<Value*>(program.size);
+
+  std::vector<Value*> emit_all() {
+    std::vector<scalar::Instruction> code(program.size);
+    for (std::size_t id = 0; id < program.size; ++id) {
+      const DyadInstruction& i = program.code[id];
+      code[id].op = static_cast<Op>(i.op);
+      code[id].args = {i.args[0], i.args[1], i.args[2]};
+    }
+    const std::span outputs(program.outputs, program.output_count);
+    const auto steps = scalar::schedule(code, outputs);
+    emit_steps(steps);
+    std::vector<Value*> results;
+    for (const std::uint32_t id : outputs) results.push_back(values[id]);
+    return results;
+  }
+
+  void emit_steps(std::span<const scalar::ScheduledStep> steps) {
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+      const auto [id, guarded, selects] = steps[at];
+      if (guarded == 0) {
+        values[id] = value(id);
+        continue;
+      }
+      emit_guarded(steps.subspan(at + 1, guarded), id, selects);
+      at += guarded + selects;
+    }
+  }
+
+  Value* value(std::uint32_t id) {
+    const DyadInstruction& i = program.code[id];
+    const auto type = static_cast<ScalarType>(i.type);
+    switch (static_cast<Op>(i.op)) {
+      case Op::constant:
+        return constant_value(ir.getContext(), type, i.imm, lanes);
+      case Op::input:
+        return inputs.at(i.imm);
+      case Op::param:
+        return param(i.imm, type);
+      default:
+        break;
+    }
+    place(i);
+    const int arity = scalar::arity(static_cast<Op>(i.op));
+    return emit(ir, i, static_cast<ScalarType>(program.code[i.args[0]].type), values[i.args[0]],
+                arity > 1 ? values[i.args[1]] : nullptr, arity > 2 ? values[i.args[2]] : nullptr);
+  }
+
+  /// The steps and the selects behind them, in a block that is entered when a lane wants them.
+  void emit_guarded(std::span<const scalar::ScheduledStep> steps, std::uint32_t first,
+                    std::uint32_t selects) {
+    const std::uint32_t condition = program.code[first].args[0];
+    Value* any = lanes == 1 ? values[condition] : ir.CreateOrReduce(values[condition]);
+    llvm::BasicBlock* before = ir.GetInsertBlock();
+    llvm::Function* function = before->getParent();
+    auto* rare = llvm::BasicBlock::Create(ir.getContext(), "rare", function);
+    auto* after = llvm::BasicBlock::Create(ir.getContext(), "rare.done", function);
+    ir.CreateCondBr(any, rare, after,
+                    llvm::MDBuilder(ir.getContext()).createBranchWeights(1, 1 << 20));
+    ir.SetInsertPoint(rare);
+    emit_steps(steps);
+    // Compared anew: to keep a mask from one block to the next costs the usual way something.
+    Value* const usual = values[condition];
+    if (scalar::arity(static_cast<Op>(program.code[condition].op)) == 2)
+      values[condition] = value(condition);
+    std::vector<Value*> chosen;
+    for (std::uint32_t s = first; s < first + selects; ++s) chosen.push_back(value(s));
+    values[condition] = usual;
+    llvm::BasicBlock* from = ir.GetInsertBlock();
+    ir.CreateBr(after);
+    ir.SetInsertPoint(after);
+    for (std::uint32_t s = first; s < first + selects; ++s) {
+      llvm::PHINode* joined = ir.CreatePHI(chosen[s - first]->getType(), 2);
+      joined->addIncoming(values[program.code[s].args[2]], before);
+      joined->addIncoming(chosen[s - first], from);
+      values[s] = joined;
+    }
+  }
+};
 
 }  // namespace
 
@@ -327,33 +453,7 @@ std::vector<Value*> emit_program(llvm::IRBuilder<>& ir, const DyadProgram& progr
                                  const std::vector<Value*>& inputs,
                                  const std::function<Value*(std::uint64_t, ScalarType)>& param,
                                  const std::function<void(const DyadInstruction&)>& place) {
-  std::vector<Value*> values(program.size);
-  for (std::size_t id = 0; id < program.size; ++id) {
-    const DyadInstruction& i = program.code[id];
-    const auto type = static_cast<ScalarType>(i.type);
-    switch (static_cast<Op>(i.op)) {
-      case Op::constant:
-        values[id] = constant_value(ir.getContext(), type, i.imm, lanes);
-        continue;
-      case Op::input:
-        values[id] = inputs.at(i.imm);
-        continue;
-      case Op::param:
-        values[id] = param(i.imm, type);
-        continue;
-      default:
-        break;
-    }
-    place(i);
-    const int arity = scalar::arity(static_cast<Op>(i.op));
-    values[id] =
-        emit(ir, i, static_cast<ScalarType>(program.code[i.args[0]].type), values[i.args[0]],
-             arity > 1 ? values[i.args[1]] : nullptr, arity > 2 ? values[i.args[2]] : nullptr);
-  }
-  std::vector<Value*> outputs;
-  for (std::size_t o = 0; o < program.output_count; ++o)
-    outputs.push_back(values[program.outputs[o]]);
-  return outputs;
+  return ProgramEmitter{ir, program, lanes, inputs, param, place}.emit_all();
 }
 
 }  // namespace dyad::codegen
