@@ -15,6 +15,40 @@ void match(Scalar& a, Scalar& b) {
   if (b.is_literal()) b = a.like(b);
 }
 
+/// Of a whole number r of less than 1.5 n the nearest to 0 that is the same modulo n.
+Scalar balanced(Scalar r, Scalar n) { return select(abs(r) > 0.5 * n, r - copysign(n, r), r); }
+
+/// a b modulo n, balanced, for whole numbers a and b of at most n / 2, with n from 2^52 to 2^53:
+/// the quotient is off by less than 1, and the rest is exact.
+Scalar product_modulo(Scalar a, Scalar b, Scalar n) {
+  const Scalar p = a * b, low = fma(a, b, -p);
+  return balanced(fma(-rint(p / n), n, p) + low, n);
+}
+
+/// The remainder of finite numbers whose quotient is 2^144 or more: with both as whole numbers of
+/// 53 bits times powers of two, m 2^k modulo n, by squaring.
+Scalar far_remainder(Scalar dividend, Scalar divisor) {
+  const Scalar tiny = divisor < 0x1p-1022, scaled = select(tiny, divisor * 0x1p54, divisor);
+  const auto whole = [](Scalar x) {
+    const Scalar bits = bitcast(x, ScalarType::i64) & 0xFFFFFFFFFFFFF;
+    return bitcast(bits | 0x4330000000000000, ScalarType::f64);
+  };
+  const auto exponent = [](Scalar x) {
+    return shift_right_logical(bitcast(x, ScalarType::i64), 52);
+  };
+  const Scalar n = whole(scaled);
+  const Scalar k = exponent(dividend) - exponent(scaled) + select(tiny, exponent(n).like(54), 0);
+  Scalar power = bitcast((shift_right_logical(k, 6) + 1023) << 52, ScalarType::f64);
+  for (int bit = 5; bit >= 0; --bit) {
+    power = product_modulo(power, power, n);
+    power = select((shift_right_logical(k, bit) & 1) != 0, balanced(power + power, n), power);
+  }
+  const Scalar m = balanced(balanced(whole(dividend), n), n);
+  const Scalar rest = product_modulo(m, power, n);
+  return select(rest < 0.0, rest + n, rest) * (scaled / n) *
+         select(tiny, scaled.like(0x1p-54), 1.0);
+}
+
 }  // namespace
 
 Scalar hypot(Scalar x, Scalar y) {
@@ -42,7 +76,10 @@ Scalar fmod(Scalar x, Scalar y) {
     const Scalar reduced = select(next < 0.0, next + unit, next);
     rest = bits == 0 ? reduced : select((rest >= unit) & (unit < kInf), reduced, rest);
   }
-  if (is_f64(x)) rest = select(dividend / divisor < 0x1p144, rest, kNan);
+  if (is_f64(x)) {
+    const Scalar far = (dividend / divisor >= 0x1p144) & (divisor > 0.0) & (dividend < kInf);
+    rest = select_rarely(far, far_remainder(dividend, divisor), rest);
+  }
   rest = select((divisor == kInf) & (dividend < kInf), dividend, rest);
   return narrow(copysign(rest, wide(x)), x);
 }

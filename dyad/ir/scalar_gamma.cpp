@@ -204,7 +204,8 @@ Scalar lgamma(Scalar x) {
   // gamma(x) gamma(-x) = -pi / (x sin(pi x))
   const Scalar sine = abs(sin_near(pi_fraction(v)));
   const Scalar reflected = log(kPi / (size * sine)) - positive;
-  Scalar y = select(v > 0.0, positive, reflected);
+  // Next to 0 both sides are -log|x|, and the product above underflows.
+  Scalar y = select((v > 0.0) | (size < 0x1p-60), positive, reflected);
   y = select((v <= 0.0) & is_whole(v), kInf, y);
   return narrow(select(size == kInf, kInf, y), x);
 }

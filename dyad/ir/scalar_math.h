@@ -88,7 +88,7 @@ Scalar maximum(Scalar a, Scalar b);
 Scalar isnan(Scalar x);
 Scalar isinf(Scalar x);
 Scalar isfinite(Scalar x);
-/// The remainder with the sign of x: x - y * trunc(x / y). Exact; f64: NaN where |x / y| >= 2^144.
+/// The remainder with the sign of x: x - y * trunc(x / y). Exact.
 /// Integers: x rem 0 is 0.
 Scalar fmod(Scalar x, Scalar y);
 /// Quotient rounded to minus infinity and the remainder that goes with it (sign of the divisor):

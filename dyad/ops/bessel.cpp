@@ -6,8 +6,9 @@
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
-// Modified Bessel functions by Chebyshev series: of exp(-x) i0(x) and exp(-x) i1(x) / x on [0, 8]
-// and of both times exp(-x) sqrt(x) beyond, with coefficients computed in 50 digits.
+// Modified Bessel functions by Chebyshev series: of exp(-x) i0(x) on [0, 8], and of i0 and i1 times
+// exp(-x) sqrt(x) beyond, with coefficients computed in 50 digits. A series of i1 on [0, 8] would
+// cancel: there it is its power series.
 namespace dyad {
 namespace ops {
 namespace {
@@ -31,15 +32,6 @@ constexpr double kI0Far[] = {
     -0x1.583fe7e65629ap-47, 0x1.12a919094e6d7p-48,  0x1.fee7da3eafb1fp-50,  -0x1.8aee7d908de38p-52,
     -0x1.4600babd21fe4p-52, 0x1.3f3dd076041cdp-55,  0x1.9be1812d98421p-55,  -0x1.646da66119130p-58,
     -0x1.0adb754ca8b19p-57};
-constexpr double kI1Near[] = {
-    0x1.02a63724a7ffap-3,  -0x1.694d10469192ep-3,  0x1.a46dad536f53cp-4,  -0x1.b1bbc537c9ebcp-5,
-    0x1.951e3e7bb2349p-6,  -0x1.5a29f7913a26ap-7,  0x1.1065349d3a1b4p-8,  -0x1.8cc620b3cd4a4p-10,
-    0x1.0c95db6c6df7dp-11, -0x1.533cad3d694fep-13, 0x1.911b542c70d0bp-15, -0x1.bd5f9b8debbcfp-17,
-    0x1.d1c4ed511afc5p-19, -0x1.cc0798363992ap-21, 0x1.ae344b347d108p-23, -0x1.7dd3e24b8c3e8p-25,
-    0x1.4258e02395010p-27, -0x1.0361b28ea67e6p-29, 0x1.8ea34b43fdf6cp-32, -0x1.2510397eb07dep-34,
-    0x1.9cee2b21d3154p-37, -0x1.173835fb70366p-39, 0x1.6af784779d955p-42, -0x1.c628e1c8f0b3bp-45,
-    0x1.11d7f0615290cp-47, -0x1.3eaaa7e0d1573p-50, 0x1.663e3e593bfacp-53, -0x1.857d0c38a0576p-56,
-    0x1.99f2a0c3c4014p-59};
 constexpr double kI1Far[] = {
     0x1.8ea18b55b1514p-2,   -0x1.3fda053fcdb4cp-7,  -0x1.cfd7f804aa9a6p-14, -0x1.048df49ca0373p-18,
     -0x1.0dbfd2e9e5443p-22, -0x1.c415394bb46c1p-26, -0x1.0790b9ad53528p-28, -0x1.334ca5423dd80p-31,
@@ -69,14 +61,27 @@ Scalar far_from_zero(Scalar large, int order) {
   return chebyshev(16.0 / large - 1.0, series, 8) / scalar::sqrt(large);
 }
 
-/// The function times exp(-|x|); of order 1 for |x|.
+/// The function of order n divided by x^n, up to 8: the power series, whose terms are all positive,
+/// the sum of (x^2 / 4)^k / (k! (n + k)!) / 2^n.
+Scalar near_zero(std::int64_t n, Scalar x) {
+  const Scalar t = x * x * 0.25;
+  Scalar sum = x.like(1.0);
+  for (int k = x.type() == ScalarType::f64 ? 25 : 15; k > 0; --k) {
+    sum = scalar::fma(sum, t * (1.0 / (static_cast<double>(k) * static_cast<double>(n + k))),
+                      x.like(1.0));
+  }
+  double divisor = 1;
+  for (std::int64_t k = 1; k <= n; ++k) divisor *= 2 * static_cast<double>(k);
+  return sum * (1 / divisor);
+}
+
+/// The function of |x| times exp(-|x|).
 Scalar scaled(Scalar x, int order) {
-  const Scalar size = scalar::abs(x);
-  const Scalar near = chebyshev(scalar::min(size, x.like(8.0)) * 0.25 - 1.0,
-                                order == 0 ? std::span<const double>(kI0Near) : kI1Near, 20);
+  const Scalar size = scalar::abs(x), close = scalar::min(size, x.like(8.0));
+  const Scalar near = order == 0 ? chebyshev(close * 0.25 - 1.0, kI0Near, 20)
+                                 : close * near_zero(1, close) * scalar::exp(-close);
   const Scalar far = far_from_zero(scalar::max(size, x.like(8.0)), order);
-  const Scalar value = scalar::select(size <= 8.0, order == 0 ? near : near * size, far);
-  return scalar::select(x != x, x, value);
+  return scalar::select(x != x, x, scalar::select(size <= 8.0, near, far));
 }
 
 /// Times exp(|x|), in two steps that overflow no earlier than the product.
@@ -126,18 +131,6 @@ struct BesselRatio {
   }
 
  private:
-  /// The power series, whose terms are all positive: the sum of (x^2 / 4)^k / (k! (n + k)!) / 2^n.
-  static Scalar near_zero(std::int64_t n, Scalar x) {
-    const Scalar t = x * x * 0.25;
-    Scalar sum = x.like(1.0);
-    for (int k = x.type() == ScalarType::f64 ? 25 : 15; k > 0; --k) {
-      sum = scalar::fma(sum, t * (1.0 / (static_cast<double>(k) * static_cast<double>(n + k))),
-                        x.like(1.0));
-    }
-    double divisor = 1;
-    for (std::int64_t k = 1; k <= n; ++k) divisor *= 2 * static_cast<double>(k);
-    return sum * (1 / divisor);
-  }
   /// Times exp(-x), from orders 0 and 1: J_(m + 1) = (J_(m - 1) - 2 m J_m) / x^2.
   static Scalar by_recurrence(std::int64_t n, Scalar x) {
     Scalar before = far_from_zero(x, 0), here = far_from_zero(x, 1) / x;
@@ -162,7 +155,12 @@ struct I1 {
   using Attrs = NoAttrs;
   static constexpr Schema schema = unary_function(
       "i1", "The modified Bessel function of the first kind of order 1.", {}, kSamples, kFirst);
-  static Scalar eval(Scalar x) { return scalar::copysign(unscaled(x, scaled(x, 1)), x); }
+  static Scalar eval(Scalar x) {
+    const Scalar size = scalar::abs(x), close = scalar::min(size, x.like(8.0));
+    const Scalar large = unscaled(x, far_from_zero(scalar::max(size, x.like(8.0)), 1));
+    const Scalar value = scalar::select(size <= 8.0, close * near_zero(1, close), large);
+    return scalar::copysign(scalar::select(x != x, x, value), x);
+  }
   static void grad(Gradient& g, const Attrs&) {
     const Tensor x = to(g.input(0), g.grad().dtype());
     g.set(0, g.grad() * (i0(x) - BesselRatio::ratio(x, 1, false)));

@@ -14,11 +14,11 @@ namespace dyad {
 [[nodiscard]] Tensor floor_divide(const Arg& a, const Arg& b,
                                   Loc loc = std::source_location::current());
 /// a - b * floor_divide(a, b), with the sign of b: Python's %. Exact; 0 where an integer b is 0,
-/// NaN where a floating one is; f64 as fmod(). Its derivatives are 1 and -floor_divide(a, b).
+/// NaN where a floating one is. Its derivatives are 1 and -floor_divide(a, b).
 [[nodiscard]] Tensor remainder(const Arg& a, const Arg& b,
                                Loc loc = std::source_location::current());
 /// The remainder with the sign of a, as in C. Exact; 0 where an integer b is 0, NaN where a
-/// floating one is; f64: NaN where |a / b| >= 2^144. The derivatives are 1 and -trunc(a / b).
+/// floating one is. The derivatives are 1 and -trunc(a / b).
 [[nodiscard]] Tensor fmod(const Arg& a, const Arg& b, Loc loc = std::source_location::current());
 
 /// To the nearest whole number between x and 0, in the dtype of x; its derivative is 0.

@@ -143,6 +143,11 @@ TEST(ScalarGamma, Poles) {
     return run<double>([](Scalar v, Scalar) { return lgamma(v); }, x, 0);
   };
   for (const double x : {0.0, -0.0, -1.0, -2.0, -1e300}) EXPECT_EQ(f(x), INFINITY) << x;
+  // Next to the one at 0, where the square of x is none.
+  for (const double x : {1e-10, 1e-18, 0x1p-60, 1e-19, 1e-155, 1e-200, 1e-310, 0x1p-1074}) {
+    EXPECT_NEAR(f(-x), -std::log(x), 1e-13 + x) << x;
+    EXPECT_NEAR(f(x), -std::log(x), 1e-13 + x) << x;
+  }
   const auto psi = [](double x) {
     return run<double>([](Scalar v, Scalar) { return digamma(v); }, x, 0);
   };
@@ -218,13 +223,22 @@ TEST(ScalarPairs, AngleAndLength) {
 
 TEST(ScalarPairs, RemaindersAreExact) {
   const Binary f = [](Scalar x, Scalar y) { return fmod(x, y); };
-  EXPECT_EQ(
-      worst_pair<float>(f, [](long double x, long double y) { return std::fmod(x, y); }, 9), 0);
-  const Exact exact = [](long double x, long double y) {
-    const bool beyond = std::fabs(x) / std::fabs(y) >= 0x1p144L && std::isfinite(x) && y != 0;
-    return beyond ? NAN : std::fmod(x, y);
-  };
+  const Exact exact = [](long double x, long double y) { return std::fmod(x, y); };
+  EXPECT_EQ(worst_pair<float>(f, exact, 9), 0);
   EXPECT_EQ(worst_pair<double>(f, exact, 9), 0);
+  std::mt19937_64 random(11);
+  constexpr double kEdges[] = {
+      0x1p-1074, 0x5p-1074, 0x1.8p-1030, 0x1p-1022,  0x1.fffffffffffffp-1022,
+      0x1p-140,  1,         3,           0x1.8p1000, 0x1.fffffffffffffp1023};
+  for (const double x : kEdges) {
+    for (const double y : kEdges) {
+      EXPECT_EQ(run<double>(f, x, y), std::fmod(x, y)) << x << " by " << y;
+      // And numbers of as many bits.
+      const double a = std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, std::ilogb(x));
+      const double b = std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, std::ilogb(y));
+      EXPECT_EQ(run<double>(f, -a, b), std::fmod(-a, b)) << std::hexfloat << a << " by " << b;
+    }
+  }
   EXPECT_EQ(run<double>(f, -7.5, 2), -1.5);
   EXPECT_EQ(run<float>(f, 3e38f, 1e-40f), std::fmod(3e38f, 1e-40f));
 }
