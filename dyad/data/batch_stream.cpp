@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "dyad/base/error.h"
+#include "dyad/core/generator_scope.h"
 
 namespace dyad::data {
 namespace {
@@ -163,23 +164,24 @@ bool BatchStream::next(std::vector<Tensor>& batch) {
     workers_.reset();
     return false;
   }
-  const auto make = [order = order_, fetch = fetch_,
-                     size = options_.batch_size](std::int64_t index) {
+  const std::uint64_t stream =
+      mixed(mixed(position_.seed) + static_cast<std::uint64_t>(position_.epoch));
+  const auto make = [order = order_, fetch = fetch_, size = options_.batch_size,
+                     stream](std::int64_t index) {
+    // A stream for each batch: which worker makes it, and when, does not matter.
+    Generator numbers(mixed(stream + static_cast<std::uint64_t>(index)));
+    const GeneratorScope scope(numbers);
     const std::span<const std::int64_t> all(*order);
     const auto begin = static_cast<std::size_t>(index * size);
     return (*fetch)(
         all.subspan(begin, std::min(static_cast<std::size_t>(size), all.size() - begin)));
   };
-  if (options_.workers == 0) {
-    batch = make(position_.batch);
-  } else {
-    if (!workers_) {
-      workers_ = std::make_unique<Workers>(make, position_.batch, batches(), options_.workers,
-                                           std::int64_t{options_.workers} * options_.prefetch);
-    }
-    batch = workers_->take();
+  if (options_.workers > 0 && !workers_) {
+    workers_ = std::make_unique<Workers>(make, position_.batch, batches(), options_.workers,
+                                         std::int64_t{options_.workers} * options_.prefetch);
   }
-  ++position_.batch;
+  const std::int64_t index = position_.batch++;  // past a batch that throws, too
+  batch = workers_ ? workers_->take() : make(index);
   return true;
 }
 

@@ -32,7 +32,8 @@ struct LoaderPosition {
 /// out in order, the same whatever the number of workers. Used from one thread.
 class BatchStream {
  public:
-  /// Makes the batch of these samples; called from several threads at once.
+  /// Makes the batch of these samples; called from several threads at once. `default_generator()`
+  /// is one of the batch, a function of seed, epoch and the number of the batch alone.
   using Fetch = std::function<std::vector<Tensor>(std::span<const std::int64_t>)>;
 
   /// ValueError for options out of range.
@@ -46,7 +47,7 @@ class BatchStream {
   /// Begins an epoch: the next one, or the rest of the one that set_position named.
   void begin_epoch();
   /// The next batch; false at the end of the epoch. What a worker threw for that batch is thrown
-  /// here.
+  /// here; the next call goes on with the batch after it.
   bool next(std::vector<Tensor>& batch);
 
   [[nodiscard]] const LoaderPosition& position() const noexcept { return position_; }

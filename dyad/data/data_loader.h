@@ -57,8 +57,10 @@ BatchStream::Fetch make_fetch(D dataset) {
 
 /// Batches of a dataset, made ahead by worker threads: `for (auto [x, y] : loader)` is one epoch.
 /// Order and contents depend on the data, the options and the position alone, not on the number of
-/// workers. What a worker throws is thrown where its batch would have come. A loop that is left
-/// early leaves its epoch: the next one begins a new epoch.
+/// workers: random numbers that a dataset draws (to crop or flip) come from a stream of each batch,
+/// a function of `seed` and the position, and leave the default generator where it is. What a
+/// worker throws is thrown where its batch would have come; who goes on gets the next batch. A loop
+/// that is left early leaves its epoch: the next one begins a new epoch.
 template <std::size_t N>
 class DataLoader {
  public:

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
+#include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
 #include "tests/data/files.h"
 #include "tests/shared/message_of.h"
@@ -167,6 +171,60 @@ struct Ragged {
   std::int64_t size() const { return 3; }
   std::array<Tensor, 1> get(std::int64_t i) const { return {make_empty(f32, {Dim(i + 1)})}; }
 };
+
+TEST(DataLoader, GoesOnBehindABatchThatThrew) {
+  for (const int workers : {0, 1, 3}) {
+    DataLoader loader(Squares(), {.batch_size = 1, .workers = workers});
+    std::vector<std::int64_t> first, at;
+    int thrown = 0;
+    for (auto batch = loader.begin(); batch != loader.end();) {
+      first.push_back(labels_of((*batch)[0])[0]);
+      at.push_back(loader.position().batch);
+      for (bool again = true; again;) {
+        try {
+          ++batch;
+          again = false;
+        } catch (const std::runtime_error&) {
+          ++thrown;
+        }
+      }
+    }
+    EXPECT_EQ(thrown, 1) << workers;
+    EXPECT_THAT(first, ElementsAre(0, 1, 4, 9, 25)) << workers;
+    EXPECT_THAT(at, ElementsAre(1, 2, 3, 4, 6)) << workers;
+  }
+}
+
+/// Waits for the longer the earlier the sample, so that workers overtake each other.
+struct Noisy {
+  [[nodiscard]] std::int64_t size() const { return 12; }
+  [[nodiscard]] std::array<Tensor, 1> get(std::int64_t i) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(i % 4 == 0 ? 4 : 0));
+    const RandomKey key = default_generator().next_key(1);
+    Tensor word = make_empty(i64, {});
+    word.data<std::int64_t>()[0] = static_cast<std::int64_t>(random_words(key, 0)[0]);
+    return {word};
+  }
+};
+
+TEST(DataLoader, RandomNumbersOfADatasetDependOnThePositionAlone) {
+  const auto words = [](int workers, std::int64_t first_epoch, std::int64_t first_batch) {
+    DataLoader loader(Noisy(), {.batch_size = 2, .seed = 7, .workers = workers});
+    loader.set_position({.seed = 7, .epoch = first_epoch, .batch = first_batch});
+    std::vector<std::int64_t> drawn;
+    for (std::int64_t epoch = first_epoch; epoch < 2; ++epoch) {
+      for (auto [x] : loader) std::ranges::copy(labels_of(x), std::back_inserter(drawn));
+    }
+    return drawn;
+  };
+  const RandomKey before = default_generator().state();
+  const std::vector<std::int64_t> all = words(0, 0, 0);
+  EXPECT_EQ(std::set(all.begin(), all.end()).size(), 24u);
+  EXPECT_EQ(words(1, 0, 0), all);
+  EXPECT_EQ(words(4, 0, 0), all);
+  EXPECT_EQ(words(3, 1, 2), std::vector(all.begin() + 16, all.end()));
+  EXPECT_EQ(default_generator().state(), before);
+}
 
 TEST(DataLoader, SamplesOfDifferentShapesAreAnError) {
   DataLoader loader(Ragged(), {.batch_size = 3});
