@@ -1,12 +1,46 @@
 #include "dyad/exec/segment.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/size_facts.h"
 
 namespace dyad::exec {
+namespace {
+
+/// What the guards of a path say of sizes: calls that run it have passed them.
+class GuardedSizes final : public SizeFacts {
+ public:
+  explicit GuardedSizes(std::span<const DimGuard> guards) : guards_(guards) {}
+
+  [[nodiscard]] std::optional<bool> equal(Dim a, Dim b) const override {
+    const DimGuard* known = find(DimGuard::Kind::equal, a, b);
+    if (!known) known = find(DimGuard::Kind::equal, b, a);
+    return known ? std::optional(known->answer != 0) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<bool> less(Dim a, Dim b) const override {
+    const DimGuard* known = find(DimGuard::Kind::less, a, b);
+    return known ? std::optional(known->answer != 0) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<std::int64_t> value(Dim dim) const override {
+    const DimGuard* known = find(DimGuard::Kind::value, dim, Dim());
+    return known ? std::optional(known->answer) : std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] const DimGuard* find(DimGuard::Kind kind, Dim a, Dim b) const {
+    const auto at = std::ranges::find_if(guards_, [&](const DimGuard& guard) {
+      return guard.kind == kind && guard.a.same_as(a) && guard.b.same_as(b);
+    });
+    return at == guards_.end() ? nullptr : &*at;
+  }
+  std::span<const DimGuard> guards_;
+};
+
+}  // namespace
 
 Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
                  std::span<const Write> writes, ExecutableOptions options)
@@ -96,7 +130,11 @@ void Segment::expose(ValueId value) {
 
 Executable& Segment::executable() {
   const std::scoped_lock lock(mutex_);
-  if (!executable_) executable_ = std::make_shared<Executable>(graph_, options_);
+  if (!executable_) {
+    const GuardedSizes sizes(path_->guards);
+    const SizeFacts::Scope scope(sizes);
+    executable_ = std::make_shared<Executable>(graph_, options_);
+  }
   return *executable_;
 }
 
@@ -108,6 +146,8 @@ Segment::Ahead Segment::ahead() const {
 void Segment::compile(const Ahead& ahead, std::span<const Tensor> arguments, Environment& layouts) {
   std::shared_ptr<Executable> made;
   if (ahead.graph) {
+    const GuardedSizes sizes(path_->guards);
+    const SizeFacts::Scope scope(sizes);
     made = std::make_shared<Executable>(ahead.graph, options_);
   } else {
     const std::scoped_lock lock(mutex_);

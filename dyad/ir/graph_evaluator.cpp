@@ -6,6 +6,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/size_facts.h"
 #include "dyad/ir/undecided.h"
 #include "dyad/ir/view_memory.h"
 
@@ -206,14 +207,23 @@ void GraphEvaluator::fail_undecided(const std::string& question, Loc loc) const 
 }
 
 std::int64_t GraphEvaluator::dim_value(Dim dim, Loc loc) {
+  if (const SizeFacts* facts = SizeFacts::current()) {
+    if (const auto known = facts->value(dim)) return *known;
+  }
   fail_undecided("the value of the size " + to_string(dim), loc);
 }
 
 bool GraphEvaluator::dim_equal(Dim a, Dim b, Loc loc) {
+  if (const SizeFacts* facts = SizeFacts::current()) {
+    if (const auto known = facts->equal(a, b)) return *known;
+  }
   fail_undecided("whether the sizes " + to_string(a) + " and " + to_string(b) + " are equal", loc);
 }
 
 bool GraphEvaluator::dim_less(Dim a, Dim b, Loc loc) {
+  if (const SizeFacts* facts = SizeFacts::current()) {
+    if (const auto known = facts->less(a, b)) return *known;
+  }
   fail_undecided("whether the size " + to_string(a) + " is less than " + to_string(b), loc);
 }
 

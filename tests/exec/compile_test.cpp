@@ -212,6 +212,25 @@ TEST(Compile, ASizeThatVariesBecomesASymbol) {
   EXPECT_EQ(told.recordings[1].arguments[0], "f32[s0, 8]");
 }
 
+/// A size that equals an expression of others, as the guard of the recording says: operators that
+/// the compiler puts in the place of the recorded one compare them again.
+TEST(Compile, SizesThatTheGuardsKnowToBeEqual) {
+  const auto fn = [](const Tensor& q, const Tensor& cache, const Tensor& row, const Tensor& mask) {
+    const Tensor k = concat({cache, row}, 2);
+    return scaled_dot_product_attention(q, k, k, {.mask = mask});
+  };
+  for (const Background background : {Background::never, Background::always}) {
+    const auto fast = compile(fn, {.background = background});
+    for (const std::int64_t past : {3, 5, 4, 7, 9, 2, 6}) {
+      const Tensor q = normal({1, 2, 4, 8}), cache = normal({1, 2, past, 8});
+      const Tensor row = normal({1, 2, 4, 8}), mask = uniform({4, past + 4}) > 0.3f;
+      EXPECT_EQ(bits(fast(q, cache, row, mask)), bits(fn(q, cache, row, mask))) << past;
+      if (background == Background::always) (void)fast.explain();  // waits for the compiler
+    }
+    EXPECT_EQ(fast.explain().recordings.size(), 2u);
+  }
+}
+
 TEST(Compile, AnotherDtypeIsAnotherRecording) {
   const auto fast = compile([](const Tensor& x) { return x + x; });
   (void)fast(ones({2}));
