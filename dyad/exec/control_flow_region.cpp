@@ -30,6 +30,7 @@ void RegionEvaluator::record(const TensorFunction& fn, std::span<const Type> par
         graph()->add_placeholder(fmt::format("p{}", parameters_.size()), type, loc));
     arguments.push_back(symbolic_tensor(graph(), parameters_.back(), true));
   }
+  around_ = &Evaluator::current();
   const Scope current(*this);
   for (const Tensor& result : fn(arguments)) {
     if (!result.defined()) {
@@ -83,6 +84,11 @@ void RegionEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) 
 
 void RegionEvaluator::set_random_state(const RandomKey& state, Loc loc) {
   ops::seed_generator(*this, state, loc);
+}
+
+/// A capture here, and a constant of a function that is being recorded around it.
+void RegionEvaluator::note_literal(const Tensor& tensor) {
+  if (around_) around_->note_literal(tensor);
 }
 
 void RegionEvaluator::replace(Value memory, Value now, Loc loc) {

@@ -45,6 +45,7 @@ class RegionEvaluator : public GraphEvaluator {
              Loc loc) override;
   void write(const Tensor& target, const Tensor& value, Loc loc) override;
   void set_random_state(const RandomKey& state, Loc loc) override;
+  void note_literal(const Tensor& tensor) override;
   std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
                                Loc loc) override;
@@ -59,6 +60,7 @@ class RegionEvaluator : public GraphEvaluator {
   [[noreturn]] void fail_write_outside(const std::string& type, Loc loc) const;
 
   std::string_view construct_;
+  Evaluator* around_ = nullptr;  // who called record()
   Captures& captures_;
   std::vector<Value> parameters_;
   std::unordered_map<std::size_t, Value> placeholder_of_;  // capture -> its placeholder here

@@ -358,5 +358,15 @@ TEST_F(Vmap, KeepsGradientsOfTheirOwn) {
                      true);
 }
 
+/// Tensors of numbers that the function makes anew at each call.
+TEST_F(Vmap, LiteralsAreConstantsOfACompiledFunction) {
+  const auto batch = vmap([](const Tensor& t) {
+    const std::vector<std::int64_t> classes{1, 3};
+    return cross_entropy(t, tensor(classes)) + sum(t * tensor({1.0, 2.0, 3.0, 4.0}));
+  });
+  const auto compiled = compile([&](const Tensor& t) { return batch(t); });
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(exec::same_bits(compiled(x), batch(x)));
+}
+
 }  // namespace
 }  // namespace dyad
