@@ -30,13 +30,18 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   return found;
 }
 
+std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs,
+                         const GradOptions& options, Loc loc) {
+  return grad({&output, 1}, inputs, options, loc);
+}
+
 std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
                          const GradOptions& options, Loc loc) {
-  return grad({&output, 1}, {inputs.begin(), inputs.size()}, options, loc);
+  return grad(output, std::span(inputs.begin(), inputs.size()), options, loc);
 }
 
 std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs, Loc loc) {
-  return grad({&output, 1}, inputs, {}, loc);
+  return grad(output, inputs, {}, loc);
 }
 
 std::vector<Tensor> gradients(const Tensor& output, std::initializer_list<Tensor> inputs, Loc loc) {

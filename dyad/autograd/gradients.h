@@ -24,6 +24,9 @@ struct GradOptions {
                                        std::span<const Tensor> inputs,
                                        const GradOptions& options = {},
                                        Loc loc = std::source_location::current());
+[[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs,
+                                       const GradOptions& options = {},
+                                       Loc loc = std::source_location::current());
 [[nodiscard]] std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs,
                                        const GradOptions& options = {},
                                        Loc loc = std::source_location::current());

@@ -94,6 +94,14 @@ TEST(Backward, FunctionalGradLeavesGradAlone) {
   EXPECT_FALSE(grad(y, {unused}, {.allow_unused = true})[0].defined());
 }
 
+TEST(Backward, FunctionalGradTakesAVector) {
+  const std::vector<Tensor> inputs{tensor(2.0f).requires_grad(), tensor(3.0f).requires_grad()};
+  const Tensor y = inputs[0] * inputs[1];
+  const std::vector<Tensor> g = grad(y, inputs, {.create_graph = true});
+  EXPECT_EQ(g[0].item<float>(), 3);
+  EXPECT_EQ(grad(g[1], {inputs[0]})[0].item<float>(), 1);
+}
+
 TEST(Backward, ByAnIntermediateValue) {
   Tensor x = tensor(3.0f).requires_grad();
   Tensor h = x * x;
