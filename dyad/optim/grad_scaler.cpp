@@ -10,6 +10,7 @@
 #include "dyad/autograd/row_grad.h"
 #include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
+#include "dyad/core/evaluator.h"
 #include "dyad/nn/init.h"
 #include "dyad/nn/module.h"
 #include "dyad/ops/arithmetic.h"
@@ -54,18 +55,30 @@ Tensor GradScaler::scale(const Tensor& loss, Loc loc) const {
   return mul(loss.to(dtype, loc), scale_.to(dtype, loc), loc);
 }
 
-const GradScaler::Unscaled* GradScaler::unscaled(const Optimizer& optimizer) const {
-  const auto found = std::ranges::find(unscaled_, &optimizer, &Unscaled::optimizer);
-  return found == unscaled_.end() ? nullptr : &*found;
+bool GradScaler::is_done(const Unscaled& entry, Loc loc) {
+  return Evaluator::is_eager() ? entry.done.item<bool>(loc) : entry.recorded;
+}
+
+void GradScaler::set_done(Unscaled& entry, bool done, Loc loc) {
+  entry.done.fill_(done ? 1 : 0, loc);
+  entry.recorded = done;
+}
+
+GradScaler::Unscaled& GradScaler::entry_of(const Optimizer& optimizer, Loc loc) {
+  const auto known = std::ranges::find(unscaled_, &optimizer, &Unscaled::optimizer);
+  if (known != unscaled_.end()) return *known;
+  const auto no = [&] { return nn::init::full({}, 0, boolean, loc); };
+  return unscaled_.emplace_back(&optimizer, no(), no());
 }
 
 void GradScaler::unscale(const Optimizer& optimizer, Loc loc) {
   if (!options_.enabled) return;
-  if (unscaled(optimizer)) {
-    throw GradError("GradScaler: unscale() was called already since the last update()", loc.user());
-  }
   const LocScope scope(loc);
   const NoGrad no_grad;
+  Unscaled& entry = entry_of(optimizer, loc);
+  if (is_done(entry, loc)) {
+    throw GradError("GradScaler: unscale() was called already since the last update()", loc.user());
+  }
   const AutocastSwitch as_given(std::nullopt);
   const Tensor inverse = div(1.0, scale_, loc);
   Tensor found;
@@ -83,7 +96,8 @@ void GradScaler::unscale(const Optimizer& optimizer, Loc loc) {
         "scale(loss).backward() first",
         loc.user());
   }
-  unscaled_.push_back({&optimizer, found});
+  entry.found.copy_(found, loc);
+  set_done(entry, true, loc);
 }
 
 bool GradScaler::step(Optimizer& optimizer, Loc loc) {
@@ -91,26 +105,28 @@ bool GradScaler::step(Optimizer& optimizer, Loc loc) {
     optimizer.step(loc);
     return true;
   }
-  if (!unscaled(optimizer)) unscale(optimizer, loc);
+  Unscaled& entry = entry_of(optimizer, loc);
+  if (!is_done(entry, loc)) unscale(optimizer, loc);
   const LocScope scope(loc);
-  if (unscaled(optimizer)->found.item<bool>(loc)) return false;
+  if (entry.found.item<bool>(loc)) return false;
   optimizer.step(loc);
   return true;
 }
 
 void GradScaler::update(Loc loc) {
   if (!options_.enabled) return;
-  if (unscaled_.empty()) {
+  const LocScope scope(loc);
+  const NoGrad no_grad;
+  Tensor found;
+  for (Unscaled& entry : unscaled_) {
+    if (!is_done(entry, loc)) continue;
+    found = found.defined() ? logical_or(found, entry.found, loc) : entry.found;
+    set_done(entry, false, loc);
+  }
+  if (!found.defined()) {
     throw GradError("GradScaler: update() without a step(): no gradients were looked at",
                     loc.user());
   }
-  const LocScope scope(loc);
-  const NoGrad no_grad;
-  Tensor found = unscaled_[0].found;
-  for (std::size_t i = 1; i < unscaled_.size(); ++i) {
-    found = logical_or(found, unscaled_[i].found, loc);
-  }
-  unscaled_.clear();
   const Tensor count = add(tracker_, 1, loc);
   const Tensor grows = ge(count, options_.growth_interval, loc);
   const Tensor larger = mul(scale_, options_.growth_factor, loc);

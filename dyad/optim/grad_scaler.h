@@ -54,11 +54,17 @@ class GradScaler {
   void load_state_dict(const TensorDict& state, Loc loc = std::source_location::current());
 
  private:
+  /// What was done to the gradients of an optimizer since the last update(). Tensors that are
+  /// written in place: a call of a compiled function tells it, too.
   struct Unscaled {
     const Optimizer* optimizer;
-    Tensor found;  ///< bool[]: a gradient is infinite or no number
+    Tensor found;           ///< bool[]: a gradient is infinite or no number
+    Tensor done;            ///< bool[]: they are unscaled
+    bool recorded = false;  ///< the same in what is being recorded, where `done` is not to be read
   };
-  [[nodiscard]] const Unscaled* unscaled(const Optimizer& optimizer) const;
+  [[nodiscard]] static bool is_done(const Unscaled& entry, Loc loc);
+  static void set_done(Unscaled& entry, bool done, Loc loc);
+  [[nodiscard]] Unscaled& entry_of(const Optimizer& optimizer, Loc loc);
 
   GradScalerOptions options_;
   Tensor scale_, tracker_;

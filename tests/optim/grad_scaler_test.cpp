@@ -89,6 +89,43 @@ TEST(GradScaler, UnscaledGradientsMayBeClipped) {
   EXPECT_EQ(w.item<float>(), 0.5f);
 }
 
+/// Parts of a step in compiled functions, the rest outside: replayed calls tell the scaler what was
+/// done, too.
+TEST(GradScaler, StepsThatAreCompiledInPartDoTheSame) {
+  enum class Compiled { nothing, unscale, step };
+  const auto trained = [](Compiled part) {
+    Tensor w = ones({2}).requires_grad();
+    SGD optimizer({w}, {.lr = 0.125});
+    GradScaler scaler({.init_scale = 8, .growth_interval = 3});
+    const auto gradients = [&](const Tensor& x) {
+      optimizer.zero_grad();
+      const Tensor loss = sum(w * x);
+      scaler.scale(loss).backward();
+      scaler.unscale(optimizer);
+      return loss;
+    };
+    const auto step = [&](const Tensor& x) {
+      scaler.step(optimizer);
+      scaler.update();
+      return x + scaler.current_scale();
+    };
+    const auto fast_gradients = compile(gradients, {.background = Background::never});
+    const auto fast_step = compile(step, {.background = Background::never});
+    std::vector<float> seen;
+    for (int i = 0; i < 9; ++i) {
+      const Tensor x = full({2}, i == 5 ? std::numeric_limits<float>::infinity() : 1.0f + i);
+      (void)(part == Compiled::unscale ? fast_gradients(x) : gradients(x));
+      (void)(part == Compiled::step ? fast_step(x) : step(x));
+      for (const float value : w.to_vector<float>()) seen.push_back(value);
+      seen.push_back(scaler.current_scale().item<float>());
+    }
+    return seen;
+  };
+  const std::vector<float> eager = trained(Compiled::nothing);
+  EXPECT_EQ(trained(Compiled::unscale), eager);
+  EXPECT_EQ(trained(Compiled::step), eager);
+}
+
 TEST(GradScaler, StateGoesOnWhereItWas) {
   GradScaler first({.init_scale = 4, .growth_interval = 2}), second;
   Tensor w = ones({1}).requires_grad();
