@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/row_grad.h"
 #include "dyad/base/error.h"
@@ -29,21 +31,24 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Loc l
   }
   const LocScope scope(loc);
   const NoGrad no_grad;
+  const bool in_f64 =
+      std::ranges::any_of(parameters, [](const Tensor& p) { return p.dtype() == f64; });
+  const DType dtype = in_f64 ? f64 : f32;
   Tensor total;
   for (const Tensor& parameter : parameters) {
     Tensor squares;
     if (const SparseRows rows = rows_alone(parameter); rows.defined()) {
       // Each row times the sum of its equals: the square of the sums, as often as they are.
-      const Tensor wide = rows.rows.to(f32, loc);
+      const Tensor wide = rows.rows.to(dtype, loc);
       squares = sum(mul(wide, row_sums(wide, rows.index, loc), loc), {}, false, loc);
     } else {
       const Tensor gradient = parameter.grad();
       if (!gradient.defined()) continue;
-      squares = sum(square(gradient.to(f32, loc), loc), {}, false, loc);
+      squares = sum(square(gradient.to(dtype, loc), loc), {}, false, loc);
     }
     total = total.defined() ? add(total, squares, loc) : squares;
   }
-  if (!total.defined()) return zeros({}, f32, loc);
+  if (!total.defined()) return zeros({}, dtype, loc);
   const Tensor norm = sqrt(total, loc);
   // 1e-6 keeps the quotient finite, as in PyTorch.
   const Tensor scale = minimum(div(max_norm, add(norm, 1e-6, loc), loc), 1.0, loc);

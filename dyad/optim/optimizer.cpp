@@ -39,7 +39,7 @@ Optimizer::Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc)
     require(valid(spec.lr), "lr", "finite and at least 0", spec.lr, loc);
     require(valid(spec.weight_decay), "weight_decay", "finite and at least 0", spec.weight_decay,
             loc);
-    group.lr = spec.lr;
+    group.lr = group.base_lr = spec.lr;
     group.weight_decay = spec.weight_decay;
   }
   if (parameters_.empty()) {
@@ -48,6 +48,7 @@ Optimizer::Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc)
                                  name_),
                      loc.user());
   }
+  name_apart();
   step_tensor_ = nn::init::full({}, 0, f64, loc);
   state_.add("step", step_tensor_);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -57,6 +58,15 @@ Optimizer::Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc)
 }
 
 Optimizer::~Optimizer() = default;
+
+void Optimizer::name_apart() {
+  if (std::unordered_set(names_.begin(), names_.end()).size() == names_.size()) return;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t i = groups_[g].begin; i < groups_[g].end; ++i) {
+      names_[i] = fmt::format("{}.{}", g, names_[i]);
+    }
+  }
+}
 
 void Optimizer::check(const Tensor& parameter, Loc loc) const {
   const std::size_t i = parameters_.size();
@@ -206,7 +216,7 @@ void Optimizer::set_group_lr(std::size_t group, double lr, Loc loc) {
   static_cast<void>(checked_group(group, loc));
   Group& changed = groups_[group];
   require(lr >= 0 && std::isfinite(lr), "lr", "finite and at least 0", lr, loc);
-  changed.lr = lr;
+  changed.lr = changed.base_lr = lr;
   const NoGrad no_grad;
   changed.lr_tensor.fill_(lr, loc);
 }

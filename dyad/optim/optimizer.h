@@ -14,6 +14,8 @@ namespace dyad::optim {
 
 /// What an optimizer updates: a list of tensors, called 0, 1... in its state, or tensors with their
 /// names (nn::named_parameters), so that a state finds its parameters when the model has grown.
+/// Where groups have names in common (those of two parts of a model), all names of the optimizer
+/// begin with the number of their group: 0.weight, 1.weight.
 class Parameters {
  public:
   Parameters() = default;
@@ -69,6 +71,12 @@ class Optimizer {
   /// The learning rate of a group. IndexError when there is no such group.
   [[nodiscard]] double lr(std::size_t group = 0, Loc loc = std::source_location::current()) const {
     return checked_group(group, loc).lr;
+  }
+  /// What a schedule multiplies: the learning rate, but after load_state_dict() the one before it,
+  /// until another is set.
+  [[nodiscard]] double base_lr(std::size_t group = 0,
+                               Loc loc = std::source_location::current()) const {
+    return checked_group(group, loc).base_lr;
   }
   /// Sets it for all groups.
   void set_lr(double lr, Loc loc = std::source_location::current());
@@ -140,10 +148,11 @@ class Optimizer {
  private:
   struct Group {
     std::size_t begin, end;
-    double lr, weight_decay;
+    double lr, weight_decay, base_lr;
     Tensor lr_tensor, decay_tensor;
   };
   void check(const Tensor& parameter, Loc loc) const;
+  void name_apart();
   [[nodiscard]] std::string numbered(const std::string& name, std::size_t group) const;
   [[nodiscard]] const Group& checked_group(std::size_t group, Loc loc) const;
   void apply(std::span<const Tensor> gradients, std::span<const SparseRows> rows, Loc loc);

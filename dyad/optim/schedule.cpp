@@ -115,7 +115,7 @@ LrFactor one_cycle(std::int64_t steps, const OneCycleOptions& options, Loc loc) 
     const auto between = [&](double from, double to, double done) {
       return options.linear ? from + (to - from) * done : to + (from - to) * half_cosine(done);
     };
-    if (at <= top) return between(options.first, 1, at / top);
+    if (at <= top && top > 0) return between(options.first, 1, at / top);
     return between(1, options.last, (at - top) / (end - top));
   };
 }
@@ -137,7 +137,7 @@ LrFactor sequential(std::vector<LrFactor> factors, std::vector<std::int64_t> mil
 
 Schedule::Schedule(Optimizer& optimizer, LrFactor factor, Loc loc)
     : optimizer_(&optimizer), factor_(std::move(factor)) {
-  for (std::size_t g = 0; g < optimizer.group_count(); ++g) base_.push_back(optimizer.lr(g));
+  for (std::size_t g = 0; g < optimizer.group_count(); ++g) base_.push_back(optimizer.base_lr(g));
   set_position(0, loc);
 }
 

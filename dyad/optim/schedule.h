@@ -63,7 +63,8 @@ struct OneCycleOptions {
 /// epoch).
 class Schedule {
  public:
-  /// Scales the learning rates of all groups as they are now, and sets them for t = 0. The
+  /// Scales the learning rates of all groups as they are now (those before the state, of an
+  /// optimizer whose state was just loaded: Optimizer::base_lr), and sets them for t = 0. The
   /// optimizer must outlive the schedule.
   Schedule(Optimizer& optimizer, LrFactor factor, Loc loc = std::source_location::current());
 

@@ -8,6 +8,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
+#include "dyad/core/create.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
 #include "dyad/optim/optim.h"
@@ -170,6 +171,16 @@ TEST(Groups, HaveRatesAndDecaysOfTheirOwn) {
   EXPECT_EQ(state.at("weight_decay.0").item(), 0);
 }
 
+TEST(State, OfGroupsWithNamesInCommonHasTheirNumbers) {
+  const nn::Linear body(2, 2), head(2, 1);
+  const SGD optimizer({{nn::named_parameters(body), {.lr = 0.1, .momentum = 0.9}},
+                       {nn::named_parameters(head), {.lr = 0.2, .momentum = 0.9}}});
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : optimizer.state_dict()) names.push_back(name);
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"velocity.0.weight", "velocity.0.bias",
+                                              "velocity.1.weight", "velocity.1.bias"}));
+}
+
 TEST(State, GoesByTheNamesOfParameters) {
   struct Model {
     nn::Linear first{2, 3};
@@ -314,6 +325,29 @@ TEST(Schedule, BadArgumentsAreErrors) {
               HasSubstr("ReduceOnPlateau: factor must be between 0 and 1, found 2"));
 }
 
+TEST(Schedule, OneCycleMayRiseForASingleStep) {
+  const LrFactor factor = one_cycle(10, {.rise = 0.1});
+  EXPECT_EQ(factor(0), 1);
+  EXPECT_LT(factor(1), 1);
+  EXPECT_DOUBLE_EQ(factor(9), 1 / 25.0e4);
+}
+
+/// A run may restore its optimizer before it makes the schedule, or after.
+TEST(Schedule, OfARestoredOptimizerScalesTheRateThatWasGiven) {
+  SGD first({parameter(1)}, {.lr = 1});
+  Schedule schedule(first, exponential_decay(0.5));
+  for (int i = 0; i < 3; ++i) schedule.step();
+  SGD second({parameter(1)}, {.lr = 1});
+  second.load_state_dict(first.state_dict());
+  EXPECT_EQ(second.lr(), 0.125);
+  Schedule again(second, exponential_decay(0.5));
+  again.set_position(schedule.position());
+  EXPECT_EQ(second.lr(), 0.125);
+  second.set_lr(3);
+  const Schedule third(second, exponential_decay(0.5));
+  EXPECT_EQ(second.lr(), 3);
+}
+
 TEST(Schedule, GoesOnFromItsPosition) {
   SGD optimizer({parameter(1)}, {.lr = 1});
   Schedule schedule(optimizer, linear_warmup(2, 0, exponential_decay(0.5)));
@@ -324,6 +358,18 @@ TEST(Schedule, GoesOnFromItsPosition) {
   Schedule again(other, linear_warmup(2, 0, exponential_decay(0.5)));
   again.set_position(schedule.position());
   EXPECT_EQ(other.lr(), optimizer.lr());
+}
+
+TEST(Clip, GradientsInF64KeepTheirDigits) {
+  Tensor p = zeros({2}, f64);
+  p.requires_grad();
+  p.set_grad(tensor({3e30, 4e30}, f64));
+  const Tensor norm = clip_grad_norm({p}, 1.0);
+  EXPECT_DOUBLE_EQ(norm.item(), 5e30);
+  EXPECT_DOUBLE_EQ(p.grad().to_vector<double>()[1], 0.8);
+  p.set_grad(tensor({3.0 / 7, 4.0 / 7}, f64));
+  EXPECT_DOUBLE_EQ(clip_grad_norm({p}, 0.5).item(), 5.0 / 7);
+  EXPECT_DOUBLE_EQ(p.grad().to_vector<double>()[0], 3.0 / 7 * (0.5 / (5.0 / 7 + 1e-6)));
 }
 
 TEST(Clip, ValuesAreMovedIntoTheLimits) {
