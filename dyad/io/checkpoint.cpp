@@ -51,6 +51,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint, Loc 
   TensorDict tensors;
   tensors.add_all("model.", checkpoint.model);
   tensors.add_all("optimizer.", checkpoint.optimizer);
+  tensors.add_all("extra.", checkpoint.extra);
   Metadata metadata = checkpoint.notes;
   for (const char* key : {kPositionKey, kChecksumKey}) {
     if (metadata.emplace(key, "").second) continue;
@@ -82,6 +83,7 @@ Checkpoint load_checkpoint(const std::string& path, const LoadOptions& options, 
   checkpoint.notes = std::move(file.metadata);
   checkpoint.model = file.tensors.below("model.");
   checkpoint.optimizer = file.tensors.below("optimizer.");
+  checkpoint.extra = file.tensors.below("extra.");
   return checkpoint;
 }
 

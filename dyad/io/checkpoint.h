@@ -16,6 +16,7 @@ namespace dyad::io {
 struct Checkpoint {
   TensorDict model;
   TensorDict optimizer;
+  TensorDict extra;             ///< the program's own: averages of weights, a GradScaler's state...
   RandomKey generator;          ///< of the default generator
   data::LoaderPosition loader;  ///< DataLoader::position()
   std::int64_t schedule = 0;    ///< optim::Schedule::position()
@@ -23,8 +24,8 @@ struct Checkpoint {
 };
 
 /// Writes a checkpoint as one safetensors file, which other programs can read: the tensors are
-/// named `model.*` and `optimizer.*`. Atomic: a crash at any moment leaves the old checkpoint.
-/// ValueError for a note named `dyad.checkpoint` or `dyad.crc32`; IoError.
+/// named `model.*`, `optimizer.*` and `extra.*`. Atomic: a crash at any moment leaves the old
+/// checkpoint. ValueError for a note named `dyad.checkpoint` or `dyad.crc32`; IoError.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint,
                      Loc loc = std::source_location::current());
 /// IoError for a file that is no checkpoint or is damaged, which its checksum tells.
@@ -49,7 +50,7 @@ void restore(const Checkpoint& checkpoint, const TensorDict& model, optim::Optim
 
 /// Overwrites the state of a model, its optimizer and the default generator. ValueError listing
 /// everything that does not fit, before anything is written. Loader and schedule take their parts
-/// by set_position.
+/// by set_position, what is in `extra` takes its own by load_state_dict.
 template <class M>
 void restore_checkpoint(const Checkpoint& checkpoint, const M& model, optim::Optimizer& optimizer,
                         Loc loc = std::source_location::current()) {

@@ -44,9 +44,15 @@ std::string_view descr_of(const Tensor& tensor, Loc loc) {
     default:
       break;
   }
-  throw DTypeError(fmt::format("the npy format has no {}, found {}; convert it with to(f32), or "
-                               "save as safetensors",
-                               name_of(tensor.dtype()), type_string(tensor)),
+  const DType dtype = tensor.dtype();
+  const bool integer = contains(kSmallInteger, dtype);
+  const std::string_view way_out = dtype == DType::string ? ""
+                                   : integer              ? "; convert it with to(i8)"
+                                   : dtype == f4e2m1
+                                       ? "; convert it with to(f32)"
+                                       : "; convert it with to(f32), or save as safetensors";
+  throw DTypeError(fmt::format("the npy format has no {}, found {}{}", name_of(dtype),
+                               type_string(tensor), way_out),
                    loc.user());
 }
 

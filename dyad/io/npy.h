@@ -10,8 +10,8 @@ namespace dyad::io {
 
 using data::load_npy;
 
-/// Writes a concrete tensor as NumPy's .npy, atomically. DTypeError for bf16, which the format does
-/// not know; IoError.
+/// Writes a concrete tensor as NumPy's .npy, atomically. DTypeError for bf16, floats of 8 and 4
+/// bits, integers of 4 and 2 bits and strings, which the format does not know; IoError.
 void save_npy(const std::string& path, const Tensor& tensor,
               Loc loc = std::source_location::current());
 

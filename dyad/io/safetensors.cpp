@@ -99,6 +99,9 @@ void save_safetensors(const std::string& path, const TensorDict& tensors, const 
           "format keeps metadata",
           loc.user());
     }
+    if (!tensor.defined()) {
+      throw ValueError(fmt::format("save_safetensors: tensor '{}' is undefined", name), loc.user());
+    }
     packed.push_back(data::packed(tensor, loc));
     SafetensorsEntry entry{.name = name, .dtype = tensor.dtype(), .sizes = {}};
     for (const std::int64_t size : tensor.shape().numbers()) {

@@ -20,8 +20,9 @@ struct Safetensors {
 };
 
 /// Writes tensors and metadata in the safetensors layout, atomically: a crash at any moment leaves
-/// the old file. All dtypes. Equal contents give equal bytes. `kChecksumKey` in the metadata gets
-/// the checksum for its value. IoError.
+/// the old file. Equal contents give equal bytes. `kChecksumKey` in the metadata gets the checksum
+/// for its value. DTypeError for c128, f4e2m1, integers of 4 and 2 bits and strings, which the
+/// format does not know; ValueError for an undefined tensor; IoError.
 void save_safetensors(const std::string& path, const TensorDict& tensors,
                       const Metadata& metadata = {}, Loc loc = std::source_location::current());
 

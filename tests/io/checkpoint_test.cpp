@@ -16,6 +16,7 @@ namespace {
 using dyad::testing::expect_every_truncation_fails;
 using dyad::testing::message_of;
 using dyad::testing::TempFile;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct ConvNet {
@@ -77,12 +78,16 @@ TEST(Checkpoint, TrainingGoesOnWithTheSameBits) {
     checkpoint.loader = first.loader.position();
     checkpoint.schedule = first.schedule.position();
     checkpoint.notes["best"] = "0.5";
+    checkpoint.extra.add("average.weight", full({3}, 2.5));
     save_checkpoint(file.path(), checkpoint);
   }
   TrainingRun second(2);
   (void)second.train(3);
   const Checkpoint checkpoint = load_checkpoint(file.path());
   EXPECT_EQ(checkpoint.notes.at("best"), "0.5");
+  EXPECT_EQ(checkpoint.extra.size(), 1u);
+  EXPECT_THAT(checkpoint.extra.at("average.weight").to_vector<float>(),
+              ElementsAre(2.5f, 2.5f, 2.5f));
   restore_checkpoint(checkpoint, second.model, second.optimizer);
   second.loader.set_position(checkpoint.loader);
   second.schedule.set_position(checkpoint.schedule);

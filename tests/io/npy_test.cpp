@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "dyad/core/create.h"
 #include "dyad/core/tensor_impl.h"
 #include "tests/data/files.h"
 #include "tests/shared/message_of.h"
@@ -13,6 +14,7 @@
 namespace dyad::io {
 namespace {
 
+using dyad::testing::bare_message_of;
 using dyad::testing::bytes_of_file;
 using dyad::testing::expect_every_truncation_fails;
 using dyad::testing::message_of;
@@ -154,10 +156,19 @@ TEST(Npy, ComplexNumbersStayWhatTheyAre) {
   }
 }
 
-TEST(Npy, BFloat16IsAnError) {
+TEST(Npy, DTypesThatTheFormatHasNotAreErrorsThatNameAWayOut) {
   const TempFile file("x.npy");
-  EXPECT_THAT(message_of<DTypeError>([&] { save_npy(file.path(), make_empty(bf16, {2})); }),
-              HasSubstr("the npy format has no bf16, found bf16[2]; convert it with to(f32)"));
+  const auto refused = [&](const Tensor& x) {
+    return bare_message_of<DTypeError>([&] { save_npy(file.path(), x); });
+  };
+  EXPECT_EQ(refused(make_empty(bf16, {2})),
+            "the npy format has no bf16, found bf16[2]; convert it with to(f32), or save as "
+            "safetensors");
+  EXPECT_EQ(refused(tensor({1, 2}, i4)),
+            "the npy format has no i4, found i4[2]; convert it with to(i8)");
+  EXPECT_EQ(refused(tensor({1, 2}, f4e2m1)),
+            "the npy format has no f4e2m1, found f4e2m1[2]; convert it with to(f32)");
+  EXPECT_EQ(refused(tensor("a")), "the npy format has no string, found string[]");
 }
 
 }  // namespace

@@ -98,6 +98,8 @@ TEST(Safetensors, KeepsEveryDTypeThatTheFormatHas) {
   }
   const Tensor word = tensor("a");
   EXPECT_THROW(save_safetensors(file.path(), {{"x", word}}), DTypeError);
+  EXPECT_THAT(message_of<ValueError>([&] { save_safetensors(file.path(), {{"x", Tensor()}}); }),
+              HasSubstr("save_safetensors: tensor 'x' is undefined"));
 }
 
 TEST(Safetensors, WritesViewsInLogicalOrder) {
