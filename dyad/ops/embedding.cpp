@@ -252,9 +252,9 @@ struct EmbeddingBag {
       return bags == reshape(dyad::expand(bags, sizes), {1, -1});
     }
     const Tensor offsets = to(*in[2], i64), at = unsqueeze(arange(count), 0);
-    const Tensor ends = attrs.include_last_offset
-                            ? slice(offsets, 0, 1)
-                            : concat({slice(offsets, 0, 1), reshape(size_tensor(count), {1})});
+    const Tensor bounds =
+        attrs.include_last_offset ? offsets : concat({offsets, reshape(size_tensor(count), {1})});
+    const Tensor ends = slice(bounds, 0, 1);
     const Tensor starts = attrs.include_last_offset ? slice(offsets, 0, 0, -1) : offsets;
     return logical_and(at >= unsqueeze(starts, 1), at < unsqueeze(ends, 1));
   }
