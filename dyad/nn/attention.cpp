@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
@@ -37,6 +38,21 @@ Parameter glorot(std::int64_t rows, std::int64_t columns, DType dtype, Loc loc) 
 /// A mask of PyTorch's modules as one of scaled_dot_product_attention.
 Tensor turned(const Tensor& mask, Loc loc) {
   return mask.dtype() == boolean ? logical_not(mask, loc) : mask;
+}
+
+/// ShapeError and DTypeError for a mask that is not what the module takes. `shape` names its axes,
+/// which `fits` says it has.
+void check_mask(std::string_view name, const Tensor& mask, bool fits, std::string_view shape,
+                Loc loc) {
+  const auto fail = [&]<class E>(std::type_identity<E>) {
+    throw E(fmt::format("MultiheadAttention: {} must be bool or floating {}, found {}", name, shape,
+                        type_string(mask)),
+            loc.user());
+  };
+  if (!fits) fail(std::type_identity<ShapeError>());
+  if (mask.dtype() != boolean && !is_floating(mask.dtype())) {
+    fail(std::type_identity<DTypeError>());
+  }
 }
 
 /// Both masks; a bool and a floating one as a floating one.
@@ -114,12 +130,33 @@ AttentionResult MultiheadAttention::operator()(const Tensor& query, const Tensor
   }
   const Dim samples = x[0].size(0, loc), length = x[0].size(2, loc), keys = x[1].size(2, loc);
   Tensor padding, scores;
-  if (masks.key_padding.defined()) {
-    padding = reshape(turned(masks.key_padding, loc), {samples, 1, 1, keys}, loc);
+  if (const Tensor& given = masks.key_padding; given.defined()) {
+    const bool fits =
+        one_sample && given.rank() == 1
+            ? given.size(0, loc) == keys
+            : given.rank() == 2 && given.size(0, loc) == samples && given.size(1, loc) == keys;
+    check_mask("key_padding", given, fits,
+               fmt::format("[{}{}]", one_sample ? "" : to_string(samples) + ", ", to_string(keys)),
+               loc);
+    padding = reshape(turned(given, loc), {samples, 1, 1, keys}, loc);
   }
-  if (masks.attention.defined()) {
-    scores = turned(masks.attention, loc);
-    if (scores.rank() == 3) scores = reshape(scores, {samples, heads, length, keys}, loc);
+  if (const Tensor& given = masks.attention; given.defined()) {
+    const auto ends = [&](int axis) {
+      const Dim l = given.size(axis, loc), s = given.size(axis + 1, loc);
+      return (l == length || l == Dim(1)) && (s == keys || s == Dim(1));
+    };
+    const bool fits = given.rank() == 2 ? ends(0)
+                                        : given.rank() == 3 && ends(1) &&
+                                              given.size(0, loc) == samples * Dim(heads);
+    check_mask("attention", given, fits,
+               fmt::format("[{}, {}], or [{}, {}, {}] for each head of each sample",
+                           to_string(length), to_string(keys), to_string(samples * Dim(heads)),
+                           to_string(length), to_string(keys)),
+               loc);
+    scores = turned(given, loc);
+    if (scores.rank() == 3) {
+      scores = reshape(scores, {samples, heads, scores.size(1, loc), scores.size(2, loc)}, loc);
+    }
   }
   const Tensor mask = joined(scores, padding, loc);
   AttentionResult made;
@@ -133,7 +170,7 @@ AttentionResult MultiheadAttention::operator()(const Tensor& query, const Tensor
     }
     const Tensor p = dropout(softmax(s, -1, loc), options.dropout, mode.training(), loc);
     made.out = matmul(p, x[2], loc);
-    made.weights = mean(p, {1}, false, loc);
+    made.weights = masks.average_weights ? mean(p, {1}, false, loc) : p;
     if (one_sample) made.weights = squeeze(made.weights, 0, loc);
   } else {
     made.out = scaled_dot_product_attention(x[0], x[1], x[2],

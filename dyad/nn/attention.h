@@ -16,15 +16,16 @@ struct MultiheadAttentionOptions {
 /// Masks as PyTorch has them: in a bool one, true is kept OUT of the attention (the opposite of
 /// scaled_dot_product_attention); a floating one is added to the scores.
 struct AttentionMasks {
-  Tensor key_padding = {};    ///< [n, s]
-  Tensor attention = {};      ///< [l, s], or [n * heads, l, s]
-  bool is_causal = false;     ///< query i sees keys 0 to i
-  bool need_weights = false;  ///< the probabilities too, averaged over the heads
+  Tensor key_padding = {};      ///< [n, s]
+  Tensor attention = {};        ///< [l, s], or [n * heads, l, s]
+  bool is_causal = false;       ///< query i sees keys 0 to i
+  bool need_weights = false;    ///< the probabilities too
+  bool average_weights = true;  ///< over the heads
 };
 
 struct AttentionResult {
   Tensor out;      ///< like the queries
-  Tensor weights;  ///< [n, l, s] when asked for
+  Tensor weights;  ///< [n, l, s], or [n, heads, l, s], when asked for
 };
 
 /// Attention in several heads, with projections before and after (Vaswani et al., 2017). Parameters
@@ -36,6 +37,8 @@ class MultiheadAttention {
                      const MultiheadAttentionOptions& options = {},
                      Loc loc = std::source_location::current());
   /// query[l, n, width], key[s, n, key_width], value[s, n, value_width]; or without the axis n.
+  /// ShapeError and DTypeError for masks of other shapes (a 1 in the place of l or s aside) and
+  /// dtypes.
   AttentionResult operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                              const AttentionMasks& masks = {},
                              Loc loc = std::source_location::current()) const;

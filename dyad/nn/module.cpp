@@ -94,16 +94,20 @@ void Summarizer::add(const std::string& name, const Tensor& tensor, bool learned
 }
 
 void Summarizer::on_enter(const std::string& name, std::string_view type) {
-  const std::size_t dot = name.rfind('.');
-  rows_.push_back({.name = dot == name.npos ? name : name.substr(dot + 1),
+  // A layer in a list is `blocks.0`.
+  rows_.push_back({.name = name.substr(prefixes_.back().size()),
                    .type = std::string(type),
                    .tensors = {},
                    .members = {},
                    .depth = open_.size()});
   open_.push_back(rows_.size() - 1);
+  prefixes_.push_back(name + ".");
 }
 
-void Summarizer::on_leave() { open_.pop_back(); }
+void Summarizer::on_leave() {
+  open_.pop_back();
+  prefixes_.pop_back();
+}
 
 std::string Summarizer::table(std::string_view type, const Observed* observed) const {
   using Cells = std::array<std::string, 6>;

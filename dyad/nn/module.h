@@ -94,6 +94,7 @@ class Summarizer final : public Visitor {
   void add(const std::string& name, const Tensor& tensor, bool learned);
   std::vector<Row> rows_{Row{}};
   std::vector<std::size_t> open_{0};
+  std::vector<std::string> prefixes_{""};  ///< of the names inside the open ones
   std::int64_t parameters_ = 0, frozen_ = 0, buffers_ = 0, bytes_ = 0;
   std::vector<const TensorImpl*> seen_;
 };

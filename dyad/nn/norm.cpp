@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/nn/checks.h"
@@ -15,8 +17,13 @@ namespace dyad::nn {
 BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options, Loc loc)
     : eps(options.eps), momentum(options.momentum) {
   require_positive("BatchNorm", {{"channels", channels}}, loc);
-  weight = Parameter(init::full({channels}, 1, options.dtype, loc), loc);
-  bias = Parameter(init::full({channels}, 0, options.dtype, loc), loc);
+  one_ = init::full({channels}, 1, options.dtype, loc);
+  zero_ = init::full({channels}, 0, options.dtype, loc);
+  if (options.affine) {
+    weight = Parameter(std::exchange(one_, {}), loc);
+    bias = Parameter(std::exchange(zero_, {}), loc);
+  }
+  if (!options.track_running_stats) return;
   running_mean = Buffer(init::full({channels}, 0, options.dtype, loc));
   running_var = Buffer(init::full({channels}, 1, options.dtype, loc));
   num_batches_tracked = Buffer(init::full({}, 0, i64, loc));
@@ -24,9 +31,14 @@ BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options, Loc
 
 Tensor BatchNorm::operator()(const Tensor& x, Loc loc) const {
   const LocScope scope(loc);
-  if (!mode.training()) return batch_norm(x, weight, bias, running_mean, running_var, eps, loc);
-  const auto [y, mean, var] = batch_norm_train(x, weight, bias, eps, loc);
-  move_statistics(x, mean, var, loc);
+  const Tensor& scale = weight.defined() ? weight : one_;
+  const Tensor& shift = bias.defined() ? bias : zero_;
+  const bool tracks = running_mean.defined();
+  if (tracks && !mode.training()) {
+    return batch_norm(x, scale, shift, running_mean, running_var, eps, loc);
+  }
+  const auto [y, mean, var] = batch_norm_train(x, scale, shift, eps, loc);
+  if (tracks) move_statistics(x, mean, var, loc);
   return y;
 }
 
@@ -53,7 +65,9 @@ void BatchNorm::move_statistics(const Tensor& x, const Tensor& mean, const Tenso
 
 LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& options, Loc loc)
     : eps(options.eps) {
-  weight = Parameter(init::full(shape, 1, options.dtype, loc), loc);
+  one_ = init::full(shape, 1, options.dtype, loc);
+  if (!options.affine) return;
+  weight = Parameter(std::exchange(one_, {}), loc);
   if (options.bias) bias = Parameter(init::full(shape, 0, options.dtype, loc), loc);
 }
 
@@ -62,7 +76,7 @@ LayerNorm::LayerNorm(std::int64_t size, const LayerNormOptions& options, Loc loc
 
 Tensor LayerNorm::operator()(const Tensor& x, Loc loc) const {
   const LocScope scope(loc);
-  return layer_norm(x, weight, bias, eps, loc);
+  return layer_norm(x, weight.defined() ? weight : one_, bias, eps, loc);
 }
 
 }  // namespace dyad::nn

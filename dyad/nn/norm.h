@@ -6,7 +6,9 @@ namespace dyad::nn {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  double momentum = 0.1;  ///< share of a batch in the running statistics
+  double momentum = 0.1;            ///< share of a batch in the running statistics
+  bool affine = true;               ///< learn a scale and a shift for each channel
+  bool track_running_stats = true;  ///< otherwise eval mode too takes those of the batch
   DType dtype = f32;
 };
 
@@ -28,13 +30,14 @@ class BatchNorm {
     v("mode", mode);
   }
 
-  Parameter weight, bias;            ///< [c]: 1 and 0 at first
-  Buffer running_mean, running_var;  ///< [c]; the variance is the unbiased one
-  Buffer num_batches_tracked;        ///< i64[]
+  Parameter weight, bias;            ///< [c]: 1 and 0 at first; or undefined
+  Buffer running_mean, running_var;  ///< [c]; the variance is the unbiased one; or undefined
+  Buffer num_batches_tracked;        ///< i64[], or undefined
   Mode mode;
   double eps, momentum;
 
  private:
+  Tensor one_, zero_;  // [c], in the place of weight and bias
   void move_statistics(const Tensor& x, const Tensor& mean, const Tensor& var, Loc loc) const;
 };
 
@@ -45,6 +48,7 @@ using BatchNorm3d = BatchNorm;
 
 struct LayerNormOptions {
   double eps = 1e-5;
+  bool affine = true;  ///< learn a scale and, with `bias`, a shift for each element
   bool bias = true;
   DType dtype = f32;
 };
@@ -62,9 +66,12 @@ class LayerNorm {
     v("bias", bias);
   }
 
-  Parameter weight;  ///< of `shape`: 1 at first
+  Parameter weight;  ///< of `shape`: 1 at first; or undefined
   Parameter bias;    ///< of `shape`: 0 at first; or undefined
   double eps;
+
+ private:
+  Tensor one_;  // of `shape`, in the place of weight
 };
 
 }  // namespace dyad::nn

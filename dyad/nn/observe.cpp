@@ -87,8 +87,8 @@ class EvalScope {
       mode.set(false);
     }
   }
-  ~EvalScope() {
-    for (std::size_t i = 0; i < modes_.size(); ++i) modes_[i].set(training_[i]);
+  ~EvalScope() {  // backwards: a mode that layers share comes twice, and was first as it was
+    for (std::size_t i = modes_.size(); i-- > 0;) modes_[i].set(training_[i]);
   }
   EvalScope(const EvalScope&) = delete;
   EvalScope& operator=(const EvalScope&) = delete;

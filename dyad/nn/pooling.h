@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
+
 #include "dyad/nn/visitor.h"
 #include "dyad/ops/pooling.h"
 
@@ -63,6 +66,20 @@ class AdaptivePoolLayer {
   Shape size;
 };
 
+/// `size` for so many axes; ShapeError for a list of another length.
+[[nodiscard]] Shape sizes_over(std::size_t axes, const PerAxis& size, Loc loc);
+
+template <auto Pool, std::size_t Axes>
+class AdaptivePoolOver : public AdaptivePoolLayer<Pool> {
+ public:
+  /// One size for all of the results' last axes, or one for each: `AdaptiveAvgPool2d(1)`.
+  explicit AdaptivePoolOver(const PerAxis& size, Loc loc = std::source_location::current())
+      : AdaptivePoolLayer<Pool>(sizes_over(Axes, size, loc)) {}
+  explicit AdaptivePoolOver(std::initializer_list<std::int64_t> sizes,
+                            Loc loc = std::source_location::current())
+      : AdaptivePoolOver(PerAxis(sizes), loc) {}
+};
+
 }  // namespace detail
 
 // Windows over the last one to three axes; formulas and arguments are those of the functions of
@@ -92,7 +109,8 @@ class AvgPool3d : public detail::AvgPoolLayer<&avg_pool3d> {
  public:
   using AvgPoolLayer::AvgPoolLayer;
 };
-/// Of as many axes as `size` has: AdaptiveAvgPool({7, 7}).
+/// Over as many axes as `size` has: AdaptiveAvgPool({7, 7}). Those named after the number of axes
+/// take one size for all of them too: AdaptiveAvgPool2d(1).
 class AdaptiveAvgPool : public detail::AdaptivePoolLayer<&adaptive_avg_pool> {
  public:
   using AdaptivePoolLayer::AdaptivePoolLayer;
@@ -135,11 +153,29 @@ class MaxUnpool {
 using MaxUnpool1d = MaxUnpool;
 using MaxUnpool2d = MaxUnpool;
 using MaxUnpool3d = MaxUnpool;
-using AdaptiveAvgPool1d = AdaptiveAvgPool;
-using AdaptiveAvgPool2d = AdaptiveAvgPool;
-using AdaptiveAvgPool3d = AdaptiveAvgPool;
-using AdaptiveMaxPool1d = AdaptiveMaxPool;
-using AdaptiveMaxPool2d = AdaptiveMaxPool;
-using AdaptiveMaxPool3d = AdaptiveMaxPool;
+class AdaptiveAvgPool1d : public detail::AdaptivePoolOver<&adaptive_avg_pool, 1> {
+ public:
+  using AdaptivePoolOver::AdaptivePoolOver;
+};
+class AdaptiveAvgPool2d : public detail::AdaptivePoolOver<&adaptive_avg_pool, 2> {
+ public:
+  using AdaptivePoolOver::AdaptivePoolOver;
+};
+class AdaptiveAvgPool3d : public detail::AdaptivePoolOver<&adaptive_avg_pool, 3> {
+ public:
+  using AdaptivePoolOver::AdaptivePoolOver;
+};
+class AdaptiveMaxPool1d : public detail::AdaptivePoolOver<&adaptive_max_pool, 1> {
+ public:
+  using AdaptivePoolOver::AdaptivePoolOver;
+};
+class AdaptiveMaxPool2d : public detail::AdaptivePoolOver<&adaptive_max_pool, 2> {
+ public:
+  using AdaptivePoolOver::AdaptivePoolOver;
+};
+class AdaptiveMaxPool3d : public detail::AdaptivePoolOver<&adaptive_max_pool, 3> {
+ public:
+  using AdaptivePoolOver::AdaptivePoolOver;
+};
 
 }  // namespace dyad::nn

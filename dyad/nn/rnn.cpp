@@ -48,9 +48,22 @@ void RecurrentNetwork::visit(Visitor& v) {
   v("mode", mode);
 }
 
+void RecurrentNetwork::check_state(const Tensor& state, std::string_view name, bool one_sample,
+                                   Loc loc) const {
+  if (!state.defined()) return;
+  const auto count = static_cast<std::int64_t>(parts_.size());
+  if (state.rank() == (one_sample ? 2 : 3) && state.size(0, loc) == Dim(count)) return;
+  throw ShapeError(
+      fmt::format("{}: {} must be [{}, {}hidden], a state for each layer and direction, found {}",
+                  cell_, name, count, one_sample ? "" : "n, ", type_string(state)),
+      loc.user());
+}
+
 RnnResult RecurrentNetwork::operator()(const Tensor& x, const RnnState& state, Loc loc) const {
   const LocScope scope(loc);
   const bool one_sample = x.rank() == 2;
+  check_state(state.h, "h", one_sample, loc);
+  check_state(state.c, "c", one_sample, loc);
   const auto with_samples = [&](const Tensor& t, std::int64_t axis) {
     return one_sample && t.defined() ? unsqueeze(t, axis, loc) : t;
   };

@@ -38,7 +38,8 @@ struct RnnResult {
 /// names and layout (weight_ih_l0, weight_hh_l0_reverse...) and start evenly in +-1/sqrt(hidden).
 class RecurrentNetwork {
  public:
-  /// x[t, n, in] (or [t, in]: one sample, whose results have no axis n).
+  /// x[t, n, in] (or [t, in]: one sample, whose state and results have no axis n). ShapeError for a
+  /// state of another number of layers.
   RnnResult operator()(const Tensor& x, const RnnState& state = {},
                        Loc loc = std::source_location::current()) const;
   void visit(Visitor& v);
@@ -57,6 +58,7 @@ class RecurrentNetwork {
     Parameter weight_ih, weight_hh, bias_ih, bias_hh;
   };
   [[nodiscard]] std::size_t directions() const noexcept { return options.bidirectional ? 2 : 1; }
+  void check_state(const Tensor& state, std::string_view name, bool one_sample, Loc loc) const;
 
   std::string cell_;
   std::vector<Direction> parts_;  // layer by layer

@@ -71,7 +71,11 @@ TEST_F(LayerCalls, Pooling) {
   same(AvgPool1d(3, 1)(line), avg_pool1d(line, 3, 1));
   same(AvgPool3d(2)(volume), avg_pool3d(volume, 2));
   same(AdaptiveAvgPool2d({3, 2})(image), adaptive_avg_pool(image, {3, 2}));
+  same(AdaptiveAvgPool2d(2)(image), adaptive_avg_pool(image, {2, 2}));
+  same(AdaptiveAvgPool2d({1})(image), adaptive_avg_pool(image, {1, 1}));
   same(AdaptiveMaxPool1d({2})(line), adaptive_max_pool(line, {2}));
+  EXPECT_EQ(dyad::testing::bare_message_of<ShapeError>([] { AdaptiveAvgPool3d({2, 1}); }),
+            "an adaptive pooling over 3 axes takes one size or 3, found 2");
 }
 
 TEST_F(LayerCalls, Normalisations) {
@@ -84,6 +88,25 @@ TEST_F(LayerCalls, Normalisations) {
   const RMSNorm length(6);
   same(length(image), rms_norm(image, length.weight));
   same(LocalResponseNorm{3, 0.1}(image), local_response_norm(image, 3, 0.1));
+}
+
+TEST_F(LayerCalls, NormalisationsThatLearnNothing) {
+  const Tensor one = ones({4}), zero = zeros({4});
+  const LayerNorm plain(6, {.affine = false});
+  EXPECT_TRUE(state_dict(plain).empty());
+  same(plain(image), layer_norm(image, ones({6})));
+  const BatchNorm unscaled(4, {.affine = false});
+  EXPECT_TRUE(named_parameters(unscaled).empty());
+  EXPECT_EQ(state_dict(unscaled).size(), 3u);
+  same(unscaled(image), batch_norm_train(image, one, zero)[0]);
+  eval(unscaled);
+  same(unscaled(image), batch_norm(image, one, zero, unscaled.running_mean, unscaled.running_var));
+  const BatchNorm of_batch(4, {.track_running_stats = false});
+  EXPECT_TRUE(named_buffers(of_batch).empty());
+  for (const bool training : {true, false}) {
+    train(of_batch, training);
+    same(of_batch(image), batch_norm_train(image, one, zero)[0]);
+  }
 }
 
 TEST_F(LayerCalls, Losses) {

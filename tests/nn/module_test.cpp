@@ -216,6 +216,33 @@ TEST(Module, SummaryOfARunShowsResultsAndWork) {
   EXPECT_EQ(model.norm.num_batches_tracked.item<int>(), 0);
 }
 
+TEST(Module, SummaryNamesTheListsThatLayersAreIn) {
+  struct Listed {
+    std::array<Linear, 2> steps{Linear(2, 3), Linear(3, 2)};
+    std::vector<Sequential> heads{Sequential(Linear(2, 1))};
+  };
+  EXPECT_EQ(summary(Listed()),
+            "layer      type        parameters                         count\n"
+            "Listed\n"
+            "  steps.0  Linear      weight f32[3, 2], bias f32[3]          9\n"
+            "  steps.1  Linear      weight f32[2, 3], bias f32[2]          8\n"
+            "  heads.0  Sequential\n"
+            "    0      Linear      weight f32[1, 2], bias f32[1]          3\n"
+            "20 parameters, 80 B\n");
+}
+
+TEST(Module, SummaryOfARunLeavesModesThatLayersShare) {
+  struct Twice {
+    Dropout first{0.5};
+    Dropout second = first;
+    Tensor operator()(const Tensor& x) const { return second(first(x)); }
+  };
+  const Twice model;
+  (void)summary(model, zeros({3}));
+  EXPECT_TRUE(model.first.mode.training());
+  EXPECT_TRUE(model.second.mode.training());
+}
+
 TEST(Module, FreezeCountAndApply) {
   struct Small {
     Linear first{4, 3};

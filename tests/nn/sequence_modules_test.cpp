@@ -75,6 +75,63 @@ TEST(SequenceModules, TransformersRefuseWhatDoesNotFit) {
             "differ, 2 and 1");
 }
 
+TEST(SequenceModules, RefuseStatesOfOtherLayers) {
+  const LSTM net(4, 6, {.layers = 2});
+  const auto refused = [&](const Tensor& x, const RnnState& state) {
+    return bare_message_of<ShapeError>([&] { (void)net(x, state); });
+  };
+  EXPECT_EQ(refused(zeros({5, 3, 4}), {.h = zeros({4, 3, 6})}),
+            "lstm: h must be [2, n, hidden], a state for each layer and direction, found "
+            "f32[4, 3, 6]");
+  EXPECT_EQ(refused(zeros({5, 3, 4}), {.h = zeros({2, 3, 6}), .c = zeros({3, 3, 6})}),
+            "lstm: c must be [2, n, hidden], a state for each layer and direction, found "
+            "f32[3, 3, 6]");
+  EXPECT_EQ(refused(zeros({5, 4}), {.h = zeros({2, 1, 6})}),
+            "lstm: h must be [2, hidden], a state for each layer and direction, found "
+            "f32[2, 1, 6]");
+}
+
+TEST(SequenceModules, AttentionGivesTheWeightsOfEachHead) {
+  const MultiheadAttention attention(8, 2);
+  const Tensor q = normal({4, 3, 8}), k = normal({5, 3, 8});
+  const Tensor each = attention(q, k, k, {.need_weights = true, .average_weights = false}).weights;
+  EXPECT_EQ(to_string(each.shape()), "[3, 2, 4, 5]");
+  EXPECT_EQ(mean(each, {1}).to_vector<float>(),
+            attention(q, k, k, {.need_weights = true}).weights.to_vector<float>());
+  const Tensor one = attention(q.select(1, 0), k.select(1, 0), k.select(1, 0),
+                               {.need_weights = true, .average_weights = false})
+                         .weights;
+  EXPECT_EQ(to_string(one.shape()), "[2, 4, 5]");
+}
+
+TEST(SequenceModules, AttentionRefusesMasksThatDoNotFit) {
+  const MultiheadAttention attention(8, 2);
+  const Tensor q = zeros({4, 3, 8}), k = zeros({5, 3, 8});
+  const auto refused = [&](const AttentionMasks& masks) {
+    return bare_message_of<ShapeError>([&] { (void)attention(q, k, k, masks); });
+  };
+  for (const bool weights : {false, true}) {
+    EXPECT_EQ(refused({.key_padding = zeros({5, 3}, boolean), .need_weights = weights}),
+              "MultiheadAttention: key_padding must be bool or floating [3, 5], found bool[5, 3]");
+    EXPECT_EQ(refused({.attention = zeros({6, 5, 4}), .need_weights = weights}),
+              "MultiheadAttention: attention must be bool or floating [4, 5], or [6, 4, 5] for "
+              "each head of each sample, found f32[6, 5, 4]");
+  }
+  EXPECT_EQ(refused({.key_padding = zeros({15}, boolean)}),
+            "MultiheadAttention: key_padding must be bool or floating [3, 5], found bool[15]");
+  EXPECT_EQ(refused({.attention = zeros({2, 12, 5})}),
+            "MultiheadAttention: attention must be bool or floating [4, 5], or [6, 4, 5] for each "
+            "head of each sample, found f32[2, 12, 5]");
+  EXPECT_EQ(bare_message_of<DTypeError>(
+                [&] { (void)attention(q, k, k, {.key_padding = zeros({3, 5}, i64)}); }),
+            "MultiheadAttention: key_padding must be bool or floating [3, 5], found i64[3, 5]");
+  // One row for all queries broadcasts; one sample has masks without n.
+  EXPECT_NO_THROW((void)attention(q, k, k, {.attention = zeros({1, 5}, boolean)}));
+  EXPECT_NO_THROW((void)attention(
+      zeros({4, 8}), zeros({5, 8}), zeros({5, 8}),
+      {.key_padding = zeros({5}, boolean), .attention = zeros({2, 4, 5}, boolean)}));
+}
+
 /// Matrices evenly in +-sqrt(6 / (in + out)), vectors as their layers have them.
 TEST(SequenceModules, TransformersBeginByGlorotsRule) {
   const Transformer model(8, 2, 1, 1, {.feedforward = 40});
@@ -194,6 +251,24 @@ TEST(SequenceModules, CellsAndTransformersInAGraph) {
     const Tensor x = normal({n, 4}), target = normal({3, n, 8});
     EXPECT_EQ(session.run({y}, {{"x", x}, {"target", target}})[0].to_vector<float>(),
               run(x, target).to_vector<float>());
+  }
+}
+
+/// With the numbers of bags and of indices open.
+TEST(SequenceModules, BagsInAGraph) {
+  for (const bool last : {false, true}) {
+    const EmbeddingBag bag(7, 3, {.include_last_offset = last, .padding_idx = 1});
+    Graph graph;
+    const Tensor y = graph.define([&] {
+      return bag(placeholder("indices", i64, {"n"}), placeholder("offsets", i64, {"m"}));
+    });
+    Session session(graph);
+    const Tensor indices = tensor({1, 2, 3, 1, 5}, i64);
+    for (const Tensor& offsets : {tensor({0, 2, 2, 3}, i64), tensor({0, 5}, i64)}) {
+      EXPECT_EQ(
+          session.run({y}, {{"indices", indices}, {"offsets", offsets}})[0].to_vector<float>(),
+          bag(indices, offsets).to_vector<float>());
+    }
   }
 }
 
