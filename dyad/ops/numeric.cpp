@@ -284,7 +284,8 @@ Tensor log_ndtr(const Tensor& given, Loc loc) {
   // On the far left erfc vanishes, what it is scaled by does not. Neither side sees the other's
   // numbers, so that no infinity comes back with the gradient.
   const Tensor left = minimum(x, -1), right = maximum(x, -1);
-  const Tensor far = log(erfcx(left * (-1 / std::numbers::sqrt2)) * 0.5) - square(left) * 0.5;
+  // left * left may overflow where half of it does not.
+  const Tensor far = log(erfcx(left * (-1 / std::numbers::sqrt2)) * 0.5) - left * 0.5 * left;
   const Tensor near = log1p(erfc(right * (1 / std::numbers::sqrt2)) * -0.5);
   return where(x < -1, far, near);
 }

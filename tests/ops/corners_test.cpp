@@ -67,6 +67,11 @@ TEST(Corners, IntegersStillWrap) {
             (std::vector<std::int8_t>{44, -1, -128}));
 }
 
+TEST(Corners, LogNdtrWhereHalfOfTheSquareIsFinite) {
+  EXPECT_EQ(log_ndtr(full({}, -0x1p64, f32)).item<double>(), -0x1p127);
+  EXPECT_EQ(log_ndtr(full({}, -0x1p512, f64)).item<double>(), -0x1p1023);
+}
+
 TEST(Corners, FunctionsOfNarrowIntegersDoNotWrap) {
   // scipy.special
   const auto far = log_ndtr(tensor({-127, 1}, i8)).to_vector<float>();
