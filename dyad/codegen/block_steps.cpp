@@ -230,7 +230,8 @@ template <class T>
       map2<T, T>(s, r, n, [](T a, T b) { return sem::sar(a, b); });
       return true;
     case Op::two_over_pi:
-      if constexpr (std::same_as<T, std::int64_t>) map<T, T>(s, r, n, sem::two_over_pi);
+      if constexpr (std::same_as<T, std::int64_t>)
+        map<T, T>(s, r, n, [](T a) { return sem::two_over_pi(a); });
       return std::same_as<T, std::int64_t>;
     default:
       return false;
