@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "dyad/base/error.h"
+#include "dyad/core/evaluator.h"
 
 namespace dyad::optim {
 namespace {
@@ -34,6 +35,16 @@ void require_rising(std::string_view schedule, const std::vector<std::int64_t>& 
 
 double share(std::int64_t t, std::int64_t steps) {
   return static_cast<double>(std::min(t, steps)) / static_cast<double>(steps);
+}
+
+/// A recording would keep the rate of its call for all later ones.
+void require_eager(std::string_view what, Loc loc) {
+  if (Evaluator::is_eager()) return;
+  throw GraphError(
+      fmt::format("{} in a compiled function or a graph would happen once, when it is recorded: "
+                  "call it outside, after the step, which sees the new learning rate",
+                  what),
+      loc.user());
 }
 
 /// From 1 to 0 as `done` goes from 0 to 1.
@@ -142,6 +153,7 @@ Schedule::Schedule(Optimizer& optimizer, LrFactor factor, Loc loc)
 }
 
 void Schedule::set_position(std::int64_t t, Loc loc) {
+  require_eager("Schedule: a step", loc);
   constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
   if (t < 0 || t == kEnd) {
     throw ValueError(
@@ -178,6 +190,7 @@ bool ReduceOnPlateau::is_better(double measure) const noexcept {
 }
 
 void ReduceOnPlateau::step(double measure, Loc loc) {
+  require_eager("ReduceOnPlateau: a step", loc);
   if (is_better(measure)) {
     state_.best = measure;
     state_.waited = 0;

@@ -60,7 +60,8 @@ struct OneCycleOptions {
                                   Loc loc = std::source_location::current());
 
 /// Sets an optimizer's learning rates: call step() after each of the optimizer's steps (or each
-/// epoch).
+/// epoch). A compiled step sees the new rate; step() itself stands outside (GraphError inside,
+/// where it would happen only when the function is recorded).
 class Schedule {
  public:
   /// Scales the learning rates of all groups as they are now (those before the state, of an

@@ -1,11 +1,14 @@
 // Training steps under compile(): the same bits as eager steps, whatever the layers and optimizers
 // keep.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "dyad/base/error.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compile.h"
 #include "dyad/nn/nn.h"
@@ -133,6 +136,32 @@ TEST(CompiledModel, RecurrentCells) {
     EXPECT_EQ(c1.to_vector<float>(), c2.to_vector<float>());
     EXPECT_EQ(g1.to_vector<float>(), g2.to_vector<float>());
   }
+}
+
+/// Inside, it would happen when the function is recorded alone.
+TEST(CompiledTraining, AScheduleStepsOutside) {
+  Tensor p = ones({2}).requires_grad();
+  SGD optimizer({p}, {.lr = 1});
+  Schedule schedule(optimizer, step_decay(3));
+  ReduceOnPlateau plateau(optimizer);
+  const auto refused = [&](const auto& action) {
+    try {
+      (void)compile([&](const Tensor& x) {
+        action();
+        return x + 1;
+      })(p.detach());
+    } catch (const GraphError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(
+      refused([&] { schedule.step(); }),
+      ::testing::StartsWith("Schedule: a step in a compiled function or a graph would happen "
+                            "once, when it is recorded: call it outside, after the step"));
+  EXPECT_THAT(refused([&] { plateau.step(1); }),
+              ::testing::StartsWith("ReduceOnPlateau: a step in a compiled function"));
+  EXPECT_EQ(schedule.position(), 0);
 }
 
 }  // namespace
