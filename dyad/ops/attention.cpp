@@ -256,7 +256,7 @@ struct Attention {
     const bool masked = e.input_count() > 3 && !e.input(3).empty();
     if (e.opset() < 23 || (masked && attrs.is_causal)) return write_parts(e, attrs, masked);
     std::vector<std::string> inputs{e.input(0), e.input(1), e.input(2)};
-    if (masked) inputs.push_back(e.input(3));
+    if (masked) inputs.push_back(whole_mask(e));
     OnnxAttrs options{{"is_causal", std::int64_t{attrs.is_causal}}};
     if (attrs.scale != 0) options.emplace_back("scale", static_cast<float>(attrs.scale));
     if (attrs.softcap != 0) options.emplace_back("softcap", static_cast<float>(attrs.softcap));
@@ -264,6 +264,21 @@ struct Attention {
   }
 
  private:
+  /// The mask with a row for each query and a column for each key, which ONNX Runtime's kernel
+  /// needs.
+  static std::string whole_mask(OnnxEmitter& e) {
+    const Dim rows = e.input_type(0).shape()[2], columns = e.input_type(1).shape()[2];
+    Shape shape = e.input_type(3).shape();
+    while (shape.rank() < 2) shape.insert(0, Dim(1));
+    const std::size_t last = shape.size() - 1;
+    const bool is_whole = e.input_type(3).rank() >= 2 && shape[last - 1].same_as(rows) &&
+                          shape[last].same_as(columns);
+    if (is_whole) return e.input(3);
+    shape[last - 1] = rows;
+    shape[last] = columns;
+    return e.node("Expand", {e.input(3), e.shape(shape)});
+  }
+
   static void write_parts(OnnxEmitter& e, const Attrs& attrs, bool masked) {
     const DType dtype = e.input_type(0).dtype();
     const Shape &q = e.input_type(0).shape(), &k = e.input_type(1).shape();
