@@ -187,8 +187,9 @@ template <class M>
 }
 
 /// The same, after a run on `inputs` in eval mode, with what each layer gives, the multiply-adds of
-/// its matrix products and convolutions, and the bytes of all results. A layer's row shows the
-/// result of the operator that took its parameters last.
+/// its matrix products (those within recurrent layers and attention too) and convolutions, and the
+/// bytes of all results. A layer's row shows the result of the operator that took its parameters
+/// last.
 template <class M, class... In>
   requires(sizeof...(In) > 0)
 [[nodiscard]] std::string summary(const M& model, const In&... inputs) {

@@ -8,13 +8,22 @@
 namespace dyad::nn::detail {
 namespace {
 
-/// Multiplications of a matrix product or convolution that ran, each with an addition.
+/// Multiplications of the matrix products, alone or within an operator, and convolutions that ran,
+/// each with an addition.
 std::int64_t multiply_adds(const OpInfo& op, TensorRefs inputs, const Tensor& output) {
   const auto size = [](const Tensor& x, std::size_t axis) { return x.shape()[axis].number(); };
   const std::int64_t results = output.impl()->numel();
   if (op.name == "matmul" || op.name == "linear") {
     const Tensor& a = *inputs[0];
     return results * size(a, a.shape().size() - 1);
+  }
+  if (op.name == "recurrent_forward") {
+    const Tensor &x = *inputs[0], &weight_ih = *inputs[1], &weight_hh = *inputs[2];
+    return size(x, 0) * size(x, 1) * (weight_ih.impl()->numel() + weight_hh.impl()->numel());
+  }
+  if (op.name == "attention_forward") {
+    const Tensor &q = *inputs[0], &v = *inputs[2];
+    return size(q, 0) * size(q, 1) * size(q, 2) * size(v, 2) * (size(q, 3) + size(v, 3));
   }
   if (op.name.starts_with("conv") && op.kind == BodyKind::opaque && inputs.size() >= 2) {
     const Tensor &x = *inputs[0], &weight = *inputs[1];

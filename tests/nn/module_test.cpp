@@ -216,6 +216,22 @@ TEST(Module, SummaryOfARunShowsResultsAndWork) {
   EXPECT_EQ(model.norm.num_batches_tracked.item<int>(), 0);
 }
 
+TEST(Module, SummaryCountsTheWorkWithinRecurrentLayersAndAttention) {
+  struct Layers {
+    LSTM net{4, 6};
+    MultiheadAttention attention{6, 2};
+    Tensor operator()(const Tensor& x) const {
+      const Tensor y = net(x).y;
+      return attention(y, y, y).out;
+    }
+  };
+  // 5 * 3 steps by (24 * 4 + 24 * 6), projections of 15 rows by (18 * 6 + 6 * 6), and for 3 samples
+  // with 2 heads 5 * 5 scores by 3 + 3.
+  const std::string text = summary(Layers(), zeros({5, 3, 4}));
+  EXPECT_THAT(text, HasSubstr("288  f32[5, 3, 6]           3,600\n"));
+  EXPECT_THAT(text, HasSubstr("; 6,660 multiply-adds, "));
+}
+
 TEST(Module, SummaryNamesTheListsThatLayersAreIn) {
   struct Listed {
     std::array<Linear, 2> steps{Linear(2, 3), Linear(3, 2)};
