@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "dyad/codegen/address.h"
 #include "dyad/codegen/block_program.h"
 #include "dyad/codegen/functions.h"
 #include "dyad/ir/scalar_evaluate.h"
@@ -108,7 +109,7 @@ void run_row(const void* context, char* const* data, const std::int64_t* strides
     const int count = static_cast<int>(std::min<std::int64_t>(kBlock, n - first));
     for (std::size_t i = 0; i < inputs; ++i) {
       const std::int64_t stride = stride_of(row.inputs[i], strides[i]);
-      load(row.inputs[i], data[i] + first * stride, stride, count, registers.input(i));
+      load(row.inputs[i], moved(data[i], first * stride), stride, count, registers.input(i));
     }
     registers.run(count);
     for (std::size_t o = 0; o < row.outputs.size(); ++o) {
@@ -171,8 +172,8 @@ void run_reduce(const void* context, char* const* data, const std::int64_t* row_
       const int count = static_cast<int>(std::min<std::int64_t>(kBlock, n - first));
       for (std::size_t i = 0; i < inputs; ++i) {
         const std::int64_t stride = stride_of(reduce.map.inputs[i], strides[i]);
-        load(reduce.map.inputs[i], data[i] + row * row_strides[i] + first * stride, stride, count,
-             map.input(i));
+        load(reduce.map.inputs[i], moved(data[i], row * row_strides[i] + first * stride), stride,
+             count, map.input(i));
       }
       map.run(count);
       for (int done = 0; done < count;) {

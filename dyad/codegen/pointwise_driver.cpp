@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "dyad/codegen/address.h"
 #include "dyad/codegen/driver.h"
 
 namespace dyad::codegen {
@@ -28,10 +29,10 @@ class PointwiseDriver::Walk {
     }
     for (int i = 0; i < operands_; ++i) {
       inner_[i] = args.strides[i * rank_ + rank_ - 1] * kernel.sizes_[i];
-      data_[i] = static_cast<char*>(args.data[i]) + column_ * inner_[i];
+      data_[i] = moved(static_cast<char*>(args.data[i]), column_ * inner_[i]);
       for (int d = 0; d < rank_ - 1; ++d) {
         strides_[d][i] = args.strides[i * rank_ + d] * kernel.sizes_[i];
-        data_[i] += coordinates_[d] * strides_[d][i];
+        data_[i] = moved(data_[i], coordinates_[d] * strides_[d][i]);
       }
       // An operand whose next element is farther away than its next row would fetch a line for each
       // element.
@@ -57,7 +58,7 @@ class PointwiseDriver::Walk {
       row(data_, n);
       count -= n;
       if (count > 0) {
-        for (int i = 0; i < operands_; ++i) data_[i] -= column_ * inner_[i];
+        for (int i = 0; i < operands_; ++i) data_[i] = moved(data_[i], -column_ * inner_[i]);
         column_ = 0;
         advance(1);
       }
@@ -72,10 +73,10 @@ class PointwiseDriver::Walk {
   void tile(std::int64_t rows) const {
     for (std::int64_t column = 0; column < width_; column += kTileColumns) {
       char* data[kMaxOperands];
-      for (int i = 0; i < operands_; ++i) data[i] = data_[i] + column * inner_[i];
+      for (int i = 0; i < operands_; ++i) data[i] = moved(data_[i], column * inner_[i]);
       for (std::int64_t r = 0; r < rows; ++r) {
         row(data, std::min(kTileColumns, width_ - column));
-        for (int i = 0; i < operands_; ++i) data[i] += strides_[rank_ - 2][i];
+        for (int i = 0; i < operands_; ++i) data[i] = moved(data[i], strides_[rank_ - 2][i]);
       }
     }
   }
@@ -84,10 +85,10 @@ class PointwiseDriver::Walk {
   void advance(std::int64_t rows) {
     int d = rank_ - 2;
     coordinates_[d] += rows;
-    for (int i = 0; i < operands_; ++i) data_[i] += rows * strides_[d][i];
+    for (int i = 0; i < operands_; ++i) data_[i] = moved(data_[i], rows * strides_[d][i]);
     while (d > 0 && coordinates_[d] == args_.sizes[d]) {
       for (int i = 0; i < operands_; ++i) {
-        data_[i] += strides_[d - 1][i] - coordinates_[d] * strides_[d][i];
+        data_[i] = moved(data_[i], strides_[d - 1][i] - coordinates_[d] * strides_[d][i]);
       }
       coordinates_[d] = 0;
       ++coordinates_[--d];

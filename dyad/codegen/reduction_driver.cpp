@@ -3,6 +3,7 @@
 #include <deque>
 #include <vector>
 
+#include "dyad/codegen/address.h"
 #include "dyad/codegen/driver.h"
 
 namespace dyad::codegen {
@@ -28,11 +29,7 @@ void fill(char* at, std::int64_t count, std::uint64_t bits, std::int64_t bytes) 
   }
 }
 
-/// An operand that is a position, not memory, counts from null, which pointers must not.
-void advance(char*& data, std::int64_t bytes) {
-  data = reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(data) +
-                                 static_cast<std::uintptr_t>(bytes));
-}
+void advance(char*& data, std::int64_t bytes) { data = moved(data, bytes); }
 
 void prefetch(const char* data, std::int64_t bytes) {
   constexpr std::int64_t kLine = 64;
@@ -200,7 +197,7 @@ void ReductionDriver::chunk_rows(char* const* data, std::int64_t outputs, std::i
   const void* context = kernel_.contexts_[kInitContext];
   char* at[kMaxOperands];
   if (reduced_ <= 1) {
-    for (int i = 0; i < inputs; ++i) at[i] = data[i] + first * reduced_strides_[i];
+    for (int i = 0; i < inputs; ++i) at[i] = moved(data[i], first * reduced_strides_[i]);
     reduce(context, at, kept_strides_, reduced_strides_, outputs, 0, count, nullptr, results,
            args_.slots, DYAD_REDUCE_INIT | DYAD_REDUCE_RESULT);
     return;
@@ -210,7 +207,7 @@ void ReductionDriver::chunk_rows(char* const* data, std::int64_t outputs, std::i
   place_lanes(memory, 1, lanes);
   const std::int64_t width = args_.sizes[rank_ - 1];
   for (std::int64_t o = 0; o < outputs; ++o) {
-    for (int i = 0; i < inputs; ++i) at[i] = data[i] + o * kept_strides_[i];
+    for (int i = 0; i < inputs; ++i) at[i] = moved(data[i], o * kept_strides_[i]);
     for (int k = 0; k < kernel_.accumulators_; ++k)
       result[k] = results[k] + o * kernel_.accumulator_bytes_[k];
     Odometer odometer;
@@ -241,7 +238,7 @@ void ReductionDriver::chunks_as_rows(char* const* data, std::int64_t first, std:
   std::int64_t distances[kMaxOperands];
   for (int i = 0; i < kernel_.inputs_; ++i) {
     distances[i] = kReduceChunk * reduced_strides_[i];
-    at[i] = data[i] + first * distances[i];
+    at[i] = moved(data[i], first * distances[i]);
   }
   kernel_.code_.reduce(kernel_.contexts_[kInitContext], at, distances, reduced_strides_, count, 0,
                        kReduceChunk, nullptr, results, args_.slots,
