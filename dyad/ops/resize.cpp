@@ -120,18 +120,24 @@ struct AxisPlan {
   double scale = 0;  ///< 0: size by the size of x
 };
 
+/// The integer below a size that was computed.
+std::int64_t whole(double size) {
+  if (!(size < 0x1p62)) {
+    throw ShapeError("scales make a size of 2^62 or more, or none of an axis without elements");
+  }
+  return static_cast<std::int64_t>(std::floor(size));
+}
+
 /// floor(size * scale); an open size needs a scale that is a small fraction.
 Dim scaled(Dim size, double scale) {
-  if (size.is_number()) {
-    return static_cast<std::int64_t>(std::floor(static_cast<double>(size.number()) * scale));
-  }
+  if (size.is_number()) return whole(static_cast<double>(size.number()) * scale);
   for (std::int64_t denominator = 1; denominator <= 64; ++denominator) {
     const double numerator = scale * static_cast<double>(denominator);
     if (numerator == std::floor(numerator)) {
-      return size * static_cast<std::int64_t>(numerator) / denominator;
+      return size * whole(numerator) / denominator;
     }
   }
-  return static_cast<std::int64_t>(std::floor(static_cast<double>(size.value()) * scale));
+  return whole(static_cast<double>(size.value()) * scale);
 }
 
 /// The axes' plans; the attributes have been checked.
@@ -155,7 +161,7 @@ std::vector<AxisPlan> plan(const ResizeAttrs& a, const Shape& x) {
   for (std::size_t i = 0; i < a.axes.size(); ++i) {
     const Dim from = x[static_cast<std::size_t>(from_front(a.axes[i], x.rank()))];
     plans[i].scale = scale;
-    plans[i].size = static_cast<std::int64_t>(scale * static_cast<double>(from.value()) + 0.5);
+    plans[i].size = whole(scale * static_cast<double>(from.value()) + 0.5);
   }
   return plans;
 }
