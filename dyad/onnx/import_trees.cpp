@@ -17,8 +17,10 @@ namespace {
 
 enum Mode : std::int64_t { leq, lt, gte, gt_, eq_, neq, member };
 
-/// Elements of a table with a row for each node: a few bytes may ask for any number.
-constexpr std::int64_t kMostTable = std::int64_t{1} << 26;
+/// Elements of a table with a row for each node, at most, in any case, and for each vote: a few
+/// bytes may ask for any number.
+constexpr std::int64_t kMostTable = std::int64_t{1} << 26, kTable = std::int64_t{1} << 20,
+                       kTableOfVote = 512;
 
 /// Nodes and leaves of all trees in one numbering.
 struct Forest {
@@ -117,10 +119,12 @@ class ForestImport {
   /// The votes of the leaves: [rows, targets].
   Tensor scores(const Tensor& leaves, const std::vector<Vote>& votes, const Scores& how,
                 DType dtype) {
-    if (how.targets < 1 || how.targets > kMostTable / std::max<std::int64_t>(forest_.size(), 1)) {
+    const std::int64_t most =
+        std::clamp(kTableOfVote * static_cast<std::int64_t>(votes.size()), kTable, kMostTable);
+    if (how.targets < 1 || how.targets > most / std::max<std::int64_t>(forest_.size(), 1)) {
       n_.fail("it has " + std::to_string(how.targets) + " targets for " +
               std::to_string(forest_.size()) + " nodes; they must be at least 1, and at most " +
-              std::to_string(kMostTable) + " for all nodes together");
+              std::to_string(most) + " for all nodes together");
     }
     std::vector<double> weights(static_cast<std::size_t>(forest_.size() * how.targets), 0);
     std::vector<bool> given(weights.size(), false);
