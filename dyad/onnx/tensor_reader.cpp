@@ -121,6 +121,14 @@ Tensor from_parts(const Reading& of, DType dtype, std::uint64_t count) {
   return made;
 }
 
+/// Whatever is not 0 is true.
+Tensor from_bools(const Reading& of, std::string_view bytes) {
+  Tensor made = make_empty(DType::boolean, shape_of(of.proto));
+  std::ranges::transform(bytes, made.impl()->data,
+                         [](char byte) { return std::byte{byte != '\0'}; });
+  return made;
+}
+
 std::uint64_t entry(const Reading& of, std::string_view key, std::uint64_t otherwise) {
   for (const pb::StringStringEntryProto& pair : of.proto.external_data()) {
     if (pair.key() != key) continue;
@@ -152,10 +160,16 @@ Tensor from_file(const Reading& of, DType dtype, std::uint64_t count, ExternalDa
     of.fail(fmt::format("its data is at {} + {} bytes of '{}', which has {}", offset, bytes,
                         location, file->bytes()));
   }
-  if (contains(kSmall, dtype)) {
-    return from_packed(of, dtype, count,
-                       {reinterpret_cast<const char*>(file->data() + offset), bytes});
+  const std::byte* const data = file->data() + offset;
+  const bool is_mapped = !contains(kSmall, dtype) && dtype != DType::boolean &&
+                         reinterpret_cast<std::uintptr_t>(data) % size_of(dtype) == 0;
+  if (!is_mapped && !external.count_copy(file, count * size_of(dtype))) {
+    of.fail(fmt::format("tensors in '{}' lie over one another and take far more memory than it has",
+                        location));
   }
+  const std::string_view held(reinterpret_cast<const char*>(data), bytes);
+  if (contains(kSmall, dtype)) return from_packed(of, dtype, count, held);
+  if (dtype == DType::boolean) return from_bools(of, held);
   return io::mapped_tensor(file, offset, dtype, shape_of(of.proto));
 }
 
@@ -195,6 +209,13 @@ Ref<Storage> ExternalData::open(const std::string& location, const std::string& 
   return files_[location] = io::InputFile(whole.string(), loc).map();
 }
 
+bool ExternalData::count_copy(const Ref<Storage>& file, std::uint64_t bytes) {
+  constexpr std::uint64_t kMostCopies = 16;  // elements of 2 bits take 4 times what they have
+  std::uint64_t& copied = copied_[&*file];
+  copied += bytes;
+  return copied / kMostCopies <= file->bytes();
+}
+
 DType read_dtype(std::int64_t number, const std::string& what, Loc loc) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
@@ -225,13 +246,9 @@ Tensor read_tensor(const pb::TensorProto& proto, ExternalData& external, Loc loc
   }
   if (proto.has_raw_data()) {
     check_length(of, proto.raw_data().size(), count * size_of(dtype), "bytes");
+    if (dtype == DType::boolean) return from_bools(of, proto.raw_data());
     Tensor made = make_empty(dtype, shape_of(proto));
     if (count > 0) std::memcpy(made.impl()->data, proto.raw_data().data(), count * size_of(dtype));
-    if (dtype == DType::boolean) {
-      for (std::uint64_t i = 0; i < count; ++i) {
-        made.impl()->data[i] = std::byte{made.impl()->data[i] != std::byte{0}};
-      }
-    }
     return made;
   }
   if (is_complex(dtype)) return from_parts(of, dtype, count);

@@ -21,10 +21,14 @@ class ExternalData {
   /// The bytes of `location`, relative to the folder. OnnxError for a path that leaves the folder;
   /// IoError for a file that is missing.
   [[nodiscard]] Ref<Storage> open(const std::string& location, const std::string& tensor, Loc loc);
+  /// A tensor takes `bytes` of memory of its own for what it has in `file`. False when such tensors
+  /// come to far more than the file holds: then they lie over one another.
+  [[nodiscard]] bool count_copy(const Ref<Storage>& file, std::uint64_t bytes);
 
  private:
   std::optional<std::string> folder_;
   std::map<std::string, Ref<Storage>> files_;
+  std::map<const Storage*, std::uint64_t> copied_;
 };
 
 /// A tensor of a model: from the message, or as pages of the external file. OnnxError for an

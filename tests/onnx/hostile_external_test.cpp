@@ -20,6 +20,7 @@ namespace {
 using namespace bytes;
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -114,6 +115,42 @@ TEST_F(HostileExternal, PlacesThatAreNotInTheFile) {
   EXPECT_THAT(error_of({{"location", "weights.bin"}}, {1LL << 40}), HasSubstr("which has 64"));
   // Places that are no multiple of the size of an element are read all the same.
   EXPECT_EQ(at("3", "16"), "");
+}
+
+/// Elements of 4 bits and truths are no pages of the file: they take memory of their own.
+TEST_F(HostileExternal, TensorsThatLieOverOneAnother) {
+  constexpr int kInt4 = 22;
+  constexpr std::int64_t kBytes = 1 << 20;
+  write(folder_ / "large.bin", std::string(kBytes, '\1'));
+  for (const auto& [dtype, dims, offset] :
+       {std::tuple(kInt4, 2 * kBytes, "0"), {kBool, kBytes, "0"}, {kFloat, kBytes / 4 - 1, "1"}}) {
+    GraphParts parts{
+        .nodes = {node("Abs", {"x"}, {"y"})}, .inputs = {value("x")}, .outputs = {value("y")}};
+    for (int i = 0; i < 500; ++i) {
+      parts.tensors.push_back(external("w" + std::to_string(i), {dims},
+                                       {{"location", "large.bin"}, {"offset", offset}}, dtype));
+    }
+    write(folder_ / "m.onnx", model(parts));
+    const MemoryGrowth growth;
+    try {
+      (void)onnx::load((folder_ / "m.onnx").string());
+      ADD_FAILURE() << "read";
+    } catch (const OnnxError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("tensors in 'large.bin' lie over one another"));
+    }
+    EXPECT_LE(growth.bytes(), std::size_t{64} << 20);
+  }
+}
+
+/// A byte other than 0 and 1 is no bool of C++.
+TEST_F(HostileExternal, Truths) {
+  write(folder_ / "truths.bin", std::string("\0\1\2\xff", 4));
+  write(folder_ / "m.onnx",
+        model({.nodes = {node("Not", {"w"}, {"n"}), node("Not", {"n"}, {"y"})},
+               .outputs = {value("y", kBool, {4})},
+               .tensors = {external("w", {4}, {{"location", "truths.bin"}}, kBool)}}));
+  const Tensor truths = onnx::load((folder_ / "m.onnx").string()).run({})[0];
+  EXPECT_THAT(truths.to_vector<float>(), ElementsAre(0, 1, 1, 1));
 }
 
 TEST_F(HostileExternal, AModelInMemoryHasNoFolder) {

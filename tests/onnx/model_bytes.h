@@ -74,8 +74,9 @@ inline std::string truth(std::string_view name, bool value) {
 }
 /// A tensor whose elements are in another file.
 inline std::string external(std::string_view name, const Numbers& dims,
-                            const std::vector<std::pair<std::string, std::string>>& entries) {
-  std::string text = numbers(1, dims) + number(2, kFloat) + part(8, name) + number(14, 1);
+                            const std::vector<std::pair<std::string, std::string>>& entries,
+                            int dtype = kFloat) {
+  std::string text = numbers(1, dims) + number(2, dtype) + part(8, name) + number(14, 1);
   for (const auto& [key, value] : entries) text += part(13, part(1, key) + part(2, value));
   return text;
 }
