@@ -42,8 +42,38 @@ def models():
     for path in sorted(pathlib.Path("tests/onnx/cases").glob("*/model.onnx")):
         if path.stat().st_size <= MOST_BYTES:
             write("onnx", f"{path.parent.name}.onnx", path.read_bytes())
+    fused = {}
+    for path in sorted(pathlib.Path("tests/onnx/data/fused").glob("*/model.onnx")):
+        nodes = onnx.load(path).graph.node
+        op = nodes[0].op_type
+        if len(nodes) > 1:
+            continue
+        if op not in fused or path.stat().st_size < fused[op].stat().st_size:
+            fused[op] = path
+    for path in fused.values():
+        write("onnx", f"fused_{path.parent.name}.onnx", path.read_bytes())
+    write("onnx", "backwards.onnx", backwards().SerializeToString())
     write("onnx", "functions.onnx", functions().SerializeToString())
     write("onnx", "initializers.onnx", initializers().SerializeToString())
+
+
+def backwards():
+    """Nodes that stand before what they read, in a branch too; a size that is compared and chosen."""
+    float_type = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n", 3])
+
+    def branch(op):
+        nodes = [helper.make_node(op, ["t"], ["r"]), helper.make_node("Add", ["x", "x"], ["t"])]
+        return helper.make_graph(nodes, op, [], [helper.make_value_info("r", float_type)])
+
+    nodes = [helper.make_node("Expand", ["z", "chosen"], ["y"]),
+             helper.make_node("If", ["any"], ["z"], then_branch=branch("Neg"), else_branch=branch("Abs")),
+             helper.make_node("Where", ["open", "size", "least"], ["chosen"]),
+             helper.make_node("ReduceMax", ["number"], ["any"], keepdims=0),
+             helper.make_node("Not", ["open"], ["number_"]), helper.make_node("Or", ["open", "number_"], ["number"]),
+             helper.make_node("GreaterOrEqual", ["size", "least"], ["open"]), helper.make_node("Shape", ["x"], ["size"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_value_info("x", float_type)],
+                              [helper.make_value_info("y", float_type)], [helper.make_tensor("least", TensorProto.INT64, [2], [0, 3])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
 def functions():

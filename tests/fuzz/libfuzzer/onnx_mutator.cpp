@@ -95,7 +95,25 @@ constexpr std::array kAttributeNames{"axis",
                                      "then_branch",
                                      "else_branch",
                                      "body",
-                                     "num_scan_inputs"};
+                                     "num_scan_inputs",
+                                     "num_heads",
+                                     "kv_num_heads",
+                                     "qkv_hidden_sizes",
+                                     "unidirectional",
+                                     "mask_filter_value",
+                                     "do_rotary",
+                                     "rotary_interleaved",
+                                     "interleaved",
+                                     "rotary_embedding_dim",
+                                     "local_window_size",
+                                     "softcap",
+                                     "causal",
+                                     "activation",
+                                     "activation_alpha",
+                                     "activation_params",
+                                     "transBatchA",
+                                     "transBatchB",
+                                     "stash_type"};
 
 /// Operators that a model may name, with their domains.
 const std::vector<std::pair<std::string, std::string>>& operators() {
@@ -335,9 +353,13 @@ class Mutator {
     if (node == nullptr) return;
     if (pick(3) == 0) return add_attribute(*node);
     for (Field& field : node->fields) {
-      if (field.number == 4 && pick(2) == 0) field.bytes = one_of(operators()).first;
       if (field.number == 1 && pick(2) == 0 && !names_.empty()) field.bytes = one_of(names_);
     }
+    if (pick(2) == 0) return;
+    const auto& [op, domain] = one_of(operators());
+    std::erase_if(node->fields, [](const Field& f) { return f.number == 4 || f.number == 7; });
+    node->fields.push_back(text_field(4, op));
+    if (!domain.empty()) node->fields.push_back(text_field(7, domain));
   }
 
   /// A message becomes another one of its kind, which may be one around it.
