@@ -22,6 +22,11 @@ constexpr std::size_t kSharedBlock = 4096;  // data up to here shares a block wi
 thread_local std::size_t most_in_use =
     std::numeric_limits<std::size_t>::max();  // AllocationLimit's
 
+// Of texts, which stay: those of this thread, and of these what was not compared with the limit;
+// those of all.
+thread_local std::size_t texts_here = 0, texts_unchecked = 0;
+std::atomic<std::size_t> texts_of_all{0};
+
 [[noreturn]] void throw_out_of_memory(std::size_t bytes) {
   const MemoryStats stats = memory_stats();
   throw MemoryError(
@@ -35,7 +40,7 @@ thread_local std::size_t most_in_use =
 void check_limit(std::size_t bytes) {
   if (bytes > detail::physical_memory()) throw_out_of_memory(bytes);
   if (most_in_use == std::numeric_limits<std::size_t>::max()) return;
-  const std::size_t in_use = memory_stats().in_use;
+  const std::size_t in_use = memory_stats().in_use + texts_here;
   if (in_use <= most_in_use && bytes <= most_in_use - in_use) return;
   throw MemoryError("no memory for " + std::to_string(bytes) +
                         " bytes: " + std::to_string(most_in_use - std::min(in_use, most_in_use)) +
@@ -111,12 +116,28 @@ void Storage::let_go() noexcept {
 std::size_t detail::shed_bytes() noexcept { return bytes_away; }
 
 AllocationLimit::AllocationLimit(std::size_t bytes) noexcept : previous_(most_in_use) {
-  const std::size_t in_use = memory_stats().in_use;
+  const std::size_t in_use = memory_stats().in_use + texts_here;
   const std::size_t room = std::numeric_limits<std::size_t>::max() - in_use;
   most_in_use = std::min(previous_, in_use + std::min(bytes, room));
 }
 
 AllocationLimit::~AllocationLimit() { most_in_use = previous_; }
+
+std::size_t detail::text_bytes() noexcept { return texts_here; }
+
+void detail::count_text(std::size_t bytes) {
+  constexpr std::size_t kUnchecked = 65536;
+  if (texts_unchecked + bytes >= kUnchecked) {
+    // Whoever made the text has it too.
+    if (texts_of_all + 2 * bytes > physical_memory()) throw_out_of_memory(bytes);
+    check_limit(bytes);
+    texts_unchecked = 0;
+  } else {
+    texts_unchecked += bytes;
+  }
+  texts_here += bytes;
+  texts_of_all += bytes;
+}
 
 Ref<Storage> Storage::allocate(std::size_t bytes, Device device) {
   static_assert(sizeof(Storage) <= kHeader);

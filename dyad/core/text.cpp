@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "dyad/base/error.h"
+#include "dyad/core/allocation_limit.h"
 #include "dyad/core/create.h"
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
@@ -21,12 +22,18 @@ class TextTable {
   }
   const std::string* add(std::string_view text) {
     const std::scoped_lock lock(mutex_);
+    if (const auto known = texts_.find(text); known != texts_.end()) return &*known;
+    constexpr std::size_t kBeside = 64;  // what a text takes beside its characters
+    detail::count_text(text.size() + kBeside);
     return &*texts_.emplace(text).first;
   }
 
  private:
   std::mutex mutex_;
-  std::unordered_set<std::string> texts_;
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_set<std::string, Hash, std::equal_to<>> texts_;
 };
 
 }  // namespace

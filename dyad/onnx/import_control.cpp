@@ -6,6 +6,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ir/graph_evaluator.h"
 #include "dyad/onnx/importer.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/views.h"
@@ -74,6 +75,10 @@ void differentiate(NodeImport& n) {
   std::vector<Tensor> xs;
   for (const std::string& name : n.texts("xs")) xs.push_back(named(name));
   const Tensor y = named(n.text("y", ""));
+  // It comes to a few nodes for each that leads to y.
+  if (auto* evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current())) {
+    n.importer().count_step(std::ssize(evaluator->graph()->nodes()));
+  }
   const std::vector<Tensor> grads =
       grad({&y, 1}, xs, {.allow_unused = true, .weights = {ones_like(y, n.loc())}}, n.loc());
   for (std::size_t i = 0; i < grads.size(); ++i) {

@@ -71,40 +71,19 @@ void NodeImport::fail(const std::string& reason) {
 void NodeImport::need_constant(int i) { need_elements(value(i), fmt::format("input {}", i)); }
 
 void NodeImport::need_elements(const Imported& wanted, const std::string& what) {
-  // What the elements follow from: they are known once these inputs are.
-  NeedsValues needs;
-  std::vector<const Node*> pending;
-  std::unordered_set<const Node*> seen;
-  bool told_by_inputs = !importer_.in_region();
+  std::vector<const Node*> nodes;
   const auto follow = [&](const auto& self, const Imported& from) -> void {
     if (from.sequence) {
       for (const Imported& element : *from.sequence) self(self, element);
       return;
     }
     const GraphValue* handle = from.tensor.defined() ? graph_value(from.tensor) : nullptr;
-    if (handle != nullptr) pending.push_back(handle->value.node);
+    if (handle != nullptr) nodes.push_back(handle->value.node);
   };
   follow(follow, wanted);
-  while (!pending.empty()) {
-    const Node* node = pending.back();
-    pending.pop_back();
-    if (!seen.insert(node).second) continue;
-    if (&node->op() == &kPlaceholderOp) {
-      needs.inputs.push_back(node->attrs_as<PlaceholderAttrs>().name);
-    } else if (&node->op() == &kVariableOp) {
-      needs.weights = true;
-    } else if (node->is("size_tensor")) {
-      needs.sizes = true;
-    } else {
-      told_by_inputs = told_by_inputs && node->op().effect == Effect::pure;
-    }
-    for (const Value input : node->inputs()) {
-      if (input) pending.push_back(input.node);
-    }
-  }
-  if (told_by_inputs && (!needs.inputs.empty() || needs.weights || needs.sizes)) {
-    needs.reason = fmt::format("{}: {} must be known", description(), what);
-    throw needs;
+  if (auto needs = importer_.what_tells(std::move(nodes))) {
+    needs->reason = fmt::format("{}: {} must be known", description(), what);
+    throw NeedsValues(*needs);
   }
   fail(
       fmt::format("{} holds values that only a run can tell; they must be constants, or "
@@ -279,10 +258,9 @@ Tensor NodeImport::tensor(std::string_view name) {
   const pb::AttributeProto* found = attribute(name);
   if (found == nullptr) return {};
   if (found->has_sparse_tensor()) {
-    return read_sparse_tensor(found->sparse_tensor(), importer_.external(),
-                              importer_.options_.limits.constants, loc_);
+    return importer_.tensor_of(found->sparse_tensor(), frame_.depth > 0, loc_);
   }
-  return found->has_t() ? read_tensor(found->t(), importer_.external(), loc_) : Tensor();
+  return found->has_t() ? importer_.tensor_of(found->t(), frame_.depth > 0, loc_) : Tensor();
 }
 
 DType NodeImport::dtype(std::string_view name, DType otherwise) {

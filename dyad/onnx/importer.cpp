@@ -316,8 +316,7 @@ void Importer::add_initializers(const pb::GraphProto& graph, std::span<const Ten
     add(tensor.name(), is_taken ? taken[number] : read_tensor(tensor, external_, loc_));
   }
   for (const pb::SparseTensorProto& tensor : graph.sparse_initializer()) {
-    add(tensor.values().name(),
-        read_sparse_tensor(tensor, external_, options_.limits.constants, loc_));
+    add(tensor.values().name(), tensor_of(tensor, /*repeated=*/false, loc_));
   }
 }
 
@@ -451,6 +450,61 @@ ImportedGraph Importer::build(const KnownInputs& known) {
   return made;
 }
 
+Importer::Origin Importer::origin_of(const Node* node) {
+  std::vector<const Node*> path{node};
+  while (!path.empty()) {
+    const Node* const at = path.back();
+    const std::size_t before = path.size();
+    if (!origins_.contains(at)) {
+      for (const Value input : at->inputs()) {
+        if (input && !origins_.contains(input.node)) path.push_back(input.node);
+      }
+    }
+    if (path.size() > before) continue;
+    path.pop_back();
+    Origin made;
+    made.can_be_told =
+        &at->op() == &kPlaceholderOp || &at->op() == &kVariableOp || at->is("size_tensor");
+    made.is_pure = made.can_be_told || at->op().effect == Effect::pure;
+    for (const Value input : at->inputs()) {
+      if (!input) continue;
+      const Origin& origin = origins_.at(input.node);
+      made.can_be_told = made.can_be_told || origin.can_be_told;
+      made.is_pure = made.is_pure && origin.is_pure;
+    }
+    origins_.try_emplace(at, made);
+  }
+  return origins_.at(node);
+}
+
+std::optional<NeedsValues> Importer::what_tells(std::vector<const Node*> nodes) {
+  if (in_region()) return {};
+  Origin all;
+  for (const Node* node : nodes) {
+    const Origin origin = origin_of(node);
+    all.can_be_told = all.can_be_told || origin.can_be_told;
+    all.is_pure = all.is_pure && origin.is_pure;
+  }
+  if (!all.can_be_told || !all.is_pure) return {};
+  NeedsValues needs;
+  while (!nodes.empty()) {
+    const Node* const node = nodes.back();
+    nodes.pop_back();
+    if (!asked_.insert(node).second) continue;
+    if (&node->op() == &kPlaceholderOp) {
+      needs.inputs.push_back(node->attrs_as<PlaceholderAttrs>().name);
+    } else if (&node->op() == &kVariableOp) {
+      needs.weights = true;
+    } else if (node->is("size_tensor")) {
+      needs.sizes = true;
+    }
+    for (const Value input : node->inputs()) {
+      if (input) nodes.push_back(input.node);
+    }
+  }
+  return needs;
+}
+
 bool Importer::draws(const pb::NodeProto& node) const {
   if (draws_numbers(node.op_type())) return true;
   const pb::FunctionProto* function = find_function(node);
@@ -498,10 +552,10 @@ std::vector<Imported> Importer::run_graph(const pb::GraphProto& graph,
                                           std::span<const Imported> inputs,
                                           const ImportFrame& around) {
   if (around.depth > kMaxDepth) fail("subgraphs are nested too deeply");
+  count_call(graph);
   ImportScope scope(&around.scope);
   for (const pb::TensorProto& tensor : graph.initializer()) {
-    const Tensor data = read_tensor(tensor, external_, loc_);
-    scope.add(tensor.name(), imported(data));
+    scope.add(tensor.name(), imported(tensor_of(tensor, /*repeated=*/true, loc_)));
   }
   if (inputs.size() != static_cast<std::size_t>(graph.input_size())) {
     fail(fmt::format("the subgraph \"{}\" takes {} inputs but is given {}", graph.name(),
@@ -532,6 +586,7 @@ void Importer::call_function(const pb::FunctionProto& function, const pb::NodePr
     fail(fmt::format("function \"{}\" calls itself, or calls are nested too deeply",
                      function.name()));
   }
+  count_call(function);
   std::map<std::string, const pb::AttributeProto*> arguments;
   for (const pb::AttributeProto& otherwise : function.attribute_proto()) {
     arguments[otherwise.name()] = &otherwise;
@@ -598,7 +653,7 @@ void Importer::run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>
   };
   try {
     for (const pb::NodeProto& node : nodes) {
-      count_node();
+      count_node(node);
       if ((first || waiting) && reads_refused(node, frame.scope)) {
         refuse(node);
         continue;
@@ -611,7 +666,11 @@ void Importer::run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>
         refuse(node);
       } catch (const NeedsValues& needs) {
         if (needs.weights || needs.sizes) throw;
-        if (!waiting) waiting = needs;
+        if (waiting) {
+          waiting->inputs.insert(waiting->inputs.end(), needs.inputs.begin(), needs.inputs.end());
+        } else {
+          waiting = needs;
+        }
         refuse(node);
       }
     }
@@ -636,6 +695,7 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   NodeImport import(*this, node, number, loc, frame);
   const Builder build = builder_of(domain, node.op_type(), number);
   if (!build) import.fail(version == frame.opsets.end() ? kNoDomain : kNoOperator);
+  count_elements(import);
   try {
     if (!import.is_constant() || draws(node) || !fold(import, build)) {
       try {

@@ -138,9 +138,15 @@ class Importer {
   [[nodiscard]] bool is_closed(const pb::GraphProto& graph, const ImportFrame& around) const;
   /// OnnxError when a subgraph, or one in it, names a value that nothing gives: its nodes may never
   /// be built, and what they read is checked all the same.
-  void check_names(const pb::GraphProto& graph, const ImportFrame& around) const;
+  void check_names(const pb::GraphProto& graph, const ImportFrame& around);
   /// A rule makes as many steps as a value says; OnnxError when they come to too many.
-  void count_step() { count_node(); }
+  void count_step(std::int64_t steps = 1);
+  /// Looking at so many bytes takes as long as a rule takes; OnnxError when they come to too many.
+  void count_bytes(std::int64_t bytes);
+  /// The tensor of an attribute or of a subgraph. What is `repeated` may be run any number of times
+  /// and is read once: nobody writes to it.
+  Tensor tensor_of(const pb::TensorProto& proto, bool repeated, Loc loc);
+  Tensor tensor_of(const pb::SparseTensorProto& proto, bool repeated, Loc loc);
   /// While a subgraph is recorded, the values of the model's inputs cannot be asked for.
   class Region {
    public:
@@ -153,6 +159,9 @@ class Importer {
     int& depth_;
   };
   [[nodiscard]] bool in_region() const noexcept { return regions_ > 0; }
+  /// What values of the graph being built follow from: their elements are known once these inputs
+  /// are. Nothing where a run alone can tell. What was asked for before is not told again.
+  [[nodiscard]] std::optional<NeedsValues> what_tells(std::vector<const Node*> nodes);
   /// A number or list of the model as an operand.
   Tensor constant(const Tensor& value) { return operand(imported(value)); }
   [[nodiscard]] KnownSizes& known_sizes() noexcept { return known_sizes_; }
@@ -179,7 +188,15 @@ class Importer {
   void set_limits();
   void check_names(const pb::GraphProto& graph, const ImportFrame& around,
                    std::vector<std::unordered_set<std::string>>& inner) const;
-  void count_node();
+  void count_node(const pb::NodeProto& node);
+  /// Whether the results of a node follow from something that can be known, and from that alone.
+  struct Origin {
+    bool can_be_told = false, is_pure = true;
+  };
+  Origin origin_of(const Node* node);
+  void count_elements(const NodeImport& node);
+  void count_call(const pb::GraphProto& graph);
+  void count_call(const pb::FunctionProto& function);
   void list_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                   const std::map<std::string, int>& opsets, int depth,
                   std::vector<NodeUse>& uses) const;
@@ -204,7 +221,11 @@ class Importer {
   std::map<std::pair<const GraphImpl*, const TensorImpl*>, Constant> constants_;
   std::unordered_map<const pb::NodeProto*, std::uint32_t> numbers_;
   std::vector<std::string> operators_;  // by number - 1
-  std::int64_t node_count_ = 0;
+  std::unordered_map<const Node*, Origin> origins_;
+  std::unordered_set<const Node*> asked_;
+  /// Tensors of subgraphs and functions, by their messages.
+  std::unordered_map<const void*, Tensor> repeated_;
+  std::int64_t node_count_ = 0, byte_count_ = 0, most_bytes_ = 0;
   std::size_t constants_left_ = 0;  ///< bytes that constants may still take
   std::size_t work_left_ = 0;       ///< bytes that computing them may still read and write
   std::unordered_map<const pb::FunctionProto*, bool> functions_that_draw_;
@@ -264,7 +285,7 @@ class NodeImport final : public OnnxNode {
   [[nodiscard]] bool is_closed(const pb::GraphProto& graph) const {
     return importer_.is_closed(graph, frame_);
   }
-  void check_names(const pb::GraphProto& graph) const { importer_.check_names(graph, frame_); }
+  void check_names(const pb::GraphProto& graph) { importer_.check_names(graph, frame_); }
   [[nodiscard]] Importer& importer() noexcept { return importer_; }
 
   /// Whether the model alone tells all inputs.

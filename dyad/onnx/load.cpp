@@ -44,6 +44,23 @@ void flatten(const std::string& name, const ModelValue& value,
   }
 }
 
+/// Names in the order in which they came, each once.
+class NameList {
+ public:
+  /// False when it is there.
+  bool add(const std::string& name) {
+    const bool is_new = known_.insert(name).second;
+    if (is_new) names_.push_back(name);
+    return is_new;
+  }
+  [[nodiscard]] bool contains(const std::string& name) const { return known_.contains(name); }
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::set<std::string> known_;
+};
+
 /// What a graph depends on of a value that is no tensor of a known rank.
 std::string form_of(const ModelValue& value) {
   if (value.is_empty()) return "-";
@@ -87,10 +104,10 @@ struct Model::State {
   std::vector<ValueInfo> input_info, output_info;
   std::vector<std::string> inputs, outputs;
   /// The tensors, as the graph calls them, whose elements decide; the inputs whose form decides.
-  std::vector<std::string> decisive_values, decisive_forms;
-  std::vector<std::string> value_inputs;  ///< both, as inputs of the model
-  std::string reason;                     ///< the first node that needs them, and what for
-  bool sizes_decide = false;              ///< those of all inputs
+  NameList decisive_values, decisive_forms;
+  NameList value_inputs;      ///< both, as inputs of the model
+  std::string reason;         ///< the first node that needs them, and what for
+  bool sizes_decide = false;  ///< those of all inputs
   int opset = 0;
   std::string producer;
   std::map<std::string, std::string> metadata;
@@ -107,19 +124,22 @@ struct Model::State {
   /// Takes note of what decides.
   void learn(const NeedsValues& needs) {
     built.clear();
+    const std::set<std::string> all(inputs.begin(), inputs.end());
     if (reason.empty()) reason = needs.reason;
     bool is_new = (needs.weights && options.trainable) || (needs.sizes && !sizes_decide);
     if (needs.weights) options.trainable = false;
     sizes_decide |= needs.sizes;
-    if (needs.sizes) value_inputs = inputs;
+    if (needs.sizes) {
+      value_inputs = {};
+      for (const std::string& name : inputs) value_inputs.add(name);
+    }
     for (const std::string& name : needs.inputs) {
-      is_new |= note(name, decisive_values);
-      note(std::ranges::count(inputs, name) > 0 ? name : name.substr(0, name.rfind('[')),
-           value_inputs);
+      is_new |= decisive_values.add(name);
+      value_inputs.add(all.contains(name) ? name : name.substr(0, name.rfind('[')));
     }
     for (const std::string& name : needs.forms) {
-      is_new |= note(name, decisive_forms);
-      note(name, value_inputs);
+      is_new |= decisive_forms.add(name);
+      value_inputs.add(name);
     }
     // What is known of the inputs does not tell it.
     if (is_new) return;
@@ -127,12 +147,6 @@ struct Model::State {
                                 "can tell: {}; give the values that they follow from as constants",
                                 file, needs.reason),
                     loc);
-  }
-  /// False when it is there.
-  static bool note(const std::string& name, std::vector<std::string>& names) {
-    if (std::ranges::find(names, name) != names.end()) return false;
-    names.push_back(name);
-    return true;
   }
 
   /// The graph that nothing fed decides about, if there is one.
@@ -144,7 +158,7 @@ struct Model::State {
         return;
       } catch (const NeedsValues& needs) {
         learn(needs);
-        if (!value_inputs.empty()) return;
+        if (!value_inputs.names().empty()) return;
       }
     }
   }
@@ -181,7 +195,7 @@ struct Model::State {
     }
     std::map<std::string, Tensor> tensors;
     for (const auto& [name, value] : fed) flatten(name, value, tensors);
-    for (const std::string& name : decisive_values) tensors.erase(name);
+    for (const std::string& name : decisive_values.names()) tensors.erase(name);
     std::vector<Feed> feeds;
     for (const auto& [name, tensor] : tensors) feeds.emplace_back(name, tensor);
     return {made, *made.session, std::move(feeds)};
@@ -198,12 +212,12 @@ struct Model::State {
         known.sizes = tensors;
         for (const auto& [name, tensor] : tensors) key += name + ":" + type_string(tensor) + ";";
       }
-      for (const std::string& name : decisive_forms) {
+      for (const std::string& name : decisive_forms.names()) {
         const auto found = fed.find(name);
         known.forms[name] = found == fed.end() ? ModelValue() : found->second;
         key += form_of(known.forms[name]) + ";";
       }
-      for (const std::string& name : decisive_values) {
+      for (const std::string& name : decisive_values.names()) {
         const auto found = tensors.find(name);
         if (found == tensors.end()) {
           if (name.ends_with(']')) continue;  // of a longer sequence
@@ -274,7 +288,7 @@ Model read(pb::ModelProto proto, const std::string& file, std::optional<std::str
     if (missing.empty()) throw;
   }
   if (!missing.empty()) throw importer.refused(std::move(missing));
-  if (state->value_inputs.empty()) {
+  if (state->value_inputs.names().empty()) {
     state->proto = {};
     state->initializers = {};
     // While nobody else has the graph, kernels that have weights in layouts of their own let the
@@ -288,9 +302,9 @@ Model read(pb::ModelProto proto, const std::string& file, std::optional<std::str
 
 const Graph& Model::graph(Loc loc) const {
   const std::lock_guard lock(state_->mutex);
-  if (!state_->value_inputs.empty()) {
+  if (!state_->value_inputs.names().empty()) {
     std::string names;
-    for (const std::string& name : state_->value_inputs) {
+    for (const std::string& name : state_->value_inputs.names()) {
       names += (names.empty() ? "\"" : ", \"") + name + "\"";
     }
     throw GraphError(
@@ -311,7 +325,7 @@ const std::vector<ValueInfo>& Model::input_info() const noexcept { return state_
 const std::vector<ValueInfo>& Model::output_info() const noexcept { return state_->output_info; }
 const std::string& Model::file() const noexcept { return state_->file; }
 const std::vector<std::string>& Model::value_inputs() const noexcept {
-  return state_->value_inputs;
+  return state_->value_inputs.names();
 }
 int Model::opset() const noexcept { return state_->opset; }
 const std::string& Model::producer() const noexcept { return state_->producer; }
@@ -339,7 +353,7 @@ Model Model::specialize(const std::vector<Feed>& values, Loc loc) const {
   made->metadata = state_->metadata;
   made->fixed = state_->fixed;
   for (const Feed& feed : values) {
-    if (std::ranges::find(state_->value_inputs, feed.name) == state_->value_inputs.end()) {
+    if (!state_->value_inputs.contains(feed.name)) {
       throw GraphError(fmt::format("'{}': \"{}\" is no input whose values decide what the graph "
                                    "looks like",
                                    state_->file, feed.name),

@@ -57,12 +57,14 @@ struct TextConcat {
     e.output(0, e.node("StringConcat", {e.input(0), e.input(1)}));
   }
   static void run(const OpCall& call) {
-    std::vector<std::string> first;
+    // An element may stand for a text of any length: one is put together at a time.
+    std::vector<std::string_view> first;
     for_each_text(call.inputs[0],
-                  [&](std::int64_t, std::string_view text) { first.emplace_back(text); });
+                  [&](std::int64_t, std::string_view text) { first.push_back(text); });
+    std::string whole;
     for_each_text(call.inputs[1], [&](std::int64_t i, std::string_view text) {
-      elements<Text>(call.outputs[0])[i] =
-          text_element(first[static_cast<std::size_t>(i)].append(text));
+      whole.assign(first[static_cast<std::size_t>(i)]).append(text);
+      elements<Text>(call.outputs[0])[i] = text_element(whole);
     });
   }
 };
@@ -122,32 +124,33 @@ struct SplitAttrs {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-std::vector<std::string_view> words_of(std::string_view text, std::int64_t most) {
-  std::vector<std::string_view> found;
+/// Calls f with each piece; how many there are.
+template <class F>
+std::int64_t for_each_word(std::string_view text, std::int64_t most, F&& f) {
+  std::int64_t found = 0;
   const auto skip = [&] {
     while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   };
-  for (skip(); !text.empty(); skip()) {
-    if (most >= 0 && static_cast<std::int64_t>(found.size()) == most) {
+  for (skip(); !text.empty(); skip(), ++found) {
+    if (found == most) {
       while (is_space(text.back())) text.remove_suffix(1);
-      found.push_back(text);
-      break;
+      f(text);
+      return found + 1;
     }
     const auto end = static_cast<std::size_t>(std::ranges::find_if(text, is_space) - text.begin());
-    found.push_back(text.substr(0, end));
+    f(text.substr(0, end));
     text.remove_prefix(end);
   }
   return found;
 }
 
-std::vector<std::string_view> pieces_of(std::string_view text, const SplitAttrs& by) {
-  if (by.delimiter.empty()) return words_of(text, by.most);
-  std::vector<std::string_view> found;
-  for (;;) {
-    const bool enough = by.most >= 0 && static_cast<std::int64_t>(found.size()) == by.most;
-    const std::size_t at = enough ? std::string_view::npos : text.find(by.delimiter);
-    found.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return found;
+template <class F>
+std::int64_t for_each_piece(std::string_view text, const SplitAttrs& by, F&& f) {
+  if (by.delimiter.empty()) return for_each_word(text, by.most, f);
+  for (std::int64_t found = 0;; ++found) {
+    const std::size_t at = found == by.most ? std::string_view::npos : text.find(by.delimiter);
+    f(text.substr(0, at));
+    if (at == std::string_view::npos) return found + 1;
     text.remove_prefix(at + by.delimiter.size());
   }
 }
@@ -173,23 +176,23 @@ struct TextSplit {
   }
   static void run(const OpCall& call) {
     const Tensor& x = call.inputs[0];
-    std::vector<std::vector<std::string_view>> all;
-    std::size_t longest = 0;
-    for_each_text(x, [&](std::int64_t, std::string_view text) {
-      all.push_back(pieces_of(text, call.attrs_as<Attrs>()));
-      longest = std::max(longest, all.back().size());
-    });
+    const SplitAttrs& by = call.attrs_as<Attrs>();
     Shape shape = x.shape();
     if (!call.outputs[1].defined()) call.outputs[1] = make_empty(DType::i64, shape);
-    shape.push_back(static_cast<std::int64_t>(longest));
+    std::int64_t longest = 0;
+    for_each_text(x, [&](std::int64_t i, std::string_view text) {
+      const std::int64_t count = for_each_piece(text, by, [](std::string_view) {});
+      elements<std::int64_t>(call.outputs[1])[i] = count;
+      longest = std::max(longest, count);
+    });
+    shape.push_back(longest);
     call.outputs[0] = make_empty(DType::string, shape);
-    Text* to = elements<Text>(call.outputs[0]);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      elements<std::int64_t>(call.outputs[1])[i] = static_cast<std::int64_t>(all[i].size());
-      for (std::size_t k = 0; k < longest; ++k) {
-        *to++ = k < all[i].size() ? text_element(all[i][k]) : Text();
-      }
-    }
+    for_each_text(x, [&](std::int64_t i, std::string_view text) {
+      Text* to = elements<Text>(call.outputs[0]) + i * longest;
+      Text* const end = to + longest;
+      for_each_piece(text, by, [&](std::string_view piece) { *to++ = text_element(piece); });
+      std::fill(to, end, Text());
+    });
   }
 };
 

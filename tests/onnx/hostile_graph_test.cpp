@@ -187,6 +187,141 @@ TEST(HostileGraph, SequencesThatGrow) {
   EXPECT_THAT(refusal(whole), HasSubstr("LoadLimits::constants allows more"));
 }
 
+/// A loop whose state is a sequence s, so that its steps are written out; they give s2.
+std::string loop_of_sequence(const Names& nodes, const Names& tensors = {}) {
+  const auto sequence = [](const std::string& name) {
+    return part(1, name) + part(2, part(4, part(1, part(1, number(1, kFloat)))));
+  };
+  const std::string body = graph({.nodes = nodes,
+                                  .inputs = {value("i", kInt64), value("c", kBool), sequence("s")},
+                                  .outputs = {value("c", kBool), sequence("s2")},
+                                  .tensors = tensors});
+  return model({.nodes = {node("SequenceConstruct", {"x"}, {"one"}),
+                          node("Loop", {"steps", "go", "one"}, {"all"}, {of_graph("body", body)}),
+                          node("SequenceLength", {"all"}, {"y"})},
+                .inputs = {value("x", kFloat, {3})},
+                .outputs = {value("y", kInt64)},
+                .tensors = {scalar("steps", 10'000), truth("go", true)}});
+}
+
+constexpr const char* kTooManyBytes = "bytes of nodes when its functions and loops are written out";
+
+/// What a step looks at counts, not only the nodes that it builds.
+TEST(HostileGraph, StepsThatLookAtMuch) {
+  GraphParts branch{.outputs = {value("b", kInt64)}};
+  for (int i = 0; i < 10'000; ++i) {
+    branch.nodes.push_back(node("Neg", {"s"}, {i == 0 ? "b" : "b" + std::to_string(i)}));
+  }
+  const std::string taken =
+      graph({.nodes = {node("Add", {"s", "i"}, {"t"})}, .outputs = {value("t", kInt64)}});
+  EXPECT_THAT(refusal(loop(1 << 30, {node("If", {"go"}, {"s2"},
+                                          {of_graph("then_branch", taken),
+                                           of_graph("else_branch", graph(branch))})})),
+              HasSubstr(kTooManyBytes));
+  GraphParts states{.inputs = {value("i", kInt64), value("c", kBool)},
+                    .outputs = {value("c", kBool)}};
+  Names inputs{"steps", "go"};
+  for (int i = 0; i < 10'000; ++i) {
+    states.inputs.push_back(value("s" + std::to_string(i), kInt64));
+    states.outputs.push_back(states.inputs.back());
+    inputs.push_back("zero");
+  }
+  EXPECT_THAT(
+      refusal(model({.nodes = {node("Loop", inputs, {"y"}, {of_graph("body", graph(states))})},
+                     .outputs = {value("y", kInt64)},
+                     .tensors = {scalar("steps", 1 << 30), truth("go", true), scalar("zero", 0)}})),
+      HasSubstr(kTooManyBytes));
+  const Names wide(10'000, "x");
+  EXPECT_THAT(refusal(loop_of_sequence({node("Concat", wide, {"t"}, {of_int("axis", 0)}),
+                                        node("SequenceInsert", {"s", "x"}, {"s2"})})),
+              HasSubstr(kTooManyBytes));
+  EXPECT_EQ(try_model(loop_of_sequence({node("SequenceInsert", {"s", "x"}, {"s2"})})).error, "");
+}
+
+TEST(HostileGraph, CallsThatLookAtMuch) {
+  const auto calls_of = [](const std::string& called) {
+    const auto often = [](const std::string& op) {
+      Names calls;
+      for (int i = 0; i < 200; ++i) {
+        calls.push_back(node(op, {"x"}, {i == 0 ? "y" : "t" + std::to_string(i)}, {}, "own"));
+      }
+      return calls;
+    };
+    return model(graph({.nodes = often("g"),
+                        .inputs = {value("x", kFloat, {3})},
+                        .outputs = {value("y", kFloat, {3})}}),
+                 {called, function("g", {"x"}, {"y"}, often("f"))});
+  };
+  const Names body{node("Abs", {"x"}, {"y"})};
+  std::string imports, attributes;
+  Names inputs{"x"};
+  for (int i = 0; i < 5'000; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    imports += part(9, opset(name, 1));
+    attributes += part(11, of_int(name, 1));
+    inputs.push_back(name);
+  }
+  EXPECT_EQ(try_model(calls_of(function("f", {"x"}, {"y"}, body))).error, "");
+  EXPECT_THAT(refusal(calls_of(function("f", {"x"}, {"y"}, body) + imports)),
+              HasSubstr(kTooManyBytes));
+  EXPECT_THAT(refusal(calls_of(function("f", {"x"}, {"y"}, body) + attributes)),
+              HasSubstr(kTooManyBytes));
+  EXPECT_THAT(refusal(calls_of(function("f", inputs, {"y"}, body))), HasSubstr(kTooManyBytes));
+}
+
+/// A tensor of 400 kB that each of 10,000 steps puts into a sequence is there once.
+TEST(HostileGraph, TensorsOfSteps) {
+  const std::string tensor = tensor_proto("w", kFloat, {100'000}, std::string(400'000, '\0'));
+  const std::string insert = node("SequenceInsert", {"s", "w"}, {"s2"});
+  EXPECT_EQ(try_model(loop_of_sequence(
+                          {node("Constant", {}, {"w"}, {of_tensor("value", tensor)}), insert}))
+                .error,
+            "");
+  EXPECT_EQ(try_model(loop_of_sequence({insert}, {tensor})).error, "");
+}
+
+/// Derivatives of derivatives come to more nodes each time.
+TEST(HostileGraph, ManyDerivatives) {
+  Names nodes;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string k = std::to_string(i);
+    nodes.push_back(node("Exp", {i == 0 ? "x" : "e" + std::to_string(i - 1)}, {"e" + k}));
+  }
+  for (int i = 0; i < 1000; ++i) {
+    nodes.push_back(node("Gradient", {"x"}, {"y" + std::to_string(i)},
+                         {part(1, "xs") + part(9, "x") + number(20, 8), of_text("y", "e999")},
+                         "ai.onnx.preview.training"));
+  }
+  EXPECT_THAT(refusal(with_nodes(nodes, "y0") + part(8, opset("ai.onnx.preview.training", 1))),
+              HasSubstr("the model comes to more than"));
+}
+
+/// Each of many nodes needs the elements of a value that follows from all before it.
+TEST(HostileGraph, ManyNodesThatAsk) {
+  constexpr int kNodes = 20'000;
+  GraphParts parts{.inputs = {value("x", kFloat, {3}), value("s", kInt64, {1})},
+                   .outputs = {value("y1", kFloat, {3})},
+                   .tensors = {tensor_proto("none", {0})}};
+  const auto name = [](const char* letter, int i) { return letter + std::to_string(i); };
+  for (int i = 1; i <= kNodes; ++i) {
+    parts.nodes.push_back(node("Add", {i == 1 ? "s" : name("s", i - 1), "none"}, {name("s", i)}));
+    parts.nodes.push_back(node("Reshape", {"x", name("s", i)}, {name("y", i)}));
+  }
+  EXPECT_EQ(try_model(model(parts)).error, "");
+  EXPECT_THAT(onnx::parse(model(parts)).value_inputs(), ElementsAre("s"));
+  // Each asks for an input of its own: all are known when the model was read once.
+  GraphParts many{.inputs = {value("x", kFloat, {3})}, .outputs = {value("y1", kFloat, {3})}};
+  std::vector<Feed> feeds{{"x", dyad::tensor({1.0f, 2.0f, 3.0f})}};
+  for (int i = 1; i <= 2000; ++i) {
+    many.inputs.push_back(value(name("s", i), kInt64, {1}));
+    many.nodes.push_back(node("Reshape", {"x", name("s", i)}, {name("y", i)}));
+    feeds.emplace_back(name("s", i), dyad::tensor(std::vector<std::int64_t>{3}));
+  }
+  const onnx::Model asked = onnx::parse(model(many));
+  EXPECT_EQ(asked.value_inputs().size(), 2000u);
+  EXPECT_THAT(asked.run(feeds)[0].to_vector<float>(), ElementsAre(1, 2, 3));
+}
+
 TEST(HostileGraph, ManyNodesAndLongNames) {
   Names nodes;
   std::string last = "x";

@@ -102,6 +102,73 @@ TEST(HostileSizes, SparseTensors) {
               HasSubstr("numbers, not strings"));
 }
 
+/// Each of many is as large as one may be.
+TEST(HostileSizes, ManySparseTensors) {
+  GraphParts attributes{.inputs = {value("x")}, .outputs = {value("y0")}};
+  std::string initializers = graph(
+      {.nodes = {node("Abs", {"x"}, {"y"})}, .inputs = {value("x")}, .outputs = {value("y")}});
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = "v" + std::to_string(i);
+    const std::string tensor = part(1, tensor_proto(name, kFloat, {1}, std::string(4, '\1'))) +
+                               part(2, tensor_proto("i", {2})) + numbers(3, {15'000'000});
+    initializers += part(15, tensor);
+    attributes.nodes.push_back(node("Constant", {}, {"y" + std::to_string(i)},
+                                    {part(1, "sparse_value") + part(22, tensor) + number(20, 11)}));
+  }
+  EXPECT_THAT(refusal(model(initializers)), HasSubstr("LoadLimits::constants"));
+  EXPECT_THAT(refusal(model(attributes)), HasSubstr("LoadLimits::constants"));
+}
+
+std::string text_tensor(const std::string& name, const std::string& text) {
+  return number(1, 1) + number(2, 8) + part(6, text) + part(8, name);
+}
+
+/// A tensor of strings is small, whatever its texts are.
+TEST(HostileSizes, TextsThatGrow) {
+  Names doubled;
+  for (int i = 0; i < 60; ++i) {
+    const std::string last = i == 0 ? "t" : "t" + std::to_string(i);
+    doubled.push_back(
+        node("StringConcat", {last, last}, {i == 59 ? "y" : "t" + std::to_string(i + 1)}));
+  }
+  const onnx::LoadOptions small{.limits = {.constants = 16 << 20, .run_memory = 16 << 20}};
+  EXPECT_THAT(try_model(with_tensors(doubled, {text_tensor("t", "text")}), small).error,
+              HasSubstr("no memory for"));
+  // 10,000 elements are one text of a MB, which is never copied for all of them.
+  const auto of_many = [](const std::string& last) {
+    return model(
+        {.nodes = {node("Expand", {"t", "s"}, {"e"}), last},
+         .inputs = {value("x")},
+         .outputs = {value("y")},
+         .tensors = {text_tensor("t", std::string(1 << 20, 'a')), tensor_proto("s", {10'000})}});
+  };
+  EXPECT_EQ(try_model(of_many(node("StringConcat", {"e", "e"}, {"y"}))).error, "");
+  EXPECT_EQ(
+      try_model(of_many(node("StringSplit", {"e"}, {"y", "z"}, {of_text("delimiter", "a")}))).error,
+      "");
+}
+
+/// A table with a row for each node of a tree, and a column for each target.
+TEST(HostileSizes, TreesOfManyTargets) {
+  const auto forest = [](std::int64_t targets) {
+    Names attributes{part(1, "nodes_modes") + part(9, "LEAF") + number(20, 8),
+                     part(1, "nodes_values") + part(7, std::string(4, '\0')) + number(20, 6),
+                     part(1, "target_weights") + part(7, std::string(4, '\0')) + number(20, 6),
+                     of_int("n_targets", targets)};
+    for (const char* const name :
+         {"nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids",
+          "nodes_falsenodeids", "target_treeids", "target_nodeids", "target_ids"}) {
+      attributes.push_back(of_ints(name, {0}));
+    }
+    return with_tensors({node("TreeEnsembleRegressor", {"x"}, {"y"}, attributes, "ai.onnx.ml")},
+                        {tensor_proto("x", kFloat, {1, 1}, std::string(4, '\0'))});
+  };
+  EXPECT_EQ(try_model(forest(1000)).error, "");
+  EXPECT_THAT(refusal(forest(1 << 25)),
+              HasSubstr("it has 33554432 targets for 1 nodes; they must be at least 1, and at most "
+                        "1048576 for all nodes together"));
+}
+
 /// A node that makes a large tensor out of small constants.
 struct Bomb {
   const char* name;
@@ -270,6 +337,21 @@ TEST(HostileSizes, WindowsOfMoreAxes) {
       tensor_proto("x", kByte, {1, 1, 1, 1, 1, 1, 1, 1}, std::string(1, '\1'));
   EXPECT_THAT(refusal(with_tensors({node("ConvInteger", {"x", "x"}, {"y"})}, {bytes})),
               HasSubstr("ConvInteger"));
+}
+
+TEST(HostileSizes, ScalesWithoutEnd) {
+  for (const float scale : {1e31f, std::numeric_limits<float>::infinity()}) {
+    std::string scales(8, '\0');
+    const float both[] = {1, scale};
+    std::memcpy(scales.data(), both, 8);
+    for (const std::int64_t size : {2, -1}) {
+      EXPECT_THAT(refusal(model({.nodes = {node("Resize", {"x", "", "s"}, {"y"})},
+                                 .inputs = {value("x", kFloat, {1, size})},
+                                 .outputs = {value("y")},
+                                 .tensors = {tensor_proto("s", kFloat, {2}, scales)}})),
+                  HasSubstr("scales make a size of 2^62 or more"));
+    }
+  }
 }
 
 TEST(HostileSizes, SizesOfInputs) {
