@@ -242,7 +242,7 @@ TEST(HostileGraph, CallsThatLookAtMuch) {
   const auto calls_of = [](const std::string& called) {
     const auto often = [](const std::string& op) {
       Names calls;
-      for (int i = 0; i < 200; ++i) {
+      for (int i = 0; i < 100; ++i) {
         calls.push_back(node(op, {"x"}, {i == 0 ? "y" : "t" + std::to_string(i)}, {}, "own"));
       }
       return calls;
