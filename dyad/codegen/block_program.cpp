@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "dyad/ir/scalar_evaluate.h"
 #include "dyad/ir/scalar_schedule.h"
