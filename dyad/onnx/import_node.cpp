@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"

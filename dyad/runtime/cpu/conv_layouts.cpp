@@ -56,8 +56,9 @@ Layouts::Layouts(const ConvShape& s, Images images, memory::data_type x_type,
                    s.flat() ? (s.groups == 1 ? Tag::oihw : Tag::goihw)
                             : (s.groups == 1 ? Tag::oidhw : Tag::goidhw)};
   any_weights = {weights, weight_type, Tag::any};
-  any_x = turns_images(s) ? memory::desc(in, x_type, Tag::any) : x;
-  any_out = turns_images(s) ? memory::desc(result, out_type, Tag::any) : out;
+  const bool turned = turns_images(s);
+  any_x = turned ? memory::desc(in, x_type, Tag::any) : x;
+  any_out = turned ? memory::desc(result, out_type, Tag::any) : out;
   bias = {{s.o}, out_type, Tag::x};
 }
 

@@ -4,6 +4,7 @@
 
 #include "dyad/runtime/cpu/grid_rows.h"
 #include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/cpu/vector_math.h"
 
 namespace dyad::runtime::cpu {
 namespace {
@@ -13,9 +14,8 @@ template <class T, int kLanes, int kBytes>
 struct Lanes {
   static constexpr int kSize = std::min(kBytes, kLanes* static_cast<int>(sizeof(T))),
                        kWidth = kSize / static_cast<int>(sizeof(T)), kParts = kLanes / kWidth;
-  typedef T Part __attribute__((vector_size(kSize)));
-  typedef T Unaligned __attribute__((vector_size(kSize), aligned(sizeof(T)), may_alias));
-  Part part[kParts];
+  using Unaligned = vector_math::Unaligned<T, kSize>;
+  vector_math::Vector<T, kSize> part[kParts];
 
   [[gnu::always_inline]] void load(const T* from) {
     for (int k = 0; k < kParts; ++k) part[k] = reinterpret_cast<const Unaligned*>(from)[k];
@@ -37,20 +37,15 @@ struct Lanes {
 
 /// Four elements, one behind the other.
 template <class T>
-struct FourOf {
-  typedef T type __attribute__((vector_size(4 * sizeof(T))));
-  typedef T unaligned __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
-};
-template <class T>
-using Four = typename FourOf<T>::type;
+using Four = vector_math::Vector<T, 4 * sizeof(T)>;
 
 template <class T>
 [[gnu::always_inline]] inline void load_four(const T* from, Four<T>& to) {
-  to = *reinterpret_cast<const typename FourOf<T>::unaligned*>(from);
+  to = *reinterpret_cast<const vector_math::Unaligned<T, 4 * sizeof(T)>*>(from);
 }
 template <class T>
 [[gnu::always_inline]] inline void store_four(const Four<T>& from, T* to) {
-  *reinterpret_cast<typename FourOf<T>::unaligned*>(to) = from;
+  *reinterpret_cast<vector_math::Unaligned<T, 4 * sizeof(T)>*>(to) = from;
 }
 
 /// Rows of four become columns.

@@ -6,10 +6,8 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-template <class T, int kBytes>
-using Vector = typename vector_math::VectorOf<T, kBytes>::type;
-template <class T, int kBytes>
-using Unaligned = typename vector_math::VectorOf<T, kBytes>::unaligned;
+using vector_math::Unaligned;
+using vector_math::Vector;
 template <class T, int kBytes>
 using Bits = typename vector_math::VectorOf<T, kBytes>::bits;
 template <class T>

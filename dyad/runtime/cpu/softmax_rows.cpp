@@ -18,10 +18,8 @@ template <class T>
   return a > b ? a : b;
 }
 
-template <class T, int kBytes>
-using Vector = typename vector_math::VectorOf<T, kBytes>::type;
-template <class T, int kBytes>
-using Unaligned = typename vector_math::VectorOf<T, kBytes>::unaligned;
+using vector_math::Unaligned;
+using vector_math::Vector;
 template <class T, int kBytes>
 inline constexpr std::int64_t kLanes = vector_math::kVectorLanes<T, kBytes>;
 

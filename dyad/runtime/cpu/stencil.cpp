@@ -8,10 +8,8 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-template <class T, int kBytes>
-using Vector = typename vector_math::VectorOf<T, kBytes>::type;
-template <class T, int kBytes>
-using Unaligned = typename vector_math::VectorOf<T, kBytes>::unaligned;
+using vector_math::Unaligned;
+using vector_math::Vector;
 
 template <int kBytes, class T>
 [[gnu::always_inline]] inline void weigh_taps_loop(const T* const* from, const T* weight,

@@ -78,29 +78,33 @@ struct VectorOf {
   typedef typename ExpConstants<T>::Bits bits __attribute__((vector_size(kBytes)));
 };
 template <class T, int kBytes>
+using Vector = typename VectorOf<T, kBytes>::type;
+template <class T, int kBytes>
+using Unaligned = typename VectorOf<T, kBytes>::unaligned;
+template <class T, int kBytes>
 inline constexpr std::int64_t kVectorLanes = kBytes / static_cast<std::int64_t>(sizeof(T));
 
 /// x = e^x for vectors of x that are at most 0, within 2 units in the last place: two thirds of the
 /// instructions of exp(). NaN for NaN.
 template <class T, int kBytes>
-[[gnu::always_inline]] inline void exp_of_negative(typename VectorOf<T, kBytes>::type& x) {
+[[gnu::always_inline]] inline void exp_of_negative(Vector<T, kBytes>& x) {
   using C = ExpConstants<T>;
   using Bits = typename C::Bits;
-  using Vector = typename VectorOf<T, kBytes>::type;
+  using V = Vector<T, kBytes>;
   using BitVector = typename VectorOf<T, kBytes>::bits;
   // 2^n in two factors, so that small results become denormal: n is at most 0. The first factor of
   // the least x is 0, because a product that underflows takes a hundred cycles.
   constexpr int kLift = std::is_same_v<T, float> ? 64 : 512;
-  const Vector low = Vector{} - T(0.69314718055994530942 * (kLift + C::kBias));
+  const V low = V{} - T(0.69314718055994530942 * (kLift + C::kBias));
   x = x < low ? low : x;
-  const Vector shifted = x * T(1.44269504088896340736) + C::kShift;
-  const Vector n = shifted - C::kShift;
-  const Vector r = (x - n * C::kLn2High) - n * C::kLn2Low;
-  Vector p;
+  const V shifted = x * T(1.44269504088896340736) + C::kShift;
+  const V n = shifted - C::kShift;
+  const V r = (x - n * C::kLn2High) - n * C::kLn2Low;
+  V p;
   exp_series<T>(r, p);
   p = p * (r * r) + r + T(1);
   const BitVector whole = (BitVector)shifted - std::bit_cast<Bits>(C::kShift);
-  const Vector first = (Vector)((whole + (kLift + C::kBias)) << C::kMantissa);
+  const V first = (V)((whole + (kLift + C::kBias)) << C::kMantissa);
   x = p * first * std::bit_cast<T>(static_cast<Bits>(C::kBias - kLift) << C::kMantissa);
 }
 
