@@ -155,6 +155,25 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
   return carry;
 }
 
+/// What both regions give: where they differ in a size that data tell in one of them, it is one
+/// that only a run of the cond tells.
+Types joined_types(const RegionEvaluator& then, const RegionEvaluator& otherwise, Loc loc) {
+  Types types = types_of(then.graph()->outputs()), others = types_of(otherwise.graph()->outputs());
+  for (std::size_t i = 0; i < std::min(types.size(), others.size()); ++i) {
+    if (types[i].rank() != others[i].rank()) continue;
+    Shape shape = types[i].shape(), other = others[i].shape();
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (then.is_of_data(shape[axis]) || otherwise.is_of_data(other[axis])) {
+        shape[axis] = other[axis] = unknown_size();
+      }
+    }
+    types[i] = Type(types[i].dtype(), shape);
+    others[i] = Type(others[i].dtype(), other);
+  }
+  check_same("cond", types, others, "the first function", "the second function", loc);
+  return types;
+}
+
 }  // namespace
 
 std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
@@ -174,9 +193,8 @@ std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
   RegionEvaluator then_region("cond", captures), else_region("cond", captures);
   then_region.record(then, types_of(operands), loc);
   else_region.record(otherwise, types_of(operands), loc);
-  const Types types = types_of(then_region.graph()->outputs());
-  check_same("cond", types, types_of(else_region.graph()->outputs()), "the first function",
-             "the second function", loc);
+  Types types = joined_types(then_region, else_region, loc);
+  recording.evaluator()->bind_unknown_sizes(types);
   return append_control(*recording.evaluator(), kCondOp, no_attrs(),
                         joined(inputs, captures.tensors()),
                         {then_region.finish(), else_region.finish()}, types, loc);

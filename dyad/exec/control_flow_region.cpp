@@ -40,6 +40,40 @@ void RegionEvaluator::record(const TensorFunction& fn, std::span<const Type> par
   }
 }
 
+bool RegionEvaluator::is_of_data(Dim size) const {
+  std::vector<Dim> symbols;
+  collect_symbols(size, symbols);
+  return std::ranges::any_of(symbols, [&](Dim symbol) {
+    return std::ranges::any_of(of_data_, [&](Dim own) { return own.same_as(symbol); });
+  });
+}
+
+void RegionEvaluator::name_apart() {
+  const auto number_of = [](Dim fresh) { return std::stoll(to_string(fresh).substr(1)); };
+  long long taken = 0;
+  const RegionEvaluator* inner = this;
+  while (inner != nullptr && inner->outer_ != nullptr) {
+    taken = std::max(taken, number_of(inner->outer_->graph()->fresh_symbol()));
+    inner = dynamic_cast<const RegionEvaluator*>(inner->outer_);
+  }
+  while (number_of(graph()->fresh_symbol()) < taken) {
+  }
+}
+
+void RegionEvaluator::bind_unknown_sizes(Types& types) {
+  for (Type& type : types) {
+    if (!type.is_tensor()) continue;
+    Shape shape = type.shape();
+    for (Dim& size : shape) {
+      if (!size.same_as(unknown_size())) continue;
+      if (of_data_.empty()) name_apart();
+      size = graph()->fresh_symbol();
+      of_data_.push_back(size);
+    }
+    type = Type(type.dtype(), std::move(shape));
+  }
+}
+
 bool RegionEvaluator::is_ours(const Tensor& tensor) const noexcept {
   const GraphValue* handle = graph_value(tensor);
   return handle && handle->graph == graph();

@@ -31,12 +31,20 @@ class RegionEvaluator : public GraphEvaluator {
  public:
   /// `construct` names the control operator in messages.
   RegionEvaluator(std::string_view construct, Captures& captures)
-      : GraphEvaluator(make_ref<GraphImpl>()), construct_(construct), captures_(captures) {}
+      : GraphEvaluator(make_ref<GraphImpl>()),
+        construct_(construct),
+        captures_(captures),
+        outer_(dynamic_cast<GraphEvaluator*>(&Evaluator::current())) {}
 
   /// Records `fn` on parameters of these types.
   void record(const TensorFunction& fn, std::span<const Type> parameters, Loc loc);
   /// The finished graph: parameters, then all captures (those of the operator's other graphs too).
   [[nodiscard]] Ref<GraphImpl> finish() const;
+
+  /// Whether data in the region tell this size.
+  [[nodiscard]] bool is_of_data(Dim size) const;
+  /// By names that the graph around it does not have.
+  void bind_unknown_sizes(Types& types) override;
 
   /// A tensor of the region for `tensor`, captured when it comes from outside.
   Tensor inside(const Tensor& tensor, Loc loc);
@@ -56,12 +64,16 @@ class RegionEvaluator : public GraphEvaluator {
   [[nodiscard]] bool is_capture(Value value) const noexcept;
 
  private:
+  /// From here on fresh symbols are none of the graphs around it.
+  void name_apart();
   [[nodiscard]] bool is_ours(const Tensor& tensor) const noexcept;
   [[noreturn]] void fail_write_outside(const std::string& type, Loc loc) const;
 
   std::string_view construct_;
   Evaluator* around_ = nullptr;  // who called record()
   Captures& captures_;
+  GraphEvaluator* outer_;
+  std::vector<Dim> of_data_;  ///< symbols
   std::vector<Value> parameters_;
   std::unordered_map<std::size_t, Value> placeholder_of_;  // capture -> its placeholder here
 };

@@ -101,6 +101,7 @@ struct Executable::State {
       for (const auto& node : graph->nodes()) note_written(*node);
       for (const passes::Stage& stage : stages) {
         parts.push_back(std::make_unique<Executable>(stage.graph, options));
+        if (stage.open) compile_regions(*stage.open);
       }
       stats.nodes = count_operators(*graph);
       return;
@@ -118,14 +119,18 @@ struct Executable::State {
     if (!read.empty()) let_constants_shed(*lowered);  // what was made of those that may
     for (const auto& node : lowered->nodes()) {
       note_written(*node);
-      if (node->op().kind != BodyKind::control || passes::is_kernels(*node)) continue;
-      for (const Ref<GraphImpl>& region : node->regions()) {
-        regions[node.get()].push_back(std::make_unique<Executable>(region, options));
-      }
+      if (!passes::is_kernels(*node)) compile_regions(*node);
     }
     stats.nodes = count_operators(*graph);
     stats.lowered_nodes = count_operators(*lowered);
     stats.lower_ms = milliseconds_since(start);
+  }
+
+  void compile_regions(const Node& node) {
+    if (node.op().kind != BodyKind::control) return;
+    for (const Ref<GraphImpl>& region : node.regions()) {
+      regions[&node].push_back(std::make_unique<Executable>(region, options));
+    }
   }
 
   void note_written(const Node& node) {
@@ -145,13 +150,13 @@ struct Executable::State {
       for (const Value v : stages[i].inputs) inputs.push_back(made.at(v));
       results = parts[i]->run_region(inputs, symbols, cancel, where);
       for (std::size_t k = 0; k < results.size(); ++k) made[stages[i].outputs[k]] = results[k];
-      if (stages[i].open) run_open(*stages[i].open, made, symbols, where);
+      if (stages[i].open) run_open(*stages[i].open, made, symbols, cancel, where);
     }
     return results;
   }
 
-  static void run_open(const Node& node, std::unordered_map<Value, Tensor, ValueHash>& made,
-                       SymbolMap& symbols, Loc where) {
+  void run_open(const Node& node, std::unordered_map<Value, Tensor, ValueHash>& made,
+                SymbolMap& symbols, const CancelToken* cancel, Loc where) {
     std::vector<const Tensor*> inputs;
     static const Tensor kAbsent;
     for (const Value v : node.inputs()) {
@@ -161,6 +166,13 @@ struct Executable::State {
         substitute_symbols(node.attrs().info(), node.attrs().data(), symbols);
     std::vector<Tensor> outputs(node.types().size());
     const auto run = [&] {
+      if (const auto branches = regions.find(&node); branches != regions.end()) {
+        std::vector<Tensor> operands;
+        for (std::size_t i = 1; i < inputs.size(); ++i) operands.push_back(*inputs[i]);
+        const std::size_t taken = inputs[0]->item<bool>() ? 0 : 1;
+        outputs = branches->second[taken]->run_region(operands, symbols, cancel, where);
+        return;
+      }
       execute(node.op(), inputs, numbers ? numbers->data() : node.attrs().data(), outputs,
               node.loc());
     };

@@ -178,7 +178,7 @@ void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
   for (const Tensor& t : converted) {
     values.push_back(t.defined() ? value_of(t, &op, place) : Value());
   }
-  graph_->bind_unknown_sizes(results);
+  bind_unknown_sizes(results);
   Node* node = graph_->append(op, Attrs::copy_of(*op.attrs, attrs), std::move(values),
                               std::move(results), place);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -194,37 +194,45 @@ Dim GraphEvaluator::size(const Tensor& tensor, int axis) {
   return tensor.shape()[static_cast<std::size_t>(axis)];
 }
 
-void GraphEvaluator::fail_undecided(const std::string& question, Loc loc) const {
+void GraphEvaluator::fail_undecided(SizeQuestion asked, Dim a, Dim b, Loc loc) const {
   std::string message;
   if (inferring_) {
     message = call_string(inferring_->op, inferring_->inputs, inferring_->attrs) + ": ";
   }
-  message += question +
-             " is not known in this graph, where sizes have no values; give sizes that "
-             "are equal the same name, or use a number, or write the function for compile(), which "
-             "runs it on data";
-  throw UndecidedError(message, loc ? loc.user() : inferring_ ? inferring_->loc : Loc());
+  const std::string first = to_string(a), second = to_string(b);
+  message += asked == SizeQuestion::value ? "the value of the size " + first
+             : asked == SizeQuestion::equal
+                 ? "whether the sizes " + first + " and " + second + " are equal"
+                 : "whether the size " + first + " is less than " + second;
+  message +=
+      " is not known in this graph, where sizes have no values; give sizes that "
+      "are equal the same name, or use a number, or write the function for compile(), which "
+      "runs it on data";
+  throw UndecidedError(asked, a, b, inferring_ != nullptr, message,
+                       loc          ? loc.user()
+                       : inferring_ ? inferring_->loc
+                                    : Loc());
 }
 
 std::int64_t GraphEvaluator::dim_value(Dim dim, Loc loc) {
   if (const SizeFacts* facts = SizeFacts::current()) {
     if (const auto known = facts->value(dim)) return *known;
   }
-  fail_undecided("the value of the size " + to_string(dim), loc);
+  fail_undecided(SizeQuestion::value, dim, dim, loc);
 }
 
 bool GraphEvaluator::dim_equal(Dim a, Dim b, Loc loc) {
   if (const SizeFacts* facts = SizeFacts::current()) {
     if (const auto known = facts->equal(a, b)) return *known;
   }
-  fail_undecided("whether the sizes " + to_string(a) + " and " + to_string(b) + " are equal", loc);
+  fail_undecided(SizeQuestion::equal, a, b, loc);
 }
 
 bool GraphEvaluator::dim_less(Dim a, Dim b, Loc loc) {
   if (const SizeFacts* facts = SizeFacts::current()) {
     if (const auto known = facts->less(a, b)) return *known;
   }
-  fail_undecided("whether the size " + to_string(a) + " is less than " + to_string(b), loc);
+  fail_undecided(SizeQuestion::less, a, b, loc);
 }
 
 void GraphEvaluator::fail_read(const Tensor& tensor, std::string_view read, Loc loc) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@ namespace dyad {
 
 /// True when the two concrete tensors have a byte in common (by the range that each spans).
 [[nodiscard]] bool share_memory(const Tensor& a, const Tensor& b) noexcept;
+
+/// What is asked of sizes that have no values.
+enum class SizeQuestion : std::uint8_t { value, equal, less };
 
 /// Operators called while it is current become nodes of its graph and give symbolic tensors.
 /// Concrete tensors met on the way become variables (captures), host numbers become constants of
@@ -32,6 +36,8 @@ class GraphEvaluator : public Evaluator {
 
   void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) override;
+  /// Puts a fresh symbol in place of each size that only a run can tell (unknown_size).
+  virtual void bind_unknown_sizes(Types& types) { graph_->bind_unknown_sizes(types); }
   Dim size(const Tensor& tensor, int axis) override;
   /// GraphError that names the sizes and the ways out: sizes have no values in a graph.
   std::int64_t dim_value(Dim dim, Loc loc) override;
@@ -76,7 +82,7 @@ class GraphEvaluator : public Evaluator {
   Value capture(const Tensor& tensor, Loc loc);
   [[nodiscard]] Placed place_of(const Tensor& tensor, const OpInfo* user, Loc loc);
   void check_no_overlap(Value written, Loc loc) const;
-  [[noreturn]] void fail_undecided(const std::string& question, Loc loc) const;
+  [[noreturn]] void fail_undecided(SizeQuestion asked, Dim a, Dim b, Loc loc) const;
   [[noreturn]] void fail_read(const Tensor& tensor, std::string_view read, Loc loc) const;
 
   Ref<GraphImpl> graph_;

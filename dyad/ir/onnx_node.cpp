@@ -54,9 +54,10 @@ std::vector<Tensor> OnnxNode::inputs_from(int i) {
 }
 
 Shape OnnxNode::sizes(int i) {
-  const auto known = known_sizes(i);
-  if (!known) need_constant(i);
-  return *known;
+  auto sizes = known_sizes(i);
+  if (!sizes) sizes = open_sizes(i);
+  if (!sizes) need_constant(i);
+  return *sizes;
 }
 
 Dim OnnxNode::one_size(int i) {
@@ -88,7 +89,9 @@ Ints OnnxNode::constant_integers(int i) {
     for (const std::int64_t v : elements_as<std::int64_t>(known)) values.push_back(v);
     return values;
   }
-  for (const Dim size : sizes(i)) {
+  const auto known = known_sizes(i);
+  if (!known) need_constant(i);
+  for (const Dim size : *known) {
     if (!size.is_number()) {
       fail("input " + std::to_string(i) +
            " must be a constant, but depends on the model's sizes: " + to_string(size));

@@ -38,6 +38,8 @@ class OnnxNode {
   /// The elements of an integer input of rank 0 or 1 as sizes: numbers, or expressions in the sizes
   /// of the model's inputs. Nothing when only a run can tell.
   [[nodiscard]] virtual std::optional<Shape> known_sizes(int i) = 0;
+  /// The same, with new symbols for what data tell: the run finds their values.
+  [[nodiscard]] virtual std::optional<Shape> open_sizes(int i) = 0;
   virtual void output(int i, const Tensor& value) = 0;
 
   [[nodiscard]] virtual bool has_attribute(std::string_view name) const = 0;
@@ -66,7 +68,7 @@ class OnnxNode {
   }
   /// The inputs from the i-th on.
   [[nodiscard]] std::vector<Tensor> inputs_from(int i);
-  /// known_sizes, or need_constant.
+  /// known_sizes, open_sizes or need_constant.
   [[nodiscard]] Shape sizes(int i);
   /// The only one of these.
   [[nodiscard]] Dim one_size(int i);

@@ -1,13 +1,30 @@
 #pragma once
 
+#include <string>
+
 #include "dyad/base/error.h"
+#include "dyad/core/dim.h"
 #include "dyad/ir/graph_evaluator.h"
 
 namespace dyad {
 
 /// What depends on how two sizes compare, in a graph where they have no values.
 class UndecidedError : public GraphError {
-  using GraphError::GraphError;
+ public:
+  UndecidedError(SizeQuestion asked, Dim a, Dim b, bool for_types, const std::string& message,
+                 Loc where)
+      : GraphError(message, where), asked_(asked), a_(a), b_(b), for_types_(for_types) {}
+  [[nodiscard]] SizeQuestion asked() const noexcept { return asked_; }
+  /// Whether a row asked, to know the types of a call, which are inferred again on numbers at run.
+  [[nodiscard]] bool is_for_types() const noexcept { return for_types_; }
+  /// The sizes; of a question for a value the one, twice.
+  [[nodiscard]] Dim a() const noexcept { return a_; }
+  [[nodiscard]] Dim b() const noexcept { return b_; }
+
+ private:
+  SizeQuestion asked_;
+  Dim a_, b_;
+  bool for_types_;
 };
 
 /// Thrown where types depend on how two sizes compare, which only the program that recorded the

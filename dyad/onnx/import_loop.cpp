@@ -340,18 +340,16 @@ class ScanImport {
     if (reversed.size() != parts_.xs.size()) n_.fail("its directions must be one for each input");
     std::vector<Tensor> all = operands(n_, parts_.states);
     for (std::size_t i = 0; i < parts_.xs.size(); ++i) {
-      all.push_back(reversed[i] != 0 ? flip(parts_.xs[i], {1}, n_.loc()) : parts_.xs[i]);
+      const bool from_end = reversed[i] != 0 && !n_.has(0);
+      all.push_back(from_end ? flip(parts_.xs[i], {1}, n_.loc()) : parts_.xs[i]);
     }
-    if (n_.has(0)) {
-      if (std::ranges::any_of(reversed, [](std::int64_t r) { return r != 0; })) {
-        n_.fail("its sequences have lengths of their own, and go backwards");
-      }
-      all.push_back(n_.input(0));
-    }
+    if (n_.has(0)) all.push_back(n_.input(0));
     const Importer::Region recording(n_.importer());
     const std::vector<Tensor> results = exec::run_scan(
         [&](std::span<const Tensor> element) {
-          if (n_.has(0)) return steps_of(element.first(element.size() - 1), element.back());
+          if (n_.has(0)) {
+            return steps_of(element.first(element.size() - 1), element.back(), reversed);
+          }
           return exec::run_scan([&](std::span<const Tensor> in) { return step(in); },
                                 element.first(states_), element.subspan(states_), n_.loc());
         },
@@ -364,9 +362,22 @@ class ScanImport {
     return operands(n_, n_.run(body_, as_imported(in)));
   }
 
-  /// The scan of one sequence: steps from its length on change nothing and give zeros.
-  std::vector<Tensor> steps_of(std::span<const Tensor> element, const Tensor& length) {
+  /// The scan of one sequence, backwards from its own end: steps from its length on change nothing
+  /// and give zeros.
+  std::vector<Tensor> steps_of(std::span<const Tensor> element, const Tensor& length,
+                               const Ints& reversed) {
     const Loc loc = n_.loc();
+    std::vector<Tensor> xs;
+    for (std::size_t i = 0; i < reversed.size(); ++i) {
+      const Tensor& x = element[states_ + i];
+      if (reversed[i] == 0) {
+        xs.push_back(x);
+        continue;
+      }
+      const Tensor steps = arange(x.size(0, loc), DType::i64, loc);
+      const Tensor from_end = sub(sub(length, 1, loc), steps, loc);
+      xs.push_back(index_select(x, 0, maximum(from_end, 0, loc), loc));
+    }
     const auto first = element.begin() + static_cast<std::ptrdiff_t>(states_);
     std::vector<Tensor> states(element.begin(), first);
     states.push_back(n_.importer().constant(tensor(std::int64_t{0})));
@@ -383,7 +394,7 @@ class ScanImport {
                       add(in[states_], 1, loc));
           return made;
         },
-        states, element.subspan(states_), loc);
+        states, xs, loc);
     results.erase(results.begin() + static_cast<std::ptrdiff_t>(states_));
     return results;
   }

@@ -13,27 +13,36 @@
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
+#include "dyad/ops/rearrange.h"
+#include "dyad/ops/views.h"
 
 namespace dyad::onnx {
 namespace {
 
-/// Operators of versions from 8 on whose inputs broadcast.
-bool broadcasts(std::string_view op) {
-  constexpr std::string_view kOps[] = {"Add", "Sub", "Mul",   "Div",   "Pow",  "Max",    "Min",
-                                       "Sum", "And", "Equal", "Where", "Less", "Greater"};
-  return std::ranges::find(kOps, op) != std::end(kOps);
+/// More comparisons than a node of a model needs.
+constexpr std::size_t kMostAsked = 64;
+/// More names than sizes are made of that are equal where two of them are.
+constexpr std::size_t kMostNames = 16;
+
+using Rename = std::function<Dim(Dim)>;
+
+Rename of_size(Dim from, Dim to) {
+  return [=](Dim size) { return size.same_as(from) ? to : size; };
+}
+Rename of_symbol(Dim from, Dim to) {
+  return
+      [=](Dim size) { return substitute(size, [&](Dim s) { return s.same_as(from) ? to : s; }); };
+}
+std::vector<Dim> names_in(Dim size) {
+  std::vector<Dim> symbols;
+  collect_symbols(size, symbols);
+  return symbols;
 }
 
-/// Whether `size` is min(whole, n) for a number n that is not 1: if it broadcasts to `whole`, it is
-/// `whole`.
-bool is_first_of(Dim size, Dim whole) {
-  if (size.is_number() || whole.is_number()) return false;
-  const DimAtom* atom = size.expr().atom();
-  if (atom == nullptr || atom->kind != DimAtom::Kind::min) return false;
-  const auto fits = [&](Dim a, Dim b) {
-    return a.same_as(whole) && b.is_number() && b.number() > 1;
-  };
-  return fits(atom->a, atom->b) || fits(atom->b, atom->a);
+/// A vector of one element.
+Tensor known_zero() {
+  const Evaluator::Scope now(EagerEvaluator::instance());
+  return zeros({1}, DType::i64);
 }
 
 }  // namespace
@@ -70,17 +79,7 @@ void NodeImport::fail(const std::string& reason) {
 void NodeImport::need_constant(int i) { need_elements(value(i), fmt::format("input {}", i)); }
 
 void NodeImport::need_elements(const Imported& wanted, const std::string& what) {
-  std::vector<const Node*> nodes;
-  const auto follow = [&](const auto& self, const Imported& from) -> void {
-    if (from.sequence) {
-      for (const Imported& element : *from.sequence) self(self, element);
-      return;
-    }
-    const GraphValue* handle = from.tensor.defined() ? graph_value(from.tensor) : nullptr;
-    if (handle != nullptr) nodes.push_back(handle->value.node);
-  };
-  follow(follow, wanted);
-  if (auto needs = importer_.what_tells(std::move(nodes))) {
+  if (auto needs = importer_.what_tells({&wanted, 1})) {
     needs->reason = fmt::format("{}: {} must be known", description(), what);
     throw NeedsValues(*needs);
   }
@@ -121,6 +120,31 @@ std::optional<Shape> NodeImport::known_sizes(int i) {
   return importer_.known_sizes().of(given.constant.defined() ? given.constant : given.tensor);
 }
 
+std::optional<Shape> NodeImport::open_sizes(int i) {
+  const Imported& given = value(i);
+  // Inputs of a few integers are what a graph is built for.
+  if (!given.tensor.defined() || !is_integer(given.tensor.dtype())) return {};
+  const Importer::Origin origin = importer_.origin_of({&given, 1});
+  if (!origin.is_data || !origin.is_pure) return {};
+  const auto some = importer_.known_sizes().some_of(given.tensor);
+  if (!some) return {};
+  const Tensor list = reshape(given.tensor, {-1}, loc_);
+  Shape sizes;
+  for (std::size_t k = 0; k < some->size(); ++k) {
+    if ((*some)[k]) {
+      sizes.push_back(*(*some)[k]);
+      continue;
+    }
+    const auto at = static_cast<std::int64_t>(k);
+    const Tensor counted = repeat_interleave(importer_.constant(known_zero()),
+                                             slice(list, 0, at, at + 1, 1, loc_), 0, loc_);
+    sizes.push_back(counted.shape()[0]);
+    importer_.guesses_ = true;
+  }
+  importer_.known_sizes().learn(given.tensor, sizes);
+  return sizes;
+}
+
 bool NodeImport::is_constant() const {
   // Of what CastLike is like, the dtype is known anyway.
   const std::size_t read = op() == "CastLike" ? 1 : inputs_.size();
@@ -134,12 +158,13 @@ bool NodeImport::is_constant() const {
 
 void NodeImport::output(int i, const Tensor& value) {
   Imported made = imported(value);
-  if (value.defined() && value.is_symbolic() && value.rank() <= 1 &&
-      (is_integer(value.dtype()) || value.dtype() == DType::boolean)) {
-    // Numbers that follow from sizes that are numbers: what they enter is computed now too.
+  if (value.defined() && value.is_symbolic()) {
+    // Numbers that follow from sizes that are numbers: what they enter is computed now too. Those
+    // of floats are found for what they enter.
     const auto sizes = importer_.known_sizes().of(value);
     const auto is_number = [](Dim size) { return size.is_number(); };
-    if (sizes && std::ranges::all_of(*sizes, is_number)) {
+    if (sizes && !is_floating(value.dtype()) && value.rank() <= 1 &&
+        std::ranges::all_of(*sizes, is_number)) {
       std::vector<std::int64_t> numbers;
       for (const Dim size : *sizes) numbers.push_back(size.number());
       const Evaluator::Scope now(EagerEvaluator::instance());
@@ -155,38 +180,63 @@ void NodeImport::set_output(int i, Imported value) {
   }
 }
 
-bool NodeImport::match_sizes() {
-  if (version_ < 8) return false;
-  std::vector<Shape> shapes;
-  if (op() == "Expand") {
-    const auto wanted = known_sizes(1);
-    if (!wanted) return false;
-    shapes = {inputs_[0].tensor.shape(), *wanted};
-  } else if (broadcasts(op())) {
-    for (const Imported& input : inputs_) {
-      if (!input.tensor.defined()) return false;
-      shapes.push_back(input.tensor.shape());
+bool NodeImport::take_for_equal(const UndecidedError& question) {
+  const Dim a = question.a(), b = question.b();
+  if (question.asked() != SizeQuestion::equal || !question.is_for_types()) return false;
+  const auto asked = [&](const auto& pair) {
+    return pair.first.same_as(a) && pair.second.same_as(b);
+  };
+  if (asked_.size() == kMostAsked || std::ranges::any_of(asked_, asked)) return false;
+  // What stands for both is the one that says most: a number, then a name of the model's.
+  const auto rank = [&](Dim size) {
+    if (size.is_number()) return 0;
+    return (importer_.is_of_inputs(size) ? 1 : 3) + (names_in(size)[0].same_as(size) ? 0 : 1);
+  };
+  const bool keeps_a = rank(a) <= rank(b);
+  const Dim kept = keeps_a ? a : b, other = keeps_a ? b : a;
+  std::vector<Rename> ways{of_size(other, kept)};
+  if (!kept.is_number()) ways.push_back(of_size(kept, other));
+  std::int64_t coefficient = 0, constant = 0;
+  Dim only;
+  if (as_linear(b - a, coefficient, only, constant) && constant % coefficient == 0) {
+    ways.push_back(of_symbol(only, -constant / coefficient));
+  }
+  const std::vector<Dim> names = names_in(a - b);
+  const std::size_t tried = std::min(names.size(), kMostNames);
+  for (const Dim from : std::span(names).first(tried)) {
+    for (const Dim to : std::span(names).first(tried)) {
+      const Rename way = of_symbol(from, to);
+      if (!from.same_as(to) && way(a).same_as(way(b))) ways.push_back(way);
     }
   }
-  bool found = false;
-  const std::size_t changeable = op() == "Expand" ? 1 : shapes.size();
-  for (std::size_t i = 0; i < changeable; ++i) {
-    const int rank = shapes[i].rank();
-    for (int axis = 0; axis < rank; ++axis) {
-      for (const Shape& other : shapes) {
-        const int at = other.rank() - rank + axis;
-        if (at < 0) continue;
-        const Dim whole = other[static_cast<std::size_t>(at)];
-        if (!is_first_of(shapes[i][static_cast<std::size_t>(axis)], whole)) continue;
-        // More than the table has is an index outside of it when the graph runs.
-        inputs_[i] =
-            imported(index_select(inputs_[i].tensor, axis, arange(whole, DType::i64, loc_), loc_));
-        found = true;
-        break;
-      }
+  for (const Rename& way : ways) {
+    bool changes = false;
+    for (Imported& input : inputs_) {
+      if (!input.tensor.defined() || !input.tensor.is_symbolic()) continue;
+      Shape shape;
+      for (const Dim size : input.tensor.shape()) shape.push_back(way(size));
+      if (shape.same_as(input.tensor.shape())) continue;
+      input = imported(assume_shape(input.tensor, shape, loc_));
+      changes = true;
     }
+    if (!changes) continue;
+    asked_.emplace_back(a, b);
+    if (importer_.is_of_inputs(a) && importer_.is_of_inputs(b))
+      importer_.equal_sizes_.emplace_back(a, b);
+    return true;
   }
-  return found;
+  return false;
+}
+
+std::optional<NeedsValues> NodeImport::needs_of(const UndecidedError& question) {
+  std::optional<NeedsValues> needs;
+  if (importer_.is_of_inputs(question.a()) && importer_.is_of_inputs(question.b())) {
+    needs.emplace().sizes = true;
+  } else if (importer_.origin_of(inputs_).is_fed) {
+    needs = importer_.what_tells(inputs_);
+  }
+  if (needs) needs->reason = fmt::format("{}: {}", description(), question.message());
+  return needs;
 }
 
 void NodeImport::finish(ImportScope& scope) {

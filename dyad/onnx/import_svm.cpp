@@ -138,7 +138,11 @@ class PairwiseClassifier {
 
   Tensor both_scores(const Tensor& score, const std::string& transform) {
     const Loc loc = n_.loc();
-    if (transform == "PROBIT") n_.fail("its post_transform is 'PROBIT', of one score");
+    if (transform == "PROBIT") {
+      // That of 1 - s is that of s with the other sign. ONNX Runtime gives the first of both alone.
+      const Tensor first = transformed(n_, score, transform);
+      return concat({first, neg(first, loc)}, -1, loc);
+    }
     if (transform == "NONE") return concat({neg(score, loc), score}, -1, loc);
     const Tensor second = transform == "LOGISTIC" ? sigmoid(score, loc) : score;
     return concat({sub(1, second, loc), second}, -1, loc);

@@ -27,6 +27,8 @@ namespace {
 constexpr int kMaxDepth = 100;
 /// The version of ONNX's own operators that is the last one with a meaning known here.
 constexpr int kNewestOpset = 27;
+/// Integers of an input that may say what a graph does: a shape, axes, a count.
+constexpr std::int64_t kMostParameters = 16;
 /// ONNX's own domain has two names.
 std::string domain_of(const pb::NodeProto& node) {
   return node.domain() == "ai.onnx" ? "" : node.domain();
@@ -381,6 +383,13 @@ Imported Importer::add_input(const std::string& name, const Type& type, const Kn
     check_value(name, type, like->second);
     shape = like->second.shape();
   }
+  std::vector<Dim> symbols;
+  for (const Dim size : shape) collect_symbols(size, symbols);
+  for (const Dim each : symbols) input_symbols_.insert(each.word());
+  const Dim elements = shape.numel();
+  if (is_integer(type.dtype()) && elements.is_number() && elements.number() <= kMostParameters) {
+    small_inputs_.insert(name);
+  }
   return imported(placeholder(name, type.dtype(), shape, loc_));
 }
 
@@ -447,62 +456,9 @@ ImportedGraph Importer::build(const KnownInputs& known) {
       },
       loc_));
   made.operators = operators_;
+  made.equal_sizes = equal_sizes_;
+  made.guesses = guesses_;
   return made;
-}
-
-Importer::Origin Importer::origin_of(const Node* node) {
-  std::vector<const Node*> path{node};
-  while (!path.empty()) {
-    const Node* const at = path.back();
-    const std::size_t before = path.size();
-    if (!origins_.contains(at)) {
-      for (const Value input : at->inputs()) {
-        if (input && !origins_.contains(input.node)) path.push_back(input.node);
-      }
-    }
-    if (path.size() > before) continue;
-    path.pop_back();
-    Origin made;
-    made.can_be_told =
-        &at->op() == &kPlaceholderOp || &at->op() == &kVariableOp || at->is("size_tensor");
-    made.is_pure = made.can_be_told || at->op().effect == Effect::pure;
-    for (const Value input : at->inputs()) {
-      if (!input) continue;
-      const Origin& origin = origins_.at(input.node);
-      made.can_be_told = made.can_be_told || origin.can_be_told;
-      made.is_pure = made.is_pure && origin.is_pure;
-    }
-    origins_.try_emplace(at, made);
-  }
-  return origins_.at(node);
-}
-
-std::optional<NeedsValues> Importer::what_tells(std::vector<const Node*> nodes) {
-  if (in_region()) return {};
-  Origin all;
-  for (const Node* node : nodes) {
-    const Origin origin = origin_of(node);
-    all.can_be_told = all.can_be_told || origin.can_be_told;
-    all.is_pure = all.is_pure && origin.is_pure;
-  }
-  if (!all.can_be_told || !all.is_pure) return {};
-  NeedsValues needs;
-  while (!nodes.empty()) {
-    const Node* const node = nodes.back();
-    nodes.pop_back();
-    if (!asked_.insert(node).second) continue;
-    if (&node->op() == &kPlaceholderOp) {
-      needs.inputs.push_back(node->attrs_as<PlaceholderAttrs>().name);
-    } else if (&node->op() == &kVariableOp) {
-      needs.weights = true;
-    } else if (node->is("size_tensor")) {
-      needs.sizes = true;
-    }
-    for (const Value input : node->inputs()) {
-      if (input) nodes.push_back(input.node);
-    }
-  }
-  return needs;
 }
 
 bool Importer::draws(const pb::NodeProto& node) const {
@@ -665,11 +621,13 @@ void Importer::run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>
         lines.insert(lines.end(), refused.lines().begin(), refused.lines().end());
         refuse(node);
       } catch (const NeedsValues& needs) {
-        if (needs.weights || needs.sizes) throw;
-        if (waiting) {
-          waiting->inputs.insert(waiting->inputs.end(), needs.inputs.begin(), needs.inputs.end());
-        } else {
+        const auto asks_for_values = [](const NeedsValues& asked) {
+          return !asked.weights && !asked.sizes;
+        };
+        if (!waiting) {
           waiting = needs;
+        } else if (asks_for_values(*waiting) && asks_for_values(needs)) {
+          waiting->inputs.insert(waiting->inputs.end(), needs.inputs.begin(), needs.inputs.end());
         }
         refuse(node);
       }
@@ -696,30 +654,43 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   const Builder build = builder_of(domain, node.op_type(), number);
   if (!build) import.fail(version == frame.opsets.end() ? kNoDomain : kNoOperator);
   count_elements(import);
+  if (node.op_type() == "NonZero" && reuse_places(import)) {
+    import.finish(frame.scope);
+    return;
+  }
   try {
     if (!import.is_constant() || draws(node) || !fold(import, build)) {
-      try {
-        build(import);
-      } catch (const UndecidedError&) {
-        if (!import.match_sizes()) throw;
-        build(import);
+      for (bool is_built = false; !is_built;) {
+        try {
+          build(import);
+          is_built = true;
+        } catch (const UndecidedError& question) {
+          if (!import.take_for_equal(question)) throw;
+          count_node(node);
+          count_elements(import);
+        }
       }
     }
   } catch (const OnnxError&) {
     throw;
   } catch (const UndecidedError& error) {
-    if (!in_region()) {
-      throw NeedsValues{.inputs = {},
-                        .forms = {},
-                        .weights = false,
-                        .sizes = true,
-                        .reason = import.description() + ": " + error.message()};
-    }
+    if (const auto needs = import.needs_of(error)) throw NeedsValues(*needs);
     throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
   } catch (const Error& error) {
     throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
   }
+  if (node.op_type() == "NonZero" && !in_region()) {
+    places_.insert_or_assign(import.value(0).tensor.impl(),
+                             Places{import.value(0).tensor, import.result(0)});
+  }
   import.finish(frame.scope);
+}
+
+bool Importer::reuse_places(NodeImport& node) {
+  const auto found = places_.find(node.value(0).tensor.impl());
+  if (found == places_.end()) return false;
+  node.set_output(0, found->second.places);
+  return true;
 }
 
 }  // namespace dyad::onnx

@@ -15,11 +15,13 @@
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/graph.h"
 #include "dyad/ir/onnx_node.h"
+#include "dyad/ir/undecided.h"
 #include "dyad/onnx/known_sizes.h"
 #include "dyad/onnx/load.h"
 #include "dyad/onnx/node_use.h"
 #include "dyad/onnx/tensor_reader.h"
 #include "dyad/onnx/unsupported.h"
+#include "dyad/passes/size_sources.h"
 
 namespace dyad::onnx {
 
@@ -100,6 +102,11 @@ struct ImportedGraph {
   std::vector<ModelValue> results;  ///< of the model: of values of the graph
   /// The ONNX operator of each place in the graph: that of line i of the file stands at i - 1.
   std::vector<std::string> operators;
+  /// Sizes of the inputs that were taken for equal. Where they are not, the graph is another one.
+  std::vector<std::pair<Dim, Dim>> equal_sizes;
+  /// Whether it takes something for granted of sizes that data tell. Where a run finds that it is
+  /// not so, the graph is another one too.
+  bool guesses = false;
 };
 
 class NodeImport;
@@ -159,11 +166,21 @@ class Importer {
     int& depth_;
   };
   [[nodiscard]] bool in_region() const noexcept { return regions_ > 0; }
-  /// What values of the graph being built follow from: their elements are known once these inputs
-  /// are. Nothing where a run alone can tell. What was asked for before is not told again.
-  [[nodiscard]] std::optional<NeedsValues> what_tells(std::vector<const Node*> nodes);
+  /// What values of the graph being built follow from, sizes that data decide included.
+  struct Origin {
+    bool is_fed = false;       ///< from inputs of the model
+    bool is_data = false;      ///< from inputs that are more than a few integers
+    bool can_be_told = false;  ///< from inputs, their sizes, or weights
+    bool is_pure = true;       ///< from nothing that a run alone tells
+  };
+  [[nodiscard]] Origin origin_of(std::span<const Imported> values);
+  /// What tells them: their elements are known once these inputs are. Nothing where a run alone
+  /// can. What was asked for before is not told again.
+  [[nodiscard]] std::optional<NeedsValues> what_tells(std::span<const Imported> values);
   /// A number or list of the model as an operand.
   Tensor constant(const Tensor& value) { return operand(imported(value)); }
+  /// Whether the sizes of the model's inputs tell this one.
+  [[nodiscard]] bool is_of_inputs(Dim size) const;
   [[nodiscard]] KnownSizes& known_sizes() noexcept { return known_sizes_; }
   [[nodiscard]] ExternalData& external() noexcept { return external_; }
 
@@ -189,17 +206,20 @@ class Importer {
   void check_names(const pb::GraphProto& graph, const ImportFrame& around,
                    std::vector<std::unordered_set<std::string>>& inner) const;
   void count_node(const pb::NodeProto& node);
-  /// Whether the results of a node follow from something that can be known, and from that alone.
-  struct Origin {
-    bool can_be_told = false, is_pure = true;
-  };
+  [[nodiscard]] std::vector<const Node*> nodes_of(std::span<const Imported> values);
+  /// The nodes that a node follows from: its inputs, and what decides its sizes.
+  [[nodiscard]] std::vector<const Node*> nodes_behind(const Node& node) const;
   Origin origin_of(const Node* node);
+  [[nodiscard]] static Origin both(const Origin& a, const Origin& b) noexcept;
+  [[nodiscard]] bool is_size_of_inputs(const Node& node) const;
   void count_elements(const NodeImport& node);
   void count_call(const pb::GraphProto& graph);
   void count_call(const pb::FunctionProto& function);
   void list_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                   const std::map<std::string, int>& opsets, int depth,
                   std::vector<NodeUse>& uses) const;
+  /// A mask that is taken of several tensors is searched once: false for one that was not yet.
+  [[nodiscard]] bool reuse_places(NodeImport& node);
   /// Computes a node whose inputs are known, now; false where that would cost too much.
   [[nodiscard]] bool fold(NodeImport& node, const std::function<void(NodeImport&)>& build);
   void check_value(const std::string& name, const Type& type, const Tensor& value) const;
@@ -219,8 +239,15 @@ class Importer {
     Tensor concrete, symbolic;
   };
   std::map<std::pair<const GraphImpl*, const TensorImpl*>, Constant> constants_;
+  /// What NonZero gave, by the handle that it was given (kept, so that no other has its address).
+  struct Places {
+    Tensor of;
+    Imported places;
+  };
+  std::unordered_map<const TensorImpl*, Places> places_;
   std::unordered_map<const pb::NodeProto*, std::uint32_t> numbers_;
-  std::vector<std::string> operators_;  // by number - 1
+  std::vector<std::string> operators_;               // by number - 1
+  std::optional<passes::SizeSources> size_sources_;  ///< of the model's graph
   std::unordered_map<const Node*, Origin> origins_;
   std::unordered_set<const Node*> asked_;
   /// Tensors of subgraphs and functions, by their messages.
@@ -230,6 +257,10 @@ class Importer {
   std::size_t work_left_ = 0;       ///< bytes that computing them may still read and write
   std::unordered_map<const pb::FunctionProto*, bool> functions_that_draw_;
   int regions_ = 0;
+  std::unordered_set<std::int64_t> input_symbols_;  ///< by their words
+  std::vector<std::pair<Dim, Dim>> equal_sizes_;    ///< see ImportedGraph
+  bool guesses_ = false;
+  std::unordered_set<std::string> small_inputs_;  ///< a few integers, which say what the graph does
 };
 
 /// One node being built. Rules of control flow and of sequences get it whole.
@@ -248,6 +279,7 @@ class NodeImport final : public OnnxNode {
   [[nodiscard]] Tensor input(int i) override;
   [[nodiscard]] Tensor constant(int i) override;
   [[nodiscard]] std::optional<Shape> known_sizes(int i) override;
+  [[nodiscard]] std::optional<Shape> open_sizes(int i) override;
   void output(int i, const Tensor& value) override;
 
   [[nodiscard]] bool has_attribute(std::string_view name) const override;
@@ -290,10 +322,12 @@ class NodeImport final : public OnnxNode {
 
   /// Whether the model alone tells all inputs.
   [[nodiscard]] bool is_constant() const;
-  /// An input with the first elements of a table, as many as an axis of another input has, gets the
-  /// size of that axis where the operator broadcasts: it has no other in a run that is valid. False
-  /// when there is none.
-  bool match_sizes();
+  /// Takes two sizes for equal whose comparison no rule can do without: inputs get the one in the
+  /// place of the other, which a run checks. False where that answers nothing.
+  bool take_for_equal(const UndecidedError& question);
+  /// What a rule that cannot do without the answer asks for: the sizes of the model's inputs, or,
+  /// where data decide, the values that they follow from. Nothing where neither can be had.
+  [[nodiscard]] std::optional<NeedsValues> needs_of(const UndecidedError& question);
   /// Puts the outputs into the scope; OnnxError for one that the rule did not give.
   void finish(ImportScope& scope);
   /// `"conv1" (Conv 13)`, for messages.
@@ -307,6 +341,7 @@ class NodeImport final : public OnnxNode {
   const ImportFrame& frame_;
   std::vector<Imported> inputs_;
   std::vector<Imported> outputs_;
+  std::vector<std::pair<Dim, Dim>> asked_;  ///< and answered by take_for_equal
 };
 
 /// The domain of the operators of classical machine learning.

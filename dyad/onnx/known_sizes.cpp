@@ -1,50 +1,161 @@
 #include "dyad/onnx/known_sizes.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <functional>
 #include <string_view>
 
+#include "dyad/base/error.h"
 #include "dyad/core/dim_expr.h"
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ops/attrs/indexing.h"
+#include "dyad/passes/size_sources.h"
 
 namespace dyad::onnx {
 namespace {
 
-using Sizes = std::optional<Shape>;
-
 /// More elements than any tensor has axes, with room for lists of boxes.
 constexpr std::int64_t kMostElements = 64;
+/// Numbers in floats up to which products with sizes, and quotients, are exact in f32.
+constexpr std::int64_t kMostScale = 256;
 
-/// Integers, and what compares them.
-bool may_be_sizes(DType dtype) { return is_integer(dtype) || dtype == DType::boolean; }
+using Ratio = KnownSizes::Ratio;
+using Ratios = KnownSizes::Ratios;
+using Known = std::optional<Ratios>;
 
-Sizes elements_of(const Tensor& x) {
-  if (!may_be_sizes(x.dtype()) || x.rank() > 1 || x.impl()->numel() > kMostElements) return {};
-  Shape sizes;
-  bool fits = true;
-  visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) {
-      const auto value =
-          convert_element<std::int64_t>(reinterpret_cast<const T*>(x.impl()->data)[offset]);
-      fits = fits && value > -(std::int64_t{1} << 62) && value < (std::int64_t{1} << 62);
-      sizes.push_back(fits ? value : 0);
-    });
-  });
-  return fits ? Sizes(sizes) : Sizes();
+bool is_floating_size(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+/// Integers, what compares them, and what scales them.
+bool may_be_sizes(DType dtype) {
+  return is_integer(dtype) || dtype == DType::boolean || is_floating_size(dtype);
 }
 
-/// An operation on sizes, element by element.
-Sizes combined(const Sizes& a, const Sizes& b, const std::function<Dim(Dim, Dim)>& f) {
+Ratio as_ratio(Dim size) { return {size, 1}; }
+Known one(Dim size) { return Ratios{as_ratio(size)}; }
+bool is_whole(const Ratio& x) { return x.over == 1; }
+/// Whether a float holds it as it is. A third is rounded: of that only the whole part is sure.
+bool is_exact(const Ratio& x) { return std::has_single_bit(static_cast<std::uint64_t>(x.over)); }
+
+/// size / over in lowest terms; nothing where a float of it may be rounded.
+std::optional<Ratio> ratio(Dim size, std::int64_t over) {
+  if (over < 0) return ratio(-size, -over);
+  for (std::int64_t factor = over; factor > 1; --factor) {
+    if (over % factor != 0 || !(size % Dim(factor)).same_as(0)) continue;
+    size = size / Dim(factor);
+    over /= factor;
+  }
+  if (over > kMostScale) return {};
+  return Ratio{size, over};
+}
+
+/// A number in a float: nothing unless it is one with a small denominator.
+std::optional<Ratio> ratio_of(double value) {
+  if (!(value > -0x1p53 && value < 0x1p53)) return {};
+  if (value == std::floor(value)) return as_ratio(static_cast<std::int64_t>(value));
+  for (std::int64_t over = 2; over <= kMostScale; over *= 2) {
+    const double size = value * static_cast<double>(over);
+    if (size == std::floor(size) && std::abs(size) <= static_cast<double>(kMostScale)) {
+      return Ratio{static_cast<std::int64_t>(size), over};
+    }
+  }
+  return {};
+}
+
+/// How many elements there are; nothing where that is no number, or too many.
+std::optional<std::size_t> count_of(const Type& type) {
+  if (!type.is_tensor() || !may_be_sizes(type.dtype())) return {};
+  const Dim count = type.shape().numel();
+  if (!count.is_number() || count.number() > kMostElements) return {};
+  return static_cast<std::size_t>(count.number());
+}
+
+Known elements_of(const Tensor& x) {
+  if (!count_of(type_of(x))) return {};
+  Ratios sizes;
+  visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) {
+      const T element = reinterpret_cast<const T*>(x.impl()->data)[offset];
+      if constexpr (std::is_floating_point_v<T>) {
+        sizes.push_back(ratio_of(static_cast<double>(element)));
+      } else {
+        const auto value = convert_element<std::int64_t>(element);
+        const bool fits = value > -(std::int64_t{1} << 62) && value < (std::int64_t{1} << 62);
+        sizes.push_back(fits ? std::optional(as_ratio(value)) : std::nullopt);
+      }
+    });
+  });
+  return sizes;
+}
+
+/// The i-th, or the only one.
+const std::optional<Ratio>& element(const Ratios& x, std::size_t i) {
+  return x[x.size() == 1 ? 0 : i];
+}
+
+/// An operation on sizes, element by element, on those that are known.
+template <class F>
+Known each(const Known& a, const Known& b, F f) {
   if (!a || !b) return {};
   if (a->size() != b->size() && a->size() != 1 && b->size() != 1) return {};
-  Shape result;
-  for (std::size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
-    result.push_back(f((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]));
+  Ratios result;
+  const std::size_t n = a->empty() || b->empty() ? 0 : std::max(a->size(), b->size());
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto &x = element(*a, i), &y = element(*b, i);
+    result.push_back(x && y ? std::optional<Ratio>(f(*x, *y)) : std::nullopt);
   }
   return result;
+}
+template <class F>
+Known each(const Known& x, F f) {
+  return each(x, one(0), [&](const Ratio& a, const Ratio&) { return f(a); });
+}
+/// The same of integers.
+Known combined(const Known& a, const Known& b, const std::function<Dim(Dim, Dim)>& f) {
+  return each(a, b, [&](const Ratio& x, const Ratio& y) {
+    return is_whole(x) && is_whole(y) ? std::optional(as_ratio(f(x.size, y.size))) : std::nullopt;
+  });
+}
+
+/// f of two sizes over a common denominator.
+Known aligned(const Known& a, const Known& b, const std::function<Dim(Dim, Dim)>& f) {
+  return each(a, b, [&](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
+    if (!is_exact(x) || !is_exact(y)) return {};
+    const std::int64_t over = std::max(x.over, y.over);
+    return ratio(f(x.size * Dim(over / x.over), y.size * Dim(over / y.over)), over);
+  });
+}
+
+Known times(const Known& a, const Known& b) {
+  return each(
+      a, b, [](const Ratio& x, const Ratio& y) { return ratio(x.size * y.size, x.over * y.over); });
+}
+
+/// By a number that is not 0.
+Known quotient(const Known& a, const Known& b) {
+  return each(a, b, [](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
+    if (!is_exact(x) || !is_exact(y) || !y.size.is_number() || y.size.same_as(0) ||
+        std::abs(y.size.number()) > kMostScale)
+      return {};
+    return ratio(x.size * Dim(y.over), x.over * y.size.number());
+  });
+}
+
+Known floors(const Known& x) {
+  return each(x, [](const Ratio& a) { return std::optional(as_ratio(a.size / Dim(a.over))); });
+}
+Known ceilings(const Known& x) {
+  return each(x, [](const Ratio& a) { return std::optional(as_ratio(ceil_div(a.size, a.over))); });
+}
+/// Toward 0.
+Known cut(const Known& x) {
+  return each(x, [](const Ratio& a) -> std::optional<Ratio> {
+    if (is_whole(a)) return a;
+    if (a.size.is_number()) return as_ratio(a.size.number() / a.over);
+    const auto low = detail::lower_bound(a.size);
+    return low && *low >= 0 ? std::optional(as_ratio(a.size / Dim(a.over))) : std::nullopt;
+  });
 }
 
 /// Whether a < b, or a == b, for every value of the symbols; nothing where these decide.
@@ -65,76 +176,108 @@ std::optional<bool> is_equal(Dim a, Dim b) {
 using Decide = std::optional<bool> (*)(Dim, Dim);
 
 /// Truth, as 0 and 1.
-Sizes decided(const Sizes& a, const Sizes& b, Decide decide, bool negated) {
-  bool known = true;
-  const Sizes truths = combined(a, b, [&](Dim x, Dim y) {
-    const std::optional<bool> holds = decide(x, y);
-    known = known && holds.has_value();
-    return Dim(holds.value_or(false) != negated ? 1 : 0);
+Known decided(const Known& a, const Known& b, Decide decide, bool negated) {
+  return each(a, b, [&](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
+    const std::optional<bool> holds = decide(x.size * Dim(y.over), y.size * Dim(x.over));
+    if (!holds) return {};
+    return as_ratio(*holds != negated ? 1 : 0);
   });
-  return known ? truths : Sizes();
 }
 
-Sizes compared(std::string_view op, const Sizes& a, const Sizes& b) {
+Known compared(std::string_view op, const Known& a, const Known& b) {
   if (op == "eq" || op == "ne") return decided(a, b, is_equal, op == "ne");
   if (op == "lt" || op == "ge") return decided(a, b, is_less, op == "ge");
   if (op == "gt" || op == "le") return decided(b, a, is_less, op == "le");
   return {};
 }
 
-Sizes truth(const Sizes& x) { return compared("ne", x, Shape{0}); }
+Known truth(const Known& x) { return compared("ne", x, one(0)); }
+
+Dim larger(Dim a, Dim b) { return max(a, b); }
+Dim smaller(Dim a, Dim b) { return min(a, b); }
+Dim sum_of(Dim a, Dim b) { return a + b; }
+Dim difference_of(Dim a, Dim b) { return a - b; }
 
 /// One number of all.
-Sizes folded(std::string_view op, const Shape& x) {
-  if (op == "sum" || op == "prod") {
-    Dim total = op == "prod" ? 1 : 0;
-    for (const Dim size : x) total = op == "prod" ? total * size : total + size;
-    return Shape{total};
+Known folded(std::string_view op, const Known& x) {
+  if (!x) return {};
+  Known all;
+  if (op == "sum" || op == "prod") all = one(op == "prod" ? 1 : 0);
+  for (const auto& each : *x) {
+    const Known next = Ratios{each};
+    all = !all           ? next
+          : op == "sum"  ? aligned(all, next, sum_of)
+          : op == "prod" ? times(all, next)
+                         : aligned(all, next, op == "max" ? larger : smaller);
+    if (!all) return {};
   }
-  if (x.size() == 0) return {};
-  Dim most = x[0];
-  for (const Dim size : x) most = op == "max" ? max(most, size) : min(most, size);
-  return Shape{most};
+  return all;
 }
 
 /// Of tensors of bool and of numbers.
-Sizes chosen(const Sizes& condition, const Sizes& a, const Sizes& b) {
+Known chosen(const Known& condition, const Known& a, const Known& b) {
   if (!condition || !a || !b) return {};
   const std::size_t n = std::max({condition->size(), a->size(), b->size()});
-  const auto fits = [&](const Sizes& s) { return s->size() == 1 || s->size() == n; };
+  const auto fits = [&](const Known& s) { return s->size() == 1 || s->size() == n; };
   if (!fits(condition) || !fits(a) || !fits(b)) return {};
-  Shape result;
+  Ratios result;
   for (std::size_t i = 0; i < n; ++i) {
-    const Dim holds = (*condition)[condition->size() == 1 ? 0 : i];
-    if (!holds.is_number()) return {};
-    const Sizes& from = holds.number() != 0 ? a : b;
-    result.push_back((*from)[from->size() == 1 ? 0 : i]);
+    const auto& holds = element(*condition, i);
+    const bool known = holds && holds->size.is_number();
+    result.push_back(known ? element(holds->size.number() != 0 ? *a : *b, i) : std::nullopt);
   }
   return result;
 }
 
-std::optional<std::int64_t> number(const Sizes& sizes) {
-  if (!sizes || sizes->size() != 1 || !(*sizes)[0].is_number()) return {};
-  return (*sizes)[0].number();
+/// f by what integers may be divided by: positive numbers, or sizes, of which a 0 ends the run.
+Known by_divisor(const Known& a, const Known& b, const std::function<Dim(Dim, Dim)>& f) {
+  return each(a, b, [&](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
+    const auto low = detail::lower_bound(y.size);
+    if (!is_whole(x) || !is_whole(y) || y.size.same_as(0) || !low || *low < 0) return {};
+    return as_ratio(f(x.size, y.size));
+  });
 }
 
-Sizes part(const Sizes& x, const ops::SliceAttrs& attrs) {
-  if (!x || !attrs.begin.is_number() || !attrs.end.is_number()) return {};
-  const auto n = static_cast<std::int64_t>(x->size());
-  const auto clip = [&](std::int64_t at) {
-    return std::clamp<std::int64_t>(at < 0 ? at + n : at, 0, n);
-  };
-  if (attrs.step < 1) return {};
-  Shape found;
-  for (std::int64_t i = clip(attrs.begin.number()); i < clip(attrs.end.number()); i += attrs.step) {
-    found.push_back((*x)[static_cast<std::size_t>(i)]);
-  }
+/// Division of integers as ONNX has it is written as (a - fmod(a, b)) / b: the a.
+Value cut_before(const Node& division) {
+  const Value sub = division.inputs()[0], by = division.inputs()[1];
+  if (!sub.node->is("sub")) return {};
+  const Value rest = sub.node->inputs()[1];
+  const bool is_rest = rest.node->is("fmod") && rest.node->inputs()[1] == by &&
+                       rest.node->inputs()[0] == sub.node->inputs()[0];
+  return is_rest ? sub.node->inputs()[0] : Value();
+}
+
+/// The elements that a view shows.
+Known seen(const Known& x, const Node& view) {
+  std::vector<Dim> symbols;
+  passes::collect_attr_symbols(view, symbols);
+  if (!x || !symbols.empty()) return {};
+  const Shape &from = view.inputs()[0].type().shape(), &to = view.types()[0].shape();
+  const ViewLayout layout = view.op().view(view.attrs().data(), from, contiguous_strides(from), to);
+  if (!layout.possible) return {};
+  Ratios found;
+  for_each_offset(to, layout.strides, [&](std::int64_t offset) {
+    found.push_back((*x)[static_cast<std::size_t>(offset + layout.offset)]);
+  });
   return found;
+}
+
+/// Those at positions, which may count from the end.
+Known picked(const Known& x, const Known& positions) {
+  if (!x || !positions) return {};
+  const auto n = static_cast<std::int64_t>(x->size());
+  return each(positions, [&](const Ratio& each) -> std::optional<Ratio> {
+    if (!each.size.is_number()) return {};
+    const std::int64_t i = each.size.number() < 0 ? each.size.number() + n : each.size.number();
+    if (i < 0 || i >= n) return {};
+    return (*x)[static_cast<std::size_t>(i)];
+  });
 }
 
 }  // namespace
 
-Sizes KnownSizes::of(const Tensor& tensor) {
+Known KnownSizes::elements(const Tensor& tensor) {
   if (!tensor.defined()) return {};
   if (tensor.is_concrete()) return elements_of(tensor);
   const GraphValue* handle = graph_value(tensor);
@@ -143,100 +286,107 @@ Sizes KnownSizes::of(const Tensor& tensor) {
   return of(handle->value);
 }
 
-Sizes KnownSizes::of(Value value) {
-  const auto found = known_.find(value);
-  if (found != known_.end()) return found->second;
-  return known_[value] = compute(value);
+std::optional<std::vector<std::optional<Dim>>> KnownSizes::some_of(const Tensor& tensor) {
+  const Known known = elements(tensor);
+  if (!known) return {};
+  std::vector<std::optional<Dim>> sizes;
+  for (const auto& each : *known) {
+    sizes.push_back(each && is_whole(*each) ? std::optional(each->size) : std::nullopt);
+  }
+  return sizes;
 }
 
-Sizes KnownSizes::compute(Value value) {
+std::optional<Shape> KnownSizes::of(const Tensor& tensor) {
+  const auto some = some_of(tensor);
+  if (!some || !std::ranges::all_of(*some, [](const auto& each) { return each.has_value(); })) {
+    return {};
+  }
+  Shape sizes;
+  for (const auto& each : *some) sizes.push_back(*each);
+  return sizes;
+}
+
+void KnownSizes::learn(const Tensor& tensor, const Shape& sizes) {
+  Ratios known;
+  for (const Dim size : sizes) known.push_back(as_ratio(size));
+  known_[graph_value(tensor)->value] = known;
+}
+
+Known KnownSizes::of(Value value) {
+  const auto found = known_.find(value);
+  if (found != known_.end()) return found->second;
+  Known made;
+  if (const auto count = count_of(value.type())) {
+    try {
+      made = compute(value);
+    } catch (const ShapeError&) {
+      // Floats may grow beyond any size.
+      if (!is_floating(value.type().dtype())) throw;
+    }
+    if (!made || made->size() != *count) made = Ratios(*count);
+  }
+  return known_[value] = made;
+}
+
+Known KnownSizes::compute(Value value) {
   const Node& node = *value.node;
   const Type& type = value.type();
-  if (!type.is_tensor() || !may_be_sizes(type.dtype()) || type.rank() > 1) return {};
   const auto input = [&](std::size_t i) { return of(node.inputs()[i]); };
   if (node.is("constant")) return elements_of(node.attrs_as<ConstantAttrs>().value);
-  if (node.is("size_tensor")) return Shape{node.attrs_as<ops::SizeAttrs>().size};
-  if (node.is("cast") && type.dtype() == DType::boolean) return truth(input(0));
-  if (node.is("reshape") || node.is("squeeze") || node.is("unsqueeze") || node.is("clone") ||
-      node.is("cast") || node.is("permute") || node.is("stop_gradient")) {
-    return input(0);
+  if (node.is("size_tensor")) return one(node.attrs_as<ops::SizeAttrs>().size);
+  if (node.is("cast")) {
+    const Known x = input(0);
+    if (type.dtype() == DType::boolean) return truth(x);
+    return is_floating(type.dtype()) ? x : cut(x);
   }
+  if (node.is("clone")) return input(0);
+  if (node.op().kind == BodyKind::view) return seen(input(0), node);
+  if (node.is("full")) {
+    return Ratios(*count_of(type), ratio_of(node.attrs_as<ops::FullAttrs>().value));
+  }
+  const auto is_list = [](Value v) { return v && v.type().is_tensor() && v.type().rank() <= 1; };
+  if (type.rank() > 1 || !std::ranges::all_of(node.inputs(), is_list)) return {};
   if (node.is("concat")) {
-    Shape all;
+    Ratios all;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
-      const Sizes next = input(i);
-      if (!next || static_cast<std::int64_t>(all.size() + next->size()) > kMostElements) return {};
-      for (const Dim size : *next) all.push_back(size);
+      const Known next = input(i);
+      if (!next) return {};
+      all.insert(all.end(), next->begin(), next->end());
     }
     return all;
   }
-  if (node.is("expand") || node.is("full")) {
-    if (type.rank() == 1 && !type.shape()[0].is_number()) return {};
-    const std::int64_t n = type.rank() == 0 ? 1 : type.shape()[0].number();
-    Sizes one = node.is("expand") ? input(0) : Sizes();
-    if (node.is("full")) {
-      one = Shape{static_cast<std::int64_t>(node.attrs_as<ops::FullAttrs>().value)};
-    }
-    if (!one || one->size() != 1 || n > kMostElements)
-      return one && one->size() != 1 ? one : Sizes();
-    Shape repeated;
-    for (std::int64_t i = 0; i < n; ++i) repeated.push_back((*one)[0]);
-    return repeated;
-  }
-  if (node.is("slice")) return part(input(0), node.attrs_as<ops::SliceAttrs>());
-  if (node.is("select")) {
-    const Sizes x = input(0);
-    const Dim at = node.attrs_as<ops::SelectAttrs>().index;
-    if (!x || !at.is_number()) return {};
-    const auto n = static_cast<std::int64_t>(x->size());
-    const std::int64_t i = at.number() < 0 ? at.number() + n : at.number();
-    return i < 0 || i >= n ? Sizes() : Shape{(*x)[static_cast<std::size_t>(i)]};
-  }
-  if (node.is("index_select") || node.is("gather")) {
-    const Sizes x = input(0), at = input(1);
-    if (!x || !at) return {};
-    Shape found;
-    for (const Dim position : *at) {
-      if (!position.is_number()) return {};
-      const auto n = static_cast<std::int64_t>(x->size());
-      const std::int64_t i = position.number() < 0 ? position.number() + n : position.number();
-      if (i < 0 || i >= n) return {};
-      found.push_back((*x)[static_cast<std::size_t>(i)]);
-    }
-    return found;
-  }
+  if (node.is("index_select") || node.is("gather")) return picked(input(0), input(1));
   if (node.is("prod") || node.is("sum") || node.is("max") || node.is("min")) {
-    const Sizes x = input(0);
-    if (!x || (type.rank() == 1 && !type.shape()[0].same_as(1))) return {};
-    return folded(node.op().name, *x);
+    if (type.rank() == 1 && !type.shape()[0].same_as(1)) return {};
+    return folded(node.op().name, input(0));
   }
   if (node.is("where")) return chosen(input(0), input(1), input(2));
-  if (node.is("logical_not")) return compared("eq", input(0), Shape{0});
-  if (node.is("neg")) return combined(Shape{0}, input(0), [](Dim a, Dim b) { return a - b; });
+  if (node.is("logical_not")) return compared("eq", input(0), one(0));
+  if (node.is("neg")) return aligned(one(0), input(0), difference_of);
+  if (node.is("floor")) return floors(input(0));
+  if (node.is("ceil")) return ceilings(input(0));
+  if (node.is("trunc")) return cut(input(0));
   if (node.inputs().size() != 2) return {};
-  const Sizes a = input(0), b = input(1);
+  const Known a = input(0), b = input(1);
   if (node.is("logical_and")) {
     return combined(truth(a), truth(b), [](Dim x, Dim y) { return x * y; });
   }
-  if (node.is("logical_or")) {
-    return combined(truth(a), truth(b), [](Dim x, Dim y) { return max(x, y); });
-  }
+  if (node.is("logical_or")) return combined(truth(a), truth(b), larger);
   if (type.dtype() == DType::boolean) return compared(node.op().name, a, b);
-  if (node.is("add")) return combined(a, b, [](Dim x, Dim y) { return x + y; });
-  if (node.is("sub")) return combined(a, b, [](Dim x, Dim y) { return x - y; });
-  if (node.is("mul")) return combined(a, b, [](Dim x, Dim y) { return x * y; });
-  if (node.is("maximum")) return combined(a, b, [](Dim x, Dim y) { return max(x, y); });
-  if (node.is("minimum")) return combined(a, b, [](Dim x, Dim y) { return min(x, y); });
-  const auto divisor = number(b);
-  if (node.is("floor_divide") && divisor && *divisor > 0) {
-    return combined(a, b, [](Dim x, Dim y) { return x / y; });
+  if (node.is("add")) return aligned(a, b, sum_of);
+  if (node.is("sub")) return aligned(a, b, difference_of);
+  if (node.is("mul")) return times(a, b);
+  if (node.is("maximum")) return aligned(a, b, larger);
+  if (node.is("minimum")) return aligned(a, b, smaller);
+  if (is_floating(type.dtype())) return node.is("div") ? quotient(a, b) : Known();
+  if (node.is("floor_divide")) {
+    const Value before = cut_before(node);
+    return by_divisor(before ? of(before) : a, b, [](Dim x, Dim y) { return x / y; });
   }
-  if (node.is("remainder") && divisor && *divisor > 0) {
-    return combined(a, b, [](Dim x, Dim y) { return x % y; });
-  }
+  if (node.is("remainder")) return by_divisor(a, b, [](Dim x, Dim y) { return x % y; });
   // The same for what is not below 0, as sizes with symbols in them are taken to be.
-  if (node.is("fmod") && divisor && *divisor > 0) {
-    return combined(a, b, [](Dim x, Dim y) {
+  if (node.is("fmod")) {
+    return by_divisor(a, b, [](Dim x, Dim y) {
       return x.is_number() && y.is_number() ? Dim(x.number() % y.number()) : x % y;
     });
   }

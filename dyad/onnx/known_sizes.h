@@ -1,23 +1,40 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "dyad/ir/graph.h"
 
 namespace dyad::onnx {
 
-/// Finds out what integer tensors of rank 0 or 1 hold that a graph computes from sizes of its
-/// inputs and constants: exporters write `reshape(x, concat(shape(x)[0], -1))` as nodes.
+/// Finds out what tensors of rank 0 or 1 hold that a graph computes from sizes of its inputs and
+/// constants: exporters write `reshape(x, concat(shape(x)[0], -1))` as nodes, and scale sizes in
+/// floats.
 class KnownSizes {
  public:
   /// The elements as sizes; nothing when only a run can tell.
   [[nodiscard]] std::optional<Shape> of(const Tensor& tensor);
+  /// Those of them that are known, where it is known how many there are.
+  [[nodiscard]] std::optional<std::vector<std::optional<Dim>>> some_of(const Tensor& tensor);
+
+  /// From here on these are the elements of a value of a graph.
+  void learn(const Tensor& tensor, const Shape& sizes);
+
+  /// A size, or a fraction of one: size / over.
+  struct Ratio {
+    Dim size;
+    std::int64_t over = 1;
+  };
+  /// By element; nothing where only a run can tell.
+  using Ratios = std::vector<std::optional<Ratio>>;
 
  private:
-  [[nodiscard]] std::optional<Shape> of(Value value);
-  [[nodiscard]] std::optional<Shape> compute(Value value);
-  std::unordered_map<Value, std::optional<Shape>, ValueHash> known_;
+  [[nodiscard]] std::optional<Ratios> elements(const Tensor& tensor);
+  [[nodiscard]] std::optional<Ratios> of(Value value);
+  [[nodiscard]] std::optional<Ratios> compute(Value value);
+  std::unordered_map<Value, std::optional<Ratios>, ValueHash> known_;
   /// Whose values these are: kept, so that no other graph has their address.
   std::unordered_map<const GraphImpl*, Ref<GraphImpl>> graphs_;
 };

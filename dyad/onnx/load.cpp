@@ -32,6 +32,10 @@ struct Built {
   std::optional<Session> session;  // made at the first run
 };
 
+/// What a graph is built for of what is fed: what decides what it looks like, all sizes, or all
+/// there is.
+enum class Told { what_decides, sizes, values };
+
 /// More graphs than that are not kept for different values.
 constexpr std::size_t kMaxBuilt = 16;
 
@@ -115,8 +119,8 @@ struct Model::State {
   std::mutex mutex;
   std::map<std::string, Built> built;  ///< by what decides
 
-  Built build(const KnownInputs& known) {
-    Importer importer(proto, file, folder, options, loc);
+  Built build(const KnownInputs& known, const LoadOptions& how) {
+    Importer importer(proto, file, folder, how, loc);
     return {.imported = with_memory(file, loc, [&] { return importer.build(known); }),
             .session = {}};
   }
@@ -141,8 +145,10 @@ struct Model::State {
       is_new |= decisive_forms.add(name);
       value_inputs.add(name);
     }
-    // What is known of the inputs does not tell it.
-    if (is_new) return;
+    if (!is_new) fail_untold(needs);
+  }
+  /// What is known of the inputs does not tell it.
+  [[noreturn]] void fail_untold(const NeedsValues& needs) const {
     throw OnnxError(fmt::format("'{}': what the graph looks like depends on sizes that only a run "
                                 "can tell: {}; give the values that they follow from as constants",
                                 file, needs.reason),
@@ -153,13 +159,23 @@ struct Model::State {
   void try_build() {
     for (;;) {
       try {
-        built[""] =
-            build({.values = fixed, .forms = {}, .sizes = {}, .initializers = initializers});
+        built[""] = build({.values = fixed, .forms = {}, .sizes = {}, .initializers = initializers},
+                          options);
         return;
       } catch (const NeedsValues& needs) {
         learn(needs);
         if (!value_inputs.names().empty()) return;
       }
+    }
+  }
+
+  /// Other graphs of the model have the same tensors for variables.
+  void share_variables(const Graph& graph) {
+    std::map<std::string, Tensor> tensors;
+    for (const auto& [name, tensor] : graph.variables()) tensors[name] = tensor;
+    for (int i = 0; i < proto.graph().initializer_size(); ++i) {
+      const auto found = tensors.find(proto.graph().initializer(i).name());
+      if (found != tensors.end()) initializers.at(static_cast<std::size_t>(i)) = found->second;
     }
   }
 
@@ -187,28 +203,68 @@ struct Model::State {
     Session& session;
     std::vector<Feed> feeds;
   };
-  Ready ready_for(const std::vector<NamedValue>& given, Loc where) {
+  Ready ready_for(const std::vector<NamedValue>& given, Loc where, Told told = Told::what_decides) {
     const std::map<std::string, ModelValue> fed = by_name(given, where);
-    Built& made = graph_for(fed, where);
+    Built& made = graph_for(fed, where, told);
     if (!made.session) {
       made.session.emplace(made.imported.graph, SessionOptions{.fast_math = options.fast_math});
     }
     std::map<std::string, Tensor> tensors;
     for (const auto& [name, value] : fed) flatten(name, value, tensors);
     for (const std::string& name : decisive_values.names()) tensors.erase(name);
+    if (told == Told::values) tensors.clear();
     std::vector<Feed> feeds;
     for (const auto& [name, tensor] : tensors) feeds.emplace_back(name, tensor);
     return {made, *made.session, std::move(feeds)};
   }
 
-  /// The graph for what is fed.
-  Built& graph_for(const std::map<std::string, ModelValue>& fed, Loc where) {
+  /// The graph for what is fed: where sizes differ that it takes for equal, another one.
+  Built& graph_for(const std::map<std::string, ModelValue>& fed, Loc where,
+                   Told told = Told::what_decides) {
     std::map<std::string, Tensor> tensors;
     for (const auto& [name, value] : fed) flatten(name, value, tensors);
+    Built& made = graph_for(fed, tensors, told, where);
+    return fits(made.imported, tensors) ? made : graph_for(fed, tensors, Told::sizes, where);
+  }
+
+  /// Whether the sizes that the graph takes for equal are.
+  static bool fits(const ImportedGraph& graph, const std::map<std::string, Tensor>& tensors) {
+    if (graph.equal_sizes.empty()) return true;
+    SymbolMap symbols;
+    for (const Value placeholder : graph.graph.impl()->placeholders()) {
+      const auto fed = tensors.find(placeholder.node->attrs_as<PlaceholderAttrs>().name);
+      const Shape& sizes = placeholder.type().shape();
+      // What is wrong with it, the run says.
+      if (fed == tensors.end() || fed->second.rank() != sizes.rank()) return true;
+      for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+        if (sizes[axis].is_number() || symbols.find(sizes[axis])) continue;
+        symbols.bind(sizes[axis], fed->second.shape()[axis].number());
+      }
+    }
+    try {
+      return std::ranges::all_of(graph.equal_sizes, [&](const auto& pair) {
+        return evaluate(pair.first, symbols) == evaluate(pair.second, symbols);
+      });
+    } catch (const ShapeError&) {
+      return false;  // divided by 0
+    }
+  }
+
+  /// The same, built for what is told.
+  Built& graph_for(const std::map<std::string, ModelValue>& fed,
+                   const std::map<std::string, Tensor>& tensors, Told told, Loc where) {
+    LoadOptions how = options;
+    how.trainable = options.trainable && told != Told::values;
+    if (told != Told::what_decides) {
+      // Constants may be in the layouts of kernels alone.
+      for (const Tensor& initializer : initializers) {
+        if (initializer.defined()) initializer.impl()->storage->keep_contents();
+      }
+    }
     for (;;) {
       KnownInputs known{.values = fixed, .forms = {}, .sizes = {}, .initializers = initializers};
       std::string key;
-      if (sizes_decide) {
+      if (sizes_decide || told != Told::what_decides) {
         known.sizes = tensors;
         for (const auto& [name, tensor] : tensors) key += name + ":" + type_string(tensor) + ";";
       }
@@ -217,7 +273,12 @@ struct Model::State {
         known.forms[name] = found == fed.end() ? ModelValue() : found->second;
         key += form_of(known.forms[name]) + ";";
       }
-      for (const std::string& name : decisive_values.names()) {
+      std::vector<std::string> names = decisive_values.names();
+      if (told == Told::values) {
+        names.clear();
+        for (const auto& [name, tensor] : tensors) names.push_back(name);
+      }
+      for (const std::string& name : names) {
         const auto found = tensors.find(name);
         if (found == tensors.end()) {
           if (name.ends_with(']')) continue;  // of a longer sequence
@@ -233,10 +294,13 @@ struct Model::State {
       const auto existing = built.find(key);
       if (existing != built.end()) return existing->second;
       try {
-        Built made = build(known);
-        if (built.size() >= kMaxBuilt) built.clear();
+        Built made = build(known, how);
+        if (built.size() >= kMaxBuilt) {
+          std::erase_if(built, [](const auto& each) { return !each.first.empty(); });
+        }
         return built[key] = std::move(made);
       } catch (const NeedsValues& needs) {
+        if (told != Told::what_decides) fail_untold(needs);
         learn(needs);
       }
     }
@@ -289,8 +353,13 @@ Model read(pb::ModelProto proto, const std::string& file, std::optional<std::str
   }
   if (!missing.empty()) throw importer.refused(std::move(missing));
   if (state->value_inputs.names().empty()) {
-    state->proto = {};
-    state->initializers = {};
+    const ImportedGraph& made = state->built.at("").imported;
+    if (made.guesses || !made.equal_sizes.empty()) {
+      state->share_variables(made.graph);
+    } else {
+      state->proto = {};
+      state->initializers = {};
+    }
     // While nobody else has the graph, kernels that have weights in layouts of their own let the
     // memory of the constants go.
     let_constants_shed(*state->built.at("").imported.graph.impl());
@@ -373,17 +442,29 @@ Model Model::specialize(const std::vector<Feed>& values, Loc loc) const {
 
 std::vector<ModelValue> Model::run_values(const std::vector<NamedValue>& inputs, Loc loc) const {
   const std::lock_guard lock(state_->mutex);
-  State::Ready ready = state_->ready_for(inputs, loc.user());
   std::optional<AllocationLimit> limit;
-  if (state_->options.limits.run_memory > 0) limit.emplace(state_->options.limits.run_memory);
-  std::vector<Tensor> results = with_memory(state_->file, loc.user(), [&] {
-    return ready.session.run(ready.built.imported.graph.outputs(), ready.feeds, loc.user());
-  });
-  auto next = results.begin();
-  std::vector<ModelValue> values;
-  for (const ModelValue& result : ready.built.imported.results)
-    values.push_back(filled(result, next));
-  return values;
+  const auto run = [&](State::Ready ready) {
+    if (state_->options.limits.run_memory > 0) limit.emplace(state_->options.limits.run_memory);
+    std::vector<Tensor> results = with_memory(state_->file, loc.user(), [&] {
+      return ready.session.run(ready.built.imported.graph.outputs(), ready.feeds, loc.user());
+    });
+    auto next = results.begin();
+    std::vector<ModelValue> values;
+    for (const ModelValue& result : ready.built.imported.results)
+      values.push_back(filled(result, next));
+    return values;
+  };
+  State::Ready ready = state_->ready_for(inputs, loc.user());
+  if (!ready.built.imported.guesses) return run(std::move(ready));
+  try {
+    return run(std::move(ready));
+  } catch (const ShapeError&) {
+  } catch (const IndexError&) {
+  } catch (const ValueError&) {
+  }
+  // What was taken for granted of sizes may not hold for these values: their own graph tells.
+  limit.reset();
+  return run(state_->ready_for(inputs, loc.user(), Told::values));
 }
 
 void Model::prepare(const std::vector<NamedValue>& inputs, Loc loc) const {

@@ -108,25 +108,28 @@ void eye_like(OnnxNode& n) {
 }
 
 void range(OnnxNode& n) {
-  const Tensor first = n.input(0);
-  if (!is_floating(first.dtype())) {
-    const std::int64_t step = n.constant_integer(2);
-    if (step == 0) n.fail("its step is 0");
-    if (n.constant(0).defined() && n.constant(1).defined()) {
-      n.output(0, to(arange(n.constant_integer(0), n.constant_integer(1), step, i64, n.loc()),
-                     first.dtype(), n.loc()));
-      return;
-    }
-    const Dim begin = n.one_size(0), end = n.one_size(1);
-    const Dim count = step > 0 ? ceil_div(end - begin, step) : ceil_div(begin - end, -step);
-    const Tensor numbers = mul(arange(max(count, 0), i64, n.loc()), step, n.loc());
-    n.output(0, to(add(numbers, size_tensor(begin), n.loc()), first.dtype(), n.loc()));
+  const DType dtype = n.input(0).dtype();
+  const auto is_constant = [&](int i) { return n.constant(i).defined(); };
+  const bool whole =
+      !is_floating(dtype) || (n.known_sizes(0) && n.known_sizes(1) && n.known_sizes(2));
+  if (is_floating(dtype) && (!whole || (is_constant(0) && is_constant(1) && is_constant(2)))) {
+    const double begin = n.constant_number(0, 0), step = n.constant_number(2, 1);
+    const double count = std::ceil((n.constant_number(1, 0) - begin) / step);
+    const Tensor numbers = arange(std::max<std::int64_t>(0, static_cast<std::int64_t>(count)), f64);
+    n.output(0, to(add(mul(numbers, step), begin), dtype, n.loc()));
     return;
   }
-  const double begin = n.constant_number(0, 0), step = n.constant_number(2, 1);
-  const double count = std::ceil((n.constant_number(1, 0) - begin) / step);
-  const Tensor numbers = arange(std::max<std::int64_t>(0, static_cast<std::int64_t>(count)), f64);
-  n.output(0, to(add(mul(numbers, step), begin), first.dtype(), n.loc()));
+  const std::int64_t step = n.constant_integer(2);
+  if (step == 0) n.fail("its step is 0");
+  if (is_constant(0) && is_constant(1)) {
+    n.output(0, to(arange(n.constant_integer(0), n.constant_integer(1), step, i64, n.loc()), dtype,
+                   n.loc()));
+    return;
+  }
+  const Dim begin = n.one_size(0), end = n.one_size(1);
+  const Dim count = step > 0 ? ceil_div(end - begin, step) : ceil_div(begin - end, -step);
+  const Tensor numbers = mul(arange(max(count, 0), i64, n.loc()), step, n.loc());
+  n.output(0, to(add(numbers, size_tensor(begin), n.loc()), dtype, n.loc()));
 }
 
 void scatter_elements(OnnxNode& n) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dyad/core/dim_expr.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/view_memory.h"
 #include "dyad/ops/complex.h"
@@ -307,6 +308,42 @@ struct Expand {
   }
 };
 
+struct AssumeShape {
+  using Attrs = ShapeAttrs;
+  static constexpr Schema schema{
+      .name = "assume_shape",
+      .inputs = kMoved,
+      .outputs = kOut,
+      .doc = "x, whose sizes are said to be those of a shape; a run checks it."};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    const Shape &have = in[0].shape(), &said = attrs.shape;
+    if (have.rank() != said.rank()) {
+      fail_shape(in, "the shape has " + std::to_string(said.rank()) + " axes, x has " +
+                         std::to_string(have.rank()));
+    }
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      // Not a comparison: that would ask for what is said here.
+      const Dim apart = said[i] - have[i];
+      const auto low = detail::lower_bound(apart), high = detail::upper_bound(apart);
+      if ((low && *low > 0) || (high && *high < 0)) {
+        fail_shape(in, "axis " + std::to_string(i) + " of x has size " + to_string(have[i]) +
+                           ", but must have " + to_string(said[i]));
+      }
+    }
+    return {Type(in[0].dtype(), said)};
+  }
+  static ViewLayout view(const Attrs&, const Shape&, const Strides& strides, const Shape& out) {
+    return {.shape = out, .strides = strides};
+  }
+  static Tensor write(const Attrs&, const Tensor& x, const Tensor& value, Loc loc) {
+    return assume_shape(value, sizes_of(x, loc), loc);
+  }
+  static void grad(Gradient& g, const Attrs&) {
+    g.set(0, assume_shape(g.grad(), g.input_shape(0)));
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
+};
+
 /// A complex tensor is copied as its parts.
 constexpr ArgInfo kCopied[] = {{"x", kEverything & ~kComplex}};
 
@@ -343,8 +380,8 @@ struct StopGradient {
 
 std::span<const OpInfo* const> views_rows() {
   static constexpr const OpInfo* kRows[] = {
-      &op_info<Reshape>, &op_info<Permute>,      &op_info<Squeeze>, &op_info<Unsqueeze>,
-      &op_info<Expand>,  &op_info<StopGradient>, &op_info<Clone>,
+      &op_info<Reshape>, &op_info<Permute>,     &op_info<Squeeze>,      &op_info<Unsqueeze>,
+      &op_info<Expand>,  &op_info<AssumeShape>, &op_info<StopGradient>, &op_info<Clone>,
   };
   return kRows;
 }
@@ -397,6 +434,9 @@ Tensor unsqueeze(const Tensor& x, std::int64_t axis, Loc loc) {
 }
 Tensor expand(const Tensor& x, Shape shape, Loc loc) {
   return apply<ops::Expand>({.shape = std::move(shape)}, loc, x);
+}
+Tensor assume_shape(const Tensor& x, Shape shape, Loc loc) {
+  return apply<ops::AssumeShape>({.shape = std::move(shape)}, loc, x);
 }
 Tensor clone(const Tensor& x, Loc loc) {
   if (ops::is_complex(x)) return view_as_complex(clone(view_as_real(x, loc), loc), loc);

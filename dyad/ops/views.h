@@ -30,6 +30,10 @@ namespace dyad {
 /// x broadcast to `shape`; -1 keeps a size.
 [[nodiscard]] Tensor expand(const Tensor& x, Shape shape,
                             Loc loc = std::source_location::current());
+/// x, whose sizes are said to be those of `shape`: in a graph, where two sizes may have different
+/// names, they are taken for equal from here on. ShapeError when a run finds that they are not.
+[[nodiscard]] Tensor assume_shape(const Tensor& x, Shape shape,
+                                  Loc loc = std::source_location::current());
 /// The part at `index` (negative from the end) along an axis, which vanishes.
 [[nodiscard]] Tensor select(const Tensor& x, std::int64_t axis, Dim index,
                             Loc loc = std::source_location::current());

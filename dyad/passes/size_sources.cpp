@@ -35,12 +35,15 @@ void collect_result_symbols(const Node& node, std::vector<Dim>& into) {
   }
 }
 
-SizeSources::SizeSources(const GraphImpl& graph) {
+SizeSources::SizeSources(const GraphImpl& graph) : graph_(&graph) { update(); }
+
+void SizeSources::update() {
   std::vector<Dim> symbols;
-  for (const auto& node : graph.nodes()) {
+  for (; nodes_ < graph_->nodes().size(); ++nodes_) {
+    const Node* const node = graph_->nodes()[nodes_].get();
     symbols.clear();
     collect_result_symbols(*node, symbols);
-    for (const Dim symbol : symbols) source_of_.try_emplace(symbol.word(), node.get());
+    for (const Dim symbol : symbols) source_of_.try_emplace(symbol.word(), node);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -17,7 +18,10 @@ void collect_result_symbols(const Node& node, std::vector<Dim>& into);
 /// takes no value, but needs `nonzero` to have run.
 class SizeSources {
  public:
+  /// Of the nodes that the graph has now; it must outlive this.
   explicit SizeSources(const GraphImpl& graph);
+  /// Takes note of the nodes that it got since.
+  void update();
 
   /// The nodes before it whose results tell a size among the node's attributes and results, and in
   /// the graphs inside it. The node itself is left out.
@@ -26,6 +30,8 @@ class SizeSources {
  private:
   void add(const Node& node, std::vector<Dim>& symbols) const;
 
+  const GraphImpl* graph_;
+  std::size_t nodes_ = 0;  ///< of the graph that are known
   std::unordered_map<std::int64_t, const Node*> source_of_;
 };
 

@@ -30,7 +30,7 @@ class KnownSymbols {
     std::vector<Dim> made;
     collect_result_symbols(node, made);
     const bool news = add(made);
-    return news && node.op().kind == BodyKind::opaque;
+    return news && (node.op().kind == BodyKind::opaque || node.is("cond"));
   }
 
  private:

@@ -9,13 +9,16 @@
 #include "dyad/exec/executable.h"
 #include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 // Graphs in which some sizes are known only once an operator has run.
 
 namespace dyad {
 namespace {
 
+using testing::bare_message_of;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<float> list(const Tensor& x) { return x.to_vector<float>(); }
 
@@ -73,6 +76,48 @@ TEST(OpenSizes, VariablesAreWrittenOnceAllIsKnown) {
   Session session(graph);
   EXPECT_THROW((void)session.run({y}, {{"x", tensor({0.0f, 0.0f, 1.0f})}}), IndexError);
   EXPECT_EQ(count.item(), 10);
+}
+
+TEST(OpenSizes, SizesThatMustBeEqualMayBeSaidToBe) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"}), y = graph.placeholder("y", f32, {"n"});
+  const auto [total, slope] = graph.define([&] {
+    const Tensor a = masked_select(x, x > 0), b = masked_select(y, y > 0);
+    const Tensor both = a * assume_shape(b, a.shape());
+    return std::tuple{both, gradients(sum(both), {y})[0]};
+  });
+  Session session(graph);
+  const auto out = session.run(
+      {total, slope}, {{"x", tensor({3.0f, -1.0f, 2.0f})}, {"y", tensor({5.0f, 6.0f, -7.0f})}});
+  EXPECT_THAT(list(out[0]), ElementsAre(15, 12));
+  EXPECT_THAT(list(out[1]), ElementsAre(3, 2, 0));
+  EXPECT_THAT(bare_message_of<ShapeError>([&] {
+                (void)session.run({total},
+                                  {{"x", tensor({3.0f, -1.0f})}, {"y", tensor({5.0f, 6.0f})}});
+              }),
+              HasSubstr("axis 0 of x has size 2, but must have 1"));
+}
+
+TEST(OpenSizes, BranchesGiveTheirOwn) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"}), all = graph.placeholder("all", boolean, {});
+  const auto [kept, total] = graph.define([&] {
+    const Tensor first = masked_select(x, x != 0);
+    const auto branches = cond(
+        all, [&] { return std::tuple{sort(first).values, nonzero(x)}; },
+        [&] { return std::tuple{masked_select(first, first > 0) * 2, nonzero(x > 5)}; });
+    return std::tuple{std::get<0>(branches) + 1, sum(std::get<1>(branches)) + sum(first)};
+  });
+  Session session(graph);
+  const Tensor given = tensor({3.0f, 0.0f, -2.0f, 6.0f});
+  auto out = session.run({kept, total}, {{"x", given}, {"all", tensor(true)}});
+  EXPECT_THAT(list(out[0]), ElementsAre(-1, 4, 7));
+  EXPECT_EQ(out[1].item(), 0 + 2 + 3 + 7);
+  out = session.run({kept, total}, {{"x", given}, {"all", tensor(false)}});
+  EXPECT_THAT(list(out[0]), ElementsAre(7, 13));
+  EXPECT_EQ(out[1].item(), 3 + 7);
+  out = session.run({kept, total}, {{"x", zeros({2})}, {"all", tensor(false)}});
+  EXPECT_EQ(out[0].numel().value(), 0);
 }
 
 TEST(OpenSizes, OneMayBeAllThatIsWantedOfATensor) {

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr const char* kCases = "tests/onnx/cases";
 
@@ -50,10 +51,33 @@ TEST_F(OnnxCases, OtherwiseInputsDecide) {
   EXPECT_THAT(model("loop_without_bound_stacks").value_inputs(), ElementsAre("x"));
   EXPECT_THAT(model("if_gives_other_shapes").value_inputs(), ElementsAre("x"));
   EXPECT_THAT(model("sequence_in_a_loop").value_inputs(), ElementsAre("xs"));
-  EXPECT_THAT(model("sizes_that_must_agree").value_inputs(), ElementsAre("a", "b"));
   EXPECT_THAT(bare_message_of<GraphError>([&] { (void)model("sequence_in_a_loop").graph(); }),
               HasSubstr("what the graph looks like depends on the values of \"xs\"; fill them "
                         "in with specialize(), or run() the model"));
+}
+
+TEST_F(OnnxCases, SizesAreTakenForEqualWhereTheyMustBe) {
+  for (const char* name :
+       {"sizes_that_must_agree", "sizes_of_two_names", "sizes_in_a_branch",
+        "sizes_that_data_decide_meet", "image_and_its_half", "sizes_in_floats"}) {
+    EXPECT_THAT(model(name).value_inputs(), IsEmpty()) << name;
+  }
+  const onnx::Model sum = model("sizes_that_must_agree");
+  const Tensor three = tensor({1.0f, 2.0f, 3.0f}), one = tensor({4.0f}), two = tensor({5.0f, 6.0f});
+  EXPECT_THAT(sum.run({{"a", three}, {"b", three}})[0].to_vector<float>(), ElementsAre(2, 4, 6));
+  // Other graphs, for these sizes alone.
+  EXPECT_THAT(sum.run({{"a", one}, {"b", three}})[0].to_vector<float>(), ElementsAre(5, 6, 7));
+  EXPECT_THAT(sum.run({{"a", three}, {"b", one}})[0].to_vector<float>(), ElementsAre(5, 6, 7));
+  EXPECT_THAT(bare_message_of<Error>([&] { (void)sum.run({{"a", three}, {"b", two}}); }),
+              HasSubstr("\"y\" (Add 17): add(a: f32[3], b: f32[2]): shapes [3] and [2] do not "
+                        "broadcast"));
+}
+
+TEST_F(OnnxCases, SizesThatDataDecideAreSizesOfTheGraph) {
+  EXPECT_THAT(model("sizes_counted_by_data").value_inputs(), IsEmpty());
+  const onnx::Model meet = model("sizes_that_data_decide_meet");
+  const Tensor x = tensor({1.0f, -1.0f, 2.0f}), y = tensor({3.0f, 4.0f, 5.0f});
+  EXPECT_THAT(meet.run({{"x", x}, {"y", y}})[0].to_vector<float>(), ElementsAre(3, 10));
 }
 
 TEST_F(OnnxCases, SequencesGoInAndComeOut) {
@@ -99,6 +123,9 @@ TEST_F(OnnxCases, WhatCannotBeRunIsListedWhole) {
       "  Resize 17, \"large\": coordinate_transformation_mode tf_half_pixel_for_nn is for the "
       "nearest element, by floor or round_prefer_floor\n"
       "  ai.onnx.ml.Normalizer 3, \"norm\": its norm is 'L3'");
+  EXPECT_EQ(message("behind_sizes"),
+            "'model.onnx': \"large\" (Resize 17): coordinate_transformation_mode "
+            "tf_half_pixel_for_nn is for the nearest element, by floor or round_prefer_floor");
   EXPECT_EQ(message("map_said_to_be_a_tensor"),
             "'model.onnx': the output \"y\" is a map, but its type says otherwise");
   EXPECT_EQ(

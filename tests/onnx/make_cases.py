@@ -471,6 +471,20 @@ agraph (float[n, 3, 4, 4] x, string[n] s, bool c) => (float[n] y, bool[n] m) {
   [last] y = Add (d, e)
   [match] m = Not (c)
 }""", domains=ML + ', "com.example": 2')
+    refused("behind_sizes", 17, """
+agraph (float[n] x, float[1, 3, 4, 4] image) => (float[m] y, float[1, 3, 2, 2] z) {
+  axis = Constant <value = int64[1] {0}> ()
+  half = Constant <value = float[4] {1.0, 1.0, 0.5, 0.5}> ()
+  shape = Shape (x)
+  count = Squeeze (shape)
+  y = Loop (count, , x) <body = graph (int64 i, bool c, float[k] v) => (bool d, float[l] w) {
+    d = Identity (c)
+    one = Unsqueeze (i, axis)
+    f = Cast <to: int = 1> (one)
+    w = Concat <axis: int = 0> (v, f)
+  }>
+  [large] z = Resize <mode: string = "linear", coordinate_transformation_mode: string = "tf_half_pixel_for_nn"> (image, , half)
+}""")
     refused("empty_optional", 18, """
 agraph (float[n] x) => (float[n] y) {
   nothing = Optional <type: type_proto = float[n]> ()
@@ -513,10 +527,151 @@ agraph (float[n, 1] x) => (float[n, 1] y) {
 }""", domains=ML)
 
 
+def sizes():
+    """Sizes that data decide, that go through floats, and that have several names."""
+    case("sizes_of_two_names", 17, """
+agraph (float[batch, 3] x, float[batch_size, 3] y, float[rows, 2] z) => (float[n, 3] s, float[n, 8] c, float[m, 3] r) {
+  s = Add (x, y)
+  c = Concat <axis: int = 1> (x, s, z)
+  shape = Shape (z)
+  first = Slice (shape, zero, one)
+  all = Concat <axis: int = 0> (first, three)
+  r = Reshape (x, all)
+}""".replace("{\n", "{\n  zero = Constant <value = int64[1] {0}> ()\n  one = Constant <value = int64[1] {1}> ()\n  three = Constant <value = int64[1] {3}> ()\n", 1),
+         [f32(4, 3), f32(4, 3), f32(4, 2)], [f32(2, 3), f32(2, 3), f32(2, 2)])
+    case("sizes_that_data_decide_meet", 17, """
+agraph (float[n] x, float[n] y) => (float[m] s, float[2, m] c, float[m] w, float[n] z) {
+  zero = Constant <value = float {0.0}> ()
+  p = Greater (x, zero)
+  a = Compress (x, p)
+  q = Less (zero, x)
+  b = Compress (y, q)
+  s = Mul (a, b)
+  axis = Constant <value = int64[1] {0}> ()
+  u = Unsqueeze (a, axis)
+  v = Unsqueeze (b, axis)
+  c = Concat <axis: int = 0> (u, v)
+  t = Less (b, zero)
+  w = Where (t, a, zero)
+  at = NonZero (p)
+  places = Transpose (at)
+  z = ScatterND (x, places, b)
+}""", [f32(9), f32(9)], [f32(4), f32(4)], [np.abs(f32(3)), f32(3)], [-np.abs(f32(3)), f32(3)])
+    case("sizes_counted_by_data", 17, """
+agraph (float[n, 4] x, int64[n] lengths) => (float[k, 2] e, int64[l] r, float[o, 4] s) {
+  zero = Constant <value = float {0.0}> ()
+  first = Constant <value = int64 {0}> ()
+  one = Constant <value = int64 {1}> ()
+  none = Constant <value = int64[1] {0}> ()
+  two = Constant <value = int64[1] {2}> ()
+  mask = Greater (x, zero)
+  any = Cast <to: int = 7> (mask)
+  of_all = ReduceSum <keepdims: int = 0> (any)
+  count = Unsqueeze (of_all, none)
+  wide = Concat <axis: int = 0> (count, two)
+  e = ConstantOfShape (wide)
+  most = ReduceMax <keepdims: int = 0> (lengths)
+  r = Range (first, most, one)
+  longest = Unsqueeze (most, none)
+  s = Slice (x, none, longest)
+}""",
+         [f32(5, 4), i64(1, 3, 2, 2, 1)], [f32(3, 4), i64(2, 2, 1)])
+    case("sizes_in_floats", 17, """
+agraph (float[n, m] x) => (float[a, b] y, float[c] z, float[d] g, float[e] h, float[p] q) {
+  zero = Constant <value = int64 {0}> ()
+  one = Constant <value = int64 {1}> ()
+  first = Constant <value = int64[1] {0}> ()
+  none = Constant <value = float {0.0}> ()
+  unit = Constant <value = float {1.0}> ()
+  half = Constant <value = float {1.5}> ()
+  three = Constant <value = float {3.0}> ()
+  shape = Shape (x)
+  n = Gather (shape, zero)
+  m = Gather (shape, one)
+  nf = Cast <to: int = 1> (n)
+  mf = Cast <to: int = 1> (m)
+  more = Mul (nf, half)
+  down = Floor (more)
+  parts = Div (mf, three)
+  up = Ceil (parts)
+  both = Cast <to: int = 7> (down)
+  rows = Unsqueeze (both, first)
+  part = Cast <to: int = 7> (up)
+  columns = Unsqueeze (part, first)
+  wanted = Concat <axis: int = 0> (rows, columns)
+  y = ConstantOfShape (wanted)
+  z = Range (none, mf, unit)
+  product = Mul (n, m)
+  quotient = Div (product, n)
+  gs = Unsqueeze (quotient, first)
+  g = ConstantOfShape (gs)
+  rest = Mod (m, n)
+  hs = Unsqueeze (rest, first)
+  h = ConstantOfShape (hs)
+  whole = Div (m, n)
+  qs = Unsqueeze (whole, first)
+  q = ConstantOfShape (qs)
+}""", [f32(3, 7)], [f32(10, 21)], [f32(2, 4)])
+    case("sizes_in_a_branch", 17, """
+agraph (float[n, 3] x, float[m, 3] y, float t) => (float[k, 3] z, float[l, 3] w) {
+  zero = Constant <value = float {0.0}> ()
+  p = Greater (t, zero)
+  z = If (p) <then_branch = graph () => (float[n, 3] a) {
+    a = Add (x, y)
+  }, else_branch = graph () => (float[n, 3] b) {
+    b = Sub (x, y)
+  }>
+  count = Constant <value = int64 {3}> ()
+  w = Loop (count, , x) <body = graph (int64 i, bool c, float[n, 3] v) => (bool d, float[n, 3] u) {
+    d = Identity (c)
+    u = Mul (v, y)
+  }>
+}""", [f32(2, 3), f32(2, 3), f32()], [f32(4, 3), f32(4, 3), -np.abs(f32())])
+    case("image_and_its_half", 17, """
+agraph (float[1, 2, h, w] x, float[2, 2, 1, 1] k) => (float[1, 4, h, w] y, float[1, 2, h, w] z) {
+  scales = Constant <value = float[4] {1.0, 1.0, 2.0, 2.0}> ()
+  small = Conv <strides: ints = [2, 2]> (x, k)
+  large = Resize <mode: string = "nearest", coordinate_transformation_mode: string = "asymmetric", nearest_mode: string = "floor"> (small, , scales)
+  y = Concat <axis: int = 1> (x, large)
+  z = Add (x, large)
+}""", [f32(1, 2, 4, 6), f32(2, 2, 1, 1)], [f32(1, 2, 2, 2), f32(2, 2, 1, 1)])
+    x, vectors = f32(6, 3), f32(6, 3)
+    listed = ", ".join(f"{v:.4f}" for v in vectors.ravel())
+    # The second of both scores is memory that ONNX Runtime does not write.
+    case("ml_svm_two_probit", 17, f"""
+agraph (float[n, 3] x) => (int64[n] y, float[n, 1] first) {{
+  y, z = ai.onnx.ml.SVMClassifier <classlabels_ints: ints = [4, 7], kernel_type: string = "LINEAR", kernel_params: floats = [0.5, 0.25, 2.0],
+    coefficients: floats = [0.1, 0.02, -0.03, 0.05, 0.08, -0.1], rho: floats = [0.4], support_vectors: floats = [{listed}],
+    vectors_per_class: ints = [2, 4], post_transform: string = "PROBIT"> (x)
+  from = Constant <value = int64[1] {{0}}> ()
+  to = Constant <value = int64[1] {{1}}> ()
+  first = Slice (z, from, to, to)
+}}""", [x], domains=ML)
+    case("scan_backwards_with_lengths", 8, """
+agraph (int64[b] lengths, float[b, 2] first, float[b, t, 2] x, float[b, t, 2] y) => (float[b, 2] last, float[b, t, 2] all) {
+  last, all = Scan <num_scan_inputs: int = 2, directions: ints = [1, 0], body = graph (float[2] s, float[2] v, float[2] w) => (float[2] r, float[2] o) {
+    h = Mul (s, v)
+    r = Add (h, w)
+    o = Sub (r, v)
+  }> (lengths, first, x, y)
+}""", [i64(2, 4, 1), f32(3, 2), f32(3, 4, 2), f32(3, 4, 2)])
+
+    # 10 * 0.7 is 6.9999998807907104, and 7 when it is rounded.
+    case("sizes_rounded_in_floats", 17, """
+agraph (float[n] x) => (float[m] y) {
+  part = Constant <value = float {0.7}> ()
+  shape = Shape (x)
+  n = Cast <to: int = 1> (shape)
+  some = Mul (n, part)
+  wanted = Cast <to: int = 7> (some)
+  y = ConstantOfShape (wanted)
+}""", [f32(10)], [f32(3)], [f32(20)])
+
+
 def main():
     for root in (ROOT, REFUSED):
         shutil.rmtree(root, ignore_errors=True)
-    for make in (control, sequences, versions, strings, learned, support_vector_classifiers, maps, old_meanings, refusals):
+    for make in (control, sequences, versions, strings, learned, support_vector_classifiers, maps, old_meanings, refusals, sizes):
         make()
 
 

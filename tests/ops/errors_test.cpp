@@ -56,6 +56,11 @@ const std::vector<BadCall>& bad_calls() {
        "expand(x: f32[3, 4], shape = [3, 5]): axis 1 of x has size 4, which does not broadcast to "
        "5; only a size of 1 does",
        CALL(expand(F(3, 4), {3, 5}))},
+      {Kind::shape,
+       "assume_shape(x: f32[3, 4], shape = [3, 5]): axis 1 of x has size 4, but must have 5",
+       CALL(assume_shape(F(3, 4), {3, 5}))},
+      {Kind::shape, "assume_shape(x: f32[3, 4], shape = [3]): the shape has 1 axes, x has 2",
+       CALL(assume_shape(F(3, 4), {3}))},
       {Kind::index, "select(x: f32[3, 4], index = 3): index 3 is out of range for axis 0 of size 3",
        CALL(select(F(3, 4), 0, 3))},
       {Kind::shape, "split(f32[4], sizes = [1, 2]): the sizes add up to 3 but axis 0 has size 4",

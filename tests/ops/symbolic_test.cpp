@@ -55,6 +55,13 @@ TEST_F(Symbolic, ReductionsAndShapes) {
   EXPECT_EQ(type_string(full_like(x, 2)), "f32[n, 3, t]");
 }
 
+TEST_F(Symbolic, SizesThatAreSaidToBeEqual) {
+  const Tensor x = f({"n", 4}), y = f({"m", 4});
+  EXPECT_EQ(type_string(x + assume_shape(y, {"n", 4})), "f32[n, 4]");
+  EXPECT_EQ(type_string(assume_shape(y, {5, 4})), "f32[5, 4]");
+  EXPECT_THROW(static_cast<void>(assume_shape(y, {Dim("m") + 1, 4})), ShapeError);
+}
+
 TEST_F(Symbolic, SlicesThatBelongTogetherFitTogether) {
   const Tensor x = f({"t", 2});
   EXPECT_EQ(type_string(slice(x, 0, 1) - slice(x, 0, 0, -1)), "f32[max(t - 1, 0), 2]");

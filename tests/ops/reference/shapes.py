@@ -107,4 +107,11 @@ def parts_replaced():
     replaced("select_scatter", (3,), lambda x: x[0], {"axis": 0, "index": 0})
 
 
-FAMILIES = [shapes, indexing, parts_replaced]
+def shapes_said():
+    for dtype in ["f64", "i8", "bool", "bf16"]:
+        for shape in [(2, 3), (0, 4), ()]:
+            x = any_tensor(shape, dtype)
+            case("assume_shape", [x], [x], {"shape": list(shape)}, 0, dtype == "f64" and 0 not in shape)
+
+
+FAMILIES = [shapes, indexing, parts_replaced, shapes_said]

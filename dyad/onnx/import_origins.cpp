@@ -1,0 +1,112 @@
+#include "dyad/core/dim.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/onnx/importer.h"
+#include "dyad/ops/attrs/indexing.h"
+
+namespace dyad::onnx {
+
+bool Importer::is_of_inputs(Dim size) const {
+  std::vector<Dim> symbols;
+  collect_symbols(size, symbols);
+  return std::ranges::all_of(symbols,
+                             [&](Dim each) { return input_symbols_.contains(each.word()); });
+}
+
+std::vector<const Node*> Importer::nodes_of(std::span<const Imported> values) {
+  std::vector<const Node*> nodes;
+  for (const Imported& value : values) {
+    if (value.sequence) {
+      const std::vector<const Node*> inner = nodes_of(*value.sequence);
+      nodes.insert(nodes.end(), inner.begin(), inner.end());
+    }
+    const GraphValue* handle = value.tensor.defined() ? graph_value(value.tensor) : nullptr;
+    if (handle == nullptr) continue;
+    if (size_sources_) {
+      size_sources_->update();
+    } else {
+      size_sources_.emplace(*handle->graph);
+    }
+    nodes.push_back(handle->value.node);
+  }
+  return nodes;
+}
+
+std::vector<const Node*> Importer::nodes_behind(const Node& node) const {
+  std::vector<const Node*> nodes;
+  for (const Value input : node.inputs()) {
+    if (input) nodes.push_back(input.node);
+  }
+  for (const Node* source : size_sources_->of(node)) {
+    // A symbol of a later node may be called as one inside this one is.
+    if (&source->op() != &kPlaceholderOp && source->id() < node.id()) nodes.push_back(source);
+  }
+  return nodes;
+}
+
+Importer::Origin Importer::origin_of(const Node* node) {
+  std::vector<const Node*> path{node};
+  while (!path.empty()) {
+    const Node* const at = path.back();
+    if (origins_.contains(at)) {
+      path.pop_back();
+      continue;
+    }
+    const std::vector<const Node*> behind = nodes_behind(*at);
+    const std::size_t before = path.size();
+    for (const Node* each : behind) {
+      if (!origins_.contains(each)) path.push_back(each);
+    }
+    if (path.size() > before) continue;
+    path.pop_back();
+    Origin made;
+    made.is_fed = &at->op() == &kPlaceholderOp;
+    made.is_data = made.is_fed && !small_inputs_.contains(at->attrs_as<PlaceholderAttrs>().name);
+    made.can_be_told = made.is_fed || &at->op() == &kVariableOp || is_size_of_inputs(*at);
+    made.is_pure = made.can_be_told || at->op().effect == Effect::pure;
+    for (const Node* each : behind) made = both(made, origins_.at(each));
+    origins_.try_emplace(at, made);
+  }
+  return origins_.at(node);
+}
+
+Importer::Origin Importer::origin_of(std::span<const Imported> values) {
+  if (in_region()) return {.is_pure = false};
+  Origin all;
+  for (const Node* node : nodes_of(values)) all = both(all, origin_of(node));
+  return all;
+}
+
+Importer::Origin Importer::both(const Origin& a, const Origin& b) noexcept {
+  return {.is_fed = a.is_fed || b.is_fed,
+          .is_data = a.is_data || b.is_data,
+          .can_be_told = a.can_be_told || b.can_be_told,
+          .is_pure = a.is_pure && b.is_pure};
+}
+
+bool Importer::is_size_of_inputs(const Node& node) const {
+  return node.is("size_tensor") && is_of_inputs(node.attrs_as<ops::SizeAttrs>().size);
+}
+
+std::optional<NeedsValues> Importer::what_tells(std::span<const Imported> values) {
+  const Origin origin = origin_of(values);
+  if (!origin.can_be_told || !origin.is_pure) return {};
+  NeedsValues needs;
+  std::vector<const Node*> nodes = nodes_of(values);
+  while (!nodes.empty()) {
+    const Node* const node = nodes.back();
+    nodes.pop_back();
+    if (!asked_.insert(node).second) continue;
+    if (&node->op() == &kPlaceholderOp) {
+      needs.inputs.push_back(node->attrs_as<PlaceholderAttrs>().name);
+    } else if (&node->op() == &kVariableOp) {
+      needs.weights = true;
+    } else if (is_size_of_inputs(*node)) {
+      needs.sizes = true;
+    }
+    const std::vector<const Node*> behind = nodes_behind(*node);
+    nodes.insert(nodes.end(), behind.begin(), behind.end());
+  }
+  return needs;
+}
+
+}  // namespace dyad::onnx

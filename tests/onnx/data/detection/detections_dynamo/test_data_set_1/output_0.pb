@@ -1,0 +1,1 @@
+	Bindex_3JR¸yB£^B?± B¹†¥B*Ay¹vA³	Bm&BDPA;áBëíB/~rBA%º;B(¤ƒAñæˆB¥êÝAˆû‚B·;GBìªBe¤gB¾°A¨¬B õA±Ñ|B´¤€AŠ=µB8ˆÛAÜ–B°]Aµ‹;BÔÍAÉ'BµrhBÞàaB=k¦B

@@ -1,0 +1,2 @@
+Bx1JÀæÔ|BnÖ3B/È’BS¬IB[èB˜ƒ‹Btð®B˜žBàjBì†AôÏ‚B§Ê¾Ae¤gB¾°A¨¬B õA¡¦ÃAe•DBaÚB8ÚšB¥êÝAˆû‚B·;GBìªBeBÁwBÅ¿ªB« Bí)6B‚¤)B†åsBæŸzB:[B<Ç4Bj±¦BÿRVB¦ÿLB—¼|Aží{BÆ¦5BDd#BÏª
+Bé’pBöGBÉ'BµrhBÞàaB=k¦B™ØA}SB’[B¢M„B¦S÷A„ŒAãÎnBkBÜ–B°]Aµ‹;BÔÍA*Ay¹vA³	Bm&BfÑAßÊÊA?êZBB±Ñ|B´¤€AŠ=µB8ˆÛADPA;áBëíB/~rBIGBæ„Bp”²BdE•BA^YˆBš0,BM$°B¹ÅuB-›A)gˆBH öAtpBç¦BÏaB–ƒBA%º;B(¤ƒAñæˆBèÕAžl@XõB„.WAR¸yB£^B?± B¹†¥BÅ+úAEâmBXBfW–B4/Û@‡Î‚B¡GÂAh½B

@@ -1,0 +1,1 @@
+Badd_23J€¦ÿA=ÌBayBSKUBgk,BÚ†@@$‘B~À+A^­5AóƒBÌßæAT£Bú½½@ÉX!A°‘ŽAÖ0åAÛ¢ÖAp0BuTB<œ)B•˜=BF,¢AèyBÞ@ðA5†*A®¦`BºÂoA™¦Br³?BwBðÚwB+,B

@@ -1,0 +1,1 @@
+	Bx0Jü†Bû.Bø´BåE€B9­'B[ffBGLBøÔ•B4a9BÅBBetBT÷„BöÝzBóÏBùò®BY=7BI\B;<€Bm%¥B1‚˜B²AodiBÜB†„wBÙRAâ•BxËëAê‚BDk7BÎ2pB}SsB×{Bãæ°Aðº‡BÈî>BÀ¦B

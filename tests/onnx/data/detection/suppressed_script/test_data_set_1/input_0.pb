@@ -1,0 +1,3 @@
+Bx0JàÝnB÷™ìAõóBv\B8%XBH>Aá?’By
+˜A´ÖFB•FAƒÎQBƒÜAQ¡³@Ø9B«ÊùAüO]B²HÇA„…B*‘,B‘­3B9·_@Êh~A‰™BÎ¸ÆA«$ª@ÚâB®RAÌF¨B~uA«á€B*‘AÈ6µB€U›@1YbA âA5(B|àFBb1BõÝœB’(iB±b@ZºAquÖ@vBB,AÂâ¼AWA^’ôAá^ÈAƒ³B0áBâŠ%BñRB¦ê@[EZB±—A}€=Bü3‚B
+?VBñg´B6¨»A*Z9B§äADëKBÍúAÒI¥A–ôFB·É4B÷þBP>ƒ@[{tB°ÖñA¬!>B¼BôyB–:B‚”AG@mü©AväôA4E‚B+J7BÁ;§Bqa”BäJ@£ò\BçWåAÆ„—BEõ@TùÿA´øAx BÙˆAšÉ€BB¢•´B!Œ3Bý"@BïpB#-yBüHÁALÒ¶A˜øB½6#B¯•@¿ƒvBn1A÷l´Bœ¶A®*B÷º¨AÍ6BðžhAbÑ@ä3BÜHAÓÇQ@B·AB·KB
