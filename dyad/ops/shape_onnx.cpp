@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <optional>
 
 #include "dyad/core/create.h"
+#include "dyad/core/dim_expr.h"
 #include "dyad/ir/onnx_node.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
@@ -166,7 +168,15 @@ void slice_by_attributes(OnnxNode& n) {
 
 /// Begins or ends of Slice that are an input.
 Shape bounds(OnnxNode& n, int i) {
-  if (!n.constant(i).defined()) return n.sizes(i);
+  if (!n.constant(i).defined()) {
+    const Shape open = n.sizes(i);
+    for (const Dim at : open) {
+      // Below 0 it counts from the end, and 0 does not: the sign must be known.
+      const auto most = at.is_number() ? std::nullopt : detail::upper_bound(at);
+      if (most && *most <= 0) n.need_constant(i);
+    }
+    return open;
+  }
   Shape all;
   for (const std::int64_t at : n.constant_integers(i)) {
     all.push_back(std::clamp<std::int64_t>(at, -kEnd, kEnd));

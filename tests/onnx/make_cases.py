@@ -667,6 +667,17 @@ agraph (float[n] x) => (float[m] y) {
   y = ConstantOfShape (wanted)
 }""", [f32(10)], [f32(3)], [f32(20)])
 
+    case("sizes_from_the_end", 17, """
+agraph (float[n, 4] x, int64[n] lengths) => (float[k, 4] s, float[m, 4] y) {
+  none = Constant <value = int64[1] {0}> ()
+  far = Constant <value = int64[1] {100}> ()
+  most = ReduceMax <keepdims: int = 0> (lengths)
+  longest = Unsqueeze (most, none)
+  s = Slice (x, none, longest)
+  back = Neg (longest)
+  y = Slice (x, back, far)
+}""", [f32(5, 4), i64(1, 3, 2, 2, 1)], [f32(3, 4), i64(0, 0, 0)])
+
 
 def main():
     for root in (ROOT, REFUSED):
