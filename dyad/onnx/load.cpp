@@ -128,10 +128,13 @@ struct Model::State {
   /// Takes note of what decides.
   void learn(const NeedsValues& needs) {
     built.clear();
+    if (needs.weights && options.trainable) {
+      options.trainable = false;  // constants may tell all that there is to know
+      return;
+    }
     const std::set<std::string> all(inputs.begin(), inputs.end());
     if (reason.empty()) reason = needs.reason;
-    bool is_new = (needs.weights && options.trainable) || (needs.sizes && !sizes_decide);
-    if (needs.weights) options.trainable = false;
+    bool is_new = needs.sizes && !sizes_decide;
     sizes_decide |= needs.sizes;
     if (needs.sizes) {
       value_inputs = {};
