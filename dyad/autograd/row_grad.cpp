@@ -36,25 +36,32 @@ Tensor dense_grad(const Tensor& leaf) {
   return grad_of(*leaf.impl());
 }
 
-void accumulate_rows(const Tensor& leaf, const Tensor& index, const Tensor& rows) {
+const Tensor& part_of(const Tensor& leaf, GradPart part) {
+  if (part == GradPart::whole) return leaf;
   LeafGrad& kept = make_leaf_grad(*leaf.impl());
   if (!kept.index.defined()) {
     kept.index = slot(i64);
     kept.rows = slot(f32);
+    // They are as much of a recording as the leaf itself.
+    kept.index.impl()->recorded = kept.rows.impl()->recorded = leaf.impl()->recorded;
   }
+  return part == GradPart::index ? kept.index : kept.rows;
+}
+
+void accumulate_rows(const Tensor& leaf, const Tensor& index, const Tensor& rows) {
   const NoGrad no_grad;
   const auto append = [](const Tensor& where, const Tensor& more) {
     const Tensor before = part(where);
     make_leaf_grad(*where.impl()).grad =
         before.defined() ? concat({before, more}, 0) : more.clone();
   };
-  append(kept.index, index.to(i64));
-  append(kept.rows, rows);
+  append(part_of(leaf, GradPart::index), index.to(i64));
+  append(part_of(leaf, GradPart::rows), rows);
 }
 
 void set_sparse_grad(const Tensor& leaf, const SparseRows& rows) {
-  const LeafGrad& kept = make_leaf_grad(*leaf.impl());
-  for (const auto& [where, value] : {std::pair{kept.index, rows.index}, {kept.rows, rows.rows}}) {
+  for (const auto& [where, value] : {std::pair{part_of(leaf, GradPart::index), rows.index},
+                                     {part_of(leaf, GradPart::rows), rows.rows}}) {
     Evaluator::current().note_grad(where, true);
     make_leaf_grad(*where.impl()).grad = value;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,12 @@ struct SparseRows {
 [[nodiscard]] SparseRows sparse_grad(const Tensor& leaf);
 
 namespace autograd {
+
+/// What the gradient of a leaf consists of: what came as a whole, and what came as rows alone. Of
+/// these, index and rows are gradients of leaves of their own.
+enum class GradPart : std::uint8_t { whole, index, rows };
+/// The leaf that keeps that part: `leaf` itself, or one made for it if need be.
+[[nodiscard]] const Tensor& part_of(const Tensor& leaf, GradPart part);
 
 /// What was accumulated as a whole, apart from rows.
 [[nodiscard]] Tensor dense_grad(const Tensor& leaf);

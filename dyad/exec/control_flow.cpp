@@ -8,6 +8,8 @@
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/control_flow_region.h"
 #include "dyad/exec/graph_of_call.h"
+#include "dyad/ir/recorded.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/views.h"
 
@@ -121,8 +123,9 @@ Type with_first_axis(const Type& type, Dim size) {
 /// What the body of a scan makes, found by recording it.
 Types body_types(const TensorFunction& body, std::span<const Tensor> carries,
                  std::span<const Tensor> xs, Loc loc) {
-  Types parameters = types_of(carries);
-  for (const Tensor& x : xs) parameters.push_back(without_first_axis(type_of(x)));
+  Types parameters;
+  for (const Tensor& x : carries) parameters.emplace_back(x.dtype(), shape_of(x));
+  for (const Tensor& x : xs) parameters.push_back(without_first_axis({x.dtype(), shape_of(x)}));
   Captures captures;
   RegionEvaluator region("scan", captures);
   region.record(body, parameters, loc);
@@ -147,7 +150,7 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
     const Types types = body_types(body, carries, xs, loc);
     for (std::size_t i = carry.size(); i < types.size(); ++i) {
       const Type stacked = with_first_axis(types[i], 0);
-      carry.push_back(make_empty(stacked.dtype(), stacked.shape()));
+      carry.push_back(zeros(stacked.shape(), stacked.dtype(), loc));
     }
     return carry;
   }

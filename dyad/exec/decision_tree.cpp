@@ -88,6 +88,16 @@ void overwrite(const Tensor& target, const Tensor& value) {
   target.impl()->storage->bump_version();
 }
 
+/// A gradient that is replaced takes along the rows that came after the recording.
+void forget_rows(const Path& path, const GradWrite& write, const Tensor& leaf,
+                 std::span<const Tensor> arguments) {
+  const autograd::LeafGrad* kept = autograd::leaf_grad_of(*leaf.impl());
+  if (!kept || !kept->index.defined() || knows_rows(path.grads, *kept, arguments)) return;
+  const bool replaced = std::ranges::any_of(
+      path.grads, [&](const GradNote& note) { return note.is_same(write) && !note.reads_first; });
+  if (replaced) autograd::set_sparse_grad(leaf, {});
+}
+
 /// A way through a function as it was when its compilation was asked for.
 struct WayAhead {
   struct Part {
@@ -304,11 +314,11 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
         write.value ? look_up(path, write.value, arguments, outcome.env) : Tensor();
     if (write.in_place) {
       overwrite(autograd::grad_of(*leaf.impl()), value);
-    } else if (autograd::LeafGrad* kept = autograd::leaf_grad_of(*leaf.impl());
-               kept && write.argument < 0) {
-      kept->grad = value;  // also a part of a sparse gradient, whose type is not its leaf's
-    } else {
-      leaf.set_grad(value);
+      continue;
+    }
+    forget_rows(path, write, leaf, arguments);
+    if (value.defined() || autograd::leaf_grad_of(*leaf.impl())) {
+      autograd::make_leaf_grad(*leaf.impl()).grad = value;  // parts of a sparse one, each alone
     }
   }
   return outcome;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <vector>
+
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/graph_branches.h"
@@ -25,6 +28,39 @@ exec::Defining& defined_now(std::string_view function, Loc loc) {
   return *defining;
 }
 
+/// What the memory of a graph's values holds at a time.
+class HeldValues {
+ public:
+  explicit HeldValues(const GraphImpl& graph) {
+    each_value(graph, [&](Value v) { held_.push_back({graph.current(v), graph.written(v)}); });
+  }
+
+  /// Lets it hold that again; what was added since holds what it began with.
+  void restore(GraphImpl& graph) const {
+    std::size_t at = 0;
+    each_value(graph, [&](Value v) {
+      const auto [now, written] = at < held_.size() ? held_[at] : Held{v, v};
+      ++at;
+      if (!(graph.current(v) == now)) graph.overwrite(v, now);
+      if (!(graph.written(v) == written)) graph.note_write_in_place(v, written);
+    });
+  }
+
+ private:
+  struct Held {
+    Value now, written;
+  };
+
+  static void each_value(const GraphImpl& graph, const std::function<void(Value)>& visit) {
+    for (const auto& node : graph.nodes()) {
+      for (std::size_t i = 0; i < node->types().size(); ++i)
+        visit(node->output(static_cast<int>(i)));
+    }
+  }
+
+  std::vector<Held> held_;
+};
+
 }  // namespace
 
 Graph::Graph() : Graph(std::make_shared<GraphState>()) { state_->impl = make_ref<GraphImpl>(); }
@@ -42,6 +78,7 @@ void Graph::record(const std::function<void()>& run,
                    const std::function<void(const TensorVisitor&)>& results, Loc loc) {
   exec::Declared declared;
   const std::size_t before = impl()->nodes().size();
+  const HeldValues held(*impl());
   try {
     exec::DefineEvaluator evaluator(*this, declared);
     const Evaluator::Scope current(evaluator);
@@ -61,6 +98,7 @@ void Graph::record(const std::function<void()>& run,
     } else {
       // What was recorded up to the branch is recorded again: runs do not draw its numbers too.
       exec::forget_random_keys(*state_, before);
+      held.restore(*impl());
     }
   }
   const auto call = [&] {

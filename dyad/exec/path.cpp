@@ -58,6 +58,12 @@ std::optional<PathDifference> compare_outputs(const Path& a, const Path& b) {
 
 }  // namespace
 
+bool knows_rows(std::span<const GradNote> notes, const autograd::LeafGrad& of_leaf,
+                std::span<const Tensor> arguments) {
+  return std::ranges::any_of(
+      notes, [&](const GradNote& note) { return note.in(arguments).is_same(of_leaf.index); });
+}
+
 std::string outcome_string(std::int64_t bits, Decision::Kind kind) {
   switch (kind) {
     case Decision::Kind::boolean:

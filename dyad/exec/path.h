@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/autograd/row_grad.h"
+#include "dyad/autograd/tape.h"
 #include "dyad/core/evaluator.h"
 #include "dyad/ir/graph.h"
 
@@ -38,13 +40,16 @@ struct StateGuard {
 
 /// A leaf: always the same tensor, or an argument of the call.
 struct GradLeaf {
-  Tensor leaf;        ///< undefined where it is an argument
-  int argument = -1;  ///< its position
+  Tensor leaf;                                          ///< undefined where it is an argument
+  int argument = -1;                                    ///< its position
+  autograd::GradPart part = autograd::GradPart::whole;  ///< of an argument's gradient
   [[nodiscard]] const Tensor& in(std::span<const Tensor> arguments) const {
-    return argument >= 0 ? arguments[static_cast<std::size_t>(argument)] : leaf;
+    if (argument < 0) return leaf;
+    return autograd::part_of(arguments[static_cast<std::size_t>(argument)], part);
   }
   [[nodiscard]] bool is_same(const GradLeaf& other) const noexcept {
-    return argument == other.argument && (argument >= 0 || leaf.is_same(other.leaf));
+    return argument == other.argument && part == other.part &&
+           (argument >= 0 || leaf.is_same(other.leaf));
   }
 };
 
@@ -53,7 +58,12 @@ struct GradNote : GradLeaf {
   bool defined_before = false;
   bool reads_first = false;  ///< whether there was a gradient before mattered
   Tensor before;             ///< while recording only
+  Shape shape;  ///< of the gradient that there was; only that of some rows differs from its leaf's
 };
+
+/// Whether a recording with these notes knows of rows that are part of the leaf's gradient.
+[[nodiscard]] bool knows_rows(std::span<const GradNote> notes, const autograd::LeafGrad& of_leaf,
+                              std::span<const Tensor> arguments);
 
 /// A gradient that existed before the call and that the program used: fed at each run.
 struct GradCapture : GradLeaf {

@@ -207,8 +207,10 @@ Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
     for (std::size_t i = 0; i < path_.grad_captures.size(); ++i) {
       if (path_.grad_captures[i].is_same(note)) return grad_handles_[i];
     }
-    const Value value = graph_->add_placeholder("grad" + std::to_string(path_.grad_captures.size()),
-                                                Type(tensor.dtype(), tensor.shape()), loc);
+    const bool like_argument = note.argument >= 0 && note.part == autograd::GradPart::whole;
+    const Value value = graph_->add_placeholder(
+        "grad" + std::to_string(path_.grad_captures.size()),
+        Type(tensor.dtype(), like_argument ? shape_of(note.in(arguments_)) : tensor.shape()), loc);
     path_.grad_captures.push_back({note, value});
     return grad_handles_.emplace_back(make_handle(value));
   }
@@ -280,6 +282,7 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
     } else {
       reshape_copied_ = true;
     }
+    if (op.may_copy) reshaped_.push_back(shape_of(*inputs[0]));
   }
   if (on_tape) autograd::record(op, inputs, attrs, outputs, loc);
 }
@@ -326,19 +329,21 @@ std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
 }
 
 void Recorder::guard(const DimGuard& made) {
-  std::vector<Dim> symbols;
-  collect_symbols(made.a, symbols);
-  collect_symbols(made.b, symbols);
-  for (const Dim symbol : symbols) {
-    for (const Dim open : open_sizes_) {
-      if (!symbol.same_as(open)) continue;
-      refuse("what the function does depends on a size that only data tell: " + to_string(made.a) +
-                 (made.kind == DimGuard::Kind::value ? "" : " compared with " + to_string(made.b)),
-             made.loc);
-      return;
-    }
+  if (is_told_by_data(made.a) || is_told_by_data(made.b)) {
+    refuse("what the function does depends on a size that only data tell: " + to_string(made.a) +
+               (made.kind == DimGuard::Kind::value ? "" : " compared with " + to_string(made.b)),
+           made.loc);
+    return;
   }
   path_.guards.push_back(made);
+}
+
+bool Recorder::is_told_by_data(Dim size) const {
+  std::vector<Dim> symbols;
+  collect_symbols(size, symbols);
+  return std::ranges::any_of(symbols, [&](Dim symbol) {
+    return std::ranges::any_of(open_sizes_, [&](Dim open) { return symbol.same_as(open); });
+  });
 }
 
 bool Recorder::dim_equal(Dim a, Dim b, Loc loc) {
@@ -386,11 +391,32 @@ bool Recorder::read_bool(const Tensor& tensor, Loc loc) {
   return value;
 }
 
+/// Sizes below 2 hide how a tensor lies in memory: the recording is one for larger ones, or not.
+void Recorder::guard_small_sizes(const Shape& shape, Loc loc) {
+  for (const Dim size : shape) {
+    std::vector<Dim> symbols;
+    collect_symbols(size, symbols);
+    const bool is_symbol = symbols.size() == 1 && symbols[0].same_as(size);  // of at least 2
+    if (!symbols.empty() && !is_symbol && !is_told_by_data(size))
+      static_cast<void>(dim_less(size, 2, loc));
+  }
+}
+
+/// Whether `written`, which is to be all of what the target's memory holds, lies as that does, at
+/// every size that the recording serves.
+bool Recorder::keeps_layout(const Tensor& target, Value written, const TensorImpl& value, Loc loc) {
+  const BodyKind kind = written.node->op().kind;
+  if (kind == BodyKind::view || kind == BodyKind::structural) return false;
+  guard_small_sizes(shape_of(target), loc);  // what an operator makes lies as its operands do
+  return same_strides(*target.impl(), value);
+}
+
 void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   loc = loc.user();
   const Value written = value_of(value, loc);
   const Ref<GraphValue> to = handle_of(target, loc);
-  const bool like_target = same_strides(*target.impl(), *value.impl());
+  const bool like_target =
+      to->value == to->content && keeps_layout(target, written, *value.impl(), loc);
   {
     const Evaluator::Scope eager(EagerEvaluator::instance());
     // The recording's own handles of arguments are nobody's views of them.
@@ -402,6 +428,8 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
     tracer_->overwrite(*to, written, like_target, loc);
   } catch (const GraphError& error) {
     refuse(error.message(), loc);  // eagerly it is done, all the same
+  } catch (const ValueError& error) {
+    refuse(error.message(), loc);  // one of several elements that are one in memory is
   }
 }
 
@@ -419,13 +447,25 @@ std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,
 void Recorder::note_literal(const Tensor& tensor) { literals_.push_back(tensor); }
 
 void Recorder::note_grad(const Tensor& leaf, bool overwrites) {
-  const int argument = argument_index(leaf);
-  if (argument < 0 && (is_ours(leaf) || is_literal(leaf))) return;  // made by this call
-  const GradLeaf touched{argument < 0 ? leaf : Tensor(), argument};
+  const GradLeaf touched = grad_leaf(leaf);
+  if (touched.argument < 0 && (is_ours(leaf) || is_literal(leaf))) return;  // made by this call
   const auto is_same = [&](const GradNote& note) { return note.is_same(touched); };
   if (std::ranges::any_of(path_.grads, is_same)) return;
   const Tensor before = autograd::grad_of(*leaf.impl());
-  path_.grads.push_back({touched, before.defined(), !overwrites, before});
+  path_.grads.push_back({touched, before.defined(), !overwrites, before,
+                         before.defined() ? before.shape() : Shape()});
+}
+
+GradLeaf Recorder::grad_leaf(const Tensor& leaf) const {
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    const auto index = static_cast<int>(i);
+    if (arguments_[i].is_same(leaf)) return {Tensor(), index};
+    const autograd::LeafGrad* kept = autograd::leaf_grad_of(*arguments_[i].impl());
+    if (!kept || !kept->index.defined()) continue;
+    if (kept->index.is_same(leaf)) return {Tensor(), index, autograd::GradPart::index};
+    if (kept->rows.is_same(leaf)) return {Tensor(), index, autograd::GradPart::rows};
+  }
+  return {leaf};
 }
 
 void Recorder::note_host_state(const Ref<HostState>& state) {
@@ -571,9 +611,7 @@ ResultView Recorder::result_view(const GraphValue& result, Loc loc) {
     const Node& node = *view.node;
     path_.strides_matter = path_.strides_matter || node.op().may_copy;
     static_cast<void>(substitute_symbols(node.attrs().info(), node.attrs().data(), [&](Dim symbol) {
-      const bool open =
-          std::ranges::any_of(open_sizes_, [&](Dim unknown) { return unknown.same_as(symbol); });
-      if (open) {
+      if (is_told_by_data(symbol)) {
         refuse("a view of memory from outside is returned, " + to_string(view.type()) +
                    ", whose place only data tell; return a clone() of it",
                node.loc() ? node.loc() : loc);
@@ -598,6 +636,9 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   record_backward(results, loc);
   find_writes();
   path_.strides_matter = path_.strides_matter || (reshape_copied_ && graph_->has_overwrites());
+  if (graph_->has_overwrites()) {
+    for (const Shape& shape : reshaped_) guard_small_sizes(shape, loc);
+  }
   refuse_writes_to_shared_memory();
   for (GradNote& note : path_.grads) {
     const Tensor after = autograd::grad_of(*note.in(arguments_).impl());
@@ -608,6 +649,7 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
           {note, after.defined() ? value_of(after, loc) : Value(), in_place});
     }
     note.before = Tensor();
+    if (note.part != autograd::GradPart::whole) note.in(arguments_).impl()->recorded = nullptr;
     // A gradient that knew its value would own the graph, which owns its leaf.
     if (after.defined()) after.impl()->recorded = nullptr;
   }

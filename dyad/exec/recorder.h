@@ -69,10 +69,13 @@ class Recorder final : public Evaluator {
   Ref<GraphValue> capture(const Tensor& tensor, Loc loc);
   [[nodiscard]] Ref<GraphValue> make_handle(Value value) const;
   Ref<GraphValue> set_value(const Tensor& tensor, Value value);
+  void guard_small_sizes(const Shape& shape, Loc loc);
+  bool keeps_layout(const Tensor& target, Value written, const TensorImpl& value, Loc loc);
   void find_writes();
   [[nodiscard]] bool grad_is_written(const GradNote& note) const;
   void refuse_writes_to_shared_memory();
   void decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc);
+  [[nodiscard]] GradLeaf grad_leaf(const Tensor& leaf) const;
   /// The position of an argument's alias, or -1.
   [[nodiscard]] int argument_index(const Tensor& tensor) const noexcept;
   /// Where a result lies, if that is memory from outside.
@@ -84,6 +87,7 @@ class Recorder final : public Evaluator {
   void check_types(const Node& node, std::span<const Tensor> outputs);
   /// Notes that the recording depends on sizes; refuses those that only the data of a call tell.
   void guard(const DimGuard& made);
+  [[nodiscard]] bool is_told_by_data(Dim size) const;
 
   Ref<GraphImpl> graph_;
   std::unique_ptr<Tracer> tracer_;
@@ -95,6 +99,7 @@ class Recorder final : public Evaluator {
   std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
   std::vector<Dim> open_sizes_;   ///< symbols of sizes that only the data of this call told
   std::vector<Tensor> literals_;  ///< filled by the host during this call
+  std::vector<Shape> reshaped_;   ///< what was reshaped, where strides may leave only a copy
   bool reshape_copied_ = false;
   Path path_;
 };

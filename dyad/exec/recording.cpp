@@ -142,6 +142,23 @@ std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> argume
   return std::nullopt;
 }
 
+/// Of a gradient of some rows: whether there is one, and how many there are.
+std::optional<Mismatch> Recording::rows_differ(const GradNote& note,
+                                               std::span<const Tensor> arguments) const {
+  const Tensor& leaf = note.in(arguments);
+  const autograd::LeafGrad* kept = autograd::leaf_grad_of(*leaf.impl());
+  if (!kept) return std::nullopt;
+  const bool like_argument = note.argument >= 0 && note.part == autograd::GradPart::whole;
+  if (kept->grad.defined() && !like_argument && !kept->grad.shape().same_as(note.shape))
+    return Mismatch{
+        "a gradient was " + to_string(note.shape) + ", is " + to_string(kept->grad.shape()), {}};
+  if (kept->index.defined() && autograd::grad_of(*kept->index.impl()).defined() &&
+      !knows_rows(grads, *kept, arguments))
+    return Mismatch{"a gradient of some rows of " + type_string(leaf) + " is there to add to now",
+                    {}};
+  return std::nullopt;
+}
+
 std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
                                             std::span<const Tensor> arguments,
                                             SymbolMap& symbols) const {
@@ -162,11 +179,17 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
                     {}};
   }
   for (const GradNote& note : grads) {
+    if (note.argument >= 0 && !arguments[static_cast<std::size_t>(note.argument)].is_leaf())
+      return Mismatch{
+          "argument " + std::to_string(note.argument) + " was a leaf, is computed from others", {}};
     const bool defined = autograd::grad_of(*note.in(arguments).impl()).defined();
-    if (!note.reads_first || defined == note.defined_before) continue;
-    return Mismatch{"a gradient of " + type_string(note.in(arguments)) +
-                        (defined ? " is there to add to now" : " was there to add to before"),
-                    {}};
+    if (!note.reads_first) continue;
+    if (defined != note.defined_before) {
+      return Mismatch{"a gradient of " + type_string(note.in(arguments)) +
+                          (defined ? " is there to add to now" : " was there to add to before"),
+                      {}};
+    }
+    if (auto rows = rows_differ(note, arguments)) return rows;
   }
   for (const auto& [tensor, tracked] : captures) {
     if (tensor.tracks_grad() == tracked) continue;

@@ -86,6 +86,8 @@ struct Recording {
   [[nodiscard]] std::optional<Mismatch> sizes_differ(std::span<const Tensor> arguments,
                                                      SymbolMap& symbols) const;
   [[nodiscard]] std::optional<Mismatch> memory_differs(std::span<const Tensor> arguments) const;
+  [[nodiscard]] std::optional<Mismatch> rows_differ(const GradNote& note,
+                                                    std::span<const Tensor> arguments) const;
 };
 
 }  // namespace dyad::exec

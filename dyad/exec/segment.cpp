@@ -7,6 +7,7 @@
 
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/size_facts.h"
+#include "dyad/ir/substitute.h"
 
 namespace dyad::exec {
 namespace {
@@ -61,6 +62,7 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
   for (int at = begin; at < end; ++at) {
     const Node& node = *nodes[static_cast<std::size_t>(at)];
     if (node.is("placeholder") || node.is("variable")) continue;  // brought in where they are used
+    bind_sizes(node);
     std::vector<Value> inputs;
     for (const Value& input : node.inputs()) inputs.push_back(input ? resolve(input) : Value());
     Node* copy = graph_->append(node.op(), node.shared_attrs(), std::move(inputs),
@@ -82,16 +84,43 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
   }
 }
 
-bool Segment::sizes_are_known(const Node& node) const {
-  std::vector<Dim> known, used;
-  for (const Value& placeholder : graph_->placeholders()) {
-    for (const Dim size : placeholder.type().shape()) collect_symbols(size, known);
+void Segment::bind_sizes(const Node& node) {
+  std::vector<Dim> used;
+  for (const Type& type : node.types()) {
+    if (!type.is_tensor()) continue;
+    for (const Dim size : type.shape()) collect_symbols(size, used);
   }
-  for (const Dim size : node.types()[0].shape()) collect_symbols(size, used);
-  for (const Dim size : node.inputs()[0].type().shape()) collect_symbols(size, used);
-  return std::ranges::all_of(used, [&](Dim symbol) {
-    return std::ranges::any_of(known, [&](Dim other) { return other.same_as(symbol); });
-  });
+  static_cast<void>(substitute_symbols(node.attrs().info(), node.attrs().data(), [&](Dim symbol) {
+    collect_symbols(symbol, used);
+    return symbol;
+  }));
+  for (const Dim symbol : used) {
+    const auto is_symbol = [&](Dim size) { return size.same_as(symbol); };
+    const auto tells = [&](Value v) {
+      return v.type().is_tensor() && std::ranges::any_of(v.type().shape(), is_symbol);
+    };
+    if (std::ranges::any_of(graph_->placeholders(), tells)) continue;
+    const auto& nodes = path_->graph->nodes();
+    for (int at = 0; at < begin_; ++at) {
+      const auto& made = nodes[static_cast<std::size_t>(at)];
+      int output = 0;
+      const auto outputs = static_cast<int>(made->types().size());
+      while (output < outputs && !tells(made->output(output))) ++output;
+      if (output == outputs) continue;
+      bring_in(made->output(output));
+      break;
+    }
+  }
+}
+
+Value Segment::bring_in(Value recorded) {
+  const ValueId id = id_of(recorded);
+  if (const auto known = values_.find(id); known != values_.end()) return known->second;
+  const std::string name = "v" + std::to_string(id.node) + "_" + std::to_string(id.index);
+  const Value here = graph_->add_placeholder(name, recorded.type(), recorded.node->loc());
+  externals_.push_back(id);
+  values_.emplace(id, here);
+  return here;
 }
 
 Value Segment::resolve(Value recorded) {
@@ -104,7 +133,8 @@ Value Segment::resolve(Value recorded) {
     here = graph_->add_variable(attrs.name, attrs.tensor, node.loc());
   } else if (node.is("constant")) {
     here = graph_->add_constant(node.attrs_as<ConstantAttrs>().value, node.loc());
-  } else if (node.op().kind == BodyKind::view && sizes_are_known(node)) {
+  } else if (node.op().kind == BodyKind::view) {
+    bind_sizes(node);
     // Views are made where they are read: strides decide how a library computes.
     std::vector<Value> inputs;
     for (const Value& input : node.inputs()) inputs.push_back(input ? resolve(input) : Value());
@@ -112,9 +142,8 @@ Value Segment::resolve(Value recorded) {
                                 Types(node.types().begin(), node.types().end()), node.loc());
     here = copy->output(recorded.index);
   } else {
-    const std::string name = "v" + std::to_string(id.node) + "_" + std::to_string(id.index);
-    here = graph_->add_placeholder(name, recorded.type(), node.loc());
-    externals_.push_back(id);
+    bind_sizes(node);
+    return bring_in(recorded);
   }
   values_.emplace(id, here);
   return here;

@@ -73,8 +73,10 @@ class Segment {
 
  private:
   Value resolve(Value recorded);
-  /// Whether the sizes of a view follow from those of the placeholders there are.
-  [[nodiscard]] bool sizes_are_known(const Node& node) const;
+  /// A value of an earlier stretch, given at each run.
+  Value bring_in(Value recorded);
+  /// Brings in what tells the sizes that only data of earlier stretches told.
+  void bind_sizes(const Node& node);
   std::shared_ptr<const Path> path_;
   int begin_, end_;
   ExecutableOptions options_;

@@ -334,6 +334,7 @@ class PathReader {
     for (const JsonValue& entry : from_.list("grads")) {
       exec::GradNote note;
       note.leaf = variable(entry.text("leaf"));
+      note.shape = note.leaf.shape();
       note.defined_before = entry.boolean("defined");
       note.reads_first = entry.boolean("reads");
       path_->grads.push_back(std::move(note));

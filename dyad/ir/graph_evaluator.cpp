@@ -295,7 +295,8 @@ void GraphEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
 
 void GraphEvaluator::write_through(const Placed& target, Value value, Loc loc) {
   // Of no elements, all views are as good.
-  if (std::ranges::any_of(target.value.type().shape(), [](Dim size) { return size.same_as(0); }))
+  if (!(target.value == target.content) &&
+      std::ranges::any_of(target.value.type().shape(), [](Dim size) { return size.same_as(0); }))
     return;
   const LocScope place(loc);
   Value made = value;

@@ -192,8 +192,9 @@ constexpr ArgInfo kOperands[] = {{"tensors", kNumber, false, /*variadic=*/true}}
 Labelled without_broadcasts(Labelled x, const Sizes& sizes, Loc loc) {
   for (std::size_t i = x.subscripts.size(); i-- > 0;) {
     const Dim full = sizes.at(x.subscripts[i]);
-    if (!x.tensor.shape()[i].same_as(1) || full.same_as(1)) continue;
-    x.tensor = squeeze(x.tensor, static_cast<std::int64_t>(i), loc);
+    const auto axis = static_cast<std::int64_t>(i);
+    if (!x.tensor.size(axis, loc).same_as(1) || full.same_as(1)) continue;
+    x.tensor = squeeze(x.tensor, axis, loc);
     x.subscripts.erase(x.subscripts.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return x;

@@ -7,12 +7,14 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/compile.h"
 #include "dyad/exec/executable.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/literal.h"
@@ -61,6 +63,12 @@ inline ::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
   return ::testing::AssertionFailure() << type_string(a) << " differ first at element " << at
                                        << ": " << element_text(a.dtype(), &bits_a[at * width])
                                        << " and " << element_text(b.dtype(), &bits_b[at * width]);
+}
+
+/// Compiled by the call that needs it.
+template <class F>
+auto compile_now(F function) {
+  return compile(std::move(function), {.background = Background::never});
 }
 
 /// The elements of an f32 tensor, to be compared exactly.

@@ -21,16 +21,12 @@ namespace dyad {
 namespace {
 
 using dyad::testing::message_of;
+using exec::compile_now;
 using exec::same_bits;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 
 constexpr int kCalls = 7;
-
-template <class F>
-auto compile_now(F function) {
-  return compile(std::move(function), {.background = Background::never});
-}
 
 /// Calls a function and its compiled form in turn: results and the generator's state agree.
 void expect_same_draws(const std::function<Tensors(Tensor)>& f, std::int64_t replays) {

@@ -1,0 +1,208 @@
+// What random programs (tests/random_programs) once did otherwise in another mode: sizes that hide
+// or decide something, writes, state.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/autograd/row_grad.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
+#include "exec_for_tests.h"
+
+namespace dyad {
+namespace {
+
+using exec::compile_now;
+using exec::same_bits;
+using ::testing::HasSubstr;
+using Tensors = std::vector<Tensor>;
+
+Tensor count_up(Shape shape) {
+  const std::int64_t n = shape.numel().number();
+  return reshape(arange(n).to(f32) - 1, shape);
+}
+
+/// Calls `f` and its compiled form on the inputs, one after the other; how many calls were
+/// replayed.
+std::int64_t expect_replays_as_eagerly(const std::function<Tensors(Tensor)>& f,
+                                       const Tensors& inputs) {
+  const auto c = compile_now(f);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensors eager = f(inputs[i].clone()), compiled = c(inputs[i].clone());
+    EXPECT_EQ(eager.size(), compiled.size());
+    for (std::size_t k = 0; k < eager.size(); ++k)
+      EXPECT_TRUE(same_bits(eager[k], compiled[k])) << "call " << i << ", result " << k;
+  }
+  return c.explain().replays;
+}
+
+TEST(FoundLater, AWriteOfNoElementsPutsItsTargetOnTheTape) {
+  const auto f = [](Tensor x, Tensor y) { x.copy_(y); };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 3; ++i) {
+    Tensor x = zeros({0}), same = zeros({0}), y = ones({}).requires_grad();
+    f(x, y);
+    c(same, y);
+    EXPECT_TRUE(x.tracks_grad());
+    EXPECT_TRUE(same.tracks_grad()) << i;
+  }
+}
+
+TEST(FoundLater, ALoopOfNoStepsGivesValuesOfTheRecording) {
+  const auto f = [](Tensor xs) -> Tensors {
+    const auto [last, ys] = scan(
+        [](const Tensors& s, const Tensor& x) { return std::pair(Tensors{s[0] + sum(x)}, x * 2); },
+        Tensors{zeros({})}, xs);
+    return {last[0], ys};
+  };
+  EXPECT_GT(
+      expect_replays_as_eagerly(f, {zeros({0, 2}), zeros({0, 2}), zeros({0, 2}), zeros({0, 2})}),
+      0);
+}
+
+TEST(FoundLater, AWriteIsRecordedTheSameWayAtEverySize) {
+  const auto of_a_view = [](Tensor x) -> Tensors {
+    const Tensor line = diagonal(x, -1);
+    Tensor made = clamp(line, 1, 2);
+    made.copy_(line);
+    return {made};
+  };
+  EXPECT_GT(
+      expect_replays_as_eagerly(of_a_view, {count_up({1, 2}), count_up({2, 2}), count_up({3, 2}),
+                                            count_up({4, 2}), count_up({2, 2}), count_up({5, 2})}),
+      0);
+  const auto through_a_reshape = [](Tensor x) -> Tensors {
+    Tensor flat = flatten(avg_pool1d(x, 2), 0);
+    flat.copy_(flat);
+    return {flat};
+  };
+  EXPECT_GT(expect_replays_as_eagerly(
+                through_a_reshape, {count_up({1, 2, 2}), count_up({1, 2, 4}), count_up({1, 2, 2}),
+                                    count_up({1, 2, 6}), count_up({1, 2, 8}), count_up({1, 2, 6})}),
+            0);
+}
+
+TEST(FoundLater, AWriteToAPartOfABroadcastRunsEagerly) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor wide = expand(x, {1, 1, 2});
+    Tensor part = wide.select(-1, 0);
+    part.mul_(2.0f);
+    return {wide.clone(), x};
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = full({1, 1, 1}, static_cast<float>(i));
+    const Tensors eager = f(x.clone()), compiled = c(x.clone());
+    EXPECT_TRUE(same_bits(eager[0], compiled[0]));
+    EXPECT_TRUE(same_bits(eager[1], compiled[1]));
+  }
+  EXPECT_THAT(c.explain().recordings[0].refusal, HasSubstr("which is broadcast"));
+}
+
+TEST(FoundLater, SizesThatOnlyDataTellAreKnownBehindHostReads) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor places = nonzero(x), all_but_one = places.slice(0, 1, kEnd);
+    const Tensor wide = full({all_but_one.size(0)}, 3.0f);
+    if (sum(x) > 0) return {all_but_one.clone(), wide + 1};
+    return {all_but_one * 2, zeros({places.size(0)})};
+  };
+  const Tensors inputs{tensor({1.0f, 0.0f, 2.0f}),  tensor({1.0f, 1.0f, 2.0f}),
+                       tensor({1.0f, 0.0f, 0.0f}),  tensor({1.0f, -4.0f, 0.0f}),
+                       tensor({-1.0f, 0.0f, 0.0f}), tensor({-1.0f, 3.0f, 2.0f}),
+                       tensor({5.0f, 3.0f, 2.0f}),  tensor({-1.0f, -3.0f, 0.0f})};
+  EXPECT_GT(expect_replays_as_eagerly(f, inputs), 1);
+}
+
+TEST(FoundLater, EinsumOfASliceWhoseSizeIsOneNow) {
+  const auto f = [](Tensor x) {
+    const Tensor rest = x.slice(0, 2, x.size(0));
+    return einsum("ij,kj->ik", {rest, rest});
+  };
+  const auto c = compile_now(f);
+  for (const std::int64_t rows : {1, 3, 4, 3, 5, 6}) {
+    Tensor x = count_up({rows, 1}).requires_grad(), same = count_up({rows, 1}).requires_grad();
+    sum(f(x)).backward();
+    sum(c(same)).backward();
+    EXPECT_TRUE(same_bits(x.grad(), same.grad())) << rows;
+  }
+}
+
+TEST(FoundLater, ADefinitionThatIsRunAgainForABranchWritesOnce) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {3});
+  Tensor kept = ones({3});
+  const Tensor made = graph.define([&]() -> Tensor {
+    const Tensor order = argsort(x, 0);
+    Tensor all = x;
+    all.fill_(2);
+    kept.add_(1);
+    if (sum(all) > 0) return order.to(f32) + kept;
+    return order.to(f32) - kept;
+  });
+  Session session(graph);
+  const Tensor got = session.run({made}, {{"x", tensor({3.0f, 1.0f, 2.0f})}})[0];
+  EXPECT_TRUE(same_bits(got, tensor({3.0f, 4.0f, 2.0f})));
+}
+
+// --- gradients of some rows ---------------------------------------------------------------------
+
+TEST(SparseGradients, ThatCameAfterTheRecordingAreSeenAndForgotten) {
+  for (const bool clears : {false, true}) {
+    Tensor table = count_up({3, 2}).requires_grad(), same = count_up({3, 2}).requires_grad();
+    const auto f = [clears](Tensor w) {
+      const Tensor before = w.grad();
+      if (clears) w.zero_grad();
+      sum(w * 2).backward();
+      return before.defined() ? before.clone() : zeros({});
+    };
+    const auto c = compile_now([&](Tensor w) { return f(w); });
+    for (int i = 0; i < 10; ++i) {
+      if (i > 4 && i % 2 == 0) {
+        for (const Tensor& w : {table, same}) sum(sparse_embedding(tensor({1}), w)).backward();
+      }
+      EXPECT_TRUE(same_bits(f(table), c(same))) << clears << " " << i;
+      EXPECT_TRUE(same_bits(table.grad(), same.grad())) << clears << " " << i;
+    }
+  }
+}
+
+TEST(SparseGradients, OfATableMadeInsideNeedOneRecording) {
+  const auto f = [](Tensor x) {
+    Tensor table = (x * 2).detach().requires_grad();
+    sum(square(sparse_embedding(tensor({0, 1, 0}), table))).backward();
+    return table.grad();
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = count_up({3, 2}) + i;
+    EXPECT_TRUE(same_bits(f(x), c(x)));
+  }
+  EXPECT_EQ(c.explain().replays, 3);
+}
+
+TEST(LeafGrads, AnArgumentMayBeALeafOrComputed) {
+  const auto f = [](Tensor x) {
+    sum(x * x).backward();
+    return x * 2;
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 8; ++i) {
+    Tensor leaf = count_up({3}).requires_grad(), same = count_up({3}).requires_grad();
+    const bool computed = i % 3 == 2;
+    f(computed ? leaf * 3 : leaf);
+    c(computed ? same * 3 : same);
+    EXPECT_TRUE(same_bits(leaf.grad(), same.grad())) << i;
+  }
+}
+
+}  // namespace
+}  // namespace dyad
