@@ -44,6 +44,11 @@ std::string explain(std::uint64_t seed, const Finding& finding) {
   return to_cpp(smallest, configured ? drawn.options : CompileOptions(), note);
 }
 
+DigestFile digest_file(const std::string& folder, std::uint64_t seed) {
+  if (is_stateful(seed)) return {folder + "/stateful_digests.txt", kFirstStateful};
+  return {folder + "/digests.txt", 0};
+}
+
 std::vector<std::uint64_t> read_digests(const std::string& path) {
   std::ifstream in(path);
   std::vector<std::uint64_t> digests;
@@ -62,10 +67,10 @@ std::size_t instructions_of_digests(const std::string& path) {
   return at == std::string::npos ? 0 : std::stoull(line.substr(at + 3));
 }
 
-void write_digests(const std::string& path, const std::vector<std::uint64_t>& digests) {
-  std::ofstream out(path);
-  out << fmt::format("# {} programs in a line, from 0 on, made of {} instructions\n", kBlock,
-                     instructions().size());
+void write_digests(const DigestFile& file, const std::vector<std::uint64_t>& digests) {
+  std::ofstream out(file.path);
+  out << fmt::format("# {} programs in a line, from {} on, made of {} instructions\n", kBlock,
+                     file.first, instructions_of(file.first));
   for (const std::uint64_t digest : digests) out << fmt::format("{:016x}\n", digest);
 }
 

@@ -31,11 +31,18 @@ struct Campaign {
 /// The text of a finding: its smallest program as C++, and what differs.
 std::string explain(std::uint64_t seed, const Finding& finding);
 
+/// The file, in a folder, that keeps the digests of programs like the one of that seed, and the
+/// seed at which it begins.
+struct DigestFile {
+  std::string path;
+  std::uint64_t first = 0;
+};
+DigestFile digest_file(const std::string& folder, std::uint64_t seed);
 /// How many instructions programs were made of when digests were written: with other rows in the
 /// registry the programs are others, and their digests say nothing.
 std::size_t instructions_of_digests(const std::string& path);
-/// The digests of tests/random_programs/digests.txt: one for each block of seeds from 0 on.
+/// The digests of such a file: one for each block of seeds.
 std::vector<std::uint64_t> read_digests(const std::string& path);
-void write_digests(const std::string& path, const std::vector<std::uint64_t>& digests);
+void write_digests(const DigestFile& file, const std::vector<std::uint64_t>& digests);
 
 }  // namespace dyad::testing

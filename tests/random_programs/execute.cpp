@@ -1,20 +1,17 @@
 #include "execute.h"
 
-#include <cmath>
-#include <cstring>
+#include <algorithm>
+#include <array>
 #include <functional>
-#include <span>
 #include <typeinfo>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
-#include "dyad/core/element.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/graph.h"
 #include "dyad/exec/session.h"
-#include "dyad/ir/literal.h"
 #include "dyad/ops/ops.h"
 #include "instructions.h"
 
@@ -43,7 +40,7 @@ Tensors function(const Program& program, const Tensors& inputs) {
   for (const Tensor& result : results) {
     if (!result.defined()) throw ValueError("a compiled function returned an undefined tensor");
   }
-  if (program.gradients == Gradients::none || program.gradients == Gradients::outside)
+  if (program.gradients != Gradients::inside && program.gradients != Gradients::step)
     return results;
   const Tensor loss = weighted(results);
   if (!loss.defined()) return results;
@@ -64,7 +61,8 @@ Tensors function(const Program& program, const Tensors& inputs) {
   const NoGrad apart;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensor weight = inputs[i];
-    if (!program.inputs[i].captured || !program.inputs[i].requires_grad) continue;
+    const Input& input = program.inputs[i];
+    if (!(input.captured || input.kept) || !input.requires_grad) continue;
     if (weight.grad().defined()) weight.sub_(weight.grad() * 0.125);
   }
   return results;
@@ -75,26 +73,102 @@ Tensor kept(const Tensor& x) {
   return clone(detach(x));
 }
 
+/// The tensors that calls are given: what lives on is made once.
+class Inputs {
+ public:
+  explicit Inputs(const Program& program) : program_(program) {
+    for (auto& lasting : lasting_) lasting.resize(program.inputs.size());
+  }
+
+  /// Those of call `k`.
+  const Tensors& of_call(std::size_t k) {
+    given_.clear();
+    made_.clear();
+    for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
+      const Input& input = program_.inputs[i];
+      const std::size_t turn = input.kept ? k % 2 : 0;
+      Pair fresh;
+      Pair& pair = input.captured || input.kept ? lasting_[turn][i] : fresh;
+      if (!pair.given.defined()) {
+        const std::size_t of = input.captured || input.kept ? turn : k;
+        const int index = static_cast<int>(i);
+        pair.made =
+            make_input(program_, index, program_.calls[std::min(of, program_.calls.size() - 1)]);
+        pair.given = given_input(program_, index, pair.made, given_);
+      }
+      made_.push_back(pair.made);
+      given_.push_back(pair.given);
+    }
+    return given_;
+  }
+
+  /// The tensors that they were made from: leaves.
+  [[nodiscard]] const Tensors& made() const noexcept { return made_; }
+
+ private:
+  struct Pair {
+    Tensor made, given;
+  };
+
+  const Program& program_;
+  std::array<std::vector<Pair>, 2> lasting_;
+  Tensors made_, given_;
+};
+
+/// Differentiates `loss` from outside, as the program says.
+void differentiate(const Program& program, const Tensor& loss, const Tensors& inputs) {
+  if (!loss.defined() || !loss.tracks_grad()) return;
+  if (program.gradients == Gradients::outside) {
+    loss.backward();
+    return;
+  }
+  Tensors wanted;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (program.inputs[i].requires_grad && inputs[i].tracks_grad()) wanted.push_back(inputs[i]);
+  }
+  if (wanted.empty()) return;
+  Tensors grads = grad({&loss, 1}, wanted, {.create_graph = true, .allow_unused = true});
+  std::erase_if(grads, [](const Tensor& one) { return !one.defined(); });
+  const Tensor again = weighted(grads);
+  if (again.defined() && again.tracks_grad()) again.backward();
+}
+
+/// What the caller does after call `k`.
+void act_after(const Program& program, std::size_t k, const Tensors& results,
+               const Tensors& leaves) {
+  const NoGrad apart;
+  if (program.after == After::write_results) {
+    for (std::size_t i = 0; i < results.size(); ++i)
+      Tensor(results[i]).fill_(static_cast<double>(i + 2));
+  } else if (program.after == After::update) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const Input& input = program.inputs[i];
+      if (!input.requires_grad || !(input.captured || input.kept)) continue;
+      const Tensor grad = leaves[i].grad();
+      if (grad.defined()) Tensor(leaves[i]).sub_(grad * 0.125);
+      if (k % 2 == 1) leaves[i].zero_grad();
+    }
+  }
+}
+
+/// Whether a pass inside the function leaves nothing of the tape that results may still name.
+bool uses_up_tape(const Program& program) {
+  return program.gradients == Gradients::inside || program.gradients == Gradients::step ||
+         any_statement(program.body, [](const Statement& one) {
+           return one.op->name == "backward_of" && one.numbers[0].n == 0;
+         });
+}
+
 /// Runs the calls one after the other: `call` is given all inputs.
 Traces run_calls(const Program& program, const std::function<Tensors(const Tensors&)>& call) {
   manual_seed(program.seed);
-  // After a pass inside the function nothing is left of the tape that results may still name.
-  const bool differentiable =
-      program.gradients == Gradients::none || program.gradients == Gradients::outside;
-  Tensors captured;
+  const bool differentiable = !uses_up_tape(program);
+  const bool from_outside =
+      program.gradients == Gradients::outside || program.gradients == Gradients::twice;
+  Inputs of_calls(program);
   Traces traces;
-  for (const Call& one : program.calls) {
-    Tensors inputs;
-    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-      const bool outside = program.inputs[i].captured;
-      if (outside && !captured.empty()) {
-        inputs.push_back(captured[i]);
-      } else {
-        inputs.push_back(
-            make_input(program, static_cast<int>(i), outside ? program.calls[0] : one));
-      }
-    }
-    captured = inputs;
+  for (std::size_t k = 0; k < program.calls.size(); ++k) {
+    const Tensors inputs = of_calls.of_call(k);
     Trace& trace = traces.emplace_back();
     const auto note = [&](const std::string& name, const Tensor& value, bool tracks) {
       trace.seen.push_back({name, value.defined() ? kept(value) : Tensor(), tracks});
@@ -103,9 +177,11 @@ Traces run_calls(const Program& program, const std::function<Tensors(const Tenso
       const Tensors results = call(inputs);
       for (std::size_t i = 0; i < results.size(); ++i)
         note("result " + std::to_string(i), results[i], differentiable && results[i].tracks_grad());
-      if (program.gradients == Gradients::outside) {
-        const Tensor loss = weighted(results);
-        if (loss.defined() && loss.tracks_grad()) loss.backward();
+      if (from_outside) differentiate(program, weighted(results), inputs);
+      if (program.after != After::nothing) {
+        act_after(program, k, results, of_calls.made());
+        for (std::size_t i = 0; i < results.size(); ++i)
+          note("result " + std::to_string(i) + " later", results[i], false);
       }
     } catch (const Error& error) {
       trace.error = std::string(typeid(error).name()) + ": " + error.message();
@@ -114,82 +190,14 @@ Traces run_calls(const Program& program, const std::function<Tensors(const Tenso
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const std::string name = "v" + std::to_string(i);
       note(name + " after the call", inputs[i], inputs[i].tracks_grad());
-      if (program.inputs[i].requires_grad) note("gradient of " + name, inputs[i].grad(), false);
+      if (program.inputs[i].requires_grad)
+        note("gradient of " + name, of_calls.made()[i].grad(), false);
     }
-    note("offset of the random numbers", tensor(default_generator().state().offset), false);
+    const RandomKey random = default_generator().state();
+    note("offset of the random numbers", tensor(random.offset), false);
+    if (is_stateful(program.seed)) note("seed of the random numbers", tensor(random.seed), false);
   }
   return traces;
-}
-
-std::string element_difference(const Tensor& got, const Tensor& want) {
-  const Tensor a = contiguous(got), b = contiguous(want);
-  const auto count = static_cast<std::size_t>(a.numel().number());
-  const std::size_t bytes = count * size_of(a.dtype());
-  const auto* x = static_cast<const std::byte*>(a.raw_data());
-  const auto* y = static_cast<const std::byte*>(b.raw_data());
-  if (bytes == 0 || std::memcmp(x, y, bytes) == 0) return {};
-  const std::vector<double> p = a.to_vector<double>(), q = b.to_vector<double>();
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t size = size_of(a.dtype());
-    if (std::memcmp(x + i * size, y + i * size, size) == 0) continue;
-    if (std::isnan(p[i]) && std::isnan(q[i])) continue;
-    return "element " + std::to_string(i) + " is " + number_text(p[i]) + ", not " +
-           number_text(q[i]);
-  }
-  return {};
-}
-
-std::string seen_difference(const Seen& got, const Seen& want) {
-  if (got.value.defined() != want.value.defined()) {
-    return want.value.defined() ? "is undefined, not " + type_string(want.value)
-                                : "is " + type_string(got.value) + ", not undefined";
-  }
-  if (!got.value.defined()) return {};
-  if (type_string(got.value) != type_string(want.value))
-    return "is " + type_string(got.value) + ", not " + type_string(want.value);
-  if (got.tracks_grad != want.tracks_grad)
-    return got.tracks_grad ? "tracks gradients" : "does not track gradients";
-  return element_difference(got.value, want.value);
-}
-
-/// Mixes words into one.
-class Mixer {
- public:
-  void add(std::uint64_t word) noexcept {
-    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15u;
-    hash_ ^= hash_ >> 29;
-  }
-  void add(const std::string& text) noexcept {
-    for (const char c : text) add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
-    add(text.size());
-  }
-  void add_elements(const Tensor& x) {
-    const Tensor row = contiguous(x);
-    const std::size_t size = size_of(x.dtype());
-    const auto* at = static_cast<const std::byte*>(row.raw_data());
-    const std::vector<double> values =
-        is_floating(x.dtype()) ? row.to_vector<double>() : std::vector<double>();
-    for (std::int64_t i = 0; i < row.numel().number(); ++i, at += size) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, at, size);
-      const auto place = static_cast<std::size_t>(i);
-      add(!values.empty() && std::isnan(values[place]) ? 0x7ff8 : word);
-    }
-  }
-  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
-
- private:
-  std::uint64_t hash_ = 0xCBF29CE484222325u;
-};
-
-bool calls_library(const Body& body) {
-  for (const Statement& statement : body.statements) {
-    if (statement.op->library) return true;
-    for (const Body& inner : statement.bodies) {
-      if (calls_library(inner)) return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -223,6 +231,10 @@ Traces run_compiled(const Program& program, const CompileOptions& options) {
 std::optional<std::vector<std::pair<std::size_t, Trace>>> run_statically(const Program& program,
                                                                          bool symbolic,
                                                                          std::string& why) {
+  if (is_stateful(program.seed)) {
+    why = "a graph has no state of the tape";
+    return {};
+  }
   if (program.gradients == Gradients::step) {
     why = "backward() writes to leaves";
     return {};
@@ -293,35 +305,6 @@ bool writes_captured(const Program& program, const Traces& eager) {
     }
   }
   return false;
-}
-
-std::string difference(const Trace& got, const Trace& want) {
-  if (got.error != want.error) {
-    return "error: " + (got.error.empty() ? "none" : got.error) + ", not " +
-           (want.error.empty() ? "none" : want.error);
-  }
-  for (const Seen& seen : got.seen) {
-    const auto of = std::ranges::find(want.seen, seen.name, &Seen::name);
-    if (of == want.seen.end()) return "values: " + seen.name + " is one too many";
-    const std::string text = seen_difference(seen, *of);
-    if (!text.empty()) return "values: " + seen.name + " " + text;
-  }
-  return {};
-}
-
-std::uint64_t digest(const Program& program, const Traces& traces) {
-  const bool exact = !calls_library(program.body);
-  Mixer mixer;
-  for (const Trace& trace : traces) {
-    mixer.add(trace.error.substr(0, trace.error.find(':')));
-    for (const Seen& seen : trace.seen) {
-      mixer.add(seen.name);
-      if (!seen.value.defined()) continue;
-      mixer.add(type_string(seen.value));
-      if (exact) mixer.add_elements(seen.value);
-    }
-  }
-  return mixer.hash();
 }
 
 }  // namespace dyad::testing

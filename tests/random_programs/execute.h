@@ -7,24 +7,9 @@
 
 #include "dyad/exec/compile.h"
 #include "program.h"
+#include "trace.h"
 
 namespace dyad::testing {
-
-/// A tensor that a call gave or left behind.
-struct Seen {
-  std::string name;  ///< "result 0", "gradient of v1"...
-  Tensor value;
-  bool tracks_grad = false;
-};
-
-/// What one call did: everything that can be seen of it, or its error.
-struct Trace {
-  std::vector<Seen> seen;
-  std::string error;  ///< type and message
-};
-
-/// One trace for each call, up to the first that throws.
-using Traces = std::vector<Trace>;
 
 /// Calls the function as it stands.
 Traces run_eagerly(const Program& program);
@@ -39,12 +24,5 @@ std::optional<std::vector<std::pair<std::size_t, Trace>>> run_statically(const P
 
 /// Whether a program writes to what outlives a call, judged by the traces of it.
 bool writes_captured(const Program& program, const Traces& eager);
-
-/// Where two runs of one call part: empty when they do not. Any NaN equals any other.
-std::string difference(const Trace& got, const Trace& want);
-
-/// A digest of what a program did: the same on every machine. `exact`: with the bits of all values,
-/// which do not depend on the machine where no library took part.
-std::uint64_t digest(const Program& program, const Traces& traces);
 
 }  // namespace dyad::testing

@@ -34,8 +34,8 @@ class Maker {
       all.push_back(tries_.size());
       ended_.push_back(false);
       Tensors& values = tries_.emplace_back();
-      for (std::size_t i = 0; i < program_.inputs.size(); ++i)
-        values.push_back(make_input(program_, static_cast<int>(i), call));
+      for (int i = 0; i < static_cast<int>(program_.inputs.size()); ++i)
+        values.push_back(given_input(program_, i, make_input(program_, i, call), values));
     }
     program_.values = static_cast<int>(program_.inputs.size());
     for (int value = 0; value < program_.values; ++value) visible_.push_back(value);
@@ -105,12 +105,7 @@ class Maker {
       }
       if (large_ && rank > 2) input.shape.resize(2);
       input.captured = numbers_.chance(35);
-      if (input.captured) {  // it lives on from call to call
-        for (int& size : input.shape) {
-          if (size < 0)
-            size = static_cast<int>(program_.calls[0].sizes[static_cast<std::size_t>(~size)]);
-        }
-      }
+      if (input.captured) fix_sizes(input);
       input.requires_grad = differentiated && is_floating(input.dtype) && numbers_.chance(70);
       input.order = numbers_.pick(std::vector{Order::row_major, Order::row_major, Order::row_major,
                                               Order::transposed, Order::stepped});
@@ -118,6 +113,42 @@ class Maker {
           numbers_.pick(std::vector{Content::ordinary, Content::ordinary, Content::ordinary,
                                     Content::whole, Content::special});
       program_.inputs.push_back(std::move(input));
+    }
+    if (is_stateful(program_.seed)) add_state();
+  }
+
+  /// How inputs are related to each other and to the caller's other tensors, and what the caller
+  /// does between the calls.
+  void add_state() {
+    std::vector<Input>& inputs = program_.inputs;
+    if (program_.gradients == Gradients::outside && numbers_.chance(25))
+      program_.gradients = Gradients::twice;
+    program_.after = numbers_.pick(
+        std::vector{After::nothing, After::nothing, After::write_results, After::update});
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      Input& input = inputs[i];
+      input.requires_grad =
+          input.requires_grad || (is_floating(input.dtype) && numbers_.chance(40));
+      input.kept = !input.captured && numbers_.chance(35);
+      input.computed = !input.captured && !input.kept && input.requires_grad && numbers_.chance(20);
+      if (input.kept) fix_sizes(input);
+    }
+    if (!numbers_.chance(15)) return;
+    const auto of =
+        static_cast<std::size_t>(numbers_.below(static_cast<std::int64_t>(inputs.size())));
+    Input view = inputs[of];
+    view.view_of = static_cast<int>(of);
+    view.captured = view.captured && numbers_.chance(50);
+    view.kept = view.computed = view.requires_grad = false;
+    if (view.shape.size() > 1) std::swap(view.shape.front(), view.shape.back());
+    inputs.push_back(std::move(view));
+  }
+
+  /// What lives on has one shape.
+  void fix_sizes(Input& input) const {
+    for (int& size : input.shape) {
+      if (size < 0)
+        size = static_cast<int>(program_.calls[0].sizes[static_cast<std::size_t>(~size)]);
     }
   }
 
@@ -132,15 +163,21 @@ class Maker {
   bool statement(Body& body, const std::vector<std::size_t>& where, int depth);
   bool works(const Statement& statement, const std::vector<std::size_t>& where);
 
-  static const Instruction& draw_instruction(Numbers& numbers) {
-    static const std::vector<int> upto = [] {
-      std::vector<int> sums;
-      for (const Instruction& one : instructions())
-        sums.push_back((sums.empty() ? 0 : sums.back()) + one.weight);
-      return sums;
-    }();
-    const auto at = std::ranges::upper_bound(upto, static_cast<int>(numbers.below(upto.back())));
-    return instructions()[static_cast<std::size_t>(at - upto.begin())];
+  /// One of the instructions from `first` to `end`, each as often as its weight says.
+  const Instruction& draw_instruction(std::size_t first, std::size_t end) {
+    const Instructions& all = instructions();
+    int total = 0;
+    for (std::size_t i = first; i < end; ++i) total += all[i].weight;
+    auto at = static_cast<int>(numbers_.below(total));
+    std::size_t i = first;
+    while (at >= all[i].weight) at -= all[i++].weight;
+    return all[i];
+  }
+  const Instruction& draw_instruction() {
+    static const std::size_t without_state = instructions_of(0);
+    const bool stateful = is_stateful(program_.seed) && numbers_.chance(35);
+    return stateful ? draw_instruction(without_state, instructions().size())
+                    : draw_instruction(0, without_state);
   }
 
   Numbers numbers_;
@@ -212,7 +249,7 @@ void Maker::fill(Body& body, const std::vector<std::size_t>& where, std::int64_t
 }
 
 bool Maker::statement(Body& body, const std::vector<std::size_t>& where, int depth) {
-  const Instruction& op = draw_instruction(numbers_);
+  const Instruction& op = draw_instruction();
   const bool nests = op.form != Form::call && op.form != Form::write;
   if (nests && depth == 0) return false;
   const int before = program_.values;

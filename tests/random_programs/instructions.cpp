@@ -84,9 +84,16 @@ const Instructions& instructions() {
     add_sources(list);
     add_writes(list);
     add_control(list);
+    add_stateful(list);
     return list;
   }();
   return all;
+}
+
+std::size_t instructions_of(std::uint64_t seed) {
+  static const auto without_state =
+      std::ranges::count(instructions(), false, &Instruction::stateful);
+  return is_stateful(seed) ? instructions().size() : static_cast<std::size_t>(without_state);
 }
 
 bool any_value(const Tensor&) { return true; }

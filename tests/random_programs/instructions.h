@@ -90,12 +90,15 @@ struct Instruction {
   std::function<bool(Draft&)> draft;
   int outputs = 1;
   Form form = Form::call;
-  bool library = false;  ///< its bits may depend on the machine: a library computes it
+  bool library = false;   ///< its bits may depend on the machine: a library computes it
+  bool stateful = false;  ///< only programs from kFirstStateful on have it
 };
 
 using Instructions = std::vector<Instruction>;
-/// Every instruction, in an order that does not change.
+/// Every instruction, in an order that does not change; stateful ones are last.
 const Instructions& instructions();
+/// How many of them the program of that seed may have.
+std::size_t instructions_of(std::uint64_t seed);
 
 // The parts of the list.
 void add_pointwise(Instructions& list);
@@ -106,6 +109,7 @@ void add_indexing(Instructions& list);
 void add_sources(Instructions& list);
 void add_writes(Instructions& list);
 void add_control(Instructions& list);
+void add_stateful(Instructions& list);
 
 // Which values fit.
 bool any_value(const Tensor& x);

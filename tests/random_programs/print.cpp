@@ -3,242 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <functional>
 
-#include "dyad/core/dtype.h"
 #include "instructions.h"
+#include "print_writer.h"
 
 namespace dyad::testing {
 namespace {
-
-std::string value_name(int value) { return fmt::format("v{}", value); }
-
-std::string join(const std::vector<std::string>& parts, const char* between = ", ") {
-  return fmt::format("{}", fmt::join(parts, between));
-}
-
-std::string names(const std::vector<int>& values) {
-  std::vector<std::string> parts;
-  for (const int value : values) parts.push_back(value_name(value));
-  return join(parts);
-}
-
-std::string dtype_text(DType dtype) {
-  return dtype == DType::boolean ? "boolean" : std::string(name_of(dtype));
-}
-
-std::string real_text(double x) {
-  if (std::isnan(x)) return "std::numeric_limits<double>::quiet_NaN()";
-  if (std::isinf(x))
-    return std::string(x < 0 ? "-" : "") + "std::numeric_limits<double>::infinity()";
-  std::string text = fmt::format("{}", x);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
-
-std::string number_text(const Number& number) {
-  return number.of < 0 ? std::to_string(number.n)
-                       : fmt::format("{}.size({})", value_name(number.of), number.n);
-}
-
-/// The C++ of an instruction's text.
-std::string expression(const Statement& statement) {
-  const std::string& text = statement.op->text;
-  std::string made;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '@') {
-      made += dtype_text(statement.dtype);
-      continue;
-    }
-    if (c != '$' && c != '#' && c != '%') {
-      made += c;
-      continue;
-    }
-    std::size_t which = 0;
-    bool rest = false;
-    if (text[at + 1] == '*') {
-      rest = true;
-      ++at;
-    } else {
-      which = static_cast<std::size_t>(text[++at] - '0');
-      if (at + 1 < text.size() && text[at + 1] == '*') {
-        rest = true;
-        ++at;
-      }
-    }
-    if (c == '%') {
-      made += real_text(statement.reals[which]);
-    } else if (c == '$') {
-      made += rest ? names(statement.in) : value_name(statement.in[which]);
-    } else {
-      std::vector<std::string> parts;
-      const std::size_t end = rest ? statement.numbers.size() : which + 1;
-      for (std::size_t i = which; i < end; ++i) parts.push_back(number_text(statement.numbers[i]));
-      made += join(parts);
-    }
-  }
-  return made;
-}
-
-class Writer {
- public:
-  std::string text;
-
-  void line(const std::string& one) { text += std::string(indent_, ' ') + one + "\n"; }
-  void deeper() { indent_ += 2; }
-  void back() { indent_ -= 2; }
-
-  void body(const Body& of) {
-    for (const Statement& one : of.statements) statement(one);
-  }
-
-  void statement(const Statement& one) {
-    switch (one.op->form) {
-      case Form::call:
-        call(one);
-        break;
-      case Form::write:
-        line(expression(one) + ";");
-        break;
-      case Form::cond:
-        results(one, fmt::format("cond({},", value_name(one.in[0])), [&] {
-          function(one.bodies[0], ",");
-          function(one.bodies[1], ");");
-        });
-        break;
-      case Form::while_loop:
-        loop(one);
-        break;
-      case Form::scan:
-        scan(one);
-        break;
-      case Form::host_if:
-        host_if(one);
-        break;
-      case Form::host_for:
-        host_for(one);
-        break;
-    }
-  }
-
- private:
-  void call(const Statement& one) {
-    if (one.out.size() == 1) {
-      line(fmt::format("Tensor {} = {};", value_name(one.out[0]), expression(one)));
-    } else {
-      line(fmt::format("auto [{}] = {};", names(one.out), expression(one)));
-    }
-  }
-
-  /// A list of results by a call that `inside` completes.
-  template <class Inside>
-  void results(const Statement& one, const std::string& start, Inside&& inside,
-               std::size_t first = 0) {
-    const std::string list = fmt::format("r{}", one.out[0]);
-    line(fmt::format("std::vector<Tensor> {} = {}", list, start));
-    deeper();
-    inside();
-    back();
-    for (std::size_t k = 0; k < one.out.size(); ++k)
-      line(fmt::format("Tensor {} = {}[{}].clone();", value_name(one.out[k]), list, k + first));
-  }
-
-  void function(const Body& of, const std::string& end) {
-    line("[&]() -> std::vector<Tensor> {");
-    deeper();
-    body(of);
-    line(fmt::format("return {{{}}};", names(of.results)));
-    back();
-    line("}" + end);
-  }
-
-  void parameters(const Body& of, const std::string& from, std::size_t first = 0) {
-    for (std::size_t k = 0; k < of.parameters.size(); ++k)
-      line(fmt::format("Tensor {} = {}[{}];", value_name(of.parameters[k]), from, k + first));
-  }
-
-  void loop(const Statement& one) {
-    results(
-        one,
-        fmt::format("while_loop([&](std::vector<Tensor> s) {{ return s[0] < {}; }},",
-                    one.numbers[0].n),
-        [&] {
-          line("[&](std::vector<Tensor> s) -> std::vector<Tensor> {");
-          deeper();
-          parameters(one.bodies[0], "s", 1);
-          body(one.bodies[0]);
-          line(fmt::format("return {{s[0] + 1, {}}};", names(one.bodies[0].results)));
-          back();
-          line("},");
-          line(
-              fmt::format("std::vector<Tensor>{{tensor(std::int64_t{{0}}), {}}});", names(one.in)));
-        },
-        1);
-  }
-
-  void scan(const Statement& one) {
-    const Body& of = one.bodies[0];
-    const std::string both = fmt::format("r{}", one.out[0]);
-    line(fmt::format("auto {} = scan([&](std::vector<Tensor> s, Tensor {}) {{", both,
-                     value_name(of.parameters.back())));
-    deeper();
-    Body carried = of;
-    carried.parameters.pop_back();
-    parameters(carried, "s");
-    body(of);
-    std::vector<int> carry = of.results;
-    carry.pop_back();
-    line(fmt::format("return std::pair(std::vector<Tensor>{{{}}}, {});", names(carry),
-                     value_name(of.results.back())));
-    back();
-    std::vector<int> state = one.in;
-    state.erase(state.begin());
-    line(fmt::format("}}, std::vector<Tensor>{{{}}}, {});", names(state), value_name(one.in[0])));
-    for (std::size_t k = 0; k + 1 < one.out.size(); ++k)
-      line(fmt::format("Tensor {} = {}.first[{}].clone();", value_name(one.out[k]), both, k));
-    line(fmt::format("Tensor {} = {}.second.clone();", value_name(one.out.back()), both));
-  }
-
-  void give(const std::vector<int>& to, const std::vector<int>& from) {
-    line(fmt::format("std::tie({}) = std::tuple({});", names(to), names(from)));
-  }
-
-  void host_if(const Statement& one) {
-    line(fmt::format("Tensor {};", names(one.out)));
-    line(fmt::format("if ({}) {{", value_name(one.in[0])));
-    deeper();
-    body(one.bodies[0]);
-    give(one.out, one.bodies[0].results);
-    back();
-    line("} else {");
-    deeper();
-    body(one.bodies[1]);
-    give(one.out, one.bodies[1].results);
-    back();
-    line("}");
-  }
-
-  void host_for(const Statement& one) {
-    std::vector<int> state = one.in;
-    state.erase(state.begin());
-    for (std::size_t k = 0; k < one.out.size(); ++k)
-      line(fmt::format("Tensor {} = {};", value_name(one.out[k]), value_name(state[k])));
-    line(fmt::format("for (auto k = {}.item<std::int64_t>() % 3; k > 0; --k) {{",
-                     value_name(one.in[0])));
-    deeper();
-    for (std::size_t k = 0; k < one.out.size(); ++k)
-      line(fmt::format("Tensor {} = {};", value_name(one.bodies[0].parameters[k]),
-                       value_name(one.out[k])));
-    body(one.bodies[0]);
-    give(one.out, one.bodies[0].results);
-    back();
-    line("}");
-  }
-
-  std::size_t indent_ = 0;
-};
 
 /// The tensor that an input is in a call.
 std::string input_text(const Program& program, int index, const Call& call) {
@@ -285,6 +56,40 @@ Tensor weighted(const std::vector<Tensor>& results) {
 constexpr const char* kStepped =
     "\nTensor stepped(const Tensor& x) { return stack({x, x}, -1).select(-1, 0); }\n";
 constexpr const char* kLeaf = "\nTensor leaf(Tensor x) { return x.requires_grad(); }\n";
+/// What instructions with state say by one call.
+constexpr const char* kState = R"(
+void backward_of(const Tensor& x, bool retain) {
+  const Tensor loss = sum(x * x * 0.5);
+  if (loss.tracks_grad()) loss.backward({}, retain);
+}
+Tensor gradient_of(const Tensor& leaf) {
+  const Tensor grad = leaf.grad();
+  return grad.defined() ? grad : zeros_like(leaf);
+}
+Tensor derivative(const Tensor& x, const Tensor& by, bool create_graph) {
+  const Tensor loss = sum(x * x * 0.5 + x);
+  Tensor made;
+  if (loss.tracks_grad())
+    made = grad(loss, {by},
+                {.create_graph = create_graph, .retain_graph = true, .allow_unused = true})[0];
+  return made.defined() ? made : zeros_like(by);
+}
+Tensor rows_of(const Tensor& leaf) {
+  const SparseRows rows = sparse_grad(leaf);
+  return rows.defined() ? sum(rows.rows) + to(sum(rows.index), f32) : zeros({});
+}
+)";
+constexpr const char* kTwice = R"(
+void backward_twice(const Tensor& loss, std::vector<Tensor> inputs) {
+  std::erase_if(inputs, [](const Tensor& one) { return !one.tracks_grad(); });
+  if (inputs.empty()) return;
+  std::vector<Tensor> grads =
+      grad({&loss, 1}, inputs, {.create_graph = true, .allow_unused = true});
+  std::erase_if(grads, [](const Tensor& one) { return !one.defined(); });
+  const Tensor again = weighted(grads);
+  if (again.defined() && again.tracks_grad()) again.backward();
+}
+)";
 
 /// The end of the function: what it gives, and its gradients.
 void write_end(Writer& out, const Program& program) {
@@ -310,7 +115,8 @@ void write_end(Writer& out, const Program& program) {
     out.line("loss.backward();");
     out.line("const NoGrad apart;");
     for (const int value : wanted) {
-      if (!program.inputs[static_cast<std::size_t>(value)].captured) continue;
+      const Input& input = program.inputs[static_cast<std::size_t>(value)];
+      if (!input.captured && !input.kept) continue;
       out.line(fmt::format("if ({0}.grad().defined()) {0}.sub_({0}.grad() * 0.125);",
                            value_name(value)));
     }
@@ -320,34 +126,96 @@ void write_end(Writer& out, const Program& program) {
   }
 }
 
-void write_calls(Writer& out, const Program& program) {
-  for (const Call& call : program.calls) {
-    std::vector<std::string> arguments;
-    out.line("{");
-    out.deeper();
-    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-      if (program.inputs[i].captured) continue;
-      arguments.push_back(fmt::format("a{}", i));
-      out.line(fmt::format("Tensor a{} = {};", i, input_text(program, static_cast<int>(i), call)));
-    }
-    out.line(fmt::format("std::vector<Tensor> results = call({{{}}});", join(arguments)));
-    if (program.gradients == Gradients::outside) {
-      out.line("const Tensor loss = weighted(results);");
-      out.line("if (loss.defined() && loss.tracks_grad()) loss.backward();");
-    }
+/// The tensor that the function is given where `made` is the input's own.
+std::string given_text(const Program& program, std::size_t i, const std::string& made,
+                       const char* before) {
+  const Input& input = program.inputs[i];
+  if (input.computed) return made + " * 1.5";
+  if (input.view_of < 0) return made;
+  const auto of = static_cast<std::size_t>(input.view_of);
+  const std::string name = fmt::format("{}{}", program.inputs[of].captured ? "v" : before, of);
+  const bool turned = program.inputs[of].shape.size() > 1;
+  return name + ".detach()" + (turned ? ".transpose(0, -1)" : "");
+}
+
+/// What lives on from call to call.
+void write_lasting(Writer& out, const Program& program) {
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const Input& input = program.inputs[i];
+    const auto made = [&](std::size_t call) {
+      return input_text(program, static_cast<int>(i),
+                        program.calls[std::min(call, program.calls.size() - 1)]);
+    };
+    if (input.captured)
+      out.line(fmt::format("Tensor v{} = {};", i, given_text(program, i, made(0), "a")));
+    if (input.kept) out.line(fmt::format("Tensor k{}[] = {{{}, {}}};", i, made(0), made(1)));
+  }
+}
+
+/// The line that makes the argument of call `k`, and the name of the leaf behind it.
+std::string write_argument(Writer& out, const Program& program, std::size_t i, std::size_t k) {
+  const Input& input = program.inputs[i];
+  if (input.kept) {
+    out.line(fmt::format("Tensor a{0} = k{0}[{1}];", i, k % 2));
+    return fmt::format("a{}", i);
+  }
+  const std::string made = input_text(program, static_cast<int>(i), program.calls[k]);
+  if (input.computed) {
+    out.line(fmt::format("Tensor m{} = {};", i, made));
+    out.line(fmt::format("Tensor a{0} = m{0} * 1.5;", i));
+    return fmt::format("m{}", i);
+  }
+  out.line(fmt::format("Tensor a{} = {};", i, given_text(program, i, made, "a")));
+  return fmt::format("a{}", i);
+}
+
+/// What the caller does after call `k`.
+void write_after(Writer& out, const Program& program, std::size_t k,
+                 const std::vector<std::string>& leaves) {
+  if (program.after == After::nothing) return;
+  out.line("const NoGrad apart;");
+  if (program.after == After::write_results) {
+    out.line("for (std::size_t i = 0; i < results.size(); ++i)");
+    out.line("  results[i].fill_(static_cast<double>(i + 2));");
     out.line("for (const Tensor& one : results) std::cout << one << \"\\n\";");
-    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-      const std::string name = fmt::format("{}{}", program.inputs[i].captured ? "v" : "a", i);
-      out.line(fmt::format("std::cout << \"v{}: \" << {} << \"\\n\";", i, name));
-      if (program.inputs[i].requires_grad) {
-        out.line(
-            fmt::format("if ({1}.grad().defined()) std::cout << \"gradient of v{0}: \" << "
-                        "{1}.grad() << \"\\n\";",
-                        i, name));
-      }
+    return;
+  }
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const Input& input = program.inputs[i];
+    if (!input.requires_grad || !(input.captured || input.kept)) continue;
+    out.line(fmt::format("if ({0}.grad().defined()) {0}.sub_({0}.grad() * 0.125);", leaves[i]));
+    if (k % 2 == 1) out.line(fmt::format("{}.zero_grad();", leaves[i]));
+  }
+}
+
+void write_call(Writer& out, const Program& program, std::size_t k) {
+  std::vector<std::string> arguments, wanted, leaves;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const Input& input = program.inputs[i];
+    const std::string given = fmt::format("{}{}", input.captured ? "v" : "a", i);
+    leaves.push_back(input.captured ? given : write_argument(out, program, i, k));
+    if (!input.captured) arguments.push_back(given);
+    if (input.requires_grad) wanted.push_back(given);
+  }
+  out.line(fmt::format("std::vector<Tensor> results = call({{{}}});", join(arguments)));
+  if (program.gradients == Gradients::outside || program.gradients == Gradients::twice) {
+    const bool twice = program.gradients == Gradients::twice;
+    out.line("const Tensor loss = weighted(results);");
+    out.line("if (loss.defined() && loss.tracks_grad()) " +
+             (twice ? fmt::format("backward_twice(loss, {{{}}});", join(wanted))
+                    : std::string("loss.backward();")));
+  }
+  out.line("for (const Tensor& one : results) std::cout << one << \"\\n\";");
+  write_after(out, program, k, leaves);
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const std::string given = fmt::format("{}{}", program.inputs[i].captured ? "v" : "a", i);
+    out.line(fmt::format("std::cout << \"v{}: \" << {} << \"\\n\";", i, given));
+    if (program.inputs[i].requires_grad) {
+      out.line(
+          fmt::format("if ({1}.grad().defined()) std::cout << \"gradient of v{0}: \" << "
+                      "{1}.grad() << \"\\n\";",
+                      i, leaves[i]));
     }
-    out.back();
-    out.line("}");
   }
 }
 
@@ -365,19 +233,16 @@ std::string to_cpp(const Program& program, const CompileOptions& options, const 
   if (std::ranges::any_of(program.inputs,
                           [](const Input& in) { return in.order == Order::stepped; }))
     out.text += kStepped;
-  if (std::ranges::any_of(program.inputs, [](const Input& in) { return in.requires_grad; }))
+  if (is_stateful(program.seed) ||
+      std::ranges::any_of(program.inputs, [](const Input& in) { return in.requires_grad; }))
     out.text += kLeaf;
+  if (is_stateful(program.seed)) out.text += kState;
+  if (program.gradients == Gradients::twice) out.text += kTwice;
   out.line("");
   out.line("void run(bool compiled) {");
   out.deeper();
   out.line(fmt::format("manual_seed({}u);", program.seed));
-  std::vector<std::string> parameters;
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    if (program.inputs[i].captured) {
-      out.line(fmt::format("Tensor v{} = {};", i,
-                           input_text(program, static_cast<int>(i), program.calls[0])));
-    }
-  }
+  write_lasting(out, program);
   out.line("const auto function = [&](std::vector<Tensor> arguments) -> std::vector<Tensor> {");
   out.deeper();
   std::size_t next = 0;
@@ -393,7 +258,13 @@ std::string to_cpp(const Program& program, const CompileOptions& options, const 
   out.line("const auto call = [&](std::vector<Tensor> arguments) {");
   out.line("  return compiled ? fast(arguments) : function(arguments);");
   out.line("};");
-  write_calls(out, program);
+  for (std::size_t k = 0; k < program.calls.size(); ++k) {
+    out.line("{");
+    out.deeper();
+    write_call(out, program, k);
+    out.back();
+    out.line("}");
+  }
   out.back();
   out.line("}");
   out.line("");

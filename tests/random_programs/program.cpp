@@ -76,6 +76,15 @@ Tensor make_input(const Program& program, int index, const Call& call) {
   return made;
 }
 
+Tensor given_input(const Program& program, int index, const Tensor& made,
+                   const std::vector<Tensor>& given) {
+  const Input& input = program.inputs[static_cast<std::size_t>(index)];
+  if (input.computed) return made * 1.5;
+  if (input.view_of < 0) return made;
+  const Tensor& of = given[static_cast<std::size_t>(input.view_of)];
+  return of.rank() > 1 ? of.detach().transpose(0, -1) : of.detach();
+}
+
 namespace {
 
 /// Drops what is dead in a body, of which `live` holds the values that are needed after it.
@@ -100,6 +109,14 @@ void drop_dead(Body& body, std::set<int>& live) {
 }
 
 }  // namespace
+
+bool any_statement(const Body& body, const std::function<bool(const Statement&)>& what) {
+  return std::ranges::any_of(body.statements, [&](const Statement& one) {
+    return what(one) || std::ranges::any_of(one.bodies, [&](const Body& inner) {
+             return any_statement(inner, what);
+           });
+  });
+}
 
 void drop_dead_statements(Program& program) {
   std::set<int> live;

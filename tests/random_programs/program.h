@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,9 @@ struct Input {
   bool requires_grad = false;
   Order order = Order::row_major;
   Content content = Content::ordinary;
+  bool kept = false;      ///< an argument that lives on: two of them are passed in turn
+  bool computed = false;  ///< from a leaf, by the caller
+  int view_of = -1;       ///< an earlier input whose memory it lies in; below 0: its own
 };
 
 /// The sizes and the data of one call.
@@ -63,7 +67,22 @@ enum class Gradients : std::uint8_t {
   inside,   ///< grad() in the function, whose results they join
   step,     ///< backward() in the function, then captured tensors are moved against their gradients
   outside,  ///< backward() from the results, after the call
+  twice,    ///< the same from the gradients of the results
 };
+
+/// What the caller does after each call.
+enum class After : std::uint8_t {
+  nothing,
+  write_results,  ///< in place
+  update,         ///< moves what lives on against its gradients, which it forgets now and then
+};
+
+/// Programs of the seeds from here on have state beside their values: leaves that keep gradients,
+/// arguments that live on, memory that the caller has too, seeds.
+inline constexpr std::uint64_t kFirstStateful = 1'000'000;
+[[nodiscard]] constexpr bool is_stateful(std::uint64_t seed) noexcept {
+  return seed >= kFirstStateful;
+}
 
 /// A function of tensors and the calls that are made of it.
 struct Program {
@@ -72,6 +91,7 @@ struct Program {
   Body body;
   std::vector<Call> calls;
   Gradients gradients = Gradients::none;
+  After after = After::nothing;
   int values = 0;  ///< how many there are in all
 };
 
@@ -81,8 +101,17 @@ struct Program {
 /// call's data and the index alone.
 [[nodiscard]] Tensor make_input(const Program& program, int index, const Call& call);
 
+/// What the function is given for input `index`, which was made as `made`, and the inputs before it
+/// as `given`.
+[[nodiscard]] Tensor given_input(const Program& program, int index, const Tensor& made,
+                                 const std::vector<Tensor>& given);
+
 /// Statements in all, those in bodies included.
 [[nodiscard]] int count_statements(const Body& body);
+
+/// Whether one of them is so.
+[[nodiscard]] bool any_statement(const Body& body,
+                                 const std::function<bool(const Statement&)>& what);
 
 /// Takes out the statements that no result, no write and no choice of the host depends on.
 void drop_dead_statements(Program& program);

@@ -170,6 +170,9 @@ class Shrinker {
   }
 
   void simplify_gradients() {
+    if (best_.after != After::nothing) attempt([](Program& p) { p.after = After::nothing; });
+    if (best_.gradients == Gradients::twice)
+      attempt([](Program& p) { p.gradients = Gradients::outside; });
     if (best_.gradients == Gradients::none) return;
     if (attempt([](Program& p) {
           p.gradients = Gradients::none;
@@ -195,6 +198,9 @@ class Shrinker {
           !with([](Input& of) { of.content = Content::ordinary; }))
         continue;
       if (input.content == Content::ordinary) with([](Input& of) { of.content = Content::whole; });
+      if (input.kept) with([](Input& of) { of.kept = false; });
+      if (input.computed) with([](Input& of) { of.computed = false; });
+      if (input.view_of >= 0) with([](Input& of) { of.view_of = -1; });
       if (input.captured) with([](Input& of) { of.captured = false; });
       if (input.dtype != DType::f32) with([](Input& of) { of.dtype = DType::f32; });
       for (std::size_t axis = 0; axis < input.shape.size(); ++axis) {

@@ -27,7 +27,7 @@ namespace {
 struct Options {
   std::uint64_t from = 0, to = 2000;
   double seconds = 1e18;
-  std::string digests;  ///< the file that is written or compared with
+  std::string digests;  ///< the folder of the file that is written or compared with
   bool write = false;
   bool show = false;
   bool reasons = false;  ///< tell why programs were no static graphs
@@ -76,6 +76,9 @@ Options parse(int count, char** arguments) {
     }
   }
   if (options.from >= options.to) throw std::invalid_argument("--seeds A:B needs A below B");
+  if (is_stateful(options.from) != is_stateful(options.to - 1))
+    throw std::invalid_argument(
+        fmt::format("programs from {} on are of another kind: run them alone", kFirstStateful));
   return options;
 }
 
@@ -89,13 +92,13 @@ void show(const Options& options) {
 }
 
 /// Compares the digest of a block with the one kept, or puts it in its place.
-bool settle(std::vector<std::uint64_t>& kept, std::uint64_t first, std::uint64_t digest,
-            bool write) {
-  const std::size_t at = first / kBlock;
+bool settle(std::vector<std::uint64_t>& kept, const DigestFile& file, std::uint64_t first,
+            std::uint64_t digest, bool write) {
+  const std::size_t at = (first - file.first) / kBlock;
   if (write) {
     if (kept.size() < at)
-      throw std::invalid_argument(
-          fmt::format("digests are kept up to seed {}: begin there", kept.size() * kBlock));
+      throw std::invalid_argument(fmt::format("digests are kept up to seed {}: begin there",
+                                              file.first + kept.size() * kBlock));
     kept.resize(std::max(kept.size(), at + 1));
     kept[at] = digest;
     return true;
@@ -112,8 +115,9 @@ bool run(const Options& options) {
   const auto start = Clock::now();
   const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   std::vector<std::uint64_t> kept;
-  if (!options.digests.empty() && (!options.write || std::filesystem::exists(options.digests)))
-    kept = read_digests(options.digests);
+  const DigestFile file = digest_file(options.digests, options.from);
+  if (!options.digests.empty() && std::filesystem::exists(file.path))
+    kept = read_digests(file.path);
   Campaign all;
   std::uint64_t seed = options.from;
   double next = 10;
@@ -129,7 +133,7 @@ bool run(const Options& options) {
         std::cout << explain(seed, all.findings.back().second) << std::endl;
     }
     if (first % kBlock == 0 && seed == first + kBlock && !options.digests.empty() &&
-        !settle(kept, first, all.digest, options.write))
+        !settle(kept, file, first, all.digest, options.write))
       ++others;
     if (passed() > next) {
       next += 10;
@@ -138,7 +142,7 @@ bool run(const Options& options) {
                 << std::endl;
     }
   }
-  if (options.write) write_digests(options.digests, kept);
+  if (options.write) write_digests(file, kept);
   std::cout << fmt::format(
       "seeds {}:{}: {} programs, {} statements, {} of them as static graphs too, {} end with an "
       "error; {} findings; {:.0f} s; digest of the last block {:016x}\n",
