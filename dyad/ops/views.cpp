@@ -359,6 +359,24 @@ struct Clone {
   static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
 };
 
+/// What contiguous() is where strides may be others when a recording runs again.
+struct Contiguous {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{
+      .name = "contiguous",
+      .inputs = kMoved,
+      .outputs = kOut,
+      .doc = "x itself where it lies row-major without gaps, otherwise a copy that does.",
+      .may_copy = true};
+  static Types infer(const InferIn& in, const Attrs&) { return {in[0]}; }
+  static ViewLayout view(const Attrs&, const Shape& in, const Strides& strides, const Shape&) {
+    return {.shape = in, .strides = strides, .possible = is_contiguous(in, strides)};
+  }
+  static Tensor write(const Attrs&, const Tensor&, const Tensor& value, Loc) { return value; }
+  static void grad(Gradient& g, const Attrs&) { g.set(0, g.grad()); }
+  static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
+};
+
 struct StopGradient {
   using Attrs = NoAttrs;
   static constexpr Schema schema{.name = "stop_gradient",
@@ -380,8 +398,9 @@ struct StopGradient {
 
 std::span<const OpInfo* const> views_rows() {
   static constexpr const OpInfo* kRows[] = {
-      &op_info<Reshape>, &op_info<Permute>,     &op_info<Squeeze>,      &op_info<Unsqueeze>,
-      &op_info<Expand>,  &op_info<AssumeShape>, &op_info<StopGradient>, &op_info<Clone>,
+      &op_info<Reshape>,      &op_info<Permute>, &op_info<Squeeze>,
+      &op_info<Unsqueeze>,    &op_info<Expand>,  &op_info<AssumeShape>,
+      &op_info<StopGradient>, &op_info<Clone>,   &op_info<Contiguous>,
   };
   return kRows;
 }
@@ -443,7 +462,12 @@ Tensor clone(const Tensor& x, Loc loc) {
   return apply<ops::Clone>({}, loc, x);
 }
 Tensor contiguous(const Tensor& x, Loc loc) {
-  return x.is_concrete() && x.is_contiguous() ? x : clone(x, loc);
+  if (!x.is_concrete()) return clone(x, loc);
+  const TensorImpl& impl = *x.impl();
+  // On the tape it stays itself too: a node more would add up gradients in another order.
+  if (Evaluator::is_eager() || (impl.requires_grad && impl.contiguous))
+    return impl.contiguous ? x : clone(x, loc);
+  return apply<ops::Contiguous>({}, loc, x);
 }
 
 Tensor detach(const Tensor& x, Loc loc) {

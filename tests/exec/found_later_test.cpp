@@ -153,6 +153,50 @@ TEST(FoundLater, ADefinitionThatIsRunAgainForABranchWritesOnce) {
   EXPECT_TRUE(same_bits(got, tensor({3.0f, 4.0f, 2.0f})));
 }
 
+// --- the layout of tensors ----------------------------------------------------------------------
+
+TEST(Contiguous, IsCompiled) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor turned = x.transpose(0, 1).contiguous();
+    return {turned, x.contiguous() * 2, contiguous(turned) + 1};
+  };
+  EXPECT_EQ(expect_replays_as_eagerly(f, Tensors(6, count_up({2, 3}))), 3);
+}
+
+TEST(Contiguous, SharesMemoryOrNotAsInEagerMode) {
+  const auto f = [](Tensor x) -> Tensors {
+    Tensor row_major = x.contiguous();
+    row_major.add_(1);
+    return {row_major, x * 2};
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 9; ++i) {
+    const auto made = [&] {
+      const Tensor all = count_up({2, 3});
+      return i % 3 == 2 ? all.transpose(0, 1) : all;
+    };
+    Tensor x = made(), same = made();
+    const Tensors eager = f(x), compiled = c(same);
+    EXPECT_TRUE(same_bits(x, same)) << i;
+    for (std::size_t k = 0; k < eager.size(); ++k)
+      EXPECT_TRUE(same_bits(eager[k], compiled[k])) << i;
+  }
+  EXPECT_GE(c.explain().replays, 3);
+}
+
+TEST(Contiguous, OfALeafIsTheLeaf) {
+  const auto f = [](Tensor x) {
+    sum(x.contiguous() * x).backward();
+    return x.contiguous().grad().clone();
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = count_up({3}).requires_grad(), same = count_up({3}).requires_grad();
+    EXPECT_TRUE(same_bits(f(x), c(same)));
+  }
+  EXPECT_GT(c.explain().replays, 0);
+}
+
 // --- gradients of some rows ---------------------------------------------------------------------
 
 TEST(SparseGradients, ThatCameAfterTheRecordingAreSeenAndForgotten) {

@@ -114,4 +114,11 @@ def shapes_said():
             case("assume_shape", [x], [x], {"shape": list(shape)}, 0, dtype == "f64" and 0 not in shape)
 
 
-FAMILIES = [shapes, indexing, parts_replaced, shapes_said]
+def in_order():
+    for dtype in ["f64", "f32", "i8", "bool"]:
+        for shape in [(2, 3), (), (0, 2)]:
+            x = (torch.arange(int(np.prod(shape)), dtype=torch.float64).reshape(shape) - 1.5).to(DTYPES[dtype])
+            case("contiguous", [x], [x.contiguous()], {}, 0, dtype == "f64" and x.numel() > 0)
+
+
+FAMILIES = [shapes, indexing, parts_replaced, shapes_said, in_order]
