@@ -140,8 +140,6 @@ class TapeGradient final : public Gradient, public RowGradient {
   bool set_rows(int i, const Tensor& index, const Tensor& rows) override {
     const Tensor& leaf = in(i).leaf;
     if (wanted_ || !leaf.defined() || grad_enabled()) return false;
-    // An argument of a recorded call may be another tensor at the next one.
-    if (leaf.impl()->recorded) return false;
     if (const LeafGrad* kept = leaf_grad_of(*leaf.impl()); kept && !kept->hooks.empty())
       return false;
     accumulate_rows(leaf, index, rows);

@@ -7,6 +7,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_ops.h"
 
@@ -76,18 +77,6 @@ constexpr OpInfo kCompiledCall{.name = "compiled_call",
                                .attrs = &kHandleInfo<SavedCallPtr>,
                                .grad = differentiate};
 
-constexpr ArgInfo kResult[] = {{.name = "x"}};
-constexpr OpInfo kRecordedResult{.name = "recorded_result",
-                                 .doc = "A result of a recorded call of a compiled function.",
-                                 .kind = BodyKind::opaque,
-                                 .inputs = kResult,
-                                 .outputs = kResult,
-                                 .attrs = &kHandleInfo<TwiceFlag>,
-                                 .grad = [](Gradient& g) {
-                                   if (grad_enabled()) *g.attrs<TwiceFlag>() = true;
-                                   g.set(0, g.grad());
-                                 }};
-
 }  // namespace
 
 void watch_backward(const Path& path, std::span<Tensor> results, const TwiceFlag& twice, Loc loc) {
@@ -95,9 +84,13 @@ void watch_backward(const Path& path, std::span<Tensor> results, const TwiceFlag
   for (const int output : path.backward->outputs) {
     const auto at = static_cast<std::size_t>(output);
     if (path.outputs[at].node->is("variable")) continue;  // not made here
-    Tensor& result = results[at];
-    const Tensor* const of = &result;
-    autograd::record(kRecordedResult, {&of, 1}, &twice, {&result, 1}, loc);
+    // No node of its own: gradients are added up in the order of the tape.
+    results[at].register_hook(
+        [twice](const Tensor& gradient) {
+          if (grad_enabled()) *twice = true;
+          return gradient;
+        },
+        loc);
   }
 }
 
@@ -123,7 +116,10 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   for (const Value& variable : leaf.backward->graph().variables())
     watch(variable.node->attrs_as<VariableAttrs>().tensor);
   std::vector<const Tensor*> inputs;
-  for (const Tensor& tensor : part.leaves) inputs.push_back(&tensor);
+  // The gradient of a leaf that the call made: nobody asks for it.
+  Tensor inner = make_empty(DType::f32, {0});
+  inner.requires_grad();
+  for (const Tensor& tensor : part.leaves) inputs.push_back(tensor.defined() ? &tensor : &inner);
   for (const int argument : part.arguments)
     inputs.push_back(&arguments[static_cast<std::size_t>(argument)]);
   std::vector<Tensor> outputs;

@@ -62,6 +62,7 @@ SymbolMap sizes_of(const Path& path, std::span<const Tensor> arguments) {
 Tensor result_of(const Path& path, std::size_t i, std::span<const Tensor> arguments,
                  const Environment& env) {
   const ResultView& place = path.result_views[i];
+  if (place.captured.defined()) return place.captured;
   Tensor result = look_up(path, place.memory ? place.memory : path.outputs[i], arguments, env);
   if (!place.memory) return path.outputs[i].node->is("constant") ? clone(result) : result;
   for (const Value view : place.views) {
@@ -299,6 +300,13 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   const Path& path = *leaves_[static_cast<std::size_t>(fork->leaf)].path;
   for (std::size_t i = 0; i < path.outputs.size(); ++i) {
     Tensor result = result_of(path, i, arguments, outcome.env);
+    // Of equal values that are computed once, each result has its own memory.
+    for (std::size_t k = 0; k < i && !path.result_views[i].memory; ++k) {
+      if (outcome.results[k].impl()->storage != result.impl()->storage ||
+          path.result_views[k].lies_in == path.result_views[i].lies_in)
+        continue;
+      result = clone(result);
+    }
     // A detached tensor has the value of the one that tracks gradients.
     if (!path.tracked[i] && (path.backward || result.tracks_grad())) result = detach(result);
     outcome.results.push_back(std::move(result));

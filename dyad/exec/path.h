@@ -88,6 +88,8 @@ struct GradWrite : GradLeaf {
 struct ResultView {
   Value memory;              ///< no value: the result has memory of its own
   std::vector<Value> views;  ///< in the order in which they are made
+  Tensor captured;           ///< a tensor from outside that tracks gradients, returned itself
+  Value lies_in;             ///< whatever memory that is: results share it or do not
 };
 
 /// How to differentiate a call's results from outside: the nodes from `begin` on compute, from the
@@ -97,7 +99,7 @@ struct BackwardPart {
   int begin = 0;                  ///< nodes before belong to the call itself
   std::vector<int> outputs;       ///< positions among the results that track gradients
   std::vector<Value> seeds;       ///< their gradients, as placeholders
-  std::vector<Tensor> leaves;     ///< captured leaves
+  std::vector<Tensor> leaves;     ///< captured leaves; undefined: one that the call made
   std::vector<Value> leaf_grads;  ///< no value where the outputs do not depend on the leaf
   std::vector<int> arguments;     ///< arguments that want gradients
   std::vector<Value> argument_grads;

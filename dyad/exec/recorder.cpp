@@ -203,7 +203,9 @@ Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
   if (auto it = captures_.find(tensor.impl()); it != captures_.end()) return it->second.handle;
   if (is_literal(tensor)) return set_value(tensor, graph_->add_constant(tensor, loc));
   for (const GradNote& note : path_.grads) {
-    if (!note.before.defined() || !note.before.is_same(tensor)) continue;
+    if (!note.before.defined() || !share_storage(note.before, tensor) ||
+        !same_layout(*note.before.impl(), *tensor.impl()))
+      continue;
     for (std::size_t i = 0; i < path_.grad_captures.size(); ++i) {
       if (path_.grad_captures[i].is_same(note)) return grad_handles_[i];
     }
@@ -529,7 +531,8 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
       if (is_argument) {
         part.arguments.push_back(arguments[i]);
       } else {
-        part.leaves.push_back(leaves[i - arguments.size()]);
+        const Tensor& leaf = leaves[i - arguments.size()];
+        part.leaves.push_back(is_ours(leaf) || is_literal(leaf) ? Tensor() : leaf);
       }
     }
   }
@@ -605,7 +608,8 @@ ResultView Recorder::result_view(const GraphValue& result, Loc loc) {
     path_.strides_matter = path_.strides_matter || (is_outside(source) && reshape_copied_);
     return {};
   }
-  ResultView made{result.memory, views_between(result.value, result.content)};
+  ResultView made{result.memory, views_between(result.value, result.content), Tensor(),
+                  result.memory};
   std::ranges::reverse(made.views);
   for (const Value view : made.views) {
     const Node& node = *view.node;
@@ -627,9 +631,13 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
     if (!result.defined())
       throw ValueError("a compiled function returned an undefined tensor", loc);
     path_.outputs.push_back(value_of(result, loc));
-    path_.result_views.push_back(path_.outputs.back().node->is("constant")
-                                     ? ResultView()
-                                     : result_view(*handle_of(result, loc), loc));
+    const bool is_constant = path_.outputs.back().node->is("constant");
+    path_.result_views.push_back(is_constant ? ResultView()
+                                             : result_view(*handle_of(result, loc), loc));
+    if (!is_ours(result) && !is_literal(result) && result.tracks_grad())
+      path_.result_views.back().captured = result;
+    path_.result_views.back().lies_in =
+        is_constant ? path_.outputs.back() : handle_of(result, loc)->memory;
     path_.tracked.push_back(result.tracks_grad());
   }
   path_.end = static_cast<int>(graph_->nodes().size());
@@ -655,9 +663,11 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   }
   for (const Tensor& result : results) {
     if (!is_ours(result)) continue;
-    if (argument_index(result) < 0 && autograd::grad_of(*result.impl()).defined()) {
-      refuse("a result, " + type_string(result) +
-                 ", is a leaf that the function made and gave a gradient; return the gradient",
+    if (argument_index(result) < 0 && result.tracks_grad() && result.is_leaf()) {
+      const bool has_grad = autograd::grad_of(*result.impl()).defined();
+      refuse("a result, " + type_string(result) + ", is a leaf that the function made" +
+                 (has_grad ? " and gave a gradient; return the gradient"
+                           : "; call requires_grad() on what the function returns"),
              loc);
     }
     result.impl()->recorded = nullptr;

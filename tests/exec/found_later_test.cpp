@@ -199,6 +199,35 @@ TEST(Contiguous, OfALeafIsTheLeaf) {
 
 // --- gradients of some rows ---------------------------------------------------------------------
 
+TEST(SparseGradients, OfATableThatIsAnArgumentAreTheCallsOwn) {
+  for (const bool clears : {false, true}) {
+    const auto f = [clears](Tensor table, Tensor at) {
+      if (clears) table.zero_grad();
+      sum(square(sparse_embedding(at, table))).backward();
+      return table.grad().clone();
+    };
+    const auto c = compile_now(f);
+    Tensors tables, copies;
+    for (int i = 0; i < 2; ++i) {
+      tables.push_back(count_up({4, 2}).requires_grad());
+      copies.push_back(count_up({4, 2}).requires_grad());
+    }
+    for (std::size_t call = 0; call < 12; ++call) {
+      const std::size_t i = call % 3 == 0 ? 1 : 0;
+      const Tensor at = tensor({static_cast<std::int64_t>(call % 4), std::int64_t{1}});
+      EXPECT_TRUE(same_bits(f(tables[i], at), c(copies[i], at))) << call;
+      for (std::size_t k = 0; k < 2; ++k) {
+        const SparseRows want = sparse_grad(tables[k]), got = sparse_grad(copies[k]);
+        ASSERT_EQ(want.defined(), got.defined()) << call;
+        if (!want.defined()) continue;
+        EXPECT_TRUE(same_bits(want.rows, got.rows)) << call;
+        EXPECT_TRUE(same_bits(want.index, got.index)) << call;
+      }
+    }
+    EXPECT_GE(c.explain().replays, clears ? 3 : 0);
+  }
+}
+
 TEST(SparseGradients, ThatCameAfterTheRecordingAreSeenAndForgotten) {
   for (const bool clears : {false, true}) {
     Tensor table = count_up({3, 2}).requires_grad(), same = count_up({3, 2}).requires_grad();
@@ -231,6 +260,58 @@ TEST(SparseGradients, OfATableMadeInsideNeedOneRecording) {
     EXPECT_TRUE(same_bits(f(x), c(x)));
   }
   EXPECT_EQ(c.explain().replays, 3);
+}
+
+// --- leaves and results -------------------------------------------------------------------------
+
+TEST(FoundLater, ResultsOfALeafMadeInsideHaveGradientsOfAnySize) {
+  const auto f = [](Tensor x) {
+    const Tensor point = x.detach().clone().requires_grad();
+    return concat({point * 2, point, x}, 0);
+  };
+  const auto c = compile_now(f);
+  for (const std::int64_t n : {1, 2, 2, 3, 4, 3, 5}) {
+    Tensor x = count_up({n, 1}).requires_grad(), same = count_up({n, 1}).requires_grad();
+    sum(square(f(x))).backward();
+    sum(square(c(same))).backward();
+    EXPECT_TRUE(same_bits(x.grad(), same.grad())) << n;
+  }
+  EXPECT_GT(c.explain().replays, 0);
+}
+
+TEST(FoundLater, AReturnedLeafFromOutsideIsThatLeaf) {
+  Tensor w = ones({2}).requires_grad();
+  const auto c = compile_now([&] {
+    const Tensor other = w.detach();  // met before the leaf
+    return std::pair{sum(other * 2), w};
+  });
+  for (int i = 1; i < 6; ++i) {
+    sum(c().second * 3).backward();
+    EXPECT_TRUE(same_bits(w.grad(), full({2}, static_cast<float>(3 * i)))) << i;
+  }
+  EXPECT_GT(c.explain().replays, 0);
+}
+
+TEST(FoundLater, EqualResultsHaveMemoryOfTheirOwn) {
+  const auto c = compile_now([](Tensor x) { return std::pair{x * 2, x * 2}; });
+  for (int i = 0; i < 5; ++i) {
+    auto [a, b] = c(count_up({3}));
+    a.fill_(7);
+    EXPECT_TRUE(same_bits(b, count_up({3}) * 2)) << i;
+  }
+  EXPECT_GT(c.explain().replays, 0);
+}
+
+TEST(FoundLater, ADetachedGradientFromBeforeIsThatGradient) {
+  Tensor w = ones({2}).requires_grad();
+  sum(w * 3).backward();
+  const auto c = compile_now([&](Tensor x) { return w.grad().detach() * x; });
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(same_bits(c(ones({2})), w.grad() * 1.0f)) << i;
+    w.zero_grad();
+    sum(w * static_cast<float>(i)).backward();
+  }
+  EXPECT_GT(c.explain().replays, 0);
 }
 
 TEST(LeafGrads, AnArgumentMayBeALeafOrComputed) {

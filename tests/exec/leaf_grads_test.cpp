@@ -135,5 +135,16 @@ TEST(LeafGrads, AReturnedLeafKeepsItsGradient) {
               HasSubstr("is a leaf that the function made and gave a gradient"));
 }
 
+TEST(LeafGrads, AReturnedLeafIsALeafInEveryCall) {
+  const auto fast = compile([](const Tensor& x) { return x.detach().clone().requires_grad(); });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor point = fast(full({2}, static_cast<float>(i)));
+    sum(point * point).backward();
+    EXPECT_EQ(point.grad()[0].item<float>(), static_cast<float>(2 * i));
+  }
+  EXPECT_THAT(fast.explain().recordings[0].refusal,
+              HasSubstr("is a leaf that the function made; call requires_grad()"));
+}
+
 }  // namespace
 }  // namespace dyad

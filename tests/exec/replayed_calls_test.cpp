@@ -383,6 +383,20 @@ TEST(SecondDerivatives, ByTransformsOfACompiledFunction) {
   }
 }
 
+TEST(SecondDerivatives, OfTheFirstCallAddUpInTheOrderOfTheTape) {
+  const auto f = [](Tensor x) { return log_softmax(x, 0); };
+  const auto c = compile_now(f);
+  const Tensor start = tensor({-1.0f, -2.0f, 2.0f, 0.0f, 2.0f, 3.0f});
+  Tensor x = start.clone().requires_grad(), same = start.clone().requires_grad();
+  const auto twice = [](const Tensor& y, const Tensor& of) {
+    const Tensor g = grad(sum(y * y * 0.5 + y), {of}, {.create_graph = true})[0];
+    sum(g * g * 0.5 + g).backward();
+  };
+  twice(f(x), x);
+  twice(c(same), same);
+  EXPECT_TRUE(same_bits(x.grad(), same.grad()));
+}
+
 TEST(SecondDerivatives, LeaveFirstOnesCompiled) {
   const auto c = compile_now([](Tensor x) { return x * x; });
   Tensor x = tensor({1.0f, 2.0f}).requires_grad();
