@@ -51,10 +51,11 @@ bool RegionEvaluator::is_of_data(Dim size) const {
 void RegionEvaluator::name_apart() {
   const auto number_of = [](Dim fresh) { return std::stoll(to_string(fresh).substr(1)); };
   long long taken = 0;
-  const RegionEvaluator* inner = this;
-  while (inner != nullptr && inner->outer_ != nullptr) {
-    taken = std::max(taken, number_of(inner->outer_->graph()->fresh_symbol()));
-    inner = dynamic_cast<const RegionEvaluator*>(inner->outer_);
+  const Evaluator* around = around_;
+  while (const auto* recording = dynamic_cast<const GraphEvaluator*>(around)) {
+    taken = std::max(taken, number_of(recording->graph()->fresh_symbol()));
+    const auto* region = dynamic_cast<const RegionEvaluator*>(recording);
+    around = region != nullptr ? region->around_ : nullptr;
   }
   while (number_of(graph()->fresh_symbol()) < taken) {
   }

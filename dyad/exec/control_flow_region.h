@@ -31,10 +31,7 @@ class RegionEvaluator : public GraphEvaluator {
  public:
   /// `construct` names the control operator in messages.
   RegionEvaluator(std::string_view construct, Captures& captures)
-      : GraphEvaluator(make_ref<GraphImpl>()),
-        construct_(construct),
-        captures_(captures),
-        outer_(dynamic_cast<GraphEvaluator*>(&Evaluator::current())) {}
+      : GraphEvaluator(make_ref<GraphImpl>()), construct_(construct), captures_(captures) {}
 
   /// Records `fn` on parameters of these types.
   void record(const TensorFunction& fn, std::span<const Type> parameters, Loc loc);
@@ -72,7 +69,6 @@ class RegionEvaluator : public GraphEvaluator {
   std::string_view construct_;
   Evaluator* around_ = nullptr;  // who called record()
   Captures& captures_;
-  GraphEvaluator* outer_;
   std::vector<Dim> of_data_;  ///< symbols
   std::vector<Value> parameters_;
   std::unordered_map<std::size_t, Value> placeholder_of_;  // capture -> its placeholder here

@@ -104,7 +104,8 @@ std::vector<Value> views_between(Value view, Value content) {
 bool is_surely_view(const Node& node, const Placed& place) {
   if (!node.op().may_copy) return true;
   const Value from = node.inputs()[0];
-  if (!node.is("contiguous") && splits_only(from.type().shape(), node.types()[0].shape())) return true;
+  if (!node.is("contiguous") && splits_only(from.type().shape(), node.types()[0].shape()))
+    return true;
   Orders orders;
   orders.set(place.content, orders.of(place.memory));
   return orders.of(from) == Order::dense;
