@@ -221,8 +221,11 @@ bool NodeImport::take_for_equal(const UndecidedError& question) {
     }
     if (!changes) continue;
     asked_.emplace_back(a, b);
-    if (importer_.is_of_inputs(a) && importer_.is_of_inputs(b))
+    if (importer_.is_of_inputs(a) && importer_.is_of_inputs(b)) {
       importer_.equal_sizes_.emplace_back(a, b);
+    } else {
+      importer_.guesses_ = true;
+    }
     return true;
   }
   return false;
