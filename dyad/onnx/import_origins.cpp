@@ -12,35 +12,28 @@ bool Importer::is_of_inputs(Dim size) const {
                              [&](Dim each) { return input_symbols_.contains(each.word()); });
 }
 
-std::vector<const Node*> Importer::nodes_of(std::span<const Imported> values) {
-  std::vector<const Node*> nodes;
+std::vector<const GraphValue*> Importer::handles_of(std::span<const Imported> values) {
+  std::vector<const GraphValue*> handles;
   for (const Imported& value : values) {
     if (value.sequence) {
-      const std::vector<const Node*> inner = nodes_of(*value.sequence);
-      nodes.insert(nodes.end(), inner.begin(), inner.end());
+      const std::vector<const GraphValue*> inner = handles_of(*value.sequence);
+      handles.insert(handles.end(), inner.begin(), inner.end());
     }
     const GraphValue* handle = value.tensor.defined() ? graph_value(value.tensor) : nullptr;
-    if (handle == nullptr) continue;
-    if (size_sources_) {
-      size_sources_->update();
-    } else {
-      size_sources_.emplace(*handle->graph);
-    }
-    nodes.push_back(handle->value.node);
+    if (handle != nullptr) handles.push_back(handle);
   }
-  return nodes;
+  return handles;
 }
 
-std::vector<const Node*> Importer::nodes_behind(const Node& node) const {
-  std::vector<const Node*> nodes;
+void Importer::add_behind(const Node& node, const passes::SizeSources& sizes,
+                          std::vector<const Node*>& nodes) {
   for (const Value input : node.inputs()) {
     if (input) nodes.push_back(input.node);
   }
-  for (const Node* source : size_sources_->of(node)) {
+  for (const Node* source : sizes.of(node)) {
     // A symbol of a later node may be called as one inside this one is.
     if (&source->op() != &kPlaceholderOp && source->id() < node.id()) nodes.push_back(source);
   }
-  return nodes;
 }
 
 Importer::Origin Importer::origin_of(const Node* node) {
@@ -51,7 +44,8 @@ Importer::Origin Importer::origin_of(const Node* node) {
       path.pop_back();
       continue;
     }
-    const std::vector<const Node*> behind = nodes_behind(*at);
+    std::vector<const Node*> behind;
+    add_behind(*at, *size_sources_, behind);
     const std::size_t before = path.size();
     for (const Node* each : behind) {
       if (!origins_.contains(each)) path.push_back(each);
@@ -72,7 +66,14 @@ Importer::Origin Importer::origin_of(const Node* node) {
 Importer::Origin Importer::origin_of(std::span<const Imported> values) {
   if (in_region()) return {.is_pure = false};
   Origin all;
-  for (const Node* node : nodes_of(values)) all = both(all, origin_of(node));
+  for (const GraphValue* handle : handles_of(values)) {
+    if (size_sources_) {
+      size_sources_->update();
+    } else {
+      size_sources_.emplace(*handle->graph);
+    }
+    all = both(all, origin_of(handle->value.node));
+  }
   return all;
 }
 
@@ -87,25 +88,52 @@ bool Importer::is_size_of_inputs(const Node& node) const {
   return node.is("size_tensor") && is_of_inputs(node.attrs_as<ops::SizeAttrs>().size);
 }
 
+bool Importer::note_need(const Node& node, NeedsValues& needs) const {
+  if (&node.op() == &kPlaceholderOp) {
+    needs.inputs.push_back(node.attrs_as<PlaceholderAttrs>().name);
+  } else if (&node.op() == &kVariableOp) {
+    needs.weights = true;
+  } else if (is_size_of_inputs(node)) {
+    needs.sizes = true;
+  } else {
+    return node.op().effect == Effect::pure;
+  }
+  return true;
+}
+
 std::optional<NeedsValues> Importer::what_tells(std::span<const Imported> values) {
+  if (in_region()) return what_tells_inside(values);
   const Origin origin = origin_of(values);
   if (!origin.can_be_told || !origin.is_pure) return {};
   NeedsValues needs;
-  std::vector<const Node*> nodes = nodes_of(values);
+  std::vector<const Node*> nodes;
+  for (const GraphValue* handle : handles_of(values)) nodes.push_back(handle->value.node);
   while (!nodes.empty()) {
     const Node* const node = nodes.back();
     nodes.pop_back();
     if (!asked_.insert(node).second) continue;
-    if (&node->op() == &kPlaceholderOp) {
-      needs.inputs.push_back(node->attrs_as<PlaceholderAttrs>().name);
-    } else if (&node->op() == &kVariableOp) {
-      needs.weights = true;
-    } else if (is_size_of_inputs(*node)) {
-      needs.sizes = true;
-    }
-    const std::vector<const Node*> behind = nodes_behind(*node);
-    nodes.insert(nodes.end(), behind.begin(), behind.end());
+    note_need(*node, needs);
+    add_behind(*node, *size_sources_, nodes);
   }
+  return needs;
+}
+
+std::optional<NeedsValues> Importer::what_tells_inside(std::span<const Imported> values) {
+  NeedsValues needs;
+  std::unordered_set<const Node*> seen;
+  for (const GraphValue* handle : handles_of(values)) {
+    const passes::SizeSources sizes(*handle->graph);
+    count_bytes(std::ssize(handle->graph->nodes()));
+    std::vector<const Node*> nodes{handle->value.node};
+    while (!nodes.empty()) {
+      const Node* const node = nodes.back();
+      nodes.pop_back();
+      if (!seen.insert(node).second) continue;
+      if (!note_need(*node, needs) || !needs.inputs.empty()) return {};
+      add_behind(*node, sizes, nodes);
+    }
+  }
+  if (!needs.weights && !needs.sizes) return {};
   return needs;
 }
 

@@ -206,12 +206,18 @@ class Importer {
   void check_names(const pb::GraphProto& graph, const ImportFrame& around,
                    std::vector<std::unordered_set<std::string>>& inner) const;
   void count_node(const pb::NodeProto& node);
-  [[nodiscard]] std::vector<const Node*> nodes_of(std::span<const Imported> values);
+  [[nodiscard]] static std::vector<const GraphValue*> handles_of(std::span<const Imported> values);
   /// The nodes that a node follows from: its inputs, and what decides its sizes.
-  [[nodiscard]] std::vector<const Node*> nodes_behind(const Node& node) const;
+  static void add_behind(const Node& node, const passes::SizeSources& sizes,
+                         std::vector<const Node*>& nodes);
   Origin origin_of(const Node* node);
   [[nodiscard]] static Origin both(const Origin& a, const Origin& b) noexcept;
   [[nodiscard]] bool is_size_of_inputs(const Node& node) const;
+  /// Adds what a node alone needs; false where nobody can give it.
+  bool note_need(const Node& node, NeedsValues& needs) const;
+  /// what_tells() in a subgraph that is recorded: what comes from outside cannot be asked for
+  /// there.
+  [[nodiscard]] std::optional<NeedsValues> what_tells_inside(std::span<const Imported> values);
   void count_elements(const NodeImport& node);
   void count_call(const pb::GraphProto& graph);
   void count_call(const pb::FunctionProto& function);
