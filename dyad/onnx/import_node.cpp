@@ -135,6 +135,7 @@ std::optional<Shape> NodeImport::open_sizes(int i) {
       sizes.push_back(*(*some)[k]);
       continue;
     }
+    importer_.count_step();
     const auto at = static_cast<std::int64_t>(k);
     const Tensor counted = repeat_interleave(importer_.constant(known_zero()),
                                              slice(list, 0, at, at + 1, 1, loc_), 0, loc_);

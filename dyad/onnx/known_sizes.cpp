@@ -313,19 +313,35 @@ void KnownSizes::learn(const Tensor& tensor, const Shape& sizes) {
 }
 
 Known KnownSizes::of(Value value) {
-  const auto found = known_.find(value);
-  if (found != known_.end()) return found->second;
-  Known made;
-  if (const auto count = count_of(value.type())) {
-    try {
-      made = compute(value);
-    } catch (const ShapeError&) {
-      // Floats may grow beyond any size.
-      if (!is_floating(value.type().dtype())) throw;
+  // One rule may make a chain of any length: no call goes into another for each of its nodes.
+  std::vector<Value> path{value};
+  while (!path.empty()) {
+    const Value at = path.back();
+    const std::size_t before = path.size();
+    if (!known_.contains(at) && count_of(at.type())) {
+      for (const Value input : at.node->inputs()) {
+        if (input && !known_.contains(input) && count_of(input.type())) path.push_back(input);
+      }
     }
-    if (!made || made->size() != *count) made = Ratios(*count);
+    if (path.size() > before) continue;
+    path.pop_back();
+    if (!known_.contains(at)) known_[at] = of_known(at);
   }
-  return known_[value] = made;
+  return known_.at(value);
+}
+
+Known KnownSizes::of_known(Value value) {
+  const auto count = count_of(value.type());
+  if (!count) return {};
+  Known made;
+  try {
+    made = compute(value);
+  } catch (const ShapeError&) {
+    // Floats may grow beyond any size.
+    if (!is_floating(value.type().dtype())) throw;
+  }
+  if (!made || made->size() != *count) made = Ratios(*count);
+  return made;
 }
 
 Known KnownSizes::compute(Value value) {

@@ -33,6 +33,8 @@ class KnownSizes {
  private:
   [[nodiscard]] std::optional<Ratios> elements(const Tensor& tensor);
   [[nodiscard]] std::optional<Ratios> of(Value value);
+  /// The same where those of the inputs are known.
+  [[nodiscard]] std::optional<Ratios> of_known(Value value);
   [[nodiscard]] std::optional<Ratios> compute(Value value);
   std::unordered_map<Value, std::optional<Ratios>, ValueHash> known_;
   /// Whose values these are: kept, so that no other graph has their address.

@@ -322,6 +322,21 @@ TEST(HostileGraph, ManyNodesThatAsk) {
   EXPECT_THAT(asked.run(feeds)[0].to_vector<float>(), ElementsAre(1, 2, 3));
 }
 
+/// A rule makes a chain of as many nodes as it has inputs: what they say of sizes is followed.
+TEST(HostileGraph, NodesOfManyInputs) {
+  const Names inputs(50'000, "x");
+  for (const int dtype : {kInt64, kFloat}) {
+    for (const char* op : {"Max", "Sum"}) {
+      if (dtype == kInt64 && std::string(op) == "Sum") continue;  // of floats alone
+      EXPECT_EQ(try_model(model({.nodes = {node(op, inputs, {"y"})},
+                                 .inputs = {value("x", dtype, {1})},
+                                 .outputs = {value("y", dtype, {1})}}))
+                    .error,
+                "");
+    }
+  }
+}
+
 TEST(HostileGraph, ManyNodesAndLongNames) {
   Names nodes;
   std::string last = "x";
