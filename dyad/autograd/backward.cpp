@@ -331,6 +331,7 @@ class Pass {
   void visit(Pending& pending) {
     TapeNode& node = *pending.node;
     if (!targets_.empty() && !wanted_.contains(&node)) return;
+    const GradMode mode(options_.create_graph);
     for (std::size_t i = 0; i < pending.grads.size(); ++i) {
       const auto& hooks = node.outputs()[i].hooks;
       if (!hooks || !pending.grads[i].defined()) continue;
@@ -350,7 +351,6 @@ class Pass {
     }
     TapeGradient gradient(node, pending.grads.all(), targets_.empty() ? nullptr : &wanted_);
     {
-      const GradMode mode(options_.create_graph);
       const LocScope place(node.loc());
       const RuleScope named(node.op());
       if (node.op().grad) {

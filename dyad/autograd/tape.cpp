@@ -235,8 +235,8 @@ Tensor through_hooks(const std::vector<Hook>& hooks, Tensor gradient, Loc loc) {
 
 void accumulate(const Tensor& leaf, Tensor gradient, bool create_graph) {
   LeafGrad& kept = make_leaf_grad(*leaf.impl());
-  gradient = through_hooks(kept.hooks, std::move(gradient), Loc().user());
   const GradMode mode(create_graph);
+  gradient = through_hooks(kept.hooks, std::move(gradient), Loc().user());
   Evaluator::current().note_grad(leaf, false);
   if (kept.grad.defined()) {
     kept.grad = add(kept.grad, gradient);

@@ -15,6 +15,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/tensor.h"
 #include "dyad/exec/explain.h"
+#include "dyad/exec/flatten.h"
 #include "dyad/exec/pack.h"
 
 namespace dyad {
@@ -113,6 +114,38 @@ class CompiledCore {
   std::unique_ptr<State> state_;
 };
 
+/// Calls a compiled function with `given`. What is done here depends on the types of its arguments
+/// and result alone, so that programs hold it once for all functions of these: only `apply`, which
+/// calls the one at `function`, is made for each.
+template <class Result, class Given>
+Result call_packed(CompiledCore& core, Given& given, void* function,
+                   Result (*apply)(void* function, Given& now)) {
+  static_assert(!std::is_reference_v<Result>, "a compiled function returns by value");
+  const pack::Parts parts = pack::parts_of(given);
+  if constexpr (std::is_void_v<Result>) {
+    core.call(parts.tensors, parts.numbers, [&](std::span<const Tensor> arguments) {
+      pack::replace_defined(given, arguments);
+      apply(function, given);
+      return FlatResult{};
+    });
+  } else {
+    static_assert(!pack::holds_number<Result>(),
+                  "a compiled function returns tensors: a number read on the host would not "
+                  "change from call to call");
+    std::optional<Result> fresh;
+    const FlatResult flat =
+        core.call(parts.tensors, parts.numbers, [&](std::span<const Tensor> arguments) {
+          pack::replace_defined(given, arguments);
+          fresh.emplace(apply(function, given));
+          Result skeleton = *fresh;
+          pack::for_each_tensor(skeleton, [](Tensor& tensor) { tensor = Tensor(); });
+          return FlatResult{pack::flatten(*fresh), std::move(skeleton)};
+        });
+    if (fresh) return *std::move(fresh);
+    return pack::rebuild(std::any_cast<const Result&>(flat.skeleton), flat.tensors);
+  }
+}
+
 }  // namespace exec
 
 /// A function that is recorded when first called and then runs as a compiled graph; copies share
@@ -129,49 +162,13 @@ class CompiledFunction {
   template <class... Args>
     requires std::invocable<F&, std::decay_t<Args>&...>
   auto operator()(const Args&... args) const {
+    using Given = std::tuple<std::decay_t<Args>...>;
     using Result = std::invoke_result_t<F&, std::decay_t<Args>&...>;
-    static_assert(!std::is_reference_v<Result>, "a compiled function returns by value");
-    std::tuple<std::decay_t<Args>...> given(args...);
-    std::vector<Tensor> tensors;
-    std::vector<std::int64_t> numbers;
-    exec::pack::visit(
-        given,
-        [&](Tensor& tensor) {
-          numbers.push_back(tensor.defined() ? 1 : 0);
-          if (tensor.defined()) tensors.push_back(tensor);
-        },
-        [&](std::int64_t bits) { numbers.push_back(bits); });
-    if constexpr (std::is_void_v<Result>) {
-      core_->call(tensors, numbers, [&](std::span<const Tensor> arguments) {
-        exec::pack::replace_defined(given, arguments);
-        std::apply(*function_, given);
-        return exec::FlatResult{};
-      });
-    } else {
-      static_assert(!exec::pack::holds_number<Result>(),
-                    "a compiled function returns tensors: a number read on the host would not "
-                    "change from call to call");
-      std::optional<Result> fresh;
-      exec::FlatResult flat = core_->call(tensors, numbers, [&](std::span<const Tensor> arguments) {
-        exec::pack::replace_defined(given, arguments);
-        fresh.emplace(std::apply(*function_, given));
-        exec::FlatResult parts;
-        Result skeleton = *fresh;
-        exec::pack::visit(
-            skeleton,
-            [&](Tensor& tensor) {
-              parts.tensors.push_back(tensor);
-              tensor = Tensor();
-            },
-            [](std::int64_t) {});
-        parts.skeleton = std::move(skeleton);
-        return parts;
-      });
-      if (fresh) return *std::move(fresh);
-      Result result = std::any_cast<const Result&>(flat.skeleton);
-      fill(result, flat.tensors);
-      return result;
-    }
+    Given given(args...);
+    return exec::call_packed<Result, Given>(*core_, given, function_.get(),
+                                            [](void* function, Given& now) -> Result {
+                                              return std::apply(*static_cast<F*>(function), now);
+                                            });
   }
 
   /// What was recorded, why, and what it was compiled to; with the times of its kernels while
@@ -191,14 +188,6 @@ class CompiledFunction {
   [[nodiscard]] const exec::CompiledCore& core() const noexcept { return *core_; }
 
  private:
-  /// Puts `tensors` into the places that a skeleton keeps for them.
-  template <class T>
-  static void fill(T& skeleton, std::span<const Tensor> tensors) {
-    exec::pack::visit(
-        skeleton, [&, next = std::size_t{0}](Tensor& tensor) mutable { tensor = tensors[next++]; },
-        [](std::int64_t) {});
-  }
-
   std::shared_ptr<F> function_;
   std::shared_ptr<exec::CompiledCore> core_;
 };

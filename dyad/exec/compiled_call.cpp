@@ -116,7 +116,7 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   for (const Value& variable : leaf.backward->graph().variables())
     watch(variable.node->attrs_as<VariableAttrs>().tensor);
   std::vector<const Tensor*> inputs;
-  // The gradient of a leaf that the call made: nobody asks for it.
+  // Stands for the leaves that the call made, whose gradients nobody asks for: results track them.
   Tensor inner = make_empty(DType::f32, {0});
   inner.requires_grad();
   for (const Tensor& tensor : part.leaves) inputs.push_back(tensor.defined() ? &tensor : &inner);

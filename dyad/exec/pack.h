@@ -75,6 +75,26 @@ template <class T>
   return tensors;
 }
 
+/// What tells one call from another: the tensors of a value that are defined, and everything else
+/// of it as numbers, among them for each tensor whether it is defined.
+struct Parts {
+  std::vector<Tensor> tensors;
+  std::vector<std::int64_t> numbers;
+};
+
+template <class T>
+[[nodiscard]] Parts parts_of(T& value) {
+  Parts parts;
+  visit(
+      value,
+      [&](Tensor& tensor) {
+        parts.numbers.push_back(tensor.defined() ? 1 : 0);
+        if (tensor.defined()) parts.tensors.push_back(tensor);
+      },
+      [&](std::int64_t bits) { parts.numbers.push_back(bits); });
+  return parts;
+}
+
 /// Puts `tensors` in their places.
 template <class T>
 void replace_defined(T& value, std::span<const Tensor> tensors) {

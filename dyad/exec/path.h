@@ -99,7 +99,7 @@ struct BackwardPart {
   int begin = 0;                  ///< nodes before belong to the call itself
   std::vector<int> outputs;       ///< positions among the results that track gradients
   std::vector<Value> seeds;       ///< their gradients, as placeholders
-  std::vector<Tensor> leaves;     ///< captured leaves; undefined: one that the call made
+  std::vector<Tensor> leaves;     ///< captured leaves; undefined, last: those that the call made
   std::vector<Value> leaf_grads;  ///< no value where the outputs do not depend on the leaf
   std::vector<int> arguments;     ///< arguments that want gradients
   std::vector<Value> argument_grads;

@@ -509,8 +509,14 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
   }
   const std::vector<int> arguments = std::move(part.arguments);
   std::vector<Tensor> leaves;
+  bool has_inner_leaves = false;
   for (const Tensor& leaf : autograd::reachable_leaves(outputs, &kArgumentOp)) {
-    if (argument_index(leaf) < 0) leaves.push_back(leaf);
+    if (argument_index(leaf) >= 0) continue;
+    if (is_ours(leaf) || is_literal(leaf)) {
+      has_inner_leaves = true;
+    } else {
+      leaves.push_back(leaf);
+    }
   }
   wanted.insert(wanted.end(), leaves.begin(), leaves.end());
   std::vector<std::vector<Tensor>> grads;
@@ -531,10 +537,13 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
       if (is_argument) {
         part.arguments.push_back(arguments[i]);
       } else {
-        const Tensor& leaf = leaves[i - arguments.size()];
-        part.leaves.push_back(is_ours(leaf) || is_literal(leaf) ? Tensor() : leaf);
+        part.leaves.push_back(leaves[i - arguments.size()]);
       }
     }
+  }
+  if (has_inner_leaves) {
+    part.leaves.emplace_back();
+    part.leaf_grads.emplace_back();
   }
   path_.backward = std::move(part);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,8 +68,8 @@ inline ::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
 
 /// Compiled by the call that needs it.
 template <class F>
-auto compile_now(F function) {
-  return compile(std::move(function), {.background = Background::never});
+auto compile_now(F function, Loc loc = std::source_location::current()) {
+  return compile(std::move(function), {.background = Background::never}, loc);
 }
 
 /// The elements of an f32 tensor, to be compared exactly.

@@ -279,6 +279,24 @@ TEST(FoundLater, ResultsOfALeafMadeInsideHaveGradientsOfAnySize) {
   EXPECT_GT(c.explain().replays, 0);
 }
 
+TEST(FoundLater, ResultsOfSeveralLeavesMadeInside) {
+  const auto f = [](Tensor x) {
+    const Tensor row = x[0].detach().clone().requires_grad();
+    const Tensor table = x.detach().clone().requires_grad();
+    return x * row + table;
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = (count_up({3, 4}) + i).requires_grad(),
+           same = (count_up({3, 4}) + i).requires_grad();
+    sum(square(f(x))).backward();
+    sum(square(c(same))).backward();
+    EXPECT_TRUE(same_bits(x.grad(), same.grad())) << i;
+    EXPECT_TRUE(c(x.detach()).tracks_grad());
+  }
+  EXPECT_GT(c.explain().replays, 0);
+}
+
 TEST(FoundLater, AReturnedLeafFromOutsideIsThatLeaf) {
   Tensor w = ones({2}).requires_grad();
   const auto c = compile_now([&] {
