@@ -85,6 +85,8 @@ class Evaluator {
   virtual void note_literal(const Tensor& /*tensor*/) {}
   /// The program reads, or overwrites, the accumulated gradient of a leaf.
   virtual void note_grad(const Tensor& /*leaf*/, bool /*overwrites*/) {}
+  /// What the program does next follows from the strides of the call's arguments.
+  virtual void note_strides() {}
   /// The program reads a switch of the host (train or eval mode) whose value shapes what it does
   /// next.
   virtual void note_host_state(const Ref<HostState>& /*state*/) {}

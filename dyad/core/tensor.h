@@ -107,6 +107,7 @@ class Tensor {
   /// The same data, apart from the graph of gradients.
   [[nodiscard]] Tensor detach(Loc loc = std::source_location::current()) const;
   /// Calls `hook` with the gradient of this tensor when it is known; a returned tensor replaces it.
+  /// What the hook computes is differentiable where the pass has create_graph, as all gradients are.
   void register_hook(std::function<Tensor(const Tensor&)> hook,
                      Loc loc = std::source_location::current()) const;
 

@@ -43,6 +43,7 @@ class ForwardingEvaluator : public Evaluator {
   }
   void note_literal(const Tensor& tensor) override { to_.note_literal(tensor); }
   void note_grad(const Tensor& leaf, bool overwrites) override { to_.note_grad(leaf, overwrites); }
+  void note_strides() override { to_.note_strides(); }
   void note_host_state(const Ref<HostState>& state) override { to_.note_host_state(state); }
   void set_random_state(const RandomKey& state, Loc loc) override {
     to_.set_random_state(state, loc);

@@ -46,6 +46,7 @@ class Recorder final : public Evaluator {
                                Loc loc) override;
   void note_literal(const Tensor& tensor) override;
   void note_grad(const Tensor& leaf, bool overwrites) override;
+  void note_strides() override { path_.strides_matter = true; }
   void note_host_state(const Ref<HostState>& state) override;
   void set_random_state(const RandomKey& state, Loc loc) override;
 

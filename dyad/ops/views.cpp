@@ -464,10 +464,11 @@ Tensor clone(const Tensor& x, Loc loc) {
 Tensor contiguous(const Tensor& x, Loc loc) {
   if (!x.is_concrete()) return clone(x, loc);
   const TensorImpl& impl = *x.impl();
-  // On the tape it stays itself too: a node more would add up gradients in another order.
-  if (Evaluator::is_eager() || (impl.requires_grad && impl.contiguous))
-    return impl.contiguous ? x : clone(x, loc);
-  return apply<ops::Contiguous>({}, loc, x);
+  // On the tape too it is x itself or a copy: a node more would add up gradients in another order,
+  // and a view that tracks them may not be written to.
+  if (!Evaluator::is_eager() && !impl.requires_grad) return apply<ops::Contiguous>({}, loc, x);
+  Evaluator::current().note_strides();
+  return impl.contiguous ? x : clone(x, loc);
 }
 
 Tensor detach(const Tensor& x, Loc loc) {

@@ -184,6 +184,22 @@ TEST(Contiguous, SharesMemoryOrNotAsInEagerMode) {
   EXPECT_GE(c.explain().replays, 3);
 }
 
+TEST(Contiguous, OfALeafAsksForItsStrides) {
+  const auto f = [](Tensor x) { return x.contiguous(); };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 12; ++i) {
+    Tensor all = count_up({3, 3});
+    Tensor x = (i % 4 == 3 ? all.transpose(0, 1) : all).requires_grad();
+    const Tensor eager = f(x), compiled = c(x);
+    EXPECT_EQ(compiled.is_contiguous(), eager.is_contiguous()) << i;
+    EXPECT_EQ(compiled.impl()->storage == x.impl()->storage,
+              eager.impl()->storage == x.impl()->storage)
+        << i;
+    EXPECT_TRUE(same_bits(eager, compiled)) << i;
+  }
+  EXPECT_GE(c.explain().replays, 4);
+}
+
 TEST(Contiguous, OfALeafIsTheLeaf) {
   const auto f = [](Tensor x) {
     sum(x.contiguous() * x).backward();

@@ -29,6 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kFolder = "tests/random_programs";
 constexpr int kBlocks = 20;
+constexpr int kBlocksWithState = 2;
 
 struct Block {
   std::uint64_t first;  ///< seed
@@ -78,6 +79,8 @@ std::string number_of(const ::testing::TestParamInfo<Block>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RandomPrograms, ::testing::ValuesIn(blocks(0, kBlocks)),
                          number_of);
+INSTANTIATE_TEST_SUITE_P(WithState, RandomPrograms,
+                         ::testing::ValuesIn(blocks(kFirstStateful, kBlocksWithState)), number_of);
 const Instruction& instruction(const std::string& name) {
   for (const Instruction& one : instructions()) {
     if (one.name == name) return one;
