@@ -87,6 +87,10 @@ class Run:
             floors = [row["floor"] for row in rows if row["floor"]]
             yield dict(rows[0], value=value, floor=statistics.median(floors) if floors else None)
 
+    def save(self):
+        with open(self.options.json, "w") as out:
+            json.dump(list(self.rows()), out, indent=1)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -107,13 +111,14 @@ def main():
             for turn in range(options.rounds):
                 for script in scripts or [None]:
                     run.dyad([g for g in groups if SCRIPTS.get(g) == script], count)
+                    run.save()
                     cases = importlib.import_module(script).CASES if script else {}
                     for name, case in cases.items():
                         if case.threads and count not in case.threads:
                             continue
                         print("round %d, %d threads, %s: %s" % (turn + 1, count, script, name), file=sys.stderr)
                         run.peer(script, name, case, count, turn == 0)
-        json.dump(list(run.rows()), open(options.json, "w"), indent=1)
+                        run.save()      # hours of compilation may lie behind it
     finally:
         shutil.rmtree(cache, ignore_errors=True)
 
