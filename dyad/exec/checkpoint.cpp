@@ -12,6 +12,7 @@
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/attached_gradient.h"
+#include "dyad/exec/control_flow_region.h"
 #include "dyad/exec/forwarding_evaluator.h"
 #include "dyad/exec/graph_of_call.h"
 #include "dyad/ir/node_gradient.h"
@@ -148,14 +149,16 @@ std::vector<Tensor> captured(const Ref<GraphImpl>& graph, std::span<const Value>
 std::vector<Tensor> checkpoint_in_graph(GraphEvaluator& evaluator, const TensorFunction& fn,
                                         std::span<const Tensor> inputs, Loc loc) {
   const Ref<GraphImpl>& graph = evaluator.graph();
-  std::vector<Tensor> sources;
+  auto* const region = dynamic_cast<RegionEvaluator*>(&evaluator);
+  std::vector<Tensor> given, sources;
   std::vector<Value> values;
   for (const Tensor& input : inputs) {
-    values.push_back(evaluator.value_of(input, nullptr, loc));
+    given.push_back(region != nullptr ? region->inside(input, loc) : input);
+    values.push_back(evaluator.value_of(given.back(), nullptr, loc));
     sources.push_back(symbolic_tensor(graph, values.back()));
   }
   const int first = graph->nodes().empty() ? 0 : graph->nodes().back()->id() + 1;
-  const std::vector<Tensor> results = fn(inputs);
+  const std::vector<Tensor> results = fn(given);
   const std::vector<Tensor> more = captured(graph, values, first);
   sources.insert(sources.end(), more.begin(), more.end());
   const CheckpointAttrs attrs{static_cast<std::int64_t>(sources.size())};

@@ -193,13 +193,13 @@ std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
   }
   register_control_ops();
   Captures captures;
-  RegionEvaluator then_region("cond", captures), else_region("cond", captures);
+  GraphEvaluator* const into = recording.evaluator();
+  RegionEvaluator then_region("cond", captures, into), else_region("cond", captures, into);
   then_region.record(then, types_of(operands), loc);
   else_region.record(otherwise, types_of(operands), loc);
   Types types = joined_types(then_region, else_region, loc);
-  recording.evaluator()->bind_unknown_sizes(types);
-  return append_control(*recording.evaluator(), kCondOp, no_attrs(),
-                        joined(inputs, captures.tensors()),
+  into->bind_unknown_sizes(types);
+  return append_control(*into, kCondOp, no_attrs(), joined(inputs, captures.tensors()),
                         {then_region.finish(), else_region.finish()}, types, loc);
 }
 
@@ -220,7 +220,8 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
   }
   register_control_ops();
   Captures captures;
-  RegionEvaluator condition_region("while_loop", captures), body_region("while_loop", captures);
+  RegionEvaluator condition_region("while_loop", captures, recording.evaluator()),
+      body_region("while_loop", captures, recording.evaluator());
   condition_region.record(condition, types, loc);
   check_condition("while_loop", condition_region.graph()->outputs()[0].type(), loc);
   body_region.record(body, types, loc);
@@ -245,7 +246,7 @@ std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor>
   Types parameters = types_of(carries);
   for (const Tensor& x : xs) parameters.push_back(without_first_axis(type_of(x)));
   Captures captures;
-  RegionEvaluator region("scan", captures);
+  RegionEvaluator region("scan", captures, recording.evaluator());
   region.record(body, parameters, loc);
   Types types = types_of(region.graph()->outputs());
   check_same("scan", types_of(carries),

@@ -12,6 +12,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/node_gradient.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/views.h"
 
 namespace dyad::exec {
 namespace {
@@ -94,6 +95,17 @@ class GradientRegion {
   std::vector<Value> inline_forward(const GraphImpl& region, std::span<const Value> arguments) {
     return inline_region(region, graph_, arguments);
   }
+  /// Gives each weight the shape of what it is for, whose sizes data may tell that decide them in
+  /// this region alone.
+  void shape_as(std::vector<Value>& weights, std::span<const Value> of) {
+    const Evaluator::Scope current(evaluator_);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const Shape& shape = of[i].type().shape();
+      if (weights[i].type().shape().same_as(shape)) continue;
+      const Tensor shaped = assume_shape(symbolic_tensor(graph_, weights[i]), shape, loc_);
+      weights[i] = evaluator_.value_of(shaped, nullptr, loc_);
+    }
+  }
   /// The derivatives of `of` weighted by `weights`, by the values `by`; zeros where there are none.
   [[nodiscard]] std::vector<Tensor> gradients(std::span<const Value> of,
                                               std::span<const Value> weights,
@@ -169,10 +181,11 @@ void cond_grad(Gradient& g) {
         made.add_parameters(parameter_types(region, 0, region.placeholders().size()));
     std::vector<Value> weights, outputs, wanted;
     for (const std::size_t output : of) {
-      weights.push_back(made.add_parameter(region.outputs()[output].type()));
+      weights.push_back(made.add_parameter(node.node().types()[output]));
     }
     const std::vector<Value> forward = made.inline_forward(region, operands);
     for (const std::size_t output : of) outputs.push_back(forward[output]);
+    made.shape_as(weights, outputs);
     for (const std::size_t input : by) wanted.push_back(operands[input - 1]);
     made.add_outputs(made.gradients(outputs, weights, wanted));
     regions.push_back(made.graph());

@@ -48,17 +48,9 @@ bool RegionEvaluator::is_of_data(Dim size) const {
   });
 }
 
-void RegionEvaluator::name_apart() {
-  const auto number_of = [](Dim fresh) { return std::stoll(to_string(fresh).substr(1)); };
-  long long taken = 0;
-  const Evaluator* around = around_;
-  while (const auto* recording = dynamic_cast<const GraphEvaluator*>(around)) {
-    taken = std::max(taken, number_of(recording->graph()->fresh_symbol()));
-    const auto* region = dynamic_cast<const RegionEvaluator*>(recording);
-    around = region != nullptr ? region->around_ : nullptr;
-  }
-  while (number_of(graph()->fresh_symbol()) < taken) {
-  }
+Dim RegionEvaluator::fresh_size() {
+  if (auto* region = dynamic_cast<RegionEvaluator*>(into_)) return region->fresh_size();
+  return (into_ != nullptr ? into_ : this)->graph()->fresh_symbol();
 }
 
 void RegionEvaluator::bind_unknown_sizes(Types& types) {
@@ -67,8 +59,7 @@ void RegionEvaluator::bind_unknown_sizes(Types& types) {
     Shape shape = type.shape();
     for (Dim& size : shape) {
       if (!size.same_as(unknown_size())) continue;
-      if (of_data_.empty()) name_apart();
-      size = graph()->fresh_symbol();
+      size = fresh_size();
       of_data_.push_back(size);
     }
     type = Type(type.dtype(), std::move(shape));

@@ -29,9 +29,13 @@ class Captures {
 /// tensor that it uses from outside.
 class RegionEvaluator : public GraphEvaluator {
  public:
-  /// `construct` names the control operator in messages.
-  RegionEvaluator(std::string_view construct, Captures& captures)
-      : GraphEvaluator(make_ref<GraphImpl>()), construct_(construct), captures_(captures) {}
+  /// `construct` names the control operator in messages; its graph becomes a part of the one that
+  /// `into` records, unless it becomes a part of none.
+  RegionEvaluator(std::string_view construct, Captures& captures, GraphEvaluator* into = nullptr)
+      : GraphEvaluator(make_ref<GraphImpl>()),
+        construct_(construct),
+        into_(into),
+        captures_(captures) {}
 
   /// Records `fn` on parameters of these types.
   void record(const TensorFunction& fn, std::span<const Type> parameters, Loc loc);
@@ -40,7 +44,7 @@ class RegionEvaluator : public GraphEvaluator {
 
   /// Whether data in the region tell this size.
   [[nodiscard]] bool is_of_data(Dim size) const;
-  /// By names that the graph around it does not have.
+  /// By names that no graph around it has, nor gets later.
   void bind_unknown_sizes(Types& types) override;
 
   /// A tensor of the region for `tensor`, captured when it comes from outside.
@@ -60,13 +64,15 @@ class RegionEvaluator : public GraphEvaluator {
   /// True for the placeholder of a tensor from outside.
   [[nodiscard]] bool is_capture(Value value) const noexcept;
 
+  /// A name for a size that data in the region tell.
+  virtual Dim fresh_size();
+
  private:
-  /// From here on fresh symbols are none of the graphs around it.
-  void name_apart();
   [[nodiscard]] bool is_ours(const Tensor& tensor) const noexcept;
   [[noreturn]] void fail_write_outside(const std::string& type, Loc loc) const;
 
   std::string_view construct_;
+  GraphEvaluator* into_;
   Evaluator* around_ = nullptr;  // who called record()
   Captures& captures_;
   std::vector<Dim> of_data_;  ///< symbols

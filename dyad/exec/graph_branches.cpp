@@ -33,10 +33,13 @@ struct Branch {
 /// One call of the function, recorded as a graph of its own.
 class PathEvaluator final : public RegionEvaluator, public Defining {
  public:
-  PathEvaluator(Graph& owner, Declared& declared, Captures& captures, std::vector<bool> outcomes)
+  /// `sizes`: of those that data tell, the same in each path up to where they part.
+  PathEvaluator(Graph& owner, Declared& declared, Captures& captures, std::vector<Dim>& sizes,
+                std::vector<bool> outcomes)
       : RegionEvaluator("define", captures),
         Defining(owner, declared),
         captures_(captures),
+        sizes_(sizes),
         outcomes_(std::move(outcomes)) {}
 
   void call(const std::function<std::vector<Tensor>()>& function, Loc loc) {
@@ -90,6 +93,10 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
     if (is_capture(memory)) written.insert_or_assign(capture_of(*memory.node), now);
     GraphEvaluator::replace(memory, now, loc);
   }
+  Dim fresh_size() override {
+    if (sizes_made_ == sizes_.size()) sizes_.push_back(owner().impl()->fresh_symbol());
+    return sizes_[sizes_made_++];
+  }
   Tensor initial_value(const std::string& name, const Tensor& init, Loc loc) override {
     if (!init.is_symbolic()) return compute_initial(*owner().state(), name, init, loc);
     const Value value = value_of(inside(init, loc), nullptr, loc);
@@ -106,6 +113,8 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
   }
 
   Captures& captures_;
+  std::vector<Dim>& sizes_;
+  std::size_t sizes_made_ = 0;
   std::vector<bool> outcomes_;
 };
 
@@ -225,6 +234,7 @@ std::optional<std::vector<bool>> next_outcomes(const PathEvaluator& path) {
 std::vector<Tensor> define_branches(Graph& graph, Declared& declared,
                                     const std::function<std::vector<Tensor>()>& call, Loc loc) {
   Captures captures;
+  std::vector<Dim> sizes;
   std::vector<std::unique_ptr<PathEvaluator>> paths;
   std::optional<std::vector<bool>> outcomes = std::vector<bool>();
   while (outcomes) {
@@ -232,7 +242,7 @@ std::vector<Tensor> define_branches(Graph& graph, Declared& declared,
       fail_too_many(paths.back()->branches.back().loc);
     }
     paths.push_back(
-        std::make_unique<PathEvaluator>(graph, declared, captures, std::move(*outcomes)));
+        std::make_unique<PathEvaluator>(graph, declared, captures, sizes, std::move(*outcomes)));
     paths.back()->call(call, loc);
     outcomes = next_outcomes(*paths.back());
   }

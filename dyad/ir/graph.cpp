@@ -161,18 +161,20 @@ void GraphImpl::overwrite(Value memory, Value now) { overwritten_.insert_or_assi
 
 Dim GraphImpl::fresh_symbol() { return Dim::symbol("u" + std::to_string(next_symbol_++)); }
 
-/// Moves the counter of fresh symbols past every `u<number>` in `type`.
+/// Moves the counter of fresh symbols past every `u<number>` in `type` that it could come to.
 void GraphImpl::note_symbols(const Type& type) {
   if (!type.is_tensor() || type.shape().is_concrete()) return;
   std::vector<Dim> symbols;
   for (const Dim size : type.shape()) collect_symbols(size, symbols);
   for (const Dim symbol : symbols) {
     const std::string name = to_string(symbol);
+    constexpr int kMost = 1 << 30;
     int number = 0;
     const char* end = name.data() + name.size();
     if (name.size() < 2 || name[0] != 'u') continue;
     const auto [stop, error] = std::from_chars(name.data() + 1, end, number);
-    if (error == std::errc() && stop == end) next_symbol_ = std::max(next_symbol_, number + 1);
+    if (error != std::errc() || stop != end || number > kMost) continue;
+    next_symbol_ = std::max(next_symbol_, number + 1);
   }
 }
 

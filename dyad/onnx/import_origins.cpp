@@ -31,8 +31,7 @@ void Importer::add_behind(const Node& node, const passes::SizeSources& sizes,
     if (input) nodes.push_back(input.node);
   }
   for (const Node* source : sizes.of(node)) {
-    // A symbol of a later node may be called as one inside this one is.
-    if (&source->op() != &kPlaceholderOp && source->id() < node.id()) nodes.push_back(source);
+    if (&source->op() != &kPlaceholderOp) nodes.push_back(source);
   }
 }
 

@@ -54,7 +54,8 @@ std::vector<const Node*> SizeSources::of(const Node& node) const {
   std::vector<const Node*> sources;
   for (const Dim symbol : symbols) {
     const auto found = source_of_.find(symbol.word());
-    if (found != source_of_.end() && found->second != &node) sources.push_back(found->second);
+    if (found == source_of_.end() || found->second->id() >= node.id()) continue;
+    sources.push_back(found->second);
   }
   return sources;
 }

@@ -24,7 +24,7 @@ class SizeSources {
   void update();
 
   /// The nodes before it whose results tell a size among the node's attributes and results, and in
-  /// the graphs inside it. The node itself is left out.
+  /// the graphs inside it. What is later may have a name that a graph inside has for its own.
   [[nodiscard]] std::vector<const Node*> of(const Node& node) const;
 
  private:

@@ -16,30 +16,36 @@ bool is_stored(const Node& node) {
 }
 bool is_write(const Node& node) { return &node.op() == &kAssignOp || &node.op() == &kAfterOp; }
 
-/// Which symbols the nodes of a graph have met so far.
-class KnownSymbols {
+/// Which nodes of a graph have results whose sizes only data tell, asked of one after the other.
+class OpenSizes {
  public:
-  /// Takes in what the node makes; true when an operator's results have sizes that are neither
-  /// those of what it takes nor among its attributes: only its data tell them.
-  bool meets_open_sizes(const Node& node) {
-    if (node.op().kind == BodyKind::opaque) {
-      std::vector<Dim> named;
-      collect_attr_symbols(node, named);
-      add(named);
+  /// Whether results have sizes that are neither those of what the node takes nor among its
+  /// attributes, nor known before. A node that was copied has the same ones again.
+  bool are_of(const Node& node) {
+    std::vector<Dim> given, made;
+    const bool may_be_open = node.op().kind == BodyKind::opaque || node.is("cond");
+    if (may_be_open) {
+      collect_attr_symbols(node, given);
+      for (const Value v : node.inputs()) {
+        if (v) collect_result_symbols(*v.node, given);
+      }
     }
-    std::vector<Dim> made;
+    for (const Dim size : given) known_.insert(size.word());
     collect_result_symbols(node, made);
-    const bool news = add(made);
-    return news && (node.op().kind == BodyKind::opaque || node.is("cond"));
+    bool open = false;
+    for (const Dim size : made) {
+      const bool is_new = known_.insert(size.word()).second;
+      if (!may_be_open) continue;
+      if (is_new) open_.insert(size.word());
+      const bool is_given =
+          std::ranges::any_of(given, [&](Dim each) { return each.same_as(size); });
+      open = open || (!is_given && open_.contains(size.word()));
+    }
+    return open;
   }
 
  private:
-  bool add(const std::vector<Dim>& symbols) {
-    bool news = false;
-    for (const Dim symbol : symbols) news = known_.insert(symbol.word()).second || news;
-    return news;
-  }
-  std::unordered_set<std::int64_t> known_;
+  std::unordered_set<std::int64_t> known_, open_;
 };
 
 class Cutter {
@@ -79,10 +85,10 @@ class Cutter {
  private:
   void number_nodes() {
     std::vector<const Node*> open;
-    KnownSymbols known;
+    OpenSizes sizes;
     for (const auto& node : graph_.nodes()) {
       stage_of_[node.get()] = open.size();
-      if (known.meets_open_sizes(*node)) open.push_back(node.get());
+      if (sizes.are_of(*node)) open.push_back(node.get());
     }
     if (open.empty()) return;
     count_ = open.size() + 1;

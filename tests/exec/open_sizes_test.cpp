@@ -4,9 +4,11 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
+#include "dyad/exec/checkpoint.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/executable.h"
+#include "dyad/exec/read_graph.h"
 #include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
 #include "tests/shared/message_of.h"
@@ -118,6 +120,145 @@ TEST(OpenSizes, BranchesGiveTheirOwn) {
   EXPECT_EQ(out[1].item(), 3 + 7);
   out = session.run({kept, total}, {{"x", zeros({2})}, {"all", tensor(false)}});
   EXPECT_EQ(out[0].numel().value(), 0);
+}
+
+TEST(OpenSizes, OfBranchesAreNoneOfWhatIsNotWanted) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"}), y = graph.placeholder("y", f32, {"m"}),
+               all = graph.placeholder("all", boolean, {});
+  const Tensor total = graph.define([&] {
+    const Tensor either = cond(
+        all, [&] { return sum(masked_select(x, x > 0)); },
+        [&] { return sum(masked_select(x, x < 0)); });
+    for (int i = 0; i < 4; ++i) (void)nonzero(y > i);
+    return either;
+  });
+  Session session(graph);
+  for (const bool first : {true, false}) {
+    const auto out = session.run(
+        {total}, {{"x", tensor({3.0f, -1.0f, 2.0f})}, {"y", zeros({2})}, {"all", tensor(first)}});
+    EXPECT_EQ(out[0].item(), first ? 5 : -1);
+  }
+}
+
+TEST(OpenSizes, OfBranchesAreNoneOfWhatComesLater) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"}), all = graph.placeholder("all", boolean, {});
+  const auto [total, later, last] = graph.define([&] {
+    const Tensor either = cond(
+        all, [&] { return sum(masked_select(x, x > 0)); },
+        [&] {
+          const Tensor chosen = masked_select(x, x < 0);
+          return cond(
+              sum(x) > 0, [&] { return sum(masked_select(chosen, chosen < -1)); },
+              [&] { return sum(chosen); });
+        });
+    const Tensor places = nonzero(x > 1);
+    const Tensor once_more =
+        cond(all, [&] { return sum(nonzero(x)); }, [&] { return sum(places); });
+    return std::tuple{either, places, once_more};
+  });
+  const Tensor given = tensor({3.0f, 0.0f, -2.0f, 6.0f, -1.0f});
+  const Ref<GraphImpl> read = exec::read_graph(to_string(*graph.impl()));
+  EXPECT_TRUE(same_graph(*read, *graph.impl()));
+  Session alone(graph), both(graph);
+  for (const bool first : {true, false}) {
+    const std::initializer_list<Feed> feeds{{"x", given}, {"all", tensor(first)}};
+    EXPECT_EQ(alone.run({total}, feeds)[0].item(), first ? 9 : -2);
+    EXPECT_EQ(alone.run({last}, feeds)[0].item(), first ? 9 : 3);
+    const auto out = both.run({total, later, last}, feeds);
+    EXPECT_EQ(out[0].item(), first ? 9 : -2);
+    EXPECT_THAT(out[1].to_vector<std::int64_t>(), ElementsAre(0, 3));
+    EXPECT_EQ(out[2].item(), first ? 9 : 3);
+  }
+}
+
+TEST(OpenSizes, OfAFunctionThatBranchesAreNoneOfWhatWasThereBefore) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"});
+  const Tensor before = graph.define([&] { return nonzero(x); });
+  const Tensor chosen = graph.define([&] {
+    const Tensor positive = masked_select(x, x > 0);
+    if (sum(positive) > 5) return sum(masked_select(positive, positive > 2) * 2);
+    return sum(positive * 2) + sum(before);
+  });
+  Session session(graph);
+  const auto out = session.run({before, chosen}, {{"x", tensor({3.0f, 0.0f, -2.0f, 6.0f, 1.0f})}});
+  EXPECT_EQ(out[0].numel().value(), 4);
+  EXPECT_EQ(out[1].item(), 18);
+  EXPECT_EQ(session.run({chosen}, {{"x", tensor({3.0f, 0.0f, -2.0f})}})[0].item(), 6 + 2);
+}
+
+TEST(OpenSizes, OfWhatIsComputedAgain) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"}), all = graph.placeholder("all", boolean, {});
+  const Tensor slope = graph.define([&] {
+    const auto kept = [&](const Tensor& t) {
+      const Tensor chosen = cond(
+          all, [&] { return masked_select(t, t > 0); }, [&] { return masked_select(t, t < 0); });
+      return sum(square(chosen)) * sum(masked_select(t, t > 1));
+    };
+    return gradients(checkpoint(kept, x), {x})[0];
+  });
+  Session session(graph);
+  const Tensor given = tensor({3.0f, 1.0f, -2.0f});
+  EXPECT_THAT(list(session.run({slope}, {{"x", given}, {"all", tensor(true)}})[0]),
+              ElementsAre(6 * 3 + 10, 2 * 3, 0));
+  EXPECT_THAT(list(session.run({slope}, {{"x", given}, {"all", tensor(false)}})[0]),
+              ElementsAre(4, 0, -4 * 3));
+}
+
+TEST(OpenSizes, OfWhatIsComputedAgainInBranches) {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"}), all = graph.placeholder("all", boolean, {});
+  const auto [places, slope] = graph.define([&] {
+    const auto squares = [&](const Tensor& t) {
+      return checkpoint([](const Tensor& y) { return sum(square(masked_select(y, y > 0))); }, t);
+    };
+    const Tensor total = cond(all, [&] { return squares(x); }, [&] { return squares(x * 2); });
+    const Tensor nonzeros = nonzero(x);
+    return std::tuple{nonzeros, gradients(total + sum(nonzeros), {x})[0]};
+  });
+  Session session(graph);
+  const Tensor given = tensor({3.0f, 0.0f, -2.0f, 6.0f});
+  for (const bool first : {true, false}) {
+    const auto out = session.run({places, slope}, {{"x", given}, {"all", tensor(first)}});
+    EXPECT_EQ(out[0].numel().value(), 3);
+    const float by = first ? 2 : 8;
+    EXPECT_THAT(list(out[1]), ElementsAre(3 * by, 0, 0, 6 * by));
+  }
+}
+
+/// Sizes of each branch's own, in its gradient and in that of the gradient.
+TEST(OpenSizes, GradientsOfBranchesThatGiveTheirOwn) {
+  const auto chosen = [](const Tensor& x, const Tensor& all) {
+    const Tensor first = masked_select(x, x != 0);
+    const Tensor kept = cond(
+        all, [&] { return sort(first * first * first).values; },
+        [&] {
+          const Tensor positive = masked_select(first, first > 0);
+          return concat({positive * positive, positive * 4}, 0);
+        });
+    return sum(kept * kept);
+  };
+  Graph graph;
+  const Tensor x = graph.placeholder("x", f32, {"n"}), all = graph.placeholder("all", boolean, {});
+  const auto [slope, bend] = graph.define([&] {
+    const Tensor once = gradients(chosen(x, all), {x})[0];
+    return std::tuple{once, gradients(sum(once * once), {x})[0]};
+  });
+  Session session(graph);
+  for (const auto& given : {tensor({3.0f, 0.0f, -2.0f, 0.5f}), tensor({-1.0f, 2.0f}),
+                            tensor({0.0f, -1.0f}), tensor({0.0f})}) {
+    for (const bool first : {true, false}) {
+      Tensor leaf = clone(given).requires_grad();
+      const Tensor once = grad(chosen(leaf, tensor(first)), {leaf}, {.create_graph = true})[0];
+      const Tensor twice = grad(sum(once * once), {leaf})[0];
+      const auto out = session.run({slope, bend}, {{"x", given}, {"all", tensor(first)}});
+      EXPECT_EQ(list(out[0]), list(once));
+      EXPECT_EQ(list(out[1]), list(twice));
+    }
+  }
 }
 
 TEST(OpenSizes, OneMayBeAllThatIsWantedOfATensor) {

@@ -322,6 +322,24 @@ TEST(HostileGraph, ManyNodesThatAsk) {
   EXPECT_THAT(asked.run(feeds)[0].to_vector<float>(), ElementsAre(1, 2, 3));
 }
 
+/// The same inside of a branch, where what comes from outside cannot be asked for.
+TEST(HostileGraph, ManyNodesThatAskInBranches) {
+  GraphParts branch{.nodes = {node("Cast", {"x"}, {"p"}, {of_int("to", kInt64)})},
+                    .outputs = {value("b", kFloat, {3})}};
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string k = std::to_string(i);
+    branch.nodes.push_back(node("Abs", {"x"}, {i == 0 ? "b" : "a" + k}));
+    branch.nodes.push_back(node("ReduceSum", {"x", "p"}, {"r" + k}));
+  }
+  const std::string both = graph(branch);
+  EXPECT_NE(refusal(model(
+                {.nodes = {node("If", {"c"}, {"y"},
+                                {of_graph("then_branch", both), of_graph("else_branch", both)})},
+                 .inputs = {value("x", kFloat, {3}), value("s", kInt64, {1}), value("c", kBool)},
+                 .outputs = {value("y", kFloat, {3})}})),
+            "");
+}
+
 /// A rule makes a chain of as many nodes as it has inputs: what they say of sizes is followed.
 TEST(HostileGraph, NodesOfManyInputs) {
   const Names inputs(50'000, "x");
@@ -366,6 +384,51 @@ TEST(HostileGraph, NamesThatAreNoText) {
             "");
 }
 
+/// An input of one axis of this name.
+std::string open_value(const std::string& name, const std::string& axis) {
+  return part(1, name) + part(2, part(1, number(1, kFloat) + part(2, part(1, part(2, axis)))));
+}
+
+std::string chosen(const std::string& op, const std::string& input, const std::string& output) {
+  const std::string branch =
+      graph({.nodes = {node(op, {input}, {"b"})}, .outputs = {value("b", kInt64, {-1, -1})}});
+  return node("If", {"c"}, {output},
+              {of_graph("then_branch", branch), of_graph("else_branch", branch)});
+}
+
+/// Names of axes that are those of sizes which a run tells; there are as many as numbers.
+TEST(HostileGraph, NamesOfSizesThatDataTell) {
+  for (const char* name : {"u2000000000", "u2147483647", "u2147483648", "u9223372036854775807",
+                           "u1073741823", "u00", "u0", "?"}) {
+    SCOPED_TRACE(name);
+    const onnx::Model read = onnx::parse(
+        model({.nodes = {node("NonZero", {"x"}, {"p"}), chosen("NonZero", "y", "q"),
+                         node("NonZero", {"y"}, {"r"})},
+               .inputs = {open_value("x", name), value("y", kFloat, {3}), value("c", kBool)},
+               .outputs = {value("p", kInt64), value("q", kInt64), value("r", kInt64)}}));
+    const auto out = read.run({{"x", dyad::tensor({1.0f, 0.0f, 0.0f, 2.0f})},
+                               {"y", dyad::tensor({0.0f, 5.0f, 0.0f})},
+                               {"c", dyad::tensor(true)}});
+    EXPECT_THAT(out[0].to_vector<std::int64_t>(), ElementsAre(0, 3));
+    EXPECT_THAT(out[1].to_vector<std::int64_t>(), ElementsAre(1));
+    EXPECT_THAT(out[2].to_vector<std::int64_t>(), ElementsAre(1));
+  }
+}
+
+/// Each of many branches has sizes of its own, beside many of the graph around it.
+TEST(HostileGraph, ManyBranchesWithSizesOfTheirOwn) {
+  Names nodes;
+  for (int i = 0; i < 3000; ++i) {
+    nodes.push_back(node("NonZero", {"x"}, {"p" + std::to_string(i)}));
+    nodes.push_back(chosen("NonZero", "x", "q" + std::to_string(i)));
+  }
+  EXPECT_EQ(try_model(model({.nodes = nodes,
+                             .inputs = {value("x", kFloat, {3}), value("c", kBool)},
+                             .outputs = {value("q2999", kInt64)}}))
+                .error,
+            "");
+}
+
 /// Sizes that are sums multiply: written out, the product would have 2^40 terms.
 TEST(HostileGraph, SizesThatMultiplyOut) {
   GraphParts parts{.outputs = {value("y")}};
@@ -374,12 +437,9 @@ TEST(HostileGraph, SizesThatMultiplyOut) {
                    tensor_proto("minus", {-1, 1}), tensor_proto("minus2", {1, -1})};
   for (int i = 0; i < 40; ++i) {
     const std::string k = std::to_string(i);
-    const auto open = [&](const std::string& name) {
-      return part(1, name) +
-             part(2, part(1, number(1, kFloat) + part(2, part(1, part(2, "d" + name)))));
-    };
-    parts.inputs.push_back(open("a" + k));
-    parts.inputs.push_back(open("b" + k));
+    for (const std::string& name : {"a" + k, "b" + k}) {
+      parts.inputs.push_back(open_value(name, "d" + name));
+    }
     parts.nodes.push_back(node("Concat", {"a" + k, "b" + k}, {"ab" + k}, {of_int("axis", 0)}));
     parts.nodes.push_back(node("Reshape", {flat, "minus"}, {"f" + k}));
     parts.nodes.push_back(node("Mul", {"f" + k, "ab" + k}, {"m" + k}));
