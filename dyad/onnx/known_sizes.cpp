@@ -128,8 +128,10 @@ Known aligned(const Known& a, const Known& b, const std::function<Dim(Dim, Dim)>
 }
 
 Known times(const Known& a, const Known& b) {
-  return each(
-      a, b, [](const Ratio& x, const Ratio& y) { return ratio(x.size * y.size, x.over * y.over); });
+  return each(a, b, [](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
+    if (!is_exact(x) || !is_exact(y)) return {};
+    return ratio(x.size * y.size, x.over * y.over);
+  });
 }
 
 /// By a number that is not 0.
