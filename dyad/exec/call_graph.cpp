@@ -43,7 +43,11 @@ class GraphCall {
   void run_node(Node& node) {
     const OpInfo& op = node.op();
     if (&op == &kConstantOp) return set(node.output(), constant(node));
-    if (&op == &kAssignOp || &op == &kAfterOp) {
+    // All nodes run here, what it comes after among them.
+    if (&op == &kAfterOp && dynamic_cast<GraphEvaluator*>(&Evaluator::current()) == nullptr) {
+      return set(node.output(), values_.at(node.inputs()[0]));
+    }
+    if (&op == &kAssignOp) {
       throw GraphError("a graph that writes to its variables is run by a Session, not called", loc_,
                        node.loc());
     }

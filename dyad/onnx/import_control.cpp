@@ -32,12 +32,13 @@ std::vector<Tensor> both_branches(NodeImport& n, const pb::GraphProto& then,
         if (!result.tensor.defined()) n.fail("a branch gives a sequence; it must give tensors");
         tensors.push_back(n.importer().operand(result));
       }
+      n.importer().check_before(tensors);
       return tensors;
     };
   };
   const Tensor condition = scalar_of(n, 0);
-  const Importer::Region recording(n.importer());
-  return exec::run_cond(condition, branch(then), branch(otherwise), {}, n.loc());
+  return n.importer().record(
+      [&] { return exec::run_cond(condition, branch(then), branch(otherwise), {}, n.loc()); });
 }
 
 void choose_branch(NodeImport& n) {

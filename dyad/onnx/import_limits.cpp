@@ -240,7 +240,8 @@ bool Importer::fold(NodeImport& node, const std::function<void(NodeImport&)>& bu
     read = std::max(read, second / kProductsPerByte * largest);
   }
   // A node of a subgraph that is computed now has nothing else that it could become.
-  const bool may_wait = dynamic_cast<GraphEvaluator*>(&Evaluator::current()) != nullptr;
+  const bool may_wait =
+      !is_all_known_ && dynamic_cast<GraphEvaluator*>(&Evaluator::current()) != nullptr;
   if (read > work_left_) {
     if (may_wait) return false;
     throw MemoryError(fmt::format("what is computed while the model is read comes to more than {} "

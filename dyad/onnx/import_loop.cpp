@@ -145,6 +145,7 @@ class LoopImport {
     for (const Tensor& s : state) inputs.push_back(imported(s));
     std::vector<Tensor> results = operands(n_, n_.run(body_, inputs));
     results[0] = scalar(results[0], n_.loc());
+    n_.importer().check_before(results);
     return results;
   }
 
@@ -168,15 +169,13 @@ class LoopImport {
   bool scan_all(Dim length) {
     const std::vector<Tensor> init = operands(n_, init_);
     const Tensor numbers[] = {arange(length, i64, n_.loc())};
-    const Importer::Region recording(n_.importer());
-    give(exec::run_scan(
-        [&](std::span<const Tensor> in) {
-          const Tensor truth = n_.importer().operand(known_truth(true));
-          std::vector<Tensor> results = step(in.back(), truth, in.first(in.size() - 1));
-          results.erase(results.begin());
-          return results;
-        },
-        init, numbers, n_.loc()));
+    const auto body = [&](std::span<const Tensor> in) {
+      const Tensor truth = n_.importer().operand(known_truth(true));
+      std::vector<Tensor> results = step(in.back(), truth, in.first(in.size() - 1));
+      results.erase(results.begin());
+      return results;
+    };
+    give(n_.importer().record([&] { return exec::run_scan(body, init, numbers, n_.loc()); }));
     return true;
   }
 
@@ -186,26 +185,22 @@ class LoopImport {
     init.push_back(n_.has(1) ? scalar(n_.input(1), n_.loc())
                              : n_.importer().operand(known_truth(true)));
     const Tensor numbers[] = {arange(length, i64, n_.loc())};
-    std::vector<Tensor> results;
-    {
-      const Importer::Region recording(n_.importer());
-      results = exec::run_scan(
-          [&](std::span<const Tensor> in) {
-            const std::span<const Tensor> state = in.first(in.size() - 2);
-            const Tensor& runs = in[in.size() - 2];
-            const std::vector<Tensor> made = step(in.back(), runs, state);
-            std::vector<Tensor> out;
-            for (std::size_t i = 0; i < state.size(); ++i) {
-              out.push_back(where(runs, made[i + 1], state[i], n_.loc()));
-            }
-            out.push_back(logical_and(runs, made[0], n_.loc()));
-            out.insert(out.end(), made.begin() + static_cast<std::ptrdiff_t>(state.size()) + 1,
-                       made.end());
-            out.push_back(clone(runs, n_.loc()));
-            return out;
-          },
-          init, numbers, n_.loc());
-    }
+    const auto body = [&](std::span<const Tensor> in) {
+      const std::span<const Tensor> state = in.first(in.size() - 2);
+      const Tensor& runs = in[in.size() - 2];
+      const std::vector<Tensor> made = step(in.back(), runs, state);
+      std::vector<Tensor> out;
+      for (std::size_t i = 0; i < state.size(); ++i) {
+        out.push_back(where(runs, made[i + 1], state[i], n_.loc()));
+      }
+      out.push_back(logical_and(runs, made[0], n_.loc()));
+      out.insert(out.end(), made.begin() + static_cast<std::ptrdiff_t>(state.size()) + 1,
+                 made.end());
+      out.push_back(clone(runs, n_.loc()));
+      return out;
+    };
+    const std::vector<Tensor> results =
+        n_.importer().record([&] { return exec::run_scan(body, init, numbers, n_.loc()); });
     const Tensor ran = results.back();
     std::vector<Tensor> given(results.begin(),
                               results.begin() + static_cast<std::ptrdiff_t>(init_.size()));
@@ -222,21 +217,17 @@ class LoopImport {
         n_.has(1) ? scalar(n_.input(1), n_.loc()) : n_.importer().operand(known_truth(true))};
     for (const Tensor& s : operands(n_, init_)) state.push_back(s);
     const Tensor most = n_.has(0) ? scalar(n_.input(0), n_.loc()) : Tensor();
-    std::vector<Tensor> results;
-    {
-      const Importer::Region recording(n_.importer());
-      results = exec::run_while(
-          [&](std::span<const Tensor> in) -> std::vector<Tensor> {
-            if (!most.defined()) return {in[1]};
-            return {logical_and(in[1], lt(in[0], most, n_.loc()), n_.loc())};
-          },
-          [&](std::span<const Tensor> in) {
-            std::vector<Tensor> made = step(in[0], in[1], in.subspan(2));
-            made.insert(made.begin(), add(in[0], 1, n_.loc()));
-            return made;
-          },
-          state, n_.loc());
-    }
+    const auto goes_on = [&](std::span<const Tensor> in) -> std::vector<Tensor> {
+      if (!most.defined()) return {in[1]};
+      return {logical_and(in[1], lt(in[0], most, n_.loc()), n_.loc())};
+    };
+    const auto body = [&](std::span<const Tensor> in) {
+      std::vector<Tensor> made = step(in[0], in[1], in.subspan(2));
+      made.insert(made.begin(), add(in[0], 1, n_.loc()));
+      return made;
+    };
+    const std::vector<Tensor> results =
+        n_.importer().record([&] { return exec::run_while(goes_on, body, state, n_.loc()); });
     give(std::span<const Tensor>(results).subspan(2));
     return true;
   }
@@ -344,22 +335,30 @@ class ScanImport {
       all.push_back(from_end ? flip(parts_.xs[i], {1}, n_.loc()) : parts_.xs[i]);
     }
     if (n_.has(0)) all.push_back(n_.input(0));
-    const Importer::Region recording(n_.importer());
-    const std::vector<Tensor> results = exec::run_scan(
-        [&](std::span<const Tensor> element) {
-          if (n_.has(0)) {
-            return steps_of(element.first(element.size() - 1), element.back(), reversed);
-          }
-          return exec::run_scan([&](std::span<const Tensor> in) { return step(in); },
-                                element.first(states_), element.subspan(states_), n_.loc());
-        },
-        {}, all, n_.loc());
+    const auto scan_of = [&](std::span<const Tensor> element) {
+      std::vector<Tensor> results =
+          n_.has(0) ? steps_of(element.first(element.size() - 1), element.back(), reversed)
+                    : scan_of_steps(element.first(states_), element.subspan(states_));
+      n_.importer().check_before(results);
+      return results;
+    };
+    const std::vector<Tensor> results =
+        n_.importer().record([&] { return exec::run_scan(scan_of, {}, all, n_.loc()); });
     for (std::size_t i = 0; i < results.size(); ++i) n_.output(static_cast<int>(i), results[i]);
   }
 
  private:
   std::vector<Tensor> step(std::span<const Tensor> in) {
-    return operands(n_, n_.run(body_, as_imported(in)));
+    std::vector<Tensor> results = operands(n_, n_.run(body_, as_imported(in)));
+    n_.importer().check_before(results);
+    return results;
+  }
+
+  std::vector<Tensor> scan_of_steps(std::span<const Tensor> states, std::span<const Tensor> xs) {
+    return n_.importer().record([&] {
+      return exec::run_scan([&](std::span<const Tensor> in) { return step(in); }, states, xs,
+                            n_.loc());
+    });
   }
 
   /// The scan of one sequence, backwards from its own end: steps from its length on change nothing
@@ -381,20 +380,19 @@ class ScanImport {
     const auto first = element.begin() + static_cast<std::ptrdiff_t>(states_);
     std::vector<Tensor> states(element.begin(), first);
     states.push_back(n_.importer().constant(tensor(std::int64_t{0})));
-    std::vector<Tensor> results = exec::run_scan(
-        [&](std::span<const Tensor> in) {
-          std::vector<Tensor> given(in.begin(), in.end());
-          given.erase(given.begin() + static_cast<std::ptrdiff_t>(states_));
-          std::vector<Tensor> made = step(given);
-          const Tensor live = lt(in[states_], length, loc);
-          for (std::size_t k = 0; k < made.size(); ++k) {
-            made[k] = where(live, made[k], k < states_ ? in[k] : zeros_like(made[k], loc), loc);
-          }
-          made.insert(made.begin() + static_cast<std::ptrdiff_t>(states_),
-                      add(in[states_], 1, loc));
-          return made;
-        },
-        states, xs, loc);
+    const auto body = [&](std::span<const Tensor> in) {
+      std::vector<Tensor> given(in.begin(), in.end());
+      given.erase(given.begin() + static_cast<std::ptrdiff_t>(states_));
+      std::vector<Tensor> made = step(given);
+      const Tensor live = lt(in[states_], length, loc);
+      for (std::size_t k = 0; k < made.size(); ++k) {
+        made[k] = where(live, made[k], k < states_ ? in[k] : zeros_like(made[k], loc), loc);
+      }
+      made.insert(made.begin() + static_cast<std::ptrdiff_t>(states_), add(in[states_], 1, loc));
+      return made;
+    };
+    std::vector<Tensor> results =
+        n_.importer().record([&] { return exec::run_scan(body, states, xs, loc); });
     results.erase(results.begin() + static_cast<std::ptrdiff_t>(states_));
     return results;
   }
@@ -403,9 +401,7 @@ class ScanImport {
     if (!n_.is_constant() && are_tensors(parts_.states)) {
       try {
         const std::vector<Tensor> states = operands(n_, parts_.states);
-        const Importer::Region recording(n_.importer());
-        return as_imported(exec::run_scan([&](std::span<const Tensor> in) { return step(in); },
-                                          states, parts_.xs, n_.loc()));
+        return as_imported(scan_of_steps(states, parts_.xs));
       } catch (const Error&) {
         // It cannot be one node; perhaps its steps can be written out.
       }

@@ -10,6 +10,8 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/onnx/importer.h"
 #include "dyad/onnx/unsupported.h"
+#include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
@@ -39,10 +41,44 @@ std::vector<Dim> names_in(Dim size) {
   return symbols;
 }
 
-/// A vector of one element.
-Tensor known_zero() {
-  const Evaluator::Scope now(EagerEvaluator::instance());
-  return zeros({1}, DType::i64);
+/// What makes two sizes one, the first that says least: one size in the place of the other; what a
+/// name must be where the sizes differ by a multiple of it and a number (an image and twice its
+/// half); a name in the place of another that they are made of (batch * 4 and batch_size * 4).
+std::vector<Rename> ways_to_be_equal(Dim kept, Dim other) {
+  std::vector<Rename> ways{of_size(other, kept)};
+  if (!kept.is_number()) ways.push_back(of_size(kept, other));
+  std::int64_t coefficient = 0, constant = 0;
+  Dim only;
+  if (as_linear(other - kept, coefficient, only, constant) && constant % coefficient == 0) {
+    ways.push_back(of_symbol(only, -constant / coefficient));
+  }
+  const std::vector<Dim> names = names_in(kept - other);
+  const std::size_t tried = std::min(names.size(), kMostNames);
+  for (const Dim from : std::span(names).first(tried)) {
+    for (const Dim to : std::span(names).first(tried)) {
+      const Rename way = of_symbol(from, to);
+      if (!from.same_as(to) && way(kept).same_as(way(other))) ways.push_back(way);
+    }
+  }
+  return ways;
+}
+
+/// Longer than any axis, and short enough to be counted out in memory.
+constexpr std::int64_t kLongest = std::int64_t{1} << 26;
+
+/// A tensor without elements whose first size is the element of a vector, if that is one.
+Tensor counted_out(const Tensor& element, Importer& importer, Loc loc) {
+  Tensor most, row;
+  {
+    const Evaluator::Scope now(EagerEvaluator::instance());
+    most = full({1}, kLongest, DType::i64);
+    row = zeros({1, 0}, DType::i64);
+  }
+  const Tensor count = to(element, DType::i64, loc);
+  // Below 0 it ends the run.
+  const Tensor checked =
+      where(le(count, importer.constant(most), loc), count, neg(count, loc), loc);
+  return repeat_interleave(importer.constant(row), checked, 0, loc);
 }
 
 }  // namespace
@@ -137,9 +173,9 @@ std::optional<Shape> NodeImport::open_sizes(int i) {
     }
     importer_.count_step();
     const auto at = static_cast<std::int64_t>(k);
-    const Tensor counted = repeat_interleave(importer_.constant(known_zero()),
-                                             slice(list, 0, at, at + 1, 1, loc_), 0, loc_);
+    const Tensor counted = counted_out(slice(list, 0, at, at + 1, 1, loc_), importer_, loc_);
     sizes.push_back(counted.shape()[0]);
+    importer_.add_check(counted);
     importer_.guesses_ = true;
   }
   importer_.known_sizes().learn(given.tensor, sizes);
@@ -181,6 +217,20 @@ void NodeImport::set_output(int i, Imported value) {
   }
 }
 
+bool NodeImport::rename_sizes(const std::function<Dim(Dim)>& way) {
+  bool changes = false;
+  for (Imported& input : inputs_) {
+    if (!input.tensor.defined() || !input.tensor.is_symbolic()) continue;
+    Shape shape;
+    for (const Dim size : input.tensor.shape()) shape.push_back(way(size));
+    if (shape.same_as(input.tensor.shape())) continue;
+    input = imported(assume_shape(input.tensor, shape, loc_));
+    importer_.add_check(input.tensor);
+    changes = true;
+  }
+  return changes;
+}
+
 bool NodeImport::take_for_equal(const UndecidedError& question) {
   const Dim a = question.a(), b = question.b();
   if (question.asked() != SizeQuestion::equal || !question.is_for_types()) return false;
@@ -194,33 +244,8 @@ bool NodeImport::take_for_equal(const UndecidedError& question) {
     return (importer_.is_of_inputs(size) ? 1 : 3) + (names_in(size)[0].same_as(size) ? 0 : 1);
   };
   const bool keeps_a = rank(a) <= rank(b);
-  const Dim kept = keeps_a ? a : b, other = keeps_a ? b : a;
-  std::vector<Rename> ways{of_size(other, kept)};
-  if (!kept.is_number()) ways.push_back(of_size(kept, other));
-  std::int64_t coefficient = 0, constant = 0;
-  Dim only;
-  if (as_linear(b - a, coefficient, only, constant) && constant % coefficient == 0) {
-    ways.push_back(of_symbol(only, -constant / coefficient));
-  }
-  const std::vector<Dim> names = names_in(a - b);
-  const std::size_t tried = std::min(names.size(), kMostNames);
-  for (const Dim from : std::span(names).first(tried)) {
-    for (const Dim to : std::span(names).first(tried)) {
-      const Rename way = of_symbol(from, to);
-      if (!from.same_as(to) && way(a).same_as(way(b))) ways.push_back(way);
-    }
-  }
-  for (const Rename& way : ways) {
-    bool changes = false;
-    for (Imported& input : inputs_) {
-      if (!input.tensor.defined() || !input.tensor.is_symbolic()) continue;
-      Shape shape;
-      for (const Dim size : input.tensor.shape()) shape.push_back(way(size));
-      if (shape.same_as(input.tensor.shape())) continue;
-      input = imported(assume_shape(input.tensor, shape, loc_));
-      changes = true;
-    }
-    if (!changes) continue;
+  for (const Rename& way : ways_to_be_equal(keeps_a ? a : b, keeps_a ? b : a)) {
+    if (!rename_sizes(way)) continue;
     asked_.emplace_back(a, b);
     if (importer_.is_of_inputs(a) && importer_.is_of_inputs(b)) {
       importer_.equal_sizes_.emplace_back(a, b);

@@ -63,8 +63,8 @@ void linear_attention(NodeImport& n) {
     const Tensor read = mul(matmul(wide(in[1]), state, loc), scale, loc);
     return {state, to(read, query.dtype(), loc)};
   };
-  const Importer::Region recording(n.importer());
-  const std::vector<Tensor> results = exec::run_scan(step, {&init, 1}, xs, loc);
+  const std::vector<Tensor> results =
+      n.importer().record([&] { return exec::run_scan(step, {&init, 1}, xs, loc); });
   // [t, b, heads, each, dv] -> [b, t, heads * each * dv]
   n.output(0, reshape(permute(results[1], {1, 0, 2, 3, 4}, loc),
                       {query.size(0), query.size(1), values * q_heads}, loc));

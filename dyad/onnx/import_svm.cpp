@@ -200,8 +200,8 @@ class PairwiseClassifier {
       }
       return std::vector<Tensor>{add(state[0], 1, loc), where(still, p, before, loc), still};
     };
-    const Importer::Region recording(n_.importer());
-    return exec::run_while(go_on, improve, std::vector{step, even, live}, loc)[1];
+    const std::vector<Tensor> state{step, even, live};
+    return n_.importer().record([&] { return exec::run_while(go_on, improve, state, loc); })[1];
   }
 
   NodeImport& n_;

@@ -311,14 +311,16 @@ void Importer::add_initializers(const pb::GraphProto& graph, std::span<const Ten
       fail(fmt::format("two initializers are called \"{}\"", name));
     }
   };
-  for (int i = 0; i < graph.initializer_size(); ++i) {
-    const pb::TensorProto& tensor = graph.initializer(i);
-    const auto number = static_cast<std::size_t>(i);
-    const bool is_taken = number < taken.size() && taken[number].defined();
-    add(tensor.name(), is_taken ? taken[number] : read_tensor(tensor, external_, loc_));
+  std::size_t number = 0;
+  const auto is_taken = [&] { return number < taken.size() && taken[number].defined(); };
+  for (const pb::TensorProto& tensor : graph.initializer()) {
+    add(tensor.name(), is_taken() ? taken[number] : read_tensor(tensor, external_, loc_));
+    ++number;
   }
   for (const pb::SparseTensorProto& tensor : graph.sparse_initializer()) {
-    add(tensor.values().name(), tensor_of(tensor, /*repeated=*/false, loc_));
+    add(tensor.values().name(),
+        is_taken() ? taken[number] : tensor_of(tensor, /*repeated=*/false, loc_));
+    ++number;
   }
 }
 
@@ -378,6 +380,10 @@ Imported Importer::add_input(const std::string& name, const Type& type, const Kn
     const Evaluator::Scope now(EagerEvaluator::instance());
     return imported(given->second.clone(loc_));  // the program may write to its own
   }
+  const Dim elements = type.shape().numel();
+  if (is_integer(type.dtype()) && elements.is_number() && elements.number() <= kMostParameters) {
+    small_inputs_.insert(name);
+  }
   Shape shape = type.shape();
   if (const auto like = known.sizes.find(name); like != known.sizes.end()) {
     check_value(name, type, like->second);
@@ -386,10 +392,6 @@ Imported Importer::add_input(const std::string& name, const Type& type, const Kn
   std::vector<Dim> symbols;
   for (const Dim size : shape) collect_symbols(size, symbols);
   for (const Dim each : symbols) input_symbols_.insert(each.word());
-  const Dim elements = shape.numel();
-  if (is_integer(type.dtype()) && elements.is_number() && elements.number() <= kMostParameters) {
-    small_inputs_.insert(name);
-  }
   return imported(placeholder(name, type.dtype(), shape, loc_));
 }
 
@@ -407,6 +409,7 @@ ModelValue Importer::result_of(const Imported& value, std::vector<Tensor>& resul
 ImportedGraph Importer::build(const KnownInputs& known) {
   const pb::GraphProto& proto = model_.graph();
   ImportedGraph made;
+  is_all_known_ = known.is_all;
   static_cast<void>(made.graph.define(
       [&] {
         // Only initializers are weights; what rules make of numbers is not.
@@ -452,6 +455,7 @@ ImportedGraph Importer::build(const KnownInputs& known) {
           }
           made.results.push_back(result_of(*value, results));
         }
+        check_before(results);
         return results;
       },
       loc_));
@@ -676,6 +680,11 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   } catch (const UndecidedError& error) {
     if (const auto needs = import.needs_of(error)) throw NeedsValues(*needs);
     throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
+  } catch (const MemoryError& error) {
+    const std::string text =
+        fmt::format("'{}': {}: {}", file_, import.description(), error.message());
+    if (is_all_known_) throw MemoryError(text, loc);
+    throw OnnxError(text, loc);
   } catch (const Error& error) {
     throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
   }

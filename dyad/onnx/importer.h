@@ -91,9 +91,12 @@ struct KnownInputs {
   std::map<std::string, ModelValue> forms;
   /// Tensors whose sizes are known.
   std::map<std::string, Tensor> sizes;
-  /// Initializers by their numbers, whose elements are not in the message any more where there is
-  /// one.
+  /// Initializers by their numbers, sparse ones behind the others, that take the place of those in
+  /// the message.
   std::span<const Tensor> initializers = {};
+  /// What is known is all that there is: a node that takes too much memory is an error, as it would
+  /// be in a run.
+  bool is_all = false;
 };
 
 /// The graph of a model. Sequences are taken apart: their elements are inputs and outputs.
@@ -154,18 +157,14 @@ class Importer {
   /// and is read once: nobody writes to it.
   Tensor tensor_of(const pb::TensorProto& proto, bool repeated, Loc loc);
   Tensor tensor_of(const pb::SparseTensorProto& proto, bool repeated, Loc loc);
-  /// While a subgraph is recorded, the values of the model's inputs cannot be asked for.
-  class Region {
-   public:
-    explicit Region(Importer& importer) : depth_(importer.regions_) { ++depth_; }
-    ~Region() { --depth_; }
-    Region(const Region&) = delete;
-    Region& operator=(const Region&) = delete;
-
-   private:
-    int& depth_;
-  };
+  /// The results of a construct whose bodies are subgraphs. While these are recorded, what a
+  /// model's input tells can be asked for where it is a size, or a weight, but not where it is an
+  /// element.
+  std::vector<Tensor> record(const std::function<std::vector<Tensor>()>& construct);
   [[nodiscard]] bool in_region() const noexcept { return regions_ > 0; }
+  /// The results of the graph, or of the subgraph, that is being recorded: whoever reads one of
+  /// them has all checked that was taken for granted in it.
+  void check_before(std::vector<Tensor>& results);
   /// What values of the graph being built follow from, sizes that data decide included.
   struct Origin {
     bool is_fed = false;       ///< from inputs of the model
@@ -186,6 +185,9 @@ class Importer {
 
  private:
   friend class NodeImport;
+  class Region;
+  /// A run that computes this value checks something that was taken for granted.
+  void add_check(const Tensor& check);
   void run_nodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
                  const ImportFrame& frame);
   void run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& frame);
@@ -253,6 +255,7 @@ class Importer {
   std::unordered_map<const TensorImpl*, Places> places_;
   std::unordered_map<const pb::NodeProto*, std::uint32_t> numbers_;
   std::vector<std::string> operators_;               // by number - 1
+  bool is_all_known_ = false;                        ///< see KnownInputs::is_all
   std::optional<passes::SizeSources> size_sources_;  ///< of the model's graph
   std::unordered_map<const Node*, Origin> origins_;
   std::unordered_set<const Node*> asked_;
@@ -266,6 +269,9 @@ class Importer {
   std::unordered_set<std::int64_t> input_symbols_;  ///< by their words
   std::vector<std::pair<Dim, Dim>> equal_sizes_;    ///< see ImportedGraph
   bool guesses_ = false;
+  /// By the graph that they are values of, which they keep.
+  std::unordered_map<const GraphImpl*, std::vector<Tensor>> checks_;
+  std::size_t check_count_ = 0;
   std::unordered_set<std::string> small_inputs_;  ///< a few integers, which say what the graph does
 };
 
@@ -340,6 +346,9 @@ class NodeImport final : public OnnxNode {
   [[nodiscard]] std::string description() const;
 
  private:
+  /// Says that the sizes of the inputs are what they become by it; false where all stay.
+  bool rename_sizes(const std::function<Dim(Dim)>& way);
+
   Importer& importer_;
   const pb::NodeProto& node_;
   int version_;

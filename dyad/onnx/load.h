@@ -65,6 +65,7 @@ class Model {
   /// the model does not say, are among them: of these what they are decides (lengths, ranks,
   /// dtypes).
   [[nodiscard]] const std::vector<std::string>& value_inputs() const noexcept;
+  /// Without values it is this model.
   [[nodiscard]] Model specialize(const std::vector<Feed>& values,
                                  Loc loc = std::source_location::current()) const;
   /// The model's weights by name: handles of the tensors that a run reads.
@@ -77,7 +78,8 @@ class Model {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept;
 
   /// The results for these inputs, in the order of outputs(); compiles at the first call. Runs from
-  /// several threads take turns. Errors as of Session::run; GraphError when a result is no tensor.
+  /// several threads take turns. Errors as of Session::run; OnnxError for what data decide and no
+  /// operator can do; GraphError when a result is no tensor.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Feed>& feeds,
                                         Loc loc = std::source_location::current()) const;
 
@@ -87,13 +89,17 @@ class Model {
                                                    Loc loc = std::source_location::current()) const;
 
   /// Compiles what a run on inputs like these needs, without running it; where data decide on
-  /// sizes, nothing. Errors as of run().
+  /// sizes, nothing. Errors as of run(), but for those of what data decide.
   void prepare(const std::vector<NamedValue>& inputs,
                Loc loc = std::source_location::current()) const;
-  /// The memory that such a run needs; compiles nothing. Nothing where data decide on sizes.
+  /// The memory that such a run needs; compiles nothing. Nothing where data decide on sizes: that
+  /// of a graph for values comes on top.
   [[nodiscard]] std::optional<exec::MemoryUse> memory(
       const std::vector<NamedValue>& inputs, Loc loc = std::source_location::current()) const;
-  /// The graph that such a run runs: graph(), unless value_inputs() decide.
+  /// The graph that such a run begins with: graph(), unless value_inputs() decide, or sizes differ
+  /// that graph() takes for equal. Where sizes that data decide are not what it takes for granted,
+  /// which only running it tells (ShapeError, IndexError, ValueError or MemoryError), run() goes on
+  /// with one for the very values, with the weights of now for constants.
   [[nodiscard]] Graph graph_for(const std::vector<NamedValue>& inputs,
                                 Loc loc = std::source_location::current()) const;
   /// The ONNX operator (`Conv`) of the node that a place in the graph (`model.onnx:12`) names;

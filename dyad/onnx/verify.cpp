@@ -11,9 +11,9 @@
 #include "dyad/base/error.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/literal.h"
-#include "dyad/onnx/importer.h"
 #include "dyad/onnx/model_file.h"
 #include "dyad/onnx/model_reader.h"
+#include "dyad/onnx/model_state.h"
 #include "dyad/onnx/numbers.h"
 #include "dyad/onnx/sort_nodes.h"
 #include "dyad/onnx/unsupported.h"
@@ -53,29 +53,19 @@ Tensors run_nodes(const File& file, int count, const Tensors& inputs, Loc loc) {
     }
   }
   if (names.empty()) return {};
-  KnownInputs known;
-  LoadOptions options;
-  for (;;) {
-    try {
-      Importer importer(proto, file.name, file.folder, options, loc);
-      if (std::vector<std::string> missing = importer.unsupported(); !missing.empty()) {
-        throw importer.refused(std::move(missing));
-      }
-      const ImportedGraph made = importer.build(known);
-      std::vector<Feed> feeds;
-      for (const auto& [name, tensor] : inputs) {
-        if (made.graph.impl()->find_placeholder(name)) feeds.emplace_back(name, tensor);
-      }
-      const std::vector<Tensor> results = Session(made.graph).run(made.graph.outputs(), feeds, loc);
-      Tensors values;
-      for (std::size_t i = 0; i < names.size(); ++i) values[names[i]] = results[i];
-      return values;
-    } catch (const NeedsValues& needs) {
-      if (needs.weights) options.trainable = false;
-      if (needs.sizes) known.sizes = inputs;
-      for (const std::string& name : needs.inputs) known.values[name] = inputs.at(name);
+  const Model model = model_of(std::move(proto), file.name, file.folder, {.fast_math = false}, loc);
+  std::vector<NamedValue> feeds;
+  for (const std::string& name : model.inputs()) {
+    if (const auto given = inputs.find(name); given != inputs.end()) {
+      feeds.push_back({name, ModelValue(given->second)});
     }
   }
+  const std::vector<ModelValue> results = model.run_values(feeds, loc);
+  Tensors values;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (results[i].is_tensor()) values[names[i]] = results[i].tensor();
+  }
+  return values;
 }
 
 /// The values of as many nodes as can be run, and why the next one cannot.
