@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -43,8 +44,9 @@ class GraphCall {
   void run_node(Node& node) {
     const OpInfo& op = node.op();
     if (&op == &kConstantOp) return set(node.output(), constant(node));
-    // All nodes run here, what it comes after among them.
-    if (&op == &kAfterOp && dynamic_cast<GraphEvaluator*>(&Evaluator::current()) == nullptr) {
+    if (&op == &kAfterOp && std::ranges::all_of(node.inputs().subspan(1), [&](Value before) {
+          return is_done(values_.at(before));
+        })) {
       return set(node.output(), values_.at(node.inputs()[0]));
     }
     if (&op == &kAssignOp) {
@@ -60,6 +62,16 @@ class GraphCall {
     for (std::size_t i = 0; i < results.size(); ++i) {
       set(node.output(static_cast<int>(i)), results[i]);
     }
+  }
+
+  /// Whether nobody else has to compute it: all nodes are run here, and where they make another
+  /// graph, sizes that are numbers are compared now.
+  static bool is_done(const Tensor& x) {
+    if (dynamic_cast<GraphEvaluator*>(&Evaluator::current()) == nullptr) return true;
+    const GraphValue* made = graph_value(x);
+    return made == nullptr || (made->value.node->op().kind != BodyKind::structural &&
+                               std::ranges::all_of(made->value.type().shape(),
+                                                   [](Dim size) { return size.is_number(); }));
   }
 
   /// In a graph it stays what it is.

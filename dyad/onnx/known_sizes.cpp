@@ -1,13 +1,8 @@
 #include "dyad/onnx/known_sizes.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <functional>
-#include <string_view>
 
 #include "dyad/base/error.h"
-#include "dyad/core/dim_expr.h"
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph_ops.h"
@@ -19,48 +14,10 @@ namespace {
 
 /// More elements than any tensor has axes, with room for lists of boxes.
 constexpr std::int64_t kMostElements = 64;
-/// Numbers in floats up to which products with sizes, and quotients, are exact in f32.
-constexpr std::int64_t kMostScale = 256;
 
-using Ratio = KnownSizes::Ratio;
-using Ratios = KnownSizes::Ratios;
-using Known = std::optional<Ratios>;
-
-bool is_floating_size(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 /// Integers, what compares them, and what scales them.
 bool may_be_sizes(DType dtype) {
-  return is_integer(dtype) || dtype == DType::boolean || is_floating_size(dtype);
-}
-
-Ratio as_ratio(Dim size) { return {size, 1}; }
-Known one(Dim size) { return Ratios{as_ratio(size)}; }
-bool is_whole(const Ratio& x) { return x.over == 1; }
-/// Whether a float holds it as it is. A third is rounded: of that only the whole part is sure.
-bool is_exact(const Ratio& x) { return std::has_single_bit(static_cast<std::uint64_t>(x.over)); }
-
-/// size / over in lowest terms; nothing where a float of it may be rounded.
-std::optional<Ratio> ratio(Dim size, std::int64_t over) {
-  if (over < 0) return ratio(-size, -over);
-  for (std::int64_t factor = over; factor > 1; --factor) {
-    if (over % factor != 0 || !(size % Dim(factor)).same_as(0)) continue;
-    size = size / Dim(factor);
-    over /= factor;
-  }
-  if (over > kMostScale) return {};
-  return Ratio{size, over};
-}
-
-/// A number in a float: nothing unless it is one with a small denominator.
-std::optional<Ratio> ratio_of(double value) {
-  if (!(value > -0x1p53 && value < 0x1p53)) return {};
-  if (value == std::floor(value)) return as_ratio(static_cast<std::int64_t>(value));
-  for (std::int64_t over = 2; over <= kMostScale; over *= 2) {
-    const double size = value * static_cast<double>(over);
-    if (size == std::floor(size) && std::abs(size) <= static_cast<double>(kMostScale)) {
-      return Ratio{static_cast<std::int64_t>(size), over};
-    }
-  }
-  return {};
+  return is_integer(dtype) || dtype == DType::boolean || dtype == DType::f32 || dtype == DType::f64;
 }
 
 /// How many elements there are; nothing where that is no number, or too many.
@@ -71,173 +28,22 @@ std::optional<std::size_t> count_of(const Type& type) {
   return static_cast<std::size_t>(count.number());
 }
 
-Known elements_of(const Tensor& x) {
+sizes::Known elements_of(const Tensor& x) {
   if (!count_of(type_of(x))) return {};
-  Ratios sizes;
+  sizes::Ratios sizes;
   visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
     for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) {
       const T element = reinterpret_cast<const T*>(x.impl()->data)[offset];
       if constexpr (std::is_floating_point_v<T>) {
-        sizes.push_back(ratio_of(static_cast<double>(element)));
+        sizes.push_back(sizes::ratio_of(static_cast<double>(element)));
       } else {
         const auto value = convert_element<std::int64_t>(element);
         const bool fits = value > -(std::int64_t{1} << 62) && value < (std::int64_t{1} << 62);
-        sizes.push_back(fits ? std::optional(as_ratio(value)) : std::nullopt);
+        sizes.push_back(fits ? std::optional(sizes::as_ratio(value)) : std::nullopt);
       }
     });
   });
   return sizes;
-}
-
-/// The i-th, or the only one.
-const std::optional<Ratio>& element(const Ratios& x, std::size_t i) {
-  return x[x.size() == 1 ? 0 : i];
-}
-
-/// An operation on sizes, element by element, on those that are known.
-template <class F>
-Known each(const Known& a, const Known& b, F f) {
-  if (!a || !b) return {};
-  if (a->size() != b->size() && a->size() != 1 && b->size() != 1) return {};
-  Ratios result;
-  const std::size_t n = a->empty() || b->empty() ? 0 : std::max(a->size(), b->size());
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto &x = element(*a, i), &y = element(*b, i);
-    result.push_back(x && y ? std::optional<Ratio>(f(*x, *y)) : std::nullopt);
-  }
-  return result;
-}
-template <class F>
-Known each(const Known& x, F f) {
-  return each(x, one(0), [&](const Ratio& a, const Ratio&) { return f(a); });
-}
-/// The same of integers.
-Known combined(const Known& a, const Known& b, const std::function<Dim(Dim, Dim)>& f) {
-  return each(a, b, [&](const Ratio& x, const Ratio& y) {
-    return is_whole(x) && is_whole(y) ? std::optional(as_ratio(f(x.size, y.size))) : std::nullopt;
-  });
-}
-
-/// f of two sizes over a common denominator.
-Known aligned(const Known& a, const Known& b, const std::function<Dim(Dim, Dim)>& f) {
-  return each(a, b, [&](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
-    if (!is_exact(x) || !is_exact(y)) return {};
-    const std::int64_t over = std::max(x.over, y.over);
-    return ratio(f(x.size * Dim(over / x.over), y.size * Dim(over / y.over)), over);
-  });
-}
-
-Known times(const Known& a, const Known& b) {
-  return each(a, b, [](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
-    if (!is_exact(x) || !is_exact(y)) return {};
-    return ratio(x.size * y.size, x.over * y.over);
-  });
-}
-
-/// By a number that is not 0.
-Known quotient(const Known& a, const Known& b) {
-  return each(a, b, [](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
-    if (!is_exact(x) || !is_exact(y) || !y.size.is_number() || y.size.same_as(0) ||
-        std::abs(y.size.number()) > kMostScale)
-      return {};
-    return ratio(x.size * Dim(y.over), x.over * y.size.number());
-  });
-}
-
-Known floors(const Known& x) {
-  return each(x, [](const Ratio& a) { return std::optional(as_ratio(a.size / Dim(a.over))); });
-}
-Known ceilings(const Known& x) {
-  return each(x, [](const Ratio& a) { return std::optional(as_ratio(ceil_div(a.size, a.over))); });
-}
-/// Toward 0.
-Known cut(const Known& x) {
-  return each(x, [](const Ratio& a) -> std::optional<Ratio> {
-    if (is_whole(a)) return a;
-    if (a.size.is_number()) return as_ratio(a.size.number() / a.over);
-    const auto low = detail::lower_bound(a.size);
-    return low && *low >= 0 ? std::optional(as_ratio(a.size / Dim(a.over))) : std::nullopt;
-  });
-}
-
-/// Whether a < b, or a == b, for every value of the symbols; nothing where these decide.
-std::optional<bool> is_less(Dim a, Dim b) {
-  const Dim difference = b - a;
-  if (const auto low = detail::lower_bound(difference); low && *low > 0) return true;
-  if (const auto high = detail::upper_bound(difference); high && *high <= 0) return false;
-  return {};
-}
-std::optional<bool> is_equal(Dim a, Dim b) {
-  const Dim difference = b - a;
-  if (difference.is_number()) return difference.number() == 0;
-  const auto low = detail::lower_bound(difference), high = detail::upper_bound(difference);
-  if ((low && *low > 0) || (high && *high < 0)) return false;
-  return {};
-}
-
-using Decide = std::optional<bool> (*)(Dim, Dim);
-
-/// Truth, as 0 and 1.
-Known decided(const Known& a, const Known& b, Decide decide, bool negated) {
-  return each(a, b, [&](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
-    const std::optional<bool> holds = decide(x.size * Dim(y.over), y.size * Dim(x.over));
-    if (!holds) return {};
-    return as_ratio(*holds != negated ? 1 : 0);
-  });
-}
-
-Known compared(std::string_view op, const Known& a, const Known& b) {
-  if (op == "eq" || op == "ne") return decided(a, b, is_equal, op == "ne");
-  if (op == "lt" || op == "ge") return decided(a, b, is_less, op == "ge");
-  if (op == "gt" || op == "le") return decided(b, a, is_less, op == "le");
-  return {};
-}
-
-Known truth(const Known& x) { return compared("ne", x, one(0)); }
-
-Dim larger(Dim a, Dim b) { return max(a, b); }
-Dim smaller(Dim a, Dim b) { return min(a, b); }
-Dim sum_of(Dim a, Dim b) { return a + b; }
-Dim difference_of(Dim a, Dim b) { return a - b; }
-
-/// One number of all.
-Known folded(std::string_view op, const Known& x) {
-  if (!x) return {};
-  Known all;
-  if (op == "sum" || op == "prod") all = one(op == "prod" ? 1 : 0);
-  for (const auto& each : *x) {
-    const Known next = Ratios{each};
-    all = !all           ? next
-          : op == "sum"  ? aligned(all, next, sum_of)
-          : op == "prod" ? times(all, next)
-                         : aligned(all, next, op == "max" ? larger : smaller);
-    if (!all) return {};
-  }
-  return all;
-}
-
-/// Of tensors of bool and of numbers.
-Known chosen(const Known& condition, const Known& a, const Known& b) {
-  if (!condition || !a || !b) return {};
-  const std::size_t n = std::max({condition->size(), a->size(), b->size()});
-  const auto fits = [&](const Known& s) { return s->size() == 1 || s->size() == n; };
-  if (!fits(condition) || !fits(a) || !fits(b)) return {};
-  Ratios result;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto& holds = element(*condition, i);
-    const bool known = holds && holds->size.is_number();
-    result.push_back(known ? element(holds->size.number() != 0 ? *a : *b, i) : std::nullopt);
-  }
-  return result;
-}
-
-/// f by what integers may be divided by: positive numbers, or sizes, of which a 0 ends the run.
-Known by_divisor(const Known& a, const Known& b, const std::function<Dim(Dim, Dim)>& f) {
-  return each(a, b, [&](const Ratio& x, const Ratio& y) -> std::optional<Ratio> {
-    const auto low = detail::lower_bound(y.size);
-    if (!is_whole(x) || !is_whole(y) || y.size.same_as(0) || !low || *low < 0) return {};
-    return as_ratio(f(x.size, y.size));
-  });
 }
 
 /// Division of integers as ONNX has it is written as (a - fmod(a, b)) / b: the a.
@@ -251,35 +57,23 @@ Value cut_before(const Node& division) {
 }
 
 /// The elements that a view shows.
-Known seen(const Known& x, const Node& view) {
+sizes::Known seen(const sizes::Known& x, const Node& view) {
   std::vector<Dim> symbols;
   passes::collect_attr_symbols(view, symbols);
   if (!x || !symbols.empty()) return {};
   const Shape &from = view.inputs()[0].type().shape(), &to = view.types()[0].shape();
   const ViewLayout layout = view.op().view(view.attrs().data(), from, contiguous_strides(from), to);
   if (!layout.possible) return {};
-  Ratios found;
+  sizes::Ratios found;
   for_each_offset(to, layout.strides, [&](std::int64_t offset) {
     found.push_back((*x)[static_cast<std::size_t>(offset + layout.offset)]);
   });
   return found;
 }
 
-/// Those at positions, which may count from the end.
-Known picked(const Known& x, const Known& positions) {
-  if (!x || !positions) return {};
-  const auto n = static_cast<std::int64_t>(x->size());
-  return each(positions, [&](const Ratio& each) -> std::optional<Ratio> {
-    if (!each.size.is_number()) return {};
-    const std::int64_t i = each.size.number() < 0 ? each.size.number() + n : each.size.number();
-    if (i < 0 || i >= n) return {};
-    return (*x)[static_cast<std::size_t>(i)];
-  });
-}
-
 }  // namespace
 
-Known KnownSizes::elements(const Tensor& tensor) {
+sizes::Known KnownSizes::elements(const Tensor& tensor) {
   if (!tensor.defined()) return {};
   if (tensor.is_concrete()) return elements_of(tensor);
   const GraphValue* handle = graph_value(tensor);
@@ -289,11 +83,11 @@ Known KnownSizes::elements(const Tensor& tensor) {
 }
 
 std::optional<std::vector<std::optional<Dim>>> KnownSizes::some_of(const Tensor& tensor) {
-  const Known known = elements(tensor);
+  const sizes::Known known = elements(tensor);
   if (!known) return {};
   std::vector<std::optional<Dim>> sizes;
   for (const auto& each : *known) {
-    sizes.push_back(each && is_whole(*each) ? std::optional(each->size) : std::nullopt);
+    sizes.push_back(each && sizes::is_whole(*each) ? std::optional(each->size) : std::nullopt);
   }
   return sizes;
 }
@@ -309,12 +103,12 @@ std::optional<Shape> KnownSizes::of(const Tensor& tensor) {
 }
 
 void KnownSizes::learn(const Tensor& tensor, const Shape& sizes) {
-  Ratios known;
-  for (const Dim size : sizes) known.push_back(as_ratio(size));
+  sizes::Ratios known;
+  for (const Dim size : sizes) known.push_back(sizes::as_ratio(size));
   known_[graph_value(tensor)->value] = known;
 }
 
-Known KnownSizes::of(Value value) {
+sizes::Known KnownSizes::of(Value value) {
   // One rule may make a chain of any length: no call goes into another for each of its nodes.
   std::vector<Value> path{value};
   while (!path.empty()) {
@@ -332,21 +126,22 @@ Known KnownSizes::of(Value value) {
   return known_.at(value);
 }
 
-Known KnownSizes::of_known(Value value) {
+sizes::Known KnownSizes::of_known(Value value) {
   const auto count = count_of(value.type());
   if (!count) return {};
-  Known made;
+  sizes::Known made;
   try {
     made = compute(value);
   } catch (const ShapeError&) {
     // Floats may grow beyond any size.
     if (!is_floating(value.type().dtype())) throw;
   }
-  if (!made || made->size() != *count) made = Ratios(*count);
+  if (!made || made->size() != *count) made = sizes::Ratios(*count);
   return made;
 }
 
-Known KnownSizes::compute(Value value) {
+sizes::Known KnownSizes::compute(Value value) {
+  using namespace sizes;
   const Node& node = *value.node;
   const Type& type = value.type();
   const auto input = [&](std::size_t i) { return of(node.inputs()[i]); };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dyad/ir/graph.h"
+#include "dyad/onnx/size_ratios.h"
 
 namespace dyad::onnx {
 
@@ -22,21 +23,13 @@ class KnownSizes {
   /// From here on these are the elements of a value of a graph.
   void learn(const Tensor& tensor, const Shape& sizes);
 
-  /// A size, or a fraction of one: size / over.
-  struct Ratio {
-    Dim size;
-    std::int64_t over = 1;
-  };
-  /// By element; nothing where only a run can tell.
-  using Ratios = std::vector<std::optional<Ratio>>;
-
  private:
-  [[nodiscard]] std::optional<Ratios> elements(const Tensor& tensor);
-  [[nodiscard]] std::optional<Ratios> of(Value value);
+  [[nodiscard]] sizes::Known elements(const Tensor& tensor);
+  [[nodiscard]] sizes::Known of(Value value);
   /// The same where those of the inputs are known.
-  [[nodiscard]] std::optional<Ratios> of_known(Value value);
-  [[nodiscard]] std::optional<Ratios> compute(Value value);
-  std::unordered_map<Value, std::optional<Ratios>, ValueHash> known_;
+  [[nodiscard]] sizes::Known of_known(Value value);
+  [[nodiscard]] sizes::Known compute(Value value);
+  std::unordered_map<Value, sizes::Known, ValueHash> known_;
   /// Whose values these are: kept, so that no other graph has their address.
   std::unordered_map<const GraphImpl*, Ref<GraphImpl>> graphs_;
 };

@@ -11,7 +11,9 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
+#include "dyad/exec/compile.h"
 #include "dyad/exec/session.h"
+#include "dyad/exec/vmap.h"
 #include "dyad/onnx/load.h"
 #include "dyad/onnx/network.h"
 #include "dyad/onnx/verify.h"
@@ -23,6 +25,7 @@ namespace dyad::testing {
 namespace {
 
 using namespace bytes;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -234,6 +237,33 @@ TEST(Guesses, ANetworkChecksThem) {
   };
   EXPECT_THAT(run(3, 3), ElementsAre(3));
   EXPECT_THROW((void)run(1, 5), ShapeError);
+  const auto compiled =
+      compile([&](const Tensor& x, const Tensor& p, const Tensor& y, const Tensor& q) {
+        const std::vector<Tensor> inputs{x, p, y, q};
+        return network.run(inputs)[0];
+      });
+  const auto run_compiled = [&](std::int64_t a, std::int64_t b) {
+    const std::vector<Feed> fed = two_counts(a, b);
+    return elements(compiled(fed[0].value, fed[1].value, fed[2].value, fed[3].value));
+  };
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_THAT(run_compiled(3, 3), ElementsAre(3));
+    EXPECT_THAT(run_compiled(4, 4), ElementsAre(4));
+  }
+  EXPECT_THROW((void)run_compiled(1, 5), ShapeError);
+}
+
+TEST(Guesses, ANetworkInAVectorisedFunctionChecksThem) {
+  const onnx::Network network(
+      onnx::parse(bytes::model({.nodes = {node("Add", {"x", "z"}, {"y"})},
+                                .inputs = {list_of("x", "n"), list_of("z", "m")},
+                                .outputs = {value("y", kFloat, {-1})}})));
+  const auto each = vmap([&](const Tensor& x, const Tensor& z) {
+    const std::vector<Tensor> inputs{x, z};
+    return network.run(inputs)[0];
+  });
+  EXPECT_THAT(elements(each(ones({2, 3}), ones({2, 3}))), Each(2));
+  EXPECT_THROW((void)each(ones({2, 3}), ones({2, 4})), ShapeError);
 }
 
 TEST(Guesses, NodesAreComparedWhereTheyDoNotHold) {
