@@ -4,6 +4,21 @@
 #include "dyad/ops/attrs/indexing.h"
 
 namespace dyad::onnx {
+namespace {
+
+/// Looking at a node for its sizes takes as long as so many bytes of a model.
+constexpr std::int64_t kBytesOfLook = 8;
+
+/// With those of the graphs in it, which are looked at with it.
+std::int64_t count_with_inner(const Node& node) {
+  std::int64_t count = 1;
+  for (const Ref<GraphImpl>& region : node.regions()) {
+    for (const auto& inner : region->nodes()) count += count_with_inner(*inner);
+  }
+  return count;
+}
+
+}  // namespace
 
 bool Importer::is_of_inputs(Dim size) const {
   std::vector<Dim> symbols;
@@ -121,14 +136,15 @@ std::optional<NeedsValues> Importer::what_tells_inside(std::span<const Imported>
   NeedsValues needs;
   std::unordered_set<const Node*> seen;
   for (const GraphValue* handle : handles_of(values)) {
+    count_bytes(kBytesOfLook * std::ssize(handle->graph->nodes()));
     const passes::SizeSources sizes(*handle->graph);
-    count_bytes(std::ssize(handle->graph->nodes()));
     std::vector<const Node*> nodes{handle->value.node};
     while (!nodes.empty()) {
       const Node* const node = nodes.back();
       nodes.pop_back();
       if (!seen.insert(node).second) continue;
       if (!note_need(*node, needs) || !needs.inputs.empty()) return {};
+      count_bytes(kBytesOfLook * count_with_inner(*node));
       add_behind(*node, sizes, nodes);
     }
   }
