@@ -61,7 +61,8 @@ DType widened(DType dtype, DTypeSet allowed) {
   return contains(allowed, DType::i32) && narrow ? DType::i32 : DType::i64;
 }
 
-/// The nodes that the values need.
+/// The nodes that the values need. Of what an `after` node comes after, ONNX can say writes alone:
+/// its sizes need no checks, each of its nodes makes its own.
 std::unordered_set<const Node*> needed_by(std::span<const Value> roots) {
   std::unordered_set<const Node*> found;
   std::vector<const Node*> pending;
@@ -70,8 +71,11 @@ std::unordered_set<const Node*> needed_by(std::span<const Value> roots) {
     const Node* node = pending.back();
     pending.pop_back();
     if (!found.insert(node).second) continue;
-    for (const Value input : node->inputs()) {
-      if (input) pending.push_back(input.node);
+    for (std::size_t i = 0; i < node->inputs().size(); ++i) {
+      const Value input = node->inputs()[i];
+      if (!input) continue;
+      const bool is_check = i > 0 && &node->op() == &kAfterOp && &input.node->op() != &kAssignOp;
+      if (!is_check) pending.push_back(input.node);
     }
   }
   return found;
@@ -203,8 +207,9 @@ void GraphWriter::check_dtypes() {
 
 void GraphWriter::write_operator() {
   check_dtypes();
-  if (context_.training() && write_training()) return;
   const OpInfo& op = node_->op();
+  if (&op == &kAfterOp) return bind(node_->output(), name_of(node_->inputs()[0]));
+  if (context_.training() && write_training()) return;
   if (op.kind == BodyKind::control) {
     write_control();
   } else if (op.to_onnx) {

@@ -33,8 +33,6 @@ bool GraphWriter::write_training() {
   const OpInfo& op = node_->op();
   if (&op == &kAssignOp) {
     bind(node_->output(), name_of(node_->inputs()[1]));
-  } else if (&op == &kAfterOp) {
-    bind(node_->output(), name_of(node_->inputs()[0]));
   } else if (op.name == "random_key") {
     write_random_key();
   } else if (op.name == "uniform") {

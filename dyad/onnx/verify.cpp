@@ -106,7 +106,7 @@ bool has_effects(const Node* root) {
   while (!pending.empty()) {
     const Node* node = pending.back();
     pending.pop_back();
-    if (&node->op() == &kAssignOp || &node->op() == &kAfterOp) return true;
+    if (&node->op() == &kAssignOp) return true;
     if (!seen.insert(node).second) continue;
     for (const Value input : node->inputs()) {
       if (input) pending.push_back(input.node);

@@ -14,6 +14,7 @@
 #include "dyad/exec/compile.h"
 #include "dyad/exec/session.h"
 #include "dyad/exec/vmap.h"
+#include "dyad/onnx/export.h"
 #include "dyad/onnx/load.h"
 #include "dyad/onnx/network.h"
 #include "dyad/onnx/verify.h"
@@ -97,6 +98,22 @@ TEST(Guesses, AreCheckedByEveryResultOfTheGraph) {
     EXPECT_THAT(bare_message_of<ShapeError>([&] { (void)session.run({output}, two_counts(1, 5)); }),
                 HasSubstr("but must have"));
   }
+}
+
+TEST(Guesses, AreNoNodesOfTheModelThatIsWritten) {
+  const onnx::Model model = model_of_two_counts(
+      {node("Add", {"a", "b"}, {"s"}), node("Shape", {"s"}, {"sizes"})}, {"s", "sizes"});
+  const std::string path = temporary("guesses.onnx");
+  onnx::save(path, model.graph());
+  const onnx::Model again = onnx::load(path);
+  for (const std::int64_t count : {3, 5}) {
+    const std::vector<Feed> feeds = two_counts(count, count);
+    const std::vector<Tensor> expected = model.run(feeds), made = again.run(feeds);
+    ASSERT_EQ(made.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(elements(made[i]), elements(expected[i]));
+  }
+  EXPECT_THAT(bare_message_of<OnnxError>([&] { (void)again.run(two_counts(2, 5)); }),
+              HasSubstr("add(a: f32[2], b: f32[5])"));
 }
 
 TEST(Guesses, InABranchAreCheckedWhenItIsTaken) {
