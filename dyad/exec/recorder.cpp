@@ -509,16 +509,18 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
   }
   const std::vector<int> arguments = std::move(part.arguments);
   std::vector<Tensor> leaves;
-  bool has_inner_leaves = false;
+  Tensor inner;  // a leaf that this call made
   for (const Tensor& leaf : autograd::reachable_leaves(outputs, &kArgumentOp)) {
     if (argument_index(leaf) >= 0) continue;
     if (is_ours(leaf) || is_literal(leaf)) {
-      has_inner_leaves = true;
+      inner = leaf;
     } else {
       leaves.push_back(leaf);
     }
   }
   wanted.insert(wanted.end(), leaves.begin(), leaves.end());
+  // A pass that nothing is wanted of would give leaves their gradients.
+  if (wanted.empty() && inner.defined()) wanted.push_back(inner);
   std::vector<std::vector<Tensor>> grads;
   try {
     grads = autograd::run_backward_in_parts(outputs, seeds, wanted, loc);
@@ -528,7 +530,7 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
   }
   // An input once for each part of its gradient, so that the tape adds them up as it would without
   // the recording; once without a gradient when there is none.
-  for (std::size_t i = 0; i < grads.size(); ++i) {
+  for (std::size_t i = 0; i < arguments.size() + leaves.size(); ++i) {
     const bool is_argument = i < arguments.size();
     if (grads[i].empty()) grads[i].emplace_back();
     for (const Tensor& grad : grads[i]) {
@@ -541,7 +543,7 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
       }
     }
   }
-  if (has_inner_leaves) {
+  if (inner.defined()) {
     part.leaves.emplace_back();
     part.leaf_grads.emplace_back();
   }

@@ -182,6 +182,7 @@ void Model::prepare(const std::vector<NamedValue>& inputs, Loc loc) const {
   const Loc where = loc.user();
   const Fed fed = state_->taken_apart(inputs, where);
   const State::Ready ready = state_->ready(state_->graph_for(fed, where), fed);
+  if (ready.built->is_for_values) return;  // all that there is to compute has been
   ready.built->session->prepare(ready.built->imported.graph.outputs(), ready.feeds, where);
 }
 
@@ -190,6 +191,7 @@ std::optional<exec::MemoryUse> Model::memory(const std::vector<NamedValue>& inpu
   const Loc where = loc.user();
   const Fed fed = state_->taken_apart(inputs, where);
   const State::Ready ready = state_->ready(state_->graph_for(fed, where), fed);
+  if (ready.built->is_for_values) return std::nullopt;
   return ready.built->session->memory(ready.built->imported.graph.outputs(), ready.feeds, where);
 }
 

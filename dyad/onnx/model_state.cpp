@@ -199,6 +199,8 @@ std::shared_ptr<Built> Model::State::graph_for_sizes(const Fed& fed, Loc where) 
   try {
     made = std::make_shared<Built>(Built{.imported = build(known, options)});
   } catch (const NeedsValues&) {
+  } catch (const MemoryError&) {
+    return nullptr;  // another time there may be more
   } catch (const Error&) {
     // Perhaps of a branch that these values do not take.
   }

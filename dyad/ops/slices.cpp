@@ -282,7 +282,8 @@ ViewLayout slice_layout(const SliceAttrs& attrs, const Shape& in, const Strides&
   const Range range = clipped(attrs, in[axis]);
   ViewLayout layout{.shape = out, .strides = strides};
   layout.offset = range.count.number() == 0 ? 0 : range.begin.number() * strides[axis];
-  layout.strides[axis] *= attrs.step;
+  // A step that leads from one element to no other may be too large to multiply.
+  if (out[axis].number() > 1) layout.strides[axis] *= attrs.step;
   return layout;
 }
 

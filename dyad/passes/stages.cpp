@@ -67,6 +67,7 @@ class Cutter {
       }
       std::vector<Value> inputs;
       for (const Value v : node->inputs()) {
+        if (is_checked_before(*node, v)) continue;
         inputs.push_back(v ? here(at + 1 == count_ ? v : before_writes(v), at) : Value());
       }
       Node* const made = stages_[at].graph->append_copy(*node, std::move(inputs));
@@ -83,6 +84,13 @@ class Cutter {
   }
 
  private:
+  /// Whether `node` only comes after v, and that is made, and its sizes are checked, in a stage
+  /// before: it need not be kept for that.
+  [[nodiscard]] bool is_checked_before(const Node& node, Value v) const {
+    return &node.op() == &kAfterOp && !(v == node.inputs()[0]) && &v.node->op() != &kAssignOp &&
+           stage_of_.at(v.node) + 1 != count_;
+  }
+
   void number_nodes() {
     std::vector<const Node*> open;
     OpenSizes sizes;

@@ -313,6 +313,20 @@ TEST(FoundLater, ResultsOfSeveralLeavesMadeInside) {
   EXPECT_GT(c.explain().replays, 0);
 }
 
+TEST(FoundLater, ALeafMadeInsideHasNoGradientFromBeingRecorded) {
+  const auto f = [](const Tensor& x) {
+    Tensor leaf = (x * 1).requires_grad();
+    return std::pair(leaf, sum(leaf * leaf));
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 4; ++i) {
+    const auto [leaf, loss] = c(count_up({3}));
+    EXPECT_FALSE(leaf.grad().defined()) << i;
+    loss.backward();
+    EXPECT_TRUE(same_bits(leaf.grad(), leaf.detach() * 2)) << i;
+  }
+}
+
 TEST(FoundLater, AReturnedLeafFromOutsideIsThatLeaf) {
   Tensor w = ones({2}).requires_grad();
   const auto c = compile_now([&] {

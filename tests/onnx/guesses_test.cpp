@@ -100,6 +100,18 @@ TEST(Guesses, AreCheckedByEveryResultOfTheGraph) {
   }
 }
 
+TEST(Guesses, AreCheckedWhereDataTellOtherSizesAfterwards) {
+  const onnx::Model model = model_of_two_counts(
+      {node("Add", {"a", "b"}, {"s"}), node("Shape", {"s"}, {"sizes"}),
+       node("NonZero", {"sizes"}, {"places"}), node("NonZero", {"x"}, {"others"})},
+      {"sizes", "places", "others"});
+  const Graph graph = model.graph();
+  Session session(graph);
+  EXPECT_EQ(elements(session.run(graph.outputs(), two_counts(3, 3))[0]).at(0), 3);
+  EXPECT_THROW((void)session.run(graph.outputs(), two_counts(1, 5)), ShapeError);
+  EXPECT_THROW((void)session.run(graph.outputs(), two_counts(2, 5)), ShapeError);
+}
+
 TEST(Guesses, AreNoNodesOfTheModelThatIsWritten) {
   const onnx::Model model = model_of_two_counts(
       {node("Add", {"a", "b"}, {"s"}), node("Shape", {"s"}, {"sizes"})}, {"s", "sizes"});
