@@ -23,6 +23,7 @@ bool may_be_sizes(DType dtype) {
 /// How many elements there are; nothing where that is no number, or too many.
 std::optional<std::size_t> count_of(const Type& type) {
   if (!type.is_tensor() || !may_be_sizes(type.dtype())) return {};
+  if (!type.shape().is_concrete()) return {};  // [0, n] has no elements, but no strides either
   const Dim count = type.shape().numel();
   if (!count.is_number() || count.number() > kMostElements) return {};
   return static_cast<std::size_t>(count.number());
