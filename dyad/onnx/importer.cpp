@@ -688,7 +688,7 @@ void Importer::run_node(const pb::NodeProto& node, Loc loc, const ImportFrame& f
   } catch (const Error& error) {
     throw OnnxError(fmt::format("'{}': {}: {}", file_, import.description(), error.message()), loc);
   }
-  if (node.op_type() == "NonZero" && !in_region()) {
+  if (node.op_type() == "NonZero" && node.output_size() > 0 && !in_region()) {
     places_.insert_or_assign(import.value(0).tensor.impl(),
                              Places{import.value(0).tensor, import.result(0)});
   }

@@ -95,8 +95,10 @@ Tensor from_numbers(const Reading& of, DType dtype, std::uint64_t count, const L
   visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
     T* to = reinterpret_cast<T*>(made.impl()->data);
     for (const auto number : numbers) {
-      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-        *to++ = T{static_cast<std::uint16_t>(number)};  // their bits
+      constexpr bool is_bits = std::is_integral_v<typename List::value_type> &&
+                               (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>);
+      if constexpr (is_bits) {
+        *to++ = T{static_cast<std::uint16_t>(number)};
       } else if constexpr (std::is_unsigned_v<typename List::value_type>) {
         *to++ = convert_element<T>(static_cast<std::int64_t>(number));  // wraps back in u64
       } else {
