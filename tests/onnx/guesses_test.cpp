@@ -67,6 +67,13 @@ onnx::Model model_of_two_counts(const Names& nodes, const Names& outputs,
   return onnx::parse(bytes::model(parts_of_two_counts(nodes, outputs)), options);
 }
 
+/// What the model gives of equal counts, and of one that broadcasts; of others it is an error.
+void expect_of_two_counts(const onnx::Model& model, float equal, float broadcast) {
+  EXPECT_THAT(elements(model.run(two_counts(3, 3))[0]), ElementsAre(equal));
+  EXPECT_THAT(elements(model.run(two_counts(1, 5))[0]), ElementsAre(broadcast));
+  EXPECT_THROW((void)model.run(two_counts(2, 5)), Error);
+}
+
 TEST(Guesses, AreCheckedWhereSizesAloneAreRead) {
   for (const std::string reader : {"Shape", "Size", "ConstantOfShape"}) {
     Names nodes{node("Add", {"a", "b"}, {"s"}) + part(3, "both")};
@@ -163,12 +170,7 @@ TEST(Guesses, InALoopAreChecked) {
                           {"sizes"});
   parts.tensors = {scalar("steps", 2)};
   const onnx::Model model = onnx::parse(bytes::model(parts));
-  const auto run = [&](std::int64_t a, std::int64_t b) {
-    return elements(model.run(two_counts(a, b))[0]);
-  };
-  EXPECT_THAT(run(3, 3), ElementsAre(3));
-  EXPECT_THAT(run(1, 5), ElementsAre(5));
-  EXPECT_THROW((void)run(2, 5), Error);
+  expect_of_two_counts(model, 3, 5);
 }
 
 TEST(Guesses, ThatAreTheSameInEveryStepOfALoopAreChecked) {
@@ -182,12 +184,7 @@ TEST(Guesses, ThatAreTheSameInEveryStepOfALoopAreChecked) {
       {node("Loop", {"steps", "", "zero"}, {"total"}, {of_graph("body", body)})}, {"total"});
   parts.tensors = {scalar("steps", 2), tensor_proto("zero", kFloat, {}, std::string(4, '\0'))};
   const onnx::Model model = onnx::parse(bytes::model(parts));
-  const auto run = [&](std::int64_t a, std::int64_t b) {
-    return elements(model.run(two_counts(a, b))[0]);
-  };
-  EXPECT_THAT(run(3, 3), ElementsAre(66));
-  EXPECT_THAT(run(1, 5), ElementsAre(200));
-  EXPECT_THROW((void)run(2, 5), Error);
+  expect_of_two_counts(model, 66, 200);
 }
 
 TEST(Guesses, InABranchOfALoopAreChecked) {
