@@ -46,7 +46,9 @@ typedef struct DyadFunction {
 } DyadFunction;
 
 typedef struct DyadCompileOptions {
-  const char *cpu, *features; /* as LLVM names them; null: this machine's */
+  /* As LLVM names them. Null: this machine's; code for a named one is compiled ahead of time, and may
+   * take longer. */
+  const char *cpu, *features;
 } DyadCompileOptions;
 
 enum { DYAD_PLUGIN_OK = 0, DYAD_PLUGIN_UNSUPPORTED = 1, DYAD_PLUGIN_FAILED = 2 };

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "dyad/codegen/compiler_plugin.h"
 #include "dyad/codegen/functions.h"
 #include "dyad/codegen/interpreter.h"
@@ -70,15 +72,27 @@ class Call {
       space_.add(recipe.is_reduction() ? Sizes{1, 0} : Sizes{1});
   }
 
-  /// What the kernel writes.
-  std::vector<std::vector<std::byte>> run(const CompiledKernel& kernel) {
+  /// What the kernel writes; past the caches, to memory that begins so many elements after some
+  /// place, when that is given.
+  std::vector<std::vector<std::byte>> run(const CompiledKernel& kernel,
+                                          std::optional<std::size_t> past_caches_from = {}) {
+    const std::size_t before = past_caches_from.value_or(0);
     std::vector<std::vector<std::byte>> outputs;
     std::vector<void*> data;
     for (auto& input : inputs_) data.push_back(input.empty() ? nullptr : input.data());
-    for (const Operand& o : recipe_.outputs) outputs.emplace_back(kCount * size_of(o.dtype));
-    for (auto& output : outputs) data.push_back(output.data());
-    const KernelArgs args = space_.args(data.data());
+    for (const Operand& o : recipe_.outputs) {
+      outputs.emplace_back((kCount + before) * size_of(o.dtype));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      data.push_back(outputs[i].data() + before * size_of(recipe_.outputs[i].dtype));
+    }
+    KernelArgs args = space_.args(data.data());
+    if (past_caches_from) args.flags |= DYAD_KERNEL_STREAM;
     kernel(args, 0, kernel.units(args));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const auto skipped = static_cast<std::ptrdiff_t>(before * size_of(recipe_.outputs[i].dtype));
+      outputs[i].erase(outputs[i].begin(), outputs[i].begin() + skipped);
+    }
     return outputs;
   }
 
@@ -131,6 +145,20 @@ TEST_P(BuiltIn, SameBitsAsTheInterpreter) {
     EXPECT_EQ(call.different(call.run(*kernel), call.run(*interpret(recipe))), 0u)
         << recipe.name << "\n"
         << recipe.text();
+  }
+}
+
+TEST_P(BuiltIn, SameBitsPastTheCaches) {
+  for (const KernelRecipe& recipe : kernelgen::common_recipes()) {
+    if (recipe.kind != KernelKind::pointwise) continue;
+    const auto kernel = built_in(recipe);
+    ASSERT_NE(kernel, nullptr) << recipe.name;
+    Call call(recipe);
+    const auto expected = call.run(*kernel);
+    for (const std::size_t from : {0u, 1u, 5u, 14u, 31u}) {
+      EXPECT_EQ(call.different(call.run(*kernel, from), expected), 0u)
+          << recipe.name << " from element " << from;
+    }
   }
 }
 

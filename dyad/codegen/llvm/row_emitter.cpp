@@ -18,7 +18,7 @@ using llvm::Value;
 
 /// How a row is cut into vectors.
 struct Shape {
-  unsigned lanes;   // elements in a vector
+  unsigned lanes;   // elements in a vector, of several registers where large programs interleave
   unsigned unroll;  // vectors in a turn of the main loop
   enum class Tail : std::uint8_t {
     masked,    // a second copy of the program, with masks: small programs
@@ -54,7 +54,8 @@ Shape shape_of(const DyadFunction& f, const VectorTarget& target) {
     strided = strided || static_cast<Access>(f.operands[i].access) == Access::strided;
   }
   const int cost = cost_of(f.program);
-  const unsigned lanes = target.bytes / widest;
+  const bool large = cost > 12;
+  const unsigned lanes = target.bytes / widest * (large && !strided ? target.interleave : 1);
   // A store past the caches takes at least 16 bytes.
   bool streams = !strided;
   for (std::size_t o = 0; o < f.output_count; ++o) {
@@ -63,13 +64,13 @@ Shape shape_of(const DyadFunction& f, const VectorTarget& target) {
   }
   const bool maskable = target.masks_narrow || !narrow;
   return {.lanes = lanes,
-          .unroll = strided || cost > 12 ? 1u
-                    : cost > 8           ? 2u
-                                         : 4u,
-          .tail = strided     ? Shape::Tail::single
-                  : cost > 12 ? Shape::Tail::buffered
-                  : maskable  ? Shape::Tail::masked
-                              : Shape::Tail::single,
+          .unroll = strided || large ? 1u
+                    : cost > 8       ? 2u
+                                     : 4u,
+          .tail = strided    ? Shape::Tail::single
+                  : large    ? Shape::Tail::buffered
+                  : maskable ? Shape::Tail::masked
+                             : Shape::Tail::single,
           .maskable = maskable,
           .streams = streams};
 }
@@ -367,15 +368,20 @@ class RowEmitter {
     return ir_.CreateGEP(memory_type(ir_.getContext(), operands_->dtype(i), 1), address, at);
   }
 
-  /// Copies `count` elements of operand i, less than a vector of them.
+  /// Copies `count` elements of operand i, less than a vector of them, into its buffer or out of
+  /// it.
   void copy(std::size_t i, Value* from, Value* to, Value* count) {
     const llvm::Align align(1);
     if (shape_.maskable) {
       llvm::Type* type = memory_type(ir_.getContext(), operands_->dtype(i), shape_.lanes);
       Value* splat = ir_.CreateVectorSplat(shape_.lanes, ir_.CreateTrunc(count, ir_.getInt32Ty()));
       Value* mask = ir_.CreateICmpUGT(splat, lane_numbers(ir_.getInt32Ty(), shape_.lanes));
-      Value* zeros = llvm::Constant::getNullValue(type);
-      ir_.CreateMaskedStore(ir_.CreateMaskedLoad(type, from, align, mask, zeros), to, align, mask);
+      if (i < source_.input_count) {
+        Value* zeros = llvm::Constant::getNullValue(type);
+        ir_.CreateAlignedStore(ir_.CreateMaskedLoad(type, from, align, mask, zeros), to, align);
+      } else {
+        ir_.CreateMaskedStore(ir_.CreateAlignedLoad(type, from, align), to, align, mask);
+      }
       return;
     }
     llvm::Type* type = memory_type(ir_.getContext(), operands_->dtype(i), 1);
