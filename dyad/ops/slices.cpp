@@ -281,7 +281,9 @@ ViewLayout slice_layout(const SliceAttrs& attrs, const Shape& in, const Strides&
   const auto axis = static_cast<std::size_t>(from_front(attrs.axis, in.rank()));
   const Range range = clipped(attrs, in[axis]);
   ViewLayout layout{.shape = out, .strides = strides};
-  layout.offset = range.count.number() == 0 ? 0 : range.begin.number() * strides[axis];
+  // Of no elements the sizes may be anything, and so may strides be that nobody walks.
+  if (out.numel().number() == 0) return layout;
+  layout.offset = range.begin.number() * strides[axis];
   // A step that leads from one element to no other may be too large to multiply.
   if (out[axis].number() > 1) layout.strides[axis] *= attrs.step;
   return layout;
@@ -295,7 +297,9 @@ ViewLayout select_layout(const SelectAttrs& attrs, const Shape& in, const Stride
     throw IndexError("select: " + out_of_range(attrs.index, axis, size));
   }
   ViewLayout layout{.shape = out, .strides = strides};
-  layout.offset = first_of(attrs, size).number() * strides[static_cast<std::size_t>(axis)];
+  if (out.numel().number() != 0) {
+    layout.offset = first_of(attrs, size).number() * strides[static_cast<std::size_t>(axis)];
+  }
   layout.strides.erase(static_cast<std::size_t>(axis));
   return layout;
 }
