@@ -21,6 +21,7 @@ constexpr ArgInfo kScatterInputs[] = {
     {"x", kNumber | kComplex}, {"index", kIndex}, {"source", kNumber | kComplex}};
 constexpr ArgInfo kConcatInputs[] = {{"tensors", kEverything, false, true}};
 constexpr ArgInfo kPadInputs[] = {{"x", kPlain}};
+constexpr ArgInfo kOneHotInputs[] = {{"index", kNumber}, {"classes", kNumber}};
 
 std::string axis_sizes(int axis, Dim a, std::string_view of_a, Dim b, std::string_view of_b) {
   return "axis " + std::to_string(axis) + " of " + std::string(of_a) + " has size " + to_string(a) +
@@ -226,6 +227,33 @@ Tensor concat_all(std::span<const Tensor> tensors, std::int64_t axis, bool as_ne
   return apply_multi<Concat>({.axis = axis}, loc, refs, 1)[0];
 }
 
+struct OneHotAttrs {
+  DType dtype = DType::f32;
+};
+
+struct OneHot {
+  using Attrs = OneHotAttrs;
+  static constexpr Schema schema{
+      .name = "one_hot",
+      .inputs = kOneHotInputs,
+      .outputs = kOut,
+      .doc = "1 where the index is the class, else 0, in a dtype of one's own.",
+      .samples = {.edges = "0 -0 1 -1 2.5 127 inf nan", .differentiable = false},
+      .typing = Typing::boolean};
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    if (!contains(kAny, attrs.dtype)) {
+      fail_dtype(in, "there is no one and zero of dtype " + std::string(name_of(attrs.dtype)));
+    }
+    return {Type(attrs.dtype, infer_pointwise(in)[0].shape())};
+  }
+  static Scalar eval(const Attrs& attrs, Scalar index, Scalar of_class) {
+    return scalar::cast(index == of_class, attrs.dtype);
+  }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    e.output(0, e.cast(e.node("Equal", {e.operand(0), e.operand(1)}), attrs.dtype));
+  }
+};
+
 }  // namespace
 
 Types infer_scatter_at(const InferIn& in, const IndexAttrs& attrs) {
@@ -259,7 +287,7 @@ Tensor scatter_added(const Shape& shape, std::int64_t axis, const Tensor& index,
 std::span<const OpInfo* const> indexing_rows() {
   static constexpr const OpInfo* kRows[] = {
       &op_info<GatherOp>, &op_info<ScatterAdd>, &op_info<IndexSelect>,
-      &op_info<Concat>,   &op_info<Pad>,
+      &op_info<Concat>,   &op_info<Pad>,        &op_info<OneHot>,
   };
   return kRows;
 }
@@ -301,7 +329,10 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index, Loc
 }
 Tensor one_hot(const Tensor& indices, Dim classes, DType dtype, Loc loc) {
   const LocScope scope(loc);
-  return to(unsqueeze(indices, -1) == arange(classes, indices.dtype()), dtype);
+  const ops::OneHotAttrs attrs{.dtype = contains(kAny, dtype) ? dtype : boolean};
+  return to(
+      apply<ops::OneHot>(attrs, loc, unsqueeze(indices, -1), arange(classes, indices.dtype())),
+      dtype);
 }
 
 Tensor concat(std::span<const Tensor> tensors, std::int64_t axis, Loc loc) {

@@ -21,11 +21,11 @@ namespace {
 /// Pointwise operators that take about as long as reading what they are computed from.
 bool costs_little(const Node& node) {
   static const std::unordered_set<std::string_view> kNames = {
-      "abs", "add",           "cast",       "clamp",   "clone",       "div",
-      "eq",  "full",          "ge",         "gt",      "le",          "logical_and",
-      "lt",  "max",           "min",        "mul",     "logical_not", "ne",
-      "neg", "relu",          "logical_or", "rsqrt",   "sqrt",        "square",
-      "sub", "relu_backward", "where",      "maximum", "minimum",     "reciprocal"};
+      "abs",     "add",        "cast",        "clamp", "clone",         "div",   "eq",
+      "full",    "ge",         "gt",          "le",    "logical_and",   "lt",    "max",
+      "min",     "mul",        "logical_not", "ne",    "neg",           "relu",  "logical_or",
+      "rsqrt",   "sqrt",       "square",      "sub",   "relu_backward", "where", "maximum",
+      "minimum", "reciprocal", "one_hot"};
   return kNames.contains(node.op().name);
 }
 

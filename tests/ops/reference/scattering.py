@@ -201,4 +201,17 @@ def indices():
     case("index_put", [x, torch.tensor(7.5), grid], [x.masked_fill(grid, 7.5)], {"at": "t", "accumulate": False}, 0, True)
 
 
-FAMILIES = [scatters, scatter_functions, places_in_several_axes, masks, indices]
+def ones_at_indices():
+    classes = {dtype: torch.arange(3).to(DTYPES[dtype]) for dtype in [*INTS, "f32"]}
+    index = torch.tensor([[2], [0], [1], [2], [5]])
+    for dtype in classes:
+        case("one_hot", [index.to(DTYPES[dtype]), classes[dtype]], [(index == torch.arange(3)).float()], {"dtype": "f32"}, 0)
+    for dtype in [*INTS, *FLOATS, "bool"]:
+        case("one_hot", [index, classes["i64"]], [(index == torch.arange(3)).to(DTYPES[dtype])], {"dtype": dtype}, 0)
+    below, odd = torch.tensor([[-1], [1]]), torch.tensor([[float("nan")], [float("inf")], [-0.0], [0.5]]).float()
+    case("one_hot", [below, classes["i64"]], [torch.tensor([[0, 0, 0], [0, 1, 0]])], {"dtype": "i64"}, 0)
+    case("one_hot", [odd, classes["f32"]], [torch.tensor([[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]])], {"dtype": "i64"}, 0)
+    case("one_hot", [torch.zeros(0, 1).long(), classes["i64"]], [torch.zeros(0, 3).double()], {"dtype": "f64"}, 0)
+
+
+FAMILIES = [scatters, scatter_functions, places_in_several_axes, masks, indices, ones_at_indices]
