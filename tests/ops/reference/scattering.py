@@ -208,9 +208,10 @@ def ones_at_indices():
         case("one_hot", [index.to(DTYPES[dtype]), classes[dtype]], [(index == torch.arange(3)).float()], {"dtype": "f32"}, 0)
     for dtype in [*INTS, *FLOATS, "bool"]:
         case("one_hot", [index, classes["i64"]], [(index == torch.arange(3)).to(DTYPES[dtype])], {"dtype": dtype}, 0)
-    below, odd = torch.tensor([[-1], [1]]), torch.tensor([[float("nan")], [float("inf")], [-0.0], [0.5]]).float()
-    case("one_hot", [below, classes["i64"]], [torch.tensor([[0, 0, 0], [0, 1, 0]])], {"dtype": "i64"}, 0)
-    case("one_hot", [odd, classes["f32"]], [torch.tensor([[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]])], {"dtype": "i64"}, 0)
+    odd = floats_of("0 -0 1 -1 2.5 127 inf nan")[:, None]
+    for dtype in FLOATS:
+        case("one_hot", [cast(odd, dtype), cast(torch.arange(3.0), dtype)], [(odd == torch.arange(3)).long()], {"dtype": "i64"}, 0)
+    case("one_hot", [torch.tensor([[-1], [1]]), classes["i64"]], [torch.tensor([[0, 0, 0], [0, 1, 0]])], {"dtype": "i64"}, 0)
     case("one_hot", [torch.zeros(0, 1).long(), classes["i64"]], [torch.zeros(0, 3).double()], {"dtype": "f64"}, 0)
 
 
