@@ -2,42 +2,40 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "dyad/ops/attrs/epilogue.h"
+#include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/cpu/vector_math.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
 namespace {
 
 template <class F>
-void each(bool adds, const float* from, float* to, std::int64_t n, F f) {
-  if (adds) {
-    for (std::int64_t i = 0; i < n; ++i) to[i] = f(from[i] + to[i]);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) to[i] = f(from[i]);
-  }
+[[gnu::always_inline]] inline void each(float* x, std::int64_t n, F f) {
+  for (std::int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
 }
 
-void apply(const Epilogue& e, const float* from, float* to, std::int64_t n) {
+DYAD_VECTOR_CLONES void activate_all(Epilogue::Activation activation, float a, float b, float* x,
+                                     std::int64_t n) {
   using Activation = Epilogue::Activation;
-  const float a = e.alpha, b = e.beta;
-  switch (e.activation) {
+  switch (activation) {
     case Activation::none:
-      return each(e.adds, from, to, n, [](float x) { return x; });
+      return;
     case Activation::relu:
-      return each(e.adds, from, to, n, [](float x) { return x < 0 ? 0 : x; });
+      return each(x, n, [](float v) { return v < 0 ? 0 : v; });
     case Activation::leaky_relu:
-      return each(e.adds, from, to, n, [=](float x) { return x > 0 ? x : a * x; });
+      return each(x, n, [=](float v) { return v > 0 ? v : a * v; });
     case Activation::clamp:
-      return each(e.adds, from, to, n, [=](float x) { return x < a ? a : x > b ? b : x; });
+      return each(x, n, [=](float v) { return v < a ? a : v > b ? b : v; });
     case Activation::sigmoid:
-      return each(e.adds, from, to, n, [](float x) { return 1 / (1 + std::exp(-x)); });
+      return each(x, n, [](float v) { return vector_math::sigmoid(v); });
     case Activation::silu:
-      return each(e.adds, from, to, n, [](float x) { return x / (1 + std::exp(-x)); });
+      return each(x, n, [](float v) { return v * vector_math::sigmoid(v); });
     case Activation::hardswish:
-      return each(e.adds, from, to, n, [](float x) {
-        return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6;
+      return each(x, n, [](float v) {
+        const float inner = v * (v + 3) / 6;
+        return v <= -3 ? 0 : v >= 3 ? v : inner;
       });
   }
 }
@@ -100,9 +98,16 @@ dnnl::post_ops Epilogue::post_ops() const {
 
 #endif
 
+void activate_in_place(const Epilogue& e, float* x, std::int64_t n) {
+  activate_all(e.activation, e.alpha, e.beta, x, n);
+}
+
 void apply_epilogue(const Epilogue& e, const float* from, float* to, std::int64_t n) {
   parallel_for(0, n, grain_for({.bytes = 12, .flops = 10}, n),
-               [&](std::int64_t lo, std::int64_t hi) { apply(e, from + lo, to + lo, hi - lo); });
+               [&](std::int64_t lo, std::int64_t hi) {
+                 for (std::int64_t i = lo; i < hi; ++i) to[i] = e.adds ? from[i] + to[i] : from[i];
+                 activate_in_place(e, to + lo, hi - lo);
+               });
 }
 
 }  // namespace dyad::runtime::cpu

@@ -38,6 +38,9 @@ struct Epilogue {
 [[nodiscard]] Epilogue epilogue_of(std::string_view activation, double alpha, double beta,
                                    bool adds);
 
+/// x[i] = activation(x[i]), on this thread.
+void activate_in_place(const Epilogue& epilogue, float* x, std::int64_t n);
+
 /// The same in a pass of its own: to[i] = activation(from[i] + to[i]), or activation(from[i]).
 void apply_epilogue(const Epilogue& epilogue, const float* from, float* to, std::int64_t n);
 

@@ -193,6 +193,24 @@ dnnl::memory::desc weight_layout(std::int64_t k, std::int64_t n) {
   return {{k, n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
+dnnl::memory::desc panel_layout(std::int64_t k, std::int64_t n, int columns) {
+  // No tag of the library names it.
+  dnnl_memory_desc_t made{};
+  made.ndims = 2;
+  made.dims[0] = made.padded_dims[0] = k;
+  made.dims[1] = n;
+  made.padded_dims[1] = (n + columns - 1) / columns * columns;
+  made.data_type = dnnl_f32;
+  made.format_kind = dnnl_blocked;
+  dnnl_blocking_desc_t& blocking = made.format_desc.blocking;
+  blocking.strides[0] = columns;
+  blocking.strides[1] = columns * k;
+  blocking.inner_nblks = 1;
+  blocking.inner_blks[0] = columns;
+  blocking.inner_idxs[0] = 1;
+  return dnnl::memory::desc(made);
+}
+
 }  // namespace dyad::runtime::cpu::onednn
 
 #endif

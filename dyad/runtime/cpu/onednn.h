@@ -40,6 +40,9 @@ namespace dyad::runtime::cpu::onednn {
 /// How a product wants a weight of k rows and n columns that may lie in any way.
 [[nodiscard]] dnnl::memory::desc weight_layout(std::int64_t k, std::int64_t n);
 
+/// A weight of k rows and n columns in panels of so many columns (see PanelProduct).
+[[nodiscard]] dnnl::memory::desc panel_layout(std::int64_t k, std::int64_t n, int columns);
+
 /// What is at `data` in another layout.
 [[nodiscard]] std::shared_ptr<const dnnl::memory> packed_copy(const void* data,
                                                               const dnnl::memory::desc& from,

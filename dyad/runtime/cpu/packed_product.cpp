@@ -1,9 +1,11 @@
 #include "dyad/runtime/cpu/packed_product.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "dyad/runtime/cpu/gemm.h"
 #include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/panel_product.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
@@ -11,7 +13,7 @@ namespace dyad::runtime::cpu {
 #ifdef DYAD_PLAIN_LOOPS
 
 struct PackedProduct::Library {
-  void run(const PackedProduct&, const void*, std::int64_t, void*, std::int64_t) {}
+  void run(const PackedProduct&, const void*, std::int64_t, const void*, void*, std::int64_t) {}
 };
 
 #else
@@ -27,19 +29,58 @@ int threads_for(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
 }  // namespace
 
 struct PackedProduct::Library {
-  void run(const PackedProduct& p, const void* a, std::int64_t a_row, void* c, std::int64_t c_row) {
-    const LibraryTeam team(threads);
+  /// C = A B + bias, or C += A B where bias is null.
+  void run(const PackedProduct& p, const void* a, std::int64_t a_row, const void* bias, void* c,
+           std::int64_t c_row) {
     try {
+      if (in_panels) return run_panels(p, factors(p, a, a_row), {}, bias, c, c_row);
+      const LibraryTeam team(threads);
+      for (std::int64_t i = 0; bias != nullptr && i < p.m_; ++i) {
+        std::copy_n(static_cast<const float*>(bias), p.n_, static_cast<float*>(c) + i * c_row);
+      }
       prepare(p, a_row, c_row);
+      product->run({a, nullptr, c}, {nullptr, packed.get(), nullptr});
     } catch (const dnnl::error& error) {
       onednn::fail(error);
     }
-    product->run({a, nullptr, c}, {nullptr, packed.get(), nullptr});
+  }
+
+  static void run_panels(const PackedProduct& p, const PanelProduct::Factors& factors,
+                         const PanelProduct::Factors& more, const void* bias, void* c,
+                         std::int64_t c_row) {
+    panel_product({.m = p.m_,
+                   .n = p.n_,
+                   .factors = factors,
+                   .more = more,
+                   .bias = static_cast<const float*>(bias),
+                   .c = static_cast<float*>(c),
+                   .c_row = c_row,
+                   .epilogue = {.adds = bias == nullptr}});
   }
 
   int threads = 1;
+  bool in_panels = false;
+
+  /// For products in panels.
+  PanelProduct::Factors factors(const PackedProduct& p, const void* a, std::int64_t a_row) {
+    if (!packed) {
+      const LibraryTeam team(team_size());
+      pack(p, onednn::panel_layout(p.k_, p.n_, PanelProduct::kColumns));
+    }
+    return {.k = p.k_,
+            .a = static_cast<const float*>(a),
+            .a_row = a_row,
+            .panels = static_cast<const float*>(packed->get_data_handle())};
+  }
 
  private:
+  void pack(const PackedProduct& p, const dnnl::memory::desc& layout) {
+    const auto from =
+        onednn::f32_matrix(p.k_, p.n_, p.transposed_ ? 1 : p.b_row_, p.transposed_ ? p.b_row_ : 1);
+    packed = p.is_constant_ ? onednn::packed_constant(p.b_, from, layout)
+                            : onednn::packed_copy(p.b_, from, layout);
+  }
+
   /// Makes the primitive for these strides of A and C, and packs B.
   void prepare(const PackedProduct& p, std::int64_t a_row, std::int64_t c_row) {
     if (product && a_row == a_row_ && c_row == c_row_) return;
@@ -52,12 +93,7 @@ struct PackedProduct::Library {
     const dnnl::matmul::primitive_desc chosen(
         {left, packed ? packed->get_desc() : onednn::weight_layout(p.k_, p.n_), out}, attributes,
         onednn::engine());
-    if (!packed) {
-      const auto from = onednn::f32_matrix(p.k_, p.n_, p.transposed_ ? 1 : p.b_row_,
-                                           p.transposed_ ? p.b_row_ : 1);
-      packed = p.is_constant_ ? onednn::packed_constant(p.b_, from, chosen.weights_desc())
-                              : onednn::packed_copy(p.b_, from, chosen.weights_desc());
-    }
+    if (!packed) pack(p, chosen.weights_desc());
     product.emplace(
         dnnl::matmul(chosen),
         std::initializer_list<onednn::Held::Argument>{
@@ -88,12 +124,15 @@ PackedProduct::PackedProduct(DType dtype, std::int64_t m, std::int64_t n, std::i
   if (dtype != DType::f32 || m == 0 || n == 0 || k == 0) return;
   library_ = std::make_unique<Library>();
   library_->threads = threads_for(m, n, k);
+  library_->in_panels = takes_panels(m, n, k);
 #endif
 }
 
 bool PackedProduct::fits(std::int64_t m) const noexcept {
 #ifndef DYAD_PLAIN_LOOPS
-  if (library_) return m == m_ && library_->threads == threads_for(m_, n_, k_);
+  if (library_) {
+    return m == m_ && (library_->in_panels || library_->threads == threads_for(m_, n_, k_));
+  }
 #endif
   return m == m_;
 }
@@ -101,7 +140,35 @@ bool PackedProduct::fits(std::int64_t m) const noexcept {
 PackedProduct::~PackedProduct() = default;
 
 void PackedProduct::add(const void* a, std::int64_t a_row, void* c, std::int64_t c_row) {
-  if (library_) return library_->run(*this, a, a_row, c, c_row);
+  if (library_) return library_->run(*this, a, a_row, nullptr, c, c_row);
+  gemm_loops(plain(a_row, c_row), a, b_, nullptr, c, /*accumulate=*/true);
+}
+
+void PackedProduct::set(const void* a, std::int64_t a_row, const void* bias, void* c,
+                        std::int64_t c_row) {
+  if (library_) return library_->run(*this, a, a_row, bias, c, c_row);
+  gemm_loops(plain(a_row, c_row), a, b_, bias, c);
+}
+
+void PackedProduct::set(const void* a, std::int64_t a_row, PackedProduct& other,
+                        const void* other_a, std::int64_t other_row, const void* bias, void* c,
+                        std::int64_t c_row) {
+#ifndef DYAD_PLAIN_LOOPS
+  if (library_ && library_->in_panels && other.library_ && other.library_->in_panels) {
+    try {
+      return Library::run_panels(*this, library_->factors(*this, a, a_row),
+                                 other.library_->factors(other, other_a, other_row), bias, c,
+                                 c_row);
+    } catch (const dnnl::error& error) {
+      onednn::fail(error);
+    }
+  }
+#endif
+  set(a, a_row, bias, c, c_row);
+  other.add(other_a, other_row, c, c_row);
+}
+
+Gemm PackedProduct::plain(std::int64_t a_row, std::int64_t c_row) const {
   Gemm g;
   g.dtype = dtype_;
   g.m = m_;
@@ -112,7 +179,7 @@ void PackedProduct::add(const void* a, std::int64_t a_row, void* c, std::int64_t
   g.b_row = transposed_ ? 1 : b_row_;
   g.b_column = transposed_ ? b_row_ : 1;
   g.c_row = c_row;
-  gemm_loops(g, a, b_, nullptr, c, /*accumulate=*/true);
+  return g;
 }
 
 }  // namespace dyad::runtime::cpu

@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "dyad/core/tensor.h"
+#include "dyad/runtime/cpu/gemm.h"
 
 namespace dyad::runtime::cpu {
 
-/// C += A B for one B[k, n] and many A[m, k], all rows dense, f32 or f64: B is brought into the
-/// library's own layout once. Any thread may use it, one at a time.
+/// Products of one B[k, n] with many A[m, k], all rows dense, f32 or f64: B is brought once into
+/// the layout that they are quickest in. Any thread may use it, one at a time.
 class PackedProduct {
  public:
   /// `b` holds k rows of n, or its transpose. A constant's copy is shared by all that want it.
@@ -18,13 +19,20 @@ class PackedProduct {
   PackedProduct(const PackedProduct&) = delete;
   PackedProduct& operator=(const PackedProduct&) = delete;
 
+  /// C += A B.
   void add(const void* a, std::int64_t a_row, void* c, std::int64_t c_row);
+  /// C = A B + bias[n].
+  void set(const void* a, std::int64_t a_row, const void* bias, void* c, std::int64_t c_row);
+  /// C = A B + A' B' + bias[n] for another product of as many rows and columns.
+  void set(const void* a, std::int64_t a_row, PackedProduct& other, const void* other_a,
+           std::int64_t other_row, const void* bias, void* c, std::int64_t c_row);
 
   /// Whether a product made now would be the same: B aside, and as many threads.
   [[nodiscard]] bool fits(std::int64_t m) const noexcept;
 
  private:
   struct Library;
+  [[nodiscard]] Gemm plain(std::int64_t a_row, std::int64_t c_row) const;
   DType dtype_;
   std::int64_t m_, n_, k_;
   const void* b_;

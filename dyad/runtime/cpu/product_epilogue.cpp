@@ -9,6 +9,8 @@
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/panel_product.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
 // Products with a weight, in f32. A constant one lies in the library's own layout, and what follows
@@ -67,9 +69,17 @@ struct Planned {
   memory::desc packed;
 };
 
-/// What a step of a plan keeps: the weight in that layout.
+/// What a step of a plan keeps: its weight in the layout that is wanted.
 struct PackedWeight final : KernelMemo {
   std::shared_ptr<const memory> elements;
+
+  [[nodiscard]] bool lies_in(const memory::desc& layout) const {
+    return elements != nullptr && elements->get_desc() == layout;
+  }
+  void pack(const Product& p, const memory::desc& layout) {
+    elements = onednn::packed_constant(
+        p.weight, onednn::f32_matrix(p.k, p.n, p.weight_row, p.weight_column), layout);
+  }
 };
 
 Planned plan_product(const Product& p, const Epilogue& epilogue) {
@@ -95,8 +105,27 @@ Planned plan_product(const Product& p, const Epilogue& epilogue) {
           pd.weights_desc()};
 }
 
-/// With a constant weight.
-void run_packed(const OpCall& call, const Product& p, const Epilogue& epilogue) {
+void run_panels(const OpCall& call, const Product& p, const Epilogue& epilogue) {
+  auto& weight = call.memo_as<PackedWeight>();
+  const memory::desc layout = onednn::panel_layout(p.k, p.n, PanelProduct::kColumns);
+  if (!weight.lies_in(layout)) {
+    const LibraryTeam team(team_size());
+    weight.pack(p, layout);
+  }
+  panel_product(
+      {.m = p.m,
+       .n = p.n,
+       .factors = {.k = p.k,
+                   .a = elements_of<const float>(p.x),
+                   .a_row = p.k,
+                   .panels = static_cast<const float*>(weight.elements->get_data_handle())},
+       .bias = elements_of<const float>(p.bias),
+       .c = elements_of<float>(p.out),
+       .c_row = p.n,
+       .epilogue = epilogue});
+}
+
+void run_library(const OpCall& call, const Product& p, const Epilogue& epilogue) {
   const double flops =
       2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const int threads = worth_a_team(flops) ? team_size() : 1;
@@ -105,15 +134,17 @@ void run_packed(const OpCall& call, const Product& p, const Epilogue& epilogue) 
   epilogue.add_to(key);
   constexpr std::size_t kHeld = 256;
   thread_local Lru<Planned> plans(kHeld);
+  Planned& planned = plans.get(key, [&] { return plan_product(p, epilogue); });
+  auto& weight = call.memo_as<PackedWeight>();
+  if (!weight.lies_in(planned.packed)) weight.pack(p, planned.packed);
+  planned.product.run({p.x.impl()->data, nullptr, p.out.impl()->data, p.bias_data()},
+                      {nullptr, weight.elements.get()});
+}
+
+/// With a constant weight.
+void run_packed(const OpCall& call, const Product& p, const Epilogue& epilogue) {
   try {
-    Planned& planned = plans.get(key, [&] { return plan_product(p, epilogue); });
-    std::shared_ptr<const memory>& elements = call.memo_as<PackedWeight>().elements;
-    if (!elements || elements->get_desc() != planned.packed) {
-      elements = onednn::packed_constant(
-          p.weight, onednn::f32_matrix(p.k, p.n, p.weight_row, p.weight_column), planned.packed);
-    }
-    planned.product.run({p.x.impl()->data, nullptr, p.out.impl()->data, p.bias_data()},
-                        {nullptr, elements.get()});
+    (takes_panels(p.m, p.n, p.k) ? run_panels : run_library)(call, p, epilogue);
   } catch (const dnnl::error& error) {
     onednn::fail(error);
   }
