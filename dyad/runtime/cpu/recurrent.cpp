@@ -59,7 +59,7 @@ RecurrentLayer::RecurrentLayer(const OpCall& call, std::size_t first)
 }
 
 std::int64_t RecurrentLayer::grain() const noexcept {
-  const double flops = 40.0 * static_cast<double>(gate_width());
+  const double flops = 120.0 * static_cast<double>(gate_width());
   return grain_for({.flops = flops}, samples);
 }
 
