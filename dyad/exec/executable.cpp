@@ -25,6 +25,7 @@
 #include "dyad/passes/lower.h"
 #include "dyad/passes/node_cost.h"
 #include "dyad/passes/stages.h"
+#include "dyad/runtime/channel_blocks.h"
 
 namespace dyad::exec {
 namespace {
@@ -113,6 +114,7 @@ struct Executable::State {
     };
     lower.off = options.passes_off;
     lower.fast_math = options.fast_math;
+    lower.channel_blocks = options.channel_blocks.value_or(runtime::prefers_channel_blocks());
     lower.memory = options.memory;
     lower.dump = options.dump;
     lowered = passes::lower(*graph, lower);

@@ -25,6 +25,9 @@ struct ExecutableOptions {
   std::vector<std::string> passes_off = {};
   /// Allows the rewrites that `dyad/passes/fast_math.h` lists, which change bits.
   bool fast_math = false;
+  /// With fast_math: images stay in blocks of channels between convolutions. Unless it says
+  /// otherwise that is done where the CPU is faster so.
+  std::optional<bool> channel_blocks = {};
   /// The first operator that makes a NaN or an infinity throws AnomalyError. With the passes
   /// "join_epilogues", "fuse" and "fuse_rows" off, each operator has a kernel of its own; the
   /// kernels that write variables are not looked at.

@@ -1,6 +1,7 @@
 #include "dyad/passes/epilogue_ops.h"
 
 #include <string>
+#include <vector>
 
 #include "dyad/ops/attrs/epilogue.h"
 #include "dyad/ops/conv_support.h"
@@ -30,6 +31,11 @@ Types checked(const InferIn& in, const std::string& activation, Dim channels, co
   return {Type(DType::f32, result)};
 }
 
+ops::ConvAttrs windows_of(const ops::ConvEpilogueAttrs& a) {
+  return {
+      .stride = a.stride, .low = a.low, .high = a.high, .dilation = a.dilation, .groups = a.groups};
+}
+
 struct ConvEpilogue {
   using Attrs = ops::ConvEpilogueAttrs;
   static constexpr Schema schema{.name = "conv_epilogue",
@@ -37,12 +43,35 @@ struct ConvEpilogue {
                                  .outputs = ops::kOut,
                                  .doc = "activation(conv(x, weight, bias) + residual)."};
   static Types infer(const InferIn& in, const Attrs& a) {
-    const ops::ConvAttrs windows{.stride = a.stride,
-                                 .low = a.low,
-                                 .high = a.high,
-                                 .dilation = a.dilation,
-                                 .groups = a.groups};
-    return checked(in, a.activation, in[1].shape()[0], ops::conv_result(in, 0, 1, windows));
+    return checked(in, a.activation, in[1].shape()[0], ops::conv_result(in, 0, 1, windows_of(a)));
+  }
+};
+
+struct ConvBlocks {
+  using Attrs = ops::ConvEpilogueAttrs;
+  static constexpr Schema schema{
+      .name = "conv_blocks",
+      .inputs = kEpilogueInputs,
+      .outputs = ops::kOut,
+      .doc = "conv_epilogue with channels in blocks of eight, [n, c / 8, h, w, 8]."};
+  static Types infer(const InferIn& in, const Attrs& a) {
+    const Shape& x = in[0].shape();
+    if (a.stride.size() != 2) fail_value(in, "images must have two axes beside their channels");
+    std::vector<Type> types(in.inputs.begin(), in.inputs.end());
+    if (x.rank() == 5) {
+      if (!(x[4] == Dim(8))) {
+        fail_shape(
+            in, "the last axis of x must be a block of 8 channels but has size " + to_string(x[4]));
+      }
+      types[0] = Type(DType::f32, {x[0], x[1] * 8, x[2], x[3]});
+    }
+    const InferIn images{in.op, types, in.attrs, in.loc};
+    const Shape plain = ops::conv_result(images, 0, 1, windows_of(a));
+    if (!(plain[1] % 8 == Dim(0))) {
+      fail_shape(
+          in, "the result's " + to_string(plain[1]) + " channels do not divide into blocks of 8");
+    }
+    return checked(in, a.activation, plain[1], {plain[0], plain[1] / 8, plain[2], plain[3], 8});
   }
 };
 
@@ -73,10 +102,11 @@ struct ProductEpilogue {
 
 constinit const OpInfo kConvEpilogueOp = make_op_info<ConvEpilogue>();
 constinit const OpInfo kProductEpilogueOp = make_op_info<ProductEpilogue>();
+constinit const OpInfo kConvBlocksOp = make_op_info<ConvBlocks>();
 
 void register_epilogue_ops() {
   static const bool done = [] {
-    const OpInfo* const rows[] = {&kConvEpilogueOp, &kProductEpilogueOp};
+    const OpInfo* const rows[] = {&kConvEpilogueOp, &kProductEpilogueOp, &kConvBlocksOp};
     register_ops(rows);
     return true;
   }();

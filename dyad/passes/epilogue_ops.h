@@ -9,6 +9,9 @@ namespace dyad::passes {
 /// ops/attrs/epilogue.h; f32 alone.
 extern const OpInfo kConvEpilogueOp;
 extern const OpInfo kProductEpilogueOp;
+/// The row that block_channels makes: conv_epilogue of images with their channels in blocks of
+/// eight.
+extern const OpInfo kConvBlocksOp;
 
 /// Adds the rows to the registry, so that texts with them can be parsed.
 void register_epilogue_ops();

@@ -57,7 +57,9 @@ std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
     const bool transposed = a.size() > 1 && node.attrs_as<ops::MatmulAttrs>().transpose_a;
     return 2 * elements_of(result(), symbols) * a[a.size() - (transposed ? 2 : 1)];
   }
-  if (node.is("conv")) return convolved(result(), input(1), symbols);
+  if (node.is("conv") || node.is("conv_epilogue") || node.is("conv_blocks")) {
+    return convolved(result(), input(1), symbols);
+  }
   if (node.is("conv_transpose")) return convolved(input(0), input(1), symbols);
   if (node.is("conv_backward_weight")) return convolved(input(0), result(), symbols);
   return 0;

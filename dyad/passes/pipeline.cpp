@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/passes/block_channels.h"
 #include "dyad/passes/canonical.h"
 #include "dyad/passes/cse.h"
 #include "dyad/passes/dce.h"
@@ -77,6 +78,10 @@ std::vector<Pass> built_in() {
       {"join_epilogues", "what follows a library call element by element is done in it", optional,
        [](const GraphRef& g, const LowerOptions& options) {
          return join_epilogues(*g, options.fast_math);
+       }},
+      {"block_channels", "images stay in blocks of channels between convolutions", on_request,
+       [](const GraphRef& g, const LowerOptions& options) {
+         return options.channel_blocks ? block_channels(*g, options.memory.sizes) : g;
        }},
       {"fuse", "pointwise operators and reductions that they feed share a kernel", optional,
        [](const GraphRef& g, const LowerOptions& options) { return fuse(*g, options.fusion); }},

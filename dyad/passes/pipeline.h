@@ -26,6 +26,9 @@ struct LowerOptions {
   std::vector<std::string> off = {};
   /// Allows the rewrites that fast_math.h lists, which change bits.
   bool fast_math = false;
+  /// Convolutions are faster with channels in blocks of eight: see block_channels.h. With fast_math
+  /// alone.
+  bool channel_blocks = false;
   /// Called with the graph as given (pass "input") and after each pass.
   std::function<void(std::string_view pass, const GraphImpl& graph)> dump = {};
 };

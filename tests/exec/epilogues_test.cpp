@@ -42,7 +42,7 @@ void expect_joined(const Function& fn, const Tensors& inputs, std::string_view o
   const Ref<GraphImpl> graph = record(fn, types_of(inputs));
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
-    Executable executable(graph, {.fast_math = true});
+    Executable executable(graph, {.fast_math = true, .channel_blocks = false});
     EXPECT_EQ(count_of(executable.lowered(), op), count) << to_string(executable.lowered());
     EXPECT_EQ(executable.stats().lowered_nodes, count) << to_string(executable.lowered());
     const Tensors expected = fn(inputs);

@@ -20,7 +20,8 @@ struct PoolCase {
 std::vector<PoolCase> pool_cases() {
   return {{2, 3, 8, 8, {2, 2}, {2, 2}, {0, 0}},
           {1, 17, 7, 9, {3, 2}, {2, 1}, {1, 1}},
-          {2, 1, 5, 5, {3, 3}, {1, 1}, {1, 1}}};
+          {2, 1, 5, 5, {3, 3}, {1, 1}, {1, 1}},
+          {2, 8, 9, 6, {3, 2}, {2, 2}, {1, 1}}};
 }
 
 ops::PoolAttrs pool_attrs(const Ints& kernel, const Ints& stride, const Ints& padding,

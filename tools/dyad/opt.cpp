@@ -13,6 +13,7 @@
 #include "dyad/passes/epilogue_ops.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/lower.h"
+#include "dyad/runtime/channel_blocks.h"
 #include "tools/dyad/text.h"
 
 namespace dyad::tool {
@@ -49,7 +50,10 @@ int optimise(const OptOptions& options) {
   Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
   const GraphTextOptions text{.lines = options.lines};
   passes::LowerOptions lower{
-      .evaluate = exec::evaluate_node, .off = options.off, .fast_math = options.fast_math};
+      .evaluate = exec::evaluate_node,
+      .off = options.off,
+      .fast_math = options.fast_math,
+      .channel_blocks = !options.passes.empty() || runtime::prefers_channel_blocks()};
   if (options.each) {
     lower.dump = [&](std::string_view pass, const GraphImpl& now) {
       fmt::print("// {}\n{}", pass == "input" ? "as given" : "after " + std::string(pass),

@@ -18,6 +18,8 @@ inline constexpr std::string_view kEpilogueActivations[] = {"relu",    "leaky_re
 /// `conv_epilogue(x[n, c, ...], weight[o, c / groups, ...], bias[o] or absent, residual like the
 /// result or absent)` -> activation(conv(x, weight, bias) + residual). `activation` is empty or one
 /// of kEpilogueActivations; where it is not, NaN may become a number and -0 may become 0.
+/// `conv_blocks` is the same of images whose channels lie in blocks of eight, [n, c / 8, h, w, 8]:
+/// result and residual, and x unless it has four axes. Its sums are in the order that is fastest.
 struct ConvEpilogueAttrs {
   Ints stride = {1, 1};
   Shape low = {0, 0};

@@ -74,6 +74,17 @@ void depthwise_backward_weight(const ConvShape& shape, const Tensor& grad, const
 bool conv_library_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight,
                           const Tensor& bias, const Tensor& out, const OpCall& call,
                           const Epilogue& epilogue = {});
+/// The same with the result in blocks of channels, [n, o / 8, h, w, 8]: so is x if it has five
+/// axes. Of four axes it lies [n, h, w, c] where c divides by eight, else [n, c, h, w]. A residual
+/// may be added before the sums.
+bool conv_library_blocks(const ConvShape& shape, const Tensor& x, const Tensor& weight,
+                         const Tensor& bias, const Tensor& out, const OpCall& call,
+                         const Epilogue& epilogue);
+/// The same where Winograd's way is faster (winograd.h), with constant weights; the residual is
+/// read where it lies, which may be `out`.
+bool conv_winograd(const ConvShape& shape, const Tensor& x, const Tensor& weight,
+                   const Tensor& bias, const Tensor& residual, const Tensor& out,
+                   const OpCall& call, const Epilogue& epilogue);
 bool conv_library_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight,
                                  const Tensor& out);
 bool conv_library_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,

@@ -3,9 +3,18 @@
 #include <algorithm>
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/channel_blocks.h"
 #include "dyad/runtime/layout.h"
 
-#ifndef DYAD_PLAIN_LOOPS
+#ifdef DYAD_PLAIN_LOOPS
+
+bool dyad::runtime::prefers_channel_blocks() noexcept { return false; }
+
+#else
+
+bool dyad::runtime::prefers_channel_blocks() noexcept {
+  return cpu::onednn::uses(dnnl_cpu_isa_avx2) && !cpu::onednn::uses(dnnl_cpu_isa_avx512_core);
+}
 
 namespace dyad::runtime::cpu {
 
@@ -22,7 +31,19 @@ bool turns_images(const ConvShape& s) {
   constexpr double kFlops = 4e6;
   return s.dtype == DType::f32 && s.groups == 1 && std::min(s.c, s.o) >= kChannels &&
          s.kernel[0] * s.kernel[1] * s.kernel[2] > 1 && s.flops() > kFlops &&
-         !onednn::uses(dnnl_cpu_isa_avx512_core);
+         prefers_channel_blocks();
+}
+
+Tag tag_of(Images images, bool flat) {
+  switch (images) {
+    case Images::channels_last:
+      return flat ? Tag::nhwc : Tag::ndhwc;
+    case Images::row_major:
+      return flat ? Tag::nchw : Tag::ncdhw;
+    case Images::blocks:
+      break;
+  }
+  return Tag::nChw8c;
 }
 
 }  // namespace
@@ -48,8 +69,7 @@ Layouts::Layouts(const ConvShape& s, Images images, memory::data_type x_type,
     high.push_back(
         std::max<std::int64_t>(0, (s.out[i] - 1) * s.stride[i] + reach - s.in[i] - s.low[i]));
   }
-  const bool last = images == Images::channels_last;
-  const Tag tag = s.flat() ? (last ? Tag::nhwc : Tag::nchw) : (last ? Tag::ndhwc : Tag::ncdhw);
+  const Tag tag = tag_of(images, s.flat());
   x = {in, x_type, tag};
   out = {result, out_type, tag};
   plain_weights = {weights, weight_type,
@@ -60,6 +80,16 @@ Layouts::Layouts(const ConvShape& s, Images images, memory::data_type x_type,
   any_x = turned ? memory::desc(in, x_type, Tag::any) : x;
   any_out = turned ? memory::desc(result, out_type, Tag::any) : out;
   bias = {{s.o}, out_type, Tag::x};
+}
+
+Layouts Layouts::into_blocks(const ConvShape& s, Images images) {
+  Layouts made(s, images);
+  const auto in_blocks = [](const memory::desc& layout) {
+    return memory::desc(layout.dims(), layout.data_type(), Tag::nChw8c);
+  };
+  made.any_x = images == Images::channels_last ? in_blocks(made.x) : made.x;
+  made.out = made.any_out = in_blocks(made.out);
+  return made;
 }
 
 onednn::Held make_reorder(const memory::desc& from, const memory::desc& to) {

@@ -12,8 +12,8 @@
 // How the tensors of a convolution lie, and how the library wants them.
 namespace dyad::runtime::cpu {
 
-/// How images lie: [n, ..., c] or [n, c, ...].
-enum class Images { channels_last, row_major };
+/// How images lie: [n, ..., c], [n, c, ...] or (with two axes) [n, c / 8, h, w, 8].
+enum class Images { channels_last, row_major, blocks };
 
 /// The layouts that a plan is made from. The library has its kernels for one and two axes, and
 /// others for three; one axis is rows of height 1.
@@ -25,6 +25,8 @@ struct Layouts {
   dnnl::memory::dims strides, dilations, low, high;
 
   Layouts(const ConvShape& s, Images images);
+  /// With the result in blocks. So is the image unless the library can read it as it lies.
+  static Layouts into_blocks(const ConvShape& s, Images images);
   Layouts(const ConvShape& s, Images images, dnnl::memory::data_type x_type,
           dnnl::memory::data_type weight_type, dnnl::memory::data_type out_type);
 };

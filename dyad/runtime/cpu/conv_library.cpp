@@ -12,6 +12,8 @@
 #include "dyad/runtime/cpu/integer_gemm.h"
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/tensor_data.h"
+#include "dyad/runtime/cpu/winograd.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
@@ -20,6 +22,14 @@ namespace dyad::runtime::cpu {
 
 bool conv_library_forward(const ConvShape&, const Tensor&, const Tensor&, const Tensor&,
                           const Tensor&, const OpCall&, const Epilogue&) {
+  return false;
+}
+bool conv_library_blocks(const ConvShape&, const Tensor&, const Tensor&, const Tensor&,
+                         const Tensor&, const OpCall&, const Epilogue&) {
+  return false;
+}
+bool conv_winograd(const ConvShape&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                   const Tensor&, const OpCall&, const Epilogue&) {
   return false;
 }
 bool conv_library_backward_input(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) {
@@ -38,7 +48,7 @@ namespace {
 
 using dnnl::memory;
 
-enum class Direction : std::int64_t { forward, backward_input, backward_weight, integer };
+enum class Direction : std::int64_t { forward, backward_input, backward_weight, integer, blocks };
 
 /// A planned convolution, or none where the library has no primitive for it.
 struct Plan {
@@ -190,25 +200,15 @@ Plan make_backward_weight(const ConvShape& s) {
   return plan;
 }
 
-/// This thread's plan for the problem; without a primitive when the library has none.
-Plan& planned(Direction direction, const ConvShape& s, bool with_bias, const PlanKey& key,
-              const Epilogue& epilogue = {}) {
+/// This thread's plan for the problem, made where there is none yet; without a primitive when the
+/// library has none.
+template <class Make>
+Plan& planned(const PlanKey& key, Make make) {
   constexpr std::size_t kHeld = 256;
   thread_local Lru<Plan> plans(kHeld);
   return plans.get(key, [&]() -> Plan {
     try {
-      switch (direction) {
-        case Direction::forward:
-          return make_forward(Layouts(s, Images::channels_last), with_bias, epilogue);
-        case Direction::backward_input:
-          return make_backward_input(s);
-        case Direction::backward_weight:
-          return make_backward_weight(s);
-        case Direction::integer:
-          return make_forward(Layouts(s, Images::channels_last, memory::data_type::u8,
-                                      memory::data_type::s8, memory::data_type::s32),
-                              false);
-      }
+      return make();
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) onednn::fail(error);
     }
@@ -221,14 +221,19 @@ struct ConstantWeight final : KernelMemo {
   std::shared_ptr<const memory> elements;
 };
 
-/// The constant weight of a call in the layout of the plan; null when that is the tensor's own.
-const memory* constant_weight(const Plan& plan, const Tensor& weight, const OpCall& call) {
-  if (!plan.reorder) return nullptr;
+/// Whether the weight of a call is a constant, and `weight` its elements as they are.
+bool has_constant_weight(const OpCall& call, const Tensor& weight) {
+  return call.is_constant(1) && call.inputs[1].impl()->data == weight.impl()->data;
+}
+
+/// The constant weight of a call in another layout.
+const memory& constant_weight(const memory::desc& plain, const memory::desc& wanted,
+                              const Tensor& weight, const OpCall& call) {
   std::shared_ptr<const memory>& elements = call.memo_as<ConstantWeight>().elements;
-  if (!elements || elements->get_desc() != plan.packed) {
-    elements = onednn::packed_constant(weight, plan.plain, plan.packed);
+  if (!elements || elements->get_desc() != wanted) {
+    elements = onednn::packed_constant(weight, plain, wanted);
   }
-  return elements.get();
+  return *elements;
 }
 
 /// The weight in the layout of the plan; null when that is the tensor's own.
@@ -249,6 +254,21 @@ const memory* packed_weight(Plan& plan, PlanKey key, const Tensor& weight) {
   return &*packed.elements;
 }
 
+/// A convolution as planned; `key` is the plan's.
+void run_forward(Plan& plan, PlanKey key, const Tensor& image, const Tensor& weight,
+                 const Tensor& bias, const Tensor& out, const OpCall& call) {
+  const memory* packed = plan.reorder && has_constant_weight(call, weight)
+                             ? &constant_weight(plan.plain, plan.packed, weight, call)
+                             : packed_weight(plan, std::move(key), weight);
+  const ContentsHold read(packed == nullptr ? weight.impl()->storage : Ref<Storage>());
+  Tensor turned_in, turned_out;
+  plan.convolution->run(
+      {weight.impl()->data, plan.x.taken(image, turned_in), plan.out.place(out, turned_out),
+       bias.defined() ? bias.impl()->data : nullptr},
+      {packed});
+  plan.out.give(turned_out, out);
+}
+
 }  // namespace
 
 bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& weight,
@@ -260,19 +280,48 @@ bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& wei
   const LibraryTeam team(threads);
   PlanKey key = plan_key_of(Direction::forward, s, bias.defined(), threads);
   epilogue.add_to(key);
-  Plan& plan = planned(Direction::forward, s, bias.defined(), key, epilogue);
+  Plan& plan = planned(key, [&] {
+    return make_forward(Layouts(s, Images::channels_last), bias.defined(), epilogue);
+  });
   if (!plan.convolution || (epilogue.adds && !plan.adds_last)) return false;
-  const bool is_constant =
-      call.is_constant(1) && call.inputs[1].impl()->data == weight.impl()->data;
-  const memory* packed = is_constant ? constant_weight(plan, weight, call)
-                                     : packed_weight(plan, std::move(key), weight);
-  const ContentsHold read(packed == nullptr ? weight.impl()->storage : Ref<Storage>());
-  Tensor turned_in, turned_out;
-  plan.convolution->run(
-      {weight.impl()->data, plan.x.taken(image, turned_in), plan.out.place(out, turned_out),
-       bias.defined() ? bias.impl()->data : nullptr},
-      {packed});
-  plan.out.give(turned_out, out);
+  run_forward(plan, std::move(key), image, weight, bias, out, call);
+  return true;
+}
+
+bool conv_library_blocks(const ConvShape& s, const Tensor& x, const Tensor& weight,
+                         const Tensor& bias, const Tensor& out, const OpCall& call,
+                         const Epilogue& epilogue) {
+  const int threads = worth_a_team(s.flops()) ? team_size() : 1;
+  const LibraryTeam team(threads);
+  const Images lie = x.rank() == 5  ? Images::blocks
+                     : s.c % 8 == 0 ? Images::channels_last
+                                    : Images::row_major;
+  PlanKey key = plan_key_of(Direction::blocks, s, bias.defined(), threads);
+  key.push_back(static_cast<std::int64_t>(lie));
+  epilogue.add_to(key);
+  Plan& plan = planned(
+      key, [&] { return make_forward(Layouts::into_blocks(s, lie), bias.defined(), epilogue); });
+  if (!plan.convolution) return false;
+  run_forward(plan, std::move(key), x, weight, bias, out, call);
+  return true;
+}
+
+bool conv_winograd(const ConvShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   const Tensor& residual, const Tensor& out, const OpCall& call,
+                   const Epilogue& epilogue) {
+  if (!has_constant_weight(call, weight) || !suits_winograd(s, epilogue)) return false;
+  static_assert(kWinogradPanel == 16);
+  const memory::desc plain = Layouts(s, Images::blocks).plain_weights;
+  const memory::desc panels(plain.dims(), plain.data_type(), memory::format_tag::Oihw16o);
+  const memory& packed = constant_weight(plain, panels, weight, call);
+  winograd_forward(s,
+                   {.x = elements_of<float>(x),
+                    .weight = static_cast<const float*>(packed.get_data_handle()),
+                    .bias = elements_of<float>(bias),
+                    .residual = elements_of<float>(residual),
+                    .out = elements_of<float>(out),
+                    .x_is_channels_last = x.rank() == 4},
+                   epilogue);
   return true;
 }
 
@@ -283,7 +332,11 @@ bool conv_library_integer(const ConvShape& s, const std::uint8_t* image, const T
   const int threads = worth_a_team(s.flops() / 4) ? team_size() : 1;
   const LibraryTeam team(threads);
   const PlanKey key = plan_key_of(Direction::integer, s, false, threads);
-  Plan& plan = planned(Direction::integer, s, false, key);
+  Plan& plan = planned(key, [&] {
+    return make_forward(Layouts(s, Images::channels_last, memory::data_type::u8,
+                                memory::data_type::s8, memory::data_type::s32),
+                        false);
+  });
   if (!plan.convolution) return false;
   plan.convolution->run({weight.impl()->data, image, out}, {packed_weight(plan, key, weight)});
   return true;
@@ -297,7 +350,7 @@ bool conv_library_backward_input(const ConvShape& s, const Tensor& grad, const T
       input_gradient_channels_last(s.c, s.groups) ? channels_last(grad) : contiguous_copy(grad);
   const LibraryTeam team(threads);
   const PlanKey key = plan_key_of(Direction::backward_input, s, false, threads);
-  Plan& plan = planned(Direction::backward_input, s, false, key);
+  Plan& plan = planned(key, [&] { return make_backward_input(s); });
   if (!plan.convolution) return false;
   const memory* packed = packed_weight(plan, key, weight);
   Tensor turned_in, turned_out;
@@ -314,8 +367,8 @@ bool conv_library_backward_weight(const ConvShape& s, const Tensor& grad, const 
   const int threads = worth_a_team(s.flops()) ? team_size() : 1;
   const Tensor rows = channels_last(grad), image = channels_last(x);
   const LibraryTeam team(threads);
-  Plan& plan = planned(Direction::backward_weight, s, false,
-                       plan_key_of(Direction::backward_weight, s, false, threads));
+  Plan& plan = planned(plan_key_of(Direction::backward_weight, s, false, threads),
+                       [&] { return make_backward_weight(s); });
   if (!plan.convolution) return false;
   const memory* gradient = plan.packed_gradient ? &*plan.packed_gradient : nullptr;
   Tensor turned_grad, turned_image;

@@ -16,6 +16,7 @@ std::span<const KernelFamily> kernel_families() {
       solve_kernels,
       decompositions_kernels,
       conv_kernels,
+      conv_blocks_kernels,
       norm_kernels,
       batch_norm_kernels,
       softmax_kernels,

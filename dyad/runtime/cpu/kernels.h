@@ -26,6 +26,7 @@ std::span<const NamedKernel> product_epilogue_kernels();
 std::span<const NamedKernel> solve_kernels();
 std::span<const NamedKernel> decompositions_kernels();
 std::span<const NamedKernel> conv_kernels();
+std::span<const NamedKernel> conv_blocks_kernels();
 std::span<const NamedKernel> norm_kernels();
 std::span<const NamedKernel> batch_norm_kernels();
 std::span<const NamedKernel> softmax_kernels();

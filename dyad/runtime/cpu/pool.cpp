@@ -124,17 +124,27 @@ struct PooledImage {
   Strides strides;
 };
 
+/// Calls `visit(position)` for the beginning of each row of the image that the windows of a row of
+/// outputs are in, in order.
+template <class Visit>
+void for_lines(const Windows& s, const Position& out, Visit visit) {
+  const auto i = [&](int a) { return static_cast<std::size_t>(out[a]); };
+  const AxisWindows(&axis)[3] = s.axis;
+  Position p{0, 0, 0};
+  for (p[0] = axis[0].first[i(0)]; p[0] < axis[0].end[i(0)]; p[0] += axis[0].step) {
+    for (p[1] = axis[1].first[i(1)]; p[1] < axis[1].end[i(1)]; p[1] += axis[1].step) visit(p);
+  }
+}
+
 /// Calls `visit(position)` for the elements of the window of output `out`, in row-major order.
 template <class Visit>
 void for_window(const Windows& s, const Position& out, Visit visit) {
-  const auto i = [&](int a) { return static_cast<std::size_t>(out[a]); };
-  const AxisWindows(&axis)[3] = s.axis;
-  Position p;
-  for (p[0] = axis[0].first[i(0)]; p[0] < axis[0].end[i(0)]; p[0] += axis[0].step) {
-    for (p[1] = axis[1].first[i(1)]; p[1] < axis[1].end[i(1)]; p[1] += axis[1].step) {
-      for (p[2] = axis[2].first[i(2)]; p[2] < axis[2].end[i(2)]; p[2] += axis[2].step) visit(p);
-    }
-  }
+  const AxisWindows& along = s.axis[2];
+  const auto o = static_cast<std::size_t>(out[2]);
+  for_lines(s, out, [&](const Position& line) {
+    Position p{line[0], line[1], 0};
+    for (p[2] = along.first[o]; p[2] < along.end[o]; p[2] += along.step) visit(p);
+  });
 }
 
 /// Calls `body(n, out)` for every output position; a row of them stays on one thread, which makes
@@ -215,9 +225,48 @@ std::int64_t row_major(const Windows& s, const Position& p) {
   return (p[0] * s.axis[1].in + p[1]) * s.axis[2].in + p[2];
 }
 
+/// Whether images have eight f32 channels side by side and nothing between positions, and each
+/// window an element: images in blocks of channels.
+bool is_of_eight(const Windows& s, const Tensor& x, const Tensor& out) {
+  const auto is_dense = [](const Tensor& t) { return t.strides()[1] == 1 && t.strides()[4] == 8; };
+  const auto has_all = [](const AxisWindows& axis) {
+    for (std::size_t o = 0; o < axis.first.size(); ++o) {
+      if (axis.first[o] >= axis.end[o]) return false;
+    }
+    return true;
+  };
+  return x.dtype() == DType::f32 && s.c == 8 && is_dense(x) && is_dense(out) &&
+         std::ranges::all_of(s.axis, has_all);
+}
+
+void max_pool_of_eight(const Windows& s, const PooledImage<const float>& x,
+                       const PooledImage<float>& to) {
+  const AxisWindows& along = s.axis[2];
+  const double taps = s.rows() == 0 ? 0 : s.taps_of_a_row() * 8;
+  parallel_for(0, s.rows(), grain_for({.bytes = taps * sizeof(float), .flops = taps}, s.rows()),
+               [&](std::int64_t lo, std::int64_t hi) {
+                 std::vector<const float*> lines;
+                 for (std::int64_t row = lo; row < hi; ++row) {
+                   const std::int64_t plane = row / s.axis[1].out, n = plane / s.axis[0].out;
+                   const Position out{plane % s.axis[0].out, row % s.axis[1].out, 0};
+                   lines.clear();
+                   for_lines(s, out, [&](const Position& p) { lines.push_back(x.at(n, p)); });
+                   max_of_eight({.lines = lines,
+                                 .first = along.first.data(),
+                                 .end = along.end.data(),
+                                 .step = along.step,
+                                 .outputs = along.out},
+                                to.at(n, out), 8);
+                 }
+               });
+}
+
 void max_pool(const OpCall& call) {
   const Tensor x = image_of(call.inputs[0]), out = with_three_axes(call.outputs[0]);
   const auto s = windows_of<ops::PoolAttrs>(call, x, out);
+  if (is_of_eight(s, x, out)) {
+    return max_pool_of_eight(s, PooledImage<const float>(x), PooledImage<float>(out));
+  }
   with_element(x.dtype(), [&]<class T>(T) {
     const PooledImage<const T> from(x);
     const PooledImage<T> to(out);

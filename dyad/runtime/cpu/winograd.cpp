@@ -1,0 +1,306 @@
+#include "dyad/runtime/cpu/winograd.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/threads.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(DYAD_PLAIN_LOOPS)
+#define DYAD_WINOGRAD
+#include <immintrin.h>
+#endif
+
+namespace dyad::runtime::cpu {
+
+#ifdef DYAD_WINOGRAD
+
+namespace {
+
+// A tile is 4 x 4 positions of the image, two apart from its neighbours, and gives 2 x 2 results.
+// Transformed, its 16 elements are multiplied each with its own matrix of weights: 16 products of
+// [tiles][c] with [c][16 output channels], whose sums transformed back are the results.
+//
+// A chunk of tiles stays in the second cache while all panels of weights pass by; these are
+// transformed on the way, kDepth channels at a time, so that they take no more memory than before.
+constexpr std::int64_t kBlock = 8, kElements = 16, kPanel = kWinogradPanel, kDepth = 64;
+constexpr int kRows = 6;  // tiles whose sums are in registers
+/// Between the matrices of an operand, so that they do not meet in the sets of a cache.
+constexpr std::int64_t kGap = 16;
+
+#define DYAD_AVX2 [[gnu::target("avx2,fma"), gnu::optimize("O3")]]
+#define DYAD_AVX2_INLINE [[gnu::target("avx2,fma"), gnu::always_inline]] inline
+
+struct Tiles {
+  explicit Tiles(const ConvShape& shape)
+      : s(shape), down((s.out[1] + 1) / 2), across((s.out[2] + 1) / 2) {}
+  [[nodiscard]] std::int64_t count() const noexcept { return s.n * down * across; }
+
+  const ConvShape& s;
+  std::int64_t down, across;  ///< of an image
+};
+
+struct Tile {
+  Tile(const Tiles& tiles, std::int64_t number)
+      : n(number / (tiles.down * tiles.across)),
+        y(number / tiles.across % tiles.down * 2),
+        x(number % tiles.across * 2) {}
+  std::int64_t n, y, x;  ///< image, first result
+};
+
+/// One row or column of a tile.
+DYAD_AVX2_INLINE void transform_four(__m256 (&d)[4]) {
+  const __m256 a = d[0] - d[2], b = d[1] + d[2], c = d[2] - d[1], e = d[1] - d[3];
+  d[0] = a, d[1] = b, d[2] = c, d[3] = e;
+}
+
+/// Tiles in the form in which they are multiplied: [element][tile][c].
+DYAD_AVX2 void transform_tiles(const Tiles& tiles, const WinogradOperands& operands,
+                               std::int64_t first, std::int64_t count, float* to,
+                               std::int64_t plane) {
+  const ConvShape& s = tiles.s;
+  const std::int64_t height = s.in[1], width = s.in[2], blocks = s.c / kBlock;
+  const std::int64_t position = operands.x_is_channels_last ? s.c : kBlock;
+  const std::int64_t next_block = operands.x_is_channels_last ? kBlock : height * width * kBlock;
+  for (std::int64_t t = 0; t < count; ++t) {
+    const Tile tile(tiles, first + t);
+    const std::int64_t top = tile.y - s.low[1], left = tile.x - s.low[2];
+    const bool is_inside = top >= 0 && left >= 0 && top + 4 <= height && left + 4 <= width;
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      const float* const image = operands.x + tile.n * height * width * s.c + block * next_block;
+      __m256 d[4][4];
+      for (int i = 0; i < 4; ++i) {
+        const std::int64_t row = top + i;
+        for (int j = 0; j < 4; ++j) {
+          const std::int64_t column = left + j;
+          const bool is_there =
+              is_inside || (row >= 0 && row < height && column >= 0 && column < width);
+          d[i][j] = is_there ? _mm256_loadu_ps(image + (row * width + column) * position)
+                             : _mm256_setzero_ps();
+        }
+      }
+      for (int j = 0; j < 4; ++j) {
+        __m256 column[4] = {d[0][j], d[1][j], d[2][j], d[3][j]};
+        transform_four(column);
+        for (int i = 0; i < 4; ++i) d[i][j] = column[i];
+      }
+      float* const element = to + t * s.c + block * kBlock;
+      for (int i = 0; i < 4; ++i) {
+        transform_four(d[i]);
+        for (int j = 0; j < 4; ++j) _mm256_storeu_ps(element + (i * 4 + j) * plane, d[i][j]);
+      }
+    }
+  }
+}
+
+/// One row or column of weights.
+DYAD_AVX2_INLINE void transform_three(__m256 a, __m256 b, __m256 c, __m256 (&to)[4]) {
+  const __m256 half = _mm256_set1_ps(0.5f);
+  const __m256 outer = half * (a + c);
+  to[0] = a;
+  to[1] = _mm256_fmadd_ps(half, b, outer);
+  to[2] = _mm256_fnmadd_ps(half, b, outer);
+  to[3] = c;
+}
+
+/// Weights of a panel, [c][3][3][16], in the form in which they are multiplied: [element][c][16].
+DYAD_AVX2 void transform_weights(const float* weight, std::int64_t channels, float* to,
+                                 std::int64_t plane) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t half = 0; half < kPanel; half += kBlock) {
+      const float* const taps = weight + c * 9 * kPanel + half;
+      __m256 columns[3][4];
+      for (int j = 0; j < 3; ++j) {
+        transform_three(_mm256_loadu_ps(taps + j * kPanel),
+                        _mm256_loadu_ps(taps + (3 + j) * kPanel),
+                        _mm256_loadu_ps(taps + (6 + j) * kPanel), columns[j]);
+      }
+      float* const element = to + c * kPanel + half;
+      for (int i = 0; i < 4; ++i) {
+        __m256 row[4];
+        transform_three(columns[0][i], columns[1][i], columns[2][i], row);
+        for (int j = 0; j < 4; ++j) _mm256_storeu_ps(element + (i * 4 + j) * plane, row[j]);
+      }
+    }
+  }
+}
+
+/// sums[tiles][16] = or += tiles[tiles][channels] times weights[channels][16].
+template <int kCount>
+DYAD_AVX2 void multiply(const float* tiles, std::int64_t row, const float* weights,
+                        std::int64_t channels, bool adds, float* sums) {
+  __m256 low[kCount], high[kCount];  // in registers, if every loop over them is unrolled
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) {
+    low[i] = adds ? _mm256_loadu_ps(sums + i * kPanel) : _mm256_setzero_ps();
+    high[i] = adds ? _mm256_loadu_ps(sums + i * kPanel + kBlock) : _mm256_setzero_ps();
+  }
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const __m256 left = _mm256_loadu_ps(weights + c * kPanel),
+                 right = _mm256_loadu_ps(weights + c * kPanel + kBlock);
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const __m256 element = _mm256_broadcast_ss(tiles + i * row + c);
+      low[i] = _mm256_fmadd_ps(element, left, low[i]);
+      high[i] = _mm256_fmadd_ps(element, right, high[i]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) {
+    _mm256_storeu_ps(sums + i * kPanel, low[i]);
+    _mm256_storeu_ps(sums + i * kPanel + kBlock, high[i]);
+  }
+}
+
+using Multiply = void (*)(const float*, std::int64_t, const float*, std::int64_t, bool, float*);
+constexpr Multiply kMultiply[kRows] = {multiply<1>, multiply<2>, multiply<3>,
+                                       multiply<4>, multiply<5>, multiply<6>};
+
+/// The same for any number of tiles, shared out so that no few are left over.
+void multiply_all(const float* tiles, std::int64_t count, std::int64_t row, const float* weights,
+                  std::int64_t channels, bool adds, float* sums) {
+  const std::int64_t parts = (count + kRows - 1) / kRows;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t begin = part * count / parts, end = (part + 1) * count / parts;
+    kMultiply[end - begin - 1](tiles + begin * row, row, weights, channels, adds,
+                               sums + begin * kPanel);
+  }
+}
+
+/// What is done to a result before it is stored.
+struct Finish {
+  explicit Finish(const Epilogue& epilogue) {
+    if (epilogue.activation == Epilogue::Activation::relu) low = 0;
+    if (epilogue.activation != Epilogue::Activation::clamp) return;
+    low = epilogue.alpha;
+    high = epilogue.beta;
+  }
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+
+/// The results of tiles from their sums, [element][tile][16]: those of the 8 channels from
+/// `channel` on.
+DYAD_AVX2 void finish_tiles(const Tiles& tiles, const WinogradOperands& operands,
+                            const Finish& finish, std::int64_t first, std::int64_t count,
+                            std::int64_t channel, const float* sums, std::int64_t plane) {
+  const ConvShape& s = tiles.s;
+  const std::int64_t height = s.out[1], width = s.out[2];
+  const __m256 low = _mm256_set1_ps(finish.low), high = _mm256_set1_ps(finish.high);
+  const __m256 bias =
+      operands.bias ? _mm256_loadu_ps(operands.bias + channel) : _mm256_setzero_ps();
+  for (std::int64_t t = 0; t < count; ++t) {
+    const Tile tile(tiles, first + t);
+    const float* const element = sums + t * kPanel;
+    __m256 rows[2][4];
+    for (int j = 0; j < 4; ++j) {
+      const __m256 a = _mm256_loadu_ps(element + j * plane),
+                   b = _mm256_loadu_ps(element + (4 + j) * plane),
+                   c = _mm256_loadu_ps(element + (8 + j) * plane),
+                   d = _mm256_loadu_ps(element + (12 + j) * plane);
+      rows[0][j] = a + b + c;
+      rows[1][j] = b - c - d;
+    }
+    const std::int64_t block = (tile.n * (s.o / kBlock) + channel / kBlock) * height;
+    for (int i = 0; i < 2 && tile.y + i < height; ++i) {
+      const __m256(&r)[4] = rows[i];
+      const __m256 results[2] = {r[0] + r[1] + r[2], r[1] - r[2] - r[3]};
+      for (int j = 0; j < 2 && tile.x + j < width; ++j) {
+        const std::int64_t at = ((block + tile.y + i) * width + tile.x + j) * kBlock;
+        __m256 result = results[j] + bias;
+        if (operands.residual) result += _mm256_loadu_ps(operands.residual + at);
+        // NaN is neither below nor above and stays.
+        result = result < low ? low : result;
+        result = result > high ? high : result;
+        _mm256_storeu_ps(operands.out + at, result);
+      }
+    }
+  }
+}
+
+/// How the work is cut: chunks of tiles, each with the panels of some groups.
+struct Parts {
+  Parts(const ConvShape& s, std::int64_t tiles) {
+    const std::int64_t threads = team_size(), panels = s.o / kPanel;
+    const std::int64_t most = std::clamp<std::int64_t>(6144 / s.c, 24, 96);
+    chunks = (tiles + most - 1) / most;
+    if (chunks >= threads) chunks = (chunks + threads - 1) / threads * threads;
+    while (chunks * groups < threads && panels >= 2 * groups) groups *= 2;
+    chunks = std::min(chunks, tiles);
+  }
+  std::int64_t chunks = 1, groups = 1;
+};
+
+}  // namespace
+
+bool suits_winograd(const ConvShape& s, const Epilogue& epilogue) noexcept {
+  using Activation = Epilogue::Activation;
+  constexpr std::int64_t kChannels = 32;
+  static const bool has_instructions =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool is_plain = s.flat() && s.groups == 1 && s.dtype == DType::f32 && s.kernel[1] == 3 &&
+                        s.kernel[2] == 3 && s.stride[1] == 1 && s.stride[2] == 1 &&
+                        s.dilation[1] == 1 && s.dilation[2] == 1;
+  const bool is_bounded = epilogue.activation == Activation::none ||
+                          epilogue.activation == Activation::relu ||
+                          epilogue.activation == Activation::clamp;
+  return has_instructions && is_plain && is_bounded && s.c % kBlock == 0 && s.o % kPanel == 0 &&
+         std::min(s.c, s.o) >= kChannels && s.n * s.positions() > 0;
+}
+
+void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
+                      const Epilogue& epilogue) {
+  const Tiles tiles(s);
+  const Finish finish(epilogue);
+  const std::int64_t all = tiles.count(), panels = s.o / kPanel;
+  const Parts parts(s, all);
+  const std::int64_t most = (all + parts.chunks - 1) / parts.chunks;
+  const std::int64_t tile_plane = most * s.c + kGap, weight_plane = kDepth * kPanel + kGap,
+                     sum_plane = most * kPanel + kGap;
+  const std::int64_t units = parts.chunks * parts.groups;
+  const Cost cost{.flops = s.flops() / 2 / static_cast<double>(units)};
+  parallel_for(0, units, grain_for(cost, units), [&](std::int64_t lo, std::int64_t hi) {
+    const Tensor room =
+        make_empty(DType::f32, {kElements * (tile_plane + weight_plane + sum_plane)});
+    auto* const elements = reinterpret_cast<float*>(room.impl()->data);
+    float* const weights = elements + kElements * tile_plane;
+    float* const sums = weights + kElements * weight_plane;
+    for (std::int64_t unit = lo; unit < hi; ++unit) {
+      const std::int64_t chunk = unit / parts.groups, group = unit % parts.groups;
+      const std::int64_t first = chunk * all / parts.chunks,
+                         count = (chunk + 1) * all / parts.chunks - first;
+      transform_tiles(tiles, operands, first, count, elements, tile_plane);
+      for (std::int64_t panel = group * panels / parts.groups;
+           panel < (group + 1) * panels / parts.groups; ++panel) {
+        for (std::int64_t c = 0; c < s.c; c += kDepth) {
+          const std::int64_t depth = std::min(kDepth, s.c - c);
+          transform_weights(operands.weight + (panel * s.c + c) * 9 * kPanel, depth, weights,
+                            weight_plane);
+          // The next weights are fetched while these are multiplied.
+          const float* const next = operands.weight + (panel * s.c + c + depth) * 9 * kPanel;
+          const std::int64_t lines = depth * 9 / kElements;
+          for (std::int64_t e = 0; e < kElements; ++e) {
+            for (std::int64_t line = e * lines; line < (e + 1) * lines; ++line) {
+              __builtin_prefetch(next + line * kPanel, 0, 2);
+            }
+            multiply_all(elements + e * tile_plane + c, count, s.c, weights + e * weight_plane,
+                         depth, c > 0, sums + e * sum_plane);
+          }
+        }
+        for (std::int64_t half = 0; half < kPanel; half += kBlock) {
+          finish_tiles(tiles, operands, finish, first, count, panel * kPanel + half, sums + half,
+                       sum_plane);
+        }
+      }
+    }
+  });
+}
+
+#else
+
+bool suits_winograd(const ConvShape&, const Epilogue&) noexcept { return false; }
+void winograd_forward(const ConvShape&, const WinogradOperands&, const Epilogue&) {}
+
+#endif
+
+}  // namespace dyad::runtime::cpu
