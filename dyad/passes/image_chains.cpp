@@ -212,7 +212,11 @@ bool divides_into_blocks(const Type& type) {
 }
 
 ops::ConvEpilogueAttrs convolution_of(const Node& node) {
-  if (node.is("conv_epilogue")) return node.attrs_as<ops::ConvEpilogueAttrs>();
+  if (node.is("conv_epilogue")) {
+    auto attrs = node.attrs_as<ops::ConvEpilogueAttrs>();
+    attrs.exact = true;  // says nothing of blocks
+    return attrs;
+  }
   const auto& windows = node.attrs_as<ops::ConvAttrs>();
   return {.stride = windows.stride,
           .low = windows.low,

@@ -221,7 +221,7 @@ class Joiner {
     chain.beta = *high;
   }
 
-  static void write(Rewriter& rewriter, const Chain& chain) {
+  void write(Rewriter& rewriter, const Chain& chain) const {
     const Node& base = *chain.base;
     std::vector<Value> inputs{rewriter.at(base.inputs()[0]), rewriter.at(base.inputs()[1]),
                               rewriter.at(chain.bias), rewriter.at(chain.residual)};
@@ -237,7 +237,8 @@ class Joiner {
                                         .groups = windows.groups,
                                         .activation = chain.activation,
                                         .alpha = chain.alpha,
-                                        .beta = chain.beta};
+                                        .beta = chain.beta,
+                                        .exact = !fast_math_ || !chain.residual};
       attrs = Attrs::copy_of(attrs_info<ops::ConvEpilogueAttrs>, &made);
     } else {
       const ops::ProductEpilogueAttrs made{

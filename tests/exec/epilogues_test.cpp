@@ -138,19 +138,21 @@ TEST_F(EpiloguesTest, ConvolutionsTakeActivations) {
 }
 
 TEST_F(EpiloguesTest, ResidualsOfAnyOriginAreAdded) {
-  const Tensor w = normal({16, 16, 3, 3});
-  const Function fn = [&](std::span<const Tensor> in) -> Tensors {
-    const Tensor y = relu(conv2d(in[0], literal(w), Tensor(), 1, 1) + in[0]);
-    return {relu(conv2d(y, literal(w), Tensor(), 1, 1) + y)};
-  };
-  expect_joined(fn, {normal({2, 16, 9, 9})}, "conv_epilogue", 2);
-  // A residual that is needed later is not written over.
-  const Function kept = [&](std::span<const Tensor> in) -> Tensors {
-    const Tensor x = relu(conv2d(in[0], literal(w), Tensor(), 1, 1));
-    const Tensor y = relu(conv2d(x, literal(w), Tensor(), 1, 1) + x);
-    return {relu(conv2d(y, literal(w), Tensor(), 1, 1) + x)};
-  };
-  expect_joined(kept, {normal({1, 16, 9, 9})}, "conv_epilogue", 3);
+  for (const std::int64_t channels : {16, 64}) {
+    const Tensor w = normal({channels, channels, 3, 3});
+    const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+      const Tensor y = relu(conv2d(in[0], literal(w), Tensor(), 1, 1) + in[0]);
+      return {relu(conv2d(y, literal(w), Tensor(), 1, 1) + y)};
+    };
+    expect_joined(fn, {normal({2, channels, 14, 14})}, "conv_epilogue", 2);
+    // A residual that is needed later is not written over.
+    const Function kept = [&](std::span<const Tensor> in) -> Tensors {
+      const Tensor x = relu(conv2d(in[0], literal(w), Tensor(), 1, 1));
+      const Tensor y = relu(conv2d(x, literal(w), Tensor(), 1, 1) + x);
+      return {relu(conv2d(y, literal(w), Tensor(), 1, 1) + x)};
+    };
+    expect_joined(kept, {normal({1, channels, 14, 14})}, "conv_epilogue", 3);
+  }
 }
 
 TEST_F(EpiloguesTest, ProductsTakeWhatFollowsThem) {

@@ -20,6 +20,7 @@ inline constexpr std::string_view kEpilogueActivations[] = {"relu",    "leaky_re
 /// of kEpilogueActivations; where it is not, NaN may become a number and -0 may become 0.
 /// `conv_blocks` is the same of images whose channels lie in blocks of eight, [n, c / 8, h, w, 8]:
 /// result and residual, and x unless it has four axes. Its sums are in the order that is fastest.
+/// `exact` adds the residual to the sums, as eager mode does; sums may begin with it otherwise.
 struct ConvEpilogueAttrs {
   Ints stride = {1, 1};
   Shape low = {0, 0};
@@ -29,6 +30,7 @@ struct ConvEpilogueAttrs {
   std::string activation = {};
   double alpha = 0;
   double beta = 0;
+  bool exact = true;
 };
 
 /// `product_epilogue(x[..., k], weight[k, n] (transposed: [n, k]), bias[n] or absent, residual like

@@ -127,8 +127,8 @@ void conv_epilogue(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::ConvEpilogueAttrs>();
   const Tensor &residual = call.inputs[3], &out = call.outputs[0];
   const Operands o(call, attrs);
-  const Epilogue epilogue =
-      epilogue_of(attrs.activation, attrs.alpha, attrs.beta, residual.defined());
+  Epilogue epilogue = epilogue_of(attrs.activation, attrs.alpha, attrs.beta, residual.defined());
+  epilogue.adds_last = attrs.exact;
   if (out.impl()->numel() == 0) return;
   if (residual.defined() && residual.impl()->data != out.impl()->data) copy_tensor(residual, out);
   if (!o.by_planes && o.shape.flops() > 0 &&

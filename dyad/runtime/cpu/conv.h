@@ -69,8 +69,9 @@ void depthwise_backward_weight(const ConvShape& shape, const Tensor& grad, const
 // the input's gradient with few channels: see `input_gradient_channels_last`.
 
 /// `call` is what the convolution is a part of: a constant weight's packed copy is its memo. To the
-/// result is added what `out` held before, if `epilogue` says so (false where the library would not
-/// add it last, which changes bits), then it goes through the activation.
+/// result is added what `out` held before, if `epilogue` says so (false where it must be added
+/// last, and the library would begin with it, which changes bits), then it goes through the
+/// activation.
 bool conv_library_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight,
                           const Tensor& bias, const Tensor& out, const OpCall& call,
                           const Epilogue& epilogue = {});

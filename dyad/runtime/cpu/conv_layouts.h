@@ -42,6 +42,7 @@ class Turned {
   Turned() = default;
   Turned(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
+  [[nodiscard]] bool turns() const noexcept { return reorder_.has_value(); }
   /// The images in the primitive's layout; `room` holds a copy.
   [[nodiscard]] const void* taken(const Tensor& images, Tensor& room);
   /// Where the primitive writes images...

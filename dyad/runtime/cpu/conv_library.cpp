@@ -283,7 +283,8 @@ bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& wei
   Plan& plan = planned(key, [&] {
     return make_forward(Layouts(s, Images::channels_last), bias.defined(), epilogue);
   });
-  if (!plan.convolution || (epilogue.adds && !plan.adds_last)) return false;
+  if (!plan.convolution) return false;
+  if (epilogue.adds && (plan.out.turns() || (epilogue.adds_last && !plan.adds_last))) return false;
   run_forward(plan, std::move(key), image, weight, bias, out, call);
   return true;
 }

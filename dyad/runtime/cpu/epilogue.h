@@ -24,6 +24,7 @@ struct Epilogue {
   bool adds = false;
   Activation activation = Activation::none;
   float alpha = 0, beta = 0;
+  bool adds_last = true;  ///< to the whole sum, which otherwise may begin with it
 
   [[nodiscard]] bool is_none() const noexcept { return !adds && activation == Activation::none; }
   /// Appends what tells it from others.
