@@ -39,7 +39,7 @@ struct PackedProduct::Library {
         std::copy_n(static_cast<const float*>(bias), p.n_, static_cast<float*>(c) + i * c_row);
       }
       prepare(p, a_row, c_row);
-      product->run({a, nullptr, c}, {nullptr, packed.get(), nullptr});
+      product_->run({a, nullptr, c}, {nullptr, packed_.get(), nullptr});
     } catch (const dnnl::error& error) {
       onednn::fail(error);
     }
@@ -63,27 +63,27 @@ struct PackedProduct::Library {
 
   /// For products in panels.
   PanelProduct::Factors factors(const PackedProduct& p, const void* a, std::int64_t a_row) {
-    if (!packed) {
+    if (!packed_) {
       const LibraryTeam team(team_size());
       pack(p, onednn::panel_layout(p.k_, p.n_, PanelProduct::kColumns));
     }
     return {.k = p.k_,
             .a = static_cast<const float*>(a),
             .a_row = a_row,
-            .panels = static_cast<const float*>(packed->get_data_handle())};
+            .panels = static_cast<const float*>(packed_->get_data_handle())};
   }
 
  private:
   void pack(const PackedProduct& p, const dnnl::memory::desc& layout) {
     const auto from =
         onednn::f32_matrix(p.k_, p.n_, p.transposed_ ? 1 : p.b_row_, p.transposed_ ? p.b_row_ : 1);
-    packed = p.is_constant_ ? onednn::packed_constant(p.b_, from, layout)
-                            : onednn::packed_copy(p.b_, from, layout);
+    packed_ = p.is_constant_ ? onednn::packed_constant(p.b_, from, layout)
+                             : onednn::packed_copy(p.b_, from, layout);
   }
 
   /// Makes the primitive for these strides of A and C, and packs B.
   void prepare(const PackedProduct& p, std::int64_t a_row, std::int64_t c_row) {
-    if (product && a_row == a_row_ && c_row == c_row_) return;
+    if (product_ && a_row == a_row_ && c_row == c_row_) return;
     const auto left = onednn::f32_matrix(p.m_, p.k_, a_row, 1),
                out = onednn::f32_matrix(p.m_, p.n_, c_row, 1);
     dnnl::post_ops sum;
@@ -91,10 +91,10 @@ struct PackedProduct::Library {
     dnnl::primitive_attr attributes = onednn::on_any_thread();
     attributes.set_post_ops(sum);
     const dnnl::matmul::primitive_desc chosen(
-        {left, packed ? packed->get_desc() : onednn::weight_layout(p.k_, p.n_), out}, attributes,
+        {left, packed_ ? packed_->get_desc() : onednn::weight_layout(p.k_, p.n_), out}, attributes,
         onednn::engine());
-    if (!packed) pack(p, chosen.weights_desc());
-    product.emplace(
+    if (!packed_) pack(p, chosen.weights_desc());
+    product_.emplace(
         dnnl::matmul(chosen),
         std::initializer_list<onednn::Held::Argument>{
             {DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, chosen.weights_desc()}, {DNNL_ARG_DST, out}},
@@ -103,8 +103,8 @@ struct PackedProduct::Library {
     c_row_ = c_row;
   }
 
-  std::shared_ptr<const dnnl::memory> packed;
-  std::optional<onednn::Held> product;
+  std::shared_ptr<const dnnl::memory> packed_;
+  std::optional<onednn::Held> product_;
   std::int64_t a_row_ = 0, c_row_ = 0;
 };
 

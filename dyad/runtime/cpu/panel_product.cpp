@@ -34,6 +34,11 @@ struct PanelSums {
   alignas(64) float of[kMostPanels * kNextSums];
 };
 
+/// Where vector v of panels side by side is.
+constexpr std::int64_t vector_at(std::int64_t v, std::int64_t next_panel) {
+  return v / 2 * next_panel + v % 2 * 8;
+}
+
 /// The next kSteps of k for a tile: rows of A from `low`, its fourth and later ones from `high`.
 template <int kSteps, int kRows, int kVectors>
 [[gnu::target("avx2,fma"), gnu::always_inline]] inline void add_steps(
@@ -44,7 +49,7 @@ template <int kSteps, int kRows, int kVectors>
     __m256 row[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      row[v] = _mm256_loadu_ps(panel + s * kAcross + v / 2 * next_panel + v % 2 * 8);
+      row[v] = _mm256_loadu_ps(panel + s * kAcross + vector_at(v, next_panel));
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
@@ -69,7 +74,7 @@ template <int kRows, int kPanels>
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      const float* const from = sums + v / 2 * kNextSums + i * kAcross + v % 2 * 8;
+      const float* const from = sums + vector_at(v, kNextSums) + i * kAcross;
       sum[i][v] = add ? _mm256_load_ps(from) : _mm256_setzero_ps();
     }
   }
@@ -84,7 +89,7 @@ template <int kRows, int kPanels>
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      _mm256_store_ps(sums + v / 2 * kNextSums + i * kAcross + v % 2 * 8, sum[i][v]);
+      _mm256_store_ps(sums + vector_at(v, kNextSums) + i * kAcross, sum[i][v]);
     }
   }
 }
@@ -111,11 +116,10 @@ constexpr SumTile kSumTile[kRowsOfTile] = {sum_tile<1, 1>, sum_tile<2, 1>, sum_t
   const __m256 left = bias != nullptr ? _mm256_loadu_ps(bias) : none,
                right = bias != nullptr ? _mm256_loadu_ps(bias + 8) : none;
   for (std::int64_t i = 0; i < rows; ++i, sums += kAcross, c += c_row) {
-    __m256 x = _mm256_add_ps(_mm256_load_ps(sums), left),
-           y = _mm256_add_ps(_mm256_load_ps(sums + 8), right);
+    __m256 x = _mm256_load_ps(sums) + left, y = _mm256_load_ps(sums + 8) + right;
     if (adds) {
-      x = _mm256_add_ps(x, _mm256_loadu_ps(c));
-      y = _mm256_add_ps(y, _mm256_loadu_ps(c + 8));
+      x += _mm256_loadu_ps(c);
+      y += _mm256_loadu_ps(c + 8);
     }
     _mm256_storeu_ps(c, x);
     _mm256_storeu_ps(c + 8, y);
