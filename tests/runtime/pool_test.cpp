@@ -116,6 +116,31 @@ TEST(MaxPoolEdges, NanIsLargestAndTheFirstOfEqualsCounts) {
             (std::vector<double>{0, 1, 1, 0, 0, 0, 0, 0}));
 }
 
+TEST(MaxPoolEdges, NanIsLargestInImagesOfEightChannels) {
+  const ops::PoolAttrs attrs = pool_attrs({2, 2}, {2, 2}, {0, 0});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  // Of each window, which is the same in all channels but for one that begins with NaN.
+  const double windows[4][4] = {{1, nan, 3, 2},
+                                {5, 2, 4, nan},
+                                {-infinity, -infinity, -infinity, -infinity},
+                                {-1, -3, 0, -2}};
+  const Tensor x = make(f32, {1, 8, 4, 4});
+  for_each_index(x.shape().numbers(), [&](auto at) {
+    const auto window = static_cast<std::size_t>(at[2] / 2 * 2 + at[3] / 2);
+    const auto element = static_cast<std::size_t>(at[2] % 2 * 2 + at[3] % 2);
+    set_value(x, at, at[1] == 5 && element == 0 ? nan : windows[window][element]);
+  });
+  const auto y = values(run_kernel("max_pool", &attrs, {x}, f32, {1, 8, 2, 2}));
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const bool is_nan = i / 4 == 5 || i % 4 < 2;
+    EXPECT_EQ(std::isnan(y[i]), is_nan) << i;
+    if (!is_nan) {
+      EXPECT_EQ(y[i], i % 4 == 2 ? -infinity : 0) << i;
+    }
+  }
+}
+
 TEST(MaxPoolEdges, InfinitiesAndEmptyBatches) {
   const ops::PoolAttrs attrs = pool_attrs({2, 2}, {2, 2}, {1, 1});
   const Tensor x = make(f32, {1, 1, 2, 2});

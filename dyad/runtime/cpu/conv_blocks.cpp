@@ -4,6 +4,7 @@
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/tensor_data.h"
+#include "dyad/runtime/layout.h"
 
 namespace dyad::runtime::cpu {
 namespace {
@@ -29,12 +30,18 @@ ConvShape shape_of(const ops::ConvEpilogueAttrs& attrs, const Tensor& x, const T
   return s;
 }
 
-/// An image [n, c, h, w] without gaps, seen as [n, c / 8, h, w, 8].
+/// An image whose channels come last.
+Tensor make_image(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+  const Shape shape{n, c, h, w};
+  return make_empty_strided(DType::f32, shape, channels_last_strides(shape.numbers()));
+}
+
+/// Such an image seen as [n, c / 8, h, w, 8].
 Tensor as_blocks(const Tensor& image) {
   const auto s = sizes_of(image);
-  const std::int64_t plane = s[2] * s[3];
+  const std::int64_t row = s[3] * s[1];
   return make_view(image, {s[0], s[1] / kBlock, s[2], s[3], kBlock},
-                   {s[1] * plane, kBlock * plane, s[3], 1, plane}, 0);
+                   {s[2] * row, kBlock, row, s[1], 1}, 0);
 }
 
 /// The image as the convolutions read it: see conv_library_blocks.
@@ -47,10 +54,10 @@ void convolve_plainly(const ConvShape& s, const Tensor& x, const Tensor& weight,
                       const Tensor& out) {
   Tensor image = x;
   if (x.rank() == 5) {
-    image = make_empty(DType::f32, {s.n, s.c, s.in[1], s.in[2]});
+    image = make_image(s.n, s.c, s.in[1], s.in[2]);
     copy_tensor(x, as_blocks(image));
   }
-  const Tensor sums = make_empty(DType::f32, {s.n, s.o, s.out[1], s.out[2]});
+  const Tensor sums = make_image(s.n, s.o, s.out[1], s.out[2]);
   const ContentsHold read(weight.impl()->storage);
   conv_loops_forward(s, with_three_axes(image), with_three_axes(weight), bias,
                      with_three_axes(sums));

@@ -1,5 +1,7 @@
 #include "dyad/runtime/cpu/pool_rows.h"
 
+#include <limits>
+
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/cpu/vector_math.h"
 
@@ -17,6 +19,7 @@ template <int kBytes>
   constexpr std::int64_t kChannels = 8;
   constexpr int kWidth = kBytes < 32 ? kBytes : 32;
   constexpr int kParts = 32 / kWidth;
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
   using V = vector_math::Vector<float, kWidth>;
   using U = vector_math::Unaligned<float, kWidth>;
   for (std::int64_t o = 0; o < windows.outputs; ++o) {
@@ -29,7 +32,8 @@ template <int kBytes>
       for (std::int64_t p = first; p < end; p += windows.step) {
         for (int part = 0; part < kParts; ++part) {
           const V value = reinterpret_cast<const U*>(line + p * kChannels)[part], b = best[part];
-          best[part] = (value > b) | ((value != value) & (b == b)) ? value : b;
+          // What is NaN is not at least -inf.
+          best[part] = (value <= b) | ~(b >= kLeast) ? b : value;
         }
       }
     }
