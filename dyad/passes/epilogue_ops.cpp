@@ -59,19 +59,21 @@ struct ConvBlocks {
     if (a.stride.size() != 2) fail_value(in, "images must have two axes beside their channels");
     std::vector<Type> types(in.inputs.begin(), in.inputs.end());
     if (x.rank() == 5) {
-      if (!(x[4] == Dim(8))) {
+      if (!(x[4] == Dim(ops::kChannelBlock))) {
         fail_shape(
             in, "the last axis of x must be a block of 8 channels but has size " + to_string(x[4]));
       }
-      types[0] = Type(DType::f32, {x[0], x[1] * 8, x[2], x[3]});
+      types[0] = Type(DType::f32, {x[0], x[1] * ops::kChannelBlock, x[2], x[3]});
     }
     const InferIn images{in.op, types, in.attrs, in.loc};
     const Shape plain = ops::conv_result(images, 0, 1, windows_of(a));
-    if (!(plain[1] % 8 == Dim(0))) {
+    if (!(plain[1] % ops::kChannelBlock == Dim(0))) {
       fail_shape(
           in, "the result's " + to_string(plain[1]) + " channels do not divide into blocks of 8");
     }
-    return checked(in, a.activation, plain[1], {plain[0], plain[1] / 8, plain[2], plain[3], 8});
+    return checked(
+        in, a.activation, plain[1],
+        {plain[0], plain[1] / ops::kChannelBlock, plain[2], plain[3], ops::kChannelBlock});
   }
 };
 

@@ -9,7 +9,7 @@
 // Which nodes of a graph compute with channels in blocks of eight: see block_channels.h.
 namespace dyad::passes {
 
-inline constexpr std::int64_t kChannelBlock = 8;
+using ops::kChannelBlock;
 
 /// Whether a value is an image whose channels divide into blocks.
 [[nodiscard]] bool divides_into_blocks(const Type& type);

@@ -15,6 +15,9 @@ namespace dyad::ops {
 inline constexpr std::string_view kEpilogueActivations[] = {"relu",    "leaky_relu", "clamp",
                                                             "sigmoid", "silu",       "hardswish"};
 
+/// Channels of an image that lie side by side in blocks, [n, c / 8, h, w, 8].
+inline constexpr std::int64_t kChannelBlock = 8;
+
 /// `conv_epilogue(x[n, c, ...], weight[o, c / groups, ...], bias[o] or absent, residual like the
 /// result or absent)` -> activation(conv(x, weight, bias) + residual). `activation` is empty or one
 /// of kEpilogueActivations; where it is not, NaN may become a number and -0 may become 0.

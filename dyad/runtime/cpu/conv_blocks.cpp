@@ -9,14 +9,14 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 8;
+using ops::kChannelBlock;
 
 ConvShape shape_of(const ops::ConvEpilogueAttrs& attrs, const Tensor& x, const Tensor& weight,
                    const Tensor& out) {
   const auto xs = sizes_of(x), ws = sizes_of(weight), ys = sizes_of(out);
   ConvShape s{.dtype = DType::f32,
               .n = xs[0],
-              .c = xs.size() == 5 ? xs[1] * kBlock : xs[1],
+              .c = xs.size() == 5 ? xs[1] * kChannelBlock : xs[1],
               .o = ws[0],
               .groups = attrs.groups};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -40,13 +40,14 @@ Tensor make_image(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w
 Tensor as_blocks(const Tensor& image) {
   const auto s = sizes_of(image);
   const std::int64_t row = s[3] * s[1];
-  return make_view(image, {s[0], s[1] / kBlock, s[2], s[3], kBlock},
-                   {s[2] * row, kBlock, row, s[1], 1}, 0);
+  return make_view(image, {s[0], s[1] / kChannelBlock, s[2], s[3], kChannelBlock},
+                   {s[2] * row, kChannelBlock, row, s[1], 1}, 0);
 }
 
 /// The image as the convolutions read it: see conv_library_blocks.
 Tensor readable(const Tensor& x) {
-  return x.rank() == 4 && sizes_of(x)[1] % kBlock == 0 ? channels_last(x) : contiguous_copy(x);
+  return x.rank() == 4 && sizes_of(x)[1] % kChannelBlock == 0 ? channels_last(x)
+                                                              : contiguous_copy(x);
 }
 
 /// The convolution in loops, which go by rows of an image.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ops/attrs/epilogue.h"
 #include "dyad/runtime/cpu/conv.h"
 #include "dyad/runtime/cpu/conv_layouts.h"
 #include "dyad/runtime/cpu/copy.h"
@@ -294,9 +295,9 @@ bool conv_library_blocks(const ConvShape& s, const Tensor& x, const Tensor& weig
                          const Epilogue& epilogue) {
   const int threads = worth_a_team(s.flops()) ? team_size() : 1;
   const LibraryTeam team(threads);
-  const Images lie = x.rank() == 5  ? Images::blocks
-                     : s.c % 8 == 0 ? Images::channels_last
-                                    : Images::row_major;
+  const Images lie = x.rank() == 5                   ? Images::blocks
+                     : s.c % ops::kChannelBlock == 0 ? Images::channels_last
+                                                     : Images::row_major;
   PlanKey key = plan_key_of(Direction::blocks, s, bias.defined(), threads);
   key.push_back(static_cast<std::int64_t>(lie));
   epilogue.add_to(key);

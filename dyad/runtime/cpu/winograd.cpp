@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ops/attrs/epilogue.h"
 #include "dyad/runtime/threads.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(DYAD_PLAIN_LOOPS)
@@ -23,7 +24,8 @@ namespace {
 //
 // A chunk of tiles stays in the second cache while all panels of weights pass by; these are
 // transformed on the way, kDepth channels at a time, so that they take no more memory than before.
-constexpr std::int64_t kBlock = 8, kElements = 16, kPanel = kWinogradPanel, kDepth = 64;
+constexpr std::int64_t kBlock = ops::kChannelBlock, kElements = 16, kPanel = kWinogradPanel,
+                       kDepth = 64;
 constexpr int kRows = 6;  // tiles whose sums are in registers
 /// Between the matrices of an operand, so that they do not meet in the sets of a cache.
 constexpr std::int64_t kGap = 16;
