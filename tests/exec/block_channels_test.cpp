@@ -14,29 +14,14 @@
 namespace dyad::exec {
 namespace {
 
-class BlockChannelsTest : public ::testing::Test {
+class BlockChannelsTest : public RestoresThreads {
  protected:
   void SetUp() override {
     ops::register_builtin_ops();
     passes::register_epilogue_ops();
     manual_seed(11);
   }
-  void TearDown() override { set_num_threads(threads_); }
-
- private:
-  int threads_ = get_num_threads();
 };
-
-Tensor constant(const Tensor& t) {
-  auto* const evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
-  if (evaluator == nullptr) return t;
-  return symbolic_tensor(evaluator->graph(), evaluator->graph()->add_constant(t, Loc()));
-}
-
-int count_blocks(const GraphImpl& graph) {
-  return static_cast<int>(std::ranges::count_if(
-      graph.nodes(), [](const auto& node) { return node->is("conv_blocks"); }));
-}
 
 /// That under fast_math `count` convolutions of `fn` are in blocks, and that its results are nearly
 /// those of eager mode, which lie as they do there.
@@ -46,7 +31,8 @@ void expect_in_blocks(const Function& fn, const Tensors& inputs, int count, Type
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
     Executable executable(graph, {.fast_math = true, .channel_blocks = true});
-    EXPECT_EQ(count_blocks(executable.lowered()), count) << to_string(executable.lowered());
+    EXPECT_EQ(count_of(executable.lowered(), "conv_blocks"), count)
+        << to_string(executable.lowered());
     const Tensors expected = fn(inputs);
     for (int run = 0; run < 2; ++run) {
       const Tensors given = executable.run(inputs);
@@ -57,8 +43,8 @@ void expect_in_blocks(const Function& fn, const Tensors& inputs, int count, Type
 }
 
 Tensor weight(std::int64_t out, std::int64_t in, std::int64_t kernel) {
-  return constant(normal({out, in, kernel, kernel}) *
-                  (1.0 / std::sqrt(static_cast<double>(in * kernel * kernel))));
+  return literal(normal({out, in, kernel, kernel}) *
+                 (1.0 / std::sqrt(static_cast<double>(in * kernel * kernel))));
 }
 
 Tensor in_blocks(const Tensor& image) {
@@ -170,13 +156,13 @@ TEST_F(BlockChannelsTest, ANetworkWithResidualsAndPools) {
                wider = weight(64, 32, 3), short_cut = weight(64, 32, 1), c = weight(64, 64, 3),
                last = weight(10, 64, 1), bias = normal({32});
   const Function fn = [&](std::span<const Tensor> in) -> Tensors {
-    Tensor x = relu(conv2d(in[0], constant(stem), constant(bias), 2, 3));
+    Tensor x = relu(conv2d(in[0], literal(stem), literal(bias), 2, 3));
     x = max_pool2d(x, 3, 2, 1);
-    x = relu(conv2d(relu(conv2d(x, constant(a), {}, 1, 1)), constant(b), {}, 1, 1) + x);
-    const Tensor y = conv2d(relu(conv2d(x, constant(wider), {}, 2, 1)), constant(c), {}, 1, 1);
-    x = relu(y + conv2d(x, constant(short_cut), {}, 2));
+    x = relu(conv2d(relu(conv2d(x, literal(a), {}, 1, 1)), literal(b), {}, 1, 1) + x);
+    const Tensor y = conv2d(relu(conv2d(x, literal(wider), {}, 2, 1)), literal(c), {}, 1, 1);
+    x = relu(y + conv2d(x, literal(short_cut), {}, 2));
     x = avg_pool2d(x, 2, 2);
-    return {reshape(mean(x, {2, 3}), {-1, 64}), flatten(conv2d(x, constant(last)), 1)};
+    return {reshape(mean(x, {2, 3}), {-1, 64}), flatten(conv2d(x, literal(last)), 1)};
   };
   expect_in_blocks(fn, {normal({2, 3, 64, 64})}, 6);
   // One graph for all sizes.
@@ -193,12 +179,12 @@ TEST_F(BlockChannelsTest, GatesNormsAndConcatenations) {
                squeeze = weight(8, 32, 1), excite = weight(32, 8, 1), scale = normal({1, 32, 1, 1}),
                shift = normal({32, 1, 1});
   const Function fn = [&](std::span<const Tensor> in) -> Tensors {
-    const Tensor x = relu(conv2d(in[0], constant(a), {}, 1, 1));
-    Tensor y = conv2d(x, constant(b), {}, 1, 1) * constant(scale) + constant(shift);
+    const Tensor x = relu(conv2d(in[0], literal(a), {}, 1, 1));
+    Tensor y = conv2d(x, literal(b), {}, 1, 1) * literal(scale) + literal(shift);
     const Tensor gate =
-        conv2d(relu(conv2d(mean(y, {2, 3}, true), constant(squeeze))), constant(excite));
+        conv2d(relu(conv2d(mean(y, {2, 3}, true), literal(squeeze))), literal(excite));
     y = y * sigmoid(gate) * in[1] + x * 0.5;
-    const Tensor z = conv2d(concat({x, tanh(y)}, 1), constant(c), {}, 1, 1);
+    const Tensor z = conv2d(concat({x, tanh(y)}, 1), literal(c), {}, 1, 1);
     return {sigmoid(z), sum(z, {-1, -2})};
   };
   expect_in_blocks(fn, {normal({2, 32, 20, 20}), normal({2, 1, 20, 20})}, 5);
@@ -208,9 +194,9 @@ TEST_F(BlockChannelsTest, DepthwiseConvolutions) {
   const Tensor a = weight(32, 32, 3), depthwise = weight(32, 1, 3), b = weight(64, 32, 1),
                c = weight(64, 64, 3);
   const Function fn = [&](std::span<const Tensor> in) -> Tensors {
-    Tensor x = relu(conv2d(in[0], constant(a), {}, 1, 1));
-    x = clamp(conv2d(x, constant(depthwise), {}, 2, 1, 1, 32), 0, 6);
-    return {conv2d(conv2d(x, constant(b)), constant(c), {}, 1, 1)};
+    Tensor x = relu(conv2d(in[0], literal(a), {}, 1, 1));
+    x = clamp(conv2d(x, literal(depthwise), {}, 2, 1, 1, 32), 0, 6);
+    return {conv2d(conv2d(x, literal(b)), literal(c), {}, 1, 1)};
   };
   expect_in_blocks(fn, {normal({2, 32, 24, 24})}, 4);
 }
@@ -219,20 +205,20 @@ TEST_F(BlockChannelsTest, WhatIsNotFasterStaysAsItIs) {
   const Tensor a = weight(32, 32, 5), odd = weight(12, 32, 3), b = weight(32, 12, 3);
   // One convolution between other operators turns its images itself.
   expect_in_blocks(
-      [&](std::span<const Tensor> in) -> Tensors { return {conv2d(in[0], constant(a), {}, 1, 1)}; },
+      [&](std::span<const Tensor> in) -> Tensors { return {conv2d(in[0], literal(a), {}, 1, 1)}; },
       {normal({1, 32, 20, 20})}, 0);
   // Twelve channels do not divide by eight.
   expect_in_blocks(
       [&](std::span<const Tensor> in) -> Tensors {
-        return {conv2d(conv2d(in[0], constant(odd), {}, 1, 1), constant(b), {}, 1, 1)};
+        return {conv2d(conv2d(in[0], literal(odd), {}, 1, 1), literal(b), {}, 1, 1)};
       },
       {normal({1, 32, 20, 20})}, 0);
   // Single taps and single channels are faster where channels come last.
   const Tensor tap = weight(64, 64, 1), depthwise = weight(64, 1, 3);
   expect_in_blocks(
       [&](std::span<const Tensor> in) -> Tensors {
-        const Tensor y = conv2d(conv2d(in[0], constant(tap)), constant(depthwise), {}, 1, 1, 1, 64);
-        return {conv2d(relu(y), constant(tap))};
+        const Tensor y = conv2d(conv2d(in[0], literal(tap)), literal(depthwise), {}, 1, 1, 1, 64);
+        return {conv2d(relu(y), literal(tap))};
       },
       {normal({1, 64, 20, 20})}, 0);
 }
@@ -240,11 +226,11 @@ TEST_F(BlockChannelsTest, WhatIsNotFasterStaysAsItIs) {
 TEST_F(BlockChannelsTest, ExactGraphsHaveNone) {
   const Tensor a = weight(32, 32, 3);
   const Function fn = [&](std::span<const Tensor> in) -> Tensors {
-    return {conv2d(conv2d(in[0], constant(a), {}, 1, 1), constant(a), {}, 1, 1)};
+    return {conv2d(conv2d(in[0], literal(a), {}, 1, 1), literal(a), {}, 1, 1)};
   };
   const Tensors inputs{normal({1, 32, 20, 20})};
   Executable executable(record(fn, types_of(inputs)), {.channel_blocks = true});
-  EXPECT_EQ(count_blocks(executable.lowered()), 0);
+  EXPECT_EQ(count_of(executable.lowered(), "conv_blocks"), 0);
   EXPECT_TRUE(same_bits(executable.run(inputs)[0], fn(inputs)[0]));
   expect_in_blocks(fn, inputs, 2);
 }

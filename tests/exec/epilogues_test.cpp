@@ -8,29 +8,13 @@
 namespace dyad::exec {
 namespace {
 
-class EpiloguesTest : public ::testing::Test {
+class EpiloguesTest : public RestoresThreads {
  protected:
   void SetUp() override {
     ops::register_builtin_ops();
     manual_seed(7);
   }
-  void TearDown() override { set_num_threads(threads_); }
-
- private:
-  int threads_ = get_num_threads();
 };
-
-/// `t`, in a graph as a literal.
-Tensor literal(const Tensor& t) {
-  auto* const evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
-  if (evaluator == nullptr) return t;
-  return symbolic_tensor(evaluator->graph(), evaluator->graph()->add_constant(t, Loc()));
-}
-
-int count_of(const GraphImpl& graph, std::string_view op) {
-  return static_cast<int>(
-      std::ranges::count_if(graph.nodes(), [&](const auto& node) { return node->is(op); }));
-}
 
 /// The largest difference, relative to the largest element.
 double difference(const Tensor& a, const Tensor& b) {

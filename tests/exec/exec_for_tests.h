@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,28 @@ namespace dyad::exec {
 
 using Tensors = std::vector<Tensor>;
 using Function = std::function<Tensors(std::span<const Tensor>)>;
+
+/// A test that may set the number of threads.
+class RestoresThreads : public ::testing::Test {
+ protected:
+  void TearDown() override { set_num_threads(threads_); }
+
+ private:
+  int threads_ = get_num_threads();
+};
+
+/// `t`, in a graph as a literal.
+inline Tensor literal(const Tensor& t) {
+  auto* const evaluator = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
+  if (evaluator == nullptr) return t;
+  return symbolic_tensor(evaluator->graph(), evaluator->graph()->add_constant(t, Loc()));
+}
+
+/// How many nodes of an operator a graph has.
+inline int count_of(const GraphImpl& graph, std::string_view op) {
+  return static_cast<int>(
+      std::ranges::count_if(graph.nodes(), [&](const auto& node) { return node->is(op); }));
+}
 
 /// The graph of `fn` on placeholders x0, x1... of these types.
 inline Ref<GraphImpl> record(const Function& fn, std::span<const Type> types) {

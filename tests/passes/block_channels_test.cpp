@@ -150,56 +150,42 @@ TEST(BlockChannels, WhatHasNoBlocksReadsTheImageAsItWas) {
   })");
 }
 
+/// Two convolutions of an image by one weight, one after the other.
+std::string two_convolutions(const std::string& image, const std::string& weight,
+                             const std::string& results,
+                             const std::string& attrs = "low = [1, 1], high = [1, 1]") {
+  return "graph {\n  %x = placeholder : " + image + "\n  %w = variable : " + weight +
+         "\n  %y = conv(%x, %w, none) {" + attrs + "}\n  %z = conv(%y, %w, none) {" + attrs +
+         "}\n  return " + results + "\n}";
+}
+
 TEST(BlockChannels, ChainsThatGainNothingStay) {
-  for (const char* text : {// One convolution between other operators.
-                           R"(graph {
-             %x = placeholder : f32[n, 32, 20, 20]
-             %w = variable : f32[32, 32, 3, 3]
-             %y = conv(%x, %w, none) {low = [1, 1], high = [1, 1]}
-             return %y
-           })",
-                           // Few channels, and each image is needed outside too.
-                           R"(graph {
-             %x = placeholder : f32[n, 8, 20, 20]
-             %w = variable : f32[8, 8, 3, 3]
-             %y = conv(%x, %w, none) {low = [1, 1], high = [1, 1]}
-             %z = conv(%y, %w, none) {low = [1, 1], high = [1, 1]}
-             return %y, %z
-           })",
-                           // Channels that do not divide by eight; one axis; another dtype.
-                           R"(graph {
-             %x = placeholder : f32[n, 12, 20, 20]
-             %w = variable : f32[12, 12, 3, 3]
-             %y = conv(%x, %w, none) {low = [1, 1], high = [1, 1]}
-             %z = conv(%y, %w, none) {low = [1, 1], high = [1, 1]}
-             return %z
-           })",
-                           R"(graph {
-             %x = placeholder : f32[n, 32, 400]
-             %w = variable : f32[32, 32, 3]
-             %y = conv(%x, %w, none) {stride = [1], low = [1], high = [1], dilation = [1]}
-             %z = conv(%y, %w, none) {stride = [1], low = [1], high = [1], dilation = [1]}
-             return %z
-           })",
-                           R"(graph {
-             %x = placeholder : bf16[n, 32, 20, 20]
-             %w = variable : bf16[32, 32, 3, 3]
-             %y = conv(%x, %w, none) {low = [1, 1], high = [1, 1]}
-             %z = conv(%y, %w, none) {low = [1, 1], high = [1, 1]}
-             return %z
-           })",
-                           // Single taps and channels of their own.
-                           R"(graph {
-             %x = placeholder : f32[n, 32, 20, 20]
-             %w = variable : f32[32, 32, 1, 1]
-             %d = variable : f32[32, 1, 3, 3]
-             %y = conv(%x, %w, none)
-             %z = conv(%y, %d, none) {low = [1, 1], high = [1, 1], groups = 32}
-             %s = conv(%z, %w, none)
-             return %s
-           })"}) {
-    expect_blocks(text, text);
-  }
+  const std::string graphs[] = {
+      // One convolution between other operators.
+      R"(graph {
+        %x = placeholder : f32[n, 32, 20, 20]
+        %w = variable : f32[32, 32, 3, 3]
+        %y = conv(%x, %w, none) {low = [1, 1], high = [1, 1]}
+        return %y
+      })",
+      // Few channels, and each image is needed outside too.
+      two_convolutions("f32[n, 8, 20, 20]", "f32[8, 8, 3, 3]", "%y, %z"),
+      // Channels that do not divide by eight; one axis; another dtype.
+      two_convolutions("f32[n, 12, 20, 20]", "f32[12, 12, 3, 3]", "%z"),
+      two_convolutions("f32[n, 32, 400]", "f32[32, 32, 3]", "%z",
+                       "stride = [1], low = [1], high = [1], dilation = [1]"),
+      two_convolutions("bf16[n, 32, 20, 20]", "bf16[32, 32, 3, 3]", "%z"),
+      // Single taps and channels of their own.
+      R"(graph {
+        %x = placeholder : f32[n, 32, 20, 20]
+        %w = variable : f32[32, 32, 1, 1]
+        %d = variable : f32[32, 1, 3, 3]
+        %y = conv(%x, %w, none)
+        %z = conv(%y, %d, none) {low = [1, 1], high = [1, 1], groups = 32}
+        %s = conv(%z, %w, none)
+        return %s
+      })"};
+  for (const std::string& text : graphs) expect_blocks(text, text);
 }
 
 TEST(BlockChannels, ByWinogradsWayOneConvolutionIsEnough) {
