@@ -323,6 +323,11 @@ std::vector<Tensor> Executable::prepare(std::span<const Tensor> placeholders, Lo
     outputs.push_back(without_memory(plan.slots[static_cast<std::size_t>(slot)].tensor));
   }
   state_->put_back(taken);
+  for (const auto& [node, regions] : state_->regions) {
+    if (&node->op() != &passes::kPartsOp) continue;
+    Executable& part = *regions.front();
+    static_cast<void>(part.prepare(without_memory(part.graph().placeholders()), where));
+  }
   return outputs;
 }
 
@@ -330,7 +335,7 @@ std::optional<MemoryUse> Executable::memory(std::span<const Tensor> placeholders
   if (!state_->stages.empty()) return {};
   const SymbolMap symbols = bind_symbols(*state_->graph, placeholders, {}, where);
   if (!symbols.entries().empty()) check_types(*state_->graph, symbols, where);
-  return measure_memory(*state_->lowered, symbols, placeholders);
+  return measure_memory(*state_->lowered, symbols, placeholders, state_->regions);
 }
 
 ExecutableStats Executable::stats() const {
@@ -341,11 +346,9 @@ ExecutableStats Executable::stats() const {
     add_notes(stats.notes, state_->fusion_notes);
     add_notes(stats.notes, state_->stats.notes);
   }
-  for (std::size_t i = 0; i < state_->parts.size(); ++i) {
-    const ExecutableStats part = state_->parts[i]->stats();
-    const int open = state_->stages[i].open ? 1 : 0;
-    stats.lowered_nodes += part.lowered_nodes + open;
-    stats.kernels += part.kernels + open;
+  const auto add = [&](const ExecutableStats& part) {
+    stats.lowered_nodes += part.lowered_nodes;
+    stats.kernels += part.kernels;
     add_notes(stats.notes, part.notes);
     stats.views += part.views;
     stats.plans += part.plans;
@@ -353,6 +356,18 @@ ExecutableStats Executable::stats() const {
     stats.live_peak = std::max(stats.live_peak, part.live_peak);
     stats.lower_ms += part.lower_ms;
     stats.plan_ms += part.plan_ms;
+  };
+  for (std::size_t i = 0; i < state_->parts.size(); ++i) {
+    add(state_->parts[i]->stats());
+    const int open = state_->stages[i].open ? 1 : 0;
+    stats.lowered_nodes += open;
+    stats.kernels += open;
+  }
+  for (const auto& [node, regions] : state_->regions) {
+    if (&node->op() != &passes::kPartsOp) continue;
+    ExecutableStats part = regions.front()->stats();
+    part.lower_ms = 0;  // counted with the graph around it
+    add(part);
   }
   return stats;
 }

@@ -6,6 +6,7 @@
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_bind.h"
+#include "dyad/passes/fused_op.h"
 
 namespace dyad::exec {
 namespace {
@@ -47,6 +48,14 @@ class ControlStep : public Step {
   }
   [[nodiscard]] std::span<const Tensor> inputs(std::size_t begin, std::size_t count) const {
     return std::span<const Tensor>(inputs_).subspan(begin, count);
+  }
+  /// Memory for the results from number `first` on.
+  [[nodiscard]] Tensors make_results(const RunContext& context, std::size_t first = 0) const {
+    Tensors results;
+    for (const Type& type : node().types().subspan(first)) {
+      results.push_back(make_empty(type.dtype(), evaluate(type.shape(), context.symbols)));
+    }
+    return results;
   }
   void check_cancelled(const RunContext& context) const {
     if (context.cancel) context.cancel->check(context.where, node().loc());
@@ -155,7 +164,7 @@ class ScanStep final : public ControlStep {
 
     Tensors states;
     for (const Tensor& state : inputs(0, count)) states.push_back(row_major_copy(state));
-    Tensors results = make_results(count, context);
+    Tensors results = make_results(context, count);
     for (std::int64_t i = 0; i < length; ++i) {
       check_cancelled(context);
       const std::int64_t t = attrs.reverse ? length - 1 - i : i;
@@ -172,14 +181,35 @@ class ScanStep final : public ControlStep {
     append_all(states, results);
     return states;
   }
+};
 
-  [[nodiscard]] Tensors make_results(std::size_t states, const RunContext& context) const {
-    Tensors results;
-    for (std::size_t i = states; i < node().types().size(); ++i) {
-      const Type& type = node().types()[i];
-      results.push_back(make_empty(type.dtype(), evaluate(type.shape(), context.symbols)));
+class PartsStep final : public ControlStep {
+ public:
+  using ControlStep::ControlStep;
+
+ private:
+  Tensors compute(const RunContext& context) override {
+    const std::int64_t count = node().attrs_as<passes::PartsAttrs>().samples;
+    const std::int64_t all = inputs(0)[0].shape().numbers()[0];
+    Tensors results = make_results(context);
+    for (std::int64_t first = 0; first < all; first += count) {
+      check_cancelled(context);
+      Tensors arguments;
+      for (const Tensor& x : inputs(0)) arguments.push_back(samples(x, first, count));
+      const Tensors made = run_region(0, arguments, context);
+      for (std::size_t r = 0; r < results.size(); ++r) {
+        copy_into(samples(results[r], first, count), made[r]);
+      }
     }
     return results;
+  }
+
+  /// x[first : first + count], the same memory.
+  static Tensor samples(const Tensor& x, std::int64_t first, std::int64_t count) {
+    const TensorImpl& impl = *x.impl();
+    Shape shape = impl.shape;
+    shape[0] = count;
+    return make_view(x, shape, impl.strides, first * impl.strides[0]);
   }
 };
 
@@ -195,6 +225,7 @@ std::unique_ptr<Step> make_control_step(const Node& node, std::vector<Tensor> in
   if (&node.op() == &kWhileOp) return make(std::type_identity<WhileStep>());
   if (&node.op() == &kScanOp) return make(std::type_identity<ScanStep>());
   if (&node.op() == &kWhileStatesOp) return make(std::type_identity<WhileStatesStep>());
+  if (&node.op() == &passes::kPartsOp) return make(std::type_identity<PartsStep>());
   throw InternalError("there is no way to run the control operator " + std::string(node.op().name),
                       node.loc());
 }

@@ -289,6 +289,15 @@ Tensor without_memory(const Tensor& tensor) {
   return without_memory(impl.dtype, impl.shape, impl.strides);
 }
 
+std::vector<Tensor> without_memory(std::span<const Value> values) {
+  std::vector<Tensor> tensors;
+  for (const Value v : values) {
+    const Shape& shape = v.type().shape();
+    tensors.push_back(without_memory(v.type().dtype(), shape, contiguous_strides(shape)));
+  }
+  return tensors;
+}
+
 int Draft::add_buffer(Source source, Tensor base, int index) {
   Buffer& made = buffers.emplace_back();
   made.source = source;

@@ -13,6 +13,8 @@ namespace dyad::exec {
 /// What planning needs to know of a tensor: a concrete one of that layout that has no memory.
 [[nodiscard]] Tensor without_memory(DType dtype, const Shape& shape, const Strides& strides);
 [[nodiscard]] Tensor without_memory(const Tensor& tensor);
+/// Row-major ones for values whose sizes are numbers.
+[[nodiscard]] std::vector<Tensor> without_memory(std::span<const Value> values);
 
 /// How steps that work on the same rows are cut into blocks: along one axis of their spaces, for
 /// each place of the axes before it.

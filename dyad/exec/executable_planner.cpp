@@ -1,11 +1,13 @@
 #include "dyad/exec/executable_planner.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "dyad/exec/executable_control.h"
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/executable_steps.h"
+#include "dyad/passes/fused_op.h"
 
 namespace dyad::exec {
 namespace {
@@ -99,18 +101,43 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   return plan;
 }
 
+namespace {
+
+/// What one part of a batch needs (passes/split_batch.h).
+MemoryUse use_of_part(const Executable& part) {
+  return part.memory(without_memory(part.graph().placeholders())).value_or(MemoryUse{});
+}
+
+}  // namespace
+
 MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,
-                         std::span<const Tensor> placeholders) {
+                         std::span<const Tensor> placeholders, const RegionExecutables& regions) {
   Draft draft = lay_out(lowered, symbols, placeholders);
   order_writes(draft);
+  std::set<int> given;
+  for (const int slot : draft.outputs)
+    given.insert(draft.slots[static_cast<std::size_t>(slot)].buffer);
   MemoryUse use;
-  for (const Buffer& buffer : draft.buffers) {
+  std::size_t of_control = 0;  // results of graphs inside that nobody outside gets
+  for (std::size_t i = 0; i < draft.buffers.size(); ++i) {
+    const Buffer& buffer = draft.buffers[i];
     if (buffer.source == Source::arena) use.apart += buffer.bytes;
-    if (buffer.source == Source::output) use.results += buffer.bytes;
+    const bool is_given = buffer.source == Source::output ||
+                          (buffer.source == Source::control && given.contains(static_cast<int>(i)));
+    if (is_given) use.results += buffer.bytes;
+    if (buffer.source == Source::control && !is_given) of_control += buffer.bytes;
   }
   const ArenaSize arena = place_memory(draft);
-  use.intermediate = arena.bytes;
-  use.live_peak = arena.live_peak;
+  use.intermediate = arena.bytes + of_control;
+  use.live_peak = arena.live_peak + of_control;
+  use.apart += of_control;
+  for (const DraftStep& step : draft.steps) {
+    if (&step.node->op() != &passes::kPartsOp) continue;
+    const MemoryUse part = use_of_part(*regions.at(step.node).front());
+    use.intermediate += part.intermediate + part.results;
+    use.live_peak += part.live_peak + part.results;
+    use.apart += part.apart + part.results;
+  }
   return use;
 }
 

@@ -21,6 +21,7 @@ using RegionExecutables = std::map<const Node*, std::vector<std::unique_ptr<Exec
 
 /// What such a plan's runs need; makes no kernels.
 [[nodiscard]] MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,
-                                       std::span<const Tensor> placeholders);
+                                       std::span<const Tensor> placeholders,
+                                       const RegionExecutables& regions);
 
 }  // namespace dyad::exec

@@ -5,7 +5,8 @@
 namespace dyad::exec {
 
 /// Memory that a run needs beside its placeholders, variables and constants, in bytes. What the
-/// graphs inside branches and loops need comes on top, and what kernels need while they run.
+/// graphs inside branches and loops need comes on top (not so of a batch that runs in parts: one
+/// part is counted), and what kernels need while they run.
 struct MemoryUse {
   std::size_t intermediate = 0;  ///< for intermediate values, which take turns in one block
   std::size_t live_peak = 0;     ///< least that any arrangement of them needs

@@ -36,9 +36,21 @@ constinit const OpInfo kRowsOp{
     .infer = no_types,
 };
 
+constinit const OpInfo kPartsOp{
+    .name = "parts",
+    .doc = "Runs its region on a part of the samples at a time.",
+    .kind = BodyKind::control,
+    .inputs = kAnyInputs,
+    .outputs = kOutputs,
+    .onnx = {},
+    .samples = {},
+    .attrs = &attrs_info<PartsAttrs>,
+    .infer = no_types,
+};
+
 void register_fused_ops() {
   static const bool done = [] {
-    const std::array<const OpInfo*, 2> rows{&kFusedOp, &kRowsOp};
+    const std::array<const OpInfo*, 3> rows{&kFusedOp, &kRowsOp, &kPartsOp};
     register_ops(rows);
     return true;
   }();

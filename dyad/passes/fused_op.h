@@ -22,10 +22,19 @@ struct RowsAttrs {
 /// itself: element-wise, along the row, or as a view of it.
 extern const OpInfo kRowsOp;
 
+/// How many samples, counted by axis 0 of its inputs, a `parts` node hands to its graph at a time.
+struct PartsAttrs {
+  std::int64_t samples = 1;
+};
+
+/// Row `parts`: runs its one region on so many samples of the inputs at a time, one part after the
+/// other; the results of the parts are put side by side along axis 0. See split_batch.h.
+extern const OpInfo kPartsOp;
+
 /// Adds the rows to the registry, so that texts with such nodes can be parsed.
 void register_fused_ops();
 
-/// Whether a node is one of these, which hold graphs but branch nowhere.
+/// Whether a node is `fused` or `rows`: they hold graphs, but those of kernels.
 [[nodiscard]] bool is_kernels(const Node& node) noexcept;
 
 /// The reduction that a node is, or that a fused node ends with (what nobody reads may come after

@@ -22,6 +22,7 @@
 #include "dyad/passes/simplify_algebra.h"
 #include "dyad/passes/simplify_views.h"
 #include "dyad/passes/sink_assigns.h"
+#include "dyad/passes/split_batch.h"
 
 namespace dyad::passes {
 namespace {
@@ -73,6 +74,10 @@ std::vector<Pass> built_in() {
          dce(*g);
          return g;
        }},
+
+      // Memory.
+      {"split_batch", "a batch too large for caches runs in parts", on_request,
+       [](const GraphRef& g, const LowerOptions&) { return split_batch(*g); }},
 
       // Kernels.
       {"join_epilogues", "what follows a library call element by element is done in it", optional,
