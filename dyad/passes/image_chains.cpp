@@ -23,7 +23,7 @@ constexpr double kTurned = 25;
 /// what each operation of a convolution takes longer where channels come last; with one tap, or one
 /// channel a group, it takes less;
 constexpr double kSlower = 0.15, kFaster = 0.1;
-/// and what it takes less by Winograd's way, which there is for images in blocks.
+/// and what it takes less by Winograd's way, which small batches go in blocks alone.
 constexpr double kWinograd = 0.4;
 
 bool is_convolution(const Node& node) { return node.is("conv") || node.is("conv_epilogue"); }

@@ -109,7 +109,10 @@ TEST_F(EpiloguesTest, ConvolutionsTakeActivations) {
       [](const Tensor& x) { return hardswish(x); },
   };
   for (const Sizes& s : kSizes) {
-    const Tensor w = normal({s.out, s.channels / s.groups, s.kernel, s.kernel}),
+    const std::int64_t channels = s.channels / s.groups;
+    // Sums of about 1, so that activations bend them.
+    const Tensor w = normal({s.out, channels, s.kernel, s.kernel}) /
+                     std::sqrt(static_cast<double>(channels * s.kernel * s.kernel)),
                  b = normal({s.out});
     for (const Activation activation : kActivations) {
       const Function fn = [&](std::span<const Tensor> in) -> Tensors {

@@ -8,6 +8,7 @@
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/tensor_data.h"
+#include "dyad/runtime/cpu/winograd.h"
 #include "dyad/runtime/layout.h"
 
 namespace dyad::runtime::cpu {
@@ -28,15 +29,19 @@ Tensor with_three_axes(const Tensor& image) {
   return make_view(image, shape, strides, 0);
 }
 
-Tensor channels_last(const Tensor& image) {
+bool is_channels_last(const Tensor& image) {
   const TensorImpl& t = *image.impl();
   const Strides wanted = channels_last_strides(t.shape.numbers());
-  bool matches = true;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    matches = matches && (t.shape[i].number() == 1 || t.strides[i] == wanted[i]);
+    if (t.shape[i].number() != 1 && t.strides[i] != wanted[i]) return false;
   }
-  if (matches) return image;
-  Tensor copy = make_empty_strided(t.dtype, t.shape, wanted);
+  return true;
+}
+
+Tensor channels_last(const Tensor& image) {
+  if (is_channels_last(image)) return image;
+  const TensorImpl& t = *image.impl();
+  Tensor copy = make_empty_strided(t.dtype, t.shape, channels_last_strides(t.shape.numbers()));
   copy_tensor(image, copy);
   return copy;
 }
@@ -111,7 +116,10 @@ void convolve(const OpCall& call, const Operands& o, const Tensor& out) {
   }
   run(
       [&](const ConvShape& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
-        if (conv_library_forward(s, x, w, b, y, call)) return true;
+        if (conv_winograd(s, x, w, b, {}, y, /*out_is_channels_last=*/true, call, {}) ||
+            conv_library_forward(s, x, w, b, y, call)) {
+          return true;
+        }
         read = ContentsHold(o.weight.impl()->storage);
         return false;
       },
@@ -132,7 +140,9 @@ void conv_epilogue(const OpCall& call) {
   if (out.impl()->numel() == 0) return;
   if (residual.defined() && residual.impl()->data != out.impl()->data) copy_tensor(residual, out);
   if (!o.by_planes && o.shape.flops() > 0 &&
-      conv_library_forward(o.shape, o.x, o.weight, o.bias, o.out, call, epilogue)) {
+      (conv_winograd(o.shape, o.x, o.weight, o.bias, residual.defined() ? o.out : Tensor(), o.out,
+                     /*out_is_channels_last=*/true, call, epilogue) ||
+       conv_library_forward(o.shape, o.x, o.weight, o.bias, o.out, call, epilogue))) {
     return;
   }
   const Tensor sums =
@@ -142,6 +152,34 @@ void conv_epilogue(const OpCall& call) {
                  reinterpret_cast<float*>(out.impl()->data), out.impl()->numel());
 }
 
+/// The gradient of the input as the convolution that it is; `grad` and `out` have five axes.
+bool winograd_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight,
+                             const Tensor& out) {
+  const ConvShape s = turned(shape);
+  if (!repays_winograd(s) || !is_channels_last(out)) return false;
+  const Tensor rows = channels_last(grad), panels = make_empty(DType::f32, weight.impl()->shape);
+  pack_turned_for_winograd(elements_of<float>(weight), shape.o, shape.c,
+                           elements_of<float>(panels));
+  winograd_forward(s,
+                   {.x = elements_of<float>(rows),
+                    .weight = elements_of<float>(panels),
+                    .bias = nullptr,
+                    .residual = nullptr,
+                    .out = elements_of<float>(out),
+                    .x_is_channels_last = true,
+                    .out_is_channels_last = true},
+                   {});
+  return true;
+}
+
+bool winograd_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
+                              const Tensor& out) {
+  if (!repays_winograd(shape)) return false;
+  winograd_backward_weight(shape, elements_of<float>(channels_last(x)),
+                           elements_of<float>(channels_last(grad)), elements_of<float>(out));
+  return true;
+}
+
 void conv_transpose(const OpCall& call) {
   const Tensor grad = with_three_axes(call.inputs[0]), out = with_three_axes(call.outputs[0]);
   const Tensor weight = with_three_axes(contiguous_copy(call.inputs[1]));
@@ -149,8 +187,10 @@ void conv_transpose(const OpCall& call) {
   if (runs_by_planes(call.inputs[0], shape.c, shape.groups)) {
     depthwise_backward_input(shape, grad, weight, out);
   } else {
-    run([](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&,
-           const Tensor& y) { return conv_library_backward_input(s, g, w, y); },
+    run(
+        [](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&, const Tensor& y) {
+          return winograd_backward_input(s, g, w, y) || conv_library_backward_input(s, g, w, y);
+        },
         [](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&, const Tensor& y) {
           conv_loops_backward_input(s, g, w, y);
         },
@@ -165,8 +205,10 @@ void conv_backward_weight(const OpCall& call) {
   if (runs_by_planes(call.inputs[1], shape.c, shape.groups)) {
     depthwise_backward_weight(shape, contiguous_copy(grad), x, out);
   } else {
-    run([](const ConvShape& s, const Tensor& g, const Tensor& i, const Tensor&,
-           const Tensor& w) { return conv_library_backward_weight(s, g, i, w); },
+    run(
+        [](const ConvShape& s, const Tensor& g, const Tensor& i, const Tensor&, const Tensor& w) {
+          return winograd_backward_weight(s, g, i, w) || conv_library_backward_weight(s, g, i, w);
+        },
         [](const ConvShape& s, const Tensor& g, const Tensor& i, const Tensor&, const Tensor& w) {
           conv_loops_backward_weight(s, g, i, w);
         },

@@ -81,11 +81,12 @@ bool conv_library_forward(const ConvShape& shape, const Tensor& x, const Tensor&
 bool conv_library_blocks(const ConvShape& shape, const Tensor& x, const Tensor& weight,
                          const Tensor& bias, const Tensor& out, const OpCall& call,
                          const Epilogue& epilogue);
-/// The same where Winograd's way is faster (winograd.h), with constant weights; the residual is
-/// read where it lies, which may be `out`.
+/// The same where Winograd's way is faster (winograd.h): results in blocks with constant weights
+/// alone, results whose channels come last with any. The residual is read where it lies, which may
+/// be `out`.
 bool conv_winograd(const ConvShape& shape, const Tensor& x, const Tensor& weight,
                    const Tensor& bias, const Tensor& residual, const Tensor& out,
-                   const OpCall& call, const Epilogue& epilogue);
+                   bool out_is_channels_last, const OpCall& call, const Epilogue& epilogue);
 bool conv_library_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight,
                                  const Tensor& out);
 bool conv_library_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
@@ -108,7 +109,9 @@ bool conv_library_integer(const ConvShape& shape, const std::uint8_t* image, con
 /// An image or a weight with one to three spatial axes as one with three: the first ones have
 /// size 1.
 [[nodiscard]] Tensor with_three_axes(const Tensor& image);
-/// `image` itself if its elements lie [n, ..., c], otherwise a copy that does.
+/// Whether the elements of an image lie [n, ..., c].
+[[nodiscard]] bool is_channels_last(const Tensor& image);
+/// `image` itself if they do, otherwise a copy of which they do.
 [[nodiscard]] Tensor channels_last(const Tensor& image);
 
 }  // namespace dyad::runtime::cpu

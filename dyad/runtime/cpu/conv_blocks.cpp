@@ -77,7 +77,10 @@ void conv_blocks(const OpCall& call) {
   const Epilogue epilogue =
       epilogue_of(attrs.activation, attrs.alpha, attrs.beta, residual.defined());
   const Tensor added = residual.defined() ? contiguous_copy(residual) : Tensor();
-  if (conv_winograd(shape, x, weight, bias, added, out, call, epilogue)) return;
+  if (conv_winograd(shape, x, weight, bias, added, out, /*out_is_channels_last=*/false, call,
+                    epilogue)) {
+    return;
+  }
   if (residual.defined() && residual.impl()->data != out.impl()->data) copy_tensor(residual, out);
   if (shape.flops() > 0 && conv_library_blocks(shape, x, weight, bias, out, call, epilogue)) return;
   const Tensor sums = make_empty(DType::f32, out.impl()->shape);

@@ -30,7 +30,7 @@ bool conv_library_blocks(const ConvShape&, const Tensor&, const Tensor&, const T
   return false;
 }
 bool conv_winograd(const ConvShape&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                   const Tensor&, const OpCall&, const Epilogue&) {
+                   const Tensor&, bool, const OpCall&, const Epilogue&) {
   return false;
 }
 bool conv_library_backward_input(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) {
@@ -309,20 +309,37 @@ bool conv_library_blocks(const ConvShape& s, const Tensor& x, const Tensor& weig
 }
 
 bool conv_winograd(const ConvShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                   const Tensor& residual, const Tensor& out, const OpCall& call,
-                   const Epilogue& epilogue) {
-  if (!has_constant_weight(call, weight) || !suits_winograd(s, epilogue)) return false;
-  static_assert(kWinogradPanel == 16);
-  const memory::desc plain = Layouts(s, Images::blocks).plain_weights;
-  const memory::desc panels(plain.dims(), plain.data_type(), memory::format_tag::Oihw16o);
-  const memory& packed = constant_weight(plain, panels, weight, call);
+                   const Tensor& residual, const Tensor& out, bool out_is_channels_last,
+                   const OpCall& call, const Epilogue& epilogue) {
+  const bool is_constant = has_constant_weight(call, weight);
+  if (!suits_winograd(s, epilogue)) return false;
+  if (out_is_channels_last ? !repays_winograd(s) || !is_channels_last(out) : !is_constant) {
+    return false;
+  }
+  const bool x_is_channels_last = out_is_channels_last || x.rank() == 4;
+  const Tensor image = out_is_channels_last ? channels_last(x) : x;
+  Tensor panels;
+  const float* packed = nullptr;
+  if (is_constant) {
+    static_assert(kWinogradPanel == 16);
+    const memory::desc plain = Layouts(s, Images::blocks).plain_weights;
+    const memory::desc wanted(plain.dims(), plain.data_type(), memory::format_tag::Oihw16o);
+    packed =
+        static_cast<const float*>(constant_weight(plain, wanted, weight, call).get_data_handle());
+  } else {
+    const ContentsHold read(weight.impl()->storage);
+    panels = make_empty(DType::f32, weight.impl()->shape);
+    pack_for_winograd(elements_of<float>(weight), s.o, s.c, elements_of<float>(panels));
+    packed = elements_of<float>(panels);
+  }
   winograd_forward(s,
-                   {.x = elements_of<float>(x),
-                    .weight = static_cast<const float*>(packed.get_data_handle()),
+                   {.x = elements_of<float>(image),
+                    .weight = packed,
                     .bias = elements_of<float>(bias),
                     .residual = elements_of<float>(residual),
                     .out = elements_of<float>(out),
-                    .x_is_channels_last = x.rank() == 4},
+                    .x_is_channels_last = x_is_channels_last,
+                    .out_is_channels_last = out_is_channels_last},
                    epilogue);
   return true;
 }

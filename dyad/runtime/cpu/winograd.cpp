@@ -4,96 +4,24 @@
 #include <limits>
 
 #include "dyad/core/tensor_impl.h"
-#include "dyad/ops/attrs/epilogue.h"
+#include "dyad/runtime/channel_blocks.h"
+#include "dyad/runtime/cpu/winograd_tiles.h"
 #include "dyad/runtime/threads.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(DYAD_PLAIN_LOOPS)
-#define DYAD_WINOGRAD
-#include <immintrin.h>
-#endif
 
 namespace dyad::runtime::cpu {
 
 #ifdef DYAD_WINOGRAD
 
+namespace winograd {
 namespace {
 
-// A tile is 4 x 4 positions of the image, two apart from its neighbours, and gives 2 x 2 results.
-// Transformed, its 16 elements are multiplied each with its own matrix of weights: 16 products of
-// [tiles][c] with [c][16 output channels], whose sums transformed back are the results.
+// Transformed, the 16 elements of a tile are multiplied each with its own matrix of weights: 16
+// products of [tiles][c] with [c][16 output channels], whose sums transformed back are the results.
 //
 // A chunk of tiles stays in the second cache while all panels of weights pass by; these are
 // transformed on the way, kDepth channels at a time, so that they take no more memory than before.
-constexpr std::int64_t kBlock = ops::kChannelBlock, kElements = 16, kPanel = kWinogradPanel,
-                       kDepth = 64;
+constexpr std::int64_t kPanel = kWinogradPanel, kDepth = 64;
 constexpr int kRows = 6;  // tiles whose sums are in registers
-/// Between the matrices of an operand, so that they do not meet in the sets of a cache.
-constexpr std::int64_t kGap = 16;
-
-#define DYAD_AVX2 [[gnu::target("avx2,fma"), gnu::optimize("O3")]]
-#define DYAD_AVX2_INLINE [[gnu::target("avx2,fma"), gnu::always_inline]] inline
-
-struct Tiles {
-  explicit Tiles(const ConvShape& shape)
-      : s(shape), down((s.out[1] + 1) / 2), across((s.out[2] + 1) / 2) {}
-  [[nodiscard]] std::int64_t count() const noexcept { return s.n * down * across; }
-
-  const ConvShape& s;
-  std::int64_t down, across;  ///< of an image
-};
-
-struct Tile {
-  Tile(const Tiles& tiles, std::int64_t number)
-      : n(number / (tiles.down * tiles.across)),
-        y(number / tiles.across % tiles.down * 2),
-        x(number % tiles.across * 2) {}
-  std::int64_t n, y, x;  ///< image, first result
-};
-
-/// One row or column of a tile.
-DYAD_AVX2_INLINE void transform_four(__m256 (&d)[4]) {
-  const __m256 a = d[0] - d[2], b = d[1] + d[2], c = d[2] - d[1], e = d[1] - d[3];
-  d[0] = a, d[1] = b, d[2] = c, d[3] = e;
-}
-
-/// Tiles in the form in which they are multiplied: [element][tile][c].
-DYAD_AVX2 void transform_tiles(const Tiles& tiles, const WinogradOperands& operands,
-                               std::int64_t first, std::int64_t count, float* to,
-                               std::int64_t plane) {
-  const ConvShape& s = tiles.s;
-  const std::int64_t height = s.in[1], width = s.in[2], blocks = s.c / kBlock;
-  const std::int64_t position = operands.x_is_channels_last ? s.c : kBlock;
-  const std::int64_t next_block = operands.x_is_channels_last ? kBlock : height * width * kBlock;
-  for (std::int64_t t = 0; t < count; ++t) {
-    const Tile tile(tiles, first + t);
-    const std::int64_t top = tile.y - s.low[1], left = tile.x - s.low[2];
-    const bool is_inside = top >= 0 && left >= 0 && top + 4 <= height && left + 4 <= width;
-    for (std::int64_t block = 0; block < blocks; ++block) {
-      const float* const image = operands.x + tile.n * height * width * s.c + block * next_block;
-      __m256 d[4][4];
-      for (int i = 0; i < 4; ++i) {
-        const std::int64_t row = top + i;
-        for (int j = 0; j < 4; ++j) {
-          const std::int64_t column = left + j;
-          const bool is_there =
-              is_inside || (row >= 0 && row < height && column >= 0 && column < width);
-          d[i][j] = is_there ? _mm256_loadu_ps(image + (row * width + column) * position)
-                             : _mm256_setzero_ps();
-        }
-      }
-      for (int j = 0; j < 4; ++j) {
-        __m256 column[4] = {d[0][j], d[1][j], d[2][j], d[3][j]};
-        transform_four(column);
-        for (int i = 0; i < 4; ++i) d[i][j] = column[i];
-      }
-      float* const element = to + t * s.c + block * kBlock;
-      for (int i = 0; i < 4; ++i) {
-        transform_four(d[i]);
-        for (int j = 0; j < 4; ++j) _mm256_storeu_ps(element + (i * 4 + j) * plane, d[i][j]);
-      }
-    }
-  }
-}
 
 /// One row or column of weights.
 DYAD_AVX2_INLINE void transform_three(__m256 a, __m256 b, __m256 c, __m256 (&to)[4]) {
@@ -188,6 +116,7 @@ DYAD_AVX2 void finish_tiles(const Tiles& tiles, const WinogradOperands& operands
                             std::int64_t channel, const float* sums, std::int64_t plane) {
   const ConvShape& s = tiles.s;
   const std::int64_t height = s.out[1], width = s.out[2];
+  const Lying lying(s.o, height, width, operands.out_is_channels_last);
   const __m256 low = _mm256_set1_ps(finish.low), high = _mm256_set1_ps(finish.high);
   const __m256 bias =
       operands.bias ? _mm256_loadu_ps(operands.bias + channel) : _mm256_setzero_ps();
@@ -203,12 +132,12 @@ DYAD_AVX2 void finish_tiles(const Tiles& tiles, const WinogradOperands& operands
       rows[0][j] = a + b + c;
       rows[1][j] = b - c - d;
     }
-    const std::int64_t block = (tile.n * (s.o / kBlock) + channel / kBlock) * height;
+    const std::int64_t image = tile.n * lying.image + channel / kBlock * lying.block;
     for (int i = 0; i < 2 && tile.y + i < height; ++i) {
       const __m256(&r)[4] = rows[i];
       const __m256 results[2] = {r[0] + r[1] + r[2], r[1] - r[2] - r[3]};
       for (int j = 0; j < 2 && tile.x + j < width; ++j) {
-        const std::int64_t at = ((block + tile.y + i) * width + tile.x + j) * kBlock;
+        const std::int64_t at = image + (tile.y + i) * lying.row + (tile.x + j) * lying.position;
         __m256 result = results[j] + bias;
         if (operands.residual) result += _mm256_loadu_ps(operands.residual + at);
         // NaN is neither below nor above and stays.
@@ -234,6 +163,7 @@ struct Parts {
 };
 
 }  // namespace
+}  // namespace winograd
 
 bool suits_winograd(const ConvShape& s, const Epilogue& epilogue) noexcept {
   using Activation = Epilogue::Activation;
@@ -246,13 +176,21 @@ bool suits_winograd(const ConvShape& s, const Epilogue& epilogue) noexcept {
   const bool is_bounded = epilogue.activation == Activation::none ||
                           epilogue.activation == Activation::relu ||
                           epilogue.activation == Activation::clamp;
-  return has_instructions && is_plain && is_bounded && s.c % kBlock == 0 && s.o % kPanel == 0 &&
-         std::min(s.c, s.o) >= kChannels && s.n * s.positions() > 0;
+  return has_instructions && is_plain && is_bounded && s.c % winograd::kBlock == 0 &&
+         s.o % kWinogradPanel == 0 && std::min(s.c, s.o) >= kChannels && s.n * s.positions() > 0;
+}
+
+bool repays_winograd(const ConvShape& s) noexcept {
+  constexpr std::int64_t kPositions = 256;
+  static const bool is_fastest = prefers_channel_blocks();
+  return is_fastest && suits_winograd(s, {}) && s.n * s.positions() >= kPositions;
 }
 
 void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
                       const Epilogue& epilogue) {
+  using namespace winograd;
   const Tiles tiles(s);
+  const Lying lying(s.c, s.in[1], s.in[2], operands.x_is_channels_last);
   const Finish finish(epilogue);
   const std::int64_t all = tiles.count(), panels = s.o / kPanel;
   const Parts parts(s, all);
@@ -271,7 +209,7 @@ void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
       const std::int64_t chunk = unit / parts.groups, group = unit % parts.groups;
       const std::int64_t first = chunk * all / parts.chunks,
                          count = (chunk + 1) * all / parts.chunks - first;
-      transform_tiles(tiles, operands, first, count, elements, tile_plane);
+      transform_tiles(tiles, operands.x, lying, first, count, elements, tile_plane, s.c, kBlock);
       for (std::int64_t panel = group * panels / parts.groups;
            panel < (group + 1) * panels / parts.groups; ++panel) {
         for (std::int64_t c = 0; c < s.c; c += kDepth) {
@@ -301,6 +239,7 @@ void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
 #else
 
 bool suits_winograd(const ConvShape&, const Epilogue&) noexcept { return false; }
+bool repays_winograd(const ConvShape&) noexcept { return false; }
 void winograd_forward(const ConvShape&, const WinogradOperands&, const Epilogue&) {}
 
 #endif
