@@ -72,6 +72,14 @@ std::int64_t OnnxNode::constant_integer(int i) {
   return found[0];
 }
 
+std::int64_t OnnxNode::axis_of(std::int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    fail("axis " + std::to_string(axis) + " is none of the " + std::to_string(rank) +
+         " axes of its input");
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
 std::size_t OnnxNode::spatial_axes(const Tensor& x) {
   if (x.rank() < 2) fail("it takes images [n, c, ...], but is given " + type_string(x));
   return static_cast<std::size_t>(x.rank()) - 2;

@@ -78,6 +78,9 @@ class OnnxNode {
   [[nodiscard]] Ints constant_integers(int i);
   /// The only one of these.
   [[nodiscard]] std::int64_t constant_integer(int i);
+  /// An axis that the model names, of so many, counted from the front; refuses the node when there
+  /// is none such.
+  [[nodiscard]] std::int64_t axis_of(std::int64_t axis, int rank);
   /// How many axes an image x[n, c, ...] has behind these two.
   [[nodiscard]] std::size_t spatial_axes(const Tensor& x);
   /// The element of an input that must be a constant scalar; `otherwise` when it is absent.

@@ -95,7 +95,7 @@ void by_axis(OnnxNode& n) {
   const Tensor a = n.input(0);
   Tensor b = n.input(1);
   if (n.has_attribute("axis")) {
-    const std::int64_t axis = from_front(n.integer("axis", 0), a.rank());
+    const std::int64_t axis = n.axis_of(n.integer("axis", 0), a.rank());
     while (axis + b.rank() < a.rank()) b = unsqueeze(b, -1, n.loc());
   }
   f(n, a, b);

@@ -155,11 +155,15 @@ void scatter_slices(OnnxNode& n) {
 void pad_by(OnnxNode& n, const Shape& counts, const Ints& axes, double value) {
   const Tensor x = n.input(0);
   const auto rank = static_cast<std::size_t>(x.rank());
-  const std::size_t named = counts.size() / 2;
+  const std::size_t named = axes.empty() ? rank : axes.size();
+  if (counts.size() != 2 * named) {
+    n.fail("its pads are " + std::to_string(counts.size()) + " numbers, not two for each of " +
+           std::to_string(named) + " axes");
+  }
   Shape low(rank, 0), high(rank, 0);
   for (std::size_t i = 0; i < named; ++i) {
     const std::int64_t axis = axes.empty() ? static_cast<std::int64_t>(i) : axes[i];
-    const auto at = static_cast<std::size_t>(from_front(axis, x.rank()));
+    const auto at = static_cast<std::size_t>(n.axis_of(axis, x.rank()));
     low[at] = counts[i];
     high[at] = counts[named + i];
   }

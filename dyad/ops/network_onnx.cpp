@@ -127,7 +127,12 @@ void conv_transpose(OnnxNode& n) {
   Padding padding = padding_of(n);
   if (n.has_attribute("output_shape")) {
     Ints sizes = n.integers("output_shape", {});
-    while (sizes.size() > static_cast<std::size_t>(axes)) sizes.erase(0);
+    while (sizes.size() > ones.size()) sizes.erase(0);
+    for (const Ints& numbers : {sizes, stride, dilation, extra}) {
+      if (numbers.size() == ones.size()) continue;
+      n.fail("output_shape, strides, dilations and output_padding must fit the " +
+             std::to_string(axes) + " spatial axes of its input");
+    }
     padding = pads_for(n, x, weight, sizes, stride, dilation, extra);
   }
   n.output(0, kConvs[axes - 1](x, weight, bias, stride, padding, extra, n.integer("group", 1),

@@ -244,7 +244,7 @@ void rotate(OnnxNode& n) {
 /// beyond the end go on at the front, in the circular mode.
 void write_cache(OnnxNode& n) {
   const Tensor cache = n.input(0), rows = n.input(1);
-  const std::int64_t axis = from_front(n.integer("axis", -2), cache.rank());
+  const std::int64_t axis = n.axis_of(n.integer("axis", -2), cache.rank());
   const Tensor begin = n.has(2) ? n.input(2) : full({cache.size(0)}, 0, i64, n.loc());
   if (n.text("mode", "linear") == "linear") {
     n.output(0, cache_update(cache, rows, begin, axis, n.loc()));

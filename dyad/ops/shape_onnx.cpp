@@ -149,9 +149,13 @@ void slice_by(OnnxNode& n, const Shape& begins, const Shape& ends, const Ints& a
               const Ints& steps) {
   Tensor x = n.input(0);
   const int rank = x.rank();
+  const auto fits = [&](const auto& numbers) { return numbers.size() == begins.size(); };
+  if (!fits(ends) || !(axes.empty() || fits(axes)) || !(steps.empty() || fits(steps))) {
+    n.fail("its starts, ends, axes and steps are not one for each axis that it cuts");
+  }
   for (std::size_t i = 0; i < begins.size(); ++i) {
     const std::int64_t axis = axes.empty() ? static_cast<std::int64_t>(i) : axes[i];
-    x = slice(x, from_front(axis, rank), bound(begins[i]), bound(ends[i]),
+    x = slice(x, n.axis_of(axis, rank), bound(begins[i]), bound(ends[i]),
               steps.empty() ? 1 : steps[i], n.loc());
   }
   n.output(0, x);

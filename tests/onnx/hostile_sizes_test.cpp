@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "dyad/core/create.h"
 #include "hostile.h"
 #include "model_bytes.h"
@@ -63,6 +65,61 @@ TEST(HostileSizes, DilatedWindowsAreTakenOneByOne) {
               HasSubstr("dilated windows are of 4097 elements along an axis, of which at most "
                         "4096 are taken"));
   EXPECT_THAT(refusal(pool(0)), HasSubstr("must be 1 or more"));
+}
+
+/// Lists that say one number for each axis, with more or fewer of them, and axes that there are
+/// not.
+TEST(HostileSizes, ListsThatDoNotFitTheAxes) {
+  const std::string image = tensor_proto("x", kFloat, {1, 1, 2, 2}, std::string(16, '\0')),
+                    weight = tensor_proto("w", kFloat, {1, 1, 1, 1}, std::string(4, '\0')),
+                    none = tensor_proto("none", kFloat, {}, std::string(4, '\0'));
+  const auto of_lists = [&](std::string_view op, const std::vector<Numbers>& lists,
+                            const Names& inputs, const Names& attributes = {}) {
+    Names names = inputs, tensors{image, weight, none};
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      const std::string name = "list" + std::to_string(i);
+      std::ranges::replace(names, std::string(1, static_cast<char>('0' + i)), name);
+      tensors.push_back(tensor_proto(name, lists[i]));
+    }
+    return with_tensors({node(op, names, {"y"}, attributes)}, tensors);
+  };
+  const auto padded = [&](const Numbers& pads, const Numbers& axes) {
+    return of_lists("Pad", {pads, axes}, {"x", "0", "none", "1"});
+  };
+  EXPECT_EQ(try_model(padded({0, 1, 2, 3}, {-1, 0})).error, "");
+  EXPECT_THAT(refusal(of_lists("Pad", {Numbers(10, 1)}, {"x", "0"})),
+              HasSubstr("its pads are 10 numbers, not two for each of 4 axes"));
+  EXPECT_THAT(refusal(padded({1, 1, 1, 1}, {0})),
+              HasSubstr("its pads are 4 numbers, not two for each of 1 axes"));
+  EXPECT_THAT(refusal(padded({1, 1}, {4})), HasSubstr("axis 4 is none of the 4 axes of its input"));
+  EXPECT_THAT(refusal(padded({1, 1}, {-5})), HasSubstr("axis -5 is none of the 4 axes"));
+
+  const auto cut = [&](const Numbers& ends, const Numbers& axes, const Numbers& steps) {
+    return of_lists("Slice", {{0, 0}, ends, axes, steps}, {"x", "0", "1", "2", "3"});
+  };
+  EXPECT_EQ(try_model(cut({1, 1}, {0, -1}, {1, 1})).error, "");
+  for (const std::string& model :
+       {cut({1}, {0, 1}, {1, 1}), cut({1, 1}, {0}, {1, 1}), cut({1, 1}, {0, 1}, {1})}) {
+    EXPECT_THAT(refusal(model), HasSubstr("are not one for each axis that it cuts"));
+  }
+  EXPECT_THAT(refusal(cut({1, 1}, {0, -5}, {1, 1})), HasSubstr("axis -5 is none of the 4 axes"));
+
+  const auto transposed = [&](const Numbers& strides, const Numbers& sizes) {
+    return of_lists("ConvTranspose", {}, {"x", "w"},
+                    {of_ints("strides", strides), of_ints("output_shape", sizes)});
+  };
+  EXPECT_EQ(try_model(transposed({1, 1}, {2, 2})).error, "");
+  for (const std::string& model : {transposed({1}, {2, 2}), transposed({1, 1}, {2})}) {
+    EXPECT_THAT(refusal(model), HasSubstr("must fit the 2 spatial axes of its input"));
+  }
+
+  const std::string scatter =
+      node("TensorScatter", {"x", "x"}, {"y"}, {of_int("axis", -5), of_text("mode", "circular")});
+  const std::string cache =
+      number(1, 11) +
+      part(7, graph({.nodes = {scatter}, .outputs = {value("y")}, .tensors = {image}})) +
+      part(8, opset("", 24));
+  EXPECT_THAT(refusal(cache), HasSubstr("axis -5 is none of the 4 axes"));
 }
 
 TEST(HostileSizes, BlocksOfPackedNumbers) {
