@@ -16,9 +16,15 @@
 namespace dyad::exec {
 namespace {
 
+/// The region that is being recorded, if one is.
+const RegionEvaluator* current_region() {
+  return dynamic_cast<const RegionEvaluator*>(&Evaluator::current());
+}
+
 Types types_of(std::span<const Tensor> tensors) {
+  const RegionEvaluator* const region = current_region();
   Types types;
-  for (const Tensor& t : tensors) types.push_back(type_of(t));
+  for (const Tensor& t : tensors) types.push_back(region ? region->type_inside(t) : type_of(t));
   return types;
 }
 
@@ -53,8 +59,10 @@ void check_same(std::string_view construct, const Types& expected, const Types& 
                                  given.size(), expected_by, expected.size()),
                      loc);
   }
+  const RegionEvaluator* const region = current_region();
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (expected[i].same_as(given[i])) continue;
+    if (region ? region->is_one_type(expected[i], given[i]) : expected[i].same_as(given[i]))
+      continue;
     const std::string message = fmt::format(
         "{}: tensor {} is {} by {} but {} by {}; they must have one dtype and shape", construct, i,
         to_string(expected[i]), expected_by, to_string(given[i]), given_by);
@@ -128,6 +136,7 @@ Types body_types(const TensorFunction& body, std::span<const Tensor> carries,
   for (const Tensor& x : xs) parameters.push_back(without_first_axis({x.dtype(), shape_of(x)}));
   Captures captures;
   RegionEvaluator region("scan", captures);
+  region.ask_around();
   region.record(body, parameters, loc);
   return types_of(region.graph()->outputs());
 }
@@ -244,7 +253,7 @@ std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor>
 
   register_control_ops();
   Types parameters = types_of(carries);
-  for (const Tensor& x : xs) parameters.push_back(without_first_axis(type_of(x)));
+  for (const Type& type : types_of(xs)) parameters.push_back(without_first_axis(type));
   Captures captures;
   RegionEvaluator region("scan", captures, recording.evaluator());
   region.record(body, parameters, loc);

@@ -9,6 +9,7 @@
 #include "dyad/base/error.h"
 #include "dyad/exec/autocast.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/recorded.h"
 #include "dyad/ops/random.h"
 
 namespace dyad::exec {
@@ -66,9 +67,45 @@ void RegionEvaluator::bind_unknown_sizes(Types& types) {
   }
 }
 
+Evaluator* RegionEvaluator::who_knows(Dim a, Dim b) const {
+  if (is_of_data(a) || is_of_data(b)) return nullptr;
+  if (asks_around_) return around_;
+  const auto* region = dynamic_cast<RegionEvaluator*>(into_ ? into_ : around_);
+  return region ? region->who_knows(a, b) : nullptr;
+}
+
+Dim RegionEvaluator::size(const Tensor& tensor, int axis) {
+  return who_knows() ? shape_of(tensor)[static_cast<std::size_t>(axis)]
+                     : GraphEvaluator::size(tensor, axis);
+}
+
+std::int64_t RegionEvaluator::dim_value(Dim dim, Loc loc) {
+  Evaluator* const known = who_knows(dim, dim);
+  return known ? known->dim_value(dim, loc) : GraphEvaluator::dim_value(dim, loc);
+}
+
+bool RegionEvaluator::dim_equal(Dim a, Dim b, Loc loc) {
+  Evaluator* const known = who_knows(a, b);
+  return known ? known->dim_equal(a, b, loc) : GraphEvaluator::dim_equal(a, b, loc);
+}
+
+bool RegionEvaluator::dim_less(Dim a, Dim b, Loc loc) {
+  Evaluator* const known = who_knows(a, b);
+  return known ? known->dim_less(a, b, loc) : GraphEvaluator::dim_less(a, b, loc);
+}
+
 bool RegionEvaluator::is_ours(const Tensor& tensor) const noexcept {
   const GraphValue* handle = graph_value(tensor);
   return handle && handle->graph == graph();
+}
+
+Type RegionEvaluator::type_inside(const Tensor& tensor) const {
+  return who_knows() ? Type(tensor.dtype(), shape_of(tensor)) : type_of(tensor);
+}
+
+bool RegionEvaluator::is_one_type(const Type& a, const Type& b) const {
+  return a.same_as(b) || (who_knows() && a.dtype() == b.dtype() && a.rank() == b.rank() &&
+                          std::equal(a.shape().begin(), a.shape().end(), b.shape().begin()));
 }
 
 Tensor RegionEvaluator::inside(const Tensor& tensor, Loc loc) {
@@ -76,7 +113,7 @@ Tensor RegionEvaluator::inside(const Tensor& tensor, Loc loc) {
   const std::size_t index = captures_.index_of(tensor);
   Value& placeholder = placeholder_of_[index];
   if (!placeholder) {
-    placeholder = graph()->add_placeholder(fmt::format("c{}", index), type_of(tensor), loc);
+    placeholder = graph()->add_placeholder(fmt::format("c{}", index), type_inside(tensor), loc);
   }
   return symbolic_tensor(graph(), placeholder, true);
 }

@@ -37,6 +37,10 @@ class RegionEvaluator : public GraphEvaluator {
         into_(into),
         captures_(captures) {}
 
+  /// The region is of a call on data: what its graph cannot tell of sizes, who is current around
+  /// it when it is recorded knows, and notes that it was asked.
+  void ask_around() noexcept { asks_around_ = true; }
+
   /// Records `fn` on parameters of these types.
   void record(const TensorFunction& fn, std::span<const Type> parameters, Loc loc);
   /// The finished graph: parameters, then all captures (those of the operator's other graphs too).
@@ -47,11 +51,19 @@ class RegionEvaluator : public GraphEvaluator {
   /// By names that no graph around it has, nor gets later.
   void bind_unknown_sizes(Types& types) override;
 
+  /// The type that a tensor, of the region or from outside, has in the region.
+  [[nodiscard]] Type type_inside(const Tensor& tensor) const;
+  /// Whether the types are one: where sizes may be asked, they may have other names.
+  [[nodiscard]] bool is_one_type(const Type& a, const Type& b) const;
   /// A tensor of the region for `tensor`, captured when it comes from outside.
   Tensor inside(const Tensor& tensor, Loc loc);
 
   void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) override;
+  Dim size(const Tensor& tensor, int axis) override;
+  std::int64_t dim_value(Dim dim, Loc loc) override;
+  bool dim_equal(Dim a, Dim b, Loc loc) override;
+  bool dim_less(Dim a, Dim b, Loc loc) override;
   void write(const Tensor& target, const Tensor& value, Loc loc) override;
   void set_random_state(const RandomKey& state, Loc loc) override;
   void note_literal(const Tensor& tensor) override;
@@ -69,11 +81,15 @@ class RegionEvaluator : public GraphEvaluator {
 
  private:
   [[nodiscard]] bool is_ours(const Tensor& tensor) const noexcept;
+  /// Who is asked of sizes that the graph does not know; nobody where they have no values, or data
+  /// in a region tell them.
+  [[nodiscard]] Evaluator* who_knows(Dim a = {}, Dim b = {}) const;
   [[noreturn]] void fail_write_outside(const std::string& type, Loc loc) const;
 
   std::string_view construct_;
   GraphEvaluator* into_;
   Evaluator* around_ = nullptr;  // who called record()
+  bool asks_around_ = false;
   Captures& captures_;
   std::vector<Dim> of_data_;  ///< symbols
   std::vector<Value> parameters_;

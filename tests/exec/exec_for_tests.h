@@ -96,6 +96,26 @@ auto compile_now(F function, Loc loc = std::source_location::current()) {
   return compile(std::move(function), {.background = Background::never}, loc);
 }
 
+/// -1, 0, 1... in that shape.
+inline Tensor count_up(Shape shape) {
+  const std::int64_t n = shape.numel().number();
+  return reshape(arange(n).to(f32) - 1, shape);
+}
+
+/// Calls `f` and its compiled form on the inputs, one after the other; how many calls were
+/// replayed.
+inline std::int64_t expect_replays_as_eagerly(const std::function<Tensors(Tensor)>& f,
+                                              const Tensors& inputs) {
+  const auto c = compile_now(f);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensors eager = f(inputs[i].clone()), compiled = c(inputs[i].clone());
+    EXPECT_EQ(eager.size(), compiled.size());
+    for (std::size_t k = 0; k < eager.size(); ++k)
+      EXPECT_TRUE(same_bits(eager[k], compiled[k])) << "call " << i << ", result " << k;
+  }
+  return c.explain().replays;
+}
+
 /// The elements of an f32 tensor, to be compared exactly.
 inline std::vector<float> bits(const Tensor& x) { return x.detach().to_vector<float>(); }
 

@@ -22,28 +22,11 @@ namespace dyad {
 namespace {
 
 using exec::compile_now;
+using exec::count_up;
+using exec::expect_replays_as_eagerly;
 using exec::same_bits;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
-
-Tensor count_up(Shape shape) {
-  const std::int64_t n = shape.numel().number();
-  return reshape(arange(n).to(f32) - 1, shape);
-}
-
-/// Calls `f` and its compiled form on the inputs, one after the other; how many calls were
-/// replayed.
-std::int64_t expect_replays_as_eagerly(const std::function<Tensors(Tensor)>& f,
-                                       const Tensors& inputs) {
-  const auto c = compile_now(f);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Tensors eager = f(inputs[i].clone()), compiled = c(inputs[i].clone());
-    EXPECT_EQ(eager.size(), compiled.size());
-    for (std::size_t k = 0; k < eager.size(); ++k)
-      EXPECT_TRUE(same_bits(eager[k], compiled[k])) << "call " << i << ", result " << k;
-  }
-  return c.explain().replays;
-}
 
 TEST(FoundLater, AWriteOfNoElementsPutsItsTargetOnTheTape) {
   const auto f = [](Tensor x, Tensor y) { x.copy_(y); };

@@ -1,0 +1,71 @@
+// What random programs (tests/random_programs) once did otherwise in another mode: sizes that only
+// the recording knows to be equal, and tensors that are one eagerly.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "exec_for_tests.h"
+
+namespace dyad {
+namespace {
+
+using exec::compile_now;
+using exec::count_up;
+using exec::expect_replays_as_eagerly;
+using exec::same_bits;
+using Tensors = std::vector<Tensor>;
+
+// --- bodies of no steps -------------------------------------------------------------------------
+
+TEST(BodiesOfNoSteps, HaveTheSizesOfTensorsFromOutside) {
+  const auto f = [](Tensor x) -> Tensors {
+    const auto [last, ys] = scan(
+        [&](const Tensors& s, const Tensor& row) {
+          const Tensor next = s[0] * x + zeros({x.size(1)});
+          return std::pair(Tensors{next}, concat({row, sum(x, {0})}, 0));
+        },
+        Tensors{x}, x);
+    return {last[0], ys};
+  };
+  const auto c = compile_now([&](Tensor x) { return f(x); });
+  for (const std::int64_t n : {1, 2, 2, 3, 4, 3, 5}) {
+    const Tensor x = zeros({0, n});
+    const Tensors eager = f(x), compiled = c(x);
+    for (std::size_t i = 0; i < eager.size(); ++i)
+      EXPECT_TRUE(same_bits(eager[i], compiled[i])) << n << " " << i;
+  }
+  EXPECT_EQ(c.explain().recordings.size(), 2);
+}
+
+TEST(BodiesOfNoSteps, CompareSizesOfOtherNames) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor front = x.slice(1, 0, -1), back = x.slice(1, 1), other = x.slice(1, 0, 2);
+    const auto [last, ys] = scan(
+        [&](const Tensors& s, const Tensor& row) {
+          const auto [inner, sums] = scan(
+              [&](const Tensors& t, const Tensor& back_row) {
+                return std::pair(Tensors{t[0] + back_row}, row + back_row);
+              },
+              Tensors{s[0]}, back);
+          const std::int64_t most = other.size(1).value();
+          return std::pair(inner, cond(
+                                      sum(row) > 0, [&] { return row + back[0]; },
+                                      [&] { return row * static_cast<float>(most); }));
+        },
+        Tensors{back[0]}, front.slice(0, 0, 0));
+    return {last[0], ys, x * 2};
+  };
+  EXPECT_GT(expect_replays_as_eagerly(f, {count_up({1, 3}), count_up({1, 4}), count_up({1, 5}),
+                                          count_up({1, 6}), count_up({1, 2}), count_up({1, 5})}),
+            0);
+}
+
+}  // namespace
+}  // namespace dyad
