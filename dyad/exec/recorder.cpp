@@ -33,6 +33,13 @@ bool same_layout(const TensorImpl& a, const TensorImpl& b) noexcept {
          a.strides == b.strides;
 }
 
+/// From here on `other` is where `tensor` is on the tape, or is not on it either.
+void share_place_on_tape(const TensorImpl& tensor, TensorImpl& other) {
+  other.grad_meta = tensor.grad_meta;
+  other.grad_output = tensor.grad_output;
+  other.requires_grad = tensor.requires_grad;
+}
+
 bool share_storage(const Tensor& a, const Tensor& b) noexcept {
   return a.impl()->storage == b.impl()->storage;
 }
@@ -281,6 +288,7 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
     if (share_storage(*inputs[0], outputs[0])) {
       auto& view = static_cast<GraphValue&>(*outputs[0].impl()->recorded);
       tracer_->place_view(*handle_of(*inputs[0], loc), view);
+      if (node->is("contiguous")) note_same(outputs[0], *inputs[0]);
     } else {
       reshape_copied_ = true;
     }
@@ -393,6 +401,28 @@ bool Recorder::read_bool(const Tensor& tensor, Loc loc) {
   return value;
 }
 
+void Recorder::note_same(const Tensor& made, const Tensor& given) {
+  const auto is_ours_alone = [](const Tensor& t) { return t.impl()->use_count() == 1; };
+  std::erase_if(same_, [&](const auto& pair) {
+    return is_ours_alone(pair.first) || is_ours_alone(pair.second);
+  });
+  const auto known =
+      std::ranges::find_if(same_, [&](const auto& pair) { return pair.first.is_same(given); });
+  same_.emplace_back(made, known == same_.end() ? given : known->second);
+}
+
+std::vector<Tensor> Recorder::same_as(const Tensor& tensor) const {
+  const auto made =
+      std::ranges::find_if(same_, [&](const auto& pair) { return pair.first.is_same(tensor); });
+  const Tensor& one = made == same_.end() ? tensor : made->second;
+  std::vector<Tensor> others;
+  if (made != same_.end()) others.push_back(one);
+  for (const auto& [other, given] : same_) {
+    if (given.is_same(one) && !other.is_same(tensor)) others.push_back(other);
+  }
+  return others;
+}
+
 /// Sizes below 2 hide how a tensor lies in memory: the recording is one for larger ones, or not.
 void Recorder::guard_small_sizes(const Shape& shape, Loc loc) {
   for (const Dim size : shape) {
@@ -424,7 +454,11 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
     // The recording's own handles of arguments are nobody's views of them.
     const auto aliases = std::ranges::count_if(
         given_, [&](const Tensor& argument) { return share_storage(argument, target); });
-    EagerEvaluator::write_data(target, value, 1 + static_cast<int>(aliases), loc);
+    const std::vector<Tensor> same = same_as(target);
+    EagerEvaluator::write_data(target, value,
+                               1 + static_cast<int>(aliases) + static_cast<int>(same.size()), loc);
+    // What is written decides which place on the tape the one tensor has.
+    for (const Tensor& other : same) share_place_on_tape(*target.impl(), *other.impl());
   }
   try {
     tracer_->overwrite(*to, written, like_target, loc);
@@ -559,9 +593,7 @@ void Recorder::find_writes() {
     if (argument >= 0) {
       // The caller's tensor is where the recorded one is on the tape.
       const TensorImpl& seen = *arguments_[static_cast<std::size_t>(argument)].impl();
-      tensor.impl()->grad_meta = seen.grad_meta;
-      tensor.impl()->grad_output = seen.grad_output;
-      tensor.impl()->requires_grad = seen.requires_grad;
+      share_place_on_tape(seen, *tensor.impl());
       on_tape = on_tape || (tensor.tracks_grad() && !tensor.is_leaf());
     }
     if (!on_tape) return;

@@ -70,6 +70,10 @@ class Recorder final : public Evaluator {
   Ref<GraphValue> capture(const Tensor& tensor, Loc loc);
   [[nodiscard]] Ref<GraphValue> make_handle(Value value) const;
   Ref<GraphValue> set_value(const Tensor& tensor, Value value);
+  /// Notes that eagerly the two are one tensor: contiguous() made one of the other.
+  void note_same(const Tensor& made, const Tensor& given);
+  /// The other tensors that eagerly are this one.
+  [[nodiscard]] std::vector<Tensor> same_as(const Tensor& tensor) const;
   void guard_small_sizes(const Shape& shape, Loc loc);
   bool keeps_layout(const Tensor& target, Value written, const TensorImpl& value, Loc loc);
   void find_writes();
@@ -100,7 +104,9 @@ class Recorder final : public Evaluator {
   std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
   std::vector<Dim> open_sizes_;   ///< symbols of sizes that only the data of this call told
   std::vector<Tensor> literals_;  ///< filled by the host during this call
-  std::vector<Shape> reshaped_;   ///< what was reshaped, where strides may leave only a copy
+  std::vector<std::pair<Tensor, Tensor>> same_;  ///< eagerly the first is the second, which is
+                                                 ///< the first of no other pair
+  std::vector<Shape> reshaped_;  ///< what was reshaped, where strides may leave only a copy
   bool reshape_copied_ = false;
   Path path_;
 };

@@ -67,5 +67,60 @@ TEST(BodiesOfNoSteps, CompareSizesOfOtherNames) {
             0);
 }
 
+// --- contiguous() -------------------------------------------------------------------------------
+
+TEST(Contiguous, IsTheSameTensorOnTheTape) {
+  const auto f = [](Tensor x, Tensor w) -> Tensors {
+    Tensor made = x * 2;
+    Tensor same = contiguous(made), again = contiguous(same);
+    again.add_(w);  // on the tape from here on, by any of its names
+    Tensor y = made * 3 + same;
+    made.copy_(x);  // and no longer
+    return {y, same * 2, again};
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = count_up({2, 3}) + i;
+    Tensor w = (count_up({2, 3}) - i).requires_grad(), same = w.detach().clone().requires_grad();
+    const Tensors eager = f(x, w), compiled = c(x, same);
+    for (std::size_t k = 0; k < eager.size(); ++k) {
+      EXPECT_TRUE(same_bits(eager[k], compiled[k])) << i << " " << k;
+      EXPECT_EQ(eager[k].tracks_grad(), compiled[k].tracks_grad()) << i << " " << k;
+    }
+    sum(square(eager[0])).backward();
+    sum(square(compiled[0])).backward();
+    EXPECT_TRUE(same_bits(w.grad(), same.grad())) << i;
+  }
+  EXPECT_EQ(c.explain().replays, 3);
+}
+
+TEST(Contiguous, OfAnArgumentIsWrittenWithItsGradient) {
+  const auto f = [](Tensor x, Tensor w) { contiguous(x).add_(w); };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 4; ++i) {
+    Tensor x = count_up({3}), same = count_up({3});
+    Tensor w = (count_up({3}) + i).requires_grad(), v = (count_up({3}) + i).requires_grad();
+    f(x, w);
+    c(same, v);
+    EXPECT_TRUE(same_bits(x.detach(), same.detach())) << i;
+    sum(square(x)).backward();
+    sum(square(same)).backward();
+    EXPECT_TRUE(same_bits(w.grad(), v.grad())) << i;
+  }
+}
+
+TEST(Contiguous, HoldsAnotherViewAsItDoesEagerly) {
+  const auto f = [](Tensor x, Tensor w) {
+    Tensor made = x * 2;
+    const Tensor view = made[0];
+    contiguous(made).add_(w);
+    return made + view;
+  };
+  const Tensor w = ones({2, 3}).requires_grad();
+  const auto c = compile_now(f);
+  EXPECT_THROW(f(count_up({2, 3}), w), GradError);
+  EXPECT_THROW(c(count_up({2, 3}), w), GradError);
+}
+
 }  // namespace
 }  // namespace dyad
