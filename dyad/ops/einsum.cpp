@@ -187,14 +187,58 @@ struct EinsumAttrs {
 
 constexpr ArgInfo kOperands[] = {{"tensors", kNumber, false, /*variadic=*/true}};
 
+/// How the sizes that two operands have for one subscript go together.
+enum class Fit : std::uint8_t { equal, first_is_one, second_is_one, none };
+
+Fit fit_of(Dim first, Dim second) {
+  if (first.same_as(second)) return Fit::equal;
+  if (second.same_as(1)) return Fit::second_is_one;
+  if (first.same_as(1)) return Fit::first_is_one;
+  if (first == second) return Fit::equal;
+  // An expression of symbols may have the value 1, such as min(s, 1).
+  if (second == 1) return Fit::second_is_one;
+  return first == 1 ? Fit::first_is_one : Fit::none;
+}
+
+/// What the operands have of one subscript.
+struct Extent {
+  Dim size;
+  std::vector<std::size_t> whole;   ///< operands of that size
+  std::vector<std::size_t> single;  ///< operands of size 1, which are repeated
+};
+using Extents = std::map<Subscript, Extent>;
+
+Extents extents_of(std::span<const Labelled> operands, Loc loc) {
+  Extents extents;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Labelled& x = operands[i];
+    for (std::size_t axis = 0; axis < x.subscripts.size(); ++axis) {
+      const Dim size = x.tensor.size(static_cast<std::int64_t>(axis), loc);
+      const auto [at, added] = extents.try_emplace(x.subscripts[axis], Extent{size, {i}, {}});
+      if (added) continue;
+      Extent& known = at->second;
+      const Fit fit = fit_of(known.size, size);
+      if (fit == Fit::second_is_one) {
+        known.single.push_back(i);
+        continue;
+      }
+      if (fit == Fit::first_is_one) {
+        known.single.insert(known.single.end(), known.whole.begin(), known.whole.end());
+        known.whole.clear();
+        known.size = size;
+      }
+      known.whole.push_back(i);
+    }
+  }
+  return extents;
+}
+
 /// Drops the axes of size 1 along which another operand is longer, where nothing but a repetition
 /// happens.
-Labelled without_broadcasts(Labelled x, const Sizes& sizes, Loc loc) {
+Labelled without_broadcasts(Labelled x, std::size_t operand, const Extents& extents, Loc loc) {
   for (std::size_t i = x.subscripts.size(); i-- > 0;) {
-    const Dim full = sizes.at(x.subscripts[i]);
-    const auto axis = static_cast<std::int64_t>(i);
-    if (!x.tensor.size(axis, loc).same_as(1) || full.same_as(1)) continue;
-    x.tensor = squeeze(x.tensor, axis, loc);
+    if (std::ranges::count(extents.at(x.subscripts[i]).single, operand) == 0) continue;
+    x.tensor = squeeze(x.tensor, static_cast<std::int64_t>(i), loc);
     x.subscripts.erase(x.subscripts.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return x;
@@ -244,12 +288,10 @@ struct Einsum {
         }
         const auto [at, added] = found.try_emplace(s, Found{size, i});
         Found& known = at->second;
-        if (added || known.size.same_as(size) || size.same_as(1)) continue;
-        if (known.size.same_as(1)) {
-          known = {size, i};
-          continue;
-        }
-        if (known.size == size) continue;
+        if (added) continue;
+        const Fit fit = fit_of(known.size, size);
+        if (fit == Fit::first_is_one) known = {size, i};
+        if (fit != Fit::none) continue;
         fail_shape(in, "subscript " + subscript_name(s) + " has size " + to_string(known.size) +
                            " in operand " + std::to_string(known.operand) + " but " +
                            to_string(size) + " in operand " + std::to_string(i));
@@ -270,19 +312,15 @@ struct Einsum {
     const EinsumTerms terms = parse_einsum(attrs.equation, ranks, error, shape_error);
 
     std::vector<Labelled> list;
-    Sizes sizes;
-    for (std::size_t i = 0; i < in.size(); ++i) {
+    for (std::size_t i = 0; i < in.size(); ++i)
       list.push_back(without_repeats({*in[i], terms.operands[i]}, loc));
-      for (std::size_t axis = 0; axis < list[i].subscripts.size(); ++axis) {
-        const Dim size = list[i].tensor.size(static_cast<std::int64_t>(axis), loc);
-        const auto [at, added] = sizes.try_emplace(list[i].subscripts[axis], size);
-        if (!added && at->second.same_as(1)) at->second = size;
-      }
-    }
+    const Extents extents = extents_of(list, loc);
+    Sizes sizes;
+    for (const auto& [subscript, extent] : extents) sizes.emplace(subscript, extent.size);
     std::vector<Subscripts> subscripts;
-    for (Labelled& x : list) {
-      x = without_broadcasts(std::move(x), sizes, loc);
-      subscripts.push_back(x.subscripts);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      list[i] = without_broadcasts(std::move(list[i]), i, extents, loc);
+      subscripts.push_back(list[i].subscripts);
     }
     constexpr double kUnknown = 64;
     const ContractionOrder order = contraction_order(subscripts, terms.result, [&](Subscript s) {

@@ -67,6 +67,26 @@ TEST(BodiesOfNoSteps, CompareSizesOfOtherNames) {
             0);
 }
 
+// --- products -----------------------------------------------------------------------------------
+
+TEST(Einsum, RepeatsWhatHasTheSizeOneByAnExpression) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor first = narrow(x, 0, 0, 1), second = narrow(x, 0, 1, 1);
+    return {einsum("bij,bjk->ki", {second, x}), einsum("bij,bjk->bki", {x, first}),
+            einsum("b...,b...,b...->b", {first, second, x})};
+  };
+  Tensors inputs;
+  for (const std::int64_t n : {2, 3, 4, 2, 5}) inputs.push_back(count_up({n, 2, 2}));
+  EXPECT_GE(expect_replays_as_eagerly(f, inputs), 1);
+}
+
+TEST(Einsum, ReshapesAxesThatAreEqualByAGuard) {
+  const auto f = [](Tensor x) -> Tensors { return {einsum("bij,bjk->ki", {x, x})}; };
+  Tensors inputs{count_up({1, 1, 1}), count_up({7, 7, 1})};
+  for (const std::int64_t n : {6, 2, 3, 4}) inputs.push_back(count_up({1, n, n}));
+  EXPECT_GE(expect_replays_as_eagerly(f, inputs), 1);
+}
+
 // --- contiguous() -------------------------------------------------------------------------------
 
 TEST(Contiguous, IsTheSameTensorOnTheTape) {
