@@ -437,11 +437,15 @@ Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
   if (!from.same_as(shape)) {
     const std::size_t lead = from.size() - shape.size();
     Ints axes;
+    bool surely = false;  // repeated: a run of a graph may find a size to be 1
     for (std::size_t i = 0; i < from.size(); ++i) {
-      const bool broadcast = i < lead || was_one(shape[i - lead], from[i], gradient);
-      if (broadcast) axes.push_back(static_cast<std::int64_t>(i));
+      if (i >= lead && !was_one(shape[i - lead], from[i], gradient)) continue;
+      axes.push_back(static_cast<std::int64_t>(i));
+      surely = surely || i < lead || from[i].is_number() || gradient.is_concrete();
     }
-    if (!axes.empty()) gradient = reshape(sum(gradient, axes), shape);
+    if (!axes.empty()) {
+      gradient = reshape(surely ? sum(gradient, axes) : ops::sum_of_repeats(gradient, axes), shape);
+    }
   }
   return gradient.dtype() == dtype ? gradient : gradient.to(dtype);
 }

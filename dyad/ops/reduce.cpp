@@ -50,6 +50,27 @@ struct Sum {
   }
 };
 
+/// The gradient of what may have been repeated along axes. Added to 0, a -0 would become 0.
+struct SumOfRepeats {
+  using Attrs = ReduceAttrs;
+  static constexpr Schema schema =
+      reduction("sum_of_repeats", "The sum over axes; of one element that element.", kUnaryFloat);
+  static Types infer(const InferIn& in, const Attrs& attrs) {
+    return infer_reduction(in, attrs, in[0].dtype());
+  }
+  static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
+  static void reduce(const Attrs&, ReductionBuilder& b) {
+    b.accumulate(0, wide_element(b));
+    b.accumulate(b.sum_type(), -0.0, wide_element(b));
+    b.combine(
+        [](const Scalars& a, const Scalars& x) -> Scalars { return {a[0] + x[0], a[1] + x[1]}; });
+    b.finish(
+        [](const Scalars& a, Scalar count) -> Scalars { return {select(count == 1, a[1], a[0])}; });
+  }
+  static void grad(Gradient& g, const Attrs& attrs) { Sum::grad(g, attrs); }
+  static void to_onnx(OnnxEmitter& e, const Attrs& attrs) { Sum::to_onnx(e, attrs); }
+};
+
 struct Mean {
   using Attrs = ReduceAttrs;
   static constexpr Schema schema =
@@ -244,10 +265,14 @@ struct LogSumExp {
 
 std::span<const OpInfo* const> reduce_rows() {
   static constexpr const OpInfo* kRows[] = {
-      &op_info<Sum>, &op_info<Mean>, &op_info<Prod>,      &op_info<ProdOfOthers>,
-      &op_info<Any>, &op_info<All>,  &op_info<LogSumExp>,
+      &op_info<Sum>,          &op_info<SumOfRepeats>, &op_info<Mean>, &op_info<Prod>,
+      &op_info<ProdOfOthers>, &op_info<Any>,          &op_info<All>,  &op_info<LogSumExp>,
   };
   return kRows;
+}
+
+Tensor sum_of_repeats(const Tensor& x, Ints axes) {
+  return apply<SumOfRepeats>({std::move(axes)}, {}, x);
 }
 
 }  // namespace ops

@@ -68,4 +68,11 @@ namespace dyad {
 [[nodiscard]] Tensor logsumexp(const Tensor& x, Ints axes = {}, bool keepdim = false,
                                Loc loc = std::source_location::current());
 
+namespace ops {
+
+/// The gradient of what was repeated along axes of sizes that are not known: of one element that
+/// element, where sum() would make 0 of -0.
+[[nodiscard]] Tensor sum_of_repeats(const Tensor& x, Ints axes);
+
+}  // namespace ops
 }  // namespace dyad

@@ -1,16 +1,20 @@
 // What random programs (tests/random_programs) once did otherwise in another mode: sizes that only
-// the recording knows to be equal, and tensors that are one eagerly.
+// the recording knows to be equal, tensors that are one eagerly, and static graphs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "dyad/autograd/gradients.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
 #include "exec_for_tests.h"
 
 namespace dyad {
@@ -20,6 +24,7 @@ using exec::compile_now;
 using exec::count_up;
 using exec::expect_replays_as_eagerly;
 using exec::same_bits;
+using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 
 // --- bodies of no steps -------------------------------------------------------------------------
@@ -140,6 +145,30 @@ TEST(Contiguous, HoldsAnotherViewAsItDoesEagerly) {
   const auto c = compile_now(f);
   EXPECT_THROW(f(count_up({2, 3}), w), GradError);
   EXPECT_THROW(c(count_up({2, 3}), w), GradError);
+}
+
+// --- static graphs ------------------------------------------------------------------------------
+
+/// What `f` gives of `x` eagerly, and as a graph in which x has this shape.
+void expect_graph_does_as_eagerly(const std::function<Tensors(Tensor)>& f, const Tensor& x,
+                                  const Shape& shape) {
+  const Tensors eager = f(x.clone().requires_grad());
+  Graph graph;
+  const Tensors made = graph.define([&] { return f(placeholder("x", x.dtype(), shape)); });
+  const Tensors got = Session(graph).run(made, {{"x", x}});
+  for (std::size_t i = 0; i < eager.size(); ++i)
+    EXPECT_TRUE(same_bits(eager[i].detach(), got[i])) << i << " of " << type_string(x);
+}
+
+TEST(StaticGraphs, GradientsOfWhatIsNotRepeatedKeepTheirSign) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor some = ones({1, 1}) * sum(x) * 0 + 2;  // to be repeated, or not
+    return {grad(sum((x * 0) / some), {some})[0], grad(sum((x * 0) / some), {x})[0]};
+  };
+  for (const std::int64_t n : {1, 2, 5}) {
+    for (const std::int64_t m : {1, 3})
+      expect_graph_does_as_eagerly(f, count_up({n, m}) + 3, {"n", "m"});
+  }
 }
 
 }  // namespace

@@ -119,6 +119,13 @@ def reductions():
         case(op, [x], [torch.tensor(4)], {"axis": 0, "keepdim": False, "last": True})
         x = randint((3, 4), "i64", 0, 3)
         case(op + " of all", [x], [torch.tensor(f(x.numpy()))])
+    for shape, axes in [((3, 4), [1]), ((3, 4), [0]), ((2, 3, 4), [0, 2]), ((2, 1, 3), [1]), ((1, 1), []), ((0, 3), [0])]:
+        x = rand(shape)
+        case("sum_of_repeats", [x], [over(lambda x, a: x.sum(a))(x, axes, False)],
+             {"axes": axes, "keepdim": False}, 8, x.numel() > 0)
+    for x in [floats_of("-0 0 -1 nan -inf"), floats_of("-0 0")]:
+        case("sum_of_repeats", [x.reshape(-1, 1)], [x], {"axes": [1], "keepdim": False})
+    case("sum_of_repeats", [-torch.zeros(2, 2)], [torch.zeros(2)], {"axes": [1], "keepdim": False})
 
 
 FAMILIES = [reductions]
