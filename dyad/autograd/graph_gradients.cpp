@@ -107,7 +107,7 @@ class GraphPass {
     for (std::size_t i = nodes.size(); i-- > 0;) visit(*nodes[i]);
     std::vector<Tensor> found;
     for (const Value& input : inputs) {
-      auto it = grads_.find(input);
+      auto it = grads_.find(itself(input));
       found.push_back(it == grads_.end() ? Tensor() : it->second);
     }
     return found;
@@ -116,7 +116,7 @@ class GraphPass {
  private:
   /// Nodes computed from `inputs`, in program order, of those present now.
   std::vector<Node*> find_dependent(std::span<const Value> inputs, int first_node) {
-    for (const Value& input : inputs) targets_.insert(input);
+    for (const Value& input : inputs) targets_.insert(itself(input));
     std::vector<Node*> nodes;
     for (const auto& node : graph_->nodes()) {
       if (node->id() < first_node) continue;
@@ -132,11 +132,18 @@ class GraphPass {
 
   [[nodiscard]] bool wants(const Value& value) const {
     return value && is_differentiable(value.type()) &&
-           (targets_.contains(value) || dependent_.contains(value.node));
+           (targets_.contains(itself(value)) || dependent_.contains(value.node));
+  }
+
+  /// What contiguous() was given, where eagerly that is what it gives: its gradients add up in one
+  /// row.
+  static Value itself(Value value) {
+    while (value && value.node->is("contiguous")) value = value.node->inputs()[0];
+    return value;
   }
 
   void add_to(Value value, Tensor g) {
-    Tensor& sum = grads_[value];
+    Tensor& sum = grads_[itself(value)];
     sum = sum.defined() ? add(sum, g) : std::move(g);
   }
 
@@ -181,8 +188,8 @@ class GraphPass {
       refs.push_back(&tensors.back());
       if (!wants(input)) continue;
       // Its parts add to what the input has so far, each once, as on the tape.
-      inputs.push_back(input);
-      if (const auto sum = grads_.find(input); sum != grads_.end()) known.insert(*sum);
+      inputs.push_back(itself(input));
+      if (const auto sum = grads_.find(inputs.back()); sum != grads_.end()) known.insert(*sum);
     }
     const int first_node = graph_->nodes().empty() ? 0 : graph_->nodes().back()->id() + 1;
     const std::vector<Tensor> expanded = node.op().expand(node.attrs().data(), refs, node.loc());

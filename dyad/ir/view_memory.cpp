@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "dyad/base/error.h"
 #include "dyad/ir/graph_ops.h"
@@ -20,18 +21,40 @@ enum class Order : std::uint8_t {
 class Orders {
  public:
   Order of(Value value) {
-    const auto known = orders_.find(value);
-    if (known != orders_.end()) return known->second;
-    const Order order = derive(value);
-    orders_.emplace(value, order);
-    return order;
+    std::vector<Value> open{value};  // no recursion: a graph may be a long chain
+    while (!open.empty()) {
+      const Value next = open.back();
+      const std::size_t before = open.size();
+      if (!orders_.contains(next)) {
+        for (const Value input : followed_by(next)) {
+          if (input && !orders_.contains(input)) open.push_back(input);
+        }
+        if (open.size() > before) continue;
+        orders_.emplace(next, derive(next));
+      }
+      open.pop_back();
+    }
+    return orders_.at(value);
   }
 
   void set(Value value, Order order) { orders_.insert_or_assign(value, order); }
 
  private:
+  static bool is_dense_line(Value value) {
+    return value.type().rank() <= 1 && value.node->op().kind != BodyKind::view;
+  }
+
+  /// The values whose order decides.
+  static std::span<const Value> followed_by(Value value) {
+    const BodyKind kind = value.node->op().kind;
+    const bool follows = !is_dense_line(value) && kind != BodyKind::reduction &&
+                         (kind != BodyKind::structural || value.node->is("assign"));
+    const std::span<const Value> inputs = value.node->inputs();
+    return follows ? inputs : inputs.first(0);
+  }
+
   Order derive(Value value) {
-    if (value.type().rank() <= 1 && value.node->op().kind != BodyKind::view) return Order::dense;
+    if (is_dense_line(value)) return Order::dense;
     const Node& node = *value.node;
     switch (node.op().kind) {
       case BodyKind::structural:
@@ -51,8 +74,9 @@ class Orders {
       case BodyKind::control:
         if (node.is("slice_scatter") || node.is("select_scatter"))
           return of(node.inputs()[0]) == Order::unknown ? Order::unknown : Order::dense;
-        // Images lie channels-last after some of these.
-        return value.type().rank() == 4 ? Order::unknown : follow(node);
+        // Images lie channels-last after some of these, and lines and volumes after convolutions.
+        return value.type().rank() == 4 || node.op().name.starts_with("conv") ? Order::unknown
+                                                                              : follow(node);
     }
     return Order::unknown;
   }
@@ -109,6 +133,14 @@ bool is_surely_view(const Node& node, const Placed& place) {
   Orders orders;
   orders.set(place.content, orders.of(place.memory));
   return orders.of(from) == Order::dense;
+}
+
+bool is_taken_for_contiguous(const Tensor& tensor) {
+  const GraphValue* const handle = graph_value(tensor);
+  if (!handle) return false;
+  Orders orders;
+  orders.set(handle->content, orders.of(handle->memory));
+  return orders.of(handle->value) == Order::dense;
 }
 
 void fail_write_to_broadcast(const Tensor& target, Loc loc) {

@@ -13,6 +13,9 @@ namespace dyad {
 /// a view of it; false when it may be a copy. Memory keeps the strides of what it held first.
 [[nodiscard]] bool is_surely_view(const Node& node, const Placed& place);
 
+/// True when a tensor of a graph lies row-major without gaps eagerly, where the graph's inputs do.
+[[nodiscard]] bool is_taken_for_contiguous(const Tensor& tensor);
+
 /// Throws ValueError: several elements of `target` are one in memory.
 [[noreturn]] void fail_write_to_broadcast(const Tensor& target, Loc loc);
 

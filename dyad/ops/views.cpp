@@ -4,6 +4,7 @@
 
 #include "dyad/core/dim_expr.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/view_memory.h"
 #include "dyad/ops/complex.h"
 #include "dyad/ops/op_support.h"
@@ -470,7 +471,8 @@ Tensor clone(const Tensor& x, Loc loc) {
   return apply<ops::Clone>({}, loc, x);
 }
 Tensor contiguous(const Tensor& x, Loc loc) {
-  if (!x.is_concrete()) return clone(x, loc);
+  if (!x.is_concrete())
+    return is_taken_for_contiguous(x) ? apply<ops::Contiguous>({}, loc, x) : clone(x, loc);
   const TensorImpl& impl = *x.impl();
   // On the tape too it is x itself or a copy: a node more would add up gradients in another order,
   // and a view that tracks them may not be written to.
@@ -480,7 +482,10 @@ Tensor contiguous(const Tensor& x, Loc loc) {
 }
 
 Tensor detach(const Tensor& x, Loc loc) {
-  if (!x.is_concrete()) return apply<ops::StopGradient>({}, loc, x);
+  // To a graph another tensor of the same memory is the same variable.
+  const bool in_graph =
+      x.tracks_grad() && dynamic_cast<const GraphEvaluator*>(&Evaluator::current()) != nullptr;
+  if (!x.is_concrete() || in_graph) return apply<ops::StopGradient>({}, loc, x);
   auto alias = make_ref<TensorImpl>(*x.impl());
   alias->grad_meta = nullptr;
   alias->requires_grad = false;

@@ -54,7 +54,8 @@ bool Peephole::is_row_major(Value value) {
   bool is = false;
   if (&node.op() == &kConstantOp) {
     is = node.attrs_as<ConstantAttrs>().value.impl()->contiguous;
-  } else if (node.op().kind == BodyKind::reduction || node.is("clone") || node.is("full")) {
+  } else if (node.op().kind == BodyKind::reduction || node.is("clone") || node.is("contiguous") ||
+             node.is("full")) {
     is = true;
   } else if (node.op().kind == BodyKind::pointwise || node.is("reshape") ||
              node.is("stop_gradient")) {

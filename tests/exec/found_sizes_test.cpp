@@ -171,5 +171,60 @@ TEST(StaticGraphs, GradientsOfWhatIsNotRepeatedKeepTheirSign) {
   }
 }
 
+TEST(StaticGraphs, GradientsOfContiguousTensorsAddUpInOneRow) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor y = 2.0f / x, same = contiguous(y), again = contiguous(x);
+    const Tensor loss = sum(y * y * 0.3f + y) + sum(same * same * 0.7f + exp(same)) +
+                        sum(again * y) + sum(normalize(same, 2, 0) * x);
+    const Tensors slopes = grad(loss, {x, same});
+    return {slopes[0], slopes[1], same, again};
+  };
+  const Tensor x = (count_up({8, 9}) + 2) / 7;
+  expect_graph_does_as_eagerly(f, x, {8, 9});
+  expect_graph_does_as_eagerly(f, x, {"n", "m"});
+  // What is not row-major is copied when the graph runs.
+  Graph graph;
+  const Tensor made = graph.define([] { return contiguous(placeholder("x", f32, {"n", "m"})); });
+  const Tensor turned = Session(graph).run({made}, {{"x", x.transpose(0, 1)}})[0];
+  EXPECT_TRUE(turned.is_contiguous());
+  EXPECT_TRUE(same_bits(turned, x.transpose(0, 1)));
+}
+
+TEST(StaticGraphs, ADetachedLeafFromOutsideHasNoGradient) {
+  Tensor w = count_up({3}).requires_grad();
+  Graph graph;
+  const auto [slope, none, written] = graph.define([&] {
+    Tensor plain = w.detach();
+    const Tensor slope = gradients(sum(w * w + plain * 5), {w})[0];
+    const Tensor none = gradients(sum(w * 0.0f) + sum(detach(w) * 5), {w})[0];
+    plain.add_(1);
+    return std::tuple{slope, none, plain};
+  });
+  Session session(graph);
+  const Tensors got = session.run({slope, none}, {});
+  EXPECT_TRUE(same_bits(got[0], count_up({3}) * 2));
+  EXPECT_TRUE(same_bits(got[1], zeros({3})));
+  static_cast<void>(session.run({written}, {}));
+  EXPECT_TRUE(same_bits(w.detach(), count_up({3}) + 1)) << "it is the leaf's memory";
+}
+
+TEST(StaticGraphs, LinesBehindAConvolutionMayLieInAnotherOrder) {
+  Graph graph;
+  const auto write = [] {
+    const Tensor x = placeholder("x", f32, {2, 1, 1});
+    Tensor y = conv1d(x, x, {}, 1, 1);
+    const Tensor flat = reshape(y, {-1});
+    y.mul_(y);
+    return flat;
+  };
+  try {
+    static_cast<void>(graph.define(write));
+    ADD_FAILURE() << "eagerly the reshape copies, in a graph nobody knows";
+  } catch (const GraphError& error) {
+    EXPECT_THAT(error.message(), HasSubstr("made by reshape of f32[2, 2, 3], or does not: that "
+                                           "depends on strides"));
+  }
+}
+
 }  // namespace
 }  // namespace dyad

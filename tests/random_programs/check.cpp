@@ -106,7 +106,7 @@ Finding compare_all(const Program& given, Report& report) {
                      [](const Statement& one) { return one.op->name == "contiguous"; }) ||
        std::ranges::any_of(program.inputs,
                            [](const Input& in) { return in.order != Order::row_major; }))) {
-    // To a graph its placeholders are row-major, and contiguous() gives a copy.
+    // To a graph its placeholders are row-major, and contiguous() gives a copy of what may not be.
     report.not_static = "strides decide what shares memory";
     return {};
   }
