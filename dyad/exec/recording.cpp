@@ -4,6 +4,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
+#include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_evaluator.h"
@@ -26,7 +27,7 @@ std::string guard_string(const DimGuard& guard) {
   return {};
 }
 
-bool holds(const DimGuard& guard, const SymbolMap& symbols) {
+bool holds(const DimGuard& guard, const SymbolMap& symbols) try {
   const std::int64_t a = evaluate(guard.a, symbols);
   switch (guard.kind) {
     case DimGuard::Kind::equal:
@@ -37,6 +38,8 @@ bool holds(const DimGuard& guard, const SymbolMap& symbols) {
       return a == guard.answer;
   }
   return false;
+} catch (const ShapeError&) {
+  return false;  // beyond all integers
 }
 
 }  // namespace

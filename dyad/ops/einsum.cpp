@@ -244,6 +244,40 @@ Labelled without_broadcasts(Labelled x, std::size_t operand, const Extents& exte
   return x;
 }
 
+/// How many elements the outer product of operands with data has.
+double most_elements(std::span<const Labelled> operands) {
+  std::map<Subscript, double> sizes;
+  for (const Labelled& x : operands) {
+    for (std::size_t i = 0; i < x.subscripts.size(); ++i) {
+      double& size = sizes[x.subscripts[i]];
+      size = std::max(size, static_cast<double>(x.tensor.shape()[i].number()));
+    }
+  }
+  double all = 1;
+  for (const auto& [subscript, size] : sizes) all *= std::max(size, 1.0);
+  return all;
+}
+
+/// The order of the products. Where the call is recorded on data it is eager's: which order takes
+/// less is asked, or, of many operands and of sizes beyond integers, each size.
+ContractionOrder order_of(std::span<const Labelled> operands, const Subscripts& result,
+                          const Sizes& sizes, Loc loc) {
+  constexpr std::size_t kCompared = 4;
+  constexpr double kUnknown = 64, kLarge = 0x1p50;
+  std::vector<Subscripts> subscripts;
+  for (const Labelled& x : operands) subscripts.push_back(x.subscripts);
+  const bool known = std::ranges::all_of(sizes, [](const auto& s) { return s.second.is_number(); });
+  const bool asks =
+      !known && operands.size() > 2 &&
+      std::ranges::all_of(operands, [](const Labelled& x) { return x.tensor.is_concrete(); });
+  if (asks && operands.size() <= kCompared && most_elements(operands) < kLarge)
+    return contraction_order(subscripts, result, [&](Subscript s) { return sizes.at(s); });
+  return contraction_order(subscripts, result, [&](Subscript s) {
+    const Dim size = sizes.at(s);
+    return size.is_number() || asks ? static_cast<double>(size.value(loc)) : kUnknown;
+  });
+}
+
 struct Einsum {
   using Attrs = EinsumAttrs;
   static constexpr Schema schema{
@@ -317,16 +351,9 @@ struct Einsum {
     const Extents extents = extents_of(list, loc);
     Sizes sizes;
     for (const auto& [subscript, extent] : extents) sizes.emplace(subscript, extent.size);
-    std::vector<Subscripts> subscripts;
-    for (std::size_t i = 0; i < list.size(); ++i) {
+    for (std::size_t i = 0; i < list.size(); ++i)
       list[i] = without_broadcasts(std::move(list[i]), i, extents, loc);
-      subscripts.push_back(list[i].subscripts);
-    }
-    constexpr double kUnknown = 64;
-    const ContractionOrder order = contraction_order(subscripts, terms.result, [&](Subscript s) {
-      const Dim size = sizes.at(s);
-      return size.is_number() ? static_cast<double>(size.number()) : kUnknown;
-    });
+    const ContractionOrder order = order_of(list, terms.result, sizes, loc);
     for (const auto& [first, second] : order) {
       Labelled a = std::move(list[static_cast<std::size_t>(first)]);
       Labelled b = std::move(list[static_cast<std::size_t>(second)]);

@@ -100,8 +100,9 @@ std::string check_result(std::string_view text, const Term& result, bool operand
 
 // --- order ---------------------------------------------------------------------------------------
 
-double volume(std::uint64_t bits, const std::vector<double>& sizes) {
-  double total = 1;
+template <class Size>
+Size volume(std::uint64_t bits, const std::vector<Size>& sizes) {
+  Size total = 1;
   for (; bits != 0; bits &= bits - 1) {
     total *= sizes[static_cast<std::size_t>(std::countr_zero(bits))];
   }
@@ -127,25 +128,25 @@ class Contents {
 };
 
 /// The best split of every set of operands, from the small sets to the whole.
+template <class Size>
 ContractionOrder best_order(const std::vector<std::uint64_t>& operands, std::uint64_t result,
-                            const std::vector<double>& sizes) {
+                            const std::vector<Size>& sizes) {
   const auto n = static_cast<std::uint32_t>(operands.size());
   const std::uint32_t all = (std::uint32_t{1} << n) - 1;
   const Contents contents(operands, result);
   std::vector<std::uint64_t> bits(all + 1);
-  std::vector<double> cost(all + 1, 0);
+  std::vector<Size> cost(all + 1, Size(0));
   std::vector<std::uint32_t> split(all + 1, 0);
   for (std::uint32_t set = 1; set <= all; ++set) {
     const bool single = std::has_single_bit(set);
     bits[set] =
         single ? operands[static_cast<std::size_t>(std::countr_zero(set))] : contents.of(set);
     if (single) continue;
-    cost[set] = std::numeric_limits<double>::infinity();
     for (std::uint32_t part = (set - 1) & set; part != 0; part = (part - 1) & set) {
       const std::uint32_t rest = set ^ part;
       if (part < rest) continue;  // each split once
-      const double here = cost[part] + cost[rest] + volume(bits[part] | bits[rest], sizes);
-      if (here < cost[set]) {
+      const Size here = cost[part] + cost[rest] + volume(bits[part] | bits[rest], sizes);
+      if (split[set] == 0 || here < cost[set]) {
         cost[set] = here;
         split[set] = rest;
       }
@@ -284,6 +285,12 @@ ContractionOrder contraction_order_of_bits(std::vector<std::uint64_t> operands,
   if (operands.size() < 2) return {};
   return operands.size() <= kBest ? best_order(operands, result, sizes)
                                   : greedy_order(std::move(operands), result, sizes);
+}
+
+ContractionOrder contraction_order_of_bits(std::vector<std::uint64_t> operands,
+                                           std::uint64_t result, const std::vector<Dim>& sizes) {
+  if (operands.size() < 2) return {};
+  return best_order(operands, result, sizes);
 }
 
 }  // namespace dyad::ops

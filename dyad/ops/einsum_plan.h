@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -48,16 +49,20 @@ template <class Size>
 [[nodiscard]] ContractionOrder contraction_order(const std::vector<Subscripts>& operands,
                                                  const Subscripts& result, Size&& size);
 
-/// The same by the sizes of numbered subscripts, as bits: what the template reduces to.
+/// The same by the sizes of numbered subscripts, as bits: what the template reduces to. Of sizes
+/// that are no numbers the current evaluator is asked which order takes less: at most 4 operands.
 [[nodiscard]] ContractionOrder contraction_order_of_bits(std::vector<std::uint64_t> operands,
                                                          std::uint64_t result,
                                                          const std::vector<double>& sizes);
+[[nodiscard]] ContractionOrder contraction_order_of_bits(std::vector<std::uint64_t> operands,
+                                                         std::uint64_t result,
+                                                         const std::vector<Dim>& sizes);
 
 template <class Size>
 ContractionOrder contraction_order(const std::vector<Subscripts>& operands,
                                    const Subscripts& result, Size&& size) {
   Subscripts numbered;
-  std::vector<double> sizes;
+  std::vector<std::remove_cvref_t<std::invoke_result_t<Size&, Subscript>>> sizes;
   const auto bits_of = [&](const Subscripts& subscripts) {
     std::uint64_t bits = 0;
     for (const Subscript s : subscripts) {

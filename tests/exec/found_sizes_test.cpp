@@ -92,6 +92,32 @@ TEST(Einsum, ReshapesAxesThatAreEqualByAGuard) {
   EXPECT_GE(expect_replays_as_eagerly(f, inputs), 1);
 }
 
+TEST(Einsum, TakesTheOrderOfTheSizes) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor turned = x.transpose(0, 1);
+    return {einsum("ij,jk,kl->il", {x / 3, turned / 7, x / 11}),
+            einsum("ij,jk,kl,lm,mn->in", {x / 3, turned / 7, x / 11, turned, x})};
+  };
+  for (const bool tracked : {false, true}) {
+    const auto c = compile_now(f);
+    for (const std::int64_t n : {3, 50, 40, 2, 60, 5, 2, 50}) {
+      const Tensor x = tracked ? count_up({7, n}).requires_grad() : count_up({7, n});
+      const Tensors eager = f(x), compiled = c(x);
+      for (std::size_t i = 0; i < eager.size(); ++i)
+        EXPECT_TRUE(same_bits(eager[i].detach(), compiled[i].detach())) << n << " " << i;
+    }
+  }
+  const auto few = [](Tensor x) -> Tensors {
+    return {einsum("ij,jk,kl->il", {x / 3, x.transpose(0, 1) / 7, x / 11})};
+  };
+  const auto c = compile_now(few);
+  for (const std::int64_t n : {3, 50, 40, 2, 60, 5, 6, 7, 30}) {
+    const Tensor x = count_up({7, n});
+    EXPECT_TRUE(same_bits(few(x)[0], c(x)[0])) << n;
+  }
+  EXPECT_LE(c.explain().recordings.size(), 4) << "one for each order, not for each size";
+}
+
 // --- contiguous() -------------------------------------------------------------------------------
 
 TEST(Contiguous, IsTheSameTensorOnTheTape) {
