@@ -352,6 +352,7 @@ Batch::Outputs Batch::by_parts(const Node& node, const Inputs& inputs) {
   }
   Captures captures;
   RegionEvaluator parts("vmap", captures);
+  if (!dynamic_cast<const GraphEvaluator*>(&Evaluator::current())) parts.ask_around();
   Types types;
   std::vector<Batched> given;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

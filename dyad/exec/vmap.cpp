@@ -101,6 +101,7 @@ std::vector<Tensor> run_vmap(const TensorFunction& fn, std::span<const Tensor> i
   }
   Captures captures;
   SampleEvaluator recorder(captures);
+  if (!dynamic_cast<const GraphEvaluator*>(&Evaluator::current())) recorder.ask_around();
   recorder.record(fn, samples, loc);
   const Ref<GraphImpl> graph = recorder.finish();
   for (const Tensor& captured : captures.tensors()) given.push_back({captured, false});

@@ -15,6 +15,7 @@
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/graph.h"
 #include "dyad/exec/session.h"
+#include "dyad/exec/vmap.h"
 #include "exec_for_tests.h"
 
 namespace dyad {
@@ -70,6 +71,19 @@ TEST(BodiesOfNoSteps, CompareSizesOfOtherNames) {
   EXPECT_GT(expect_replays_as_eagerly(f, {count_up({1, 3}), count_up({1, 4}), count_up({1, 5}),
                                           count_up({1, 6}), count_up({1, 2}), count_up({1, 5})}),
             0);
+}
+
+TEST(Samples, HaveTheSizesOfTensorsFromOutside) {
+  const auto f = [](Tensor x) -> Tensors {
+    const auto each = vmap([&](Tensor row) {
+      const Tensor spread = softmax(x, 1) * sum(row) + zeros({x.size(1)});
+      return concat({spread, ones_like(x), expand(sum(row), {2, x.size(1)})}, 0);
+    });
+    return {each(ones({3, 2}))};
+  };
+  Tensors inputs;
+  for (const std::int64_t n : {2, 3, 4, 5, 3, 6}) inputs.push_back(count_up({2, n}));
+  EXPECT_GE(expect_replays_as_eagerly(f, inputs), 1);
 }
 
 // --- products -----------------------------------------------------------------------------------
