@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dyad/autograd/gradients.h"
+#include "dyad/core/create.h"
 #include "dyad/core/generator.h"
 #include "dyad/ops/ops.h"
 #include "dyad/runtime/threads.h"
@@ -181,6 +182,54 @@ TEST_F(NetworkKernels, BatchNormalisationOfPlanesAndOfChannelsSideBySide) {
       const Tensor last = permute(contiguous(permute(x, {0, 2, 3, 1})), {0, 3, 1, 2});
       check(last, 1e-5, f32);
     }
+  }
+}
+
+/// What bags of a table add up to, one row after the other.
+template <class T>
+std::vector<T> plain_bags(const Tensor& table, const std::vector<std::int64_t>& index,
+                          const std::vector<std::int64_t>& begins, const std::vector<T>& scale,
+                          std::int64_t left_out) {
+  const std::vector<T> rows = table.to_vector<T>();
+  const auto width = static_cast<std::size_t>(table.size(1).number());
+  std::vector<T> sums(begins.size() * width);
+  for (std::size_t bag = 0; bag < begins.size(); ++bag) {
+    const auto begin = static_cast<std::size_t>(begins[bag]);
+    const std::size_t end =
+        bag + 1 < begins.size() ? static_cast<std::size_t>(begins[bag + 1]) : index.size();
+    for (std::size_t i = begin; i < end; ++i) {
+      if (index[i] == left_out) continue;
+      const auto row = static_cast<std::size_t>(index[i]) * width;
+      for (std::size_t j = 0; j < width; ++j) {
+        sums[bag * width + j] += rows[row + j] * (scale.empty() ? T(1) : scale[i]);
+      }
+    }
+  }
+  return sums;
+}
+
+TEST_F(NetworkKernels, BagsAddTheirRowsOneByOne) {
+  const std::vector<std::int64_t> begins{0, 0, 3, 4, 60, 60, 68, 140};
+  const Tensor index = randint(0, 50, {150}, i64), offsets = tensor(begins);
+  const std::vector<std::int64_t> at = index.to_vector<std::int64_t>();
+  const auto check = [&]<class T>(T, DType dtype, std::int64_t width) {
+    const Tensor table = to(randn({50, width}), dtype), samples = to(randn({150}), dtype);
+    for (const bool scaled : {false, true}) {
+      for (const std::int64_t left_out : {-1, 7}) {
+        const Tensor got = on_any_team([&]() -> std::vector<Tensor> {
+          return {embedding_bag(index, table, offsets,
+                                {.mode = BagMode::sum,
+                                 .per_sample_weights = scaled ? samples : Tensor(),
+                                 .padding_idx = left_out})};
+        })[0];
+        const std::vector<T> scale = scaled ? samples.to_vector<T>() : std::vector<T>();
+        EXPECT_EQ(got.to_vector<T>(), plain_bags<T>(table, at, begins, scale, left_out)) << width;
+      }
+    }
+  };
+  for (const std::int64_t width : {1, 3, 8, 31, 64, 65, 129, 700}) {
+    check(float{}, f32, width);
+    check(double{}, f64, width);
   }
 }
 

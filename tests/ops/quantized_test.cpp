@@ -149,6 +149,47 @@ TEST(IntegerProducts, ConvolutionsAreThoseOfDoubles) {
   }
 }
 
+/// Sizes at the edges of what windows in place are cut into: tiles of 6 positions, panels of 16
+/// channels, blocks of 128 positions, 512 words at a time; and what does not go that way.
+TEST(IntegerProducts, WindowsOfManyChannelsAreThoseOfDoubles) {
+  struct Windows {
+    std::int64_t channels, out, height, width, kernel, stride, padding, dilation, groups = 1;
+  };
+  const int before = get_num_threads();
+  for (const Windows& w : {Windows{32, 16, 7, 6, 3, 1, 1, 1},
+                           {34, 17, 5, 13, 3, 1, 0, 1},
+                           {36, 33, 9, 1, 3, 1, 2, 1},
+                           {32, 15, 1, 129, 3, 1, 1, 1},
+                           {32, 48, 3, 300, 3, 2, 1, 1},
+                           {16, 16, 12, 12, 3, 1, 1, 1},
+                           {12, 5, 30, 31, 3, 3, 4, 1},
+                           {32, 20, 14, 9, 3, 1, 2, 2},
+                           {64, 18, 10, 11, 2, 2, 3, 3},
+                           {600, 18, 4, 5, 3, 1, 1, 1},
+                           {1400, 7, 7, 8, 5, 1, 2, 1},
+                           {0, 16, 6, 7, 3, 1, 1, 1},
+                           {33, 16, 6, 7, 3, 1, 1, 1},
+                           {64, 32, 6, 7, 3, 1, 1, 1, 2}}) {
+    const Tensor x = extreme_bytes({3, w.channels, w.height, w.width}, u8, 7);
+    const Tensor turned = permute(contiguous(permute(x, {0, 2, 3, 1})), {0, 3, 1, 2});
+    const Tensor weight = extreme_bytes({w.out, w.channels / w.groups, w.kernel, w.kernel}, i8, 8);
+    for (const double zero : {0.0, 255.0}) {
+      const Tensor wanted =
+          conv2d(to(x, f64) - zero, to(weight, f64), {}, w.stride, w.padding, w.dilation, w.groups);
+      for (const int threads : {1, 2}) {
+        set_num_threads(threads);
+        for (const Tensor& images : {x, turned}) {
+          const Tensor sums = conv_integer(images, weight, full({}, zero, u8), {}, w.stride,
+                                           w.padding, w.dilation, w.groups);
+          EXPECT_EQ(max(abs(to(sums, f64) - wanted)).item<double>(), 0)
+              << w.channels << " of " << w.width << ", zero " << zero << ", threads " << threads;
+        }
+      }
+    }
+  }
+  set_num_threads(before);
+}
+
 TEST(IntegerProducts, DoNotDependOnThreads) {
   const Tensor a = extreme_bytes({300, 200}, u8, 5), b = extreme_bytes({200, 150}, i8, 6);
   const int before = get_num_threads();

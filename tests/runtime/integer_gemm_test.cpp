@@ -61,11 +61,17 @@ void check(std::int64_t m, std::int64_t n, std::int64_t k) {
     std::vector<std::int32_t> d = before;
     runtime::cpu::integer_gemm(g, a.data(), b.data(), d.data());
     EXPECT_EQ(d, c);
+    IntegerGemm packed = g;
+    const std::vector<std::int16_t> words = runtime::cpu::pack_words(g, b.data());
+    packed.b_words = words.data();
+    std::vector<std::int32_t> e = before;
+    EXPECT_TRUE(runtime::cpu::integer_words_product(packed, a.data(), nullptr, e.data()));
+    EXPECT_EQ(e, c);
   }
 }
 
 TEST(IntegerGemm, WordsAreExactAtEveryEdge) {
-  for (const std::int64_t m : {1, 3, 4, 5, 48, 49}) {
+  for (const std::int64_t m : {1, 2, 3, 4, 5, 6, 7, 48, 49}) {
     for (const std::int64_t n : {1, 7, 15, 16, 17, 33}) {
       for (const std::int64_t k : {1, 2, 3, 16, 31}) check(m, n, k);
     }

@@ -9,6 +9,7 @@
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/table_sums.h"
 #include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/threads.h"
@@ -208,17 +209,23 @@ struct Bags {
 
 template <class T>
 void sum_bag(const Bags& bags, const T* weight, std::int64_t bag, Accumulator<T>* sums) {
-  std::fill_n(sums, bags.width, Accumulator<T>{});
-  constexpr std::int64_t kAhead = 4;
-  const auto all = static_cast<std::int64_t>(bags.index.size());
-  for (std::int64_t i = bags.from(bag); i < bags.from(bag + 1); ++i) {
-    // Rows lie anywhere: they are fetched while others are added.
-    if (i + kAhead < all) {
-      const auto* row = reinterpret_cast<const char*>(weight + bags.row(i + kAhead) * bags.width);
-      const auto bytes = static_cast<std::int64_t>(sizeof(T)) * bags.width;
-      for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
-    }
-    if (bags.counts(i)) {
+  const std::int64_t from = bags.from(bag), to = bags.from(bag + 1);
+  if constexpr (std::is_same_v<Accumulator<T>, T>) {
+    const T* const samples =
+        bags.samples.defined() ? reinterpret_cast<const T*>(bags.samples.impl()->data) : nullptr;
+    sum_table_rows(TableRows<T>{.table = weight,
+                                .width = bags.width,
+                                .index = std::span(bags.index)
+                                             .subspan(static_cast<std::size_t>(from),
+                                                      static_cast<std::size_t>(to - from)),
+                                .scale = samples != nullptr ? samples + from : nullptr,
+                                .left_out = bags.attrs.padding_idx,
+                                .known = static_cast<std::int64_t>(bags.index.size()) - to},
+                   sums);
+  } else {
+    std::fill_n(sums, bags.width, Accumulator<T>{});
+    for (std::int64_t i = from; i < to; ++i) {
+      if (!bags.counts(i)) continue;
       add_row(sums, weight + bags.row(i) * bags.width, bags.scale<T>(i), bags.width);
     }
   }

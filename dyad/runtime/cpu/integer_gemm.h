@@ -10,6 +10,7 @@ namespace dyad::runtime::cpu {
 struct IntegerGemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_row = 0, b_row = 0, b_column = 1, c_row = 0;
+  const std::int16_t* b_words = nullptr;  ///< B as pack_words() makes it, where it is made already
 };
 
 /// Whether the library adds products of bytes up in i32 on this CPU. Those without such

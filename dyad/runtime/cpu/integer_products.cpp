@@ -9,6 +9,8 @@
 #include "dyad/runtime/cpu/conv.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/integer_gemm.h"
+#include "dyad/runtime/cpu/integer_windows.h"
+#include "dyad/runtime/cpu/integer_words.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/rows.h"
 #include "dyad/runtime/cpu/vector_clones.h"
@@ -211,18 +213,12 @@ struct Convolution {
 /// A weight [groups * o, c, ...] as [groups, ..., c, o]: for each group the right operand of a
 /// product with rows of windows.
 std::vector<std::int8_t> taps_first(const Tensor& weight, const Convolution& conv) {
-  const auto* from = reinterpret_cast<const std::int8_t*>(weight.impl()->data);
+  const std::int64_t in = conv.in_group, out = conv.out_group, taps = conv.taps;
   std::vector<std::int8_t> made(static_cast<std::size_t>(weight.impl()->numel()));
-  for (std::int64_t group = 0; group < conv.s.groups; ++group) {
-    for (std::int64_t o = 0; o < conv.out_group; ++o) {
-      for (std::int64_t c = 0; c < conv.in_group; ++c) {
-        for (std::int64_t t = 0; t < conv.taps; ++t, ++from) {
-          const std::int64_t row = (group * conv.taps + t) * conv.in_group + c;
-          made[static_cast<std::size_t>(row * conv.out_group + o)] = *from;
-        }
-      }
-    }
-  }
+  const std::int64_t sizes[] = {conv.s.groups, taps, in, out},
+                     to[] = {taps * in * out, in * out, out, 1},
+                     from[] = {out * in * taps, 1, taps, in * taps};
+  copy_elements(DType::i8, sizes, made.data(), to, weight.impl()->data, from);
   return made;
 }
 
@@ -350,8 +346,11 @@ void conv_integer(const OpCall& call) {
                : std::min(whole.m, std::max<std::int64_t>(
                                        64, kCached / std::max<std::int64_t>(1, patch) / 32 * 32));
   std::vector<std::vector<std::uint32_t>> sums;
-  for (std::int64_t group = 0; zx[0] != 0 && !by_channel && group < s.groups; ++group) {
-    sums.push_back(column_sums(whole, turned.data() + group * patch * conv.out_group));
+  std::vector<std::vector<std::int16_t>> words;
+  for (std::int64_t group = 0; !by_channel && group < s.groups; ++group) {
+    const std::int8_t* const b = turned.data() + group * patch * conv.out_group;
+    sums.push_back(column_sums(whole, b));
+    if (!integer_library_is_exact()) words.push_back(pack_words(whole, b));
   }
   const auto* const images = reinterpret_cast<const std::uint8_t*>(x.impl()->data);
   auto* const results = reinterpret_cast<std::int32_t*>(out.impl()->data);
@@ -363,6 +362,14 @@ void conv_integer(const OpCall& call) {
     }
     return;
   }
+  if (no_zw && !words.empty() &&
+      integer_windows(s, {.images = images,
+                          .zero = conv.padding,
+                          .words = words[0].data(),
+                          .sums = sums[0].data(),
+                          .out = results})) {
+    return;
+  }
   // Threads take blocks where there are several; they share one where there are not.
   const std::int64_t blocks = (whole.m + block - 1) / block, parts = s.n * s.groups * blocks;
   const double flops = 2.0 * static_cast<double>(block * whole.n * whole.k);
@@ -371,15 +378,15 @@ void conv_integer(const OpCall& call) {
     for (std::int64_t i = lo; i < hi; ++i) {
       const std::int64_t n = i / (s.groups * blocks), group = i / blocks % s.groups,
                          at = i % blocks * block, first = group * conv.out_group;
-      const ZeroPoints zero{
-          .a = zx.data(),
-          .a_stride = 0,
-          .b = zw.empty() ? nullptr : zw.data() + first * w_stride,
-          .b_stride = w_stride,
-          .b_sums = sums.empty() ? nullptr : sums[static_cast<std::size_t>(group)].data()};
+      const ZeroPoints zero{.a = zx.data(),
+                            .a_stride = 0,
+                            .b = zw.empty() ? nullptr : zw.data() + first * w_stride,
+                            .b_stride = w_stride,
+                            .b_sums = sums[static_cast<std::size_t>(group)].data()};
       const std::uint8_t* const image = images + n * image_size;
       IntegerGemm part = whole;
       part.m = std::min(block, whole.m - at);
+      if (!words.empty()) part.b_words = words[static_cast<std::size_t>(group)].data();
       if (!in_place) conv.unfold(image, group, at, part.m, rows.data());
       integer_gemm(part, zero, in_place ? image + group * conv.in_group : rows.data(),
                    turned.data() + first * patch, results + n * result_size + at * s.o + first);
