@@ -20,7 +20,7 @@ namespace {
 //
 // A chunk of tiles stays in the second cache while all panels of weights pass by; these are
 // transformed on the way, kDepth channels at a time, so that they take no more memory than before.
-constexpr std::int64_t kPanel = kWinogradPanel, kDepth = 64;
+constexpr std::int64_t kDepth = 64;
 constexpr int kRows = 6;  // tiles whose sums are in registers
 
 /// One row or column of weights.

@@ -26,10 +26,9 @@ namespace {
 // the image, [channels][tiles], with the transformed gradients of the results, [tiles][output
 // channels]. Chunks of tiles stay in the last cache; of a chunk every element and panel of output
 // channels is a unit of work, which adds its products to sums in memory.
-constexpr std::int64_t kPanel = kWinogradPanel;
 constexpr std::int64_t kChannels = 4;  // whose sums are in registers
-constexpr std::int64_t kStrip =
-    256;  // tiles, of which the operands of these sums stay in the first cache
+/// Tiles, of which the operands of these sums stay in the first cache.
+constexpr std::int64_t kStrip = 256;
 
 /// Gradients of the results of tiles, transformed: [element][panel][tile][16].
 DYAD_AVX2 void transform_results(const Tiles& tiles, const float* grad, std::int64_t first,

@@ -2,6 +2,7 @@
 
 #include "dyad/ops/attrs/epilogue.h"
 #include "dyad/runtime/cpu/conv.h"
+#include "dyad/runtime/cpu/winograd.h"
 
 // The tiles of Winograd's way (winograd.h), for the sources that compute it.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(DYAD_PLAIN_LOOPS)
@@ -14,7 +15,7 @@
 namespace dyad::runtime::cpu::winograd {
 
 // A tile is 4 x 4 positions of the image, two apart from its neighbours, and gives 2 x 2 results.
-inline constexpr std::int64_t kBlock = ops::kChannelBlock, kElements = 16;
+inline constexpr std::int64_t kBlock = ops::kChannelBlock, kElements = 16, kPanel = kWinogradPanel;
 /// Between the matrices of an operand, so that they do not meet in the sets of a cache.
 inline constexpr std::int64_t kGap = 16;
 
