@@ -30,9 +30,10 @@ bool collide(std::int64_t apart, std::int64_t least) {
 /// Without AVX-512 oneDNN 2.6 reads what collides in place, at half the speed of OpenBLAS, which
 /// copies it first: worth it for some rows.
 bool better_by_blas(const Gemm& g, Placement a, Placement b) {
-  if (onednn::uses(dnnl_cpu_isa_avx512_core) || g.m < 32 || g.k < 256) return false;
+  if (onednn::uses(dnnl_cpu_isa_avx512_core) || g.m < 32 || g.k < 128) return false;
   if (a == Placement::columns) return collide(g.a_column, 256) || collide(g.b_row, 256);
-  return b == Placement::rows && collide(g.b_row, g.m < 64 ? 1024 : 512);
+  if (b == Placement::columns) return g.m >= 1024 && collide(g.b_column, 1024);
+  return g.k >= 256 && collide(g.b_row, g.m < 64 ? 1024 : 512);
 }
 
 /// The plain product reads B as it lies, and wins for few rows and for many; the primitive copies B

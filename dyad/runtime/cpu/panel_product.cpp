@@ -5,22 +5,19 @@
 
 #include "dyad/base/error.h"
 #include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/panel_tiles.h"
 #include "dyad/runtime/threads.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(DYAD_PLAIN_LOOPS)
-#define DYAD_PANEL_PRODUCT
-#include <immintrin.h>
-#endif
 
 namespace dyad::runtime::cpu {
 
-#ifdef DYAD_PANEL_PRODUCT
+#ifdef DYAD_PANEL_TILES
 
 namespace {
 
-constexpr std::int64_t kAcross = PanelProduct::kColumns;
-/// Rows of a tile: their sums and a row of a panel fill the registers.
-constexpr std::int64_t kRowsOfTile = 6;
+using panels::kAcross;
+using panels::kRowsOfTile;
+static_assert(kAcross == PanelProduct::kColumns);
+
 /// Rows that pass by a panel before the next one does.
 constexpr std::int64_t kBlockRows = 11 * kRowsOfTile;
 /// Rows of a panel that stay in cache for the next tile.
@@ -34,64 +31,11 @@ struct PanelSums {
   alignas(64) float of[kMostPanels * kNextSums];
 };
 
-/// Where vector v of panels side by side is.
-constexpr std::int64_t vector_at(std::int64_t v, std::int64_t next_panel) {
-  return v / 2 * next_panel + v % 2 * 8;
-}
-
-/// The next kSteps of k for a tile: rows of A from `low`, its fourth and later ones from `high`.
-template <int kSteps, int kRows, int kVectors>
-[[gnu::target("avx2,fma"), gnu::always_inline]] inline void add_steps(
-    const float* low, const float* high, std::int64_t a_row, const float* panel,
-    std::int64_t next_panel, __m256 (&sum)[kRows][kVectors]) {
-#pragma GCC unroll 8
-  for (int s = 0; s < kSteps; ++s) {
-    __m256 row[kVectors];
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      row[v] = _mm256_loadu_ps(panel + s * kAcross + vector_at(v, next_panel));
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) {
-      const __m256 x = _mm256_broadcast_ss((i < 3 ? low + i * a_row : high + (i - 3) * a_row) + s);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm256_fmadd_ps(x, row[v], sum[i][v]);
-    }
-  }
-}
-
-/// sums[kPanels][kRows][kAcross] = or += a[kRows][k] times kPanels panels. Loops are unrolled
-/// before anything else, or GCC would keep the sums in memory; four steps of k at once, because a
-/// core that shares its decoder with another hyperthread is held up by every instruction.
+/// sums[kPanels][kRows][kAcross] = or += a[kRows][k] times kPanels panels.
 template <int kRows, int kPanels>
-[[gnu::target("avx2,fma"), gnu::optimize("O3")]] void sum_tile(const float* a, std::int64_t a_row,
-                                                               const float* panel, std::int64_t k,
-                                                               bool add, float* sums) {
-  constexpr int kVectors = 2 * kPanels, kSteps = 4;
-  const std::int64_t next_panel = k * kAcross;
-  __m256 sum[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      const float* const from = sums + vector_at(v, kNextSums) + i * kAcross;
-      sum[i][v] = add ? _mm256_load_ps(from) : _mm256_setzero_ps();
-    }
-  }
-  const float* high = kRows > 3 ? a + 3 * a_row : a;
-  for (; k >= kSteps; k -= kSteps, a += kSteps, high += kSteps, panel += kSteps * kAcross) {
-    add_steps<kSteps>(a, high, a_row, panel, next_panel, sum);
-  }
-  for (; k > 0; --k, ++a, ++high, panel += kAcross) {
-    add_steps<1>(a, high, a_row, panel, next_panel, sum);
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      _mm256_store_ps(sums + vector_at(v, kNextSums) + i * kAcross, sum[i][v]);
-    }
-  }
+DYAD_AVX2 void sum_tile(const float* a, std::int64_t a_row, const float* panel, std::int64_t k,
+                        bool add, float* sums) {
+  panels::sum_products<kRows, kPanels>(a, a_row, panel, k * kAcross, k, add, sums, kNextSums);
 }
 
 using SumTile = void (*)(const float*, std::int64_t, const float*, std::int64_t, bool, float*);
@@ -99,9 +43,8 @@ constexpr SumTile kSumTile[kRowsOfTile] = {sum_tile<1, 1>, sum_tile<2, 1>, sum_t
                                            sum_tile<4, 1>, sum_tile<5, 1>, sum_tile<6, 1>};
 
 /// c[rows][width] = sums + bias + c, where there is a bias, and if `adds`.
-[[gnu::target("avx2,fma")]] void finish_panel(const float* sums, const float* bias, bool adds,
-                                              std::int64_t rows, std::int64_t width, float* c,
-                                              std::int64_t c_row) {
+DYAD_AVX2 void finish_panel(const float* sums, const float* bias, bool adds, std::int64_t rows,
+                            std::int64_t width, float* c, std::int64_t c_row) {
   if (width < kAcross) {
     for (std::int64_t i = 0; i < rows; ++i, sums += kAcross, c += c_row) {
       for (std::int64_t j = 0; j < width; ++j) {

@@ -11,12 +11,13 @@
 #include "dyad/runtime/cpu/gemm.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/packed_product.h"
+#include "dyad/runtime/cpu/panel_product.h"
 #include "dyad/runtime/cpu/recurrent_activation.h"
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/threads.h"
 
-// The product with x is one for all steps; a step adds its product with h and runs each sample's
-// cell over rows that are in cache.
+// A step multiplies x and h, or the product with x is one for all steps and a step adds its product
+// with h; then it runs each sample's cell over rows that are in cache.
 
 namespace dyad::runtime::cpu {
 
@@ -134,6 +135,7 @@ class Forward {
     PackedProduct& from_reset =
         product(products_.from_reset, l_.samples, splits ? n : 0, n, weight + 2 * n * n);
     std::vector<T> reset(splits ? h_.size() : 0);
+    const std::vector<T> both = bias();
     for (std::int64_t s = 0; s < l_.steps; ++s) {
       const std::int64_t t = l_.step(s);
       T* const gates = gates_ + t * l_.samples * l_.gate_width();
@@ -142,8 +144,8 @@ class Forward {
         from_h.add(h_.data(), n, hidden_part_.data(), rows);
       } else if (adds_both_at_once()) {
         product(products_.from_x, l_.samples, rows, l_.width, elements_of<const T>(l_.weight_ih))
-            .set(elements_of<const T>(l_.x), l_.width, from_h, h_.data(), n, bias().data(), gates,
-                 rows);
+            .set(elements_of<const T>(l_.x) + t * l_.samples * l_.width, l_.width, from_h,
+                 h_.data(), n, both.data(), gates, rows);
       } else {
         from_h.add(h_.data(), n, gates, l_.gate_width());
       }
@@ -175,9 +177,14 @@ class Forward {
     return *held;
   }
 
-  /// Whether gates are one sum of both products: where x has one step, and nothing comes between.
+  /// Whether gates are one sum of both products, and not read again to add the one with h: where
+  /// nothing comes between, and a step has rows enough to repay reading the weights of x.
   [[nodiscard]] bool adds_both_at_once() const noexcept {
-    return std::is_same_v<T, float> && l_.steps == 1 && l_.cell != RecurrentLayer::Cell::gru;
+    if (!std::is_same_v<T, float> || l_.cell == RecurrentLayer::Cell::gru) return false;
+    constexpr std::int64_t kRows = 16;
+    return l_.steps == 1 ||
+           (l_.samples >= kRows && takes_panels(l_.samples, l_.gate_width(), l_.width) &&
+            takes_panels(l_.samples, l_.gate_width(), l_.hidden));
   }
 
   /// What gates begin with: the biases, those of the hidden part too where nothing comes between.

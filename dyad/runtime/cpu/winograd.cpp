@@ -21,7 +21,7 @@ namespace {
 // A chunk of tiles stays in the second cache while all panels of weights pass by; these are
 // transformed on the way, kDepth channels at a time, so that they take no more memory than before.
 constexpr std::int64_t kDepth = 64;
-constexpr int kRows = 6;  // tiles whose sums are in registers
+constexpr int kRows = panels::kRowsOfTile;  // tiles whose sums are in registers
 
 /// One row or column of weights.
 DYAD_AVX2_INLINE void transform_three(__m256 a, __m256 b, __m256 c, __m256 (&to)[4]) {
@@ -59,27 +59,7 @@ DYAD_AVX2 void transform_weights(const float* weight, std::int64_t channels, flo
 template <int kCount>
 DYAD_AVX2 void multiply(const float* tiles, std::int64_t row, const float* weights,
                         std::int64_t channels, bool adds, float* sums) {
-  __m256 low[kCount], high[kCount];  // in registers, if every loop over them is unrolled
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i) {
-    low[i] = adds ? _mm256_loadu_ps(sums + i * kPanel) : _mm256_setzero_ps();
-    high[i] = adds ? _mm256_loadu_ps(sums + i * kPanel + kBlock) : _mm256_setzero_ps();
-  }
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const __m256 left = _mm256_loadu_ps(weights + c * kPanel),
-                 right = _mm256_loadu_ps(weights + c * kPanel + kBlock);
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-      const __m256 element = _mm256_broadcast_ss(tiles + i * row + c);
-      low[i] = _mm256_fmadd_ps(element, left, low[i]);
-      high[i] = _mm256_fmadd_ps(element, right, high[i]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i) {
-    _mm256_storeu_ps(sums + i * kPanel, low[i]);
-    _mm256_storeu_ps(sums + i * kPanel + kBlock, high[i]);
-  }
+  panels::sum_products<kCount>(tiles, row, weights, 0, channels, adds, sums, 0);
 }
 
 using Multiply = void (*)(const float*, std::int64_t, const float*, std::int64_t, bool, float*);

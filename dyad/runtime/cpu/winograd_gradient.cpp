@@ -65,29 +65,9 @@ DYAD_AVX2 void transform_results(const Tiles& tiles, const float* grad, std::int
 }
 
 /// sums[4][16] = or += images[tiles][4 of 8], transposed, times results[tiles][16].
-DYAD_AVX2 void add_products(const float* images, const float* results, std::int64_t tiles,
-                            bool adds, float* sums) {
-  __m256 low[kChannels], high[kChannels];
-#pragma GCC unroll 8
-  for (int i = 0; i < kChannels; ++i) {
-    low[i] = adds ? _mm256_loadu_ps(sums + i * kPanel) : _mm256_setzero_ps();
-    high[i] = adds ? _mm256_loadu_ps(sums + i * kPanel + kBlock) : _mm256_setzero_ps();
-  }
-  for (std::int64_t t = 0; t < tiles; ++t) {
-    const __m256 left = _mm256_loadu_ps(results + t * kPanel),
-                 right = _mm256_loadu_ps(results + t * kPanel + kBlock);
-#pragma GCC unroll 8
-    for (int i = 0; i < kChannels; ++i) {
-      const __m256 element = _mm256_broadcast_ss(images + t * kBlock + i);
-      low[i] = _mm256_fmadd_ps(element, left, low[i]);
-      high[i] = _mm256_fmadd_ps(element, right, high[i]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kChannels; ++i) {
-    _mm256_storeu_ps(sums + i * kPanel, low[i]);
-    _mm256_storeu_ps(sums + i * kPanel + kBlock, high[i]);
-  }
+DYAD_AVX2 void multiply_strip(const float* images, const float* results, std::int64_t tiles,
+                              bool adds, float* sums) {
+  panels::sum_products<kChannels, 1, kBlock>(images, 1, results, 0, tiles, adds, sums, 0);
 }
 
 /// One row or column of sums, as transform_three of winograd.cpp transposed.
@@ -169,7 +149,7 @@ void winograd_backward_weight(const ConvShape& s, const float* x, const float* g
         const std::int64_t element = unit / panels, panel = unit % panels;
         for (std::int64_t strip = 0; strip < count; strip += kStrip) {
           for (std::int64_t c = 0; c < s.c; c += kChannels) {
-            add_products(
+            multiply_strip(
                 images + element * image_plane + (c / kBlock * count + strip) * kBlock + c % kBlock,
                 results + element * result_plane + (panel * count + strip) * kPanel,
                 std::min(kStrip, count - strip), first + strip > 0,

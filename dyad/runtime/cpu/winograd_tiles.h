@@ -2,15 +2,12 @@
 
 #include "dyad/ops/attrs/epilogue.h"
 #include "dyad/runtime/cpu/conv.h"
+#include "dyad/runtime/cpu/panel_tiles.h"
 #include "dyad/runtime/cpu/winograd.h"
 
 // The tiles of Winograd's way (winograd.h), for the sources that compute it.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(DYAD_PLAIN_LOOPS)
+#ifdef DYAD_PANEL_TILES
 #define DYAD_WINOGRAD
-#include <immintrin.h>
-
-#define DYAD_AVX2 [[gnu::target("avx2,fma"), gnu::optimize("O3")]]
-#define DYAD_AVX2_INLINE [[gnu::target("avx2,fma"), gnu::always_inline]] inline
 
 namespace dyad::runtime::cpu::winograd {
 
