@@ -10,6 +10,7 @@
 
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ops/attrs/linalg.h"
+#include "dyad/passes/dce.h"
 #include "dyad/passes/edit_attrs.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/rewriter.h"
@@ -164,7 +165,7 @@ std::optional<std::int64_t> samples_of_part(const Samples& samples, const BatchL
   if (left > most / 4) return std::nullopt;
   std::int64_t part = std::max<std::int64_t>(1, count / ((most + limits.part - 1) / limits.part));
   while (count % part != 0) --part;
-  const bool is_far_less = part > 0 && most / count * part < limits.part / 4;
+  const bool is_far_less = most / count * part < limits.part / 4;
   return part == count || is_far_less ? std::nullopt : std::optional(part);
 }
 
@@ -226,19 +227,6 @@ Ref<GraphImpl> split_batch(const GraphImpl& graph, const BatchLimits& limits) {
   const std::vector<Value> results = samples.results();
   const Ref<GraphImpl> region = part.finish(results);
 
-  // Constants that nothing else uses.
-  std::unordered_set<const Node*> inside;
-  for (const Node* node : samples.members()) {
-    for (const Value v : node->inputs()) {
-      if (v && is_constant(v)) inside.insert(v.node);
-    }
-  }
-  for (const auto& node : graph.nodes()) {
-    if (samples.is_member(*node)) continue;
-    for (const Value v : node->inputs()) inside.erase(v.node);
-  }
-  for (const Value v : graph.outputs()) inside.erase(v.node);
-
   Rewriter rewriter(graph);
   std::vector<Value> inputs;
   Types types;
@@ -255,9 +243,11 @@ Ref<GraphImpl> split_batch(const GraphImpl& graph, const BatchLimits& limits) {
   }
   for (const auto& node : graph.nodes()) {
     const bool is_there = &node->op() == &kPlaceholderOp || samples.is_member(*node);
-    if (!is_there && !inside.contains(node.get())) rewriter.copy(*node);
+    if (!is_there) rewriter.copy(*node);
   }
-  return rewriter.finish();
+  const Ref<GraphImpl> result = rewriter.finish();
+  dce(*result);  // constants that the parts alone use
+  return result;
 }
 
 }  // namespace dyad::passes
