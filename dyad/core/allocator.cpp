@@ -158,9 +158,11 @@ class Central {
     void* block = map(bytes);
     if (!block) return nullptr;
     const std::lock_guard lock(mutex_);
-    // A size that is asked for over and over is worth blocks of its own.
-    constexpr int kMoves = 3;
-    if (!by_age_.empty() && moves_[bytes]++ < kMoves &&
+    // A size that is asked for over and over is worth blocks of its own, unless others would go
+    // back to the system for them.
+    constexpr int kMoves = 64;
+    const bool is_full = used() + cached_ + bytes > limit();
+    if (!by_age_.empty() && (is_full || moves_[bytes]++ < kMoves) &&
         !move_cached_pages(static_cast<std::byte*>(block), bytes)) {
       munmap(block, bytes);
       reserved.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
@@ -301,14 +303,18 @@ class Central {
     return true;
   }
 
-  /// Keeps what is cached within what the program has needed at most, and a quarter.
-  void trim() noexcept {
+  [[nodiscard]] std::size_t used() const noexcept {
+    return static_cast<std::size_t>(
+        std::max<std::int64_t>(in_use.load(std::memory_order_relaxed), 0));
+  }
+  /// What may be used and cached: what the program has needed at most, and a quarter.
+  [[nodiscard]] std::size_t limit() const noexcept {
     const auto most = static_cast<std::size_t>(peak.load(std::memory_order_relaxed));
-    const auto used =
-        static_cast<std::size_t>(std::max<std::int64_t>(in_use.load(std::memory_order_relaxed), 0));
-    const std::size_t limit = most + most / 4 + (std::size_t{64} << 20);
-    while (used + cached_ > limit && !by_age_.empty()) unmap_oldest();
-    for (int c = kClasses; used + cached_ > limit && c-- > kLocalClasses;) release_class(c);
+    return most + most / 4 + (std::size_t{64} << 20);
+  }
+  void trim() noexcept {
+    while (used() + cached_ > limit() && !by_age_.empty()) unmap_oldest();
+    for (int c = kClasses; used() + cached_ > limit() && c-- > kLocalClasses;) release_class(c);
   }
   void unmap_oldest() noexcept {
     const Mapped oldest = by_age_.front();

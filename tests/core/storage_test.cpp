@@ -173,10 +173,32 @@ TEST(Storage, SizesThatComeBackGetBlocksOfTheirOwn) {
     }
     const auto c = Storage::allocate(24 << 20);
   };
-  for (int i = 0; i < 8; ++i) step();
+  for (int i = 0; i < 80; ++i) step();
   const std::size_t calls = memory_stats().system_calls;
   for (int i = 0; i < 8; ++i) step();
   EXPECT_EQ(memory_stats().system_calls, calls);
+}
+
+TEST(Storage, FullCachesGiveTheirPagesHoweverOftenASizeComesBack) {
+  constexpr std::size_t kMb = 1 << 20;
+  release_cached_memory();
+  reset_peak_memory();
+  const auto use = [](std::size_t count, std::size_t bytes) {
+    std::vector<Ref<Storage>> blocks;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& block = blocks.emplace_back(Storage::allocate(bytes));
+      for (std::size_t at = 0; at < bytes; at += 2 * kMb) block->data()[at] = std::byte{7};
+    }
+  };
+  // Both do not fit into what may be cached: what the one leaves becomes the other.
+  for (int i = 0; i < 80; ++i) {
+    use(1, 192 * kMb);
+    use(2, 96 * kMb);
+  }
+  const auto large = Storage::allocate(192 * kMb);
+  for (std::size_t at = 0; at < large->bytes(); at += 2 * kMb) {
+    ASSERT_EQ(large->data()[at], std::byte{7}) << at / kMb << " MB: cleared by the system";
+  }
 }
 #endif
 
