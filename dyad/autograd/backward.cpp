@@ -88,12 +88,19 @@ void check_saved(const TapeNode& node, const Tensor& value, std::uint32_t versio
   }
 }
 
+class Pass;
+
 /// The eager side of a gradient rule.
 class TapeGradient final : public Gradient, public RowGradient {
  public:
+  /// `in_parts`: the pass that takes rows as they are, if it is one.
   TapeGradient(TapeNode& node, std::span<Tensor> grads,
-               const std::unordered_set<const TapeNode*>* wanted)
-      : node_(node), grads_(grads), wanted_(wanted), results_(node.inputs().size()) {}
+               const std::unordered_set<const TapeNode*>* wanted, Pass* in_parts)
+      : node_(node),
+        grads_(grads),
+        wanted_(wanted),
+        in_parts_(in_parts),
+        results_(node.inputs().size()) {}
 
   const Tensor& grad(int i) override {
     Tensor& g = grads_[static_cast<std::size_t>(i)];
@@ -137,14 +144,7 @@ class TapeGradient final : public Gradient, public RowGradient {
     results_[static_cast<std::size_t>(i)] = std::move(gradient);
   }
   const void* raw_attrs() const override { return node_.attrs(); }
-  bool set_rows(int i, const Tensor& index, const Tensor& rows) override {
-    const Tensor& leaf = in(i).leaf;
-    if (wanted_ || !leaf.defined() || grad_enabled()) return false;
-    if (const LeafGrad* kept = leaf_grad_of(*leaf.impl()); kept && !kept->hooks.empty())
-      return false;
-    accumulate_rows(leaf, index, rows);
-    return true;
-  }
+  bool set_rows(int i, const Tensor& index, const Tensor& rows) override;
 
   std::span<Tensor> results() noexcept { return results_.all(); }
 
@@ -153,6 +153,7 @@ class TapeGradient final : public Gradient, public RowGradient {
   TapeNode& node_;
   std::span<Tensor> grads_;
   const std::unordered_set<const TapeNode*>* wanted_;
+  Pass* in_parts_;
   TensorList results_;
   std::forward_list<Tensor> made_;  // what the rule holds references to
 };
@@ -232,7 +233,17 @@ class Pass {
     }
   }
 
-  [[nodiscard]] std::vector<std::vector<Tensor>> take_parts() noexcept { return std::move(parts_); }
+  [[nodiscard]] std::vector<std::vector<GradientPart>> take_parts() noexcept {
+    return std::move(parts_);
+  }
+  /// In parts: whether rows of the gradient of `input` are what is asked for.
+  bool take_rows(const InputRecord& input, const SparseRows& rows) {
+    const std::size_t at =
+        input.leaf.defined() ? part_of_leaf(input.leaf) : part_of_node(*input.node, input.output);
+    if (at == parts_.size()) return false;
+    parts_[at].push_back({Tensor(), rows});
+    return true;
+  }
 
   std::vector<Tensor> run() {
     if (!targets_.empty()) find_wanted();
@@ -269,14 +280,8 @@ class Pass {
       return;
     }
     if (!parts_.empty()) {
-      // The very handle, before another one of the same leaf.
-      const auto handle = std::ranges::find(targets_, leaf.impl(), &Target::leaf);
-      const auto same =
-          handle != targets_.end()
-              ? handle
-              : std::ranges::find_if(targets_, [&](const Target& t) { return t.is(leaf.impl()); });
-      if (same != targets_.end())
-        parts_[static_cast<std::size_t>(same - targets_.begin())].push_back(std::move(g));
+      if (const std::size_t at = part_of_leaf(leaf); at < parts_.size())
+        parts_[at].push_back({std::move(g), {}});
       return;
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -284,14 +289,27 @@ class Pass {
     }
   }
 
+  /// In parts: the position of a leaf among the inputs, or of what a node made; past the end where
+  /// it is none of them.
+  [[nodiscard]] std::size_t part_of_leaf(const Tensor& leaf) const {
+    // The very handle, before another one of the same leaf.
+    auto at = std::ranges::find(targets_, leaf.impl(), &Target::leaf);
+    if (at == targets_.end())
+      at = std::ranges::find_if(targets_, [&](const Target& t) { return t.is(leaf.impl()); });
+    return static_cast<std::size_t>(at - targets_.begin());
+  }
+  [[nodiscard]] std::size_t part_of_node(const TapeNode& node, std::uint32_t output) const {
+    const auto at = std::ranges::find_if(
+        targets_, [&](const Target& t) { return t.node == &node && t.output == output; });
+    return static_cast<std::size_t>(at - targets_.begin());
+  }
+
   /// In parts: whether `g` has arrived at an input.
   bool is_part(const TapeNode& node, std::uint32_t output, const Tensor& g) {
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (targets_[i].node != &node || targets_[i].output != output) continue;
-      parts_[i].push_back(g);
-      return true;
-    }
-    return false;
+    if (parts_.empty()) return false;
+    const std::size_t at = part_of_node(node, output);
+    if (at < parts_.size()) parts_[at].push_back({g, {}});
+    return at < parts_.size();
   }
 
   /// Handles that share what the tape keeps for a leaf are one leaf.
@@ -349,7 +367,8 @@ class Pass {
                           "retain_graph = true there",
                       node.loc());
     }
-    TapeGradient gradient(node, pending.grads.all(), targets_.empty() ? nullptr : &wanted_);
+    TapeGradient gradient(node, pending.grads.all(), targets_.empty() ? nullptr : &wanted_,
+                          parts_.empty() ? nullptr : this);
     {
       const LocScope place(node.loc());
       const RuleScope named(node.op());
@@ -410,10 +429,21 @@ class Pass {
   std::unordered_set<const TapeNode*> wanted_;   // targets, and nodes on a way to one
   std::unordered_set<const TapeNode*> passing_;  // of these, those whose rule must run
   std::vector<Tensor> found_;
-  std::vector<std::vector<Tensor>> parts_;
+  std::vector<std::vector<GradientPart>> parts_;
   std::vector<LeafSum> sums_;
   std::unordered_map<const void*, std::size_t> sum_of_;
 };
+
+bool TapeGradient::set_rows(int i, const Tensor& index, const Tensor& rows) {
+  if (grad_enabled()) return false;
+  const InputRecord& input = in(i);
+  if (in_parts_) return input.needs_grad() && in_parts_->take_rows(input, {index, rows});
+  if (wanted_ || !input.leaf.defined()) return false;
+  if (const LeafGrad* kept = leaf_grad_of(*input.leaf.impl()); kept && !kept->hooks.empty())
+    return false;
+  accumulate_rows(input.leaf, index, rows);
+  return true;
+}
 
 }  // namespace
 
@@ -471,9 +501,10 @@ std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<cons
   return run_pass(pass, outputs, grads, loc);
 }
 
-std::vector<std::vector<Tensor>> run_backward_in_parts(std::span<const Tensor> outputs,
-                                                       std::span<const Tensor> grads,
-                                                       std::span<const Tensor> inputs, Loc loc) {
+std::vector<std::vector<GradientPart>> run_backward_in_parts(std::span<const Tensor> outputs,
+                                                             std::span<const Tensor> grads,
+                                                             std::span<const Tensor> inputs,
+                                                             Loc loc) {
   Pass pass(inputs, {.retain_graph = true}, /*in_parts=*/true);
   static_cast<void>(run_pass(pass, outputs, grads, loc));
   return pass.take_parts();

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "dyad/autograd/row_grad.h"
 #include "dyad/core/tensor.h"
 #include "dyad/ir/op_info.h"
 
@@ -21,11 +22,17 @@ struct BackwardOptions {
 std::vector<Tensor> run_backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                  std::span<const Tensor> inputs, BackwardOptions options, Loc loc);
 
-/// The same for each of `inputs` in parts: what the tape adds up there, in its order. Nothing goes
-/// on through an input to what it was computed from. The tape is retained.
-std::vector<std::vector<Tensor>> run_backward_in_parts(std::span<const Tensor> outputs,
-                                                       std::span<const Tensor> grads,
-                                                       std::span<const Tensor> inputs, Loc loc);
+/// What comes to an input from one place: a gradient, or that of some rows of it.
+struct GradientPart {
+  Tensor whole;
+  SparseRows rows;
+};
+/// The same for each of `inputs` in parts: what the tape adds up there, in its order, rows as rows.
+/// Nothing goes on through an input to what it was computed from. The tape is retained.
+std::vector<std::vector<GradientPart>> run_backward_in_parts(std::span<const Tensor> outputs,
+                                                             std::span<const Tensor> grads,
+                                                             std::span<const Tensor> inputs,
+                                                             Loc loc);
 
 /// The leaves that the tape of `outputs` leads to, each once; nodes of `end` are not passed.
 [[nodiscard]] std::vector<Tensor> reachable_leaves(std::span<const Tensor> outputs,

@@ -10,6 +10,7 @@
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
 #include "dyad/core/evaluator.h"
+#include "dyad/core/recording_notes.h"
 #include "dyad/ir/recorded.h"
 
 namespace dyad {
@@ -102,6 +103,10 @@ void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, Loc loc) c
   if (!tracks_grad()) {
     throw GradError(
         "register_hook on a tensor that does not track gradients: no gradient would reach it", loc);
+  }
+  if (!Evaluator::is_eager()) {
+    if (auto* const notes = dynamic_cast<RecordingNotes*>(&Evaluator::current()))
+      notes->note_hook(*this, loc);
   }
   autograd::TapeNode* node = autograd::node_of(*impl_);
   if (!node) {

@@ -24,8 +24,12 @@ Tensor part(const Tensor& leaf) {
 }  // namespace
 
 SparseRows sparse_grad(const Tensor& leaf) {
-  const autograd::LeafGrad* kept = leaf.defined() ? autograd::leaf_grad_of(*leaf.impl()) : nullptr;
-  if (!kept || !kept->index.defined()) return {};
+  if (!leaf.defined()) return {};
+  const autograd::LeafGrad* kept = autograd::leaf_grad_of(*leaf.impl());
+  if (!kept || !kept->index.defined()) {
+    Evaluator::current().note_grad(leaf, false);  // that there are no rows is an answer, too
+    return {};
+  }
   return {.index = part(kept->index), .rows = part(kept->rows)};
 }
 

@@ -34,11 +34,6 @@ Tensor alias(const TensorImpl& impl) {
   return Tensor(std::move(copy));
 }
 
-bool is_tracked_view(const TensorImpl& impl) noexcept {
-  const TapeNode* node = node_of(impl);
-  return node && node->op().kind == BodyKind::view;
-}
-
 }  // namespace
 
 Ref<TapeNode> TapeNode::make(const OpInfo& op, const void* attrs, Loc loc, std::size_t inputs,
@@ -190,7 +185,7 @@ void check_write(const Tensor& target, const Tensor& value, int handles, Loc loc
                         "): its gradient would be lost; write under NoGrad, or to a clone()",
                     loc);
   }
-  if (is_tracked_view(impl) || impl.storage->has_tracked_view()) {
+  if (impl.storage->has_tracked_view()) {
     throw GradError(
         "in-place write to " + type_string(target) +
             ", which shares memory with a view that tracks gradients: the view's gradient "

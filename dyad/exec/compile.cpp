@@ -325,7 +325,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
     recording->types.push_back(type_string(arguments[i].dtype(), recording->shapes[i]));
   Recorder recorder(recording->shapes, arguments, hints, loc);
   auto [result, path] = record(recorder, body);
-  watch_backward(*path, result.tensors, recording->differentiated_twice, loc);
+  watch_backward(*path, result.tensors, recording->tape_need, loc);
   recording->calls = 1;
   recording->learn(*path);
   if (recording->writes_outside) takes_turns = true;
@@ -360,7 +360,7 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
                                              std::span<const Tensor> arguments, const Body& body) {
   Recorder recorder(recording.shapes, arguments, symbols, loc);
   auto [result, path] = record(recorder, body);
-  watch_backward(*path, result.tensors, recording.differentiated_twice, loc);
+  watch_backward(*path, result.tensors, recording.tape_need, loc);
   if (!path->refusal.empty()) {
     recording.refusal = refusal_of(*path);
     return result;
@@ -416,7 +416,7 @@ std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording
     return std::nullopt;
   }
   ++replays;
-  attach_backward(*recording.tree, outcome, arguments, recording.differentiated_twice, loc);
+  attach_backward(*recording.tree, outcome, arguments, recording.tape_need, loc);
   return FlatResult{std::move(outcome.results),
                     recording.skeletons[static_cast<std::size_t>(outcome.leaf)]};
 }

@@ -10,6 +10,8 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ir/row_gradient.h"
+#include "dyad/ops/table_of_rows.h"
 
 namespace dyad::exec {
 namespace {
@@ -20,7 +22,7 @@ struct SavedCall {
   std::vector<Tensor> arguments;
   Environment env;
   std::vector<std::pair<Tensor, std::uint32_t>> versions;  ///< of the memory that it reads in place
-  TwiceFlag differentiated_twice;
+  TapeNeedFlag need;
 };
 
 using SavedCallPtr = std::shared_ptr<SavedCall>;
@@ -38,15 +40,22 @@ constexpr AttrsInfo kHandleInfo{
     .visit = [](void*, AttrVisitor&) {},
 };
 
+/// What a pass throws that comes too late for its call.
+[[noreturn]] void fail_too_late(const std::string& what, const std::string& way_out) {
+  throw GradError(what +
+                      ", of a call that was replayed before any had been asked for: its next "
+                      "calls run eagerly and " +
+                      way_out,
+                  Loc().user());
+}
+
 void differentiate(Gradient& g) {
   const SavedCall& call = *g.attrs<SavedCallPtr>();
   if (grad_enabled()) {
-    *call.differentiated_twice = true;
-    throw GradError(
-        "second derivatives of a compiled function from outside, of a call that was replayed "
-        "before any had been asked for: its next calls run eagerly and have them; or take the "
-        "gradients inside the compiled function, with create_graph",
-        Loc().user());
+    *call.need = TapeNeed::twice;
+    fail_too_late("second derivatives of a compiled function from outside",
+                  "have them; or take the gradients inside the compiled function, with "
+                  "create_graph");
   }
   for (const auto& [tensor, version] : call.versions) {
     const std::uint32_t now = tensor.impl()->storage->version();
@@ -62,11 +71,28 @@ void differentiate(Gradient& g) {
   std::vector<Tensor> seeds;
   for (std::size_t i = 0; i < part.outputs.size(); ++i)
     seeds.push_back(g.grad(static_cast<int>(i)));
-  const std::vector<Tensor> grads =
+  const std::vector<autograd::GradientPart> grads =
       DecisionTree::backward(call.leaf, call.arguments, call.env, seeds);
+  auto* const by_rows = dynamic_cast<RowGradient*>(&g);
   for (std::size_t i = 0; i < grads.size(); ++i) {
-    if (g.needs(static_cast<int>(i))) g.set(static_cast<int>(i), grads[i]);
+    const int at = static_cast<int>(i);
+    if (!g.needs(at)) continue;
+    const SparseRows& rows = grads[i].rows;
+    if (!rows.defined()) {
+      g.set(at, grads[i].whole);
+    } else if (!by_rows || !by_rows->set_rows(at, rows.index, rows.rows)) {
+      g.set(at, ops::table_of_rows(rows.index, rows.rows, g.input_shape(at)[0], Loc().user()));
+    }
   }
+}
+
+/// Of results whose tape the call has used up, or made useless by a write.
+void refuse_spent(Gradient& g) {
+  *g.attrs<TapeNeedFlag>() = TapeNeed::spent;
+  fail_too_late(
+      "gradients of a result of a compiled function, whose tape a backward pass inside it has used "
+      "up, or a write in place to what it keeps",
+      "say which; pass retain_graph = true to that pass, or write to a clone()");
 }
 
 constexpr ArgInfo kCallInputs[] = {{.name = "inputs", .variadic = true}};
@@ -76,42 +102,92 @@ constexpr OpInfo kCompiledCall{.name = "compiled_call",
                                .inputs = kCallInputs,
                                .attrs = &kHandleInfo<SavedCallPtr>,
                                .grad = differentiate};
+constexpr OpInfo kSpentCall{.name = "spent_call",
+                            .doc = "A replayed call of a compiled function, without its tape.",
+                            .kind = BodyKind::opaque,
+                            .inputs = kCallInputs,
+                            .attrs = &kHandleInfo<TapeNeedFlag>,
+                            .grad = refuse_spent};
 
-}  // namespace
+/// Puts results on the tape that cannot be differentiated: they track gradients all the same.
+void attach_spent(const SpentPart& spent, std::span<const Tensor> results,
+                  std::span<const Tensor> arguments, const TapeNeedFlag& need, Loc loc) {
+  if (spent.outputs.empty()) return;
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& leaf : spent.leaves) inputs.push_back(&leaf);
+  for (const int argument : spent.arguments)
+    inputs.push_back(&arguments[static_cast<std::size_t>(argument)]);
+  std::vector<Tensor> outputs;
+  for (const int output : spent.outputs)
+    outputs.push_back(results[static_cast<std::size_t>(output)]);
+  autograd::record(kSpentCall, inputs, &need, outputs, loc);
+}
 
-void watch_backward(const Path& path, std::span<Tensor> results, const TwiceFlag& twice, Loc loc) {
-  if (!path.backward || !grad_enabled()) return;
-  for (const int output : path.backward->outputs) {
-    const auto at = static_cast<std::size_t>(output);
-    if (path.outputs[at].node->is("variable")) continue;  // not made here
-    // No node of its own: gradients are added up in the order of the tape.
-    results[at].register_hook(
-        [twice](const Tensor& gradient) {
-          if (grad_enabled()) *twice = true;
-          return gradient;
-        },
-        loc);
+/// Marks memory that eagerly has a view on the tape.
+void mark_tracked_views(const Path& path, std::span<const Tensor> results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Place& place = path.places[i];
+    if (path.tracked[i] && (place.outside ? !place.views.empty() : place.tracked_view))
+      results[i].impl()->storage->mark_tracked_view();
   }
 }
 
+}  // namespace
+
+void watch_backward(const Path& path, std::span<Tensor> results, const TapeNeedFlag& need,
+                    Loc loc) {
+  if (!grad_enabled()) return;
+  const auto watch = [&](int output, bool spent) {
+    const auto at = static_cast<std::size_t>(output);
+    if (path.outputs[at].node->is("variable")) return;  // not made here
+    // No node of its own: gradients are added up in the order of the tape.
+    results[at].register_hook(
+        [need, spent](const Tensor& gradient) {
+          if (spent) {
+            *need = TapeNeed::spent;
+          } else if (grad_enabled()) {
+            *need = TapeNeed::twice;
+          }
+          return gradient;
+        },
+        loc);
+  };
+  if (path.backward) {
+    for (const int output : path.backward->outputs) watch(output, false);
+  }
+  for (const int output : path.spent.outputs) watch(output, true);
+}
+
 void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
-                     std::span<const Tensor> arguments, const TwiceFlag& twice, Loc loc) {
+                     std::span<const Tensor> arguments, const TapeNeedFlag& need, Loc loc) {
   const DecisionTree::Leaf& leaf = tree.leaves()[static_cast<std::size_t>(outcome.leaf)];
-  if (!leaf.backward || !grad_enabled()) return;
+  if (!grad_enabled()) return;
+  mark_tracked_views(*leaf.path, outcome.results);
+  attach_spent(leaf.path->spent, outcome.results, arguments, need, loc);
+  if (!leaf.backward) return;
   const BackwardPart& part = *leaf.path->backward;
   auto call = std::make_shared<SavedCall>();
   call->leaf = leaf;
-  call->differentiated_twice = twice;
+  call->need = need;
   call->arguments.assign(arguments.begin(), arguments.end());
-  // By handles of its own: a result that it keeps must not keep the tape node, which keeps the
-  // call.
-  for (const ValueId& external : leaf.backward->externals()) {
-    if (auto it = outcome.env.find(external); it != outcome.env.end())
-      call->env.emplace(external, Tensor(make_ref<TensorImpl>(*it->second.impl())));
-  }
   const auto watch = [&](const Tensor& tensor) {
     call->versions.emplace_back(tensor, tensor.impl()->storage->version());
   };
+  // By handles of its own: a result that it keeps must not keep the tape node, which keeps the
+  // call.
+  const auto keep = [&](ValueId value) {
+    const auto it = outcome.env.find(value);
+    if (it == outcome.env.end() || call->env.contains(value)) return;
+    watch(call->env.emplace(value, Tensor(make_ref<TensorImpl>(*it->second.impl()))).first->second);
+  };
+  for (const ValueId& external : leaf.backward->externals()) keep(external);
+  part.for_each_grad([&](Value grad) {
+    if (grad.node->is("variable")) {
+      watch(grad.node->attrs_as<VariableAttrs>().tensor);
+    } else {
+      keep(id_of(grad));
+    }
+  });
   for (const Tensor& argument : arguments) watch(argument);
   for (const Value& variable : leaf.backward->graph().variables())
     watch(variable.node->attrs_as<VariableAttrs>().tensor);
@@ -123,12 +199,8 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   for (const int argument : part.arguments)
     inputs.push_back(&arguments[static_cast<std::size_t>(argument)]);
   std::vector<Tensor> outputs;
-  for (const int output : part.outputs) {
-    const auto at = static_cast<std::size_t>(output);
-    outputs.push_back(outcome.results[at]);
-    if (!leaf.path->result_views[at].views.empty())
-      outputs.back().impl()->storage->mark_tracked_view();
-  }
+  for (const int output : part.outputs)
+    outputs.push_back(outcome.results[static_cast<std::size_t>(output)]);
   autograd::record(kCompiledCall, inputs, &call, outputs, loc);
 }
 

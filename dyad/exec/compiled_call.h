@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -8,18 +9,23 @@
 
 namespace dyad::exec {
 
-/// Whether a backward pass that is to be differentiated itself has gone through results of a
-/// recording's calls: only eager execution has what that needs.
-using TwiceFlag = std::shared_ptr<std::atomic<bool>>;
+/// Why the calls of a recording run eagerly from now on: a backward pass asked for what only eager
+/// execution has.
+enum class TapeNeed : std::uint8_t {
+  none,
+  twice,  ///< a pass that is to be differentiated itself went through results
+  spent,  ///< one went through results whose tape the call has used up
+};
+using TapeNeedFlag = std::shared_ptr<std::atomic<TapeNeed>>;
 
-/// Has backward passes through the results of a call that was just recorded tell `twice`.
-void watch_backward(const Path& path, std::span<Tensor> results, const TwiceFlag& twice, Loc loc);
+/// Has backward passes through the results of a call that was just recorded tell `need`.
+void watch_backward(const Path& path, std::span<Tensor> results, const TapeNeedFlag& need, Loc loc);
 
 /// Puts a replayed call on the tape as one operator, so that its results can be differentiated from
-/// outside: its rule runs the recorded backward part, and sets `twice` instead (GradError) where
-/// the pass is to be differentiated. Overwriting what that part reads in between is a GradError, as
-/// in eager mode.
+/// outside: its rule runs the recorded backward part, and sets `need` instead (GradError) where
+/// the pass is to be differentiated, or the call has used up the tape of the results. Overwriting
+/// what that part reads in between is a GradError, as in eager mode.
 void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
-                     std::span<const Tensor> arguments, const TwiceFlag& twice, Loc loc);
+                     std::span<const Tensor> arguments, const TapeNeedFlag& need, Loc loc);
 
 }  // namespace dyad::exec

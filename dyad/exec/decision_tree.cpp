@@ -7,6 +7,7 @@
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
+#include "dyad/exec/call_memory.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/segment.h"
@@ -30,58 +31,6 @@ std::int64_t read_outcome(const Tensor& tensor, Decision::Kind kind, Loc loc) {
       return std::bit_cast<std::int64_t>(eager.read_double(tensor, loc));
   }
   return 0;
-}
-
-/// The tensor of a recorded value in a replayed call.
-Tensor look_up(const Path& path, Value value, std::span<const Tensor> arguments,
-               const Environment& env) {
-  if (value.node->is("variable")) return value.node->attrs_as<VariableAttrs>().tensor;
-  if (value.node->is("constant")) return value.node->attrs_as<ConstantAttrs>().value;
-  const std::span<const Value> placeholders = path.graph->placeholders();
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (placeholders[i] == value) return arguments[i];
-  }
-  return env.at(id_of(value));
-}
-
-/// The sizes of a call for the symbols of its recording.
-SymbolMap sizes_of(const Path& path, std::span<const Tensor> arguments) {
-  SymbolMap sizes;
-  const std::span<const Value> placeholders = path.graph->placeholders();
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Shape& shape = placeholders[i].type().shape();
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      if (shape[axis].is_symbolic() && !sizes.find(shape[axis]))
-        sizes.bind(shape[axis], arguments[i].impl()->shape[axis].number());
-    }
-  }
-  return sizes;
-}
-
-/// Result `i` of a replayed call: in the memory where eager execution would have it.
-Tensor result_of(const Path& path, std::size_t i, std::span<const Tensor> arguments,
-                 const Environment& env) {
-  const ResultView& place = path.result_views[i];
-  if (place.captured.defined()) return place.captured;
-  Tensor result = look_up(path, place.memory ? place.memory : path.outputs[i], arguments, env);
-  if (!place.memory) return path.outputs[i].node->is("constant") ? clone(result) : result;
-  for (const Value view : place.views) {
-    const Node& node = *view.node;
-    const void* const attrs = node.attrs().data();
-    const Ref<Attrs> numbers =
-        has_symbols(node.attrs().info(), attrs)
-            ? substitute_symbols(node.attrs().info(), attrs, sizes_of(path, arguments))
-            : Ref<Attrs>();
-    const Tensor* const of = &result;
-    Tensor made;
-    EagerEvaluator::instance().apply(node.op(), {&of, 1}, numbers ? numbers->data() : attrs,
-                                     {&made, 1}, node.loc());
-    result = std::move(made);
-  }
-  // The tape of the call begins at an object of its own: the caller's is its input.
-  if (path.tracked[i] && result.tracks_grad() && !result.is_leaf())
-    result = Tensor(make_ref<TensorImpl>(*result.impl()));
-  return result;
 }
 
 void overwrite(const Tensor& target, const Tensor& value) {
@@ -176,11 +125,12 @@ void DecisionTree::need(const std::vector<Fork*>& chain, ValueId value) {
 void DecisionTree::finish_leaf(const std::shared_ptr<const Path>& path,
                                const std::vector<Fork*>& chain) {
   Leaf leaf{path, nullptr};
-  for (std::size_t i = 0; i < path->outputs.size(); ++i) {
-    if (!path->result_views[i].memory) need(chain, id_of(path->outputs[i]));
-  }
+  const auto need_at = [&](const Place& place, Value value) {
+    need(chain, id_of(place.memory ? place.memory : value));
+  };
+  for (std::size_t i = 0; i < path->outputs.size(); ++i) need_at(path->places[i], path->outputs[i]);
   for (const GradWrite& write : path->grad_writes) {
-    if (write.value) need(chain, id_of(write.value));
+    if (write.value) need_at(write.place, write.value);
   }
   for (const Write& write : path->writes) {
     if (!write.variable.defined()) need(chain, id_of(write.value));
@@ -190,18 +140,14 @@ void DecisionTree::finish_leaf(const std::shared_ptr<const Path>& path,
     leaf.backward =
         std::make_shared<Segment>(path, part.begin, static_cast<int>(path->graph->nodes().size()),
                                   std::span<const Write>(), options_);
-    const auto expose = [&](const std::vector<Value>& grads) {
-      for (const Value& grad : grads) {
-        if (!grad || grad.node->is("placeholder")) continue;
-        if (leaf.backward->makes(id_of(grad))) {
-          leaf.backward->expose(id_of(grad));
-        } else {
-          need(chain, id_of(grad));
-        }
+    part.for_each_grad([&](Value grad) {
+      if (grad.node->is("placeholder") || grad.node->is("variable")) return;
+      if (leaf.backward->makes(id_of(grad))) {
+        leaf.backward->expose(id_of(grad));
+      } else {
+        need(chain, id_of(grad));
       }
-    };
-    expose(part.leaf_grads);
-    expose(part.argument_grads);
+    });
     for (const ValueId& external : leaf.backward->externals()) need(chain, external);
   }
   chain.back()->leaf = static_cast<int>(leaves_.size());
@@ -298,17 +244,15 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   }
   outcome.leaf = fork->leaf;
   const Path& path = *leaves_[static_cast<std::size_t>(fork->leaf)].path;
+  CallMemory memory(path, arguments, outcome.env);
   for (std::size_t i = 0; i < path.outputs.size(); ++i) {
-    Tensor result = result_of(path, i, arguments, outcome.env);
-    // Of equal values that are computed once, each result has its own memory.
-    for (std::size_t k = 0; k < i && !path.result_views[i].memory; ++k) {
-      if (outcome.results[k].impl()->storage != result.impl()->storage ||
-          path.result_views[k].lies_in == path.result_views[i].lies_in)
-        continue;
-      result = clone(result);
-    }
+    Tensor result = memory.tensor_at(path.places[i], path.outputs[i]);
+    // The tape of the call begins at an object of its own: the caller's is its input.
+    if (path.places[i].outside && path.tracked[i] && result.tracks_grad() && !result.is_leaf())
+      result = Tensor(make_ref<TensorImpl>(*result.impl()));
     // A detached tensor has the value of the one that tracks gradients.
-    if (!path.tracked[i] && (path.backward || result.tracks_grad())) result = detach(result);
+    const bool has_tape = path.backward || !path.spent.outputs.empty();
+    if (!path.tracked[i] && (has_tape || result.tracks_grad())) result = detach(result);
     outcome.results.push_back(std::move(result));
   }
   for (const Write& write : path.writes) {
@@ -318,12 +262,16 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   }
   for (const GradWrite& write : path.grad_writes) {
     const Tensor& leaf = write.in(arguments);
-    const Tensor value =
-        write.value ? look_up(path, write.value, arguments, outcome.env) : Tensor();
     if (write.in_place) {
-      overwrite(autograd::grad_of(*leaf.impl()), value);
+      overwrite(autograd::grad_of(*leaf.impl()),
+                look_up(path, write.value, arguments, outcome.env));
       continue;
     }
+    Tensor value = write.value ? memory.tensor_at(write.place, write.value) : Tensor();
+    // A result that is put on the tape next takes no gradient along.
+    if (value.defined() && !write.place.outside &&
+        std::ranges::any_of(outcome.results, [&](const Tensor& r) { return r.is_same(value); }))
+      value = detach(value);
     forget_rows(path, write, leaf, arguments);
     if (value.defined() || autograd::leaf_grad_of(*leaf.impl())) {
       autograd::make_leaf_grad(*leaf.impl()).grad = value;  // parts of a sparse one, each alone
@@ -332,19 +280,22 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   return outcome;
 }
 
-std::vector<Tensor> DecisionTree::backward(const Leaf& from, std::span<const Tensor> arguments,
-                                           Environment env, std::span<const Tensor> seeds) {
+std::vector<autograd::GradientPart> DecisionTree::backward(const Leaf& from,
+                                                           std::span<const Tensor> arguments,
+                                                           Environment env,
+                                                           std::span<const Tensor> seeds) {
   const BackwardPart& part = *from.path->backward;
   for (std::size_t i = 0; i < seeds.size(); ++i)
     env.insert_or_assign(id_of(part.seeds[i]), seeds[i]);
   from.backward->run(arguments, env, nullptr);
-  std::vector<Tensor> grads;
-  const auto collect = [&](const std::vector<Value>& values) {
-    for (const Value& value : values)
-      grads.push_back(value ? look_up(*from.path, value, arguments, env) : Tensor());
+  std::vector<autograd::GradientPart> grads;
+  const auto tensor_of = [&](Value value) {
+    return value ? look_up(*from.path, value, arguments, env) : Tensor();
   };
-  collect(part.leaf_grads);
-  collect(part.argument_grads);
+  for (const auto* values : {&part.leaf_grads, &part.argument_grads}) {
+    for (const BackwardPart::Part& one : *values)
+      grads.push_back({tensor_of(one.whole), {tensor_of(one.index), tensor_of(one.rows)}});
+  }
   return grads;
 }
 

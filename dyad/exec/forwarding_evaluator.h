@@ -1,12 +1,13 @@
 #pragma once
 
 #include "dyad/core/evaluator.h"
+#include "dyad/core/recording_notes.h"
 
 namespace dyad::exec {
 
 /// Does what another evaluator does: the one that was current when it was made, unless said. What
 /// watches or changes operator calls, eager or recorded, derives from it.
-class ForwardingEvaluator : public Evaluator {
+class ForwardingEvaluator : public Evaluator, public RecordingNotes {
  public:
   ForwardingEvaluator() : ForwardingEvaluator(Evaluator::current()) {}
   explicit ForwardingEvaluator(Evaluator& to) : to_(to) {}
@@ -44,6 +45,12 @@ class ForwardingEvaluator : public Evaluator {
   void note_literal(const Tensor& tensor) override { to_.note_literal(tensor); }
   void note_grad(const Tensor& leaf, bool overwrites) override { to_.note_grad(leaf, overwrites); }
   void note_strides() override { to_.note_strides(); }
+  void note_detached(const Tensor& made) override {
+    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->note_detached(made);
+  }
+  void note_hook(const Tensor& of, Loc loc) override {
+    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->note_hook(of, loc);
+  }
   void note_host_state(const Ref<HostState>& state) override { to_.note_host_state(state); }
   void set_random_state(const RandomKey& state, Loc loc) override {
     to_.set_random_state(state, loc);

@@ -77,32 +77,62 @@ struct Write {
   Value value;
 };
 
+/// Where a tensor lies that a call leaves to its caller: a result, or a leaf's new gradient. In
+/// memory from outside (an argument, a captured tensor, a gradient from before the call), or in the
+/// call's own.
+struct Place {
+  Value memory;  ///< what the views are of: memory from outside, or what others show too; no value:
+                 ///< the tensor's value is all that is shown of the call's own memory
+  std::vector<Value> views;   ///< in the order in which they are made
+  Tensor captured;            ///< a tensor from outside that tracks gradients, returned itself
+  Value lies_in;              ///< what names the memory: tensors share it or do not
+  bool outside = false;       ///< whose memory it is
+  bool tracked_view = false;  ///< a view of it is on the tape
+};
+
 /// A leaf's grad() after the call: a value, or none.
 struct GradWrite : GradLeaf {
   Value value;
   bool in_place = false;  ///< the gradient that was there was written
-};
-
-/// A result in memory from outside: views of an argument, of a captured tensor or of a gradient
-/// from before the call.
-struct ResultView {
-  Value memory;              ///< no value: the result has memory of its own
-  std::vector<Value> views;  ///< in the order in which they are made
-  Tensor captured;           ///< a tensor from outside that tracks gradients, returned itself
-  Value lies_in;             ///< whatever memory that is: results share it or do not
+  Place place;            ///< of a gradient that was not there
 };
 
 /// How to differentiate a call's results from outside: the nodes from `begin` on compute, from the
 /// values of the call and the seeds (gradients of the tracked outputs), the gradients of leaves and
 /// arguments.
 struct BackwardPart {
-  int begin = 0;                  ///< nodes before belong to the call itself
-  std::vector<int> outputs;       ///< positions among the results that track gradients
-  std::vector<Value> seeds;       ///< their gradients, as placeholders
-  std::vector<Tensor> leaves;     ///< captured leaves; undefined, last: those that the call made
-  std::vector<Value> leaf_grads;  ///< no value where the outputs do not depend on the leaf
-  std::vector<int> arguments;     ///< arguments that want gradients
-  std::vector<Value> argument_grads;
+  /// What comes to a leaf or an argument from one place: a gradient, or that of some rows of it.
+  struct Part {
+    Value whole;  ///< no value, and no rows: the outputs do not depend on it
+    Value index, rows;
+  };
+  int begin = 0;                 ///< nodes before belong to the call itself
+  std::vector<int> outputs;      ///< positions among the results that track gradients
+  std::vector<Value> seeds;      ///< their gradients, as placeholders
+  std::vector<Tensor> leaves;    ///< captured leaves; undefined, last: those that the call made
+  std::vector<Part> leaf_grads;  ///< one for each of them
+  std::vector<int> arguments;    ///< arguments that want gradients
+  std::vector<Part> argument_grads;
+
+  /// Calls `visit` with every value that it gives.
+  template <class F>
+  void for_each_grad(const F& visit) const {
+    for (const auto* grads : {&leaf_grads, &argument_grads}) {
+      for (const Part& part : *grads) {
+        for (const Value value : {part.whole, part.index, part.rows}) {
+          if (value) visit(value);
+        }
+      }
+    }
+  }
+};
+
+/// Results on a tape that a pass inside the function, or a write in place, has made useless: to
+/// differentiate them is an error.
+struct SpentPart {
+  std::vector<int> outputs;    ///< their positions among the results
+  std::vector<Tensor> leaves;  ///< captured leaves that the tape leads to
+  std::vector<int> arguments;  ///< arguments that it leads to
 };
 
 /// One recorded call of a function: every operator in order in one graph, and what the recording
@@ -118,13 +148,15 @@ struct Path {
   std::vector<GradNote> grads;
   std::vector<std::pair<Tensor, bool>>
       captures;  ///< tensors from outside, and whether they required gradients
+  std::vector<std::pair<Tensor, bool>> aliases;  ///< the same of others for the same elements
   std::vector<Write> writes;
   bool strides_matter = false;  ///< whether a reshape was a view mattered
   std::vector<GradWrite> grad_writes;
   std::vector<Value> outputs;
-  std::vector<ResultView> result_views;  ///< one for each of them
-  std::vector<bool> tracked;             ///< which of them track gradients
+  std::vector<Place> places;  ///< one for each of them
+  std::vector<bool> tracked;  ///< which of them track gradients
   std::optional<BackwardPart> backward;
+  SpentPart spent;
   SymbolMap hints;      ///< sizes at the time of recording
   std::string refusal;  ///< why the call cannot be replayed; empty when it can
   Loc refused_at;

@@ -13,10 +13,10 @@
 #include "dyad/exec/eager.h"
 #include "dyad/ir/attrs.h"
 #include "dyad/ir/gradient.h"
+#include "dyad/ir/graph_ops.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ir/view_memory.h"
-#include "dyad/ops/creation.h"
 #include "dyad/ops/random.h"
 #include "dyad/ops/views.h"
 
@@ -31,13 +31,6 @@ Tensor alias_of(const Tensor& tensor) { return Tensor(make_ref<TensorImpl>(*tens
 bool same_layout(const TensorImpl& a, const TensorImpl& b) noexcept {
   return a.data == b.data && a.dtype == b.dtype && a.shape.same_as(b.shape) &&
          a.strides == b.strides;
-}
-
-/// From here on `other` is where `tensor` is on the tape, or is not on it either.
-void share_place_on_tape(const TensorImpl& tensor, TensorImpl& other) {
-  other.grad_meta = tensor.grad_meta;
-  other.grad_output = tensor.grad_output;
-  other.requires_grad = tensor.requires_grad;
 }
 
 bool share_storage(const Tensor& a, const Tensor& b) noexcept {
@@ -69,6 +62,23 @@ constexpr OpInfo kArgumentOp{.name = "argument",
                              .inputs = kArgumentInput,
                              .outputs = kArgumentInput,
                              .grad = pass_argument};
+
+/// Whether there is memory between the elements that belongs to none of them.
+bool has_gaps(const TensorImpl& tensor) {
+  if (tensor.contiguous) return false;
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // stride and size
+  for (std::size_t axis = 0; axis < tensor.strides.size(); ++axis) {
+    if (const std::int64_t size = tensor.shape[axis].number(); size > 1)
+      axes.emplace_back(tensor.strides[axis], size);
+  }
+  std::ranges::sort(axes);
+  std::int64_t dense = 1;
+  for (const auto& [stride, size] : axes) {
+    if (stride != dense) return true;
+    dense *= size;
+  }
+  return false;
+}
 
 bool same_strides(const TensorImpl& a, const TensorImpl& b) noexcept {
   return (a.contiguous && b.contiguous) || a.strides == b.strides;
@@ -130,6 +140,14 @@ class Recorder::Tracer final : public GraphEvaluator {
 // it.
 Recorder::~Recorder() { begin_autocast_era(); }
 
+const OpInfo& Recorder::argument_op() noexcept { return kArgumentOp; }
+
+void Recorder::share_place_on_tape(const TensorImpl& tensor, TensorImpl& other) {
+  other.grad_meta = tensor.grad_meta;
+  other.grad_output = tensor.grad_output;
+  other.requires_grad = tensor.requires_grad;
+}
+
 Recorder::Recorder(std::span<const Shape> shapes, std::span<const Tensor> arguments,
                    SymbolMap hints, Loc loc)
     : graph_(make_ref<GraphImpl>()),
@@ -164,6 +182,23 @@ bool Recorder::is_ours(const Tensor& tensor) const noexcept {
 bool Recorder::is_literal(const Tensor& tensor) const noexcept {
   return std::ranges::any_of(literals_,
                              [&](const Tensor& literal) { return literal.is_same(tensor); });
+}
+
+bool Recorder::is_made_here(const Tensor& tensor) const noexcept {
+  const auto is_it = [&](const Tensor& one) { return one.is_same(tensor); };
+  return is_ours(tensor) || is_literal(tensor) || std::ranges::any_of(detached_, is_it);
+}
+
+void Recorder::note_detached(const Tensor& made) {
+  if (!is_ours(made) && !is_literal(made)) detached_.push_back(made);
+}
+
+void Recorder::note_hook(const Tensor& of, Loc loc) {
+  if (argument_index(of) < 0 && is_made_here(of)) return;
+  refuse("a hook is registered on " + type_string(of) +
+             ", a tensor from outside, which gets one more in every call; register it outside, or "
+             "on a value of the function",
+         loc.user());
 }
 
 Ref<GraphValue> Recorder::make_handle(Value value) const {
@@ -230,6 +265,7 @@ Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
     // Another object for the same elements, such as detach() makes.
     const Ref<GraphValue> handle = captures_.at(it->second).handle;
     captures_.emplace(tensor.impl(), Capture{tensor, handle});
+    captures_by_storage_.emplace(storage, tensor.impl());
     return handle;
   }
   const Value value =
@@ -284,6 +320,7 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
   values.reserve(inputs.size());
   for (const Tensor* input : inputs)
     values.push_back(input->defined() ? value_of(*input, loc) : Value());
+  if (!written_.empty()) refuse_written_gaps(op, inputs, loc);
   Node* node = graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), std::move(values), loc);
   check_types(*node, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -299,6 +336,21 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
     if (op.may_copy) reshaped_.push_back(shape_of(*inputs[0]));
   }
   if (on_tape) autograd::record(op, inputs, attrs, outputs, loc);
+}
+
+void Recorder::refuse_written_gaps(const OpInfo& op, TensorRefs inputs, Loc loc) {
+  if (op.kind == BodyKind::pointwise || op.kind == BodyKind::view) return;
+  for (const Tensor* input : inputs) {
+    if (!input->defined() || input->impl()->is_number) continue;
+    const Value memory = handle_of(*input, loc)->memory;
+    if (std::ranges::find(written_, memory) == written_.end()) continue;
+    path_.strides_matter = path_.strides_matter || memory.node->is("placeholder");
+    if (!has_gaps(*variable_of(memory).impl())) continue;
+    refuse(std::string(op.name) + " reads " + type_string(*input) +
+               ", memory from outside that was written and whose elements do not lie side by side, "
+               "as they would in the value that a replayed call has; pass a contiguous() one",
+           loc);
+  }
 }
 
 void Recorder::refuse_pass_through_argument(Loc loc) {
@@ -447,6 +499,29 @@ bool Recorder::keeps_layout(const Tensor& target, Value written, const TensorImp
   return same_strides(*target.impl(), value);
 }
 
+Tensor Recorder::variable_of(Value memory) const {
+  if (memory.node->is("variable")) return memory.node->attrs_as<VariableAttrs>().tensor;
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (graph_->placeholders()[i] == memory) return given_[i];
+  }
+  return {};
+}
+
+int Recorder::handles_of(const Storage* storage) const {
+  int count = 0;
+  const auto [begin, end] = captures_by_storage_.equal_range(storage);
+  for (auto it = begin; it != end; ++it) {
+    const Capture& known = captures_.at(it->second);
+    const bool is_variable = variable_of(known.handle->memory).is_same(known.tensor);
+    const auto is_it = [&](const Tensor& one) { return one.is_same(known.tensor); };
+    const auto held = 1 + (is_variable ? 1 : 0) + std::ranges::count_if(detached_, is_it);
+    if (known.tensor.impl()->use_count() <= held) ++count;
+  }
+  return count + static_cast<int>(std::ranges::count_if(detached_, [&](const Tensor& one) {
+           return one.impl()->storage.get() == storage && one.impl()->use_count() == 1;
+         }));
+}
+
 void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   loc = loc.user();
   const Value written = value_of(value, loc);
@@ -459,11 +534,14 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
     const auto aliases = std::ranges::count_if(
         given_, [&](const Tensor& argument) { return share_storage(argument, target); });
     const std::vector<Tensor> same = same_as(target);
-    EagerEvaluator::write_data(target, value,
-                               1 + static_cast<int>(aliases) + static_cast<int>(same.size()), loc);
+    const bool counts = grad_enabled() && value.tracks_grad();
+    const int held = counts ? handles_of(target.impl()->storage.get()) : 0;
+    EagerEvaluator::write_data(
+        target, value, 1 + static_cast<int>(aliases) + static_cast<int>(same.size()) + held, loc);
     // What is written decides which place on the tape the one tensor has.
     for (const Tensor& other : same) share_place_on_tape(*target.impl(), *other.impl());
   }
+  if (variable_of(to->memory).defined()) written_.push_back(to->memory);
   try {
     tracer_->overwrite(*to, written, like_target, loc);
   } catch (const GraphError& error) {
@@ -488,7 +566,7 @@ void Recorder::note_literal(const Tensor& tensor) { literals_.push_back(tensor);
 
 void Recorder::note_grad(const Tensor& leaf, bool overwrites) {
   const GradLeaf touched = grad_leaf(leaf);
-  if (touched.argument < 0 && (is_ours(leaf) || is_literal(leaf))) return;  // made by this call
+  if (touched.argument < 0 && is_made_here(leaf)) return;
   const auto is_same = [&](const GradNote& note) { return note.is_same(touched); };
   if (std::ranges::any_of(path_.grads, is_same)) return;
   const Tensor before = autograd::grad_of(*leaf.impl());
@@ -523,204 +601,6 @@ int Recorder::argument_index(const Tensor& tensor) const noexcept {
     if (arguments_[i].is_same(tensor)) return static_cast<int>(i);
   }
   return -1;
-}
-
-void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
-  BackwardPart part;
-  part.begin = static_cast<int>(graph_->nodes().size());
-  std::vector<Tensor> outputs, seeds, wanted;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].tracks_grad() || results[i].is_leaf()) continue;
-    part.outputs.push_back(static_cast<int>(i));
-    outputs.push_back(results[i]);
-    part.seeds.push_back(graph_->add_placeholder(
-        "seed" + std::to_string(i), Type(results[i].dtype(), shape_of(results[i])), loc));
-    const Evaluator::Scope eager(EagerEvaluator::instance());
-    seeds.push_back(ones(results[i].shape(), results[i].dtype()));
-    set_value(seeds.back(), part.seeds.back());
-  }
-  if (outputs.empty()) return;
-  for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    if (!arguments_[i].tracks_grad()) continue;
-    part.arguments.push_back(static_cast<int>(i));
-    wanted.push_back(arguments_[i]);
-  }
-  const std::vector<int> arguments = std::move(part.arguments);
-  std::vector<Tensor> leaves;
-  Tensor inner;  // a leaf that this call made
-  for (const Tensor& leaf : autograd::reachable_leaves(outputs, &kArgumentOp)) {
-    if (argument_index(leaf) >= 0) continue;
-    if (is_ours(leaf) || is_literal(leaf)) {
-      inner = leaf;
-    } else {
-      leaves.push_back(leaf);
-    }
-  }
-  wanted.insert(wanted.end(), leaves.begin(), leaves.end());
-  // A pass that nothing is wanted of would give leaves their gradients.
-  if (wanted.empty() && inner.defined()) wanted.push_back(inner);
-  std::vector<std::vector<Tensor>> grads;
-  try {
-    grads = autograd::run_backward_in_parts(outputs, seeds, wanted, loc);
-  } catch (const GradError&) {
-    return;  // the call has already used up its tape: what it returns cannot be differentiated in
-             // eager mode either
-  }
-  // An input once for each part of its gradient, so that the tape adds them up as it would without
-  // the recording; once without a gradient when there is none.
-  for (std::size_t i = 0; i < arguments.size() + leaves.size(); ++i) {
-    const bool is_argument = i < arguments.size();
-    if (grads[i].empty()) grads[i].emplace_back();
-    for (const Tensor& grad : grads[i]) {
-      (is_argument ? part.argument_grads : part.leaf_grads)
-          .push_back(grad.defined() ? value_of(grad, loc) : Value());
-      if (is_argument) {
-        part.arguments.push_back(arguments[i]);
-      } else {
-        part.leaves.push_back(leaves[i - arguments.size()]);
-      }
-    }
-  }
-  if (inner.defined()) {
-    part.leaves.emplace_back();
-    part.leaf_grads.emplace_back();
-  }
-  path_.backward = std::move(part);
-}
-
-void Recorder::find_writes() {
-  const auto note = [&](const Tensor& tensor, int argument, Value memory) {
-    const Value value = graph_->current(memory);
-    if (value == memory) return;
-    path_.writes.push_back({argument < 0 ? tensor : Tensor(), argument, value});
-    bool on_tape = tensor.tracks_grad() && !tensor.is_leaf();
-    if (argument >= 0) {
-      // The caller's tensor is where the recorded one is on the tape.
-      const TensorImpl& seen = *arguments_[static_cast<std::size_t>(argument)].impl();
-      share_place_on_tape(seen, *tensor.impl());
-      on_tape = on_tape || (tensor.tracks_grad() && !tensor.is_leaf());
-    }
-    if (!on_tape) return;
-    refuse("an in-place write changes the gradient of " + type_string(tensor) +
-               ", a tensor from outside, which a replayed call cannot; return the value instead",
-           value.node->loc());
-  };
-  for (const TensorImpl* impl : capture_order_) {
-    const Capture& capture = captures_.at(impl);
-    path_.captures.emplace_back(capture.tensor, capture.tensor.tracks_grad());
-    note(capture.tensor, -1, capture.handle->memory);
-  }
-  for (std::size_t i = 0; i < arguments_.size(); ++i)
-    note(given_[i], static_cast<int>(i), graph_->placeholders()[i]);
-}
-
-void Recorder::refuse_writes_to_shared_memory() {
-  std::vector<Tensor> outside(given_);
-  for (const TensorImpl* impl : capture_order_) outside.push_back(captures_.at(impl).tensor);
-  std::unordered_multimap<const Storage*, const Tensor*> by_storage;
-  for (const Tensor& tensor : outside) by_storage.emplace(tensor.impl()->storage.get(), &tensor);
-  for (const Write& write : path_.writes) {
-    const Tensor& written =
-        write.argument < 0 ? write.variable : given_[static_cast<std::size_t>(write.argument)];
-    const auto [begin, end] = by_storage.equal_range(written.impl()->storage.get());
-    for (auto it = begin; it != end; ++it) {
-      const Tensor& other = *it->second;
-      const bool itself = write.argument < 0
-                              ? other.is_same(written)
-                              : &other == &outside[static_cast<std::size_t>(write.argument)];
-      if (itself || !share_memory(written, other)) continue;
-      refuse("an in-place write to " + type_string(written) + ", which shares memory with " +
-                 type_string(other) +
-                 ": both come from outside the function; make the view inside it",
-             write.value.node->loc());
-    }
-  }
-}
-
-bool Recorder::grad_is_written(const GradNote& note) const {
-  for (const GradCapture& known : path_.grad_captures) {
-    if (known.is_same(note)) return !(graph_->current(known.placeholder) == known.placeholder);
-  }
-  return false;
-}
-
-ResultView Recorder::result_view(const GraphValue& result, Loc loc) {
-  const auto is_outside = [](Value v) {
-    return v.node->is("placeholder") || v.node->is("variable");
-  };
-  if (!is_outside(result.memory)) {
-    Value source = result.value;
-    while (source.node->op().kind == BodyKind::view) source = source.node->inputs()[0];
-    // With other strides the reshape that copied would be a view.
-    path_.strides_matter = path_.strides_matter || (is_outside(source) && reshape_copied_);
-    return {};
-  }
-  ResultView made{result.memory, views_between(result.value, result.content), Tensor(),
-                  result.memory};
-  std::ranges::reverse(made.views);
-  for (const Value view : made.views) {
-    const Node& node = *view.node;
-    path_.strides_matter = path_.strides_matter || node.op().may_copy;
-    static_cast<void>(substitute_symbols(node.attrs().info(), node.attrs().data(), [&](Dim symbol) {
-      if (is_told_by_data(symbol)) {
-        refuse("a view of memory from outside is returned, " + to_string(view.type()) +
-                   ", whose place only data tell; return a clone() of it",
-               node.loc() ? node.loc() : loc);
-      }
-      return symbol;
-    }));
-  }
-  return made;
-}
-
-Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
-  for (const Tensor& result : results) {
-    if (!result.defined())
-      throw ValueError("a compiled function returned an undefined tensor", loc);
-    path_.outputs.push_back(value_of(result, loc));
-    const bool is_constant = path_.outputs.back().node->is("constant");
-    path_.result_views.push_back(is_constant ? ResultView()
-                                             : result_view(*handle_of(result, loc), loc));
-    if (!is_ours(result) && !is_literal(result) && result.tracks_grad())
-      path_.result_views.back().captured = result;
-    path_.result_views.back().lies_in =
-        is_constant ? path_.outputs.back() : handle_of(result, loc)->memory;
-    path_.tracked.push_back(result.tracks_grad());
-  }
-  path_.end = static_cast<int>(graph_->nodes().size());
-  record_backward(results, loc);
-  find_writes();
-  path_.strides_matter = path_.strides_matter || (reshape_copied_ && graph_->has_overwrites());
-  if (graph_->has_overwrites()) {
-    for (const Shape& shape : reshaped_) guard_small_sizes(shape, loc);
-  }
-  refuse_writes_to_shared_memory();
-  for (GradNote& note : path_.grads) {
-    const Tensor after = autograd::grad_of(*note.in(arguments_).impl());
-    const bool same = after.defined() ? after.is_same(note.before) : !note.before.defined();
-    const bool in_place = same && after.defined() && grad_is_written(note);
-    if (!same || !note.reads_first || in_place) {
-      path_.grad_writes.push_back(
-          {note, after.defined() ? value_of(after, loc) : Value(), in_place});
-    }
-    note.before = Tensor();
-    if (note.part != autograd::GradPart::whole) note.in(arguments_).impl()->recorded = nullptr;
-    // A gradient that knew its value would own the graph, which owns its leaf.
-    if (after.defined()) after.impl()->recorded = nullptr;
-  }
-  for (const Tensor& result : results) {
-    if (!is_ours(result)) continue;
-    if (argument_index(result) < 0 && result.tracks_grad() && result.is_leaf()) {
-      const bool has_grad = autograd::grad_of(*result.impl()).defined();
-      refuse("a result, " + type_string(result) + ", is a leaf that the function made" +
-                 (has_grad ? " and gave a gradient; return the gradient"
-                           : "; call requires_grad() on what the function returns"),
-             loc);
-    }
-    result.impl()->recorded = nullptr;
-  }
-  if (!path_.hints.entries().empty()) autograd::settle_sizes(results, &kArgumentOp, path_.hints);
-  return std::move(path_);
 }
 
 }  // namespace dyad::exec

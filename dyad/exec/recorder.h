@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dyad/core/evaluator.h"
+#include "dyad/core/recording_notes.h"
 #include "dyad/exec/path.h"
 #include "dyad/ir/graph_evaluator.h"
 
@@ -13,7 +14,7 @@ namespace dyad::exec {
 
 /// Executes every operator as eager mode does and writes down what it did. Tensors made on the way
 /// carry their value in the graph; others that operators meet are captures, read anew at each run.
-class Recorder final : public Evaluator {
+class Recorder final : public Evaluator, public RecordingNotes {
  public:
   /// `shapes` are those of the arguments, with symbols where a size may vary; `hints` their values
   /// now.
@@ -47,6 +48,8 @@ class Recorder final : public Evaluator {
   void note_literal(const Tensor& tensor) override;
   void note_grad(const Tensor& leaf, bool overwrites) override;
   void note_strides() override { path_.strides_matter = true; }
+  void note_detached(const Tensor& made) override;
+  void note_hook(const Tensor& of, Loc loc) override;
   void note_host_state(const Ref<HostState>& state) override;
   void set_random_state(const RandomKey& state, Loc loc) override;
 
@@ -60,9 +63,22 @@ class Recorder final : public Evaluator {
     Ref<GraphValue> handle;
   };
 
+  /// The operator at which the tape of a recording begins: between an argument that was computed
+  /// outside and what the function does with it.
+  [[nodiscard]] static const OpInfo& argument_op() noexcept;
+  /// From here on `other` is where `tensor` is on the tape, or is not on it either.
+  static void share_place_on_tape(const TensorImpl& tensor, TensorImpl& other);
   [[nodiscard]] bool is_ours(const Tensor& tensor) const noexcept;
   /// Whether the host filled it during this call.
   [[nodiscard]] bool is_literal(const Tensor& tensor) const noexcept;
+  /// Whether it is a tensor of this call, that the next one will not have; arguments are such, too.
+  [[nodiscard]] bool is_made_here(const Tensor& tensor) const noexcept;
+  /// The argument, as given, or the captured tensor whose memory it is; undefined for other memory.
+  [[nodiscard]] Tensor variable_of(Value memory) const;
+  /// How many tensors of that memory only the recording holds.
+  [[nodiscard]] int handles_of(const Storage* storage) const;
+  /// Puts hooks of arguments where the caller's tensors are on the tape.
+  void pass_on_hooks();
   /// The value that the tensor has now.
   Value value_of(const Tensor& tensor, Loc loc);
   /// What stands for the tensor, renewed after writes.
@@ -79,15 +95,31 @@ class Recorder final : public Evaluator {
   void find_writes();
   [[nodiscard]] bool grad_is_written(const GradNote& note) const;
   void refuse_writes_to_shared_memory();
+  /// How an operator computes may depend on how its operands lie: those of memory with gaps that
+  /// was written lie otherwise when replayed.
+  void refuse_written_gaps(const OpInfo& op, TensorRefs inputs, Loc loc);
   void decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc);
   [[nodiscard]] GradLeaf grad_leaf(const Tensor& leaf) const;
   /// The position of an argument's alias, or -1.
   [[nodiscard]] int argument_index(const Tensor& tensor) const noexcept;
-  /// Where a result lies, if that is memory from outside.
-  ResultView result_view(const GraphValue& result, Loc loc);
+  /// Where a tensor lies that is left to the caller, and has that value.
+  Place place_of(const Tensor& tensor, Value value, Loc loc);
+  /// Says what new gradients leaves have after the call.
+  void find_grad_writes(Loc loc);
+  /// What is left to the caller in the call's own memory is taken from that where others show it
+  /// too.
+  void join_places(Loc loc);
+  /// Whether only data tell where one of the views lies.
+  [[nodiscard]] bool is_placed_by_data(const std::vector<Value>& views) const;
   /// Records the gradients of the results by what they were computed from, for a backward() after
   /// the call.
   void record_backward(std::span<const Tensor> results, Loc loc);
+  /// Records as path_.backward how to differentiate what `part` names, given the results and seeds
+  /// for them; false where the tape cannot.
+  bool record_backward_of(BackwardPart part, std::span<const Tensor> results,
+                          std::span<const Tensor> seeds, Loc loc);
+  /// Notes that the tape of these results is of no use any more.
+  void note_spent(std::span<const Tensor> results, const std::vector<int>& outputs);
   void refuse(std::string reason, Loc loc);
   void check_types(const Node& node, std::span<const Tensor> outputs);
   /// Notes that the recording depends on sizes; refuses those that only the data of a call tell.
@@ -104,6 +136,8 @@ class Recorder final : public Evaluator {
   std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
   std::vector<Dim> open_sizes_;   ///< symbols of sizes that only the data of this call told
   std::vector<Tensor> literals_;  ///< filled by the host during this call
+  std::vector<Tensor> detached_;  ///< made during this call of memory from outside
+  std::vector<Value> written_;    ///< arguments and captured tensors, as memory
   std::vector<std::pair<Tensor, Tensor>> same_;  ///< eagerly the first is the second, which is
                                                  ///< the first of no other pair
   std::vector<Shape> reshaped_;  ///< what was reshaped, where strides may leave only a copy

@@ -55,7 +55,8 @@ CallKey key_of(std::span<const Tensor> arguments, std::span<const std::int64_t> 
   for (const Tensor& argument : arguments) {
     key.push_back(static_cast<std::int64_t>(argument.dtype()));
     key.push_back(argument.rank());
-    key.push_back(argument.tracks_grad() ? 1 : 0);
+    // What was computed begins a tape of its own, and keeps no gradient.
+    key.push_back(!argument.tracks_grad() ? 0 : argument.is_leaf() ? 1 : 2);
   }
   key.insert(key.end(), numbers.begin(), numbers.end());
   return key;
@@ -75,8 +76,12 @@ std::string Recording::key_difference(const CallKey& of_call,
       continue;
     }
     std::string now = type_string(arguments[i]);
-    if (types[i] == now)
-      now += arguments[i].tracks_grad() ? " with gradients" : " without gradients";
+    if (types[i] == now) {
+      const bool computed = key[4 + 3 * i] == 1 && of_call[4 + 3 * i] == 2;
+      now += computed                     ? ", computed from others"
+             : arguments[i].tracks_grad() ? " with gradients"
+                                          : " without gradients";
+    }
     return "argument " + std::to_string(i) + " was " + types[i] + ", is " + now;
   }
   return "a number among the arguments changed";
@@ -182,9 +187,6 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
                     {}};
   }
   for (const GradNote& note : grads) {
-    if (note.argument >= 0 && !arguments[static_cast<std::size_t>(note.argument)].is_leaf())
-      return Mismatch{
-          "argument " + std::to_string(note.argument) + " was a leaf, is computed from others", {}};
     const bool defined = autograd::grad_of(*note.in(arguments).impl()).defined();
     if (!note.reads_first) continue;
     if (defined != note.defined_before) {
@@ -205,6 +207,10 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
 
 std::string Recording::why_eager() const {
   if (!refusal.empty() || !runs_eagerly()) return refusal;
+  if (*tape_need == TapeNeed::spent) {
+    return "gradients of its results are taken outside, though a backward pass inside has used up "
+           "their tape, or a write in place what it keeps";
+  }
   return "second derivatives of its results are taken outside, with create_graph; what takes "
          "gradients inside, with create_graph too, is compiled";
 }
@@ -226,8 +232,9 @@ void Recording::learn(const Path& path) {
   add_new(states, path.states,
           [](const StateGuard& a, const StateGuard& b) { return a.state == b.state; });
   add_new(grads, path.grads, [](const GradNote& a, const GradNote& b) { return a.is_same(b); });
-  add_new(captures, path.captures,
-          [](const auto& a, const auto& b) { return a.first.is_same(b.first); });
+  for (const auto* used : {&path.captures, &path.aliases}) {
+    add_new(captures, *used, [](const auto& a, const auto& b) { return a.first.is_same(b.first); });
+  }
   writes_argument.resize(static_cast<std::size_t>(path.arguments), false);
   for (const Write& write : path.writes) {
     if (write.argument >= 0) {

@@ -19,7 +19,8 @@ namespace dyad::exec {
 
 /// What must be equal for two calls to share a recording: whether gradients are recorded (and twice
 /// the number of autocast's dtype, from 1 on), number,
-/// dtypes and ranks of the tensors and which track gradients, and everything else that is passed.
+/// dtypes and ranks of the tensors and which track gradients, as leaves or not, and everything else
+/// that is passed.
 using CallKey = std::vector<std::int64_t>;
 /// The dtype in which a call's autocast computed, `off` without one.
 [[nodiscard]] std::string autocast_of(const CallKey& key);
@@ -58,8 +59,8 @@ struct Recording {
   std::string reason;                   ///< why it was made
   Loc reason_loc;
   std::string refusal;  ///< why it runs eagerly from the start; empty when it is compiled
-  /// Set by a backward pass that is to be differentiated itself and goes through a call's results.
-  TwiceFlag differentiated_twice = std::make_shared<std::atomic<bool>>(false);
+  /// Set by backward passes through a call's results.
+  TapeNeedFlag tape_need = std::make_shared<std::atomic<TapeNeed>>(TapeNeed::none);
   std::atomic<std::int64_t> calls = 0;
   bool draws = false;           ///< random numbers
   bool writes_outside = false;  ///< tensors that other calls see, or gradients of leaves
@@ -67,7 +68,7 @@ struct Recording {
   /// Takes over what a path through the function relied on.
   void learn(const Path& path);
   [[nodiscard]] bool runs_eagerly() const noexcept {
-    return !refusal.empty() || *differentiated_twice;
+    return !refusal.empty() || *tape_need != TapeNeed::none;
   }
   /// Why its calls run eagerly; empty when they are replayed.
   [[nodiscard]] std::string why_eager() const;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dyad/autograd/backward.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/path.h"
 #include "dyad/runtime/background.h"
@@ -128,8 +129,10 @@ class DecisionTree {
   [[nodiscard]] std::size_t most_outcomes(Loc& loc) const;
 
   /// The gradients that a leaf's backward part gives: of its leaves, then of its arguments.
-  static std::vector<Tensor> backward(const Leaf& from, std::span<const Tensor> arguments,
-                                      Environment env, std::span<const Tensor> seeds);
+  static std::vector<autograd::GradientPart> backward(const Leaf& from,
+                                                      std::span<const Tensor> arguments,
+                                                      Environment env,
+                                                      std::span<const Tensor> seeds);
 
  private:
   struct Fork {

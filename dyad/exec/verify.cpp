@@ -85,8 +85,7 @@ class RecordedCall {
       for (const Value seed : path.backward->seeds) {
         feed(seed, ones(seed.type().shape(), seed.type().dtype()));
       }
-      for (const Value v : path.backward->leaf_grads) want(v);
-      for (const Value v : path.backward->argument_grads) want(v);
+      path.backward->for_each_grad([&](Value v) { want(v); });
     }
     find_live();
     interpret();

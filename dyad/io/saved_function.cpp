@@ -257,7 +257,7 @@ class PathReader {
     }
     for (const JsonValue& output : from_.list("outputs")) path_->outputs.push_back(value(output));
     path_->tracked.assign(path_->outputs.size(), true);
-    path_->result_views.resize(path_->outputs.size());
+    path_->places.resize(path_->outputs.size());
     path_->end = static_cast<int>(path_->graph->nodes().size());
     return path_;
   }

@@ -15,6 +15,7 @@
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/scatter.h"
+#include "dyad/ops/table_of_rows.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -87,8 +88,9 @@ struct Embedding {
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     if (auto* by_rows = attrs.sparse ? dynamic_cast<RowGradient*>(&g) : nullptr) {
-      const Tensor index = reshape(g.input(1), {-1});
-      Tensor rows = reshape(g.grad(), {-1, g.input_shape(0)[1]});
+      const Dim count = g.input_shape(1).numel();
+      const Tensor index = reshape(g.input(1), {count});
+      Tensor rows = reshape(g.grad(), {count, g.input_shape(0)[1]});
       if (attrs.padding_idx >= 0) rows = where(unsqueeze(index == attrs.padding_idx, -1), 0, rows);
       if (by_rows->set_rows(0, index, rows)) return;
     }
@@ -313,6 +315,11 @@ std::span<const OpInfo* const> embedding_rows() {
                                             &op_info_with_parts<EmbeddingBag>,
                                             &op_info_with_parts<EmbeddingBagBackward>};
   return kRows;
+}
+
+Tensor table_of_rows(const Tensor& index, const Tensor& rows, Dim count, Loc loc) {
+  const Tensor* inputs[] = {&rows, &index};
+  return apply_with_parts<EmbeddingBackward>({.rows = count}, loc, inputs)[0];
 }
 
 }  // namespace ops

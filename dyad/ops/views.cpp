@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dyad/core/dim_expr.h"
+#include "dyad/core/recording_notes.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/view_memory.h"
@@ -489,7 +490,12 @@ Tensor detach(const Tensor& x, Loc loc) {
   auto alias = make_ref<TensorImpl>(*x.impl());
   alias->grad_meta = nullptr;
   alias->requires_grad = false;
-  return Tensor(std::move(alias));
+  Tensor made(std::move(alias));
+  if (!Evaluator::is_eager()) {
+    if (auto* const notes = dynamic_cast<RecordingNotes*>(&Evaluator::current()))
+      notes->note_detached(made);
+  }
+  return made;
 }
 
 }  // namespace dyad

@@ -151,18 +151,9 @@ void act_after(const Program& program, std::size_t k, const Tensors& results,
   }
 }
 
-/// Whether a pass inside the function leaves nothing of the tape that results may still name.
-bool uses_up_tape(const Program& program) {
-  return program.gradients == Gradients::inside || program.gradients == Gradients::step ||
-         any_statement(program.body, [](const Statement& one) {
-           return one.op->name == "backward_of" && one.numbers[0].n == 0;
-         });
-}
-
 /// Runs the calls one after the other: `call` is given all inputs.
 Traces run_calls(const Program& program, const std::function<Tensors(const Tensors&)>& call) {
   manual_seed(program.seed);
-  const bool differentiable = !uses_up_tape(program);
   const bool from_outside =
       program.gradients == Gradients::outside || program.gradients == Gradients::twice;
   Inputs of_calls(program);
@@ -176,7 +167,7 @@ Traces run_calls(const Program& program, const std::function<Tensors(const Tenso
     try {
       const Tensors results = call(inputs);
       for (std::size_t i = 0; i < results.size(); ++i)
-        note("result " + std::to_string(i), results[i], differentiable && results[i].tracks_grad());
+        note("result " + std::to_string(i), results[i], results[i].tracks_grad());
       if (from_outside) differentiate(program, weighted(results), inputs);
       if (program.after != After::nothing) {
         act_after(program, k, results, of_calls.made());

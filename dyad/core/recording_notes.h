@@ -1,0 +1,18 @@
+#pragma once
+
+#include "dyad/core/tensor.h"
+
+namespace dyad {
+
+/// What an Evaluator also is that records a function for later calls: it is told what calls of
+/// operators do not show. Whoever does such a thing asks with dynamic_cast.
+class RecordingNotes {
+ public:
+  virtual ~RecordingNotes() = default;
+  /// The program made another tensor of the same memory, without a place on the tape.
+  virtual void note_detached(const Tensor& made) = 0;
+  /// The program registers a hook of a tensor.
+  virtual void note_hook(const Tensor& of, Loc loc) = 0;
+};
+
+}  // namespace dyad
