@@ -81,6 +81,7 @@ struct CompiledCore::State {
   std::optional<FlatResult> replay(const Recording& recording, std::span<const Tensor> arguments,
                                    const CancelToken& token, std::optional<Mismatch>& miss);
   void note_miss(std::int64_t call, Mismatch reason);
+  std::vector<std::vector<bool>> known_to_vary(std::span<const Tensor> arguments) const;
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
                                 SymbolMap& hints);
   void check_limits(Recording& recording) const;
@@ -242,14 +243,35 @@ void CompiledCore::State::note_miss(std::int64_t call, Mismatch reason) {
   misses.push_back({call, std::move(reason.text), reason.loc});
 }
 
+std::vector<std::vector<bool>> CompiledCore::State::known_to_vary(
+    std::span<const Tensor> arguments) const {
+  std::vector<std::vector<bool>> flags;
+  for (const Tensor& argument : arguments)
+    flags.emplace_back(static_cast<std::size_t>(argument.rank()), false);
+  for (const auto& [argument, axis] : options.varying) {
+    if (argument < 0 || static_cast<std::size_t>(argument) >= flags.size()) {
+      throw ValueError(options.name + ": varying names argument " + std::to_string(argument) +
+                           ", but the call has " + std::to_string(flags.size()) + " tensors",
+                       loc);
+    }
+    std::vector<bool>& axes = flags[static_cast<std::size_t>(argument)];
+    const int rank = static_cast<int>(axes.size()), at = axis < 0 ? axis + rank : axis;
+    if (at < 0 || at >= rank) {
+      throw ValueError(options.name + ": varying names axis " + std::to_string(axis) +
+                           " of argument " + std::to_string(argument) + ", which is " +
+                           type_string(arguments[static_cast<std::size_t>(argument)]),
+                       loc);
+    }
+    axes[static_cast<std::size_t>(at)] = true;
+  }
+  return flags;
+}
+
 std::vector<Shape> CompiledCore::State::shapes_for(const CallKey& key,
                                                    std::span<const Tensor> arguments,
                                                    SymbolMap& hints) {
   auto& flags = varying[key];
-  if (flags.empty()) {
-    for (const Tensor& argument : arguments)
-      flags.emplace_back(static_cast<std::size_t>(argument.rank()), false);
-  }
+  if (flags.empty()) flags = known_to_vary(arguments);
   for (const auto& recording : recordings) {
     if (recording->key != key || !options.dynamic_sizes) continue;
     for (std::size_t i = 0; i < arguments.size(); ++i) {

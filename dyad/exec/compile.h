@@ -43,10 +43,20 @@ enum class Background : std::uint8_t {
   never,      ///< by the next call that can use it, which waits
 };
 
+/// An axis of one of the tensors among the arguments of a compiled function, which are counted from
+/// 0 in their order; a negative axis counts from the last one.
+struct ArgumentAxis {
+  int argument = 0, axis = 0;
+};
+
 /// How `compile` treats a function.
 struct CompileOptions {
   bool dynamic_sizes =
       true;  ///< a size that varies becomes a symbol, so that one recording serves all its values
+  /// Axes whose sizes are symbols from the first call on, but where they are 0 or 1: with them
+  /// other policies than OnRecompile::compile let sizes vary, too. Equal ones are one symbol. A
+  /// call that has no such argument or axis throws a ValueError.
+  std::vector<ArgumentAxis> varying = {};
   bool recheck = true;  ///< record again at the second call and at powers of two, and compare: host
                         ///< state that changed is an error
   OnRecompile on_recompile = OnRecompile::compile;  ///< from the second call on

@@ -147,6 +147,31 @@ TEST(Compile, ARecompilationMayBeForbidden) {
   EXPECT_EQ(fast.explain().recordings.size(), 1u);
 }
 
+TEST(Compile, SizesKnownToVaryNeedNoOtherRecording) {
+  const auto fn = [](const Tensor& x, const Tensor& y) { return sum(x * y, {0}) * mean(y); };
+  for (const OnRecompile policy : {OnRecompile::fail, OnRecompile::run_eagerly}) {
+    const auto fast = compile(fn, {.varying = {{0, 0}, {1, -2}}, .on_recompile = policy});
+    for (const std::int64_t n : {3, 4, 100, 3, 7}) {
+      const Tensor x = randn({n, 4}), y = randn({n, 4});
+      EXPECT_EQ(bits(fast(x, y)), bits(fn(x, y))) << n;
+    }
+    const Explanation told = fast.explain();
+    ASSERT_EQ(told.recordings.size(), 1u);
+    EXPECT_EQ(told.recordings[0].arguments, std::vector<std::string>({"f32[s0, 4]", "f32[s0, 4]"}));
+    EXPECT_EQ(told.eager, 0);
+  }
+  const auto other = compile(fn, {.varying = {{0, 0}, {1, 0}}, .on_recompile = OnRecompile::fail});
+  (void)other(ones({3, 4}), ones({3, 4}));
+  EXPECT_THAT(message_of<RecompileError>([&] { (void)other(ones({3, 5}), ones({3, 5})); }),
+              HasSubstr("size of argument 0 along axis 1 was 4, is 5"));
+  const auto lacks = compile(fn, {.varying = {{2, 0}}, .name = "f"});
+  EXPECT_THAT(message_of<ValueError>([&] { (void)lacks(ones({3}), ones({3})); }),
+              HasSubstr("f: varying names argument 2, but the call has 2 tensors"));
+  const auto flat = compile(fn, {.varying = {{1, -2}}, .name = "f"});
+  EXPECT_THAT(message_of<ValueError>([&] { (void)flat(ones({3}), ones({3})); }),
+              HasSubstr("f: varying names axis -2 of argument 1, which is f32[3]"));
+}
+
 TEST(Compile, ARecompilationMayRunEagerlyInstead) {
   const auto fn = [](const Tensor& x) { return mean(x) > 0.5f ? x * 3.0f : -x; };
   const auto fast = compile(fn, {.recheck = false, .on_recompile = OnRecompile::run_eagerly});
