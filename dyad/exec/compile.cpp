@@ -70,11 +70,11 @@ struct CompiledCore::State {
   };
 
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
-                  const Body& body);
+                  const Body& body, const NamesOf& names);
   Found find(const CallKey& key, std::span<const Tensor> arguments) const;
   std::pair<FlatResult, std::shared_ptr<Path>> record(Recorder& recorder, const Body& body);
   FlatResult record_first(const CallKey& key, std::span<const Tensor> arguments, const Body& body,
-                          Mismatch reason);
+                          const NamesOf& names, Mismatch reason);
   FlatResult record_again(Recording& recording, const SymbolMap& symbols,
                           std::span<const Tensor> arguments, const Body& body);
   Way way_of_miss(const Mismatch& reason) const;
@@ -119,7 +119,8 @@ void CompiledCore::visit(const std::function<void(const Recording&)>& see) const
 }
 
 FlatResult CompiledCore::call(std::span<const Tensor> arguments,
-                              std::span<const std::int64_t> numbers, const Body& body) {
+                              std::span<const std::int64_t> numbers, const Body& body,
+                              const NamesOf& names) {
   const bool symbolic = std::any_of(arguments.begin(), arguments.end(),
                                     [](const Tensor& t) { return t.is_symbolic(); });
   // Inside another recording or a graph's definition the function is simply part of it.
@@ -127,7 +128,7 @@ FlatResult CompiledCore::call(std::span<const Tensor> arguments,
     return body(arguments);
   std::optional<ThreadScope> threads;
   if (state_->options.threads > 0) threads.emplace(state_->options.threads);
-  return state_->call(arguments, numbers, body);
+  return state_->call(arguments, numbers, body, names);
 }
 
 CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
@@ -171,7 +172,8 @@ CompiledCore::State::Way CompiledCore::State::way_of_miss(const Mismatch& reason
 }
 
 FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
-                                     std::span<const std::int64_t> numbers, const Body& body) {
+                                     std::span<const std::int64_t> numbers, const Body& body,
+                                     const NamesOf& names) {
   const std::int64_t number = ++calls;
   const CancelToken token = cancels.begin();
   const CallKey key = key_of(arguments, numbers);
@@ -218,7 +220,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       }
     }
     if (found.way == Way::record) {
-      FlatResult result = record_first(key, arguments, body, found.reason);
+      FlatResult result = record_first(key, arguments, body, names, found.reason);
       // What the eager call needed for its values, compiled ones have in a block of their own.
       detail::release_cached_lists();
       return result;
@@ -336,11 +338,13 @@ std::pair<FlatResult, std::shared_ptr<Path>> CompiledCore::State::record(Recorde
 }
 
 FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const Tensor> arguments,
-                                             const Body& body, Mismatch reason) {
+                                             const Body& body, const NamesOf& names,
+                                             Mismatch reason) {
   auto recording = std::make_unique<Recording>();
   SymbolMap hints;
   recording->key = key;
   recording->shapes = shapes_for(key, arguments, hints);
+  if (names) recording->names = names();
   recording->reason = std::move(reason.text);
   recording->reason_loc = reason.loc;
   for (std::size_t i = 0; i < arguments.size(); ++i)

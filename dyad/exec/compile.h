@@ -106,10 +106,12 @@ class CompiledCore {
   ~CompiledCore();
 
   using Body = std::function<FlatResult(std::span<const Tensor> arguments)>;
+  /// Tells what the parts of the call are called.
+  using NamesOf = std::function<pack::Names()>;
   /// Calls the function: `arguments` are the tensors among its arguments, `numbers` everything else
   /// that shapes the call.
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
-                  const Body& body);
+                  const Body& body, const NamesOf& names = {});
 
   [[nodiscard]] Explanation explain(const StepProfile* profile) const;
   [[nodiscard]] std::vector<CompiledGraph> graphs() const;
@@ -132,25 +134,31 @@ Result call_packed(CompiledCore& core, Given& given, void* function,
                    Result (*apply)(void* function, Given& now)) {
   static_assert(!std::is_reference_v<Result>, "a compiled function returns by value");
   const pack::Parts parts = pack::parts_of(given);
+  const auto names = [&given] { return pack::names_of(given); };
   if constexpr (std::is_void_v<Result>) {
-    core.call(parts.tensors, parts.numbers, [&](std::span<const Tensor> arguments) {
-      pack::replace_defined(given, arguments);
-      apply(function, given);
-      return FlatResult{};
-    });
+    core.call(
+        parts.tensors, parts.numbers,
+        [&](std::span<const Tensor> arguments) {
+          pack::replace_defined(given, arguments);
+          apply(function, given);
+          return FlatResult{};
+        },
+        names);
   } else {
     static_assert(!pack::holds_number<Result>(),
                   "a compiled function returns tensors: a number read on the host would not "
                   "change from call to call");
     std::optional<Result> fresh;
-    const FlatResult flat =
-        core.call(parts.tensors, parts.numbers, [&](std::span<const Tensor> arguments) {
+    const FlatResult flat = core.call(
+        parts.tensors, parts.numbers,
+        [&](std::span<const Tensor> arguments) {
           pack::replace_defined(given, arguments);
           fresh.emplace(apply(function, given));
           Result skeleton = *fresh;
           pack::for_each_tensor(skeleton, [](Tensor& tensor) { tensor = Tensor(); });
           return FlatResult{pack::flatten(*fresh), std::move(skeleton)};
-        });
+        },
+        names);
     if (fresh) return *std::move(fresh);
     return pack::rebuild(std::any_cast<const Result&>(flat.skeleton), flat.tensors);
   }

@@ -11,7 +11,9 @@ namespace dyad::exec::pack {
 /// Calls `visit(Tensor&)` for the tensors of `value`, in order.
 template <class T, class F>
 void for_each_tensor(T& value, F&& visit_tensor) {
-  visit(value, visit_tensor, [](std::int64_t) {});
+  visit(
+      value, [&](auto& tensor, const Place&) { visit_tensor(tensor); },
+      [](std::int64_t, NumberKind, const Place&) {});
 }
 
 /// The tensors of `value`, in order.

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -33,32 +35,79 @@ concept TupleLike = requires { std::tuple_size<T>::value; };
 template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
-/// Calls `on_tensor(Tensor&)` and `on_number(std::int64_t bits)` for the parts of `value`, in
-/// order. The lengths of vectors and the presence of optionals count as numbers.
+/// What a number tells of a call.
+enum class NumberKind : std::uint8_t {
+  boolean,
+  integer,
+  natural,  ///< an integer without sign
+  f32,
+  f64,
+  length,    ///< of a vector
+  presence,  ///< whether an optional has a value
+  defined,   ///< whether a tensor is defined
+};
+
+template <class T>
+consteval NumberKind kind_of_number() {
+  if constexpr (std::same_as<T, bool>) {
+    return NumberKind::boolean;
+  } else if constexpr (std::same_as<T, float>) {
+    return NumberKind::f32;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return NumberKind::f64;
+  } else {
+    return std::is_unsigned_v<T> ? NumberKind::natural : NumberKind::integer;
+  }
+}
+
+/// Where a part stands: the element or member of what is around it.
+struct Place {
+  const Place* outer = nullptr;  ///< none of the whole
+  std::size_t index = 0;
+  std::string_view member = {};  ///< its name, of an aggregate's member
+};
+
+/// `argument 1`, `argument 1[0].weight`: the name of a part of a tuple of arguments.
+[[nodiscard]] std::string name_of(const Place& place);
+
+/// Calls `on_tensor(Tensor&, const Place&)` and `on_number(std::int64_t bits, NumberKind, const
+/// Place&)` for the parts of `value`, in order. The lengths of vectors and the presence of
+/// optionals count as numbers.
 template <class T, class OnTensor, class OnNumber>
-void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number) {
+void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number, const Place& place = {}) {
   using Plain = std::remove_cv_t<T>;
   if constexpr (std::same_as<Plain, Tensor>) {
-    on_tensor(value);
+    on_tensor(value, place);
   } else if constexpr (std::is_floating_point_v<Plain>) {
-    on_number(std::bit_cast<std::int64_t>(static_cast<double>(value)));
+    on_number(std::bit_cast<std::int64_t>(static_cast<double>(value)), kind_of_number<Plain>(),
+              place);
   } else if constexpr (Number<Plain>) {
-    on_number(static_cast<std::int64_t>(value));
+    on_number(static_cast<std::int64_t>(value), kind_of_number<Plain>(), place);
   } else if constexpr (IsVector<Plain>::value) {
-    on_number(static_cast<std::int64_t>(value.size()));
-    for (auto& element : value) visit(element, on_tensor, on_number);
+    on_number(static_cast<std::int64_t>(value.size()), NumberKind::length, place);
+    Place inner{&place};
+    for (auto& element : value) {
+      visit(element, on_tensor, on_number, inner);
+      ++inner.index;
+    }
   } else if constexpr (IsOptional<Plain>::value) {
-    on_number(value.has_value() ? 1 : 0);
-    if (value) visit(*value, on_tensor, on_number);
+    on_number(value.has_value() ? 1 : 0, NumberKind::presence, place);
+    if (value) visit(*value, on_tensor, on_number, place);
   } else if constexpr (TupleLike<Plain>) {
-    std::apply([&](auto&... elements) { (visit(elements, on_tensor, on_number), ...); }, value);
+    Place inner{&place};
+    const auto next = [&](auto& element) {
+      visit(element, on_tensor, on_number, inner);
+      ++inner.index;
+    };
+    std::apply([&](auto&... elements) { (next(elements), ...); }, value);
   } else {
     static_assert(reflect::Aggregate<Plain>,
                   "a compiled function takes and returns tensors, numbers, and vectors, tuples, "
                   "optionals and "
                   "aggregates of them");
-    reflect::for_each_member(
-        value, [&](std::string_view, auto& member) { visit(member, on_tensor, on_number); });
+    reflect::for_each_member(value, [&](std::string_view name, auto& member) {
+      visit(member, on_tensor, on_number, Place{&place, 0, name});
+    });
   }
 }
 
@@ -68,10 +117,10 @@ template <class T>
   std::vector<Tensor> tensors;
   visit(
       value,
-      [&](Tensor& tensor) {
+      [&](Tensor& tensor, const Place&) {
         if (tensor.defined()) tensors.push_back(tensor);
       },
-      [](std::int64_t) {});
+      [](std::int64_t, NumberKind, const Place&) {});
   return tensors;
 }
 
@@ -87,12 +136,42 @@ template <class T>
   Parts parts;
   visit(
       value,
-      [&](Tensor& tensor) {
+      [&](Tensor& tensor, const Place&) {
         parts.numbers.push_back(tensor.defined() ? 1 : 0);
         if (tensor.defined()) parts.tensors.push_back(tensor);
       },
-      [&](std::int64_t bits) { parts.numbers.push_back(bits); });
+      [&](std::int64_t bits, NumberKind, const Place&) { parts.numbers.push_back(bits); });
   return parts;
+}
+
+/// The names of a call's parts, in their order.
+struct Names {
+  struct Number {
+    std::string name;
+    NumberKind kind;
+  };
+  std::vector<std::string> tensors;
+  std::vector<Number> numbers;
+};
+
+/// `argument 1 was 2, is 3`: of a number that differs between two calls.
+[[nodiscard]] std::string difference(const Names::Number& number, std::int64_t before,
+                                     std::int64_t now);
+
+/// The names of the parts of a tuple of arguments.
+template <class T>
+[[nodiscard]] Names names_of(T& arguments) {
+  Names names;
+  visit(
+      arguments,
+      [&](Tensor& tensor, const Place& place) {
+        names.numbers.push_back({name_of(place), NumberKind::defined});
+        if (tensor.defined()) names.tensors.push_back(name_of(place));
+      },
+      [&](std::int64_t, NumberKind kind, const Place& place) {
+        names.numbers.push_back({name_of(place), kind});
+      });
+  return names;
 }
 
 /// Puts `tensors` in their places.
@@ -100,10 +179,10 @@ template <class T>
 void replace_defined(T& value, std::span<const Tensor> tensors) {
   visit(
       value,
-      [&, next = std::size_t{0}](Tensor& tensor) mutable {
+      [&, next = std::size_t{0}](Tensor& tensor, const Place&) mutable {
         if (tensor.defined()) tensor = tensors[next++];
       },
-      [](std::int64_t) {});
+      [](std::int64_t, NumberKind, const Place&) {});
 }
 
 /// True when a result holds a host number, which a replay could not compute.

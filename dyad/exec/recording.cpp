@@ -1,6 +1,7 @@
 #include "dyad/exec/recording.h"
 
 #include <algorithm>
+#include <span>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
@@ -62,14 +63,19 @@ CallKey key_of(std::span<const Tensor> arguments, std::span<const std::int64_t> 
   return key;
 }
 
+std::string Recording::argument(std::size_t position) const {
+  return position < names.tensors.size() ? names.tensors[position]
+                                         : "argument " + std::to_string(position);
+}
+
 std::string Recording::key_difference(const CallKey& of_call,
                                       std::span<const Tensor> arguments) const {
   if (key[0] / 2 != of_call[0] / 2)
     return "autocast was " + autocast_of(key) + ", is " + autocast_of(of_call);
   if (key[0] != of_call[0])
     return of_call[0] ? "gradients are recorded now" : "gradients are not recorded now";
-  if (key[1] != of_call[1]) return "another number of tensors";
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  // With another number of tensors a length or the like differs, which tells more.
+  for (std::size_t i = 0; i < arguments.size() && key[1] == of_call[1]; ++i) {
     if (std::equal(of_call.begin() + 2 + 3 * static_cast<std::ptrdiff_t>(i),
                    of_call.begin() + 5 + 3 * static_cast<std::ptrdiff_t>(i),
                    key.begin() + 2 + 3 * static_cast<std::ptrdiff_t>(i))) {
@@ -82,9 +88,16 @@ std::string Recording::key_difference(const CallKey& of_call,
              : arguments[i].tracks_grad() ? " with gradients"
                                           : " without gradients";
     }
-    return "argument " + std::to_string(i) + " was " + types[i] + ", is " + now;
+    return argument(i) + " was " + types[i] + ", is " + now;
   }
-  return "a number among the arguments changed";
+  // Up to the first number that differs both calls have the same parts.
+  const auto numbers = std::span(key).subspan(2 + 3 * static_cast<std::size_t>(key[1]));
+  const auto now = std::span(of_call).subspan(2 + 3 * arguments.size());
+  const auto [was, is] = std::ranges::mismatch(numbers, now);
+  const auto position = static_cast<std::size_t>(was - numbers.begin());
+  if (position < names.numbers.size() && is != now.end())
+    return pack::difference(names.numbers[position], *was, *is);
+  return "another number of tensors";
 }
 
 std::optional<Mismatch> Recording::sizes_differ(std::span<const Tensor> arguments,
@@ -94,8 +107,8 @@ std::optional<Mismatch> Recording::sizes_differ(std::span<const Tensor> argument
       const Dim expected = shapes[i][axis];
       const std::int64_t size = arguments[i].impl()->shape[axis].number();
       const auto differs = [&](const std::string& was) {
-        return Mismatch{"size of argument " + std::to_string(i) + " along axis " +
-                            std::to_string(axis) + " was " + was + ", is " + std::to_string(size),
+        return Mismatch{"size of " + argument(i) + " along axis " + std::to_string(axis) + " was " +
+                            was + ", is " + std::to_string(size),
                         {}};
       };
       if (expected.is_number()) {
@@ -143,7 +156,7 @@ std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> argume
     const TensorImpl& now = *arguments[i].impl();
     const ArgumentLayout& then = layouts[i];
     if ((now.contiguous && then.contiguous) || now.strides == then.strides) continue;
-    return Mismatch{"the strides of argument " + std::to_string(i) +
+    return Mismatch{"the strides of " + argument(i) +
                         " are others now, which decide whether a reshape is a view",
                     {}};
   }

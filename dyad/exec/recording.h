@@ -12,6 +12,7 @@
 
 #include "dyad/exec/compiled_call.h"
 #include "dyad/exec/explain.h"
+#include "dyad/exec/pack.h"
 #include "dyad/exec/path.h"
 #include "dyad/exec/segment.h"
 
@@ -56,7 +57,8 @@ struct Recording {
   bool strides_matter = false;  ///< they decided whether a reshape is a view
   std::vector<ArgumentLayout> layouts;  ///< of the arguments when it was recorded
   std::vector<std::string> types;       ///< of the arguments, to be told
-  std::string reason;                   ///< why it was made
+  pack::Names names;   ///< of the arguments and numbers; none when it comes from a file
+  std::string reason;  ///< why it was made
   Loc reason_loc;
   std::string refusal;  ///< why it runs eagerly from the start; empty when it is compiled
   /// Set by backward passes through a call's results.
@@ -82,6 +84,8 @@ struct Recording {
   [[nodiscard]] ExplainedRecording explain(const StepProfile* profile) const;
 
  private:
+  /// What the tensor at a position among the arguments is called.
+  [[nodiscard]] std::string argument(std::size_t position) const;
   [[nodiscard]] std::string key_difference(const CallKey& of_call,
                                            std::span<const Tensor> arguments) const;
   [[nodiscard]] std::optional<Mismatch> sizes_differ(std::span<const Tensor> arguments,

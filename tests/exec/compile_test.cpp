@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <numeric>
+#include <optional>
+#include <tuple>
+#include <vector>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
@@ -139,7 +143,7 @@ TEST(Compile, ARecompilationMayBeForbidden) {
   EXPECT_THAT(message_of<RecompileError>([&] { (void)fast(ones({4}, i64), 1); }),
               HasSubstr("argument 0 was f32[4], is i64[4]"));
   EXPECT_THAT(message_of<RecompileError>([&] { (void)fast(ones({4}), 2); }),
-              HasSubstr("a number among the arguments changed"));
+              HasSubstr("on_recompile forbids another: argument 1 was 1, is 2"));
   const std::string read = message_of<RecompileError>([&] { (void)fast(zeros({4}), 1); });
   EXPECT_THAT(read, HasSubstr("forbids another: the host read false, before true"));
   EXPECT_THAT(read, ::testing::ContainsRegex("compile_test.cpp:[0-9]+"));
@@ -268,7 +272,65 @@ TEST(Compile, NumbersAmongTheArgumentsAreGuards) {
       compile([](const Tensor& x, double scale) { return x * scale; }, {.recheck = false});
   for (const double scale : {2.0, 3.0, 2.0, 3.0})
     EXPECT_EQ(fast(tensor(5.0f), scale).item(), 5 * scale);
-  EXPECT_EQ(fast.explain().recordings.size(), 2u);
+  ASSERT_EQ(fast.explain().recordings.size(), 2u);
+  EXPECT_EQ(fast.explain().recordings[1].reason, "argument 1 was 2, is 3");
+}
+
+enum class Shade : std::uint8_t { light, dark };
+
+struct Settings {
+  float rate = 0.1f;
+  bool training = true;
+  Shade shade = Shade::light;
+  std::vector<Tensor> weights;
+};
+
+/// Each call changes one thing: the reason of its recording says which, from what and to what.
+TEST(Compile, WhatChangedAmongTheArgumentsIsNamed) {
+  const auto fast = compile(
+      [](const Settings& settings, const std::tuple<std::optional<int>, std::uint64_t>& numbers,
+         const std::vector<std::vector<double>>& table, const Tensor& x) {
+        Tensor sum = x.defined() ? x * settings.rate : ones({2});
+        for (const Tensor& weight : settings.weights) sum += weight;
+        return sum + static_cast<double>(std::get<1>(numbers)) + table[0][0];
+      },
+      {.recheck = false});
+  Settings settings{.weights = {ones({2})}};
+  std::tuple<std::optional<int>, std::uint64_t> numbers{std::nullopt, 7};
+  std::vector<std::vector<double>> table{{0.5}, {1, 2}};
+  Tensor x = ones({2});
+  std::size_t recordings = 0;
+  const auto reason = [&] {
+    (void)fast(settings, numbers, table, x);
+    const Explanation told = fast.explain();
+    EXPECT_EQ(told.recordings.size(), ++recordings);
+    return told.recordings.back().reason;
+  };
+  EXPECT_EQ(reason(), "first call");
+  settings.rate = 0.2f;
+  EXPECT_EQ(reason(), "argument 0.rate was 0.1, is 0.2");
+  settings.training = false;
+  EXPECT_EQ(reason(), "argument 0.training was true, is false");
+  settings.shade = Shade::dark;
+  EXPECT_EQ(reason(), "argument 0.shade was 0, is 1");
+  settings.weights.push_back(ones({2}));
+  EXPECT_EQ(reason(), "argument 0.weights had 1 element, has 2");
+  settings.weights[1] = ones({2}, f64);
+  EXPECT_EQ(reason(), "argument 0.weights[1] was f32[2], is f64[2]");
+  settings.weights[1] = ones({1}, f64);
+  EXPECT_EQ(reason(), "size of argument 0.weights[1] along axis 0 was 2, is 1");
+  std::get<0>(numbers) = 3;
+  EXPECT_EQ(reason(), "argument 1[0] had no value, has one");
+  std::get<0>(numbers) = -4;
+  EXPECT_EQ(reason(), "argument 1[0] was 3, is -4");
+  std::get<1>(numbers) = ~std::uint64_t{0};
+  EXPECT_EQ(reason(), "argument 1[1] was 7, is 18446744073709551615");
+  table[1][1] = 0.1;
+  EXPECT_EQ(reason(), "argument 2[1][1] was 2, is 0.1");
+  table[1].pop_back();
+  EXPECT_EQ(reason(), "argument 2[1] had 2 elements, has 1");
+  x = Tensor();
+  EXPECT_EQ(reason(), "argument 3 was a tensor, is undefined");
 }
 
 struct Branching {

@@ -1,0 +1,42 @@
+#include "dyad/exec/pack.h"
+
+#include <fmt/format.h>
+
+namespace dyad::exec::pack {
+
+std::string name_of(const Place& place) {
+  if (!place.outer) return "the arguments";
+  if (!place.outer->outer) return fmt::format("argument {}", place.index);
+  const std::string around = name_of(*place.outer);
+  return place.member.empty() ? fmt::format("{}[{}]", around, place.index)
+                              : fmt::format("{}.{}", around, place.member);
+}
+
+std::string difference(const Names::Number& number, std::int64_t before, std::int64_t now) {
+  const auto told = [&](const auto& was, const auto& is) {
+    return fmt::format("{} was {}, is {}", number.name, was, is);
+  };
+  switch (number.kind) {
+    case NumberKind::boolean:
+      return told(before != 0, now != 0);
+    case NumberKind::integer:
+      return told(before, now);
+    case NumberKind::natural:
+      return told(static_cast<std::uint64_t>(before), static_cast<std::uint64_t>(now));
+    case NumberKind::f32:
+      return told(static_cast<float>(std::bit_cast<double>(before)),
+                  static_cast<float>(std::bit_cast<double>(now)));
+    case NumberKind::f64:
+      return told(std::bit_cast<double>(before), std::bit_cast<double>(now));
+    case NumberKind::length:
+      return fmt::format("{} had {} element{}, has {}", number.name, before, before == 1 ? "" : "s",
+                         now);
+    case NumberKind::presence:
+      return number.name + (now != 0 ? " had no value, has one" : " had a value, has none");
+    case NumberKind::defined:
+      return told(now != 0 ? "undefined" : "a tensor", now != 0 ? "a tensor" : "undefined");
+  }
+  return {};
+}
+
+}  // namespace dyad::exec::pack
