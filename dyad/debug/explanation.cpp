@@ -115,6 +115,8 @@ nlohmann::json json_of(const ExplainedRecording& recording, const MachineSpeed& 
           {"operators", recording.nodes},
           {"kernels", recording.kernels},
           {"compile_ms", recording.compile_ms},
+          {"memory", recording.memory},
+          {"fusion", recording.fusion},
           {"runs_eagerly_because", recording.refusal},
           {"table", std::move(kernels)}};
 }
@@ -149,10 +151,15 @@ std::string to_json(const Explanation& explanation, const MachineSpeed& machine)
   for (const ExplainedMiss& miss : explanation.misses) {
     misses.push_back({{"call", miss.call}, {"reason", miss.reason}, {"line", place(miss.loc)}});
   }
-  const json all = {{"name", explanation.name},         {"line", place(explanation.loc)},
-                    {"calls", explanation.calls},       {"replays", explanation.replays},
-                    {"recorded", explanation.recorded}, {"rechecks", explanation.rechecks},
-                    {"eager", explanation.eager},       {"recordings", std::move(recordings)},
+  const json all = {{"name", explanation.name},
+                    {"line", place(explanation.loc)},
+                    {"calls", explanation.calls},
+                    {"replays", explanation.replays},
+                    {"recorded", explanation.recorded},
+                    {"rechecks", explanation.rechecks},
+                    {"eager", explanation.eager},
+                    {"early", explanation.early},
+                    {"recordings", std::move(recordings)},
                     {"misses", std::move(misses)}};
   return all.dump(1, ' ', false, json::error_handler_t::replace);
 }

@@ -63,6 +63,56 @@ TEST(ExplanationReport, AProfileAddsTimesAndShares) {
   EXPECT_THAT(debug::kernel_table(told, {.bytes = 1e6, .operations = 1e6}), HasSubstr("%"));
 }
 
+TEST(ExplanationReport, JsonTellsAllOfIt) {
+  const auto fast = compile(
+      [](const Tensor& x) {
+        const Tensor y = softmax(x * 2.0f, -1) + 1.0f;
+        return x.size(0) > 2 && sum(y) > 100.0f ? y * 3.0f : y;
+      },
+      {.recheck = false, .max_recordings = 2, .name = "f"});
+  for (const std::int64_t n : {900, 700, 600, 600}) (void)fast(normal({n, 256}));
+  (void)fast(ones({3, 256}, f64));
+  Explanation told = fast.explain();
+  told.early = 7;  // depends on how fast another thread compiles
+  ASSERT_EQ(told.recordings.size(), 2u);
+  const auto page = nlohmann::json::parse(debug::to_json(told));
+  EXPECT_EQ(page["name"], "f");
+  EXPECT_EQ(page["line"], to_string(told.loc));
+  EXPECT_EQ(page["calls"], told.calls);
+  EXPECT_EQ(page["replays"], told.replays);
+  EXPECT_EQ(page["recorded"], told.recorded);
+  EXPECT_EQ(page["rechecks"], told.rechecks);
+  EXPECT_EQ(page["eager"], told.eager);
+  EXPECT_EQ(page["early"], 7);
+  ASSERT_EQ(page["misses"].size(), 1u);
+  EXPECT_EQ(page["misses"][0]["call"], told.misses[0].call);
+  EXPECT_EQ(page["misses"][0]["reason"], told.misses[0].reason);
+  ASSERT_EQ(page["recordings"].size(), 2u);
+  const ExplainedRecording& recording = told.recordings[1];
+  const auto& shown = page["recordings"][1];
+  EXPECT_EQ(shown["reason"], recording.reason);
+  EXPECT_EQ(shown["arguments"], recording.arguments);
+  EXPECT_EQ(shown["guards"], recording.guards);
+  EXPECT_EQ(shown["ways"], recording.ways);
+  EXPECT_EQ(shown["compiled"], recording.compiled);
+  EXPECT_EQ(shown["operators"], recording.nodes);
+  EXPECT_EQ(shown["kernels"], recording.kernels);
+  EXPECT_EQ(shown["compile_ms"], recording.compile_ms);
+  EXPECT_EQ(shown["memory"], recording.memory);
+  EXPECT_EQ(shown["fusion"], recording.fusion);
+  EXPECT_EQ(shown["runs_eagerly_because"], recording.refusal);
+  ASSERT_EQ(shown["decisions"].size(), 1u);
+  EXPECT_EQ(shown["decisions"][0]["line"], to_string(recording.decisions[0].loc));
+  EXPECT_EQ(shown["decisions"][0]["outcomes"], recording.decisions[0].outcomes);
+  ASSERT_EQ(shown["table"].size(), recording.table.size());
+  EXPECT_EQ(shown["table"][0]["bytes"], recording.table[0].bytes);
+  // What is compared says something.
+  EXPECT_TRUE(recording.compiled);
+  EXPECT_GT(recording.memory, 0);
+  EXPECT_FALSE(recording.fusion.empty());
+  EXPECT_FALSE(recording.guards.empty());
+}
+
 TEST(ExplanationReport, RecompilationsAndMissesAreTold) {
   const auto fast = compile(model, {.recheck = false, .max_recordings = 2});
   for (const std::int64_t n : {8, 6}) (void)fast(ones({4, n}), ones({n, 6}));
