@@ -1,5 +1,7 @@
 #include "dyad/exec/compile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -40,6 +42,15 @@ bool compiles_in_background() {
     return wanted ? std::string_view(wanted) == "1" : runtime::available_cores() > 2;
   }();
   return answer;
+}
+
+/// A number among the options of compile(), which has a least value.
+void check_option(std::string_view name, std::int64_t given, std::int64_t least,
+                  std::string_view meaning, Loc loc) {
+  if (given >= least) return;
+  throw ValueError(
+      fmt::format("compile: {} = {}, but must be {} or more: {}", name, given, least, meaning),
+      loc.user());
 }
 
 }  // namespace
@@ -95,6 +106,12 @@ struct CompiledCore::State {
 
 CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_unique<State>()) {
   passes::check_passes_off(options.passes_off, loc.user());
+  check_option("threads", options.threads, 0, "0 takes as many as set_num_threads() says", loc);
+  check_option("max_outcomes", options.max_outcomes, 1,
+               "values of one host read, of which the first call has one", loc);
+  check_option("max_recordings", options.max_recordings, 1,
+               "recordings, of which the first call makes one", loc);
+  check_option("memory_limit", options.memory_limit, 0, "bytes, 0 for no limit", loc);
   state_->options = std::move(options);
   state_->loc = loc;
 }

@@ -49,7 +49,7 @@ struct ArgumentAxis {
   int argument = 0, axis = 0;
 };
 
-/// How `compile` treats a function.
+/// How `compile` treats a function. Numbers below the least that they may be are a ValueError.
 struct CompileOptions {
   bool dynamic_sizes =
       true;  ///< a size that varies becomes a symbol, so that one recording serves all its values
@@ -60,8 +60,9 @@ struct CompileOptions {
   bool recheck = true;  ///< record again at the second call and at powers of two, and compare: host
                         ///< state that changed is an error
   OnRecompile on_recompile = OnRecompile::compile;  ///< from the second call on
-  int max_outcomes = 16;    ///< values that one host read may take before the function runs eagerly
-  int max_recordings = 32;  ///< recordings before the function runs eagerly
+  int max_outcomes = 16;  ///< values that one host read may take before the function runs eagerly,
+                          ///< from 1 on
+  int max_recordings = 32;  ///< recordings before the function runs eagerly, from 1 on
   int threads = 0;          ///< of its kernels: 0 for as many as set_num_threads() says
   /// Calls that find compilation under way run eagerly: with the same bits, and with what else the
   /// function does on the host. After a second they wait. What the compiler throws, the next call

@@ -207,6 +207,27 @@ TEST(Compile, RecordingsHaveABound) {
   EXPECT_EQ(told.misses.back().call, 20);
 }
 
+TEST(Compile, OptionsBelowTheLeastAreErrors) {
+  const auto refusal = [](const CompileOptions& options) {
+    return message_of<ValueError>(
+        [&] { (void)compile([](const Tensor& x) { return x; }, options); });
+  };
+  const auto says = [](const std::string& text) {
+    return AllOf(::testing::StartsWith(text), HasSubstr("\n  at compile_test.cpp:"));
+  };
+  EXPECT_THAT(refusal({.threads = -3}),
+              says("compile: threads = -3, but must be 0 or more: 0 takes as many as "
+                   "set_num_threads() says"));
+  EXPECT_THAT(refusal({.max_outcomes = -1}),
+              says("compile: max_outcomes = -1, but must be 1 or more: values of one host read, of "
+                   "which the first call has one"));
+  EXPECT_THAT(refusal({.max_recordings = 0}),
+              says("compile: max_recordings = 0, but must be 1 or more: recordings, of which the "
+                   "first call makes one"));
+  EXPECT_THAT(refusal({.memory_limit = -5}),
+              says("compile: memory_limit = -5, but must be 0 or more: bytes, 0 for no limit"));
+}
+
 TEST(Compile, ExplainsWithoutCompiling) {
   const auto fast = compile([](const Tensor& x) { return x.size(0) > 4 ? x * 2.0f : x; });
   for (const std::int64_t n : {2, 3}) (void)fast(ones({n}));
