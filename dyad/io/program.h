@@ -21,8 +21,7 @@ struct ProgramOptions {
   /// theirs.
   std::vector<std::string> inputs = {};
   std::vector<std::string> outputs = {};  ///< names of the results: output0, output1...
-  /// Names for tensors from outside: nn::state_dict(model), optim::training_state(model,
-  /// optimizer).
+  /// Names for tensors from outside: nn::state_dict(model), onnx::training_state(model, optimizer).
   TensorDict state = {};
   Metadata notes = {};  ///< the program's own: epochs done, best accuracy...
 };
