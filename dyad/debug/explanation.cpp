@@ -91,7 +91,9 @@ nlohmann::json json_of(const ExplainedRecording& recording, const MachineSpeed& 
   using nlohmann::json;
   json decisions = json::array(), kernels = json::array();
   for (const ExplainedDecision& decision : recording.decisions) {
-    decisions.push_back({{"line", place(decision.loc)}, {"outcomes", decision.outcomes}});
+    decisions.push_back({{"line", place(decision.loc)},
+                         {"reads", decision.is_bool ? "bool" : "number"},
+                         {"outcomes", decision.outcomes}});
   }
   for (const ExplainedKernel& kernel : recording.table) {
     json parts = json::array();

@@ -337,7 +337,7 @@ void CompiledCore::State::check_limits(Recording& recording) const {
   Loc loc;
   const std::size_t outcomes = recording.tree->most_outcomes(loc);
   if (outcomes <= static_cast<std::size_t>(options.max_outcomes)) return;
-  recording.refusal = "the number that the host reads at " + to_string(loc) + " took " +
+  recording.refusal = "what the host reads at " + to_string(loc) + " took " +
                       std::to_string(outcomes) + " values (max_outcomes is " +
                       std::to_string(options.max_outcomes) +
                       "); where only a comparison matters, compare the tensor itself, as in "
@@ -447,7 +447,7 @@ std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording
   }
   if (outcome.leaf < 0) {
     if (sealed) {
-      throw GraphError("'" + options.name + "': the number that the host reads at " +
+      throw GraphError("'" + options.name + "': what the host reads at " +
                            to_string(outcome.unseen_at) + " is " + outcome.unseen +
                            ", which it was in no recorded call",
                        Loc(std::source_location::current()).user(), outcome.unseen_at);

@@ -2,7 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
 namespace dyad {
+namespace {
+
+/// Each note once, where it is first, and how often there is one: a loop of the host has the same
+/// notes for each of its steps.
+std::vector<std::pair<std::string_view, int>> counted(const std::vector<std::string>& notes) {
+  std::vector<std::pair<std::string_view, int>> found;
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (const std::string& note : notes) {
+    const auto [place, is_new] = places.try_emplace(note, found.size());
+    if (is_new) found.emplace_back(note, 0);
+    ++found[place->second].second;
+  }
+  return found;
+}
+
+}  // namespace
 
 std::string to_string(const Explanation& e) {
   std::string text = fmt::format(
@@ -16,8 +39,9 @@ std::string to_string(const Explanation& e) {
     text += fmt::format("    arguments: {}\n", fmt::join(r.arguments, ", "));
     for (const std::string& guard : r.guards) text += fmt::format("    holds while {}\n", guard);
     for (const ExplainedDecision& d : r.decisions) {
-      text += fmt::format("    the host reads a number at {}: so far {}\n", to_string(d.loc),
-                          fmt::join(d.outcomes, ", "));
+      text +=
+          fmt::format("    the host reads a {} at {}: so far {}\n", d.is_bool ? "bool" : "number",
+                      to_string(d.loc), fmt::join(d.outcomes, ", "));
     }
     if (!r.refusal.empty()) {
       text += fmt::format("    runs eagerly: {}\n", r.refusal);
@@ -31,7 +55,10 @@ std::string to_string(const Explanation& e) {
                                count(r.kernels, "kernel"), r.compile_ms,
                                static_cast<double>(r.memory) / 1e6)
                          : ", to be compiled by the next such call\n";
-      for (const std::string& note : r.fusion) text += fmt::format("    fusion: {}\n", note);
+      for (const auto& [note, times] : counted(r.fusion)) {
+        text += fmt::format("    fusion: {}{}\n", note,
+                            times > 1 ? fmt::format(" ({} times)", times) : "");
+      }
     }
   }
   for (const ExplainedMiss& miss : e.misses) {

@@ -12,6 +12,7 @@ namespace dyad {
 /// A host read in a recording, and the values that it has taken.
 struct ExplainedDecision {
   Loc loc;
+  bool is_bool = false;  ///< the answer of a comparison; otherwise a number
   std::vector<std::string> outcomes;
 };
 

@@ -285,10 +285,13 @@ ExplainedRecording Recording::explain(const StepProfile* profile) const {
   told.ways = static_cast<int>(tree->leaves().size());
   for (const DecisionTree::Leaf& leaf : tree->leaves()) {
     for (const Decision& decision : leaf.path->decisions) {
+      const bool is_bool = decision.kind == Decision::Kind::boolean;
       auto it = std::find_if(told.decisions.begin(), told.decisions.end(),
-                             [&](const ExplainedDecision& d) { return d.loc == decision.loc; });
+                             [&](const ExplainedDecision& d) {
+                               return d.loc == decision.loc && d.is_bool == is_bool;
+                             });
       if (it == told.decisions.end())
-        it = told.decisions.insert(told.decisions.end(), {decision.loc, {}});
+        it = told.decisions.insert(told.decisions.end(), {decision.loc, is_bool, {}});
       const std::string outcome = outcome_string(decision.outcome, decision.kind);
       if (std::find(it->outcomes.begin(), it->outcomes.end(), outcome) == it->outcomes.end())
         it->outcomes.push_back(outcome);

@@ -103,6 +103,7 @@ TEST(ExplanationReport, JsonTellsAllOfIt) {
   EXPECT_EQ(shown["runs_eagerly_because"], recording.refusal);
   ASSERT_EQ(shown["decisions"].size(), 1u);
   EXPECT_EQ(shown["decisions"][0]["line"], to_string(recording.decisions[0].loc));
+  EXPECT_EQ(shown["decisions"][0]["reads"], "bool");
   EXPECT_EQ(shown["decisions"][0]["outcomes"], recording.decisions[0].outcomes);
   ASSERT_EQ(shown["table"].size(), recording.table.size());
   EXPECT_EQ(shown["table"][0]["bytes"], recording.table[0].bytes);

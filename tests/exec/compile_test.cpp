@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -27,6 +29,7 @@ namespace {
 using dyad::testing::message_of;
 using exec::bits;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 TEST(Compile, ReplaysWithTheSameBits) {
@@ -234,6 +237,37 @@ TEST(Compile, ExplainsWithoutCompiling) {
   EXPECT_FALSE(fast.explain().recordings[1].compiled);
   EXPECT_THAT(to_string(fast.explain()), HasSubstr("to be compiled by the next such call"));
   EXPECT_THAT(to_string(fast.explain()), HasSubstr("holds while s0 <= 4"));
+}
+
+TEST(Compile, ExplainsWhatTheHostReadsAndNotesOnceWithACount) {
+  const auto fast = compile(
+      [](const Tensor& x) {
+        Tensor y = x;
+        for (int i = 0; i < 3; ++i) y = softmax(y * 2, -1) + 1;
+        if (sum(y).item<float>() == 0) return x;
+        return sum(y * 0.1f) > 100.0f ? y * 3.0f : y;
+      },
+      {.recheck = false});
+  const Tensor x = normal({900, 256});
+  for (int i = 0; i < 2; ++i) (void)fast(x);
+  const Explanation told = fast.explain();
+  const std::string text = to_string(told);
+  EXPECT_THAT(text, ContainsRegex("the host reads a number at compile_test.cpp:[0-9]+: so far "
+                                  "[0-9.]+\n"));
+  EXPECT_THAT(text, ContainsRegex("the host reads a bool at compile_test.cpp:[0-9]+: so far "
+                                  "true\n"));
+  std::map<std::string, int> notes;
+  for (const std::string& note : told.recordings[0].fusion) ++notes[note];
+  bool any = false;
+  for (const auto& [note, times] : notes) {
+    const std::string line =
+        "\n    fusion: " + note + (times > 1 ? " (" + std::to_string(times) + " times)\n" : "\n");
+    const std::size_t at = text.find(line);
+    EXPECT_NE(at, std::string::npos) << line << text;
+    EXPECT_EQ(text.find("\n    fusion: " + note, at + 1), std::string::npos) << note;
+    any = any || times > 1;
+  }
+  EXPECT_TRUE(any) << text;
 }
 
 TEST(Compile, TellsTheGraphsOfEachStretchBetweenHostReads) {
