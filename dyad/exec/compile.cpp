@@ -20,6 +20,7 @@
 #include "dyad/core/allocator.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/generator.h"
+#include "dyad/exec/cancel_scope.h"
 #include "dyad/exec/compiled_call.h"
 #include "dyad/exec/recorder.h"
 #include "dyad/exec/recording.h"
@@ -42,6 +43,15 @@ bool compiles_in_background() {
     return wanted ? std::string_view(wanted) == "1" : runtime::available_cores() > 2;
   }();
   return answer;
+}
+
+/// Calls the function where its operators run as they are called: they are what can be cancelled.
+FlatResult run_eagerly(const CompiledCore::Body& body, std::span<const Tensor> arguments,
+                       const CancelToken& token) {
+  const CancelScope cancellable(&token);
+  FlatResult result = body(arguments);
+  token.check();
+  return result;
 }
 
 /// A number among the options of compile(), which has a least value.
@@ -83,11 +93,13 @@ struct CompiledCore::State {
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
                   const Body& body, const NamesOf& names);
   Found find(const CallKey& key, std::span<const Tensor> arguments) const;
-  std::pair<FlatResult, std::shared_ptr<Path>> record(Recorder& recorder, const Body& body);
+  std::pair<FlatResult, std::shared_ptr<Path>> record(Recorder& recorder, const Body& body,
+                                                      const CancelToken& token);
   FlatResult record_first(const CallKey& key, std::span<const Tensor> arguments, const Body& body,
-                          const NamesOf& names, Mismatch reason);
+                          const NamesOf& names, const CancelToken& token, Mismatch reason);
   FlatResult record_again(Recording& recording, const SymbolMap& symbols,
-                          std::span<const Tensor> arguments, const Body& body);
+                          std::span<const Tensor> arguments, const Body& body,
+                          const CancelToken& token);
   Way way_of_miss(const Mismatch& reason) const;
   std::optional<FlatResult> replay(const Recording& recording, std::span<const Tensor> arguments,
                                    const CancelToken& token, std::optional<Mismatch>& miss);
@@ -142,7 +154,7 @@ FlatResult CompiledCore::call(std::span<const Tensor> arguments,
                                     [](const Tensor& t) { return t.is_symbolic(); });
   // Inside another recording or a graph's definition the function is simply part of it.
   if (!state_->sealed && (!Evaluator::is_eager() || symbolic || DetectAnomaly::active()))
-    return body(arguments);
+    return run_eagerly(body, arguments, state_->cancels.begin());
   std::optional<ThreadScope> threads;
   if (state_->options.threads > 0) threads.emplace(state_->options.threads);
   return state_->call(arguments, numbers, body, names);
@@ -224,20 +236,20 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     miss = found.recording ? std::optional<Mismatch>() : found.reason;
     if (found.way == Way::replay) {
       if (way == Way::recheck)
-        return record_again(*found.recording, found.symbols, arguments, body);
+        return record_again(*found.recording, found.symbols, arguments, body, token);
       ++found.recording->calls;
       if (!found.recording->tree->ready()) {
         way = Way::early;
       } else if (auto result = replay(*found.recording, arguments, token, miss)) {
         return *std::move(result);
       } else if (options.on_recompile == OnRecompile::compile) {
-        return record_again(*found.recording, found.symbols, arguments, body);
+        return record_again(*found.recording, found.symbols, arguments, body, token);
       } else {
         static_cast<void>(way_of_miss(*miss));
       }
     }
     if (found.way == Way::record) {
-      FlatResult result = record_first(key, arguments, body, names, found.reason);
+      FlatResult result = record_first(key, arguments, body, names, token, found.reason);
       // What the eager call needed for its values, compiled ones have in a block of their own.
       detail::release_cached_lists();
       return result;
@@ -246,13 +258,13 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   if (way == Way::early) {
     if (takes_turns && !turn) turn = std::unique_lock(turns);
     ++early;
-    return body(arguments);
+    return run_eagerly(body, arguments, token);
   }
   // The function may call itself: no lock is held.
   if (turn) turn.unlock();
   ++eager;
   if (miss) note_miss(number, *std::move(miss));
-  return body(arguments);
+  return run_eagerly(body, arguments, token);
 }
 
 void CompiledCore::State::note_miss(std::int64_t call, Mismatch reason) {
@@ -346,9 +358,11 @@ void CompiledCore::State::check_limits(Recording& recording) const {
 
 /// Calls the function while it is recorded.
 std::pair<FlatResult, std::shared_ptr<Path>> CompiledCore::State::record(Recorder& recorder,
-                                                                         const Body& body) {
+                                                                         const Body& body,
+                                                                         const CancelToken& token) {
   const Evaluator::Scope scope(recorder);
-  FlatResult result = body(recorder.arguments());
+  const CancelScope cancellable(&token);  // of the gradients of the results, too
+  FlatResult result = run_eagerly(body, recorder.arguments(), token);
   auto path = std::make_shared<Path>(recorder.finish(result.tensors, loc));
   ++recorded;
   return {std::move(result), std::move(path)};
@@ -356,7 +370,7 @@ std::pair<FlatResult, std::shared_ptr<Path>> CompiledCore::State::record(Recorde
 
 FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const Tensor> arguments,
                                              const Body& body, const NamesOf& names,
-                                             Mismatch reason) {
+                                             const CancelToken& token, Mismatch reason) {
   auto recording = std::make_unique<Recording>();
   SymbolMap hints;
   recording->key = key;
@@ -367,7 +381,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   for (std::size_t i = 0; i < arguments.size(); ++i)
     recording->types.push_back(type_string(arguments[i].dtype(), recording->shapes[i]));
   Recorder recorder(recording->shapes, arguments, hints, loc);
-  auto [result, path] = record(recorder, body);
+  auto [result, path] = record(recorder, body, token);
   watch_backward(*path, result.tensors, recording->tape_need, loc);
   recording->calls = 1;
   recording->learn(*path);
@@ -400,9 +414,10 @@ void CompiledCore::State::compile_ahead(const Recording& recording,
 }
 
 FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolMap& symbols,
-                                             std::span<const Tensor> arguments, const Body& body) {
+                                             std::span<const Tensor> arguments, const Body& body,
+                                             const CancelToken& token) {
   Recorder recorder(recording.shapes, arguments, symbols, loc);
-  auto [result, path] = record(recorder, body);
+  auto [result, path] = record(recorder, body, token);
   watch_backward(*path, result.tensors, recording.tape_need, loc);
   if (!path->refusal.empty()) {
     recording.refusal = refusal_of(*path);
@@ -443,6 +458,7 @@ std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording
   {
     const NoGrad no_tape;
     const AutocastSwitch as_recorded(std::nullopt);
+    const CancelScope whole(nullptr);  // it looks itself, until it begins to write
     outcome = recording.tree->run(arguments, &token);
   }
   if (outcome.leaf < 0) {

@@ -198,8 +198,9 @@ class CompiledFunction {
   /// The recorded graphs and what became of them, to print or to draw: those of the first recording
   /// first, each from its start to its ends.
   [[nodiscard]] std::vector<CompiledGraph> graphs() const { return core_->graphs(); }
-  /// Stops the runs in progress, from another thread: they throw CancelledError, and nothing they
-  /// would have written is.
+  /// Stops the calls in progress, from any thread: they throw CancelledError between two operators.
+  /// Calls that are replayed write nothing then; those that run eagerly, to be recorded or checked
+  /// too, leave what they wrote before, as eager code does.
   void cancel() const noexcept { core_->cancel(); }
   /// Forgets all recordings.
   void reset() const { core_->reset(); }

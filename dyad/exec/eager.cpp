@@ -15,6 +15,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
 #include "dyad/exec/autocast.h"
+#include "dyad/exec/cancel_scope.h"
 #include "dyad/exec/row_blocks.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/op.h"
@@ -185,6 +186,7 @@ void EagerEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
     numbers = numbers || impl->is_number;
   }
   loc = loc.user();
+  exec::CancelScope::check(loc);
   std::optional<exec::ConvertedNumbers> converted;
   if (numbers) inputs = converted.emplace(op, inputs).inputs();
   const bool on_tape = autograd::should_record(op, inputs);
@@ -300,6 +302,7 @@ bool EagerEvaluator::try_in_place(const OpInfo& op, TensorRefs inputs, const voi
   }
   const exec::ConvertedNumbers converted(op, inputs);
   Tensor result = target;
+  exec::CancelScope::check({});
   if (!runtime::try_run_pointwise(op, attrs, converted.inputs(), result)) return false;
   target.impl()->storage->bump_version();
   return true;

@@ -7,6 +7,7 @@
 #include "dyad/autograd/tape.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
+#include "dyad/exec/cancel_scope.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/runtime/launch.h"
@@ -69,6 +70,7 @@ bool try_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
 
 void update(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<const Tensor> targets,
             Loc loc) {
+  CancelScope::check(loc);
   if (try_in_place(op, inputs, attrs, targets, loc)) return;
   std::vector<Tensor> results(targets.size());
   Evaluator::current().apply(op, inputs, attrs, results, loc);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/core/create.h"
 #include "dyad/exec/compile.h"
@@ -266,6 +267,75 @@ TEST(Concurrent, CancelStopsAllRunsInProgressAndNoLaterOne) {
   }
   EXPECT_EQ(written.item(), 3);  // nothing of the cancelled run
   EXPECT_EQ(bits(fast(x)), bits(exp(x) + 1.0f));
+}
+
+/// The calls that run eagerly: cancelled within their second operator, they do not come to the
+/// third.
+TEST(Concurrent, CancelStopsCallsThatRunEagerlyBetweenOperators) {
+  for (const bool is_eager : {false, true}) {
+    Tensor written = zeros({});
+    std::atomic<int> ends = 0;
+    const auto fast = compile(
+        [&](const Tensor& x) {
+          written.add_(1.0f);
+          Tensor y = meeting(x);
+          if (is_eager) static_cast<void>(y.to_vector<float>());
+          y = exp(y) + 1.0f;
+          ++ends;
+          return y;
+        },
+        {.background = Background::never});
+    const Tensor x = tensor({1.0f, 2.0f});
+    const auto cancelled_call = [&] {
+      const AtMeeting stop([&] { fast.cancel(); });
+      const int before = ends;
+      std::string text;
+      try {
+        static_cast<void>(fast(x));
+      } catch (const CancelledError& error) {
+        text = error.what();
+      }
+      EXPECT_THAT(text, ::testing::StartsWith("the run was cancelled\n"));
+      EXPECT_THAT(text, HasSubstr("concurrent_test.cpp:"));
+      EXPECT_EQ(ends, before);
+    };
+    cancelled_call();  // which would have been recorded
+    EXPECT_EQ(written.item(), 1) << "what ran before stays";
+    EXPECT_TRUE(fast.explain().recordings.empty());
+    EXPECT_EQ(bits(fast(x)), bits(exp(x) + 1.0f));
+    EXPECT_EQ(fast.explain().recordings.at(0).refusal.empty(), !is_eager);
+    cancelled_call();  // to be checked, or eager
+    EXPECT_EQ(written.item(), 3);
+    {
+      const DetectAnomaly anomaly;
+      cancelled_call();
+    }
+    EXPECT_EQ(written.item(), 4);
+    EXPECT_EQ(bits(fast(x)), bits(exp(x) + 1.0f));
+    EXPECT_EQ(written.item(), 5);
+    EXPECT_EQ(fast.explain().replays, is_eager ? 0 : 1);
+  }
+}
+
+/// Of a call that a cancelled one makes: its own token, and those of the calls around it.
+TEST(Concurrent, CancelStopsNestedCalls) {
+  const auto inside = compile([](const Tensor& x) {
+    static_cast<void>(x.to_vector<float>());
+    return exp(meeting(x));
+  });
+  const auto outside = compile([&](const Tensor& x) {
+    static_cast<void>(x.to_vector<float>());
+    return inside(x) + 1.0f;
+  });
+  const Tensor x = tensor({1.0f, 2.0f});
+  for (int call = 0; call < 3; ++call) {
+    for (const auto& stop :
+         {std::function([&] { inside.cancel(); }), std::function([&] { outside.cancel(); })}) {
+      const AtMeeting at(stop);
+      EXPECT_THROW(static_cast<void>(outside(x)), CancelledError);
+    }
+    EXPECT_EQ(bits(outside(x)), bits(exp(x) + 1.0f));
+  }
 }
 
 TEST(Concurrent, NestedRunsOfOneFunctionAndOneSession) {
