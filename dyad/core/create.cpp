@@ -223,6 +223,11 @@ Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, DType dtype, 
 }
 
 Tensor linspace(double first, double last, std::int64_t count, DType dtype, Loc loc) {
+  if (count < 0) {
+    throw ValueError(
+        "linspace(count = " + std::to_string(count) + "): the count must be at least 0",
+        loc.user());
+  }
   Tensor made = empty({count}, dtype, loc);
   visit_element(dtype, [&]<class T>(std::type_identity<T>) {
     T* data = reinterpret_cast<T*>(made.impl()->data);

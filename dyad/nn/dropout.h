@@ -9,14 +9,14 @@
 namespace dyad::nn {
 namespace detail {
 
-/// ValueError naming the layer unless 0 <= p < 1.
+/// ValueError naming the layer unless 0 <= p <= 1.
 void require_probability(std::string_view layer, double p, Loc loc);
 
 /// A layer that drops something in training and changes nothing in eval mode.
 template <class Self, auto Drop>
 class DropoutLayer {
  public:
-  /// ValueError unless 0 <= p < 1.
+  /// ValueError unless 0 <= p <= 1.
   explicit DropoutLayer(double p = 0.5, Loc loc = std::source_location::current()) : p(p) {
     require_probability(class_name<Self>(), p, loc);
   }

@@ -5,6 +5,7 @@
 #include "dyad/ir/literal.h"
 #include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/checked.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
@@ -163,9 +164,15 @@ Tensor bernoulli(Shape shape, double p, DType dtype, Loc loc) {
   return to(uniform(std::move(shape), 0, 1, f64, loc) < p, dtype, loc);
 }
 Tensor bernoulli(const Tensor& p, Loc loc) {
+  if (!is_floating(p.dtype())) {
+    throw DTypeError(
+        "bernoulli(p: " + type_string(p) + "): p must be floating; convert it with to()",
+        loc.user());
+  }
   const LocScope scope(loc);
   const DType exact = exact_dtype(p.dtype());
-  return to(uniform(ops::sizes_of(p, loc), 0, 1, exact, loc) < p, p.dtype(), loc);
+  const Tensor valid = ops::checked(p, {.of = "bernoulli", .argument = "p", .most = 1}, loc);
+  return to(uniform(ops::sizes_of(p, loc), 0, 1, exact, loc) < valid, p.dtype(), loc);
 }
 
 Tensor randint_like(const Tensor& x, std::int64_t low, std::int64_t high, Loc loc) {

@@ -344,12 +344,19 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Arg& value, Loc lo
                loc);
 }
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source, Loc loc) {
+  if (mask.dtype() != boolean) {
+    throw DTypeError("masked_scatter(" + type_string(x) + ", mask: " + type_string(mask) +
+                         ", source: " + type_string(source) +
+                         "): mask must be bool; compare it, as in mask != 0",
+                     loc.user());
+  }
   const LocScope scope(loc);
   const Shape shape = ops::sizes_of(x, loc);
   const Tensor whole = expand(mask, shape, loc), flat = reshape(whole, {-1});
   // The n-th true one takes the n-th element; the others look at one that is added in front.
   const Tensor number = where(flat, cumsum(flat, 0), 0);
-  const Tensor taken = index_select(pad(reshape(source, {-1}), {1}, {0}), 0, number);
+  const Tensor taken = ops::index_select_from_front(pad(reshape(source, {-1}), {1}, {0}), 0, number,
+                                                    "masked_scatter");
   return where(whole, reshape(taken, shape), x);
 }
 Tensor compress(const Tensor& condition, const Tensor& x, std::optional<std::int64_t> axis,
@@ -358,6 +365,16 @@ Tensor compress(const Tensor& condition, const Tensor& x, std::optional<std::int
   if (condition.rank() != 1 || condition.dtype() != boolean) {
     throw ShapeError("compress(condition: " + type_string(condition) + ", " + type_string(x) +
                          "): the condition must be a bool vector",
+                     loc.user());
+  }
+  const Dim most = axis ? x.size(normalize_axis(*axis, x.rank(), "compress", loc), loc)
+                        : ops::sizes_of(x, loc).numel();
+  const Dim length = condition.size(0, loc);
+  if (length.is_number() && most.is_number() && length.number() > most.number()) {
+    throw ShapeError("compress(condition: " + type_string(condition) + ", " + type_string(x) +
+                         "): condition has " + to_string(length) + " elements, but " +
+                         (axis ? "axis " + std::to_string(*axis) + " of x has size " : "x has ") +
+                         to_string(most),
                      loc.user());
   }
   const Tensor places = select(nonzero(condition), 1, 0);

@@ -82,7 +82,7 @@ using Indices = std::span<const Index>;
 [[nodiscard]] Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source,
                                     Loc loc = std::source_location::current());
 /// The slices of x along the axis for which condition (a bool vector, which may be shorter) is
-/// true; without an axis: elements in row-major order.
+/// true; without an axis: elements in row-major order. ShapeError for a condition that is longer.
 [[nodiscard]] Tensor compress(const Tensor& condition, const Tensor& x,
                               std::optional<std::int64_t> axis = {},
                               Loc loc = std::source_location::current());

@@ -18,9 +18,9 @@ namespace dyad {
 namespace {
 
 void require_probability(const char* function, const Tensor& x, double p, Loc loc) {
-  if (p >= 0 && p < 1) return;
+  if (p >= 0 && p <= 1) return;
   throw ValueError(std::string(function) + "(" + type_string(x) + ", p = " + number_text(p) +
-                       "): p must be at least 0 and below 1",
+                       "): p must be from 0 to 1",
                    loc.user());
 }
 
@@ -38,6 +38,7 @@ Shape channels_of(const char* function, const Tensor& x, Loc loc) {
 
 /// alpha_dropout() with one draw for each element of `drawn`.
 Tensor alpha_dropped(const Tensor& x, Shape drawn, double p, Loc loc) {
+  if (p == 1) return x * 0;
   constexpr double kLowest = -1.7580993408473766;  // selu(-infinity)
   const double scale = 1 / std::sqrt((1 - p) * (1 + p * kLowest * kLowest));
   const Tensor keep = uniform(std::move(drawn), 0, 1, f32, loc) >= p;

@@ -21,8 +21,7 @@ namespace dyad {
 [[nodiscard]] Tensor threshold(const Tensor& x, double threshold, double value,
                                Loc loc = std::source_location::current());
 
-// Random in training, from the default generator; a probability p is at least 0 and below 1
-// (ValueError).
+// Random in training, from the default generator; a probability p is from 0 to 1 (ValueError).
 
 /// x at least 0, elsewhere x times a slope: in training each element's own, uniform in [low, high),
 /// otherwise the one in the middle (Xu et al., 2015). ValueError when low > high.
@@ -32,7 +31,7 @@ namespace dyad {
 [[nodiscard]] Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true,
                                      Loc loc = std::source_location::current());
 /// Each element is selu()'s lowest value with the probability p; all are scaled and moved so that
-/// mean 0 and variance 1 stay (Klambauer et al., 2017).
+/// mean 0 and variance 1 stay (Klambauer et al., 2017); p = 1 gives zeros, as in PyTorch.
 [[nodiscard]] Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true,
                                    Loc loc = std::source_location::current());
 /// The same of whole channels.

@@ -123,14 +123,14 @@ struct Dropout {
       .saved_inputs = kSecond | kThird};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_scalars(in, 1);
-    if (!(attrs.p >= 0 && attrs.p < 1)) {
-      fail_value(in, "p must be at least 0 and less than 1");
-    }
+    if (!(attrs.p >= 0 && attrs.p <= 1)) fail_value(in, "p must be from 0 to 1");
     return {in[0]};
   }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
     const Tensor u = uniform_of(*in[1], *in[2], sizes_of(*in[0]), DType::f32);
-    return {where(u >= attrs.p, *in[0] * (1 / (1 - attrs.p)), 0)};
+    // All are 0 with p = 1, where none has a scale.
+    const double scale = attrs.p == 1 ? 1 : 1 / (1 - attrs.p);
+    return {where(u >= attrs.p, *in[0] * scale, 0)};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, apply<Dropout>(attrs, {}, g.grad(), g.input(1), g.input(2)));

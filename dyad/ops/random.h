@@ -64,10 +64,11 @@ void seed_generator(Evaluator& by, const RandomKey& state, Loc loc);
 [[nodiscard]] Tensor gumbel_softmax(const Tensor& logits, double temperature = 1, bool hard = false,
                                     std::int64_t axis = -1,
                                     Loc loc = std::source_location::current());
-/// 1 with the probability p, 0 otherwise.
+/// 1 with the probability p, 0 otherwise. ValueError unless 0 <= p <= 1.
 [[nodiscard]] Tensor bernoulli(Shape shape, double p, DType dtype = f32,
                                Loc loc = std::source_location::current());
-/// 1 with the probability p[i], 0 otherwise, in the dtype of p (floating).
+/// 1 with the probability p[i], 0 otherwise, in the dtype of p (floating). ValueError, when it
+/// runs, unless 0 <= p[i] <= 1.
 [[nodiscard]] Tensor bernoulli(const Tensor& p, Loc loc = std::source_location::current());
 /// Poisson distributed with the mean rate[i], in the dtype of rate (floating): exact below 2^20,
 /// from there on a normal number with the skewness put right. Its derivative is 0. ValueError, when
@@ -114,13 +115,14 @@ void seed_generator(Evaluator& by, const RandomKey& state, Loc loc);
 /// `count` indices (i64) along a new last axis in the place of the last axis of `weights`, each in
 /// proportion to the weights: floating, at least 0, their sum above 0. Without replacement no index
 /// comes twice, and one of weight 0 only when the others are used up. No gradient. ValueError for a
-/// count below 1, or without replacement above the number of weights.
+/// count below 1, or without replacement above the number of weights; when it runs, for weights
+/// that are negative or not finite, or all 0.
 [[nodiscard]] Tensor multinomial(const Tensor& weights, std::int64_t count,
                                  bool replacement = false,
                                  Loc loc = std::source_location::current());
 
 /// Training: each element is 0 with the probability p, the others are scaled by 1 / (1 - p).
-/// Otherwise x. 0 <= p < 1 (ValueError).
+/// Otherwise x. 0 <= p <= 1 (ValueError).
 [[nodiscard]] Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
                              Loc loc = std::source_location::current());
 

@@ -42,14 +42,23 @@ Tensor bessel_i0(const Tensor& x, double largest) {
   return sum;
 }
 
+void require_count(std::string_view function, Dim count, Loc loc) {
+  if (!count.is_number() || count.number() >= 0) return;
+  throw ValueError(
+      std::string(function) + "(count = " + to_string(count) + "): the count must be at least 0",
+      loc.user());
+}
+
 }  // namespace
 
 Tensor linspace(double first, double last, Dim count, DType dtype, Loc loc) {
+  require_count("linspace", count, loc);
   const LocScope scope(loc);
   // lerp is exact at both ends.
   return to(lerp(first, last, fractions(count, count - 1, loc), loc), dtype, loc);
 }
 Tensor logspace(double first, double last, Dim count, double base, DType dtype, Loc loc) {
+  require_count("logspace", count, loc);
   const LocScope scope(loc);
   return to(pow(base, linspace(first, last, count, f64, loc), loc), dtype, loc);
 }

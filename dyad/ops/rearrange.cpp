@@ -1,6 +1,7 @@
 #include "dyad/ops/rearrange.h"
 
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/checked.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
@@ -217,7 +218,7 @@ struct ReverseSequence {
     }
     return {in[0]};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
     const Tensor& x = *in[0];
     const int rank = x.rank();
     const auto time = static_cast<std::size_t>(from_front(attrs.time_axis, rank));
@@ -227,7 +228,9 @@ struct ReverseSequence {
     along_time[time] = sizes[time];
     along_batch[batch] = sizes[batch];
     const Tensor t = reshape(arange(sizes[time]), along_time);
-    const Tensor n = reshape(to(*in[1], i64), along_batch);
+    const Tensor lengths = checked(
+        *in[1], {.of = "reverse_sequence", .argument = "lengths", .most = sizes[time]}, loc);
+    const Tensor n = reshape(to(lengths, i64), along_batch);
     const Tensor from = where(t < n, n - 1 - t, t);
     return {gather(x, static_cast<std::int64_t>(time), dyad::expand(from, sizes))};
   }

@@ -71,6 +71,7 @@ namespace dyad {
                                      Loc loc = std::source_location::current());
 /// The first lengths[b] elements of sequence b backwards, the others as they are; sequences run
 /// along `time_axis` and are numbered along `batch_axis`. lengths is i64 or i32 [batch].
+/// ValueError, when it runs, unless they are from 0 to the size of the time axis.
 [[nodiscard]] Tensor reverse_sequence(const Tensor& x, const Tensor& lengths,
                                       std::int64_t time_axis = 0, std::int64_t batch_axis = 1,
                                       Loc loc = std::source_location::current());

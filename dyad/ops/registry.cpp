@@ -49,6 +49,7 @@ void register_builtin_ops() {
     register_ops(loss_rows());
     register_ops(loss_function_rows());
     register_ops(random_rows());
+    register_ops(checked_rows());
     register_ops(embedding_rows());
     register_ops(complex_rows());
     register_ops(fft_rows());

@@ -56,6 +56,7 @@ void register_builtin_ops();
 [[nodiscard]] std::span<const OpInfo* const> loss_rows();
 [[nodiscard]] std::span<const OpInfo* const> loss_function_rows();
 [[nodiscard]] std::span<const OpInfo* const> random_rows();
+[[nodiscard]] std::span<const OpInfo* const> checked_rows();
 [[nodiscard]] std::span<const OpInfo* const> embedding_rows();
 [[nodiscard]] std::span<const OpInfo* const> complex_rows();
 [[nodiscard]] std::span<const OpInfo* const> fft_rows();

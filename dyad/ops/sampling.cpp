@@ -1,4 +1,5 @@
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/checked.h"
 #include "dyad/ops/cumulative.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
@@ -31,7 +32,9 @@ Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement, 
         loc.user());
   }
   const LocScope scope(loc);
-  const Tensor exact = to(detach(weights, loc), f64, loc);
+  const Tensor valid = ops::checked(detach(weights, loc),
+                                    {.of = "multinomial", .argument = "weights", .sum = true}, loc);
+  const Tensor exact = to(valid, f64, loc);
   Shape shape = ops::sizes_of(exact, loc);
   if (replacement) {
     const Tensor sums = cumsum(exact, -1);

@@ -313,6 +313,12 @@ Tensor nanquantile(const Tensor& x, double q, std::int64_t axis, bool keepdim, L
         "nanquantile(" + type_string(x) + ", q = " + std::to_string(q) + "): q must be from 0 to 1",
         loc.user());
   }
+  const Dim size = x.size(axis, loc);
+  if (size.is_number() && size.number() == 0) {
+    throw ShapeError("nanquantile(" + type_string(x) + "): x has no elements along axis " +
+                         std::to_string(axis) + ", and none have no quantile",
+                     loc.user());
+  }
   const LocScope scope(loc);
   // What is missing goes last.
   const Tensor missing = isnan(x), sorted = sort(where(missing, kInf, x), axis, false, loc).values;

@@ -88,6 +88,15 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftArgs& args, Loc loc) 
   // [batch, samples], and the parts unless all is real.
   Tensor signal = is_real ? ops::real_signal(x, f.call, loc) : ops::pairs_of(x, loc);
   if (x.rank() == 1) signal = unsqueeze(signal, 0, loc);
+  const Dim given = signal.size(1, loc);
+  if (args.center && args.pad_mode == "reflect" && given.is_number() &&
+      given.number() <= n_fft / 2) {
+    throw ShapeError(f.call + ": x has " + to_string(given) +
+                         " samples; centered frames are reflected at both ends, which takes more "
+                         "than n_fft / 2 = " +
+                         std::to_string(n_fft / 2),
+                     loc.user());
+  }
   if (args.center) {
     Shape sides(static_cast<std::size_t>(signal.rank()), 0);
     sides[1] = n_fft / 2;

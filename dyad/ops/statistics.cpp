@@ -216,12 +216,18 @@ Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keepdim,
                          "\" must be one of linear lower higher midpoint nearest",
                      loc.user());
   }
+  const Dim size = x.size(normalize_axis(axis, x.rank(), "quantile", loc), loc);
+  if (size.is_number() && size.number() == 0) {
+    throw ShapeError(call() + ": x has no elements along axis " + std::to_string(axis) +
+                         ", and none have no quantile",
+                     loc.user());
+  }
   const LocScope scope(loc);
   const Tensor sorted = sort(x, axis, false, loc).values;
   // NaNs are last: if there is one, every quantile is NaN.
   const Tensor last =
       unsqueeze(select(sorted, axis, -1), normalize_axis(axis, x.rank(), "quantile", loc));
-  const Tensor place = to(size_tensor(x.size(axis, loc)) - 1, f64) * q;
+  const Tensor place = to(size_tensor(size) - 1, f64) * q;
   const Tensor below = floor(place), above = ceil(place);
   const auto at = [&](const Tensor& where_) {
     return index_select(sorted, axis, reshape(to(where_, i64), {1}));
@@ -290,7 +296,12 @@ Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights, bo
   const LocScope scope(loc);
   const DType dtype = promote(x.dtype(), edges.dtype());
   const Tensor line = to(ops::line_of(x, loc), dtype), bounds = to(edges, dtype);
-  const Dim bins = ops::sizes_of(edges)[0] - 1;
+  const Dim bins = edges.size(0, loc) - 1;
+  if (bins.is_number() && bins.number() < 1) {
+    throw ShapeError("histogram(" + type_string(x) + ", edges: " + type_string(edges) +
+                         "): two edges or more are needed, one part lies between two",
+                     loc.user());
+  }
   const Tensor first = select(bounds, 0, 0), last = select(bounds, 0, -1);
   // The last part has its upper bound too.
   const Tensor place = minimum(searchsorted(bounds, line, true) - 1, size_tensor(bins) - 1);

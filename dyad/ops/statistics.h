@@ -60,7 +60,8 @@ namespace dyad {
 [[nodiscard]] Tensor nanmedian(const Tensor& x, Loc loc = std::source_location::current());
 /// The value below which the part q (0 to 1, ValueError) of the elements along the axis lies: at
 /// q * (n - 1) in sort(x), between two elements by interpolation "linear", "lower", "higher",
-/// "midpoint" or "nearest" (the even one of two). NaN if there is one. Floating.
+/// "midpoint" or "nearest" (the even one of two). NaN if there is one. Floating; ShapeError for an
+/// axis without elements.
 [[nodiscard]] Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keepdim = false,
                               std::string_view interpolation = "linear",
                               Loc loc = std::source_location::current());
@@ -80,9 +81,9 @@ namespace dyad {
 /// smallest and the largest element are the bounds. ValueError for bounds in the wrong order.
 [[nodiscard]] Tensor histc(const Tensor& x, std::int64_t bins = 100, double low = 0,
                            double high = 0, Loc loc = std::source_location::current());
-/// How many elements (or weight, when given) lie between each edge (ascending, a vector) and the
-/// next, the last part with its upper bound; `density`: as parts of the whole, per length. In the
-/// dtype of x.
+/// How many elements (or weight, when given) lie between each edge (ascending, a vector of two or
+/// more: ShapeError) and the next, the last part with its upper bound; `density`: as parts of the
+/// whole, per length. In the dtype of x.
 [[nodiscard]] Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights = {},
                                bool density = false, Loc loc = std::source_location::current());
 

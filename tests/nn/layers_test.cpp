@@ -210,8 +210,8 @@ TEST_F(LayerCalls, BadArgumentsAreErrors) {
               HasSubstr("SpectralNorm: iterations must be at least 1, found 0"));
   EXPECT_THAT(message_of<ValueError>([] { Bilinear(0, 2, 2); }),
               HasSubstr("Bilinear: in1 must be at least 1, found 0"));
-  EXPECT_THAT(message_of<ValueError>([] { AlphaDropout(1.0); }),
-              HasSubstr("AlphaDropout: p must be at least 0 and below 1, found 1"));
+  EXPECT_THAT(message_of<ValueError>([] { AlphaDropout(-1.0); }),
+              HasSubstr("AlphaDropout: p must be from 0 to 1, found -1"));
   EXPECT_THAT(message_of<ValueError>([] { GroupNorm(3, 4); }),
               HasSubstr("GroupNorm: groups must divide channels, found groups = 3, channels = 4"));
 }

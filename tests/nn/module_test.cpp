@@ -357,8 +357,8 @@ TEST(Layers, BadArgumentsAreErrors) {
   EXPECT_THAT(
       message_of<ValueError>([] { Conv2d(3, 4, 3, {.groups = 2}); }),
       HasSubstr("Conv2d: groups must divide in and out, found in = 3, out = 4, groups = 2"));
-  EXPECT_THAT(message_of<ValueError>([] { Dropout(1.0); }),
-              HasSubstr("Dropout: p must be at least 0 and below 1"));
+  EXPECT_THAT(message_of<ValueError>([] { Dropout(1.5); }),
+              HasSubstr("Dropout: p must be from 0 to 1, found 1.5"));
   EXPECT_THAT(message_of<ValueError>([] { GRUCell(3, -1); }),
               HasSubstr("GRUCell: hidden must be at least 1"));
   EXPECT_THAT(

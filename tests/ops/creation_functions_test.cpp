@@ -90,7 +90,7 @@ const std::vector<BadCall> kCreationCalls = {
      CALL(meshgrid({F(2)}, "yx"))},
     {Kind::shape, "meshgrid: vector 1 is f32[2, 2], but vectors or scalars are needed",
      CALL(meshgrid({F(2), F(2, 2)}))},
-    {Kind::value, "arange(count = -3, dtype = f64): count = -3 is negative",
+    {Kind::value, "linspace(count = -3): the count must be at least 0",
      CALL(linspace(0, 1, Dim(-3)))},
 };
 

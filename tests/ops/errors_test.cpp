@@ -122,9 +122,8 @@ const std::vector<BadCall>& bad_calls() {
        "channels of x (axis 1), but is [2]",
        CALL(batch_norm_train(F(2, 3), F(3), F(2)))},
       {Kind::value,
-       "dropout(x: f32[2], seed: i64[], offset: i64[], p = 1.0): p must be at least 0 and less "
-       "than 1",
-       CALL(dropout(F(2), 1))},
+       "dropout(x: f32[2], seed: i64[], offset: i64[], p = 1.5): p must be from 0 to 1",
+       CALL(dropout(F(2), 1.5))},
       {Kind::value, "randint(low = 3, high = 3): high must be above low, by at most 2^53",
        CALL(randint(3, 3, {2}))},
       {Kind::shape,

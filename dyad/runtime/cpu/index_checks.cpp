@@ -33,6 +33,11 @@ void fail_index(const OpCall& call, std::int64_t index, std::span<const std::int
   const std::string allowed =
       size == 0 ? "no index is allowed there"
                 : "allowed are " + std::to_string(least) + " to " + std::to_string(size - 1);
+  if (of == "masked_scatter") {
+    throw IndexError("masked_scatter: source has " + std::to_string(size - 1) +
+                         " elements, but mask is true at more places",
+                     call.loc);
+  }
   if (!of.empty()) {
     const bool rows = of.starts_with("embedding");
     throw IndexError(std::string(of) + (rows ? ": index " : ": class ") + std::to_string(index) +

@@ -28,6 +28,7 @@ std::span<const KernelFamily> kernel_families() {
       random_kernels,
       poisson_kernels,
       variates_kernels,
+      checked_kernels,
       embedding_kernels,
       table_rows_kernels,
       attention_kernels,

@@ -38,6 +38,7 @@ std::span<const NamedKernel> im2col_kernels();
 std::span<const NamedKernel> random_kernels();
 std::span<const NamedKernel> poisson_kernels();
 std::span<const NamedKernel> variates_kernels();
+std::span<const NamedKernel> checked_kernels();
 std::span<const NamedKernel> embedding_kernels();
 std::span<const NamedKernel> table_rows_kernels();
 std::span<const NamedKernel> attention_kernels();

@@ -222,6 +222,12 @@ def counting():
         case("nonzero", [x], [x.nonzero()], None, 0)
     for x in [torch.tensor(3.0), torch.tensor(0.0), torch.zeros(2, 0), floats_of("nan 0 -0 inf"), rand((2, 3, 2))]:
         case("nonzero", [x], [x.nonzero()], None, 0)
+    for dtype in FLOATS + ["i64", "i32"]:
+        x = cast(torch.tensor([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]]), dtype) if dtype in FLOATS else torch.tensor([3, 0, 1]).to(DTYPES[dtype])
+        case("checked", [x], [x], {"of": "f", "argument": "x", "most": 3, "sum": dtype in FLOATS}, 0)
+    x = torch.tensor([[0.5, 2.0, 1.5], [3.5, 1.0, 0.25]]).double()
+    case("checked", [x], [x], {"of": "f", "argument": "x", "most": 2**62 - 1, "sum": True}, 0, True)
+    case("checked", [torch.zeros(0, 3)], [torch.zeros(0, 3)], {"of": "f", "argument": "x", "most": 3, "sum": True}, 0)
 
 
 FAMILIES = [sorting, searching, uniques, running, counting]
