@@ -191,6 +191,15 @@ class FromTheEnd final : public PartialAttrVisitor {
   int rank_;
 };
 
+/// Sizes as symbols, equal ones as the same symbol; ones stay, they broadcast.
+Shape symbols(const Shape& shape) {
+  Shape made;
+  for (const Dim size : shape) {
+    made.push_back(size.number() == 1 ? size : Dim::symbol("d" + std::to_string(size.number())));
+  }
+  return made;
+}
+
 }  // namespace
 
 void interpret_kernels() { setenv("DYAD_KERNELS", "interpreter", /*overwrite=*/0); }
@@ -357,6 +366,19 @@ std::string difference(const Case& c, const Tensor& got, const Tensor& want) {
            number_text(b[i]);
   }
   return {};
+}
+
+Graph graph_of(const Case& c, bool symbolic) {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const Tensor& x = c.inputs[i];
+    inputs.push_back(x.defined() ? graph.placeholder("x" + std::to_string(i), x.dtype(),
+                                                     symbolic ? symbols(x.shape()) : x.shape())
+                                 : Tensor());
+  }
+  (void)graph.define([&] { return run(c, inputs); });
+  return graph;
 }
 
 }  // namespace dyad::testing

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dyad/core/tensor.h"
+#include "dyad/exec/graph.h"
 #include "dyad/ir/op_info.h"
 
 namespace dyad::testing {
@@ -49,6 +50,10 @@ bool only_some_cases();
 inline std::vector<Tensor> run(const Case& c, const std::vector<Tensor>& inputs) {
   return c.call(inputs);
 }
+
+/// A case as a graph of its inputs; `symbolic`: with their sizes as symbols, equal ones as the same
+/// one, but for ones, which broadcast.
+Graph graph_of(const Case& c, bool symbolic);
 
 /// The same case with its axes counted from the end, where its row has attributes `axis` or `axes`.
 std::optional<Case> with_negative_axes(const Case& c);

@@ -50,29 +50,6 @@ bool only_within(std::string_view name) {
   return name == "view_as_real" || name == "view_as_complex" || name == "recompute";
 }
 
-/// Sizes as symbols, equal ones as the same symbol; ones stay, they broadcast.
-Shape symbols(const Shape& shape) {
-  Shape made;
-  for (const Dim size : shape) {
-    made.push_back(size.number() == 1 ? size : Dim::symbol("d" + std::to_string(size.number())));
-  }
-  return made;
-}
-
-/// A case as a graph.
-Graph graph_of(const Case& c, bool symbolic) {
-  Graph graph;
-  std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    const Tensor& x = c.inputs[i];
-    inputs.push_back(x.defined() ? graph.placeholder("x" + std::to_string(i), x.dtype(),
-                                                     symbolic ? symbols(x.shape()) : x.shape())
-                                 : Tensor());
-  }
-  (void)graph.define([&] { return run(c, inputs); });
-  return graph;
-}
-
 /// Models of the cases, one after the other in a file (thousands of files would take their time),
 /// with a list that tells where each one is.
 class Models {
