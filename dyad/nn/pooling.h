@@ -43,7 +43,7 @@ class AvgPoolLayer {
         count_include_pad(count_include_pad),
         divisor(divisor) {}
   Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const {
-    return Pool(x, kernel, stride, padding, count_include_pad, ceil_mode, divisor, loc);
+    return Pool(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor, loc);
   }
   void visit(Visitor&) {}
 

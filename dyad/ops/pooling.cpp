@@ -1,5 +1,7 @@
 #include "dyad/ops/pooling.h"
 
+#include <cmath>
+
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/nn.h"
 #include "dyad/ops/compare.h"
@@ -379,8 +381,8 @@ void AvgPool::grad(Gradient& g, const Attrs& attrs) {
 
 // --- powers --------------------------------------------------------------------------------------
 
-/// The gradient of x in y = (sum of |x|^p)^(1/p): `spread` brings what belongs to y to each x that
-/// it was made from. 0 where y is.
+/// The gradient of x in y = (sum of |x|^p)^(1/p), p finite: `spread` brings what belongs to y to
+/// each x that it was made from. 0 where y is.
 template <class Spread>
 Tensor power_sum_grad(const Tensor& grad, const Tensor& x, const Tensor& y, double p,
                       Spread spread) {
@@ -412,6 +414,13 @@ PoolAttrs sum_attrs(const LpPoolAttrs& a) {
           .adaptive = {}};
 }
 
+/// The largest |x| of each window, which is what the sums tend to as p grows.
+PoolAttrs largest_attrs(const LpPoolAttrs& a) {
+  PoolAttrs attrs = sum_attrs(a);
+  attrs.divisor = 0;
+  return attrs;
+}
+
 void require_power(const InferIn& in, double p) {
   if (!(p > 0)) fail_value(in, "p must be above 0");
 }
@@ -421,7 +430,9 @@ struct LpPool {
   static constexpr Schema schema{.name = "lp_pool",
                                  .inputs = kUnaryFloat,
                                  .outputs = kOut,
-                                 .doc = "(sum of |x|^p)^(1/p) over each window of x[n, c, ...].",
+                                 .doc =
+                                     "(sum of |x|^p)^(1/p) over each window of x[n, c, ...]; inf: "
+                                     "the largest |x|.",
                                  .saved_inputs = kFirst,
                                  .saved_outputs = kFirst,
                                  .batching = Batching::all_samples};
@@ -431,15 +442,22 @@ struct LpPool {
     return {Type(in[0].dtype(), pooled_shape(in, in[0].shape(), sum_attrs(attrs)))};
   }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
+    if (std::isinf(attrs.p)) return {apply<MaxPool>(largest_attrs(attrs), loc, abs(*in[0]))};
     const Tensor powers = pow(abs(*in[0]), attrs.p);
     return {pow(apply<AvgPool>(sum_attrs(attrs), loc, powers), 1 / attrs.p)};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
+    if (std::isinf(attrs.p)) {
+      const Tensor& x = g.input(0);
+      const Tensor share = of_places<MaxPoolBackward>(largest_attrs(attrs), g.grad(), abs(x));
+      return g.set(0, sign(x) * share);
+    }
     g.set(0, power_sum_grad(g.grad(), g.input(0), g.output(), attrs.p, [&](const Tensor& share) {
             return spread(sum_attrs(attrs), g.input_shape(0), share);
           }));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    if (std::isinf(attrs.p)) return e.parts();
     const auto p = static_cast<std::int64_t>(attrs.p);  // ONNX takes whole numbers
     if (static_cast<double>(p) != attrs.p || (e.opset() < 18 && attrs.ceil_mode)) {
       return e.parts();
@@ -474,7 +492,7 @@ struct GlobalLpPool {
       .name = "global_lp_pool",
       .inputs = kUnaryFloat,
       .outputs = kOut,
-      .doc = "(sum of |x|^p)^(1/p) over the spatial axes of x[n, c, ...].",
+      .doc = "(sum of |x|^p)^(1/p) over the spatial axes of x[n, c, ...]; inf: the largest |x|.",
       .saved_inputs = kFirst,
       .saved_outputs = kFirst,
       .batching = Batching::all_samples};
@@ -484,13 +502,20 @@ struct GlobalLpPool {
   }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
     const Tensor& x = *in[0];
+    if (std::isinf(attrs.p)) return {norm(x, attrs.p, spatial_axes(x.rank()), true)};
     return {pow(sum(pow(abs(x), attrs.p), spatial_axes(x.rank()), true), 1 / attrs.p)};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
+    if (std::isinf(attrs.p)) {
+      const Tensor &x = g.input(0), chosen = to(abs(x) == g.output(), g.grad().dtype());
+      const Tensor ties = sum(chosen, spatial_axes(x.rank()), true);
+      return g.set(0, sign(x) * chosen * (g.grad() / ties));
+    }
     g.set(0, power_sum_grad(g.grad(), g.input(0), g.output(), attrs.p,
                             [&](const Tensor& share) { return share; }));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
+    if (std::isinf(attrs.p)) return e.parts();
     const auto p = static_cast<std::int64_t>(attrs.p);
     if (static_cast<double>(p) != attrs.p) return e.parts();
     e.output(0, e.node("GlobalLpPool", {e.input_as(0, kOnnxImage)}, {{"p", p}}));
@@ -548,8 +573,8 @@ Tensor max_pool(std::string_view name, std::size_t axes, const Tensor& x, const 
 }
 
 Tensor avg_pool(std::string_view name, std::size_t axes, const Tensor& x, const PerAxis& kernel,
-                const PerAxis& stride, const Padding& padding, bool count_include_pad,
-                bool ceil_mode, std::int64_t divisor, Loc loc) {
+                const PerAxis& stride, const Padding& padding, bool ceil_mode,
+                bool count_include_pad, std::int64_t divisor, Loc loc) {
   PoolAttrs attrs = pool_attrs(name, axes, x, kernel, stride, padding, 1, ceil_mode, loc);
   attrs.count_include_pad = count_include_pad;
   attrs.divisor = divisor;
@@ -602,21 +627,21 @@ Tensor max_unpool(const Tensor& x, const Tensor& indices, const Shape& size, Loc
   return apply<ops::MaxUnpool>({.shape = shape}, loc, x, indices);
 }
 Tensor avg_pool1d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride,
-                  const Padding& padding, bool count_include_pad, bool ceil_mode,
+                  const Padding& padding, bool ceil_mode, bool count_include_pad,
                   std::int64_t divisor, Loc loc) {
-  return ops::avg_pool("avg_pool1d", 1, x, kernel, stride, padding, count_include_pad, ceil_mode,
+  return ops::avg_pool("avg_pool1d", 1, x, kernel, stride, padding, ceil_mode, count_include_pad,
                        divisor, loc);
 }
 Tensor avg_pool2d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride,
-                  const Padding& padding, bool count_include_pad, bool ceil_mode,
+                  const Padding& padding, bool ceil_mode, bool count_include_pad,
                   std::int64_t divisor, Loc loc) {
-  return ops::avg_pool("avg_pool2d", 2, x, kernel, stride, padding, count_include_pad, ceil_mode,
+  return ops::avg_pool("avg_pool2d", 2, x, kernel, stride, padding, ceil_mode, count_include_pad,
                        divisor, loc);
 }
 Tensor avg_pool3d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride,
-                  const Padding& padding, bool count_include_pad, bool ceil_mode,
+                  const Padding& padding, bool ceil_mode, bool count_include_pad,
                   std::int64_t divisor, Loc loc) {
-  return ops::avg_pool("avg_pool3d", 3, x, kernel, stride, padding, count_include_pad, ceil_mode,
+  return ops::avg_pool("avg_pool3d", 3, x, kernel, stride, padding, ceil_mode, count_include_pad,
                        divisor, loc);
 }
 Tensor lp_pool(const Tensor& x, double p, const PerAxis& kernel, const PerAxis& stride,

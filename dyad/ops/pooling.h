@@ -38,22 +38,23 @@ namespace dyad {
 /// The mean of each window: its sum over `divisor`, or, when that is 0, over the number of its
 /// elements, zeros of the padding included unless count_include_pad is false.
 [[nodiscard]] Tensor avg_pool2d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
-                                const Padding& padding = 0, bool count_include_pad = true,
-                                bool ceil_mode = false, std::int64_t divisor = 0,
+                                const Padding& padding = 0, bool ceil_mode = false,
+                                bool count_include_pad = true, std::int64_t divisor = 0,
                                 Loc loc = std::source_location::current());
 /// avg_pool2d() of one spatial axis.
 [[nodiscard]] Tensor avg_pool1d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
-                                const Padding& padding = 0, bool count_include_pad = true,
-                                bool ceil_mode = false, std::int64_t divisor = 0,
+                                const Padding& padding = 0, bool ceil_mode = false,
+                                bool count_include_pad = true, std::int64_t divisor = 0,
                                 Loc loc = std::source_location::current());
 /// avg_pool2d() of three spatial axes.
 [[nodiscard]] Tensor avg_pool3d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
-                                const Padding& padding = 0, bool count_include_pad = true,
-                                bool ceil_mode = false, std::int64_t divisor = 0,
+                                const Padding& padding = 0, bool ceil_mode = false,
+                                bool count_include_pad = true, std::int64_t divisor = 0,
                                 Loc loc = std::source_location::current());
 
 /// (sum of |x|^p over what each window has of x)^(1/p), over as many axes as x has after the first
-/// two; p is above 0. The gradient is 0 where the result is.
+/// two; p is above 0 (ValueError), infinity gives the largest |x|. The gradient is 0 where the
+/// result is; of the largest it goes to the first one, as in max_pool2d().
 [[nodiscard]] Tensor lp_pool(const Tensor& x, double p, const PerAxis& kernel,
                              const PerAxis& stride = 0, const Padding& padding = 0,
                              bool ceil_mode = false, Loc loc = std::source_location::current());
@@ -74,7 +75,8 @@ namespace dyad {
 [[nodiscard]] Tensor global_avg_pool(const Tensor& x, Loc loc = std::source_location::current());
 /// The largest over all spatial axes, which stay with size 1.
 [[nodiscard]] Tensor global_max_pool(const Tensor& x, Loc loc = std::source_location::current());
-/// (sum of |x|^p)^(1/p) over all spatial axes, which stay with size 1.
+/// (sum of |x|^p)^(1/p) over all spatial axes, which stay with size 1; p as in lp_pool(). Equal
+/// largest elements share the gradient, as in norm().
 [[nodiscard]] Tensor global_lp_pool(const Tensor& x, double p = 2,
                                     Loc loc = std::source_location::current());
 

@@ -81,7 +81,7 @@ void quantized_average_pool(OnnxNode& n) {
       n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
     }
     return kPools[axes - 1](x, n.integers("kernel_shape", {}), n.integers("strides", {1}),
-                            padding_of(n), n.flag("count_include_pad"), n.flag("ceil_mode"), 0,
+                            padding_of(n), n.flag("ceil_mode"), n.flag("count_include_pad"), 0,
                             n.loc());
   });
 }
