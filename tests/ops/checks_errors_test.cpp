@@ -211,7 +211,7 @@ const std::vector<BadCall> kCheckedCalls = {
      "nanquantile(f32[2, 0]): x has no elements along axis 1, and none have no quantile",
      CALL(nanquantile(F(2, 0), 0.5, 1))},
 };
-TEST(Errors, OfChecks) { expect_errors(kCheckedCalls, "checks_test.cpp"); }
+TEST(Errors, OfChecks) { expect_errors(kCheckedCalls, "checks_errors_test.cpp"); }
 
 }  // namespace
 }  // namespace dyad::testing
