@@ -151,7 +151,7 @@ TEST(Create, EyeLinspaceEmpty) {
   EXPECT_EQ(shown(linspace(3, 4, 0)), "f32[0] []");
   EXPECT_EQ(type_string(empty({2, 3}, bf16)), "bf16[2, 3]");
   EXPECT_THROW((void)eye(-1), ShapeError);
-  EXPECT_THROW((void)linspace(0, 1, -2), ShapeError);
+  EXPECT_THROW((void)linspace(0, 1, -2), ValueError);
 }
 
 }  // namespace
