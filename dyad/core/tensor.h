@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -20,6 +21,7 @@ namespace dyad {
 struct TensorImpl;
 class Arg;
 struct Slice;
+struct ValuesAndIndices;
 
 /// An end beyond every size, for slices to the last element.
 inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
@@ -107,7 +109,8 @@ class Tensor {
   /// The same data, apart from the graph of gradients.
   [[nodiscard]] Tensor detach(Loc loc = std::source_location::current()) const;
   /// Calls `hook` with the gradient of this tensor when it is known; a returned tensor replaces it.
-  /// What the hook computes is differentiable where the pass has create_graph, as all gradients are.
+  /// What the hook computes is differentiable where the pass has create_graph, as all gradients
+  /// are.
   void register_hook(std::function<Tensor(const Tensor&)> hook,
                      Loc loc = std::source_location::current()) const;
 
@@ -115,6 +118,7 @@ class Tensor {
   /// Overwrites the elements with those of `value` (broadcast, converted).
   Tensor& copy_(const Arg& value, Loc loc = std::source_location::current());
   Tensor& fill_(double value, Loc loc = std::source_location::current());
+  Tensor& zero_(Loc loc = std::source_location::current());
   Tensor& add_(const Arg& value, Loc loc = std::source_location::current());
   Tensor& sub_(const Arg& value, Loc loc = std::source_location::current());
   Tensor& mul_(const Arg& value, Loc loc = std::source_location::current());
@@ -151,6 +155,97 @@ class Tensor {
                            Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor argmax(std::int64_t axis, bool keepdim = false,
                               Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor prod(Ints axes = {}, bool keepdim = false,
+                            Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor any(Ints axes = {}, bool keepdim = false,
+                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor all(Ints axes = {}, bool keepdim = false,
+                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor logsumexp(Ints axes = {}, bool keepdim = false,
+                                 Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor var(Ints axes = {}, std::int64_t correction = 1, bool keepdim = false,
+                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor std(Ints axes = {}, std::int64_t correction = 1, bool keepdim = false,
+                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor norm(double p = 2, Ints axes = {}, bool keepdim = false,
+                            Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor argmin(std::int64_t axis, bool keepdim = false,
+                              Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor softmax(std::int64_t axis = -1,
+                               Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor log_softmax(std::int64_t axis = -1,
+                                   Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor cumsum(std::int64_t axis, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor cumprod(std::int64_t axis, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] ValuesAndIndices sort(std::int64_t axis = -1, bool descending = false,
+                                      Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor argsort(std::int64_t axis = -1, bool descending = false,
+                               Loc loc = std::source_location::current()) const;
+  [[nodiscard]] ValuesAndIndices topk(Dim k, std::int64_t axis = -1, bool largest = true,
+                                      Loc loc = std::source_location::current()) const;
+
+  [[nodiscard]] Tensor abs(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor square(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor sqrt(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor rsqrt(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor reciprocal(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor exp(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor expm1(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor log(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor log1p(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor sin(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor cos(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor tanh(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor sigmoid(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor relu(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor erf(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor floor(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor ceil(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor round(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor sign(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor isnan(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor isfinite(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor nonzero(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor pow(const Arg& exponent, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor clamp(double low, double high = std::numeric_limits<double>::infinity(),
+                             Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor masked_fill(const Tensor& mask, const Arg& value,
+                                   Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor masked_select(const Tensor& mask,
+                                     Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor matmul(const Tensor& other, Loc loc = std::source_location::current()) const;
+
+  [[nodiscard]] Tensor gather(std::int64_t axis, const Tensor& index,
+                              Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor index_select(std::int64_t axis, const Tensor& index,
+                                    Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor scatter(std::int64_t axis, const Tensor& index, const Arg& source,
+                               Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor scatter_add(std::int64_t axis, const Tensor& index, const Tensor& source,
+                                   Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor index_add(std::int64_t axis, const Tensor& index, const Tensor& source,
+                                 Loc loc = std::source_location::current()) const;
+  [[nodiscard]] std::vector<Tensor> chunk(std::int64_t count, std::int64_t axis = 0,
+                                          Loc loc = std::source_location::current()) const;
+  [[nodiscard]] std::vector<Tensor> split(std::int64_t size, std::int64_t axis = 0,
+                                          Loc loc = std::source_location::current()) const;
+  [[nodiscard]] std::vector<Tensor> unbind(std::int64_t axis = 0,
+                                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor flip(const Ints& axes = {}, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor roll(const Ints& shifts, const Ints& axes = {},
+                            Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor tile(const Shape& counts, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor repeat(const Shape& counts, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor tril(std::int64_t k = 0, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor triu(std::int64_t k = 0, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor diagonal(std::int64_t offset = 0, std::int64_t axis1 = 0,
+                                std::int64_t axis2 = 1,
+                                Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor swapaxes(std::int64_t a, std::int64_t b,
+                                Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor movedim(std::int64_t from, std::int64_t to,
+                               Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor broadcast_to(Shape shape, Loc loc = std::source_location::current()) const;
 
   /// Another handle of the same object.
   [[nodiscard]] bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }

@@ -1,10 +1,23 @@
 #include "dyad/core/evaluator.h"
 #include "dyad/core/tensor.h"
+#include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/cumulative.h"
+#include "dyad/ops/diagonal.h"
+#include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/index.h"
+#include "dyad/ops/indexing.h"
+#include "dyad/ops/linalg.h"
+#include "dyad/ops/norm.h"
 #include "dyad/ops/op_support.h"
+#include "dyad/ops/rearrange.h"
 #include "dyad/ops/reduce.h"
+#include "dyad/ops/scatter.h"
+#include "dyad/ops/shapes.h"
+#include "dyad/ops/sort.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -18,6 +31,7 @@ Tensor& Tensor::fill_(double value, Loc loc) {
   Evaluator::current().write(*this, full_like(*this, value, loc), loc);
   return *this;
 }
+Tensor& Tensor::zero_(Loc loc) { return fill_(0, loc); }
 
 Tensor Tensor::to(DType dtype, Loc loc) const { return dyad::to(*this, dtype, loc); }
 Tensor Tensor::contiguous(Loc loc) const { return dyad::contiguous(*this, loc); }
@@ -71,6 +85,135 @@ Tensor Tensor::min(Ints axes, bool keepdim, Loc loc) const {
 }
 Tensor Tensor::argmax(std::int64_t axis, bool keepdim, Loc loc) const {
   return dyad::argmax(*this, axis, keepdim, false, loc);
+}
+Tensor Tensor::prod(Ints axes, bool keepdim, Loc loc) const {
+  return dyad::prod(*this, std::move(axes), keepdim, loc);
+}
+Tensor Tensor::any(Ints axes, bool keepdim, Loc loc) const {
+  return dyad::any(*this, std::move(axes), keepdim, loc);
+}
+Tensor Tensor::all(Ints axes, bool keepdim, Loc loc) const {
+  return dyad::all(*this, std::move(axes), keepdim, loc);
+}
+Tensor Tensor::logsumexp(Ints axes, bool keepdim, Loc loc) const {
+  return dyad::logsumexp(*this, std::move(axes), keepdim, loc);
+}
+Tensor Tensor::var(Ints axes, std::int64_t correction, bool keepdim, Loc loc) const {
+  return dyad::var(*this, std::move(axes), correction, keepdim, loc);
+}
+Tensor Tensor::std(Ints axes, std::int64_t correction, bool keepdim, Loc loc) const {
+  return dyad::std(*this, std::move(axes), correction, keepdim, loc);
+}
+Tensor Tensor::norm(double p, Ints axes, bool keepdim, Loc loc) const {
+  return dyad::norm(*this, p, std::move(axes), keepdim, loc);
+}
+Tensor Tensor::argmin(std::int64_t axis, bool keepdim, Loc loc) const {
+  return dyad::argmin(*this, axis, keepdim, false, loc);
+}
+Tensor Tensor::softmax(std::int64_t axis, Loc loc) const { return dyad::softmax(*this, axis, loc); }
+Tensor Tensor::log_softmax(std::int64_t axis, Loc loc) const {
+  return dyad::log_softmax(*this, axis, loc);
+}
+Tensor Tensor::cumsum(std::int64_t axis, Loc loc) const {
+  return dyad::cumsum(*this, axis, false, false, loc);
+}
+Tensor Tensor::cumprod(std::int64_t axis, Loc loc) const {
+  return dyad::cumprod(*this, axis, false, false, loc);
+}
+ValuesAndIndices Tensor::sort(std::int64_t axis, bool descending, Loc loc) const {
+  return dyad::sort(*this, axis, descending, loc);
+}
+Tensor Tensor::argsort(std::int64_t axis, bool descending, Loc loc) const {
+  return dyad::argsort(*this, axis, descending, loc);
+}
+ValuesAndIndices Tensor::topk(Dim k, std::int64_t axis, bool largest, Loc loc) const {
+  return dyad::topk(*this, k, axis, largest, true, loc);
+}
+
+Tensor Tensor::abs(Loc loc) const { return dyad::abs(*this, loc); }
+Tensor Tensor::square(Loc loc) const { return dyad::square(*this, loc); }
+Tensor Tensor::sqrt(Loc loc) const { return dyad::sqrt(*this, loc); }
+Tensor Tensor::rsqrt(Loc loc) const { return dyad::rsqrt(*this, loc); }
+Tensor Tensor::reciprocal(Loc loc) const { return dyad::reciprocal(*this, loc); }
+Tensor Tensor::exp(Loc loc) const { return dyad::exp(*this, loc); }
+Tensor Tensor::expm1(Loc loc) const { return dyad::expm1(*this, loc); }
+Tensor Tensor::log(Loc loc) const { return dyad::log(*this, loc); }
+Tensor Tensor::log1p(Loc loc) const { return dyad::log1p(*this, loc); }
+Tensor Tensor::sin(Loc loc) const { return dyad::sin(*this, loc); }
+Tensor Tensor::cos(Loc loc) const { return dyad::cos(*this, loc); }
+Tensor Tensor::tanh(Loc loc) const { return dyad::tanh(*this, loc); }
+Tensor Tensor::sigmoid(Loc loc) const { return dyad::sigmoid(*this, loc); }
+Tensor Tensor::relu(Loc loc) const { return dyad::relu(*this, loc); }
+Tensor Tensor::erf(Loc loc) const { return dyad::erf(*this, loc); }
+Tensor Tensor::floor(Loc loc) const { return dyad::floor(*this, loc); }
+Tensor Tensor::ceil(Loc loc) const { return dyad::ceil(*this, loc); }
+Tensor Tensor::round(Loc loc) const { return dyad::round(*this, loc); }
+Tensor Tensor::sign(Loc loc) const { return dyad::sign(*this, loc); }
+Tensor Tensor::isnan(Loc loc) const { return dyad::isnan(*this, loc); }
+Tensor Tensor::isfinite(Loc loc) const { return dyad::isfinite(*this, loc); }
+Tensor Tensor::nonzero(Loc loc) const { return dyad::nonzero(*this, loc); }
+Tensor Tensor::pow(const Arg& exponent, Loc loc) const { return dyad::pow(*this, exponent, loc); }
+Tensor Tensor::clamp(double low, double high, Loc loc) const {
+  return dyad::clamp(*this, low, high, loc);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Arg& value, Loc loc) const {
+  return dyad::masked_fill(*this, mask, value, loc);
+}
+Tensor Tensor::masked_select(const Tensor& mask, Loc loc) const {
+  return dyad::masked_select(*this, mask, loc);
+}
+Tensor Tensor::matmul(const Tensor& other, Loc loc) const {
+  return dyad::matmul(*this, other, loc);
+}
+
+Tensor Tensor::gather(std::int64_t axis, const Tensor& index, Loc loc) const {
+  return dyad::gather(*this, axis, index, loc);
+}
+Tensor Tensor::index_select(std::int64_t axis, const Tensor& index, Loc loc) const {
+  return dyad::index_select(*this, axis, index, loc);
+}
+Tensor Tensor::scatter(std::int64_t axis, const Tensor& index, const Arg& source, Loc loc) const {
+  return dyad::scatter(*this, axis, index, source, loc);
+}
+Tensor Tensor::scatter_add(std::int64_t axis, const Tensor& index, const Tensor& source,
+                           Loc loc) const {
+  return dyad::scatter_add(*this, axis, index, source, loc);
+}
+Tensor Tensor::index_add(std::int64_t axis, const Tensor& index, const Tensor& source,
+                         Loc loc) const {
+  return dyad::index_add(*this, axis, index, source, loc);
+}
+std::vector<Tensor> Tensor::chunk(std::int64_t count, std::int64_t axis, Loc loc) const {
+  return dyad::chunk(*this, count, axis, loc);
+}
+std::vector<Tensor> Tensor::split(std::int64_t size, std::int64_t axis, Loc loc) const {
+  return dyad::split(*this, size, axis, loc);
+}
+std::vector<Tensor> Tensor::unbind(std::int64_t axis, Loc loc) const {
+  return dyad::unbind(*this, axis, loc);
+}
+Tensor Tensor::flip(const Ints& axes, Loc loc) const { return dyad::flip(*this, axes, loc); }
+Tensor Tensor::roll(const Ints& shifts, const Ints& axes, Loc loc) const {
+  return dyad::roll(*this, shifts, axes, loc);
+}
+Tensor Tensor::tile(const Shape& counts, Loc loc) const { return dyad::tile(*this, counts, loc); }
+Tensor Tensor::repeat(const Shape& counts, Loc loc) const {
+  return dyad::repeat(*this, counts, loc);
+}
+Tensor Tensor::tril(std::int64_t k, Loc loc) const { return dyad::tril(*this, k, loc); }
+Tensor Tensor::triu(std::int64_t k, Loc loc) const { return dyad::triu(*this, k, loc); }
+Tensor Tensor::diagonal(std::int64_t offset, std::int64_t axis1, std::int64_t axis2,
+                        Loc loc) const {
+  return dyad::diagonal(*this, offset, axis1, axis2, loc);
+}
+Tensor Tensor::swapaxes(std::int64_t a, std::int64_t b, Loc loc) const {
+  return dyad::swapaxes(*this, a, b, loc);
+}
+Tensor Tensor::movedim(std::int64_t from, std::int64_t to, Loc loc) const {
+  return dyad::movedim(*this, from, to, loc);
+}
+Tensor Tensor::broadcast_to(Shape shape, Loc loc) const {
+  return dyad::broadcast_to(*this, std::move(shape), loc);
 }
 
 }  // namespace dyad
