@@ -248,6 +248,25 @@ TEST(ProgramFunction, SharesRecordingsSizesAndBranches) {
                         "i64[3, 6]; call the function so before it is saved"));
 }
 
+TEST(ProgramFunction, LoopsRunAsManyStepsAsTheDataAsk) {
+  const TempFile file("loops.dyad");
+  const Tensor w = full({3}, 0.75);
+  const auto search = compile([&](const Tensor& x, const Tensor& limit) {
+    const Tensor grown = while_loop([&](const Tensor& v) { return sum(v) < limit; },
+                                    [&](const Tensor& v) { return v * 1.5f + w; }, x);
+    return scan([](const Tensor& c, const Tensor& v) { return std::pair(c + v, c * v); }, zeros({}),
+                grown)
+        .second;
+  });
+  const auto limit = [](double of) { return full({}, of); };
+  const Tensor x = ones({3});
+  for (const double of : {20.0, 50.0, 0.0}) static_cast<void>(search(x, limit(of)));
+  save(file.path(), search);
+  const Program program = load(file.path());
+  for (const double of : {9.0, 1000.0, 0.0, 35.0})
+    EXPECT_EQ(bits_of(program(x, limit(of))[0]), bits_of(search(x, limit(of)))) << of;
+}
+
 TEST(ProgramFunction, AReadThatTookNoSuchValueIsAnErrorThatNamesTheLine) {
   const TempFile file("read.dyad");
   const auto power = compile([](const Tensor& x) {
