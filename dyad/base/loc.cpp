@@ -9,7 +9,8 @@
 namespace dyad {
 namespace {
 
-thread_local Loc scope_loc;  // owned by the outermost LocScope of the thread
+thread_local Loc scope_loc;                         // owned by the outermost LocScope of the thread
+thread_local const char* scope_function = nullptr;  // by the outermost that names one
 
 /// Owner of the records made at run time; deques keep addresses stable.
 class LocTable {
@@ -58,12 +59,17 @@ std::string to_string(Loc loc) {
   return std::string(file) + ":" + std::to_string(loc.line());
 }
 
-LocScope::LocScope(Loc loc) noexcept : owner_(!scope_loc && loc) {
+LocScope::LocScope(Loc loc, const char* function) noexcept
+    : owner_(!scope_loc && loc), names_(!scope_function && function) {
   if (owner_) scope_loc = loc;
+  if (names_) scope_function = function;
 }
 
 LocScope::~LocScope() {
   if (owner_) scope_loc = Loc();
+  if (names_) scope_function = nullptr;
 }
+
+std::string_view LocScope::function() noexcept { return scope_function ? scope_function : ""; }
 
 }  // namespace dyad

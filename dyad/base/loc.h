@@ -53,17 +53,20 @@ static_assert(sizeof(std::source_location) == sizeof(const LocRecord*),
 /// `train.cpp:41` (the file's last component), or `<unknown>`.
 [[nodiscard]] std::string to_string(Loc loc);
 
-/// While it lives, values made in this thread are attributed to `loc`. Scopes nest; the outermost
-/// wins, because it is the line the user wrote.
+/// While it lives, values made in this thread are attributed to `loc`, and errors of operators name
+/// `function` (a literal), which is made of them. Scopes nest; the outermost wins, because it is
+/// the line the user wrote and what was called there.
 class LocScope {
  public:
-  explicit LocScope(Loc loc) noexcept;
+  explicit LocScope(Loc loc, const char* function = nullptr) noexcept;
   ~LocScope();
   LocScope(const LocScope&) = delete;
   LocScope& operator=(const LocScope&) = delete;
+  /// The function that the program called; empty where none says its name.
+  [[nodiscard]] static std::string_view function() noexcept;
 
  private:
-  bool owner_;
+  bool owner_, names_;
 };
 
 }  // namespace dyad

@@ -83,7 +83,10 @@ void check_dtypes(const InferIn& in) {
 
 template <class E>
 [[noreturn]] void fail(const InferIn& in, const std::string& rule) {
-  throw E(call_string(in.op, in.inputs, in.attrs) + ": " + rule, in.loc.user());
+  const std::string_view called = LocScope::function();
+  const std::string prefix =
+      called.empty() || called == in.op.name ? "" : std::string(called) + ": ";
+  throw E(prefix + call_string(in.op, in.inputs, in.attrs) + ": " + rule, in.loc.user());
 }
 
 /// `name = value` of each attribute.

@@ -383,6 +383,7 @@ Tensor pinv(const Tensor& x, double rcond, Loc loc) {
   return apply<ops::Pinv>({.rcond = rcond}, loc, x);
 }
 Tensor lstsq(const Tensor& a, const Tensor& b, double rcond, Loc loc) {
+  const LocScope called(loc, "lstsq");
   return matmul(pinv(a, rcond, loc), b, loc);
 }
 Tensor matrix_rank(const Tensor& x, double rcond, Loc loc) {

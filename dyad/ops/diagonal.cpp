@@ -204,9 +204,11 @@ std::span<const OpInfo* const> diagonal_rows() {
 }  // namespace ops
 
 Tensor tril(const Tensor& x, std::int64_t k, Loc loc) {
+  const LocScope called(loc, "tril");
   return apply<ops::Trilu>({.k = ops::diagonal_number(k), .upper = false}, loc, x);
 }
 Tensor triu(const Tensor& x, std::int64_t k, Loc loc) {
+  const LocScope called(loc, "triu");
   return apply<ops::Trilu>({.k = ops::diagonal_number(k)}, loc, x);
 }
 Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2,

@@ -297,14 +297,14 @@ std::span<const OpInfo* const> index_rows() {
 }  // namespace ops
 
 Tensor index(const Tensor& x, Indices indices, Loc loc) {
-  const LocScope scope(loc);
+  const LocScope called(loc, "index");
   return ops::Indexing(x, indices, "index", loc).get();
 }
 Tensor index(const Tensor& x, std::initializer_list<Index> indices, Loc loc) {
   return index(x, Indices(indices.begin(), indices.size()), loc);
 }
 Tensor index_put(const Tensor& x, Indices indices, const Arg& value, bool accumulate, Loc loc) {
-  const LocScope scope(loc);
+  const LocScope called(loc, "index_put");
   const Tensor* const mask = indices.size() == 1 ? indices[0].get<Tensor>() : nullptr;
   const Tensor& v = value.tensor();
   if (mask && mask->dtype() == boolean && mask->rank() == x.rank() && v.rank() == 0) {

@@ -257,6 +257,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t axis, double eps, Loc loc) {
+  const LocScope called(loc, "cosine_similarity");
   if (!(eps > 0)) fail_number("cosine_similarity", "eps", eps, "above 0", loc);
   const LocScope scope(loc);
   // The least square of a length that the dtype holds and that has a root to divide by.

@@ -243,7 +243,7 @@ Tensor lcm(const Tensor& a, const Tensor& b, Loc loc) {
 }
 
 Tensor heaviside(const Tensor& x, const Arg& at_zero, Loc loc) {
-  const LocScope scope(loc);
+  const LocScope called(loc, "heaviside");
   const Tensor step = where(x == 0, at_zero, x > 0);
   return is_floating(x.dtype()) ? where(isnan(x), x, step) : step;
 }

@@ -88,6 +88,7 @@ Tensor mv(const Tensor& a, const Tensor& x, Loc loc) {
   return matmul(a, x, loc);
 }
 Tensor dot(const Tensor& a, const Tensor& b, Loc loc) {
+  const LocScope called(loc, "dot");
   require_rank("dot", a, b, 1, 1, "both operands must be vectors, of 1 axis", loc);
   return matmul(a, b, loc);
 }
@@ -95,11 +96,13 @@ Tensor vecdot(const Tensor& a, const Tensor& b, std::int64_t axis, Loc loc) {
   return to(sum(mul(conj(a, loc), b, loc), {axis}, false, loc), promote(a.dtype(), b.dtype()), loc);
 }
 Tensor inner(const Tensor& a, const Tensor& b, Loc loc) {
+  const LocScope called(loc, "inner");
   if (a.rank() == 0 || b.rank() == 0) return mul(a, b, loc);
   const std::string left = letters('a', a.rank() - 1), right = letters('A', b.rank() - 1);
   return einsum(left + "z," + right + "z->" + left + right, {a, b}, loc);
 }
 Tensor outer(const Tensor& a, const Tensor& b, Loc loc) {
+  const LocScope called(loc, "outer");
   require_rank("outer", a, b, 1, 1, "both operands must be vectors, of 1 axis", loc);
   return mul(unsqueeze(a, 1, loc), b, loc);
 }
@@ -114,6 +117,7 @@ Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, double bet
 
 Tensor tensordot(const Tensor& a, const Tensor& b, const Ints& axes_a, const Ints& axes_b,
                  Loc loc) {
+  const LocScope called(loc, "tensordot");
   if (axes_a.size() != axes_b.size()) {
     throw ValueError(call_text("tensordot", a, b) + "axes_a has " + std::to_string(axes_a.size()) +
                          " axes and axes_b has " + std::to_string(axes_b.size()) +
@@ -136,6 +140,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Ints& axes_a, const Int
   return einsum(left + "," + right + "->" + result_left + result_right, {a, b}, loc);
 }
 Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes, Loc loc) {
+  const LocScope called(loc, "tensordot");
   if (axes < 0 || axes > std::min(a.rank(), b.rank())) {
     throw ValueError(call_text("tensordot", a, b) + "axes = " + std::to_string(axes) +
                          " must be from 0 to the smaller number of axes, " +
@@ -151,6 +156,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes, Loc loc) {
 }
 
 Tensor kron(const Tensor& a, const Tensor& b, Loc loc) {
+  const LocScope called(loc, "kron");
   // Axes of a and b take turns: [a0, 1, a1, 1] * [1, b0, 1, b1], then pairs become one.
   const int rank = std::max(a.rank(), b.rank());
   Shape of_a, of_b, joined;
@@ -167,6 +173,7 @@ Tensor kron(const Tensor& a, const Tensor& b, Loc loc) {
 }
 
 Tensor multi_dot(std::span<const Tensor> chain, Loc loc) {
+  const LocScope called(loc, "multi_dot");
   if (chain.size() < 2) {
     throw ValueError("multi_dot: a chain of two or more matrices is needed, this one has " +
                          std::to_string(chain.size()),
@@ -221,6 +228,7 @@ Tensor matrix_power(const Tensor& x, std::int64_t n, Loc loc) {
 }
 
 Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis, Loc loc) {
+  const LocScope called(loc, "cross");
   const auto at = [&](const Tensor& x, std::string_view name) {
     const int found = normalize_axis(axis, x.rank(), "cross", loc);
     if (!(x.size(found, loc) == Dim(3))) {

@@ -498,6 +498,7 @@ Tensor dequantize_linear(const Tensor& x, const Arg& scale, const Tensor& zero_p
 }
 
 Quantized dynamic_quantize_linear(const Tensor& x, Loc loc) {
+  const LocScope called(loc, "dynamic_quantize_linear");
   const Tensor* const inputs[] = {&x};
   std::vector<Tensor> made = apply_multi<ops::DynamicQuantizeLinear>({}, loc, inputs, 3);
   return {made[0], made[1], made[2]};

@@ -202,6 +202,7 @@ std::span<const OpInfo* const> roi_rows() {
 
 Tensor roi_align(const Tensor& x, const Tensor& rois, const Tensor& batch_indices,
                  std::int64_t height, std::int64_t width, const RoiAlignOptions& options, Loc loc) {
+  const LocScope called(loc, "roi_align");
   return apply<ops::RoiAlign>({.mode = options.max ? "max" : "avg",
                                .height = height,
                                .width = width,

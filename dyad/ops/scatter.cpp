@@ -410,6 +410,7 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
 
 Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
                  Loc loc) {
+  const LocScope called(loc, "index_add");
   if (ops::is_of_scalar(axis, x)) {
     return ops::as_scalar(
         index_add(ops::as_vector(x, loc), axis, index, atleast_1d(source, loc), loc), loc);
@@ -419,6 +420,7 @@ Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const 
 }
 Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
                   Loc loc) {
+  const LocScope called(loc, "index_copy");
   if (ops::is_of_scalar(axis, x)) {
     return ops::as_scalar(
         index_copy(ops::as_vector(x, loc), axis, index, atleast_1d(source, loc), loc), loc);
@@ -428,6 +430,7 @@ Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const
 }
 Tensor index_fill(const Tensor& x, std::int64_t axis, const Tensor& index, const Arg& value,
                   Loc loc) {
+  const LocScope called(loc, "index_fill");
   if (ops::is_of_scalar(axis, x)) {
     return ops::as_scalar(index_fill(ops::as_vector(x, loc), axis, index, value, loc), loc);
   }
@@ -438,10 +441,12 @@ Tensor index_fill(const Tensor& x, std::int64_t axis, const Tensor& index, const
 }
 
 Tensor gather_nd(const Tensor& x, const Tensor& index, std::int64_t batch_dims, Loc loc) {
+  const LocScope called(loc, "gather_nd");
   return apply<ops::GatherNd>({.batch_dims = batch_dims}, loc, x, index);
 }
 Tensor scatter_nd(const Tensor& x, const Tensor& index, const Tensor& source,
                   std::string_view reduction, Loc loc) {
+  const LocScope called(loc, "scatter_nd");
   return apply<ops::ScatterNd>({.reduction = std::string(reduction)}, loc, x, index, source);
 }
 Tensor ravel_multi_index(std::span<const Tensor> indices, const Shape& shape, Loc loc) {
@@ -451,9 +456,11 @@ Tensor ravel_multi_index(std::initializer_list<Tensor> indices, const Shape& sha
   return ops::ravelled({indices.begin(), indices.size()}, shape, loc);
 }
 Tensor take(const Tensor& x, const Tensor& index, Loc loc) {
+  const LocScope called(loc, "take");
   return index_select(reshape(x, {-1}, loc), 0, index, loc);
 }
 Tensor take_along_axis(const Tensor& x, const Tensor& index, std::int64_t axis, Loc loc) {
+  const LocScope called(loc, "take_along_axis");
   const int rank = x.rank();
   if (index.rank() != rank) {
     throw ShapeError("take_along_axis(" + type_string(x) + ", index: " + type_string(index) +

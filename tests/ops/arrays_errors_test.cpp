@@ -20,7 +20,8 @@ const std::vector<BadCall> kArrayCalls = {
     {Kind::value, "index(f32[3, 4]): an ellipsis may stand once, but there are 2",
      CALL(index(F(3, 4), {ellipsis, 0, ellipsis}))},
     {Kind::shape,
-     "ravel_multi_index(indices[0]: i64[2], indices[1]: i64[3], shape = [3, 4]): indices[1] of "
+     "index: ravel_multi_index(indices[0]: i64[2], indices[1]: i64[3], shape = [3, 4]): indices[1] "
+     "of "
      "shape [3] does not broadcast with [2]",
      CALL(index(F(3, 4), {I(2), I(3)}))},
     {Kind::dtype,

@@ -71,7 +71,7 @@ const FunctionCases kCreationCases{
 };
 
 const std::vector<BadCall> kCreationCalls = {
-    {Kind::shape, "trilu(x: f32[3], upper = false): a matrix is needed, which has 2 axes",
+    {Kind::shape, "tril: trilu(x: f32[3], upper = false): a matrix is needed, which has 2 axes",
      CALL(tril(F(3)))},
     {Kind::shape, "diagonal(x: f32[3]): a matrix is needed, which has 2 axes",
      CALL(diagonal(F(3)))},

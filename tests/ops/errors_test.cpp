@@ -129,6 +129,23 @@ const std::vector<BadCall>& bad_calls() {
       {Kind::shape,
        "t(f32[2, 3, 4]): a matrix is needed, which has 2 axes; transpose() takes any two",
        CALL(F(2, 3, 4).t())},
+      // Functions that are made of operators are named before the one that refuses.
+      {Kind::dtype,
+       "take: index_select(x: f32[6], index: f32[2]): index must be one of i64 i32 but is f32; "
+       "cast it "
+       "with index.to(i64)",
+       CALL(take(F(2, 3), F(2)))},
+      {Kind::dtype,
+       "index_copy: scatter(x: f32[2, 3], index: f32[2, 3], source: f32[2, 3]): index must be one "
+       "of "
+       "i64 i32 but is f32; cast it with index.to(i64)",
+       CALL(index_copy(F(2, 3), 0, F(2), F(2, 3)))},
+      {Kind::shape, "dot: matmul(a: f32[2], b: f32[3]): elements of a = 2 but elements of b = 3",
+       CALL(dot(F(2), F(3)))},
+      {Kind::shape,
+       "cosine_similarity: mul(a: f32[2, 3], b: f32[2, 4]): shapes [2, 3] and [2, 4] do not "
+       "broadcast: axis 1 is 3 in a and 4 in b; sizes must be equal or one of them 1",
+       CALL(cosine_similarity(F(2, 3), F(2, 4)))},
       {Kind::shape, "add_ on f32[3]: the result would be [2, 3], but in place the shape [3] stays",
        [](const Make& make) {
          Tensor x = F(3);

@@ -186,7 +186,7 @@ const std::vector<BadCall> kRowCalls = {
      "rotary_embedding(x: f32[1, 2, 3, 5], cos: f32[3, 2], sin: f32[3, 2], position_ids: i64[1, "
      "3]): the turned width, 5, must be even; see rotary_dim",
      CALL(rotary_embedding(F(1, 2, 3, 5), F(3, 2), F(3, 2)))},
-    {Kind::shape, "trilu(x: f32[3], upper = false): a matrix is needed, which has 2 axes",
+    {Kind::shape, "tril: trilu(x: f32[3], upper = false): a matrix is needed, which has 2 axes",
      CALL(tril(F(3)))},
     {Kind::shape,
      "im2col(x: f32[1, 2, 5], kernel = [6], stride = [1], low = [0], high = [0], dilation = [1]): "
