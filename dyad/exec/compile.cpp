@@ -117,6 +117,7 @@ struct CompiledCore::State {
       if (recording->tree) recording->tree->wait();
     }
   }
+  void begin_tree(Recording& recording, std::shared_ptr<const Path> path, std::any skeleton) const;
   void compile_ahead(const Recording& recording, std::span<const Tensor> arguments) const;
 };
 
@@ -411,15 +412,21 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   if (!path->refusal.empty()) {
     recording->refusal = refusal_of(*path);
   } else {
-    recording->tree = std::make_shared<DecisionTree>(
-        path, ExecutableOptions{.passes_off = options.passes_off,
-                                .fast_math = options.fast_math,
-                                .memory = {.memory_limit = options.memory_limit}});
-    recording->skeletons.push_back(result.skeleton);
+    begin_tree(*recording, path, result.skeleton);
     compile_ahead(*recording, arguments);
   }
   recordings.push_back(std::move(recording));
   return result;
+}
+
+/// Makes `path` the only way through the recording.
+void CompiledCore::State::begin_tree(Recording& recording, std::shared_ptr<const Path> path,
+                                     std::any skeleton) const {
+  recording.tree = std::make_shared<DecisionTree>(
+      std::move(path), ExecutableOptions{.passes_off = options.passes_off,
+                                         .fast_math = options.fast_math,
+                                         .memory = {.memory_limit = options.memory_limit}});
+  recording.skeletons = {std::move(skeleton)};
 }
 
 /// Has the way recorded last compiled by another thread, if that is wanted.
@@ -444,9 +451,16 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
     recording.refusal = refusal_of(*path);
     return result;
   }
+  bool begins_anew = false;
   for (const DecisionTree::Leaf& leaf : recording.tree->leaves()) {
     std::size_t common = 0;
     if (auto difference = compare_paths(*leaf.path, *path, common)) {
+      if (difference->in_loop) {
+        // This call did too few steps of a loop to tell it from what was recorded.
+        if (count_loops(*path) <= count_loops(*leaf.path)) return result;
+        begins_anew = true;
+        continue;
+      }
       const Loc at = difference->second ? difference->second : difference->first;
       throw GraphError(
           "compiled function '" + options.name + "', call " + std::to_string(calls) +
@@ -460,7 +474,10 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   }
   recording.learn(*path);
   if (recording.writes_outside) takes_turns = true;
-  if (recording.tree->add(path)) {
+  if (begins_anew) {
+    begin_tree(recording, path, result.skeleton);
+    compile_ahead(recording, arguments);
+  } else if (recording.tree->add(path)) {
     recording.skeletons.push_back(result.skeleton);
     check_limits(recording);
     compile_ahead(recording, arguments);

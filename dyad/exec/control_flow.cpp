@@ -8,6 +8,7 @@
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/control_flow_region.h"
 #include "dyad/exec/graph_of_call.h"
+#include "dyad/exec/recorded_loop.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/indexing.h"
@@ -142,28 +143,35 @@ Types body_types(const TensorFunction& body, std::span<const Tensor> carries,
 }
 
 std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Tensor> carries,
-                                 std::span<const Tensor> xs, std::int64_t length, Loc loc) {
-  std::vector<Tensor> carry(carries.begin(), carries.end());
+                                 std::span<const Tensor> xs, Dim length, Loc loc) {
+  RecordedLoop loop(kScanOp, xs, length, loc);
+  const std::int64_t steps = loop.steps();
+  std::vector<Tensor> carry(carries.begin(), carries.end()), slices;
   std::vector<std::vector<Tensor>> ys;
-  for (std::int64_t t = 0; t < length; ++t) {
+  for (std::int64_t t = 0; t < steps; ++t) {
+    loop.begin_step(carry);
     std::vector<Tensor> arguments = carry;
     for (const Tensor& x : xs) arguments.push_back(select(x, 0, t, loc));
+    loop.end_slicing(std::span<const Tensor>(arguments).subspan(carry.size()));
     const std::vector<Tensor> results = body(arguments);
     const std::span<const Tensor> next(results.data(), std::min(results.size(), carry.size()));
     check_same("scan", types_of(carries), types_of(next), "init", "the body", loc);
     carry.assign(next.begin(), next.end());
-    ys.resize(results.size() - carry.size());
-    for (std::size_t i = 0; i < ys.size(); ++i) ys[i].push_back(results[carry.size() + i]);
+    slices.assign(results.begin() + static_cast<std::ptrdiff_t>(carry.size()), results.end());
+    loop.end_body(slices);
+    ys.resize(slices.size());
+    for (std::size_t i = 0; i < ys.size(); ++i) ys[i].push_back(slices[i]);
   }
-  if (length == 0) {
+  if (steps == 0) {
     const Types types = body_types(body, carries, xs, loc);
     for (std::size_t i = carry.size(); i < types.size(); ++i) {
       const Type stacked = with_first_axis(types[i], 0);
       carry.push_back(zeros(stacked.shape(), stacked.dtype(), loc));
     }
-    return carry;
   }
-  for (const std::vector<Tensor>& slices : ys) carry.push_back(stack(slices, 0, loc));
+  for (const std::vector<Tensor>& made : ys) carry.push_back(stack(made, 0, loc));
+  ys.clear();
+  loop.end(carry, slices);
   return carry;
 }
 
@@ -219,13 +227,21 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
   const Types types = types_of(state);
   const GraphOfCall recording(state);
   if (!recording.evaluator()) {
+    RecordedLoop loop(kWhileOp, {}, {}, loc);
     for (;;) {
-      const Tensor go_on = condition(state)[0];
-      check_condition("while_loop", type_of(go_on), loc);
-      if (!Evaluator::current().read_bool(go_on, loc)) return state;
+      loop.begin_step(state);
+      {
+        const Tensor go_on = condition(state)[0];
+        check_condition("while_loop", type_of(go_on), loc);
+        loop.end_condition(go_on);
+        if (!Evaluator::current().read_bool(go_on, loc)) break;
+      }
       state = body(state);
       check_same("while_loop", types, types_of(state), "the state", "the body", loc);
+      loop.end_body();
     }
+    loop.end(state);
+    return state;
   }
   register_control_ops();
   Captures captures;
@@ -249,7 +265,7 @@ std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor>
   const std::vector<Tensor> inputs = joined(carries, xs);
   const Dim length = scan_length(xs, loc);
   const GraphOfCall recording(inputs);
-  if (!recording.evaluator()) return scan_eagerly(body, carries, xs, length.value(loc), loc);
+  if (!recording.evaluator()) return scan_eagerly(body, carries, xs, length, loc);
 
   register_control_ops();
   Types parameters = types_of(carries);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "dyad/exec/control_flow_ops.h"
 #include "dyad/ir/graph_ops.h"
 
 namespace dyad::exec {
@@ -34,12 +35,28 @@ bool same_attrs(const Node& a, const Node& b) {
   return attrs_equal(a.attrs().info(), a.attrs().data(), b.attrs().data(), /*all_elements=*/true);
 }
 
+bool is_loop(const Node& node) { return &node.op() == &kWhileOp || &node.op() == &kScanOp; }
+
+/// Whether a loop is at this place of the path, as a node or step by step.
+bool has_loop_at(const Path& path, std::size_t at) {
+  const auto& nodes = path.graph->nodes();
+  if (at < nodes.size() && is_loop(*nodes[at])) return true;
+  return std::ranges::any_of(path.unrolled, [&](const auto& range) {
+    return static_cast<int>(at) >= range.first && static_cast<int>(at) <= range.second;
+  });
+}
+
 std::optional<PathDifference> compare_nodes(const Node& a, const Node& b) {
   if (&a.op() != &b.op() || !same_attrs(a, b)) {
     const std::string what =
         a.is("variable") && b.is("variable") ? "another tensor from outside is used" : "";
     return PathDifference{what.empty() ? "first " + describe(a) + ", now " + describe(b) : what,
                           a.loc(), b.loc()};
+  }
+  if (!std::ranges::equal(a.regions(), b.regions(),
+                          [](const auto& x, const auto& y) { return same_graph(*x, *y); })) {
+    return PathDifference{std::string(a.op().name) + " repeats something else now", a.loc(),
+                          b.loc()};
   }
   if (!same_inputs(a, b)) {
     return PathDifference{std::string(a.op().name) + " has other operands now", a.loc(), b.loc()};
@@ -62,6 +79,12 @@ bool knows_rows(std::span<const GradNote> notes, const autograd::LeafGrad& of_le
                 std::span<const Tensor> arguments) {
   return std::ranges::any_of(
       notes, [&](const GradNote& note) { return note.in(arguments).is_same(of_leaf.index); });
+}
+
+std::size_t count_loops(const Path& path) {
+  const auto& nodes = path.graph->nodes();
+  return static_cast<std::size_t>(
+      std::count_if(nodes.begin(), nodes.end(), [](const auto& node) { return is_loop(*node); }));
 }
 
 std::string outcome_string(std::int64_t bits, Decision::Kind kind) {
@@ -88,7 +111,10 @@ std::optional<PathDifference> compare_paths(const Path& a, const Path& b, std::s
     const std::size_t end_b =
         more_b ? static_cast<std::size_t>(b.decisions[common].position) : nodes_b.size();
     for (; at < std::min(end_a, end_b); ++at) {
-      if (auto difference = compare_nodes(*nodes_a[at], *nodes_b[at])) return difference;
+      if (auto difference = compare_nodes(*nodes_a[at], *nodes_b[at])) {
+        difference->in_loop = has_loop_at(a, at) || has_loop_at(b, at);
+        return difference;
+      }
     }
     if (end_a != end_b || more_a != more_b) {
       const bool longer_a = end_a > end_b;
@@ -97,7 +123,7 @@ std::optional<PathDifference> compare_paths(const Path& a, const Path& b, std::s
           end_a == end_b ? "one call read a number on the host where the other did not"
           : longer_a     ? "first " + describe(*nodes_a[at]) + ", now nothing more"
                          : "now " + describe(*nodes_b[at]) + ", which was not there at first",
-          loc, loc};
+          loc, loc, has_loop_at(a, at) || has_loop_at(b, at)};
     }
     if (!more_a) return compare_outputs(a, b);
     if (a.decisions[common].outcome != b.decisions[common].outcome) return std::nullopt;

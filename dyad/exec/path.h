@@ -144,6 +144,8 @@ struct Path {
   std::vector<GradCapture> grad_captures;
   std::vector<Decision> decisions;
   std::vector<DimGuard> guards;
+  /// Loops that are there step by step: the nodes before them, and those up to their end.
+  std::vector<std::pair<int, int>> unrolled;
   std::vector<StateGuard> states;
   std::vector<GradNote> grads;
   std::vector<std::pair<Tensor, bool>>
@@ -167,7 +169,13 @@ struct Path {
 struct PathDifference {
   std::string text;
   Loc first, second;
+  /// They part where one has a loop as a node and the other has its steps, which may be too few to
+  /// make a node of.
+  bool in_loop = false;
 };
+
+/// How many loops the call has as one node.
+[[nodiscard]] std::size_t count_loops(const Path& path);
 
 /// `true`, `3`, `0.25`: the number that a decision read, given its bits.
 [[nodiscard]] std::string outcome_string(std::int64_t outcome, Decision::Kind kind);

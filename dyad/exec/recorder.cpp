@@ -210,6 +210,7 @@ Ref<GraphValue> Recorder::make_handle(Value value) const {
 Ref<GraphValue> Recorder::set_value(const Tensor& tensor, Value value) {
   Ref<GraphValue> handle = make_handle(value);
   tensor.impl()->recorded = handle;
+  if (open_loops_ > 0) loop_handles_.push_back(handle);
   return handle;
 }
 
@@ -338,7 +339,9 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
       reshaped_.push_back({shape_of(*inputs[0]), memory_of(*inputs[0]), memory_of(outputs[0])});
     }
   }
-  if (on_tape) autograd::record(op, inputs, attrs, outputs, loc);
+  if (!on_tape) return;
+  ++taped_;
+  autograd::record(op, inputs, attrs, outputs, loc);
 }
 
 void Recorder::refuse_written_gaps(const OpInfo& op, TensorRefs inputs, Loc loc) {
@@ -465,11 +468,15 @@ bool Recorder::read_bool(const Tensor& tensor, Loc loc) {
   return value;
 }
 
-void Recorder::note_same(const Tensor& made, const Tensor& given) {
+void Recorder::forget_lone_pairs() {
   const auto is_ours_alone = [](const Tensor& t) { return t.impl()->use_count() == 1; };
   std::erase_if(same_, [&](const auto& pair) {
     return is_ours_alone(pair.first) || is_ours_alone(pair.second);
   });
+}
+
+void Recorder::note_same(const Tensor& made, const Tensor& given) {
+  forget_lone_pairs();
   const auto known =
       std::ranges::find_if(same_, [&](const auto& pair) { return pair.first.is_same(given); });
   same_.emplace_back(made, known == same_.end() ? given : known->second);
@@ -536,6 +543,7 @@ int Recorder::handles_of(const Storage* storage) const {
 
 void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   loc = loc.user();
+  ++writes_;
   const Value written = value_of(value, loc);
   const Ref<GraphValue> to = handle_of(target, loc);
   const bool like_target =

@@ -55,6 +55,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void set_random_state(const RandomKey& state, Loc loc) override;
 
  private:
+  friend class RecordedLoop;
+
   /// What writes and views mean in the recorded graph; sizes are compared as the recording does.
   class Tracer;
 
@@ -94,6 +96,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   Ref<GraphValue> set_value(const Tensor& tensor, Value value);
   /// Notes that eagerly the two are one tensor: contiguous() made one of the other.
   void note_same(const Tensor& made, const Tensor& given);
+  /// Forgets those of which the program holds only one any more.
+  void forget_lone_pairs();
   /// The other tensors that eagerly are this one.
   [[nodiscard]] std::vector<Tensor> same_as(const Tensor& tensor) const;
   /// Guards those of a tensor whose layout matters: sizes below 2 hide it. Symbols are named in
@@ -152,6 +156,9 @@ class Recorder final : public Evaluator, public RecordingNotes {
                                                  ///< the first of no other pair
   std::vector<Reshaped> reshaped_;
   bool reshape_copied_ = false;
+  int open_loops_ = 0;                         ///< RecordedLoops that are not over
+  std::vector<Ref<GraphValue>> loop_handles_;  ///< made in the steps of open loops
+  std::int64_t taped_ = 0, writes_ = 0;        ///< how often it did so
   Path path_;
 };
 

@@ -80,6 +80,21 @@ class GuardedSizes final : public SizeFacts {
   std::vector<std::pair<Dim, Dim>> names_;  ///< symbols, and what each of them is, one by one
 };
 
+/// Adds the symbols that a node and the graphs inside it name.
+void collect_sizes(const Node& node, std::vector<Dim>& used) {
+  for (const Type& type : node.types()) {
+    if (!type.is_tensor()) continue;
+    for (const Dim size : type.shape()) collect_symbols(size, used);
+  }
+  static_cast<void>(substitute_symbols(node.attrs().info(), node.attrs().data(), [&](Dim symbol) {
+    collect_symbols(symbol, used);
+    return symbol;
+  }));
+  for (const Ref<GraphImpl>& region : node.regions()) {
+    for (const auto& inner : region->nodes()) collect_sizes(*inner, used);
+  }
+}
+
 }  // namespace
 
 Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
@@ -104,8 +119,7 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
     bind_sizes(node);
     std::vector<Value> inputs;
     for (const Value& input : node.inputs()) inputs.push_back(input ? resolve(input) : Value());
-    Node* copy = graph_->append(node.op(), node.shared_attrs(), std::move(inputs),
-                                Types(node.types().begin(), node.types().end()), node.loc());
+    Node* copy = graph_->append_copy(node, std::move(inputs));
     for (int i = 0; i < static_cast<int>(node.types().size()); ++i)
       values_.emplace(ValueId{at, i}, copy->output(i));
   }
@@ -125,14 +139,7 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
 
 void Segment::bind_sizes(const Node& node) {
   std::vector<Dim> used;
-  for (const Type& type : node.types()) {
-    if (!type.is_tensor()) continue;
-    for (const Dim size : type.shape()) collect_symbols(size, used);
-  }
-  static_cast<void>(substitute_symbols(node.attrs().info(), node.attrs().data(), [&](Dim symbol) {
-    collect_symbols(symbol, used);
-    return symbol;
-  }));
+  collect_sizes(node, used);
   for (const Dim symbol : used) {
     const auto is_symbol = [&](Dim size) { return size.same_as(symbol); };
     const auto tells = [&](Value v) {
@@ -177,8 +184,7 @@ Value Segment::resolve(Value recorded) {
     // Views are made where they are read: strides decide how a library computes.
     std::vector<Value> inputs;
     for (const Value& input : node.inputs()) inputs.push_back(input ? resolve(input) : Value());
-    Node* copy = graph_->append(node.op(), node.shared_attrs(), std::move(inputs),
-                                Types(node.types().begin(), node.types().end()), node.loc());
+    Node* copy = graph_->append_copy(node, std::move(inputs));
     here = copy->output(recorded.index);
   } else {
     bind_sizes(node);

@@ -194,6 +194,15 @@ void GraphImpl::erase_if(const std::function<bool(const Node&)>& drop) {
   nodes_ = std::move(kept);
 }
 
+void GraphImpl::erase_from(int begin, const std::function<bool(const Node&)>& drop) {
+  const auto first = nodes_.begin() + begin;
+  nodes_.erase(std::remove_if(first, nodes_.end(), [&](const auto& node) { return drop(*node); }),
+               nodes_.end());
+  next_id_ = begin;
+  for (auto at = static_cast<std::size_t>(begin); at < nodes_.size(); ++at)
+    nodes_[at]->id_ = next_id_++;
+}
+
 Tensor symbolic_tensor(const Ref<GraphImpl>& graph, Value value, bool follows_writes) {
   const Type& type = value.type();
   if (!type.is_tensor()) {

@@ -135,6 +135,9 @@ class GraphImpl : public RefCounted<GraphImpl> {
   /// Removes the nodes that `drop` names; the others keep their order, and must not use a removed
   /// one.
   void erase_if(const std::function<bool(const Node&)>& drop);
+  /// The same for the nodes from number `begin` on, of which those that stay are numbered anew.
+  /// They must not be removed when they are placeholders, variables or assignments.
+  void erase_from(int begin, const std::function<bool(const Node&)>& drop);
 
  private:
   [[nodiscard]] std::string free_name(const std::string& wanted) const;

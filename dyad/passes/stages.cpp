@@ -115,6 +115,15 @@ class Cutter {
     if (is_stored(*v.node)) {
       return map[v] = graph.append_copy(*v.node, {})->output();
     }
+    if (v.node->op().kind == BodyKind::view) {
+      // Made anew where it is read: handed on, it would lie row by row, and how an operand lies
+      // decides how a library computes.
+      std::vector<Value> inputs;
+      for (const Value input : v.node->inputs()) {
+        inputs.push_back(here(at + 1 == count_ ? input : before_writes(input), at));
+      }
+      return map[v] = graph.append_copy(*v.node, std::move(inputs))->output();
+    }
     if (&v.node->op() != &kPlaceholderOp) {
       const std::size_t from = stage_of_.at(v.node);
       if (stages_[from].open != v.node) wanted(v, from);

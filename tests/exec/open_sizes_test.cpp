@@ -4,6 +4,7 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
+#include "dyad/core/generator.h"
 #include "dyad/exec/checkpoint.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
@@ -286,6 +287,26 @@ TEST(OpenSizes, AreCompiled) {
   for (const float first : {5.0f, 0.0f, 7.0f}) {
     const Tensor x = tensor({first, 1.0f, 3.0f});
     EXPECT_EQ(step(x).item(), (first > 1 ? first : 0) + 3 + first + 4);
+  }
+}
+
+TEST(OpenSizes, ViewsAreReadAsTheyLieAfterThem) {
+  // How an operand lies decides how a library multiplies.
+  const auto gram = [](const Tensor& x) {
+    const Tensor turned = transpose(x, -1, -2), product = matmul(x, turned);
+    const Tensor places = nonzero(product);
+    return std::vector{matmul(product + 1, transpose(turned, -1, -2)), matmul(turned, product),
+                       places};
+  };
+  const auto compiled = compile(gram, {.background = Background::never});
+  manual_seed(7304);
+  for (const std::int64_t size : {2, 3, 5, 17, 40}) {
+    for (int call = 0; call < 4; ++call) {
+      const Tensor x = normal({size, size});
+      const std::vector<Tensor> expected = gram(x), given = compiled(x);
+      EXPECT_EQ(list(given[0]), list(expected[0])) << size;
+      EXPECT_EQ(list(given[1]), list(expected[1])) << size;
+    }
   }
 }
 

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "dyad/core/tensor.h"
+#include "dyad/exec/recorder.h"
+#include "dyad/exec/roll_loop.h"
+
+namespace dyad::exec {
+
+/// A `while_loop` or `scan` that runs on data. Where a function is being recorded, and every step
+/// did the same with what it was given, the recording gets one node for all of them: it then serves
+/// any number of steps, and is replayed without a list of them. Whether a while_loop does any step
+/// stays something that the host reads. Everywhere else it does nothing.
+///
+/// Steps that differ, write in place, draw random numbers, are on the tape, touch gradients or hand
+/// tensors to the program around them stay in the recording one by one, as do loops of fewer than
+/// two steps, which show nothing that repeats.
+class RecordedLoop {
+ public:
+  /// `xs`: what a scan slices along its first axes, of that `length`.
+  RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim length, Loc loc);
+  ~RecordedLoop();
+  RecordedLoop(const RecordedLoop&) = delete;
+  RecordedLoop& operator=(const RecordedLoop&) = delete;
+
+  /// The number of a scan's steps; a recording of single steps depends on it.
+  [[nodiscard]] std::int64_t steps() const;
+
+  /// A step begins, with a while_loop's condition or a scan's slicing.
+  void begin_step(std::span<const Tensor> states);
+  void end_condition(const Tensor& go_on);
+  void end_slicing(std::span<const Tensor> slices);
+  /// `made`: what a scan's body gave beside the states.
+  void end_body(std::span<const Tensor> made = {});
+  /// The loop is over. `results`: the states after it, then a scan's stacked slices. `last`: the
+  /// slices of the last step, which nobody else may hold any more but who called the body.
+  void end(std::span<const Tensor> results, std::span<const Tensor> last = {});
+
+ private:
+  /// What the recording held when the loop began.
+  struct Marks {
+    std::size_t decisions = 0, guards = 0, grads = 0, grad_captures = 0, literals = 0, detached = 0,
+                open_sizes = 0, handles = 0;
+    std::int64_t taped = 0, writes = 0;
+  };
+  [[nodiscard]] Marks marks() const;
+  [[nodiscard]] bool only_computes() const;
+  /// Whether what later steps asked of sizes the first one asked, too.
+  [[nodiscard]] bool asks_as_first() const;
+  /// Whether nobody outside the loop can see what its steps made, but for the results.
+  [[nodiscard]] bool is_closed(std::span<const Tensor> results, std::span<const Tensor> last) const;
+  [[nodiscard]] bool is_of_steps(Value value) const;
+  /// What tensors from outside became when a step used them first belongs to all steps.
+  void keep_outside();
+  [[nodiscard]] std::vector<Value> values_of(std::span<const Tensor> tensors);
+  bool roll(std::span<const Tensor> results, std::span<const Tensor> last);
+  void replace(const RolledLoop& rolled, std::span<const Tensor> results,
+               std::span<const Tensor> last);
+
+  Recorder* recorder_ = nullptr;  // none: nothing is recorded
+  Dim length_;
+  LoopTrace trace_;
+  Marks begin_;
+  bool is_plain_ = true;          // all states and results are tensors that lie row by row
+  std::size_t first_asked_ = 0;   // guards of the first step end here
+  std::size_t bodies_asked_ = 0;  // guards of the last body end here
+  std::vector<std::pair<std::size_t, std::size_t>> slicing_;  // guards that slices asked for
+};
+
+}  // namespace dyad::exec

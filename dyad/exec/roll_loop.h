@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "dyad/ir/graph.h"
+
+namespace dyad::exec {
+
+/// What a loop did in a graph, one step after the other.
+struct LoopTrace {
+  /// Nodes `condition..body - 1` are the condition (of a scan: the slicing), `body..end - 1` the
+  /// body. The last step of a while_loop is a condition alone.
+  struct Step {
+    std::vector<Value> states, slices;
+    int condition = 0, body = 0, end = 0;
+  };
+  const OpInfo* op = nullptr;
+  Loc loc;
+  int begin = 0;          ///< nodes before belong to what came before the loop
+  std::vector<Value> xs;  ///< what a scan slices
+  std::vector<Step> steps;
+  std::vector<Value> conditions;  ///< what a while_loop's conditions gave, one for each step
+  std::vector<Value> last_states;
+  /// What the bodies gave beside their states, one list for each step.
+  std::vector<std::vector<Value>> slices_made;
+  std::unordered_set<const Node*> kept;  ///< nodes among the steps that belong to none of them
+};
+
+/// Steps as one: graphs over (states, slices, captures), and the captures.
+struct RolledLoop {
+  std::vector<Ref<GraphImpl>> regions;
+  std::vector<Value> captures;
+  std::vector<bool> constant;  ///< states that no step changes
+};
+
+/// Nothing where two steps differ, or where two of them do not tell which state an operand is.
+[[nodiscard]] std::optional<RolledLoop> roll_loop(const GraphImpl& graph, const LoopTrace& trace);
+
+}  // namespace dyad::exec

@@ -1,0 +1,402 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/ir/graph.h"
+#include "exec_for_tests.h"
+
+// Loops in compiled functions: one node of the recording where their steps repeat each other, the
+// steps one by one where they do not.
+
+namespace dyad {
+namespace {
+
+using exec::compile_now;
+using exec::count_of;
+using exec::same_bits;
+using Tensors = std::vector<Tensor>;
+
+/// What calls of a compiled function did.
+struct Calls {
+  std::int64_t recordings = 0, replays = 0, recorded = 0;
+  int loops = 0;  ///< nodes of the first recording's stretches
+};
+
+/// Calls a function and its compiled form on each of the inputs: the same bits.
+Calls call(const std::function<Tensors(const Tensors&)>& f, const std::vector<Tensors>& inputs) {
+  const auto c = compile_now(f);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensors eager = f(inputs[i]), compiled = c(inputs[i]);
+    EXPECT_EQ(eager.size(), compiled.size());
+    for (std::size_t k = 0; k < eager.size(); ++k)
+      EXPECT_TRUE(same_bits(eager[k], compiled[k])) << "call " << i << ", result " << k;
+  }
+  const Explanation page = c.explain();
+  Calls done{static_cast<std::int64_t>(page.recordings.size()), page.replays, page.recorded};
+  for (const CompiledGraph& graph : c.graphs())
+    done.loops += count_of(*graph.recorded, "while_loop") + count_of(*graph.recorded, "scan");
+  return done;
+}
+
+Tensor limit(double of) { return full({}, of); }
+
+/// x doubled and turned until its sum is at least the limit.
+Tensors doubled(const Tensors& in) {
+  return {while_loop([&](const Tensor& s) { return sum(s) < in[1]; },
+                     [&](const Tensor& s) { return s * 2 + sin(in[0]); }, in[0])};
+}
+
+TEST(RecordedLoops, AWhileServesAnyNumberOfSteps) {
+  const Tensor x = full({3}, 0.5);
+  const Calls done = call(doubled, {{x, limit(20)},
+                                    {x, limit(100)},
+                                    {x * 2, limit(7)},
+                                    {x, limit(1e6)},
+                                    {x, limit(0)},
+                                    {x, limit(2)},
+                                    {x, limit(50)}});
+  EXPECT_EQ(done.recordings, 1);
+  EXPECT_EQ(done.loops, 1);
+  EXPECT_EQ(done.recorded, 4) << "the first call, the one without a step, and two that check it";
+}
+
+TEST(RecordedLoops, OneSeenFirstWithTooFewSteps) {
+  const Tensor x = full({3}, 0.5);
+  for (const double first : {0.0, 2.0}) {
+    const Calls done = call(doubled, {{x, limit(first)},
+                                      {x, limit(first)},
+                                      {x, limit(100)},
+                                      {x, limit(first)},
+                                      {x, limit(7)},
+                                      {x, limit(first)},
+                                      {x, limit(1000)},
+                                      {x, limit(first)},
+                                      {x, limit(first)},
+                                      {x, limit(20)}});
+    EXPECT_EQ(done.recordings, 1);
+    EXPECT_EQ(done.loops, 1);
+    EXPECT_GE(done.replays, 5);
+  }
+}
+
+TEST(RecordedLoops, AScanServesAnyLength) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto [end, all] = scan(
+        [&](const Tensor& c, const Tensor& row) {
+          const Tensor next = tanh(c * 0.5 + row) + in[1];
+          return std::pair(next, next * next);
+        },
+        zeros({4}), in[0]);
+    return {end, all, sum(all)};
+  };
+  manual_seed(1);
+  const Tensor w = normal({4});
+  std::vector<Tensors> inputs;
+  for (const std::int64_t n : {5, 9, 30, 2, 17, 6, 8}) inputs.push_back({normal({n, 4}), w});
+  const Calls done = call(f, inputs);
+  EXPECT_EQ(done.recordings, 2) << "one length, then any";
+  EXPECT_EQ(done.loops, 2);
+}
+
+TEST(RecordedLoops, AScanOfOneStepHasARecordingOfItsOwn) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto [end, all] =
+        scan([](const Tensor& c, const Tensor& row) { return std::pair(c + row, c * row); },
+             ones({4}), in[0]);
+    return {end, all};
+  };
+  manual_seed(2);
+  std::vector<Tensors> inputs;
+  for (const std::int64_t n : {3, 1, 7, 1, 0, 5, 0, 4, 1, 9}) inputs.push_back({normal({n, 4})});
+  call(f, inputs);
+}
+
+TEST(RecordedLoops, OfAStateAndACounter) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto [i, x] = while_loop(
+        [&](const Tensor& n, const Tensor&) { return n < in[1]; },
+        [](const Tensor& n, const Tensor& v) { return std::tuple(n + 1, v * 0.5 + n.to(f32)); },
+        std::tuple(zeros({}, i64), in[0]));
+    return {i, x};
+  };
+  const auto steps = [](std::int64_t n) { return full({}, n, i64); };
+  const Tensor x = ones({2, 3});
+  const Calls done = call(f, {{x, steps(4)}, {x, steps(9)}, {x, steps(2)}, {x, steps(100)}});
+  EXPECT_EQ(done.loops, 1);
+  EXPECT_EQ(done.recordings, 1);
+}
+
+TEST(RecordedLoops, StatesThatChangePlacesAreToldApart) {
+  // Fibonacci's numbers, from two states that are one tensor at first.
+  const auto f = [](const Tensors& in) -> Tensors {
+    const Tensor one = in[0];
+    const auto [n, a, b] =
+        while_loop([&](const Tensor& i, const Tensor&, const Tensor&) { return i < in[1]; },
+                   [&](const Tensor& i, const Tensor& x, const Tensor& y) {
+                     return std::tuple(i + 1, y, x + one * y);
+                   },
+                   std::tuple(zeros({}), one, one));
+    return {a, b, n};
+  };
+  for (const double first : {2.0, 3.0, 6.0}) {
+    call(f, {{ones({}), limit(first)},
+             {ones({}), limit(7)},
+             {ones({}), limit(3)},
+             {ones({}), limit(2)},
+             {ones({}), limit(12)}});
+  }
+}
+
+TEST(RecordedLoops, StatesThatWaitAreNotTakenForConstants) {
+  // The first state stays as it was for two steps.
+  const auto f = [](const Tensors& in) -> Tensors {
+    const Tensor one = in[0];
+    const auto [n, a, b, c] = while_loop(
+        [&](const Tensor& i, const Tensor&, const Tensor&, const Tensor&) { return i < in[1]; },
+        [](const Tensor& i, const Tensor&, const Tensor& y, const Tensor& z) {
+          return std::tuple(i + 1, y, z, z + 1);
+        },
+        std::tuple(zeros({}), one, one, one));
+    return {a, b, c, n};
+  };
+  call(f, {{ones({}), limit(2)}, {ones({}), limit(2)}, {ones({}), limit(5)}, {ones({}), limit(3)}});
+}
+
+TEST(RecordedLoops, StatesThatNoStepChanges) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto [x, w] =
+        while_loop([&](const Tensor& s, const Tensor&) { return sum(s) < in[1]; },
+                   [](const Tensor& s, const Tensor& by) { return std::tuple(s * by, by); },
+                   std::tuple(in[0], in[2]));
+    return {x, w, x + w};
+  };
+  const Tensor x = ones({3});
+  const Calls done = call(
+      f,
+      {{x, limit(20), full({3}, 2)}, {x, limit(90), full({3}, 1.5)}, {x, limit(50), full({3}, 3)}});
+  EXPECT_EQ(done.loops, 1);
+}
+
+TEST(RecordedLoops, ABodyThatGivesATensorFromOutside) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto [x, w] =
+        while_loop([&](const Tensor& s, const Tensor&) { return sum(s) < in[1]; },
+                   [&](const Tensor& s, const Tensor& by) { return std::tuple(s * 2 + by, in[2]); },
+                   std::tuple(in[0], in[0]));
+    return {x, w};
+  };
+  const Tensor x = ones({3});
+  call(f, {{x, limit(20), full({3}, 2)},
+           {x, limit(90), full({3}, 1.5)},
+           {x, limit(1), full({3}, 3)},
+           {x, limit(50), full({3}, 3)}});
+}
+
+TEST(RecordedLoops, StepsThatTheHostMakesDifferStayApart) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    int step = 0;
+    const auto [end, all] = scan(
+        [&](const Tensor& c, const Tensor& row) {
+          ++step;
+          return std::pair(c * step + row, c);
+        },
+        zeros({4}), in[0]);
+    return {end, all};
+  };
+  manual_seed(3);
+  const Calls done = call(f, {{normal({4, 4})}, {normal({4, 4})}, {normal({4, 4})}});
+  EXPECT_EQ(done.loops, 0);
+  EXPECT_GE(done.replays, 1);
+}
+
+TEST(RecordedLoops, WhatTheProgramKeepsOfStepsIsTheirs) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    Tensors history;
+    const Tensor end = while_loop([&](const Tensor& s) { return sum(s) < in[1]; },
+                                  [&](const Tensor& s) {
+                                    history.push_back(s * 0.25);
+                                    return s * 2;
+                                  },
+                                  in[0]);
+    return {end, history.back(), stack(history)};
+  };
+  const Tensor x = ones({3});
+  const Calls done = call(f, {{x, limit(20)}, {x, limit(20)}, {x, limit(90)}, {x, limit(20)}});
+  EXPECT_EQ(done.loops, 0);
+}
+
+TEST(RecordedLoops, StepsThatDoMoreThanComputeStayApart) {
+  const Tensor x = ones({3});
+  const std::vector<Tensors> inputs{{x, limit(20)}, {x, limit(20)}, {x, limit(20)}};
+  const auto with = [](const std::function<Tensor(const Tensor&)>& body) {
+    return [body](const Tensors& in) -> Tensors {
+      return {while_loop([&](const Tensor& s) { return sum(s) < in[1]; }, body, in[0])};
+    };
+  };
+  // Writes, in the step's own memory.
+  EXPECT_EQ(call(with([](const Tensor& s) {
+                   Tensor next = s.clone();
+                   next += 1;
+                   return next;
+                 }),
+                 inputs)
+                .loops,
+            0);
+  // Reads of the host.
+  EXPECT_EQ(
+      call(with([](const Tensor& s) { return sum(s).item<float>() > 7 ? s * 2 : s + 1; }), inputs)
+          .loops,
+      0);
+  // Literals.
+  EXPECT_EQ(call(with([](const Tensor& s) { return s + tensor({1.f, 2.f, 3.f}); }), inputs).loops,
+            0);
+  // The tape.
+  const Tensor w = full({3}, 2).requires_grad();
+  EXPECT_EQ(call(with([&](const Tensor& s) { return s * w; }), inputs).loops, 0);
+  {
+    const NoGrad off;
+    EXPECT_EQ(call(with([&](const Tensor& s) { return s * w; }), inputs).loops, 1);
+  }
+}
+
+TEST(RecordedLoops, RandomNumbersAreDrawnStepByStep) {
+  const auto f = [](const Tensor& x, const Tensor& end) {
+    return while_loop([&](const Tensor& s) { return sum(s) < end; },
+                      [](const Tensor& s) { return s + uniform({3}); }, x);
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 6; ++i) {
+    manual_seed(static_cast<std::uint64_t>(i));
+    const Tensor eager = f(ones({3}), limit(9));
+    manual_seed(static_cast<std::uint64_t>(i));
+    EXPECT_TRUE(same_bits(eager, c(ones({3}), limit(9)))) << i;
+  }
+}
+
+TEST(RecordedLoops, ALoopInTheBodyOfAnother) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    return {while_loop([&](const Tensor& s) { return sum(s) < in[1]; },
+                       [&](const Tensor& s) {
+                         return scan([&](const Tensor& c,
+                                         const Tensor& row) { return std::pair(c + row, row); },
+                                     s, in[2])
+                                    .first *
+                                1.5;
+                       },
+                       in[0])};
+  };
+  manual_seed(4);
+  const Tensor x = ones({3}), rows = abs(normal({4, 3}));
+  const Calls done = call(
+      f,
+      {{x, limit(90), rows}, {x, limit(900), rows}, {x, limit(30), rows}, {x, limit(1e5), rows}});
+  EXPECT_EQ(done.loops, 1);
+  EXPECT_EQ(done.recordings, 1);
+}
+
+TEST(RecordedLoops, InnerLoopsOfFewStepsInSomeOfTheOuterSteps) {
+  // The inner loop does 0, 1, 2... steps from one outer step to the next.
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto [n, x] = while_loop(
+        [&](const Tensor& i, const Tensor&) { return i < in[1]; },
+        [&](const Tensor& i, const Tensor& s) {
+          const auto [k, inner] = while_loop(
+              [&](const Tensor& j, const Tensor&) { return j < i; },
+              [](const Tensor& j, const Tensor& v) { return std::tuple(j + 1, v * 1.5 + 1); },
+              std::tuple(zeros({}), s));
+          return std::tuple(i + 1, inner + k);
+        },
+        std::tuple(zeros({}), in[0]));
+    return {n, x};
+  };
+  const Tensor x = ones({3});
+  call(f,
+       {{x, limit(4)}, {x, limit(4)}, {x, limit(3)}, {x, limit(6)}, {x, limit(4)}, {x, limit(2)}});
+}
+
+TEST(RecordedLoops, WeightsFromOutsideAreReadAnew) {
+  const Tensor w = full({3, 3}, 0.4);
+  const auto f = [&](const Tensor& rows) {
+    return scan(
+               [&](const Tensor& c, const Tensor& row) {
+                 const Tensor next = tanh(matmul(c, w) + row);
+                 return std::pair(next, next);
+               },
+               zeros({3}), rows)
+        .second;
+  };
+  const auto c = compile_now(f);
+  manual_seed(5);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor rows = normal({5, 3});
+    EXPECT_TRUE(same_bits(f(rows), c(rows))) << i;
+    Tensor written = w;
+    written *= 0.9;
+  }
+  EXPECT_EQ(count_of(*c.graphs()[0].recorded, "scan"), 1);
+}
+
+TEST(RecordedLoops, WhatComesAfterMayBeDifferentiated) {
+  Tensor w = full({4}, 0.3).requires_grad(), same = full({4}, 0.3).requires_grad();
+  const auto f = [](const Tensor& weight, const Tensor& rows) {
+    const Tensor h =
+        scan([](const Tensor& c, const Tensor& row) { return std::pair(tanh(c + row), row); },
+             zeros({4}), rows)
+            .first;
+    return sum(h * weight * weight);
+  };
+  const auto c = compile_now(f);
+  manual_seed(6);
+  for (const std::int64_t n : {3, 5, 4, 8}) {
+    const Tensor rows = normal({n, 4});
+    c(w, rows).backward();
+    f(same, rows).backward();
+    EXPECT_EQ(exec::bits(w.grad()), exec::bits(same.grad())) << n;
+  }
+}
+
+TEST(RecordedLoops, ResultsMayBeWrittenAndViewed) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    Tensor end = while_loop([&](const Tensor& s) { return sum(s) < in[1]; },
+                            [](const Tensor& s) { return s * 2; }, in[0]);
+    end += 1;
+    const Tensor view = end.slice(0, 0, 2);
+    end *= in[0];
+    return {end, view};
+  };
+  const auto c = compile_now(f);
+  for (const double end : {20.0, 70.0, 30.0, 0.0, 300.0, 0.0, 9.0}) {
+    const Tensor x = full({3}, 2), same = full({3}, 2);
+    const Tensors eager = f({x, limit(end)}), compiled = c(Tensors{same, limit(end)});
+    for (std::size_t k = 0; k < eager.size(); ++k) EXPECT_TRUE(same_bits(eager[k], compiled[k]));
+    EXPECT_TRUE(same_bits(x, same)) << "without a step the result is the argument";
+  }
+}
+
+TEST(RecordedLoops, AnErrorInAStepLeavesTheRecordingWhole) {
+  const auto f = [](const Tensor& x, const Tensor& by) {
+    try {
+      const Tensor bad = while_loop([](const Tensor& s) { return sum(s) < 100; },
+                                    [&](const Tensor& s) { return matmul(s, by); }, x);
+    } catch (const ShapeError&) {
+    }
+    return while_loop([](const Tensor& s) { return sum(s) < 100; },
+                      [](const Tensor& s) { return s * 2; }, x);
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = full({3}, i + 1);
+    EXPECT_TRUE(same_bits(f(x, ones({2, 2})), c(x, ones({2, 2}))));
+  }
+}
+
+}  // namespace
+}  // namespace dyad
