@@ -175,14 +175,12 @@ CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
     Recording& recording = **it;
     SymbolMap symbols;
     std::optional<Mismatch> differs = recording.mismatch(key, arguments, symbols);
-    if (!differs && (sealed || std::getenv("DYAD_TRUST_SMALL")))
-      differs = recording.hidden_layout(arguments, symbols);
+    if (!differs && sealed) differs = recording.hidden_layout(arguments, symbols);
     if (!differs) {
       found.way = recording.runs_eagerly() ? Way::eager : Way::replay;
       found.recording = &recording;
       found.symbols = std::move(symbols);
-      static const bool trust = std::getenv("DYAD_TRUST_SMALL") != nullptr;  // TEMPORARY
-      if (sealed || trust || !recording.is_unproved(found.symbols)) return found;
+      if (sealed || !recording.is_unproved(found.symbols)) return found;
       found.way = Way::recheck;
       if (!unproved) unproved = found;
       continue;
@@ -475,6 +473,7 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   recording.learn(*path);
   if (recording.writes_outside) takes_turns = true;
   if (begins_anew) {
+    recording.small.clear();  // told of the ways of the tree that was
     begin_tree(recording, path, result.skeleton);
     compile_ahead(recording, arguments);
   } else if (recording.tree->add(path)) {
