@@ -17,6 +17,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/element.h"
+#include "dyad/core/recording_notes.h"
 #include "dyad/core/tensor_list.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/recorded.h"
@@ -460,6 +461,15 @@ static bool was_one(Dim size, Dim from, const Tensor& gradient) {
   return gradient.is_concrete() && !(size == from) && size == 1;
 }
 
+/// Whether an axis of a gradient has size 1, and so repeats nothing. Nothing where only a run
+/// tells.
+static std::optional<bool> is_one(Dim size, const Tensor& gradient) {
+  if (size.is_number()) return size.same_as(1);
+  if (!gradient.is_concrete()) return std::nullopt;
+  auto* const recording = dynamic_cast<RecordingNotes*>(&Evaluator::current());
+  return recording ? recording->is_one(size, Loc().user()) : false;
+}
+
 Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
   const TensorImpl& impl = *gradient.impl();
   if (!impl.recorded && impl.dtype == dtype && impl.shape.same_as(shape)) return gradient;
@@ -468,14 +478,20 @@ Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
     const std::size_t lead = from.size() - shape.size();
     Ints axes;
     bool surely = false;  // repeated: a run of a graph may find a size to be 1
+    bool renamed = false;
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (i >= lead && !was_one(shape[i - lead], from[i], gradient)) continue;
+      const std::optional<bool> one = i < lead ? false : is_one(from[i], gradient);
+      if (one.value_or(false)) {
+        renamed = true;
+        continue;
+      }
       axes.push_back(static_cast<std::int64_t>(i));
-      surely = surely || i < lead || from[i].is_number() || gradient.is_concrete();
+      surely = surely || one.has_value();
     }
-    if (!axes.empty()) {
-      gradient = reshape(surely ? sum(gradient, axes) : ops::sum_of_repeats(gradient, axes), shape);
-    }
+    if (!axes.empty())
+      gradient = surely ? sum(gradient, axes) : ops::sum_of_repeats(gradient, axes);
+    if (!axes.empty() || renamed) gradient = reshape(gradient, shape);
   }
   return gradient.dtype() == dtype ? gradient : gradient.to(dtype);
 }

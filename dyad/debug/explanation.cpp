@@ -89,12 +89,14 @@ std::string place(Loc loc) { return loc ? to_string(loc) : ""; }
 
 nlohmann::json json_of(const ExplainedRecording& recording, const MachineSpeed& machine) {
   using nlohmann::json;
-  json decisions = json::array(), kernels = json::array();
+  json decisions = json::array(), kernels = json::array(), small_sizes = json::array();
   for (const ExplainedDecision& decision : recording.decisions) {
     decisions.push_back({{"line", place(decision.loc)},
                          {"reads", decision.is_bool ? "bool" : "number"},
                          {"outcomes", decision.outcomes}});
   }
+  for (const ExplainedSmallSizes& small : recording.small_sizes)
+    small_sizes.push_back({{"sizes", small.sizes}, {"differs", small.differs}});
   for (const ExplainedKernel& kernel : recording.table) {
     json parts = json::array();
     for (const ExplainedKernel::Part& part : kernel.parts) {
@@ -111,6 +113,7 @@ nlohmann::json json_of(const ExplainedRecording& recording, const MachineSpeed& 
           {"line", place(recording.loc)},
           {"arguments", recording.arguments},
           {"guards", recording.guards},
+          {"small_sizes", std::move(small_sizes)},
           {"decisions", std::move(decisions)},
           {"ways", recording.ways},
           {"compiled", recording.compiled},

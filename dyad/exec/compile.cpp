@@ -88,6 +88,7 @@ struct CompiledCore::State {
     Recording* recording = nullptr;
     SymbolMap symbols;
     Mismatch reason;
+    [[nodiscard]] bool is_small() const { return !small_sizes_of(symbols).entries().empty(); }
   };
 
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
@@ -101,7 +102,10 @@ struct CompiledCore::State {
                           std::span<const Tensor> arguments, const Body& body,
                           const CancelToken& token);
   Way way_of_miss(const Mismatch& reason) const;
-  std::optional<FlatResult> replay(const Recording& recording, std::span<const Tensor> arguments,
+  FlatResult record_small(Recording& recording, const SymbolMap& symbols,
+                          std::span<const Tensor> arguments, const Body& body,
+                          const CancelToken& token);
+  std::optional<FlatResult> replay(const Found& found, std::span<const Tensor> arguments,
                                    const CancelToken& token, std::optional<Mismatch>& miss);
   void note_miss(std::int64_t call, Mismatch reason);
   std::vector<std::vector<bool>> known_to_vary(std::span<const Tensor> arguments) const;
@@ -166,20 +170,26 @@ CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
   Found found;
   found.reason = {"first call", {}};
   bool same_key = false;
+  std::optional<Found> unproved;  // serves the call if a comparison says so
   for (auto it = recordings.rbegin(); it != recordings.rend(); ++it) {
     Recording& recording = **it;
     SymbolMap symbols;
     std::optional<Mismatch> differs = recording.mismatch(key, arguments, symbols);
+    if (!differs && sealed) differs = recording.hidden_layout(arguments, symbols);
     if (!differs) {
       found.way = recording.runs_eagerly() ? Way::eager : Way::replay;
       found.recording = &recording;
       found.symbols = std::move(symbols);
-      return found;
+      if (sealed || !recording.is_unproved(found.symbols)) return found;
+      found.way = Way::recheck;
+      if (!unproved) unproved = found;
+      continue;
     }
     // The newest recording of the same kind of call is the one to compare with.
     if (!same_key && (recording.key == key || it == recordings.rbegin())) found.reason = *differs;
     same_key = same_key || recording.key == key;
   }
+  if (unproved) return *std::move(unproved);
   if (sealed) {
     throw GraphError("'" + options.name + "' has no recording for this call: " + found.reason.text +
                          "; call the function so before it is saved",
@@ -223,8 +233,10 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
         way = Way::recheck;
       } else if (!found.recording->tree->ready()) {
         way = Way::early;
-      } else if (auto result = replay(*found.recording, arguments, token, miss)) {
+      } else if (auto result = replay(found, arguments, token, miss)) {
         return *std::move(result);
+      } else if (found.is_small()) {
+        way = Way::recheck;
       } else {
         way = options.on_recompile == OnRecompile::compile ? Way::recheck : way_of_miss(*miss);
       }
@@ -235,15 +247,20 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     // Another thread may have recorded in the meantime, or forgotten what there was.
     const Found found = find(key, arguments);
     miss = found.recording ? std::optional<Mismatch>() : found.reason;
+    if (found.way == Way::recheck) {
+      if (way != Way::recheck) ++rechecks;
+      ++found.recording->calls;
+      return record_small(*found.recording, found.symbols, arguments, body, token);
+    }
     if (found.way == Way::replay) {
       if (way == Way::recheck)
         return record_again(*found.recording, found.symbols, arguments, body, token);
       ++found.recording->calls;
       if (!found.recording->tree->ready()) {
         way = Way::early;
-      } else if (auto result = replay(*found.recording, arguments, token, miss)) {
+      } else if (auto result = replay(found, arguments, token, miss)) {
         return *std::move(result);
-      } else if (options.on_recompile == OnRecompile::compile) {
+      } else if (options.on_recompile == OnRecompile::compile || found.is_small()) {
         return record_again(*found.recording, found.symbols, arguments, body, token);
       } else {
         static_cast<void>(way_of_miss(*miss));
@@ -423,6 +440,8 @@ void CompiledCore::State::compile_ahead(const Recording& recording,
 FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolMap& symbols,
                                              std::span<const Tensor> arguments, const Body& body,
                                              const CancelToken& token) {
+  if (!small_sizes_of(symbols).entries().empty())
+    return record_small(recording, symbols, arguments, body, token);
   Recorder recorder(recording.shapes, arguments, symbols, loc);
   auto [result, path] = record(recorder, body, token);
   watch_backward(*path, result.tensors, recording.tape_need, loc);
@@ -454,6 +473,7 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   recording.learn(*path);
   if (recording.writes_outside) takes_turns = true;
   if (begins_anew) {
+    recording.small.clear();  // told of the ways of the tree that was
     begin_tree(recording, path, result.skeleton);
     compile_ahead(recording, arguments);
   } else if (recording.tree->add(path)) {
@@ -464,21 +484,42 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   return result;
 }
 
+/// Sizes of 0 and 1 may change what the function does where no guard tells. What it does at them is
+/// recorded and compared; where it differs, the next such call makes a recording of its own.
+FlatResult CompiledCore::State::record_small(Recording& recording, const SymbolMap& symbols,
+                                             std::span<const Tensor> arguments, const Body& body,
+                                             const CancelToken& token) {
+  Recorder recorder(recording.shapes, arguments, symbols, loc);
+  auto [result, path] = record(recorder, body, token);
+  watch_backward(*path, result.tensors, recording.tape_need, loc);
+  recording.compare_small(symbols, *path, arguments);
+  return result;
+}
+
 /// Nothing when a host read took a value that was never recorded, which `miss` tells; nothing has
 /// been written then.
-std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording,
+std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
                                                       std::span<const Tensor> arguments,
                                                       const CancelToken& token,
                                                       std::optional<Mismatch>& miss) {
+  const Recording& recording = *found.recording;
   const auto random_state = default_generator().state();
   DecisionTree::Outcome outcome;
   {
     const NoGrad no_tape;
     const AutocastSwitch as_recorded(std::nullopt);
     const CancelScope whole(nullptr);  // it looks itself, until it begins to write
-    outcome = recording.tree->run(arguments, &token);
+    const bool all = sealed && !recording.layout_hiding(found.symbols).is_symbolic();
+    outcome =
+        recording.tree->run(arguments, &token, all ? nullptr : recording.ways_at(found.symbols));
   }
   if (outcome.leaf < 0) {
+    if (sealed && outcome.unseen.empty()) {
+      throw GraphError("'" + options.name + "': no recorded call with " +
+                           sizes_string(small_sizes_of(found.symbols)) +
+                           " went this way through the host's branches",
+                       Loc(std::source_location::current()).user());
+    }
     if (sealed) {
       throw GraphError("'" + options.name + "': what the host reads at " +
                            to_string(outcome.unseen_at) + " is " + outcome.unseen +
@@ -487,6 +528,12 @@ std::optional<FlatResult> CompiledCore::State::replay(const Recording& recording
     }
     // The call starts again, eagerly.
     if (recording.draws) default_generator().set_state(random_state);
+    if (outcome.unseen.empty()) {
+      miss = Mismatch{"a way through the host's branches that no call with " +
+                          sizes_string(small_sizes_of(found.symbols)) + " took before",
+                      {}};
+      return std::nullopt;
+    }
     miss =
         Mismatch{"the host read " + outcome.unseen + ", before " + outcome.seen, outcome.unseen_at};
     return std::nullopt;

@@ -53,7 +53,7 @@ struct ArgumentAxis {
 struct CompileOptions {
   bool dynamic_sizes =
       true;  ///< a size that varies becomes a symbol, so that one recording serves all its values
-  /// Axes whose sizes are symbols from the first call on, but where they are 0 or 1: with them
+  /// Axes whose sizes are symbols from the first call on at which they are 2 or more: with them
   /// other policies than OnRecompile::compile let sizes vary, too. Equal ones are one symbol. A
   /// call that has no such argument or axis throws a ValueError.
   std::vector<ArgumentAxis> varying = {};

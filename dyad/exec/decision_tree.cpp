@@ -217,7 +217,8 @@ void DecisionTree::forget_replaced_gradients() const {
 }
 
 DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
-                                        const CancelToken* cancel) {
+                                        const CancelToken* cancel,
+                                        const std::vector<std::size_t>* allowed) {
   forget_replaced_gradients();
   Outcome outcome;
   Fork* fork = root_.get();
@@ -226,8 +227,12 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
       const Tensor grad = autograd::grad_of(*capture.in(arguments).impl());
       if (grad.defined()) outcome.env.emplace(id_of(capture.placeholder), grad);
     }
+    const bool ends_here = fork->decision < 0;
+    if (ends_here && allowed &&
+        std::ranges::find(*allowed, static_cast<std::size_t>(fork->leaf)) == allowed->end())
+      return outcome;
     fork->segment->run(arguments, outcome.env, cancel);
-    if (fork->decision < 0) break;
+    if (ends_here) break;
     const Decision& decision = fork->path->decisions[static_cast<std::size_t>(fork->decision)];
     const Tensor read = look_up(*fork->path, decision.value, arguments, outcome.env);
     const std::int64_t number = read_outcome(read, decision.kind, decision.loc);

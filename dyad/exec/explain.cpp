@@ -38,6 +38,10 @@ std::string to_string(const Explanation& e) {
                         r.loc ? " at " + to_string(r.loc) : "");
     text += fmt::format("    arguments: {}\n", fmt::join(r.arguments, ", "));
     for (const std::string& guard : r.guards) text += fmt::format("    holds while {}\n", guard);
+    for (const ExplainedSmallSizes& s : r.small_sizes) {
+      text += s.differs.empty() ? fmt::format("    serves {}, too\n", s.sizes)
+                                : fmt::format("    does not serve {}: {}\n", s.sizes, s.differs);
+    }
     for (const ExplainedDecision& d : r.decisions) {
       text +=
           fmt::format("    the host reads a {} at {}: so far {}\n", d.is_bool ? "bool" : "number",

@@ -30,6 +30,12 @@ struct ExplainedKernel {
   double seconds = 0;           ///< of those calls
 };
 
+/// Sizes of 0 and 1 at which a function was called, and compared with a recording for larger ones.
+struct ExplainedSmallSizes {
+  std::string sizes;    ///< `s0 = 1`
+  std::string differs;  ///< what it did otherwise there; empty: the recording serves these too
+};
+
 /// One recording of a compiled function.
 struct ExplainedRecording {
   std::string
@@ -37,6 +43,7 @@ struct ExplainedRecording {
   Loc loc;     ///< the line of the guard that failed, when there was one
   std::vector<std::string> arguments;  ///< types, symbols where sizes may vary
   std::vector<std::string> guards;     ///< what must hold for it to be used, with lines
+  std::vector<ExplainedSmallSizes> small_sizes;
   std::vector<ExplainedDecision> decisions;
   int ways = 0;             ///< ways through the host's branches recorded so far
   bool compiled = false;    ///< at least one call has run it

@@ -51,6 +51,10 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
   void note_hook(const Tensor& of, Loc loc) override {
     if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->note_hook(of, loc);
   }
+  std::optional<bool> is_one(Dim size, Loc loc) override {
+    auto* const next = dynamic_cast<RecordingNotes*>(&to_);
+    return next ? next->is_one(size, loc) : std::nullopt;
+  }
   void note_host_state(const Ref<HostState>& state) override { to_.note_host_state(state); }
   void set_random_state(const RandomKey& state, Loc loc) override {
     to_.set_random_state(state, loc);

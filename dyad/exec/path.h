@@ -152,7 +152,8 @@ struct Path {
       captures;  ///< tensors from outside, and whether they required gradients
   std::vector<std::pair<Tensor, bool>> aliases;  ///< the same of others for the same elements
   std::vector<Write> writes;
-  bool strides_matter = false;  ///< whether a reshape was a view mattered
+  bool strides_matter = false;    ///< whether a reshape was a view mattered
+  std::vector<Dim> layout_sizes;  ///< symbols of which a layout that mattered tells nothing below 2
   std::vector<GradWrite> grad_writes;
   std::vector<Value> outputs;
   std::vector<Place> places;  ///< one for each of them

@@ -334,7 +334,10 @@ void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
     } else {
       reshape_copied_ = true;
     }
-    if (op.may_copy) reshaped_.push_back(shape_of(*inputs[0]));
+    if (op.may_copy) {
+      const auto memory_of = [&](const Tensor& tensor) { return handle_of(tensor, loc)->memory; };
+      reshaped_.push_back({shape_of(*inputs[0]), memory_of(*inputs[0]), memory_of(outputs[0])});
+    }
   }
   if (!on_tape) return;
   ++taped_;
@@ -427,6 +430,11 @@ bool Recorder::dim_less(Dim a, Dim b, Loc loc) {
   return answer;
 }
 
+std::optional<bool> Recorder::is_one(Dim size, Loc loc) {
+  if (is_told_by_data(size)) return std::nullopt;
+  return dim_equal(size, 1, loc);
+}
+
 void Recorder::host_access(const Tensor& tensor, Loc loc) {
   refuse("the host reads the memory of " + type_string(tensor) +
              ", which a compiled function cannot follow; compute with operators, or read one "
@@ -486,14 +494,16 @@ std::vector<Tensor> Recorder::same_as(const Tensor& tensor) const {
   return others;
 }
 
-/// Sizes below 2 hide how a tensor lies in memory: the recording is one for larger ones, or not.
 void Recorder::guard_small_sizes(const Shape& shape, Loc loc) {
   for (const Dim size : shape) {
     std::vector<Dim> symbols;
     collect_symbols(size, symbols);
-    const bool is_symbol = symbols.size() == 1 && symbols[0].same_as(size);  // of at least 2
-    if (!symbols.empty() && !is_symbol && !is_told_by_data(size))
+    if (symbols.empty() || is_told_by_data(size)) continue;
+    if (!symbols[0].same_as(size)) {
       static_cast<void>(dim_less(size, 2, loc));
+    } else if (std::ranges::none_of(path_.layout_sizes, [&](Dim s) { return s.same_as(size); })) {
+      path_.layout_sizes.push_back(size);
+    }
   }
 }
 
@@ -505,6 +515,8 @@ bool Recorder::keeps_layout(const Tensor& target, Value written, const TensorImp
   guard_small_sizes(shape_of(target), loc);  // what an operator makes lies as its operands do
   return same_strides(*target.impl(), value);
 }
+
+bool Recorder::is_overwritten(Value memory) const { return !(graph_->current(memory) == memory); }
 
 Tensor Recorder::variable_of(Value memory) const {
   if (memory.node->is("variable")) return memory.node->attrs_as<VariableAttrs>().tensor;

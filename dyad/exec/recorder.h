@@ -50,6 +50,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void note_strides() override { path_.strides_matter = true; }
   void note_detached(const Tensor& made) override;
   void note_hook(const Tensor& of, Loc loc) override;
+  std::optional<bool> is_one(Dim size, Loc loc) override;
   void note_host_state(const Ref<HostState>& state) override;
   void set_random_state(const RandomKey& state, Loc loc) override;
 
@@ -63,6 +64,11 @@ class Recorder final : public Evaluator, public RecordingNotes {
   struct Capture {
     Tensor tensor;
     Ref<GraphValue> handle;
+  };
+  /// What was reshaped, where strides may leave only a copy, and the memory before and after.
+  struct Reshaped {
+    Shape shape;
+    Value from, to;
   };
 
   /// The operator at which the tape of a recording begins: between an argument that was computed
@@ -94,7 +100,11 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void forget_lone_pairs();
   /// The other tensors that eagerly are this one.
   [[nodiscard]] std::vector<Tensor> same_as(const Tensor& tensor) const;
+  /// Guards those of a tensor whose layout matters: sizes below 2 hide it. Symbols are named in
+  /// the path, because a call where one is that small is compared with the recording.
   void guard_small_sizes(const Shape& shape, Loc loc);
+  /// Whether something was written in place to that memory.
+  [[nodiscard]] bool is_overwritten(Value memory) const;
   bool keeps_layout(const Tensor& target, Value written, const TensorImpl& value, Loc loc);
   void find_writes();
   [[nodiscard]] bool grad_is_written(const GradNote& note) const;
@@ -144,7 +154,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<Value> written_;    ///< arguments and captured tensors, as memory
   std::vector<std::pair<Tensor, Tensor>> same_;  ///< eagerly the first is the second, which is
                                                  ///< the first of no other pair
-  std::vector<Shape> reshaped_;  ///< what was reshaped, where strides may leave only a copy
+  std::vector<Reshaped> reshaped_;
   bool reshape_copied_ = false;
   int open_loops_ = 0;                         ///< RecordedLoops that are not over
   std::vector<Ref<GraphValue>> loop_handles_;  ///< made in the steps of open loops

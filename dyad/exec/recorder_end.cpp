@@ -318,8 +318,9 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   record_backward(results, loc);
   find_writes();
   path_.strides_matter = path_.strides_matter || (reshape_copied_ && graph_->has_overwrites());
-  if (graph_->has_overwrites()) {
-    for (const Shape& shape : reshaped_) guard_small_sizes(shape, loc);
+  for (const Reshaped& reshaped : reshaped_) {
+    if (is_overwritten(reshaped.from) || is_overwritten(reshaped.to))
+      guard_small_sizes(reshaped.shape, loc);
   }
   refuse_writes_to_shared_memory();
   for (GradNote& note : path_.grads) {

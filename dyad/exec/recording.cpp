@@ -28,6 +28,27 @@ std::string guard_string(const DimGuard& guard) {
   return {};
 }
 
+/// Adds what `same` finds nothing like.
+template <class List, class Same>
+void add_new(List& into, const List& from, const Same& same) {
+  for (const auto& item : from) {
+    if (std::none_of(into.begin(), into.end(),
+                     [&](const auto& known) { return same(known, item); }))
+      into.push_back(item);
+  }
+}
+
+bool same_question(const DimGuard& a, const DimGuard& b) noexcept {
+  return a.kind == b.kind && a.a.same_as(b.a) && a.b.same_as(b.b);
+}
+
+std::vector<ArgumentLayout> layouts_of(std::span<const Tensor> arguments) {
+  std::vector<ArgumentLayout> layouts;
+  for (const Tensor& argument : arguments)
+    layouts.push_back({argument.impl()->strides, argument.impl()->contiguous});
+  return layouts;
+}
+
 bool holds(const DimGuard& guard, const SymbolMap& symbols) try {
   const std::int64_t a = evaluate(guard.a, symbols);
   switch (guard.kind) {
@@ -41,6 +62,15 @@ bool holds(const DimGuard& guard, const SymbolMap& symbols) try {
   return false;
 } catch (const ShapeError&) {
   return false;  // beyond all integers
+}
+
+std::optional<Mismatch> guards_fail(std::span<const DimGuard> guards, const SymbolMap& symbols) {
+  for (const DimGuard& guard : guards) {
+    if (holds(guard, symbols)) continue;
+    return Mismatch{"guard " + guard_string(guard) + " failed with " + sizes_string(symbols),
+                    guard.loc};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -113,8 +143,6 @@ std::optional<Mismatch> Recording::sizes_differ(std::span<const Tensor> argument
       };
       if (expected.is_number()) {
         if (expected.number() != size) return differs(std::to_string(expected.number()));
-      } else if (size < 2) {
-        return differs(to_string(expected) + " >= 2");
       } else if (const std::int64_t* bound = symbols.find(expected)) {
         if (*bound != size) return differs(to_string(expected) + " = " + std::to_string(*bound));
       } else {
@@ -144,17 +172,73 @@ bool Recording::writes_overlap(std::span<const Tensor> arguments) const {
   return false;
 }
 
-std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> arguments) const {
+const SmallSizes* Recording::known_at(const SymbolMap& sizes) const {
+  const auto found = std::ranges::find(small, sizes, &SmallSizes::sizes);
+  return found == small.end() ? nullptr : &*found;
+}
+
+bool Recording::is_unproved(const SymbolMap& symbols) const {
+  const SymbolMap sizes = small_sizes_of(symbols);
+  return !sizes.entries().empty() && !known_at(sizes);
+}
+
+const std::vector<std::size_t>* Recording::ways_at(const SymbolMap& symbols) const {
+  const SmallSizes* const known = known_at(small_sizes_of(symbols));
+  return known ? &known->ways : nullptr;
+}
+
+Dim Recording::layout_hiding(const SymbolMap& symbols) const {
+  const auto found = std::ranges::find_if(layout_sizes, [&](Dim symbol) {
+    const std::int64_t* const size = symbols.find(symbol);
+    return size && *size < 2;
+  });
+  return found == layout_sizes.end() ? Dim() : *found;
+}
+
+std::optional<Mismatch> Recording::hidden_layout(std::span<const Tensor> arguments,
+                                                 const SymbolMap& symbols) const {
+  if (!is_unproved(symbols)) return std::nullopt;
+  if (const Dim symbol = layout_hiding(symbols); symbol.is_symbolic()) {
+    return Mismatch{"with " + to_string(symbol) + " = " + std::to_string(*symbols.find(symbol)) +
+                        " a write in place may reach other tensors than at larger sizes",
+                    {}};
+  }
+  return strides_matter ? strides_differ(layouts, arguments) : std::nullopt;
+}
+
+std::optional<Mismatch> Recording::small_sizes_differ(const SymbolMap& symbols) const {
+  const SymbolMap sizes = small_sizes_of(symbols);
+  if (sizes.entries().empty()) return std::nullopt;
+  // What keeps larger sizes from being compiled may not be there.
+  if (runs_eagerly()) return Mismatch{"larger sizes run eagerly, now " + sizes_string(sizes), {}};
+  const SmallSizes* const known = known_at(sizes);
+  if (!known) return std::nullopt;
+  if (!known->differs.empty())
+    return Mismatch{"with " + sizes_string(sizes) + " something else was done: " + known->differs,
+                    {}};
+  return guards_fail(known->guards, symbols);
+}
+
+std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> arguments,
+                                                  const SymbolMap& symbols) const {
   if (writes_overlap(arguments) != overlap) {
     return Mismatch{overlap ? "no argument shares memory with another tensor now"
                             : "an argument shares memory with another tensor now, and one "
                               "of the two is written",
                     {}};
   }
-  if (!strides_matter) return std::nullopt;
+  const SmallSizes* const known = known_at(small_sizes_of(symbols));
+  if (known)
+    return known->strides_matter ? strides_differ(known->layouts, arguments) : std::nullopt;
+  if (!strides_matter || is_unproved(symbols)) return std::nullopt;
+  return strides_differ(layouts, arguments);
+}
+
+std::optional<Mismatch> Recording::strides_differ(std::span<const ArgumentLayout> layouts_then,
+                                                  std::span<const Tensor> arguments) const {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const TensorImpl& now = *arguments[i].impl();
-    const ArgumentLayout& then = layouts[i];
+    const ArgumentLayout& then = layouts_then[i];
     if ((now.contiguous && then.contiguous) || now.strides == then.strides) continue;
     return Mismatch{"the strides of " + argument(i) +
                         " are others now, which decide whether a reshape is a view",
@@ -185,14 +269,9 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
                                             SymbolMap& symbols) const {
   if (key != of_call) return Mismatch{key_difference(of_call, arguments), {}};
   if (auto sizes = sizes_differ(arguments, symbols)) return sizes;
-  if (auto memory = memory_differs(arguments)) return memory;
-  for (const DimGuard& guard : guards) {
-    if (holds(guard, symbols)) continue;
-    std::string now;
-    for (const auto& [symbol, value] : symbols.entries())
-      now += (now.empty() ? "" : ", ") + to_string(symbol) + " = " + std::to_string(value);
-    return Mismatch{"guard " + guard_string(guard) + " failed with " + now, guard.loc};
-  }
+  if (auto failed = guards_fail(guards, symbols)) return failed;
+  if (auto small_sizes = small_sizes_differ(symbols)) return small_sizes;
+  if (auto memory = memory_differs(arguments, symbols)) return memory;
   for (const StateGuard& guard : states) {
     if (guard.state->peek() == guard.value) continue;
     return Mismatch{guard.state->name() + " was " + std::to_string(guard.value) + ", is " +
@@ -229,25 +308,12 @@ std::string Recording::why_eager() const {
 }
 
 void Recording::learn(const Path& path) {
-  for (const DimGuard& guard : path.guards) {
-    const bool known = std::any_of(guards.begin(), guards.end(), [&](const DimGuard& g) {
-      return g.kind == guard.kind && g.a.same_as(guard.a) && g.b.same_as(guard.b);
-    });
-    if (!known) guards.push_back(guard);
-  }
-  const auto add_new = [](auto& into, const auto& from, auto same) {
-    for (const auto& item : from) {
-      if (std::none_of(into.begin(), into.end(),
-                       [&](const auto& known) { return same(known, item); }))
-        into.push_back(item);
-    }
-  };
+  add_new(guards, path.guards, same_question);
   add_new(states, path.states,
           [](const StateGuard& a, const StateGuard& b) { return a.state == b.state; });
   add_new(grads, path.grads, [](const GradNote& a, const GradNote& b) { return a.is_same(b); });
-  for (const auto* used : {&path.captures, &path.aliases}) {
-    add_new(captures, *used, [](const auto& a, const auto& b) { return a.first.is_same(b.first); });
-  }
+  learn_captures(path);
+  add_new(layout_sizes, path.layout_sizes, [](Dim a, Dim b) { return a.same_as(b); });
   writes_argument.resize(static_cast<std::size_t>(path.arguments), false);
   for (const Write& write : path.writes) {
     if (write.argument >= 0) {
@@ -266,6 +332,47 @@ void Recording::learn(const Path& path) {
       std::ranges::any_of(path.grad_writes, [](const GradWrite& w) { return w.argument < 0; });
 }
 
+void Recording::learn_captures(const Path& path) {
+  for (const auto* used : {&path.captures, &path.aliases}) {
+    add_new(captures, *used, [](const auto& a, const auto& b) { return a.first.is_same(b.first); });
+  }
+}
+
+void Recording::compare_small(const SymbolMap& symbols, const Path& path,
+                              std::span<const Tensor> arguments) {
+  const SymbolMap sizes = small_sizes_of(symbols);
+  if (!path.refusal.empty()) return exclude(sizes, path.refusal);
+  std::string why = "the host's branches went another way";
+  const auto& leaves = tree->leaves();
+  for (std::size_t way = 0; way < leaves.size(); ++way) {
+    const Path& recorded = *leaves[way].path;
+    const auto differs = compare_whole(recorded, path);
+    if (!differs) return prove(sizes, path, way, arguments);
+    std::size_t common = 0;
+    if (!compare_paths(recorded, path, common) && common < recorded.decisions.size())
+      continue;  // until the host read something else
+    why = differs->text + (differs->second ? " at " + to_string(differs->second) : "");
+  }
+  exclude(sizes, std::move(why));
+}
+
+void Recording::prove(const SymbolMap& sizes, const Path& path, std::size_t way,
+                      std::span<const Tensor> arguments) {
+  auto at = std::ranges::find(small, sizes, &SmallSizes::sizes);
+  if (at == small.end()) at = small.insert(at, {.sizes = sizes, .layouts = layouts_of(arguments)});
+  SmallSizes& known = *at;
+  if (std::ranges::find(known.ways, way) == known.ways.end()) known.ways.push_back(way);
+  add_new(known.guards, path.guards, same_question);
+  if (path.strides_matter && !known.strides_matter) known.layouts = layouts_of(arguments);
+  known.strides_matter = known.strides_matter || path.strides_matter;
+  learn_captures(path);
+}
+
+void Recording::exclude(const SymbolMap& sizes, std::string why) {
+  std::erase_if(small, [&](const SmallSizes& known) { return known.sizes == sizes; });
+  small.push_back({.sizes = sizes, .differs = std::move(why)});
+}
+
 ExplainedRecording Recording::explain(const StepProfile* profile) const {
   ExplainedRecording told;
   told.reason = reason;
@@ -275,6 +382,8 @@ ExplainedRecording Recording::explain(const StepProfile* profile) const {
   for (const DimGuard& guard : guards) {
     told.guards.push_back(guard_string(guard) + (guard.loc ? " at " + to_string(guard.loc) : ""));
   }
+  for (const SmallSizes& known : small)
+    told.small_sizes.push_back({sizes_string(known.sizes), known.differs});
   // Layers of one kind have states of one name: all of them hold, told once.
   for (const StateGuard& guard : states) {
     std::string text = guard.state->name() + " == " + std::to_string(guard.value);

@@ -15,6 +15,7 @@
 #include "dyad/exec/pack.h"
 #include "dyad/exec/path.h"
 #include "dyad/exec/segment.h"
+#include "dyad/exec/small_sizes.h"
 
 namespace dyad::exec {
 
@@ -34,12 +35,6 @@ struct Mismatch {
   Loc loc;
 };
 
-/// How an argument lies in memory.
-struct ArgumentLayout {
-  Strides strides;
-  bool contiguous = false;
-};
-
 /// The recordings made under one set of assumptions: argument types, sizes or symbols, guards.
 struct Recording {
   CallKey key;
@@ -55,6 +50,7 @@ struct Recording {
   std::vector<Tensor> written_captures;
   bool overlap = false;         ///< what is written shares memory with another tensor from outside
   bool strides_matter = false;  ///< they decided whether a reshape is a view
+  std::vector<Dim> layout_sizes;  ///< symbols of which a layout that mattered tells nothing below 2
   std::vector<ArgumentLayout> layouts;  ///< of the arguments when it was recorded
   std::vector<std::string> types;       ///< of the arguments, to be told
   pack::Names names;   ///< of the arguments and numbers; none when it comes from a file
@@ -64,11 +60,30 @@ struct Recording {
   /// Set by backward passes through a call's results.
   TapeNeedFlag tape_need = std::make_shared<std::atomic<TapeNeed>>(TapeNeed::none);
   std::atomic<std::int64_t> calls = 0;
-  bool draws = false;           ///< random numbers
-  bool writes_outside = false;  ///< tensors that other calls see, or gradients of leaves
+  std::vector<SmallSizes> small;  ///< what calls with sizes of 0 and 1 were seen to do
+  bool draws = false;             ///< random numbers
+  bool writes_outside = false;    ///< tensors that other calls see, or gradients of leaves
 
   /// Takes over what a path through the function relied on.
   void learn(const Path& path);
+  /// Compares a call at sizes of 0 or 1, recorded with the symbols of this recording: what did the
+  /// same as one of its ways proves that way for such sizes, otherwise they are excluded.
+  void compare_small(const SymbolMap& symbols, const Path& path, std::span<const Tensor> arguments);
+  /// Takes over that `path`, at these sizes of 0 or 1, did the same as the leaf at `way`.
+  void prove(const SymbolMap& sizes, const Path& path, std::size_t way,
+             std::span<const Tensor> arguments);
+  /// From now on calls at these sizes need another recording.
+  void exclude(const SymbolMap& sizes, std::string why);
+  /// Whether a call that fits has sizes of 0 or 1 that no call was compared at.
+  [[nodiscard]] bool is_unproved(const SymbolMap& symbols) const;
+  /// A symbol that is 0 or 1, and of which layouts that matter tell nothing then; 0 for none.
+  [[nodiscard]] Dim layout_hiding(const SymbolMap& symbols) const;
+  /// The leaves that calls with these sizes may take; null for all.
+  [[nodiscard]] const std::vector<std::size_t>* ways_at(const SymbolMap& symbols) const;
+  /// Why a call that fits is not served by a recording without its function, which cannot be
+  /// compared.
+  [[nodiscard]] std::optional<Mismatch> hidden_layout(std::span<const Tensor> arguments,
+                                                      const SymbolMap& symbols) const;
   [[nodiscard]] bool runs_eagerly() const noexcept {
     return !refusal.empty() || *tape_need != TapeNeed::none;
   }
@@ -90,7 +105,15 @@ struct Recording {
                                            std::span<const Tensor> arguments) const;
   [[nodiscard]] std::optional<Mismatch> sizes_differ(std::span<const Tensor> arguments,
                                                      SymbolMap& symbols) const;
-  [[nodiscard]] std::optional<Mismatch> memory_differs(std::span<const Tensor> arguments) const;
+  /// What is known of calls with these sizes of 0 and 1.
+  [[nodiscard]] const SmallSizes* known_at(const SymbolMap& sizes) const;
+  [[nodiscard]] std::optional<Mismatch> small_sizes_differ(const SymbolMap& symbols) const;
+  [[nodiscard]] std::optional<Mismatch> memory_differs(std::span<const Tensor> arguments,
+                                                       const SymbolMap& symbols) const;
+  [[nodiscard]] std::optional<Mismatch> strides_differ(std::span<const ArgumentLayout> layouts_then,
+                                                       std::span<const Tensor> arguments) const;
+  /// Takes over which tensors from outside track gradients.
+  void learn_captures(const Path& path);
   [[nodiscard]] std::optional<Mismatch> rows_differ(const GradNote& note,
                                                     std::span<const Tensor> arguments) const;
 };

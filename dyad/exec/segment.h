@@ -100,14 +100,17 @@ class DecisionTree {
 
   /// What a replayed call gives.
   struct Outcome {
-    int leaf = -1;       ///< -1: a host read took a value never seen; nothing has been written
+    int leaf = -1;  ///< -1: a host read took a value never seen, or it is not among those allowed;
+                    ///< nothing has been written
     std::string unseen;  ///< that value
     Loc unseen_at;       ///< where it was read
     std::string seen;    ///< the values that it took before
     std::vector<Tensor> results;
     Environment env;
   };
-  Outcome run(std::span<const Tensor> arguments, const CancelToken* cancel);
+  /// `allowed`: the leaves at which it may end; null for all.
+  Outcome run(std::span<const Tensor> arguments, const CancelToken* cancel,
+              const std::vector<std::size_t>* allowed = nullptr);
 
   /// Compiles the newest way in the background, for calls like the one that was recorded.
   void compile_ahead(std::span<const Tensor> arguments);

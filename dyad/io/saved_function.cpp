@@ -22,6 +22,7 @@ using exec::Decision;
 using exec::DimGuard;
 using exec::Path;
 using exec::Recording;
+using exec::SmallSizes;
 using nlohmann::json;
 
 constexpr std::pair<const char*, Decision::Kind> kReads[] = {{"bool", Decision::Kind::boolean},
@@ -59,6 +60,91 @@ Loc parse_place(const std::string& text) {
     throw std::invalid_argument("expected a place such as train.cpp:41, found '" + text + "'");
   }
   return Loc::intern(text.substr(0, colon), line);
+}
+
+json save_guards(const std::vector<DimGuard>& guards) {
+  json made = json::array();
+  for (const DimGuard& guard : guards) {
+    made.push_back({{"compare", name_in(kComparisons, guard.kind)},
+                    {"a", to_string(guard.a)},
+                    {"b", to_string(guard.b)},
+                    {"answer", guard.answer},
+                    {"at", place_text(guard.loc)}});
+  }
+  return made;
+}
+
+std::vector<DimGuard> load_guards(const JsonValue& from) {
+  std::vector<DimGuard> made;
+  for (const JsonValue& entry : from.list("guards")) {
+    made.push_back({.kind = kind_in(kComparisons, entry, "compare"),
+                    .a = parse_dim(entry.text("a")),
+                    .b = parse_dim(entry.text("b")),
+                    .answer = entry.whole<std::int64_t>("answer"),
+                    .loc = parse_place(entry.text("at"))});
+  }
+  return made;
+}
+
+json names_of(const std::vector<Dim>& symbols) {
+  json made = json::array();
+  for (const Dim symbol : symbols) made.push_back(to_string(symbol));
+  return made;
+}
+
+json save_layouts(const std::vector<exec::ArgumentLayout>& layouts) {
+  json made = json::array();
+  for (const exec::ArgumentLayout& layout : layouts) {
+    made.push_back(
+        {{"strides", std::vector<std::int64_t>(layout.strides.begin(), layout.strides.end())},
+         {"contiguous", layout.contiguous}});
+  }
+  return made;
+}
+
+/// One for each of so many arguments.
+std::vector<exec::ArgumentLayout> load_layouts(const JsonValue& from, std::size_t arguments) {
+  std::vector<exec::ArgumentLayout> layouts;
+  for (const JsonValue& layout : from.list("layouts")) {
+    exec::ArgumentLayout& made = layouts.emplace_back();
+    for (const JsonValue& stride : layout.list("strides")) {
+      made.strides.push_back(stride.as_whole<std::int64_t>("strides"));
+    }
+    made.contiguous = layout.boolean("contiguous");
+  }
+  if (layouts.size() != arguments) from.fail("the layout of each argument");
+  return layouts;
+}
+
+json save_small(const SmallSizes& known) {
+  json made = {{"symbols", json::array()},
+               {"sizes", json::array()},
+               {"differs", known.differs},
+               {"ways", known.ways},
+               {"guards", save_guards(known.guards)},
+               {"strides_matter", known.strides_matter},
+               {"layouts", save_layouts(known.layouts)}};
+  for (const auto& [symbol, size] : known.sizes.entries()) {
+    made["symbols"].push_back(to_string(symbol));
+    made["sizes"].push_back(size);
+  }
+  return made;
+}
+
+SmallSizes load_small(const JsonValue& from, const Recording& recording) {
+  SmallSizes made{.differs = from.text("differs"), .guards = load_guards(from)};
+  const std::vector<JsonValue> symbols = from.list("symbols"), sizes = from.list("sizes");
+  if (symbols.size() != sizes.size()) from.fail("the size of each symbol");
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    made.sizes.bind(parse_dim(symbols[i].as_text("symbols")),
+                    sizes[i].as_whole<std::int64_t>("sizes"));
+  }
+  for (const JsonValue& way : from.list("ways")) {
+    made.ways.push_back(way.as_whole<std::size_t>("ways"));
+  }
+  made.strides_matter = from.boolean("strides_matter");
+  if (made.differs.empty()) made.layouts = load_layouts(from, recording.shapes.size());
+  return made;
 }
 
 /// The operators of a call, without those that differentiate it from outside, of which there may be
@@ -100,6 +186,7 @@ class PathWriter {
     json made = {{"graph", parts_.add(*graph, loc_)},
                  {"arguments", path_.arguments},
                  {"strides_matter", path_.strides_matter},
+                 {"layout_sizes", names_of(path_.layout_sizes)},
                  {"outputs", values(path_.outputs)}};
     made["captures"] = json::array();
     for (const auto& [tensor, tracked] : path_.captures) {
@@ -113,14 +200,7 @@ class PathWriter {
                                    {"read", name_in(kReads, decision.kind)},
                                    {"at", place_text(decision.loc)}});
     }
-    made["guards"] = json::array();
-    for (const DimGuard& guard : path_.guards) {
-      made["guards"].push_back({{"compare", name_in(kComparisons, guard.kind)},
-                                {"a", to_string(guard.a)},
-                                {"b", to_string(guard.b)},
-                                {"answer", guard.answer},
-                                {"at", place_text(guard.loc)}});
-    }
+    made["guards"] = save_guards(path_.guards);
     made["writes"] = json::array();
     for (const exec::Write& write : path_.writes) {
       json entry = {{"value", value(write.value)}};
@@ -220,18 +300,16 @@ std::vector<std::int64_t> numbers_of(const Recording& recording) {
 
 json save_recording(const Recording& recording, const std::vector<Tensor>& grads_read,
                     SavedParts& parts, Loc loc) {
-  json layouts = json::array();
-  for (const exec::ArgumentLayout& layout : recording.layouts) {
-    layouts.push_back(
-        {{"strides", std::vector<std::int64_t>(layout.strides.begin(), layout.strides.end())},
-         {"contiguous", layout.contiguous}});
-  }
   json paths = json::array();
   for (const exec::DecisionTree::Leaf& leaf : recording.tree->leaves()) {
     paths.push_back(PathWriter(*leaf.path, grads_read, parts, loc).write());
   }
-  return {
-      {"overlap", recording.overlap}, {"layouts", std::move(layouts)}, {"paths", std::move(paths)}};
+  json small = json::array();
+  for (const SmallSizes& known : recording.small) small.push_back(save_small(known));
+  return {{"overlap", recording.overlap},
+          {"layouts", save_layouts(recording.layouts)},
+          {"small_sizes", std::move(small)},
+          {"paths", std::move(paths)}};
 }
 
 /// Reads one path, checking that it is what a recording can be.
@@ -248,7 +326,8 @@ class PathReader {
     path_->strides_matter = from_.boolean("strides_matter");
     placeholders();
     decisions();
-    guards();
+    path_->guards = load_guards(from_);
+    layout_sizes();
     writes();
     grads();
     for (const JsonValue& capture : from_.list("captures")) {
@@ -302,13 +381,15 @@ class PathReader {
     }
   }
 
-  void guards() {
-    for (const JsonValue& entry : from_.list("guards")) {
-      path_->guards.push_back({.kind = kind_in(kComparisons, entry, "compare"),
-                               .a = parse_dim(entry.text("a")),
-                               .b = parse_dim(entry.text("b")),
-                               .answer = entry.whole<std::int64_t>("answer"),
-                               .loc = parse_place(entry.text("at"))});
+  /// Of programs that were written before these were: all symbols.
+  void layout_sizes() {
+    if (from_.has("layout_sizes")) {
+      for (const JsonValue& size : from_.list("layout_sizes"))
+        path_->layout_sizes.push_back(parse_dim(size.as_text("layout_sizes")));
+      return;
+    }
+    for (const Value& given : path_->graph->placeholders()) {
+      for (const Dim size : given.type().shape()) collect_symbols(size, path_->layout_sizes);
     }
   }
 
@@ -438,15 +519,10 @@ std::unique_ptr<Recording> load_recording(const JsonValue& from, const LoadedPar
                           {static_cast<std::int64_t>(type.dtype()), type.rank(), 0});
   }
   recording->key.insert(recording->key.end(), numbers.begin(), numbers.end());
-  for (const JsonValue& layout : from.list("layouts")) {
-    exec::ArgumentLayout& made = recording->layouts.emplace_back();
-    for (const JsonValue& stride : layout.list("strides")) {
-      made.strides.push_back(stride.as_whole<std::int64_t>("strides"));
-    }
-    made.contiguous = layout.boolean("contiguous");
-  }
-  if (recording->layouts.size() != recording->shapes.size()) {
-    from.fail("the layout of each argument");
+  recording->layouts = load_layouts(from, recording->shapes.size());
+  if (from.has("small_sizes")) {
+    for (const JsonValue& known : from.list("small_sizes"))
+      recording->small.push_back(load_small(known, *recording));
   }
   return recording;
 }

@@ -1,0 +1,170 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "dyad/core/create.h"
+#include "dyad/io/program.h"
+#include "dyad/nn/nn.h"
+#include "dyad/ops/ops.h"
+#include "dyad/optim/optim.h"
+#include "tests/data/files.h"
+#include "tests/shared/message_of.h"
+
+// Programs of functions that were called with larger sizes run at sizes of 0 and 1.
+
+namespace dyad::io {
+namespace {
+
+using dyad::testing::message_of;
+using dyad::testing::TempFile;
+using ::testing::HasSubstr;
+
+std::vector<std::uint32_t> bits_of(const Tensor& tensor) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : tensor.to_vector<float>())
+    bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+Tensor rows(std::int64_t n, int call) {
+  manual_seed(static_cast<std::uint64_t>(100 * call + n));
+  return randn({n, 1, 6, 6});
+}
+
+/// What `fn` was recorded as, called with these numbers of rows, and read back.
+template <class F>
+Program saved(const F& fn, const TempFile& file, const std::vector<std::int64_t>& sizes) {
+  const auto fast = compile(fn, {.varying = {{0, 0}}});
+  for (const std::int64_t n : sizes) static_cast<void>(fast(rows(n, 0)));
+  save(file.path(), fast);
+  return load(file.path());
+}
+
+TEST(ProgramSizes, AServedModelTakesOneImageAndNone) {
+  const TempFile file("serve.dyad");
+  manual_seed(2);
+  const nn::Sequential net{nn::Conv2d(1, 4, 3, {.padding = 1}), nn::BatchNorm2d(4), nn::ReLU(),
+                           nn::Flatten(), nn::Linear(144, 3)};
+  nn::eval(net);
+  const auto serve = [&](const Tensor& x) { return softmax(net(x), 1); };
+  const Program program = saved(serve, file, {8});
+  int call = 0;
+  for (const std::int64_t n : {8, 1, 0, 3, 1, 1, 0, 8}) {
+    const Tensor x = rows(n, ++call), got = program(x)[0], want = serve(x);
+    EXPECT_EQ(to_string(got.shape()), to_string(want.shape()));
+    EXPECT_EQ(bits_of(got), bits_of(want)) << n;
+  }
+}
+
+TEST(ProgramSizes, ATrainingStepTakesOneImageAndNone) {
+  const TempFile file("step.dyad"), later("later.dyad");
+  struct Training {
+    nn::Sequential net = (manual_seed(5), nn::Sequential{nn::Flatten(), nn::Linear(36, 16),
+                                                         nn::ReLU(), nn::Linear(16, 3)});
+    optim::Adam optimizer{nn::parameters(net), {.lr = 0.02}};
+    Tensor operator()(const Tensor& x, const Tensor& y) {
+      optimizer.zero_grad();
+      Tensor loss = cross_entropy(net(x), y);
+      loss.backward();
+      optimizer.step();
+      return loss.detach();
+    }
+  };
+  const auto labels = [](std::int64_t n, int call) {
+    manual_seed(static_cast<std::uint64_t>(call));
+    return randint(0, 3, {n});
+  };
+  Training eager, trained;
+  const auto step = compile([&](const Tensor& x, const Tensor& y) { return trained(x, y); },
+                            {.varying = {{0, 0}, {1, 0}}});
+  for (int call = 0; call < 3; ++call) {
+    static_cast<void>(eager(rows(8, call), labels(8, call)));
+    static_cast<void>(step(rows(8, call), labels(8, call)));
+  }
+  TensorDict state;
+  state.add_all("", nn::state_dict(trained.net));
+  state.add_all("optimizer.", trained.optimizer.state_dict());
+  save(file.path(), step, {.inputs = {"x", "y"}, .outputs = {"loss"}, .state = state});
+  Program program = load(file.path());
+  int call = 3;
+  for (const std::int64_t n : {1, 8, 1, 5, 1, 0, 1}) {
+    const Tensor x = rows(n, call), y = labels(n, call);
+    EXPECT_EQ(bits_of(program(x, y)[0]), bits_of(eager(x, y))) << "call " << call;
+    for (const auto& [name, tensor] : nn::state_dict(eager.net))
+      EXPECT_EQ(bits_of(program.state().at(name)), bits_of(tensor)) << name << ", call " << call;
+    if (++call == 6) {  // what was read is written and read again
+      save(later.path(), program);
+      program = load(later.path());
+    }
+  }
+}
+
+/// What the function asked of a size holds for the program, too.
+TEST(ProgramSizes, GuardsSayWhichAreServed) {
+  const TempFile file("guards.dyad"), both("both.dyad");
+  const auto fn = [](const Tensor& x) { return x.size(0) == 1 ? x * 2.0f : x + 1.0f; };
+  const Program program = saved(fn, file, {8});
+  EXPECT_EQ(bits_of(program(rows(0, 1))[0]), bits_of(fn(rows(0, 1))));
+  EXPECT_THAT(message_of<GraphError>([&] { program(rows(1, 1)); }),
+              HasSubstr("has no recording for this call: guard s0 != 1 failed with s0 = 1"));
+  const Program with_one = saved(fn, both, {8, 1});
+  for (const std::int64_t n : {1, 4, 0})
+    EXPECT_EQ(bits_of(with_one(rows(n, 1))[0]), bits_of(fn(rows(n, 1)))) << n;
+}
+
+/// Of one row a reshape gives a view, of several a copy: what is written in place shows elsewhere.
+TEST(ProgramSizes, WritesThroughAHiddenLayoutNeedACallOfThatSize) {
+  const TempFile file("views.dyad"), compared("compared.dyad");
+  const auto fn = [](const Tensor& x) {
+    Tensor whole = x * 1.0f;
+    Tensor part = reshape(transpose(flatten(whole, 1), 0, 1), {-1});
+    part.fill_(5.0f);
+    return std::tuple(sum(whole), sum(part));
+  };
+  const Program program = saved(fn, file, {8});
+  const auto expect_same = [&](const Program& of, std::int64_t n) {
+    const auto [whole, part] = fn(rows(n, 2));
+    const std::vector<Tensor> got = of(rows(n, 2));
+    EXPECT_EQ(bits_of(got[0]), bits_of(whole)) << n;
+    EXPECT_EQ(bits_of(got[1]), bits_of(part)) << n;
+  };
+  expect_same(program, 5);
+  EXPECT_THAT(
+      message_of<GraphError>([&] { program(rows(1, 2)); }),
+      HasSubstr("with s0 = 1 a write in place may reach other tensors than at larger sizes"));
+  const Program with_one = saved(fn, compared, {8, 1, 1, 1});
+  for (const std::int64_t n : {1, 6}) expect_same(with_one, n);
+}
+
+/// What was compared before the program was saved is in the file.
+TEST(ProgramSizes, ComparedSizesAreSaved) {
+  const TempFile file("same.dyad");
+  const auto fn = [](const Tensor& x) {
+    Tensor kept = x * 2.0f;
+    Tensor part = reshape(kept, {-1});
+    part.add_(1.0f);
+    return kept + 1.0f;
+  };
+  const Program program = saved(fn, file, {8, 4, 1, 0});
+  for (const std::int64_t n : {8, 1, 0})
+    EXPECT_EQ(bits_of(program(rows(n, 3))[0]), bits_of(fn(rows(n, 3)))) << n;
+}
+
+TEST(ProgramSizes, TheLargestOfNothingIsEagersError) {
+  const TempFile file("max.dyad");
+  const auto fn = [](const Tensor& x) { return max(x, {0}); };
+  const Program program = saved(fn, file, {8});
+  EXPECT_EQ(bits_of(program(rows(1, 1))[0]), bits_of(fn(rows(1, 1))));
+  const std::string eager = message_of<ShapeError>([&] { static_cast<void>(fn(rows(0, 1))); });
+  const std::string what = eager.substr(0, eager.find('\n'));
+  EXPECT_THAT(message_of<ShapeError>([&] { program(rows(0, 1)); }), ::testing::StartsWith(what));
+}
+
+}  // namespace
+}  // namespace dyad::io
