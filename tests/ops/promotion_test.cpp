@@ -34,12 +34,13 @@ const std::map<std::string, Binary> kOperators = {
     {"lt", [](const Arg& a, const Arg& b) { return a < b; }},
     {"pow", [](const Arg& a, const Arg& b) { return pow(a, b); }},
     {"maximum", [](const Arg& a, const Arg& b) { return maximum(a, b); }},
-    {"where", [](const Arg& a, const Arg& b) { return where(tensor({true, false}), a, b); }},
+    {"where", [](const Arg& a, const Arg& b) { return where(tensor(true), a, b); }},
 };
 
 Arg operand(const std::string& kind, DType dtype) {
   if (kind == "number") return dtype == f64 ? Arg(1.5) : dtype == i64 ? Arg(1) : Arg(true);
-  return to(ones(kind == "tensor" ? Shape{2} : Shape{}), dtype);
+  // Without elements, so that not every pair takes a kernel.
+  return to(ones(kind == "tensor" ? Shape{0} : Shape{}), dtype);
 }
 
 Tensor given(std::string_view name, const std::string& kind, DType dtype) {
@@ -47,6 +48,10 @@ Tensor given(std::string_view name, const std::string& kind, DType dtype) {
 }
 
 bool is_of_complex(const TypedResult& c) { return is_complex(c.a) || is_complex(c.b); }
+/// Powers of complex numbers, and of truths, are refused here.
+bool is_refused(const TypedResult& c) {
+  return c.op == "pow" && (is_of_complex(c) || (c.a == boolean && c.b == boolean));
+}
 
 // Re-run by itself, in a process that has called no operator and looked up no row.
 TEST(Promotion, MayBeWhatAProcessDoesFirst) {
@@ -63,7 +68,7 @@ TEST(Promotion, IsThatOfPyTorch) {
   int checked = 0;
   for (const TypedResult& c : results_of_torch()) {
     const auto op = kOperators.find(c.op);
-    if (op == kOperators.end() || (c.op == "pow" && is_of_complex(c))) continue;
+    if (op == kOperators.end() || is_refused(c)) continue;
     ++checked;
     try {
       EXPECT_EQ(name_of(op->second(operand(c.left, c.a), operand(c.right, c.b)).dtype()),
@@ -82,7 +87,7 @@ TEST(Promotion, IsTheSameInStaticGraphs) {
     int count = 0;
     for (const TypedResult& c : results_of_torch()) {
       const auto op = kOperators.find(c.op);
-      if (op == kOperators.end() || is_of_complex(c)) continue;
+      if (op == kOperators.end() || is_of_complex(c) || is_refused(c)) continue;
       const std::string name = std::to_string(count++);
       const Tensor a = given("a" + name, c.left, c.a);
       const Tensor y = c.right == "number" ? op->second(a, operand(c.right, c.b))
