@@ -16,7 +16,6 @@
 #include "dyad/exec/session.h"
 #include "dyad/exec/vmap.h"
 #include "dyad/onnx/export.h"
-#include "dyad/ops/custom.h"
 #include "dyad/ops/ops.h"
 #include "tests/shared/message_of.h"
 #include "tests/shared/result_types.h"
@@ -246,11 +245,6 @@ TEST(Promotion, RowsWithTypesOfTheirOwnKeepThem) {
   const Tensor wide = fake_quantize(to(x, f32), scale, 0, -128, 127);
   EXPECT_EQ(to_string(to(fake_quantize(x, scale, 0, -128, 127), f32)),
             to_string(to(to(wide, f16), f32)));
-}
-
-TEST(Promotion, OfOperatorsOfAProgram) {
-  static const auto kGap = define_op("test_promoted_gap", [](auto a, auto b) { return a - b; });
-  EXPECT_EQ(type_string(kGap(tensor({1.0f, 2.0f}), tensor(1.0))), "f32[2]");
 }
 
 TEST(Promotion, RefusalsNameWhatWasGiven) {
