@@ -160,7 +160,7 @@ Tensor apply(const typename Op::Attrs& attrs, Loc loc, const In&... inputs) {
     Evaluator::current().apply(op_info<Op>, in, &attrs, std::span<Tensor>(&out, 1), loc);
   };
   if constexpr (op_info<Op>.kind == BodyKind::pointwise && sizeof...(In) > 1) {
-    call(PromotedInputs(op_info<Op>, given, loc).inputs());
+    with_promoted_inputs(op_info<Op>, given, loc, call);
   } else {
     call(given);
   }

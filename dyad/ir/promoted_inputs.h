@@ -4,6 +4,7 @@
 
 #include "dyad/base/inline_vector.h"
 #include "dyad/core/evaluator.h"
+#include "dyad/core/tensor_impl.h"
 #include "dyad/core/tensor_list.h"
 #include "dyad/ir/op_info.h"
 
@@ -31,5 +32,23 @@ class PromotedInputs {
   std::optional<TensorList> casts_;
   InlineVector<const Tensor*, 4> refs_;
 };
+
+/// What `call` gives for the promoted inputs. Most calls have inputs of one dtype, and find that
+/// out in a nanosecond.
+template <class Call>
+decltype(auto) with_promoted_inputs(const OpInfo& op, TensorRefs inputs, Loc loc,
+                                    const Call& call) {
+  const TensorImpl* first = nullptr;
+  bool without_axes = false, mixed = false;
+  for (const Tensor* input : inputs) {
+    const TensorImpl* const impl = input->impl();
+    if (impl == nullptr || impl->is_number) continue;
+    if (first == nullptr) first = impl;
+    mixed = mixed || impl->dtype != first->dtype;
+    without_axes = without_axes || impl->shape.empty();
+  }
+  if (mixed && without_axes) return call(PromotedInputs(op, inputs, loc).inputs());
+  return call(inputs);
+}
 
 }  // namespace dyad

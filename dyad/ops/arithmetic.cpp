@@ -295,10 +295,10 @@ Tensor& update(Tensor& target, const Arg& value, Tensor (*whole)(const Arg&, con
     return overwrite(target, whole(target, value, loc), name, loc);
   }
   const Tensor* given[] = {&target, &value.tensor()};
-  const PromotedInputs promoted(op_info<Op>, given, loc);
-  const TensorRefs inputs = promoted.inputs();
-  if (Evaluator::current().try_in_place(op_info<Op>, inputs, nullptr, target)) return target;
-  return overwrite(target, apply<Op>({}, loc, *inputs[0], *inputs[1]), name, loc);
+  return with_promoted_inputs(op_info<Op>, given, loc, [&](TensorRefs inputs) -> Tensor& {
+    if (Evaluator::current().try_in_place(op_info<Op>, inputs, nullptr, target)) return target;
+    return overwrite(target, apply<Op>({}, loc, *inputs[0], *inputs[1]), name, loc);
+  });
 }
 
 }  // namespace

@@ -11,8 +11,9 @@ Tensor call(const OpInfo& row, const void* attrs, std::span<const Tensor> inputs
   std::vector<const Tensor*> refs;
   for (const Tensor& input : inputs) refs.push_back(&input);
   Tensor out;
-  const PromotedInputs promoted(row, refs, loc);
-  Evaluator::current().apply(row, promoted.inputs(), attrs, {&out, 1}, loc);
+  with_promoted_inputs(row, refs, loc, [&](TensorRefs promoted) {
+    Evaluator::current().apply(row, promoted, attrs, {&out, 1}, loc);
+  });
   return out;
 }
 
