@@ -8,6 +8,7 @@
 #include "dyad/core/dlpack.h"
 #include "dyad/core/generator.h"
 #include "dyad/core/printing.h"
+#include "dyad/core/promotion.h"
 #include "dyad/core/storage.h"
 #include "dyad/core/tensor.h"
 #include "dyad/data/data.h"

@@ -145,7 +145,8 @@ class TapeGradient final : public Gradient, public RowGradient {
     results_[static_cast<std::size_t>(i)] = std::move(gradient);
   }
   const void* raw_attrs() const override { return node_.attrs(); }
-  bool set_rows(int i, const Tensor& index, const Tensor& rows) override;
+  bool takes_rows(int i) const override;
+  void set_rows(int i, const Tensor& index, const Tensor& rows) override;
 
   std::span<Tensor> results() noexcept { return results_.all(); }
 
@@ -238,12 +239,11 @@ class Pass {
     return std::move(parts_);
   }
   /// In parts: whether rows of the gradient of `input` are what is asked for.
-  bool take_rows(const InputRecord& input, const SparseRows& rows) {
-    const std::size_t at =
-        input.leaf.defined() ? part_of_leaf(input.leaf) : part_of_node(*input.node, input.output);
-    if (at == parts_.size()) return false;
-    parts_[at].push_back({Tensor(), rows});
-    return true;
+  [[nodiscard]] bool wants_rows(const InputRecord& input) const {
+    return part_of_input(input) < parts_.size();
+  }
+  void take_rows(const InputRecord& input, const SparseRows& rows) {
+    parts_[part_of_input(input)].push_back({Tensor(), rows});
   }
 
   std::vector<Tensor> run() {
@@ -292,6 +292,10 @@ class Pass {
 
   /// In parts: the position of a leaf among the inputs, or of what a node made; past the end where
   /// it is none of them.
+  [[nodiscard]] std::size_t part_of_input(const InputRecord& input) const {
+    return input.leaf.defined() ? part_of_leaf(input.leaf)
+                                : part_of_node(*input.node, input.output);
+  }
   [[nodiscard]] std::size_t part_of_leaf(const Tensor& leaf) const {
     // The very handle, before another one of the same leaf.
     auto at = std::ranges::find(targets_, leaf.impl(), &Target::leaf);
@@ -435,15 +439,18 @@ class Pass {
   std::unordered_map<const void*, std::size_t> sum_of_;
 };
 
-bool TapeGradient::set_rows(int i, const Tensor& index, const Tensor& rows) {
+bool TapeGradient::takes_rows(int i) const {
   if (grad_enabled()) return false;
   const InputRecord& input = in(i);
-  if (in_parts_) return input.needs_grad() && in_parts_->take_rows(input, {index, rows});
+  if (in_parts_) return input.needs_grad() && in_parts_->wants_rows(input);
   if (wanted_ || !input.leaf.defined()) return false;
-  if (const LeafGrad* kept = leaf_grad_of(*input.leaf.impl()); kept && !kept->hooks.empty())
-    return false;
-  accumulate_rows(input.leaf, index, rows);
-  return true;
+  const LeafGrad* const kept = leaf_grad_of(*input.leaf.impl());
+  return !kept || kept->hooks.empty();
+}
+
+void TapeGradient::set_rows(int i, const Tensor& index, const Tensor& rows) {
+  if (in_parts_) return in_parts_->take_rows(in(i), {index, rows});
+  accumulate_rows(in(i).leaf, index, rows);
 }
 
 }  // namespace

@@ -66,15 +66,14 @@ class GraphGradient final : public Gradient, public RowGradient, public NodeGrad
     results_[static_cast<std::size_t>(i)] = std::move(gradient);
   }
   const void* raw_attrs() const override { return node_.attrs().data(); }
-  bool set_rows(int i, const Tensor& index, const Tensor& rows) override {
-    if (!rows_) return false;
-    const auto it = rows_->find(node_.inputs()[static_cast<std::size_t>(i)]);
-    if (it == rows_->end()) return false;
-    SparseRows& all = it->second;
+  bool takes_rows(int i) const override {
+    return rows_ && rows_->contains(node_.inputs()[static_cast<std::size_t>(i)]);
+  }
+  void set_rows(int i, const Tensor& index, const Tensor& rows) override {
+    SparseRows& all = rows_->at(node_.inputs()[static_cast<std::size_t>(i)]);
     const Tensor positions = index.to(i64);
     all = all.defined() ? SparseRows{concat({all.index, positions}, 0), concat({all.rows, rows}, 0)}
                         : SparseRows{positions, rows};
-    return true;
   }
   Node& node() const override { return node_; }
 

@@ -80,7 +80,9 @@ void differentiate(Gradient& g) {
     const SparseRows& rows = grads[i].rows;
     if (!rows.defined()) {
       g.set(at, grads[i].whole);
-    } else if (!by_rows || !by_rows->set_rows(at, rows.index, rows.rows)) {
+    } else if (by_rows && by_rows->takes_rows(at)) {
+      by_rows->set_rows(at, rows.index, rows.rows);
+    } else {
       g.set(at, ops::table_of_rows(rows.index, rows.rows, g.input_shape(at)[0], Loc().user()));
     }
   }

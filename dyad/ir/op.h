@@ -10,6 +10,7 @@
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/onnx_emitter.h"
 #include "dyad/ir/op_info.h"
+#include "dyad/ir/promoted_inputs.h"
 #include "dyad/ir/scalar.h"
 
 namespace dyad {
@@ -27,7 +28,8 @@ struct Schema {
   std::uint32_t saved_inputs = 0;
   std::uint32_t saved_outputs = 0;
   int version = 1;
-  bool may_copy = false;  ///< views: see OpInfo
+  bool may_copy = false;   ///< views: see OpInfo
+  bool own_types = false;  ///< pointwise: see OpInfo
   Batching batching = Batching::none;
   BodyKind kind = BodyKind::opaque;  ///< read only when the struct has no body of its own: opaque,
                                      ///< control, structural
@@ -86,6 +88,7 @@ constexpr OpInfo make_op_info() {
              .saved_inputs = s.saved_inputs,
              .saved_outputs = s.saved_outputs,
              .may_copy = s.may_copy,
+             .own_types = s.own_types,
              .batching = s.batching,
              .attrs = &attrs_info<A>};
   if constexpr (requires { &Op::infer; }) {
@@ -146,13 +149,21 @@ constexpr OpInfo make_op_info() {
 template <Operator Op>
 inline constexpr OpInfo op_info = make_op_info<Op>();
 
-/// Calls an operator through the current evaluator: the body of nearly every public function.
+/// Calls an operator through the current evaluator, its inputs promoted: the body of nearly every
+/// public function.
 template <Operator Op, class... In>
 Tensor apply(const typename Op::Attrs& attrs, Loc loc, const In&... inputs) {
   const Tensor* refs[sizeof...(In) + 1] = {&inputs..., nullptr};
+  const TensorRefs given(refs, sizeof...(In));
   Tensor out;
-  Evaluator::current().apply(op_info<Op>, TensorRefs(refs, sizeof...(In)), &attrs,
-                             std::span<Tensor>(&out, 1), loc);
+  const auto call = [&](TensorRefs in) {
+    Evaluator::current().apply(op_info<Op>, in, &attrs, std::span<Tensor>(&out, 1), loc);
+  };
+  if constexpr (op_info<Op>.kind == BodyKind::pointwise && sizeof...(In) > 1) {
+    with_promoted_inputs(op_info<Op>, given, loc, call);
+  } else {
+    call(given);
+  }
   return out;
 }
 

@@ -122,6 +122,8 @@ struct OpInfo {
   std::uint32_t saved_inputs = 0;   ///< bit i: the gradient rule reads input i
   std::uint32_t saved_outputs = 0;  ///< bit i: it reads output i
   bool may_copy = false;            ///< view: there are strides that leave only a copy
+  bool own_types = false;  ///< pointwise: inputs have dtypes for reasons of their own (a scale, a
+                           ///< key); those without axes are not cast to what the others have
   Batching batching = Batching::none;
   const AttrsInfo* attrs = &attrs_info<NoAttrs>;
 
@@ -171,10 +173,9 @@ void register_ops(std::span<const OpInfo* const> rows);
 /// Types of a pointwise operator: inputs broadcast, promoted, typed as the row says.
 [[nodiscard]] Types infer_pointwise(const InferIn& in);
 
-/// The dtype that the inputs of an operator are promoted to. Inputs that the row limits to bool or
-/// to indices (a condition, positions) and absent ones take no part; a host number yields to
-/// tensors of the same or a higher category (bool < integer < floating) and otherwise counts as
-/// bool, i64 or f32.
+/// The dtype that the row promotes its inputs to, whatever their ranks (PromotedInputs has seen to
+/// those): that of result_type() if all tensors had axes. Inputs that the row limits to bool or to
+/// indices (a condition, positions) and absent ones take no part.
 [[nodiscard]] DType promote_inputs(const OpInfo& op, TensorRefs inputs);
 /// False for an input that keeps its own dtype whatever the others are (see promote_inputs).
 [[nodiscard]] bool takes_part_in_promotion(const ArgInfo& input) noexcept;

@@ -3,18 +3,12 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/element.h"
+#include "dyad/core/promotion.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/op_info.h"
 
 namespace dyad {
 namespace {
-
-/// bool < integer < floating < complex.
-int category(DType t) noexcept {
-  if (is_complex(t)) return 3;
-  if (is_floating(t) || contains(kSmallFloat, t)) return 2;
-  return is_integer(t) || contains(kSmallInteger, t) ? 1 : 0;
-}
 
 /// Which axis of the result does not fit, as text: `axis 0 is 3 in a and 5 in b`.
 std::string misfit(const Shape& a, const Shape& b, std::string_view name_a,
@@ -90,22 +84,14 @@ Types infer_pointwise(const InferIn& in) {
 }
 
 DType promote_inputs(const OpInfo& op, TensorRefs inputs) {
-  bool any_tensor = false;
-  int of_numbers = -1;
-  DType promoted = DType::boolean;
+  ResultType result;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor& t = *inputs[i];
+    const TensorImpl* const impl = inputs[i]->impl();
     const ArgInfo* info = input_info(op, i);
-    if (!t.defined() || info == nullptr || !takes_part_in_promotion(*info)) continue;
-    if (t.impl()->is_number) {
-      of_numbers = std::max(of_numbers, category(t.dtype()));
-    } else {
-      promoted = any_tensor ? promote(promoted, t.dtype()) : t.dtype();
-      any_tensor = true;
-    }
+    if (impl == nullptr || info == nullptr || !takes_part_in_promotion(*info)) continue;
+    result.add({.dtype = impl->dtype, .rank = 1, .is_number = impl->is_number});
   }
-  if (any_tensor && category(promoted) >= of_numbers) return promoted;
-  return of_numbers == 2 ? DType::f32 : of_numbers == 1 ? DType::i64 : promoted;
+  return result.dtype().value_or(DType::boolean);
 }
 
 Tensor convert_number(const Tensor& number, DType dtype) {

@@ -9,9 +9,11 @@ namespace dyad {
 class RowGradient {
  public:
   virtual ~RowGradient() = default;
-  /// The gradient of input i is rows[n, ...], each added at its index[n]; equal indices add up.
-  /// False, and nothing is taken, where the whole gradient is wanted.
-  virtual bool set_rows(int i, const Tensor& index, const Tensor& rows) = 0;
+  /// False where the whole gradient of input i is wanted.
+  [[nodiscard]] virtual bool takes_rows(int i) const = 0;
+  /// Where rows are taken, the gradient of input i is rows[n, ...], each added at its index[n];
+  /// equal indices add up.
+  virtual void set_rows(int i, const Tensor& index, const Tensor& rows) = 0;
 };
 
 }  // namespace dyad

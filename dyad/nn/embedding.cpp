@@ -66,7 +66,8 @@ EmbeddingBag::EmbeddingBag(std::int64_t count, std::int64_t width,
                            const EmbeddingBagOptions& options, Loc loc)
     : mode(options.mode),
       include_last_offset(options.include_last_offset),
-      padding_idx(options.padding_idx) {
+      padding_idx(options.padding_idx),
+      sparse(options.sparse) {
   weight = make_table("EmbeddingBag", count, width, padding_idx, options.dtype, loc);
 }
 
@@ -77,7 +78,8 @@ Tensor EmbeddingBag::operator()(const Tensor& indices, const Tensor& offsets,
                        {.mode = mode,
                         .per_sample_weights = per_sample_weights,
                         .include_last_offset = include_last_offset,
-                        .padding_idx = padding_idx.value_or(-1)},
+                        .padding_idx = padding_idx.value_or(-1),
+                        .sparse = sparse},
                        loc);
 }
 

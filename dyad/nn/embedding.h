@@ -43,6 +43,8 @@ struct EmbeddingBagOptions {
   bool include_last_offset = false;
   /// An index that does not count, whose row starts as zeros; negative from the end.
   std::optional<std::int64_t> padding_idx = {};
+  /// The gradient holds the rows that were read alone: see sparse_embedding().
+  bool sparse = false;
   DType dtype = f32;
 };
 
@@ -62,6 +64,7 @@ class EmbeddingBag {
   BagMode mode;
   bool include_last_offset;
   std::optional<std::int64_t> padding_idx;
+  bool sparse;
 };
 
 }  // namespace dyad::nn

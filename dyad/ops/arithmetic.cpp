@@ -1,5 +1,6 @@
 #include "dyad/ops/arithmetic.h"
 
+#include "dyad/core/promotion.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/complex_support.h"
@@ -264,10 +265,6 @@ bool is_square(const Tensor& base, const Tensor& exponent) {
   return *reinterpret_cast<const double*>(two.impl()->data) == 2;
 }
 
-int category(DType t) {
-  return dyad::is_complex(t) ? 3 : is_floating(t) ? 2 : is_integer(t) ? 1 : 0;
-}
-
 /// Writes `value`, the result of an operator on `target`, into target.
 Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
   const auto call = [&] { return std::string(name) + " on " + type_string(target); };
@@ -280,7 +277,7 @@ Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Lo
                          ", but in place the shape " + to_string(target.shape()) + " stays",
                      loc.user());
   }
-  if (category(value.dtype()) > category(target.dtype())) {
+  if (category_of(value.dtype()) > category_of(target.dtype())) {
     throw DTypeError(call() + ": the result would be " + std::string(name_of(value.dtype())) +
                          ", but in place the dtype " + std::string(name_of(target.dtype())) +
                          " stays; convert the operand with to()",
@@ -297,9 +294,11 @@ Tensor& update(Tensor& target, const Arg& value, Tensor (*whole)(const Arg&, con
   if (any_complex(target, value.tensor())) {
     return overwrite(target, whole(target, value, loc), name, loc);
   }
-  const Tensor* inputs[] = {&target, &value.tensor()};
-  if (Evaluator::current().try_in_place(op_info<Op>, inputs, nullptr, target)) return target;
-  return overwrite(target, apply<Op>({}, loc, target, value.tensor()), name, loc);
+  const Tensor* given[] = {&target, &value.tensor()};
+  return with_promoted_inputs(op_info<Op>, given, loc, [&](TensorRefs inputs) -> Tensor& {
+    if (Evaluator::current().try_in_place(op_info<Op>, inputs, nullptr, target)) return target;
+    return overwrite(target, apply<Op>({}, loc, *inputs[0], *inputs[1]), name, loc);
+  });
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 namespace dyad {
 
 // Element by element on numbers: shapes broadcast as in NumPy (ShapeError), dtypes are promoted as
-// in PyTorch, those of scalar tensors as any other; a host number takes the dtype of the tensor.
+// in PyTorch (result_type): a tensor without axes, and more so a host number, takes the dtype of
+// the tensors with axes unless it is of a higher category.
 
 /// a + b; of two bool tensors: a or b.
 [[nodiscard]] Tensor add(const Arg& a, const Arg& b, Loc loc = std::source_location::current());

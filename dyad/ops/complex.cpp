@@ -3,6 +3,7 @@
 #include <numbers>
 #include <string>
 
+#include "dyad/core/promotion.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/complex_support.h"
@@ -84,16 +85,8 @@ struct ViewAsComplex {
   static void to_onnx(OnnxEmitter& e, const Attrs&) { e.output(0, e.input(0)); }
 };
 
-bool is_number(const Tensor& x) { return x.defined() && x.impl()->is_number; }
-
-/// The real dtype that two operands, one of them complex, are computed in: a host number yields.
-DType part_dtype(const Tensor& a, const Tensor& b) {
-  DType dtype = is_complex(a) ? a.dtype() : b.dtype();
-  for (const Tensor* x : {&a, &b}) {
-    if (!is_number(*x)) dtype = promote(dtype, x->dtype());
-  }
-  return real_dtype(dtype);
-}
+/// The real dtype that two operands, one of them complex, are computed in.
+DType part_dtype(const Tensor& a, const Tensor& b) { return real_dtype(result_type({a, b})); }
 
 /// Pairs of `dtype`; a real operand gets zeros.
 Tensor pairs(const Tensor& x, DType dtype, Loc loc) {
@@ -253,7 +246,7 @@ Tensor complex(const Tensor& re, const Tensor& im, Loc loc) {
                        loc.user());
     }
   }
-  const DType dtype = real_dtype(complex_dtype(promote(re.dtype(), im.dtype())));
+  const DType dtype = real_dtype(complex_dtype(result_type({re, im})));
   Shape shape;
   if (!broadcast(ops::sizes_of(re, loc), ops::sizes_of(im, loc), shape)) {
     throw ShapeError("complex(" + type_string(re) + ", " + type_string(im) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dyad/ir/promoted_inputs.h"
 #include "dyad/ops/registry.h"
 
 namespace dyad::custom {
@@ -10,7 +11,9 @@ Tensor call(const OpInfo& row, const void* attrs, std::span<const Tensor> inputs
   std::vector<const Tensor*> refs;
   for (const Tensor& input : inputs) refs.push_back(&input);
   Tensor out;
-  Evaluator::current().apply(row, refs, attrs, {&out, 1}, loc);
+  with_promoted_inputs(row, refs, loc, [&](TensorRefs promoted) {
+    Evaluator::current().apply(row, promoted, attrs, {&out, 1}, loc);
+  });
   return out;
 }
 

@@ -65,6 +65,12 @@ struct EmbeddingBackward {
   }
 };
 
+/// Who takes the gradient of the table, input 0, by its rows; null where the whole one is wanted.
+RowGradient* rows_of_table(Gradient& g) {
+  auto* const by_rows = dynamic_cast<RowGradient*>(&g);
+  return by_rows && by_rows->takes_rows(0) ? by_rows : nullptr;
+}
+
 struct Embedding {
   using Attrs = EmbeddingAttrs;
   static constexpr Schema schema{.name = "embedding",
@@ -87,12 +93,12 @@ struct Embedding {
     return {index_select_from_front(*in[0], 0, *in[1], "embedding")};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    if (auto* by_rows = attrs.sparse ? dynamic_cast<RowGradient*>(&g) : nullptr) {
+    if (RowGradient* by_rows = attrs.sparse ? rows_of_table(g) : nullptr) {
       const Dim count = g.input_shape(1).numel();
       const Tensor index = reshape(g.input(1), {count});
       Tensor rows = reshape(g.grad(), {count, g.input_shape(0)[1]});
       if (attrs.padding_idx >= 0) rows = where(unsqueeze(index == attrs.padding_idx, -1), 0, rows);
-      if (by_rows->set_rows(0, index, rows)) return;
+      return by_rows->set_rows(0, index, rows);
     }
     const Tensor* inputs[] = {&g.grad(), &g.input(1)};
     const EmbeddingBackwardAttrs to{.rows = g.input_shape(0)[0], .padding_idx = attrs.padding_idx};
@@ -294,15 +300,37 @@ struct EmbeddingBagBackward {
   }
 };
 
-void EmbeddingBag::grad(Gradient& g, const Attrs& attrs) {
+/// The gradients of a call whose inputs are these, of the table and of the samples' weights.
+std::vector<Tensor> bag_gradients(Gradient& g, const EmbeddingBagAttrs& attrs, const Tensor& table,
+                                  const Tensor& index) {
   const Tensor none;
   const auto input = [&](int i) -> const Tensor& {
     return i < g.input_count() ? g.input(i) : none;
   };
-  const Tensor* refs[] = {&g.grad(), &g.input(0), &g.input(1), &input(2), &input(3)};
-  const std::vector<Tensor> found = apply_with_parts<EmbeddingBagBackward>(attrs, {}, refs);
-  g.set(0, found[0]);
+  const Tensor* refs[] = {&g.grad(), &table, &index, &input(2), &input(3)};
+  std::vector<Tensor> found = apply_with_parts<EmbeddingBagBackward>(attrs, {}, refs);
   if (refs[4]->defined()) g.set(3, found[1]);
+  return found;
+}
+
+void EmbeddingBag::grad(Gradient& g, const Attrs& attrs) {
+  RowGradient* const by_rows = attrs.sparse ? rows_of_table(g) : nullptr;
+  Attrs whole = attrs;
+  whole.sparse = false;
+  if (by_rows == nullptr) return g.set(0, bag_gradients(g, whole, g.input(0), g.input(1))[0]);
+  // The same bags of a table of the rows that were read, one for each index. Indices that do not
+  // count name a row in front of them.
+  const Dim count = g.input_shape(1).numel();
+  const Tensor line = reshape(g.input(1), {count});
+  Tensor rows = index_select_from_front(g.input(0), 0, line), places = arange(count);
+  const bool padded = attrs.padding_idx >= 0;
+  if (padded) {
+    rows = pad(rows, {1, 0}, {0, 0});
+    places = where(line == attrs.padding_idx, 0, places + 1);
+    whole.padding_idx = 0;
+  }
+  const Tensor found = bag_gradients(g, whole, rows, reshape(places, g.input_shape(1)))[0];
+  by_rows->set_rows(0, line, padded ? slice(found, 0, 1) : found);
 }
 
 }  // namespace
@@ -365,7 +393,8 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
   const char* const modes[] = {"sum", "mean", "max"};
   const ops::EmbeddingBagAttrs attrs{.mode = modes[static_cast<int>(args.mode)],
                                      .include_last_offset = args.include_last_offset,
-                                     .padding_idx = args.padding_idx};
+                                     .padding_idx = args.padding_idx,
+                                     .sparse = args.sparse};
   const Tensor* refs[] = {&weight, &indices, &offsets, &args.per_sample_weights};
   return ops::apply_with_parts<ops::EmbeddingBag>(attrs, loc, refs)[0];
 }

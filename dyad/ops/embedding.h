@@ -39,6 +39,8 @@ struct EmbeddingBagArgs {
   Tensor per_sample_weights = {};
   bool include_last_offset = false;  ///< offsets end with the number of indices
   std::int64_t padding_idx = -1;     ///< indices that do not count; below 0: none
+  /// The gradient of weight holds the rows that were read alone: see sparse_embedding().
+  bool sparse = false;
 };
 
 /// The rows of `weight`[v, d] that each bag of indices names, combined: -> [bags, d]. indices is

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "dyad/core/promotion.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/bits.h"
 #include "dyad/ops/compare.h"
@@ -196,8 +197,7 @@ Tensor as_floating(const Tensor& x) {
 }
 /// Two operands, which may be numbers, in the floating dtype that they are promoted to.
 std::array<Tensor, 2> both_floating(const Arg& a, const Arg& b) {
-  const Tensor* refs[] = {&a.tensor(), &b.tensor()};
-  const DType promoted = promote_inputs(op_info<Copysign>, refs);
+  const DType promoted = result_type({a, b});
   if (is_complex(promoted)) return {a.tensor(), b.tensor()};
   const DType dtype = is_floating(promoted) ? promoted : DType::f32;
   return {as_dtype(a, dtype), as_dtype(b, dtype)};
@@ -205,7 +205,7 @@ std::array<Tensor, 2> both_floating(const Arg& a, const Arg& b) {
 
 /// Both operands of one dtype and shape.
 std::vector<Tensor> alike(const Tensor& a, const Tensor& b) {
-  const DType dtype = promote(a.dtype(), b.dtype());
+  const DType dtype = result_type({a, b});
   return broadcast_tensors(std::array{to(a, dtype), to(b, dtype)});
 }
 
@@ -323,9 +323,7 @@ Tensor ldexp(const Tensor& x, const Arg& n, Loc loc) {
   const LocScope scope(loc);
   const Tensor& count = n.tensor();
   const bool floating = count.defined() && is_floating(count.dtype()) && !count.impl()->is_number;
-  const DType dtype = floating                 ? promote(x.dtype(), count.dtype())
-                      : is_floating(x.dtype()) ? x.dtype()
-                                               : f32;
+  const DType dtype = floating ? result_type({x, n}) : is_floating(x.dtype()) ? x.dtype() : f32;
   return x * exp2(ops::as_dtype(n, dtype));
 }
 Tensor float_power(const Arg& a, const Arg& b, Loc loc) {
@@ -334,11 +332,13 @@ Tensor float_power(const Arg& a, const Arg& b, Loc loc) {
 }
 Tensor addcmul(const Tensor& input, const Tensor& a, const Tensor& b, double value, Loc loc) {
   const LocScope scope(loc);
-  return input + a * b * value;
+  const DType dtype = result_type({input, a, b});
+  return to(input, dtype) + to(a, dtype) * to(b, dtype) * value;
 }
 Tensor addcdiv(const Tensor& input, const Tensor& a, const Tensor& b, double value, Loc loc) {
   const LocScope scope(loc);
-  return input + a / b * value;
+  const DType dtype = result_type({input, a, b});
+  return to(input, dtype) + to(a, dtype) / to(b, dtype) * value;
 }
 
 Tensor signbit(const Tensor& x, Loc loc) {

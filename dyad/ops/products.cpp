@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "dyad/core/promotion.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/complex.h"
@@ -93,7 +94,7 @@ Tensor dot(const Tensor& a, const Tensor& b, Loc loc) {
   return matmul(a, b, loc);
 }
 Tensor vecdot(const Tensor& a, const Tensor& b, std::int64_t axis, Loc loc) {
-  return to(sum(mul(conj(a, loc), b, loc), {axis}, false, loc), promote(a.dtype(), b.dtype()), loc);
+  return to(sum(mul(conj(a, loc), b, loc), {axis}, false, loc), result_type({a, b}), loc);
 }
 Tensor inner(const Tensor& a, const Tensor& b, Loc loc) {
   const LocScope called(loc, "inner");

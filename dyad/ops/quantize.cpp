@@ -117,7 +117,8 @@ struct QuantizeLinear {
           "quotient (with by_factor the product) is computed in `precision`; floats of 8 and 4 "
           "bits "
           "are rounded to and not `round`ed before.",
-      .samples = {.differentiable = false}};
+      .samples = {.differentiable = false},
+      .own_types = true};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (!contains(kQuantized, attrs.dtype)) {
       fail_dtype(in, std::string(name_of(attrs.dtype)) +
@@ -186,7 +187,8 @@ struct DequantizeLinear {
       .inputs = kInputs,
       .outputs = kOut,
       .doc = "(x - zero_point) * scale as `dtype`: scale and zero_point broadcast to x.",
-      .saved_inputs = kFirst | kThird};
+      .saved_inputs = kFirst | kThird,
+      .own_types = true};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (!is_floating(attrs.dtype)) {
       fail_dtype(in, "the result must be floating but is " + std::string(name_of(attrs.dtype)));
@@ -237,7 +239,8 @@ struct FakeQuantize {
           "(clamp(round(x / scale) + zero_point, low, high) - zero_point) * scale; its gradient "
           "goes straight through the rounding.",
       .samples = {.edges = "0 -0 0.5 1.5 300 -300 inf -inf nan", .differentiable = false},
-      .saved_inputs = kFirst | kSecond | kThird};
+      .saved_inputs = kFirst | kSecond | kThird,
+      .own_types = true};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (attrs.low >= attrs.high) {
       fail_value(in, "low = " + std::to_string(attrs.low) +

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "dyad/core/promotion.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/conv.h"
@@ -190,9 +191,11 @@ Tensor polyval(const Tensor& coefficients, const Tensor& x, Loc loc) {
                      loc.user());
   }
   const LocScope scope(loc);
-  Tensor made = zeros_like(x, promote(x.dtype(), coefficients.dtype()));
+  const DType dtype = result_type({x, coefficients});
+  const Tensor at = to(x, dtype), line = to(coefficients, dtype);
+  Tensor made = zeros_like(at);
   const std::int64_t count = coefficients.size(0, loc).value(loc);
-  for (std::int64_t i = 0; i < count; ++i) made = made * x + select(coefficients, 0, i);
+  for (std::int64_t i = 0; i < count; ++i) made = made * at + select(line, 0, i);
   return made;
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "dyad/core/promotion.h"
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/linalg.h"
@@ -241,7 +242,7 @@ Tensor with_matrices(const Tensor& a, const Tensor& b, Loc loc, const Solver& so
 Tensor solve_matrices(const Tensor& a, const Tensor& b, Loc loc) {
   if (any_complex(a, b)) {
     const LocScope scope(loc);
-    const DType dtype = promote(a.dtype(), b.dtype());
+    const DType dtype = result_type({a, b});
     const Tensor real = real_matrix(to(a, dtype));
     return complex_columns(solve_matrices(real, real_columns(to(b, dtype)), loc));
   }

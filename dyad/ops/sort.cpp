@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "dyad/core/promotion.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/cumulative.h"
 #include "dyad/ops/compare.h"
@@ -276,7 +277,7 @@ Tensor bucketize(const Tensor& values, const Tensor& boundaries, bool right, Loc
 }
 Tensor isin(const Tensor& x, const Tensor& among, Loc loc) {
   const LocScope scope(loc);
-  const DType dtype = promote(x.dtype(), among.dtype());
+  const DType dtype = result_type({x, among});
   const Tensor wanted = to(x, dtype);
   const Tensor line = sort(reshape(to(among, dtype), {-1}), 0).values;
   const Tensor place = searchsorted(line, wanted);

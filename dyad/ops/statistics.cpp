@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "dyad/base/error.h"
+#include "dyad/core/promotion.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/cumulative.h"
 #include "dyad/ops/compare.h"
@@ -294,7 +295,7 @@ Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights, bo
                      loc.user());
   }
   const LocScope scope(loc);
-  const DType dtype = promote(x.dtype(), edges.dtype());
+  const DType dtype = result_type({x, edges});
   const Tensor line = to(ops::line_of(x, loc), dtype), bounds = to(edges, dtype);
   const Dim bins = edges.size(0, loc) - 1;
   if (bins.is_number() && bins.number() < 1) {

@@ -74,6 +74,13 @@ TEST(DefineOp, GivesValuesInEveryDType) {
               blend_of_operators(points(), reshape(points(), {5, 1}), tensor(0.7)));
 }
 
+TEST(DefineOp, PromotesAsOperatorsDo) {
+  const Tensor x = points().to(f32), half = tensor(0.5);  // f64, without axes
+  EXPECT_EQ(kBlend(x, x, half).dtype(), f32);
+  EXPECT_EQ(kBlend(x, x, reshape(half, {1})).dtype(), f64);
+  expect_near(kBlend(x, x, half), kBlend(x, x, half.to(f32)));
+}
+
 TEST(DefineOp, IsDifferentiatedByItsExpression) {
   Tensor a = points().requires_grad(), b = (points() * 0.7 + 0.2).detach().requires_grad();
   Tensor t = tensor({0.1, 0.9, 0.4, 0.6, -0.3}).requires_grad();

@@ -176,6 +176,136 @@ TEST(SparseClip, ScalesRowsByTheNormOfTheirSums) {
   EXPECT_EQ(table.grad().to_vector<float>(), whole.grad().to_vector<float>());
 }
 
+// --- bags ---
+
+struct BagCase {
+  const char* name;
+  Tensor indices, offsets;
+  EmbeddingBagArgs args;
+};
+
+/// Shares are powers of two, so that products are exact and sums in the same order are equal.
+std::vector<BagCase> bag_cases() {
+  const Tensor table = tensor({1, 4, 4, 2, 0, 1, 1, 3}, i64).reshape({2, 4});
+  const Tensor line = tensor({1, 4, 4, 2, 0, 1, 1}, i32), starts = tensor({0, 4, 4, 6}, i64);
+  const Tensor shares = tensor({0.5f, 2.0f, 1.0f, -4.0f, 1.0f, 0.25f, 1.0f});
+  const Tensor weights = tensor({0.5f, 2.0f, 1.0f, -4.0f, 1.0f, 0.25f, 1.0f, 2.0f}).reshape({2, 4});
+  return {
+      {"sum", table, {}, {.mode = BagMode::sum}},
+      {"mean", table, {}, {.mode = BagMode::mean}},
+      {"max", table, {}, {.mode = BagMode::max}},
+      {"weighted", table, {}, {.mode = BagMode::sum, .per_sample_weights = weights}},
+      {"padded sum", table, {}, {.mode = BagMode::sum, .padding_idx = 4}},
+      {"padded mean", table, {}, {.mode = BagMode::mean, .padding_idx = 4}},
+      {"padded max", table, {}, {.mode = BagMode::max, .padding_idx = 1}},
+      {"offsets", line, starts, {.mode = BagMode::sum}},
+      {"weighted offsets",
+       line,
+       starts,
+       {.mode = BagMode::sum, .per_sample_weights = shares, .padding_idx = 2}},
+      {"max of offsets", line, starts, {.mode = BagMode::max, .padding_idx = 0}},
+      {"last offset", line, starts, {.mode = BagMode::sum, .include_last_offset = true}},
+      {"nothing", tensor(std::vector<std::int64_t>{}), tensor({0, 0}, i64), {}},
+  };
+}
+
+struct BagGradients {
+  Tensor table, weights;
+  SparseRows rows;
+};
+
+BagGradients gradients_of(const BagCase& c, bool sparse) {
+  manual_seed(4);
+  Tensor table = normal({6, 3});
+  table.requires_grad();
+  EmbeddingBagArgs args = c.args;
+  args.sparse = sparse;
+  if (args.per_sample_weights.defined()) {
+    args.per_sample_weights = args.per_sample_weights.clone();
+    args.per_sample_weights.requires_grad();
+  }
+  const Tensor bags = embedding_bag(c.indices, table, c.offsets, args);
+  sum(bags * normal(bags.shape())).backward();
+  return {table.grad(),
+          args.per_sample_weights.defined() ? args.per_sample_weights.grad() : Tensor(),
+          sparse_grad(table)};
+}
+
+TEST(SparseBag, GradientsAreTheDenseOnes) {
+  for (const BagCase& c : bag_cases()) {
+    const BagGradients sparse = gradients_of(c, true), dense = gradients_of(c, false);
+    ASSERT_TRUE(sparse.rows.defined()) << c.name;
+    EXPECT_EQ(sparse.rows.rows.shape(), Shape({c.indices.numel(), 3})) << c.name;
+    EXPECT_FALSE(dense.rows.defined()) << c.name;
+    EXPECT_EQ(sparse.table.to_vector<float>(), dense.table.to_vector<float>()) << c.name;
+    ASSERT_EQ(sparse.weights.defined(), dense.weights.defined()) << c.name;
+    if (!dense.weights.defined()) continue;
+    EXPECT_EQ(sparse.weights.to_vector<float>(), dense.weights.to_vector<float>()) << c.name;
+  }
+}
+
+TEST(SparseBag, GradientThatIsAskedForIsWhole) {
+  for (const BagCase& c : bag_cases()) {
+    manual_seed(4);
+    Tensor table = normal({6, 3});
+    table.requires_grad();
+    EmbeddingBagArgs args = c.args;
+    args.sparse = true;
+    const Tensor bags = embedding_bag(c.indices, table, c.offsets, args);
+    const Tensor whole = grad(sum(bags * normal(bags.shape())), {table})[0];
+    EXPECT_FALSE(sparse_grad(table).defined()) << c.name;
+    EXPECT_EQ(whole.to_vector<float>(), gradients_of(c, false).table.to_vector<float>()) << c.name;
+  }
+}
+
+/// The table after steps, of which some rows are read by none.
+std::vector<float> trained_bags(BagMode mode, bool sparse, Kind kind) {
+  manual_seed(9);
+  const nn::EmbeddingBag bags(10, 3, {.mode = mode, .padding_idx = 4, .sparse = sparse});
+  const nn::Linear out(3, 4);
+  std::vector<Tensor> parameters = nn::parameters(out);
+  parameters.push_back(bags.weight);
+  SGD optimizer(parameters, {.lr = 0.5, .momentum = 0.9});
+  const auto loss_of = [&](const Tensor& x) {
+    return cross_entropy(out(tanh(bags(x))), classes());
+  };
+  const auto step = [&](const Tensor& x) {
+    optimizer.zero_grad();
+    Tensor loss = loss_of(x);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  if (kind == Kind::graph) {
+    Graph graph;
+    const Tensor done =
+        graph.define([&] { return optimizer.minimize(loss_of(placeholder("x", i64, {2, "n"}))); });
+    Session session(graph);
+    for (int i = 0; i < 6; ++i) (void)session.run({done}, {{"x", words(i)}});
+  } else {
+    const auto fast = compile(step);
+    for (int i = 0; i < 6; ++i) (void)(kind == Kind::compiled ? fast(words(i)) : step(words(i)));
+  }
+  return Tensor(bags.weight).to_vector<float>();
+}
+
+TEST(SparseBag, UpdatesTheRowsThatWereReadInEveryMode) {
+  for (const BagMode mode : {BagMode::sum, BagMode::mean, BagMode::max}) {
+    const auto eager = trained_bags(mode, true, Kind::eager);
+    EXPECT_EQ(trained_bags(mode, true, Kind::compiled), eager);
+    EXPECT_EQ(trained_bags(mode, true, Kind::graph), eager);
+    manual_seed(9);
+    const auto start =
+        Tensor(nn::EmbeddingBag(10, 3, {.padding_idx = 4}).weight).to_vector<float>();
+    for (std::size_t row = 0; row < 10; ++row) {
+      const bool read = row == 1 || row == 2 || row == 7;  // words() has 4, the padding, besides
+      for (std::size_t i = 3 * row; i < 3 * row + 3; ++i)
+        EXPECT_EQ(eager[i] != start[i], read) << i;
+    }
+    EXPECT_NE(trained_bags(mode, false, Kind::eager), eager) << "the momentum of all rows goes on";
+  }
+}
+
 /// The most memory that the process has had, in bytes.
 std::int64_t peak_memory() {
   rusage usage{};
@@ -201,6 +331,11 @@ TEST(SparseUpdate, TakesMemoryForTheRowsAlone) {
   Session session(graph);
   (void)session.run({done}, {{"x", rows}});
   EXPECT_EQ(table.select(0, 5).to_vector<float>()[0], -4);
+
+  sum(embedding_bag(rows.reshape({2, 2}), table, {}, {.mode = BagMode::sum, .sparse = true}))
+      .backward();
+  optimizer.step();
+  EXPECT_EQ(table.select(0, 7).to_vector<float>()[0], -4);
   EXPECT_LT(peak_memory() - before, bytes / 2);
   const std::string text = session.explain();
   const std::size_t at = text.find("arena ");

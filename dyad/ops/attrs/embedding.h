@@ -26,13 +26,14 @@ struct EmbeddingBackwardAttrs {
 /// [bags, d]: the rows of each bag combined by `mode` (sum, mean or max). index[bags, n] has a bag
 /// in each row; index[n] with offsets[bags] has bag b from offsets[b] to offsets[b + 1] (or to the
 /// end; with include_last_offset offsets has bags + 1 elements). Indices equal to padding_idx do
-/// not count. Bags without elements give 0.
+/// not count. Bags without elements give 0. sparse: as in EmbeddingAttrs.
 /// `embedding_bag_backward(grad[bags, d], weight, index, offsets, per_sample_weights)` ->
 /// gradients of weight and of per_sample_weights ([0] when absent).
 struct EmbeddingBagAttrs {
   std::string mode = "mean";
   bool include_last_offset = false;
   std::int64_t padding_idx = -1;
+  bool sparse = false;
 };
 
 }  // namespace dyad::ops
