@@ -1,5 +1,6 @@
 #include "dyad/exec/executable_control.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "dyad/base/error.h"
@@ -84,6 +85,18 @@ Tensors with(std::span<const Tensor> states, std::span<const Tensor> captures) {
   return all;
 }
 
+/// The states after a loop. The first step reads what the loop was given as it lies, as eagerly;
+/// what no step made is copied, because the loop's result must not be the caller's memory.
+Tensors apart_from(std::span<const Tensor> inputs, Tensors states) {
+  for (Tensor& state : states) {
+    const bool is_given = std::ranges::any_of(inputs, [&](const Tensor& input) {
+      return input.impl()->storage == state.impl()->storage;
+    });
+    if (is_given) state = row_major_copy(state);
+  }
+  return states;
+}
+
 class WhileStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
@@ -91,13 +104,12 @@ class WhileStep final : public ControlStep {
  private:
   Tensors compute(const RunContext& context) override {
     const auto count = static_cast<std::size_t>(node().attrs_as<LoopAttrs>().states);
-    // Copies: the loop's result must not be the caller's memory when it runs no step.
-    Tensors states;
-    for (const Tensor& state : inputs(0, count)) states.push_back(row_major_copy(state));
+    Tensors states(inputs(0, count).begin(), inputs(0, count).end());
     for (;;) {
       check_cancelled(context);
       const Tensors arguments = with(states, inputs(count));
-      if (!is_true(run_region(0, arguments, context)[0])) return states;
+      if (!is_true(run_region(0, arguments, context)[0]))
+        return apart_from(inputs(0), std::move(states));
       states = run_region(1, arguments, context);
     }
   }
@@ -162,8 +174,7 @@ class ScanStep final : public ControlStep {
     const std::span<const Tensor> xs = inputs(count, slices), captures = inputs(count + slices);
     const std::int64_t length = xs[0].shape().numbers()[0];
 
-    Tensors states;
-    for (const Tensor& state : inputs(0, count)) states.push_back(row_major_copy(state));
+    Tensors states(inputs(0, count).begin(), inputs(0, count).end());
     Tensors results = make_results(context, count);
     for (std::int64_t i = 0; i < length; ++i) {
       check_cancelled(context);
@@ -178,6 +189,7 @@ class ScanStep final : public ControlStep {
       made.resize(count);
       states = std::move(made);
     }
+    states = apart_from(inputs(0), std::move(states));
     append_all(states, results);
     return states;
   }

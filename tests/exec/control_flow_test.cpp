@@ -5,6 +5,7 @@
 #include "dyad/exec/graph.h"
 #include "dyad/exec/session.h"
 #include "dyad/ir/graph.h"
+#include "dyad/ir/graph_evaluator.h"
 #include "exec_for_tests.h"
 #include "tests/shared/message_of.h"
 
@@ -281,6 +282,41 @@ TEST_F(ControlFlowTest, CompiledFunctionsTakeTheirBranchesAndLoops) {
     const auto [expected_ys, expected_n] = function(x);
     EXPECT_TRUE(same_bits(ys, expected_ys)) << "call " << i;
     EXPECT_TRUE(same_bits(n, expected_n)) << "call " << i;
+  }
+}
+
+TEST(ControlFlow, TheFirstStepReadsStatesAsTheyLie) {
+  // How an operand lies decides how a library multiplies.
+  const auto powers = [](const Tensor& x, const Tensor& limit) {
+    const auto [n, y, same] =
+        while_loop([&](const Tensor& i, const Tensor&, const Tensor&) { return i < limit; },
+                   [](const Tensor& i, const Tensor& v, const Tensor& by) {
+                     return std::tuple(i + 1, matmul(v, v), by);
+                   },
+                   std::tuple(zeros({}), x, x));
+    const auto [z, all] =
+        scan([](const Tensor& v, const Tensor& by) { return std::pair(linear(v, v) * by, v); }, x,
+             ones({2}));
+    return std::tuple(y, same, z, all);
+  };
+  manual_seed(30924);
+  for (const std::int64_t size : {2, 3, 8, 33}) {
+    Graph graph;
+    const Tensor given = graph.placeholder("x", f32, {size, size});
+    const Tensor limit = graph.placeholder("limit", f32, {});
+    const auto [y, same, z, all] = graph.define([&] { return powers(given, limit); });
+    Session session(graph);
+    const Tensor wide = normal({2 * size, 2 * size}) * 0.3;
+    const Tensor x = wide.slice(0, 0, kEnd, 2).slice(1, 0, kEnd, 2).t();
+    for (const double steps : {0.0, 1.0, 3.0}) {
+      const auto [ey, esame, ez, eall] = powers(x, full({}, steps));
+      const auto out = session.run({y, same, z, all}, {{"x", x}, {"limit", full({}, steps)}});
+      EXPECT_EQ(exec::bits(out[0]), exec::bits(ey)) << size;
+      EXPECT_EQ(exec::bits(out[1]), exec::bits(esame)) << size;
+      EXPECT_EQ(exec::bits(out[2]), exec::bits(ez)) << size;
+      EXPECT_EQ(exec::bits(out[3]), exec::bits(eall)) << size;
+      for (const Tensor& result : out) EXPECT_FALSE(share_memory(result, x));
+    }
   }
 }
 
