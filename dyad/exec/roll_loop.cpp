@@ -58,6 +58,7 @@ class Roller {
     std::vector<Part> parts;
     if (is_while) {
       std::vector<std::pair<int, int>> ranges;
+      ranges.reserve(trace_.steps.size());
       for (const LoopTrace::Step& step : trace_.steps)
         ranges.emplace_back(step.condition, step.body);
       auto condition = match(ranges, {trace_.conditions});
@@ -75,6 +76,7 @@ class Roller {
  private:
   std::optional<Part> match_body(std::size_t bodies) {
     std::vector<std::pair<int, int>> ranges;
+    ranges.reserve(bodies);
     for (std::size_t t = 0; t < bodies; ++t)
       ranges.emplace_back(trace_.steps[t].body, trace_.steps[t].end);
     std::vector<std::vector<Value>> results;  // one list for each of them

@@ -36,6 +36,7 @@ bool same_place(const Place& a, const Place& b) {
 /// The memory of everything that a call leaves to its caller.
 std::vector<Value> memories_of(const Path& path) {
   std::vector<Value> memories;
+  memories.reserve(path.places.size() + path.grad_writes.size());
   for (const Place& place : path.places) memories.push_back(place.lies_in);
   for (const GradWrite& write : path.grad_writes) memories.push_back(write.place.lies_in);
   return memories;
