@@ -88,7 +88,7 @@ struct CompiledCore::State {
     Recording* recording = nullptr;
     SymbolMap symbols;
     Mismatch reason;
-    [[nodiscard]] bool is_small() const { return !small_sizes_of(symbols).entries().empty(); }
+    [[nodiscard]] bool is_small() const { return has_small_sizes(symbols); }
   };
 
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
@@ -405,8 +405,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   recording->learn(*path);
   if (recording->writes_outside) takes_turns = true;
   recording->overlap = recording->writes_overlap(arguments);
-  for (const Tensor& argument : arguments)
-    recording->layouts.push_back({argument.impl()->strides, argument.impl()->contiguous});
+  recording->layouts = layouts_of(arguments);
   if (!path->refusal.empty()) {
     recording->refusal = refusal_of(*path);
   } else {
@@ -440,8 +439,7 @@ void CompiledCore::State::compile_ahead(const Recording& recording,
 FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolMap& symbols,
                                              std::span<const Tensor> arguments, const Body& body,
                                              const CancelToken& token) {
-  if (!small_sizes_of(symbols).entries().empty())
-    return record_small(recording, symbols, arguments, body, token);
+  if (has_small_sizes(symbols)) return record_small(recording, symbols, arguments, body, token);
   Recorder recorder(recording.shapes, arguments, symbols, loc);
   auto [result, path] = record(recorder, body, token);
   watch_backward(*path, result.tensors, recording.tape_need, loc);

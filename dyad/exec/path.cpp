@@ -16,19 +16,12 @@ std::string describe(const Node& node) {
 
 bool same_inputs(const Node& a, const Node& b) noexcept {
   return std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(),
-                    [](const Value& x, const Value& y) {
-                      if (!x || !y) return !x && !y;
-                      return x.node->id() == y.node->id() && x.index == y.index;
-                    });
+                    same_value);
 }
 
 bool same_attrs(const Node& a, const Node& b) {
   if (a.is("variable")) {
-    // Another object for the same elements, such as detach() makes, is the same tensor.
-    const TensorImpl& x = *a.attrs_as<VariableAttrs>().tensor.impl();
-    const TensorImpl& y = *b.attrs_as<VariableAttrs>().tensor.impl();
-    return &x == &y || (x.storage == y.storage && x.data == y.data && x.dtype == y.dtype &&
-                        x.shape.same_as(y.shape) && x.strides == y.strides);
+    return same_elements(a.attrs_as<VariableAttrs>().tensor, b.attrs_as<VariableAttrs>().tensor);
   }
   // What a call makes anew each time, such as a literal, has the same elements and not the same
   // address.
@@ -66,9 +59,7 @@ std::optional<PathDifference> compare_nodes(const Node& a, const Node& b) {
 
 std::optional<PathDifference> compare_outputs(const Path& a, const Path& b) {
   const bool same = std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(),
-                               b.outputs.end(), [](const Value& x, const Value& y) {
-                                 return x.node->id() == y.node->id() && x.index == y.index;
-                               });
+                               b.outputs.end(), same_value);
   if (same) return std::nullopt;
   return PathDifference{"other values are returned now", {}, {}};
 }
@@ -79,6 +70,17 @@ bool knows_rows(std::span<const GradNote> notes, const autograd::LeafGrad& of_le
                 std::span<const Tensor> arguments) {
   return std::ranges::any_of(
       notes, [&](const GradNote& note) { return note.in(arguments).is_same(of_leaf.index); });
+}
+
+bool same_value(const Value& a, const Value& b) noexcept {
+  if (!a || !b) return !a && !b;
+  return a.node->id() == b.node->id() && a.index == b.index;
+}
+
+bool same_elements(const Tensor& a, const Tensor& b) noexcept {
+  const TensorImpl &x = *a.impl(), &y = *b.impl();
+  return &x == &y || (x.storage == y.storage && x.data == y.data && x.dtype == y.dtype &&
+                      x.shape.same_as(y.shape) && x.strides == y.strides);
 }
 
 std::size_t count_loops(const Path& path) {

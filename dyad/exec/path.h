@@ -30,6 +30,9 @@ struct DimGuard {
   Dim a, b;
   std::int64_t answer = 0;
   Loc loc;
+  [[nodiscard]] bool asks_same(const DimGuard& other) const noexcept {
+    return kind == other.kind && a.same_as(other.a) && b.same_as(other.b);
+  }
 };
 
 /// A switch of the host that the program read.
@@ -173,6 +176,11 @@ struct PathDifference {
   /// make a node of.
   bool in_loop = false;
 };
+
+/// The same value of two recordings that did the same until they made it; or none in both.
+[[nodiscard]] bool same_value(const Value& a, const Value& b) noexcept;
+/// The same tensor, or another object for the same elements, such as detach() makes.
+[[nodiscard]] bool same_elements(const Tensor& a, const Tensor& b) noexcept;
 
 /// How many loops the call has as one node.
 [[nodiscard]] std::size_t count_loops(const Path& path);

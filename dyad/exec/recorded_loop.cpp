@@ -11,6 +11,7 @@
 #include "dyad/ir/recorded.h"
 
 namespace dyad::exec {
+
 RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim length, Loc loc)
     : recorder_(dynamic_cast<Recorder*>(&Evaluator::current())), length_(length) {
   trace_.loc = loc;
@@ -19,6 +20,7 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
   trace_.op = &op;
   trace_.xs = values_of(xs);
   begin_ = marks();
+  first_handle_ = recorder_->loop_handles_.size();
   ++recorder_->open_loops_;
 }
 
@@ -34,13 +36,11 @@ std::int64_t RecordedLoop::steps() const {
 RecordedLoop::Marks RecordedLoop::marks() const {
   const Recorder& r = *recorder_;
   return {.decisions = r.path_.decisions.size(),
-          .guards = r.path_.guards.size(),
           .grads = r.path_.grads.size(),
           .grad_captures = r.path_.grad_captures.size(),
           .literals = r.literals_.size(),
           .detached = r.detached_.size(),
           .open_sizes = r.open_sizes_.size(),
-          .handles = r.loop_handles_.size(),
           .taped = r.taped_,
           .writes = r.writes_};
 }
@@ -62,7 +62,6 @@ void RecordedLoop::begin_step(std::span<const Tensor> states) {
   const auto at = static_cast<int>(recorder_->graph_->nodes().size());
   const std::size_t asked = recorder_->path_.guards.size();
   if (trace_.steps.empty()) trace_.begin = at;
-  if (trace_.steps.size() == 1) first_asked_ = asked;
   step.condition = step.body = step.end = at;
   trace_.steps.push_back(std::move(step));
   slicing_.emplace_back(asked, asked);
@@ -109,7 +108,7 @@ void RecordedLoop::keep_outside() {
     if (nodes[at]->is("variable")) trace_.kept.insert(nodes[at].get());
   }
   const auto& handles = recorder_->loop_handles_;
-  for (std::size_t i = begin_.handles; i < handles.size(); ++i) {
+  for (std::size_t i = first_handle_; i < handles.size(); ++i) {
     const GraphValue& handle = *handles[i];
     if (handle.use_count() > 1 && is_of_steps(handle.value) && handle.value.node->is("constant"))
       trace_.kept.insert(handle.value.node);
@@ -117,15 +116,9 @@ void RecordedLoop::keep_outside() {
 }
 
 bool RecordedLoop::only_computes() const {
-  const Marks now = marks();
-  const std::size_t asked = trace_.conditions.size();
-  if (now.decisions != begin_.decisions + asked || now.grads != begin_.grads ||
-      now.grad_captures != begin_.grad_captures || now.literals != begin_.literals ||
-      now.detached != begin_.detached || now.open_sizes != begin_.open_sizes ||
-      now.taped != begin_.taped || now.writes != begin_.writes ||
-      !recorder_->path_.refusal.empty()) {
-    return false;
-  }
+  Marks expected = begin_;
+  expected.decisions += trace_.conditions.size();
+  if (marks() != expected || !recorder_->path_.refusal.empty()) return false;
   const auto& nodes = recorder_->graph_->nodes();
   return std::all_of(nodes.begin() + trace_.begin, nodes.end(), [&](const auto& node) {
     if (trace_.kept.contains(node.get()) || node->is("constant")) return true;
@@ -136,17 +129,15 @@ bool RecordedLoop::only_computes() const {
 bool RecordedLoop::asks_as_first() const {
   const std::vector<DimGuard>& guards = recorder_->path_.guards;
   const auto end = trace_.op == &kScanOp ? bodies_asked_ : guards.size();
+  const std::size_t first_end = slicing_[1].first;
   const auto asked_by_first = [&](const DimGuard& guard) {
-    for (std::size_t i = 0; i < first_asked_; ++i) {
+    for (std::size_t i = 0; i < first_end; ++i) {
       const bool of_slices = i >= slicing_[0].first && i < slicing_[0].second;
-      const DimGuard& known = guards[i];
-      if (!of_slices && known.kind == guard.kind && known.answer == guard.answer &&
-          known.a.same_as(guard.a) && known.b.same_as(guard.b))
-        return true;
+      if (!of_slices && guards[i].asks_same(guard) && guards[i].answer == guard.answer) return true;
     }
     return false;
   };
-  std::size_t at = first_asked_;
+  std::size_t at = first_end;
   for (std::size_t t = 1; t <= slicing_.size(); ++t) {
     const std::size_t stop = t < slicing_.size() ? slicing_[t].first : end;
     for (; at < stop; ++at) {
@@ -167,7 +158,7 @@ bool RecordedLoop::is_closed(std::span<const Tensor> results, std::span<const Te
     if (slice.impl()->use_count() <= 2) known.insert(slice.impl()->recorded.get());
   }
   const auto& handles = recorder_->loop_handles_;
-  return std::all_of(handles.begin() + static_cast<std::ptrdiff_t>(begin_.handles), handles.end(),
+  return std::all_of(handles.begin() + static_cast<std::ptrdiff_t>(first_handle_), handles.end(),
                      [&](const Ref<GraphValue>& handle) {
                        const bool is_inside = is_of_steps(handle->value) ||
                                               is_of_steps(handle->memory) ||
@@ -194,8 +185,7 @@ bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor>
     if (!is_of_steps(handle->memory) || !results[i].impl()->contiguous ||
         !distinct.insert(results[i].impl()).second)
       return false;
-    const Type& type = i < states ? trace_.steps[0].states[i].type() : handle->value.type();
-    if (i < states && !type.same_as(handle->value.type())) return false;
+    if (i < states && !trace_.steps[0].states[i].type().same_as(handle->value.type())) return false;
   }
   replace(*rolled, results, last);
   return true;
@@ -216,7 +206,7 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
   inputs.insert(inputs.end(), rolled.captures.begin(), rolled.captures.end());
 
   std::vector<DimGuard>& guards = recorder_->path_.guards;
-  guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(first_asked_), guards.end());
+  guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(slicing_[1].first), guards.end());
   guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(slicing_[0].first),
                guards.begin() + static_cast<std::ptrdiff_t>(slicing_[0].second));
   // The host goes on reading whether there is a first step: without one the results are the very

@@ -44,9 +44,10 @@ class RecordedLoop {
  private:
   /// What the recording held when the loop began.
   struct Marks {
-    std::size_t decisions = 0, guards = 0, grads = 0, grad_captures = 0, literals = 0, detached = 0,
-                open_sizes = 0, handles = 0;
+    std::size_t decisions = 0, grads = 0, grad_captures = 0, literals = 0, detached = 0,
+                open_sizes = 0;
     std::int64_t taped = 0, writes = 0;
+    [[nodiscard]] bool operator==(const Marks&) const noexcept = default;
   };
   [[nodiscard]] Marks marks() const;
   [[nodiscard]] bool only_computes() const;
@@ -66,8 +67,8 @@ class RecordedLoop {
   Dim length_;
   LoopTrace trace_;
   Marks begin_;
+  std::size_t first_handle_ = 0;
   bool is_plain_ = true;          // all states and results are tensors that lie row by row
-  std::size_t first_asked_ = 0;   // guards of the first step end here
   std::size_t bodies_asked_ = 0;  // guards of the last body end here
   std::vector<std::pair<std::size_t, std::size_t>> slicing_;  // guards that slices asked for
 };

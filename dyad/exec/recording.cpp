@@ -1,6 +1,7 @@
 #include "dyad/exec/recording.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 
 #include "dyad/autograd/grad_mode.h"
@@ -36,17 +37,6 @@ void add_new(List& into, const List& from, const Same& same) {
                      [&](const auto& known) { return same(known, item); }))
       into.push_back(item);
   }
-}
-
-bool same_question(const DimGuard& a, const DimGuard& b) noexcept {
-  return a.kind == b.kind && a.a.same_as(b.a) && a.b.same_as(b.b);
-}
-
-std::vector<ArgumentLayout> layouts_of(std::span<const Tensor> arguments) {
-  std::vector<ArgumentLayout> layouts;
-  for (const Tensor& argument : arguments)
-    layouts.push_back({argument.impl()->strides, argument.impl()->contiguous});
-  return layouts;
 }
 
 bool holds(const DimGuard& guard, const SymbolMap& symbols) try {
@@ -178,8 +168,7 @@ const SmallSizes* Recording::known_at(const SymbolMap& sizes) const {
 }
 
 bool Recording::is_unproved(const SymbolMap& symbols) const {
-  const SymbolMap sizes = small_sizes_of(symbols);
-  return !sizes.entries().empty() && !known_at(sizes);
+  return has_small_sizes(symbols) && !known_at(small_sizes_of(symbols));
 }
 
 const std::vector<std::size_t>* Recording::ways_at(const SymbolMap& symbols) const {
@@ -308,7 +297,7 @@ std::string Recording::why_eager() const {
 }
 
 void Recording::learn(const Path& path) {
-  add_new(guards, path.guards, same_question);
+  add_new(guards, path.guards, std::mem_fn(&DimGuard::asks_same));
   add_new(states, path.states,
           [](const StateGuard& a, const StateGuard& b) { return a.state == b.state; });
   add_new(grads, path.grads, [](const GradNote& a, const GradNote& b) { return a.is_same(b); });
@@ -362,7 +351,7 @@ void Recording::prove(const SymbolMap& sizes, const Path& path, std::size_t way,
   if (at == small.end()) at = small.insert(at, {.sizes = sizes, .layouts = layouts_of(arguments)});
   SmallSizes& known = *at;
   if (std::ranges::find(known.ways, way) == known.ways.end()) known.ways.push_back(way);
-  add_new(known.guards, path.guards, same_question);
+  add_new(known.guards, path.guards, std::mem_fn(&DimGuard::asks_same));
   if (path.strides_matter && !known.strides_matter) known.layouts = layouts_of(arguments);
   known.strides_matter = known.strides_matter || path.strides_matter;
   learn_captures(path);

@@ -8,6 +8,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/size_facts.h"
 #include "dyad/ir/substitute.h"
+#include "dyad/passes/size_sources.h"
 
 namespace dyad::exec {
 namespace {
@@ -80,21 +81,6 @@ class GuardedSizes final : public SizeFacts {
   std::vector<std::pair<Dim, Dim>> names_;  ///< symbols, and what each of them is, one by one
 };
 
-/// Adds the symbols that a node and the graphs inside it name.
-void collect_sizes(const Node& node, std::vector<Dim>& used) {
-  for (const Type& type : node.types()) {
-    if (!type.is_tensor()) continue;
-    for (const Dim size : type.shape()) collect_symbols(size, used);
-  }
-  static_cast<void>(substitute_symbols(node.attrs().info(), node.attrs().data(), [&](Dim symbol) {
-    collect_symbols(symbol, used);
-    return symbol;
-  }));
-  for (const Ref<GraphImpl>& region : node.regions()) {
-    for (const auto& inner : region->nodes()) collect_sizes(*inner, used);
-  }
-}
-
 }  // namespace
 
 Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
@@ -139,7 +125,7 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
 
 void Segment::bind_sizes(const Node& node) {
   std::vector<Dim> used;
-  collect_sizes(node, used);
+  passes::collect_all_symbols(node, used);
   for (const Dim symbol : used) {
     const auto is_symbol = [&](Dim size) { return size.same_as(symbol); };
     const auto tells = [&](Value v) {

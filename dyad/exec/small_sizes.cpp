@@ -8,17 +8,10 @@
 namespace dyad::exec {
 namespace {
 
-bool same_value(const Value& a, const Value& b) noexcept {
-  if (!a || !b) return !a && !b;
-  return a.node->id() == b.node->id() && a.index == b.index;
-}
-
 /// Both undefined, or two objects for the same elements.
 bool same_tensor(const Tensor& a, const Tensor& b) noexcept {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  const TensorImpl &x = *a.impl(), &y = *b.impl();
-  return &x == &y || (x.storage == y.storage && x.data == y.data && x.dtype == y.dtype &&
-                      x.shape.same_as(y.shape) && x.strides == y.strides);
+  return same_elements(a, b);
 }
 
 template <class List, class Same>
@@ -102,6 +95,18 @@ bool same_decision(const Decision& a, const Decision& b) {
 }
 
 }  // namespace
+
+std::vector<ArgumentLayout> layouts_of(std::span<const Tensor> arguments) {
+  std::vector<ArgumentLayout> layouts;
+  layouts.reserve(arguments.size());
+  for (const Tensor& argument : arguments)
+    layouts.push_back({argument.impl()->strides, argument.impl()->contiguous});
+  return layouts;
+}
+
+bool has_small_sizes(const SymbolMap& symbols) noexcept {
+  return std::ranges::any_of(symbols.entries(), [](const auto& entry) { return entry.second < 2; });
+}
 
 SymbolMap small_sizes_of(const SymbolMap& symbols) {
   SymbolMap small;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct ArgumentLayout {
   Strides strides;
   bool contiguous = false;
 };
+[[nodiscard]] std::vector<ArgumentLayout> layouts_of(std::span<const Tensor> arguments);
 
 /// What is known of a recording at sizes at which a function may do something else than its guards
 /// tell: calls where some of its symbols are 0 or 1 and all others at least 2.
@@ -26,6 +28,8 @@ struct SmallSizes {
   std::vector<ArgumentLayout> layouts = {};
 };
 
+/// Whether there are symbols that are 0 or 1.
+[[nodiscard]] bool has_small_sizes(const SymbolMap& symbols) noexcept;
 /// The symbols that are 0 or 1.
 [[nodiscard]] SymbolMap small_sizes_of(const SymbolMap& symbols);
 /// `s0 = 1, s1 = 0`.

@@ -35,6 +35,14 @@ void collect_result_symbols(const Node& node, std::vector<Dim>& into) {
   }
 }
 
+void collect_all_symbols(const Node& node, std::vector<Dim>& into) {
+  collect_attr_symbols(node, into);
+  collect_result_symbols(node, into);
+  for (const Ref<GraphImpl>& region : node.regions()) {
+    for (const auto& inner : region->nodes()) collect_all_symbols(*inner, into);
+  }
+}
+
 SizeSources::SizeSources(const GraphImpl& graph) : graph_(&graph) { update(); }
 
 void SizeSources::update() {
@@ -50,7 +58,7 @@ void SizeSources::update() {
 std::vector<const Node*> SizeSources::of(const Node& node) const {
   if (source_of_.empty()) return {};
   std::vector<Dim> symbols;
-  add(node, symbols);
+  collect_all_symbols(node, symbols);
   std::vector<const Node*> sources;
   for (const Dim symbol : symbols) {
     const auto found = source_of_.find(symbol.word());
@@ -58,14 +66,6 @@ std::vector<const Node*> SizeSources::of(const Node& node) const {
     sources.push_back(found->second);
   }
   return sources;
-}
-
-void SizeSources::add(const Node& node, std::vector<Dim>& symbols) const {
-  collect_attr_symbols(node, symbols);
-  collect_result_symbols(node, symbols);
-  for (const Ref<GraphImpl>& region : node.regions()) {
-    for (const auto& inner : region->nodes()) add(*inner, symbols);
-  }
 }
 
 }  // namespace dyad::passes

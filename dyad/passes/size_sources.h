@@ -13,6 +13,8 @@ namespace dyad::passes {
 void collect_attr_symbols(const Node& node, std::vector<Dim>& into);
 /// The symbols of sizes of a node's results.
 void collect_result_symbols(const Node& node, std::vector<Dim>& into);
+/// Both, and those of the graphs inside it.
+void collect_all_symbols(const Node& node, std::vector<Dim>& into);
 
 /// Where the sizes of a graph come from: an edge that no value says. `zeros({nonzero(x).size(0)})`
 /// takes no value, but needs `nonzero` to have run.
@@ -28,8 +30,6 @@ class SizeSources {
   [[nodiscard]] std::vector<const Node*> of(const Node& node) const;
 
  private:
-  void add(const Node& node, std::vector<Dim>& symbols) const;
-
   const GraphImpl* graph_;
   std::size_t nodes_ = 0;  ///< of the graph that are known
   std::unordered_map<std::int64_t, const Node*> source_of_;

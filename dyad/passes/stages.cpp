@@ -68,7 +68,7 @@ class Cutter {
       std::vector<Value> inputs;
       for (const Value v : node->inputs()) {
         if (is_checked_before(*node, v)) continue;
-        inputs.push_back(v ? here(at + 1 == count_ ? v : before_writes(v), at) : Value());
+        inputs.push_back(v ? here(as_seen(v, at), at) : Value());
       }
       Node* const made = stages_[at].graph->append_copy(*node, std::move(inputs));
       for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
@@ -107,6 +107,11 @@ class Cutter {
     for (std::size_t i = 0; i < open.size(); ++i) stages_[i].open = open[i];
   }
 
+  /// Writes happen in the last stage.
+  [[nodiscard]] Value as_seen(Value v, std::size_t at) const {
+    return at + 1 == count_ ? v : before_writes(v);
+  }
+
   /// The value in the graph of a stage: made there, or a placeholder for what came before.
   Value here(Value v, std::size_t at) {
     auto& map = maps_[at];
@@ -120,7 +125,7 @@ class Cutter {
       // decides how a library computes.
       std::vector<Value> inputs;
       for (const Value input : v.node->inputs()) {
-        inputs.push_back(here(at + 1 == count_ ? input : before_writes(input), at));
+        inputs.push_back(here(as_seen(input, at), at));
       }
       return map[v] = graph.append_copy(*v.node, std::move(inputs))->output();
     }

@@ -15,6 +15,7 @@
 #include "dyad/optim/optim.h"
 #include "tests/data/files.h"
 #include "tests/shared/message_of.h"
+#include "values_of.h"
 
 // Programs of functions that were called with larger sizes run at sizes of 0 and 1.
 
@@ -24,13 +25,6 @@ namespace {
 using dyad::testing::message_of;
 using dyad::testing::TempFile;
 using ::testing::HasSubstr;
-
-std::vector<std::uint32_t> bits_of(const Tensor& tensor) {
-  std::vector<std::uint32_t> bits;
-  for (const float value : tensor.to_vector<float>())
-    bits.push_back(std::bit_cast<std::uint32_t>(value));
-  return bits;
-}
 
 Tensor rows(std::int64_t n, int call) {
   manual_seed(static_cast<std::uint64_t>(100 * call + n));

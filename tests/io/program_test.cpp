@@ -23,6 +23,7 @@
 #include "dyad/optim/optim.h"
 #include "tests/data/files.h"
 #include "tests/shared/message_of.h"
+#include "values_of.h"
 
 namespace dyad::io {
 namespace {
@@ -32,13 +33,6 @@ using dyad::testing::message_of;
 using dyad::testing::TempFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::vector<std::uint32_t> bits_of(const Tensor& tensor) {
-  std::vector<std::uint32_t> bits;
-  for (const float value : tensor.to_vector<float>())
-    bits.push_back(std::bit_cast<std::uint32_t>(value));
-  return bits;
-}
 
 struct DropoutNet {
   nn::Linear in{6, 16};

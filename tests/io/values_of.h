@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "dyad/core/tensor_impl.h"
@@ -10,6 +12,14 @@ namespace dyad::io {
 template <class T>
 std::vector<T> values_of(const Tensor& x) {
   return std::vector<T>(x.data<T>(), x.data<T>() + x.impl()->numel());
+}
+
+/// The bits of the elements of a f32 tensor, to be compared exactly.
+inline std::vector<std::uint32_t> bits_of(const Tensor& tensor) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : tensor.to_vector<float>())
+    bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
 }
 
 }  // namespace dyad::io
