@@ -287,6 +287,11 @@ Tensor put_by_mask(const Tensor& x, const Tensor& mask, const Tensor& v, bool ac
   return where(whole, accumulate ? x + put : put, x);
 }
 
+/// `call`: the function with its arguments, of which the mask is not bool.
+[[noreturn]] void fail_mask(const std::string& call, Loc loc) {
+  throw DTypeError(call + ": mask must be bool; compare it, as in mask != 0", loc.user());
+}
+
 }  // namespace
 
 std::span<const OpInfo* const> index_rows() {
@@ -328,6 +333,8 @@ Tensor index_put(const Tensor& x, std::initializer_list<Index> indices, const Ar
 Tensor nonzero(const Tensor& x, Loc loc) { return apply<ops::NonZero>({}, loc, x); }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask, Loc loc) {
+  if (mask.dtype() != boolean)
+    ops::fail_mask("masked_select(" + type_string(x) + ", mask: " + type_string(mask) + ")", loc);
   const LocScope scope(loc);
   Shape shape;
   if (!broadcast(ops::sizes_of(x, loc), ops::sizes_of(mask, loc), shape)) {
@@ -345,10 +352,9 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Arg& value, Loc lo
 }
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source, Loc loc) {
   if (mask.dtype() != boolean) {
-    throw DTypeError("masked_scatter(" + type_string(x) + ", mask: " + type_string(mask) +
-                         ", source: " + type_string(source) +
-                         "): mask must be bool; compare it, as in mask != 0",
-                     loc.user());
+    ops::fail_mask("masked_scatter(" + type_string(x) + ", mask: " + type_string(mask) +
+                       ", source: " + type_string(source) + ")",
+                   loc);
   }
   const LocScope scope(loc);
   const Shape shape = ops::sizes_of(x, loc);

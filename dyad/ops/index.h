@@ -71,7 +71,8 @@ using Indices = std::span<const Index>;
 /// The places of the elements that are not 0, in row-major order: i64 [count, rank of x]. How many,
 /// only the elements tell.
 [[nodiscard]] Tensor nonzero(const Tensor& x, Loc loc = std::source_location::current());
-/// A vector of the elements of x where mask is true; the two broadcast.
+/// A vector of the elements of x where mask, which is bool (DTypeError), is true; the two
+/// broadcast.
 [[nodiscard]] Tensor masked_select(const Tensor& x, const Tensor& mask,
                                    Loc loc = std::source_location::current());
 /// x with `value` where mask (bool) is true; the mask broadcasts to x.

@@ -328,6 +328,11 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index, Loc
   return apply<ops::IndexSelect>({.axis = ops::normalized(axis, x)}, loc, x, index);
 }
 Tensor one_hot(const Tensor& indices, Dim classes, DType dtype, Loc loc) {
+  if (is_floating(indices.dtype())) {
+    throw DTypeError("one_hot(indices: " + type_string(indices) +
+                         "): indices must be integers; convert them, as in to(indices, i64)",
+                     loc.user());
+  }
   const LocScope scope(loc);
   const ops::OneHotAttrs attrs{.dtype = contains(kAny, dtype) ? dtype : boolean};
   return to(

@@ -21,7 +21,8 @@ namespace dyad {
 /// The slices of x along the axis that `index` names; the axes of index take the place of the axis.
 [[nodiscard]] Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index,
                                   Loc loc = std::source_location::current());
-/// [...] -> [..., classes]: 1 at the index, 0 elsewhere (all 0 for an index out of range).
+/// [...] -> [..., classes]: 1 at the index, 0 elsewhere (all 0 for an index out of range). Floating
+/// indices are a DTypeError.
 [[nodiscard]] Tensor one_hot(const Tensor& indices, Dim classes, DType dtype = f32,
                              Loc loc = std::source_location::current());
 

@@ -188,6 +188,12 @@ const std::vector<BadCall> kCheckedCalls = {
     {Kind::value, "linspace(count = -1): the count must be at least 0", CALL(linspace(0, 1, -1))},
     {Kind::value, "logspace(count = -2): the count must be at least 0", CALL(logspace(0, 1, -2))},
     {Kind::dtype,
+     "masked_select(f32[3], mask: f32[3]): mask must be bool; compare it, as in mask != 0",
+     CALL(masked_select(F(3), F(3)))},
+    {Kind::dtype,
+     "one_hot(indices: f32[3]): indices must be integers; convert them, as in to(indices, i64)",
+     CALL(one_hot(F(3), 4))},
+    {Kind::dtype,
      "masked_scatter(f32[3], mask: f32[3], source: f32[3]): mask must be bool; compare it, as in "
      "mask != 0",
      CALL(masked_scatter(F(3), F(3), F(3)))},
