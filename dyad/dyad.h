@@ -11,6 +11,7 @@
 #include "dyad/core/promotion.h"
 #include "dyad/core/storage.h"
 #include "dyad/core/tensor.h"
+#include "dyad/core/text.h"
 #include "dyad/data/data.h"
 #include "dyad/exec/autocast.h"
 #include "dyad/exec/checkpoint.h"

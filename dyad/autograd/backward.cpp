@@ -106,7 +106,7 @@ class TapeGradient final : public Gradient, public RowGradient {
   const Tensor& grad(int i) override {
     Tensor& g = grads_[static_cast<std::size_t>(i)];
     const OutputRecord& record = node_.outputs()[static_cast<std::size_t>(i)];
-    if (!g.defined()) g = zeros(record.shape, record.dtype);
+    if (!g.defined()) g = zeros(record.shape, grad_dtype(record.dtype));
     return g;
   }
   bool has_grad(int i) const override { return grads_[static_cast<std::size_t>(i)].defined(); }
@@ -130,7 +130,7 @@ class TapeGradient final : public Gradient, public RowGradient {
     return made_.emplace_front(std::move(impl));
   }
   const Shape& input_shape(int i) const override { return in(i).shape; }
-  DType input_dtype(int i) const override { return in(i).dtype; }
+  DType input_dtype(int i) const override { return grad_dtype(in(i).dtype); }
   const Shape& output_shape(int i) const override {
     return node_.outputs()[static_cast<std::size_t>(i)].shape;
   }
@@ -162,9 +162,10 @@ class TapeGradient final : public Gradient, public RowGradient {
 
 /// The gradient that a tensor of one element starts with.
 Tensor one_like(const Tensor& output) {
-  if (!Evaluator::is_eager()) return ones(shape_of(output), output.dtype());
-  Tensor one = make_empty(output.dtype(), output.impl()->shape);
-  visit_element(one.dtype(), [&]<class T>(std::type_identity<T>) {
+  const DType dtype = grad_dtype(output.dtype());
+  if (!Evaluator::is_eager()) return ones(shape_of(output), dtype);
+  Tensor one = make_empty(dtype, output.impl()->shape);
+  visit_element(dtype, [&]<class T>(std::type_identity<T>) {
     *reinterpret_cast<T*>(one.impl()->data) = convert_element<T>(1.0);
   });
   return one;
@@ -418,7 +419,7 @@ class Pass {
     for (std::size_t i = 0; i < results.size(); ++i) {
       InputRecord& input = node.inputs()[i];
       if (!results[i].defined() || !input.needs_grad()) continue;
-      Tensor g = reduce_to(std::move(results[i]), input.shape, input.dtype);
+      Tensor g = reduce_to(std::move(results[i]), input.shape, grad_dtype(input.dtype));
       if (input.leaf.defined()) {
         to_leaf(input.leaf, std::move(g));
       } else if (!is_part(*input.node, input.output, g)) {
@@ -496,9 +497,11 @@ Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
       axes.push_back(static_cast<std::int64_t>(i));
       surely = surely || one.has_value();
     }
-    if (!axes.empty())
+    if (!axes.empty()) {
       gradient = surely ? sum(gradient, axes) : ops::sum_of_repeats(gradient, axes);
-    if (!axes.empty() || renamed) gradient = reshape(gradient, shape);
+      renamed = true;
+    }
+    if (renamed) gradient = reshape(gradient, shape);
   }
   return gradient.dtype() == dtype ? gradient : gradient.to(dtype);
 }

@@ -45,7 +45,7 @@ class GraphGradient final : public Gradient, public RowGradient, public NodeGrad
   const Tensor& grad(int i) override {
     if (auto it = grads_.find(node_.output(i)); it != grads_.end()) return it->second;
     const Type& type = node_.types()[static_cast<std::size_t>(i)];
-    return made_.emplace_front(zeros(type.shape(), type.dtype()));
+    return made_.emplace_front(zeros(type.shape(), grad_dtype(type.dtype())));
   }
   bool has_grad(int i) const override { return grads_.contains(node_.output(i)); }
   const Tensor& input(int i) override {
@@ -56,7 +56,7 @@ class GraphGradient final : public Gradient, public RowGradient, public NodeGrad
     return made_.emplace_front(symbolic_tensor(graph_, node_.output(i)));
   }
   const Shape& input_shape(int i) const override { return type_of(i).shape(); }
-  DType input_dtype(int i) const override { return type_of(i).dtype(); }
+  DType input_dtype(int i) const override { return grad_dtype(type_of(i).dtype()); }
   const Shape& output_shape(int i) const override {
     return node_.types()[static_cast<std::size_t>(i)].shape();
   }
@@ -169,7 +169,8 @@ class GraphPass {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Value input = node.inputs()[i];
       if (!results[i].defined() || !wants(input)) continue;
-      add_to(input, reduce_to(std::move(results[i]), input.type().shape(), input.type().dtype()));
+      add_to(input, reduce_to(std::move(results[i]), input.type().shape(),
+                              grad_dtype(input.type().dtype())));
     }
   }
 
@@ -249,7 +250,7 @@ static std::vector<Tensor> differentiate(std::span<const Tensor> outputs,
               " need the gradient of the output: only a value of one element has the default 1",
           loc);
     }
-    seeds.push_back(given ? grads[i] : ones(shape, value.type().dtype(), loc));
+    seeds.push_back(given ? grads[i] : ones(shape, grad_dtype(value.type().dtype()), loc));
   }
   for (const Tensor& input : inputs) {
     const Value value =

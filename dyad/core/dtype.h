@@ -102,9 +102,15 @@ inline constexpr DTypeSet kPlain = kAny | kComplex | kSmall,
 [[nodiscard]] constexpr bool is_complex(DType t) noexcept { return contains(kComplex, t); }
 /// Of the dtypes that arithmetic is done in, those with negative numbers.
 [[nodiscard]] constexpr bool is_signed(DType t) noexcept { return t <= DType::i8 || is_complex(t); }
-/// What a tensor that has a gradient holds: floating-point or complex numbers.
+/// What a tensor that has a gradient holds: floating-point or complex numbers, floats of 8 and 4
+/// bits included.
 [[nodiscard]] constexpr bool is_differentiable(DType t) noexcept {
-  return is_floating(t) || is_complex(t);
+  return is_floating(t) || contains(kComplex | kSmallFloat, t);
+}
+/// The dtype of gradients by values of a differentiable dtype: f32 for floats of 8 and 4 bits, in
+/// which nothing adds up, else the same.
+[[nodiscard]] constexpr DType grad_dtype(DType t) noexcept {
+  return contains(kSmallFloat, t) ? DType::f32 : t;
 }
 /// The dtype of a complex number's parts, and of its absolute value; any other dtype itself.
 [[nodiscard]] constexpr DType real_dtype(DType t) noexcept {

@@ -209,6 +209,8 @@ class Tensor {
   [[nodiscard]] Tensor pow(const Arg& exponent, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor clamp(double low, double high = std::numeric_limits<double>::infinity(),
                              Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor clamp(const Tensor& low, const Tensor& high,
+                             Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor masked_fill(const Tensor& mask, const Arg& value,
                                    Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor masked_select(const Tensor& mask,

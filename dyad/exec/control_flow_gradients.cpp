@@ -21,6 +21,11 @@ bool is_differentiable(const Type& type) {
   return type.is_tensor() && dyad::is_differentiable(type.dtype());
 }
 
+/// The type of gradients by values of a differentiable type.
+Type grad_type(const Type& type) { return {grad_dtype(type.dtype()), type.shape()}; }
+
+Tensor zeros_of(const Type& type, Loc loc) { return zeros(type.shape(), type.dtype(), loc); }
+
 /// A control node while its gradient is written into the same graph.
 class ControlNode {
  public:
@@ -87,6 +92,8 @@ class GradientRegion {
   Value add_parameter(const Type& type) {
     return graph_->add_placeholder(fmt::format("p{}", graph_->placeholders().size()), type, loc_);
   }
+  /// One for the gradient by a value of type `of`.
+  Value add_weight(const Type& of) { return add_parameter(grad_type(of)); }
   std::vector<Value> add_parameters(std::span<const Type> types) {
     std::vector<Value> values;
     for (const Type& type : types) values.push_back(add_parameter(type));
@@ -116,8 +123,7 @@ class GradientRegion {
     }
     const Evaluator::Scope current(evaluator_);
     for (std::size_t i = 0; i < by.size(); ++i) {
-      const Type& type = by[i].type();
-      if (!found[i].defined()) found[i] = zeros(type.shape(), type.dtype(), loc_);
+      if (!found[i].defined()) found[i] = zeros_of(grad_type(by[i].type()), loc_);
     }
     return found;
   }
@@ -181,7 +187,7 @@ void cond_grad(Gradient& g) {
         made.add_parameters(parameter_types(region, 0, region.placeholders().size()));
     std::vector<Value> weights, outputs, wanted;
     for (const std::size_t output : of) {
-      weights.push_back(made.add_parameter(node.node().types()[output]));
+      weights.push_back(made.add_weight(node.node().types()[output]));
     }
     const std::vector<Value> forward = made.inline_forward(region, operands);
     for (const std::size_t output : of) outputs.push_back(forward[output]);
@@ -191,7 +197,7 @@ void cond_grad(Gradient& g) {
     regions.push_back(made.graph());
   }
   Types types;
-  for (const std::size_t input : by) types.push_back(node.input_type(input));
+  for (const std::size_t input : by) types.push_back(grad_type(node.input_type(input)));
   const std::vector<Tensor> grads = node.append(kCondOp, node.node().shared_attrs(), inputs,
                                                 std::move(regions), std::move(types));
   for (std::size_t i = 0; i < by.size(); ++i) node.set(by[i], grads[i]);
@@ -221,15 +227,15 @@ BodyGradient body_gradient(const GraphImpl& body, std::size_t state_count, std::
   GradientRegion region(loc);
   std::vector<Value> weights;
   for (const std::size_t s : made.states) {
-    weights.push_back(region.add_parameter(body.outputs()[s].type()));
+    weights.push_back(region.add_weight(body.outputs()[s].type()));
   }
   std::vector<Value> sums;
   for (const std::size_t c : wanted_captures) {
-    sums.push_back(region.add_parameter(body.placeholders()[c].type()));
+    sums.push_back(region.add_weight(body.placeholders()[c].type()));
   }
   std::vector<Value> operands = region.add_parameters(parameter_types(body, 0, fixed));
   for (const std::size_t r : made.results) {
-    weights.push_back(region.add_parameter(body.outputs()[r].type()));
+    weights.push_back(region.add_weight(body.outputs()[r].type()));
   }
   append_all<Value>(operands, region.add_parameters(parameter_types(body, fixed, inputs)));
 
@@ -297,12 +303,11 @@ void scan_grad(Gradient& g) {
   Types types;
   for (const std::size_t s : back.states) {
     inputs.push_back(node.grad(s));
-    types.push_back(node.input_type(s));
+    types.push_back(grad_type(node.input_type(s)));
   }
   for (const std::size_t c : wanted_captures) {
-    inputs.push_back(
-        zeros(node.input_type(c).shape(), node.input_type(c).dtype(), node.node().loc()));
-    types.push_back(node.input_type(c));
+    inputs.push_back(zeros_of(grad_type(node.input_type(c)), node.node().loc()));
+    types.push_back(grad_type(node.input_type(c)));
   }
   const std::size_t back_states = inputs.size();
   append_all<Tensor>(inputs, std::span<const Tensor>(forward).subspan(states));
@@ -310,7 +315,7 @@ void scan_grad(Gradient& g) {
   for (const std::size_t r : back.results) inputs.push_back(node.grad(r));
   const std::size_t back_slices = inputs.size() - back_states;
   append_all<Tensor>(inputs, node.inputs(fixed, count));
-  for (const std::size_t s : wanted_slices) types.push_back(node.input_type(s));
+  for (const std::size_t s : wanted_slices) types.push_back(grad_type(node.input_type(s)));
 
   const std::vector<Tensor> grads =
       node.append(kScanOp, scan_attrs(back_states, back_slices, !attrs.reverse), inputs,
@@ -380,7 +385,7 @@ void while_grad(Gradient& g) {
   for (std::size_t i = states; i < count; ++i) captures.push_back(node.input_type(i));
   for (const std::size_t s : back.states) {
     inputs.push_back(node.grad(s));
-    types.push_back(node.input_type(s));
+    types.push_back(grad_type(node.input_type(s)));
   }
   GradientRegion after(loc);
   const std::vector<Tensor> kept = after.tensors(after.add_parameters(stacks)),
@@ -388,8 +393,8 @@ void while_grad(Gradient& g) {
   std::vector<Tensor> start = after.tensors(after.add_parameters(types));
   for (const std::size_t c : wanted_captures) {
     const Evaluator::Scope current(after.evaluator());
-    start.push_back(zeros(node.input_type(c).shape(), node.input_type(c).dtype(), loc));
-    types.push_back(node.input_type(c));
+    start.push_back(zeros_of(grad_type(node.input_type(c)), loc));
+    types.push_back(grad_type(node.input_type(c)));
   }
   after.add_outputs(steps_backwards(after.evaluator(), back, start, kept, {}, captured, loc));
 
@@ -422,7 +427,7 @@ void while_states_grad(Gradient& g) {
   std::vector<Value> weights, outputs, by;
   std::vector<Tensor> inputs = node.inputs(0, count);
   for (const std::size_t output : of) {
-    weights.push_back(after.add_parameter(then.outputs()[output].type()));
+    weights.push_back(after.add_weight(then.outputs()[output].type()));
     inputs.push_back(node.grad(output));
   }
   const std::vector<Value> forward = after.inline_forward(then, operands);
@@ -436,21 +441,21 @@ void while_states_grad(Gradient& g) {
   std::vector<Tensor> stack_grads(states), start;
   std::size_t next = 0;
   for (const std::size_t s : back.states) {
-    const Type& type = node.input_type(s);
+    const Type type = grad_type(node.input_type(s));
     const Evaluator::Scope current(after.evaluator());
-    start.push_back(zeros(type.shape(), type.dtype(), loc));
+    start.push_back(zeros_of(type, loc));
     types.push_back(type);
     stack_grads[s] = found[next++];
   }
   for (const std::size_t c : wanted_captures) {
     start.push_back(found[next++]);
-    types.push_back(node.input_type(c));
+    types.push_back(grad_type(node.input_type(c)));
   }
   const std::vector<Tensor> parameters = after.tensors(operands);
   const std::span<const Tensor> all(parameters);
   after.add_outputs(steps_backwards(after.evaluator(), back, start, all.first(states), stack_grads,
                                     all.subspan(states, fixed - states), loc));
-  for (const std::size_t i : wanted_operands) types.push_back(node.input_type(i));
+  for (const std::size_t i : wanted_operands) types.push_back(grad_type(node.input_type(i)));
   after.add_outputs(std::span(found).subspan(next));
 
   const std::vector<Tensor> grads = node.append(

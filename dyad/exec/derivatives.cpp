@@ -46,6 +46,9 @@ void check_vectors(std::string_view transform, std::string_view given, std::stri
   }
 }
 
+/// Zeros as a gradient by `of`.
+Tensor no_gradient(const Tensor& of) { return zeros(shape_of(of), grad_dtype(of.dtype())); }
+
 /// A function called on inputs that nothing else is computed from, so that derivatives by them are
 /// those of this call.
 class Call {
@@ -100,7 +103,7 @@ class Call {
   [[nodiscard]] std::vector<Tensor> placed(std::vector<Tensor> found) const {
     std::vector<Tensor> all(starts_.size());
     for (std::size_t i = 0; i < positions_.size(); ++i) {
-      all[positions_[i]] = finished(found[i].defined() ? found[i] : zeros_like(by_[i]));
+      all[positions_[i]] = finished(found[i].defined() ? found[i] : no_gradient(by_[i]));
     }
     return all;
   }
@@ -179,7 +182,7 @@ Derived run_jvp(const TensorFunction& fn, std::span<const Tensor> inputs,
       continue;
     }
     const NoGrad apart;
-    Tensor dummy = restart(zeros_like(output));
+    Tensor dummy = restart(no_gradient(output));
     if (!call.in_graph()) dummy.requires_grad();
     tracked_dummies.push_back(dummy);
     dummies.push_back(std::move(dummy));
@@ -228,7 +231,7 @@ std::vector<Tensor> run_jacobian(const TensorFunction& fn, std::span<const Tenso
   std::vector<std::vector<Tensor>> found(inputs.size());
   const Tensor number = reshape(arange(0, rows), shape);
   for (std::int64_t row = 0; row < rows; ++row) {
-    const Tensor weight = to(number == row, output.dtype());
+    const Tensor weight = to(number == row, grad_dtype(output.dtype()));
     const std::vector<Tensor> of_row = call.placed(
         call.gradients({&output, 1}, {&weight, 1}, call.by(), true, call.differentiable));
     for (std::size_t i = 0; i < of_row.size(); ++i) found[i].push_back(of_row[i]);
@@ -241,7 +244,7 @@ std::vector<Tensor> run_jacobian(const TensorFunction& fn, std::span<const Tenso
     }
     Shape full = shape;
     for (const Dim d : shape_of(inputs[i])) full.push_back(d);
-    jacobians.push_back(rows == 0 ? zeros(full, inputs[i].dtype())
+    jacobians.push_back(rows == 0 ? zeros(full, grad_dtype(inputs[i].dtype()))
                                   : reshape(stack(found[i]), full));
   }
   return jacobians;

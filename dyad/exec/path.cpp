@@ -46,8 +46,7 @@ std::optional<PathDifference> compare_nodes(const Node& a, const Node& b) {
     return PathDifference{what.empty() ? "first " + describe(a) + ", now " + describe(b) : what,
                           a.loc(), b.loc()};
   }
-  if (!std::ranges::equal(a.regions(), b.regions(),
-                          [](const auto& x, const auto& y) { return same_graph(*x, *y); })) {
+  if (!same_regions(a, b)) {
     return PathDifference{std::string(a.op().name) + " repeats something else now", a.loc(),
                           b.loc()};
   }

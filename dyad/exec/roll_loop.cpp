@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "dyad/exec/control_flow_ops.h"
-#include "dyad/ir/attrs.h"
 
 namespace dyad::exec {
 namespace {
@@ -25,18 +24,6 @@ struct Part {
   std::vector<std::vector<Role>> inputs;
   std::vector<Role> outputs;
 };
-
-bool same_types(const Node& a, const Node& b) {
-  return std::ranges::equal(a.types(), b.types(),
-                            [](const Type& x, const Type& y) { return x.same_as(y); });
-}
-
-bool same_work(const Node& a, const Node& b) {
-  return &a.op() == &b.op() && a.inputs().size() == b.inputs().size() && same_types(a, b) &&
-         attrs_equal(a.attrs().info(), a.attrs().data(), b.attrs().data(), /*all_elements=*/true) &&
-         std::ranges::equal(a.regions(), b.regions(),
-                            [](const auto& x, const auto& y) { return same_graph(*x, *y); });
-}
 
 class Roller {
  public:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <shared_mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <unordered_set>
@@ -250,10 +251,10 @@ struct Program::State {
   std::vector<std::int64_t> numbers;
   std::variant<GraphRunner, std::unique_ptr<exec::CompiledCore>> runner;
   std::string text;
-  std::mutex mutex;
+  std::shared_mutex mutex;  ///< saving waits for the calls under way
 
   std::vector<Tensor> run(std::span<const Tensor> given, Loc loc) {
-    const std::lock_guard lock(mutex);
+    const std::shared_lock lock(mutex);
     const GeneratorScope random(generator);
     const NoGrad no_tape;
     const AutocastSwitch as_saved(std::nullopt);
@@ -362,7 +363,7 @@ void save(const std::string& path, const Program& program, const ProgramOptions&
   if (with.outputs.empty()) with.outputs = names_of(state.outputs);
   if (with.notes.empty()) with.notes = state.notes;
   if (with.state.empty()) with.state = state.state;
-  const std::lock_guard lock(state.mutex);
+  const std::unique_lock lock(state.mutex);
   if (const auto* graph = std::get_if<GraphRunner>(&state.runner)) {
     save_graph(path, graph->graph, with, state.generator.state(), loc.user());
     return;

@@ -29,7 +29,8 @@ struct ProgramOptions {
 /// A graph or a compiled function that was loaded, without its source: the operators, the tensors
 /// that they read and write (weights, moments of the optimizer), the place in the stream of random
 /// numbers. Runs compile for the CPU at hand, and on the same kind of CPU go on with the bits that
-/// the saved one would have given. Copies share; calls take turns.
+/// the saved one would have given. Copies share. Threads may call it at the same time; only calls
+/// that write what it keeps take turns, and saving waits for those under way.
 class Program {
  public:
   struct Port {

@@ -252,6 +252,23 @@ std::string GraphValue::name() const {
   return std::string(node.op().name);
 }
 
+static bool same_types(const Node& a, const Node& b) {
+  return std::ranges::equal(a.types(), b.types(),
+                            [](const Type& x, const Type& y) { return x.same_as(y); });
+}
+
+bool same_regions(const Node& a, const Node& b) {
+  return std::ranges::equal(a.regions(), b.regions(), [](const auto& x, const auto& y) {
+    return x == y || same_graph(*x, *y);
+  });
+}
+
+bool same_work(const Node& a, const Node& b) {
+  return &a.op() == &b.op() && a.inputs().size() == b.inputs().size() && same_types(a, b) &&
+         attrs_equal(a.attrs().info(), a.attrs().data(), b.attrs().data(), /*all_elements=*/true) &&
+         same_regions(a, b);
+}
+
 bool same_graph(const GraphImpl& a, const GraphImpl& b) {
   if (a.nodes().size() != b.nodes().size() || a.outputs().size() != b.outputs().size()) {
     return false;
@@ -264,18 +281,11 @@ bool same_graph(const GraphImpl& a, const GraphImpl& b) {
     return it != twin.end() && it->second == y.node && x.index == y.index;
   };
   const auto same_node = [&](const Node& x, const Node& y) {
-    if (&x.op() != &y.op()) return false;
-    if (x.is("variable")) {
-      if (x.attrs_as<VariableAttrs>().name != y.attrs_as<VariableAttrs>().name) return false;
-    } else if (!attrs_equal(x.attrs().info(), x.attrs().data(), y.attrs().data(), true)) {
-      return false;
+    if (!x.is("variable")) {
+      return same_work(x, y) && std::ranges::equal(x.inputs(), y.inputs(), same_value);
     }
-    return std::ranges::equal(x.inputs(), y.inputs(), same_value) &&
-           std::ranges::equal(x.types(), y.types(),
-                              [](const Type& s, const Type& t) { return s.same_as(t); }) &&
-           std::ranges::equal(x.regions(), y.regions(), [](const auto& r, const auto& s) {
-             return r == s || same_graph(*r, *s);
-           });
+    return y.is("variable") && same_types(x, y) &&
+           x.attrs_as<VariableAttrs>().name == y.attrs_as<VariableAttrs>().name;
   };
   auto other = b.nodes().begin();
   for (const auto& node : a.nodes()) {

@@ -190,6 +190,11 @@ class GraphValue final : public Recorded {
 /// The value behind a symbolic tensor; null when the tensor is not symbolic.
 [[nodiscard]] const GraphValue* graph_value(const Tensor& tensor) noexcept;
 
+/// True when the regions of the nodes are the same graphs.
+[[nodiscard]] bool same_regions(const Node& a, const Node& b);
+/// True when the nodes do the same to whatever comes: operators, attributes, types and regions are
+/// equal, and so is the number of inputs.
+[[nodiscard]] bool same_work(const Node& a, const Node& b);
 /// True when the graphs have the same nodes in the same order, with equal attributes, inputs, types
 /// and regions, and the same outputs. Lines are not compared, nor the elements of variables.
 [[nodiscard]] bool same_graph(const GraphImpl& a, const GraphImpl& b);

@@ -17,6 +17,10 @@ Tensor GELU::operator()(const Tensor& x, Loc loc) const { return gelu(x, tanh_fo
 Tensor SiLU::operator()(const Tensor& x, Loc loc) const { return silu(x, loc); }
 Tensor Softmax::operator()(const Tensor& x, Loc loc) const { return softmax(x, axis, loc); }
 Tensor LogSoftmax::operator()(const Tensor& x, Loc loc) const { return log_softmax(x, axis, loc); }
+Tensor Hardmax::operator()(const Tensor& x, Loc loc) const { return hardmax(x, axis, loc); }
+Tensor ThresholdedReLU::operator()(const Tensor& x, Loc loc) const {
+  return thresholded_relu(x, alpha, loc);
+}
 Tensor Flatten::operator()(const Tensor& x, Loc loc) const { return flatten(x, first, last, loc); }
 Tensor Identity::operator()(const Tensor& x, Loc) const { return x; }
 

@@ -113,6 +113,12 @@ struct Threshold {
   Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
   void visit(Visitor&) {}
 };
+/// thresholded_relu(x, alpha)
+struct ThresholdedReLU {
+  double alpha = 1;
+  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
+  void visit(Visitor&) {}
+};
 /// rrelu(x, low, high), random in training
 struct RReLU {
   double low = 1.0 / 8;
@@ -151,6 +157,12 @@ struct Softmax {
   void visit(Visitor&) {}
 };
 struct LogSoftmax {
+  std::int64_t axis = -1;
+  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
+  void visit(Visitor&) {}
+};
+/// hardmax(x, axis)
+struct Hardmax {
   std::int64_t axis = -1;
   Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
   void visit(Visitor&) {}

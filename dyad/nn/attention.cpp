@@ -76,9 +76,9 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
         fmt::format("MultiheadAttention: {} heads do not divide the width {}", heads, width),
         loc.user());
   }
-  if (!(options.dropout >= 0 && options.dropout < 1)) {
+  if (!(options.dropout >= 0 && options.dropout <= 1)) {
     throw ValueError(
-        fmt::format("MultiheadAttention: dropout must be at least 0 and below 1, found {}",
+        fmt::format("MultiheadAttention: dropout must be from 0 to 1, found {}",
                     options.dropout),
         loc.user());
   }

@@ -4,11 +4,11 @@ namespace dyad::nn {
 
 Tensor CrossEntropyLoss::operator()(const Tensor& logits, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
-  return cross_entropy(logits, target, reduction, ignore_index, weight, label_smoothing);
+  return cross_entropy(logits, target, weight, reduction, ignore_index, label_smoothing);
 }
 Tensor NLLLoss::operator()(const Tensor& log_probabilities, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);
-  return nll_loss(log_probabilities, target, reduction, ignore_index, weight);
+  return nll_loss(log_probabilities, target, weight, reduction, ignore_index);
 }
 Tensor MSELoss::operator()(const Tensor& prediction, const Tensor& target, Loc loc) const {
   const LocScope scope(loc);

@@ -70,6 +70,21 @@ void Cloner::on_mode(Mode& mode) {
   mode.set(training);
 }
 
+/// Words with commas between them, on as many lines as their length asks for.
+static std::vector<std::string> in_lines(std::span<const std::string> words) {
+  constexpr std::size_t kWidth = 60;
+  std::vector<std::string> lines;
+  for (const std::string& word : words) {
+    if (!lines.empty()) lines.back() += ",";
+    if (lines.empty() || lines.back().size() + 1 + word.size() > kWidth) {
+      lines.push_back(word);
+    } else {
+      lines.back() += " " + word;
+    }
+  }
+  return lines;
+}
+
 void Summarizer::on_parameter(const std::string& name, Parameter& parameter) {
   add(name, parameter, true);
 }
@@ -81,8 +96,8 @@ void Summarizer::add(const std::string& name, const Tensor& tensor, bool learned
   if (learned) {
     Row& row = rows_[open_.back()];
     const std::size_t dot = name.rfind('.');
-    if (!row.tensors.empty()) row.tensors += ", ";
-    row.tensors += (dot == name.npos ? name : name.substr(dot + 1)) + " " + type_string(tensor);
+    row.tensors.push_back((dot == name.npos ? name : name.substr(dot + 1)) + " " +
+                          type_string(tensor));
     row.parameters += count;
     row.members.push_back(tensor.impl());
   }
@@ -116,7 +131,7 @@ std::string Summarizer::table(std::string_view type, const Observed* observed) c
     Cells cells{
         row.depth == 0 ? std::string(type) : std::string(2 * row.depth, ' ') + row.name,
         row.type,
-        row.tensors,
+        "",
         row.parameters == 0 ? "" : grouped(row.parameters),
         "",
         "",
@@ -129,7 +144,10 @@ std::string Summarizer::table(std::string_view type, const Observed* observed) c
       multiply_adds += result.multiply_adds;
     }
     if (multiply_adds > 0) cells[5] = grouped(multiply_adds);
+    std::vector<std::string> tensors = in_lines(row.tensors);
+    if (!tensors.empty()) cells[2] = std::move(tensors[0]);
     lines.push_back(std::move(cells));
+    for (std::size_t i = 1; i < tensors.size(); ++i) lines.push_back({"", "", tensors[i]});
   }
   constexpr bool kRight[] = {false, false, false, true, false, true};
   const std::size_t columns = observed ? 6 : 4;

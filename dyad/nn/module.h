@@ -86,7 +86,8 @@ class Summarizer final : public Visitor {
 
  private:
   struct Row {
-    std::string name, type, tensors;
+    std::string name, type;
+    std::vector<std::string> tensors;
     std::vector<const TensorImpl*> members = {};
     std::int64_t parameters = 0;
     std::size_t depth = 0;

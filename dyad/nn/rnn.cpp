@@ -15,9 +15,9 @@ RecurrentNetwork::RecurrentNetwork(std::string_view cell, std::int64_t gates, st
                                    std::int64_t hidden, const RnnOptions& given, Loc loc)
     : options(given), cell_(cell) {
   require_positive(cell, {{"in", in}, {"hidden", hidden}, {"layers", options.layers}}, loc);
-  if (!(options.dropout >= 0 && options.dropout < 1)) {
+  if (!(options.dropout >= 0 && options.dropout <= 1)) {
     throw ValueError(
-        fmt::format("{}: dropout must be at least 0 and below 1, found {}", cell, options.dropout),
+        fmt::format("{}: dropout must be from 0 to 1, found {}", cell, options.dropout),
         loc.user());
   }
   const std::int64_t rows = gates * hidden;

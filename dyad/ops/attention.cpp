@@ -93,8 +93,8 @@ Type check_attention(const InferIn& in, const AttentionAttrs& attrs, std::size_t
                          to_string(whole) + ": batch, heads, length of q, length of k");
     }
   }
-  if (!(attrs.dropout >= 0 && attrs.dropout < 1)) {
-    fail_value(in, "dropout must be at least 0 and less than 1");
+  if (!(attrs.dropout >= 0 && attrs.dropout <= 1)) {
+    fail_value(in, "dropout must be from 0 to 1");
   }
   if (!(attrs.softcap >= 0)) fail_value(in, "softcap must not be negative; 0 is none");
   if (attrs.dropout > 0 && !(in.has(first + 4) && in.has(first + 5))) {

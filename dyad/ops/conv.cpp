@@ -269,8 +269,11 @@ void ConvBackwardWeight::grad(Gradient& g, const Attrs& attrs) {
 Tensor convolve(std::string_view name, std::size_t axes, const Tensor& x, const Tensor& weight,
                 const Tensor& bias, const PerAxis& stride, const Padding& padding,
                 const PerAxis& dilation, std::int64_t groups, Loc loc) {
-  return apply<Conv>(conv_attrs(name, axes, x, weight, stride, padding, dilation, groups, loc), loc,
-                     x, weight, bias);
+  return of_images(x, axes, loc, [&](const Tensor& images) {
+    return apply<Conv>(
+        conv_attrs(name, axes, images, weight, stride, padding, dilation, groups, loc), loc, images,
+        weight, bias);
+  });
 }
 
 /// The shape of a transposed convolution's result; rank 0 when an operand is of no use, which infer
@@ -300,10 +303,10 @@ Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& wei
   return shape;
 }
 
-Tensor convolve_transposed(std::string_view name, std::size_t axes, const Tensor& x,
-                           const Tensor& weight, const Tensor& bias, const PerAxis& stride,
-                           const Padding& padding, const PerAxis& output_padding,
-                           std::int64_t groups, const PerAxis& dilation, Loc loc) {
+Tensor transposed_images(std::string_view name, std::size_t axes, const Tensor& x,
+                         const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+                         const Padding& padding, const PerAxis& output_padding, std::int64_t groups,
+                         const PerAxis& dilation, Loc loc) {
   ConvBackwardAttrs attrs{
       .stride = stride.over(axes), .dilation = dilation.over(axes), .groups = groups, .shape = {}};
   // "same" is the padding of the convolution that brings size * stride to size.
@@ -328,6 +331,16 @@ Tensor convolve_transposed(std::string_view name, std::size_t axes, const Tensor
   Shape channels(axes + 1, 1);
   channels[0] = -1;
   return add(out, reshape(bias, channels, loc), loc);
+}
+
+Tensor convolve_transposed(std::string_view name, std::size_t axes, const Tensor& x,
+                           const Tensor& weight, const Tensor& bias, const PerAxis& stride,
+                           const Padding& padding, const PerAxis& output_padding,
+                           std::int64_t groups, const PerAxis& dilation, Loc loc) {
+  return of_images(x, axes, loc, [&](const Tensor& images) {
+    return transposed_images(name, axes, images, weight, bias, stride, padding, output_padding,
+                             groups, dilation, loc);
+  });
 }
 
 }  // namespace

@@ -322,6 +322,14 @@ Tensor round(const Tensor& x, Loc loc) { return apply<ops::Round>({}, loc, x); }
 Tensor clamp(const Tensor& x, double low, double high, Loc loc) {
   return apply<ops::Clamp>({.low = low, .high = high}, loc, x);
 }
+Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, Loc loc) {
+  const LocScope scope(loc);
+  const auto within = [](const Tensor& value, const Tensor& fits, const Tensor& bound) {
+    return where(logical_or(fits, isnan(value)), value, bound);
+  };
+  const Tensor above = low.defined() ? within(x, x >= low, low) : x;
+  return high.defined() ? within(above, above <= high, high) : above;
+}
 Tensor to(const Tensor& x, DType dtype, Loc loc) { return cast(x, dtype, true, loc); }
 Tensor cast(const Tensor& x, DType dtype, bool saturate, Loc loc) {
   if (x.defined() && x.dtype() == dtype) return x;

@@ -42,6 +42,12 @@ namespace dyad {
                            double high = std::numeric_limits<double>::infinity(),
                            Loc loc = std::source_location::current());
 
+/// The same with a bound for each element, which broadcast with x; an undefined one does not bound.
+/// Where low > high the result is high; a bound that is NaN makes NaN. The gradient goes to what the
+/// result was taken from, at equal numbers to x.
+[[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high = {},
+                           Loc loc = std::source_location::current());
+
 /// x converted: floats to integers truncate and saturate (NaN gives 0), integers to narrower ones
 /// wrap, anything but 0 is true. x itself when it has the dtype.
 [[nodiscard]] Tensor to(const Tensor& x, DType dtype, Loc loc = std::source_location::current());

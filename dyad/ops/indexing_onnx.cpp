@@ -200,14 +200,14 @@ Reduction reduction_of(OnnxNode& n) {
 constexpr std::int64_t kNoClass = std::numeric_limits<std::int32_t>::min();
 
 void negative_log_likelihood(OnnxNode& n) {
-  n.output(0, nll_loss(n.input(0), n.input(1), reduction_of(n), n.integer("ignore_index", kNoClass),
-                       n.input(2), n.loc()));
+  n.output(0, nll_loss(n.input(0), n.input(1), n.input(2), reduction_of(n),
+                       n.integer("ignore_index", kNoClass), n.loc()));
 }
 
 void softmax_cross_entropy(OnnxNode& n) {
   const Tensor logits = n.input(0);
-  n.output(0, cross_entropy(logits, n.input(1), reduction_of(n),
-                            n.integer("ignore_index", kNoClass), n.input(2), 0, n.loc()));
+  n.output(0, cross_entropy(logits, n.input(1), n.input(2), reduction_of(n),
+                            n.integer("ignore_index", kNoClass), 0, n.loc()));
   if (n.wants(1)) n.output(1, log_softmax(logits, 1, n.loc()));
 }
 

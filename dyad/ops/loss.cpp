@@ -310,8 +310,8 @@ std::span<const OpInfo* const> loss_rows() {
 
 }  // namespace ops
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
-                     std::int64_t ignore_index, const Tensor& weight, double label_smoothing,
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                     Reduction reduction, std::int64_t ignore_index, double label_smoothing,
                      Loc loc) {
   if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
     throw ValueError(
@@ -330,8 +330,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
   if (!weight.defined()) return apply<ops::CrossEntropy>(attrs, loc, logits, target);
   return apply<ops::CrossEntropy>(attrs, loc, logits, target, weight);
 }
-Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, Reduction reduction,
-                std::int64_t ignore_index, const Tensor& weight, Loc loc) {
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight,
+                Reduction reduction, std::int64_t ignore_index, Loc loc) {
   const ops::ClassLossAttrs attrs{.reduction = ops::reduction_name(reduction),
                                   .ignore_index = ignore_index};
   if (!weight.defined()) return apply<ops::NllLoss>(attrs, loc, log_probabilities, target);

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/core/create.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/rearrange.h"
@@ -11,21 +13,39 @@ namespace {
 
 enum class Mode { reflect, edge, wrap };
 
+/// x padded with more than it has along one axis: it goes on, or there and back, many times.
+Tensor pad_periodically(const Tensor& x, int axis, Dim low, Dim high, bool reflect, Loc loc) {
+  const std::int64_t size = x.size(axis, loc).value(loc), end = size + high.value(loc);
+  const std::int64_t period = reflect ? std::max<std::int64_t>(2 * (size - 1), 1) : size;
+  std::vector<std::int64_t> index;
+  for (std::int64_t at = -low.value(loc); at < end; ++at) {
+    const std::int64_t place = (at % period + period) % period;
+    index.push_back(place < size ? place : period - place);
+  }
+  return index_select(x, axis, tensor(index), loc);
+}
+
 /// x with the parts that belong before and behind it along one axis.
 Tensor pad_axis(const Tensor& x, int axis, Dim low, Dim high, Mode mode, Loc loc) {
   const Dim size = x.size(axis, loc);
   std::vector<Tensor> parts;
+  // `count` elements from `begin` on. A run of a graph that left sizes open refuses to take fewer.
+  const auto part = [&](Dim begin, Dim count) {
+    if (x.is_concrete()) return slice(x, axis, begin, begin + count, 1, loc);
+    const Dim first = max(begin, 0);
+    const Tensor taken = slice(x, axis, first, max(begin + count, first), 1, loc);
+    Shape shape = ops::sizes_of(x, loc);
+    shape[static_cast<std::size_t>(axis)] = count;
+    return ops::sizes_of(taken, loc).same_as(shape) ? taken : assume_shape(taken, shape, loc);
+  };
   const auto add = [&](Dim count, bool before) {
     if (count.same_as(0)) return;
     switch (mode) {
-      case Mode::reflect: {
-        const Dim begin = before ? Dim(1) : size - 1 - count;
-        parts.push_back(flip(slice(x, axis, begin, begin + count, 1, loc), {axis}, loc));
+      case Mode::reflect:
+        parts.push_back(flip(part(before ? Dim(1) : size - 1 - count, count), {axis}, loc));
         return;
-      }
       case Mode::wrap:
-        parts.push_back(before ? slice(x, axis, size - count, size, 1, loc)
-                               : slice(x, axis, 0, count, 1, loc));
+        parts.push_back(part(before ? size - count : Dim(0), count));
         return;
       case Mode::edge: {
         const Tensor edge = select(x, axis, before ? 0 : -1, loc);
@@ -70,21 +90,23 @@ Tensor pad(const Tensor& x, const Shape& low, const Shape& high, std::string_vie
   for (int axis = 0; axis < x.rank(); ++axis) {
     const auto at = static_cast<std::size_t>(axis);
     const Dim size = x.size(axis, loc);
+    bool beyond = false;
     for (const Dim count : {low[at], high[at]}) {
-      if (!count.is_number()) continue;
-      if (count.number() < 0) {
+      if (count.is_number() && count.number() < 0) {
         throw ValueError(call() + ": only mode \"constant\" crops; slice() does it here",
                          loc.user());
       }
-      if (count.number() == 0 || !size.is_number()) continue;
-      const std::int64_t most = mode == Mode::reflect ? size.number() - 1 : size.number();
-      if (size.number() == 0 || (mode != Mode::edge && count.number() > most)) {
-        throw ShapeError(call() + ": axis " + std::to_string(axis) + " of size " + to_string(size) +
-                             " has no " + to_string(count) + " elements to take",
+      const bool known = x.is_concrete() || (count.is_number() && size.is_number());
+      if (count.same_as(0) || !known || count == 0) continue;
+      if (size == 0) {
+        throw ShapeError(call() + ": axis " + std::to_string(axis) + " of size 0 has no " +
+                             to_string(count) + " elements to take",
                          loc.user());
       }
+      if (mode != Mode::edge && count > (mode == Mode::reflect ? size - 1 : size)) beyond = true;
     }
-    made = pad_axis(made, axis, low[at], high[at], mode, loc);
+    made = beyond ? pad_periodically(made, axis, low[at], high[at], mode == Mode::reflect, loc)
+                  : pad_axis(made, axis, low[at], high[at], mode, loc);
   }
   return made;
 }

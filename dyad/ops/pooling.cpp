@@ -568,17 +568,22 @@ PoolAttrs adaptive_attrs(const Shape& size) {
 Tensor max_pool(std::string_view name, std::size_t axes, const Tensor& x, const PerAxis& kernel,
                 const PerAxis& stride, const Padding& padding, const PerAxis& dilation,
                 bool ceil_mode, Loc loc) {
-  return apply<MaxPool>(
-      pool_attrs(name, axes, x, kernel, stride, padding, dilation, ceil_mode, loc), loc, x);
+  return of_images(x, axes, loc, [&](const Tensor& images) {
+    return apply<MaxPool>(
+        pool_attrs(name, axes, images, kernel, stride, padding, dilation, ceil_mode, loc), loc,
+        images);
+  });
 }
 
 Tensor avg_pool(std::string_view name, std::size_t axes, const Tensor& x, const PerAxis& kernel,
                 const PerAxis& stride, const Padding& padding, bool ceil_mode,
                 bool count_include_pad, std::int64_t divisor, Loc loc) {
-  PoolAttrs attrs = pool_attrs(name, axes, x, kernel, stride, padding, 1, ceil_mode, loc);
-  attrs.count_include_pad = count_include_pad;
-  attrs.divisor = divisor;
-  return apply<AvgPool>(attrs, loc, x);
+  return of_images(x, axes, loc, [&](const Tensor& images) {
+    PoolAttrs attrs = pool_attrs(name, axes, images, kernel, stride, padding, 1, ceil_mode, loc);
+    attrs.count_include_pad = count_include_pad;
+    attrs.divisor = divisor;
+    return apply<AvgPool>(attrs, loc, images);
+  });
 }
 
 }  // namespace

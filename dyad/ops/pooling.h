@@ -9,7 +9,8 @@ namespace dyad {
 
 // Windows over one, two or three spatial axes of x[n, c, ...]. Stride 0 means the kernel's size.
 // Padding is less than the kernel's reach on each side. With ceil_mode the last window may reach
-// beyond the padding, as long as it begins before it. ShapeError, ValueError.
+// beyond the padding, as long as it begins before it. max_pool and avg_pool of 1d, 2d and 3d take
+// x[c, ...] too, one image. ShapeError, ValueError.
 
 /// The largest of each window; padding counts as -inf, NaN as largest. The gradient goes to the
 /// first largest element in row-major order.

@@ -20,7 +20,8 @@ namespace dyad {
 /// NaN or inf). Floating only.
 [[nodiscard]] Tensor var(const Tensor& x, Ints axes = {}, std::int64_t correction = 1,
                          bool keepdim = false, Loc loc = std::source_location::current());
-/// The square root of var(); its derivative where nothing varies is 0.
+/// The square root of var(); its derivative where nothing varies is 0. After `using namespace dyad`
+/// the name alone is that of the standard library's namespace too: x.std() or dyad::std(x) say it.
 [[nodiscard]] Tensor std(const Tensor& x, Ints axes = {}, std::int64_t correction = 1,
                          bool keepdim = false, Loc loc = std::source_location::current());
 /// var() and mean().

@@ -7,6 +7,7 @@
 #include "dyad/ops/attrs/indexing.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
@@ -390,11 +391,6 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
                          "\"): the reduction must be one of sum prod amax amin mean",
                      loc.user());
   }
-  if (reduction == "mean" && !is_floating(x.dtype())) {
-    throw DTypeError("scatter_reduce(" + type_string(x) +
-                         ", reduction = \"mean\"): means are floating; convert x with to()",
-                     loc.user());
-  }
   const Tensor base = include_self ? x : scatter(x, axis, index, ops::neutral(reduction), loc);
   const ops::IndexAttrs attrs{.axis = axis};
   if (is("prod", "mul")) return apply<ops::ScatterMul>(attrs, loc, base, index, source);
@@ -405,7 +401,8 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
   const Tensor one = full({}, 1, x.dtype()), start = full({}, include_self ? 1 : 0, x.dtype());
   const Tensor count = scatter_add(expand(start, ops::sizes_of(x, loc), loc), axis, index,
                                    expand(one, ops::sizes_of(index, loc), loc), loc);
-  return total / maximum(count, 1);
+  const Tensor parts = maximum(count, 1);
+  return is_integer(x.dtype()) ? floor_divide(total, parts, loc) : total / parts;
 }
 
 Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,

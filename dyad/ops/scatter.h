@@ -19,7 +19,7 @@ namespace dyad {
 [[nodiscard]] Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index,
                              const Arg& source, Loc loc = std::source_location::current());
 /// Each place of x joined with all elements for it by reduction "sum" (or "add"), "prod" ("mul"),
-/// "amax" ("max"), "amin" ("min") or "mean" (floating only). Without include_self what x has at a
+/// "amax" ("max"), "amin" ("min") or "mean" (of integers rounded down). Without include_self what x has at a
 /// place that an element goes to does not count. Equal extremes share the gradient evenly; the
 /// second derivative of a product is 0 where several elements for one place are 0.
 /// ValueError for another reduction.

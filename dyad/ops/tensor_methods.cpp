@@ -153,6 +153,9 @@ Tensor Tensor::isnan(Loc loc) const { return dyad::isnan(*this, loc); }
 Tensor Tensor::isfinite(Loc loc) const { return dyad::isfinite(*this, loc); }
 Tensor Tensor::nonzero(Loc loc) const { return dyad::nonzero(*this, loc); }
 Tensor Tensor::pow(const Arg& exponent, Loc loc) const { return dyad::pow(*this, exponent, loc); }
+Tensor Tensor::clamp(const Tensor& low, const Tensor& high, Loc loc) const {
+  return dyad::clamp(*this, low, high, loc);
+}
 Tensor Tensor::clamp(double low, double high, Loc loc) const {
   return dyad::clamp(*this, low, high, loc);
 }

@@ -5,6 +5,7 @@
 
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/per_axis.h"
+#include "dyad/ops/views.h"
 
 /// What the operators that slide windows over spatial axes share. For the .cpp files of this layer.
 namespace dyad::ops {
@@ -28,6 +29,13 @@ struct Windows {
 /// The spatial sizes of x, none when it has not `axes` of them (infer refuses it).
 [[nodiscard]] Shape spatial_sizes(const Tensor& x, std::size_t axes, Loc loc);
 [[nodiscard]] Shape spatial_sizes(const Shape& shape);
+
+/// What `images`, which takes x[n, c, ...], gives of x; of x[c, ...] it is the one image's.
+template <class Images>
+[[nodiscard]] Tensor of_images(const Tensor& x, std::size_t axes, Loc loc, Images&& images) {
+  const bool alone = x.defined() && x.rank() == static_cast<int>(axes) + 1;
+  return alone ? squeeze(images(unsqueeze(x, 0, loc)), {0}, loc) : images(x);
+}
 
 /// `padding` for windows of `kernel` elements over these sizes; lists of no fitting length come out
 /// as they are, for infer to refuse. ValueError for a name that there is not.

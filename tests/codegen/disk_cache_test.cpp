@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <thread>
 
 namespace dyad::codegen {
@@ -30,7 +32,7 @@ class DiskCacheTest : public testing::Test {
     return found;
   }
 
-  std::string folder_ = testing::TempDir() + "dyad-disk-cache-test";
+  std::string folder_ = testing::TempDir() + "dyad-disk-cache-test" + std::to_string(getpid());
   const KernelHash a_ = hash_bytes("a"), b_ = hash_bytes("b"), c_ = hash_bytes("c");
 };
 

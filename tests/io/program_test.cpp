@@ -10,7 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -240,6 +243,37 @@ TEST(ProgramFunction, SharesRecordingsSizesAndBranches) {
   EXPECT_THAT(message_of<GraphError>([&] { program(ones({3, 6}, i64)); }),
               HasSubstr("'function' has no recording for this call: argument 0 was f32[s0, 6], is "
                         "i64[3, 6]; call the function so before it is saved"));
+}
+
+TEST(ProgramConcurrent, ThreadsCallOneProgramAtATime) {
+  const TempFile file("shared.dyad");
+  DropoutNet net;
+  const auto noisy = compile([&](const Tensor& x) { return net(x); });
+  const Tensor x = full({4, 6}, 0.5);
+  for (int i = 0; i < 3; ++i) static_cast<void>(noisy(x));
+  save(file.path(), noisy, {.state = nn::state_dict(net)});
+  constexpr int kCalls = 20, kThreads = 4;
+  // What the calls give one after another, in any order.
+  std::multiset<std::vector<std::uint32_t>> want, found;
+  const Program alone = load(file.path());
+  for (int i = 0; i < kCalls * kThreads; ++i) want.insert(bits_of(alone(x)[0]));
+  const Program program = load(file.path());
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kCalls; ++i) {
+        const auto bits = bits_of(program(x)[0]);
+        const std::lock_guard lock(mutex);
+        found.insert(bits);
+      }
+    });
+  }
+  const TempFile meanwhile("meanwhile.dyad");
+  for (int i = 0; i < 3; ++i) save(meanwhile.path(), program);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(found, want);
+  EXPECT_EQ(program.generator().state(), alone.generator().state());
 }
 
 TEST(ProgramFunction, LoopsRunAsManyStepsAsTheDataAsk) {

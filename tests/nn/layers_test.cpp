@@ -116,7 +116,7 @@ TEST_F(LayerCalls, Losses) {
   const Tensor classes = randint(0, 4, {3});
   constexpr Reduction kSum = Reduction::sum;
   same(CrossEntropyLoss{.label_smoothing = 0.1}(a, classes),
-       cross_entropy(a, classes, Reduction::mean, -100, {}, 0.1));
+       cross_entropy(a, classes, {}, Reduction::mean, -100, 0.1));
   same(L1Loss{kSum}(a, b), l1_loss(a, b, kSum));
   same(SmoothL1Loss{0.5}(a, b), smooth_l1_loss(a, b, 0.5));
   same(HuberLoss{0.5}(a, b), huber_loss(a, b, 0.5));

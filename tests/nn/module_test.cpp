@@ -247,6 +247,22 @@ TEST(Module, SummaryNamesTheListsThatLayersAreIn) {
             "20 parameters, 80 B\n");
 }
 
+TEST(Module, SummaryPutsManyTensorsOnSeveralLines) {
+  struct Model {
+    LSTM words{3, 4, {.bidirectional = true}};
+  };
+  const std::string text = summary(Model());
+  std::size_t longest = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    longest = std::max(longest, end - at);
+    at = end + 1;
+  }
+  EXPECT_LE(longest, 90) << text;
+  EXPECT_THAT(text, HasSubstr("weight_ih_l0 f32[16, 3]"));
+  EXPECT_THAT(text, HasSubstr("bias_hh_l0_reverse f32[16]"));
+}
+
 TEST(Module, SummaryOfARunLeavesModesThatLayersShare) {
   struct Twice {
     Dropout first{0.5};
@@ -312,7 +328,7 @@ TEST(Layers, FunctionsAsLayers) {
   same(QuickGELU{}(x), quick_gelu(x));
   const Tensor target = tensor(std::vector<std::int64_t>{1, 0});
   same(CrossEntropyLoss{}(x, target), cross_entropy(x, target));
-  same(NLLLoss{.reduction = Reduction::sum}(x, target), nll_loss(x, target, Reduction::sum));
+  same(NLLLoss{.reduction = Reduction::sum}(x, target), nll_loss(x, target, {}, Reduction::sum));
   same(MSELoss{.reduction = Reduction::none}(x, x + 1), ones({2, 2}));
   const PReLU learned(2, 0.5);
   same(learned(x), prelu(x, learned.weight));

@@ -22,12 +22,12 @@ using ::testing::ElementsAre;
 TEST(SequenceModules, RefuseWhatTheyCannotBe) {
   EXPECT_EQ(bare_message_of<ValueError>([] { MultiheadAttention(6, 4); }),
             "MultiheadAttention: 4 heads do not divide the width 6");
-  EXPECT_EQ(bare_message_of<ValueError>([] { MultiheadAttention(6, 2, {.dropout = 1}); }),
-            "MultiheadAttention: dropout must be at least 0 and below 1, found 1");
+  EXPECT_EQ(bare_message_of<ValueError>([] { MultiheadAttention(6, 2, {.dropout = 1.5}); }),
+            "MultiheadAttention: dropout must be from 0 to 1, found 1.5");
   EXPECT_EQ(bare_message_of<ValueError>([] { LSTM(3, 4, {.layers = 0}); }),
             "lstm: layers must be at least 1, found 0");
   EXPECT_EQ(bare_message_of<ValueError>([] { GRU(3, 4, {.dropout = -0.5}); }),
-            "gru: dropout must be at least 0 and below 1, found -0.5");
+            "gru: dropout must be from 0 to 1, found -0.5");
   EXPECT_EQ(bare_message_of<ValueError>([] { RotaryEmbedding(3, 8); }),
             "RotaryEmbedding: width must be even, found 3");
   EXPECT_EQ(bare_message_of<ValueError>([] { TransformerEncoder(4, 2, 0); }),

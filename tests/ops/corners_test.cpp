@@ -1,4 +1,4 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <functional>
@@ -9,7 +9,10 @@
 #include "cases.h"
 #include "dyad/core/create.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
+#include "tests/shared/message_of.h"
 
 // What random comparisons with PyTorch and NumPy found: operands of two dtypes, integers where
 // floating numbers are usual, numbers beyond a dtype, windows beyond an image, and no elements.
@@ -318,6 +321,42 @@ const std::vector<BadCall> kCornerCalls = {
      CALL(select(F(), 0, 0))},
 };
 TEST(Errors, OfCorners) { expect_errors(kCornerCalls, "corners_test.cpp"); }
+
+// numpy.pad() of the same.
+TEST(Corners, PadsByMoreThanThereIs) {
+  const auto padded = [](const char* mode, std::int64_t low, std::int64_t high) {
+    return [=](const Tensor& x) { return pad(x, {low}, {high}, mode); };
+  };
+  using Numbers = std::vector<std::int64_t>;
+  const Tensor x = arange(1, 4);
+  EXPECT_EQ(in_both_modes<std::int64_t>(padded("reflect", 5, 3), x),
+            (Numbers{2, 1, 2, 3, 2, 1, 2, 3, 2, 1, 2}));
+  EXPECT_EQ(in_both_modes<std::int64_t>(padded("reflect", 3, 0), x), (Numbers{2, 3, 2, 1, 2, 3}));
+  EXPECT_EQ(in_both_modes<std::int64_t>(padded("wrap", 4, 7), x),
+            (Numbers{3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1}));
+  EXPECT_EQ(in_both_modes<std::int64_t>(padded("reflect", 2, 1), arange(7, 8)),
+            (Numbers{7, 7, 7, 7}));
+}
+
+TEST(Corners, PadsOfSizesThatShrinkBelowTheCounts) {
+  for (const char* mode : {"reflect", "wrap"}) {
+    const auto padded = [=](const Tensor& x) { return pad(x, {3}, {2}, mode) * 2; };
+    const auto compiled = compile(padded);
+    for (const std::int64_t size : {7, 9, 12, 5, 4, 3, 2, 1, 6, 2, 8}) {
+      const Tensor x = arange(0, size);
+      EXPECT_EQ(compiled(x).to_vector<std::int64_t>(), padded(x).to_vector<std::int64_t>())
+          << mode << " " << size;
+    }
+    Graph graph;
+    const Tensor x = graph.placeholder("x", f32, {"n"});
+    const Tensor y = graph.define([&] { return padded(x); });
+    Session session(graph);
+    EXPECT_EQ(session.run({y}, {{"x", arange(0.0, 6.0).to(f32)}})[0].to_vector<float>(),
+              padded(arange(0.0, 6.0).to(f32)).to_vector<float>());
+    EXPECT_THAT(message_of<ShapeError>([&] { session.run({y}, {{"x", ones({2})}}); }),
+                ::testing::HasSubstr("but must have 3"));
+  }
+}
 
 }  // namespace
 }  // namespace dyad::testing

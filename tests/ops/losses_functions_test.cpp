@@ -16,7 +16,7 @@ Tensor input(const Tensors& in, std::size_t i) { return i < in.size() ? in[i] : 
 const FunctionCases kLossCases{
     {"cross_entropy fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
-       return {cross_entropy(in[0], in[1], reduction_of(attrs), -100, input(in, 2),
+       return {cross_entropy(in[0], in[1], input(in, 2), reduction_of(attrs), -100,
                              number(attrs, "label_smoothing"))};
      }},
     {"l1_loss",
@@ -121,11 +121,11 @@ const std::vector<BadCall> kLossCalls = {
     {Kind::shape,
      "cross_entropy(logits: f32[4, 3], target: i64[4], weight: f32[4]): weight must be [3], a "
      "number for each class, but is [4]",
-     CALL(cross_entropy(F(4, 3), I(4), Reduction::mean, -100, F(4)))},
+     CALL(cross_entropy(F(4, 3), I(4), F(4)))},
     {Kind::value,
      "cross_entropy(logits: f32[4, 3], target: i64[4]): "
      "label_smoothing must be from 0 to 1",
-     CALL(cross_entropy(F(4, 3), I(4), Reduction::mean, -100, {}, 2))},
+     CALL(cross_entropy(F(4, 3), I(4), {}, Reduction::mean, -100, 2))},
     {Kind::shape,
      "cross_entropy(logits: f32[4, 3], target: f32[4]): probabilities have the shape of the "
      "logits; class indices are i64 or i32",
@@ -140,7 +140,7 @@ TEST(Errors, AClassOutOfRangeIsOneOfTheLoss) {
   const Tensor bad = tensor({1, 3}, i64), weight = ones({3});
   const std::string text = ": class 3 at [1] is out of range for 3 classes; allowed are 0 to 2";
   EXPECT_EQ(message([&] { (void)cross_entropy(x, bad); }), "cross_entropy" + text);
-  EXPECT_EQ(message([&] { (void)cross_entropy(x, bad, Reduction::sum, -100, weight); }),
+  EXPECT_EQ(message([&] { (void)cross_entropy(x, bad, weight, Reduction::sum); }),
             "cross_entropy" + text);
   EXPECT_EQ(message([&] { (void)nll_loss(x, bad); }), "nll_loss" + text);
   EXPECT_EQ(message([&] { (void)multi_margin_loss(x, bad); }), "multi_margin_loss" + text);
@@ -150,7 +150,7 @@ TEST(Errors, AClassOutOfRangeIsOneOfTheLoss) {
   places[1][2][3].fill_(7);
   for (const Tensor& of : {Tensor(), weight}) {
     EXPECT_EQ(
-        message([&] { (void)cross_entropy(pixels, places, Reduction::mean, -100, of); }),
+        message([&] { (void)cross_entropy(pixels, places, of); }),
         "cross_entropy: class 7 at [1, 2, 3] is out of range for 3 classes; allowed are 0 to 2");
   }
 

@@ -7,6 +7,10 @@ namespace dyad::testing {
 namespace {
 
 const FunctionCases kNumericCases{
+    {"clamp of tensors",
+     [](const json&, const Tensors& in) -> Tensors {
+       return {clamp(in[0], in[1], in.size() > 2 ? in[2] : Tensor())};
+     }},
     {"sinc fn",
      [](const json& attrs, const Tensors& in) -> Tensors {
        if (!attrs.contains("n")) return {sinc(in[0])};

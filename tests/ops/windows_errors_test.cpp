@@ -16,10 +16,10 @@ const std::vector<BadCall>& bad_window_calls() {
        "is 2, less than the kernel's 3",
        CALL(conv2d(F(1, 1, 2, 8), F(1, 1, 3, 3)))},
       {Kind::shape,
-       "conv(x: f32[3, 8, 8], weight: f32[4, 3, 3, 3], bias: none): x must be [n, c, height, "
+       "conv(x: f32[8, 8], weight: f32[4, 3, 3, 3], bias: none): x must be [n, c, height, "
        "width] "
-       "but has 3 axes",
-       CALL(conv2d(F(3, 8, 8), F(4, 3, 3, 3)))},
+       "but has 2 axes",
+       CALL(conv2d(F(8, 8), F(4, 3, 3, 3)))},
       {Kind::value,
        "conv(x: f32[1, 1, 8, 8], weight: f32[1, 1, 3, 3], bias: none, low = [1, 1, 1], high = "
        "[1, 1, 1]): padding must be one number from 0 for all sides, one for each of the 2 spatial "

@@ -186,4 +186,15 @@ def bessel_ratios():
         case(f"i{n}", [x], [bessel(n, False)(x)], tol=16, grad=True)
 
 
-FAMILIES = [functions, of_others, bessel_ratios]
+def bounds():
+    """clamp() between tensors; x twice as far as the bounds, and bounds that cross."""
+    x, low, high = 2 * rand((3, 4)), rand((3, 4)) - 0.5, rand((4,)) + 0.5
+    for a, b in [(low, high), (low, None), (None, high), (high.clone(), low - 1)]:
+        function_case("clamp of tensors", [x, a, b], [torch.clamp(x, a, b)], {}, 0, True)
+    x, low, high = floats_of("1 nan 2 -inf inf 0.5"), floats_of("0 0 nan -1 1 0.5"), floats_of("0.5 1 3 nan inf 0.5")
+    case("clamp of tensors", [x, low, high], [torch.clamp(x, low, high)], {}, 0)
+    x, low, high = torch.arange(6), torch.tensor(2), torch.tensor([4, 4, 1, 1, 9, 3])
+    case("clamp of tensors", [x, low, high], [torch.clamp(x, low, high)], {}, 0)
+
+
+FAMILIES = [functions, of_others, bessel_ratios, bounds]

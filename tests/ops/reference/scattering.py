@@ -64,7 +64,7 @@ def scatter_functions():
                 case("scatter_reduce", [x, index, source], [y],
                      {"axis": axis, "reduction": reduction, "include_self": include}, 16, True)
     x, source, index = torch.arange(5), torch.tensor([3, -4, 9]), torch.tensor([1, 1, 4])
-    for reduction in ["sum", "prod", "amax", "amin"]:
+    for reduction in ["sum", "prod", "amax", "amin", "mean"]:
         case("scatter_reduce", [x, index, source], [x.scatter_reduce(0, index, source, reduction, include_self=False)],
              {"axis": 0, "reduction": reduction, "include_self": False}, 0)
     index = torch.tensor([2, 0, -1, 0])

@@ -230,4 +230,19 @@ def powers():
     function_case("lp_pool2d", [x], [F.lp_pool2d(x, 2, 2)], {"p": 2, "kernel": 2}, 16, True)
 
 
-FAMILIES = [convolutions, maxima, means, adaptive, powers]
+def one_image():
+    """Without the axis of the samples."""
+    set_floor(1)
+    for axes in [1, 2, 3]:
+        x, w, b = rand((2, 4, 3, 3)[:axes + 1]), rand((3, 2, 2, 3, 1)[:axes + 2]), rand((3,))
+        attrs = {"padding": 1, "dilation": 1, "stride": 2}
+        function_case(f"conv{axes}d", [x, w, b], [CONV[axes](x, w, b, 2, 1)], attrs, 64, True)
+        w, b = rand((2, 3, 2, 3, 1)[:axes + 2]), rand((3,))
+        attrs = {"padding": 1, "dilation": 1, "stride": 2, "output_padding": 1, "groups": 1}
+        function_case(f"conv_transpose{axes}d", [x, w, b], [TRANSPOSED[axes](x, w, b, 2, 1, 1)], attrs, 64, True)
+        attrs = {"kernel": 2, "stride": 1, "padding": 1}
+        function_case(f"max_pool{axes}d", [x], [MAX[axes](x, 2, 1, 1)], attrs, 0, True)
+        function_case(f"avg_pool{axes}d", [x], [AVG[axes](x, 2, 1, 1)], attrs, 8, True)
+
+
+FAMILIES = [convolutions, maxima, means, adaptive, powers, one_image]

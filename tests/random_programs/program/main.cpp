@@ -28,12 +28,30 @@ struct Options {
   std::uint64_t from = 0, to = 2000;
   double seconds = 1e18;
   std::string digests;  ///< the folder of the file that is written or compared with
+  bool help = false;
   bool write = false;
   bool show = false;
   bool reasons = false;  ///< tell why programs were no static graphs
   std::size_t most_findings = 5;
   std::int64_t soak = 0;  ///< steps
 };
+
+constexpr std::string_view kHelp =
+    R"(usage: dyad-fuzz-compile [--seeds A:B] [--seconds N] [--digests FOLDER [--write]] [--show]
+       dyad-fuzz-compile --soak STEPS
+
+Runs the random programs A to B - 1 (0:2000) eagerly, as static graphs and compiled, and compares
+bits; a difference is shrunk to its smallest program, printed as C++. Programs from 1000000 on have
+state besides. The environment's DYAD_KERNELS=interpreter saves the time of compiling kernels.
+
+  --seconds N       stop after N seconds
+  --digests FOLDER  compare what 100 programs in a row do with the digest kept there of it
+  --write           keep new digests there, where what programs do has changed because it should
+  --show            print the programs as C++, instead
+  --reasons         tell why programs were no static graphs
+  --findings N      stop after N programs with a difference (5)
+  --soak STEPS      steps of training with changing sizes instead: memory and recordings
+)";
 
 std::uint64_t number(std::string_view text) {
   std::uint64_t value = 0;
@@ -51,7 +69,9 @@ Options parse(int count, char** arguments) {
       if (i + 1 == count) throw std::invalid_argument(fmt::format("{} needs a value", name));
       return arguments[++i];
     };
-    if (name == "--seeds") {
+    if (name == "--help" || name == "-h") {
+      options.help = true;
+    } else if (name == "--seeds") {
       const std::string_view range = value();
       const std::size_t colon = range.find(':');
       options.from = number(range.substr(0, colon));
@@ -173,6 +193,10 @@ bool run_soak(std::int64_t steps) {
 int main(int count, char** arguments) {
   try {
     const dyad::testing::Options options = dyad::testing::parse(count, arguments);
+    if (options.help) {
+      std::cout << dyad::testing::kHelp;
+      return 0;
+    }
     if (options.soak > 0) return dyad::testing::run_soak(options.soak) ? 0 : 1;
     if (options.show) {
       dyad::testing::show(options);
