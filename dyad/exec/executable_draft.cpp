@@ -55,6 +55,7 @@ class Layouter {
       draft_.outputs.push_back(slot_of_.at(v));
       draft_.output_nodes.push_back(v.node);
     }
+    join_parts_in_place(draft_);
     return std::move(draft_);
   }
 

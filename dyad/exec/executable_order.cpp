@@ -242,6 +242,7 @@ void reuse_in_place(Draft& draft) {
       const int dying = find_dying_input(draft, i, written);
       if (dying < 0) continue;
       Buffer& taken = draft.buffer_of(dying);
+      if (taken.bytes < made.bytes) continue;  // a part of a larger value
       taken.last_step = made.last_step;
       const int from = draft.slots[static_cast<std::size_t>(written)].buffer;
       const int into = draft.slots[static_cast<std::size_t>(dying)].buffer;

@@ -36,6 +36,12 @@ bool better_by_blas(const Gemm& g, Placement a, Placement b) {
   return g.k >= 256 && collide(g.b_row, g.m < 64 ? 1024 : 512);
 }
 
+/// With AVX-512 the plain product copies a transposed A whose elements collide at two thirds of its
+/// speed, where B has so few columns that the copy shows: a weight's gradient of many samples.
+bool copies_slowly(const Gemm& g) {
+  return collide(g.a_column, 1024) && g.k >= 1024 && 2 * g.n <= g.m;
+}
+
 /// The plain product reads B as it lies, and wins for few rows and for many; the primitive copies B
 /// into blocks, which pays in between, sooner where B lies transposed, and for few columns.
 GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
@@ -43,7 +49,7 @@ GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
   if (g.dtype == DType::f64) return GemmPlan::Method::blas;
   if (g.dtype != DType::f32 || cpu::product(g.batch) > 1) return matmul;
   if (better_by_blas(g, a, b)) return GemmPlan::Method::blas;
-  if (a == Placement::columns) return product;
+  if (a == Placement::columns) return copies_slowly(g) ? matmul : product;
   if (b == Placement::columns) return g.m < 16 ? product : matmul;
   if (g.n <= 16 && g.m >= 64) return matmul;
   return g.m < 48 || g.m >= 128 ? product : matmul;

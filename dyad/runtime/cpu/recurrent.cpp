@@ -17,7 +17,8 @@
 #include "dyad/runtime/threads.h"
 
 // A step multiplies x and h, or the product with x is one for all steps and a step adds its product
-// with h; then it runs each sample's cell over rows that are in cache.
+// with h; then it runs each sample's cell over rows that are in cache. Threads take samples of
+// their own through all steps where there are enough of them.
 
 namespace dyad::runtime::cpu {
 
@@ -64,6 +65,15 @@ std::int64_t RecurrentLayer::grain() const noexcept {
   return grain_for({.flops = flops}, samples);
 }
 
+std::int64_t RecurrentLayer::parts() const noexcept {
+  constexpr std::int64_t kSteps = 4, kSamples = 4;
+  const std::int64_t threads = team_size();
+  const double flops = 2.0 * static_cast<double>(samples * gate_width() * hidden);
+  const bool splits = steps >= kSteps && samples >= kSamples * threads &&
+                      worth_a_team(flops * static_cast<double>(steps));
+  return splits ? threads : 1;
+}
+
 namespace {
 
 /// c = f c + i g over rows z = (i, f, g, o).
@@ -104,7 +114,12 @@ DYAD_VECTOR_CLONES void mix(double* h, const double* z, const double* n, std::in
 
 /// A layer's products, kept where its weights are constants.
 struct LayerProducts final : KernelMemo {
-  std::unique_ptr<PackedProduct> from_x, from_h, from_reset;
+  /// Those of a part's steps.
+  struct Steps {
+    std::unique_ptr<PackedProduct> from_x, from_h, from_reset;
+  };
+  std::unique_ptr<PackedProduct> from_all_x;
+  std::vector<Steps> parts;
 };
 
 template <class T>
@@ -128,43 +143,47 @@ class Forward {
 
   void run() {
     if (!adds_both_at_once()) multiply_x();
-    const bool splits = l_.cell == RecurrentLayer::Cell::gru && !l_.resets_after();
-    const std::int64_t n = l_.hidden, rows = splits ? 2 * n : l_.gate_width();
-    const T* weight = elements_of<const T>(l_.weight_hh);
-    PackedProduct& from_h = product(products_.from_h, l_.samples, rows, n, weight);
-    PackedProduct& from_reset =
-        product(products_.from_reset, l_.samples, splits ? n : 0, n, weight + 2 * n * n);
-    std::vector<T> reset(splits ? h_.size() : 0);
-    const std::vector<T> both = bias();
-    for (std::int64_t s = 0; s < l_.steps; ++s) {
-      const std::int64_t t = l_.step(s);
-      T* const gates = gates_ + t * l_.samples * l_.gate_width();
-      if (l_.resets_after()) {
-        fill_biases();
-        from_h.add(h_.data(), n, hidden_part_.data(), rows);
-      } else if (adds_both_at_once()) {
-        product(products_.from_x, l_.samples, rows, l_.width, elements_of<const T>(l_.weight_ih))
-            .set(elements_of<const T>(l_.x) + t * l_.samples * l_.width, l_.width, from_h,
-                 h_.data(), n, both.data(), gates, rows);
-      } else {
-        from_h.add(h_.data(), n, gates, l_.gate_width());
-      }
-      if (splits) {
-        each_sample([&](std::int64_t i) { prepare_reset(t, i, reset.data()); });
-        from_reset.add(reset.data(), n, gates + 2 * n, l_.gate_width());
-      }
-      each_sample([&](std::int64_t i) { step(t, i); });
-    }
+    const std::int64_t parts = l_.parts();
+    products_.parts.resize(static_cast<std::size_t>(parts));
+    l_.each_part(parts, [&](const RecurrentLayer::Part& part) {
+      run_steps(part, products_.parts[static_cast<std::size_t>(part.number)]);
+    });
   }
   [[nodiscard]] const std::vector<T>& h() const noexcept { return h_; }
   [[nodiscard]] const std::vector<T>& c() const noexcept { return c_; }
 
  private:
-  template <class F>
-  void each_sample(F f) {
-    parallel_for(0, l_.samples, l_.grain(), [&](std::int64_t lo, std::int64_t hi) {
-      for (std::int64_t i = lo; i < hi; ++i) f(i);
-    });
+  void run_steps(const RecurrentLayer::Part& part, LayerProducts::Steps& products) {
+    const bool splits = l_.cell == RecurrentLayer::Cell::gru && !l_.resets_after();
+    const std::int64_t n = l_.hidden, rows = splits ? 2 * n : l_.gate_width(), m = part.samples();
+    const T* weight = elements_of<const T>(l_.weight_hh);
+    PackedProduct& from_h = product(products.from_h, m, rows, n, weight);
+    PackedProduct& from_reset =
+        product(products.from_reset, m, splits ? n : 0, n, weight + 2 * n * n);
+    std::vector<T> reset(splits ? static_cast<std::size_t>(m * n) : 0);
+    const std::vector<T> both = bias();
+    const T* const h = h_.data() + part.first * n;
+    for (std::int64_t s = 0; s < l_.steps; ++s) {
+      const std::int64_t t = l_.step(s);
+      T* const gates = gates_at(t, part.first);
+      if (l_.resets_after()) {
+        fill_biases(part);
+        from_h.add(h, n, hidden_part_.data() + part.first * rows, rows);
+      } else if (adds_both_at_once()) {
+        product(products.from_x, m, rows, l_.width, elements_of<const T>(l_.weight_ih))
+            .set(elements_of<const T>(l_.x) + (t * l_.samples + part.first) * l_.width, l_.width,
+                 from_h, h, n, both.data(), gates, rows);
+      } else {
+        from_h.add(h, n, gates, l_.gate_width());
+      }
+      if (splits) {
+        l_.each_sample(part, [&](std::int64_t i) {
+          prepare_reset(t, i, reset.data() + (i - part.first) * n);
+        });
+        from_reset.add(reset.data(), n, gates + 2 * n, l_.gate_width());
+      }
+      l_.each_sample(part, [&](std::int64_t i) { step(t, i); });
+    }
   }
 
   /// Products of m rows with `n` rows of k weights each: those held, if they are such.
@@ -219,19 +238,21 @@ class Forward {
             .c_row = rows},
            x, weight, bias().data(), gates_);
     } else {
-      product(products_.from_x, m, rows, l_.width, weight)
+      product(products_.from_all_x, m, rows, l_.width, weight)
           .set(x, l_.width, bias().data(), gates_, rows);
     }
   }
 
-  void fill_biases() {
+  void fill_biases(const RecurrentLayer::Part& part) {
     const T* bias = elements_of<const T>(l_.bias_hh);
-    if (bias == nullptr) {
-      std::fill(hidden_part_.begin(), hidden_part_.end(), T{});
-      return;
-    }
-    for (std::int64_t i = 0; i < l_.samples; ++i) {
-      std::copy_n(bias, l_.gate_width(), hidden_part_.begin() + i * l_.gate_width());
+    const std::int64_t rows = l_.gate_width();
+    for (std::int64_t i = part.first; i < part.end; ++i) {
+      T* const to = hidden_part_.data() + i * rows;
+      if (bias == nullptr) {
+        std::fill_n(to, rows, T{});
+      } else {
+        std::copy_n(bias, rows, to);
+      }
     }
   }
 
@@ -239,13 +260,13 @@ class Forward {
     return gates_ + (t * l_.samples + i) * l_.gate_width();
   }
 
-  /// A gru's r and z, and r h.
+  /// A gru's r and z of a sample, and its r h.
   void prepare_reset(std::int64_t t, std::int64_t i, T* reset) {
     T* z = gates_at(t, i);
     const std::int64_t n = l_.hidden;
     activate(l_.f[0], l_.attrs.clip, z, 2 * n);
-    std::fill_n(reset + i * n, n, T{});
-    add_products(reset + i * n, z, h_.data() + i * n, n);
+    std::fill_n(reset, n, T{});
+    add_products(reset, z, h_.data() + i * n, n);
   }
 
   void step(std::int64_t t, std::int64_t i) {

@@ -9,6 +9,7 @@
 #include "dyad/ops/attrs/recurrent.h"
 #include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/op_kernel.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
 
@@ -42,6 +43,31 @@ struct RecurrentLayer {
   }
   [[nodiscard]] std::int64_t gate_width() const noexcept { return gates * hidden; }
   [[nodiscard]] std::int64_t grain() const noexcept;
+
+  /// Samples that one thread takes through all steps: threads that never wait for one another at a
+  /// step repay reading all weights for a part of the samples.
+  struct Part {
+    std::int64_t number = 0, first = 0, end = 0;
+    [[nodiscard]] std::int64_t samples() const noexcept { return end - first; }
+  };
+  /// In how many parts the samples go; 1 where threads rather share each step.
+  [[nodiscard]] std::int64_t parts() const noexcept;
+  /// Calls `run` with each of that many parts, on threads of their own.
+  template <class Run>
+  void each_part(std::int64_t count, Run&& run) const {
+    parallel_for(0, count, 1, [&](std::int64_t lo, std::int64_t hi) {
+      for (std::int64_t i = lo; i < hi; ++i) {
+        run(Part{i, samples * i / count, samples * (i + 1) / count});
+      }
+    });
+  }
+  /// Calls `run` with each sample of a part.
+  template <class Run>
+  void each_sample(const Part& part, Run&& run) const {
+    parallel_for(part.first, part.end, grain(), [&](std::int64_t lo, std::int64_t hi) {
+      for (std::int64_t i = lo; i < hi; ++i) run(i);
+    });
+  }
 };
 
 /// A state to begin with: a copy of `from`, or zeros.

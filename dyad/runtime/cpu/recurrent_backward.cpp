@@ -73,31 +73,31 @@ class Backward {
   }
 
   void run() {
-    const bool splits = l_.cell == RecurrentLayer::Cell::gru && !l_.resets_after();
-    const T* weight = elements_of<const T>(l_.weight_hh);
-    PackedProduct to_h(dtype_of<T>, l_.samples, n_, splits ? 2 * n_ : rows_, weight, n_, false);
-    PackedProduct to_reset(dtype_of<T>, splits ? l_.samples : 0, n_, n_, weight + 2 * n_ * n_, n_,
-                           false);
-    std::vector<T> dreset(splits ? dh_.size() : 0);
-    for (std::int64_t s = l_.steps; s-- > 0;) {
-      const std::int64_t t = l_.step(s), first = t * l_.samples * rows_;
-      each_sample([&](std::int64_t i) { step(t, i); });
-      if (splits) {
-        std::fill(dreset.begin(), dreset.end(), T{});
-        to_reset.add(sums_.data() + first + 2 * n_, rows_, dreset.data(), n_);
-        each_sample([&](std::int64_t i) { through_reset(t, i, dreset.data() + i * n_); });
-      }
-      to_h.add((l_.resets_after() ? hidden_sums_ : sums_).data() + first, rows_, dh_.data(), n_);
-    }
+    l_.each_part(l_.parts(), [&](const RecurrentLayer::Part& part) { run_steps(part); });
     finish();
   }
 
  private:
-  template <class F>
-  void each_sample(F f) {
-    parallel_for(0, l_.samples, l_.grain(), [&](std::int64_t lo, std::int64_t hi) {
-      for (std::int64_t i = lo; i < hi; ++i) f(i);
-    });
+  void run_steps(const RecurrentLayer::Part& part) {
+    const bool splits = l_.cell == RecurrentLayer::Cell::gru && !l_.resets_after();
+    const std::int64_t m = part.samples();
+    const T* weight = elements_of<const T>(l_.weight_hh);
+    PackedProduct to_h(dtype_of<T>, m, n_, splits ? 2 * n_ : rows_, weight, n_, false);
+    PackedProduct to_reset(dtype_of<T>, splits ? m : 0, n_, n_, weight + 2 * n_ * n_, n_, false);
+    std::vector<T> dreset(splits ? static_cast<std::size_t>(m * n_) : 0);
+    T* const dh = dh_.data() + part.first * n_;
+    for (std::int64_t s = l_.steps; s-- > 0;) {
+      const std::int64_t t = l_.step(s), first = (t * l_.samples + part.first) * rows_;
+      l_.each_sample(part, [&](std::int64_t i) { step(t, i); });
+      if (splits) {
+        std::fill(dreset.begin(), dreset.end(), T{});
+        to_reset.add(sums_.data() + first + 2 * n_, rows_, dreset.data(), n_);
+        l_.each_sample(part, [&](std::int64_t i) {
+          through_reset(t, i, dreset.data() + (i - part.first) * n_);
+        });
+      }
+      to_h.add((l_.resets_after() ? hidden_sums_ : sums_).data() + first, rows_, dh, n_);
+    }
   }
 
   /// h as each step found it, [t, n, h]; zeros where a sample has no such step.
