@@ -28,7 +28,9 @@ std::vector<ConvCase> conv_cases() {
           {2, 20, 9, 9, 6, 3, 3, {1, 1}, {2, 2}, {2, 2}},
           {2, 8, 6, 6, 12, 3, 3, {1, 1}, {1, 1}, {1, 1}, 4},
           {2, 6, 5, 5, 6, 3, 3, {2, 2}, {1, 1}, {1, 1}, 6},
-          {3, 4, 5, 5, 7, 1, 1}};
+          {3, 4, 5, 5, 7, 1, 1},
+          {2, 64, 4, 4, 68, 3, 3, {1, 1}, {1, 1}},
+          {1, 66, 5, 6, 64, 3, 3, {2, 2}, {1, 1}}};
 }
 
 /// Calls `visit(x index, weight index, out index)` for each product of the convolution.
@@ -153,16 +155,24 @@ TEST(ConvEmpty, NoImagesGiveNothingAndZeroGradients) {
 }
 
 TEST(ConvWeights, OverwrittenWeightsAreSeen) {
-  // The packed copy of a weight must not outlive its elements, however they are written.
+  // The packed copy of a weight must not outlive its elements, however they are written, and
+  // however often it was used.
   const ops::ConvAttrs attrs;
   const Tensor x = random(f32, {1, 16, 6, 6}, 1), w = random(f32, {16, 16, 3, 3}, 2);
-  const Tensor first = run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4});
-  EXPECT_TRUE(same_bits(first, run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4})));
-  const std::int64_t last[] = {15, 15, 2, 2};
-  set_value(w, last, value_at(w, last) + 1);
-  const Tensor second = run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4});
-  const std::int64_t out[] = {0, 15, 1, 1}, in[] = {0, 15, 3, 3};
-  EXPECT_EQ(value_at(second, out), value_at(first, out) + value_at(x, in));
+  const auto convolved = [&] {
+    return run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {1, 16, 4, 4});
+  };
+  const std::int64_t last[] = {15, 15, 2, 2}, out[] = {0, 15, 1, 1}, in[] = {0, 15, 3, 3};
+  for (const bool counted : {true, false}) {
+    for (const int calls : {1, 2, 3, 4}) {
+      SCOPED_TRACE(calls);
+      const Tensor before = convolved();
+      for (int i = 1; i < calls; ++i) EXPECT_TRUE(same_bits(before, convolved()));
+      set_value(w, last, value_at(w, last) + 1);
+      if (counted) w.impl()->storage->bump_version();
+      EXPECT_EQ(value_at(convolved(), out), value_at(before, out) + value_at(x, in));
+    }
+  }
 }
 
 TEST(ConvBits, SameRunToRunAtEachThreadCount) {

@@ -25,6 +25,8 @@ struct Layouts {
   dnnl::memory::dims strides, dilations, low, high;
 
   Layouts(const ConvShape& s, Images images);
+  /// For a convolution forwards of images whose channels come last.
+  static Layouts forwards(const ConvShape& s);
   /// With the result in blocks. So is the image unless the library can read it as it lies.
   static Layouts into_blocks(const ConvShape& s, Images images);
   Layouts(const ConvShape& s, Images images, dnnl::memory::data_type x_type,

@@ -61,9 +61,11 @@ struct Plan {
   bool adds_last = false;  ///< a residual is added to the sums; other kernels begin with it
 };
 
-/// A packed copy of a weight, good while the weight's elements are those it was made from.
+/// A packed copy of a weight, good while the weight's elements are those it was made from. Those of
+/// a weight that was written since, as training does at each step, are taken for others unseen.
 struct Packed {
-  std::uint64_t fingerprint = 0;
+  std::uint32_t version = 0;
+  std::optional<std::uint64_t> fingerprint;  ///< none until the same version is asked for again
   std::optional<memory> elements;
 };
 
@@ -244,14 +246,17 @@ const memory* packed_weight(Plan& plan, PlanKey key, const Tensor& weight) {
   thread_local Lru<Packed> copies(kPacked);
   key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(weight.impl()->data)));
   Packed& packed = copies.get(key, [] { return Packed(); });
-  const std::uint64_t print =
-      fingerprint(weight.impl()->data,
-                  static_cast<std::size_t>(weight.impl()->numel()) * size_of(weight.dtype()));
-  if (!packed.elements || packed.fingerprint != print) {
-    if (!packed.elements) packed.elements.emplace(plan.packed, onednn::engine());
-    plan.reorder->run({weight.impl()->data, nullptr}, {nullptr, &*packed.elements});
-    packed.fingerprint = print;
+  const std::uint32_t version = weight.impl()->storage->version();
+  std::optional<std::uint64_t> print;
+  if (packed.elements && packed.version == version) {
+    print = fingerprint(weight.impl()->data,
+                        static_cast<std::size_t>(weight.impl()->numel()) * size_of(weight.dtype()));
+    if (packed.fingerprint == print) return &*packed.elements;
   }
+  if (!packed.elements) packed.elements.emplace(plan.packed, onednn::engine());
+  plan.reorder->run({weight.impl()->data, nullptr}, {nullptr, &*packed.elements});
+  packed.version = version;
+  packed.fingerprint = print;
   return &*packed.elements;
 }
 
@@ -281,9 +286,8 @@ bool conv_library_forward(const ConvShape& s, const Tensor& x, const Tensor& wei
   const LibraryTeam team(threads);
   PlanKey key = plan_key_of(Direction::forward, s, bias.defined(), threads);
   epilogue.add_to(key);
-  Plan& plan = planned(key, [&] {
-    return make_forward(Layouts(s, Images::channels_last), bias.defined(), epilogue);
-  });
+  Plan& plan =
+      planned(key, [&] { return make_forward(Layouts::forwards(s), bias.defined(), epilogue); });
   if (!plan.convolution) return false;
   if (epilogue.adds && (plan.out.turns() || (epilogue.adds_last && !plan.adds_last))) return false;
   run_forward(plan, std::move(key), image, weight, bias, out, call);
