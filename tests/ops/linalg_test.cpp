@@ -188,6 +188,21 @@ TEST_F(Matrices, OfABatchHaveTheSameBitsWithAnyNumberOfThreads) {
   EXPECT_EQ(results[0], results[1]);
 }
 
+TEST_F(Matrices, AreInvertedInBlocksOfTheSameBitsWithAnyNumberOfThreads) {
+  for (const std::int64_t n : {31, 32, 33, 100, 131}) {
+    SCOPED_TRACE(n);
+    const Tensor a = normal({n, n}, 0, 1, f64) + eye(n, n, 0, f64) * 2.0;
+    std::vector<double> first;
+    for (const int threads : {1, 2}) {
+      set_num_threads(threads);
+      const Tensor x = inverse(a);
+      EXPECT_LT(max(abs(matmul(a, x) - eye(n, n, 0, f64))).item<double>(), 1e-9);
+      if (threads == 1) first = x.to_vector<double>();
+      EXPECT_EQ(x.to_vector<double>(), first);
+    }
+  }
+}
+
 TEST_F(Matrices, SignsAreThoseThatTheHeadersPromise) {
   const Tensor x = normal({50, 6, 4}, 0, 1, f64);
   const Qr f = qr(x);

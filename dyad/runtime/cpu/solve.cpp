@@ -215,19 +215,36 @@ void with_factors(const OpCall& call, double flops, std::size_t inner, Body&& bo
   });
 }
 
-/// x[n, n] := a^-1 by the factors of a^T = p l u.
+/// x[n, n] := a^-1 by the factors of a^T = p l u; with `library_shares` on the threads of the
+/// library, which has the team, else on those of the team.
 template <class W>
-void invert(const W* lu, const int* pivots, std::int64_t n, W* x) {
+void invert(const W* lu, const int* pivots, std::int64_t n, bool library_shares, W* x) {
   std::fill_n(x, n * n, W(0));
   for (std::int64_t i = 0; i < n; ++i) x[i * (n + 1)] = 1;
   // x^T = u^-1 l^-1 p^T. Nothing is left of the diagonal in u^-1, so a few rows at a time need only
   // what is right of the first.
-  const std::int64_t some = std::max<std::int64_t>(32, (n + 3) / 4);
-  for (std::int64_t i = 0; i < n; i += some) {
+  const std::int64_t some = std::max<std::int64_t>(32, (n + 3) / 4), blocks = (n + some - 1) / some;
+  const auto through_upper = [&](std::int64_t i) {
     lapack::trsm_right(Triangle::upper, false, false, std::min(some, n - i), n - i,
                        lu + i * (n + 1), n, x + i * (n + 1), n);
+  };
+  const auto through_lower = [&](std::int64_t i, std::int64_t rows) {
+    lapack::trsm_right(Triangle::lower, false, true, rows, n, lu, n, x + i, n);
+  };
+  if (library_shares) {
+    for (std::int64_t i = 0; i < n; i += some) through_upper(i);
+    through_lower(0, n);
+  } else {
+    const double flops = 1.5 * static_cast<double>(some) * static_cast<double>(n * n);
+    parallel_for(0, blocks, grain_for({.flops = flops}, blocks),
+                 [&](std::int64_t lo, std::int64_t hi) {
+                   const lapack::Threads threads(1);
+                   for (std::int64_t i = lo * some; i < std::min(n, hi * some); i += some) {
+                     through_upper(i);
+                     through_lower(i, std::min(some, n - i));
+                   }
+                 });
   }
-  lapack::trsm_right(Triangle::lower, false, true, n, n, lu, n, x, n);
   exchange_rows(x, n, pivots, n, true);
 }
 
@@ -235,13 +252,14 @@ void inverse(const OpCall& call) {
   const TensorImpl& out = *call.outputs[0].impl();
   if (out.numel() == 0) return;
   const std::int64_t n = matrix_of(out).rows;
+  const double flops = 2 * cube(n);
   // By triangles rather than by the library's own inverse, most of which runs on one thread.
-  with_factors(call, 2 * cube(n), 2,
+  with_factors(call, flops, 2,
                [&]<class T>(Computed<T>* factors, const int* pivots, int info, std::int64_t at,
                             T) -> std::string {
                  if (info > 0) return singular(info);
                  Target<T> x(elements_of<T>(out, at), n * n);
-                 invert(factors, pivots, n, x.data());
+                 invert(factors, pivots, n, flops >= MatrixBatch::kProducts, x.data());
                  x.write_back();
                  return {};
                });
