@@ -46,8 +46,8 @@ typedef struct DyadFunction {
 } DyadFunction;
 
 typedef struct DyadCompileOptions {
-  /* As LLVM names them. Null: this machine's; code for a named one is compiled ahead of time, and may
-   * take longer. */
+  /* As LLVM names them. Null: this machine's; code for a named one is compiled ahead of time, and
+   * may take longer. */
   const char *cpu, *features;
 } DyadCompileOptions;
 

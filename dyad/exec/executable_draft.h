@@ -94,8 +94,8 @@ struct Draft {
 void join_rows(Draft& draft, std::size_t first, const Node& node, std::span<const int> results,
                const SymbolMap& symbols);
 
-/// Lets steps write the parts of a concatenation where they belong in its result, if each lies there
-/// as it does alone: then there is nothing to copy.
+/// Lets steps write the parts of a concatenation where they belong in its result, if each lies
+/// there as it does alone: then there is nothing to copy.
 void join_parts_in_place(Draft& draft);
 
 /// Gives outputs memory of their own, and puts the steps that write variables last: in place where

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <shared_mutex>
 #include <nlohmann/json.hpp>
+#include <shared_mutex>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>

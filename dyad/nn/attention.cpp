@@ -78,8 +78,7 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
   }
   if (!(options.dropout >= 0 && options.dropout <= 1)) {
     throw ValueError(
-        fmt::format("MultiheadAttention: dropout must be from 0 to 1, found {}",
-                    options.dropout),
+        fmt::format("MultiheadAttention: dropout must be from 0 to 1, found {}", options.dropout),
         loc.user());
   }
   const std::int64_t key = options.key_width > 0 ? options.key_width : width;

@@ -193,7 +193,8 @@ struct GeluBackward {
     const Scalar x2 = x * x;
     const Scalar u = kTanhScale * x * (1.0 + kTanhCubic * x2);
     const Scalar slope = kTanhScale * (1.0 + 3 * kTanhCubic * x2);
-    // With the logistic function of 2u, (1 + tanh u) / 2, and its derivative e r^2: both of one exp.
+    // With the logistic function of 2u, (1 + tanh u) / 2, and its derivative e r^2: both of one
+    // exp.
     const Scalar e = scalar::exp(-2.0 * scalar::abs(u)), r = 1.0 / (1.0 + e);
     return grad * (scalar::select(u >= 0.0, 1.0, e) * r + x * (e * r * r) * (2.0 * slope));
   }

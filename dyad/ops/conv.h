@@ -11,10 +11,10 @@ namespace dyad {
 
 /// Cross-correlation, as frameworks call convolution: x[n, c, h, w], weight[o, c / groups, kh, kw],
 /// bias[o] or undefined -> [n, o, oh, ow] with oh = (h + padding before and after -
-/// dilation*(kh - 1) - 1) / stride + 1. Padding is zeros; see Padding for its forms. f32 and smaller
-/// floats may be computed in tiles of 4 x 4 positions (Winograd's way): a NaN or infinity in x then
-/// makes NaN of all results of its tile, one position further than its window reaches. Here and
-/// below x may be one image without the axis n; the result is then too.
+/// dilation*(kh - 1) - 1) / stride + 1. Padding is zeros; see Padding for its forms. f32 and
+/// smaller floats may be computed in tiles of 4 x 4 positions (Winograd's way): a NaN or infinity
+/// in x then makes NaN of all results of its tile, one position further than its window reaches.
+/// Here and below x may be one image without the axis n; the result is then too.
 [[nodiscard]] Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             const PerAxis& stride = 1, const Padding& padding = 0,
                             const PerAxis& dilation = 1, std::int64_t groups = 1,

@@ -43,8 +43,8 @@ namespace dyad {
                            Loc loc = std::source_location::current());
 
 /// The same with a bound for each element, which broadcast with x; an undefined one does not bound.
-/// Where low > high the result is high; a bound that is NaN makes NaN. The gradient goes to what the
-/// result was taken from, at equal numbers to x.
+/// Where low > high the result is high; a bound that is NaN makes NaN. The gradient goes to what
+/// the result was taken from, at equal numbers to x.
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high = {},
                            Loc loc = std::source_location::current());
 

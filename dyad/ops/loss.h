@@ -21,8 +21,7 @@ enum class Reduction { mean, sum, none };
 /// A floating target of the shape of the logits holds the probabilities of the classes: the loss is
 /// -sum(weight * target * log(softmax(logits))) over them, the mean that over all other axes.
 [[nodiscard]] Tensor cross_entropy(const Tensor& logits, const Tensor& target,
-                                   const Tensor& weight = {},
-                                   Reduction reduction = Reduction::mean,
+                                   const Tensor& weight = {}, Reduction reduction = Reduction::mean,
                                    std::int64_t ignore_index = -100, double label_smoothing = 0,
                                    Loc loc = std::source_location::current());
 /// The same on log probabilities, such as log_softmax gives, for class indices.

@@ -38,8 +38,8 @@ namespace dyad {
 /// `low[i]` elements before and `high[i]` after axis i, by mode: "constant" (0), "reflect"
 /// (mirrored without the edge, there and back again where there are more than that), "edge" or
 /// "replicate" (the first and the last element), "wrap" or "circular" (as if x went on, again and
-/// again). Only "constant" crops. ShapeError where x has nothing to take, and when a graph runs that
-/// left sizes open, where "reflect" would need the size or more and "wrap" more than it.
+/// again). Only "constant" crops. ShapeError where x has nothing to take, and when a graph runs
+/// that left sizes open, where "reflect" would need the size or more and "wrap" more than it.
 [[nodiscard]] Tensor pad(const Tensor& x, const Shape& low, const Shape& high,
                          std::string_view mode, Loc loc = std::source_location::current());
 

@@ -19,10 +19,10 @@ namespace dyad {
 [[nodiscard]] Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index,
                              const Arg& source, Loc loc = std::source_location::current());
 /// Each place of x joined with all elements for it by reduction "sum" (or "add"), "prod" ("mul"),
-/// "amax" ("max"), "amin" ("min") or "mean" (of integers rounded down). Without include_self what x has at a
-/// place that an element goes to does not count. Equal extremes share the gradient evenly; the
-/// second derivative of a product is 0 where several elements for one place are 0.
-/// ValueError for another reduction.
+/// "amax" ("max"), "amin" ("min") or "mean" (of integers rounded down). Without include_self what x
+/// has at a place that an element goes to does not count. Equal extremes share the gradient evenly;
+/// the second derivative of a product is 0 where several elements for one place are 0. ValueError
+/// for another reduction.
 [[nodiscard]] Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index,
                                     const Tensor& source, std::string_view reduction,
                                     bool include_self = true,
