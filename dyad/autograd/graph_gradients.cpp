@@ -26,10 +26,6 @@ using GradMap = std::unordered_map<Value, Tensor, ValueHash>;
 using RowMap = std::unordered_map<Value, SparseRows, ValueHash>;
 using NodeSet = std::unordered_set<const Node*>;
 
-bool is_differentiable(const Type& type) noexcept {
-  return type.is_tensor() && dyad::is_differentiable(type.dtype());
-}
-
 /// The static side of a gradient rule: values of the graph as symbolic tensors.
 class GraphGradient final : public Gradient, public RowGradient, public NodeGradient {
  public:
@@ -44,8 +40,8 @@ class GraphGradient final : public Gradient, public RowGradient, public NodeGrad
 
   const Tensor& grad(int i) override {
     if (auto it = grads_.find(node_.output(i)); it != grads_.end()) return it->second;
-    const Type& type = node_.types()[static_cast<std::size_t>(i)];
-    return made_.emplace_front(zeros(type.shape(), grad_dtype(type.dtype())));
+    const Type type = grad_type(node_.types()[static_cast<std::size_t>(i)]);
+    return made_.emplace_front(zeros(type.shape(), type.dtype()));
   }
   bool has_grad(int i) const override { return grads_.contains(node_.output(i)); }
   const Tensor& input(int i) override {

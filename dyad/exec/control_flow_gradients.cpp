@@ -17,13 +17,6 @@
 namespace dyad::exec {
 namespace {
 
-bool is_differentiable(const Type& type) {
-  return type.is_tensor() && dyad::is_differentiable(type.dtype());
-}
-
-/// The type of gradients by values of a differentiable type.
-Type grad_type(const Type& type) { return {grad_dtype(type.dtype()), type.shape()}; }
-
 Tensor zeros_of(const Type& type, Loc loc) { return zeros(type.shape(), type.dtype(), loc); }
 
 /// A control node while its gradient is written into the same graph.

@@ -42,6 +42,15 @@ class Type {
 
 using Types = std::vector<Type>;
 
+/// Whether values of the type can have a gradient: tensors of floating-point or complex numbers.
+[[nodiscard]] inline bool is_differentiable(const Type& type) noexcept {
+  return type.is_tensor() && is_differentiable(type.dtype());
+}
+/// The type of gradients by values of a differentiable type.
+[[nodiscard]] inline Type grad_type(const Type& type) {
+  return {grad_dtype(type.dtype()), type.shape()};
+}
+
 /// The type of a defined tensor; none for an undefined one.
 [[nodiscard]] Type type_of(const Tensor& tensor);
 

@@ -11,6 +11,7 @@
 #include "dyad/base/error.h"
 #include "dyad/exec/eager.h"
 #include "dyad/nn/checks.h"
+#include "dyad/nn/dropout.h"
 #include "dyad/nn/init.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attention.h"
@@ -76,11 +77,7 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t heads,
         fmt::format("MultiheadAttention: {} heads do not divide the width {}", heads, width),
         loc.user());
   }
-  if (!(options.dropout >= 0 && options.dropout <= 1)) {
-    throw ValueError(
-        fmt::format("MultiheadAttention: dropout must be from 0 to 1, found {}", options.dropout),
-        loc.user());
-  }
+  detail::require_probability("MultiheadAttention", options.dropout, loc, "dropout");
   const std::int64_t key = options.key_width > 0 ? options.key_width : width;
   const std::int64_t value = options.value_width > 0 ? options.value_width : width;
   if (key == width && value == width) {

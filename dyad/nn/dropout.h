@@ -9,8 +9,8 @@
 namespace dyad::nn {
 namespace detail {
 
-/// ValueError naming the layer unless 0 <= p <= 1.
-void require_probability(std::string_view layer, double p, Loc loc);
+/// ValueError naming the layer unless `p`, the argument of that name, is from 0 to 1.
+void require_probability(std::string_view layer, double p, Loc loc, std::string_view name = "p");
 
 /// A layer that drops something in training and changes nothing in eval mode.
 template <class Self, auto Drop>

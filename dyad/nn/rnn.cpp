@@ -4,6 +4,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/nn/checks.h"
+#include "dyad/nn/dropout.h"
 #include "dyad/nn/init.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/random.h"
@@ -15,11 +16,7 @@ RecurrentNetwork::RecurrentNetwork(std::string_view cell, std::int64_t gates, st
                                    std::int64_t hidden, const RnnOptions& given, Loc loc)
     : options(given), cell_(cell) {
   require_positive(cell, {{"in", in}, {"hidden", hidden}, {"layers", options.layers}}, loc);
-  if (!(options.dropout >= 0 && options.dropout <= 1)) {
-    throw ValueError(
-        fmt::format("{}: dropout must be from 0 to 1, found {}", cell, options.dropout),
-        loc.user());
-  }
+  detail::require_probability(cell, options.dropout, loc, "dropout");
   const std::int64_t rows = gates * hidden;
   const auto start = [&](const Shape& shape) {
     return Parameter(init::fan_in_uniform(shape, hidden, options.dtype, loc), loc);

@@ -85,17 +85,20 @@ Layouts::Layouts(const ConvShape& s, Images images, memory::data_type x_type,
                    s.flat() ? (s.groups == 1 ? Tag::oihw : Tag::goihw)
                             : (s.groups == 1 ? Tag::oidhw : Tag::goidhw)};
   any_weights = {weights, weight_type, Tag::any};
-  const bool turned = turns_images(s);
-  any_x = turned ? memory::desc(in, x_type, Tag::any) : x;
-  any_out = turned ? memory::desc(result, out_type, Tag::any) : out;
+  any_x = x;
+  any_out = out;
+  if (turns_images(s)) leave_images_open();
   bias = {{s.o}, out_type, Tag::x};
+}
+
+void Layouts::leave_images_open() {
+  any_x = memory::desc(x.dims(), x.data_type(), Tag::any);
+  any_out = memory::desc(out.dims(), out.data_type(), Tag::any);
 }
 
 Layouts Layouts::forwards(const ConvShape& s) {
   Layouts made(s, Images::channels_last);
-  if (!has_narrow_rows(s)) return made;
-  made.any_x = memory::desc(made.x.dims(), made.x.data_type(), Tag::any);
-  made.any_out = memory::desc(made.out.dims(), made.out.data_type(), Tag::any);
+  if (has_narrow_rows(s)) made.leave_images_open();
   return made;
 }
 

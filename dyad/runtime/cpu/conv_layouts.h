@@ -31,6 +31,10 @@ struct Layouts {
   static Layouts into_blocks(const ConvShape& s, Images images);
   Layouts(const ConvShape& s, Images images, dnnl::memory::data_type x_type,
           dnnl::memory::data_type weight_type, dnnl::memory::data_type out_type);
+
+ private:
+  /// Lets the library choose how the images on both sides lie.
+  void leave_images_open();
 };
 
 /// What brings elements from one layout into another.

@@ -161,7 +161,7 @@ class Forward {
     PackedProduct& from_reset =
         product(products.from_reset, m, splits ? n : 0, n, weight + 2 * n * n);
     std::vector<T> reset(splits ? static_cast<std::size_t>(m * n) : 0);
-    const std::vector<T> both = bias();
+    const std::vector<T> both = adds_both_at_once() ? bias() : std::vector<T>();
     const T* const h = h_.data() + part.first * n;
     for (std::int64_t s = 0; s < l_.steps; ++s) {
       const std::int64_t t = l_.step(s);
