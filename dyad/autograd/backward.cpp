@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +14,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/row_grad.h"
+#include "dyad/autograd/slice_sum.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
@@ -22,6 +24,7 @@
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/row_gradient.h"
+#include "dyad/ir/slice_gradient.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/reduce.h"
@@ -37,6 +40,7 @@ struct Pending {
   explicit Pending(TapeNode& from) : node(&from), grads(from.outputs().size()) {}
   Ref<TapeNode> node;
   TensorList grads;
+  std::vector<SliceSum> slices;  ///< what comes to these yet, one for each; empty where none does
 };
 
 /// Small blocks from the pool of the thread.
@@ -92,7 +96,7 @@ void check_saved(const TapeNode& node, const Tensor& value, std::uint32_t versio
 class Pass;
 
 /// The eager side of a gradient rule.
-class TapeGradient final : public Gradient, public RowGradient {
+class TapeGradient final : public Gradient, public RowGradient, public SliceGradient {
  public:
   /// `in_parts`: the pass that takes rows as they are, if it is one.
   TapeGradient(TapeNode& node, std::span<Tensor> grads,
@@ -147,8 +151,12 @@ class TapeGradient final : public Gradient, public RowGradient {
   const void* raw_attrs() const override { return node_.attrs(); }
   bool takes_rows(int i) const override;
   void set_rows(int i, const Tensor& index, const Tensor& rows) override;
+  bool takes_slices(int i) const override;
+  void set_slice(int i, GradientSlice slice) override { slice_.emplace(i, std::move(slice)); }
 
   std::span<Tensor> results() noexcept { return results_.all(); }
+  /// What was set as a slice: of which input, and the slice.
+  std::optional<std::pair<int, GradientSlice>>& slice() noexcept { return slice_; }
 
  private:
   [[nodiscard]] InputRecord& in(int i) const { return node_.inputs()[static_cast<std::size_t>(i)]; }
@@ -157,6 +165,7 @@ class TapeGradient final : public Gradient, public RowGradient {
   const std::unordered_set<const TapeNode*>* wanted_;
   Pass* in_parts_;
   TensorList results_;
+  std::optional<std::pair<int, GradientSlice>> slice_;
   std::forward_list<Tensor> made_;  // what the rule holds references to
 };
 
@@ -188,6 +197,7 @@ struct Target {
 /// What a pass found for a leaf so far, and the line of the last operator that had a part in it.
 struct LeafSum {
   Tensor leaf, sum;
+  SliceSum slices;  ///< what comes to the sum yet
   Loc place;
 };
 
@@ -230,7 +240,7 @@ class Pass {
     if (TapeNode* node = node_of(impl)) {
       if (is_part(*node, impl.grad_output, g)) return;
       if (!targets_.empty()) roots_.push_back(node);
-      add_to(frontier_.at(*node).grads[impl.grad_output], std::move(g));
+      to_node(*node, impl.grad_output, std::move(g));
     } else {
       to_leaf(output, std::move(g));
     }
@@ -239,8 +249,8 @@ class Pass {
   [[nodiscard]] std::vector<std::vector<GradientPart>> take_parts() noexcept {
     return std::move(parts_);
   }
-  /// In parts: whether rows of the gradient of `input` are what is asked for.
-  [[nodiscard]] bool wants_rows(const InputRecord& input) const {
+  /// In parts: whether what comes to `input` is asked for, each part for itself.
+  [[nodiscard]] bool ends_at(const InputRecord& input) const {
     return part_of_input(input) < parts_.size();
   }
   void take_rows(const InputRecord& input, const SparseRows& rows) {
@@ -254,6 +264,7 @@ class Pass {
       visit(latest.mapped());
     }
     for (LeafSum& of : sums_) {
+      join(of.sum, of.slices);
       const LocScope place(of.place);
       accumulate(of.leaf, std::move(of.sum), options_.create_graph);
     }
@@ -270,14 +281,41 @@ class Pass {
     }
   }
 
+  /// Adds what came as slices. Done before more comes to the sum: the order of a sum is that of the
+  /// program.
+  void join(Tensor& sum, SliceSum& slices) {
+    if (slices.empty()) return;
+    const GradMode mode(options_.create_graph);
+    add_to(sum, slices.take());
+  }
+
+  void add_slice(Tensor& sum, SliceSum& slices, const GradientSlice& slice, const Shape& whole) {
+    if (slices.add(slice, whole)) return;
+    join(sum, slices);
+    static_cast<void>(slices.add(slice, whole));
+  }
+
+  void to_node(TapeNode& node, std::uint32_t output, Tensor g) {
+    Pending& pending = frontier_.at(node);
+    if (!pending.slices.empty()) join(pending.grads[output], pending.slices[output]);
+    add_to(pending.grads[output], std::move(g));
+  }
+
+  /// What this pass finds for a leaf: the sum that all its handles share.
+  LeafSum& sum_of(const Tensor& leaf) {
+    const auto [at, is_new] = sum_of_.try_emplace(key_of(leaf), sums_.size());
+    if (is_new) sums_.push_back({leaf, Tensor(), {}, Loc()});
+    LeafSum& of = sums_[at->second];
+    of.place = Loc().user();
+    return of;
+  }
+
   void to_leaf(const Tensor& leaf, Tensor g) {
     if (targets_.empty()) {
       // What the leaf has from earlier passes comes to the sum of this one, not to its parts: a
       // replayed call knows the sum alone.
-      const auto [at, is_new] = sum_of_.try_emplace(key_of(leaf), sums_.size());
-      if (is_new) sums_.push_back({leaf, Tensor(), Loc()});
-      LeafSum& of = sums_[at->second];
-      of.place = Loc().user();
+      LeafSum& of = sum_of(leaf);
+      join(of.sum, of.slices);
       add_to(of.sum, std::move(g));
       return;
     }
@@ -356,6 +394,8 @@ class Pass {
     TapeNode& node = *pending.node;
     if (!targets_.empty() && !wanted_.contains(&node)) return;
     const GradMode mode(options_.create_graph);
+    for (std::size_t i = 0; i < pending.slices.size(); ++i)
+      join(pending.grads[i], pending.slices[i]);
     for (std::size_t i = 0; i < pending.grads.size(); ++i) {
       const auto& hooks = node.outputs()[i].hooks;
       if (!hooks || !pending.grads[i].defined()) continue;
@@ -384,6 +424,7 @@ class Pass {
         through_expansion(node, gradient);
       }
       pass_on(node, gradient.results());
+      if (gradient.slice()) pass_on(node, gradient.slice()->first, gradient.slice()->second);
     }
     if (!options_.retain_graph && !options_.create_graph) node.release_saved();
   }
@@ -423,9 +464,20 @@ class Pass {
       if (input.leaf.defined()) {
         to_leaf(input.leaf, std::move(g));
       } else if (!is_part(*input.node, input.output, g)) {
-        add_to(frontier_.at(*input.node).grads[input.output], std::move(g));
+        to_node(*input.node, input.output, std::move(g));
       }
     }
+  }
+
+  void pass_on(TapeNode& node, int i, const GradientSlice& slice) {
+    const InputRecord& input = node.inputs()[static_cast<std::size_t>(i)];
+    if (input.leaf.defined()) {
+      LeafSum& of = sum_of(input.leaf);
+      return add_slice(of.sum, of.slices, slice, input.shape);
+    }
+    Pending& pending = frontier_.at(*input.node);
+    if (pending.slices.empty()) pending.slices.resize(pending.grads.size());
+    add_slice(pending.grads[input.output], pending.slices[input.output], slice, input.shape);
   }
 
   BackwardOptions options_;
@@ -443,10 +495,16 @@ class Pass {
 bool TapeGradient::takes_rows(int i) const {
   if (grad_enabled()) return false;
   const InputRecord& input = in(i);
-  if (in_parts_) return input.needs_grad() && in_parts_->wants_rows(input);
+  if (in_parts_) return input.needs_grad() && in_parts_->ends_at(input);
   if (wanted_ || !input.leaf.defined()) return false;
   const LeafGrad* const kept = leaf_grad_of(*input.leaf.impl());
   return !kept || kept->hooks.empty();
+}
+
+bool TapeGradient::takes_slices(int i) const {
+  const InputRecord& input = in(i);
+  if (input.leaf.defined()) return !wanted_;
+  return input.node && !(in_parts_ && in_parts_->ends_at(input));
 }
 
 void TapeGradient::set_rows(int i, const Tensor& index, const Tensor& rows) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "dyad/ir/slice_gradient.h"
 #include "dyad/ops/attrs/indexing.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/index_support.h"
@@ -72,6 +73,21 @@ Tensor placed(Tensor g, int axis, int rank, Dim begin, Dim size, Dim count) {
   low[static_cast<std::size_t>(axis)] = begin;
   high[static_cast<std::size_t>(axis)] = size - begin - count;
   return pad(g, low, high);
+}
+
+/// Sets the gradient of an input of which `part` was taken, `count` elements of an axis from
+/// `begin` on.
+void give_part(Gradient& g, const Tensor& part, int axis, Dim begin, Dim count) {
+  const Shape& shape = g.input_shape(0);
+  const Dim size = shape[static_cast<std::size_t>(axis)], end = begin + count;
+  auto* const by_slices = dynamic_cast<SliceGradient*>(&g);
+  const bool known = begin.is_number() && end.is_number() && size.is_number();
+  if (by_slices && known && end.number() <= size.number() && part.is_concrete() &&
+      part.impl()->contiguous && by_slices->takes_slices(0)) {
+    by_slices->set_slice(0, {part, axis, begin.number(), end.number()});
+  } else {
+    g.set(0, placed(part, axis, shape.rank(), begin, size, count));
+  }
 }
 
 /// The types of a scatter: source is as large as the part of x that `part` infers.
@@ -154,7 +170,11 @@ struct SliceOp {
       grad = reshape(grad, spread);
     }
     const bool whole = begin.same_as(0) && count.same_as(size);
-    g.set(0, whole ? grad : placed(grad, axis, rank, begin, size, count));
+    if (whole) {
+      g.set(0, grad);
+    } else {
+      give_part(g, grad, axis, begin, count);
+    }
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::int64_t axes[] = {attrs.axis}, steps[] = {attrs.step};
@@ -237,7 +257,7 @@ struct SelectOp {
     const Shape& shape = g.input_shape(0);
     const int rank = shape.rank(), axis = from_front(attrs.axis, rank);
     const Dim size = shape[static_cast<std::size_t>(axis)];
-    g.set(0, placed(unsqueeze(g.grad(), axis), axis, rank, first_of(attrs, size), size, 1));
+    give_part(g, unsqueeze(g.grad(), axis), axis, first_of(attrs, size), 1);
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::int64_t axis = from_front(attrs.axis, e.input_type(0).rank());

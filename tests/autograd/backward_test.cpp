@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
+#include <vector>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
@@ -33,6 +35,44 @@ TEST(Backward, AccumulatesIntoLeaves) {
   EXPECT_THAT(x.grad().to_vector<float>(), ElementsAre(5, 7));
   x.zero_grad();
   EXPECT_FALSE(x.grad().defined());
+}
+
+/// The gradient of a loss by a matrix of three rows: a leaf, and what was computed from one.
+template <class Loss>
+void expect_gradient(const Loss& loss, const std::vector<float>& expected) {
+  for (const bool is_leaf : {true, false}) {
+    Tensor x = reshape(tensor({1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f}), {3, 2}).requires_grad();
+    loss(is_leaf ? x : x * 1).backward();
+    EXPECT_EQ(x.grad().to_vector<float>(), expected) << (is_leaf ? "a leaf" : "computed");
+  }
+}
+
+TEST(Backward, SlicesComeTogether) {
+  const auto row = [](const Tensor& x, std::int64_t i) { return sum(select(x, 0, i)); };
+  expect_gradient([&](const Tensor& x) { return row(x, 0) + row(x, 1) * 2 + row(x, 2) * 3; },
+                  {1, 1, 2, 2, 3, 3});
+  expect_gradient([&](const Tensor& x) { return row(x, 2) * 3 + row(x, 0); }, {1, 1, 0, 0, 3, 3});
+  expect_gradient([&](const Tensor& x) { return row(x, 1); }, {0, 0, 1, 1, 0, 0});
+  expect_gradient([&](const Tensor& x) { return row(x, 1) + row(x, 1) * 5; }, {0, 0, 6, 6, 0, 0});
+  expect_gradient(
+      [](const Tensor& x) { return sum(slice(x, 0, 0, 2)) + sum(slice(x, 0, 1, 3)) * 10; },
+      {1, 1, 11, 11, 10, 10});
+  expect_gradient([&](const Tensor& x) { return row(x, 0) + sum(select(x, 1, 1)) * 10; },
+                  {1, 11, 0, 10, 0, 10});
+  expect_gradient([&](const Tensor& x) { return row(x, 0) + sum(x) * 100 + row(x, 2) * 5; },
+                  {101, 101, 100, 100, 105, 105});
+  expect_gradient([&](const Tensor& x) { return sum(slice(x, 0, 0, 3, 2)) * 4 + row(x, 1) * 7; },
+                  {4, 4, 7, 7, 4, 4});
+}
+
+TEST(Backward, SlicesThatComeTogetherLeaveNoNegativeZero) {
+  // As a sum of padded slices does: -0 + 0 is 0.
+  Tensor x = tensor({1.0f, 2.0f}).requires_grad();
+  (select(x, 0, 0) * -0.0f + select(x, 0, 1)).backward();
+  EXPECT_FALSE(std::signbit(x.grad().to_vector<float>()[0]));
+  Tensor alone = tensor({1.0f, 2.0f}).requires_grad();
+  (select(alone, 0, 0) * -0.0f).backward();
+  EXPECT_TRUE(std::signbit(alone.grad().to_vector<float>()[0]));
 }
 
 TEST(Backward, ALeafUsedTwiceGetsBothShares) {

@@ -363,6 +363,29 @@ TEST(RecordedLoops, WhatComesAfterMayBeDifferentiated) {
   }
 }
 
+TEST(RecordedLoops, GradientsOfSlicesArePutSideBySide) {
+  const auto step = [](const Tensors& in) -> Tensors {
+    const auto [last, all] = scan(
+        [](const Tensor& h, const Tensor& x) {
+          const Tensor next = tanh(h + x);
+          return std::pair(next, next);
+        },
+        zeros({3}), in[0]);
+    sum(all * all).backward();
+    return {last};
+  };
+  const auto c = compile_now(std::function<Tensors(const Tensors&)>(step));
+  Tensor x = full({5, 3}, 0.25).requires_grad(), same = full({5, 3}, 0.25).requires_grad();
+  for (int i = 0; i < 3; ++i) {
+    static_cast<void>(step({x}));
+    static_cast<void>(c(Tensors{same}));
+    EXPECT_TRUE(same_bits(x.grad(), same.grad()));
+  }
+  ASSERT_FALSE(c.graphs().empty());
+  EXPECT_EQ(count_of(*c.graphs()[0].recorded, "pad"), 0);
+  EXPECT_EQ(count_of(*c.graphs()[0].recorded, "concat"), 2) << "all states, and the gradient";
+}
+
 TEST(RecordedLoops, ResultsMayBeWrittenAndViewed) {
   const auto f = [](const Tensors& in) -> Tensors {
     Tensor end = while_loop([&](const Tensor& s) { return sum(s) < in[1]; },
