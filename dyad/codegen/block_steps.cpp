@@ -184,6 +184,9 @@ template <class T>
     case Op::fma:
       fma<T>(s, r, n);
       return true;
+    case Op::ldexp:
+      map2<T, T>(s, r, n, [](T a, T b) { return sem::ldexp(a, b); });
+      return true;
     default:
       return false;
   }

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { DYAD_KERNEL_ABI = 3 };
+enum { DYAD_KERNEL_ABI = 4 };
 
 /* Flags of a call. */
 enum {

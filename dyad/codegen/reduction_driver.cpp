@@ -12,7 +12,7 @@ namespace {
 constexpr int kInitContext = 1, kAccumulateContext = 2, kCombineContext = 3, kFinishContext = 4;
 /// Outputs are reduced together as long as all their lanes fit into kLaneBytes.
 constexpr std::int64_t kMaxStrip = 1024;
-constexpr std::int64_t kLaneBytes = 64 << 10;
+constexpr std::int64_t kLaneBytes = 32 << 10;
 /// Columns: how far ahead memory is asked for.
 constexpr std::int64_t kRowsAhead = 2;
 

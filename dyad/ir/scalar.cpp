@@ -11,13 +11,13 @@ namespace dyad::scalar {
 namespace {
 
 constexpr std::string_view kOpNames[kOpCount] = {
-    "constant", "input",         "param",      "neg", "abs", "sqrt", "floor",   "ceil",
-    "rint",     "trunc",         "add",        "sub", "mul", "div",  "rem",     "min",
-    "max",      "fma",           "eq",         "ne",  "lt",  "le",   "select",  "and",
-    "or",       "xor",           "not",        "shl", "shr", "sar",  "bitcast", "convert",
-    "round",    "select_rarely", "two_over_pi"};
+    "constant", "input",         "param",       "neg",  "abs", "sqrt", "floor",   "ceil",
+    "rint",     "trunc",         "add",         "sub",  "mul", "div",  "rem",     "min",
+    "max",      "fma",           "eq",          "ne",   "lt",  "le",   "select",  "and",
+    "or",       "xor",           "not",         "shl",  "shr", "sar",  "bitcast", "convert",
+    "round",    "select_rarely", "two_over_pi", "ldexp"};
 constexpr std::int8_t kArity[kOpCount] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3,
-                                          2, 2, 2, 2, 3, 2, 2, 2, 1, 2, 2, 2, 1, 1, 1, 3, 1};
+                                          2, 2, 2, 2, 3, 2, 2, 2, 1, 2, 2, 2, 1, 1, 1, 3, 1, 2};
 
 bool commutes(Op op) {
   return op == Op::eq || op == Op::ne || op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor;
@@ -415,6 +415,7 @@ Scalar floor(Scalar x) { return unary(Op::floor, Accepts::floating, x); }
 Scalar ceil(Scalar x) { return unary(Op::ceil, Accepts::floating, x); }
 Scalar trunc(Scalar x) { return unary(Op::trunc, Accepts::floating, x); }
 Scalar rint(Scalar x) { return unary(Op::rint, Accepts::floating, x); }
+Scalar ldexp(Scalar x, Scalar n) { return binary(Op::ldexp, Accepts::floating, x, n); }
 
 Scalar bitcast(Scalar x, ScalarType type) {
   if (x.type() == type) return x;

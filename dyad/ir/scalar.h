@@ -78,8 +78,10 @@ enum class Op : std::uint8_t {
                   ///< none does (`scalar_schedule.h`)
   two_over_pi,    ///< i64: 54 bits of 2/pi, from the one worth 2^-(a + 1) on; a is clamped to -64
                   ///< to 1162
+  ldexp,  ///< floating: a * 2^b with one rounding, for 1/4 < |a| < 4 or NaN and whole b of at
+          ///< most 250 (f32) or 2000 (f64) either way
 };
-inline constexpr int kOpCount = static_cast<int>(Op::two_over_pi) + 1;
+inline constexpr int kOpCount = static_cast<int>(Op::ldexp) + 1;
 [[nodiscard]] std::string_view name_of(Op op) noexcept;
 /// How many operands an operation takes (0 to 3).
 [[nodiscard]] int arity(Op op) noexcept;
@@ -236,6 +238,8 @@ Scalar ceil(Scalar x);
 Scalar trunc(Scalar x);
 /// To the nearest integer, ties to even.
 Scalar rint(Scalar x);
+/// x * 2^n, see Op::ldexp.
+Scalar ldexp(Scalar x, Scalar n);
 /// The same bits as a value of the type of equal width.
 Scalar bitcast(Scalar x, ScalarType type);
 /// Float to integer truncates and saturates (NaN gives 0), integer to narrower wraps, to boolean is

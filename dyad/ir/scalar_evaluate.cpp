@@ -90,6 +90,8 @@ std::uint64_t evaluate_typed(const Instruction& i, ScalarType operand, T a, T b,
         return to_bits(std::trunc(a));
       case Op::fma:
         return to_bits(std::fma(a, b, c));
+      case Op::ldexp:
+        return to_bits(semantics::ldexp(a, b));
       default:
         break;
     }

@@ -31,18 +31,12 @@ Scalar exp_tail(Scalar r) {
 
 /// x = n ln 2 + r with |r| <= ln 2 / 2.
 struct ExpParts {
-  Scalar n, r;
+  Scalar value, n, r;  ///< n as a float and as an integer
 };
 ExpParts exp_parts(Scalar x) {
   const auto [value, n] = nearest(x, x.like(0x1.71547652b82fep0));
   const Scalar r = fma(value, is_f64(x) ? -0x1.62e42feep-1 : -0x1.62e4p-1, x);
-  return {n, fma(value, is_f64(x) ? -0x1.a39ef35793c76p-33 : -0x1.7f7d1cp-20, r)};
-}
-
-/// x * 2^n with one rounding, for n whose halves are normal exponents.
-Scalar scale_by(Scalar x, Scalar n) {
-  const Scalar half = n >> 1;
-  return x * power_of_two(half, x) * power_of_two(n - half, x);
+  return {value, n, fma(value, is_f64(x) ? -0x1.a39ef35793c76p-33 : -0x1.7f7d1cp-20, r)};
 }
 
 Scalar sign_mask(Scalar x) {
@@ -52,7 +46,7 @@ Scalar sign_mask(Scalar x) {
 
 /// e ln 2 + log(1 + f) + low.
 Scalar log_core(Scalar e, Scalar f, Scalar low) {
-  const Scalar half_square = 0.5 * f * f;
+  const Scalar square = f * f, half_square = 0.5 * square;
   if (is_f64(f)) {
     const Scalar s = f / (2.0 + f), z = s * s;
     const Scalar tail =
@@ -65,7 +59,7 @@ Scalar log_core(Scalar e, Scalar f, Scalar low) {
   const Scalar p =
       polynomial(f, {0x1.555554p-2, -0x1.fffff8p-3, 0x1.999d46p-3, -0x1.555c9p-3, 0x1.23d51p-3,
                      -0x1.fcbecp-4, 0x1.de362p-4, -0x1.d782cp-4, 0x1.204ap-4});
-  const Scalar small = fma(f * f * f, p, fma(e, 0x1.7f7d1cp-20, low));
+  const Scalar small = fma(square * f, p, fma(e, 0x1.7f7d1cp-20, low));
   return fma(e, 0x1.62e4p-1, f - (half_square - small));
 }
 
@@ -108,14 +102,15 @@ Scalar clamp(Scalar x, double low, double high) { return min(x.like(high), max(x
 
 Scalar exp_core(Scalar x, const Scalar* low) {
   if (CallRecorder::current()) return exp(low ? x + *low : x);
-  const auto [n, r] = exp_parts(x);
-  const Scalar tail = exp_tail(r);
-  return scale_by(1.0 + (r + (low != nullptr ? fma(*low, 1.0 + (r + tail), tail) : tail)), n);
+  const ExpParts parts = exp_parts(x);
+  const Scalar r = parts.r, tail = exp_tail(r);
+  return ldexp(1.0 + (r + (low != nullptr ? fma(*low, 1.0 + (r + tail), tail) : tail)),
+               parts.value);
 }
 
 Scalar expm1_inside(Scalar x) {
   if (CallRecorder::current()) return expm1(x);
-  const auto [n, r] = exp_parts(x);
+  const auto [value, n, r] = exp_parts(x);
   const Scalar scale = power_of_two(n, x);
   return fma(scale, r + exp_tail(r), scale - 1.0);
 }
@@ -144,28 +139,29 @@ Scalar exp2(Scalar x) {
   require_floating(x, "exp2");
   if (const auto call = recorded_call("exp2", {x})) return *call;
   const Scalar inside = is_f64(x) ? clamp(x, -1076, 1025) : clamp(x, -151, 129);
-  const auto [value, n] = nearest(inside, x.like(1.0));
+  const Scalar value = nearest(inside, x.like(1.0)).value;
   const Scalar f = inside - value;
   // 2^f = e^(f ln 2), the product kept in two parts.
   const double ln2 = is_f64(x) ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1;
   const double rest = is_f64(x) ? 0x1.abc9e3b39803fp-56 : -0x1.05c610p-29;
   const Scalar high = f * ln2;
   const Scalar low = fma(f, rest, fma(f, ln2, -high));
-  return scale_by(1.0 + (high + fma(low, 1.0 + high, exp_tail(high))), n);
+  return ldexp(1.0 + (high + fma(low, 1.0 + high, exp_tail(high))), value);
 }
 
 Scalar expm1(Scalar x) {
   require_floating(x, "expm1");
   if (const auto call = recorded_call("expm1", {x})) return *call;
-  const auto [n, r] = exp_parts(is_f64(x) ? clamp(x, -50, 710) : clamp(x, -25, 89));
+  const auto [value, n, r] = exp_parts(is_f64(x) ? clamp(x, -50, 710) : clamp(x, -25, 89));
   const Scalar half = power_of_two(n - 1, x);
   const Scalar y = 2.0 * fma(half, r + exp_tail(r), half - 0.5);
   return select(abs(x) < (is_f64(x) ? 0x1p-54 : 0x1p-25), x, y);
 }
 
-Scalar log(Scalar x) {
-  require_floating(x, "log");
-  if (const auto call = recorded_call("log", {x})) return *call;
+namespace {
+
+/// The logarithm of 0, subnormal and negative numbers, infinity and NaN (and of all others).
+Scalar log_of_any(Scalar x) {
   const Scalar tiny = x < (is_f64(x) ? 0x1p-1022 : 0x1p-126);
   const int up = mantissa_bits(x);
   const Scalar normal = select(tiny, x * (is_f64(x) ? 0x1p52 : 0x1p23), x);
@@ -174,6 +170,23 @@ Scalar log(Scalar x) {
   y = select(x < kInf, y, x);
   y = select(x < 0.0, kNan, y);
   return select(x == 0.0, -kInf, y);
+}
+
+/// Whether x is no positive normal number. The bits of these are one range, which begins at the
+/// lowest integer once they are moved there.
+Scalar is_special(Scalar x) {
+  const Scalar bits = bitcast(x, bits_type(x));
+  if (is_f64(x)) return bits + std::int64_t{0x7ff0000000000000} >= std::int64_t{-0x20000000000000};
+  return bits + std::int64_t{0x7f800000} >= std::int64_t{-0x1000000};
+}
+
+}  // namespace
+
+Scalar log(Scalar x) {
+  require_floating(x, "log");
+  if (const auto call = recorded_call("log", {x})) return *call;
+  const auto [e, m] = log_parts(x);
+  return select_rarely(is_special(x), log_of_any(x), log_core(e, m - 1.0, x.like(0.0)));
 }
 
 Scalar log2(Scalar x) {

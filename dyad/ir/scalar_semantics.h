@@ -108,6 +108,26 @@ template <class To, class From>
   }
 }
 
+/// What `ldexp` adds to a whole number to have it in the low bits.
+template <std::floating_point T>
+inline constexpr T kWholeBits = sizeof(T) == 8 ? T(0x1.8p52) : T(0x1.8p23);
+
+/// By two factors, which are normal numbers each: only the second product is rounded.
+template <std::floating_point T>
+[[gnu::always_inline]] inline T ldexp(T x, T n) {
+  using Bits = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  using Unsigned = std::make_unsigned_t<Bits>;
+  constexpr int mantissa = sizeof(T) == 8 ? 52 : 23, bias = sizeof(T) == 8 ? 1023 : 127;
+  const auto bits = [](T a) { return std::bit_cast<Unsigned>(a); };
+  const auto power = [](Bits e) {
+    return std::bit_cast<T>((static_cast<Unsigned>(e) + bias) << mantissa);
+  };
+  const auto whole = static_cast<Bits>(bits(n + kWholeBits<T>) - bits(kWholeBits<T>));
+  const Bits half = whole >> 1;
+  return x * power(half) *
+         power(static_cast<Bits>(static_cast<Unsigned>(whole) - static_cast<Unsigned>(half)));
+}
+
 [[gnu::always_inline]] inline float round_bf16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t nearest = (bits + 0x7FFFu + ((bits >> 16) & 1u)) & 0xFFFF0000u;

@@ -74,6 +74,19 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"rsqrt", [](Scalar x) { return rsqrt(x); }},
         Named{"rounding",
               [](Scalar x) { return floor(x) + ceil(x * 0.7) + trunc(x * 1.3) + rint(x * 0.1); }},
+        Named{"ldexp",
+              [](Scalar x) {
+                return ldexp(select(x != x, x, copysign(x.like(1.3), x)),
+                             rint(min(x.like(250.0), max(x.like(-250.0), x * 13.0))));
+              }},
+        Named{"wide_ldexp",
+              [](Scalar x) {
+                const Scalar wide = convert(x, ScalarType::f64);
+                return convert(ldexp(wide.like(0.7), rint(min(wide.like(99.0),
+                                                              max(wide.like(-160.0), wide * 7.0)))),
+                               x.type()) +
+                       x;
+              }},
         Named{"through_half", [](Scalar x) { return convert(cast(x, f16), x.type()); }},
         Named{"through_bfloat", [](Scalar x) { return convert(cast(x, bf16), x.type()); }},
         Named{"through_i64",

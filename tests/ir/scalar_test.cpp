@@ -39,6 +39,33 @@ TEST(Scalar, ConstantsFoldAndTakeTheirTypeFromTheOtherOperand) {
   EXPECT_EQ((x < 1).type(), ScalarType::boolean);
 }
 
+template <class T>
+void expect_exact_powers(double first, double last) {
+  ScalarProgram p;
+  const Scalar x = p.input(dtype_of<T>), n = p.input(dtype_of<T>);
+  p.output(ldexp(x, n));
+  for (const T factor : {T(0.251), T(1), T(1.3), T(-1.9999999), T(3.9)}) {
+    for (double exponent = first; exponent <= last; ++exponent) {
+      const T expected = std::ldexp(factor, static_cast<int>(exponent));
+      EXPECT_EQ((run<T, T>(p, {factor, static_cast<T>(exponent)})), expected)
+          << double(factor) << " * 2^" << exponent;
+    }
+  }
+  EXPECT_TRUE(std::isnan(run<T, T>(p, {std::numeric_limits<T>::quiet_NaN(), T(3)})));
+}
+
+TEST(Scalar, LdexpRoundsOnceWhereResultsAreSubnormal) {
+  expect_exact_powers<float>(-250, 250);
+  expect_exact_powers<double>(-1200, 1200);
+}
+
+TEST(Scalar, LdexpTakesFloatsOfOneType) {
+  ScalarProgram p;
+  const Scalar x = p.input(ScalarType::f32), n = p.input(ScalarType::i32);
+  EXPECT_THROW((void)ldexp(x, n), DTypeError);
+  EXPECT_THROW((void)ldexp(n, n), DTypeError);
+}
+
 TEST(Scalar, RewritesKeepEveryBit) {
   ScalarProgram p;
   const Scalar x = p.input(ScalarType::f32), y = p.input(ScalarType::f32);

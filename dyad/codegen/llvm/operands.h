@@ -13,6 +13,7 @@ namespace dyad::codegen {
 struct VectorTarget {
   unsigned bytes = 32;        ///< of a vector register
   bool masks_narrow = false;  ///< whether masked loads and stores of 8- and 16-bit elements exist
+  bool scales = false;        ///< whether vectors are multiplied by powers of two at once
   /// Registers that a large program computes on side by side: its operations wait for one another,
   /// and a CPU looks too few instructions ahead to find the next register's.
   unsigned interleave = 1;

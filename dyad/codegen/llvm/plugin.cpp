@@ -113,7 +113,7 @@ VectorTarget vectors_of(const llvm::TargetMachine& machine, bool ahead_of_time) 
   if (!has("+avx2") || !has("+fma") || !has("+f16c"))
     throw std::runtime_error("needs a CPU with AVX2, FMA and F16C");
   if (has("+avx512f") && has("+avx512bw") && has("+avx512dq") && has("+avx512vl"))
-    return {.bytes = 64, .masks_narrow = true};
+    return {.bytes = 64, .masks_narrow = true, .scales = true};
   // Four take a third to a half off the time of exp, tanh or gelu, two a quarter; but code for four
   // takes twice as long to compile.
   return {.bytes = 32, .interleave = ahead_of_time ? 4u : 2u};

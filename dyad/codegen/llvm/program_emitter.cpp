@@ -1,10 +1,13 @@
 #include "dyad/codegen/llvm/program_emitter.h"
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <numeric>
 #include <stdexcept>
 
 #include "dyad/ir/scalar_schedule.h"
@@ -201,8 +204,54 @@ Value* two_over_pi(llvm::IRBuilder<>& ir, Value* from) {
                       number(at, (std::int64_t{1} << kTwoOverPiWidth) - 1));
 }
 
+/// a * 2^n by two factors, as scalar::semantics::ldexp.
+Value* scale_by_factors(llvm::IRBuilder<>& ir, Value* a, Value* n) {
+  const bool wide = a->getType()->getScalarType()->isDoubleTy();
+  llvm::Type* bits = like(a, wide ? ir.getInt64Ty() : ir.getInt32Ty());
+  Value* whole_bits =
+      llvm::ConstantFP::get(a->getType(), wide ? scalar::semantics::kWholeBits<double>
+                                               : scalar::semantics::kWholeBits<float>);
+  Value* whole = ir.CreateSub(ir.CreateBitCast(ir.CreateFAdd(n, whole_bits), bits),
+                              ir.CreateBitCast(whole_bits, bits));
+  Value* half = ir.CreateAShr(whole, number(whole, 1));
+  const auto power = [&](Value* e) {
+    Value* biased = ir.CreateAdd(e, number(e, wide ? 1023 : 127));
+    return ir.CreateBitCast(ir.CreateShl(biased, number(e, wide ? 52 : 23)), a->getType());
+  };
+  return ir.CreateFMul(ir.CreateFMul(a, power(half)), power(ir.CreateSub(whole, half)));
+}
+
+/// a * 2^n: one instruction where the CPU has it for vectors.
+Value* scale(llvm::IRBuilder<>& ir, Value* a, Value* n, const VectorTarget& target) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
+  const bool wide = a->getType()->getScalarType()->isDoubleTy();
+  const unsigned count = vector == nullptr ? 1 : vector->getNumElements(), most = wide ? 8 : 16;
+  if (!target.scales || (count % most != 0 && (wide || count != 8)))
+    return scale_by_factors(ir, a, n);
+  const auto id = count == 8 && !wide ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256
+                  : wide              ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512
+                                      : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+  const auto scale_whole = [&](Value* x, Value* e, unsigned lanes) {
+    Value* all = llvm::Constant::getAllOnesValue(ir.getIntNTy(lanes));
+    llvm::SmallVector<Value*, 5> operands{x, e, x, all};
+    constexpr int kCurrentRounding = 4;
+    if (lanes == most) operands.push_back(ir.getInt32(kCurrentRounding));
+    return ir.CreateIntrinsic(id, {}, operands);
+  };
+  if (count <= most) return scale_whole(a, n, count);
+  // Wider than a register: piece by piece.
+  std::vector<Value*> pieces;
+  for (unsigned at = 0; at < count; at += most) {
+    llvm::SmallVector<int, 16> lanes(most);
+    std::iota(lanes.begin(), lanes.end(), static_cast<int>(at));
+    pieces.push_back(
+        scale_whole(ir.CreateShuffleVector(a, lanes), ir.CreateShuffleVector(n, lanes), most));
+  }
+  return llvm::concatenateVectors(ir, pieces);
+}
+
 Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand, Value* a, Value* b,
-            Value* c) {
+            Value* c, const VectorTarget& target) {
   const bool floating = scalar::is_floating(operand), is_signed = operand != ScalarType::u64;
   const auto intrinsic = [&](llvm::Intrinsic::ID id) { return ir.CreateUnaryIntrinsic(id, a); };
   switch (static_cast<Op>(i.op)) {
@@ -267,6 +316,8 @@ Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand,
       return round(ir, static_cast<DType>(i.dtype), a);
     case Op::two_over_pi:
       return two_over_pi(ir, a);
+    case Op::ldexp:
+      return scale(ir, a, b, target);
     default:
       throw std::runtime_error("unknown scalar operation " + std::to_string(i.op));
   }
@@ -277,6 +328,7 @@ struct ProgramEmitter {
   llvm::IRBuilder<>& ir;
   const DyadProgram& program;
   unsigned lanes;
+  const VectorTarget& target;
   const std::vector<Value*>& inputs;
   const std::function<Value*(std::uint64_t, ScalarType)>& param;
   const std::function<void(const DyadInstruction&)>& place;
@@ -325,7 +377,8 @@ struct ProgramEmitter {
     place(i);
     const int arity = scalar::arity(static_cast<Op>(i.op));
     return emit(ir, i, static_cast<ScalarType>(program.code[i.args[0]].type), values[i.args[0]],
-                arity > 1 ? values[i.args[1]] : nullptr, arity > 2 ? values[i.args[2]] : nullptr);
+                arity > 1 ? values[i.args[1]] : nullptr, arity > 2 ? values[i.args[2]] : nullptr,
+                target);
   }
 
   /// The steps and the selects behind them, in a block that is entered when a lane wants them.
@@ -450,10 +503,10 @@ Value* constant_value(llvm::LLVMContext& context, ScalarType type, std::uint64_t
 }
 
 std::vector<Value*> emit_program(llvm::IRBuilder<>& ir, const DyadProgram& program, unsigned lanes,
-                                 const std::vector<Value*>& inputs,
+                                 const VectorTarget& target, const std::vector<Value*>& inputs,
                                  const std::function<Value*(std::uint64_t, ScalarType)>& param,
                                  const std::function<void(const DyadInstruction&)>& place) {
-  return ProgramEmitter{ir, program, lanes, inputs, param, place}.emit_all();
+  return ProgramEmitter{ir, program, lanes, target, inputs, param, place}.emit_all();
 }
 
 }  // namespace dyad::codegen

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "dyad/codegen/llvm/operands.h"
 #include "dyad/codegen/plugin_abi.h"
 #include "dyad/ir/scalar.h"
 
@@ -29,7 +30,7 @@ using scalar::Op;
 /// i; `param(slot, type)` gives a splat; `place` is told each instruction before it is emitted, for
 /// debug locations.
 [[nodiscard]] std::vector<llvm::Value*> emit_program(
-    llvm::IRBuilder<>& ir, const DyadProgram& program, unsigned lanes,
+    llvm::IRBuilder<>& ir, const DyadProgram& program, unsigned lanes, const VectorTarget& target,
     const std::vector<llvm::Value*>& inputs,
     const std::function<llvm::Value*(std::uint64_t slot, ScalarType type)>& param,
     const std::function<void(const DyadInstruction&)>& place);

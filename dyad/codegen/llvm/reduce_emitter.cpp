@@ -129,7 +129,7 @@ class ReduceEmitter {
 
   Values run(const DyadProgram& program, unsigned lanes, const Values& inputs) {
     return emit_program(
-        ir_, program, lanes, inputs,
+        ir_, program, lanes, target_, inputs,
         [&](std::uint64_t slot, ScalarType type) { return param(slot, type, lanes); },
         [&](const DyadInstruction& i) { debug_.at(ir_, i); });
   }

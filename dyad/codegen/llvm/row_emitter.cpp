@@ -81,6 +81,7 @@ class RowEmitter {
              DebugInfo& debug)
       : function_(function),
         source_(source),
+        target_(target),
         shape_(shape_of(source, target)),
         debug_(debug),
         ir_(function.getContext()) {}
@@ -141,7 +142,7 @@ class RowEmitter {
     }
     for (std::size_t u = 0; u < places.size(); ++u) {
       outputs[u] = emit_program(
-          ir_, source_.program, lanes, inputs[u],
+          ir_, source_.program, lanes, target_, inputs[u],
           [&](std::uint64_t slot, ScalarType type) { return params_.at({slot, type})[lanes > 1]; },
           [&](const DyadInstruction& i) { debug_.at(ir_, i); });
     }
@@ -400,6 +401,7 @@ class RowEmitter {
 
   llvm::Function& function_;
   const DyadFunction& source_;
+  const VectorTarget& target_;
   Shape shape_;
   DebugInfo& debug_;
   llvm::IRBuilder<> ir_;

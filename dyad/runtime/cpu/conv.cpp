@@ -116,12 +116,13 @@ void convolve(const OpCall& call, const Operands& o, const Tensor& out) {
   }
   run(
       [&](const ConvShape& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
-        if (conv_winograd(s, x, w, b, {}, y, /*out_is_channels_last=*/true, call, {}) ||
-            conv_library_forward(s, x, w, b, y, call)) {
+        if (!is_pointwise_product(s, x, y) &&
+            (conv_winograd(s, x, w, b, {}, y, /*out_is_channels_last=*/true, call, {}) ||
+             conv_library_forward(s, x, w, b, y, call))) {
           return true;
         }
         read = ContentsHold(o.weight.impl()->storage);
-        return false;
+        return conv_pointwise_forward(s, x, w, b, y);
       },
       conv_loops_forward, o.shape, o.x, o.weight, o.bias, out);
 }
@@ -139,7 +140,9 @@ void conv_epilogue(const OpCall& call) {
   epilogue.adds_last = attrs.exact;
   if (out.impl()->numel() == 0) return;
   if (residual.defined() && residual.impl()->data != out.impl()->data) copy_tensor(residual, out);
-  if (!o.by_planes && o.shape.flops() > 0 &&
+  // What eager execution computes by other means is computed so here, too.
+  const bool exactly = o.by_planes || (attrs.exact && is_pointwise_product(o.shape, o.x, o.out));
+  if (!exactly && o.shape.flops() > 0 &&
       (conv_winograd(o.shape, o.x, o.weight, o.bias, residual.defined() ? o.out : Tensor(), o.out,
                      /*out_is_channels_last=*/true, call, epilogue) ||
        conv_library_forward(o.shape, o.x, o.weight, o.bias, o.out, call, epilogue))) {
@@ -189,7 +192,8 @@ void conv_transpose(const OpCall& call) {
   } else {
     run(
         [](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&, const Tensor& y) {
-          return winograd_backward_input(s, g, w, y) || conv_library_backward_input(s, g, w, y);
+          return conv_pointwise_backward_input(s, g, w, y) || winograd_backward_input(s, g, w, y) ||
+                 conv_library_backward_input(s, g, w, y);
         },
         [](const ConvShape& s, const Tensor& g, const Tensor& w, const Tensor&, const Tensor& y) {
           conv_loops_backward_input(s, g, w, y);
@@ -207,7 +211,8 @@ void conv_backward_weight(const OpCall& call) {
   } else {
     run(
         [](const ConvShape& s, const Tensor& g, const Tensor& i, const Tensor&, const Tensor& w) {
-          return winograd_backward_weight(s, g, i, w) || conv_library_backward_weight(s, g, i, w);
+          return conv_pointwise_backward_weight(s, g, i, w) ||
+                 winograd_backward_weight(s, g, i, w) || conv_library_backward_weight(s, g, i, w);
         },
         [](const ConvShape& s, const Tensor& g, const Tensor& i, const Tensor&, const Tensor& w) {
           conv_loops_backward_weight(s, g, i, w);

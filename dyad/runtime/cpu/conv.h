@@ -61,6 +61,17 @@ void depthwise_backward_input(const ConvShape& shape, const Tensor& grad, const 
 void depthwise_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
                                const Tensor& out);
 
+// The same for windows of one element, where images in row-major order would have to be turned:
+// false for any other. Results are channels-last, but for the input's gradient with few channels.
+bool conv_pointwise_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight,
+                            const Tensor& bias, const Tensor& out);
+bool conv_pointwise_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight,
+                                   const Tensor& out);
+bool conv_pointwise_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
+                                    const Tensor& out);
+/// Whether the forward pass is such a product.
+[[nodiscard]] bool is_pointwise_product(const ConvShape& shape, const Tensor& x, const Tensor& out);
+
 /// Whether a convolution of `channels` input channels, one a group, runs plane by plane: where
 /// `image` (its input, or the gradient of its result) is row-major. Its result is then too.
 [[nodiscard]] bool runs_by_planes(const Tensor& image, std::int64_t channels, std::int64_t groups);

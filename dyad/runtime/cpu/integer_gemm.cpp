@@ -109,6 +109,19 @@ Sums row_sums(const IntegerGemm& g, const std::uint8_t* a) {
   return sums;
 }
 
+/// How many rows of a product each thread computes by itself: all where the product is small, or
+/// shares its threads out better than by rows.
+std::int64_t rows_of_a_thread(const IntegerGemm& g) {
+#ifndef DYAD_PLAIN_LOOPS
+  constexpr std::int64_t kTile = 32;  // of the CPU's units for matrices
+  if (integer_library_is_exact() && worth_a_team(flops_of(g))) {
+    const std::int64_t threads = team_size(), even = (g.m + threads - 1) / threads;
+    return (even + kTile - 1) / kTile * kTile;
+  }
+#endif
+  return std::max<std::int64_t>(1, g.m);
+}
+
 bool any(const std::int32_t* values, std::int64_t count, std::int64_t stride) {
   if (values == nullptr) return false;
   for (std::int64_t i = 0; i < (stride == 0 ? 1 : count); ++i) {
@@ -134,6 +147,12 @@ DYAD_VECTOR_CLONES std::uint32_t row_sum(const std::int8_t* data, std::int64_t c
 DYAD_VECTOR_CLONES void take_off(std::int32_t* c, std::int64_t count,
                                  const std::uint32_t* by_column, std::uint32_t x, std::uint32_t y,
                                  const std::uint32_t* of_column) {
+  if (x == 0) {  // half the products, which are slow ones
+    for (std::int64_t j = 0; j < count; ++j) {
+      c[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(c[j]) - y * of_column[j]);
+    }
+    return;
+  }
   for (std::int64_t j = 0; j < count; ++j) {
     c[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(c[j]) - by_column[j] * x -
                                      y * of_column[j]);
@@ -167,11 +186,9 @@ void integer_gemm(const IntegerGemm& g, const std::uint8_t* a, const std::int8_t
 
 void integer_gemm(const IntegerGemm& g, const ZeroPoints& zero, const std::uint8_t* a,
                   const std::int8_t* b, std::int32_t* c) {
-  integer_gemm(g, a, b, c);
   const bool any_a = any(zero.a, g.m, zero.a_stride), any_b = any(zero.b, g.n, zero.b_stride);
-  if (!any_a && !any_b) return;
+  if (!any_a && !any_b) return integer_gemm(g, a, b, c);
   // (A - za)(B - zb) = AB - zb (rows of A - k za) - za (columns of B)
-  const Sums rows = any_b ? row_sums(g, a) : Sums(static_cast<std::size_t>(g.m));
   Sums own;
   if (!any_a) own.resize(static_cast<std::size_t>(g.n));
   if (any_a && zero.b_sums == nullptr) own = column_sums(g, b);
@@ -180,16 +197,26 @@ void integer_gemm(const IntegerGemm& g, const ZeroPoints& zero, const std::uint8
   for (std::int64_t j = 0; any_b && j < g.n; ++j) {
     of_b[static_cast<std::size_t>(j)] = static_cast<std::uint32_t>(zero.b[j * zero.b_stride]);
   }
-  parallel_for(0, g.m, grain_for({.bytes = 8.0 * static_cast<double>(g.n)}, g.m),
-               [&](std::int64_t lo, std::int64_t hi) {
-                 for (std::int64_t i = lo; i < hi; ++i) {
-                   const std::uint32_t za =
-                       any_a ? static_cast<std::uint32_t>(zero.a[i * zero.a_stride]) : 0;
-                   const std::uint32_t row =
-                       rows[static_cast<std::size_t>(i)] - static_cast<std::uint32_t>(g.k) * za;
-                   take_off(c + i * g.c_row, g.n, of_b.data(), row, za, columns);
-                 }
-               });
+  // A thread takes off what belongs to its own rows, which lie in its cache.
+  const std::int64_t block = rows_of_a_thread(g);
+  parallel_for(0, (g.m + block - 1) / block, 1, [&](std::int64_t lo, std::int64_t hi) {
+    IntegerGemm part = g;
+    const std::int64_t first = lo * block;
+    part.m = std::min(g.m, hi * block) - first;
+    integer_gemm(part, a + first * g.a_row, b, c + first * g.c_row);
+    const Sums rows = any_b ? row_sums(part, a + first * g.a_row) : Sums();
+    const auto take_rows = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i) {
+        const std::uint32_t za =
+            any_a ? static_cast<std::uint32_t>(zero.a[(first + i) * zero.a_stride]) : 0;
+        const std::uint32_t row =
+            any_b ? rows[static_cast<std::size_t>(i)] - static_cast<std::uint32_t>(g.k) * za : 0;
+        take_off(c + (first + i) * g.c_row, g.n, of_b.data(), row, za, columns);
+      }
+    };
+    parallel_for(0, part.m, grain_for({.bytes = 8.0 * static_cast<double>(g.n)}, part.m),
+                 take_rows);
+  });
 }
 
 }  // namespace dyad::runtime::cpu
