@@ -14,7 +14,8 @@ enum { DYAD_KERNEL_ABI = 4 };
 
 /* Flags of a call. */
 enum {
-  DYAD_KERNEL_STREAM = 1 /* outputs are large and not read soon: stores may go past the caches */
+  DYAD_KERNEL_STREAM = 1 /* outputs are large and not read soon: stores may go past the caches; who
+                            asks for it puts a store fence behind the last row */
 };
 
 /* One call of a kernel. Dims are ordered outermost first, kept ones before reduced ones. */

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "dyad/codegen/address.h"
@@ -9,6 +10,17 @@ namespace {
 
 /// Rows and columns of a tile: the lines that a tile touches stay in the first-level cache.
 constexpr std::int64_t kTileRows = 32, kTileColumns = 64;
+
+/// Puts stores past the caches before everything that follows. Once for all rows: it waits until
+/// memory has them, as long as a row of several KB takes.
+void fence_streams(std::uint32_t flags) {
+  if ((flags & DYAD_KERNEL_STREAM) == 0) return;
+#ifdef __x86_64__
+  __builtin_ia32_sfence();
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
 
 }  // namespace
 
@@ -108,7 +120,10 @@ class PointwiseDriver::Walk {
 void PointwiseDriver::run(const CompiledKernel& kernel, const KernelArgs& args, std::int64_t lo,
                           std::int64_t hi) {
   if (lo >= hi) return;
-  if (args.rank > 1) return Walk(kernel, args, lo).run(hi - lo);
+  if (args.rank > 1) {
+    Walk(kernel, args, lo).run(hi - lo);
+    return fence_streams(args.flags);
+  }
   char* data[kMaxOperands];
   std::int64_t inner[kMaxOperands];
   for (int i = 0; i < kernel.operands_; ++i) {
@@ -116,6 +131,7 @@ void PointwiseDriver::run(const CompiledKernel& kernel, const KernelArgs& args, 
     data[i] = static_cast<char*>(args.data[i]) + lo * inner[i];
   }
   kernel.code_.row(kernel.contexts_[0], data, inner, hi - lo, args.slots, args.flags);
+  fence_streams(args.flags);
 }
 
 }  // namespace dyad::codegen

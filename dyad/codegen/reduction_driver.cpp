@@ -13,6 +13,7 @@ constexpr int kInitContext = 1, kAccumulateContext = 2, kCombineContext = 3, kFi
 /// Outputs are reduced together as long as all their lanes fit into kLaneBytes.
 constexpr std::int64_t kMaxStrip = 1024;
 constexpr std::int64_t kLaneBytes = 32 << 10;
+constexpr std::int64_t kPage = 4096;
 /// Columns: how far ahead memory is asked for.
 constexpr std::int64_t kRowsAhead = 2;
 
@@ -27,6 +28,14 @@ void fill(char* at, std::int64_t count, std::uint64_t bits, std::int64_t bytes) 
   for (std::int64_t done = bytes; done < total; done *= 2) {
     std::memcpy(at + done, at, static_cast<std::size_t>(std::min(done, total - done)));
   }
+}
+
+/// How far behind `memory` lanes begin so that a load of what is added to them is not held up by a
+/// store before it: CPUs compare the places of both within a page alone.
+std::int64_t distance_in_page(const std::byte* memory, const char* data) {
+  constexpr std::int64_t kAhead = 1024;
+  const auto place = reinterpret_cast<std::intptr_t>(data) + kAhead;
+  return (place - reinterpret_cast<std::intptr_t>(memory)) & (kPage - 64);
 }
 
 void advance(char*& data, std::int64_t bytes) { data = moved(data, bytes); }
@@ -248,9 +257,9 @@ void ReductionDriver::chunks_as_rows(char* const* data, std::int64_t first, std:
 void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std::int64_t first,
                                     std::int64_t count, char* const* results) const {
   const int k = kernel_.accumulators_, inputs = kernel_.inputs_;
-  alignas(64) std::byte memory[kLaneBytes + 64];
+  alignas(64) std::byte memory[kLaneBytes + kPage + 64];
   Values lanes = {};
-  place_lanes(memory, outputs, lanes);
+  place_lanes(memory + distance_in_page(memory, data[0]), outputs, lanes);
   fill_init(lanes, kReduceLanes * outputs);
   char* at[kMaxOperands];
   std::int64_t strides[kMaxOperands];

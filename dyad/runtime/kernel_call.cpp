@@ -64,10 +64,13 @@ void KernelCall::plan() {
 
   if (!kernel->recipe().is_reduction()) {
     // Results this large leave the caches before anything reads them again.
-    constexpr double kPastTheCaches = 32 << 20;
-    const auto written = static_cast<double>(
-        units_ * static_cast<std::int64_t>(size_of(kernel->recipe().outputs[0].dtype)));
-    flags_ = written >= kPastTheCaches ? DYAD_KERNEL_STREAM : 0;
+    constexpr std::int64_t kPastTheCaches = 32 << 20, kLine = 64;
+    const auto size = static_cast<std::int64_t>(size_of(kernel->recipe().outputs[0].dtype));
+    // Lines that two rows share gain nothing: of rows shorter than this too many are.
+    constexpr std::int64_t kLongRow = 640;
+    const std::int64_t row = args.rank > 1 ? args.sizes[args.rank - 1] * size : kLongRow;
+    const bool long_rows = row >= kLongRow || row % kLine == 0;
+    flags_ = units_ * size >= kPastTheCaches && long_rows ? DYAD_KERNEL_STREAM : 0;
     return;
   }
   // Columns are reduced side by side in vectors, and a thread gets a few of those. One of a team

@@ -229,7 +229,6 @@ class RowEmitter {
     Value* first = small_loop(start, head, 1);
     Value* stopped = vector_loop(first, true);
     BasicBlock* from_vectors = ir_.GetInsertBlock();
-    ir_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
     ir_.CreateBr(after);
     ir_.SetInsertPoint(after);
     llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 3);
@@ -355,14 +354,6 @@ class RowEmitter {
     past_caches->addIncoming(past_caches, more);
     past_caches->addIncoming(ir_.getTrue(), second);
     ir_.SetInsertPoint(done);
-    if (shape_.streams) {
-      BasicBlock *fence = block("fence"), *after = block("after");
-      ir_.CreateCondBr(past_caches, fence, after);
-      ir_.SetInsertPoint(fence);
-      ir_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
-      ir_.CreateBr(after);
-      ir_.SetInsertPoint(after);
-    }
   }
 
   Value* place(std::size_t i, Value* address, Value* at) {
