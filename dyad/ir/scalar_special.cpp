@@ -1,6 +1,7 @@
 #include <numbers>
 
 #include "dyad/ir/scalar_calls.h"
+#include "dyad/ir/scalar_error.h"
 #include "dyad/ir/scalar_math.h"
 #include "dyad/ir/scalar_math_detail.h"
 
@@ -117,6 +118,23 @@ Scalar erf(Scalar x) {
       polynomial(u, {-0x1.06eba8p-3, -0x1.45f2fap-1, -0x1.a4fa5ep-4, 0x1.39cdc6p-6, 0x1.505ff8p-13,
                      -0x1.b50052p-10, 0x1.4bc9ecp-11, -0x1.ed6c58p-14, 0x1.3696b4p-17});
   return copysign(expm1_inside(fma(u, h, -u)), x);
+}
+
+NormalTail normal_tail(Scalar x) {
+  require_floating(x, "normal_tail");
+  const Scalar size = min(x.like(is_f64(x) ? 38.75 : 14.25), abs(x));
+  if (CallRecorder::current()) return {size, 0.5 - 0.5 * erf(size * (1 / std::numbers::sqrt2))};
+  if (is_f64(x)) return {size, 0.5 * erfc(size * (1 / std::numbers::sqrt2))};
+  // The logarithm to the base 2: -1 at 0, so that nothing is lost there, and off by as much as the
+  // tail leaves room for elsewhere.
+  const Scalar g =
+      polynomial(size, {-1.0, -0x1.26aee2p0, -0x1.d639acp-2, -0x1.ae025ap-5, 0x1.cbfba8p-8,
+                        -0x1.d4daap-15, -0x1.0b2488p-12, 0x1.266912p-14, -0x1.56e48ap-17,
+                        0x1.cfbe8ep-21, -0x1.51e4a4p-25, 0x1.96c2e4p-31});
+  const Scalar whole = nearest(g, x.like(1.0)).value, r = g - whole;
+  const Scalar power = polynomial(
+      r, {1.0, 0x1.62e42ap-1, 0x1.ebf9bcp-3, 0x1.c6b752p-5, 0x1.3cea88p-7, 0x1.5bba14p-10});
+  return {size, ldexp(power, whole)};
 }
 
 Scalar pow(Scalar x, Scalar y) {

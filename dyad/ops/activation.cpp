@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "dyad/ir/literal.h"
+#include "dyad/ir/scalar_error.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/elementary.h"
@@ -179,24 +180,31 @@ constexpr double kTanhCubic = 0.044715;
 constexpr double kInvSqrt2 = 1 / std::numbers::sqrt2;
 constexpr double kInvSqrt2Pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 
+/// gelu(x) = max(x, 0) - |x| tail(|x|), where the tail is the normal distribution's, or the
+/// logistic function of -2u. Nothing cancels on either side, and infinities have their limits.
+scalar::NormalTail gelu_tail(const GeluAttrs& attrs, Scalar x) {
+  if (!attrs.tanh_form) return scalar::normal_tail(x);
+  const bool f64 = x.type() == ScalarType::f64;
+  const Scalar size = scalar::min(x.like(f64 ? 22.0 : 11.5), scalar::abs(x));
+  const Scalar u = kTanhScale * size * (1.0 + kTanhCubic * (size * size));
+  const Scalar e = scalar::exp(-2.0 * u);
+  return {size, e / (1.0 + e)};
+}
+
 struct GeluBackward {
   using Attrs = GeluAttrs;
   static constexpr Schema schema =
       backward("gelu_backward", "grad times the derivative of gelu at x.",
                {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 3 -2.5 8 nan"});
   static Scalar eval(const Attrs& attrs, Scalar grad, Scalar x) {
-    if (!attrs.tanh_form) {
-      const Scalar cumulative = 0.5 * (1.0 + scalar::erf(kInvSqrt2 * x));
-      const Scalar density = kInvSqrt2Pi * scalar::exp(-0.5 * x * x);
-      return grad * (cumulative + x * density);
-    }
-    const Scalar x2 = x * x;
-    const Scalar u = kTanhScale * x * (1.0 + kTanhCubic * x2);
-    const Scalar slope = kTanhScale * (1.0 + 3 * kTanhCubic * x2);
-    // With the logistic function of 2u, (1 + tanh u) / 2, and its derivative e r^2: both of one
-    // exp.
-    const Scalar e = scalar::exp(-2.0 * scalar::abs(u)), r = 1.0 / (1.0 + e);
-    return grad * (scalar::select(u >= 0.0, 1.0, e) * r + x * (e * r * r) * (2.0 * slope));
+    // The derivative at -|x|; that at |x| is 1 less it.
+    const auto [size, tail] = gelu_tail(attrs, x);
+    const Scalar square = size * size;
+    const Scalar slope =
+        attrs.tanh_form ? tail * (1.0 - tail) * (2 * kTanhScale * (1.0 + 3 * kTanhCubic * square))
+                        : kInvSqrt2Pi * scalar::exp(-0.5 * square);
+    const Scalar left = tail - size * slope;
+    return grad * scalar::select(x > 0.0, 1.0 - left, left);
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const Tensor x = g.input(1);
@@ -224,8 +232,9 @@ struct Gelu {
       "gelu", "x times the normal distribution function of x, or its approximation by tanh.", {},
       {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 3 -2.5 8 nan"});
   static Scalar eval(const Attrs& attrs, Scalar x) {
-    if (!attrs.tanh_form) return 0.5 * x * (1.0 + scalar::erf(kInvSqrt2 * x));
-    return 0.5 * x * (1.0 + scalar::tanh(kTanhScale * x * (1.0 + kTanhCubic * (x * x))));
+    const auto [size, tail] = gelu_tail(attrs, x);
+    // With -0 the sum keeps its sign.
+    return scalar::fma(-size, tail, scalar::max(x.like(0.0), x));
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, apply<GeluBackward>(attrs, {}, g.grad(), g.input(0)));

@@ -48,6 +48,9 @@ void run(const OpCall& call, FftKind kind, std::int64_t axis_of_x, ops::FftNorm 
   sizes = without(sizes, axis);
   const std::int64_t lines = product(sizes);
   job.scale = static_cast<T>(scale_of(norm, inverse, job.n));
+  // Lines of results this large leave the second-level caches before anything reads them again.
+  constexpr std::int64_t kPastTheCaches = 8 << 20;
+  job.streams = y.numel() * static_cast<std::int64_t>(sizeof(T)) >= kPastTheCaches;
 
   const FftCode<T>& code = fft_code<T>();
   const std::int64_t w = code.lanes;

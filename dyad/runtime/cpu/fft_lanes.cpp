@@ -17,8 +17,13 @@
 namespace dyad::runtime::cpu {
 namespace {
 
+// Each with its store past the caches, to where a whole vector may begin, and what puts such stores
+// before all that follows.
 namespace plain {
 constexpr int kVectorBytes = 16;
+using Floats [[gnu::vector_size(kVectorBytes)]] = float;
+DYAD_INLINE void stream(float* to, const Floats& v) { __builtin_memcpy(to, &v, sizeof(v)); }
+DYAD_INLINE void fence() {}
 #include "dyad/runtime/cpu/fft_lanes.inl"
 }  // namespace plain
 
@@ -28,6 +33,9 @@ constexpr int kVectorBytes = 16;
 #pragma GCC target("arch=x86-64-v3")
 namespace v3 {
 constexpr int kVectorBytes = 32;
+using Floats [[gnu::vector_size(kVectorBytes)]] = float;
+DYAD_INLINE void stream(float* to, const Floats& v) { __builtin_ia32_movntps256(to, v); }
+DYAD_INLINE void fence() { __builtin_ia32_sfence(); }
 #include "dyad/runtime/cpu/fft_lanes.inl"
 }  // namespace v3
 #pragma GCC pop_options
@@ -35,6 +43,9 @@ constexpr int kVectorBytes = 32;
 #pragma GCC target("arch=x86-64-v4")
 namespace v4 {
 constexpr int kVectorBytes = 64;
+using Floats [[gnu::vector_size(kVectorBytes)]] = float;
+DYAD_INLINE void stream(float* to, const Floats& v) { __builtin_ia32_movntps512(to, v); }
+DYAD_INLINE void fence() { __builtin_ia32_sfence(); }
 #include "dyad/runtime/cpu/fft_lanes.inl"
 }  // namespace v4
 #pragma GCC pop_options
@@ -49,7 +60,8 @@ Tensor numbers(std::int64_t count) {
 /// `n` complex numbers at `from` to `to`, by the plan's matrix.
 template <class T>
 void run_matrix(const LinePlan<T>& plan, const T* from, FftLayout from_layout, bool exchange_in,
-                T* to, FftLayout to_layout, bool exchange_out, T scale, FftWork<T>& work) {
+                T* to, FftLayout to_layout, bool exchange_out, T scale, bool streams,
+                FftWork<T>& work) {
   const FftCode<T>& code = fft_code<T>();
   const std::int64_t w = code.lanes;
   const FftMatrix<T> matrix{plan.n1, plan.n2, plan.columns.get(), plan.rows.get(),
@@ -70,7 +82,7 @@ void run_matrix(const LinePlan<T>& plan, const T* from, FftLayout from_layout, b
   });
   walk(row_blocks, *plan.rows, [&](std::int64_t begin, std::int64_t end, T* buffer) {
     code.rows(matrix, elements_of<T>(work.matrix), begin, end, to, to_layout, exchange_out, scale,
-              buffer);
+              streams, buffer);
   });
 }
 
@@ -80,10 +92,11 @@ constexpr FftLayout kDense{2, 1};
 /// after.
 template <class T>
 void run_line(const LinePlan<T>& plan, const T* from, FftLayout from_layout, bool exchange_in,
-              T* to, FftLayout to_layout, bool exchange_out, T scale, FftWork<T>& work) {
+              T* to, FftLayout to_layout, bool exchange_out, T scale, bool streams,
+              FftWork<T>& work) {
   if (!plan.inner) {
     return run_matrix(plan, from, from_layout, exchange_in, to, to_layout, exchange_out, scale,
-                      work);
+                      streams, work);
   }
   const LinePlan<T>& inner = *plan.inner;
   const auto times = [](T re, T im, const std::complex<T>& w) {
@@ -96,12 +109,12 @@ void run_line(const LinePlan<T>& plan, const T* from, FftLayout from_layout, boo
     std::tie(a[2 * k], a[2 * k + 1]) = times(re, im, plan.chirp[static_cast<std::size_t>(k)]);
   }
   std::fill(a + 2 * plan.n, a + 2 * inner.n, T(0));
-  run_matrix(inner, a, kDense, false, b, kDense, false, T(1), work);
+  run_matrix(inner, a, kDense, false, b, kDense, false, T(1), false, work);
   for (std::int64_t k = 0; k < inner.n; ++k) {
     std::tie(b[2 * k], b[2 * k + 1]) =
         times(b[2 * k], b[2 * k + 1], plan.filter[static_cast<std::size_t>(k)]);
   }
-  run_matrix(inner, b, kDense, true, a, kDense, true, T(1), work);
+  run_matrix(inner, b, kDense, true, a, kDense, true, T(1), false, work);
   for (std::int64_t k = 0; k < plan.n; ++k) {
     const auto [re, im] = times(a[2 * k], a[2 * k + 1], plan.chirp[static_cast<std::size_t>(k)]);
     T* y = to + k * to_layout.along;
@@ -145,7 +158,8 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to, FftWork<T>& work) 
   const std::int64_t n = job.n, h = n / 2;
   const FftLayout &in = job.from, &out = job.to;
   if (job.kind == FftKind::complex) {
-    return run_line(*job.line, from, in, job.inverse, to, out, job.inverse, job.scale, work);
+    return run_line(*job.line, from, in, job.inverse, to, out, job.inverse, job.scale, job.streams,
+                    work);
   }
   const bool even = n % 2 == 0;
   const T scale = job.scale, middle = job.middle;
@@ -156,24 +170,16 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to, FftWork<T>& work) 
     y[out.part] = im * scale;
   };
   if (job.kind == FftKind::half && even) {
-    run_line(*job.line, from, {2 * in.along, in.along}, false, z, kDense, false, T(1), work);
+    run_line(*job.line, from, {2 * in.along, in.along}, false, z, kDense, false, T(1), false, work);
     put(0, z[0] + z[1], 0);
     put(h, z[0] - z[1], 0);
-    const T half = static_cast<T>(0.5) * middle;
-    for (std::int64_t k = 1; 2 * k <= h; ++k) {
-      const T *a = z + 2 * k, *b = z + 2 * (h - k), *w = job.real_twiddles + 2 * k;
-      const T even_re = (a[0] + b[0]) * half, even_im = (a[1] - b[1]) * half;
-      const T odd_re = (a[1] + b[1]) * half, odd_im = (b[0] - a[0]) * half;
-      const T re = odd_re * w[0] - odd_im * w[1], im = odd_re * w[1] + odd_im * w[0];
-      put(k, even_re + re, even_im + im);
-      put(h - k, even_re - re, im - even_im);
-    }
+    fft_code<T>().untangle(z, h, job.real_twiddles, middle, scale, to, out);
   } else if (job.kind == FftKind::half) {
     for (std::int64_t k = 0; k < n; ++k) {
       z[2 * k] = from[k * in.along];
       z[2 * k + 1] = 0;
     }
-    run_line(*job.line, z, kDense, false, z, kDense, false, T(1), work);
+    run_line(*job.line, z, kDense, false, z, kDense, false, T(1), false, work);
     put(0, z[0], z[1]);
     for (std::int64_t k = 1; k <= h; ++k) put(k, z[2 * k] * middle, z[2 * k + 1] * middle);
   } else if (even) {
@@ -190,7 +196,8 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to, FftWork<T>& work) 
       z[2 * (h - k)] = even_re + im;
       z[2 * (h - k) + 1] = re - even_im;
     }
-    run_line(*job.line, z, kDense, true, to, {2 * out.along, out.along}, true, scale, work);
+    run_line(*job.line, z, kDense, true, to, {2 * out.along, out.along}, true, scale, job.streams,
+             work);
   } else {
     z[0] = from[0];
     z[1] = 0;
@@ -200,7 +207,7 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to, FftWork<T>& work) 
       z[2 * k + 1] = x[in.part] * middle;
       z[2 * (n - k) + 1] = -z[2 * k + 1];
     }
-    run_line(*job.line, z, kDense, true, z, kDense, true, scale, work);
+    run_line(*job.line, z, kDense, true, z, kDense, true, scale, false, work);
     for (std::int64_t k = 0; k < n; ++k) to[k * out.along] = z[2 * k];
   }
 }

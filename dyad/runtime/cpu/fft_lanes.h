@@ -40,6 +40,7 @@ struct FftJob {
   const LinePlan<T>* line = nullptr;    ///< instead of `lanes`
   const T* real_twiddles = nullptr;     ///< FftPlan::real_twiddles
   FftLayout from = {}, to = {};
+  bool streams = false;  ///< the result is so large that stores go past the caches
 };
 
 /// LinePlan as the code takes it.
@@ -64,7 +65,11 @@ struct FftCode {
   void (*columns)(const FftMatrix<T>& plan, const T* from, FftLayout layout, bool exchange,
                   std::int64_t begin, std::int64_t end, T* matrix, T* buffer);
   void (*rows)(const FftMatrix<T>& plan, T* matrix, std::int64_t begin, std::int64_t end, T* to,
-               FftLayout layout, bool exchange, T scale, T* buffer);
+               FftLayout layout, bool exchange, T scale, bool streams, T* buffer);
+  /// Numbers 1 to h - 1 of the spectrum of 2 h real numbers, times `middle` and `scale`, from the
+  /// transform `z` of h complex ones.
+  void (*untangle)(const T* z, std::int64_t h, const T* twiddles, T middle, T scale, T* to,
+                   FftLayout layout);
 };
 
 /// The code that suits this CPU.

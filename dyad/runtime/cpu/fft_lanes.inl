@@ -33,6 +33,16 @@ DYAD_INLINE void store(T* to, const Vector<T>& v) {
   __builtin_memcpy(to, &v, sizeof(v));
 }
 
+/// Past the caches where `streams` and the place is fit for it.
+template <class T>
+DYAD_INLINE void store(T* to, const Vector<T>& v, bool streams) {
+  if (streams && reinterpret_cast<std::uintptr_t>(to) % kVectorBytes == 0) {
+    stream(reinterpret_cast<float*>(to), reinterpret_cast<const Floats&>(v));
+  } else {
+    store<T>(to, v);
+  }
+}
+
 template <class T, std::size_t... I>
 DYAD_INLINE Vector<T> low_halves(const Vector<T>& a, const Vector<T>& b,
                                  std::index_sequence<I...>) {
@@ -53,6 +63,10 @@ DYAD_INLINE Vector<T> odds(const Vector<T>& a, const Vector<T>& b, std::index_se
 }
 template <class T>
 using Indices = std::make_index_sequence<kLanes<T>>;
+template <class T, std::size_t... I>
+DYAD_INLINE Vector<T> reversed(const Vector<T>& a, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, a, (sizeof...(I) - 1 - I)...);
+}
 
 /// Rows become columns: each round puts rows i and i + half beside one another.
 template <class T>
@@ -364,7 +378,7 @@ void load_reals(const T* from, const std::int64_t* at, int count, std::int64_t a
 
 template <class T>
 void store_pairs(const Pair<T>* in, std::int64_t n, T scale, bool exchange, T* to,
-                 const std::int64_t* at, int count, FftLayout layout) {
+                 const std::int64_t* at, int count, FftLayout layout, bool streams) {
   constexpr int w = kLanes<T>;
   const auto re = [&](std::int64_t k) DYAD_INLINE_LAMBDA -> Vector<T> {
     return (exchange ? in[k].im : in[k].re) * scale;
@@ -382,14 +396,14 @@ void store_pairs(const Pair<T>* in, std::int64_t n, T scale, bool exchange, T* t
         rows[2 * i + 1] = im(k + i);
       }
       transpose<T>(rows);
-      for (int lane = 0; lane < count; ++lane) store<T>(to + at[lane] + 2 * k, rows[lane]);
+      for (int lane = 0; lane < count; ++lane) store<T>(to + at[lane] + 2 * k, rows[lane], streams);
     }
   } else if (layout.part == 1 && side_by_side<T>(at, count, 2)) {
     for (; k < n; ++k) {
       T* y = to + at[0] + k * layout.along;
       const Vector<T> a = re(k), b = im(k);
-      store<T>(y, low_halves<T>(a, b, Indices<T>()));
-      store<T>(y + w, high_halves<T>(a, b, Indices<T>()));
+      store<T>(y, low_halves<T>(a, b, Indices<T>()), streams);
+      store<T>(y + w, high_halves<T>(a, b, Indices<T>()), streams);
     }
   } else if (side_by_side<T>(at, count, 1)) {
     for (; k < n; ++k) {
@@ -455,6 +469,7 @@ struct Target {
   FftLayout layout;
   bool exchange;
   T scale;
+  bool streams;
 };
 
 template <class T, int R>
@@ -496,7 +511,7 @@ void last_pass(const FftPass<T>& pass, const Pair<T>* in, const Target<T>& targe
     for (int k = 0; k < R; ++k) {
       store_pairs(tile + k * kTile, n, target.scale, target.exchange,
                   target.to + (q + pass.stride * k) * target.layout.along, target.at, target.count,
-                  target.layout);
+                  target.layout, target.streams);
     }
   }
 }
@@ -545,10 +560,23 @@ void end_and_store(const LanesPlan<T>& plan, int begin, Pair<T>* a, Pair<T>* b,
   const Pair<T>* result =
       plan.inner ? transform(plan, a, b) : run_passes(plan, begin, plan.count, a, b);
   store_pairs(result, plan.n, target.scale, target.exchange, target.to, target.at, target.count,
-              target.layout);
+              target.layout, target.streams);
 }
 
 // Real transforms of even size: x[2 j] + i x[2 j + 1] as one complex number.
+
+/// Numbers k and h - k of the spectrum of n = 2 h real numbers out of those of h complex ones, in
+/// lanes or, with `V` a number, one by one; c + i s: exp(-2 pi i k / n).
+template <class V, class T>
+DYAD_INLINE void untangle_two(V& a_re, V& a_im, V& b_re, V& b_im, const V& c, const V& s, T half) {
+  const V even_re = (a_re + b_re) * half, even_im = (a_im - b_im) * half;
+  const V odd_re = (a_im + b_im) * half, odd_im = (b_re - a_re) * half;
+  const V re = odd_re * c - odd_im * s, im = odd_re * s + odd_im * c;
+  a_re = even_re + re;
+  a_im = even_im + im;
+  b_re = even_re - re;
+  b_im = im - even_im;
+}
 
 /// The spectrum of n = 2 h real numbers out of that of h complex ones; z[h] comes in.
 template <class T>
@@ -558,13 +586,51 @@ void untangle(Pair<T>* z, std::int64_t h, const T* twiddles, T middle) {
   z[h] = {first.re - first.im, Vector<T>{}};
   const T half = static_cast<T>(0.5) * middle;
   for (std::int64_t k = 1; 2 * k <= h; ++k) {
-    const T c = twiddles[2 * k], s = twiddles[2 * k + 1];
-    const Pair<T> a = z[k], b = z[h - k];
-    const Pair<T> even{(a.re + b.re) * half, (a.im - b.im) * half};
-    const Pair<T> odd{(a.im + b.im) * half, (b.re - a.re) * half};
-    const Pair<T> turned = times(odd, c, s);
-    z[k] = plus(even, turned);
-    z[h - k] = {even.re - turned.re, turned.im - even.im};
+    const Vector<T> c = Vector<T>{} + twiddles[2 * k], s = Vector<T>{} + twiddles[2 * k + 1];
+    Pair<T> a = z[k], b = z[h - k];
+    untangle_two(a.re, a.im, b.re, b.im, c, s, half);
+    z[k] = a;
+    z[h - k] = b;
+  }
+}
+
+/// The same of one line: numbers 1..h-1 of it from `z`, dense, to `to`.
+template <class T>
+void untangle_line(const T* z, std::int64_t h, const T* twiddles, T middle, T scale, T* to,
+                   FftLayout layout) {
+  constexpr int w = kLanes<T>;
+  const T half = static_cast<T>(0.5) * middle;
+  std::int64_t k = 1;
+  if (layout.along == 2 && layout.part == 1) {
+    // Vectors from both ends, until they would meet.
+    for (; 2 * (k + w) <= h; k += w) {
+      const std::int64_t last = h - k - w + 1;
+      const Vector<T> a0 = load<T>(z + 2 * k), a1 = load<T>(z + 2 * k + w);
+      const Vector<T> b0 = load<T>(z + 2 * last), b1 = load<T>(z + 2 * last + w);
+      const Vector<T> w0 = load<T>(twiddles + 2 * k), w1 = load<T>(twiddles + 2 * k + w);
+      Vector<T> a_re = evens<T>(a0, a1, Indices<T>()), a_im = odds<T>(a0, a1, Indices<T>());
+      Vector<T> b_re = reversed<T>(evens<T>(b0, b1, Indices<T>()), Indices<T>());
+      Vector<T> b_im = reversed<T>(odds<T>(b0, b1, Indices<T>()), Indices<T>());
+      untangle_two(a_re, a_im, b_re, b_im, evens<T>(w0, w1, Indices<T>()),
+                   odds<T>(w0, w1, Indices<T>()), half);
+      a_re *= scale;
+      a_im *= scale;
+      b_re = reversed<T>(b_re * scale, Indices<T>());
+      b_im = reversed<T>(b_im * scale, Indices<T>());
+      store<T>(to + 2 * k, low_halves<T>(a_re, a_im, Indices<T>()));
+      store<T>(to + 2 * k + w, high_halves<T>(a_re, a_im, Indices<T>()));
+      store<T>(to + 2 * last, low_halves<T>(b_re, b_im, Indices<T>()));
+      store<T>(to + 2 * last + w, high_halves<T>(b_re, b_im, Indices<T>()));
+    }
+  }
+  for (; 2 * k <= h; ++k) {
+    T a_re = z[2 * k], a_im = z[2 * k + 1], b_re = z[2 * (h - k)], b_im = z[2 * (h - k) + 1];
+    untangle_two(a_re, a_im, b_re, b_im, twiddles[2 * k], twiddles[2 * k + 1], half);
+    T *a = to + k * layout.along, *b = to + (h - k) * layout.along;
+    a[0] = a_re * scale;
+    a[layout.part] = a_im * scale;
+    b[0] = b_re * scale;
+    b[layout.part] = b_im * scale;
   }
 }
 
@@ -594,23 +660,23 @@ void block(const FftJob<T>& job, const T* from, const std::int64_t* from_at, T* 
   auto* b = a + plan.capacity;
   if (job.kind == FftKind::complex) {
     const int begin = load_and_begin<T>(plan, {from, from_at, count, job.from, job.inverse}, a);
-    end_and_store<T>(plan, begin, a, b, {to, to_at, count, job.to, job.inverse, job.scale});
+    end_and_store<T>(plan, begin, a, b, {to, to_at, count, job.to, job.inverse, job.scale, job.streams});
   } else if (job.kind == FftKind::half && even) {
     const FftLayout pairs{2 * job.from.along, job.from.along};
     const int begin = load_and_begin<T>(plan, {from, from_at, count, pairs, false}, a);
     Pair<T>* z = plan.inner ? transform(plan, a, b) : run_passes(plan, begin, plan.count, a, b);
     untangle(z, h, job.real_twiddles, job.middle);
-    store_pairs(z, h + 1, job.scale, false, to, to_at, count, job.to);
+    store_pairs(z, h + 1, job.scale, false, to, to_at, count, job.to, job.streams);
   } else if (job.kind == FftKind::half) {
     load_reals(from, from_at, count, job.from.along, n, a);
     Pair<T>* z = transform(plan, a, b);
     for (std::int64_t k = 1; k <= h; ++k) z[k] = scaled(z[k], job.middle);
-    store_pairs(z, h + 1, job.scale, false, to, to_at, count, job.to);
+    store_pairs(z, h + 1, job.scale, false, to, to_at, count, job.to, job.streams);
   } else if (even) {
     load_pairs(from, from_at, count, job.from, h + 1, false, a);
     tangle(a, h, job.real_twiddles, job.middle);
     const FftLayout pairs{2 * job.to.along, job.to.along};
-    end_and_store<T>(plan, 0, a, b, {to, to_at, count, pairs, true, job.scale});
+    end_and_store<T>(plan, 0, a, b, {to, to_at, count, pairs, true, job.scale, job.streams});
   } else {
     load_pairs(from, from_at, count, job.from, h + 1, false, a);
     a[0] = {Vector<T>{}, a[0].re};
@@ -621,6 +687,7 @@ void block(const FftJob<T>& job, const T* from, const std::int64_t* from_at, T* 
     }
     store_imaginary(transform(plan, a, b), n, job.scale, to, to_at, count, job.to.along);
   }
+  if (job.streams) fence();
 }
 
 // One line as a matrix: element j = j1 * n2 + j2, result k = k1 + n1 * k2.
@@ -667,7 +734,7 @@ void columns(const FftMatrix<T>& plan, const T* from, FftLayout layout, bool exc
 
 template <class T>
 void rows(const FftMatrix<T>& plan, T* matrix, std::int64_t begin, std::int64_t end, T* to,
-          FftLayout layout, bool exchange, T scale, T* buffer) {
+          FftLayout layout, bool exchange, T scale, bool streams, T* buffer) {
   constexpr int w = kLanes<T>;
   const LanesPlan<T>& lanes = *plan.rows;
   auto* a = reinterpret_cast<Pair<T>*>(buffer);
@@ -678,9 +745,10 @@ void rows(const FftMatrix<T>& plan, T* matrix, std::int64_t begin, std::int64_t 
     for (int lane = 0; lane < w; ++lane) at[lane] = (block * w + lane) * layout.along;
     auto* in = reinterpret_cast<Pair<T>*>(matrix) + block * plan.n2;
     store_pairs(transform(lanes, in, a), plan.n2, scale, exchange, to, at, count,
-                {plan.n1 * layout.along, layout.part});
+                {plan.n1 * layout.along, layout.part}, streams);
   }
+  if (streams) fence();
 }
 
 template <class T>
-constexpr FftCode<T> kCode{kLanes<T>, block<T>, columns<T>, rows<T>};
+constexpr FftCode<T> kCode{kLanes<T>, block<T>, columns<T>, rows<T>, untangle_line<T>};
