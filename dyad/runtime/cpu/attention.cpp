@@ -10,6 +10,7 @@
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/cpu/vector_math.h"
+#include "dyad/runtime/layout.h"
 #include "dyad/runtime/threads.h"
 
 // Tiles of kAttentionRows queries and kAttentionColumns keys, each row with a running maximum and
@@ -20,45 +21,82 @@ namespace {
 
 constexpr std::int64_t kScoreLanes = 16;
 
+/// Halves onto one another, as reductions join their lanes.
 template <class T>
-[[gnu::always_inline]] inline T largest_of(const T* s, std::int64_t n) {
+[[gnu::always_inline]] inline T sum_of_lanes(T* lanes) {
+#pragma GCC unroll 4
+  for (std::int64_t half = kScoreLanes / 2; half > 0; half /= 2) {
+    for (std::int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  }
+  return lanes[0];
+}
+
+/// Of a row of n scores only the first `seen` count. What follows of them becomes -inf, which is
+/// nothing to maxima and sums, up to a whole number of vectors where the row has room for it: so
+/// many elements to look at.
+template <class T>
+[[gnu::always_inline]] inline std::int64_t fill_up(T* s, std::int64_t seen, std::int64_t n) {
+  const std::int64_t whole = (seen + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
+  if (whole > n) return seen;
+  for (std::int64_t j = seen; j < whole; ++j) s[j] = -std::numeric_limits<T>::infinity();
+  return whole;
+}
+
+template <class T>
+[[gnu::always_inline]] inline T largest_of(T* s, std::int64_t seen, std::int64_t n) {
+  const std::int64_t end = fill_up(s, seen, n);
   T lanes[kScoreLanes];
   std::fill_n(lanes, kScoreLanes, -std::numeric_limits<T>::infinity());
   std::int64_t j = 0;
-  for (; j + kScoreLanes <= n; j += kScoreLanes) {
+  for (; j + kScoreLanes <= end; j += kScoreLanes) {
     for (std::int64_t l = 0; l < kScoreLanes; ++l)
       lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
   }
-  for (std::int64_t l = 0; j + l < n; ++l) lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
+  for (std::int64_t l = 0; j + l < end; ++l) lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
   return *std::max_element(lanes, lanes + kScoreLanes);
 }
-DYAD_VECTOR_CLONES float largest(const float* s, std::int64_t n) { return largest_of(s, n); }
-DYAD_VECTOR_CLONES double largest(const double* s, std::int64_t n) { return largest_of(s, n); }
+DYAD_VECTOR_CLONES float largest(float* s, std::int64_t seen, std::int64_t n) {
+  return largest_of(s, seen, n);
+}
+DYAD_VECTOR_CLONES double largest(double* s, std::int64_t seen, std::int64_t n) {
+  return largest_of(s, seen, n);
+}
 
-/// s[j] = exp(s[j] - from); gives the sum.
+/// s[j] = exp(s[j] - from) of those seen, 0 of the others; gives the sum.
 template <class T>
-[[gnu::always_inline]] inline T exp_and_sum(T* s, std::int64_t n, T from) {
+[[gnu::always_inline]] inline T exp_and_sum(T* s, std::int64_t seen, std::int64_t n, T from) {
+  const std::int64_t end = fill_up(s, seen, n);
   T lanes[kScoreLanes] = {};
   std::int64_t j = 0;
-  for (; j + kScoreLanes <= n; j += kScoreLanes) {
+  for (; j + kScoreLanes <= end; j += kScoreLanes) {
     for (std::int64_t l = 0; l < kScoreLanes; ++l) {
       s[j + l] = vector_math::exp(s[j + l] - from);
       lanes[l] += s[j + l];
     }
   }
-  for (std::int64_t l = 0; j + l < n; ++l) {
+  for (std::int64_t l = 0; j + l < end; ++l) {
     s[j + l] = vector_math::exp(s[j + l] - from);
     lanes[l] += s[j + l];
   }
-  T sum = 0;
-  for (const T lane : lanes) sum += lane;
-  return sum;
+  std::fill(s + end, s + n, T{});
+  return sum_of_lanes(lanes);
 }
-DYAD_VECTOR_CLONES float exp_row(float* s, std::int64_t n, float from) {
-  return exp_and_sum(s, n, from);
+DYAD_VECTOR_CLONES float exp_row(float* s, std::int64_t seen, std::int64_t n, float from) {
+  return exp_and_sum(s, seen, n, from);
 }
-DYAD_VECTOR_CLONES double exp_row(double* s, std::int64_t n, double from) {
-  return exp_and_sum(s, n, from);
+DYAD_VECTOR_CLONES double exp_row(double* s, std::int64_t seen, std::int64_t n, double from) {
+  return exp_and_sum(s, seen, n, from);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void multiply_all(T* s, std::int64_t n, T factor) {
+  for (std::int64_t j = 0; j < n; ++j) s[j] *= factor;
+}
+DYAD_VECTOR_CLONES void multiply_row(float* s, std::int64_t n, float factor) {
+  multiply_all(s, n, factor);
+}
+DYAD_VECTOR_CLONES void multiply_row(double* s, std::int64_t n, double factor) {
+  multiply_all(s, n, factor);
 }
 
 /// What a thread works in.
@@ -70,49 +108,63 @@ struct Tile {
   T* data() noexcept { return elements.data(); }
 };
 
-/// Queries q0 to q0 + rows of one head: `out` gets their results, `lse` their sums' logarithms.
+/// Queries q0 to q0 + rows of one head: `out` gets their results, `out_row` elements apart, `lse`
+/// their sums' logarithms.
 template <class T>
 void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64_t q0,
-            std::int64_t rows, Tile<T>& tile, T* out, T* lse) {
+            std::int64_t rows, Tile<T>& tile, T* out, std::int64_t out_row, T* lse) {
   constexpr T kNone = -std::numeric_limits<T>::infinity();
   T top[kAttentionRows], sum[kAttentionRows];
   std::fill_n(top, rows, kNone);
   std::fill_n(sum, rows, T{});
   const std::int64_t end = x.seen(q0 + rows - 1), e = x.value_width;
-  if (end == 0) std::fill_n(out, rows * e, T{});
   for (std::int64_t k0 = 0; k0 < end; k0 += kAttentionColumns) {
     const std::int64_t n = std::min(kAttentionColumns, end - k0);
     x.scores(b, h, q0, rows, k0, n, tile.data());
     for (std::int64_t i = 0; i < rows; ++i) {
       T* s = tile.data() + i * n;
       const std::int64_t seen = x.visible(q0 + i, k0, n);
-      const T most = std::max(top[i], largest(s, seen));
+      const T most = std::max(top[i], largest(s, seen, n));
       const T from = most == kNone ? T{} : most;
-      const T part = exp_row(s, seen, from);
-      std::fill(s + seen, s + n, T{});
+      const T part = exp_row(s, seen, n, from);
       if (k0 > 0 && most != top[i]) {
         const T shrink = std::exp(top[i] - from);
         sum[i] *= shrink;
-        for (std::int64_t j = 0; j < e; ++j) out[i * e + j] *= shrink;
+        multiply_row(out + i * out_row, e, shrink);
       }
       sum[i] += part;
       top[i] = most;
     }
     if (x.attrs.dropout > 0) x.drop(b, h, q0, rows, k0, n, tile.data());
     multiply_tile<T>(false, false, rows, e, n, tile.data(), n, x.v.at<T>(b, x.key_head(h), k0),
-                     x.v.row(), k0 > 0, out, e);
+                     x.v.row(), k0 > 0, out, out_row);
   }
   for (std::int64_t i = 0; i < rows; ++i) {
     const bool none = sum[i] == 0;
-    const T share = none ? T{} : 1 / sum[i];
-    for (std::int64_t j = 0; j < e; ++j) out[i * e + j] = none ? T{} : out[i * e + j] * share;
+    if (none) {
+      std::fill_n(out + i * out_row, e, T{});
+    } else {
+      multiply_row(out + i * out_row, e, 1 / sum[i]);
+    }
     lse[i] = none ? kNone : top[i] + std::log(sum[i]);
   }
+}
+
+/// The result lies in the order of q's axes: heads that are columns of what a linear layer gave are
+/// columns of the result, which the next one reads as it lies.
+Strides attention_layout(const OpInfo&, const void*, std::span<const Tensor> inputs,
+                         const Shape& shape, int index) {
+  if (index == 0) {
+    const Strides strides = pointwise_layout(inputs.first(1), shape);
+    if (strides.back() == 1) return strides;
+  }
+  return contiguous_strides(shape);
 }
 
 void attention_forward(const OpCall& call) {
   const AttentionInputs x(call, 0);
   const ComputedOutput out(call.outputs[0]);
+  const Strides& out_at = out.tensor().impl()->strides;
   const Tensor& lse = call.outputs[1];
   const std::int64_t tile_rows = x.tile_rows();
   const std::int64_t blocks = x.length == 0 ? 0 : (x.length + tile_rows - 1) / tile_rows;
@@ -126,10 +178,11 @@ void attention_forward(const OpCall& call) {
           Tile<T> tile(x);
           for (std::int64_t unit = lo; unit < hi; ++unit) {
             const std::int64_t head = unit / blocks, q0 = unit % blocks * tile_rows;
-            const std::int64_t row = head * x.length + q0;
-            attend(x, head / x.heads, head % x.heads, q0, std::min(tile_rows, x.length - q0), tile,
-                   reinterpret_cast<T*>(out.tensor().impl()->data) + row * x.value_width,
-                   reinterpret_cast<T*>(lse.impl()->data) + row);
+            const std::int64_t b = head / x.heads, h = head % x.heads;
+            attend(x, b, h, q0, std::min(tile_rows, x.length - q0), tile,
+                   reinterpret_cast<T*>(out.tensor().impl()->data) + b * out_at[0] + h * out_at[1] +
+                       q0 * out_at[2],
+                   out_at[2], reinterpret_cast<T*>(lse.impl()->data) + head * x.length + q0);
           }
         });
   });
@@ -138,16 +191,19 @@ void attention_forward(const OpCall& call) {
 
 // --- gradients ---------------------------------------------------------------------------------
 
-/// p[j] = exp(s[j] - lse), 0 for a row of nothing.
+/// s[j] = exp(s[j] - lse) of those seen, 0 of the others.
 template <class T>
-[[gnu::always_inline]] inline void probabilities_of(T* s, std::int64_t n, T lse) {
-  for (std::int64_t j = 0; j < n; ++j) s[j] = vector_math::exp(s[j] - lse);
+[[gnu::always_inline]] inline void probabilities_of(T* s, std::int64_t seen, std::int64_t n,
+                                                    T lse) {
+  const std::int64_t end = fill_up(s, seen, n);
+  for (std::int64_t j = 0; j < end; ++j) s[j] = vector_math::exp(s[j] - lse);
+  std::fill(s + seen, s + n, T{});
 }
-DYAD_VECTOR_CLONES void probabilities(float* s, std::int64_t n, float lse) {
-  probabilities_of(s, n, lse);
+DYAD_VECTOR_CLONES void probabilities(float* s, std::int64_t seen, std::int64_t n, float lse) {
+  probabilities_of(s, seen, n, lse);
 }
-DYAD_VECTOR_CLONES void probabilities(double* s, std::int64_t n, double lse) {
-  probabilities_of(s, n, lse);
+DYAD_VECTOR_CLONES void probabilities(double* s, std::int64_t seen, std::int64_t n, double lse) {
+  probabilities_of(s, seen, n, lse);
 }
 
 /// by_p[j] = p[j] (by_p[j] - common) scale: the gradient of the raw scores but for the cap.
@@ -214,8 +270,7 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
           T* s = p.data() + i * n;
           const bool none = to.lse[row + i] == -std::numeric_limits<T>::infinity();
           const std::int64_t seen = none ? 0 : x.visible(q0 + i, k0, n);
-          probabilities(s, seen, to.lse[row + i]);
-          std::fill(s + seen, s + n, T{});
+          probabilities(s, seen, n, to.lse[row + i]);
         }
         multiply_tile<T>(false, true, rows, n, e, grad, to.grad.row(), x.v.at<T>(b, key_head, k0),
                          x.v.row(), false, by_p.data(), n);
@@ -241,26 +296,38 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
   }
 }
 
+/// Of elements of lanes 16 apart, then of the lanes.
+template <class T>
+[[gnu::always_inline]] inline T product_of(const T* a, const T* b, std::int64_t n) {
+  T lanes[kScoreLanes] = {};
+  std::int64_t j = 0;
+  for (; j + kScoreLanes <= n; j += kScoreLanes) {
+    for (std::int64_t l = 0; l < kScoreLanes; ++l) lanes[l] += a[j + l] * b[j + l];
+  }
+  for (std::int64_t l = 0; j + l < n; ++l) lanes[l] += a[j + l] * b[j + l];
+  return sum_of_lanes(lanes);
+}
+DYAD_VECTOR_CLONES float scalar_product(const float* a, const float* b, std::int64_t n) {
+  return product_of(a, b, n);
+}
+DYAD_VECTOR_CLONES double scalar_product(const double* a, const double* b, std::int64_t n) {
+  return product_of(a, b, n);
+}
+
 /// For each query: sum of grad * out, less the gradient of its lse.
 template <class T>
-std::vector<T> common_parts(const AttentionInputs& x, const AttentionRows& grad, const Tensor& out,
-                            const Tensor& grad_lse) {
+std::vector<T> common_parts(const AttentionInputs& x, const AttentionRows& grad,
+                            const AttentionRows& out, const Tensor& grad_lse) {
   const std::int64_t rows = x.batch * x.heads * x.length, width = x.value_width;
   std::vector<T> common(static_cast<std::size_t>(rows));
-  const T* o = reinterpret_cast<const T*>(out.impl()->data);
   const T* by_lse =
       grad_lse.defined() ? reinterpret_cast<const T*>(grad_lse.impl()->data) : nullptr;
   const double bytes = 2.0 * static_cast<double>(width) * sizeof(T);
   parallel_for(0, rows, grain_for({.bytes = bytes}, rows), [&](std::int64_t lo, std::int64_t hi) {
     for (std::int64_t i = lo; i < hi; ++i) {
       const std::int64_t head = i / x.length;
-      const T* g = grad.at<T>(head / x.heads, head % x.heads, i % x.length);
-      T lanes[kScoreLanes] = {};
-      for (std::int64_t j = 0; j < width; ++j) {
-        lanes[j % kScoreLanes] += g[j] * o[i * width + j];
-      }
-      T sum = 0;
-      for (const T lane : lanes) sum += lane;
+      const std::int64_t b = head / x.heads, h = head % x.heads, row = i % x.length;
+      const T sum = scalar_product(grad.at<T>(b, h, row), out.at<T>(b, h, row), width);
       common[static_cast<std::size_t>(i)] = by_lse ? sum - by_lse[i] : sum;
     }
   });
@@ -270,7 +337,7 @@ std::vector<T> common_parts(const AttentionInputs& x, const AttentionRows& grad,
 void attention_backward(const OpCall& call) {
   const AttentionInputs x(call, 2);
   const AttentionRows grad(call.inputs[0]);
-  const Tensor out = dense_computed(call.inputs[8]);
+  const AttentionRows out(call.inputs[8]);
   const Tensor lse = dense_computed(call.inputs[9]), grad_lse = dense_computed(call.inputs[1]);
   const ComputedOutput dq(call.outputs[0]), dk(call.outputs[1]), dv(call.outputs[2]);
   const LibraryTeam alone(1);
@@ -298,8 +365,9 @@ void attention_backward(const OpCall& call) {
 }  // namespace
 
 std::span<const NamedKernel> attention_kernels() {
-  static constexpr NamedKernel kernels[] = {{"attention_forward", {attention_forward}},
-                                            {"attention_backward", {attention_backward}}};
+  static constexpr NamedKernel kernels[] = {
+      {"attention_forward", {attention_forward, attention_layout}},
+      {"attention_backward", {attention_backward}}};
   return kernels;
 }
 

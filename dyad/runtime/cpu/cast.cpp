@@ -45,7 +45,9 @@ Tensor dense_computed(const Tensor& t) {
 }
 
 ComputedOutput::ComputedOutput(const Tensor& output) : output_(output), work_(output) {
-  if (is_half_dtype(output.dtype())) work_ = make_empty(DType::f32, output.impl()->shape);
+  if (is_half_dtype(output.dtype())) {
+    work_ = make_empty_strided(DType::f32, output.impl()->shape, output.impl()->strides);
+  }
 }
 
 void ComputedOutput::finish() const {
