@@ -501,7 +501,9 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
                                                       const CancelToken& token,
                                                       std::optional<Mismatch>& miss) {
   const Recording& recording = *found.recording;
-  const auto random_state = default_generator().state();
+  // Calls that draw nothing do not meet at the generator's lock.
+  std::optional<RandomKey> random_state;
+  if (recording.draws) random_state = default_generator().state();
   DecisionTree::Outcome outcome;
   {
     const NoGrad no_tape;
@@ -525,7 +527,7 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
                        Loc(std::source_location::current()).user(), outcome.unseen_at);
     }
     // The call starts again, eagerly.
-    if (recording.draws) default_generator().set_state(random_state);
+    if (random_state) default_generator().set_state(*random_state);
     if (outcome.unseen.empty()) {
       miss = Mismatch{"a way through the host's branches that no call with " +
                           sizes_string(small_sizes_of(found.symbols)) + " took before",

@@ -146,16 +146,20 @@ std::vector<Tensor> Plan::collect() {
   return results;
 }
 
-/// Keeps no memory of the caller's, nor of what was given to the caller.
+/// Keeps no memory of the caller's, nor of what was given to the caller. Variables are the
+/// program's: who writes one eagerly asks how many tensors share its memory.
 void Plan::let_go() noexcept {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     Buffer& buffer = buffers[i];
     const bool passing = buffer.source == Source::placeholder || buffer.source == Source::output ||
                          buffer.source == Source::control;
-    if (!passing) continue;
+    if (!passing && buffer.source != Source::variable) continue;
     for (const Patch& patch : patches_[i]) {
-      if (patch.impl) patch.impl->storage = {};
+      if (!patch.impl) continue;
+      patch.impl->storage = {};
+      bound_[i] = nullptr;
     }
+    if (!passing) continue;
     fresh_[i] = {};
     if (buffer.source == Source::control) buffer.base = {};
   }

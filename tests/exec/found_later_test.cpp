@@ -345,6 +345,18 @@ TEST(FoundLater, ADetachedGradientFromBeforeIsThatGradient) {
   EXPECT_GT(c.explain().replays, 0);
 }
 
+TEST(FoundLater, ACapturedTensorIsItsOwnersBetweenCalls) {
+  Tensor h = zeros({4, 4});
+  const auto c = compile_now([&](Tensor x) { return matmul(x, h); });
+  for (int i = 0; i < 4; ++i) (void)c(ones({4, 4}));
+  EXPECT_GT(c.explain().replays, 0);
+  Tensor t = ones({4, 4}).requires_grad();
+  h.copy_(t * 2);  // an error where other tensors share its memory
+  EXPECT_TRUE(same_bits(h, full({4, 4}, 2.0)));
+  sum(h).backward();
+  EXPECT_TRUE(same_bits(t.grad(), full({4, 4}, 2.0)));
+}
+
 TEST(LeafGrads, AnArgumentMayBeALeafOrComputed) {
   const auto f = [](Tensor x) {
     sum(x * x).backward();
