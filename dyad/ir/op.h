@@ -27,6 +27,7 @@ struct Schema {
   Effect effect = Effect::pure;
   std::uint32_t saved_inputs = 0;
   std::uint32_t saved_outputs = 0;
+  std::uint32_t checks = 0;  ///< see OpInfo
   int version = 1;
   bool may_copy = false;   ///< views: see OpInfo
   bool own_types = false;  ///< pointwise: see OpInfo
@@ -87,6 +88,7 @@ constexpr OpInfo make_op_info() {
              .samples = s.samples,
              .saved_inputs = s.saved_inputs,
              .saved_outputs = s.saved_outputs,
+             .checks = s.checks,
              .may_copy = s.may_copy,
              .own_types = s.own_types,
              .batching = s.batching,

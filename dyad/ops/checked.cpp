@@ -17,6 +17,7 @@ struct Checked {
       .doc =
           "x, whose elements are finite and from 0 to a bound, those along the last axis not all 0 "
           "where they are added up; a run checks it.",
+      .checks = kFirst,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (attrs.sum && in[0].rank() == 0) fail_shape(in, "x must have an axis to add up");

@@ -78,7 +78,8 @@ struct CtcNll {
       .outputs = kOut,
       .doc = "-log of the probability of the targets, summed over their alignments.",
       .saved_inputs = kFirst | kSecond | kThird | kFourth,
-      .saved_outputs = kFirst};
+      .saved_outputs = kFirst,
+      .checks = kSecond | kThird | kFourth};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     check_ctc(in, attrs, 0);
     return {Type(in[0].dtype(), {in[0].shape()[1]})};

@@ -28,7 +28,8 @@ struct CtcBeamSearch {
       .inputs = kDecodeInputs,
       .outputs = kOutputs,
       .doc = "The most probable label sequences, each with the sum over its alignments.",
-      .samples = {.differentiable = false}};
+      .samples = {.differentiable = false},
+      .checks = kSecond};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const Shape &x = in[0].shape(), &lengths = in[1].shape();
     if (x.rank() != 3) {

@@ -36,6 +36,7 @@ struct Cholesky {
       .outputs = kOut,
       .doc = "The triangular factor l of symmetric positive definite matrices l @ l^T, or l^T.",
       .saved_outputs = kFirst,
+      .checks = kFirst,
       .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs&) {
     require_square(in, 0);
@@ -137,6 +138,7 @@ struct SvdOp {
           "x = u @ diag(s) @ vh: orthonormal columns and rows, and singular values from the "
           "largest down.",
       .saved_outputs = kFirst | kSecond | kThird,
+      .checks = kFirst,
       .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const Type s = infer_singular_values(in)[0];
@@ -192,6 +194,7 @@ struct Svdvals {
                                  .outputs = kOut,
                                  .doc = "The singular values of matrices, from the largest down.",
                                  .saved_inputs = kFirst,
+                                 .checks = kFirst,
                                  .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs&) { return infer_singular_values(in); }
   static void grad(Gradient& g, const Attrs&) {
@@ -212,6 +215,7 @@ struct EighOp {
       .outputs = kEigh,
       .doc = "x = v @ diag(w) @ v^T for symmetric matrices: eigenvalues from the smallest up.",
       .saved_outputs = kFirst | kSecond,
+      .checks = kFirst,
       .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs&) {
     require_square(in, 0);
@@ -239,6 +243,7 @@ struct Eigvalsh {
       .outputs = kOut,
       .doc = "The eigenvalues of symmetric matrices, from the smallest up.",
       .saved_inputs = kFirst,
+      .checks = kFirst,
       .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs&) {
     require_square(in, 0);
@@ -313,6 +318,7 @@ struct Pinv {
                                  .doc = "The pseudo-inverses of matrices.",
                                  .saved_inputs = kFirst,
                                  .saved_outputs = kFirst,
+                                 .checks = kFirst,
                                  .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs&) {
     require_matrices(in, 0);

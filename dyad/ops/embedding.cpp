@@ -222,7 +222,8 @@ struct EmbeddingBag {
       .inputs = kBagInputs,
       .outputs = kOut,
       .doc = "The rows of weight that each bag of indices names: their sum, mean or maximum.",
-      .saved_inputs = kFirst | kSecond | kThird | kFourth};
+      .saved_inputs = kFirst | kSecond | kThird | kFourth,
+      .checks = kSecond | kThird};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const Dim bags = bag_count(in, attrs, 0);
     return {Type(in[0].dtype(), {bags, in[0].shape()[1]})};

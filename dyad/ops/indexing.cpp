@@ -52,6 +52,7 @@ struct GatherOp {
       .outputs = kOut,
       .doc = "out[i][j][k] = x[i][index[i][j][k]][k] for axis 1: one element for each index.",
       .saved_inputs = kSecond,
+      .checks = kSecond,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     check_index_shape(in, checked_axis(in, attrs.axis, in[0].rank()));
@@ -73,6 +74,7 @@ struct ScatterAdd {
       .outputs = kOut,
       .doc = "A copy of x with source[i][j][k] added at [i][index[i][j][k]][k] for axis 1.",
       .saved_inputs = kSecond,
+      .checks = kSecond,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_scatter_at(in, attrs); }
   static void grad(Gradient& g, const Attrs& attrs) {
@@ -95,6 +97,7 @@ struct IndexSelect {
           "The slices of x along an axis that index names; the axes of index take the place of "
           "the axis.",
       .saved_inputs = kSecond,
+      .checks = kSecond,
       .batching = Batching::first};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const int axis = checked_axis(in, attrs.axis, in[0].rank());

@@ -261,6 +261,7 @@ struct MaxUnpool {
       .outputs = kOut,
       .doc = "Zeros with x[n, c, ...] at the indices that max pooling gave.",
       .saved_inputs = kSecond,
+      .checks = kSecond,
       .batching = Batching::all_samples};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const Shape& x = in[0].shape();

@@ -156,7 +156,8 @@ struct CacheUpdate {
       .inputs = kCacheInputs,
       .outputs = kOut,
       .doc = "cache with value in the place of the part that begins at position along an axis.",
-      .saved_inputs = kThird};
+      .saved_inputs = kThird,
+      .checks = kThird};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const Shape &cache = in[0].shape(), &value = in[1].shape(), &position = in[2].shape();
     const int axis = checked_axis(in, attrs.axis, cache.rank());

@@ -146,7 +146,8 @@ struct Poisson {
       .name = "poisson",
       .inputs = kRateAndKey,
       .outputs = kOut,
-      .doc = "Poisson distributed: element i is a function of rate[i] and (seed, offset + i)."};
+      .doc = "Poisson distributed: element i is a function of rate[i] and (seed, offset + i).",
+      .checks = kFirst};
   static Types infer(const InferIn& in, const Attrs&) {
     require_scalars(in, 1);
     return {in[0]};
@@ -166,7 +167,8 @@ struct StandardGamma {
       .outputs = kOut,
       .doc =
           "Gamma distributed with scale 1, or the logarithm: element i is a function of "
-          "concentration[i] and (seed, offset + 16 i)."};
+          "concentration[i] and (seed, offset + 16 i).",
+      .checks = kFirst};
   static Types infer(const InferIn& in, const Attrs&) {
     require_scalars(in, 1);
     return {in[0]};
@@ -185,7 +187,8 @@ struct Binomial {
       .outputs = kOut,
       .doc =
           "Successes out of count[i] with the probability p[i]: a function of these and (seed, "
-          "offset + i)."};
+          "offset + i).",
+      .checks = kFirst | kSecond};
   static Types infer(const InferIn& in, const Attrs&) {
     require_scalars(in, 2);
     if (in[0].dtype() != in[1].dtype() || !(in[0].shape() == in[1].shape())) {

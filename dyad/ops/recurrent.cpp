@@ -108,7 +108,8 @@ struct RecurrentForward {
       .outputs = kRecurrentForwardOutputs,
       .doc = "One direction of a recurrent layer over a sequence, and what its gradient needs.",
       .saved_inputs = 511,
-      .saved_outputs = kFirst | kFourth | 16};
+      .saved_outputs = kFirst | kFourth | 16,
+      .checks = 1u << 5};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const RecurrentSizes s = check_recurrent(in, attrs, 0);
     const DType dtype = in[0].dtype(), inner = computed_dtype(dtype);

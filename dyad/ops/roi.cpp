@@ -51,7 +51,8 @@ struct RoiTake {
       .inputs = kTakeInputs,
       .outputs = kOut,
       .doc = "Regions of values; where the mode takes a largest element, it is that of x.",
-      .saved_inputs = kSecond | kThird | kFourth};
+      .saved_inputs = kSecond | kThird | kFourth,
+      .checks = kThird | kFourth};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_same_dtype(in);
     require_image(in, 0, 2);

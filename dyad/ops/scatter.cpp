@@ -40,6 +40,7 @@ struct Scatter {
           "A copy of x with source[i][j][k] put at [i][index[i][j][k]][k] for axis 1; the last "
           "of several stays.",
       .saved_inputs = kSecond,
+      .checks = kSecond,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_scatter_at(in, attrs); }
   static void grad(Gradient& g, const Attrs& attrs) {
@@ -68,6 +69,7 @@ struct ScatterMul {
       .doc = "A copy of x multiplied by source[i][j][k] at [i][index[i][j][k]][k] for axis 1.",
       .saved_inputs = kFirst | kSecond | kThird,
       .saved_outputs = kFirst,
+      .checks = kSecond,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_scatter_at(in, attrs); }
   static void grad(Gradient& g, const Attrs& attrs) {
@@ -120,6 +122,7 @@ constexpr Schema scatter_extreme(std::string_view name, std::string_view doc) {
           .doc = doc,
           .saved_inputs = kFirst | kSecond | kThird,
           .saved_outputs = kFirst,
+          .checks = kSecond,
           .batching = Batching::axes};
 }
 struct ScatterMax : ScatterExtreme<true> {
@@ -146,7 +149,8 @@ struct RavelMultiIndex {
       .doc =
           "The number in row-major order of the element at [indices[0], indices[1], ...] of an "
           "array of that shape.",
-      .samples = {.differentiable = false}};
+      .samples = {.differentiable = false},
+      .checks = ~0u};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (in.inputs.size() != attrs.shape.size() || in.inputs.empty()) {
       fail_shape(in, "an index for each of the " + std::to_string(attrs.shape.size()) +

@@ -54,6 +54,7 @@ struct Solve {
           "where they are given.",
       .saved_inputs = kFirst | kThird | kFourth,
       .saved_outputs = kFirst,
+      .checks = kFirst,
       .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs&) {
     const Types types = infer_system(in);
@@ -117,6 +118,7 @@ struct TriangularSolve {
       .doc = "x with a @ x = b (a^T @ x = b), where only the upper or lower triangle of a counts.",
       .saved_inputs = kFirst,
       .saved_outputs = kFirst,
+      .checks = kFirst,
       .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs&) { return infer_system(in); }
   static void grad(Gradient& g, const Attrs& attrs) {
@@ -140,6 +142,7 @@ struct Inverse {
                                  .outputs = kOut,
                                  .doc = "The inverses of square matrices.",
                                  .saved_outputs = kFirst,
+                                 .checks = kFirst,
                                  .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs&) {
     require_square(in, 0);

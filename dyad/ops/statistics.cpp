@@ -33,7 +33,8 @@ struct Bincount {
       .inputs = kBincountInputs,
       .outputs = kOut,
       .doc = "How often each number from 0 on occurs, or the sum of the weights where it does.",
-      .saved_inputs = kFirst};
+      .saved_inputs = kFirst,
+      .checks = kFirst};
   static Types infer(const InferIn& in, const Attrs&) {
     const bool weighted = in.has(1);
     if (in[0].rank() != 1) {
@@ -72,7 +73,8 @@ struct RepeatPlaces {
                                  .inputs = kCounts,
                                  .outputs = kIndexOut,
                                  .doc = "The number i counts[i] times, for each i.",
-                                 .samples = {.differentiable = false}};
+                                 .samples = {.differentiable = false},
+                                 .checks = kFirst};
   static Types infer(const InferIn& in, const Attrs&) {
     if (in[0].rank() != 1) fail_shape(in, "counts must be a vector");
     return {Type(DType::i64, {unknown_size()})};

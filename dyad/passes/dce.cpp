@@ -1,5 +1,6 @@
 #include "dyad/passes/dce.h"
 
+#include <algorithm>
 #include <ranges>
 #include <unordered_set>
 
@@ -19,13 +20,25 @@ bool has_effect(const Node& node) {
   return false;
 }
 
+bool may_refuse(const Node& node) {
+  for (std::size_t i = 0; i < node.inputs().size() && i < 32; ++i) {
+    if ((node.op().checks >> i & 1) != 0 && node.inputs()[i]) return true;
+  }
+  return std::ranges::any_of(node.regions(), [](const Ref<GraphImpl>& region) {
+    return std::ranges::any_of(region->nodes(),
+                               [](const auto& inner) { return may_refuse(*inner); });
+  });
+}
+
 void dce(GraphImpl& graph) {
   const SizeSources sizes(graph);
   std::unordered_set<const Node*> live;
   for (const Value v : graph.outputs()) live.insert(v.node);
   // Users come after what they use, so one pass backwards sees every user first.
   for (const auto& node : std::views::reverse(graph.nodes())) {
-    if (has_effect(*node) || &node->op() == &kPlaceholderOp) live.insert(node.get());
+    if (has_effect(*node) || may_refuse(*node) || &node->op() == &kPlaceholderOp) {
+      live.insert(node.get());
+    }
     if (!live.contains(node.get())) continue;
     for (const Value v : node->inputs()) live.insert(v.node);
     for (const Node* source : sizes.of(*node)) live.insert(source);

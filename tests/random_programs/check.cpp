@@ -77,11 +77,6 @@ Finding compare_all(const Program& given, Report& report) {
   Traces eager = run_eagerly(program);
   report.digest = digest(program, eager);
   report.failed = !eager.back().error.empty();
-  if (report.failed) {
-    // A graph does not run what nothing needs, nor fail there.
-    drop_dead_statements(program);
-    eager = run_eagerly(program);
-  }
   if (eager.back().error.find("InternalError") != std::string::npos)
     return {"eager", "error", eager.back().error};
   if (Finding found = compare("compiled", run_compiled(program, {}), eager)) return found;
@@ -100,15 +95,25 @@ Finding compare_all(const Program& given, Report& report) {
     report.not_static = "it breaks a rule of the tape";
     return {};
   }
-  if (any_statement(program.body,
-                    [](const Statement& one) { return one.op->form == Form::write; }) &&
-      (any_statement(program.body,
-                     [](const Statement& one) { return one.op->name == "contiguous"; }) ||
-       std::ranges::any_of(program.inputs,
-                           [](const Input& in) { return in.order != Order::row_major; }))) {
+  const bool writes =
+      any_statement(program.body, [](const Statement& one) { return one.op->form == Form::write; });
+  if (writes && (any_statement(program.body,
+                               [](const Statement& one) { return one.op->name == "contiguous"; }) ||
+                 std::ranges::any_of(program.inputs, [](const Input& in) {
+                   return in.order != Order::row_major;
+                 }))) {
     // To a graph its placeholders are row-major, and contiguous() gives a copy of what may not be.
     report.not_static = "strides decide what shares memory";
     return {};
+  }
+  if (report.failed) {
+    // A graph does not run what its fetches do not need, nor fail there: nor what a write replaces.
+    if (writes) {
+      report.not_static = "a write may replace what fails";
+      return {};
+    }
+    drop_dead_statements(program);
+    eager = run_eagerly(program);
   }
   // A run of a graph does what its fetches need: writes to tensors from outside would be left out.
   if (writes_captured(program, eager)) {
