@@ -70,7 +70,8 @@ struct CompileOptions {
   Background background = Background::automatic;
   /// Bytes that the intermediate values of a run should take at most; 0: no limit. Values kept for
   /// the gradient that cheap pointwise operators give from others kept anyway are always computed
-  /// again; over the limit all pointwise ones are. Where that is not enough the run takes more;
+  /// again; over the limit all pointwise ones are, and then whole segments of the forward part,
+  /// products and convolutions too, each once. Where that is not enough the run takes more;
   /// explain() tells how much. Results have the same bits.
   std::int64_t memory_limit = 0;
   std::string name = "function";  ///< in reports

@@ -9,7 +9,8 @@ namespace dyad::passes {
 
 struct RecomputeOptions {
   /// Bytes that the values of a run may take at once. Where they take more, whatever is pointwise
-  /// may be computed again, otherwise only what costs little beside the graph. 0: no limit.
+  /// may be computed again, otherwise only what costs little beside the graph; and over the limit
+  /// all the same, segments of what runs before the peak (checkpoints.h). 0: no limit.
   std::int64_t memory_limit = 0;
   /// Sizes to count bytes with; symbols that are not here count as 64.
   SymbolMap sizes = {};

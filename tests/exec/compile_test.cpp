@@ -64,31 +64,6 @@ TEST(Compile, PassesAreSwitchedOffByName) {
                     HasSubstr("compile_test.cpp:")));
 }
 
-TEST(Compile, UnderAMemoryLimitValuesAreComputedAgainWithTheSameBits) {
-  // Of each layer the product and its tanh are kept for the gradient; the latter follows from the
-  // former.
-  Tensor w = full({64, 64}, 0.01f).requires_grad();
-  const auto fn = [&](Tensor x) {
-    w.set_grad(Tensor());
-    for (int layer = 0; layer < 6; ++layer) x = tanh(matmul(x, w));
-    const Tensor loss = sum(x * x);
-    loss.backward();
-    return w.grad();
-  };
-  const auto free = compile(fn, {.recheck = false});
-  const auto tight = compile(fn, {.recheck = false, .memory_limit = 1});
-  const Tensor x = normal({512, 64});
-  const std::vector<float> expected = bits(fn(x));
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(bits(free(x)), expected);
-    EXPECT_EQ(bits(tight(x)), expected);
-  }
-  const std::int64_t most = free.explain().recordings[0].memory;
-  EXPECT_GT(most, 10 * 512 * 64 * 4);
-  EXPECT_LT(tight.explain().recordings[0].memory, most * 3 / 4);
-  EXPECT_THAT(to_string(tight.explain()), HasSubstr(" MB for intermediate values"));
-}
-
 TEST(Compile, GradientsOfPartsKeepTheirBits) {
   // Attention on parts of one tensor: its gradients are put side by side, not added to zeros.
   const auto fn = [](const Tensor& given) {

@@ -1,0 +1,96 @@
+#include "dyad/passes/lifetimes.h"
+
+#include <vector>
+
+#include "dyad/ir/graph_ops.h"
+#include "dyad/passes/node_cost.h"
+
+namespace dyad::passes {
+
+bool is_source(const Node& node) noexcept {
+  return &node.op() == &kPlaceholderOp || &node.op() == &kVariableOp || &node.op() == &kConstantOp;
+}
+
+Value root_of(Value v) {
+  while (v.node->op().kind == BodyKind::view) v = v.node->inputs()[0];
+  return v;
+}
+
+Lifetimes::Lifetimes(const GraphImpl& graph, const SymbolMap& sizes) : sizes_(sizes) {
+  for (const auto& node : graph.nodes()) position_.emplace(node.get(), position_.size());
+  for (const auto& node : graph.nodes()) {
+    for (const Value v : node->inputs()) {
+      if (v) last_use_[root_of(v)] = position(*node);
+    }
+  }
+  for (const Value v : graph.outputs()) last_use_[root_of(v)] = graph.nodes().size();
+  find_peak(graph);
+}
+
+std::int64_t Lifetimes::operations_of_products(const GraphImpl& graph) {
+  std::int64_t sum = 0;
+  for (const auto& node : graph.nodes()) {
+    if (node->op().kind != BodyKind::opaque || !node->regions().empty()) continue;
+    const auto know = [&](const Type& type) {
+      if (!type.is_tensor()) return;
+      for (const Dim d : type.shape()) (void)number(d);
+    };
+    for (const Value v : node->inputs()) {
+      if (v) know(v.type());
+    }
+    for (const Type& type : node->types()) know(type);
+    sum += cost_of(*node, sizes_).operations;
+  }
+  return sum;
+}
+
+bool Lifetimes::crosses_peak(Value root) const {
+  const auto use = last_use_.find(root);
+  return use != last_use_.end() && use->second >= peak_;
+}
+
+std::int64_t Lifetimes::bytes(Value v) {
+  if (is_source(*v.node) || v.node->is("full") || &v.node->op() == &kAssignOp) return 0;
+  // A graph may claim any size. Beyond what machines have all are the same, and add up.
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  std::int64_t count = static_cast<std::int64_t>(size_of(v.type().dtype()));
+  for (const Dim d : v.type().shape()) {
+    if (__builtin_mul_overflow(count, number(d), &count) || count > kMost) return kMost;
+  }
+  return count;
+}
+
+std::int64_t Lifetimes::number(Dim d) {
+  if (d.is_number()) return d.number();
+  constexpr std::int64_t kUnknown = 64;
+  std::vector<Dim> symbols;
+  collect_symbols(d, symbols);
+  for (const Dim symbol : symbols) {
+    if (!sizes_.find(symbol)) sizes_.bind(symbol, kUnknown);
+  }
+  return evaluate(d, sizes_);
+}
+
+void Lifetimes::find_peak(const GraphImpl& graph) {
+  std::vector<std::int64_t> change(graph.nodes().size() + 2, 0);
+  for (const auto& node : graph.nodes()) {
+    if (node->op().kind == BodyKind::view) continue;
+    for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
+      const auto use = last_use_.find(node->output(i));
+      const std::size_t last = use == last_use_.end() ? position(*node) : use->second;
+      const std::int64_t size = bytes(node->output(i));
+      change[position(*node)] += size;
+      change[last + 1] -= size;
+    }
+  }
+  std::int64_t live = 0;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    live += change[i];
+    if (live > peak_bytes_) {
+      peak_bytes_ = live;
+      peak_ = i;
+    }
+  }
+}
+
+}  // namespace dyad::passes

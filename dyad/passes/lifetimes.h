@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "dyad/ir/graph.h"
+
+namespace dyad::passes {
+
+/// Whether a node is a placeholder, a variable or a constant: its value is somebody else's memory.
+[[nodiscard]] bool is_source(const Node& node) noexcept;
+/// The value in whose memory a value lies.
+[[nodiscard]] Value root_of(Value v);
+
+/// How long the values of a graph are in memory, run in its order, and how large they are.
+class Lifetimes {
+ public:
+  /// Symbols that `sizes` does not have count as 64.
+  Lifetimes(const GraphImpl& graph, const SymbolMap& sizes);
+
+  /// What the products and convolutions of the graph do.
+  [[nodiscard]] std::int64_t operations_of_products(const GraphImpl& graph);
+  [[nodiscard]] std::size_t position(const Node& node) const { return position_.at(&node); }
+  /// Where values take most memory: the position of a node.
+  [[nodiscard]] std::size_t peak() const noexcept { return peak_; }
+  [[nodiscard]] std::int64_t peak_bytes() const noexcept { return peak_bytes_; }
+  /// Whether the value is used at the peak or after it.
+  [[nodiscard]] bool crosses_peak(Value root) const;
+  /// Of a value that needs memory of its own during a run.
+  [[nodiscard]] std::int64_t bytes(Value v);
+
+ private:
+  std::int64_t number(Dim d);
+  void find_peak(const GraphImpl& graph);
+
+  SymbolMap sizes_;
+  std::unordered_map<const Node*, std::size_t> position_;
+  std::unordered_map<Value, std::size_t, ValueHash> last_use_;  // by root
+  std::size_t peak_ = 0;
+  std::int64_t peak_bytes_ = 0;
+};
+
+}  // namespace dyad::passes

@@ -1,0 +1,132 @@
+#include "dyad/passes/made_again.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dyad/ir/graph_ops.h"
+#include "dyad/passes/fused_op.h"
+#include "dyad/passes/rewriter.h"
+
+namespace dyad::passes {
+namespace {
+
+/// Copies the graph; nodes from the peak on get the chosen values from kernels of their own, and
+/// views of others where those must copy.
+class Writer {
+ public:
+  Writer(const GraphImpl& graph, const Lifetimes& lifetimes, const Parts& chosen,
+         const std::unordered_set<const Node*>& copies)
+      : rewriter_(graph), lifetimes_(lifetimes), chosen_(chosen), copies_(copies) {}
+
+  Ref<GraphImpl> write() {
+    for (const auto& node : rewriter_.from().nodes()) {
+      if (lifetimes_.position(*node) >= lifetimes_.peak()) {
+        for (const Value v : node->inputs()) {
+          if (v) bring(v);
+        }
+      }
+      rewriter_.copy(*node);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  /// Makes the value anew if it is, or lies in, a chosen one, and before it what it is made of.
+  void bring(Value wanted) {
+    std::vector<Value> needed{wanted}, missing;
+    while (!needed.empty()) {
+      const Value v = needed.back();
+      needed.pop_back();
+      if (!v || !is_made_again(v) || brought_.contains(v)) continue;
+      const bool is_view = v.node->op().kind == BodyKind::view;
+      // A view behind the peak is copied in its place, and looks at the new one.
+      if (is_view && lifetimes_.position(*v.node) >= lifetimes_.peak()) continue;
+      brought_.insert(v);
+      missing.push_back(v);
+      if (is_view) {
+        needed.insert(needed.end(), v.node->inputs().begin(), v.node->inputs().end());
+      } else {
+        const Part& part = chosen_.at(v);
+        needed.insert(needed.end(), part.inputs.begin(), part.inputs.end());
+      }
+    }
+    std::ranges::sort(missing, {},
+                      [&](Value v) { return std::pair(lifetimes_.position(*v.node), v.index); });
+    for (const Value v : missing) make(v);
+  }
+
+  void make(Value v) {
+    const bool is_view = v.node->op().kind == BodyKind::view;
+    if (is_view || !chosen_.at(v).region) {
+      // All results of a node come at once.
+      if (!is_view && !copied_.insert(v.node).second) return;
+      rewriter_.copy(*v.node);
+      return;
+    }
+    const Part& part = chosen_.at(v);
+    const NoAttrs none;
+    Node* const made = rewriter_.to()->append(kFusedOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
+                                              rewriter_.at(part.inputs), {v.type()}, v.node->loc());
+    made->add_region(part.region);
+    rewriter_.set(v, made->output());
+  }
+
+  [[nodiscard]] bool is_made_again(Value v) const {
+    for (; v.node->op().kind == BodyKind::view; v = v.node->inputs()[0]) {
+      if (copies_.contains(v.node)) return true;
+    }
+    return chosen_.contains(v);
+  }
+
+  Rewriter rewriter_;
+  const Lifetimes& lifetimes_;
+  const Parts& chosen_;
+  const std::unordered_set<const Node*>& copies_;
+  std::unordered_set<Value, ValueHash> brought_;
+  std::unordered_set<const Node*> copied_;
+};
+
+}  // namespace
+
+bool part_of(Value result, const std::function<bool(const Node&)>& may, Part& part) {
+  const Node& node = *result.node;
+  if (&node.op() != &kFusedOp) {
+    part.inputs.assign(node.inputs().begin(), node.inputs().end());
+    return node.types().size() == 1 && may(node) &&
+           std::ranges::all_of(part.inputs, [](Value v) { return bool(v); });
+  }
+  const GraphImpl& region = *node.regions()[0];
+  std::unordered_set<const Node*> needed{
+      region.outputs()[static_cast<std::size_t>(result.index)].node};
+  const auto& inner = region.nodes();
+  for (std::size_t i = inner.size(); i-- > 0;) {
+    if (!needed.contains(inner[i].get())) continue;
+    if (!is_source(*inner[i]) && !may(*inner[i])) return false;
+    for (const Value v : inner[i]->inputs()) needed.insert(v.node);
+  }
+  part.region = make_ref<GraphImpl>();
+  std::unordered_map<Value, Value, ValueHash> made;
+  std::size_t input = 0;
+  for (const auto& old : inner) {
+    const bool is_input = &old->op() == &kPlaceholderOp;
+    const Value outside = is_input ? node.inputs()[input++] : Value();
+    if (!needed.contains(old.get())) continue;
+    std::vector<Value> operands;
+    for (const Value v : old->inputs()) operands.push_back(made.at(v));
+    Node* const copy = part.region->append_copy(*old, std::move(operands));
+    for (int i = 0; i < static_cast<int>(old->types().size()); ++i) {
+      made[old->output(i)] = copy->output(i);
+    }
+    if (is_input) part.inputs.push_back(outside);
+  }
+  part.region->outputs().push_back(
+      made.at(region.outputs()[static_cast<std::size_t>(result.index)]));
+  return true;
+}
+
+Ref<GraphImpl> make_again(const GraphImpl& graph, const Lifetimes& lifetimes, const Parts& chosen,
+                          const std::unordered_set<const Node*>& copies) {
+  return Writer(graph, lifetimes, chosen, copies).write();
+}
+
+}  // namespace dyad::passes
