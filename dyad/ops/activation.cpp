@@ -356,11 +356,15 @@ Tensor softsign(const Tensor& x, Loc loc) { return apply<ops::Softsign>({}, loc,
 
 Tensor swish(const Tensor& x, double alpha, Loc loc) {
   if (alpha == 1) return silu(x, loc);
-  return mul(x, sigmoid(mul(x, alpha, loc), loc), loc);
+  const LocScope scope(loc);
+  return ops::in_f32([&](const Tensor& x) { return x * sigmoid(x * alpha); }, x);
 }
 Tensor quick_gelu(const Tensor& x, Loc loc) { return swish(x, 1.702, loc); }
 Tensor logsigmoid(const Tensor& x, Loc loc) { return neg(softplus(neg(x, loc), 1, loc), loc); }
-Tensor tanhshrink(const Tensor& x, Loc loc) { return sub(x, tanh(x, loc), loc); }
+Tensor tanhshrink(const Tensor& x, Loc loc) {
+  const LocScope scope(loc);
+  return ops::in_f32([](const Tensor& x) { return x - tanh(x); }, x);
+}
 
 namespace {
 

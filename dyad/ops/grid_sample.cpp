@@ -201,25 +201,27 @@ struct AffineGrid {
     shape.push_back(axes);
     return {Type(in[0].dtype(), shape)};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
-    const Tensor& theta = *in[0];
-    const std::size_t axes = attrs.size.size() - 2;
-    Shape image;
-    for (std::size_t i = 0; i < axes; ++i) image.push_back(attrs.size[i + 2]);
-    std::vector<Tensor> columns;  // x, y(, z), 1 for each position
-    for (std::size_t i = axes; i-- > 0;) {
-      Shape line(axes, 1);
-      line[i] = image[i];
-      const Tensor along =
-          reshape(positions(image[i], attrs.align_corners, theta.dtype(), loc), line);
-      columns.push_back(dyad::expand(along, image));
-    }
-    columns.push_back(ones(image, theta.dtype(), loc));
-    const Tensor base = reshape(stack(columns, -1), {-1, static_cast<std::int64_t>(axes) + 1});
-    Shape shape{attrs.size[0]};
-    for (const Dim side : image) shape.push_back(side);
-    shape.push_back(static_cast<std::int64_t>(axes));
-    return {reshape(matmul(base, transpose(theta, 1, 2)), shape)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& theta = *in[0];
+      const std::size_t axes = attrs.size.size() - 2;
+      Shape image;
+      for (std::size_t i = 0; i < axes; ++i) image.push_back(attrs.size[i + 2]);
+      std::vector<Tensor> columns;  // x, y(, z), 1 for each position
+      for (std::size_t i = axes; i-- > 0;) {
+        Shape line(axes, 1);
+        line[i] = image[i];
+        const Tensor along =
+            reshape(positions(image[i], attrs.align_corners, theta.dtype(), loc), line);
+        columns.push_back(dyad::expand(along, image));
+      }
+      columns.push_back(ones(image, theta.dtype(), loc));
+      const Tensor base = reshape(stack(columns, -1), {-1, static_cast<std::int64_t>(axes) + 1});
+      Shape shape{attrs.size[0]};
+      for (const Dim side : image) shape.push_back(side);
+      shape.push_back(static_cast<std::int64_t>(axes));
+      return {reshape(matmul(base, transpose(theta, 1, 2)), shape)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     // The one position of a side of size 1 is its middle, in ONNX its begin.

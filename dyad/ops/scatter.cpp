@@ -391,6 +391,13 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
                          "\"): the reduction must be one of sum prod amax amin mean",
                      loc.user());
   }
+  if (reduction == "mean" && ops::is_narrow(x.dtype()) && source.dtype() == x.dtype()) {
+    return ops::in_f32(
+        [&](const Tensor& wide, const Tensor& from) {
+          return scatter_reduce(wide, axis, index, from, reduction, include_self, loc);
+        },
+        x, source);
+  }
   const Tensor base = include_self ? x : scatter(x, axis, index, ops::neutral(reduction), loc);
   const ops::IndexAttrs attrs{.axis = axis};
   if (is("prod", "mul")) return apply<ops::ScatterMul>(attrs, loc, base, index, source);
