@@ -199,10 +199,10 @@ struct GeluBackward {
     return grad * (scalar::select(u >= 0.0, 1.0, e) * r + x * (e * r * r) * (2.0 * slope));
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor x = g.input(1);
-    if (g.needs(0)) g.set(0, apply<GeluBackward>(attrs, {}, g.grad(), x));
+    const Tensor x = widened(g.input(1)), grad = widened(g.grad());
+    if (g.needs(0)) g.set(0, apply<GeluBackward>(attrs, {}, grad, x));
     if (!g.needs(1)) return;
-    const Tensor upper = g.grad() * g.input(0), x2 = square(x);
+    const Tensor upper = grad * widened(g.input(0)), x2 = square(x);
     if (!attrs.tanh_form) {
       // gelu'' = density * (2 - x^2)
       g.set(1, upper * (exp(x2 * -0.5) * kInvSqrt2Pi) * (2 - x2));

@@ -239,9 +239,9 @@ struct LinearScan {
     return {in[1]};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor steps = shifted(g.input(0), attrs.axis, !attrs.reverse);
-    const Tensor flow = linear_scan(steps, g.grad(), attrs.axis, !attrs.reverse);
-    if (g.needs(0)) g.set(0, flow * shifted(g.output(), attrs.axis, attrs.reverse));
+    const Tensor steps = shifted(widened(g.input(0)), attrs.axis, !attrs.reverse);
+    const Tensor flow = linear_scan(steps, widened(g.grad()), attrs.axis, !attrs.reverse);
+    if (g.needs(0)) g.set(0, flow * shifted(widened(g.output()), attrs.axis, attrs.reverse));
     if (g.needs(1)) g.set(1, flow);
   }
 };

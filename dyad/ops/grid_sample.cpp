@@ -150,6 +150,8 @@ void GridSampleTranspose::grad(Gradient& g, const Attrs& attrs) {
 // For each coordinate: grad times the derivative of the samples by it, times what comes back for
 // it.
 void GridSampleGridBackward::grad(Gradient& g, const Attrs& attrs) {
+  const Tensor upper = widened(g.grad()), grad = widened(g.input(0));
+  const Tensor x = widened(g.input(1)), grid = widened(g.input(2));
   Tensor of_grad, of_x, of_grid;
   const auto add = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum + part : part; };
   const int axes = g.input_shape(1).rank() - 2;
@@ -157,15 +159,15 @@ void GridSampleGridBackward::grad(Gradient& g, const Attrs& attrs) {
     GridSampleAttrs along = attrs;
     along.derivative.resize(static_cast<std::size_t>(axes), 0);
     ++along.derivative[static_cast<std::size_t>(i)];
-    const Tensor part = unsqueeze(select(g.grad(), -1, i), 1);
-    if (g.needs(0)) add(of_grad, part * apply<GridSample>(along, {}, g.input(1), g.input(2)));
+    const Tensor part = unsqueeze(select(upper, -1, i), 1);
+    if (g.needs(0)) add(of_grad, part * apply<GridSample>(along, {}, x, grid));
     if (!g.needs(1) && !g.needs(2)) continue;
-    const Tensor weight = g.input(0) * part;
+    const Tensor weight = grad * part;
     if (g.needs(1)) {
-      add(of_x, apply<GridSampleTranspose>(transpose_attrs(along, g.input_shape(1)), {}, weight,
-                                           g.input(2)));
+      add(of_x,
+          apply<GridSampleTranspose>(transpose_attrs(along, g.input_shape(1)), {}, weight, grid));
     }
-    if (g.needs(2)) add(of_grid, grid_grad(weight, g.input(1), g.input(2), along));
+    if (g.needs(2)) add(of_grid, grid_grad(weight, x, grid, along));
   }
   if (g.needs(0)) g.set(0, of_grad);
   if (g.needs(1)) g.set(1, of_x);

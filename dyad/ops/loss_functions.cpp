@@ -38,9 +38,10 @@ struct BinaryCrossEntropy {
     return (target - 1.0) * zero - target * at_least(scalar::log(p));
   }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor p = g.input(0), target = g.input(1), rest = 1 - p;
-    if (g.needs(0)) g.set(0, g.grad() * (p - target) / maximum(rest * p, 1e-12));
-    if (g.needs(1)) g.set(1, g.grad() * (clamp(log1p(neg(p)), -100) - clamp(log(p), -100)));
+    const Tensor p = widened(g.input(0)), target = widened(g.input(1)), rest = 1 - p;
+    const Tensor grad = widened(g.grad());
+    if (g.needs(0)) g.set(0, grad * (p - target) / maximum(rest * p, 1e-12));
+    if (g.needs(1)) g.set(1, grad * (clamp(log1p(neg(p)), -100) - clamp(log(p), -100)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     const DType dtype = e.output_type().dtype() == DType::f64 ? DType::f64 : DType::f32;

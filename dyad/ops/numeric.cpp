@@ -340,13 +340,21 @@ Tensor float_power(const Arg& a, const Arg& b, Loc loc) {
 }
 Tensor addcmul(const Tensor& input, const Tensor& a, const Tensor& b, double value, Loc loc) {
   const LocScope scope(loc);
-  const DType dtype = result_type({input, a, b});
-  return to(input, dtype) + to(a, dtype) * to(b, dtype) * value;
+  return ops::in_f32(
+      [&](const Tensor& input, const Tensor& a, const Tensor& b) {
+        const DType dtype = result_type({input, a, b});
+        return to(input, dtype) + to(a, dtype) * to(b, dtype) * value;
+      },
+      input, a, b);
 }
 Tensor addcdiv(const Tensor& input, const Tensor& a, const Tensor& b, double value, Loc loc) {
   const LocScope scope(loc);
-  const DType dtype = result_type({input, a, b});
-  return to(input, dtype) + to(a, dtype) / to(b, dtype) * value;
+  return ops::in_f32(
+      [&](const Tensor& input, const Tensor& a, const Tensor& b) {
+        const DType dtype = result_type({input, a, b});
+        return to(input, dtype) + to(a, dtype) / to(b, dtype) * value;
+      },
+      input, a, b);
 }
 
 Tensor signbit(const Tensor& x, Loc loc) {

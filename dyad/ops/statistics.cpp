@@ -312,23 +312,23 @@ Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights, bo
                          "): two edges or more are needed, one part lies between two",
                      loc.user());
   }
+  const DType dtype = result_type({x, edges});
+  const Tensor line = to(ops::line_of(x, loc), dtype), bounds = to(edges, dtype);
+  const Tensor first = select(bounds, 0, 0), last = select(bounds, 0, -1);
+  // The last part has its upper bound too.
+  const Tensor place = minimum(searchsorted(bounds, line, true) - 1, size_tensor(bins) - 1);
+  const Tensor part = where(logical_and(line >= first, line <= last), place, -1);
+  const auto made = [&](const Tensor& amounts) {
+    return ops::counted(part, expand(amounts, ops::sizes_of(line)), bins);
+  };
+  const Tensor each = weights.defined() ? ops::line_of(weights, loc) : full({}, 1, x.dtype());
+  if (!density) return made(each);
   return ops::in_f32(
-      [&](const Tensor& x, const Tensor& edges, const Tensor& weights) {
-        const DType dtype = result_type({x, edges});
-        const Tensor line = to(ops::line_of(x, loc), dtype), bounds = to(edges, dtype);
-        const Tensor first = select(bounds, 0, 0), last = select(bounds, 0, -1);
-        // The last part has its upper bound too.
-        const Tensor place = minimum(searchsorted(bounds, line, true) - 1, size_tensor(bins) - 1);
-        const Tensor inside = logical_and(line >= first, line <= last);
-        const DType counts = weights.defined() ? weights.dtype() : x.dtype();
-        const Tensor amounts = weights.defined() ? ops::line_of(weights, loc) : full({}, 1, counts);
-        const Tensor made =
-            ops::counted(where(inside, place, -1), expand(amounts, ops::sizes_of(line)), bins);
-        if (!density) return made;
-        const Tensor widths = slice(bounds, 0, 1) - slice(bounds, 0, 0, -1);
-        return made / (sum(made) * widths);
+      [&](const Tensor& amounts, const Tensor& at) {
+        const Tensor counts = made(amounts), widths = slice(at, 0, 1) - slice(at, 0, 0, -1);
+        return counts / (sum(counts) * widths);
       },
-      x, edges, weights);
+      each, bounds);
 }
 
 Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::int64_t axis, Loc loc) {

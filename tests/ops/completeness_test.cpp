@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cases.h"
+#include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/tensor_impl.h"
@@ -381,7 +382,7 @@ std::optional<std::pair<Tensors, Tensors>> narrow_and_wide(const Case& c, DType 
 
 /// What is wrong with the narrow results beside those in f32: each is rounded once, or from sums
 /// that were.
-std::string narrow_error(const Tensors& narrow, const Tensors& wide) {
+std::string narrow_error(const Tensors& narrow, const Tensors& wide, double loose = 1) {
   for (std::size_t i = 0; i < narrow.size(); ++i) {
     const DType dtype = narrow[i].dtype();
     const double eps = dtype == f16 ? 0x1p-10 : dtype == bf16 ? 0x1p-7 : 0x1p-20;
@@ -392,12 +393,28 @@ std::string narrow_error(const Tensors& narrow, const Tensors& wide) {
     for (std::size_t k = 0; k < x.size(); ++k) {
       if (std::isnan(y[k]) ? std::isnan(x[k]) : x[k] == y[k]) continue;
       if (std::abs(y[k]) > largest * 0.99 && std::isinf(x[k])) continue;
-      if (std::abs(x[k] - y[k]) <= 2 * eps * std::abs(y[k]) + 1e-5 * scale + 1e-6) continue;
+      if (std::abs(x[k] - y[k]) <= loose * (2 * eps * std::abs(y[k]) + 1e-5 * scale + 1e-6))
+        continue;
       return std::string(name_of(dtype)) + " gives " + std::to_string(x[k]) + ", f32 " +
              std::to_string(y[k]);
     }
   }
   return {};
+}
+
+/// The gradients of the sum of a case's floating results, by its floating inputs.
+Tensors gradients_of(const Case& c, const Tensors& inputs) {
+  Tensors leaves, given = inputs;
+  for (Tensor& x : given) {
+    if (!x.defined() || !is_floating(x.dtype())) continue;
+    x = clone(x);
+    leaves.push_back(x.requires_grad());
+  }
+  Tensor total = zeros({}, f32);
+  for (const Tensor& y : run(c, given)) {
+    if (is_floating(y.dtype())) total = total + sum(to(y, f32));
+  }
+  return grad(total, leaves);
 }
 
 /// f16 and bf16 give what f32 gives for the same inputs, to their precision: rows and functions,
@@ -429,6 +446,30 @@ void find_narrow(Lacks& lacks) {
         if (error.empty() || !lacks["narrow"].insert(name).second) continue;
         std::printf("narrow of %s, x * %g + %g: %s\n", c.text.c_str(), change.scale, change.shift,
                     error.c_str());
+      }
+    }
+  }
+}
+
+/// The same of gradients, whose rules may round a few times, and read results that were rounded.
+void find_narrow_gradients(Lacks& lacks) {
+  std::map<std::string, int> seen;
+  for (const Case& c : reference_cases()) {
+    const std::string name(c.op ? c.op->name : std::string_view(c.name));
+    if (!c.grad || (c.op && !takes_part(*c.op)) || seen[name]++ >= 4) continue;
+    for (const DType narrow : {f16, bf16}) {
+      for (const Change change : {Change{}, Change{.scale = 1000}, Change{.shift = 100}}) {
+        std::string error;
+        try {
+          const auto given = narrow_and_wide(c, narrow, change);
+          if (!given) continue;
+          error = narrow_error(gradients_of(c, given->first), gradients_of(c, given->second), 8);
+        } catch (const Error&) {
+          continue;
+        }
+        if (error.empty() || !lacks["narrow_gradient"].insert(name).second) continue;
+        std::printf("narrow gradient of %s, x * %g + %g: %s\n", c.text.c_str(), change.scale,
+                    change.shift, error.c_str());
       }
     }
   }
@@ -550,6 +591,7 @@ TEST_F(Completeness, EveryOperatorHasEverythingOrAReason) {
   find_not_compiled(lacks);
   find_narrow_indices(lacks);
   find_narrow(lacks);
+  find_narrow_gradients(lacks);
   find_not_vectorised(lacks);
   find_thread_dependent(lacks);
   std::set<std::string> kinds;
