@@ -53,10 +53,13 @@ void BatchNorm::move_statistics(const Tensor& x, const Tensor& mean, const Tenso
                      loc.user());
   }
   const NoGrad no_grad;
-  const Tensor n = size_tensor(count, loc).to(running_var.dtype(), loc);
+  // The batch's are in f32 where the model is narrower, and so is what they move.
+  const DType dtype = var.dtype();
+  const Tensor n = size_tensor(count, loc).to(dtype, loc);
   const Tensor unbiased = mul(var, div(n, sub(n, 1, loc), loc), loc);
   const auto move = [&](Tensor running, const Tensor& batch) {
-    running.copy_(add(mul(running, 1 - momentum, loc), mul(batch, momentum, loc), loc), loc);
+    const Tensor rest = mul(running.to(dtype, loc), 1 - momentum, loc);
+    running.copy_(add(rest, mul(batch, momentum, loc), loc).to(running.dtype(), loc), loc);
   };
   move(running_mean, mean);
   move(running_var, unbiased);

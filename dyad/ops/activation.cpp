@@ -207,10 +207,10 @@ struct GeluBackward {
     return grad * scalar::select(x > 0.0, 1.0 - left, left);
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor x = g.input(1);
-    if (g.needs(0)) g.set(0, apply<GeluBackward>(attrs, {}, g.grad(), x));
+    const Tensor x = widened(g.input(1)), grad = widened(g.grad());
+    if (g.needs(0)) g.set(0, apply<GeluBackward>(attrs, {}, grad, x));
     if (!g.needs(1)) return;
-    const Tensor upper = g.grad() * g.input(0), x2 = square(x);
+    const Tensor upper = grad * widened(g.input(0)), x2 = square(x);
     if (!attrs.tanh_form) {
       // gelu'' = density * (2 - x^2)
       g.set(1, upper * (exp(x2 * -0.5) * kInvSqrt2Pi) * (2 - x2));
@@ -365,11 +365,15 @@ Tensor softsign(const Tensor& x, Loc loc) { return apply<ops::Softsign>({}, loc,
 
 Tensor swish(const Tensor& x, double alpha, Loc loc) {
   if (alpha == 1) return silu(x, loc);
-  return mul(x, sigmoid(mul(x, alpha, loc), loc), loc);
+  const LocScope scope(loc);
+  return ops::in_f32([&](const Tensor& x) { return x * sigmoid(x * alpha); }, x);
 }
 Tensor quick_gelu(const Tensor& x, Loc loc) { return swish(x, 1.702, loc); }
 Tensor logsigmoid(const Tensor& x, Loc loc) { return neg(softplus(neg(x, loc), 1, loc), loc); }
-Tensor tanhshrink(const Tensor& x, Loc loc) { return sub(x, tanh(x, loc), loc); }
+Tensor tanhshrink(const Tensor& x, Loc loc) {
+  const LocScope scope(loc);
+  return ops::in_f32([](const Tensor& x) { return x - tanh(x); }, x);
+}
 
 namespace {
 

@@ -1,5 +1,8 @@
 #include "dyad/ops/arithmetic.h"
 
+#include <cmath>
+#include <optional>
+
 #include "dyad/core/promotion.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/compare.h"
@@ -265,6 +268,31 @@ bool is_square(const Tensor& base, const Tensor& exponent) {
   return *reinterpret_cast<const double*>(two.impl()->data) == 2;
 }
 
+/// f16 or bf16 where a tensor of this dtype meets a host number that it does not hold.
+std::optional<DType> narrow_beside_number(const Tensor& a, const Tensor& b) {
+  const TensorImpl *const x = a.impl(), *const y = b.impl();
+  if (x == nullptr || y == nullptr || x->is_number == y->is_number) return std::nullopt;
+  const DType dtype = (x->is_number ? y : x)->dtype;
+  if (!is_narrow(dtype)) return std::nullopt;
+  const Tensor& number = x->is_number ? a : b;
+  // Not by data(), as above.
+  const auto value = [](const Tensor& t) {
+    return *reinterpret_cast<const double*>(convert_number(t, DType::f64).impl()->data);
+  };
+  const double given = value(number), held = value(convert_number(number, dtype));
+  return given == held || std::isnan(given) ? std::nullopt : std::optional(dtype);
+}
+
+/// Op(a, b). A host number that f16 or bf16 does not hold is not rounded to it: the operator runs
+/// in f32, and its result is rounded once.
+template <Operator Op>
+Tensor arithmetic(const Tensor& a, const Tensor& b, Loc loc) {
+  const std::optional<DType> dtype = narrow_beside_number(a, b);
+  if (!dtype) return apply<Op>({}, loc, a, b);
+  const auto wide = [&](const Tensor& x) { return x.impl()->is_number ? x : to(x, f32, loc); };
+  return to(apply<Op>({}, loc, wide(a), wide(b)), *dtype, loc);
+}
+
 /// Writes `value`, the result of an operator on `target`, into target.
 Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
   const auto call = [&] { return std::string(name) + " on " + type_string(target); };
@@ -291,7 +319,7 @@ Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Lo
 template <Operator Op>
 Tensor& update(Tensor& target, const Arg& value, Tensor (*whole)(const Arg&, const Arg&, Loc),
                std::string_view name, Loc loc) {
-  if (any_complex(target, value.tensor())) {
+  if (any_complex(target, value.tensor()) || narrow_beside_number(target, value.tensor())) {
     return overwrite(target, whole(target, value, loc), name, loc);
   }
   const Tensor* given[] = {&target, &value.tensor()};
@@ -317,29 +345,29 @@ Tensor add(const Arg& a, const Arg& b, Loc loc) {
   if (ops::any_complex(a.tensor(), b.tensor())) {
     return ops::complex_add(a.tensor(), b.tensor(), loc);
   }
-  return apply<ops::Add>({}, loc, a.tensor(), b.tensor());
+  return ops::arithmetic<ops::Add>(a.tensor(), b.tensor(), loc);
 }
 Tensor sub(const Arg& a, const Arg& b, Loc loc) {
   if (ops::any_complex(a.tensor(), b.tensor())) {
     return ops::complex_sub(a.tensor(), b.tensor(), loc);
   }
-  return apply<ops::Sub>({}, loc, a.tensor(), b.tensor());
+  return ops::arithmetic<ops::Sub>(a.tensor(), b.tensor(), loc);
 }
 Tensor mul(const Arg& a, const Arg& b, Loc loc) {
   if (ops::any_complex(a.tensor(), b.tensor())) {
     return ops::complex_mul(a.tensor(), b.tensor(), loc);
   }
-  return apply<ops::Mul>({}, loc, a.tensor(), b.tensor());
+  return ops::arithmetic<ops::Mul>(a.tensor(), b.tensor(), loc);
 }
 Tensor div(const Arg& a, const Arg& b, Loc loc) {
   if (ops::any_complex(a.tensor(), b.tensor())) {
     return ops::complex_div(a.tensor(), b.tensor(), loc);
   }
-  return apply<ops::Div>({}, loc, a.tensor(), b.tensor());
+  return ops::arithmetic<ops::Div>(a.tensor(), b.tensor(), loc);
 }
 Tensor pow(const Arg& a, const Arg& b, Loc loc) {
   if (ops::is_square(a.tensor(), b.tensor())) return square(a.tensor(), loc);
-  return apply<ops::Pow>({}, loc, a.tensor(), b.tensor());
+  return ops::arithmetic<ops::Pow>(a.tensor(), b.tensor(), loc);
 }
 Tensor maximum(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Maximum>({}, loc, a.tensor(), b.tensor());

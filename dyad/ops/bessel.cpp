@@ -121,10 +121,10 @@ struct BesselRatio {
     return scalar::select(x != x, x, value);
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor x = to(g.input(0), g.grad().dtype());
+    const Tensor grad = widened(g.grad()), x = to(g.input(0), grad.dtype());
     Tensor slope = x * ratio(x, attrs.n + 1, attrs.scaled);
     if (attrs.scaled) slope = slope - sign(x) * ratio(x, attrs.n, true);
-    g.set(0, g.grad() * slope);
+    g.set(0, grad * slope);
   }
   static Tensor ratio(const Tensor& x, std::int64_t n, bool scaled) {
     return apply<BesselRatio>({.n = n, .scaled = scaled}, {}, x);
@@ -162,8 +162,8 @@ struct I1 {
     return scalar::copysign(scalar::select(x != x, x, value), x);
   }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor x = to(g.input(0), g.grad().dtype());
-    g.set(0, g.grad() * (i0(x) - BesselRatio::ratio(x, 1, false)));
+    const Tensor grad = widened(g.grad()), x = to(g.input(0), grad.dtype());
+    g.set(0, grad * (i0(x) - BesselRatio::ratio(x, 1, false)));
   }
 };
 
@@ -172,8 +172,8 @@ struct I0e {
   static constexpr Schema schema = unary_function("i0e", "exp(-|x|) i0(x).", {}, kSamples, kFirst);
   static Scalar eval(Scalar x) { return scaled(x, 0); }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor x = to(g.input(0), g.grad().dtype());
-    g.set(0, g.grad() * (i1e(x) - sign(x) * i0e(x)));
+    const Tensor grad = widened(g.grad()), x = to(g.input(0), grad.dtype());
+    g.set(0, grad * (i1e(x) - sign(x) * i0e(x)));
   }
 };
 
@@ -182,8 +182,8 @@ struct I1e {
   static constexpr Schema schema = unary_function("i1e", "exp(-|x|) i1(x).", {}, kSamples, kFirst);
   static Scalar eval(Scalar x) { return scalar::copysign(scaled(x, 1), x); }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor x = to(g.input(0), g.grad().dtype());
-    g.set(0, g.grad() * (i0e(x) - sign(x) * i1e(x) - BesselRatio::ratio(x, 1, true)));
+    const Tensor grad = widened(g.grad()), x = to(g.input(0), grad.dtype());
+    g.set(0, grad * (i0e(x) - sign(x) * i1e(x) - BesselRatio::ratio(x, 1, true)));
   }
 };
 

@@ -259,7 +259,11 @@ Tensor complex(const Tensor& re, const Tensor& im, Loc loc) {
 
 Tensor polar(const Tensor& abs, const Tensor& angle, Loc loc) {
   const LocScope scope(loc);
-  return complex(abs * cos(angle), abs * sin(angle), loc);
+  return ops::in_f32(
+      [&](const Tensor& abs, const Tensor& angle) {
+        return complex(abs * cos(angle), abs * sin(angle), loc);
+      },
+      abs, angle);
 }
 
 Tensor real(const Tensor& x, Loc loc) {

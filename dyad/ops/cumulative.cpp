@@ -94,10 +94,10 @@ struct CumProd {
   static void grad(Gradient& g, const Attrs& attrs) {
     // Out of out[k], element i gets grad[k] times the product of those before it (exclusive) times
     // that of those between i and k: a linear recurrence from behind, without any division.
-    const Tensor& x = g.input(0);
+    const Tensor x = widened(g.input(0)), grad = widened(g.grad());
     const bool back = !attrs.reverse;
     const Tensor before = cumprod(x, attrs.axis, true, attrs.reverse);
-    const Tensor flows = attrs.exclusive ? shifted(g.grad(), attrs.axis, back) : g.grad();
+    const Tensor flows = attrs.exclusive ? shifted(grad, attrs.axis, back) : grad;
     const Tensor after = linear_scan(shifted(x, attrs.axis, back), flows, attrs.axis, back);
     g.set(0, before * after);
   }
@@ -130,7 +130,7 @@ struct LogCumSumExp {
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     // The sum over k of grad[k] * exp(x - out[k]), in logarithms, apart for each sign.
-    const Tensor &x = g.input(0), &out = g.output(), &grad = g.grad();
+    const Tensor x = widened(g.input(0)), out = widened(g.output()), grad = widened(g.grad());
     const auto part = [&](const Tensor& amount, const Tensor& there) {
       const Tensor logs = log(where(there, amount, 1)) - out;
       const Tensor sums = logcumsumexp(where(there, logs, -std::numeric_limits<double>::infinity()),
@@ -239,9 +239,9 @@ struct LinearScan {
     return {in[1]};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor steps = shifted(g.input(0), attrs.axis, !attrs.reverse);
-    const Tensor flow = linear_scan(steps, g.grad(), attrs.axis, !attrs.reverse);
-    if (g.needs(0)) g.set(0, flow * shifted(g.output(), attrs.axis, attrs.reverse));
+    const Tensor steps = shifted(widened(g.input(0)), attrs.axis, !attrs.reverse);
+    const Tensor flow = linear_scan(steps, widened(g.grad()), attrs.axis, !attrs.reverse);
+    if (g.needs(0)) g.set(0, flow * shifted(widened(g.output()), attrs.axis, attrs.reverse));
     if (g.needs(1)) g.set(1, flow);
   }
 };

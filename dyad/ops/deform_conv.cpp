@@ -58,37 +58,39 @@ struct DeformConv2d {
     }
     return {Type(in[0].dtype(), shape)};
   }
-  static std::vector<Tensor> expand(const Attrs& a, TensorRefs in, Loc loc) {
-    const Tensor &x = *in[0], &offset = *in[1], &weight = *in[2];
-    const Shape xs = sizes_of(x, loc), ws = sizes_of(weight, loc), os = sizes_of(offset, loc);
-    const Dim elements = ws[2] * ws[3], sets = os[1] / (elements * 2), oh = os[2], ow = os[3];
-    // Positions of kernel elements: [n, sets, elements, oh, ow] each.
-    const Tensor moves = reshape(offset, {xs[0], sets, elements, 2, oh, ow});
-    const auto place = [&](std::int64_t axis) {
-      const auto i = static_cast<std::size_t>(axis);
-      const Dim count = axis == 0 ? oh : ow, kernel = ws[2 + i];
-      const Tensor window = arange(count, x.dtype(), loc) * a.stride[i] - size_arg(a.low[i], loc);
-      const Tensor element = arange(kernel, x.dtype(), loc) * a.dilation[i];
-      const Shape along = axis == 0 ? Shape{kernel, 1} : Shape{1, kernel};
-      const Tensor elements_of =
-          reshape(dyad::expand(reshape(element, along), {ws[2], ws[3]}), {elements, 1, 1});
-      const Shape line = axis == 0 ? Shape{1, count, 1} : Shape{1, 1, count};
-      const Tensor at = select(moves, 3, axis) + (elements_of + reshape(window, line));
-      return (at * 2 + 1) / size_arg(xs[2 + i], loc) - 1;
-    };
-    const Tensor grid =
-        reshape(stack({place(1), place(0)}, -1), {xs[0] * sets, elements * oh, ow, 2});
-    const Tensor image = reshape(x, {xs[0] * sets, xs[1] / sets, xs[2], xs[3]});
-    Tensor columns = grid_sample(image, grid, "bilinear", "zeros", false, loc);
-    if (in.size() > 4 && in[4]->defined()) {
-      const Tensor mask = reshape(*in[4], {xs[0], sets, 1, elements, oh, ow});
-      columns = reshape(columns, {xs[0], sets, xs[1] / sets, elements, oh, ow}) * mask;
-    }
-    columns = reshape(columns, {xs[0], a.groups, ws[1] * elements, oh * ow});
-    const Tensor weights = reshape(weight, {a.groups, ws[0] / a.groups, ws[1] * elements});
-    const Tensor y = reshape(matmul(weights, columns), {xs[0], ws[0], oh, ow});
-    const bool biased = in.size() > 3 && in[3]->defined();
-    return {biased ? y + reshape(*in[3], {-1, 1, 1}) : y};
+  static std::vector<Tensor> expand(const Attrs& a, TensorRefs given, Loc loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor &x = *in[0], &offset = *in[1], &weight = *in[2];
+      const Shape xs = sizes_of(x, loc), ws = sizes_of(weight, loc), os = sizes_of(offset, loc);
+      const Dim elements = ws[2] * ws[3], sets = os[1] / (elements * 2), oh = os[2], ow = os[3];
+      // Positions of kernel elements: [n, sets, elements, oh, ow] each.
+      const Tensor moves = reshape(offset, {xs[0], sets, elements, 2, oh, ow});
+      const auto place = [&](std::int64_t axis) {
+        const auto i = static_cast<std::size_t>(axis);
+        const Dim count = axis == 0 ? oh : ow, kernel = ws[2 + i];
+        const Tensor window = arange(count, x.dtype(), loc) * a.stride[i] - size_arg(a.low[i], loc);
+        const Tensor element = arange(kernel, x.dtype(), loc) * a.dilation[i];
+        const Shape along = axis == 0 ? Shape{kernel, 1} : Shape{1, kernel};
+        const Tensor elements_of =
+            reshape(dyad::expand(reshape(element, along), {ws[2], ws[3]}), {elements, 1, 1});
+        const Shape line = axis == 0 ? Shape{1, count, 1} : Shape{1, 1, count};
+        const Tensor at = select(moves, 3, axis) + (elements_of + reshape(window, line));
+        return (at * 2 + 1) / size_arg(xs[2 + i], loc) - 1;
+      };
+      const Tensor grid =
+          reshape(stack({place(1), place(0)}, -1), {xs[0] * sets, elements * oh, ow, 2});
+      const Tensor image = reshape(x, {xs[0] * sets, xs[1] / sets, xs[2], xs[3]});
+      Tensor columns = grid_sample(image, grid, "bilinear", "zeros", false, loc);
+      if (in.size() > 4 && in[4]->defined()) {
+        const Tensor mask = reshape(*in[4], {xs[0], sets, 1, elements, oh, ow});
+        columns = reshape(columns, {xs[0], sets, xs[1] / sets, elements, oh, ow}) * mask;
+      }
+      columns = reshape(columns, {xs[0], a.groups, ws[1] * elements, oh * ow});
+      const Tensor weights = reshape(weight, {a.groups, ws[0] / a.groups, ws[1] * elements});
+      const Tensor y = reshape(matmul(weights, columns), {xs[0], ws[0], oh, ow});
+      const bool biased = in.size() > 3 && in[3]->defined();
+      return {biased ? y + reshape(*in[3], {-1, 1, 1}) : y};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const Shape &offset = e.input_type(1).shape(), &weight = e.input_type(2).shape();

@@ -339,6 +339,11 @@ struct Einsum {
   }
 
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
+    // Of two operands the one product is rounded once as it is.
+    if (in.size() < 3) return contracted_all(attrs, in, loc);
+    return inputs_in_f32(in, [&](TensorRefs wide) { return contracted_all(attrs, wide, loc); });
+  }
+  static std::vector<Tensor> contracted_all(const Attrs& attrs, TensorRefs in, Loc loc) {
     std::vector<int> ranks;
     for (const Tensor* x : in) ranks.push_back(x->rank());
     std::string error;

@@ -150,6 +150,8 @@ void GridSampleTranspose::grad(Gradient& g, const Attrs& attrs) {
 // For each coordinate: grad times the derivative of the samples by it, times what comes back for
 // it.
 void GridSampleGridBackward::grad(Gradient& g, const Attrs& attrs) {
+  const Tensor upper = widened(g.grad()), grad = widened(g.input(0));
+  const Tensor x = widened(g.input(1)), grid = widened(g.input(2));
   Tensor of_grad, of_x, of_grid;
   const auto add = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum + part : part; };
   const int axes = g.input_shape(1).rank() - 2;
@@ -157,15 +159,15 @@ void GridSampleGridBackward::grad(Gradient& g, const Attrs& attrs) {
     GridSampleAttrs along = attrs;
     along.derivative.resize(static_cast<std::size_t>(axes), 0);
     ++along.derivative[static_cast<std::size_t>(i)];
-    const Tensor part = unsqueeze(select(g.grad(), -1, i), 1);
-    if (g.needs(0)) add(of_grad, part * apply<GridSample>(along, {}, g.input(1), g.input(2)));
+    const Tensor part = unsqueeze(select(upper, -1, i), 1);
+    if (g.needs(0)) add(of_grad, part * apply<GridSample>(along, {}, x, grid));
     if (!g.needs(1) && !g.needs(2)) continue;
-    const Tensor weight = g.input(0) * part;
+    const Tensor weight = grad * part;
     if (g.needs(1)) {
-      add(of_x, apply<GridSampleTranspose>(transpose_attrs(along, g.input_shape(1)), {}, weight,
-                                           g.input(2)));
+      add(of_x,
+          apply<GridSampleTranspose>(transpose_attrs(along, g.input_shape(1)), {}, weight, grid));
     }
-    if (g.needs(2)) add(of_grid, grid_grad(weight, g.input(1), g.input(2), along));
+    if (g.needs(2)) add(of_grid, grid_grad(weight, x, grid, along));
   }
   if (g.needs(0)) g.set(0, of_grad);
   if (g.needs(1)) g.set(1, of_x);
@@ -201,25 +203,27 @@ struct AffineGrid {
     shape.push_back(axes);
     return {Type(in[0].dtype(), shape)};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
-    const Tensor& theta = *in[0];
-    const std::size_t axes = attrs.size.size() - 2;
-    Shape image;
-    for (std::size_t i = 0; i < axes; ++i) image.push_back(attrs.size[i + 2]);
-    std::vector<Tensor> columns;  // x, y(, z), 1 for each position
-    for (std::size_t i = axes; i-- > 0;) {
-      Shape line(axes, 1);
-      line[i] = image[i];
-      const Tensor along =
-          reshape(positions(image[i], attrs.align_corners, theta.dtype(), loc), line);
-      columns.push_back(dyad::expand(along, image));
-    }
-    columns.push_back(ones(image, theta.dtype(), loc));
-    const Tensor base = reshape(stack(columns, -1), {-1, static_cast<std::int64_t>(axes) + 1});
-    Shape shape{attrs.size[0]};
-    for (const Dim side : image) shape.push_back(side);
-    shape.push_back(static_cast<std::int64_t>(axes));
-    return {reshape(matmul(base, transpose(theta, 1, 2)), shape)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& theta = *in[0];
+      const std::size_t axes = attrs.size.size() - 2;
+      Shape image;
+      for (std::size_t i = 0; i < axes; ++i) image.push_back(attrs.size[i + 2]);
+      std::vector<Tensor> columns;  // x, y(, z), 1 for each position
+      for (std::size_t i = axes; i-- > 0;) {
+        Shape line(axes, 1);
+        line[i] = image[i];
+        const Tensor along =
+            reshape(positions(image[i], attrs.align_corners, theta.dtype(), loc), line);
+        columns.push_back(dyad::expand(along, image));
+      }
+      columns.push_back(ones(image, theta.dtype(), loc));
+      const Tensor base = reshape(stack(columns, -1), {-1, static_cast<std::int64_t>(axes) + 1});
+      Shape shape{attrs.size[0]};
+      for (const Dim side : image) shape.push_back(side);
+      shape.push_back(static_cast<std::int64_t>(axes));
+      return {reshape(matmul(base, transpose(theta, 1, 2)), shape)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     // The one position of a side of size 1 is its middle, in ONNX its begin.

@@ -92,11 +92,13 @@ struct LayerNorm {
     check_last_axes(in, 0);
     return {in[0]};
   }
-  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const Moments m(x, last_axes(x.rank(), in[1]->rank()), attrs.eps);
-    const Tensor scaled = m.centered * m.rstd * *in[1];
-    return {has(in, 2) ? scaled + *in[2] : scaled};
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const Moments m(x, last_axes(x.rank(), in[1]->rank()), attrs.eps);
+      const Tensor scaled = m.centered * m.rstd * *in[1];
+      return {has(in, 2) ? scaled + *in[2] : scaled};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
@@ -145,10 +147,12 @@ struct RmsNorm {
     check_last_axes(in, 0);
     return {in[0]};
   }
-  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const Ints axes = last_axes(x.rank(), in[1]->rank());
-    return {x * rsqrt(mean(square(x), axes, true) + attrs.eps) * *in[1]};
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const Ints axes = last_axes(x.rank(), in[1]->rank());
+      return {x * rsqrt(mean(square(x), axes, true) + attrs.eps) * *in[1]};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
@@ -221,13 +225,15 @@ struct GroupNorm {
     check_groups(in, 0, attrs.groups);
     return {in[0]};
   }
-  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
-    const Tensor& x = *in[0];
-    const Shape sizes = sizes_of(x, loc);
-    const Moments m(reshape(x, grouped(sizes, attrs.groups)), {2}, attrs.eps);
-    Tensor y = reshape(m.centered * m.rstd, sizes);
-    if (has(in, 1)) y = y * per_channel(*in[1], x.rank());
-    return {has(in, 2) ? y + per_channel(*in[2], x.rank()) : y};
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs given, Loc loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const Shape sizes = sizes_of(x, loc);
+      const Moments m(reshape(x, grouped(sizes, attrs.groups)), {2}, attrs.eps);
+      Tensor y = reshape(m.centered * m.rstd, sizes);
+      if (has(in, 1)) y = y * per_channel(*in[1], x.rank());
+      return {has(in, 2) ? y + per_channel(*in[2], x.rank()) : y};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs);
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {

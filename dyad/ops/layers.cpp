@@ -69,8 +69,12 @@ Tensor channel_shuffle(const Tensor& x, std::int64_t groups, Loc loc) {
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias,
                 Loc loc) {
   const LocScope scope(loc);
-  const Tensor made = einsum("...i,oij,...j->...o", {a, weight, b}, loc);
-  return bias.defined() ? made + bias : made;
+  return ops::in_f32(
+      [&](const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
+        const Tensor made = einsum("...i,oij,...j->...o", {a, weight, b}, loc);
+        return bias.defined() ? made + bias : made;
+      },
+      a, b, weight, bias);
 }
 Tensor softmin(const Tensor& x, std::int64_t axis, Loc loc) {
   return softmax(neg(x, loc), axis, loc);

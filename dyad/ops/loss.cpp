@@ -153,9 +153,11 @@ struct NllLoss {
           "-weight * log_probabilities[target], combined over the targets that are not "
           "ignore_index."};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_class_loss(in, attrs); }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Targets targets(*in[1], attrs.ignore_index, weight_of(in), schema.name);
-    return {combined(losses_of(*in[0], targets, schema.name), attrs.reduction, targets)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Targets targets(*in[1], attrs.ignore_index, weight_of(in), schema.name);
+      return {combined(losses_of(*in[0], targets, schema.name), attrs.reduction, targets)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     write_class_loss(e, "NegativeLogLikelihoodLoss", attrs.reduction, attrs.ignore_index);
@@ -173,16 +175,19 @@ struct CrossEntropy {
           "ignore_index.",
       .saved_inputs = kFirst | kSecond | kThird};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_class_loss(in, attrs); }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    return {loss(attrs, *in[0], *in[1], weight_of(in))};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      return {loss(attrs, *in[0], *in[1], weight_of(in))};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor x = g.input(0), weight = g.input_count() > 2 ? g.input(2) : Tensor();
+    const Tensor x = widened(g.input(0));
+    const Tensor weight = g.input_count() > 2 ? widened(g.input(2)) : Tensor();
     const int axis = class_axis(g.input_shape(0).rank());
     const Targets targets(g.input(1), attrs.ignore_index, weight, schema.name);
     const Tensor index = unsqueeze(targets.index, axis);
     // What each target's loss counts in the result.
-    Tensor scale = g.grad();
+    Tensor scale = widened(g.grad());
     if (attrs.reduction == "mean") scale = scale / targets.total(scale.dtype());
     scale = where(targets.counted, scale, 0);
     if (g.needs(0)) {  // softmax, less 1 at the target
@@ -234,10 +239,12 @@ struct MseLoss {
     }
     return {Type(in[0].dtype(), attrs.reduction == "none" ? a : Shape())};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor squares = square(*in[0] - *in[1]);
-    if (attrs.reduction == "none") return {squares};
-    return {attrs.reduction == "sum" ? sum(squares) : mean(squares)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor squares = square(*in[0] - *in[1]);
+      if (attrs.reduction == "none") return {squares};
+      return {attrs.reduction == "sum" ? sum(squares) : mean(squares)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const std::string difference = e.node("Sub", {e.input(0), e.input(1)});
@@ -268,36 +275,46 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, Reduction 
                          "i32",
                      loc.user());
   }
-  const int axis = class_axis(logits.rank());
-  Tensor wanted = target;
-  if (label_smoothing != 0) {
-    const Dim classes = logits.size(axis);
-    const Arg share = classes.is_number()
-                          ? Arg(label_smoothing / static_cast<double>(classes.number()))
-                          : Arg(label_smoothing / to(size_tensor(classes), target.dtype()));
-    wanted = add(target * (1 - label_smoothing), share);
-  }
-  if (weight.defined()) wanted = wanted * along_classes(weight, logits.rank());
-  const Tensor losses = neg(sum(wanted * log_softmax(logits, axis), {axis}));
-  if (reduction == Reduction::none) return losses;
-  return reduction == Reduction::sum ? sum(losses) : mean(losses);
+  return in_f32(
+      [&](const Tensor& logits, const Tensor& target, const Tensor& weight) {
+        const int axis = class_axis(logits.rank());
+        Tensor wanted = target;
+        if (label_smoothing != 0) {
+          const Dim classes = logits.size(axis);
+          const Arg share = classes.is_number()
+                                ? Arg(label_smoothing / static_cast<double>(classes.number()))
+                                : Arg(label_smoothing / to(size_tensor(classes), target.dtype()));
+          wanted = add(target * (1 - label_smoothing), share);
+        }
+        if (weight.defined()) wanted = wanted * along_classes(weight, logits.rank());
+        const Tensor losses = neg(sum(wanted * log_softmax(logits, axis), {axis}));
+        if (reduction == Reduction::none) return losses;
+        return reduction == Reduction::sum ? sum(losses) : mean(losses);
+      },
+      logits, target, weight);
 }
 
 /// cross_entropy for class indices with label smoothing.
 Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target,
                               const ClassLossAttrs& attrs, const Tensor& weight,
                               double label_smoothing) {
-  const int axis = class_axis(logits.rank());
-  const Tensor log_probabilities = log_softmax(logits, axis);
-  const Targets targets(target, attrs.ignore_index, weight, "cross_entropy");
-  const ClassLossAttrs each{.reduction = "none", .ignore_index = attrs.ignore_index};
-  const Tensor own = weight.defined() ? apply<NllLoss>(each, {}, log_probabilities, target, weight)
-                                      : apply<NllLoss>(each, {}, log_probabilities, target);
-  const Tensor weighted = weight.defined()
-                              ? log_probabilities * along_classes(weight, logits.rank())
-                              : log_probabilities;
-  const Tensor even = where(targets.counted, neg(mean(weighted, {axis})), 0);
-  return combined(own * (1 - label_smoothing) + even * label_smoothing, attrs.reduction, targets);
+  return in_f32(
+      [&](const Tensor& logits, const Tensor& weight) {
+        const int axis = class_axis(logits.rank());
+        const Tensor log_probabilities = log_softmax(logits, axis);
+        const Targets targets(target, attrs.ignore_index, weight, "cross_entropy");
+        const ClassLossAttrs each{.reduction = "none", .ignore_index = attrs.ignore_index};
+        const Tensor own = weight.defined()
+                               ? apply<NllLoss>(each, {}, log_probabilities, target, weight)
+                               : apply<NllLoss>(each, {}, log_probabilities, target);
+        const Tensor weighted = weight.defined()
+                                    ? log_probabilities * along_classes(weight, logits.rank())
+                                    : log_probabilities;
+        const Tensor even = where(targets.counted, neg(mean(weighted, {axis})), 0);
+        return combined(own * (1 - label_smoothing) + even * label_smoothing, attrs.reduction,
+                        targets);
+      },
+      logits, weight);
 }
 
 }  // namespace

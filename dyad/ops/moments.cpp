@@ -64,13 +64,13 @@ struct Variance {
     });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor& x = g.input(0);
+    const Tensor x = widened(g.input(0));
     const Shape& shape = g.input_shape(0);
     const Tensor distance = x - mean(x, attrs.axes, true);
-    Tensor upper = with_axes(g.grad(), shape, reduce_attrs(attrs));
+    Tensor upper = with_axes(widened(g.grad()), shape, reduce_attrs(attrs));
     if constexpr (kRoot) {
       // Where nothing varies the root has no derivative: 0 is taken.
-      const Tensor root = with_axes(g.output(), shape, reduce_attrs(attrs));
+      const Tensor root = with_axes(widened(g.output()), shape, reduce_attrs(attrs));
       upper = where(root == 0, 0, upper / where(root == 0, 1, root));
     } else {
       upper = upper * 2;
@@ -163,14 +163,14 @@ struct Norm {
       g.set(0, zeros(g.input_shape(0), g.grad().dtype()));
       return;
     }
-    const Tensor& x = g.input(0);
+    const Tensor x = widened(g.input(0)), grad = widened(g.grad());
     const Shape& shape = g.input_shape(0);
-    const Tensor upper = with_axes(g.grad(), shape, reduce_attrs(attrs));
-    const Tensor result = with_axes(g.output(), shape, reduce_attrs(attrs));
+    const Tensor upper = with_axes(grad, shape, reduce_attrs(attrs));
+    const Tensor result = with_axes(widened(g.output()), shape, reduce_attrs(attrs));
     if (p == 1) {
       g.set(0, sign(x) * upper);
     } else if (std::isinf(p)) {
-      const Tensor chosen = to(abs(x) == result, g.grad().dtype());
+      const Tensor chosen = to(abs(x) == result, grad.dtype());
       g.set(0, sign(x) * chosen * (upper / sum(chosen, attrs.axes, true)));
     } else {
       // x * |x|^(p - 2) / norm^(p - 1), 0 where x or the norm is.

@@ -322,8 +322,12 @@ void batch_normalization(OnnxNode& n) {
     const auto [y, batch_mean, batch_var] =
         batch_norm_train(n.input(0), n.input(1), n.input(2), n.number("epsilon", 1e-5), n.loc());
     n.output(0, y);
-    if (n.wants(1)) n.output(1, add(mul(mean, momentum), mul(batch_mean, 1 - momentum)));
-    if (n.wants(2)) n.output(2, add(mul(var, momentum), mul(batch_var, 1 - momentum)));
+    const auto moved = [&](const Tensor& running, const Tensor& batch) {
+      const Tensor rest = mul(to(running, batch.dtype()), momentum);
+      return to(add(rest, mul(batch, 1 - momentum)), running.dtype());
+    };
+    if (n.wants(1)) n.output(1, moved(mean, batch_mean));
+    if (n.wants(2)) n.output(2, moved(var, batch_var));
     return;
   }
   n.output(0, batch_norm(n.input(0), n.input(1), n.input(2), n.input(3), n.input(4),

@@ -40,9 +40,11 @@ struct SoftmaxBackward {
       .saved_inputs = kFirst | kSecond,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
-  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor &y = *in[1], weighted = *in[0] * y;
-    return {weighted - y * sum(weighted, {attrs.axis}, true)};
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor &y = *in[1], weighted = *in[0] * y;
+      return {weighted - y * sum(weighted, {attrs.axis}, true)};
+    });
   }
 };
 
@@ -56,8 +58,10 @@ struct LogSoftmaxBackward {
       .saved_inputs = kFirst | kSecond,
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
-  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
-    return {*in[0] - exp(*in[1]) * sum(*in[0], {attrs.axis}, true)};
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      return {*in[0] - exp(*in[1]) * sum(*in[0], {attrs.axis}, true)};
+    });
   }
 };
 
@@ -71,10 +75,12 @@ struct Softmax {
                                  .saved_outputs = kFirst,
                                  .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
-  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const Tensor e = exp(x - max(x, {attrs.axis}, true));
-    return {e / sum(e, {attrs.axis}, true)};
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const Tensor e = exp(x - max(x, {attrs.axis}, true));
+      return {e / sum(e, {attrs.axis}, true)};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, with_parts<SoftmaxBackward>(attrs, {&g.grad(), &g.output()}, {}));
@@ -96,10 +102,12 @@ struct LogSoftmax {
                                  .saved_outputs = kFirst,
                                  .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_along_axis(in, attrs); }
-  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const Tensor shifted = x - max(x, {attrs.axis}, true);
-    return {shifted - log(sum(exp(shifted), {attrs.axis}, true))};
+  static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const Tensor shifted = x - max(x, {attrs.axis}, true);
+      return {shifted - log(sum(exp(shifted), {attrs.axis}, true))};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, with_parts<LogSoftmaxBackward>(attrs, {&g.grad(), &g.output()}, {}));
@@ -148,11 +156,13 @@ struct BatchNorm {
     check_channels(in);
     return {in[0]};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor &x = *in[0], &weight = *in[1], &bias = *in[2], &mean = *in[3], &var = *in[4];
-    const int rank = x.rank();
-    const Tensor scale = weight * rsqrt(var + attrs.eps);
-    return {(x - per_channel(mean, rank)) * per_channel(scale, rank) + per_channel(bias, rank)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor &x = *in[0], &weight = *in[1], &bias = *in[2], &mean = *in[3], &var = *in[4];
+      const int rank = x.rank();
+      const Tensor scale = weight * rsqrt(var + attrs.eps);
+      return {(x - per_channel(mean, rank)) * per_channel(scale, rank) + per_channel(bias, rank)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     e.output(0, e.node("BatchNormalization",
@@ -177,7 +187,8 @@ struct BatchNormBackward {
       .samples = {.low = 0.5, .high = 2},
       .saved_inputs = 31};
   static Types infer(const InferIn& in, const Attrs&) {
-    require_one_dtype(in);
+    require_one_dtype(
+        {.op = in.op, .inputs = in.inputs.first(3), .attrs = in.attrs, .loc = in.loc});
     const Shape& x = in[1].shape();
     if (x.rank() < 2) fail_shape(in, "x needs a batch axis and a channel axis");
     require_shape(in, x);
@@ -189,17 +200,18 @@ struct BatchNormBackward {
     return {in[1], in[2], in[2]};
   }
   static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
-    const Tensor &grad = *in[0], &x = *in[1];
+    const Tensor grad = widened(*in[0]), x = widened(*in[1]), weight = widened(*in[2]);
     const int rank = x.rank();
     const Ints axes = batch_axes(rank);
-    const Tensor centered = x - per_channel(*in[3], rank);
-    const Tensor rstd = per_channel(rsqrt(*in[4] + attrs.eps), rank);
+    const Tensor centered = x - per_channel(widened(*in[3]), rank);
+    const Tensor rstd = per_channel(rsqrt(widened(*in[4]) + attrs.eps), rank);
     const Tensor total = sum(grad, axes, true), along = sum(grad * centered, axes, true);
-    const Tensor scale = per_channel(*in[2], rank) * rstd;
+    const Tensor scale = per_channel(weight, rank) * rstd;
     const Arg count = size_arg(count_of(sizes_of(x, loc), axes));
-    return {
-        grad * scale - centered * (scale * square(rstd) * along / count) - scale * total / count,
-        reshape(along * rstd, {-1}), reshape(total, {-1})};
+    return narrowed(
+        {grad * scale - centered * (scale * square(rstd) * along / count) - scale * total / count,
+         reshape(along * rstd, {-1}), reshape(total, {-1})},
+        in[1]->dtype());
   }
 };
 
@@ -209,21 +221,24 @@ struct BatchNormTrain {
       .name = "batch_norm_train",
       .inputs = kBatchNormTrainInputs,
       .outputs = kBatchNormTrainOutputs,
-      .doc = "batch_norm with the mean and the biased variance of the batch, which it returns too.",
+      .doc =
+          "batch_norm with the mean and the biased variance of the batch, which it returns too (of "
+          "f16 and bf16 in f32).",
       .saved_inputs = kFirst | kSecond,
       .saved_outputs = kSecond | kThird};
   static Types infer(const InferIn& in, const Attrs&) {
     check_channels(in);
-    const Type statistic(in[0].dtype(), {in[0].shape()[1]});
+    const DType dtype = is_narrow(in[0].dtype()) ? DType::f32 : in[0].dtype();
+    const Type statistic(dtype, {in[0].shape()[1]});
     return {in[0], statistic, statistic};
   }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
+    const Tensor x = widened(*in[0]), weight = widened(*in[1]), bias = widened(*in[2]);
     const int rank = x.rank();
     const Moments m(x, batch_axes(rank), attrs.eps);
-    const Tensor scale = per_channel(*in[1], rank) * m.rstd;
-    return {m.centered * scale + per_channel(*in[2], rank), reshape(m.mean, {-1}),
-            reshape(m.variance, {-1})};
+    const Tensor scale = per_channel(weight, rank) * m.rstd;
+    return {narrowed(m.centered * scale + per_channel(bias, rank), in[0]->dtype()),
+            reshape(m.mean, {-1}), reshape(m.variance, {-1})};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const int rank = g.input_shape(0).rank();
@@ -234,7 +249,7 @@ struct BatchNormTrain {
       Tensor x_grad = found[0];
       if (g.has_grad(1)) x_grad = x_grad + per_channel(g.grad(1), rank) / count;
       if (g.has_grad(2)) {
-        const Tensor centered = g.input(0) - per_channel(g.output(1), rank);
+        const Tensor centered = widened(g.input(0)) - per_channel(g.output(1), rank);
         x_grad = x_grad + centered * (per_channel(g.grad(2), rank) * 2 / count);
       }
       g.set(0, x_grad);

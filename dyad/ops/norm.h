@@ -40,7 +40,7 @@ namespace dyad {
                                 const Tensor& mean, const Tensor& var, double eps = 1e-5,
                                 Loc loc = std::source_location::current());
 /// For training: the same with mean and (biased) variance of the batch, over all axes but axis 1.
-/// Returns the result, the mean and the variance.
+/// Returns the result, the mean and the variance, these two of f16 and bf16 in f32.
 [[nodiscard]] std::array<Tensor, 3> batch_norm_train(const Tensor& x, const Tensor& weight,
                                                      const Tensor& bias, double eps = 1e-5,
                                                      Loc loc = std::source_location::current());

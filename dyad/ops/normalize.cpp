@@ -31,9 +31,11 @@ struct Normalize {
     if (!(attrs.p > 0)) fail_value(in, "p must be above 0");
     return {in[0]};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    return {x / maximum(norm(x, attrs), attrs.eps)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      return {x / maximum(norm(x, attrs), attrs.eps)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     // ONNX leaves zeros as they are; only norms below eps differ.
@@ -71,15 +73,17 @@ struct LocalResponseNorm {
     if (attrs.size < 1) fail_value(in, "size must be 1 or more");
     return {in[0]};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
-    const Tensor& x = *in[0];
-    const Shape sizes = sizes_of(x, loc);
-    // The mean over windows of channels is a pool over an image of [channels, positions].
-    const Tensor squares = reshape(square(x), {sizes[0], 1, sizes[1], -1});
-    const Tensor means =
-        avg_pool2d(squares, {attrs.size, 1}, 1, Ints{attrs.size / 2, 0, (attrs.size - 1) / 2, 0},
-                   false, true, attrs.size, loc);
-    return {x * pow(reshape(means, sizes) * attrs.alpha + attrs.k, -attrs.beta)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const Shape sizes = sizes_of(x, loc);
+      // The mean over windows of channels is a pool over an image of [channels, positions].
+      const Tensor squares = reshape(square(x), {sizes[0], 1, sizes[1], -1});
+      const Tensor means =
+          avg_pool2d(squares, {attrs.size, 1}, 1, Ints{attrs.size / 2, 0, (attrs.size - 1) / 2, 0},
+                     false, true, attrs.size, loc);
+      return {x * pow(reshape(means, sizes) * attrs.alpha + attrs.k, -attrs.beta)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     // For even sizes ONNX's windows reach further up, not down; ONNX Runtime takes images only.
@@ -107,11 +111,13 @@ struct MeanVarianceNormalization {
     (void)checked_axes(in, attrs.axes, in[0].rank());
     return {in[0]};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const Tensor centered = x - mean(x, attrs.axes, true);
-    const Tensor deviation = sqrt(mean(square(centered), attrs.axes, true));
-    return {centered / (deviation + 1e-9)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const Tensor centered = x - mean(x, attrs.axes, true);
+      const Tensor deviation = sqrt(mean(square(centered), attrs.axes, true));
+      return {centered / (deviation + 1e-9)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     // Its definition adds a number of f32.

@@ -254,15 +254,23 @@ Tensor logit(const Tensor& x, double eps, Loc loc) {
                      loc.user());
   }
   const LocScope scope(loc);
-  const Tensor given = ops::as_floating(x);
-  const Tensor p = eps == 0 ? given : clamp(given, eps, 1 - eps);
-  return log(p / (1 - p));
+  return ops::in_f32(
+      [&](const Tensor& x) {
+        const Tensor given = ops::as_floating(x);
+        const Tensor p = eps == 0 ? given : clamp(given, eps, 1 - eps);
+        return log(p / (1 - p));
+      },
+      x);
 }
 Tensor logaddexp2(const Arg& a, const Arg& b, Loc loc) {
   const LocScope scope(loc);
   constexpr double kLn2 = std::numbers::ln2;
-  const auto [left, right] = ops::both_floating(a, b);
-  return logaddexp(left * kLn2, right * kLn2) / kLn2;
+  const auto [first, second] = ops::both_floating(a, b);
+  return ops::in_f32(
+      [&](const Tensor& left, const Tensor& right) {
+        return logaddexp(left * kLn2, right * kLn2) / kLn2;
+      },
+      first, second);
 }
 Tensor xlog1py(const Arg& factor, const Arg& argument, Loc loc) {
   const LocScope scope(loc);
@@ -332,13 +340,21 @@ Tensor float_power(const Arg& a, const Arg& b, Loc loc) {
 }
 Tensor addcmul(const Tensor& input, const Tensor& a, const Tensor& b, double value, Loc loc) {
   const LocScope scope(loc);
-  const DType dtype = result_type({input, a, b});
-  return to(input, dtype) + to(a, dtype) * to(b, dtype) * value;
+  return ops::in_f32(
+      [&](const Tensor& input, const Tensor& a, const Tensor& b) {
+        const DType dtype = result_type({input, a, b});
+        return to(input, dtype) + to(a, dtype) * to(b, dtype) * value;
+      },
+      input, a, b);
 }
 Tensor addcdiv(const Tensor& input, const Tensor& a, const Tensor& b, double value, Loc loc) {
   const LocScope scope(loc);
-  const DType dtype = result_type({input, a, b});
-  return to(input, dtype) + to(a, dtype) / to(b, dtype) * value;
+  return ops::in_f32(
+      [&](const Tensor& input, const Tensor& a, const Tensor& b) {
+        const DType dtype = result_type({input, a, b});
+        return to(input, dtype) + to(a, dtype) / to(b, dtype) * value;
+      },
+      input, a, b);
 }
 
 Tensor signbit(const Tensor& x, Loc loc) {

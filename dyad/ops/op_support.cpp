@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "dyad/core/element.h"
+#include "dyad/core/promotion.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/views.h"
@@ -117,6 +119,28 @@ std::vector<Tensor> derivative(const TensorFunction& f, std::vector<Tensor> inpu
     ++next;
   }
   return gradients;
+}
+
+Tensor widened(const Tensor& x) {
+  return x.defined() && is_narrow(x.dtype()) ? to(x, DType::f32) : x;
+}
+Tensor narrowed(const Tensor& x, DType dtype) {
+  return is_narrow(dtype) && x.defined() && x.dtype() == DType::f32 ? to(x, dtype) : x;
+}
+std::vector<Tensor> narrowed(std::vector<Tensor> x, DType dtype) {
+  for (Tensor& tensor : x) tensor = narrowed(tensor, dtype);
+  return x;
+}
+std::optional<DType> dtype_with_narrow(TensorRefs tensors) {
+  const auto found = std::ranges::find_if(
+      tensors, [](const Tensor* x) { return x->defined() && is_narrow(x->dtype()); });
+  if (found == tensors.end()) return std::nullopt;
+  ResultType result;
+  for (const Tensor* x : tensors) result.add(*x);
+  return result.dtype();
+}
+Tensor over_count(const Tensor& grad, Dim count) {
+  return in_f32([&](const Tensor& x) { return x / size_arg(count); }, grad);
 }
 
 Arg size_arg(Dim size, Loc loc) {

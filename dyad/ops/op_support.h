@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,11 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// The dtype that sums and products have: integers are added in i64.
 [[nodiscard]] constexpr DType sum_dtype(DType dtype) {
   return is_floating(dtype) ? dtype : DType::i64;
+}
+
+/// The dtypes whose sums are made in f32.
+[[nodiscard]] constexpr bool is_narrow(DType dtype) noexcept {
+  return dtype == DType::f16 || dtype == DType::bf16;
 }
 
 /// Whether a tensor holds complex numbers: its arithmetic is written in that of its parts
@@ -116,6 +122,39 @@ void require_one_dtype(const InferIn& in);
 
 /// What infer_pointwise() gives for two operands that are not both bool; else DTypeError by `rule`.
 [[nodiscard]] Types infer_of_numbers(const InferIn& in, const std::string& rule);
+
+/// A tensor of f16 or bf16 in f32; another one, or none, as it is.
+[[nodiscard]] Tensor widened(const Tensor& x);
+/// What was computed in f32 for operands that meet in `dtype`: in f16 or bf16 where it is one of
+/// these.
+[[nodiscard]] Tensor narrowed(const Tensor& x, DType dtype);
+[[nodiscard]] std::vector<Tensor> narrowed(std::vector<Tensor> x, DType dtype);
+/// The dtype that tensors meet in when one of them is f16 or bf16 (undefined ones count for
+/// nothing).
+[[nodiscard]] std::optional<DType> dtype_with_narrow(TensorRefs tensors);
+
+/// f(x...), computed in f32 where a tensor is f16 or bf16: what f makes on the way then has the
+/// range and the precision that sums have, and its result is rounded once. For others f(x...) as it
+/// is. What calls it has opened a LocScope.
+template <class F, class... X>
+[[nodiscard]] auto in_f32(const F& f, const X&... x) {
+  const Tensor* refs[] = {&x...};
+  const std::optional<DType> dtype = dtype_with_narrow(refs);
+  return dtype ? narrowed(f(widened(x)...), *dtype) : f(x...);
+}
+/// The same of a composite's inputs, for its body.
+template <class F>
+[[nodiscard]] std::vector<Tensor> inputs_in_f32(TensorRefs in, const F& f) {
+  const std::optional<DType> dtype = dtype_with_narrow(in);
+  if (!dtype) return f(in);
+  std::vector<Tensor> wide;
+  std::vector<const Tensor*> refs;
+  for (const Tensor* x : in) wide.push_back(widened(*x));
+  for (const Tensor& x : wide) refs.push_back(&x);
+  return narrowed(f(TensorRefs(refs)), *dtype);
+}
+/// grad / size in f32: f16 does not hold every count.
+[[nodiscard]] Tensor over_count(const Tensor& grad, Dim count);
 
 /// The sizes of a tensor, with their symbols while a graph is recorded: what functions and
 /// expansions pass on as a shape.

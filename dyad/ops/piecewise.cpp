@@ -126,8 +126,8 @@ struct HardSigmoid {
     return scalar::select(y <= 0.0, 0.0, scalar::select(y >= 1.0, 1.0, y));
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor y = g.input(0) * attrs.alpha + attrs.beta;
-    g.set(0, where(logical_and(y > 0, y < 1), g.grad() * attrs.alpha, 0));
+    const Tensor y = widened(g.input(0)) * attrs.alpha + attrs.beta;
+    g.set(0, where(logical_and(y > 0, y < 1), widened(g.grad()) * attrs.alpha, 0));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = e.output_type().dtype();

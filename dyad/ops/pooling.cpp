@@ -442,10 +442,12 @@ struct LpPool {
     require_image(in, 0, attrs.kernel.size());
     return {Type(in[0].dtype(), pooled_shape(in, in[0].shape(), sum_attrs(attrs)))};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
-    if (std::isinf(attrs.p)) return {apply<MaxPool>(largest_attrs(attrs), loc, abs(*in[0]))};
-    const Tensor powers = pow(abs(*in[0]), attrs.p);
-    return {pow(apply<AvgPool>(sum_attrs(attrs), loc, powers), 1 / attrs.p)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      if (std::isinf(attrs.p)) return {apply<MaxPool>(largest_attrs(attrs), loc, abs(*in[0]))};
+      const Tensor powers = pow(abs(*in[0]), attrs.p);
+      return {pow(apply<AvgPool>(sum_attrs(attrs), loc, powers), 1 / attrs.p)};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     if (std::isinf(attrs.p)) {
@@ -453,9 +455,10 @@ struct LpPool {
       const Tensor share = of_places<MaxPoolBackward>(largest_attrs(attrs), g.grad(), abs(x));
       return g.set(0, sign(x) * share);
     }
-    g.set(0, power_sum_grad(g.grad(), g.input(0), g.output(), attrs.p, [&](const Tensor& share) {
-            return spread(sum_attrs(attrs), g.input_shape(0), share);
-          }));
+    g.set(0, power_sum_grad(widened(g.grad()), widened(g.input(0)), widened(g.output()), attrs.p,
+                            [&](const Tensor& share) {
+                              return spread(sum_attrs(attrs), g.input_shape(0), share);
+                            }));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     if (std::isinf(attrs.p)) return e.parts();
@@ -501,18 +504,21 @@ struct GlobalLpPool {
     require_power(in, attrs.p);
     return infer_global(in);
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    if (std::isinf(attrs.p)) return {norm(x, attrs.p, spatial_axes(x.rank()), true)};
-    return {pow(sum(pow(abs(x), attrs.p), spatial_axes(x.rank()), true), 1 / attrs.p)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      if (std::isinf(attrs.p)) return {norm(x, attrs.p, spatial_axes(x.rank()), true)};
+      return {pow(sum(pow(abs(x), attrs.p), spatial_axes(x.rank()), true), 1 / attrs.p)};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     if (std::isinf(attrs.p)) {
-      const Tensor &x = g.input(0), chosen = to(abs(x) == g.output(), g.grad().dtype());
+      const Tensor &x = g.input(0), grad = widened(g.grad());
+      const Tensor chosen = to(abs(x) == g.output(), grad.dtype());
       const Tensor ties = sum(chosen, spatial_axes(x.rank()), true);
-      return g.set(0, sign(x) * chosen * (g.grad() / ties));
+      return g.set(0, sign(x) * chosen * (grad / ties));
     }
-    g.set(0, power_sum_grad(g.grad(), g.input(0), g.output(), attrs.p,
+    g.set(0, power_sum_grad(widened(g.grad()), widened(g.input(0)), widened(g.output()), attrs.p,
                             [&](const Tensor& share) { return share; }));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {

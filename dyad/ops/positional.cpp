@@ -80,24 +80,26 @@ struct RotaryEmbedding {
     }
     return {in[0]};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const bool by_position = in.size() > 3 && in[3]->defined();
-    const auto table = [&](const Tensor& t) {
-      return unsqueeze(by_position ? index_select_from_front(t, 0, *in[3]) : t, 1);
-    };
-    const Tensor cos = table(*in[1]), sin = table(*in[2]);
-    const Shape sizes = sizes_of(x);
-    const Dim width = turned_width(attrs, sizes[3]), half = width / 2;
-    const Tensor a = attrs.interleaved ? slice(x, 3, 0, width, 2) : slice(x, 3, 0, half);
-    const Tensor b = attrs.interleaved ? slice(x, 3, 1, width, 2) : slice(x, 3, half, width);
-    const Tensor real = cos * a - sin * b, imaginary = sin * a + cos * b;
-    std::vector<Tensor> parts{real, imaginary};
-    if (attrs.interleaved) {
-      parts = {reshape(stack({real, imaginary}, -1), {sizes[0], sizes[1], sizes[2], width})};
-    }
-    if (attrs.rotary_dim > 0) parts.push_back(slice(x, 3, width));
-    return {parts.size() == 1 ? parts[0] : concat(parts, 3)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const bool by_position = in.size() > 3 && in[3]->defined();
+      const auto table = [&](const Tensor& t) {
+        return unsqueeze(by_position ? index_select_from_front(t, 0, *in[3]) : t, 1);
+      };
+      const Tensor cos = table(*in[1]), sin = table(*in[2]);
+      const Shape sizes = sizes_of(x);
+      const Dim width = turned_width(attrs, sizes[3]), half = width / 2;
+      const Tensor a = attrs.interleaved ? slice(x, 3, 0, width, 2) : slice(x, 3, 0, half);
+      const Tensor b = attrs.interleaved ? slice(x, 3, 1, width, 2) : slice(x, 3, half, width);
+      const Tensor real = cos * a - sin * b, imaginary = sin * a + cos * b;
+      std::vector<Tensor> parts{real, imaginary};
+      if (attrs.interleaved) {
+        parts = {reshape(stack({real, imaginary}, -1), {sizes[0], sizes[1], sizes[2], width})};
+      }
+      if (attrs.rotary_dim > 0) parts.push_back(slice(x, 3, width));
+      return {parts.size() == 1 ? parts[0] : concat(parts, 3)};
+    });
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const bool by_position = e.input_count() > 3 && !e.input(3).empty();

@@ -94,7 +94,12 @@ Tensor dot(const Tensor& a, const Tensor& b, Loc loc) {
   return matmul(a, b, loc);
 }
 Tensor vecdot(const Tensor& a, const Tensor& b, std::int64_t axis, Loc loc) {
-  return to(sum(mul(conj(a, loc), b, loc), {axis}, false, loc), result_type({a, b}), loc);
+  const LocScope scope(loc);
+  return ops::in_f32(
+      [&](const Tensor& a, const Tensor& b) {
+        return to(sum(conj(a) * b, {axis}), result_type({a, b}));
+      },
+      a, b);
 }
 Tensor inner(const Tensor& a, const Tensor& b, Loc loc) {
   const LocScope called(loc, "inner");
@@ -109,11 +114,21 @@ Tensor outer(const Tensor& a, const Tensor& b, Loc loc) {
 }
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta, double alpha,
              Loc loc) {
-  return add_product(input, mm(a, b, loc), beta, alpha, "addmm", loc);
+  const LocScope scope(loc);
+  return ops::in_f32(
+      [&](const Tensor& input, const Tensor& a, const Tensor& b) {
+        return add_product(input, mm(a, b, loc), beta, alpha, "addmm", loc);
+      },
+      input, a, b);
 }
 Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta, double alpha,
                Loc loc) {
-  return add_product(input, bmm(a, b, loc), beta, alpha, "baddbmm", loc);
+  const LocScope scope(loc);
+  return ops::in_f32(
+      [&](const Tensor& input, const Tensor& a, const Tensor& b) {
+        return add_product(input, bmm(a, b, loc), beta, alpha, "baddbmm", loc);
+      },
+      input, a, b);
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, const Ints& axes_a, const Ints& axes_b,
@@ -215,17 +230,22 @@ Tensor matrix_power(const Tensor& x, std::int64_t n, Loc loc) {
                          "): square matrices are needed, [..., n, n]",
                      loc.user());
   }
-  Tensor square = n < 0 ? inverse(x, loc) : x, power;
-  // The largest int64 has an absolute value; the smallest has one as an unsigned number.
-  for (auto left = n < 0 ? -static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n); left > 0;
-       left >>= 1) {
-    if (left & 1) power = power.defined() ? matmul(power, square, loc) : square;
-    if (left > 1) square = matmul(square, square, loc);
-  }
-  if (power.defined()) return power;
-  const Tensor row = arange(x.size(-1, loc), i64, loc);
-  const Tensor one = to(eq(unsqueeze(row, 1, loc), row, loc), x.dtype(), loc);
-  return expand(one, ops::sizes_of(x, loc), loc);
+  const LocScope scope(loc);
+  return ops::in_f32(
+      [&](const Tensor& x) -> Tensor {
+        Tensor square = n < 0 ? inverse(x, loc) : x, power;
+        // The largest int64 has an absolute value; the smallest has one as an unsigned number.
+        for (auto left = n < 0 ? -static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+             left > 0; left >>= 1) {
+          if (left & 1) power = power.defined() ? matmul(power, square, loc) : square;
+          if (left > 1) square = matmul(square, square, loc);
+        }
+        if (power.defined()) return power;
+        const Tensor row = arange(x.size(-1, loc), i64, loc);
+        const Tensor one = to(eq(unsqueeze(row, 1, loc), row, loc), x.dtype(), loc);
+        return expand(one, ops::sizes_of(x, loc), loc);
+      },
+      x);
 }
 
 Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis, Loc loc) {
@@ -241,12 +261,18 @@ Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis, Loc loc) {
     return found;
   };
   const int axis_a = at(a, "a"), axis_b = at(b, "b");
-  // Element i of the product is a[i+1] b[i+2] - a[i+2] b[i+1].
-  const auto turned = [&](const Tensor& x, int along, std::int64_t by) {
-    return concat({slice(x, along, by, 3, 1, loc), slice(x, along, 0, by, 1, loc)}, along, loc);
-  };
-  return sub(mul(turned(a, axis_a, 1), turned(b, axis_b, 2), loc),
-             mul(turned(a, axis_a, 2), turned(b, axis_b, 1), loc), loc);
+  const LocScope scope(loc);
+  return ops::in_f32(
+      [&](const Tensor& a, const Tensor& b) {
+        // Element i of the product is a[i+1] b[i+2] - a[i+2] b[i+1].
+        const auto turned = [&](const Tensor& x, int along, std::int64_t by) {
+          return concat({slice(x, along, by, 3, 1, loc), slice(x, along, 0, by, 1, loc)}, along,
+                        loc);
+        };
+        return sub(mul(turned(a, axis_a, 1), turned(b, axis_b, 2), loc),
+                   mul(turned(a, axis_a, 2), turned(b, axis_b, 1), loc), loc);
+      },
+      a, b);
 }
 
 Tensor cdist(const Tensor& a, const Tensor& b, double p, Loc loc) {
@@ -261,20 +287,25 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, Loc loc) {
         loc.user());
   }
   const LocScope scope(loc);
-  const Tensor difference = unsqueeze(a, -2) - unsqueeze(b, -3);
-  const DType dtype = difference.dtype();
-  if (p == 0) return to(sum(to(difference != 0, dtype), {-1}), dtype);
-  if (p == 1) return sum(abs(difference), {-1});
-  // Infinitely steep powers are kept from 0, where the derivative is said to be 0.
-  const auto root = [](const Tensor& total, auto&& f) {
-    const Tensor zero = total == 0;
-    return where(zero, 0, f(where(zero, 1, total)));
-  };
-  if (p == 2) return root(sum(square(difference), {-1}), [](const Tensor& x) { return sqrt(x); });
-  if (std::isinf(p)) return max(abs(difference), {-1});
-  const Tensor size = abs(difference);
-  const Tensor powers = root(size, [&](const Tensor& x) { return pow(x, p); });
-  return root(sum(powers, {-1}), [&](const Tensor& x) { return pow(x, 1 / p); });
+  return ops::in_f32(
+      [&](const Tensor& a, const Tensor& b) {
+        const Tensor difference = unsqueeze(a, -2) - unsqueeze(b, -3);
+        const DType dtype = difference.dtype();
+        if (p == 0) return to(sum(to(difference != 0, dtype), {-1}), dtype);
+        if (p == 1) return sum(abs(difference), {-1});
+        // Infinitely steep powers are kept from 0, where the derivative is said to be 0.
+        const auto root = [](const Tensor& total, auto&& f) {
+          const Tensor zero = total == 0;
+          return where(zero, 0, f(where(zero, 1, total)));
+        };
+        if (p == 2)
+          return root(sum(square(difference), {-1}), [](const Tensor& x) { return sqrt(x); });
+        if (std::isinf(p)) return max(abs(difference), {-1});
+        const Tensor size = abs(difference);
+        const Tensor powers = root(size, [&](const Tensor& x) { return pow(x, p); });
+        return root(sum(powers, {-1}), [&](const Tensor& x) { return pow(x, 1 / p); });
+      },
+      a, b);
 }
 
 }  // namespace dyad

@@ -254,15 +254,16 @@ struct FakeQuantize {
     return (scalar::min(above, q.like(a.high)) - zero_point) * scale;
   }
   static void grad(Gradient& g, const Attrs& a) {
-    const Tensor &x = g.input(0), &scale = g.input(1), &zero_point = g.input(2);
+    const Tensor x = widened(g.input(0)), grad = widened(g.grad());
+    const Tensor &scale = g.input(1), zero_point = widened(g.input(2));
     const Tensor quotient = x / scale, q = round(quotient) + zero_point;
     const Tensor inside = logical_and(q >= a.low, q <= a.high);
     const auto low = static_cast<double>(a.low), high = static_cast<double>(a.high);
-    if (g.needs(0)) g.set(0, where(inside, g.grad(), 0));
+    if (g.needs(0)) g.set(0, where(inside, grad, 0));
     if (g.needs(1)) {
-      g.set(1, g.grad() * (clamp(q, low, high) - zero_point - where(inside, quotient, 0)));
+      g.set(1, grad * (clamp(q, low, high) - zero_point - where(inside, quotient, 0)));
     }
-    if (g.needs(2)) g.set(2, g.grad() * where(inside, 0, -scale));
+    if (g.needs(2)) g.set(2, grad * where(inside, 0, -scale));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& a) {
     const Shape& scale_shape = e.input_type(1).shape();

@@ -94,7 +94,7 @@ struct Mean {
   static void grad(Gradient& g, const Attrs& attrs) {
     const Shape& shape = g.input_shape(0);
     const Dim count = count_of(shape, sorted_axes(attrs.axes, shape.rank()));
-    g.set(0, expand(with_axes(g.grad(), shape, attrs) / size_arg(count), shape));
+    g.set(0, expand(with_axes(over_count(g.grad(), count), shape, attrs), shape));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = e.output_type().dtype();
@@ -140,15 +140,17 @@ struct ProdOfOthers {
     (void)checked_axes(in, attrs.axes, in[0].rank());
     return {in[0]};
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    // Without zeros product / x; with one zero it alone has a product of others; with more none.
-    const Tensor& x = *in[0];
-    const Tensor is_zero = x == 0;
-    const Tensor nonzero = where(is_zero, 1, x);
-    const Tensor zeros = sum(is_zero, attrs.axes, true);
-    const Tensor product = prod(nonzero, attrs.axes, true);
-    const Tensor elsewhere = where(zeros == 0, product / nonzero, 0);
-    return {where(logical_and(is_zero, zeros == 1), product, elsewhere)};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      // Without zeros product / x; with one zero it alone has a product of others; with more none.
+      const Tensor& x = *in[0];
+      const Tensor is_zero = x == 0;
+      const Tensor nonzero = where(is_zero, 1, x);
+      const Tensor zeros = sum(is_zero, attrs.axes, true);
+      const Tensor product = prod(nonzero, attrs.axes, true);
+      const Tensor elsewhere = where(zeros == 0, product / nonzero, 0);
+      return {where(logical_and(is_zero, zeros == 1), product, elsewhere)};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     // As the product along the last axis of a square in which the diagonal is 1: the reduced axes
@@ -171,8 +173,8 @@ struct ProdOfOthers {
     Shape squares = rows;
     squares.push_back(count);
 
-    const Tensor x = reshape(permute(g.input(0), order), rows);
-    const Tensor upper = reshape(permute(g.grad(), order), rows);
+    const Tensor x = reshape(permute(widened(g.input(0)), order), rows);
+    const Tensor upper = reshape(permute(widened(g.grad()), order), rows);
     const Tensor numbers = arange(count);
     const Tensor diagonal = unsqueeze(numbers, 1) == numbers;
     const Tensor square = where(diagonal, 1, dyad::expand(unsqueeze(x, -2), squares));
@@ -183,8 +185,8 @@ struct ProdOfOthers {
 };
 
 void Prod::grad(Gradient& g, const Attrs& attrs) {
-  const Tensor others = apply<ProdOfOthers>({.axes = attrs.axes}, {}, g.input(0));
-  g.set(0, with_axes(g.grad(), g.input_shape(0), attrs) * others);
+  const Tensor others = apply<ProdOfOthers>({.axes = attrs.axes}, {}, widened(g.input(0)));
+  g.set(0, with_axes(widened(g.grad()), g.input_shape(0), attrs) * others);
 }
 
 // --- truth -------------------------------------------------------------------------------------
@@ -238,23 +240,26 @@ struct LogSumExp {
   static Types infer(const InferIn& in, const Attrs& attrs) {
     return infer_reduction(in, attrs, in[0].dtype());
   }
-  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    const Tensor& x = *in[0];
-    const Dim count = count_of(x.shape(), sorted_axes(attrs.axes, x.rank()));
-    if (count.is_number() && count.number() == 0) {
-      return {log(sum(exp(x), attrs.axes, attrs.keepdim))};
-    }
-    const Tensor largest = max(x, attrs.axes, true);
-    // Around an infinite largest element differences would be NaN.
-    const Tensor base = where(isfinite(largest), largest, 0);
-    const Tensor result = log(sum(exp(x - base), attrs.axes, true)) + base;
-    if (attrs.keepdim) return {result};
-    return {reshape(result, reduced_shape(sizes_of(x), sorted_axes(attrs.axes, x.rank()), false))};
+  static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
+    return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
+      const Tensor& x = *in[0];
+      const Dim count = count_of(x.shape(), sorted_axes(attrs.axes, x.rank()));
+      if (count.is_number() && count.number() == 0) {
+        return {log(sum(exp(x), attrs.axes, attrs.keepdim))};
+      }
+      const Tensor largest = max(x, attrs.axes, true);
+      // Around an infinite largest element differences would be NaN.
+      const Tensor base = where(isfinite(largest), largest, 0);
+      const Tensor result = log(sum(exp(x - base), attrs.axes, true)) + base;
+      if (attrs.keepdim) return {result};
+      return {
+          reshape(result, reduced_shape(sizes_of(x), sorted_axes(attrs.axes, x.rank()), false))};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const Shape& shape = g.input_shape(0);
-    g.set(0, with_axes(g.grad(), shape, attrs) *
-                 exp(g.input(0) - with_axes(g.output(), shape, attrs)));
+    g.set(0, with_axes(widened(g.grad()), shape, attrs) *
+                 exp(widened(g.input(0)) - with_axes(widened(g.output()), shape, attrs)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     write_reduction(e, "ReduceLogSumExp", e.input(0), attrs);

@@ -222,16 +222,9 @@ struct Resize {
     return {Type(in[0].dtype(), shape)};
   }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc loc) {
-    const Tensor& x = *in[0];
-    const Tensor y = resampled(attrs, x, loc);
-    if (attrs.coordinates != "tf_crop_and_resize" || attrs.extrapolation == 0) return {y};
-    // Weights inside x add up to 1, outside they are 0.
-    Shape sizes(static_cast<std::size_t>(x.rank()), 1);
-    for (const std::int64_t axis : attrs.axes) {
-      sizes[static_cast<std::size_t>(from_front(axis, x.rank()))] = x.size(axis, loc);
-    }
-    const Tensor inside = resampled(attrs, ones(sizes, DType::f32, loc), loc);
-    return {where(inside > 0.5, y, attrs.extrapolation)};
+    // What moves elements rounds none.
+    if (attrs.mode == "nearest") return {resized(attrs, *in[0], loc)};
+    return {in_f32([&](const Tensor& x) { return resized(attrs, x, loc); }, *in[0])};
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const int rank = e.input_type(0).rank();
@@ -285,6 +278,17 @@ struct Resize {
 
  private:
   static Tensor to_dtype(const Tensor& x, DType dtype) { return dyad::to(x, dtype); }
+  static Tensor resized(const Attrs& attrs, const Tensor& x, Loc loc) {
+    const Tensor y = resampled(attrs, x, loc);
+    if (attrs.coordinates != "tf_crop_and_resize" || attrs.extrapolation == 0) return y;
+    // Weights inside x add up to 1, outside they are 0.
+    Shape sizes(static_cast<std::size_t>(x.rank()), 1);
+    for (const std::int64_t axis : attrs.axes) {
+      sizes[static_cast<std::size_t>(from_front(axis, x.rank()))] = x.size(axis, loc);
+    }
+    const Tensor inside = resampled(attrs, ones(sizes, DType::f32, loc), loc);
+    return where(inside > 0.5, y, attrs.extrapolation);
+  }
   static Tensor resampled(const Attrs& attrs, Tensor x, Loc loc) {
     const std::vector<AxisPlan> plans = plan(attrs, sizes_of(x, loc));
     for (std::size_t i = 0; i < plans.size(); ++i) {

@@ -73,23 +73,24 @@ struct ScatterMul {
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_scatter_at(in, attrs); }
   static void grad(Gradient& g, const Attrs& attrs) {
-    const Tensor &x = g.input(0), &index = g.input(1), &source = g.input(2);
+    const Tensor &index = g.input(1), grad = widened(g.grad());
+    const Tensor x = widened(g.input(0)), source = widened(g.input(2));
     const auto at = [&](const Tensor& t) { return gather(t, attrs.axis, index); };
     const auto times = [&](const Tensor& a, const Tensor& b) {
       return apply<ScatterMul>(attrs, {}, a, index, b);
     };
     // The product of the others: of all without x; without an element by division, or, where that
     // one is the only 0, with a 1 in its place.
-    if (g.needs(0)) g.set(0, g.grad() * times(ones(g.input_shape(0), x.dtype()), source));
+    if (g.needs(0)) g.set(0, grad * times(ones(g.input_shape(0), x.dtype()), source));
     if (!g.needs(2)) return;
     const Tensor zero = source == 0;
     const Tensor zeros_at = at(apply_scatter_add(zeros(g.input_shape(0), x.dtype()), attrs.axis,
                                                  index, to(zero, x.dtype())));
     const Tensor only = logical_and(zero, zeros_at == 1);
     const Tensor without = at(times(x, where(only, 1, source)));
-    const Tensor divided = at(g.output()) / where(zero, 1, source);
+    const Tensor divided = at(widened(g.output())) / where(zero, 1, source);
     const Tensor others = where(only, without, where(zero, 0, divided));
-    g.set(2, at(g.grad()) * others);
+    g.set(2, at(grad) * others);
   }
   static Tensor apply_scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index,
                                   const Tensor& source) {
@@ -394,6 +395,13 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
                          std::string(reduction) +
                          "\"): the reduction must be one of sum prod amax amin mean",
                      loc.user());
+  }
+  if (reduction == "mean" && ops::is_narrow(x.dtype()) && source.dtype() == x.dtype()) {
+    return ops::in_f32(
+        [&](const Tensor& wide, const Tensor& from) {
+          return scatter_reduce(wide, axis, index, from, reduction, include_self, loc);
+        },
+        x, source);
   }
   const Tensor base = include_self ? x : scatter(x, axis, index, ops::neutral(reduction), loc);
   const ops::IndexAttrs attrs{.axis = axis};

@@ -103,40 +103,58 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t axis, const Tensor& be
         loc.user());
   }
   const LocScope scope(loc);
-  Tensor made = x;
-  if (before.defined()) made = concat({before, made}, axis);
-  if (after.defined()) made = concat({made, after}, axis);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Tensor next = without_first(made, axis), last = without_last(made, axis);
-    made = made.dtype() == boolean ? logical_xor(next, last) : next - last;
-  }
-  return made;
+  return ops::in_f32(
+      [&](const Tensor& x, const Tensor& before, const Tensor& after) {
+        Tensor made = x;
+        if (before.defined()) made = concat({before, made}, axis);
+        if (after.defined()) made = concat({made, after}, axis);
+        for (std::int64_t i = 0; i < n; ++i) {
+          const Tensor next = without_first(made, axis), last = without_last(made, axis);
+          made = made.dtype() == boolean ? logical_xor(next, last) : next - last;
+        }
+        return made;
+      },
+      x, before, after);
 }
 
 Tensor gradient(const Tensor& f, double step, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return slopes(f, step_of(step, f), axis, loc);
+  return ops::in_f32([&](const Tensor& f) { return slopes(f, step_of(step, f), axis, loc); }, f);
 }
 Tensor gradient(const Tensor& f, const Tensor& points, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return slopes(f, widths_of(points, f, axis, loc), axis, loc);
+  return ops::in_f32(
+      [&](const Tensor& f, const Tensor& points) {
+        return slopes(f, widths_of(points, f, axis, loc), axis, loc);
+      },
+      f, points);
 }
 
 Tensor trapezoid(const Tensor& y, double step, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return sum(areas(y, step_of(step, y), axis), {axis});
+  return ops::in_f32([&](const Tensor& y) { return sum(areas(y, step_of(step, y), axis), {axis}); },
+                     y);
 }
 Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return sum(areas(y, widths_of(x, y, axis, loc), axis), {axis});
+  return ops::in_f32(
+      [&](const Tensor& y, const Tensor& x) {
+        return sum(areas(y, widths_of(x, y, axis, loc), axis), {axis});
+      },
+      y, x);
 }
 Tensor cumulative_trapezoid(const Tensor& y, double step, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return cumsum(areas(y, step_of(step, y), axis), axis);
+  return ops::in_f32(
+      [&](const Tensor& y) { return cumsum(areas(y, step_of(step, y), axis), axis); }, y);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
-  return cumsum(areas(y, widths_of(x, y, axis, loc), axis), axis);
+  return ops::in_f32(
+      [&](const Tensor& y, const Tensor& x) {
+        return cumsum(areas(y, widths_of(x, y, axis, loc), axis), axis);
+      },
+      y, x);
 }
 
 Tensor convolve(const Tensor& a, const Tensor& v, std::string_view mode, Loc loc) {
@@ -172,16 +190,20 @@ Tensor interp(const Tensor& x, const Tensor& points, const Tensor& values, Loc l
                      loc.user());
   }
   const LocScope scope(loc);
-  const Tensor last = size_tensor(points.size(0, loc)) - 1;
-  const Tensor left =
-      maximum(minimum(searchsorted(detach(points), detach(x), true) - 1, last - 1), 0);
-  const Tensor right = minimum(left + 1, last);
-  const Tensor x0 = index_select(points, 0, left), y0 = index_select(values, 0, left);
-  const Tensor width = index_select(points, 0, right) - x0;
-  const Tensor slope = (index_select(values, 0, right) - y0) / where(width == 0, 1, width);
-  const Tensor inside = y0 + slope * (x - x0);
-  const Tensor from_left = where(x < select(points, 0, 0), select(values, 0, 0), inside);
-  return where(x > select(points, 0, -1), select(values, 0, -1), from_left);
+  return ops::in_f32(
+      [&](const Tensor& x, const Tensor& points, const Tensor& values) {
+        const Tensor last = size_tensor(points.size(0, loc)) - 1;
+        const Tensor left =
+            maximum(minimum(searchsorted(detach(points), detach(x), true) - 1, last - 1), 0);
+        const Tensor right = minimum(left + 1, last);
+        const Tensor x0 = index_select(points, 0, left), y0 = index_select(values, 0, left);
+        const Tensor width = index_select(points, 0, right) - x0;
+        const Tensor slope = (index_select(values, 0, right) - y0) / where(width == 0, 1, width);
+        const Tensor inside = y0 + slope * (x - x0);
+        const Tensor from_left = where(x < select(points, 0, 0), select(values, 0, 0), inside);
+        return where(x > select(points, 0, -1), select(values, 0, -1), from_left);
+      },
+      x, points, values);
 }
 
 Tensor polyval(const Tensor& coefficients, const Tensor& x, Loc loc) {
@@ -191,23 +213,31 @@ Tensor polyval(const Tensor& coefficients, const Tensor& x, Loc loc) {
                      loc.user());
   }
   const LocScope scope(loc);
-  const DType dtype = result_type({x, coefficients});
-  const Tensor at = to(x, dtype), line = to(coefficients, dtype);
-  Tensor made = zeros_like(at);
-  const std::int64_t count = coefficients.size(0, loc).value(loc);
-  for (std::int64_t i = 0; i < count; ++i) made = made * at + select(line, 0, i);
-  return made;
+  return ops::in_f32(
+      [&](const Tensor& coefficients, const Tensor& x) {
+        const DType dtype = result_type({x, coefficients});
+        const Tensor at = to(x, dtype), line = to(coefficients, dtype);
+        Tensor made = zeros_like(at);
+        const std::int64_t count = coefficients.size(0, loc).value(loc);
+        for (std::int64_t i = 0; i < count; ++i) made = made * at + select(line, 0, i);
+        return made;
+      },
+      coefficients, x);
 }
 
 Tensor unwrap(const Tensor& x, double period, std::int64_t axis, Loc loc) {
   require_floating(x, "unwrap", loc);
   const LocScope scope(loc);
-  const double half = period / 2;
-  const Tensor steps = without_first(x, axis) - without_last(x, axis);
-  const Tensor near = remainder(steps + half, period) - half;
-  const Tensor turned = where(logical_and(near == -half, steps > 0), half, near);
-  const Tensor moved = where(abs(steps) < half, 0, turned - steps);
-  return concat({slice(x, axis, 0, 1), without_first(x, axis) + cumsum(moved, axis)}, axis);
+  return ops::in_f32(
+      [&](const Tensor& x) {
+        const double half = period / 2;
+        const Tensor steps = without_first(x, axis) - without_last(x, axis);
+        const Tensor near = remainder(steps + half, period) - half;
+        const Tensor turned = where(logical_and(near == -half, steps > 0), half, near);
+        const Tensor moved = where(abs(steps) < half, 0, turned - steps);
+        return concat({slice(x, axis, 0, 1), without_first(x, axis) + cumsum(moved, axis)}, axis);
+      },
+      x);
 }
 
 Tensor cov(const Tensor& x, std::int64_t correction, const Tensor& repeats, const Tensor& weights,
@@ -219,32 +249,46 @@ Tensor cov(const Tensor& x, std::int64_t correction, const Tensor& repeats, cons
   }
   require_floating(x, "cov", loc);
   const LocScope scope(loc);
-  const bool matrix = x.rank() == 2;
-  const Tensor rows = matrix ? x : reshape(x, {1, -1});
-  Tensor each = full({}, 1, x.dtype());
-  if (repeats.defined()) each = each * repeats;
-  if (weights.defined()) each = each * weights;
-  const Tensor shares = expand(each, {rows.size(1)}), total = sum(shares);
-  const Tensor mean_of = sum(rows * shares, {1}, true) / total;
-  const Tensor lost = weights.defined() ? sum(shares * weights) / total : full({}, 1, x.dtype());
-  const Tensor count = maximum(total - lost * correction, 0);
-  const Tensor apart = rows - mean_of;
-  const Tensor made = matmul(apart * shares, transpose(apart, 0, 1)) / count;
-  return matrix ? made : reshape(made, {});
+  return ops::in_f32(
+      [&](const Tensor& x, const Tensor& repeats, const Tensor& weights) {
+        const bool matrix = x.rank() == 2;
+        const Tensor rows = matrix ? x : reshape(x, {1, -1});
+        Tensor each = full({}, 1, x.dtype());
+        if (repeats.defined()) each = each * repeats;
+        if (weights.defined()) each = each * weights;
+        const Tensor shares = expand(each, {rows.size(1)}), total = sum(shares);
+        const Tensor mean_of = sum(rows * shares, {1}, true) / total;
+        const Tensor lost =
+            weights.defined() ? sum(shares * weights) / total : full({}, 1, x.dtype());
+        const Tensor count = maximum(total - lost * correction, 0);
+        const Tensor apart = rows - mean_of;
+        const Tensor made = matmul(apart * shares, transpose(apart, 0, 1)) / count;
+        return matrix ? made : reshape(made, {});
+      },
+      x, repeats, weights);
 }
 Tensor corrcoef(const Tensor& x, Loc loc) {
   const LocScope scope(loc);
-  const Tensor c = cov(x, 1, {}, {}, loc);
-  if (c.rank() == 0) return c / c;
-  const Tensor deviation = sqrt(diagonal(c));
-  return clamp(c / unsqueeze(deviation, 1) / deviation, -1, 1);
+  return ops::in_f32(
+      [&](const Tensor& x) {
+        const Tensor c = cov(x, 1, {}, {}, loc);
+        if (c.rank() == 0) return c / c;
+        const Tensor deviation = sqrt(diagonal(c));
+        return clamp(c / unsqueeze(deviation, 1) / deviation, -1, 1);
+      },
+      x);
 }
 
 Tensor average(const Tensor& x, const Tensor& weights, const Ints& axes, bool keepdim, Loc loc) {
   const LocScope scope(loc);
-  const Tensor w = axes.size() == 1 && x.rank() > 1 ? along(weights, x, axes[0], loc) : weights;
-  const Tensor shares = expand(w, ops::sizes_of(x));
-  return sum(x * shares, axes, keepdim) / sum(shares, axes, keepdim);
+  return ops::in_f32(
+      [&](const Tensor& x, const Tensor& weights) {
+        const Tensor w =
+            axes.size() == 1 && x.rank() > 1 ? along(weights, x, axes[0], loc) : weights;
+        const Tensor shares = expand(w, ops::sizes_of(x));
+        return sum(x * shares, axes, keepdim) / sum(shares, axes, keepdim);
+      },
+      x, weights);
 }
 Tensor ptp(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
   return sub(max(x, axes, keepdim, loc), min(x, axes, keepdim, loc), loc);
@@ -293,16 +337,22 @@ Tensor nanprod(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
 Tensor nanvar(const Tensor& x, const Ints& axes, std::int64_t correction, bool keepdim, Loc loc) {
   require_floating(x, "nanvar", loc);
   const LocScope scope(loc);
-  const auto [missing, there] = counted(x, axes);
-  const Tensor count = to(there, x.dtype());
-  const Tensor centre = sum(where(missing, 0, x), axes, true) / count;
-  const Tensor apart = where(missing, 0, x - centre);
-  const Tensor divisor = maximum(count - correction, 0);
-  const Tensor made = sum(square(apart), axes, true) / where(divisor == 0, kNaN, divisor);
-  return dropped(made, x, axes, keepdim);
+  return ops::in_f32(
+      [&](const Tensor& x) {
+        const auto [missing, there] = counted(x, axes);
+        const Tensor count = to(there, x.dtype());
+        const Tensor centre = sum(where(missing, 0, x), axes, true) / count;
+        const Tensor apart = where(missing, 0, x - centre);
+        const Tensor divisor = maximum(count - correction, 0);
+        const Tensor made = sum(square(apart), axes, true) / where(divisor == 0, kNaN, divisor);
+        return dropped(made, x, axes, keepdim);
+      },
+      x);
 }
 Tensor nanstd(const Tensor& x, const Ints& axes, std::int64_t correction, bool keepdim, Loc loc) {
-  return sqrt(nanvar(x, axes, correction, keepdim, loc), loc);
+  const LocScope scope(loc);
+  return ops::in_f32(
+      [&](const Tensor& x) { return sqrt(nanvar(x, axes, correction, keepdim, loc)); }, x);
 }
 Tensor nancumsum(const Tensor& x, std::int64_t axis, Loc loc) {
   if (!is_floating(x.dtype())) return cumsum(x, axis, false, false, loc);
@@ -323,20 +373,26 @@ Tensor nanquantile(const Tensor& x, double q, std::int64_t axis, bool keepdim, L
                      loc.user());
   }
   const LocScope scope(loc);
-  // What is missing goes last.
-  const Tensor missing = isnan(x), sorted = sort(where(missing, kInf, x), axis, false, loc).values;
-  const Tensor there = sum(logical_not(missing), {axis}, true);
-  const Tensor place = to(maximum(there - 1, 0), f64) * q, below = floor(place);
-  const Tensor low = gather(sorted, axis, to(below, i64));
-  const Tensor high = gather(sorted, axis, to(ceil(place), i64));
-  const Tensor between = low + (high - low) * to(place - below, x.dtype());
-  // Between two equal infinities there is no difference.
-  const Tensor made = where(there == 0, kNaN, where(low == high, low, between));
-  return keepdim ? made : squeeze(made, axis);
+  return ops::in_f32(
+      [&](const Tensor& x) {
+        // What is missing goes last.
+        const Tensor missing = isnan(x),
+                     sorted = sort(where(missing, kInf, x), axis, false, loc).values;
+        const Tensor there = sum(logical_not(missing), {axis}, true);
+        const Tensor place = to(maximum(there - 1, 0), f64) * q, below = floor(place);
+        const Tensor low = gather(sorted, axis, to(below, i64));
+        const Tensor high = gather(sorted, axis, to(ceil(place), i64));
+        const Tensor between = low + (high - low) * to(place - below, x.dtype());
+        // Between two equal infinities there is no difference.
+        const Tensor made = where(there == 0, kNaN, where(low == high, low, between));
+        return keepdim ? made : squeeze(made, axis);
+      },
+      x);
 }
 
 Tensor dist(const Tensor& a, const Tensor& b, double p, Loc loc) {
-  return norm(sub(a, b, loc), p, {}, false, loc);
+  const LocScope scope(loc);
+  return ops::in_f32([&](const Tensor& a, const Tensor& b) { return norm(a - b, p); }, a, b);
 }
 Tensor pdist(const Tensor& x, double p, Loc loc) {
   if (x.rank() != 2) {
@@ -354,14 +410,18 @@ Tensor renorm(const Tensor& x, double p, std::int64_t axis, double most, Loc loc
                      loc.user());
   }
   const LocScope scope(loc);
-  Ints others;
-  const auto at = normalize_axis(axis, x.rank(), "renorm", loc);
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i != at) others.push_back(i);
-  }
-  const Tensor length = others.empty() ? abs(x) : norm(x, p, others, true);
-  const Tensor above = length > most;
-  return x * where(above, most / (where(above, length, 1) + 1e-7), 1);
+  return ops::in_f32(
+      [&](const Tensor& x) {
+        Ints others;
+        const auto at = normalize_axis(axis, x.rank(), "renorm", loc);
+        for (int i = 0; i < x.rank(); ++i) {
+          if (i != at) others.push_back(i);
+        }
+        const Tensor length = others.empty() ? abs(x) : norm(x, p, others, true);
+        const Tensor above = length > most;
+        return x * where(above, most / (where(above, length, 1) + 1e-7), 1);
+      },
+      x);
 }
 
 }  // namespace dyad

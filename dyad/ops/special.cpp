@@ -79,7 +79,7 @@ struct Erfcx {
       kFirst);
   static Scalar eval(Scalar x) { return scalar::erfcx(x); }
   static void grad(Gradient& g, const Attrs&) {
-    g.set(0, g.grad() * (g.input(0) * 2 * g.output() - 2 / kSqrtPi));
+    g.set(0, widened(g.grad()) * (widened(g.input(0)) * 2 * widened(g.output()) - 2 / kSqrtPi));
   }
 };
 

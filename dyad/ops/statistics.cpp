@@ -153,15 +153,21 @@ Tensor nansum(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
 Tensor nanmean(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
   if (!is_floating(x.dtype())) return mean(x, axes, keepdim, loc);
   const LocScope scope(loc);
-  const Tensor missing = isnan(x);
-  const Tensor count = sum(logical_not(missing), axes, keepdim);
-  return sum(where(missing, 0, x), axes, keepdim) / to(count, x.dtype());
+  return ops::in_f32(
+      [&](const Tensor& x) {
+        const Tensor missing = isnan(x);
+        const Tensor count = sum(logical_not(missing), axes, keepdim);
+        return sum(where(missing, 0, x), axes, keepdim) / to(count, x.dtype());
+      },
+      x);
 }
 Tensor sum_square(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
-  return sum(square(x, loc), axes, keepdim, loc);
+  const LocScope scope(loc);
+  return ops::in_f32([&](const Tensor& x) { return sum(square(x), axes, keepdim); }, x);
 }
 Tensor log_sum(const Tensor& x, const Ints& axes, bool keepdim, Loc loc) {
-  return log(sum(x, axes, keepdim, loc), loc);
+  const LocScope scope(loc);
+  return ops::in_f32([&](const Tensor& x) { return log(sum(x, axes, keepdim)); }, x);
 }
 
 ValuesAndIndices median(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
@@ -226,32 +232,37 @@ Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keepdim,
                      loc.user());
   }
   const LocScope scope(loc);
-  const Tensor sorted = sort(x, axis, false, loc).values;
-  // NaNs are last: if there is one, every quantile is NaN.
-  const Tensor last =
-      unsqueeze(select(sorted, axis, -1), normalize_axis(axis, x.rank(), "quantile", loc));
-  const Tensor place = to(size_tensor(size) - 1, f64) * q;
-  const Tensor below = floor(place), above = ceil(place);
-  const auto at = [&](const Tensor& where_) {
-    return index_select(sorted, axis, reshape(to(where_, i64), {1}));
-  };
-  Tensor result;
-  if (interpolation == "lower") {
-    result = at(below);
-  } else if (interpolation == "higher") {
-    result = at(above);
-  } else if (interpolation == "nearest") {
-    result = at(round(place));
-  } else {
-    const Tensor low = at(below), high = at(above);
-    const Tensor part =
-        interpolation == "midpoint" ? where(below == above, 0, full({}, 0.5, f64)) : place - below;
-    result = low + (high - low) * to(part, x.dtype());
-    // Between two equal infinities there is no difference.
-    result = where(low == high, low, result);
-  }
-  result = where(isnan(last), ops::kNaN, result);
-  return keepdim ? result : squeeze(result, axis);
+  return ops::in_f32(
+      [&](const Tensor& x) {
+        const Tensor sorted = sort(x, axis, false, loc).values;
+        // NaNs are last: if there is one, every quantile is NaN.
+        const Tensor last =
+            unsqueeze(select(sorted, axis, -1), normalize_axis(axis, x.rank(), "quantile", loc));
+        const Tensor place = to(size_tensor(size) - 1, f64) * q;
+        const Tensor below = floor(place), above = ceil(place);
+        const auto at = [&](const Tensor& where_) {
+          return index_select(sorted, axis, reshape(to(where_, i64), {1}));
+        };
+        Tensor result;
+        if (interpolation == "lower") {
+          result = at(below);
+        } else if (interpolation == "higher") {
+          result = at(above);
+        } else if (interpolation == "nearest") {
+          result = at(round(place));
+        } else {
+          const Tensor low = at(below), high = at(above);
+          const Tensor part = interpolation == "midpoint"
+                                  ? where(below == above, 0, full({}, 0.5, f64))
+                                  : place - below;
+          result = low + (high - low) * to(part, x.dtype());
+          // Between two equal infinities there is no difference.
+          result = where(low == high, low, result);
+        }
+        result = where(isnan(last), ops::kNaN, result);
+        return keepdim ? result : squeeze(result, axis);
+      },
+      x);
 }
 Tensor quantile(const Tensor& x, double q, Loc loc) {
   return quantile(ops::line_of(x, loc), q, 0, false, "linear", loc);
@@ -297,25 +308,29 @@ Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights, bo
                      loc.user());
   }
   const LocScope scope(loc);
-  const DType dtype = result_type({x, edges});
-  const Tensor line = to(ops::line_of(x, loc), dtype), bounds = to(edges, dtype);
   const Dim bins = edges.size(0, loc) - 1;
   if (bins.is_number() && bins.number() < 1) {
     throw ShapeError("histogram(" + type_string(x) + ", edges: " + type_string(edges) +
                          "): two edges or more are needed, one part lies between two",
                      loc.user());
   }
+  const DType dtype = result_type({x, edges});
+  const Tensor line = to(ops::line_of(x, loc), dtype), bounds = to(edges, dtype);
   const Tensor first = select(bounds, 0, 0), last = select(bounds, 0, -1);
   // The last part has its upper bound too.
   const Tensor place = minimum(searchsorted(bounds, line, true) - 1, size_tensor(bins) - 1);
-  const Tensor inside = logical_and(line >= first, line <= last);
-  const DType counts = weights.defined() ? weights.dtype() : x.dtype();
-  const Tensor amounts = weights.defined() ? ops::line_of(weights, loc) : full({}, 1, counts);
-  const Tensor made =
-      ops::counted(where(inside, place, -1), expand(amounts, ops::sizes_of(line)), bins);
-  if (!density) return made;
-  const Tensor widths = slice(bounds, 0, 1) - slice(bounds, 0, 0, -1);
-  return made / (sum(made) * widths);
+  const Tensor part = where(logical_and(line >= first, line <= last), place, -1);
+  const auto made = [&](const Tensor& amounts) {
+    return ops::counted(part, expand(amounts, ops::sizes_of(line)), bins);
+  };
+  const Tensor each = weights.defined() ? ops::line_of(weights, loc) : full({}, 1, x.dtype());
+  if (!density) return made(each);
+  return ops::in_f32(
+      [&](const Tensor& amounts, const Tensor& at) {
+        const Tensor counts = made(amounts), widths = slice(at, 0, 1) - slice(at, 0, 0, -1);
+        return counts / (sum(counts) * widths);
+      },
+      each, bounds);
 }
 
 Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::int64_t axis, Loc loc) {

@@ -74,10 +74,11 @@ struct Atan2 {
       pair_function("atan2", "The angle of the point (x, y), in [-pi, pi].", kYAndX, 0);
   static Scalar eval(Scalar y, Scalar x) { return scalar::atan2(y, x); }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor y = g.input(0), x = g.input(1), distance = hypot(x, y);
+    const Tensor y = widened(g.input(0)), x = widened(g.input(1)), grad = widened(g.grad());
+    const Tensor distance = hypot(x, y);
     const Tensor length = where(distance == 0, 1, distance);
-    if (g.needs(0)) g.set(0, g.grad() * (x / length) / length);
-    if (g.needs(1)) g.set(1, neg(g.grad() * (y / length) / length));
+    if (g.needs(0)) g.set(0, grad * (x / length) / length);
+    if (g.needs(1)) g.set(1, neg(grad * (y / length) / length));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     // atan(y / x), moved by pi on the left; the sign of a zero is that of its inverse.

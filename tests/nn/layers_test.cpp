@@ -109,6 +109,18 @@ TEST_F(LayerCalls, NormalisationsThatLearnNothing) {
   }
 }
 
+TEST_F(LayerCalls, BatchNormOfHalvesTakesTheStatisticsOfTheBatchInF32) {
+  const BatchNorm1d layer(1, {.momentum = 0.01, .dtype = f16});
+  const Tensor y = layer(tensor({{0.0f}, {1000.0f}, {2000.0f}, {3000.0f}}).to(f16));
+  EXPECT_EQ(type_string(y), "f16[4, 1]");
+  EXPECT_NEAR(y[3].item<double>(), 1.3416407, 1e-3);
+  // A hundredth of the unbiased variance, 1666667, and the rest of the 1 before.
+  const Tensor mean = layer.running_mean, var = layer.running_var;
+  EXPECT_EQ(type_string(var), "f16[1]");
+  EXPECT_NEAR(var.item<double>(), 16667.66, 16);
+  EXPECT_NEAR(mean.item<double>(), 15, 0.01);
+}
+
 TEST_F(LayerCalls, Losses) {
   const Tensor p = uniform({3, 4}, 0.1, 0.9), q = uniform({3, 4}, 0.1, 0.9);
   const Tensor a = normal({3, 4}), b = normal({3, 4}), c = normal({3, 4});
