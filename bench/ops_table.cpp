@@ -74,6 +74,7 @@ const std::vector<BenchedOp> kOps = {
     along("var", "all", [](const Tensor& x, const Ints& axes) { return var(x, axes); }),
     unary("argmax last", [](const Tensor& x) { return argmax(x, -1); }),
     unary("argmax first", [](const Tensor& x) { return argmax(x, 0); }),
+    unary("argmax all", [](const Tensor& x) { return argmax(x); }),
     unary("cumsum", [](const Tensor& x) { return cumsum(x, -1); }),
     unary("softmax", [](const Tensor& x) { return softmax(x); }),
     unary("logsumexp", [](const Tensor& x) { return logsumexp(x, {-1}); }),

@@ -170,6 +170,7 @@ OPS = [
     *reductions("var", lambda x, axis: x.var(axis)),
     Op("argmax last", lambda x: x.argmax(-1), M1, grad=False),
     Op("argmax first", lambda x: x.argmax(0), M1, grad=False),
+    Op("argmax all", lambda x: x.argmax(), M1, grad=False),
     Op("softmax", lambda x: x.softmax(-1), M1),
     Op("logsumexp", lambda x: x.logsumexp(-1), M1),
     Op("cumsum", lambda x: x.cumsum(-1), M1),

@@ -229,6 +229,8 @@ class Tensor {
                                  Loc loc = std::source_location::current()) const;
   [[nodiscard]] std::vector<Tensor> chunk(std::int64_t count, std::int64_t axis = 0,
                                           Loc loc = std::source_location::current()) const;
+  [[nodiscard]] std::vector<Tensor> split(const Shape& sizes, std::int64_t axis = 0,
+                                          Loc loc = std::source_location::current()) const;
   [[nodiscard]] std::vector<Tensor> split(std::int64_t size, std::int64_t axis = 0,
                                           Loc loc = std::source_location::current()) const;
   [[nodiscard]] std::vector<Tensor> unbind(std::int64_t axis = 0,

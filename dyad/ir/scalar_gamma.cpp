@@ -6,6 +6,7 @@
 #include "dyad/base/error.h"
 #include "dyad/ir/scalar_error.h"
 #include "dyad/ir/scalar_math_detail.h"
+#include "dyad/ir/scalar_quantile.h"
 
 // The functions around the error function and the gamma function. f32 is computed in f64 and
 // rounded once.
@@ -136,6 +137,38 @@ Scalar scaled_erfc(Scalar size) {
                         -0x1.e432644b5660ap-27, 0x1.00cd8e2f991c3p-29,  0x1.5b62d008c2d94p-30});
 }
 
+/// scale times the normal quantile function at 0.5 + q, whose distance from 0 or 1, whichever is
+/// nearer, is `tail` (Wichura, 1988, algorithm AS 241).
+Scalar normal_quantile(Scalar q, Scalar tail, double scale) {
+  const Scalar center =
+      rational(fma(-q, q, 0.180625),
+               {3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
+                1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+                3.3430575583588128105e+4, 2.5090809287301226727e+3},
+               {1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3,
+                2.1213794301586595867e+4, 3.9307895800092710610e+4, 2.8729085735721942674e+4,
+                5.2264952788528545610e+3});
+  const Scalar r = sqrt(-log(tail));
+  const Scalar middle =
+      rational(r - 1.6,
+               {1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
+                3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
+                2.27238449892691845833e-2, 7.74545014278341407640e-4},
+               {1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
+                1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
+                1.05075007164441684324e-9});
+  const Scalar far =
+      rational(r - 5.0,
+               {6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
+                2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+                2.71155556874348757815e-5, 2.01033439929228813265e-7},
+               {1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1,
+                1.48753612908506148525e-2, 7.86869131145613259100e-4, 1.84631831751005468180e-5,
+                1.42151175831644588870e-7, 2.04426310338993978564e-15});
+  const Scalar outer = copysign(scale * select(r <= 5.0, middle, far), q);
+  return select(abs(q) <= 0.425, q * (scale * center), outer);
+}
+
 }  // namespace
 
 Scalar erfc(Scalar x) {
@@ -163,38 +196,19 @@ Scalar erfcx(Scalar x) {
 
 Scalar erfinv(Scalar x) {
   require_floating(x, "erfinv");
-  // The normal quantile function of Wichura (1988), algorithm AS 241.
-  const Scalar v = wide(x), size = abs(v), q = 0.5 * v;
-  const Scalar center =
-      rational(fma(-q, q, 0.180625),
-               {3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
-                1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
-                3.3430575583588128105e+4, 2.5090809287301226727e+3},
-               {1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3,
-                2.1213794301586595867e+4, 3.9307895800092710610e+4, 2.8729085735721942674e+4,
-                5.2264952788528545610e+3});
-  const Scalar r = sqrt(-log(fma(size, -0.5, 0.5)));
-  const Scalar middle =
-      rational(r - 1.6,
-               {1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
-                3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
-                2.27238449892691845833e-2, 7.74545014278341407640e-4},
-               {1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
-                1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
-                1.05075007164441684324e-9});
-  const Scalar far =
-      rational(r - 5.0,
-               {6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
-                2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
-                2.71155556874348757815e-5, 2.01033439929228813265e-7},
-               {1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1,
-                1.48753612908506148525e-2, 7.86869131145613259100e-4, 1.84631831751005468180e-5,
-                1.42151175831644588870e-7, 2.04426310338993978564e-15});
-  constexpr double kInvSqrt2 = 1 / std::numbers::sqrt2;
-  const Scalar outer = copysign(kInvSqrt2 * select(r <= 5.0, middle, far), v);
-  Scalar y = select(size <= 0.85, q * (kInvSqrt2 * center), outer);
+  const Scalar v = wide(x), size = abs(v);
+  Scalar y = normal_quantile(0.5 * v, fma(size, -0.5, 0.5), 1 / std::numbers::sqrt2);
   y = select(size == 1.0, copysign(v.like(kInf), v), y);
   return narrow(select(size > 1.0, kNan, y), x);
+}
+
+Scalar ndtri(Scalar x) {
+  require_floating(x, "ndtri");
+  const Scalar p = wide(x), rest = 1.0 - p;
+  const Scalar outside = (p < 0.0) | (p > 1.0);
+  Scalar y = normal_quantile(p - 0.5, min(p, rest), 1.0);
+  y = select(p == 0.0, -kInf, select(p == 1.0, kInf, y));
+  return narrow(select(outside, kNan, y), x);
 }
 
 Scalar lgamma(Scalar x) {

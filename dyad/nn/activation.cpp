@@ -37,8 +37,9 @@ Tensor SELU::operator()(const Tensor& x, Loc loc) const { return selu(x, loc); }
 Tensor Mish::operator()(const Tensor& x, Loc loc) const { return mish(x, loc); }
 Tensor Softsign::operator()(const Tensor& x, Loc loc) const { return softsign(x, loc); }
 Tensor Tanhshrink::operator()(const Tensor& x, Loc loc) const { return tanhshrink(x, loc); }
+Tensor Swish::operator()(const Tensor& x, Loc loc) const { return swish(x, alpha, loc); }
 Tensor Hardsigmoid::operator()(const Tensor& x, Loc loc) const {
-  return hardsigmoid(x, 1.0 / 6, 0.5, loc);
+  return hardsigmoid(x, alpha, beta, loc);
 }
 Tensor Hardswish::operator()(const Tensor& x, Loc loc) const { return hardswish(x, loc); }
 Tensor ReLU6::operator()(const Tensor& x, Loc loc) const { return relu6(x, loc); }

@@ -43,7 +43,16 @@ struct Tanhshrink {
   Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
   void visit(Visitor&) {}
 };
+/// swish(x, alpha)
+struct Swish {
+  double alpha = 1;
+  Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
+  void visit(Visitor&) {}
+};
+/// hardsigmoid(x, alpha, beta)
 struct Hardsigmoid {
+  double alpha = 1.0 / 6;
+  double beta = 0.5;
   Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const;
   void visit(Visitor&) {}
 };

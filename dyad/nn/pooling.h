@@ -43,7 +43,7 @@ class AvgPoolLayer {
         count_include_pad(count_include_pad),
         divisor(divisor) {}
   Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const {
-    return Pool(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor, loc);
+    return Pool(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor, 1, loc);
   }
   void visit(Visitor&) {}
 
@@ -125,7 +125,7 @@ class LPPool {
   explicit LPPool(double p, PerAxis kernel, PerAxis stride = 0, bool ceil_mode = false)
       : p(p), kernel(std::move(kernel)), stride(std::move(stride)), ceil_mode(ceil_mode) {}
   Tensor operator()(const Tensor& x, Loc loc = std::source_location::current()) const {
-    return lp_pool(x, p, kernel, stride, 0, ceil_mode, loc);
+    return lp_pool(x, p, kernel, stride, 0, ceil_mode, 1, loc);
   }
   void visit(Visitor&) {}
 

@@ -139,6 +139,26 @@ Tensor setdiff1d(const Tensor& a, const Tensor& b, Loc loc) {
   const Tensor own = unique(a, true, {}, loc).values;
   return compress(logical_not(isin(own, b, loc)), own, {}, loc);
 }
+Tensor setxor1d(const Tensor& a, const Tensor& b, Loc loc) {
+  const LocScope scope(loc);
+  return union1d(setdiff1d(a, b, loc), setdiff1d(b, a, loc), loc);
+}
+Tensor lexsort(std::span<const Tensor> keys, std::int64_t axis, Loc loc) {
+  if (keys.empty()) throw ValueError("lexsort: a key or more is needed", loc.user());
+  const LocScope called(loc, "lexsort");
+  Tensor order;
+  for (const Tensor& key : keys) {
+    if (!order.defined()) {
+      order = argsort(key, axis, false, loc);
+      continue;
+    }
+    order = gather(order, axis, argsort(gather(key, axis, order, loc), axis, false, loc), loc);
+  }
+  return order;
+}
+Tensor lexsort(std::initializer_list<Tensor> keys, std::int64_t axis, Loc loc) {
+  return lexsort(std::span(keys.begin(), keys.size()), axis, loc);
+}
 Tensor msort(const Tensor& x, Loc loc) { return sort(x, 0, false, loc).values; }
 Tensor argwhere(const Tensor& x, Loc loc) { return nonzero(x, loc); }
 std::vector<Tensor> unravel_index(const Tensor& places, const Shape& shape, Loc loc) {

@@ -49,6 +49,15 @@ struct Runs {
 /// The different elements of a that b has not, ascending, as a vector.
 [[nodiscard]] Tensor setdiff1d(const Tensor& a, const Tensor& b,
                                Loc loc = std::source_location::current());
+/// The different elements that exactly one of the two has, ascending, as a vector.
+[[nodiscard]] Tensor setxor1d(const Tensor& a, const Tensor& b,
+                              Loc loc = std::source_location::current());
+/// The order (i64, along the axis) that sorts by the last key, and where that is equal by the one
+/// before it, and so on; keys have one shape. ValueError for none.
+[[nodiscard]] Tensor lexsort(std::span<const Tensor> keys, std::int64_t axis = -1,
+                             Loc loc = std::source_location::current());
+[[nodiscard]] Tensor lexsort(std::initializer_list<Tensor> keys, std::int64_t axis = -1,
+                             Loc loc = std::source_location::current());
 /// sort() along the first axis.
 [[nodiscard]] Tensor msort(const Tensor& x, Loc loc = std::source_location::current());
 /// nonzero() by its other name.

@@ -165,6 +165,7 @@ std::span<const OpInfo* const> ctc_rows() {
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CtcArgs& args, Loc loc) {
+  ops::refuse_batchmean("ctc_loss", args.reduction, loc);
   const LocScope scope(loc);
   Tensor x = log_probs, labels = targets, steps = input_lengths, counts = target_lengths;
   const bool one_sample = x.defined() && x.rank() == 2;

@@ -298,4 +298,13 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, std::int64_t axis, bool rev
   return apply<ops::LinearScan>({.axis = axis, .reverse = reverse}, loc, a, b);
 }
 
+Tensor cumsum(const Tensor& x, std::int64_t axis, DType dtype, Loc loc) {
+  const LocScope called(loc, "cumsum");
+  return to(cumsum(to(x, dtype, loc), axis, false, false, loc), dtype, loc);
+}
+Tensor cumprod(const Tensor& x, std::int64_t axis, DType dtype, Loc loc) {
+  const LocScope called(loc, "cumprod");
+  return to(cumprod(to(x, dtype, loc), axis, false, false, loc), dtype, loc);
+}
+
 }  // namespace dyad

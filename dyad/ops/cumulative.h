@@ -21,6 +21,11 @@ struct ValuesAndIndices {
 /// the last on. The gradient is exact where elements are 0.
 [[nodiscard]] Tensor cumprod(const Tensor& x, std::int64_t axis, bool exclusive = false,
                              bool reverse = false, Loc loc = std::source_location::current());
+/// Of x converted to `dtype` first, which the result has too, as in PyTorch.
+[[nodiscard]] Tensor cumsum(const Tensor& x, std::int64_t axis, DType dtype,
+                            Loc loc = std::source_location::current());
+[[nodiscard]] Tensor cumprod(const Tensor& x, std::int64_t axis, DType dtype,
+                             Loc loc = std::source_location::current());
 /// log(exp(x[0]) + ... + exp(x[i])) without overflow; reverse: from the last on. Floating.
 [[nodiscard]] Tensor logcumsumexp(const Tensor& x, std::int64_t axis, bool reverse = false,
                                   Loc loc = std::source_location::current());

@@ -337,12 +337,37 @@ struct Pinv {
   }
 };
 
+// --- exp -----------------------------------------------------------------------------------------
+
+struct MatrixExp {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema{.name = "matrix_exp",
+                                 .inputs = kUnaryFloat,
+                                 .outputs = kOut,
+                                 .doc = "The exponentials of square matrices.",
+                                 .saved_inputs = kFirst,
+                                 .batching = Batching::leading};
+  static Types infer(const InferIn& in, const Attrs&) {
+    require_square(in, 0);
+    return {in[0]};
+  }
+  /// R. Mathias, "A chain rule for matrix functions and applications", 1996: the derivative in a
+  /// direction is a block of the exponential of a matrix of twice the size.
+  static void grad(Gradient& g, const Attrs&) {
+    const Tensor turned = mt(g.input(0));
+    const Dim n = from_back(g.input_shape(0), 1);
+    const Tensor rows =
+        concat({concat({turned, g.grad()}, -1), concat({zeros_like(turned), turned}, -1)}, -2);
+    g.set(0, slice(slice(matrix_exp(rows), -2, 0, n), -1, n));
+  }
+};
+
 }  // namespace
 
 std::span<const OpInfo* const> decompositions_rows() {
   static constexpr const OpInfo* kRows[] = {
-      &op_info<Cholesky>, &op_info<QrOp>,     &op_info<SvdOp>, &op_info<Svdvals>,
-      &op_info<EighOp>,   &op_info<Eigvalsh>, &op_info<LuOp>,  &op_info<Pinv>};
+      &op_info<Cholesky>, &op_info<QrOp>, &op_info<SvdOp>, &op_info<Svdvals>,  &op_info<EighOp>,
+      &op_info<Eigvalsh>, &op_info<LuOp>, &op_info<Pinv>,  &op_info<MatrixExp>};
   return kRows;
 }
 
@@ -401,5 +426,6 @@ Tensor matrix_rank(const Tensor& x, double rcond, Loc loc) {
   const Tensor bound = largest * ops::spacing_at_one(s.dtype());
   return sum(s > mul(bound, ops::size_arg(max(x.size(-1), x.size(-2)))), {-1});
 }
+Tensor matrix_exp(const Tensor& x, Loc loc) { return apply<ops::MatrixExp>({}, loc, x); }
 
 }  // namespace dyad

@@ -74,4 +74,8 @@ struct Lu {
 [[nodiscard]] Tensor matrix_rank(const Tensor& x, double rcond = -1,
                                  Loc loc = std::source_location::current());
 
+/// The exponential of square matrices, I + x + x^2 / 2! + x^3 / 3! + ..., computed in f64 (Higham,
+/// 2005: scaling and squaring). NaN for a matrix with NaN or an infinity.
+[[nodiscard]] Tensor matrix_exp(const Tensor& x, Loc loc = std::source_location::current());
+
 }  // namespace dyad

@@ -7,6 +7,7 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
@@ -228,6 +229,30 @@ Tensor diag(const Tensor& x, std::int64_t k, Loc loc) {
                        "): a vector or a matrix is needed; diag_embed() and diagonal() take axes "
                        "before them",
                    loc.user());
+}
+Tensor fill_diagonal(const Tensor& x, const Arg& value, bool wrap, Loc loc) {
+  const auto fail = [&](const std::string& rule) {
+    throw ShapeError("fill_diagonal(" + type_string(x) + "): " + rule, loc.user());
+  };
+  if (x.rank() < 2) fail("x must have two axes or more");
+  const LocScope called(loc, "fill_diagonal");
+  const Dim columns = x.size(-1, loc);
+  Tensor mask;
+  if (x.rank() == 2) {
+    const Tensor rows = ops::row_numbers(x.size(0, loc));
+    // The diagonal begins again in the second row below its end.
+    mask =
+        eq(wrap ? remainder(rows, ops::size_arg(columns + 1)) : rows, ops::column_numbers(columns));
+  } else {
+    for (int axis = 0; axis + 1 < x.rank(); ++axis) {
+      if (!(x.size(axis, loc) == columns)) fail("more axes than two must be of one size");
+      Shape beside(static_cast<std::size_t>(x.rank()), 1);
+      beside[static_cast<std::size_t>(axis)] = columns;
+      const Tensor along = eq(reshape(arange(columns), beside), arange(columns));
+      mask = mask.defined() ? logical_and(mask, along) : along;
+    }
+  }
+  return where(mask, ops::as_dtype(value, x.dtype(), loc), x, loc);
 }
 Tensor trace(const Tensor& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2,
              Loc loc) {

@@ -26,6 +26,10 @@ namespace dyad {
 /// for another rank.
 [[nodiscard]] Tensor diag(const Tensor& x, std::int64_t k = 0,
                           Loc loc = std::source_location::current());
+/// x with `value` where all indices are equal: on the diagonal of a matrix, with `wrap` again from
+/// each row on that follows an end of it by one, or that of more axes of one size (ShapeError).
+[[nodiscard]] Tensor fill_diagonal(const Tensor& x, const Arg& value, bool wrap = false,
+                                   Loc loc = std::source_location::current());
 /// The sum of a diagonal
 [[nodiscard]] Tensor trace(const Tensor& x, std::int64_t offset = 0, std::int64_t axis1 = 0,
                            std::int64_t axis2 = 1, Loc loc = std::source_location::current());

@@ -1,10 +1,14 @@
 #include "dyad/ops/division.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "dyad/core/promotion.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/numeric.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
@@ -327,6 +331,19 @@ Tensor reciprocal(const Tensor& x, Loc loc) { return div(1, x, loc); }
 Tensor floor_divide(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::FloorDivide>({}, loc, a.tensor(), b.tensor());
 }
+Tensor div(const Arg& a, const Arg& b, std::string_view rounding, Loc loc) {
+  const LocScope called(loc, "div");
+  if (rounding == "floor") return floor_divide(a, b, loc);
+  if (rounding != "trunc") {
+    throw ValueError("div(a: " + type_string(a.tensor()) + ", b: " + type_string(b.tensor()) +
+                         ", rounding = \"" + std::string(rounding) +
+                         "\"): the rounding must be trunc or floor; without one the quotient is "
+                         "not rounded",
+                     loc.user());
+  }
+  if (!is_integer(result_type({a, b}))) return trunc(div(a, b, loc), loc);
+  return floor_divide(sub(a, fmod(a, b, loc), loc), b, loc);
+}
 Tensor remainder(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Remainder>({}, loc, a.tensor(), b.tensor());
 }
@@ -335,6 +352,39 @@ Tensor fmod(const Arg& a, const Arg& b, Loc loc) {
 }
 Tensor trunc(const Tensor& x, Loc loc) { return apply<ops::Trunc>({}, loc, x); }
 Tensor frac(const Tensor& x, Loc loc) { return apply<ops::Frac>({}, loc, x); }
+Modf modf(const Tensor& x, Loc loc) {
+  const LocScope called(loc, "modf");
+  const Tensor number = is_floating(x.dtype()) ? x : to(x, f32, loc);
+  const Tensor whole = trunc(number, loc);
+  const Tensor fraction = where(isinf(number, true, true, loc), 0, frac(number, loc), loc);
+  return {copysign(fraction, number, loc), whole};
+}
+Tensor round(const Tensor& x, std::int64_t decimals, Loc loc) {
+  const LocScope called(loc, "round");
+  if (std::abs(decimals) > 300) {
+    throw ValueError("round(" + type_string(x) + ", decimals = " + std::to_string(decimals) +
+                         "): decimals must be from -300 to 300",
+                     loc.user());
+  }
+  if (decimals == 0) return round(x, loc);
+  const double power = std::pow(10, std::abs(static_cast<double>(decimals)));
+  if (is_floating(x.dtype())) {
+    const Tensor wide = x.dtype() == f64 ? x : to(x, f32, loc);
+    const Tensor made = decimals > 0 ? div(round(mul(wide, power, loc), loc), power, loc)
+                                     : mul(round(div(wide, power, loc), loc), power, loc);
+    return to(made, x.dtype(), loc);
+  }
+  if (decimals > 0) return round(x, loc);
+  // Beyond i64 there is no half of a power: everything is rounded to 0.
+  if (decimals < -18) return zeros_like(x, loc);
+  const auto unit = static_cast<std::int64_t>(power);
+  const Tensor wide = x.dtype() == u64 ? x : to(x, i64, loc);
+  const Tensor below = floor_divide(wide, unit, loc);
+  const Tensor rest = remainder(wide, unit, loc), odd = ne(remainder(below, 2, loc), 0, loc);
+  const Tensor up =
+      logical_or(gt(rest, unit / 2, loc), logical_and(eq(rest, unit / 2, loc), odd, loc), loc);
+  return to(mul(add(below, to(up, wide.dtype(), loc), loc), unit, loc), x.dtype(), loc);
+}
 Tensor fmax(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Fmax>({}, loc, a.tensor(), b.tensor());
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <string_view>
 
 #include "dyad/core/tensor.h"
 
@@ -13,6 +14,10 @@ namespace dyad {
 /// a / b rounded to minus infinity: Python's //. Integers: 0 where b is 0. Its derivatives are 0.
 [[nodiscard]] Tensor floor_divide(const Arg& a, const Arg& b,
                                   Loc loc = std::source_location::current());
+/// a / b rounded to whole numbers: "floor" is floor_divide(), "trunc" rounds towards 0 (integers: 0
+/// where b is 0), in the promoted dtype; its derivatives are 0. ValueError for another rounding.
+[[nodiscard]] Tensor div(const Arg& a, const Arg& b, std::string_view rounding,
+                         Loc loc = std::source_location::current());
 /// a - b * floor_divide(a, b), with the sign of b: Python's %. Exact; 0 where an integer b is 0,
 /// NaN where a floating one is. Its derivatives are 1 and -floor_divide(a, b).
 [[nodiscard]] Tensor remainder(const Arg& a, const Arg& b,
@@ -25,6 +30,13 @@ namespace dyad {
 [[nodiscard]] Tensor trunc(const Tensor& x, Loc loc = std::source_location::current());
 /// x - trunc(x), floating only; its derivative is 1.
 [[nodiscard]] Tensor frac(const Tensor& x, Loc loc = std::source_location::current());
+/// What modf() gives.
+struct Modf {
+  Tensor fraction;  ///< x - trunc(x) with the sign of x, 0 of an infinity; its derivative is 1
+  Tensor whole;     ///< trunc(x)
+};
+/// x in two parts, in the dtype of x (f32 for integers and bool).
+[[nodiscard]] Modf modf(const Tensor& x, Loc loc = std::source_location::current());
 
 /// The larger of a and b, the other one where one is NaN. The gradient of equal operands is split
 /// in halves.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <type_traits>
 
 #include "dyad/core/tensor.h"
 
@@ -35,6 +36,10 @@ namespace dyad {
 [[nodiscard]] Tensor ceil(const Tensor& x, Loc loc = std::source_location::current());
 /// Rounded to the nearest, ties to even
 [[nodiscard]] Tensor round(const Tensor& x, Loc loc = std::source_location::current());
+/// To so many places behind the point, or, when negative, to tens, hundreds... before it: of floats
+/// round(x * 10^decimals) / 10^decimals, computed in f32 at least; of integers exactly.
+[[nodiscard]] Tensor round(const Tensor& x, std::int64_t decimals,
+                           Loc loc = std::source_location::current());
 
 /// x moved into [low, high] (NaN stays); its derivative is 1 inside and at the bounds, 0 outside.
 /// ValueError when low > high or one of them is NaN.
@@ -47,6 +52,20 @@ namespace dyad {
 /// the result was taken from, at equal numbers to x.
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high = {},
                            Loc loc = std::source_location::current());
+
+/// The same with a number on one side.
+template <class T>
+  requires std::is_arithmetic_v<T>
+[[nodiscard]] Tensor clamp(const Tensor& x, T low, const Tensor& high,
+                           Loc loc = std::source_location::current()) {
+  return clamp(x, Arg(low).tensor(), high, loc);
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+[[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& low, T high,
+                           Loc loc = std::source_location::current()) {
+  return clamp(x, low, Arg(high).tensor(), loc);
+}
 
 /// x converted: floats to integers truncate and saturate (NaN gives 0), integers to narrower ones
 /// wrap, anything but 0 is true. x itself when it has the dtype.

@@ -14,6 +14,7 @@
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/scatter.h"
+#include "dyad/ops/shapes.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -68,7 +69,12 @@ class Indexing {
     throw E(std::string(name_) + "(" + type_string(x_) + "): " + rule, loc_.user());
   }
 
-  /// Each mask as the indices of where it is true.
+  /// A mask without axes, which names no axis of x.
+  [[nodiscard]] static bool is_scalar_mask(const Index& index) {
+    const Tensor* const tensor = index.get<Tensor>();
+    return tensor != nullptr && tensor->dtype() == DType::boolean && tensor->rank() == 0;
+  }
+  /// Each mask with axes as the indices of where it is true.
   [[nodiscard]] std::vector<Index> expand_masks(Indices indices) const {
     std::vector<Index> made;
     for (const Index& index : indices) {
@@ -78,7 +84,9 @@ class Indexing {
         continue;
       }
       const DType dtype = tensor->dtype();
-      if (dtype == DType::boolean && tensor->rank() > 0) {
+      if (is_scalar_mask(index)) {
+        made.push_back(index);
+      } else if (dtype == DType::boolean) {
         const Tensor at = nonzero(*tensor, loc_);
         for (int i = 0; i < tensor->rank(); ++i) {
           made.emplace_back(select(at, 1, i, loc_));
@@ -87,7 +95,7 @@ class Indexing {
       } else if (contains(kIndex, dtype)) {
         made.push_back(index);
       } else {
-        fail<DTypeError>("indices must be i64, i32 or a bool mask of 1 axis or more, but one is " +
+        fail<DTypeError>("indices must be i64, i32 or a bool mask, but one is " +
                          type_string(*tensor));
       }
     }
@@ -100,7 +108,7 @@ class Indexing {
     for (const Index& index : indices) {
       if (index.get<Ellipsis>()) {
         ++open;
-      } else if (!index.get<NewAxis>()) {
+      } else if (!index.get<NewAxis>() && !is_scalar_mask(index)) {
         ++named;
       }
     }
@@ -170,6 +178,12 @@ class Indexing {
       push(select(x, axis, at, loc), [=](const Tensor& old, const Tensor& v) {
         return select_scatter(old, v, axis, at, loc);
       });
+    } else if (is_scalar_mask(index)) {
+      note(place);
+      push(unsqueeze(x, axis, loc),
+           [axis, loc](const Tensor&, const Tensor& v) { return squeeze(v, axis, loc); });
+      axes_.push_back(axis_++);
+      tensors_.push_back(select(nonzero(unsqueeze(*index.get<Tensor>(), 0, loc), loc), 1, 0, loc));
     } else if (const Tensor* const tensor = index.get<Tensor>()) {
       for (const auto& [at, size] : check_mask_) {
         if (static_cast<int>(at) == place && !(size == x.size(axis, loc))) {
@@ -332,6 +346,10 @@ Tensor index_put(const Tensor& x, std::initializer_list<Index> indices, const Ar
 
 Tensor nonzero(const Tensor& x, Loc loc) { return apply<ops::NonZero>({}, loc, x); }
 
+std::vector<Tensor> where(const Tensor& condition, Loc loc) {
+  const LocScope called(loc, "where");
+  return unbind(nonzero(atleast_1d(condition, loc), loc), 1, loc);
+}
 Tensor masked_select(const Tensor& x, const Tensor& mask, Loc loc) {
   if (mask.dtype() != boolean)
     ops::fail_mask("masked_select(" + type_string(x) + ", mask: " + type_string(mask) + ")", loc);

@@ -26,7 +26,7 @@ inline constexpr Ellipsis ellipsis;
 
 /// What stands between the commas of NumPy's x[...]: a number (its axis vanishes), a Slice,
 /// newaxis, ellipsis, a tensor of indices (i64 or i32), or a mask (a bool tensor, over as many axes
-/// as it has).
+/// as it has; a scalar is one over a new axis of size 1).
 class Index {
  public:
   template <std::integral T>
@@ -71,6 +71,10 @@ using Indices = std::span<const Index>;
 /// The places of the elements that are not 0, in row-major order: i64 [count, rank of x]. How many,
 /// only the elements tell.
 [[nodiscard]] Tensor nonzero(const Tensor& x, Loc loc = std::source_location::current());
+/// The same an axis at a time: vectors i64 [count] of places along each axis of `condition`, which
+/// index() takes; of a scalar one vector, as if it had an axis of size 1.
+[[nodiscard]] std::vector<Tensor> where(const Tensor& condition,
+                                        Loc loc = std::source_location::current());
 /// A vector of the elements of x where mask, which is bool (DTypeError), is true; the two
 /// broadcast.
 [[nodiscard]] Tensor masked_select(const Tensor& x, const Tensor& mask,

@@ -10,6 +10,7 @@
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/shapes.h"
+#include "dyad/ops/statistics.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -341,6 +342,11 @@ Tensor one_hot(const Tensor& indices, Dim classes, DType dtype, Loc loc) {
   return to(
       apply<ops::OneHot>(attrs, loc, unsqueeze(indices, -1), arange(classes, indices.dtype())),
       dtype);
+}
+Tensor one_hot(const Tensor& indices, DType dtype, Loc loc) {
+  const LocScope called(loc, "one_hot");
+  const Tensor counts = bincount(reshape(indices, {-1}, loc), 0, loc);
+  return one_hot(indices, counts.size(0, loc), dtype, loc);
 }
 
 Tensor concat(std::span<const Tensor> tensors, std::int64_t axis, Loc loc) {

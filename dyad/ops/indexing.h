@@ -25,6 +25,10 @@ namespace dyad {
 /// indices are a DTypeError.
 [[nodiscard]] Tensor one_hot(const Tensor& indices, Dim classes, DType dtype = f32,
                              Loc loc = std::source_location::current());
+/// The same of as many classes as the largest index needs, which only the elements tell; a negative
+/// one is a ValueError then.
+[[nodiscard]] Tensor one_hot(const Tensor& indices, DType dtype = f32,
+                             Loc loc = std::source_location::current());
 
 /// Tensors one after the other along an axis; the other sizes agree (ShapeError). Dtypes are
 /// promoted.

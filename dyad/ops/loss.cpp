@@ -325,6 +325,13 @@ std::span<const OpInfo* const> loss_rows() {
   return kRows;
 }
 
+void refuse_batchmean(std::string_view loss, Reduction reduction, Loc loc) {
+  if (reduction != Reduction::batchmean) return;
+  throw ValueError(
+      std::string(loss) + ": the reduction batchmean is for kl_div() alone; use mean, sum or none",
+      loc.user());
+}
+
 }  // namespace ops
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
@@ -335,6 +342,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const Tensor& w
         ops::cross_entropy_call(logits, target) + ": label_smoothing must be from 0 to 1",
         loc.user());
   }
+  ops::refuse_batchmean("cross_entropy", reduction, loc);
   const LocScope scope(loc);
   if (target.defined() && is_floating(target.dtype())) {
     return ops::soft_cross_entropy(logits, target, reduction, weight, label_smoothing, loc);
@@ -349,12 +357,14 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const Tensor& w
 }
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight,
                 Reduction reduction, std::int64_t ignore_index, Loc loc) {
+  ops::refuse_batchmean("nll_loss", reduction, loc);
   const ops::ClassLossAttrs attrs{.reduction = ops::reduction_name(reduction),
                                   .ignore_index = ignore_index};
   if (!weight.defined()) return apply<ops::NllLoss>(attrs, loc, log_probabilities, target);
   return apply<ops::NllLoss>(attrs, loc, log_probabilities, target, weight);
 }
 Tensor mse_loss(const Tensor& prediction, const Tensor& target, Reduction reduction, Loc loc) {
+  ops::refuse_batchmean("mse_loss", reduction, loc);
   return apply<ops::MseLoss>({.reduction = ops::reduction_name(reduction)}, loc, prediction,
                              target);
 }

@@ -2,13 +2,20 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "dyad/core/tensor.h"
 
 namespace dyad {
 
-/// How a loss combines its elements.
-enum class Reduction { mean, sum, none };
+/// How a loss combines its elements; batchmean is the sum over the size of the first axis, for
+/// kl_div() alone (ValueError).
+enum class Reduction { mean, sum, none, batchmean };
+
+namespace ops {
+/// ValueError for Reduction::batchmean, which the loss does not take.
+void refuse_batchmean(std::string_view loss, Reduction reduction, Loc loc);
+}  // namespace ops
 
 // Predictions and targets have equal shapes unless said (ShapeError: a broadcast here is nearly
 // always a mistake); the elements' losses are combined as `reduction` says. Floating.
@@ -64,8 +71,8 @@ enum class Reduction { mean, sum, none };
                                                       Reduction reduction = Reduction::mean,
                                                       Loc loc = std::source_location::current());
 /// target * (log(target) - log_probabilities), 0 where the target is 0; with log_target the target
-/// is a logarithm too. The divergence of distributions is the sum over the number of them; the mean
-/// divides by the number of elements.
+/// is a logarithm too. The divergence of distributions is the sum over the number of them, which
+/// Reduction::batchmean gives; the mean divides by the number of elements.
 [[nodiscard]] Tensor kl_div(const Tensor& log_probabilities, const Tensor& target,
                             bool log_target = false, Reduction reduction = Reduction::mean,
                             Loc loc = std::source_location::current());

@@ -111,6 +111,7 @@ void check(std::string_view loss, Named arguments, Loc loc) {
 }
 
 Tensor reduced(const Tensor& losses, Reduction reduction, Loc loc) {
+  ops::refuse_batchmean("a loss", reduction, loc);
   if (reduction == Reduction::none) return losses;
   return reduction == Reduction::sum ? sum(losses, {}, false, loc) : mean(losses, {}, false, loc);
 }
@@ -190,6 +191,10 @@ Tensor kl_div(const Tensor& log_probabilities, const Tensor& target, bool log_ta
       [&](const Tensor& log_probabilities, const Tensor& target) {
         const Tensor losses = log_target ? exp(target) * (target - log_probabilities)
                                          : xlogy(target, target) - target * log_probabilities;
+        if (reduction == Reduction::batchmean) {
+          return losses.rank() == 0 ? losses
+                                    : sum(losses) / ops::size_arg(losses.size(0, loc), loc);
+        }
         return reduced(losses, reduction, loc);
       },
       log_probabilities, target);

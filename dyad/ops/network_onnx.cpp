@@ -176,109 +176,23 @@ void max_pool(OnnxNode& n) {
   n.output(1, add(in_plane, reshape(before, planes, n.loc()), n.loc()));
 }
 
-/// Pooling over dilated windows, axis by axis: sums of slices, which the pools do not take.
-class DilatedSum {
- public:
-  DilatedSum(OnnxNode& n, const Tensor& x) : loc_(n.loc()) {
-    const auto axes = n.spatial_axes(x);
-    kernel_ = n.integers("kernel_shape", {});
-    stride_ = PerAxis(n.integers("strides", {1})).over(axes);
-    dilation_ = PerAxis(n.integers("dilations", {1})).over(axes);
-    if (kernel_.size() != axes || stride_.size() != axes || dilation_.size() != axes) {
-      n.fail("kernel_shape, strides and dilations must fit the " + std::to_string(axes) +
-             " spatial axes of its input");
-    }
-    constexpr std::int64_t kMost = 4096;  // each element of a window is a node
-    Shape kernel;
-    for (std::size_t i = 0; i < axes; ++i) {
-      if (kernel_[i] < 1 || stride_[i] < 1 || dilation_[i] < 1) {
-        n.fail("kernel_shape, strides and dilations must be 1 or more");
-      }
-      if (kernel_[i] > kMost) {
-        n.fail("dilated windows are of " + std::to_string(kernel_[i]) +
-               " elements along an axis, of which at most " + std::to_string(kMost) + " are taken");
-      }
-      kernel.push_back(kernel_[i]);
-    }
-    const Shape sizes = spatial_sizes(x, axes, loc_);
-    sides_ = sides_of(padding_of(n), "AveragePool", loc_, axes, sizes, kernel, stride_, dilation_);
-    for (std::size_t i = 0; i < axes; ++i) {
-      const Dim whole = sizes[i] + sides_.low[i] + sides_.high[i];
-      const Dim reach = Dim(kernel_[i] - 1) * dilation_[i] + 1;
-      const Dim room = whole - reach;
-      Dim count = (n.flag("ceil_mode") ? ceil_div(room, stride_[i]) : room / stride_[i]) + 1;
-      // The last window begins before the padding that follows.
-      if (n.flag("ceil_mode") && (count - 1) * stride_[i] >= sizes[i] + sides_.low[i]) {
-        count = count - 1;
-      }
-      counts_.push_back(count);
-      over_.push_back(max((count - 1) * stride_[i] + reach - whole, 0));
-    }
-  }
-
-  /// The sums over the windows of x, with `padding` around it and zeros beyond.
-  [[nodiscard]] Tensor operator()(Tensor x, double padding) const {
-    Shape low{0, 0}, high{0, 0}, beyond{0, 0};
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      low.push_back(sides_.low[i]);
-      high.push_back(sides_.high[i]);
-      beyond.push_back(over_[i]);
-    }
-    x = pad(x, low, high, padding, loc_);
-    x = pad(x, Shape(low.size(), 0), beyond, 0, loc_);
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-      Tensor total;
-      for (std::int64_t k = 0; k < kernel_[i]; ++k) {
-        const std::int64_t begin = k * dilation_[i];
-        const Tensor part = slice(x, static_cast<std::int64_t>(i) + 2, begin,
-                                  (counts_[i] - 1) * stride_[i] + begin + 1, stride_[i], loc_);
-        total = total.defined() ? add(total, part, loc_) : part;
-      }
-      x = total;
-    }
-    return x;
-  }
-
- private:
-  Loc loc_;
-  Ints kernel_, stride_, dilation_;
-  Sides sides_;
-  Shape counts_, over_;
-};
-
-bool is_dilated(OnnxNode& n) {
-  const Ints dilation = n.integers("dilations", {1});
-  return std::ranges::any_of(dilation, [](std::int64_t d) { return d != 1; });
-}
-
 void average_pool(OnnxNode& n) {
   const Tensor x = n.input(0);
-  if (is_dilated(n)) {
-    const DilatedSum sum(n, x);
-    const Tensor count = sum(ones_like(x, n.loc()), n.flag("count_include_pad") ? 1 : 0);
-    n.output(0, div(sum(x, 0), count, n.loc()));
-    return;
-  }
   using Pool = Tensor (*)(const Tensor&, const PerAxis&, const PerAxis&, const Padding&, bool, bool,
-                          std::int64_t, Loc);
+                          std::int64_t, const PerAxis&, Loc);
   constexpr Pool kPools[] = {avg_pool1d, avg_pool2d, avg_pool3d};
   const int axes = x.rank() - 2;
   if (axes < 1 || axes > 3) n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
   n.output(0, kPools[axes - 1](x, n.integers("kernel_shape", {}), n.integers("strides", {1}),
                                padding_of(n), n.flag("ceil_mode"), n.flag("count_include_pad"), 0,
-                               n.loc()));
+                               n.integers("dilations", {1}), n.loc()));
 }
 
 void lp_pooling(OnnxNode& n) {
   const Tensor x = n.input(0);
   const auto p = static_cast<double>(n.integer("p", 2));
-  if (is_dilated(n)) {
-    const DilatedSum sum(n, x);
-    n.output(0, pow(sum(pow(abs(x, n.loc()), p, n.loc()), 0), 1 / p, n.loc()));
-    return;
-  }
   n.output(0, lp_pool(x, p, n.integers("kernel_shape", {}), n.integers("strides", {1}),
-                      padding_of(n), n.flag("ceil_mode"), n.loc()));
+                      padding_of(n), n.flag("ceil_mode"), n.integers("dilations", {1}), n.loc()));
 }
 
 void layer_normalization(OnnxNode& n) {

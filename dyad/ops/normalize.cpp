@@ -81,7 +81,7 @@ struct LocalResponseNorm {
       const Tensor squares = reshape(square(x), {sizes[0], 1, sizes[1], -1});
       const Tensor means =
           avg_pool2d(squares, {attrs.size, 1}, 1, Ints{attrs.size / 2, 0, (attrs.size - 1) / 2, 0},
-                     false, true, attrs.size, loc);
+                     false, true, attrs.size, 1, loc);
       return {x * pow(reshape(means, sizes) * attrs.alpha + attrs.k, -attrs.beta)};
     });
   }

@@ -2,6 +2,7 @@
 
 /// Every operator.
 #include "dyad/ops/activation.h"
+#include "dyad/ops/aliases.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/assemble.h"
 #include "dyad/ops/attention.h"
@@ -28,6 +29,7 @@
 #include "dyad/ops/layers.h"
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/loss.h"
+#include "dyad/ops/matrix_functions.h"
 #include "dyad/ops/norm.h"
 #include "dyad/ops/normalize.h"
 #include "dyad/ops/numeric.h"

@@ -6,6 +6,7 @@
 #include "dyad/ops/attrs/nn.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
+#include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/pool_parts.h"
 #include "dyad/ops/reduce.h"
@@ -401,6 +402,7 @@ struct LpPoolAttrs {
   Ints stride = {1, 1};
   Shape low = {0, 0};
   Shape high = {0, 0};
+  Ints dilation = {1, 1};
   bool ceil_mode = false;
 };
 
@@ -409,7 +411,7 @@ PoolAttrs sum_attrs(const LpPoolAttrs& a) {
           .stride = a.stride,
           .low = a.low,
           .high = a.high,
-          .dilation = Ints(a.kernel.size(), 1),
+          .dilation = a.dilation,
           .ceil_mode = a.ceil_mode,
           .divisor = 1,
           .adaptive = {}};
@@ -463,7 +465,8 @@ struct LpPool {
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     if (std::isinf(attrs.p)) return e.parts();
     const auto p = static_cast<std::int64_t>(attrs.p);  // ONNX takes whole numbers
-    if (static_cast<double>(p) != attrs.p || (e.opset() < 18 && attrs.ceil_mode)) {
+    const bool dilated = attrs.dilation != Ints(attrs.dilation.size(), 1);
+    if (static_cast<double>(p) != attrs.p || (e.opset() < 18 && (attrs.ceil_mode || dilated))) {
       return e.parts();
     }
     OnnxAttrs windows = onnx_windows(e, sum_attrs(attrs));
@@ -584,12 +587,44 @@ Tensor max_pool(std::string_view name, std::size_t axes, const Tensor& x, const 
 
 Tensor avg_pool(std::string_view name, std::size_t axes, const Tensor& x, const PerAxis& kernel,
                 const PerAxis& stride, const Padding& padding, bool ceil_mode,
-                bool count_include_pad, std::int64_t divisor, Loc loc) {
+                bool count_include_pad, std::int64_t divisor, const PerAxis& dilation, Loc loc) {
   return of_images(x, axes, loc, [&](const Tensor& images) {
-    PoolAttrs attrs = pool_attrs(name, axes, images, kernel, stride, padding, 1, ceil_mode, loc);
+    PoolAttrs attrs =
+        pool_attrs(name, axes, images, kernel, stride, padding, dilation, ceil_mode, loc);
     attrs.count_include_pad = count_include_pad;
     attrs.divisor = divisor;
     return apply<AvgPool>(attrs, loc, images);
+  });
+}
+
+/// A pooling of adaptive size over so many axes.
+Tensor adaptive(Tensor (*pool)(const Tensor&, const Shape&, Loc), std::size_t axes, const Tensor& x,
+                const PerAxis& size, Loc loc) {
+  return of_images(x, axes, loc,
+                   [&](const Tensor& images) { return pool(images, Shape(size.over(axes)), loc); });
+}
+
+/// max_unpool() of a pooling with these settings over so many axes.
+Tensor unpooled(std::size_t axes, const Tensor& x, const Tensor& indices, const PerAxis& kernel,
+                const PerAxis& stride, const PerAxis& padding, const Shape& size, Loc loc) {
+  const Ints kernels = kernel.over(axes), strides = stride.over(axes), pads = padding.over(axes);
+  if (kernels.size() != axes || strides.size() != axes || pads.size() != axes) {
+    throw ValueError("max_unpool" + std::to_string(axes) + "d(" + type_string(x) +
+                         "): kernel, stride and padding must be one number for all spatial axes or "
+                         "one for each of the " +
+                         std::to_string(axes),
+                     loc.user());
+  }
+  const bool alone = x.rank() == static_cast<int>(axes) + 1;
+  const Tensor places = alone ? unsqueeze(indices, 0, loc) : indices;
+  return of_images(x, axes, loc, [&](const Tensor& images) {
+    const Shape windows = spatial_sizes(images, axes, loc);
+    Shape made = size;
+    for (std::size_t i = 0; size.rank() == 0 && i < windows.size(); ++i) {
+      const std::int64_t step = strides[i] == 0 ? kernels[i] : strides[i];
+      made.push_back((windows[i] - 1) * step - 2 * pads[i] + kernels[i]);
+    }
+    return max_unpool(images, places, made, loc);
   });
 }
 
@@ -640,39 +675,88 @@ Tensor max_unpool(const Tensor& x, const Tensor& indices, const Shape& size, Loc
 }
 Tensor avg_pool1d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride,
                   const Padding& padding, bool ceil_mode, bool count_include_pad,
-                  std::int64_t divisor, Loc loc) {
+                  std::int64_t divisor, const PerAxis& dilation, Loc loc) {
   return ops::avg_pool("avg_pool1d", 1, x, kernel, stride, padding, ceil_mode, count_include_pad,
-                       divisor, loc);
+                       divisor, dilation, loc);
 }
 Tensor avg_pool2d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride,
                   const Padding& padding, bool ceil_mode, bool count_include_pad,
-                  std::int64_t divisor, Loc loc) {
+                  std::int64_t divisor, const PerAxis& dilation, Loc loc) {
   return ops::avg_pool("avg_pool2d", 2, x, kernel, stride, padding, ceil_mode, count_include_pad,
-                       divisor, loc);
+                       divisor, dilation, loc);
 }
 Tensor avg_pool3d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride,
                   const Padding& padding, bool ceil_mode, bool count_include_pad,
-                  std::int64_t divisor, Loc loc) {
+                  std::int64_t divisor, const PerAxis& dilation, Loc loc) {
   return ops::avg_pool("avg_pool3d", 3, x, kernel, stride, padding, ceil_mode, count_include_pad,
-                       divisor, loc);
+                       divisor, dilation, loc);
 }
 Tensor lp_pool(const Tensor& x, double p, const PerAxis& kernel, const PerAxis& stride,
-               const Padding& padding, bool ceil_mode, Loc loc) {
+               const Padding& padding, bool ceil_mode, const PerAxis& dilation, Loc loc) {
   const ops::PoolAttrs a = ops::pool_attrs("lp_pool", ops::spatial_rank(x), x, kernel, stride,
-                                           padding, 1, ceil_mode, loc);
+                                           padding, dilation, ceil_mode, loc);
   return apply<ops::LpPool>({.p = p,
                              .kernel = a.kernel,
                              .stride = a.stride,
                              .low = a.low,
                              .high = a.high,
+                             .dilation = a.dilation,
                              .ceil_mode = ceil_mode},
                             loc, x);
+}
+Tensor lp_pool1d(const Tensor& x, double p, const PerAxis& kernel, const PerAxis& stride,
+                 bool ceil_mode, Loc loc) {
+  return ops::of_images(x, 1, loc, [&](const Tensor& images) {
+    return lp_pool(images, p, kernel, stride, 0, ceil_mode, 1, loc);
+  });
+}
+Tensor lp_pool2d(const Tensor& x, double p, const PerAxis& kernel, const PerAxis& stride,
+                 bool ceil_mode, Loc loc) {
+  return ops::of_images(x, 2, loc, [&](const Tensor& images) {
+    return lp_pool(images, p, kernel, stride, 0, ceil_mode, 1, loc);
+  });
+}
+Tensor lp_pool3d(const Tensor& x, double p, const PerAxis& kernel, const PerAxis& stride,
+                 bool ceil_mode, Loc loc) {
+  return ops::of_images(x, 3, loc, [&](const Tensor& images) {
+    return lp_pool(images, p, kernel, stride, 0, ceil_mode, 1, loc);
+  });
+}
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const PerAxis& kernel,
+                    const PerAxis& stride, const PerAxis& padding, const Shape& size, Loc loc) {
+  return ops::unpooled(1, x, indices, kernel, stride, padding, size, loc);
+}
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const PerAxis& kernel,
+                    const PerAxis& stride, const PerAxis& padding, const Shape& size, Loc loc) {
+  return ops::unpooled(2, x, indices, kernel, stride, padding, size, loc);
+}
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const PerAxis& kernel,
+                    const PerAxis& stride, const PerAxis& padding, const Shape& size, Loc loc) {
+  return ops::unpooled(3, x, indices, kernel, stride, padding, size, loc);
 }
 Tensor adaptive_avg_pool(const Tensor& x, const Shape& size, Loc loc) {
   return apply<ops::AvgPool>(ops::adaptive_attrs(size), loc, x);
 }
 Tensor adaptive_max_pool(const Tensor& x, const Shape& size, Loc loc) {
   return apply<ops::MaxPool>(ops::adaptive_attrs(size), loc, x);
+}
+Tensor adaptive_avg_pool1d(const Tensor& x, const PerAxis& size, Loc loc) {
+  return ops::adaptive(adaptive_avg_pool, 1, x, size, loc);
+}
+Tensor adaptive_avg_pool2d(const Tensor& x, const PerAxis& size, Loc loc) {
+  return ops::adaptive(adaptive_avg_pool, 2, x, size, loc);
+}
+Tensor adaptive_avg_pool3d(const Tensor& x, const PerAxis& size, Loc loc) {
+  return ops::adaptive(adaptive_avg_pool, 3, x, size, loc);
+}
+Tensor adaptive_max_pool1d(const Tensor& x, const PerAxis& size, Loc loc) {
+  return ops::adaptive(adaptive_max_pool, 1, x, size, loc);
+}
+Tensor adaptive_max_pool2d(const Tensor& x, const PerAxis& size, Loc loc) {
+  return ops::adaptive(adaptive_max_pool, 2, x, size, loc);
+}
+Tensor adaptive_max_pool3d(const Tensor& x, const PerAxis& size, Loc loc) {
+  return ops::adaptive(adaptive_max_pool, 3, x, size, loc);
 }
 std::array<Tensor, 2> adaptive_max_pool_with_indices(const Tensor& x, const Shape& size, Loc loc) {
   const ops::PoolAttrs attrs = ops::adaptive_attrs(size);

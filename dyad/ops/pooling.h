@@ -36,21 +36,42 @@ namespace dyad {
 [[nodiscard]] Tensor max_unpool(const Tensor& x, const Tensor& indices, const Shape& size,
                                 Loc loc = std::source_location::current());
 
+/// max_unpool() by the settings of the pooling that is undone: without a size the result has the
+/// smallest one that was pooled, (size - 1) * stride - 2 * padding + kernel. x[c, ...] too.
+[[nodiscard]] Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const PerAxis& kernel,
+                                  const PerAxis& stride = 0, const PerAxis& padding = 0,
+                                  const Shape& size = {},
+                                  Loc loc = std::source_location::current());
+/// max_unpool1d() of two spatial axes.
+[[nodiscard]] Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const PerAxis& kernel,
+                                  const PerAxis& stride = 0, const PerAxis& padding = 0,
+                                  const Shape& size = {},
+                                  Loc loc = std::source_location::current());
+/// max_unpool1d() of three spatial axes.
+[[nodiscard]] Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const PerAxis& kernel,
+                                  const PerAxis& stride = 0, const PerAxis& padding = 0,
+                                  const Shape& size = {},
+                                  Loc loc = std::source_location::current());
+
 /// The mean of each window: its sum over `divisor`, or, when that is 0, over the number of its
-/// elements, zeros of the padding included unless count_include_pad is false.
+/// elements, zeros of the padding included unless count_include_pad is false. A dilation, which
+/// PyTorch's pools of means do not have, comes last.
 [[nodiscard]] Tensor avg_pool2d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
                                 const Padding& padding = 0, bool ceil_mode = false,
                                 bool count_include_pad = true, std::int64_t divisor = 0,
+                                const PerAxis& dilation = 1,
                                 Loc loc = std::source_location::current());
 /// avg_pool2d() of one spatial axis.
 [[nodiscard]] Tensor avg_pool1d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
                                 const Padding& padding = 0, bool ceil_mode = false,
                                 bool count_include_pad = true, std::int64_t divisor = 0,
+                                const PerAxis& dilation = 1,
                                 Loc loc = std::source_location::current());
 /// avg_pool2d() of three spatial axes.
 [[nodiscard]] Tensor avg_pool3d(const Tensor& x, const PerAxis& kernel, const PerAxis& stride = 0,
                                 const Padding& padding = 0, bool ceil_mode = false,
                                 bool count_include_pad = true, std::int64_t divisor = 0,
+                                const PerAxis& dilation = 1,
                                 Loc loc = std::source_location::current());
 
 /// (sum of |x|^p over what each window has of x)^(1/p), over as many axes as x has after the first
@@ -58,7 +79,21 @@ namespace dyad {
 /// result is; of the largest it goes to the first one, as in max_pool2d().
 [[nodiscard]] Tensor lp_pool(const Tensor& x, double p, const PerAxis& kernel,
                              const PerAxis& stride = 0, const Padding& padding = 0,
-                             bool ceil_mode = false, Loc loc = std::source_location::current());
+                             bool ceil_mode = false, const PerAxis& dilation = 1,
+                             Loc loc = std::source_location::current());
+
+/// lp_pool() of one spatial axis, with the arguments of PyTorch's function; x[c, ...] too.
+[[nodiscard]] Tensor lp_pool1d(const Tensor& x, double p, const PerAxis& kernel,
+                               const PerAxis& stride = 0, bool ceil_mode = false,
+                               Loc loc = std::source_location::current());
+/// lp_pool1d() of two spatial axes.
+[[nodiscard]] Tensor lp_pool2d(const Tensor& x, double p, const PerAxis& kernel,
+                               const PerAxis& stride = 0, bool ceil_mode = false,
+                               Loc loc = std::source_location::current());
+/// lp_pool1d() of three spatial axes.
+[[nodiscard]] Tensor lp_pool3d(const Tensor& x, double p, const PerAxis& kernel,
+                               const PerAxis& stride = 0, bool ceil_mode = false,
+                               Loc loc = std::source_location::current());
 
 /// The mean of windows that divide each spatial axis into so many parts: part i of m over n
 /// elements has those from floor(i*n/m) to before ceil((i + 1)*n/m). One size for each spatial
@@ -68,6 +103,26 @@ namespace dyad {
 /// The largest of such windows as adaptive_avg_pool() has.
 [[nodiscard]] Tensor adaptive_max_pool(const Tensor& x, const Shape& size,
                                        Loc loc = std::source_location::current());
+/// adaptive_avg_pool() over the last axis: one size for all of them, or one for each; x[c, ...]
+/// too.
+[[nodiscard]] Tensor adaptive_avg_pool1d(const Tensor& x, const PerAxis& size,
+                                         Loc loc = std::source_location::current());
+/// adaptive_avg_pool1d() of two spatial axes.
+[[nodiscard]] Tensor adaptive_avg_pool2d(const Tensor& x, const PerAxis& size,
+                                         Loc loc = std::source_location::current());
+/// adaptive_avg_pool1d() of three spatial axes.
+[[nodiscard]] Tensor adaptive_avg_pool3d(const Tensor& x, const PerAxis& size,
+                                         Loc loc = std::source_location::current());
+/// adaptive_max_pool() over the last axis: one size for all of them, or one for each; x[c, ...]
+/// too.
+[[nodiscard]] Tensor adaptive_max_pool1d(const Tensor& x, const PerAxis& size,
+                                         Loc loc = std::source_location::current());
+/// adaptive_max_pool1d() of two spatial axes.
+[[nodiscard]] Tensor adaptive_max_pool2d(const Tensor& x, const PerAxis& size,
+                                         Loc loc = std::source_location::current());
+/// adaptive_max_pool1d() of three spatial axes.
+[[nodiscard]] Tensor adaptive_max_pool3d(const Tensor& x, const PerAxis& size,
+                                         Loc loc = std::source_location::current());
 /// adaptive_max_pool and the positions, as max_pool_with_indices has them.
 [[nodiscard]] std::array<Tensor, 2> adaptive_max_pool_with_indices(
     const Tensor& x, const Shape& size, Loc loc = std::source_location::current());

@@ -73,7 +73,7 @@ void global_average_pool(OnnxNode& n) {
 
 void quantized_average_pool(OnnxNode& n) {
   using Pool = Tensor (*)(const Tensor&, const PerAxis&, const PerAxis&, const Padding&, bool, bool,
-                          std::int64_t, Loc);
+                          std::int64_t, const PerAxis&, Loc);
   constexpr Pool kPools[] = {avg_pool1d, avg_pool2d, avg_pool3d};
   on_images(n, [&](const Tensor& x) {
     const int axes = x.rank() - 2;
@@ -81,7 +81,7 @@ void quantized_average_pool(OnnxNode& n) {
       n.fail("it has " + std::to_string(axes) + " spatial axes, not 1 to 3");
     }
     return kPools[axes - 1](x, n.integers("kernel_shape", {}), n.integers("strides", {1}),
-                            padding_of(n), n.flag("ceil_mode"), n.flag("count_include_pad"), 0,
+                            padding_of(n), n.flag("ceil_mode"), n.flag("count_include_pad"), 0, 1,
                             n.loc());
   });
 }

@@ -75,7 +75,9 @@ void seed_generator(Evaluator& by, const RandomKey& state, Loc loc);
 /// it runs, for a rate that is negative or not finite.
 [[nodiscard]] Tensor poisson(const Tensor& rate, Loc loc = std::source_location::current());
 /// Gamma distributed with the concentration alpha[i] and the given rate, mean alpha / rate; in the
-/// dtype of alpha (floating). No gradient. ValueError unless alpha is finite and above 0.
+/// dtype of alpha (floating). ValueError unless alpha is finite and above 0. The gradient by alpha,
+/// also through chi2(), student_t(), beta() and dirichlet(), is that of the draw whose distribution
+/// function keeps its value (implicit reparameterisation), to about 1e-3, as in PyTorch.
 [[nodiscard]] Tensor gamma(const Tensor& alpha, double rate = 1,
                            Loc loc = std::source_location::current());
 /// The sums of the squares of `freedom[i]` standard normal numbers.

@@ -35,6 +35,12 @@ namespace dyad {
 [[nodiscard]] Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::int64_t axis,
                                        Loc loc = std::source_location::current());
 
+/// The same of the elements in row-major order, as a vector.
+[[nodiscard]] Tensor repeat_interleave(const Tensor& x, std::int64_t count,
+                                       Loc loc = std::source_location::current());
+[[nodiscard]] Tensor repeat_interleave(const Tensor& x, const Tensor& counts,
+                                       Loc loc = std::source_location::current());
+
 /// `low[i]` elements before and `high[i]` after axis i, by mode: "constant" (0), "reflect"
 /// (mirrored without the edge, there and back again where there are more than that), "edge" or
 /// "replicate" (the first and the last element), "wrap" or "circular" (as if x went on, again and

@@ -69,6 +69,22 @@ namespace dyad {
 [[nodiscard]] Tensor logsumexp(const Tensor& x, Ints axes = {}, bool keepdim = false,
                                Loc loc = std::source_location::current());
 
+// Of x converted to `dtype` first, which the result has too, as in PyTorch.
+
+[[nodiscard]] Tensor sum(const Tensor& x, Ints axes, bool keepdim, DType dtype,
+                         Loc loc = std::source_location::current());
+/// Over all axes.
+[[nodiscard]] Tensor sum(const Tensor& x, DType dtype, Loc loc = std::source_location::current());
+/// DTypeError for a dtype that is neither floating nor complex.
+[[nodiscard]] Tensor mean(const Tensor& x, Ints axes, bool keepdim, DType dtype,
+                          Loc loc = std::source_location::current());
+/// Over all axes.
+[[nodiscard]] Tensor mean(const Tensor& x, DType dtype, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor prod(const Tensor& x, Ints axes, bool keepdim, DType dtype,
+                          Loc loc = std::source_location::current());
+/// Over all axes.
+[[nodiscard]] Tensor prod(const Tensor& x, DType dtype, Loc loc = std::source_location::current());
+
 namespace ops {
 
 /// The gradient of what was repeated along axes of sizes that are not known: of one element that

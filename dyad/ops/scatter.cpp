@@ -349,6 +349,32 @@ double neutral(std::string_view reduction) {
   return largest ? -infinity : infinity;
 }
 
+/// The shapes to which x and index broadcast along all axes but one.
+struct Along {
+  std::int64_t axis;
+  Shape of_x, of_index;
+
+  Along(std::string_view name, const Tensor& x, const Tensor& index, std::int64_t given, Loc loc) {
+    const auto fail = [&](const std::string& rule) {
+      throw ShapeError(std::string(name) + "(" + type_string(x) + ", index: " + type_string(index) +
+                           "): " + rule,
+                       loc.user());
+    };
+    if (index.rank() != x.rank()) fail("x and index must have equally many axes");
+    axis = normalize_axis(given, x.rank(), name, loc);
+    of_x = sizes_of(x, loc);
+    of_index = sizes_of(index, loc);
+    for (std::size_t i = 0; i < of_x.size(); ++i) {
+      if (i == static_cast<std::size_t>(axis)) continue;
+      Shape both;
+      if (!broadcast(Shape{of_x[i]}, Shape{of_index[i]}, both)) {
+        fail("axis " + std::to_string(i) + " does not broadcast");
+      }
+      of_x[i] = of_index[i] = both[0];
+    }
+  }
+};
+
 }  // namespace
 
 std::span<const OpInfo* const> scatter_rows() {
@@ -427,6 +453,11 @@ Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const 
   const int at = normalize_axis(axis, x.rank(), "index_add", loc);
   return scatter_add(x, at, ops::spread_index(index, at, source, loc), source, loc);
 }
+Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
+                 const Arg& alpha, Loc loc) {
+  const LocScope called(loc, "index_add");
+  return index_add(x, axis, index, mul(source, alpha, loc), loc);
+}
 Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
                   Loc loc) {
   const LocScope called(loc, "index_copy");
@@ -468,28 +499,22 @@ Tensor take(const Tensor& x, const Tensor& index, Loc loc) {
   const LocScope called(loc, "take");
   return index_select(reshape(x, {-1}, loc), 0, index, loc);
 }
+Tensor take(const Tensor& x, const Tensor& index, std::int64_t axis, Loc loc) {
+  const LocScope called(loc, "take");
+  return index_select(x, axis, index, loc);
+}
 Tensor take_along_axis(const Tensor& x, const Tensor& index, std::int64_t axis, Loc loc) {
   const LocScope called(loc, "take_along_axis");
-  const int rank = x.rank();
-  if (index.rank() != rank) {
-    throw ShapeError("take_along_axis(" + type_string(x) + ", index: " + type_string(index) +
-                         "): x and index must have equally many axes",
-                     loc.user());
-  }
-  const auto at = static_cast<std::size_t>(normalize_axis(axis, rank, "take_along_axis", loc));
-  Shape of_x = ops::sizes_of(x, loc), of_index = ops::sizes_of(index, loc);
-  for (std::size_t i = 0; i < of_x.size(); ++i) {
-    if (i == at) continue;
-    Shape both;
-    if (!broadcast(Shape{of_x[i]}, Shape{of_index[i]}, both)) {
-      throw ShapeError("take_along_axis(" + type_string(x) + ", index: " + type_string(index) +
-                           "): axis " + std::to_string(i) + " does not broadcast",
-                       loc.user());
-    }
-    of_x[i] = of_index[i] = both[0];
-  }
-  return gather(expand(x, of_x, loc), static_cast<std::int64_t>(at), expand(index, of_index, loc),
-                loc);
+  const ops::Along along("take_along_axis", x, index, axis, loc);
+  return gather(expand(x, along.of_x, loc), along.axis, expand(index, along.of_index, loc), loc);
+}
+Tensor put_along_axis(const Tensor& x, const Tensor& index, const Arg& values, std::int64_t axis,
+                      Loc loc) {
+  const LocScope called(loc, "put_along_axis");
+  const ops::Along along("put_along_axis", x, index, axis, loc);
+  const Tensor places = expand(index, along.of_index, loc);
+  const Tensor source = expand(ops::as_dtype(values, x.dtype(), loc), along.of_index, loc);
+  return scatter(x, along.axis, places, source, loc);
 }
 
 }  // namespace dyad

@@ -31,6 +31,10 @@ namespace dyad {
 /// Slice i of source added to slice index[i] of x along the axis; index is a vector.
 [[nodiscard]] Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index,
                                const Tensor& source, Loc loc = std::source_location::current());
+/// The same of alpha * source; a product of another dtype than x is a DTypeError.
+[[nodiscard]] Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index,
+                               const Tensor& source, const Arg& alpha,
+                               Loc loc = std::source_location::current());
 /// Slice index[i] of x replaced by slice i of source (the last one of several).
 [[nodiscard]] Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index,
                                 const Tensor& source, Loc loc = std::source_location::current());
@@ -57,8 +61,16 @@ namespace dyad {
 /// The elements of x at places in row-major order; the result has the shape of index.
 [[nodiscard]] Tensor take(const Tensor& x, const Tensor& index,
                           Loc loc = std::source_location::current());
+/// The slices along an axis that `index` names, whose axes take the place of that axis:
+/// index_select() by its NumPy name.
+[[nodiscard]] Tensor take(const Tensor& x, const Tensor& index, std::int64_t axis,
+                          Loc loc = std::source_location::current());
 /// gather() by its NumPy name; the other axes of x and index broadcast.
 [[nodiscard]] Tensor take_along_axis(const Tensor& x, const Tensor& index, std::int64_t axis,
                                      Loc loc = std::source_location::current());
+/// scatter() by its NumPy name; index broadcasts to the other axes of x, and the values (a number
+/// or a tensor, converted) to index.
+[[nodiscard]] Tensor put_along_axis(const Tensor& x, const Tensor& index, const Arg& values,
+                                    std::int64_t axis, Loc loc = std::source_location::current());
 
 }  // namespace dyad

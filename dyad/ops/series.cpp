@@ -359,6 +359,27 @@ Tensor nancumsum(const Tensor& x, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
   return cumsum(where(isnan(x), 0, x), axis);
 }
+Tensor nancumprod(const Tensor& x, std::int64_t axis, Loc loc) {
+  if (!is_floating(x.dtype())) return cumprod(x, axis, false, false, loc);
+  const LocScope scope(loc);
+  return cumprod(where(isnan(x), 1, x), axis);
+}
+Tensor nanargmax(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  if (!is_floating(x.dtype())) return argmax(x, axis, keepdim, false, loc);
+  const LocScope scope(loc);
+  // Not that of the largest with something in the place of NaN: -inf may be what is left.
+  return argmax(x == nanmax(x, {axis}, true, loc), axis, keepdim, false, loc);
+}
+Tensor nanargmin(const Tensor& x, std::int64_t axis, bool keepdim, Loc loc) {
+  if (!is_floating(x.dtype())) return argmin(x, axis, keepdim, false, loc);
+  return nanargmax(neg(x, loc), axis, keepdim, loc);
+}
+Tensor nanargmax(const Tensor& x, Loc loc) {
+  return nanargmax(reshape(x, {-1}, loc), 0, false, loc);
+}
+Tensor nanargmin(const Tensor& x, Loc loc) {
+  return nanargmin(reshape(x, {-1}, loc), 0, false, loc);
+}
 Tensor nanquantile(const Tensor& x, double q, std::int64_t axis, bool keepdim, Loc loc) {
   require_floating(x, "nanquantile", loc);
   if (!(q >= 0 && q <= 1)) {

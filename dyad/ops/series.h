@@ -94,6 +94,20 @@ namespace dyad {
 /// cumsum() with 0 in the place of NaN.
 [[nodiscard]] Tensor nancumsum(const Tensor& x, std::int64_t axis,
                                Loc loc = std::source_location::current());
+/// cumprod() with 1 in the place of NaN.
+[[nodiscard]] Tensor nancumprod(const Tensor& x, std::int64_t axis,
+                                Loc loc = std::source_location::current());
+/// The i64 position along the axis of the first largest of what is not NaN; 0 where nothing is
+/// left.
+[[nodiscard]] Tensor nanargmax(const Tensor& x, std::int64_t axis, bool keepdim = false,
+                               Loc loc = std::source_location::current());
+/// The i64 position along the axis of the first smallest of what is not NaN; 0 where nothing is
+/// left.
+[[nodiscard]] Tensor nanargmin(const Tensor& x, std::int64_t axis, bool keepdim = false,
+                               Loc loc = std::source_location::current());
+/// The same over all elements, in row-major order.
+[[nodiscard]] Tensor nanargmax(const Tensor& x, Loc loc = std::source_location::current());
+[[nodiscard]] Tensor nanargmin(const Tensor& x, Loc loc = std::source_location::current());
 /// quantile() of what is not NaN, by linear interpolation.
 [[nodiscard]] Tensor nanquantile(const Tensor& x, double q, std::int64_t axis, bool keepdim = false,
                                  Loc loc = std::source_location::current());

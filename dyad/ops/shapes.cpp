@@ -65,6 +65,19 @@ Tensor squeeze(const Tensor& x, Loc loc) {
   }
   return made;
 }
+Tensor squeeze(const Tensor& x, const Ints& axes, Loc loc) {
+  Ints from_front;
+  for (const std::int64_t axis : axes) {
+    from_front.push_back(normalize_axis(axis, x.rank(), "squeeze", loc));
+  }
+  std::sort(from_front.begin(), from_front.end());
+  if (std::adjacent_find(from_front.begin(), from_front.end()) != from_front.end()) {
+    throw ValueError("squeeze(" + type_string(x) + "): an axis is named twice", loc.user());
+  }
+  Tensor made = x;
+  for (std::size_t i = from_front.size(); i-- > 0;) made = squeeze(made, from_front[i], loc);
+  return made;
+}
 Tensor ravel(const Tensor& x, Loc loc) { return reshape(x, {-1}, loc); }
 Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes, Loc loc) {
   const int at = normalize_axis(axis, x.rank(), "unflatten", loc);
@@ -122,6 +135,21 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count, std::int64
     begin = end;
   }
   return parts;
+}
+std::vector<Tensor> tensor_split(const Tensor& x, const Ints& indices, std::int64_t axis, Loc loc) {
+  const LocScope called(loc, "tensor_split");
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : indices) {
+    parts.push_back(slice(x, axis, begin, end, 1, loc));
+    begin = end;
+  }
+  parts.push_back(slice(x, axis, begin, kEnd, 1, loc));
+  return parts;
+}
+std::vector<Tensor> tensor_split(const Tensor& x, std::initializer_list<std::int64_t> indices,
+                                 std::int64_t axis, Loc loc) {
+  return tensor_split(x, Ints(indices), axis, loc);
 }
 
 Tensor atleast_1d(const Tensor& x, Loc loc) { return x.rank() == 0 ? unsqueeze(x, 0, loc) : x; }

@@ -22,6 +22,10 @@ namespace dyad {
                               Loc loc = std::source_location::current());
 /// Without the axes of size 1; sizes must be known (a symbolic size stays).
 [[nodiscard]] Tensor squeeze(const Tensor& x, Loc loc = std::source_location::current());
+/// Without the given axes, each of size 1 (ShapeError for another size, ValueError for an axis
+/// named twice).
+[[nodiscard]] Tensor squeeze(const Tensor& x, const Ints& axes,
+                             Loc loc = std::source_location::current());
 /// One axis; row-major order.
 [[nodiscard]] Tensor ravel(const Tensor& x, Loc loc = std::source_location::current());
 /// One axis as several; one of the sizes may be -1 (ShapeError when they do not fit).
@@ -40,6 +44,15 @@ namespace dyad {
                                          Loc loc = std::source_location::current());
 /// `count` slices whose sizes differ by at most one, the larger ones first. The size must be known.
 [[nodiscard]] std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count,
+                                               std::int64_t axis = 0,
+                                               Loc loc = std::source_location::current());
+/// Slices up to each of the indices, which slice() reads as bounds, and from the last one on:
+/// `tensor_split(x, {2, 5})` gives x[:2], x[2:5] and x[5:].
+[[nodiscard]] std::vector<Tensor> tensor_split(const Tensor& x, const Ints& indices,
+                                               std::int64_t axis = 0,
+                                               Loc loc = std::source_location::current());
+[[nodiscard]] std::vector<Tensor> tensor_split(const Tensor& x,
+                                               std::initializer_list<std::int64_t> indices,
                                                std::int64_t axis = 0,
                                                Loc loc = std::source_location::current());
 

@@ -1,11 +1,17 @@
 #include "dyad/ops/special.h"
 
+#include <cmath>
+#include <iterator>
+#include <limits>
 #include <numbers>
 
+#include "dyad/core/promotion.h"
 #include "dyad/ir/scalar_error.h"
+#include "dyad/ir/scalar_quantile.h"
 #include "dyad/ops/activation.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
@@ -92,6 +98,19 @@ struct Erfinv {
   static Scalar eval(Scalar x) { return scalar::erfinv(x); }
   static void grad(Gradient& g, const Attrs&) {
     g.set(0, g.grad() * (exp(square(g.output())) * (kSqrtPi / 2)));
+  }
+};
+
+struct Ndtri {
+  using Attrs = NoAttrs;
+  static constexpr Schema schema = unary_function(
+      "ndtri", "The number below which a standard normal one lies with probability x.", {},
+      {.low = 0.02, .high = 0.98, .edges = "0 -0 1e-300 1e-20 0.075 0.5 0.925 0.9999 1 -1 1.5 nan"},
+      0, kFirst);
+  static Scalar eval(Scalar x) { return scalar::ndtri(x); }
+  static void grad(Gradient& g, const Attrs&) {
+    constexpr double kRoot = 1 / (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+    g.set(0, g.grad() * (exp(square(g.output()) * 0.5) * kRoot));
   }
 };
 
@@ -200,9 +219,9 @@ struct Xlogy {
 
 std::span<const OpInfo* const> special_rows() {
   static constexpr const OpInfo* kRows[] = {
-      &op_info<Exp2>,      &op_info<Log2>,      &op_info<Log10>,  &op_info<Erfc>,
-      &op_info<Erfcx>,     &op_info<Erfinv>,    &op_info<Lgamma>, &op_info<Digamma>,
-      &op_info<Polygamma>, &op_info<Logaddexp>, &op_info<Xlogy>,
+      &op_info<Exp2>,    &op_info<Log2>,      &op_info<Log10>,     &op_info<Erfc>,
+      &op_info<Erfcx>,   &op_info<Erfinv>,    &op_info<Ndtri>,     &op_info<Lgamma>,
+      &op_info<Digamma>, &op_info<Polygamma>, &op_info<Logaddexp>, &op_info<Xlogy>,
   };
   return kRows;
 }
@@ -215,10 +234,50 @@ Tensor log10(const Tensor& x, Loc loc) { return apply<ops::Log10>({}, loc, x); }
 Tensor erfc(const Tensor& x, Loc loc) { return apply<ops::Erfc>({}, loc, x); }
 Tensor erfcx(const Tensor& x, Loc loc) { return apply<ops::Erfcx>({}, loc, x); }
 Tensor erfinv(const Tensor& x, Loc loc) { return apply<ops::Erfinv>({}, loc, x); }
+Tensor ndtri(const Tensor& x, Loc loc) { return apply<ops::Ndtri>({}, loc, x); }
 Tensor lgamma(const Tensor& x, Loc loc) { return apply<ops::Lgamma>({}, loc, x); }
 Tensor digamma(const Tensor& x, Loc loc) { return apply<ops::Digamma>({}, loc, x); }
 Tensor polygamma(std::int64_t n, const Tensor& x, Loc loc) {
   return apply<ops::Polygamma>({.n = n}, loc, x);
+}
+Tensor mvlgamma(const Tensor& x, std::int64_t p, Loc loc) {
+  if (p < 1) {
+    throw ValueError(
+        "mvlgamma(" + type_string(x) + ", p = " + std::to_string(p) + "): p must be 1 or more",
+        loc.user());
+  }
+  const LocScope called(loc, "mvlgamma");
+  const auto count = static_cast<double>(p);
+  Tensor made = lgamma(x);
+  for (std::int64_t i = 1; i < p; ++i) made = made + lgamma(x - 0.5 * static_cast<double>(i));
+  return made + std::log(std::numbers::pi) * (count * (count - 1) / 4);
+}
+Tensor zeta(const Arg& x, const Arg& q, Loc loc) {
+  const LocScope called(loc, "zeta");
+  const DType met = result_type({x, q}), dtype = is_floating(met) ? met : f32;
+  const Tensor s = to(x.tensor(), f64), from = to(q.tensor(), f64);
+  // Where the sum is not taken, numbers at which it is defined.
+  const Tensor valid = logical_and(s > 1, from > 0);
+  const Tensor power = where(valid, s, 2), start = where(valid, from, 1);
+  // Ten terms, the others by Euler and Maclaurin's formula.
+  constexpr int kTerms = 10;
+  Tensor sum = pow(start, -power);
+  for (int k = 1; k < kTerms; ++k) sum = sum + pow(start + k, -power);
+  const Tensor end = start + kTerms, last = pow(end, -power);
+  Tensor rest = end / (power - 1) + 0.5, rising = power / end;
+  constexpr double kBernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                                   5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
+  double factorial = 2;
+  for (int j = 1; j <= static_cast<int>(std::size(kBernoulli)); ++j) {
+    rest = rest + rising * (kBernoulli[j - 1] / factorial);
+    rising = rising * ((power + (2 * j - 1)) / end) * ((power + 2 * j) / end);
+    factorial *= (2.0 * j + 1) * (2.0 * j + 2);
+  }
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const Tensor pole = logical_or(s == 1, logical_and(from <= 0, from == floor(from)));
+  const Tensor outside = where(logical_and(pole, s >= 1), kInf, full({}, kNaN, f64));
+  return to(where(valid, sum + last * rest, outside), dtype);
 }
 Tensor logaddexp(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Logaddexp>({}, loc, a.tensor(), b.tensor());

@@ -6,15 +6,18 @@
 #include "dyad/core/promotion.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/cumulative.h"
+#include "dyad/ops/checked.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
+#include "dyad/ops/ranges.h"
 #include "dyad/ops/rearrange.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
+#include "dyad/ops/shapes.h"
 #include "dyad/ops/sort.h"
 #include "dyad/ops/views.h"
 
@@ -102,6 +105,90 @@ ValuesAndIndices picked(const Tensor& x, std::int64_t axis, const Tensor& kept_i
 
 /// All elements as one axis.
 Tensor line_of(const Tensor& x, Loc loc) { return reshape(x, {-1}, loc); }
+
+/// The quantiles of x along the axis, which then has one place for each of q (f64, a vector).
+Tensor quantiles(const Tensor& x, const Tensor& q, std::int64_t axis,
+                 std::string_view interpolation, const std::string& call, Loc loc) {
+  if (!is_floating(x.dtype())) {
+    throw DTypeError(call + ": x must be floating; convert it with to()", loc.user());
+  }
+  const std::string_view known[] = {"linear", "lower", "higher", "midpoint", "nearest"};
+  if (std::find(std::begin(known), std::end(known), interpolation) == std::end(known)) {
+    throw ValueError(call + ": interpolation \"" + std::string(interpolation) +
+                         "\" must be one of linear lower higher midpoint nearest",
+                     loc.user());
+  }
+  const int along = normalize_axis(axis, x.rank(), "quantile", loc);
+  const Dim size = x.size(along, loc);
+  if (size.is_number() && size.number() == 0) {
+    throw ShapeError(call + ": x has no elements along axis " + std::to_string(axis) +
+                         ", and none have no quantile",
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  return in_f32(
+      [&](const Tensor& x) {
+        const Tensor sorted = sort(x, along, false, loc).values;
+        // NaNs are last: if there is one, every quantile is NaN.
+        const Tensor last = unsqueeze(select(sorted, along, -1), along);
+        const Tensor place = to(size_tensor(size) - 1, f64) * q;
+        const Tensor below = floor(place), above = ceil(place);
+        const auto at = [&](const Tensor& where_) {
+          return index_select(sorted, along, to(where_, i64));
+        };
+        Tensor result;
+        if (interpolation == "lower") {
+          result = at(below);
+        } else if (interpolation == "higher") {
+          result = at(above);
+        } else if (interpolation == "nearest") {
+          result = at(round(place));
+        } else {
+          const Tensor low = at(below), high = at(above);
+          const Tensor part = interpolation == "midpoint"
+                                  ? where(below == above, 0, full({}, 0.5, f64))
+                                  : place - below;
+          Shape beside(static_cast<std::size_t>(x.rank()), 1);
+          beside[static_cast<std::size_t>(along)] = -1;
+          result = low + (high - low) * reshape(to(part, x.dtype()), beside);
+          // Between two equal infinities there is no difference.
+          result = where(low == high, low, result);
+        }
+        return where(isnan(last), kNaN, result);
+      },
+      x);
+}
+
+/// The elements of x in f32 or f64 and the range that bins divide: [low, high], or, where these are
+/// equal, that of the elements, which goes as far to each side of equal ones as `beside` says.
+struct Range {
+  Tensor line, first, last;
+
+  Range(const std::string& function, const Tensor& x, std::int64_t bins, double low, double high,
+        double beside, Loc loc) {
+    if (bins < 1 || !(low <= high)) {
+      throw ValueError(function + "(" + type_string(x) + ", bins = " + std::to_string(bins) +
+                           "): there must be 1 bin or more, and low must not be above high",
+                       loc.user());
+    }
+    if (!is_floating(x.dtype())) {
+      throw DTypeError(
+          function + "(" + type_string(x) + "): x must be floating; convert it with to()",
+          loc.user());
+    }
+    const DType exact = x.dtype() == f64 ? f64 : f32;
+    line = to(detach(line_of(x, loc)), exact);
+    first = full({}, low, exact);
+    last = full({}, high, exact);
+    if (low == high && !line.numel().same_as(0)) {
+      first = min(line);
+      last = max(line);
+    }
+    const Tensor none = first == last;
+    first = where(none, first - beside, first);
+    last = where(none, last + beside, last);
+  }
+};
 
 /// The counts of places 0 to bins - 1 in the dtype of x; a place of -1 does not count.
 Tensor counted(const Tensor& places, const Tensor& amounts, Dim bins) {
@@ -212,59 +299,33 @@ Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keepdim,
     return ops::as_scalar(quantile(ops::as_vector(x, loc), q, axis, keepdim, interpolation, loc),
                           loc);
   }
-  const auto call = [&] {
-    return "quantile(" + type_string(x) + ", q = " + std::to_string(q) + ")";
-  };
-  if (!is_floating(x.dtype())) {
-    throw DTypeError(call() + ": x must be floating; convert it with to()", loc.user());
-  }
-  if (!(q >= 0 && q <= 1)) throw ValueError(call() + ": q must be from 0 to 1", loc.user());
-  const std::string_view known[] = {"linear", "lower", "higher", "midpoint", "nearest"};
-  if (std::find(std::begin(known), std::end(known), interpolation) == std::end(known)) {
-    throw ValueError(call() + ": interpolation \"" + std::string(interpolation) +
-                         "\" must be one of linear lower higher midpoint nearest",
-                     loc.user());
-  }
-  const Dim size = x.size(normalize_axis(axis, x.rank(), "quantile", loc), loc);
-  if (size.is_number() && size.number() == 0) {
-    throw ShapeError(call() + ": x has no elements along axis " + std::to_string(axis) +
-                         ", and none have no quantile",
-                     loc.user());
-  }
-  const LocScope scope(loc);
-  return ops::in_f32(
-      [&](const Tensor& x) {
-        const Tensor sorted = sort(x, axis, false, loc).values;
-        // NaNs are last: if there is one, every quantile is NaN.
-        const Tensor last =
-            unsqueeze(select(sorted, axis, -1), normalize_axis(axis, x.rank(), "quantile", loc));
-        const Tensor place = to(size_tensor(size) - 1, f64) * q;
-        const Tensor below = floor(place), above = ceil(place);
-        const auto at = [&](const Tensor& where_) {
-          return index_select(sorted, axis, reshape(to(where_, i64), {1}));
-        };
-        Tensor result;
-        if (interpolation == "lower") {
-          result = at(below);
-        } else if (interpolation == "higher") {
-          result = at(above);
-        } else if (interpolation == "nearest") {
-          result = at(round(place));
-        } else {
-          const Tensor low = at(below), high = at(above);
-          const Tensor part = interpolation == "midpoint"
-                                  ? where(below == above, 0, full({}, 0.5, f64))
-                                  : place - below;
-          result = low + (high - low) * to(part, x.dtype());
-          // Between two equal infinities there is no difference.
-          result = where(low == high, low, result);
-        }
-        result = where(isnan(last), ops::kNaN, result);
-        return keepdim ? result : squeeze(result, axis);
-      },
-      x);
+  const std::string call = "quantile(" + type_string(x) + ", q = " + std::to_string(q) + ")";
+  if (!(q >= 0 && q <= 1)) throw ValueError(call + ": q must be from 0 to 1", loc.user());
+  const Tensor made = ops::quantiles(x, full({1}, q, f64, loc), axis, interpolation, call, loc);
+  return keepdim ? made : squeeze(made, axis, loc);
 }
 Tensor quantile(const Tensor& x, double q, Loc loc) {
+  return quantile(ops::line_of(x, loc), q, 0, false, "linear", loc);
+}
+Tensor quantile(const Tensor& x, const Tensor& q, std::int64_t axis, bool keepdim,
+                std::string_view interpolation, Loc loc) {
+  const std::string call = "quantile(" + type_string(x) + ", q: " + type_string(q) + ")";
+  if (q.rank() > 1 || !is_floating(q.dtype())) {
+    throw ShapeError(call + ": q must be a floating vector or number", loc.user());
+  }
+  const LocScope scope(loc);
+  const bool scalar = ops::is_of_scalar(axis, x);
+  const Tensor rows = scalar ? ops::as_vector(x, loc) : x;
+  const Tensor shares =
+      ops::checked(ops::line_of(q, loc), {.of = "quantile", .argument = "q", .most = 1}, loc);
+  const Tensor along = ops::quantiles(rows, to(shares, f64), axis, interpolation, call, loc);
+  // The quantiles come first, in front of what is left of the axes of x.
+  const std::int64_t at = normalize_axis(axis, rows.rank(), "quantile", loc);
+  Tensor made = movedim(along, at, 0);
+  if (keepdim && !scalar) made = unsqueeze(made, at + 1);
+  return q.rank() == 0 ? squeeze(made, 0) : made;
+}
+Tensor quantile(const Tensor& x, const Tensor& q, Loc loc) {
   return quantile(ops::line_of(x, loc), q, 0, false, "linear", loc);
 }
 
@@ -274,26 +335,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, Dim least, Loc loc) {
 }
 
 Tensor histc(const Tensor& x, std::int64_t bins, double low, double high, Loc loc) {
-  if (bins < 1 || !(low <= high)) {
-    throw ValueError("histc(" + type_string(x) + ", bins = " + std::to_string(bins) +
-                         "): there must be 1 bin or more, and low must not be above high",
-                     loc.user());
-  }
-  if (!is_floating(x.dtype())) {
-    throw DTypeError("histc(" + type_string(x) + "): x must be floating; convert it with to()",
-                     loc.user());
-  }
   const LocScope scope(loc);
-  const DType exact = x.dtype() == f64 ? f64 : f32;
-  const Tensor line = to(detach(ops::line_of(x, loc)), exact);
-  Tensor first = full({}, low, exact), last = full({}, high, exact);
-  if (low == high && !line.numel().same_as(0)) {
-    first = min(line);
-    last = max(line);
-  }
-  // Where all elements are equal the range is one to each side of them.
-  const Tensor none = first == last;
-  const Tensor begin = where(none, first - 1, first), end = where(none, last + 1, last);
+  const auto [line, begin, end] = ops::Range("histc", x, bins, low, high, 1, loc);
   const Tensor inside = logical_and(line >= begin, line <= end);
   const Tensor part = floor((line - begin) * static_cast<double>(bins) / (end - begin));
   const Tensor place = to(clamp(where(inside, part, 0), 0, static_cast<double>(bins - 1)), i64);
@@ -333,6 +376,18 @@ Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights, bo
       each, bounds);
 }
 
+Histogram histogram(const Tensor& x, std::int64_t bins, double low, double high,
+                    const Tensor& weights, bool density, Loc loc) {
+  const LocScope scope(loc, "histogram");
+  const ops::Range range("histogram", x, bins, low, high, 0.5, loc);
+  const double count = static_cast<double>(bins);
+  const Tensor place = arange(bins + 1, i64, loc);
+  const Tensor step = to(place, range.first.dtype()) * ((range.last - range.first) / count);
+  // The last edge is the upper bound itself.
+  const Tensor edges = to(where(place == bins, range.last, range.first + step), x.dtype());
+  return {histogram(x, edges, weights, density, loc), edges};
+}
+
 Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::int64_t axis, Loc loc) {
   const LocScope scope(loc);
   Tensor each = counts;
@@ -345,6 +400,12 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::int64_t axi
                      loc.user());
   }
   return ops::index_select_from_front(x, axis, apply<ops::RepeatPlaces>({}, loc, each));
+}
+Tensor repeat_interleave(const Tensor& x, const Tensor& counts, Loc loc) {
+  return repeat_interleave(ops::line_of(x, loc), counts, 0, loc);
+}
+Tensor repeat_interleave(const Tensor& x, std::int64_t count, Loc loc) {
+  return repeat_interleave(ops::line_of(x, loc), count, 0, loc);
 }
 
 }  // namespace dyad

@@ -67,6 +67,14 @@ namespace dyad {
                               Loc loc = std::source_location::current());
 /// Of all elements.
 [[nodiscard]] Tensor quantile(const Tensor& x, double q, Loc loc = std::source_location::current());
+/// The same for each of q, a floating vector (or a number): the quantiles lie along a new first
+/// axis (no axis of a number). ValueError, when it runs, for one that is not from 0 to 1.
+[[nodiscard]] Tensor quantile(const Tensor& x, const Tensor& q, std::int64_t axis,
+                              bool keepdim = false, std::string_view interpolation = "linear",
+                              Loc loc = std::source_location::current());
+/// Of all elements.
+[[nodiscard]] Tensor quantile(const Tensor& x, const Tensor& q,
+                              Loc loc = std::source_location::current());
 
 /// How often each number from 0 on occurs in x (integers, none negative: ValueError), as i64; how
 /// many counts there are, the largest element tells, but at least `least`.
@@ -86,5 +94,15 @@ namespace dyad {
 /// whole, per length. In the dtype of x.
 [[nodiscard]] Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights = {},
                                bool density = false, Loc loc = std::source_location::current());
+/// What histogram() by a number of bins gives.
+struct Histogram {
+  Tensor counts;
+  Tensor edges;  ///< one more than counts
+};
+/// The same of `bins` equal parts of [low, high], or, with low == high, of the range of the
+/// elements (of equal ones half to each side of them). Floating.
+[[nodiscard]] Histogram histogram(const Tensor& x, std::int64_t bins = 10, double low = 0,
+                                  double high = 0, const Tensor& weights = {}, bool density = false,
+                                  Loc loc = std::source_location::current());
 
 }  // namespace dyad

@@ -192,6 +192,9 @@ std::vector<Tensor> Tensor::chunk(std::int64_t count, std::int64_t axis, Loc loc
 std::vector<Tensor> Tensor::split(std::int64_t size, std::int64_t axis, Loc loc) const {
   return dyad::split(*this, size, axis, loc);
 }
+std::vector<Tensor> Tensor::split(const Shape& sizes, std::int64_t axis, Loc loc) const {
+  return dyad::split(*this, sizes, axis, loc);
+}
 std::vector<Tensor> Tensor::unbind(std::int64_t axis, Loc loc) const {
   return dyad::unbind(*this, axis, loc);
 }

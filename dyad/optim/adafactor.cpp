@@ -37,13 +37,19 @@ Tensor moved(Tensor& mean, const Tensor& to, const Tensor& share) {
 
 Adafactor::Adafactor(const std::vector<Group>& groups, Loc loc)
     : WithOptions("Adafactor", groups, loc) {
-  for (const AdafactorOptions& o : all_options()) {
-    require(o.beta2_decay <= 0, "beta2_decay", "at most 0", o.beta2_decay, loc);
-    require_positive("eps1", o.eps1.value_or(0), loc);
-    require_positive("eps2", o.eps2, loc);
-    require(o.clip >= 1, "clip", "at least 1", o.clip, loc);
-  }
-  for (std::size_t i = 0; i < parameters().size(); ++i) {
+  keep_all(loc);
+}
+
+void Adafactor::check_options(const AdafactorOptions& o, Loc loc) const {
+  require(o.beta2_decay <= 0, "beta2_decay", "at most 0", o.beta2_decay, loc);
+  require_positive("eps1", o.eps1.value_or(0), loc);
+  require_positive("eps2", o.eps2, loc);
+  require(o.clip >= 1, "clip", "at least 1", o.clip, loc);
+}
+
+void Adafactor::keep(std::size_t group, Loc loc) {
+  const auto [begin, end] = range_of(group);
+  for (std::size_t i = begin; i < end; ++i) {
     Kept& kept = kept_.emplace_back();
     Shape rows = parameter(i).shape(), columns = rows;
     if (rows.rank() < 2) {

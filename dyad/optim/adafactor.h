@@ -27,6 +27,8 @@ class Adafactor final : public detail::WithOptions<AdafactorOptions, Optimizer> 
   explicit Adafactor(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const AdafactorOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   void update(std::size_t index, const Tensor& gradient, Loc loc) override;
   [[nodiscard]] Tensor mean_square(std::size_t index, const Tensor& gradient, double eps);
   struct Kept {

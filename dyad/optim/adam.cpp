@@ -17,19 +17,21 @@ ops::AdamAttrs attrs_of(const O& options) {
   return {.beta1 = options.beta1, .beta2 = options.beta2, .eps = options.eps};
 }
 
+Adam::Group as_adam(const AdamW::Group& group) {
+  const AdamWOptions& o = group.options;
+  return {group.parameters,
+          {.lr = o.lr,
+           .beta1 = o.beta1,
+           .beta2 = o.beta2,
+           .eps = o.eps,
+           .weight_decay = o.weight_decay,
+           .amsgrad = o.amsgrad,
+           .maximize = o.maximize,
+           .decoupled = true}};
+}
 std::vector<Adam::Group> as_adam(const std::vector<AdamW::Group>& groups) {
   std::vector<Adam::Group> made;
-  for (const auto& [parameters, o] : groups) {
-    made.push_back({parameters,
-                    {.lr = o.lr,
-                     .beta1 = o.beta1,
-                     .beta2 = o.beta2,
-                     .eps = o.eps,
-                     .weight_decay = o.weight_decay,
-                     .amsgrad = o.amsgrad,
-                     .maximize = o.maximize,
-                     .decoupled = true}});
-  }
+  for (const AdamW::Group& group : groups) made.push_back(as_adam(group));
   return made;
 }
 
@@ -37,14 +39,20 @@ std::vector<Adam::Group> as_adam(const std::vector<AdamW::Group>& groups) {
 
 Adam::Adam(std::string name, const std::vector<Group>& groups, Loc loc)
     : WithOptions(std::move(name), groups, loc) {
-  for (const AdamOptions& o : all_options()) {
-    require_share("beta1", o.beta1, loc);
-    require_share("beta2", o.beta2, loc);
-    require_positive("eps", o.eps, loc);
-    std::vector<State> states{{"mean"}, {"square"}};
-    if (o.amsgrad) states.push_back({"largest"});
-    add_rule(o.amsgrad ? "adam_amsgrad_step" : "adam_step", attrs_of(o), states, o.maximize, loc);
-  }
+  keep_all(loc);
+}
+
+void Adam::check_options(const AdamOptions& o, Loc loc) const {
+  require_share("beta1", o.beta1, loc);
+  require_share("beta2", o.beta2, loc);
+  require_positive("eps", o.eps, loc);
+}
+
+void Adam::keep(std::size_t group, Loc loc) {
+  const AdamOptions& o = options(group);
+  std::vector<State> states{{"mean"}, {"square"}};
+  if (o.amsgrad) states.push_back({"largest"});
+  add_rule(o.amsgrad ? "adam_amsgrad_step" : "adam_step", attrs_of(o), states, o.maximize, loc);
 }
 
 std::vector<Tensor> Adam::numbers(std::size_t group) {
@@ -54,16 +62,25 @@ std::vector<Tensor> Adam::numbers(std::size_t group) {
 }
 
 AdamW::AdamW(const std::vector<Group>& groups, Loc loc) : Adam("AdamW", as_adam(groups), loc) {}
+void AdamW::add_param_group(const Group& group, Loc loc) {
+  Adam::add_param_group(as_adam(group), loc);
+}
 
 NAdam::NAdam(const std::vector<Group>& groups, Loc loc) : WithOptions("NAdam", groups, loc) {
-  for (const NAdamOptions& o : all_options()) {
-    require_share("beta1", o.beta1, loc);
-    require_share("beta2", o.beta2, loc);
-    require_positive("eps", o.eps, loc);
-    require_positive("momentum_decay", o.momentum_decay, loc);
-    products_.push_back(add_number("momentum_product", products_.size(), 1, loc));
-    add_rule("nadam_step", attrs_of(o), {{"mean"}, {"square"}}, o.maximize, loc);
-  }
+  keep_all(loc);
+}
+
+void NAdam::check_options(const NAdamOptions& o, Loc loc) const {
+  require_share("beta1", o.beta1, loc);
+  require_share("beta2", o.beta2, loc);
+  require_positive("eps", o.eps, loc);
+  require_positive("momentum_decay", o.momentum_decay, loc);
+}
+
+void NAdam::keep(std::size_t group, Loc loc) {
+  const NAdamOptions& o = options(group);
+  products_.push_back(add_number("momentum_product", group, 1, loc));
+  add_rule("nadam_step", attrs_of(o), {{"mean"}, {"square"}}, o.maximize, loc);
 }
 
 std::vector<Tensor> NAdam::numbers(std::size_t group) {
@@ -80,12 +97,18 @@ std::vector<Tensor> NAdam::numbers(std::size_t group) {
 }
 
 RAdam::RAdam(const std::vector<Group>& groups, Loc loc) : WithOptions("RAdam", groups, loc) {
-  for (const RAdamOptions& o : all_options()) {
-    require_share("beta1", o.beta1, loc);
-    require_share("beta2", o.beta2, loc);
-    require_positive("eps", o.eps, loc);
-    add_rule("radam_step", attrs_of(o), {{"mean"}, {"square"}}, o.maximize, loc);
-  }
+  keep_all(loc);
+}
+
+void RAdam::check_options(const RAdamOptions& o, Loc loc) const {
+  require_share("beta1", o.beta1, loc);
+  require_share("beta2", o.beta2, loc);
+  require_positive("eps", o.eps, loc);
+}
+
+void RAdam::keep(std::size_t group, Loc loc) {
+  const RAdamOptions& o = options(group);
+  add_rule("radam_step", attrs_of(o), {{"mean"}, {"square"}}, o.maximize, loc);
 }
 
 std::vector<Tensor> RAdam::numbers(std::size_t group) {
@@ -103,12 +126,18 @@ std::vector<Tensor> RAdam::numbers(std::size_t group) {
 }
 
 Adamax::Adamax(const std::vector<Group>& groups, Loc loc) : WithOptions("Adamax", groups, loc) {
-  for (const AdamaxOptions& o : all_options()) {
-    require_share("beta1", o.beta1, loc);
-    require_share("beta2", o.beta2, loc);
-    require_positive("eps", o.eps, loc);
-    add_rule("adamax_step", attrs_of(o), {{"mean"}, {"largest"}}, o.maximize, loc);
-  }
+  keep_all(loc);
+}
+
+void Adamax::check_options(const AdamaxOptions& o, Loc loc) const {
+  require_share("beta1", o.beta1, loc);
+  require_share("beta2", o.beta2, loc);
+  require_positive("eps", o.eps, loc);
+}
+
+void Adamax::keep(std::size_t group, Loc loc) {
+  const AdamaxOptions& o = options(group);
+  add_rule("adamax_step", attrs_of(o), {{"mean"}, {"largest"}}, o.maximize, loc);
 }
 
 std::vector<Tensor> Adamax::numbers(std::size_t group) {
@@ -116,12 +145,18 @@ std::vector<Tensor> Adamax::numbers(std::size_t group) {
 }
 
 Lion::Lion(const std::vector<Group>& groups, Loc loc) : WithOptions("Lion", groups, loc) {
-  for (const LionOptions& o : all_options()) {
-    require_share("beta1", o.beta1, loc);
-    require_share("beta2", o.beta2, loc);
-    add_rule("lion_step", ops::LionAttrs{.beta1 = o.beta1, .beta2 = o.beta2}, {{"mean"}},
-             o.maximize, loc);
-  }
+  keep_all(loc);
+}
+
+void Lion::check_options(const LionOptions& o, Loc loc) const {
+  require_share("beta1", o.beta1, loc);
+  require_share("beta2", o.beta2, loc);
+}
+
+void Lion::keep(std::size_t group, Loc loc) {
+  const LionOptions& o = options(group);
+  add_rule("lion_step", ops::LionAttrs{.beta1 = o.beta1, .beta2 = o.beta2}, {{"mean"}}, o.maximize,
+           loc);
 }
 
 std::vector<Tensor> Lion::numbers(std::size_t group) {

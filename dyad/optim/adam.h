@@ -27,6 +27,8 @@ class Adam : public detail::WithOptions<AdamOptions> {
   Adam(std::string name, const std::vector<Group>& groups, Loc loc);
 
  private:
+  void check_options(const AdamOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
 };
 
@@ -49,6 +51,9 @@ class AdamW final : public Adam {
                  Loc loc = std::source_location::current())
       : AdamW(std::vector<Group>{{std::move(parameters), options}}, loc) {}
   explicit AdamW(const std::vector<Group>& groups, Loc loc = std::source_location::current());
+
+  /// See Adam::add_param_group.
+  void add_param_group(const Group& group, Loc loc = std::source_location::current());
 };
 
 struct NAdamOptions {
@@ -70,6 +75,8 @@ class NAdam final : public detail::WithOptions<NAdamOptions> {
   explicit NAdam(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const NAdamOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
   std::vector<Tensor> products_;  // of the momenta so far, by group
 };
@@ -92,6 +99,8 @@ class RAdam final : public detail::WithOptions<RAdamOptions> {
   explicit RAdam(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const RAdamOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
 };
 
@@ -112,6 +121,8 @@ class Adamax final : public detail::WithOptions<AdamaxOptions> {
   explicit Adamax(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const AdamaxOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
 };
 
@@ -132,6 +143,8 @@ class Lion final : public detail::WithOptions<LionOptions> {
   explicit Lion(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const LionOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
 };
 

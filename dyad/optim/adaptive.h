@@ -22,6 +22,8 @@ class Adagrad final : public detail::WithOptions<AdagradOptions> {
   explicit Adagrad(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const AdagradOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
 };
 
@@ -45,6 +47,8 @@ class RMSprop final : public detail::WithOptions<RMSpropOptions> {
   explicit RMSprop(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const RMSpropOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
 };
 
@@ -66,6 +70,8 @@ class Adadelta final : public detail::WithOptions<AdadeltaOptions> {
   explicit Adadelta(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const AdadeltaOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
 };
 

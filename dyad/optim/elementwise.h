@@ -67,20 +67,41 @@ class WithOptions : public Base {
   using Options = O;
   using Group = ParameterGroup<O>;
 
+  /// Updates one more group from now on, with its own options, as if it had been given with the
+  /// others: what is kept for its parameters begins anew, the steps go on being counted. The state
+  /// has the names of an optimizer of all groups. A step that was compiled before does not know the
+  /// group, and a schedule that was made before leaves its learning rate as it is. ValueError as
+  /// when an optimizer is made; nothing has changed then.
+  void add_param_group(const Group& group, Loc loc = std::source_location::current()) {
+    check_options(group.options, loc);
+    Base::append(spec_of(group), loc);
+    options_.push_back(group.options);
+    keep(options_.size() - 1, loc);
+  }
+
  protected:
   WithOptions(std::string name, const std::vector<Group>& groups, Loc loc)
       : Base(std::move(name), specs_of(groups), loc) {
     for (const Group& group : groups) options_.push_back(group.options);
   }
+  /// ValueError for options that are out of their range.
+  virtual void check_options(const O& options, Loc loc) const = 0;
+  /// Makes what is kept between steps for the next group.
+  virtual void keep(std::size_t group, Loc loc) = 0;
+  /// Both for the groups that the constructor was given; it calls this.
+  void keep_all(Loc loc) {
+    for (const O& options : options_) check_options(options, loc);
+    for (std::size_t group = 0; group < options_.size(); ++group) keep(group, loc);
+  }
   [[nodiscard]] const O& options(std::size_t group) const { return options_[group]; }
-  [[nodiscard]] const std::vector<O>& all_options() const noexcept { return options_; }
 
  private:
+  static typename Base::GroupSpec spec_of(const Group& group) {
+    return {group.parameters, group.options.lr, group.options.weight_decay};
+  }
   static std::vector<typename Base::GroupSpec> specs_of(const std::vector<Group>& groups) {
     std::vector<typename Base::GroupSpec> specs;
-    for (const Group& group : groups) {
-      specs.push_back({group.parameters, group.options.lr, group.options.weight_decay});
-    }
+    for (const Group& group : groups) specs.push_back(spec_of(group));
     return specs;
   }
   std::vector<O> options_;

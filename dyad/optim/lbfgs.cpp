@@ -45,13 +45,20 @@ struct LBFGS::Point {
 
 LBFGS::LBFGS(const Parameters& parameters, const LBFGSOptions& options, Loc loc)
     : WithOptions("LBFGS", {{parameters, options}}, loc) {
-  require(options.max_iterations >= 1, "max_iterations", "at least 1",
-          static_cast<double>(options.max_iterations), loc);
-  require(options.history >= 1, "history", "at least 1", static_cast<double>(options.history), loc);
-  require_positive("tolerance_gradient", options.tolerance_gradient, loc);
-  require_positive("tolerance_change", options.tolerance_change, loc);
+  keep_all(loc);
+}
+
+void LBFGS::check_options(const LBFGSOptions& o, Loc loc) const {
+  require(o.max_iterations >= 1, "max_iterations", "at least 1",
+          static_cast<double>(o.max_iterations), loc);
+  require(o.history >= 1, "history", "at least 1", static_cast<double>(o.history), loc);
+  require_positive("tolerance_gradient", o.tolerance_gradient, loc);
+  require_positive("tolerance_change", o.tolerance_change, loc);
+}
+
+void LBFGS::keep(std::size_t group, Loc loc) {
   Dim count = 0;
-  for (const Tensor& p : this->parameters()) {
+  for (const Tensor& p : parameters()) {
     if (p.dtype() != parameter(0).dtype()) {
       throw DTypeError(fmt::format("LBFGS: all parameters must have one dtype, found {} and {}",
                                    type_string(parameter(0)), type_string(p)),
@@ -59,8 +66,9 @@ LBFGS::LBFGS(const Parameters& parameters, const LBFGSOptions& options, Loc loc)
     }
     count += p.numel();
   }
-  changes_ = add_state("changes", 0, {options.history, count}, 0, loc);
-  steps_ = add_state("steps", 0, {options.history, count}, 0, loc);
+  const std::int64_t history = options(group).history;
+  changes_ = add_state("changes", 0, {history, count}, 0, loc);
+  steps_ = add_state("steps", 0, {history, count}, 0, loc);
   direction_ = add_state("direction", 0, {count}, 0, loc);
   last_gradient_ = add_state("last_gradient", 0, {count}, 0, loc);
   kept_ = add_number("kept", 0, 0, loc);

@@ -27,12 +27,16 @@ class LBFGS final : public detail::WithOptions<LBFGSOptions, Optimizer> {
   explicit LBFGS(const Parameters& parameters, const LBFGSOptions& options = {},
                  Loc loc = std::source_location::current());
 
+  void add_param_group(const Group&, Loc = {}) = delete;
+
   /// Moves the parameters; gives the loss before. `loss` computes it and its gradients.
   Tensor step(const std::function<Tensor()>& loss, Loc loc = std::source_location::current());
 
  private:
   struct Point;
   struct Search;
+  void check_options(const LBFGSOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   void update(std::size_t index, const Tensor& gradient, Loc loc) override;
   [[nodiscard]] Tensor flat_gradient();
   [[nodiscard]] Tensor flat_parameters() const;

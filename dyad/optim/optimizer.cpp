@@ -26,50 +26,54 @@ Parameters::Parameters(const std::vector<Tensor>& tensors) {
 
 Optimizer::Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc)
     : name_(std::move(name)) {
-  for (const GroupSpec& spec : groups) {
-    Group& group = groups_.emplace_back();
-    group.begin = parameters_.size();
-    for (const auto& [given, parameter] : spec.parameters) {
-      check(parameter, loc);
-      names_.push_back(spec.parameters.named() ? given : std::to_string(parameters_.size()));
-      parameters_.push_back(parameter);
-    }
-    group.end = parameters_.size();
-    const auto valid = [](double x) { return x >= 0 && std::isfinite(x); };
-    require(valid(spec.lr), "lr", "finite and at least 0", spec.lr, loc);
-    require(valid(spec.weight_decay), "weight_decay", "finite and at least 0", spec.weight_decay,
-            loc);
-    group.lr = group.base_lr = spec.lr;
-    group.weight_decay = spec.weight_decay;
-  }
+  for (const GroupSpec& spec : groups) append(spec, loc);
   if (parameters_.empty()) {
     throw ValueError(fmt::format("{}: there are no parameters to optimize; pass "
                                  "nn::parameters(model)",
                                  name_),
                      loc.user());
   }
-  name_apart();
   step_tensor_ = nn::init::full({}, 0, f64, loc);
-  state_.add("step", step_tensor_);
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    groups_[g].lr_tensor = add_number("lr", g, groups_[g].lr, loc);
-    groups_[g].decay_tensor = add_number("weight_decay", g, groups_[g].weight_decay, loc);
+}
+
+void Optimizer::append(const GroupSpec& spec, Loc loc) {
+  std::vector<Tensor> parameters = parameters_;
+  std::vector<std::string> names = names_;
+  for (const auto& [given, parameter] : spec.parameters) {
+    check(parameter, parameters, loc);
+    names.push_back(spec.parameters.named() ? given : std::to_string(parameters.size()));
+    parameters.push_back(parameter);
   }
+  const auto valid = [](double x) { return x >= 0 && std::isfinite(x); };
+  require(valid(spec.lr), "lr", "finite and at least 0", spec.lr, loc);
+  require(valid(spec.weight_decay), "weight_decay", "finite and at least 0", spec.weight_decay,
+          loc);
+  const std::size_t number = groups_.size();
+  Group& group = groups_.emplace_back();
+  group.begin = parameters_.size();
+  group.end = parameters.size();
+  group.lr = group.base_lr = spec.lr;
+  group.weight_decay = spec.weight_decay;
+  parameters_ = std::move(parameters);
+  names_ = std::move(names);
+  apart_ = std::unordered_set(names_.begin(), names_.end()).size() != names_.size();
+  group.lr_tensor = add_number("lr", number, group.lr, loc);
+  group.decay_tensor = add_number("weight_decay", number, group.weight_decay, loc);
 }
 
 Optimizer::~Optimizer() = default;
 
-void Optimizer::name_apart() {
-  if (std::unordered_set(names_.begin(), names_.end()).size() == names_.size()) return;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    for (std::size_t i = groups_[g].begin; i < groups_[g].end; ++i) {
-      names_[i] = fmt::format("{}.{}", g, names_[i]);
-    }
-  }
+std::string Optimizer::parameter_name(std::size_t index) const {
+  return apart_ ? fmt::format("{}.{}", group_of(index), names_[index]) : names_[index];
 }
 
-void Optimizer::check(const Tensor& parameter, Loc loc) const {
-  const std::size_t i = parameters_.size();
+std::string Optimizer::name_of(const Kept& kept) const {
+  if (!kept.of_group) return kept.name + "." + parameter_name(kept.index);
+  return groups_.size() == 1 ? kept.name : fmt::format("{}.{}", kept.name, kept.index);
+}
+
+void Optimizer::check(const Tensor& parameter, const std::vector<Tensor>& before, Loc loc) const {
+  const std::size_t i = before.size();
   if (!parameter.defined() || !parameter.is_concrete() || !parameter.is_leaf() ||
       !is_floating(parameter.dtype())) {
     throw ValueError(
@@ -78,7 +82,7 @@ void Optimizer::check(const Tensor& parameter, Loc loc) const {
         loc.user());
   }
   for (std::size_t j = 0; j < i; ++j) {
-    if (parameters_[j].is_same(parameter)) {
+    if (before[j].is_same(parameter)) {
       throw ValueError(fmt::format("{}: parameters {} and {} are the same tensor", name_, j, i),
                        loc.user());
     }
@@ -107,18 +111,14 @@ Tensor Optimizer::add_state(const std::string& name, std::size_t index, double f
 Tensor Optimizer::add_state(const std::string& name, std::size_t index, const Shape& shape,
                             double first, Loc loc) {
   Tensor made = nn::init::full(shape, first, parameters_[index].dtype(), loc);
-  state_.add(name + "." + names_[index], made);
+  kept_.push_back({name, false, index, made});
   return made;
 }
 
 Tensor Optimizer::add_number(const std::string& name, std::size_t group, double first, Loc loc) {
   Tensor made = nn::init::full({}, first, f64, loc);
-  state_.add(numbered(name, group), made);
+  kept_.push_back({name, true, group, made});
   return made;
-}
-
-std::string Optimizer::numbered(const std::string& name, std::size_t group) const {
-  return groups_.size() == 1 ? name : fmt::format("{}.{}", name, group);
 }
 
 std::size_t Optimizer::group_of(std::size_t index) const noexcept {
@@ -145,7 +145,7 @@ void Optimizer::update_rows(std::size_t index, const SparseRows&, Loc loc) {
   throw ValueError(fmt::format("{} needs the whole gradient of parameter {}, {}, which has that of "
                                "some rows alone: use embedding() in the place of "
                                "sparse_embedding(), or another optimizer for this table",
-                               name_, names_[index], type_string(parameters_[index])),
+                               name_, parameter_name(index), type_string(parameters_[index])),
                    loc.user());
 }
 
@@ -231,10 +231,14 @@ void Optimizer::set_weight_decay(std::size_t group, double weight_decay, Loc loc
   changed.decay_tensor.fill_(weight_decay, loc);
 }
 
-TensorDict Optimizer::state_dict() const { return state_; }
+TensorDict Optimizer::state_dict() const {
+  TensorDict state{{"step", step_tensor_}};
+  for (const Kept& kept : kept_) state.add(name_of(kept), kept.tensor);
+  return state;
+}
 
 void Optimizer::load_state_dict(const TensorDict& state, Loc loc) {
-  nn::detail::load_state(state_, state, {}, loc);
+  nn::detail::load_state(state_dict(), state, {}, loc);
   for (Group& group : groups_) {
     group.lr = group.lr_tensor.item<double>(loc);
     group.weight_decay = group.decay_tensor.item<double>(loc);

@@ -106,6 +106,8 @@ class Optimizer {
   /// track no gradients, frozen ones, are passed over), or a learning rate or weight decay that is
   /// not at least 0.
   Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc);
+  /// One more group, with the same errors; nothing has changed then.
+  void append(const GroupSpec& spec, Loc loc);
 
   /// A tensor of the shape and dtype of parameter `index` filled with `first`, saved as
   /// `name.parameter`.
@@ -151,18 +153,26 @@ class Optimizer {
     double lr, weight_decay, base_lr;
     Tensor lr_tensor, decay_tensor;
   };
-  void check(const Tensor& parameter, Loc loc) const;
-  void name_apart();
-  [[nodiscard]] std::string numbered(const std::string& name, std::size_t group) const;
+  /// A tensor of the state: of a group (a number) or of a parameter.
+  struct Kept {
+    std::string name;
+    bool of_group;
+    std::size_t index;
+    Tensor tensor;
+  };
+  void check(const Tensor& parameter, const std::vector<Tensor>& before, Loc loc) const;
+  [[nodiscard]] std::string name_of(const Kept& kept) const;
+  [[nodiscard]] std::string parameter_name(std::size_t index) const;
   [[nodiscard]] const Group& checked_group(std::size_t group, Loc loc) const;
   void apply(std::span<const Tensor> gradients, std::span<const SparseRows> rows, Loc loc);
 
   std::string name_;
   std::vector<Tensor> parameters_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_;  // as they were given
+  bool apart_ = false;              // whether they begin with the number of their group
   std::vector<Group> groups_;
   Tensor step_tensor_;
-  TensorDict state_;
+  std::vector<Kept> kept_;
 };
 
 }  // namespace dyad::optim

@@ -8,17 +8,23 @@
 namespace dyad::optim {
 
 SGD::SGD(const std::vector<Group>& groups, Loc loc) : WithOptions("SGD", groups, loc) {
-  for (const SGDOptions& o : all_options()) {
-    require_positive("momentum", o.momentum, loc);
-    require(!o.nesterov || o.momentum > 0, "momentum", "above 0 for nesterov", o.momentum, loc);
-    require(!o.nesterov || o.dampening == 0, "dampening", "0 for nesterov", o.dampening, loc);
-    if (o.momentum > 0) {
-      add_rule("sgd_momentum_step",
-               ops::MomentumAttrs{.momentum = o.momentum, .nesterov = o.nesterov}, {{"velocity"}},
-               o.maximize, loc);
-    } else {
-      add_rule("sgd_step", NoAttrs{}, {}, o.maximize, loc);
-    }
+  keep_all(loc);
+}
+
+void SGD::check_options(const SGDOptions& o, Loc loc) const {
+  require_positive("momentum", o.momentum, loc);
+  require(!o.nesterov || o.momentum > 0, "momentum", "above 0 for nesterov", o.momentum, loc);
+  require(!o.nesterov || o.dampening == 0, "dampening", "0 for nesterov", o.dampening, loc);
+}
+
+void SGD::keep(std::size_t group, Loc loc) {
+  const SGDOptions& o = options(group);
+  if (o.momentum > 0) {
+    add_rule("sgd_momentum_step",
+             ops::MomentumAttrs{.momentum = o.momentum, .nesterov = o.nesterov}, {{"velocity"}},
+             o.maximize, loc);
+  } else {
+    add_rule("sgd_step", NoAttrs{}, {}, o.maximize, loc);
   }
 }
 

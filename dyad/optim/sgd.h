@@ -23,6 +23,8 @@ class SGD final : public detail::WithOptions<SGDOptions> {
   explicit SGD(const std::vector<Group>& groups, Loc loc = std::source_location::current());
 
  private:
+  void check_options(const SGDOptions& o, Loc loc) const override;
+  void keep(std::size_t group, Loc loc) override;
   std::vector<Tensor> numbers(std::size_t group) override;
 };
 

@@ -322,6 +322,9 @@ TEST(Layers, FunctionsAsLayers) {
   same(Softsign{}(x), softsign(x));
   same(Tanhshrink{}(x), tanhshrink(x));
   same(Hardsigmoid{}(x), hardsigmoid(x));
+  same(Hardsigmoid{.alpha = 0.25, .beta = 0.5}(x), hardsigmoid(x, 0.25, 0.5));
+  same(Swish{}(x), silu(x));
+  same(Swish{.alpha = 2}(x), x * sigmoid(x * 2));
   same(Hardswish{}(x), hardswish(x));
   same(ReLU6{}(x), relu6(x));
   same(LogSigmoid{}(x), logsigmoid(x));

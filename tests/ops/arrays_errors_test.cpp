@@ -12,7 +12,7 @@ const std::vector<BadCall> kArrayCalls = {
     {Kind::value, "split(f32[4]): size = 0 must be 1 or more", CALL(split(F(4), 0))},
     {Kind::index, "index(f32[3, 4]): 3 indices for 2 axes", CALL(index(F(3, 4), {0, 1, 2}))},
     {Kind::dtype,
-     "index(f32[3, 4]): indices must be i64, i32 or a bool mask of 1 axis or more, but one is "
+     "index(f32[3, 4]): indices must be i64, i32 or a bool mask, but one is "
      "f32[2]",
      CALL(index(F(3, 4), {F(2)}))},
     {Kind::shape, "index(f32[3, 4]): a mask has size 2 where axis 0 has 3",

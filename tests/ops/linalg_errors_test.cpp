@@ -130,6 +130,9 @@ TEST(Errors, OfMatrices) {
           {Kind::shape,
            "eigh(x: f32[2, 3]): x must hold square matrices, but has 2 rows and 3 columns",
            CALL(eigh(F(2, 3)))},
+          {Kind::shape,
+           "matrix_exp(x: f32[2, 3]): x must hold square matrices, but has 2 rows and 3 columns",
+           CALL(matrix_exp(F(2, 3)))},
       },
       "linalg_errors_test.cpp");
 }

@@ -51,7 +51,8 @@ const std::vector<BadCall>& bad_window_calls() {
        "have the shape of x, [1, 1, 2, 2], but are [1, 1, 2]",
        CALL(max_unpool(F(1, 1, 2, 2), I(1, 1, 2), {4, 4}))},
       {Kind::value,
-       "lp_pool(x: f32[1, 1, 4], p = 0.0, kernel = [2], stride = [2], low = [0], high = [0]): p "
+       "lp_pool(x: f32[1, 1, 4], p = 0.0, kernel = [2], stride = [2], low = [0], high = [0], "
+       "dilation = [1]): p "
        "must be above 0",
        CALL(lp_pool(F(1, 1, 4), 0, 2))},
       {Kind::shape, "global_avg_pool(x: f32[2, 3]): x must be [n, c, ...] with spatial axes",

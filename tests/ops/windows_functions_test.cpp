@@ -49,7 +49,7 @@ Tensors max_pool(const json& a, const Tensors& in) {
 template <auto pool>
 Tensors avg_pool(const json& a, const Tensors& in) {
   return {pool(in[0], per_axis(a, "kernel", 1), per_axis(a, "stride", 0), padding_of(a), false,
-               true, 0, std::source_location::current())};
+               true, 0, 1, std::source_location::current())};
 }
 
 Tensors both(const std::array<Tensor, 2>& pair) { return {pair[0], pair[1]}; }

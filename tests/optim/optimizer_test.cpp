@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -169,6 +170,87 @@ TEST(Groups, HaveRatesAndDecaysOfTheirOwn) {
   const TensorDict state = optimizer.state_dict();
   EXPECT_EQ(state.at("lr.1").item(), 0.5);
   EXPECT_EQ(state.at("weight_decay.0").item(), 0);
+}
+
+// The numbers are those of torch.optim.SGD.
+TEST(Groups, MayComeLater) {
+  Tensor a = parameter(1), b = parameter(2);
+  SGD optimizer({a}, {.lr = 0.5, .momentum = 0.5});
+  for (int i = 0; i < 4; ++i) {
+    if (i == 2) optimizer.add_param_group({{b}, {.lr = 0.25, .momentum = 0.75}});
+    optimizer.zero_grad();
+    sum(a * a + b * b).backward();
+    optimizer.step();
+  }
+  EXPECT_EQ(a.to_vector<float>(), std::vector<float>(2, 0.125));
+  EXPECT_EQ(b.to_vector<float>(), std::vector<float>(2, -0.25));
+  EXPECT_EQ(optimizer.lr(1), 0.25);
+}
+
+template <class O>
+void expect_later_groups_as_first() {
+  const auto trained = [](bool later) {
+    Tensor a = parameter(1), b = reshape(parameter(2), {1, 2}).detach();
+    b.requires_grad();
+    const typename O::Group second{{b}, {.lr = 0.25}};
+    std::vector<typename O::Group> groups{{{a}, {.lr = 0.5}}};
+    if (!later) groups.push_back(second);
+    O optimizer(groups);
+    if (later) optimizer.add_param_group(second);
+    for (int i = 0; i < 3; ++i) {
+      optimizer.zero_grad();
+      (sum(a * a) + sum(b * b)).backward();
+      optimizer.step();
+    }
+    std::map<std::string, std::vector<double>> all{{"a", a.to_vector<double>()},
+                                                   {"b", b.to_vector<double>()}};
+    for (const auto& [name, x] : optimizer.state_dict()) all[name] = x.template to_vector<double>();
+    return all;
+  };
+  EXPECT_EQ(trained(true), trained(false));
+}
+
+TEST(Groups, ThatComeBeforeTheFirstStepAreAsIfTheyHadBeenGiven) {
+  expect_later_groups_as_first<SGD>();
+  expect_later_groups_as_first<Adam>();
+  expect_later_groups_as_first<AdamW>();
+  expect_later_groups_as_first<NAdam>();
+  expect_later_groups_as_first<RAdam>();
+  expect_later_groups_as_first<Adamax>();
+  expect_later_groups_as_first<Lion>();
+  expect_later_groups_as_first<Adagrad>();
+  expect_later_groups_as_first<RMSprop>();
+  expect_later_groups_as_first<Adadelta>();
+  expect_later_groups_as_first<Adafactor>();
+}
+
+TEST(Groups, ThatAreRefusedChangeNothing) {
+  Tensor a = parameter(1), b = parameter(2);
+  Adam optimizer({a});
+  EXPECT_THAT(error_of([&] { optimizer.add_param_group({{b}, {.beta1 = 1}}); }),
+              HasSubstr("Adam: beta1 must be at least 0 and below 1, found 1"));
+  EXPECT_THAT(error_of([&] { optimizer.add_param_group({{b}, {.lr = -1}}); }),
+              HasSubstr("Adam: lr must be finite and at least 0, found -1"));
+  EXPECT_THAT(error_of([&] { optimizer.add_param_group({{b, a}, {}}); }),
+              HasSubstr("Adam: parameters 0 and 2 are the same tensor"));
+  EXPECT_EQ(optimizer.group_count(), 1u);
+  EXPECT_EQ(optimizer.parameters().size(), 1u);
+  EXPECT_TRUE(optimizer.state_dict().contains("lr"));
+}
+
+TEST(State, OfLaterGroupsHasTheirNumbers) {
+  const nn::Linear body(2, 2), head(2, 1);
+  SGD optimizer(nn::named_parameters(body), {.momentum = 0.9});
+  EXPECT_TRUE(optimizer.state_dict().contains("velocity.weight"));
+  optimizer.add_param_group({nn::named_parameters(head), {.lr = 0.5, .momentum = 0.9}});
+  const TensorDict state = optimizer.state_dict();
+  EXPECT_EQ(state.at("velocity.0.weight").shape(), Shape({2, 2}));
+  EXPECT_EQ(state.at("velocity.1.weight").shape(), Shape({1, 2}));
+  EXPECT_EQ(state.at("lr.1").item(), 0.5);
+  SGD same({{nn::named_parameters(body), {.momentum = 0.9}},
+            {nn::named_parameters(head), {.momentum = 0.9}}});
+  same.load_state_dict(state);
+  EXPECT_EQ(same.lr(1), 0.5);
 }
 
 TEST(State, OfGroupsWithNamesInCommonHasTheirNumbers) {

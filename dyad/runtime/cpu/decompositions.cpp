@@ -391,6 +391,107 @@ void pinv(const OpCall& call) {
   });
 }
 
+/// Square matrices of one size in f64, by columns.
+class Squares {
+ public:
+  explicit Squares(std::int64_t n) : n_(n) {}
+  using Matrix = std::unique_ptr<double[]>;
+
+  /// a b
+  [[nodiscard]] Matrix product(const Matrix& a, const Matrix& b) const {
+    Matrix c = scratch<double>(n_ * n_);
+    lapack::gemm(false, false, n_, n_, n_, 1.0, a.get(), n_, b.get(), n_, 0.0, c.get(), n_);
+    return c;
+  }
+  /// The sum of weighted matrices and of `diagonal` times the identity.
+  [[nodiscard]] Matrix sum(std::initializer_list<std::pair<double, const Matrix*>> terms,
+                           double diagonal = 0) const {
+    Matrix c = scratch<double>(n_ * n_);
+    std::fill_n(c.get(), n_ * n_, 0.0);
+    for (const auto& [weight, matrix] : terms) {
+      for (std::int64_t i = 0; i < n_ * n_; ++i) c[i] += weight * (*matrix)[i];
+    }
+    for (std::int64_t i = 0; i < n_; ++i) c[i * (n_ + 1)] += diagonal;
+    return c;
+  }
+  /// The largest sum of absolute values of a column.
+  [[nodiscard]] double norm(const Matrix& a) const {
+    double most = 0;
+    for (std::int64_t j = 0; j < n_; ++j) {
+      double total = 0;
+      for (std::int64_t i = 0; i < n_; ++i) total += std::abs(a[j * n_ + i]);
+      most = std::max(most, total);
+    }
+    return most;
+  }
+
+ private:
+  std::int64_t n_;
+};
+
+/// N. Higham, "The scaling and squaring method for the matrix exponential revisited", 2005: the
+/// Pade approximant of order 13 of a matrix whose norm is at most 5.37, squared again and again.
+Squares::Matrix exponential(const Squares& at, std::int64_t n, Squares::Matrix a) {
+  constexpr double kReach = 5.371920351148152;
+  constexpr double b[] = {64764752532480000.,
+                          32382376266240000.,
+                          7771770303897600.,
+                          1187353796428800.,
+                          129060195264000.,
+                          10559470521600.,
+                          670442572800.,
+                          33522128640.,
+                          1323241920.,
+                          40840800.,
+                          960960.,
+                          16380.,
+                          182.,
+                          1.};
+  int squarings = 0;
+  for (double size = at.norm(a); size > kReach; size /= 2) ++squarings;
+  const double scale = std::ldexp(1.0, -squarings);
+  for (std::int64_t i = 0; i < n * n; ++i) a[i] *= scale;
+  const auto a2 = at.product(a, a), a4 = at.product(a2, a2), a6 = at.product(a2, a4);
+  const auto odd_tail = at.product(a6, at.sum({{b[13], &a6}, {b[11], &a4}, {b[9], &a2}}));
+  const auto odd =
+      at.product(a, at.sum({{1, &odd_tail}, {b[7], &a6}, {b[5], &a4}, {b[3], &a2}}, b[1]));
+  const auto even_tail = at.product(a6, at.sum({{b[12], &a6}, {b[10], &a4}, {b[8], &a2}}));
+  const auto even = at.sum({{1, &even_tail}, {b[6], &a6}, {b[4], &a4}, {b[2], &a2}}, b[0]);
+  auto under = at.sum({{1, &even}, {-1, &odd}});
+  const auto pivots = scratch<int>(n);
+  (void)lapack::getrf(n, n, under.get(), pivots.get());
+  (void)lapack::getri(n, under.get(), pivots.get());
+  auto result = at.product(under, at.sum({{1, &even}, {1, &odd}}));
+  for (; squarings > 0; --squarings) result = at.product(result, result);
+  return result;
+}
+
+void matrix_exp(const OpCall& call) {
+  const TensorImpl &x = *call.inputs[0].impl(), &out = *call.outputs[0].impl();
+  if (out.numel() == 0) return;
+  const MatrixAt at_x = matrix_of(x);
+  const std::int64_t n = at_x.rows;
+  const auto batch = batch_of(x);
+  with_floating(x.dtype, [&]<class T>(T) {
+    MatrixBatch(call, batch, 20 * volume(n, n, n))
+        .run<2>({batch_strides(x, batch), batch_strides(out, batch)},
+                [&](const RowWalk<2>& at) -> std::string {
+                  const T* from = elements_of<T>(x, at[0]);
+                  auto a = scratch<double>(n * n);
+                  copy_tiles(from, at_x.row, at_x.column, a.get(), 1, n, n, n,
+                             [](T value) { return static_cast<double>(widened_element(value)); });
+                  const bool finite = not_finite(a.get(), n, n).empty();
+                  if (finite) a = exponential(Squares(n), n, std::move(a));
+                  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+                  copy_tiles(
+                      a.get(), 1, n, elements_of<T>(out, at[1]), n, 1, n, n, [&](double value) {
+                        return narrowed_element<T>(static_cast<Computed<T>>(finite ? value : kNaN));
+                      });
+                  return {};
+                });
+  });
+}
+
 }  // namespace
 
 std::span<const NamedKernel> decompositions_kernels() {
@@ -401,7 +502,8 @@ std::span<const NamedKernel> decompositions_kernels() {
                                             {"eigh", {eigh}},
                                             {"eigvalsh", {eigvalsh}},
                                             {"lu", {lu}},
-                                            {"pinv", {pinv}}};
+                                            {"pinv", {pinv}},
+                                            {"matrix_exp", {matrix_exp}}};
   return kernels;
 }
 

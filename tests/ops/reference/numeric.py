@@ -197,4 +197,21 @@ def bounds():
     case("clamp of tensors", [x, low, high], [torch.clamp(x, low, high)], {}, 0)
 
 
-FAMILIES = [functions, of_others, bessel_ratios, bounds]
+def quantiles():
+    def ndtri(p):
+        if p < 0 or p > 1:
+            return mpmath.nan
+        if p in (0, 1):
+            return mpmath.inf if p else -mpmath.inf
+        with mpmath.workdps(40):
+            # The nearer end, where logarithms are exact.
+            tail = min(p, 1 - p)
+            start = -math.sqrt(max(-2 * float(mpmath.log(2 * tail)), 0))
+            root = mpmath.findroot(lambda z: mpmath.log(mpmath.ncdf(z)) - mpmath.log(tail), start)
+            return root if tail == p else -root
+
+    function("ndtri", by_mpmath(ndtri), "0 -0 1e-300 1e-20 0.075 0.5 0.925 0.9999 1 -1 1.5 nan", 0.02, 0.98, tol=8, floor=0.1,
+             ints=False)
+
+
+FAMILIES = [functions, of_others, bessel_ratios, bounds, quantiles]

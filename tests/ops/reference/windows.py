@@ -211,7 +211,8 @@ def powers():
                                   **({"divisor_override": 1} if len(kernel) > 1 else {})))
             if len(kernel) == 1:
                 y = y * kernel[0]
-            attrs = {"p": p, "kernel": kernel, "stride": stride, "low": padding, "high": padding, "ceil_mode": ceil}
+            attrs = {"p": p, "kernel": kernel, "stride": stride, "low": padding, "high": padding, "ceil_mode": ceil,
+                     "dilation": [1] * len(kernel)}
             onnx = (NEVER if p == 2.5 else 18) if ceil else None
             case("lp_pool", [x], [y ** (1 / p)], attrs, 32, True, onnx=onnx)
             case("lp_pool", [x.float()], [(y ** (1 / p)).float()], attrs, 32, onnx=onnx)
