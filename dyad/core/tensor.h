@@ -13,6 +13,7 @@
 
 #include "dyad/base/intrusive_ptr.h"
 #include "dyad/core/dtype.h"
+#include "dyad/core/number.h"
 #include "dyad/core/shape.h"
 #include "dyad/core/storage.h"
 
@@ -117,7 +118,7 @@ class Tensor {
   // In place; the new value has this tensor's shape and dtype in every mode.
   /// Overwrites the elements with those of `value` (broadcast, converted).
   Tensor& copy_(const Arg& value, Loc loc = std::source_location::current());
-  Tensor& fill_(double value, Loc loc = std::source_location::current());
+  Tensor& fill_(Number value, Loc loc = std::source_location::current());
   Tensor& zero_(Loc loc = std::source_location::current());
   Tensor& add_(const Arg& value, Loc loc = std::source_location::current());
   Tensor& sub_(const Arg& value, Loc loc = std::source_location::current());
@@ -128,7 +129,7 @@ class Tensor {
   [[nodiscard]] Tensor to(DType dtype, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor contiguous(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor clone(Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor reshape(Shape shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor reshape(Sizes shape, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b,
                                  Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor permute(Ints axes, Loc loc = std::source_location::current()) const;
@@ -138,7 +139,7 @@ class Tensor {
   [[nodiscard]] Tensor squeeze(std::int64_t axis, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor unsqueeze(std::int64_t axis,
                                  Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor expand(Shape shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor expand(Sizes shape, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor select(std::int64_t axis, Dim index,
                               Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor slice(std::int64_t axis, Dim begin, Dim end = kEnd, std::int64_t step = 1,
@@ -207,7 +208,7 @@ class Tensor {
   [[nodiscard]] Tensor isfinite(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor nonzero(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor pow(const Arg& exponent, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor clamp(double low, double high = std::numeric_limits<double>::infinity(),
+  [[nodiscard]] Tensor clamp(Number low, Number high = std::numeric_limits<double>::infinity(),
                              Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor clamp(const Tensor& low, const Tensor& high,
                              Loc loc = std::source_location::current()) const;
@@ -236,8 +237,8 @@ class Tensor {
   [[nodiscard]] Tensor flip(const Ints& axes = {}, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor roll(const Ints& shifts, const Ints& axes = {},
                             Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor tile(const Shape& counts, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor repeat(const Shape& counts, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor tile(const Sizes& counts, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor repeat(const Sizes& counts, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor tril(std::int64_t k = 0, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor triu(std::int64_t k = 0, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor diagonal(std::int64_t offset = 0, std::int64_t axis1 = 0,
@@ -247,7 +248,7 @@ class Tensor {
                                 Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor movedim(std::int64_t from, std::int64_t to,
                                Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor broadcast_to(Shape shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor broadcast_to(Sizes shape, Loc loc = std::source_location::current()) const;
 
   /// Another handle of the same object.
   [[nodiscard]] bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
@@ -275,23 +276,13 @@ class Arg {
   template <class T>
     requires std::is_arithmetic_v<T>
   Arg(T number, Loc loc = std::source_location::current())
-      : Arg(number_tensor(static_cast<double>(number),
-                          std::is_integral_v<T> ? static_cast<std::int64_t>(number) : 0,
-                          kind_of<T>()),
-            loc) {}
+      : Arg(number_tensor(Number(number)), loc) {}
 
   [[nodiscard]] const Tensor& tensor() const noexcept { return named_ ? *named_ : held_; }
   [[nodiscard]] Loc loc() const noexcept { return loc_; }
 
  private:
-  enum class NumberKind { boolean, integer, floating };
-  template <class T>
-  static constexpr NumberKind kind_of() {
-    return std::is_same_v<T, bool> ? NumberKind::boolean
-           : std::is_integral_v<T> ? NumberKind::integer
-                                   : NumberKind::floating;
-  }
-  static Tensor number_tensor(double floating, std::int64_t integer, NumberKind kind);
+  static Tensor number_tensor(Number number);
 
   const Tensor* named_ = nullptr;
   Tensor held_;

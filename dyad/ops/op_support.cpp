@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
@@ -126,11 +125,12 @@ Arg size_arg(Dim size, Loc loc) {
 Tensor as_dtype(const Arg& value, DType dtype, Loc loc) {
   const Tensor& x = value.tensor();
   if (!x.defined() || !x.impl()->is_number) return to(x, dtype, loc);
-  double number = 0;
-  visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    number = convert_element<double>(*reinterpret_cast<const T*>(x.impl()->data));
-  });
-  return full({}, number, dtype, loc);
+  const std::byte* data = static_cast<const std::byte*>(x.impl()->data);
+  const auto filled = [&](Number number) { return full({}, number, dtype, loc); };
+  if (x.dtype() == DType::f64) return filled(*reinterpret_cast<const double*>(data));
+  if (x.dtype() == DType::boolean) return filled(*reinterpret_cast<const bool*>(data));
+  const auto integer = *reinterpret_cast<const std::int64_t*>(data);
+  return dtype == DType::u64 ? filled(static_cast<std::uint64_t>(integer)) : filled(integer);
 }
 
 }  // namespace dyad::ops

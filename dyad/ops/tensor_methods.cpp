@@ -27,7 +27,7 @@ Tensor& Tensor::copy_(const Arg& value, Loc loc) {
   Evaluator::current().write(*this, dyad::expand(converted, ops::sizes_of(*this, loc), loc), loc);
   return *this;
 }
-Tensor& Tensor::fill_(double value, Loc loc) {
+Tensor& Tensor::fill_(Number value, Loc loc) {
   Evaluator::current().write(*this, full_like(*this, value, loc), loc);
   return *this;
 }
@@ -37,7 +37,7 @@ Tensor Tensor::to(DType dtype, Loc loc) const { return dyad::to(*this, dtype, lo
 Tensor Tensor::contiguous(Loc loc) const { return dyad::contiguous(*this, loc); }
 Tensor Tensor::detach(Loc loc) const { return dyad::detach(*this, loc); }
 Tensor Tensor::clone(Loc loc) const { return dyad::clone(*this, loc); }
-Tensor Tensor::reshape(Shape shape, Loc loc) const {
+Tensor Tensor::reshape(Sizes shape, Loc loc) const {
   return dyad::reshape(*this, std::move(shape), loc);
 }
 Tensor Tensor::transpose(std::int64_t a, std::int64_t b, Loc loc) const {
@@ -61,7 +61,7 @@ Tensor Tensor::squeeze(std::int64_t axis, Loc loc) const { return dyad::squeeze(
 Tensor Tensor::unsqueeze(std::int64_t axis, Loc loc) const {
   return dyad::unsqueeze(*this, axis, loc);
 }
-Tensor Tensor::expand(Shape shape, Loc loc) const {
+Tensor Tensor::expand(Sizes shape, Loc loc) const {
   return dyad::expand(*this, std::move(shape), loc);
 }
 Tensor Tensor::select(std::int64_t axis, Dim index, Loc loc) const {
@@ -156,7 +156,7 @@ Tensor Tensor::pow(const Arg& exponent, Loc loc) const { return dyad::pow(*this,
 Tensor Tensor::clamp(const Tensor& low, const Tensor& high, Loc loc) const {
   return dyad::clamp(*this, low, high, loc);
 }
-Tensor Tensor::clamp(double low, double high, Loc loc) const {
+Tensor Tensor::clamp(Number low, Number high, Loc loc) const {
   return dyad::clamp(*this, low, high, loc);
 }
 Tensor Tensor::masked_fill(const Tensor& mask, const Arg& value, Loc loc) const {
@@ -199,8 +199,8 @@ Tensor Tensor::flip(const Ints& axes, Loc loc) const { return dyad::flip(*this, 
 Tensor Tensor::roll(const Ints& shifts, const Ints& axes, Loc loc) const {
   return dyad::roll(*this, shifts, axes, loc);
 }
-Tensor Tensor::tile(const Shape& counts, Loc loc) const { return dyad::tile(*this, counts, loc); }
-Tensor Tensor::repeat(const Shape& counts, Loc loc) const {
+Tensor Tensor::tile(const Sizes& counts, Loc loc) const { return dyad::tile(*this, counts, loc); }
+Tensor Tensor::repeat(const Sizes& counts, Loc loc) const {
   return dyad::repeat(*this, counts, loc);
 }
 Tensor Tensor::tril(std::int64_t k, Loc loc) const { return dyad::tril(*this, k, loc); }
@@ -215,7 +215,7 @@ Tensor Tensor::swapaxes(std::int64_t a, std::int64_t b, Loc loc) const {
 Tensor Tensor::movedim(std::int64_t from, std::int64_t to, Loc loc) const {
   return dyad::movedim(*this, from, to, loc);
 }
-Tensor Tensor::broadcast_to(Shape shape, Loc loc) const {
+Tensor Tensor::broadcast_to(Sizes shape, Loc loc) const {
   return dyad::broadcast_to(*this, std::move(shape), loc);
 }
 
