@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dyad/core/promotion.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
@@ -131,6 +132,27 @@ Tensor as_dtype(const Arg& value, DType dtype, Loc loc) {
   if (x.dtype() == DType::boolean) return filled(*reinterpret_cast<const bool*>(data));
   const auto integer = *reinterpret_cast<const std::int64_t*>(data);
   return dtype == DType::u64 ? filled(static_cast<std::uint64_t>(integer)) : filled(integer);
+}
+
+Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
+  const auto call = [&] { return std::string(name) + " on " + type_string(target); };
+  bool fits = value.rank() == target.rank();
+  for (std::size_t i = 0; fits && i < value.shape().size(); ++i) {
+    fits = value.shape()[i] == target.shape()[i];
+  }
+  if (!fits) {
+    throw ShapeError(call() + ": the result would be " + to_string(value.shape()) +
+                         ", but in place the shape " + to_string(target.shape()) + " stays",
+                     loc.user());
+  }
+  if (category_of(value.dtype()) > category_of(target.dtype())) {
+    throw DTypeError(call() + ": the result would be " + std::string(name_of(value.dtype())) +
+                         ", but in place the dtype " + std::string(name_of(target.dtype())) +
+                         " stays; convert the operand with to()",
+                     loc.user());
+  }
+  Evaluator::current().write(target, to(value, target.dtype(), loc), loc);
+  return target;
 }
 
 }  // namespace dyad::ops
