@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,6 +28,12 @@ class InlineVector {
   InlineVector(std::initializer_list<T> values) { assign(values.begin(), values.size()); }
   InlineVector(std::span<const T> values) { assign(values.data(), values.size()); }
   InlineVector(std::size_t count, T value) { resize(count, value); }
+  /// Of integers, one: arguments that are lists of axes or counts are also given as a number.
+  template <std::integral U>
+    requires(std::is_same_v<T, std::int64_t> && !std::is_same_v<U, bool>)
+  InlineVector(U value) noexcept : size_(1) {
+    inline_[0] = static_cast<std::int64_t>(value);
+  }
   template <std::input_iterator It>
   InlineVector(It first, It last) {
     for (; first != last; ++first) push_back(*first);

@@ -204,7 +204,7 @@ Tensor from_blob(void* data, const Shape& shape, DType dtype, std::function<void
   return detail::made_by_host(Tensor(std::move(impl)));
 }
 
-Tensor empty(const Shape& shape, DType dtype, Loc loc) {
+Tensor empty(const Sizes& shape, DType dtype, Loc loc) {
   const LocScope scope(loc);
   return detail::made_by_host(make_empty(dtype, shape));
 }

@@ -128,7 +128,7 @@ template <class R>
                                Loc loc = std::source_location::current());
 
 /// A tensor whose elements are whatever was in memory, to be filled by the host through `data()`.
-[[nodiscard]] Tensor empty(const Shape& shape, DType dtype = f32,
+[[nodiscard]] Tensor empty(const Sizes& shape, DType dtype = f32,
                            Loc loc = std::source_location::current());
 /// Ones on the diagonal of a matrix of `rows` by `columns` (as many as rows unless given).
 [[nodiscard]] Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns = {},

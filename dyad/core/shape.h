@@ -1,10 +1,13 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "dyad/base/inline_vector.h"
 #include "dyad/core/dim.h"
@@ -46,6 +49,18 @@ class Shape : public InlineVector<Dim, 6> {
     }
     return true;
   }
+};
+
+/// Sizes as an argument: a shape, a list or one number: `zeros({2, 3})`, `zeros(3)`.
+class Sizes : public Shape {
+ public:
+  using Shape::Shape;
+  Sizes() = default;
+  Sizes(Shape shape) noexcept : Shape(std::move(shape)) {}
+  Sizes(Dim one) { push_back(one); }
+  template <std::integral T>
+    requires(!std::is_same_v<T, bool>)
+  Sizes(T one) : Sizes(Dim(one)) {}
 };
 
 /// `[3, batch, 4]`

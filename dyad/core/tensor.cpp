@@ -200,21 +200,19 @@ template std::vector<std::complex<double>> Tensor::to_vector<std::complex<double
 template std::vector<std::complex<float>> Tensor::to_vector<std::complex<float>>(Loc) const;
 template std::vector<bool> Tensor::to_vector<bool>(Loc) const;
 
-Tensor Arg::number_tensor(double floating, std::int64_t integer, NumberKind kind) {
-  const DType dtype = kind == NumberKind::floating  ? DType::f64
-                      : kind == NumberKind::integer ? DType::i64
-                                                    : DType::boolean;
-  Tensor number = make_empty(dtype, Shape());
-  TensorImpl& impl = *number.impl();
+Tensor Arg::number_tensor(Number number) {
+  const DType dtype = number.dtype() == DType::u64 ? DType::i64 : number.dtype();
+  Tensor made = make_empty(dtype, Shape());
+  TensorImpl& impl = *made.impl();
   impl.is_number = true;
-  if (kind == NumberKind::floating) {
-    *reinterpret_cast<double*>(impl.data) = floating;
-  } else if (kind == NumberKind::integer) {
-    *reinterpret_cast<std::int64_t*>(impl.data) = integer;
+  if (dtype == DType::f64) {
+    *reinterpret_cast<double*>(impl.data) = number.floating();
+  } else if (dtype == DType::i64) {
+    *reinterpret_cast<std::int64_t*>(impl.data) = number.integer();
   } else {
-    *reinterpret_cast<bool*>(impl.data) = integer != 0;
+    *reinterpret_cast<bool*>(impl.data) = number.integer() != 0;
   }
-  return number;
+  return made;
 }
 
 std::string type_string(DType dtype, const Shape& shape) {

@@ -5,14 +5,17 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "dyad/base/intrusive_ptr.h"
 #include "dyad/core/dtype.h"
+#include "dyad/core/number.h"
 #include "dyad/core/shape.h"
 #include "dyad/core/storage.h"
 
@@ -20,7 +23,9 @@ namespace dyad {
 
 struct TensorImpl;
 class Arg;
+class Index;
 struct Slice;
+struct Unique;
 struct ValuesAndIndices;
 
 /// An end beyond every size, for slices to the last element.
@@ -117,18 +122,74 @@ class Tensor {
   // In place; the new value has this tensor's shape and dtype in every mode.
   /// Overwrites the elements with those of `value` (broadcast, converted).
   Tensor& copy_(const Arg& value, Loc loc = std::source_location::current());
-  Tensor& fill_(double value, Loc loc = std::source_location::current());
+  Tensor& fill_(Number value, Loc loc = std::source_location::current());
   Tensor& zero_(Loc loc = std::source_location::current());
   Tensor& add_(const Arg& value, Loc loc = std::source_location::current());
   Tensor& sub_(const Arg& value, Loc loc = std::source_location::current());
   Tensor& mul_(const Arg& value, Loc loc = std::source_location::current());
   Tensor& div_(const Arg& value, Loc loc = std::source_location::current());
+  // The others write what the method of the name without the last _ gives.
+  Tensor& abs_(Loc loc = std::source_location::current());
+  Tensor& neg_(Loc loc = std::source_location::current());
+  Tensor& square_(Loc loc = std::source_location::current());
+  Tensor& sqrt_(Loc loc = std::source_location::current());
+  Tensor& rsqrt_(Loc loc = std::source_location::current());
+  Tensor& reciprocal_(Loc loc = std::source_location::current());
+  Tensor& exp_(Loc loc = std::source_location::current());
+  Tensor& log_(Loc loc = std::source_location::current());
+  Tensor& sin_(Loc loc = std::source_location::current());
+  Tensor& cos_(Loc loc = std::source_location::current());
+  Tensor& tanh_(Loc loc = std::source_location::current());
+  Tensor& sigmoid_(Loc loc = std::source_location::current());
+  Tensor& relu_(Loc loc = std::source_location::current());
+  Tensor& floor_(Loc loc = std::source_location::current());
+  Tensor& ceil_(Loc loc = std::source_location::current());
+  Tensor& round_(Loc loc = std::source_location::current());
+  Tensor& trunc_(Loc loc = std::source_location::current());
+  Tensor& pow_(const Arg& exponent, Loc loc = std::source_location::current());
+  Tensor& remainder_(const Arg& divisor, Loc loc = std::source_location::current());
+  Tensor& lerp_(const Arg& end, const Arg& weight, Loc loc = std::source_location::current());
+  Tensor& clamp_(Number low, Number high = std::numeric_limits<double>::infinity(),
+                 Loc loc = std::source_location::current());
+  Tensor& clamp_(const Tensor& low, const Tensor& high, Loc loc = std::source_location::current());
+  Tensor& addcmul_(const Tensor& a, const Tensor& b, double value = 1,
+                   Loc loc = std::source_location::current());
+  Tensor& addcdiv_(const Tensor& a, const Tensor& b, double value = 1,
+                   Loc loc = std::source_location::current());
+  Tensor& tril_(std::int64_t k = 0, Loc loc = std::source_location::current());
+  Tensor& triu_(std::int64_t k = 0, Loc loc = std::source_location::current());
+  Tensor& masked_fill_(const Tensor& mask, const Arg& value,
+                       Loc loc = std::source_location::current());
+  Tensor& masked_scatter_(const Tensor& mask, const Tensor& source,
+                          Loc loc = std::source_location::current());
+  Tensor& scatter_(std::int64_t axis, const Tensor& index, const Arg& source,
+                   Loc loc = std::source_location::current());
+  Tensor& scatter_add_(std::int64_t axis, const Tensor& index, const Tensor& source,
+                       Loc loc = std::source_location::current());
+  Tensor& index_add_(std::int64_t axis, const Tensor& index, const Tensor& source,
+                     Loc loc = std::source_location::current());
+  Tensor& index_copy_(std::int64_t axis, const Tensor& index, const Tensor& source,
+                      Loc loc = std::source_location::current());
+  Tensor& index_fill_(std::int64_t axis, const Tensor& index, const Arg& value,
+                      Loc loc = std::source_location::current());
+  Tensor& index_put_(std::initializer_list<Index> indices, const Arg& value,
+                     bool accumulate = false, Loc loc = std::source_location::current());
+  Tensor& index_put_(std::span<const Index> indices, const Arg& value, bool accumulate = false,
+                     Loc loc = std::source_location::current());
+  /// Random numbers of the default generator; a floating tensor (DTypeError).
+  Tensor& uniform_(double low = 0, double high = 1, Loc loc = std::source_location::current());
+  Tensor& normal_(double mean = 0, double std = 1, Loc loc = std::source_location::current());
 
   // Operators as methods (defined beside their functions).
   [[nodiscard]] Tensor to(DType dtype, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor contiguous(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor clone(Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor reshape(Shape shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor reshape(Sizes shape, Loc loc = std::source_location::current()) const;
+  /// reshape() by its PyTorch name.
+  [[nodiscard]] Tensor view(Sizes shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor ravel(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor unflatten(std::int64_t axis, const Sizes& sizes,
+                                 Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor transpose(std::int64_t a, std::int64_t b,
                                  Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor permute(Ints axes, Loc loc = std::source_location::current()) const;
@@ -136,15 +197,37 @@ class Tensor {
   [[nodiscard]] Tensor flatten(std::int64_t first = 0, std::int64_t last = -1,
                                Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor squeeze(std::int64_t axis, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor squeeze(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor unsqueeze(std::int64_t axis,
                                  Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor expand(Shape shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor expand(Sizes shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor expand_as(const Tensor& other,
+                                 Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor select(std::int64_t axis, Dim index,
                               Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor slice(std::int64_t axis, Dim begin, Dim end = kEnd, std::int64_t step = 1,
                              Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor narrow(std::int64_t axis, Dim start, Dim length,
+                              Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor unfold(std::int64_t axis, std::int64_t size, std::int64_t step,
+                              Loc loc = std::source_location::current()) const;
   /// The i-th element along the first axis.
   [[nodiscard]] Tensor operator[](Dim index) const;
+  /// What the slice takes of the first axis: x[{2, 5}] is NumPy's x[2:5].
+  [[nodiscard]] Tensor operator[](const Slice& slice) const;
+  /// The slices along the first axis that a tensor of indices names, or the elements where a mask
+  /// is true: index(x, {places}).
+  [[nodiscard]] Tensor operator[](const Tensor& places) const;
+  [[nodiscard]] Tensor index(std::initializer_list<Index> indices,
+                             Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor index(std::span<const Index> indices,
+                             Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor index_put(std::initializer_list<Index> indices, const Arg& value,
+                                 bool accumulate = false,
+                                 Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor index_put(std::span<const Index> indices, const Arg& value,
+                                 bool accumulate = false,
+                                 Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor sum(Ints axes = {}, bool keepdim = false,
                            Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor mean(Ints axes = {}, bool keepdim = false,
@@ -171,19 +254,45 @@ class Tensor {
                             Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor argmin(std::int64_t axis, bool keepdim = false,
                               Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor argmax(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor argmin(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor amax(Ints axes = {}, bool keepdim = false,
+                            Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor amin(Ints axes = {}, bool keepdim = false,
+                            Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor count_nonzero(const Ints& axes = {}, bool keepdim = false,
+                                     Loc loc = std::source_location::current()) const;
+  [[nodiscard]] ValuesAndIndices median(std::int64_t axis, bool keepdim = false,
+                                        Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor median(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor quantile(double q, std::int64_t axis, bool keepdim = false,
+                                std::string_view interpolation = "linear",
+                                Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor quantile(double q, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor softmax(std::int64_t axis = -1,
                                Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor log_softmax(std::int64_t axis = -1,
                                    Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor cumsum(std::int64_t axis, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor cumprod(std::int64_t axis, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor logcumsumexp(std::int64_t axis,
+                                    Loc loc = std::source_location::current()) const;
+  [[nodiscard]] ValuesAndIndices cummax(std::int64_t axis,
+                                        Loc loc = std::source_location::current()) const;
+  [[nodiscard]] ValuesAndIndices cummin(std::int64_t axis,
+                                        Loc loc = std::source_location::current()) const;
   [[nodiscard]] ValuesAndIndices sort(std::int64_t axis = -1, bool descending = false,
                                       Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor argsort(std::int64_t axis = -1, bool descending = false,
                                Loc loc = std::source_location::current()) const;
   [[nodiscard]] ValuesAndIndices topk(Dim k, std::int64_t axis = -1, bool largest = true,
                                       Loc loc = std::source_location::current()) const;
+  [[nodiscard]] ValuesAndIndices kthvalue(Dim k, std::int64_t axis = -1, bool keepdim = false,
+                                          Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Unique unique(bool sorted = true, std::optional<std::int64_t> axis = {},
+                              Loc loc = std::source_location::current()) const;
 
+  [[nodiscard]] Tensor neg(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor abs(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor square(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor sqrt(Loc loc = std::source_location::current()) const;
@@ -191,23 +300,53 @@ class Tensor {
   [[nodiscard]] Tensor reciprocal(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor exp(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor expm1(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor exp2(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor log(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor log1p(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor log2(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor log10(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor sin(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor cos(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor tan(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor asin(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor acos(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor atan(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor tanh(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor sinh(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor cosh(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor sigmoid(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor relu(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor erf(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor erfinv(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor lgamma(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor floor(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor ceil(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor round(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor trunc(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor frac(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor sign(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor isnan(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor isinf(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor isfinite(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor logical_not(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor real(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor imag(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor conj(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor angle(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor nonzero(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor add(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor sub(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor mul(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor div(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor maximum(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor minimum(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor fmod(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor remainder(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor atan2(const Arg& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor lerp(const Arg& end, const Arg& weight,
+                            Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor pow(const Arg& exponent, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor clamp(double low, double high = std::numeric_limits<double>::infinity(),
+  [[nodiscard]] Tensor clamp(Number low, Number high = std::numeric_limits<double>::infinity(),
                              Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor clamp(const Tensor& low, const Tensor& high,
                              Loc loc = std::source_location::current()) const;
@@ -215,7 +354,15 @@ class Tensor {
                                    Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor masked_select(const Tensor& mask,
                                      Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor masked_scatter(const Tensor& mask, const Tensor& source,
+                                      Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor matmul(const Tensor& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor mm(const Tensor& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor bmm(const Tensor& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor dot(const Tensor& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor outer(const Tensor& other, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor det(Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor inverse(Loc loc = std::source_location::current()) const;
 
   [[nodiscard]] Tensor gather(std::int64_t axis, const Tensor& index,
                               Loc loc = std::source_location::current()) const;
@@ -225,8 +372,16 @@ class Tensor {
                                Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor scatter_add(std::int64_t axis, const Tensor& index, const Tensor& source,
                                    Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor scatter_reduce(std::int64_t axis, const Tensor& index, const Tensor& source,
+                                      std::string_view reduction, bool include_self = true,
+                                      Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor index_add(std::int64_t axis, const Tensor& index, const Tensor& source,
                                  Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor index_copy(std::int64_t axis, const Tensor& index, const Tensor& source,
+                                  Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor index_fill(std::int64_t axis, const Tensor& index, const Arg& value,
+                                  Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor take(const Tensor& index, Loc loc = std::source_location::current()) const;
   [[nodiscard]] std::vector<Tensor> chunk(std::int64_t count, std::int64_t axis = 0,
                                           Loc loc = std::source_location::current()) const;
   [[nodiscard]] std::vector<Tensor> split(const Shape& sizes, std::int64_t axis = 0,
@@ -238,18 +393,26 @@ class Tensor {
   [[nodiscard]] Tensor flip(const Ints& axes = {}, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor roll(const Ints& shifts, const Ints& axes = {},
                             Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor tile(const Shape& counts, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor repeat(const Shape& counts, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor tile(const Sizes& counts, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor repeat(const Sizes& counts, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor repeat_interleave(std::int64_t count, std::int64_t axis,
+                                         Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor repeat_interleave(const Tensor& counts, std::int64_t axis,
+                                         Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor tril(std::int64_t k = 0, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor triu(std::int64_t k = 0, Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor diagonal(std::int64_t offset = 0, std::int64_t axis1 = 0,
                                 std::int64_t axis2 = 1,
                                 Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor diag(std::int64_t k = 0, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor trace(std::int64_t offset = 0, std::int64_t axis1 = 0,
+                             std::int64_t axis2 = 1,
+                             Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor swapaxes(std::int64_t a, std::int64_t b,
                                 Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor movedim(std::int64_t from, std::int64_t to,
                                Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Tensor broadcast_to(Shape shape, Loc loc = std::source_location::current()) const;
+  [[nodiscard]] Tensor broadcast_to(Sizes shape, Loc loc = std::source_location::current()) const;
 
   /// Another handle of the same object.
   [[nodiscard]] bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
@@ -277,23 +440,13 @@ class Arg {
   template <class T>
     requires std::is_arithmetic_v<T>
   Arg(T number, Loc loc = std::source_location::current())
-      : Arg(number_tensor(static_cast<double>(number),
-                          std::is_integral_v<T> ? static_cast<std::int64_t>(number) : 0,
-                          kind_of<T>()),
-            loc) {}
+      : Arg(number_tensor(Number(number)), loc) {}
 
   [[nodiscard]] const Tensor& tensor() const noexcept { return named_ ? *named_ : held_; }
   [[nodiscard]] Loc loc() const noexcept { return loc_; }
 
  private:
-  enum class NumberKind { boolean, integer, floating };
-  template <class T>
-  static constexpr NumberKind kind_of() {
-    return std::is_same_v<T, bool> ? NumberKind::boolean
-           : std::is_integral_v<T> ? NumberKind::integer
-                                   : NumberKind::floating;
-  }
-  static Tensor number_tensor(double floating, std::int64_t integer, NumberKind kind);
+  static Tensor number_tensor(Number number);
 
   const Tensor* named_ = nullptr;
   Tensor held_;

@@ -293,28 +293,6 @@ Tensor arithmetic(const Tensor& a, const Tensor& b, Loc loc) {
   return to(apply<Op>({}, loc, wide(a), wide(b)), *dtype, loc);
 }
 
-/// Writes `value`, the result of an operator on `target`, into target.
-Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
-  const auto call = [&] { return std::string(name) + " on " + type_string(target); };
-  bool fits = value.rank() == target.rank();
-  for (std::size_t i = 0; fits && i < value.shape().size(); ++i) {
-    fits = value.shape()[i] == target.shape()[i];
-  }
-  if (!fits) {
-    throw ShapeError(call() + ": the result would be " + to_string(value.shape()) +
-                         ", but in place the shape " + to_string(target.shape()) + " stays",
-                     loc.user());
-  }
-  if (category_of(value.dtype()) > category_of(target.dtype())) {
-    throw DTypeError(call() + ": the result would be " + std::string(name_of(value.dtype())) +
-                         ", but in place the dtype " + std::string(name_of(target.dtype())) +
-                         " stays; convert the operand with to()",
-                     loc.user());
-  }
-  Evaluator::current().write(target, to(value, target.dtype(), loc), loc);
-  return target;
-}
-
 /// target = Op(target, value), which `whole` computes too.
 template <Operator Op>
 Tensor& update(Tensor& target, const Arg& value, Tensor (*whole)(const Arg&, const Arg&, Loc),

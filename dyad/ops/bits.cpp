@@ -161,5 +161,7 @@ Tensor operator&(const Arg& a, const Arg& b) { return bitwise_and(a, b, a.loc())
 Tensor operator|(const Arg& a, const Arg& b) { return bitwise_or(a, b, a.loc()); }
 Tensor operator^(const Arg& a, const Arg& b) { return bitwise_xor(a, b, a.loc()); }
 Tensor operator~(const Arg& x) { return bitwise_not(x, x.loc()); }
+Tensor operator<<(const Arg& a, const Arg& count) { return bitwise_left_shift(a, count, a.loc()); }
+Tensor operator>>(const Arg& a, const Arg& count) { return bitwise_right_shift(a, count, a.loc()); }
 
 }  // namespace dyad

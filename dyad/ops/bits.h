@@ -36,5 +36,7 @@ namespace dyad {
 [[nodiscard]] Tensor operator|(const Arg& a, const Arg& b);
 [[nodiscard]] Tensor operator^(const Arg& a, const Arg& b);
 [[nodiscard]] Tensor operator~(const Arg& x);
+[[nodiscard]] Tensor operator<<(const Arg& a, const Arg& count);
+[[nodiscard]] Tensor operator>>(const Arg& a, const Arg& count);
 
 }  // namespace dyad

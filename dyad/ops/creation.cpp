@@ -1,6 +1,12 @@
 #include "dyad/ops/creation.h"
 
+#include <cmath>
+
+#include "dyad/core/create.h"
+#include "dyad/ir/literal.h"
+#include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/indexing.h"
+#include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/registry.h"
 
@@ -68,18 +74,27 @@ std::span<const OpInfo* const> creation_rows() {
 
 }  // namespace ops
 
-Tensor full(Shape shape, double value, DType dtype, Loc loc) {
-  return apply<ops::Full>({.shape = std::move(shape), .value = value, .dtype = dtype}, loc);
+Tensor full(Sizes shape, Number value, DType dtype, Loc loc) {
+  if (!value.only_in(dtype)) {
+    return apply<ops::Full>({.shape = std::move(shape), .value = value.floating(), .dtype = dtype},
+                            loc);
+  }
+  // The attribute would round it: zeros that a scalar is added to.
+  const LocScope scope(loc);
+  const std::int64_t bits = value.integer();
+  const Tensor scalar =
+      dtype == DType::u64 ? tensor(static_cast<std::uint64_t>(bits), loc) : tensor(bits, loc);
+  return zeros(std::move(shape), dtype, loc) + scalar;
 }
-Tensor zeros(Shape shape, DType dtype, Loc loc) { return full(std::move(shape), 0, dtype, loc); }
-Tensor ones(Shape shape, DType dtype, Loc loc) { return full(std::move(shape), 1, dtype, loc); }
-Tensor full_like(const Tensor& x, double value, Loc loc) {
+Tensor zeros(Sizes shape, DType dtype, Loc loc) { return full(std::move(shape), 0, dtype, loc); }
+Tensor ones(Sizes shape, DType dtype, Loc loc) { return full(std::move(shape), 1, dtype, loc); }
+Tensor full_like(const Tensor& x, Number value, Loc loc) {
   return full(ops::sizes_of(x, loc), value, x.dtype(), loc);
 }
 Tensor zeros_like(const Tensor& x, Loc loc) { return full_like(x, 0, loc); }
 Tensor ones_like(const Tensor& x, Loc loc) { return full_like(x, 1, loc); }
 
-Tensor full_like(const Tensor& x, double value, DType dtype, Loc loc) {
+Tensor full_like(const Tensor& x, Number value, DType dtype, Loc loc) {
   return full(ops::sizes_of(x, loc), value, dtype, loc);
 }
 Tensor zeros_like(const Tensor& x, DType dtype, Loc loc) { return full_like(x, 0, dtype, loc); }
@@ -101,6 +116,23 @@ Tensor arange(std::int64_t begin, std::int64_t end, std::int64_t step, DType dty
                                         : (from - to - 1) / (0 - width);
   const Dim count = is_empty ? Dim(0) : Dim(last) + 1;
   return apply<ops::Arange>({.count = count, .begin = begin, .step = step, .dtype = dtype}, loc);
+}
+
+Tensor ops::floating_range(double begin, double end, double step, DType dtype, Loc loc) {
+  const double count = std::ceil((end - begin) / step);
+  if (!std::isfinite(begin) || !std::isfinite(end) || !std::isfinite(step) || step == 0 ||
+      !(count < std::exp2(62))) {
+    throw ValueError("arange(begin = " + number_text(begin) + ", end = " + number_text(end) +
+                         ", step = " + number_text(step) + "): " +
+                         (step == 0 ? "step must not be 0"
+                          : std::isfinite(begin) && std::isfinite(end) && std::isfinite(step)
+                              ? "these are more elements than a tensor holds; take a larger step"
+                              : "the three must be finite"),
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  const Dim size = count > 0 ? Dim(static_cast<std::int64_t>(count)) : Dim(0);
+  return to(arange(size, f64, loc) * step + begin, dtype, loc);
 }
 
 Tensor size_tensor(Dim size, Loc loc) { return apply<ops::SizeTensor>({.size = size}, loc); }

@@ -54,10 +54,10 @@ Tensor normal(const Arg& mean, const Arg& std, Loc loc) {
   return add(mul(randn_like(scale, loc), std, loc), mean, loc);
 }
 
-Tensor rand(Shape shape, DType dtype, Loc loc) {
+Tensor rand(Sizes shape, DType dtype, Loc loc) {
   return uniform(std::move(shape), 0, 1, dtype, loc);
 }
-Tensor randn(Shape shape, DType dtype, Loc loc) {
+Tensor randn(Sizes shape, DType dtype, Loc loc) {
   return normal(std::move(shape), 0, 1, dtype, loc);
 }
 Tensor rand_like(const Tensor& x, Loc loc) { return rand(ops::sizes_of(x, loc), x.dtype(), loc); }

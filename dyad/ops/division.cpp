@@ -347,6 +347,7 @@ Tensor div(const Arg& a, const Arg& b, std::string_view rounding, Loc loc) {
 Tensor remainder(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Remainder>({}, loc, a.tensor(), b.tensor());
 }
+Tensor operator%(const Arg& a, const Arg& b) { return remainder(a, b, a.loc()); }
 Tensor fmod(const Arg& a, const Arg& b, Loc loc) {
   return apply<ops::Fmod>({}, loc, a.tensor(), b.tensor());
 }

@@ -22,6 +22,7 @@ namespace dyad {
 /// NaN where a floating one is. Its derivatives are 1 and -floor_divide(a, b).
 [[nodiscard]] Tensor remainder(const Arg& a, const Arg& b,
                                Loc loc = std::source_location::current());
+[[nodiscard]] Tensor operator%(const Arg& a, const Arg& b);
 /// The remainder with the sign of a, as in C. Exact; 0 where an integer b is 0, NaN where a
 /// floating one is. The derivatives are 1 and -trunc(a / b).
 [[nodiscard]] Tensor fmod(const Arg& a, const Arg& b, Loc loc = std::source_location::current());

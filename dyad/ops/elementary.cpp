@@ -7,6 +7,7 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/complex_support.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/quantize_support.h"
 #include "dyad/ops/registry.h"
@@ -14,6 +15,12 @@
 namespace dyad {
 namespace ops {
 namespace {
+
+std::string text_of(Number number) {
+  if (number.dtype() == DType::f64) return number_text(number.floating());
+  return number.dtype() == DType::u64 ? std::to_string(static_cast<std::uint64_t>(number.integer()))
+                                      : std::to_string(number.integer());
+}
 
 /// The schema of a function of one floating argument.
 constexpr Schema function(std::string_view name, std::string_view doc, OnnxName onnx,
@@ -319,8 +326,30 @@ Tensor erf(const Tensor& x, Loc loc) { return apply<ops::Erf>({}, loc, x); }
 Tensor floor(const Tensor& x, Loc loc) { return apply<ops::Floor>({}, loc, x); }
 Tensor ceil(const Tensor& x, Loc loc) { return apply<ops::Ceil>({}, loc, x); }
 Tensor round(const Tensor& x, Loc loc) { return apply<ops::Round>({}, loc, x); }
-Tensor clamp(const Tensor& x, double low, double high, Loc loc) {
-  return apply<ops::Clamp>({.low = low, .high = high}, loc, x);
+Tensor clamp(const Tensor& x, Number low, Number high, Loc loc) {
+  const auto rounded = [&](Number bound) { return x.defined() && bound.only_in(x.dtype()); };
+  const double least = low.floating(), most = high.floating();
+  if (!rounded(low) && !rounded(high)) {
+    return apply<ops::Clamp>({.low = least, .high = most}, loc, x);
+  }
+  // An attribute would round such a bound; a scalar does not.
+  const bool crossed = least == most ? rounded(low) && rounded(high) &&
+                                           static_cast<std::uint64_t>(low.integer()) >
+                                               static_cast<std::uint64_t>(high.integer())
+                                     : !(least < most);
+  if (crossed) {
+    throw ValueError("clamp(" + type_string(x) + "): low = " + ops::text_of(low) +
+                         " must not be above high = " + ops::text_of(high),
+                     loc.user());
+  }
+  const LocScope scope(loc);
+  const Tensor within = apply<ops::Clamp>({.low = rounded(low) ? -ops::kInfinity : least,
+                                           .high = rounded(high) ? ops::kInfinity : most},
+                                          loc, x);
+  const auto scalar = [&](Number bound) {
+    return rounded(bound) ? full({}, bound, x.dtype(), loc) : Tensor();
+  };
+  return clamp(within, scalar(low), scalar(high), loc);
 }
 Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high, Loc loc) {
   const LocScope scope(loc);

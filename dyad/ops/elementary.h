@@ -43,8 +43,8 @@ namespace dyad {
 
 /// x moved into [low, high] (NaN stays); its derivative is 1 inside and at the bounds, 0 outside.
 /// ValueError when low > high or one of them is NaN.
-[[nodiscard]] Tensor clamp(const Tensor& x, double low,
-                           double high = std::numeric_limits<double>::infinity(),
+[[nodiscard]] Tensor clamp(const Tensor& x, Number low,
+                           Number high = std::numeric_limits<double>::infinity(),
                            Loc loc = std::source_location::current());
 
 /// The same with a bound for each element, which broadcast with x; an undefined one does not bound.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "dyad/core/element.h"
 #include "dyad/core/promotion.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/arithmetic.h"
@@ -150,11 +149,33 @@ Arg size_arg(Dim size, Loc loc) {
 Tensor as_dtype(const Arg& value, DType dtype, Loc loc) {
   const Tensor& x = value.tensor();
   if (!x.defined() || !x.impl()->is_number) return to(x, dtype, loc);
-  double number = 0;
-  visit_dtype(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    number = convert_element<double>(*reinterpret_cast<const T*>(x.impl()->data));
-  });
-  return full({}, number, dtype, loc);
+  const std::byte* data = static_cast<const std::byte*>(x.impl()->data);
+  const auto filled = [&](Number number) { return full({}, number, dtype, loc); };
+  if (x.dtype() == DType::f64) return filled(*reinterpret_cast<const double*>(data));
+  if (x.dtype() == DType::boolean) return filled(*reinterpret_cast<const bool*>(data));
+  const auto integer = *reinterpret_cast<const std::int64_t*>(data);
+  return dtype == DType::u64 ? filled(static_cast<std::uint64_t>(integer)) : filled(integer);
+}
+
+Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
+  const auto call = [&] { return std::string(name) + " on " + type_string(target); };
+  bool fits = value.rank() == target.rank();
+  for (std::size_t i = 0; fits && i < value.shape().size(); ++i) {
+    fits = value.shape()[i] == target.shape()[i];
+  }
+  if (!fits) {
+    throw ShapeError(call() + ": the result would be " + to_string(value.shape()) +
+                         ", but in place the shape " + to_string(target.shape()) + " stays",
+                     loc.user());
+  }
+  if (category_of(value.dtype()) > category_of(target.dtype())) {
+    throw DTypeError(call() + ": the result would be " + std::string(name_of(value.dtype())) +
+                         ", but in place the dtype " + std::string(name_of(target.dtype())) +
+                         " stays; convert the operand with to()",
+                     loc.user());
+  }
+  Evaluator::current().write(target, to(value, target.dtype(), loc), loc);
+  return target;
 }
 
 }  // namespace dyad::ops

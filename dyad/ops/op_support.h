@@ -170,6 +170,9 @@ template <class F>
 /// An operand that may be a host number as a tensor of `dtype` (a number as a scalar).
 [[nodiscard]] Tensor as_dtype(const Arg& value, DType dtype,
                               Loc loc = std::source_location::current());
+/// Writes `value`, what the operator `name` gives for it, into target, which keeps shape and dtype:
+/// ShapeError for another shape, DTypeError for a dtype of a higher category.
+Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc);
 /// index_select() by indices that must not be negative. They were given to the operator `of`, which
 /// an error names, unless it is none.
 [[nodiscard]] Tensor index_select_from_front(const Tensor& x, std::int64_t axis,

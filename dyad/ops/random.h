@@ -37,10 +37,10 @@ void seed_generator(Evaluator& by, const RandomKey& state, Loc loc);
 [[nodiscard]] Tensor normal(const Arg& mean, const Arg& std,
                             Loc loc = std::source_location::current());
 /// Uniform in [0, 1).
-[[nodiscard]] Tensor rand(Shape shape, DType dtype = f32,
+[[nodiscard]] Tensor rand(Sizes shape, DType dtype = f32,
                           Loc loc = std::source_location::current());
 /// Standard normal.
-[[nodiscard]] Tensor randn(Shape shape, DType dtype = f32,
+[[nodiscard]] Tensor randn(Sizes shape, DType dtype = f32,
                            Loc loc = std::source_location::current());
 /// Uniform in [0, 1), of the shape and dtype of x.
 [[nodiscard]] Tensor rand_like(const Tensor& x, Loc loc = std::source_location::current());

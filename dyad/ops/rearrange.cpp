@@ -343,7 +343,7 @@ Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes, Loc loc) {
   return made.is_same(x) ? clone(x, loc) : made;
 }
 
-Tensor tile(const Tensor& x, const Shape& counts, Loc loc) {
+Tensor tile(const Tensor& x, const Sizes& counts, Loc loc) {
   const std::size_t rank = std::max(counts.size(), static_cast<std::size_t>(x.rank()));
   const Shape sizes = ops::sizes_of(x, loc);
   Shape apart, spread, joined;
@@ -366,7 +366,7 @@ Tensor tile(const Tensor& x, const Shape& counts, Loc loc) {
   }
   return reshape(expand(reshape(x, apart, loc), spread, loc), joined, loc);
 }
-Tensor repeat(const Tensor& x, const Shape& counts, Loc loc) { return tile(x, counts, loc); }
+Tensor repeat(const Tensor& x, const Sizes& counts, Loc loc) { return tile(x, counts, loc); }
 
 Tensor repeat_interleave(const Tensor& x, std::int64_t count, std::int64_t axis, Loc loc) {
   if (count < 0) {

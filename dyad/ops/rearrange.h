@@ -22,10 +22,10 @@ namespace dyad {
                           Loc loc = std::source_location::current());
 /// x beside itself, `counts[i]` times along axis i; axes are added in front when there are more
 /// counts, counts of 1 when there are fewer.
-[[nodiscard]] Tensor tile(const Tensor& x, const Shape& counts,
+[[nodiscard]] Tensor tile(const Tensor& x, const Sizes& counts,
                           Loc loc = std::source_location::current());
 /// tile() by its PyTorch name.
-[[nodiscard]] Tensor repeat(const Tensor& x, const Shape& counts,
+[[nodiscard]] Tensor repeat(const Tensor& x, const Sizes& counts,
                             Loc loc = std::source_location::current());
 /// Each slice along the axis `count` times in a row.
 [[nodiscard]] Tensor repeat_interleave(const Tensor& x, std::int64_t count, std::int64_t axis,

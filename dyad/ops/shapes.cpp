@@ -79,7 +79,7 @@ Tensor squeeze(const Tensor& x, const Ints& axes, Loc loc) {
   return made;
 }
 Tensor ravel(const Tensor& x, Loc loc) { return reshape(x, {-1}, loc); }
-Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes, Loc loc) {
+Tensor unflatten(const Tensor& x, std::int64_t axis, const Sizes& sizes, Loc loc) {
   const int at = normalize_axis(axis, x.rank(), "unflatten", loc);
   Shape shape;
   for (int i = 0; i < x.rank(); ++i) {
@@ -93,7 +93,7 @@ Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes, Loc loc
   }
   return reshape(x, shape, loc);
 }
-Tensor broadcast_to(const Tensor& x, Shape shape, Loc loc) {
+Tensor broadcast_to(const Tensor& x, Sizes shape, Loc loc) {
   return expand(x, std::move(shape), loc);
 }
 std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors, Loc loc) {

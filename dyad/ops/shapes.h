@@ -29,10 +29,10 @@ namespace dyad {
 /// One axis; row-major order.
 [[nodiscard]] Tensor ravel(const Tensor& x, Loc loc = std::source_location::current());
 /// One axis as several; one of the sizes may be -1 (ShapeError when they do not fit).
-[[nodiscard]] Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes,
+[[nodiscard]] Tensor unflatten(const Tensor& x, std::int64_t axis, const Sizes& sizes,
                                Loc loc = std::source_location::current());
 /// expand() by its NumPy name.
-[[nodiscard]] Tensor broadcast_to(const Tensor& x, Shape shape,
+[[nodiscard]] Tensor broadcast_to(const Tensor& x, Sizes shape,
                                   Loc loc = std::source_location::current());
 /// All of one shape, the one that they broadcast to (ShapeError).
 [[nodiscard]] std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors,

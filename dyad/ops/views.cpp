@@ -417,7 +417,7 @@ std::span<const OpInfo* const> views_rows() {
 
 }  // namespace ops
 
-Tensor reshape(const Tensor& x, Shape shape, Loc loc) {
+Tensor reshape(const Tensor& x, Sizes shape, Loc loc) {
   return apply<ops::Reshape>({.shape = std::move(shape)}, loc, x);
 }
 Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last, Loc loc) {
@@ -461,7 +461,7 @@ Tensor squeeze(const Tensor& x, std::int64_t axis, Loc loc) {
 Tensor unsqueeze(const Tensor& x, std::int64_t axis, Loc loc) {
   return apply<ops::Unsqueeze>({.axis = axis}, loc, x);
 }
-Tensor expand(const Tensor& x, Shape shape, Loc loc) {
+Tensor expand(const Tensor& x, Sizes shape, Loc loc) {
   return apply<ops::Expand>({.shape = std::move(shape)}, loc, x);
 }
 Tensor assume_shape(const Tensor& x, Shape shape, Loc loc) {

@@ -11,7 +11,7 @@ namespace dyad {
 
 /// The elements in row-major order in another shape; one size may be -1: what the others leave.
 /// ShapeError when the numbers of elements differ. Copies when strides do not allow a view.
-[[nodiscard]] Tensor reshape(const Tensor& x, Shape shape,
+[[nodiscard]] Tensor reshape(const Tensor& x, Sizes shape,
                              Loc loc = std::source_location::current());
 /// The axes first to last as one.
 [[nodiscard]] Tensor flatten(const Tensor& x, std::int64_t first = 0, std::int64_t last = -1,
@@ -28,7 +28,7 @@ namespace dyad {
 [[nodiscard]] Tensor unsqueeze(const Tensor& x, std::int64_t axis,
                                Loc loc = std::source_location::current());
 /// x broadcast to `shape`; -1 keeps a size.
-[[nodiscard]] Tensor expand(const Tensor& x, Shape shape,
+[[nodiscard]] Tensor expand(const Tensor& x, Sizes shape,
                             Loc loc = std::source_location::current());
 /// x, whose sizes are said to be those of `shape`: in a graph, where two sizes may have different
 /// names, they are taken for equal from here on. ShapeError when a run finds that they are not.

@@ -92,6 +92,12 @@ TEST(InlineVector, IsMadeFromRangesSpansAndCounts) {
   EXPECT_EQ(view.size(), 2u);
 }
 
+TEST(InlineVector, OfIntegersIsMadeFromOne) {
+  const Ints axes = -1;
+  EXPECT_EQ(axes, (Ints{-1}));
+  EXPECT_EQ(Ints(std::uint8_t{7}), (Ints{7}));
+}
+
 TEST(InlineVector, EqualityComparesSizes) {
   EXPECT_FALSE((Small{1, 2} == Small{1, 2, 3}));
   EXPECT_FALSE((Small{1, 2, 4} == Small{1, 2, 3}));

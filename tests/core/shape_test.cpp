@@ -19,6 +19,15 @@ TEST(Shape, TextAndNumel) {
   EXPECT_FALSE((Shape{2, "batch"}).is_concrete());
 }
 
+TEST(Shape, SizesAreAlsoOneNumber) {
+  const auto text = [](const Sizes& sizes) { return to_string(sizes); };
+  EXPECT_EQ(text(3), "[3]");
+  EXPECT_EQ(text(Dim("batch")), "[batch]");
+  EXPECT_EQ(text({}), "[]");
+  EXPECT_EQ(text({2, "batch"}), "[2, batch]");
+  EXPECT_EQ(text(Shape{2, 3}), "[2, 3]");
+}
+
 TEST(Shape, HugeShapes) {
   const std::int64_t big = std::int64_t{1} << 40;
   EXPECT_THROW((void)(Shape{big, big}).numel(), ShapeError);

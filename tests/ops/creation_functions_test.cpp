@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "bad_calls.h"
 #include "cases.h"
 #include "function_cases.h"
@@ -54,6 +56,11 @@ const FunctionCases kCreationCases{
        return {linspace(number_of(attrs["first"]), number_of(attrs["last"]),
                         Dim(integer(attrs, "count")), dtype_at(attrs, "dtype"))};
      }},
+    {"arange fn",
+     [](const json& attrs, const Tensors&) -> Tensors {
+       return {arange(number(attrs, "begin"), number(attrs, "end"), number(attrs, "step"),
+                      dtype_at(attrs, "dtype"))};
+     }},
     {"logspace fn",
      [](const json& attrs, const Tensors&) -> Tensors {
        return {logspace(-1, 2, 4, number_of(attrs["base"]), f64)};
@@ -92,6 +99,17 @@ const std::vector<BadCall> kCreationCalls = {
      CALL(meshgrid({F(2), F(2, 2)}))},
     {Kind::value, "linspace(count = -3): the count must be at least 0",
      CALL(linspace(0, 1, Dim(-3)))},
+    {Kind::value, "arange(begin = 0.5, end = 2.0, step = 0.0): step must not be 0",
+     CALL(arange(0.5, 2, 0))},
+    {Kind::value, "arange(begin = 0.0, end = inf, step = 1.0): the three must be finite",
+     CALL(arange(std::numeric_limits<double>::infinity()))},
+    {Kind::value, "arange(begin = 0.0, end = 1.0, step = nan): the three must be finite",
+     CALL(arange(0, 1, std::numeric_limits<double>::quiet_NaN()))},
+    {Kind::value,
+     "arange(begin = 0.0, end = 1e+30, step = 0.5): these are more elements than a tensor holds; "
+     "take "
+     "a larger step",
+     CALL(arange(0, 1e30, 0.5))},
 };
 
 TEST(Errors, OfCreation) { expect_errors(kCreationCalls, "creation_functions_test.cpp"); }

@@ -27,6 +27,12 @@ struct Method {
 
 Tensors of(const ValuesAndIndices& both) { return {both.values, both.indices}; }
 
+Tensors joined(const std::vector<Tensors>& lists) {
+  Tensors all;
+  for (const Tensors& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
 /// Positions 0 or 1, of the shape of a row of two.
 Tensor positions() { return tensor({std::int64_t{1}, std::int64_t{0}}); }
 Tensor places() { return zeros({2, 3}, i64); }
@@ -39,6 +45,35 @@ Tensor places() { return zeros({2, 3}, i64); }
 
 std::vector<Method> methods() {
   return {
+      DYAD_PLAIN(neg),
+      DYAD_PLAIN(exp2),
+      DYAD_PLAIN(log2),
+      DYAD_PLAIN(log10),
+      DYAD_PLAIN(tan),
+      DYAD_PLAIN(asin),
+      DYAD_PLAIN(acos),
+      DYAD_PLAIN(atan),
+      DYAD_PLAIN(sinh),
+      DYAD_PLAIN(cosh),
+      DYAD_PLAIN(erfinv),
+      DYAD_PLAIN(lgamma),
+      DYAD_PLAIN(trunc),
+      DYAD_PLAIN(frac),
+      DYAD_PLAIN(isinf),
+      DYAD_PLAIN(logical_not),
+      DYAD_PLAIN(real),
+      DYAD_PLAIN(conj),
+      DYAD_PLAIN(angle),
+      DYAD_PLAIN(argmax),
+      DYAD_PLAIN(argmin),
+      DYAD_PLAIN(amax),
+      DYAD_PLAIN(amin),
+      DYAD_PLAIN(count_nonzero),
+      DYAD_PLAIN(median),
+      DYAD_PLAIN(ravel),
+      DYAD_PLAIN(squeeze),
+      DYAD_PLAIN(trace),
+      DYAD_PLAIN(diag),
       DYAD_PLAIN(abs),
       DYAD_PLAIN(square),
       DYAD_PLAIN(sqrt),
@@ -129,6 +164,106 @@ std::vector<Method> methods() {
                         swapaxes(x, 0, 1), movedim(x, 0, 1), broadcast_to(x, {2, 2, 3}),
                         flip(x, {1}),      triu(x, 1),       diagonal(x, 1)};
        }},
+      {"of two operands",
+       [](const Tensor& x) {
+         return Tensors{x.add(2),     x.sub(x),  x.mul(0.5),     x.div(3),       x.maximum(0),
+                        x.minimum(1), x.fmod(2), x.remainder(2), x.atan2(x + 1), x.lerp(2, 0.25)};
+       },
+       [](const Tensor& x) {
+         return Tensors{add(x, 2),       sub(x, x),       mul(x, 0.5), div(x, 3),
+                        maximum(x, 0),   minimum(x, 1),   fmod(x, 2),  remainder(x, 2),
+                        atan2(x, x + 1), lerp(x, 2, 0.25)};
+       }},
+      {"products",
+       [](const Tensor& x) {
+         const Tensor square = x.mm(x.t());
+         return Tensors{square,         square.det(),     square.inverse(),
+                        x[0].dot(x[1]), x[0].outer(x[1]), x.unsqueeze(0).bmm(x.t().unsqueeze(0))};
+       },
+       [](const Tensor& x) {
+         const Tensor square = mm(x, x.t());
+         return Tensors{
+             square,          det(square),       inverse(square),
+             dot(x[0], x[1]), outer(x[0], x[1]), bmm(x.unsqueeze(0), x.t().unsqueeze(0))};
+       }},
+      {"complex",
+       [](const Tensor& x) {
+         const Tensor z = complex(x, x * 2);
+         return Tensors{z.real(), z.imag(), z.angle(), z.conj().imag()};
+       },
+       [](const Tensor& x) {
+         const Tensor z = complex(x, x * 2);
+         return Tensors{real(z), imag(z), angle(z), imag(conj(z))};
+       }},
+      {"order",
+       [](const Tensor& x) {
+         return joined({of(x.median(1)),
+                        of(x.kthvalue(2)),
+                        of(x.cummax(1)),
+                        of(x.cummin(0)),
+                        {x.quantile(0.3), x.quantile(0.5, 1, true, "lower"), x.logcumsumexp(1),
+                         x.unique().values, x.unique(false, 1).inverse}});
+       },
+       [](const Tensor& x) {
+         return joined({of(median(x, 1)),
+                        of(kthvalue(x, 2)),
+                        of(cummax(x, 1)),
+                        of(cummin(x, 0)),
+                        {quantile(x, 0.3), quantile(x, 0.5, 1, true, "lower"), logcumsumexp(x, 1),
+                         unique(x).values, unique(x, false, 1).inverse}});
+       }},
+      {"more shapes",
+       [](const Tensor& x) {
+         return Tensors{x.view(-1),
+                        x.view({3, 2}),
+                        x.unflatten(1, {3, 1}),
+                        x.narrow(1, 1, 2),
+                        x.unfold(1, 2, 1),
+                        x.unsqueeze(0).squeeze(),
+                        x[0].expand_as(x),
+                        x.repeat_interleave(2, 1),
+                        x.repeat_interleave(tensor({1, 2}, i64), 0),
+                        x.diag(1),
+                        x.trace(1),
+                        x.tile(2),
+                        x.repeat(3)};
+       },
+       [](const Tensor& x) {
+         return Tensors{reshape(x, {-1}),
+                        reshape(x, {3, 2}),
+                        unflatten(x, 1, {3, 1}),
+                        narrow(x, 1, 1, 2),
+                        unfold(x, 1, 2, 1),
+                        squeeze(unsqueeze(x, 0)),
+                        expand_as(x[0], x),
+                        repeat_interleave(x, 2, 1),
+                        repeat_interleave(x, tensor({1, 2}, i64), 0),
+                        diag(x, 1),
+                        trace(x, 1),
+                        tile(x, {2}),
+                        repeat(x, {3})};
+       }},
+      {"places",
+       [](const Tensor& x) {
+         return Tensors{x[positions()],
+                        x[x > 0],
+                        x[{1, 2}],
+                        x.index({ellipsis, Slice{1}}),
+                        x.index_put({x > 0}, 3),
+                        x.index_copy(0, positions(), x),
+                        x.index_fill(1, positions(), 4),
+                        x.take(positions()),
+                        x.masked_scatter(x > 0, x * 2),
+                        x.scatter_reduce(1, places(), x, "amax", false)};
+       },
+       [](const Tensor& x) {
+         return Tensors{
+             index(x, {positions()}),          index(x, {x > 0}),
+             index(x, {Slice{1, 2}}),          index(x, {ellipsis, Slice{1}}),
+             index_put(x, {x > 0}, 3),         index_copy(x, 0, positions(), x),
+             index_fill(x, 1, positions(), 4), take(x, positions()),
+             masked_scatter(x, x > 0, x * 2),  scatter_reduce(x, 1, places(), x, "amax", false)};
+       }},
   };
 }
 
@@ -147,6 +282,105 @@ TEST(Methods, DoWhatTheFunctionsDo) {
     for (std::size_t i = 0; i < got.size(); ++i)
       EXPECT_TRUE(same(got[i], expected[i])) << method.name << ", result " << i;
   }
+}
+
+struct InPlace {
+  std::string name;
+  std::function<Tensor&(Tensor&)> method;
+  std::function<Tensor(const Tensor&)> function;
+};
+
+#define DYAD_IN_PLACE(name)                                  \
+  InPlace {                                                  \
+    #name, [](Tensor& x) -> Tensor& { return x.name##_(); }, \
+        [](const Tensor& x) { return dyad::name(x); }        \
+  }
+
+std::vector<InPlace> in_place_methods() {
+  return {
+      DYAD_IN_PLACE(abs),
+      DYAD_IN_PLACE(neg),
+      DYAD_IN_PLACE(square),
+      DYAD_IN_PLACE(sqrt),
+      DYAD_IN_PLACE(rsqrt),
+      DYAD_IN_PLACE(reciprocal),
+      DYAD_IN_PLACE(exp),
+      DYAD_IN_PLACE(log),
+      DYAD_IN_PLACE(sin),
+      DYAD_IN_PLACE(cos),
+      DYAD_IN_PLACE(tanh),
+      DYAD_IN_PLACE(sigmoid),
+      DYAD_IN_PLACE(relu),
+      DYAD_IN_PLACE(floor),
+      DYAD_IN_PLACE(ceil),
+      DYAD_IN_PLACE(round),
+      DYAD_IN_PLACE(trunc),
+      DYAD_IN_PLACE(tril),
+      DYAD_IN_PLACE(triu),
+      {"pow", [](Tensor& x) -> Tensor& { return x.pow_(3); },
+       [](const Tensor& x) { return pow(x, 3); }},
+      {"remainder", [](Tensor& x) -> Tensor& { return x.remainder_(2); },
+       [](const Tensor& x) { return remainder(x, 2); }},
+      {"lerp", [](Tensor& x) -> Tensor& { return x.lerp_(2, 0.25); },
+       [](const Tensor& x) { return lerp(x, 2, 0.25); }},
+      {"clamp", [](Tensor& x) -> Tensor& { return x.clamp_(-1, 1.5); },
+       [](const Tensor& x) { return clamp(x, -1, 1.5); }},
+      {"clamp by tensors",
+       [](Tensor& x) -> Tensor& { return x.clamp_(tensor({-1.0f, 0.0f, 1.0f}), Tensor()); },
+       [](const Tensor& x) { return maximum(x, tensor({-1.0f, 0.0f, 1.0f})); }},
+      {"addcmul", [](Tensor& x) -> Tensor& { return x.addcmul_(x, x + 1, 3); },
+       [](const Tensor& x) { return addcmul(x, x, x + 1, 3); }},
+      {"addcdiv", [](Tensor& x) -> Tensor& { return x.addcdiv_(x, exp(x), 3); },
+       [](const Tensor& x) { return addcdiv(x, x, exp(x), 3); }},
+      {"masked_fill", [](Tensor& x) -> Tensor& { return x.masked_fill_(x > 0, 7); },
+       [](const Tensor& x) { return masked_fill(x, x > 0, 7); }},
+      {"masked_scatter", [](Tensor& x) -> Tensor& { return x.masked_scatter_(x > 0, x * 2); },
+       [](const Tensor& x) { return masked_scatter(x, x > 0, x * 2); }},
+      {"scatter", [](Tensor& x) -> Tensor& { return x.scatter_(1, places(), 5); },
+       [](const Tensor& x) { return scatter(x, 1, places(), 5); }},
+      {"scatter_add", [](Tensor& x) -> Tensor& { return x.scatter_add_(1, places(), x); },
+       [](const Tensor& x) { return scatter_add(x, 1, places(), x); }},
+      {"index_add", [](Tensor& x) -> Tensor& { return x.index_add_(0, positions(), x); },
+       [](const Tensor& x) { return index_add(x, 0, positions(), x); }},
+      {"index_copy", [](Tensor& x) -> Tensor& { return x.index_copy_(0, positions(), x); },
+       [](const Tensor& x) { return index_copy(x, 0, positions(), x); }},
+      {"index_fill", [](Tensor& x) -> Tensor& { return x.index_fill_(1, positions(), 4); },
+       [](const Tensor& x) { return index_fill(x, 1, positions(), 4); }},
+      {"index_put", [](Tensor& x) -> Tensor& { return x.index_put_({1, Slice{1}}, 4, true); },
+       [](const Tensor& x) { return index_put(x, {1, Slice{1}}, 4, true); }},
+  };
+}
+
+#undef DYAD_IN_PLACE
+
+TEST(Methods, InPlaceWriteWhatTheFunctionsGive) {
+  for (const InPlace& method : in_place_methods()) {
+    Tensor x = tensor({0.5f, -1.5f, 2.0f, 0.0f, 3.25f, -0.25f}).reshape({2, 3});
+    const Tensor view = x[0], expected = method.function(x);
+    EXPECT_TRUE(method.method(x).is_same(x)) << method.name;
+    EXPECT_TRUE(same(x, expected)) << method.name;
+    EXPECT_TRUE(same(view, expected[0])) << method.name;
+  }
+}
+
+TEST(Methods, InPlaceRandomNumbersAreThoseOfTheFunctions) {
+  Tensor x = zeros({2, 3}, f64);
+  const Tensor view = x[1];
+  manual_seed(3);
+  const Tensor expected = uniform({2, 3}, -1, 2, f64), normals = normal({2, 3}, 5, 0.5, f64);
+  manual_seed(3);
+  EXPECT_TRUE(same(x.uniform_(-1, 2), expected));
+  EXPECT_TRUE(same(view, expected[1]));
+  EXPECT_TRUE(same(x.normal_(5, 0.5), normals));
+}
+
+TEST(Methods, InPlaceKeepShapeAndDType) {
+  Tensor counts = tensor({1, 2, 3}, i64);
+  EXPECT_THROW(counts.uniform_(), DTypeError);
+  EXPECT_EQ(testing::message_of<DTypeError>([&] { counts.exp_(); }).substr(0, 60),
+            "exp_ on i64[3]: the result would be f32, but in place the dt");
+  EXPECT_EQ(testing::message_of<ShapeError>([&] { counts.lerp_(zeros({2, 3}), 0); }).substr(0, 60),
+            "lerp_ on i64[3]: the result would be [2, 3], but in place th");
 }
 
 TEST(Methods, ChainAndHaveGradients) {

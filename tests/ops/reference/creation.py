@@ -53,6 +53,10 @@ def ranges():
         for dtype in ["f64", "f32", "i64"]:
             out = cast(torch.tensor(np.linspace(first, last, count)), dtype)
             case("linspace fn", [], [out], {"first": first, "last": last, "count": count, "dtype": dtype}, 4, floor=5)
+    for begin, end, step in [(0.5, 3.5, 1), (0, 1, 0.25), (0, 1, 0.1), (1, -1, -0.3), (2.5, 2.5, 1), (3, 0, 0.5), (0, 2.5, 1)]:
+        for dtype in ["f64", "f32", "i64"]:
+            out = begin + np.arange(len(np.arange(begin, end, step))) * step
+            case("arange fn", [], [cast(torch.tensor(out), dtype)], {"begin": begin, "end": end, "step": step, "dtype": dtype}, 0)
     for base in [10, 2]:
         out = torch.tensor(np.logspace(-1, 2, 4, base=base))
         case("logspace fn", [], [out], {"base": base}, 4)
