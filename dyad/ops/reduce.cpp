@@ -314,7 +314,6 @@ Tensor sum(const Tensor& x, Ints axes, bool keepdim, DType dtype, Loc loc) {
   const LocScope called(loc, "sum");
   return to(sum(to(x, dtype, loc), std::move(axes), keepdim, loc), dtype, loc);
 }
-Tensor sum(const Tensor& x, DType dtype, Loc loc) { return sum(x, {}, false, dtype, loc); }
 Tensor mean(const Tensor& x, Ints axes, bool keepdim, DType dtype, Loc loc) {
   if (!is_floating(dtype) && !is_complex(dtype)) {
     throw DTypeError("mean(" + type_string(x) + ", dtype = " + std::string(name_of(dtype)) +
@@ -325,11 +324,9 @@ Tensor mean(const Tensor& x, Ints axes, bool keepdim, DType dtype, Loc loc) {
   const LocScope called(loc, "mean");
   return mean(to(x, dtype, loc), std::move(axes), keepdim, loc);
 }
-Tensor mean(const Tensor& x, DType dtype, Loc loc) { return mean(x, {}, false, dtype, loc); }
 Tensor prod(const Tensor& x, Ints axes, bool keepdim, DType dtype, Loc loc) {
   const LocScope called(loc, "prod");
   return to(prod(to(x, dtype, loc), std::move(axes), keepdim, loc), dtype, loc);
 }
-Tensor prod(const Tensor& x, DType dtype, Loc loc) { return prod(x, {}, false, dtype, loc); }
 
 }  // namespace dyad

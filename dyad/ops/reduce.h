@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <utility>
 
 #include "dyad/core/tensor.h"
@@ -73,17 +74,26 @@ namespace dyad {
 
 [[nodiscard]] Tensor sum(const Tensor& x, Ints axes, bool keepdim, DType dtype,
                          Loc loc = std::source_location::current());
-/// Over all axes.
-[[nodiscard]] Tensor sum(const Tensor& x, DType dtype, Loc loc = std::source_location::current());
+/// Over all axes. (`{}` is no dtype: it means all axes.)
+template <std::same_as<DType> D>
+[[nodiscard]] Tensor sum(const Tensor& x, D dtype, Loc loc = std::source_location::current()) {
+  return sum(x, {}, false, dtype, loc);
+}
 /// DTypeError for a dtype that is neither floating nor complex.
 [[nodiscard]] Tensor mean(const Tensor& x, Ints axes, bool keepdim, DType dtype,
                           Loc loc = std::source_location::current());
-/// Over all axes.
-[[nodiscard]] Tensor mean(const Tensor& x, DType dtype, Loc loc = std::source_location::current());
+/// Over all axes. (`{}` is no dtype: it means all axes.)
+template <std::same_as<DType> D>
+[[nodiscard]] Tensor mean(const Tensor& x, D dtype, Loc loc = std::source_location::current()) {
+  return mean(x, {}, false, dtype, loc);
+}
 [[nodiscard]] Tensor prod(const Tensor& x, Ints axes, bool keepdim, DType dtype,
                           Loc loc = std::source_location::current());
-/// Over all axes.
-[[nodiscard]] Tensor prod(const Tensor& x, DType dtype, Loc loc = std::source_location::current());
+/// Over all axes. (`{}` is no dtype: it means all axes.)
+template <std::same_as<DType> D>
+[[nodiscard]] Tensor prod(const Tensor& x, D dtype, Loc loc = std::source_location::current()) {
+  return prod(x, {}, false, dtype, loc);
+}
 
 namespace ops {
 

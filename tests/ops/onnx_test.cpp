@@ -154,7 +154,9 @@ TEST_F(Onnx, AnotherRuntimeAgrees) {
   for (const std::string failure : report["failures"]) ADD_FAILURE() << failure;
   std::set<std::string> ran;
   for (const auto& [name, times] : report["ran"].items()) ran.insert(name);
-  EXPECT_EQ(ran, expected);
+  for (const std::string& name : expected)
+    EXPECT_TRUE(ran.contains(name)) << name << " did not run";
+  EXPECT_EQ(ran.size(), expected.size());
   if (only_some_cases()) return;
   for (const OpInfo* op : all_ops()) {
     const bool structural = op->kind == BodyKind::structural || op->kind == BodyKind::control;

@@ -209,6 +209,11 @@ def pools():
             case("max_unpool nd", [y, at], [want], {"axes": axes, "kernel": 2, "size": list(sizes[axes])}, 0)
             case("lp_pool nd", [x], [lp(x, 4, 2, 1, False)], {"axes": axes, "p": 4, "kernel": 2, "stride": 1, "ceil": False}, 32, True, floor=1)
             case("lp_pool nd", [x], [lp(x, 2, 3)], {"axes": axes, "p": 2, "kernel": 3, "stride": 0, "ceil": False}, 32, floor=1)
+            # Of f32 another runtime has them, too.
+            even32 = even.float()
+            z, places = pool(even32, 2, return_indices=True)
+            case("max_unpool nd", [z, places], [unpool(z, places, 2)], {"axes": axes, "kernel": 2, "size": []}, 0)
+            case("lp_pool nd", [even32], [lp(even32, 2, 2)], {"axes": axes, "p": 2, "kernel": 2, "stride": 0, "ceil": False}, 32, floor=1)
     columns = rand((2, 3 * 4, 12))
     case("fold fn", [columns], [F.fold(columns, (4, 5), 2)], {"size": [4, 5], "kernel": 2}, 4, True, floor=1)
 
