@@ -45,8 +45,8 @@ namespace dyad {
   return abs(x, loc);
 }
 /// clamp()
-[[nodiscard]] inline Tensor clip(const Tensor& x, double low,
-                                 double high = std::numeric_limits<double>::infinity(),
+[[nodiscard]] inline Tensor clip(const Tensor& x, Number low,
+                                 Number high = std::numeric_limits<double>::infinity(),
                                  Loc loc = std::source_location::current()) {
   return clamp(x, low, high, loc);
 }

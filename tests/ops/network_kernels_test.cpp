@@ -233,5 +233,37 @@ TEST_F(NetworkKernels, BagsAddTheirRowsOneByOne) {
   }
 }
 
+/// Attention written out, in f64.
+Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal) {
+  Tensor scores = matmul(to(q, f64), transpose(to(k, f64), 2, 3)) / std::sqrt(q.size(3).value());
+  if (causal) {
+    const Tensor later = triu(ones({q.size(2), k.size(2)}), 1) > 0;
+    scores = masked_fill(scores, later, -std::numeric_limits<double>::infinity());
+  }
+  return matmul(softmax(scores, -1), to(v, f64));
+}
+
+TEST_F(NetworkKernels, AttentionOfHeadsThatAreColumns) {
+  // Rows of scores that end within a vector and at its end; queries of more than one tile.
+  for (const std::int64_t t : {1, 5, 16, 17, 70, 130}) {
+    for (const bool causal : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << t << " positions" << (causal ? ", causal" : ""));
+      Tensor joined = randn({2, t, 3 * 3 * 8}).requires_grad();
+      const Tensor parts = permute(reshape(joined, {2, t, 3, 3, 8}), {2, 0, 3, 1, 4});
+      const auto run = [&] {
+        const Tensor y =
+            scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = causal});
+        return std::vector<Tensor>{y, grad(sum(sin(y)), {joined}, {.retain_graph = true})[0]};
+      };
+      const std::vector<Tensor> got = on_any_team(run);
+      // The result is columns as they are: the next layer reads it without a copy.
+      EXPECT_TRUE(transpose(got[0], 1, 2).is_contiguous());
+      const Tensor want = plain_attention(parts[0], parts[1], parts[2], causal);
+      expect_close(got[0], want, 1e-5);
+      expect_close(got[1], grad(sum(sin(want)), {joined})[0], 1e-4);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dyad
