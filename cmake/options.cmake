@@ -47,11 +47,12 @@ target_compile_options(dyad_flags INTERFACE
   # which compiler made a kernel.
   -ffp-contract=off
   -ffunction-sections -fdata-sections
+  # Of GCC alone, which clang-tidy is told without (DYAD_UNITY is 0 then):
   # GCC takes the sources of a unit for headers, where a class whose members have local types is a mistake.
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${DYAD_UNITY}>>:-Wno-subobject-linkage>
   # GCC looks for garbage whenever its heap has grown beyond what it begins with (128 MB): with room for
   # the headers a source compiles in 85 to 93 % of the time.
-  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=400000>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${DYAD_UNITY}>>:--param=ggc-min-heapsize=400000>
   ${DYAD_RELATIVE_PATHS})
 
 set(DYAD_PLAIN_LOOPS 0)

@@ -39,7 +39,7 @@ std::string refusal_of(const Path& path) {
 /// What Background::automatic means in this process.
 bool compiles_in_background() {
   static const bool answer = [] {
-    const char* const wanted = std::getenv("DYAD_BACKGROUND");
+    const char* const wanted = std::getenv("DYAD_BACKGROUND");  // NOLINT(concurrency-mt-unsafe)
     return wanted ? std::string_view(wanted) == "1" : runtime::available_cores() > 2;
   }();
   return answer;

@@ -7,6 +7,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/control_flow_region.h"
+#include "dyad/exec/eager.h"
 #include "dyad/exec/graph_of_call.h"
 #include "dyad/exec/recorded_loop.h"
 #include "dyad/ir/recorded.h"
@@ -129,17 +130,33 @@ Type with_first_axis(const Type& type, Dim size) {
   return {type.dtype(), shape};
 }
 
-/// What the body of a scan makes, found by recording it.
+/// What the body of a scan makes, found by recording it: with the symbols of the recording around,
+/// if there is one, or with the sizes at hand.
 Types body_types(const TensorFunction& body, std::span<const Tensor> carries,
-                 std::span<const Tensor> xs, Loc loc) {
+                 std::span<const Tensor> xs, bool symbols, Loc loc) {
+  const auto shape = [&](const Tensor& x) { return symbols ? shape_of(x) : x.shape(); };
   Types parameters;
-  for (const Tensor& x : carries) parameters.emplace_back(x.dtype(), shape_of(x));
-  for (const Tensor& x : xs) parameters.push_back(without_first_axis({x.dtype(), shape_of(x)}));
+  for (const Tensor& x : carries) parameters.emplace_back(x.dtype(), shape(x));
+  for (const Tensor& x : xs) parameters.push_back(without_first_axis({x.dtype(), shape(x)}));
   Captures captures;
   RegionEvaluator region("scan", captures);
-  region.ask_around();
+  if (symbols) region.ask_around();
   region.record(body, parameters, loc);
   return types_of(region.graph()->outputs());
+}
+
+/// The same of a scan of no steps, whose body does not run.
+Types types_of_no_steps(const TensorFunction& body, std::span<const Tensor> carries,
+                        std::span<const Tensor> xs, Loc loc) {
+  try {
+    return body_types(body, carries, xs, true, loc);
+  } catch (const Error&) {
+    // Of a recording the error would name symbols where eager execution names numbers.
+    if (&Evaluator::current() != &EagerEvaluator::instance()) {
+      static_cast<void>(body_types(body, carries, xs, false, loc));
+    }
+    throw;
+  }
 }
 
 std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Tensor> carries,
@@ -163,7 +180,7 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
     for (std::size_t i = 0; i < ys.size(); ++i) ys[i].push_back(slices[i]);
   }
   if (steps == 0) {
-    const Types types = body_types(body, carries, xs, loc);
+    const Types types = types_of_no_steps(body, carries, xs, loc);
     for (std::size_t i = carry.size(); i < types.size(); ++i) {
       const Type stacked = with_first_axis(types[i], 0);
       carry.push_back(zeros(stacked.shape(), stacked.dtype(), loc));

@@ -121,8 +121,8 @@ struct OpInfo {
   Samples samples = {};
   std::uint32_t saved_inputs = 0;   ///< bit i: the gradient rule reads input i
   std::uint32_t saved_outputs = 0;  ///< bit i: it reads output i
-  std::uint32_t checks = 0;  ///< bit i: a run refuses some elements of input i: an index that is
-                             ///< out of range, a matrix that has no inverse
+  /// Bit i: a run refuses some elements of input i: an index out of range, a singular matrix.
+  std::uint32_t checks = 0;
   bool may_copy = false;   ///< view: there are strides that leave only a copy
   bool own_types = false;  ///< pointwise: inputs have dtypes for reasons of their own (a scale, a
                            ///< key); those without axes are not cast to what the others have

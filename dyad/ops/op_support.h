@@ -149,6 +149,8 @@ template <class F>
   if (!dtype) return f(in);
   std::vector<Tensor> wide;
   std::vector<const Tensor*> refs;
+  wide.reserve(in.size());
+  refs.reserve(in.size());
   for (const Tensor* x : in) wide.push_back(widened(*x));
   for (const Tensor& x : wide) refs.push_back(&x);
   return narrowed(f(TensorRefs(refs)), *dtype);

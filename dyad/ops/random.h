@@ -11,8 +11,8 @@ struct RandomKey;
 
 namespace ops {
 /// Gamma distributed numbers with scale 1, or their logarithms, which do not vanish for a tiny
-/// alpha.
-[[nodiscard]] Tensor gamma_numbers(const Tensor& alpha, bool logarithm, Loc loc);
+/// concentration.
+[[nodiscard]] Tensor gamma_numbers(const Tensor& concentration, bool logarithm, Loc loc);
 /// Has an evaluator run the operator that sets the default generator: what is recorded does it at
 /// each run.
 void seed_generator(Evaluator& by, const RandomKey& state, Loc loc);

@@ -133,8 +133,8 @@ Tensor quantiles(const Tensor& x, const Tensor& q, std::int64_t axis,
         const Tensor last = unsqueeze(select(sorted, along, -1), along);
         const Tensor place = to(size_tensor(size) - 1, f64) * q;
         const Tensor below = floor(place), above = ceil(place);
-        const auto at = [&](const Tensor& where_) {
-          return index_select(sorted, along, to(where_, i64));
+        const auto at = [&](const Tensor& places) {
+          return index_select(sorted, along, to(places, i64));
         };
         Tensor result;
         if (interpolation == "lower") {

@@ -95,5 +95,18 @@ TEST(DeadChecks, InsideOfLoopsAndBranches) {
             refusal([&] { (void)index_select(table, 0, whole({4})); }));
 }
 
+TEST(DeadChecks, OfAScanOfNoStepsNameNumbers) {
+  const auto f = [](Tensor x) {
+    const auto step = [&](Tensor sum, Tensor) {
+      (void)max(x, {0, 1});
+      return std::pair{sum, sum};
+    };
+    return scan(step, x, x).first;
+  };
+  const auto c = compile_now(f);
+  (void)c(ones({2, 3}));
+  EXPECT_EQ(refusal([&] { (void)c(ones({0, 2})); }), refusal([&] { (void)f(ones({0, 2})); }));
+}
+
 }  // namespace
 }  // namespace dyad

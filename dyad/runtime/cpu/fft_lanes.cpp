@@ -212,21 +212,21 @@ void run_fft_line(const FftJob<T>& job, const T* from, T* to, FftWork<T>& work) 
   }
 }
 
-void transform_in_place(std::vector<std::complex<double>>& x) {
-  const auto n = static_cast<std::int64_t>(x.size());
+void transform_in_place(std::vector<std::complex<double>>& numbers) {
+  const auto n = static_cast<std::int64_t>(numbers.size());
   const FftCode<double>& code = fft_code<double>();
   const bool by_line = runs_by_line(n, false, 1, code.lanes);
   const auto plan = plan_fft<double>(n, false, by_line, code.lanes);
-  auto* numbers_of_x = reinterpret_cast<double*>(x.data());
+  auto* x = reinterpret_cast<double*>(numbers.data());
   FftJob<double> job{.n = n, .lanes = plan->lanes.get(), .line = plan->line.get()};
   job.from = job.to = kDense;
   if (by_line) {
     FftWork<double> work(job);
-    return run_fft_line(job, numbers_of_x, numbers_of_x, work);
+    return run_fft_line(job, x, x, work);
   }
-  const Tensor buffer = numbers<double>(4 * code.lanes * plan->lanes->capacity);
+  const Tensor buffer = make_empty(DType::f64, {4 * plan->lanes->capacity * code.lanes});
   const std::int64_t at[kFftMostLanes] = {};
-  code.block(job, numbers_of_x, at, numbers_of_x, at, 1, elements_of<double>(buffer));
+  code.block(job, x, at, x, at, 1, elements_of<double>(buffer));
 }
 
 template const FftCode<float>& fft_code() noexcept;

@@ -10,6 +10,7 @@
 #define DYAD_VECTOR_CLONES
 #endif
 
+// NOLINTBEGIN(bugprone-macro-parentheses): arguments are parts of declarations.
 // Defines `result function parameters` as `loop<kBytes> arguments`, once for each of those
 // instruction sets: kBytes is the size of its vectors, because GCC takes vectors that are wider
 // than the CPU's apart into single elements. `loop` is always inline.
@@ -31,6 +32,8 @@
 #define DYAD_VECTOR_VERSIONS(result, function, parameters, loop, arguments) \
   result function parameters { return loop<16> arguments; }
 #endif
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 // Loops that are worth GCC's vectoriser where the rest is not.
 #if defined(__GNUC__) && !defined(__clang__)

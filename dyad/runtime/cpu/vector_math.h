@@ -73,9 +73,11 @@ template <class T>
 /// kBytes of elements that are computed with at once, and the same where they may lie anywhere.
 template <class T, int kBytes>
 struct VectorOf {
+  // NOLINTBEGIN(modernize-use-using): an alias drops attributes that depend on a parameter.
   typedef T type __attribute__((vector_size(kBytes)));
   typedef T unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
   typedef typename ExpConstants<T>::Bits bits __attribute__((vector_size(kBytes)));
+  // NOLINTEND(modernize-use-using)
 };
 template <class T, int kBytes>
 using Vector = typename VectorOf<T, kBytes>::type;
