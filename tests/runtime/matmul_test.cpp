@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/runtime/cpu/gemm.h"
 #include "dyad/runtime/cpu/gemm_plan.h"
+#include "dyad/runtime/cpu/openblas_kernels.h"
 #include "tests/runtime/support.h"
 
 namespace dyad::testing {
@@ -232,6 +234,16 @@ TEST(GemmPlan, IsAFunctionOfTheProblem) {
   g.dtype = i32;
   EXPECT_EQ(runtime::cpu::plan_gemm(g, 2).method, GemmPlan::Method::loops);
 }
+
+#if defined(__x86_64__) && defined(__GNUC__)
+TEST(OpenBlas, RunsKernelsWithTheCpusVectors) {
+  // A CPU that it does not know it takes for one without AVX.
+  if (std::getenv("OPENBLAS_CORETYPE") != nullptr) GTEST_SKIP() << "chosen by OPENBLAS_CORETYPE";
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) GTEST_SKIP();
+  EXPECT_NE(runtime::cpu::openblas_kernels(), "Prescott");
+  EXPECT_EQ(std::getenv("OPENBLAS_CORETYPE"), nullptr);
+}
+#endif
 
 }  // namespace
 }  // namespace dyad::testing

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/runtime/cpu/openblas_kernels.h"
 
 namespace dyad::runtime::cpu::lapack {
 namespace {
@@ -267,7 +268,7 @@ constexpr std::int64_t kUnpacked = 96;
 /// Whether a product should be computed by such blocks.
 bool pays_in_blocks(std::int64_t m, std::int64_t n, std::int64_t k) {
   static const bool has_kernels = [] {
-    const std::string_view core = openblas_get_corename();
+    const std::string_view core = openblas_kernels();
     return core == "SkylakeX" || core == "Cooperlake" || core == "SapphireRapids";
   }();
   constexpr std::int64_t kFew = 256;
