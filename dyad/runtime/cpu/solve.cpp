@@ -139,6 +139,27 @@ void lu_factors(const OpCall& call) {
   });
 }
 
+/// Rows of a right side that are solved for together: a function of their number alone, so that
+/// threads do not change bits.
+std::int64_t rows_at_a_time(std::int64_t count) {
+  return std::max<std::int64_t>(32, (count + 3) / 4);
+}
+
+/// Runs `solve(first, rows)` for all rows of a right side, in `flops` operations: at once where
+/// these are so many that the library has the team, otherwise some at a time on each thread of it.
+template <class Solve>
+void share_rows(std::int64_t count, double flops, const Solve& solve) {
+  if (flops >= MatrixBatch::kProducts) return solve(0, count);
+  const std::int64_t some = rows_at_a_time(count), blocks = (count + some - 1) / some;
+  parallel_for(0, blocks, grain_for({.flops = flops / static_cast<double>(blocks)}, blocks),
+               [&](std::int64_t lo, std::int64_t hi) {
+                 const lapack::Threads threads(1);
+                 for (std::int64_t i = lo * some; i < std::min(count, hi * some); i += some) {
+                   solve(i, std::min(some, count - i));
+                 }
+               });
+}
+
 void triangular_solve(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::TriangularSolveAttrs>();
   const TensorImpl &a = *call.inputs[0].impl(), &b = *call.inputs[1].impl();
@@ -185,9 +206,12 @@ void triangular_solve(const OpCall& call) {
                   read_matrix(elements_of<T>(b, at[1]), at_b, x.data());
                   // Transposed: x^T op(a)^T = b^T, where stored rows are columns of a^T.
                   const bool is_turned = !by_columns;
-                  lapack::trsm_right(attrs.upper != is_turned ? Triangle::upper : Triangle::lower,
-                                     attrs.transpose == is_turned, attrs.unit_diagonal, k, n,
-                                     stored, lead, x.data(), k);
+                  const auto through = [&](std::int64_t i, std::int64_t rows) {
+                    lapack::trsm_right(attrs.upper != is_turned ? Triangle::upper : Triangle::lower,
+                                       attrs.transpose == is_turned, attrs.unit_diagonal, rows, n,
+                                       stored, lead, x.data() + i, k);
+                  };
+                  share_rows(k, flops, through);
                   x.write_back();
                   return {};
                 });
@@ -215,15 +239,14 @@ void with_factors(const OpCall& call, double flops, std::size_t inner, Body&& bo
   });
 }
 
-/// x[n, n] := a^-1 by the factors of a^T = p l u; with `library_shares` on the threads of the
-/// library, which has the team, else on those of the team.
+/// x[n, n] := a^-1 by the factors of a^T = p l u, in `flops` operations.
 template <class W>
-void invert(const W* lu, const int* pivots, std::int64_t n, bool library_shares, W* x) {
+void invert(const W* lu, const int* pivots, std::int64_t n, double flops, W* x) {
   std::fill_n(x, n * n, W(0));
   for (std::int64_t i = 0; i < n; ++i) x[i * (n + 1)] = 1;
   // x^T = u^-1 l^-1 p^T. Nothing is left of the diagonal in u^-1, so a few rows at a time need only
   // what is right of the first.
-  const std::int64_t some = std::max<std::int64_t>(32, (n + 3) / 4), blocks = (n + some - 1) / some;
+  const std::int64_t some = rows_at_a_time(n);
   const auto through_upper = [&](std::int64_t i) {
     lapack::trsm_right(Triangle::upper, false, false, std::min(some, n - i), n - i,
                        lu + i * (n + 1), n, x + i * (n + 1), n);
@@ -231,19 +254,14 @@ void invert(const W* lu, const int* pivots, std::int64_t n, bool library_shares,
   const auto through_lower = [&](std::int64_t i, std::int64_t rows) {
     lapack::trsm_right(Triangle::lower, false, true, rows, n, lu, n, x + i, n);
   };
-  if (library_shares) {
+  if (flops >= MatrixBatch::kProducts) {
     for (std::int64_t i = 0; i < n; i += some) through_upper(i);
     through_lower(0, n);
   } else {
-    const double flops = 1.5 * static_cast<double>(some) * static_cast<double>(n * n);
-    parallel_for(0, blocks, grain_for({.flops = flops}, blocks),
-                 [&](std::int64_t lo, std::int64_t hi) {
-                   const lapack::Threads threads(1);
-                   for (std::int64_t i = lo * some; i < std::min(n, hi * some); i += some) {
-                     through_upper(i);
-                     through_lower(i, std::min(some, n - i));
-                   }
-                 });
+    share_rows(n, flops, [&](std::int64_t i, std::int64_t rows) {
+      through_upper(i);
+      through_lower(i, rows);
+    });
   }
   exchange_rows(x, n, pivots, n, true);
 }
@@ -259,7 +277,7 @@ void inverse(const OpCall& call) {
                             T) -> std::string {
                  if (info > 0) return singular(info);
                  Target<T> x(elements_of<T>(out, at), n * n);
-                 invert(factors, pivots, n, flops >= MatrixBatch::kProducts, x.data());
+                 invert(factors, pivots, n, flops, x.data());
                  x.write_back();
                  return {};
                });
