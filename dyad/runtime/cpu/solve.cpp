@@ -30,20 +30,49 @@ void exchange_rows(W* x, std::int64_t k, const int* pivots, std::int64_t n, bool
   }
 }
 
-/// x[n, k] := a^-1 x, or a^-T x, by the factors of a^T = p l u.
+/// Rows of a right side that are solved for together: a function of their number alone, so that
+/// threads do not change bits.
+std::int64_t rows_at_a_time(std::int64_t count) {
+  return std::max<std::int64_t>(32, (count + 3) / 4);
+}
+
+/// Runs `solve(first, rows)` for all rows of a right side, in `flops` operations: at once where
+/// these are so many that the library has the team, otherwise some at a time on each thread of it.
+template <class Solve>
+void share_rows(std::int64_t count, double flops, const Solve& solve) {
+  if (flops >= MatrixBatch::kProducts) return solve(0, count);
+  const std::int64_t some = rows_at_a_time(count), blocks = (count + some - 1) / some;
+  parallel_for(0, blocks, grain_for({.flops = flops / static_cast<double>(blocks)}, blocks),
+               [&](std::int64_t lo, std::int64_t hi) {
+                 const lapack::Threads threads(1);
+                 for (std::int64_t i = lo * some; i < std::min(count, hi * some); i += some) {
+                   solve(i, std::min(some, count - i));
+                 }
+               });
+}
+
+/// x[n, k] := a^-1 x, or a^-T x, by the factors of a^T = p l u, in `flops` operations.
 template <class W>
 void apply_inverse(const W* lu, const int* pivots, std::int64_t n, W* x, std::int64_t k,
-                   bool transpose) {
+                   bool transpose, double flops) {
   // Transposed: x^T p l u = b^T, or x^T (p l u)^T = b^T.
-  if (transpose) {
-    exchange_rows(x, k, pivots, n, false);
-    lapack::trsm_right(Triangle::lower, true, true, k, n, lu, n, x, k);
-    lapack::trsm_right(Triangle::upper, true, false, k, n, lu, n, x, k);
-  } else {
-    lapack::trsm_right(Triangle::upper, false, false, k, n, lu, n, x, k);
-    lapack::trsm_right(Triangle::lower, false, true, k, n, lu, n, x, k);
-    exchange_rows(x, k, pivots, n, true);
-  }
+  if (transpose) exchange_rows(x, k, pivots, n, false);
+  const auto lower = [&](std::int64_t i, std::int64_t rows) {
+    lapack::trsm_right(Triangle::lower, transpose, true, rows, n, lu, n, x + i, k);
+  };
+  const auto upper = [&](std::int64_t i, std::int64_t rows) {
+    lapack::trsm_right(Triangle::upper, transpose, false, rows, n, lu, n, x + i, k);
+  };
+  share_rows(k, flops, [&](std::int64_t i, std::int64_t rows) {
+    if (transpose) {
+      lower(i, rows);
+      upper(i, rows);
+    } else {
+      upper(i, rows);
+      lower(i, rows);
+    }
+  });
+  if (!transpose) exchange_rows(x, k, pivots, n, true);
 }
 
 /// Factors as lu_factors gives them, or those of a matrix, each for its place in the batch.
@@ -111,7 +140,7 @@ void solve(const OpCall& call) {
                   if (auto problem = factors.find(at[0], at[1]); !problem.empty()) return problem;
                   Target<T> x(elements_of<T>(out, at[3]), n * k);
                   read_matrix(elements_of<T>(b, at[2]), at_b, x.data());
-                  apply_inverse(factors.lu(), factors.pivots(), n, x.data(), k, transpose);
+                  apply_inverse(factors.lu(), factors.pivots(), n, x.data(), k, transpose, flops);
                   x.write_back();
                   return {};
                 });
@@ -137,27 +166,6 @@ void lu_factors(const OpCall& call) {
               return {};
             });
   });
-}
-
-/// Rows of a right side that are solved for together: a function of their number alone, so that
-/// threads do not change bits.
-std::int64_t rows_at_a_time(std::int64_t count) {
-  return std::max<std::int64_t>(32, (count + 3) / 4);
-}
-
-/// Runs `solve(first, rows)` for all rows of a right side, in `flops` operations: at once where
-/// these are so many that the library has the team, otherwise some at a time on each thread of it.
-template <class Solve>
-void share_rows(std::int64_t count, double flops, const Solve& solve) {
-  if (flops >= MatrixBatch::kProducts) return solve(0, count);
-  const std::int64_t some = rows_at_a_time(count), blocks = (count + some - 1) / some;
-  parallel_for(0, blocks, grain_for({.flops = flops / static_cast<double>(blocks)}, blocks),
-               [&](std::int64_t lo, std::int64_t hi) {
-                 const lapack::Threads threads(1);
-                 for (std::int64_t i = lo * some; i < std::min(count, hi * some); i += some) {
-                   solve(i, std::min(some, count - i));
-                 }
-               });
 }
 
 void triangular_solve(const OpCall& call) {
