@@ -14,6 +14,7 @@
 #include "dyad/ir/node_gradient.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/row_gradient.h"
+#include "dyad/ir/sum_gradient.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/indexing.h"
@@ -26,11 +27,21 @@ using GradMap = std::unordered_map<Value, Tensor, ValueHash>;
 using RowMap = std::unordered_map<Value, SparseRows, ValueHash>;
 using NodeSet = std::unordered_set<const Node*>;
 
+/// What contiguous() was given, where eagerly that is what it gives: its gradients add up in one
+/// row.
+Value itself(Value value) {
+  while (value && value.node->is("contiguous")) value = value.node->inputs()[0];
+  return value;
+}
+
 /// The static side of a gradient rule: values of the graph as symbolic tensors.
-class GraphGradient final : public Gradient, public RowGradient, public NodeGradient {
+class GraphGradient final : public Gradient,
+                            public RowGradient,
+                            public SumGradient,
+                            public NodeGradient {
  public:
-  GraphGradient(const Ref<GraphImpl>& graph, Node& node, const GradMap& grads,
-                std::vector<bool> needs, RowMap* rows)
+  GraphGradient(const Ref<GraphImpl>& graph, Node& node, GradMap& grads, std::vector<bool> needs,
+                RowMap* rows)
       : rows_(rows),
         graph_(graph),
         node_(node),
@@ -71,6 +82,14 @@ class GraphGradient final : public Gradient, public RowGradient, public NodeGrad
     all = all.defined() ? SparseRows{concat({all.index, positions}, 0), concat({all.rows, rows}, 0)}
                         : SparseRows{positions, rows};
   }
+  bool takes_sum(int i) const override { return needs(i); }
+  Tensor sum_so_far(int i) override {
+    const auto sum = grads_.find(itself(node_.inputs()[static_cast<std::size_t>(i)]));
+    return sum == grads_.end() ? Tensor() : sum->second;
+  }
+  void set_sum(int i, Tensor sum) override {
+    grads_[itself(node_.inputs()[static_cast<std::size_t>(i)])] = std::move(sum);
+  }
   Node& node() const override { return node_; }
 
   std::vector<Tensor>& results() noexcept { return results_; }
@@ -82,7 +101,7 @@ class GraphGradient final : public Gradient, public RowGradient, public NodeGrad
   RowMap* rows_;
   const Ref<GraphImpl>& graph_;
   Node& node_;
-  const GradMap& grads_;
+  GradMap& grads_;
   std::vector<bool> needs_;
   std::vector<Tensor> results_;
   std::forward_list<Tensor> made_;  // what the rule holds references to
@@ -128,13 +147,6 @@ class GraphPass {
   [[nodiscard]] bool wants(const Value& value) const {
     return value && is_differentiable(value.type()) &&
            (targets_.contains(itself(value)) || dependent_.contains(value.node));
-  }
-
-  /// What contiguous() was given, where eagerly that is what it gives: its gradients add up in one
-  /// row.
-  static Value itself(Value value) {
-    while (value && value.node->is("contiguous")) value = value.node->inputs()[0];
-    return value;
   }
 
   void add_to(Value value, Tensor g) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/core/evaluator.h"
 #include "dyad/core/tensor_impl.h"
@@ -52,6 +53,19 @@ std::vector<Tensor> as_tensors(std::string_view construct, std::span<const Tenso
     tensors.push_back(t.impl()->is_number ? clone(t, loc) : t);
   }
   return tensors;
+}
+
+/// The states that a loop on data begins with, as in a graph: copies, so that they lie row by row
+/// as those of later steps do, and what the steps contribute to their gradients is a sum of its
+/// own.
+std::vector<Tensor> begin_states(std::span<const Tensor> given, Loc loc) {
+  std::vector<Tensor> states(given.begin(), given.end());
+  // The last one first: gradients come to them in the opposite order.
+  for (std::size_t i = given.size(); i-- > 0;) {
+    const bool is_differentiated = grad_enabled() && given[i].tracks_grad();
+    if (given[i].rank() > 0 || is_differentiated) states[i] = clone(given[i], loc);
+  }
+  return states;
 }
 
 void check_same(std::string_view construct, const Types& expected, const Types& given,
@@ -163,7 +177,7 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
                                  std::span<const Tensor> xs, Dim length, Loc loc) {
   RecordedLoop loop(kScanOp, xs, length, loc);
   const std::int64_t steps = loop.steps();
-  std::vector<Tensor> carry(carries.begin(), carries.end()), slices;
+  std::vector<Tensor> carry = begin_states(carries, loc), slices;
   std::vector<std::vector<Tensor>> ys;
   for (std::int64_t t = 0; t < steps; ++t) {
     loop.begin_step(carry);
@@ -245,6 +259,7 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
   const GraphOfCall recording(state);
   if (!recording.evaluator()) {
     RecordedLoop loop(kWhileOp, {}, {}, loc);
+    state = begin_states(state, loc);
     for (;;) {
       loop.begin_step(state);
       {

@@ -85,8 +85,15 @@ Tensors with(std::span<const Tensor> states, std::span<const Tensor> captures) {
   return all;
 }
 
-/// The states after a loop. The first step reads what the loop was given as it lies, as eagerly;
-/// what no step made is copied, because the loop's result must not be the caller's memory.
+/// The states that a loop begins with, row by row as those of later steps.
+Tensors begin_states(std::span<const Tensor> inputs) {
+  Tensors states;
+  for (const Tensor& input : inputs) states.push_back(row_major(input));
+  return states;
+}
+
+/// The states after a loop. What no step made is copied, because the loop's result must not be the
+/// caller's memory.
 Tensors apart_from(std::span<const Tensor> inputs, Tensors states) {
   for (Tensor& state : states) {
     const bool is_given = std::ranges::any_of(inputs, [&](const Tensor& input) {
@@ -104,7 +111,7 @@ class WhileStep final : public ControlStep {
  private:
   Tensors compute(const RunContext& context) override {
     const auto count = static_cast<std::size_t>(node().attrs_as<LoopAttrs>().states);
-    Tensors states(inputs(0, count).begin(), inputs(0, count).end());
+    Tensors states = begin_states(inputs(0, count));
     for (;;) {
       check_cancelled(context);
       const Tensors arguments = with(states, inputs(count));
@@ -139,7 +146,7 @@ class WhileStatesStep final : public ControlStep {
         inputs(count, static_cast<std::size_t>(attrs.captures));
 
     std::vector<Tensors> before;  // the states before each step
-    Tensors states(inputs(0, count).begin(), inputs(0, count).end());
+    Tensors states = begin_states(inputs(0, count));
     for (;;) {
       check_cancelled(context);
       const Tensors arguments = with(states, captures);
@@ -174,7 +181,7 @@ class ScanStep final : public ControlStep {
     const std::span<const Tensor> xs = inputs(count, slices), captures = inputs(count + slices);
     const std::int64_t length = xs[0].shape().numbers()[0];
 
-    Tensors states(inputs(0, count).begin(), inputs(0, count).end());
+    Tensors states = begin_states(inputs(0, count));
     Tensors results = make_results(context, count);
     for (std::int64_t i = 0; i < length; ++i) {
       check_cancelled(context);

@@ -152,6 +152,73 @@ TEST_F(ControlFlowTest, ScanCarriesAStateOverSlices) {
   expect_same_in_graph(rnn, {normal({0, 2, 3}), normal({2, 4}), normal({4, 4}), normal({3, 4})});
 }
 
+TEST_F(ControlFlowTest, GradientsOfWhatALoopUsesOftenAddUpInTheTapesOrder) {
+  // A gated cell: the state is used three times in a step, and is a result too; its weights are
+  // used twice, and outside of the loop before and after it.
+  const Model gated = [](const Tensors& in) -> Tensors {
+    const Tensor w = in[2] * 0.5;
+    const Tensor before = matmul(in[1], w);
+    const auto [h, ys] = scan(
+        [&](const Tensor& h, const Tensor& x) {
+          const Tensor gate = sigmoid(matmul(h, w) + x);
+          const Tensor next = gate * h + (1 - gate) * tanh(matmul(h * gate, w));
+          return std::pair(next, std::pair(next, h));
+        },
+        in[1] + before, in[0]);
+    return {sum(ys.first * ys.second * in[0]) + sum(matmul(h, w)) + sum(before * in[1]), h};
+  };
+  for (const std::int64_t steps : {7, 2, 1, 0})
+    expect_same_in_graph(gated, {normal({steps, 2, 4}), normal({2, 4}), normal({4, 4})});
+  // The states after the last step alone, of which the second one does not depend on itself.
+  const Model last = [](const Tensors& in) -> Tensors {
+    const auto [states, ys] = scan(
+        [&](const std::pair<Tensor, Tensor>& s, const Tensor& x) {
+          return std::pair(std::pair(s.first * in[2] + x * s.first, s.first * x), s.second);
+        },
+        std::pair(in[1], in[1]), in[0]);
+    return {sum(states.second) + sum(in[1] * in[2]), states.first};
+  };
+  expect_same_in_graph(last, {normal({5, 4}), normal({4}), normal({4})});
+  const Model counted = [](const Tensors& in) -> Tensors {
+    const auto [i, x] = while_loop(
+        [&](const Tensor& i, const Tensor&) { return i < 5; },
+        [&](const Tensor& i, const Tensor& x) { return std::tuple(i + 1, x * in[1] + sin(x) * x); },
+        std::tuple(tensor(0, i64), in[0]));
+    return {sum(x * in[1]) + sum(in[0] * in[1]), x};
+  };
+  expect_same_in_graph(counted, {normal({4}) * 0.3, normal({4})});
+  const Model branch = [](const Tensors& in) -> Tensors {
+    const Tensor y = cond(
+        sum(in[0]) > 1e6, [&](const Tensor& x) { return x; },
+        [&](const Tensor& x) { return x * x * in[1] + in[1]; }, in[0]);
+    return {sum(y * in[1]) + sum(exp(in[1]) * in[0]), y};
+  };
+  expect_same_in_graph(branch, {normal({4}), normal({4})});
+}
+
+TEST_F(ControlFlowTest, StatesLieRowByRow) {
+  const Tensor x = normal({3, 3}).transpose(0, 1);
+  std::vector<bool> contiguous;
+  const Tensor end = while_loop([](const Tensor& s) { return sum(s * s) < 900; },
+                                [&](const Tensor& s) {
+                                  contiguous.push_back(s.is_contiguous());
+                                  return s * 2;
+                                },
+                                x);
+  EXPECT_THAT(contiguous, ::testing::Each(true));
+  EXPECT_GT(contiguous.size(), 1u);
+  // The body of the first step has a copy, as that of any other has memory of the loop.
+  const Tensor given = ones({2});
+  const auto [last, ys] = scan(
+      [](Tensor s, const Tensor& row) {
+        s += row;
+        return std::pair(s, row);
+      },
+      given, ones({4, 2}));
+  EXPECT_TRUE(same_bits(last, full({2}, 5)));
+  EXPECT_TRUE(same_bits(given, ones({2})));
+}
+
 TEST_F(ControlFlowTest, ScanTakesPacks) {
   const Model model = [](const Tensors& in) -> Tensors {
     const auto [carry, ys] = scan(
