@@ -14,6 +14,14 @@
 #include "dyad/base/error.h"
 #include "dyad/runtime/cpu/openblas_kernels.h"
 
+// A computational routine of LAPACK that its C header leaves out.
+extern "C" {
+void slaed1_(const int* n, float* d, float* q, const int* ldq, int* indxq, float* rho,
+             const int* cutpnt, float* work, int* iwork, int* info);
+void dlaed1_(const int* n, double* d, double* q, const int* ldq, int* indxq, double* rho,
+             const int* cutpnt, double* work, int* iwork, int* info);
+}
+
 namespace dyad::runtime::cpu::lapack {
 namespace {
 
@@ -187,9 +195,9 @@ void sytrd(std::int64_t n, T* a, T* d, T* e, T* tau) {
 }
 
 template <class T>
-int stedc(std::int64_t n, T* d, T* e, T* z) {
+int stedc(std::int64_t n, T* d, T* e, T* z, std::int64_t leading) {
   const char vectors = 'I';
-  const int size = sized(n), ldz = lead(n);
+  const int size = sized(n), ldz = lead(leading);
   const int lwork = sized(1 + (4 + n) * n), liwork = sized(3 + 5 * n);
   int info = 0;
   const auto work = room<T>(lwork);
@@ -201,6 +209,23 @@ int stedc(std::int64_t n, T* d, T* e, T* z) {
     LAPACK_sstedc(&vectors, &size, d, e, z, &ldz, work.get(), &lwork, integers.get(), &liwork,
                   &info);
   }
+  return info;
+}
+
+template <class T>
+int laed1(std::int64_t n, T* d, T* z, T tie, std::int64_t cut, int* order) {
+  const int size = sized(n), ldz = lead(n), rows = sized(cut);
+  int info = 0;
+  const auto work = room<T>((4 + n) * n);
+  const auto integers = room<int>(4 * n);
+  // Both blocks lie in ascending order, counted from 1 in each.
+  for (int i = 0; i < size; ++i) order[i] = (i < rows ? i : i - rows) + 1;
+  if constexpr (is_double<T>) {
+    dlaed1_(&size, d, z, &ldz, order, &tie, &rows, work.get(), integers.get(), &info);
+  } else {
+    slaed1_(&size, d, z, &ldz, order, &tie, &rows, work.get(), integers.get(), &info);
+  }
+  for (int i = 0; i < size; ++i) --order[i];
   return info;
 }
 
@@ -324,7 +349,8 @@ void gemm_rows(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t 
   template void gebrd<T>(std::int64_t, std::int64_t, T*, T*, T*, T*, T*);                  \
   template int bdsdc<T>(std::int64_t, T*, T*, T*, std::int64_t, T*, std::int64_t);         \
   template void sytrd<T>(std::int64_t, T*, T*, T*, T*);                                    \
-  template int stedc<T>(std::int64_t, T*, T*, T*);                                         \
+  template int stedc<T>(std::int64_t, T*, T*, T*, std::int64_t);                           \
+  template int laed1<T>(std::int64_t, T*, T*, T, std::int64_t, int*);                      \
   template int gesdd<T>(char, std::int64_t, std::int64_t, T*, T*, T*, T*);                 \
   template int syevd<T>(bool, std::int64_t, T*, T*);                                       \
   template void gemm<T>(bool, bool, std::int64_t, std::int64_t, std::int64_t, T, const T*, \

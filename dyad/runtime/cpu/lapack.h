@@ -53,9 +53,15 @@ int bdsdc(std::int64_t n, T* d, T* e, T* u, std::int64_t ldu, T* vt, std::int64_
 template <class T>
 void sytrd(std::int64_t n, T* a, T* d, T* e, T* tau);
 /// The eigenvalues of a symmetric tridiagonal matrix in the place of d[n], e[n - 1] is destroyed;
-/// and its eigenvectors z[n, n].
+/// and its eigenvectors z[n, n], with a leading dimension.
 template <class T>
-int stedc(std::int64_t n, T* d, T* e, T* z);
+int stedc(std::int64_t n, T* d, T* e, T* z, std::int64_t ldz);
+/// The same of a matrix whose largest element is 1 or -1, torn in two: d[n] and z[n, n] hold the
+/// eigenvalues and eigenvectors of two diagonal blocks, the first of `cut` rows, from which the
+/// element `tie` beside the diagonal between them was taken (and |tie| from the two next to it).
+/// order[i] is the place of the i-th smallest eigenvalue.
+template <class T>
+int laed1(std::int64_t n, T* d, T* z, T tie, std::int64_t cut, int* order);
 /// Singular values of a[m, n], which is destroyed, and vectors: 'N' none, 'S' min(m, n) of them,
 /// 'A' all. u[m, .] and vt[., n].
 template <class T>

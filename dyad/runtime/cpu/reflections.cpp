@@ -7,6 +7,7 @@
 #include "dyad/base/error.h"
 #include "dyad/runtime/cpu/lapack.h"
 #include "dyad/runtime/cpu/matrices.h"
+#include "dyad/runtime/cpu/tridiagonal.h"
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/threads.h"
 
@@ -235,7 +236,7 @@ int symmetric_eigenvectors(std::int64_t n, W* a, W* w, W* z) {
     const lapack::Threads team(
         library_threads(9.0 * static_cast<double>(n) * static_cast<double>(n * n)));
     lapack::sytrd(n, a, w, off.get(), tau.get());
-    if (const int info = lapack::stedc(n, w, off.get(), z); info != 0) return info;
+    if (const int info = tridiagonal_eigenvectors(n, w, off.get(), z); info != 0) return info;
   }
   Reflections<W>(n - 1, n - 1, a + 1, 1, n, tau.get()).apply(z + 1, n, n);
   return 0;
