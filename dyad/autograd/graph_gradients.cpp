@@ -7,6 +7,7 @@
 #include "dyad/autograd/backward.h"
 #include "dyad/autograd/expansion_evaluator.h"
 #include "dyad/autograd/gradients.h"
+#include "dyad/autograd/itself.h"
 #include "dyad/autograd/row_grad.h"
 #include "dyad/base/error.h"
 #include "dyad/ir/gradient.h"
@@ -26,13 +27,6 @@ using GradMap = std::unordered_map<Value, Tensor, ValueHash>;
 /// What comes as rows alone, for the values that may have it.
 using RowMap = std::unordered_map<Value, SparseRows, ValueHash>;
 using NodeSet = std::unordered_set<const Node*>;
-
-/// What contiguous() was given, where eagerly that is what it gives: its gradients add up in one
-/// row.
-Value itself(Value value) {
-  while (value && value.node->is("contiguous")) value = value.node->inputs()[0];
-  return value;
-}
 
 /// The static side of a gradient rule: values of the graph as symbolic tensors.
 class GraphGradient final : public Gradient,

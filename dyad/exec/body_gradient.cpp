@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
+#include "dyad/autograd/itself.h"
 #include "dyad/exec/control_node.h"
 #include "dyad/ir/gradient.h"
 
 namespace dyad::exec {
 namespace {
 
-/// What contiguous() was given, which the tape knows as one with what it gives.
-Value itself(Value value) {
-  while (value.node->is("contiguous")) value = value.node->inputs()[0];
-  return value;
-}
-
-/// The results of a body that have a gradient, which of its states they are included.
+/// The results of a body that have a gradient, and which of its states they are.
 std::vector<BodyGradient::Result> reached_results(const GraphImpl& body, std::size_t state_count,
                                                   std::span<const std::size_t> states,
                                                   const Reached& reached) {
@@ -24,7 +19,8 @@ std::vector<BodyGradient::Result> reached_results(const GraphImpl& body, std::si
     BodyGradient::Result& made = found.emplace_back();
     made.output = r;
     for (std::size_t k = 0; reached.a_step_later && k < states.size() && !made.state; ++k) {
-      if (itself(body.outputs()[states[k]]) == itself(body.outputs()[r])) made.state = k;
+      if (autograd::itself(body.outputs()[states[k]]) == autograd::itself(body.outputs()[r]))
+        made.state = k;
     }
   }
   return found;

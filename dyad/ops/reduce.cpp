@@ -7,6 +7,7 @@
 #include "dyad/ops/complex_support.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/indexing.h"
 #include "dyad/ops/reduce_support.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
@@ -243,17 +244,14 @@ struct LogSumExp {
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs given, Loc) {
     return inputs_in_f32(given, [&](TensorRefs in) -> std::vector<Tensor> {
       const Tensor& x = *in[0];
-      const Dim count = count_of(x.shape(), sorted_axes(attrs.axes, x.rank()));
+      const Ints axes = sorted_axes(attrs.axes, x.rank());
+      const Dim count = count_of(x.shape(), axes);
       if (count.is_number() && count.number() == 0) {
         return {log(sum(exp(x), attrs.axes, attrs.keepdim))};
       }
-      const Tensor largest = max(x, attrs.axes, true);
-      // Around an infinite largest element differences would be NaN.
-      const Tensor base = where(isfinite(largest), largest, 0);
-      const Tensor result = log(sum(exp(x - base), attrs.axes, true)) + base;
+      const Tensor result = is_many_rows(x, axes) ? rows_in_cache(x) : with_axes_kept(x, axes);
       if (attrs.keepdim) return {result};
-      return {
-          reshape(result, reduced_shape(sizes_of(x), sorted_axes(attrs.axes, x.rank()), false))};
+      return {reshape(result, reduced_shape(sizes_of(x), axes, false))};
     });
   }
   static void grad(Gradient& g, const Attrs& attrs) {
@@ -263,6 +261,31 @@ struct LogSumExp {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     write_reduction(e, "ReduceLogSumExp", e.input(0), attrs);
+  }
+
+ private:
+  /// Elements that the four passes go over at a time, while they are in cache.
+  static constexpr std::int64_t kInCache = 1 << 17;
+
+  static Tensor with_axes_kept(const Tensor& x, const Ints& axes) {
+    const Tensor largest = max(x, axes, true);
+    // Around an infinite largest element differences would be NaN.
+    const Tensor base = where(isfinite(largest), largest, 0);
+    return log(sum(exp(x - base), axes, true)) + base;
+  }
+  static bool is_many_rows(const Tensor& x, const Ints& axes) {
+    return Evaluator::is_eager() && x.is_contiguous() && axes == Ints{x.rank() - 1} &&
+           x.impl()->numel() > 4 * kInCache;
+  }
+  static Tensor rows_in_cache(const Tensor& x) {
+    const std::int64_t length = x.shape()[static_cast<std::size_t>(x.rank() - 1)].number();
+    const std::int64_t rows = x.impl()->numel() / length, some = std::max(kInCache / length, 1L);
+    const Tensor all = reshape(x, {rows, length});
+    std::vector<Tensor> parts;
+    for (std::int64_t first = 0; first < rows; first += some) {
+      parts.push_back(with_axes_kept(slice(all, 0, first, std::min(rows, first + some)), {1}));
+    }
+    return reshape(concat(parts, 0), reduced_shape(sizes_of(x), {x.rank() - 1}, true));
   }
 };
 

@@ -1,11 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "cases.h"
 #include "dyad/core/create.h"
+#include "dyad/ir/literal.h"
 #include "dyad/ops/ops.h"
 
-// Results of many MB are stored past the caches, whole vectors where they may lie and the rest as
-// ever.
+// What takes or gives many MB has the bits of the same in small: results that are stored past the
+// caches, whole vectors where they may lie and the rest as ever, and rows that are computed some at
+// a time.
 
 namespace dyad::testing {
 namespace {
@@ -34,6 +39,28 @@ TEST(LargeFft, HasTheBitsOfSmallOnes) {
       expect_same_lines(along_rows, x, "fft");
       expect_same_lines(along_columns, x, "fft along columns");
       expect_same_lines(half, x, "rfft");
+    }
+  }
+}
+
+TEST(LargeLogSumExp, HasTheBitsOfSmallOnes) {
+  for (const DType dtype : {f32, f64, bf16}) {
+    for (const auto& [rows, n] : {std::pair(2048, 257), {3, 400000}, {600001, 1}}) {
+      Tensor x = normal({rows, n}).to(dtype) * 3;
+      const double inf = std::numeric_limits<double>::infinity();
+      x.select(0, rows - 1).fill_(-inf);
+      x.select(0, rows - 2).slice(0, 0, 1).fill_(inf);
+      x.select(0, 0).slice(0, 0, 1).fill_(std::numeric_limits<double>::quiet_NaN());
+      const Tensor all = logsumexp(x, {1}), kept = logsumexp(x.reshape({1, rows, n}), {-1}, true);
+      EXPECT_EQ(kept.shape(), (Shape{1, rows, 1}));
+      EXPECT_EQ(packed_elements(kept.reshape({rows})), packed_elements(all)) << rows;
+      for (const std::int64_t row : {0, 1, rows / 2, rows - 2, rows - 1}) {
+        const Tensor one = logsumexp(x.slice(0, row, row + 1), {1});
+        EXPECT_EQ(packed_elements(one), packed_elements(all.slice(0, row, row + 1)))
+            << rows << ", row " << row;
+      }
+      EXPECT_EQ(all.select(0, rows - 1).item<double>(), -inf);
+      EXPECT_TRUE(std::isnan(all.select(0, 0).item<double>()));
     }
   }
 }
