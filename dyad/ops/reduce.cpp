@@ -265,7 +265,7 @@ struct LogSumExp {
 
  private:
   /// Elements that the four passes go over at a time, while they are in cache.
-  static constexpr std::int64_t kInCache = 1 << 17;
+  static constexpr std::int64_t kInCache = 1 << 18;
 
   static Tensor with_axes_kept(const Tensor& x, const Ints& axes) {
     const Tensor largest = max(x, axes, true);
@@ -275,7 +275,7 @@ struct LogSumExp {
   }
   static bool is_many_rows(const Tensor& x, const Ints& axes) {
     return Evaluator::is_eager() && x.is_contiguous() && axes == Ints{x.rank() - 1} &&
-           x.impl()->numel() > 4 * kInCache;
+           x.impl()->numel() > 2 * kInCache;
   }
   static Tensor rows_in_cache(const Tensor& x) {
     const std::int64_t length = x.shape()[static_cast<std::size_t>(x.rank() - 1)].number();
