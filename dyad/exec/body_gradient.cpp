@@ -63,6 +63,7 @@ void build_body_gradient(BodyGradient& made, std::vector<Tensor>& found, const G
   std::vector<std::size_t> places = states;
   append_all<std::size_t>(places, made.captures);
   append_all<std::size_t>(places, made.slices);
+  by.reserve(places.size());
   for (const std::size_t i : places) by.push_back(operands[i]);
   found = region.gradients(of, weights, by);
 

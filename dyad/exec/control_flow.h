@@ -19,14 +19,14 @@ namespace exec {
 using TensorFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
 std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
-                             const TensorFunction& otherwise, std::span<const Tensor> operands,
+                             const TensorFunction& otherwise, std::span<const Tensor> given,
                              Loc loc);
 std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunction& body,
-                              std::span<const Tensor> state, Loc loc);
-/// `body` takes the carries and one slice of each of `xs`, and gives the new carries and then the
-/// slices of the results.
-std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor> carries,
-                             std::span<const Tensor> xs, Loc loc);
+                              std::span<const Tensor> given, Loc loc);
+/// `body` takes the carries and one slice of each of the tensors to slice, and gives the new
+/// carries and then the slices of the results.
+std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor> init,
+                             std::span<const Tensor> slices, Loc loc);
 
 /// A tensor is one argument, a tuple as many as it has elements.
 template <class F, class T>

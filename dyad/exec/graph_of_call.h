@@ -11,8 +11,8 @@ namespace dyad::exec {
 /// given; none when it runs on data.
 class GraphOfCall {
  public:
-  explicit GraphOfCall(std::span<const Tensor> inputs) {
-    evaluator_ = dynamic_cast<GraphEvaluator*>(&Evaluator::current());
+  explicit GraphOfCall(std::span<const Tensor> inputs)
+      : evaluator_(dynamic_cast<GraphEvaluator*>(&Evaluator::current())) {
     for (const Tensor& input : inputs) {
       if (evaluator_) break;
       if (const GraphValue* handle = input.defined() ? graph_value(input) : nullptr) {
@@ -26,7 +26,7 @@ class GraphOfCall {
   [[nodiscard]] GraphEvaluator* evaluator() const noexcept { return evaluator_; }
 
  private:
-  GraphEvaluator* evaluator_ = nullptr;
+  GraphEvaluator* evaluator_;
   std::optional<GraphEvaluator> own_;
 };
 

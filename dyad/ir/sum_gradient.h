@@ -5,8 +5,8 @@
 namespace dyad {
 
 /// What a Gradient also is in a static graph: its rule may go on with the sums that gradients are
-/// added up in. One that computes many addends of one gradient, as that of a loop does, so adds them
-/// one by one in the order in which the tape would.
+/// added up in. One that computes many addends of one gradient, as that of a loop does, so adds
+/// them one by one in the order in which the tape would.
 class SumGradient {
  public:
   virtual ~SumGradient() = default;

@@ -38,7 +38,7 @@ void expect_same_in_graph(const Model& model, const Tensors& inputs) {
   Tensors expected = model(leaves);
   GradOptions options;
   options.allow_unused = true;
-  const Tensors eager_grads = grad({&expected[0], 1}, by, options);
+  const Tensors eager_grads = grad({expected.data(), 1}, by, options);
 
   Graph g;
   std::vector<Feed> feeds;

@@ -195,18 +195,18 @@ void sytrd(std::int64_t n, T* a, T* d, T* e, T* tau) {
 }
 
 template <class T>
-int stedc(std::int64_t n, T* d, T* e, T* z, std::int64_t leading) {
+int stedc(std::int64_t n, T* d, T* e, T* z, std::int64_t ldz) {
   const char vectors = 'I';
-  const int size = sized(n), ldz = lead(leading);
+  const int size = sized(n), leading = lead(ldz);
   const int lwork = sized(1 + (4 + n) * n), liwork = sized(3 + 5 * n);
   int info = 0;
   const auto work = room<T>(lwork);
   const auto integers = room<int>(liwork);
   if constexpr (is_double<T>) {
-    LAPACK_dstedc(&vectors, &size, d, e, z, &ldz, work.get(), &lwork, integers.get(), &liwork,
+    LAPACK_dstedc(&vectors, &size, d, e, z, &leading, work.get(), &lwork, integers.get(), &liwork,
                   &info);
   } else {
-    LAPACK_sstedc(&vectors, &size, d, e, z, &ldz, work.get(), &lwork, integers.get(), &liwork,
+    LAPACK_sstedc(&vectors, &size, d, e, z, &leading, work.get(), &lwork, integers.get(), &liwork,
                   &info);
   }
   return info;
@@ -339,6 +339,7 @@ void gemm_rows(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t 
   }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): arguments are types.
 #define DYAD_FOR(T)                                                                        \
   template int potrf<T>(Triangle, std::int64_t, T*);                                       \
   template int getrf<T>(std::int64_t, std::int64_t, T*, int*);                             \
@@ -358,5 +359,6 @@ void gemm_rows(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t 
 DYAD_FOR(float)
 DYAD_FOR(double)
 #undef DYAD_FOR
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace dyad::runtime::cpu::lapack
