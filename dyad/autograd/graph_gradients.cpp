@@ -76,7 +76,6 @@ class GraphGradient final : public Gradient,
     all = all.defined() ? SparseRows{concat({all.index, positions}, 0), concat({all.rows, rows}, 0)}
                         : SparseRows{positions, rows};
   }
-  bool takes_sum(int i) const override { return needs(i); }
   Tensor sum_so_far(int i) override {
     const auto sum = grads_.find(itself(node_.inputs()[static_cast<std::size_t>(i)]));
     return sum == grads_.end() ? Tensor() : sum->second;

@@ -80,7 +80,7 @@ std::vector<std::size_t> ControlNode::wanted(std::size_t begin, std::size_t end)
 
 void ControlNode::add_to(std::size_t input, const Tensor& gradient) {
   const auto at = static_cast<int>(input);
-  if (!sums_.takes_sum(at)) return;
+  if (!g_.needs(at)) return;
   const Tensor sum = sums_.sum_so_far(at);
   sums_.set_sum(at, sum.defined() ? add(sum, gradient, node_.loc()) : gradient);
 }
@@ -105,7 +105,7 @@ std::vector<Tensor> ControlNode::append(const OpInfo& op, Ref<Attrs> attrs,
 /// it captures.
 bool ControlNode::takes_sum(std::size_t input) const {
   const auto inputs = node_.inputs();
-  if (!sums_.takes_sum(static_cast<int>(input))) return false;
+  if (!g_.needs(static_cast<int>(input))) return false;
   const bool is_cond = &node_.op() == &kCondOp;
   const std::size_t states =
       is_cond ? 0 : static_cast<std::size_t>(node_.attrs_as<LoopAttrs>().states);

@@ -10,8 +10,6 @@ namespace dyad {
 class SumGradient {
  public:
   virtual ~SumGradient() = default;
-  /// Whether input i wants a gradient.
-  [[nodiscard]] virtual bool takes_sum(int i) const = 0;
   /// What has come to input i until now; undefined where nothing has.
   [[nodiscard]] virtual Tensor sum_so_far(int i) = 0;
   /// What has come to it with what the rule adds, where it wants a gradient.

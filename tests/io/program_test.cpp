@@ -365,35 +365,42 @@ TensorDict run_child(const std::string& program,
   return status == 0 ? load_safetensors(result.path()) : TensorDict();
 }
 
-TEST(ProgramTraining, GoesOnToTheSameBitsInAnotherProcess) {
+/// Steps 5 to 11 of a training, here and in a child that goes on from its file.
+struct GoneOn {
+  std::vector<std::uint32_t> here;  ///< bits of the losses
+  std::vector<std::int64_t> there;
+  std::vector<std::uint32_t> weight_here, weight_there;
+};
+
+GoneOn go_on_in_child(const std::vector<std::pair<std::string, std::string>>& environment = {}) {
   const TempFile file("step.dyad");
   Training training;
   training.train(0, 5);
   training.save_to(file.path());
-  const std::vector<std::uint32_t> rest = training.train(5, 12);
-  const TensorDict made = run_child(file.path());
-  ASSERT_TRUE(made.contains("losses"));
-  EXPECT_EQ(made.at("losses").to_vector<std::int64_t>(),
-            std::vector<std::int64_t>(rest.begin(), rest.end()));
-  EXPECT_EQ(bits_of(made.at("weight")), bits_of(training.net.in.weight));
+  GoneOn made;
+  made.here = training.train(5, 12);
+  const TensorDict child = run_child(file.path(), environment);
+  made.there = child.at("losses").to_vector<std::int64_t>();
+  made.weight_here = bits_of(training.net.in.weight);
+  made.weight_there = bits_of(child.at("weight"));
+  return made;
+}
+
+TEST(ProgramTraining, GoesOnToTheSameBitsInAnotherProcess) {
+  const GoneOn made = go_on_in_child();
+  EXPECT_EQ(made.there, std::vector<std::int64_t>(made.here.begin(), made.here.end()));
+  EXPECT_EQ(made.weight_there, made.weight_here);
 }
 
 TEST(ProgramTraining, GoesOnOnAnotherKindOfCpu) {
   // A file holds no code: kernels made here serve nobody there, libraries choose others.
-  const TempFile file("step.dyad");
-  Training training;
-  training.train(0, 5);
-  training.save_to(file.path());
-  const std::vector<std::uint32_t> rest = training.train(5, 12);
-  const TensorDict made = run_child(file.path(), {{"DYAD_KERNELS", "interpreter"},
-                                                  {"ONEDNN_MAX_CPU_ISA", "SSE41"},
-                                                  {"OPENBLAS_CORETYPE", "Nehalem"}});
-  ASSERT_TRUE(made.contains("losses"));
-  const std::vector<std::int64_t> losses = made.at("losses").to_vector<std::int64_t>();
-  ASSERT_EQ(losses.size(), rest.size());
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    const float here = std::bit_cast<float>(rest[i]);
-    EXPECT_NEAR(std::bit_cast<float>(static_cast<std::uint32_t>(losses[i])), here,
+  const GoneOn made = go_on_in_child({{"DYAD_KERNELS", "interpreter"},
+                                      {"ONEDNN_MAX_CPU_ISA", "SSE41"},
+                                      {"OPENBLAS_CORETYPE", "Nehalem"}});
+  ASSERT_EQ(made.there.size(), made.here.size());
+  for (std::size_t i = 0; i < made.there.size(); ++i) {
+    const float here = std::bit_cast<float>(made.here[i]);
+    EXPECT_NEAR(std::bit_cast<float>(static_cast<std::uint32_t>(made.there[i])), here,
                 1e-3F * std::abs(here));
   }
 }
