@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <array>
-#include <memory>
 #include <utility>
 
 #include "dyad/codegen/kernel_provider.h"
 #include "dyad/codegen/program_builder.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/call_cache.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/kernel_call.h"
 #include "dyad/runtime/launch.h"
@@ -21,48 +20,6 @@ constexpr std::size_t kMaxInputs = 12;
 /// Room for the operands of nearly every call.
 constexpr std::size_t kOperands = kMaxInputs + 4;
 
-/// What decides which kernel an operator's call runs, but for the values of its attributes.
-struct CallKey {
-  const OpInfo* op = nullptr;
-  std::uint64_t dtypes = 0;  ///< of the inputs, 5 bits each
-  std::uint64_t access = 0;  ///< Iteration::access_key
-  std::uint64_t attrs = 0;   ///< their hash
-
-  bool operator==(const CallKey&) const = default;
-  [[nodiscard]] std::size_t slot() const noexcept {
-    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;
-    std::uint64_t h = reinterpret_cast<std::uintptr_t>(op) >> 4;
-    h = (h ^ dtypes) * kOdd;
-    h = (h ^ (h >> 32) ^ access ^ attrs) * kOdd;
-    return static_cast<std::size_t>(h >> (64 - kBits));
-  }
-  static constexpr int kBits = 9;
-};
-
-/// The kernels that a thread's operators ran last: one slot for each hash.
-struct CallCache {
-  struct Entry {
-    CallKey key;
-    Ref<Attrs> attrs;
-    const CompiledKernel* kernel = nullptr;
-    DType result = DType::f32;
-    int index_input = -1;    ///< reductions
-    std::int64_t alone = 0;  ///< up to so many elements one thread is quicker
-  };
-  std::array<Entry, std::size_t{1} << CallKey::kBits> entries;
-
-  Entry* find(const CallKey& key, const void* attrs) noexcept {
-    Entry& entry = entries[key.slot()];
-    if (entry.key != key) return nullptr;
-    return entry.attrs && !attrs_equal(entry.attrs->info(), attrs, entry.attrs->data()) ? nullptr
-                                                                                        : &entry;
-  }
-  static CallCache& of_thread() {
-    thread_local const std::unique_ptr<CallCache> cache = std::make_unique<CallCache>();
-    return *cache;
-  }
-};
-
 bool has_attrs(const OpInfo& op) noexcept { return op.attrs != &attrs_info<NoAttrs>; }
 
 std::uint64_t hash_of(const OpInfo& op, const void* attrs) {
@@ -71,11 +28,11 @@ std::uint64_t hash_of(const OpInfo& op, const void* attrs) {
 
 CallCache::Entry& remember(const CallKey& key, const void* attrs, const CompiledKernel& kernel,
                            DType result) {
-  CallCache::Entry& entry = CallCache::of_thread().entries[key.slot()];
-  entry.key = key;
-  entry.attrs = has_attrs(*key.op) ? Attrs::copy_of(*key.op->attrs, attrs) : Ref<Attrs>();
-  entry.kernel = &kernel;
-  entry.result = result;
+  CallCache::Entry& entry = CallCache::of_thread().place_for(key, attrs);
+  entry = {.key = key,
+           .attrs = has_attrs(*key.op) ? Attrs::copy_of(*key.op->attrs, attrs) : Ref<Attrs>(),
+           .kernel = &kernel,
+           .result = result};
   return entry;
 }
 
