@@ -201,6 +201,22 @@ struct LeafSum {
   Loc place;
 };
 
+/// A pass, as a recording is told of it.
+class RecordedPass {
+ public:
+  explicit RecordedPass(RecordingNotes* recording) : recording_(recording) {
+    if (recording_) recording_->begin_pass();
+  }
+  ~RecordedPass() {
+    if (recording_) recording_->end_pass();
+  }
+  RecordedPass(const RecordedPass&) = delete;
+  RecordedPass& operator=(const RecordedPass&) = delete;
+
+ private:
+  RecordingNotes* recording_;
+};
+
 class Pass {
  public:
   Pass(std::span<const Tensor> inputs, BackwardOptions options, bool in_parts = false)
@@ -259,9 +275,12 @@ class Pass {
 
   std::vector<Tensor> run() {
     if (!targets_.empty()) find_wanted();
-    while (!frontier_.empty()) {
-      auto latest = frontier_.pop();
-      visit(latest.mapped());
+    {
+      const RecordedPass recorded(recording_);
+      while (!frontier_.empty()) {
+        auto latest = frontier_.pop();
+        visit(latest.mapped());
+      }
     }
     for (LeafSum& of : sums_) {
       join(of.sum, of.slices);
@@ -393,6 +412,7 @@ class Pass {
   void visit(Pending& pending) {
     TapeNode& node = *pending.node;
     if (!targets_.empty() && !wanted_.contains(&node)) return;
+    if (recording_ && !node.released()) recording_->visit(node.sequence());
     const GradMode mode(options_.create_graph);
     for (std::size_t i = 0; i < pending.slices.size(); ++i)
       join(pending.grads[i], pending.slices[i]);
@@ -426,7 +446,9 @@ class Pass {
       pass_on(node, gradient.results());
       if (gradient.slice()) pass_on(node, gradient.slice()->first, gradient.slice()->second);
     }
-    if (!options_.retain_graph && !options_.create_graph) node.release_saved();
+    // What only a recording sees may be passed as often as what is before it.
+    const bool is_seen = node.op().kind != BodyKind::structural;
+    if (is_seen && !options_.retain_graph && !options_.create_graph) node.release_saved();
   }
 
   /// An opaque row without a rule: its expansion is computed and differentiated.
@@ -481,6 +503,8 @@ class Pass {
   }
 
   BackwardOptions options_;
+  RecordingNotes* recording_ =
+      Evaluator::is_eager() ? nullptr : dynamic_cast<RecordingNotes*>(&Evaluator::current());
   Frontier frontier_;
   std::vector<TapeNode*> roots_;
   std::vector<Target> targets_;

@@ -8,6 +8,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
+#include "dyad/core/recording_notes.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ops/arithmetic.h"
@@ -92,6 +93,8 @@ void TapeNode::set_sequence() noexcept {
   }
   sequence_ = last_sequence = latest + 1;
 }
+
+std::uint64_t latest_sequence() noexcept { return last_sequence; }
 
 void TapeNode::settle_sizes(const SymbolMap& sizes) {
   const auto settle = [&](Shape& shape, const Tensor& kept) {
@@ -239,8 +242,10 @@ void accumulate(const Tensor& leaf, Tensor gradient, bool create_graph) {
     const TensorImpl& impl = *gradient.impl();
     // Somebody else's memory, or a broadcast view, must not become a grad that may be changed in
     // place.
-    const bool own =
-        impl.use_count() == 1 && impl.storage && impl.storage->use_count() == 1 && impl.contiguous;
+    auto* const recording =
+        Evaluator::is_eager() ? nullptr : dynamic_cast<RecordingNotes*>(&Evaluator::current());
+    const bool own = impl.use_count() == 1 && impl.storage && impl.storage->use_count() == 1 &&
+                     impl.contiguous && (!recording || recording->keeps_order(gradient));
     kept.grad = own ? std::move(gradient) : gradient.clone();
   }
 }

@@ -126,6 +126,9 @@ struct Kept {
   std::vector<bool> inputs, outputs;
 };
 
+/// The number of the thread's latest node.
+[[nodiscard]] std::uint64_t latest_sequence() noexcept;
+
 /// Puts an executed operator on the tape: its floating outputs track gradients from now on. With
 /// `kept`, of what the row saves only the tensors that it names.
 void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "dyad/core/dim.h"
@@ -19,6 +20,14 @@ class RecordingNotes {
   /// What is done next depends on whether the size is 1. Nothing where only the data of each call
   /// tell: what is done has to be right for both.
   virtual std::optional<bool> is_one(Dim size, Loc loc) = 0;
+  /// Whether the tensor's elements lie in the same order in later calls: of sizes that vary, some
+  /// hide it.
+  virtual bool keeps_order(const Tensor& made) = 0;
+  /// A backward pass begins, comes to the node of the tape with that number, and ends. Rules may
+  /// run others meanwhile.
+  virtual void begin_pass() = 0;
+  virtual void visit(std::uint64_t sequence) = 0;
+  virtual void end_pass() = 0;
 };
 
 }  // namespace dyad

@@ -138,12 +138,6 @@ Type without_first_axis(const Type& type) {
   return {type.dtype(), shape};
 }
 
-Type with_first_axis(const Type& type, Dim size) {
-  Shape shape{size};
-  for (const Dim d : type.shape()) shape.push_back(d);
-  return {type.dtype(), shape};
-}
-
 /// What the body of a scan makes, found by recording it: with the symbols of the recording around,
 /// if there is one, or with the sizes at hand.
 Types body_types(const TensorFunction& body, std::span<const Tensor> carries,
@@ -178,11 +172,12 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
   RecordedLoop loop(kScanOp, xs, length, loc);
   const std::int64_t steps = loop.steps();
   std::vector<Tensor> carry = begin_states(carries, loc), slices;
+  const std::vector<Tensor> rows = loop.to_slice(xs);
   std::vector<std::vector<Tensor>> ys;
   for (std::int64_t t = 0; t < steps; ++t) {
     loop.begin_step(carry);
     std::vector<Tensor> arguments = carry;
-    for (const Tensor& x : xs) arguments.push_back(select(x, 0, t, loc));
+    for (const Tensor& x : rows) arguments.push_back(select(x, 0, t, loc));
     loop.end_slicing(std::span<const Tensor>(arguments).subspan(carry.size()));
     const std::vector<Tensor> results = body(arguments);
     const std::span<const Tensor> next(results.data(), std::min(results.size(), carry.size()));
@@ -196,8 +191,8 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
   if (steps == 0) {
     const Types types = types_of_no_steps(body, carries, xs, loc);
     for (std::size_t i = carry.size(); i < types.size(); ++i) {
-      const Type stacked = with_first_axis(types[i], 0);
-      carry.push_back(zeros(stacked.shape(), stacked.dtype(), loc));
+      const Type none = stacked(types[i], 0);
+      carry.push_back(zeros(none.shape(), none.dtype(), loc));
     }
   }
   for (const std::vector<Tensor>& made : ys) carry.push_back(stack(made, 0, loc));
@@ -311,7 +306,7 @@ std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor>
                                                       std::min(types.size(), carries.size()))),
              "init", "the body", loc);
   for (std::size_t i = carries.size(); i < types.size(); ++i) {
-    types[i] = with_first_axis(types[i], length);
+    types[i] = stacked(types[i], length);
   }
   return append_control(*recording.evaluator(), kScanOp, loop_attrs(carries.size(), xs.size()),
                         joined(inputs, captures.tensors()), {region.finish()}, types, loc);

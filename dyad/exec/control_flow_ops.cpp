@@ -69,6 +69,12 @@ constinit const OpInfo kWhileStatesOp{
     .grad = while_states_grad,
 };
 
+Type stacked(const Type& type, Dim length) {
+  Shape shape{length};
+  for (const Dim size : type.shape()) shape.push_back(size);
+  return {type.dtype(), std::move(shape)};
+}
+
 void register_control_ops() {
   static const bool done = [] {
     const std::array<const OpInfo*, 4> rows{&kCondOp, &kWhileOp, &kScanOp, &kWhileStatesOp};

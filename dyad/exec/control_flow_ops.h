@@ -29,6 +29,9 @@ struct WhileStatesAttrs {
 /// `scan(states..., slices..., captures...)` with region body; while_states as above.
 extern const OpInfo kCondOp, kWhileOp, kScanOp, kWhileStatesOp;
 
+/// The type of `length` tensors of a type along a new first axis.
+[[nodiscard]] Type stacked(const Type& type, Dim length);
+
 /// Adds them to the registry, once.
 void register_control_ops();
 

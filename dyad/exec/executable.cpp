@@ -241,7 +241,8 @@ struct Executable::State {
   }
 
   std::vector<Tensor> run(std::span<const Tensor> values, const SymbolMap& outer,
-                          const CancelToken* cancel, Loc where) {
+                          const CancelToken* cancel, Loc where,
+                          std::span<const Tensor> places = {}) {
     std::unique_lock<std::mutex> turn;
     if (!written.empty()) turn = std::unique_lock(turns);
     std::vector<Tensor> copies;
@@ -249,7 +250,7 @@ struct Executable::State {
     if (!stages.empty()) return run_stages(values, outer, cancel, where);
     Plans taken = take_plan(values, outer, where);
     const Finally kept([&] { put_back(taken); });
-    return taken.front()->run(values, cancel, where);
+    return taken.front()->run(values, cancel, where, places);
   }
 
   /// `values` with a copy in the place of each that lies in the memory of a variable which the run
@@ -310,8 +311,8 @@ std::vector<Tensor> Executable::run(std::span<const Tensor> placeholders, const 
 
 std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
                                            const SymbolMap& outer, const CancelToken* cancel,
-                                           Loc where) {
-  return state_->run(placeholders, outer, cancel, where);
+                                           Loc where, std::span<const Tensor> places) {
+  return state_->run(placeholders, outer, cancel, where, places);
 }
 
 std::vector<Tensor> Executable::prepare(std::span<const Tensor> placeholders, Loc where) {

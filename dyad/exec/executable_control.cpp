@@ -40,9 +40,10 @@ class ControlStep : public Step {
  protected:
   virtual Tensors compute(const RunContext& context) = 0;
 
-  Tensors run_region(std::size_t i, std::span<const Tensor> arguments,
-                     const RunContext& context) const {
-    return regions_[i]->run_region(arguments, context.symbols, context.cancel, context.where);
+  Tensors run_region(std::size_t i, std::span<const Tensor> arguments, const RunContext& context,
+                     std::span<const Tensor> places = {}) const {
+    return regions_[i]->run_region(arguments, context.symbols, context.cancel, context.where,
+                                   places);
   }
   [[nodiscard]] std::span<const Tensor> inputs(std::size_t begin) const {
     return std::span<const Tensor>(inputs_).subspan(begin);
@@ -122,6 +123,14 @@ class WhileStep final : public ControlStep {
   }
 };
 
+/// Copies what was not made in its place.
+void put(std::span<const Tensor> places, std::span<const Tensor> made) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].defined() && places[i].impl()->data != made[i].impl()->data)
+      copy_into(places[i], made[i]);
+  }
+}
+
 /// x[t], the same memory.
 Tensor slice(const Tensor& x, std::int64_t t) {
   const TensorImpl& impl = *x.impl();
@@ -189,14 +198,15 @@ class ScanStep final : public ControlStep {
       Tensors arguments = states;
       for (const Tensor& x : xs) arguments.push_back(slice(x, t));
       append_all(arguments, captures);
-      Tensors made = run_region(0, arguments, context);
-      for (std::size_t r = 0; r < results.size(); ++r) {
-        copy_into(slice(results[r], t), made[count + r]);
-      }
+      Tensors places(count);
+      for (const Tensor& result : results) places.push_back(slice(result, t));
+      Tensors made = run_region(0, arguments, context, places);
+      put(places, made);
       made.resize(count);
       states = std::move(made);
     }
-    states = apart_from(inputs(0), std::move(states));
+    // A state may lie where it is a result, too.
+    states = apart_from(with(inputs(0), results), std::move(states));
     append_all(states, results);
     return states;
   }
@@ -215,10 +225,9 @@ class PartsStep final : public ControlStep {
       check_cancelled(context);
       Tensors arguments;
       for (const Tensor& x : inputs(0)) arguments.push_back(samples(x, first, count));
-      const Tensors made = run_region(0, arguments, context);
-      for (std::size_t r = 0; r < results.size(); ++r) {
-        copy_into(samples(results[r], first, count), made[r]);
-      }
+      Tensors places;
+      for (const Tensor& result : results) places.push_back(samples(result, first, count));
+      put(places, run_region(0, arguments, context, places));
     }
     return results;
   }

@@ -80,15 +80,36 @@ void Plan::bind(std::span<const Tensor> placeholders, const Storage* arena) {
   }
 }
 
+void Plan::place_outputs(std::span<const Tensor> places) {
+  constexpr std::uintptr_t kAlignment = 64;  // as memory of its own has
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!places[i].defined()) continue;
+    const Slot& slot = slots[static_cast<std::size_t>(outputs[i])];
+    const auto number = static_cast<std::size_t>(slot.buffer);
+    const Buffer& buffer = buffers[number];
+    const TensorImpl &place = *places[i].impl(), &made = *slot.tensor.impl();
+    const auto bytes = static_cast<std::size_t>(place.numel()) * size_of(place.dtype);
+    if (buffer.source != Source::output || slot.offset != 0 || !made.contiguous ||
+        buffer.bytes > bytes || fresh_[number].data ||
+        reinterpret_cast<std::uintptr_t>(place.data) % kAlignment != 0)
+      continue;
+    fresh_[number] = {place.storage, place.data};
+  }
+}
+
 void Plan::allocate_output(int buffer) {
-  const auto i = static_cast<std::size_t>(buffer);
-  fresh_[i] = Storage::allocate(buffers[i].bytes);
-  set_base(buffer, fresh_[i]->data(), fresh_[i]);
+  Fresh& fresh = fresh_[static_cast<std::size_t>(buffer)];
+  if (!fresh.data) {
+    fresh.storage = Storage::allocate(buffers[static_cast<std::size_t>(buffer)].bytes);
+    fresh.data = fresh.storage->data();
+  }
+  set_base(buffer, fresh.data, fresh.storage);
 }
 
 std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const CancelToken* cancel,
-                              Loc where) {
+                              Loc where, std::span<const Tensor> places) {
   const Ref<Storage> arena = arena_bytes > 0 ? Storage::allocate(arena_bytes) : Ref<Storage>();
+  place_outputs(places);
   bind(placeholders, arena.get());
   const RunContext context{symbols, cancel, where};
   StepProfile* const profile = StepProfile::active();
@@ -135,8 +156,8 @@ std::vector<Tensor> Plan::collect() {
     impl->shape = made.shape;
     impl->strides = made.strides;
     if (buffer.source == Source::output) {
-      impl->storage = fresh_[number];
-      impl->data = fresh_[number]->data() + slot.offset;
+      impl->storage = fresh_[number].storage;
+      impl->data = fresh_[number].data + slot.offset;
     } else {
       impl->storage = buffer.base.impl()->storage;
       impl->data = buffer.base.impl()->data + slot.offset;

@@ -74,8 +74,9 @@ class Plan {
         patches_(buffers.size()) {}
 
   /// Runs the steps; those from `commit` on write variables, cannot fail and are not cancelled.
+  /// `places`: see Executable::run_region.
   std::vector<Tensor> run(std::span<const Tensor> placeholders, const CancelToken* cancel,
-                          Loc where);
+                          Loc where, std::span<const Tensor> places = {});
 
   /// Points everything that looks at a buffer to where it lies now.
   void set_base(int buffer, std::byte* data, const Ref<Storage>& storage);
@@ -116,13 +117,19 @@ class Plan {
     TensorImpl* impl;  ///< or a tensor
   };
   void bind(std::span<const Tensor> placeholders, const Storage* arena);
+  void place_outputs(std::span<const Tensor> places);
   void allocate_output(int buffer);
   [[nodiscard]] std::vector<Tensor> collect();
   void let_go() noexcept;
 
-  Ref<Storage> arena_;                       // memory of the last run, borrowed
-  std::vector<std::byte*> bound_;            // by buffer: the base set last, for variables
-  std::vector<Ref<Storage>> fresh_;          // by buffer: memory of this run's outputs
+  Ref<Storage> arena_;             // memory of the last run, borrowed
+  std::vector<std::byte*> bound_;  // by buffer: the base set last, for variables
+  /// Memory of an output: of its own, or where the caller wants it.
+  struct Fresh {
+    Ref<Storage> storage;
+    std::byte* data = nullptr;
+  };
+  std::vector<Fresh> fresh_;                 // by buffer: of this run
   std::vector<std::vector<Patch>> patches_;  // by buffer
 };
 

@@ -55,6 +55,19 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
     auto* const next = dynamic_cast<RecordingNotes*>(&to_);
     return next ? next->is_one(size, loc) : std::nullopt;
   }
+  bool keeps_order(const Tensor& made) override {
+    auto* const next = dynamic_cast<RecordingNotes*>(&to_);
+    return !next || next->keeps_order(made);
+  }
+  void begin_pass() override {
+    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->begin_pass();
+  }
+  void visit(std::uint64_t sequence) override {
+    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->visit(sequence);
+  }
+  void end_pass() override {
+    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->end_pass();
+  }
   void note_host_state(const Ref<HostState>& state) override { to_.note_host_state(state); }
   void set_random_state(const RandomKey& state, Loc loc) override {
     to_.set_random_state(state, loc);

@@ -39,12 +39,6 @@ Ref<GraphImpl> body_with_states(const GraphImpl& body, std::size_t state_count) 
   return made;
 }
 
-Type stacked(const Type& type, Dim length) {
-  Shape shape{length};
-  for (const Dim d : type.shape()) shape.push_back(d);
-  return {type.dtype(), shape};
-}
-
 /// A gradient of stacked slices with one more in front of the first step's, that of no step.
 Tensor with_no_step(const Tensor& gradient, const Type& type, bool reverse, Loc loc) {
   Shape one{1};

@@ -65,6 +65,45 @@ std::optional<PathDifference> compare_outputs(const Path& a, const Path& b) {
 
 }  // namespace
 
+void Path::replace_values(const std::function<Value(Value)>& by) {
+  const auto replace = [&](Value& value) {
+    if (value) value = by(value);
+  };
+  const auto replace_place = [&](Place& place) {
+    replace(place.memory);
+    replace(place.lies_in);
+    for (Value& view : place.views) replace(view);
+  };
+  for (GradCapture& capture : grad_captures) replace(capture.placeholder);
+  for (Decision& decision : decisions) replace(decision.value);
+  for (Write& write : writes) replace(write.value);
+  for (GradWrite& write : grad_writes) {
+    replace(write.value);
+    replace_place(write.place);
+  }
+  for (Value& output : outputs) replace(output);
+  for (Place& place : places) replace_place(place);
+  if (!backward) return;
+  for (Value& seed : backward->seeds) replace(seed);
+  for (auto* const grads : {&backward->leaf_grads, &backward->argument_grads}) {
+    for (BackwardPart::Part& part : *grads) {
+      replace(part.whole);
+      replace(part.index);
+      replace(part.rows);
+    }
+  }
+}
+
+void Path::replace_positions(const std::function<int(int)>& by) {
+  end = by(end);
+  for (Decision& decision : decisions) decision.position = by(decision.position);
+  for (auto& [first, last] : unrolled) {
+    first = by(first);
+    last = by(last);
+  }
+  if (backward) backward->begin = by(backward->begin);
+}
+
 bool knows_rows(std::span<const GradNote> notes, const autograd::LeafGrad& of_leaf,
                 std::span<const Tensor> arguments) {
   return std::ranges::any_of(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -166,6 +167,11 @@ struct Path {
   SymbolMap hints;      ///< sizes at the time of recording
   std::string refusal;  ///< why the call cannot be replayed; empty when it can
   Loc refused_at;
+
+  /// Puts `by(value)` in the place of every value that is named here.
+  void replace_values(const std::function<Value(Value)>& by);
+  /// The same for numbers of nodes: of those before a place in the recording.
+  void replace_positions(const std::function<int(int)>& by);
 };
 
 /// Where two recordings of one function part.

@@ -1,10 +1,14 @@
 #include "dyad/exec/recorded_loop.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <unordered_set>
 #include <utility>
 
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/tape.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/ir/graph_ops.h"
@@ -21,6 +25,8 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
   trace_.xs = values_of(xs);
   begin_ = marks();
   first_handle_ = recorder_->loop_handles_.size();
+  may_be_taped_ = grad_enabled() && &op == &kScanOp && recorder_->open_loops_ == 0;
+  number_ = recorder_->loops_++;
   ++recorder_->open_loops_;
 }
 
@@ -31,6 +37,33 @@ RecordedLoop::~RecordedLoop() {
 
 std::int64_t RecordedLoop::steps() const {
   return recorder_ ? evaluate(length_, recorder_->path_.hints) : length_.value(trace_.loc);
+}
+
+std::vector<Tensor> RecordedLoop::to_slice(std::span<const Tensor> xs) {
+  std::vector<Tensor> rows(xs.begin(), xs.end());
+  if (!may_be_taped_) return rows;
+  given_ = rows;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!xs[i].tracks_grad()) continue;
+    const LengthAttrs attrs{.loop = number_, .number = static_cast<std::int64_t>(i)};
+    rows[i] = recorder_->with_length(xs[i], steps(), attrs, trace_.loc);
+  }
+  sliced_ = rows;
+  return rows;
+}
+
+void RecordedLoop::forget_lengths(const RolledLoop* rolled) {
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (sliced_[i].is_same(given_[i])) continue;
+    const bool is_alone = rolled && std::ranges::count(trace_.xs, trace_.xs[i]) == 1 &&
+                          std::ranges::count(rolled->captures, trace_.xs[i]) == 0;
+    if (is_alone) continue;
+    autograd::TapeNode* const length = autograd::node_of(*sliced_[i].impl());
+    for (const Ref<autograd::TapeNode>& node : cut_) {
+      autograd::InputRecord& input = node->inputs()[0];
+      if (length && input.node.get() == length) input = length->inputs()[0];
+    }
+  }
 }
 
 RecordedLoop::Marks RecordedLoop::marks() const {
@@ -65,6 +98,7 @@ void RecordedLoop::begin_step(std::span<const Tensor> states) {
   step.condition = step.body = step.end = at;
   trace_.steps.push_back(std::move(step));
   slicing_.emplace_back(asked, asked);
+  tape_.push_back(autograd::latest_sequence());
 }
 
 void RecordedLoop::end_condition(const Tensor& go_on) {
@@ -79,6 +113,10 @@ void RecordedLoop::end_slicing(std::span<const Tensor> slices) {
   if (!recorder_) return;
   LoopTrace::Step& step = trace_.steps.back();
   step.slices = values_of(slices);
+  for (const Tensor& slice : slices) {
+    if (autograd::TapeNode* const node = autograd::node_of(*slice.impl()); node && may_be_taped_)
+      cut_.emplace_back(node);
+  }
   step.body = step.end = static_cast<int>(recorder_->graph_->nodes().size());
   slicing_.back().second = recorder_->path_.guards.size();
 }
@@ -86,12 +124,14 @@ void RecordedLoop::end_slicing(std::span<const Tensor> slices) {
 void RecordedLoop::end_body(std::span<const Tensor> made) {
   if (!recorder_) return;
   trace_.slices_made.push_back(values_of(made));
+  tape_end_ = autograd::latest_sequence();
   trace_.steps.back().end = static_cast<int>(recorder_->graph_->nodes().size());
   bodies_asked_ = recorder_->path_.guards.size();
 }
 
-void RecordedLoop::end(std::span<const Tensor> results, std::span<const Tensor> last) {
-  if (!recorder_ || roll(results, last)) return;
+void RecordedLoop::end(std::span<Tensor> results, std::span<const Tensor> last) {
+  if (!recorder_ || roll(results, last) || postpone(results)) return;
+  forget_lengths(nullptr);
   if (trace_.op == &kScanOp && length_.is_symbolic())
     static_cast<void>(recorder_->dim_value(length_, trace_.loc));
   recorder_->path_.unrolled.emplace_back(trace_.begin,
@@ -113,11 +153,41 @@ void RecordedLoop::keep_outside() {
     if (handle.use_count() > 1 && is_of_steps(handle.value) && handle.value.node->is("constant"))
       trace_.kept.insert(handle.value.node);
   }
+  keep_invariant();
 }
 
-bool RecordedLoop::only_computes() const {
+void RecordedLoop::keep_invariant() {
+  // What is kept for later steps these have no nodes for.
+  if (trace_.steps.size() < 3) return;
+  const LoopTrace::Step &first = trace_.steps[0], &second = trace_.steps[1];
+  if (first.end - first.condition <= second.end - second.condition) return;
+  const auto& nodes = recorder_->graph_->nodes();
+  std::unordered_set<const Node*> invariant;
+  const int body = trace_.op == &kScanOp ? first.body : first.condition;
+  for (int at = body; at < first.end; ++at) {
+    const Node& node = *nodes[static_cast<std::size_t>(at)];
+    const auto is_outside = [&](Value input) {
+      return (!is_of_steps(input) || invariant.contains(input.node)) &&
+             std::ranges::find(first.states, input) == first.states.end();
+    };
+    if (node.op().effect == Effect::pure && !node.inputs().empty() &&
+        std::ranges::all_of(node.inputs(), is_outside))
+      invariant.insert(&node);
+  }
+  const std::function<void(const Node*)> keep = [&](const Node* node) {
+    if (!invariant.contains(node) || !trace_.kept.insert(node).second) return;
+    for (const Value input : node->inputs()) keep(input.node);
+  };
+  // What the second step alone uses may be a state.
+  for (int at = trace_.steps[2].condition; at < trace_.steps[2].end; ++at) {
+    for (const Value input : nodes[static_cast<std::size_t>(at)]->inputs()) keep(input.node);
+  }
+}
+
+bool RecordedLoop::only_computes(bool on_tape) const {
   Marks expected = begin_;
   expected.decisions += trace_.conditions.size();
+  if (on_tape) expected.taped = marks().taped;
   if (marks() != expected || !recorder_->path_.refusal.empty()) return false;
   const auto& nodes = recorder_->graph_->nodes();
   return std::all_of(nodes.begin() + trace_.begin, nodes.end(), [&](const auto& node) {
@@ -168,15 +238,10 @@ bool RecordedLoop::is_closed(std::span<const Tensor> results, std::span<const Te
                      });
 }
 
-bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor> last) {
-  const std::size_t states = trace_.steps.empty() ? 0 : trace_.steps[0].states.size();
-  trace_.last_states = values_of(results.first(std::min(states, results.size())));
-  if (!is_plain_ || trace_.slices_made.size() < 2) return false;
-  recorder_->forget_lone_pairs();
-  keep_outside();
-  if (!only_computes() || !asks_as_first() || !is_closed(results, last)) return false;
-  const std::optional<RolledLoop> rolled = roll_loop(*recorder_->graph_, trace_);
-  if (!rolled) return false;
+std::optional<RolledLoop> RecordedLoop::rolled(std::span<const Tensor> results) {
+  const std::size_t states = trace_.steps[0].states.size();
+  std::optional<RolledLoop> rolled = roll_loop(*recorder_->graph_, trace_);
+  if (!rolled) return std::nullopt;
   std::unordered_set<const TensorImpl*> distinct;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (i < states && rolled->constant[i]) continue;
@@ -184,11 +249,83 @@ bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor>
     // Another tensor's memory would have to be the loop's result.
     if (!is_of_steps(handle->memory) || !results[i].impl()->contiguous ||
         !distinct.insert(results[i].impl()).second)
-      return false;
-    if (i < states && !trace_.steps[0].states[i].type().same_as(handle->value.type())) return false;
+      return std::nullopt;
+    if (i < states && !trace_.steps[0].states[i].type().same_as(handle->value.type()))
+      return std::nullopt;
   }
+  return rolled;
+}
+
+bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor> last) {
+  const std::size_t states = trace_.steps.empty() ? 0 : trace_.steps[0].states.size();
+  trace_.last_states = values_of(results.first(std::min(states, results.size())));
+  if (!is_plain_ || trace_.slices_made.size() < 2) return false;
+  recorder_->forget_lone_pairs();
+  keep_outside();
+  if (!only_computes(false) || !asks_as_first() || !is_closed(results, last)) return false;
+  const std::optional<RolledLoop> rolled = this->rolled(results);
+  if (!rolled) return false;
   replace(*rolled, results, last);
   return true;
+}
+
+bool RecordedLoop::postpone(std::span<Tensor> results) {
+  if (!may_be_taped_ || !is_plain_ || trace_.slices_made.size() < 2 ||
+      recorder_->is_told_by_data(length_) || !only_computes(true) || !asks_as_first())
+    return false;
+  std::optional<RolledLoop> rolled = this->rolled(results);
+  if (!rolled) return false;
+  forget_lengths(&*rolled);
+  forget_guards();
+  const std::size_t states = trace_.last_states.size();
+  for (std::size_t i = states; i < results.size(); ++i) {
+    results[i] = recorder_->with_length(
+        results[i], length_,
+        {.loop = number_, .of_result = true, .number = static_cast<std::int64_t>(i - states)},
+        trace_.loc);
+  }
+  TapedLoop loop{
+      .number = number_,
+      .length = length_,
+      .loc = trace_.loc,
+      .forward = *std::move(rolled),
+      .trace = {},
+      .init = trace_.steps[0].states,
+      .xs = trace_.xs,
+      .last_states = trace_.last_states,
+      .slices_made = trace_.slices_made,
+      .nodes = nodes_from(trace_.begin, static_cast<int>(recorder_->graph_->nodes().size())),
+      .tape = tape_};
+  loop.tape.push_back(tape_end_);
+  for (LoopTrace::Step& step : trace_.steps) {
+    loop.trace.steps.push_back({.forward = nodes_from(step.body, step.end),
+                                .backward = {},
+                                .states = std::move(step.states),
+                                .slices = std::move(step.slices),
+                                .gradients = {}});
+  }
+  recorder_->taped_loops_.push_back(std::move(loop));
+  const auto& handles = recorder_->loop_handles_;
+  std::copy_if(handles.begin() + static_cast<std::ptrdiff_t>(first_handle_), handles.end(),
+               std::back_inserter(recorder_->taped_handles_),
+               [](const Ref<GraphValue>& handle) { return handle->use_count() > 1; });
+  return true;
+}
+
+std::vector<Node*> RecordedLoop::nodes_from(int begin, int end) const {
+  std::vector<Node*> nodes;
+  for (int at = begin; at < end; ++at) {
+    Node* const node = recorder_->graph_->nodes()[static_cast<std::size_t>(at)].get();
+    if (!trace_.kept.contains(node)) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+void RecordedLoop::forget_guards() {
+  std::vector<DimGuard>& guards = recorder_->path_.guards;
+  guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(slicing_[1].first), guards.end());
+  guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(slicing_[0].first),
+               guards.begin() + static_cast<std::ptrdiff_t>(slicing_[0].second));
 }
 
 void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> results,
@@ -196,19 +333,12 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
   const LoopTrace::Step& first = trace_.steps[0];
   Types types;
   for (const Value state : first.states) types.push_back(state.type());
-  for (const Value made : trace_.slices_made[0]) {
-    Shape shape{length_};
-    for (const Dim size : made.type().shape()) shape.push_back(size);
-    types.emplace_back(made.type().dtype(), std::move(shape));
-  }
+  for (const Value made : trace_.slices_made[0]) types.push_back(stacked(made.type(), length_));
   std::vector<Value> inputs = first.states;
   inputs.insert(inputs.end(), trace_.xs.begin(), trace_.xs.end());
   inputs.insert(inputs.end(), rolled.captures.begin(), rolled.captures.end());
 
-  std::vector<DimGuard>& guards = recorder_->path_.guards;
-  guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(slicing_[1].first), guards.end());
-  guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(slicing_[0].first),
-               guards.begin() + static_cast<std::ptrdiff_t>(slicing_[0].second));
+  forget_guards();
   // The host goes on reading whether there is a first step: without one the results are the very
   // tensors that went in.
   const bool is_while = trace_.op == &kWhileOp;

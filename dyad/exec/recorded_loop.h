@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "dyad/autograd/tape.h"
 #include "dyad/core/tensor.h"
 #include "dyad/exec/recorder.h"
 #include "dyad/exec/roll_loop.h"
@@ -17,9 +19,10 @@ namespace dyad::exec {
 /// any number of steps, and is replayed without a list of them. Whether a while_loop does any step
 /// stays something that the host reads. Everywhere else it does nothing.
 ///
-/// Steps that differ, write in place, draw random numbers, are on the tape, touch gradients or hand
-/// tensors to the program around them stay in the recording one by one, as do loops of fewer than
-/// two steps, which show nothing that repeats.
+/// Steps that differ, write in place, draw random numbers, touch gradients or hand tensors to the
+/// program around them stay in the recording one by one, as do loops of fewer than two steps, which
+/// show nothing that repeats. So do those of a while_loop on the tape; a scan on the tape becomes a
+/// TapedLoop.
 class RecordedLoop {
  public:
   /// `xs`: what a scan slices along its first axes, of that `length`.
@@ -30,6 +33,8 @@ class RecordedLoop {
 
   /// The number of a scan's steps; a recording of single steps depends on it.
   [[nodiscard]] std::int64_t steps() const;
+  /// What a scan has to slice in the place of `xs`; called after its states are ready.
+  [[nodiscard]] std::vector<Tensor> to_slice(std::span<const Tensor> xs);
 
   /// A step begins, with a while_loop's condition or a scan's slicing.
   void begin_step(std::span<const Tensor> states);
@@ -37,9 +42,10 @@ class RecordedLoop {
   void end_slicing(std::span<const Tensor> slices);
   /// `made`: what a scan's body gave beside the states.
   void end_body(std::span<const Tensor> made = {});
-  /// The loop is over. `results`: the states after it, then a scan's stacked slices. `last`: the
-  /// slices of the last step, which nobody else may hold any more but who called the body.
-  void end(std::span<const Tensor> results, std::span<const Tensor> last = {});
+  /// The loop is over. `results`: the states after it, then a scan's stacked slices, which may
+  /// become other tensors for the same elements. `last`: the slices of the last step, which nobody
+  /// else may hold any more but who called the body.
+  void end(std::span<Tensor> results, std::span<const Tensor> last = {});
 
  private:
   /// What the recording held when the loop began.
@@ -50,7 +56,7 @@ class RecordedLoop {
     [[nodiscard]] bool operator==(const Marks&) const noexcept = default;
   };
   [[nodiscard]] Marks marks() const;
-  [[nodiscard]] bool only_computes() const;
+  [[nodiscard]] bool only_computes(bool on_tape) const;
   /// Whether what later steps asked of sizes the first one asked, too.
   [[nodiscard]] bool asks_as_first() const;
   /// Whether nobody outside the loop can see what its steps made, but for the results.
@@ -58,8 +64,21 @@ class RecordedLoop {
   [[nodiscard]] bool is_of_steps(Value value) const;
   /// What tensors from outside became when a step used them first belongs to all steps.
   void keep_outside();
+  /// So does what the first step computed from that alone and later ones go on using, such as a
+  /// weight that autocast has cast.
+  void keep_invariant();
   [[nodiscard]] std::vector<Value> values_of(std::span<const Tensor> tensors);
+  /// The steps as one, if they are alike and `results` can be its results.
+  [[nodiscard]] std::optional<RolledLoop> rolled(std::span<const Tensor> results);
   bool roll(std::span<const Tensor> results, std::span<const Tensor> last);
+  /// Leaves it to the end of the recording.
+  bool postpone(std::span<Tensor> results);
+  /// Takes with_length from the tape again where the gradient of what is sliced would add up in
+  /// another order: of all, or of what steps use otherwise, too.
+  void forget_lengths(const RolledLoop* rolled);
+  /// Of the guards that the steps asked for those of the first one are left, but for slicing.
+  void forget_guards();
+  [[nodiscard]] std::vector<Node*> nodes_from(int begin, int end) const;
   void replace(const RolledLoop& rolled, std::span<const Tensor> results,
                std::span<const Tensor> last);
 
@@ -68,6 +87,12 @@ class RecordedLoop {
   LoopTrace trace_;
   Marks begin_;
   std::size_t first_handle_ = 0;
+  std::int64_t number_ = 0;  // among the recording's loops
+  bool may_be_taped_ = false;
+  std::vector<Tensor> given_, sliced_;        // what a scan got to slice, and what it slices
+  std::vector<Ref<autograd::TapeNode>> cut_;  // the nodes of that on the tape
+  std::vector<std::uint64_t> tape_;           // its numbers before each step
+  std::uint64_t tape_end_ = 0;
   bool is_plain_ = true;          // all states and results are tensors that lie row by row
   std::size_t bodies_asked_ = 0;  // guards of the last body end here
   std::vector<std::pair<std::size_t, std::size_t>> slicing_;  // guards that slices asked for

@@ -211,6 +211,7 @@ Ref<GraphValue> Recorder::set_value(const Tensor& tensor, Value value) {
   Ref<GraphValue> handle = make_handle(value);
   tensor.impl()->recorded = handle;
   if (open_loops_ > 0) loop_handles_.push_back(handle);
+  if (!taped_loops_.empty()) taped_handles_.push_back(handle);
   return handle;
 }
 
@@ -433,6 +434,38 @@ bool Recorder::dim_less(Dim a, Dim b, Loc loc) {
 std::optional<bool> Recorder::is_one(Dim size, Loc loc) {
   if (is_told_by_data(size)) return std::nullopt;
   return dim_equal(size, 1, loc);
+}
+
+Tensor Recorder::with_length(const Tensor& x, Dim first, const LengthAttrs& attrs, Loc loc) {
+  Shape shape = shape_of(x);
+  shape[0] = first;
+  const Tensor made = alias_of(x);
+  made.impl()->grad_meta = nullptr;
+  made.impl()->requires_grad = false;
+  set_value(made, graph_
+                      ->append(kWithLengthOp, Attrs::copy_of(attrs_info<LengthAttrs>, &attrs),
+                               {value_of(x, loc)}, {Type(x.dtype(), std::move(shape))}, loc)
+                      ->output());
+  const Tensor* const inputs[] = {&x};
+  if (autograd::should_record(kWithLengthOp, inputs)) {
+    Tensor outputs[] = {made};
+    autograd::record(kWithLengthOp, inputs, &attrs, outputs, loc);
+  }
+  return made;
+}
+
+void Recorder::begin_pass() {
+  if (open_passes_++ == 0) ++passes_;
+}
+
+void Recorder::visit(std::uint64_t sequence) {
+  if (taped_loops_.empty() || open_passes_ > 1) return;
+  visits_.push_back({passes_, sequence, static_cast<int>(graph_->nodes().size())});
+}
+
+void Recorder::end_pass() {
+  if (open_passes_ == 1) visit(0);
+  --open_passes_;
 }
 
 void Recorder::host_access(const Tensor& tensor, Loc loc) {

@@ -8,7 +8,9 @@
 #include "dyad/core/evaluator.h"
 #include "dyad/core/recording_notes.h"
 #include "dyad/exec/path.h"
+#include "dyad/exec/taped_loop.h"
 #include "dyad/ir/graph_evaluator.h"
+#include "dyad/ir/recorded.h"
 
 namespace dyad::exec {
 
@@ -27,6 +29,10 @@ class Recorder final : public Evaluator, public RecordingNotes {
 
   /// Notes that a backward pass inside the function has reached what an argument was computed from.
   void refuse_pass_through_argument(Loc loc);
+
+  /// Another tensor for the same elements, whose first size the recording knows as `first` from
+  /// here on; it is on the tape where x is.
+  [[nodiscard]] Tensor with_length(const Tensor& x, Dim first, const LengthAttrs& attrs, Loc loc);
 
   /// Ends the recording with the function's results.
   [[nodiscard]] Path finish(std::span<const Tensor> results, Loc loc);
@@ -51,6 +57,10 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void note_detached(const Tensor& made) override;
   void note_hook(const Tensor& of, Loc loc) override;
   std::optional<bool> is_one(Dim size, Loc loc) override;
+  bool keeps_order(const Tensor& made) override { return shape_of(made).is_concrete(); }
+  void begin_pass() override;
+  void visit(std::uint64_t sequence) override;
+  void end_pass() override;
   void note_host_state(const Ref<HostState>& state) override;
   void set_random_state(const RandomKey& state, Loc loc) override;
 
@@ -118,6 +128,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   [[nodiscard]] int argument_index(const Tensor& tensor) const noexcept;
   /// Where a tensor lies that is left to the caller, and has that value.
   Place place_of(const Tensor& tensor, Value value, Loc loc);
+  /// Puts loops in the place of the steps of those on the tape.
+  void roll_taped();
   /// Says what new gradients leaves have after the call.
   void find_grad_writes(Loc loc);
   /// What is left to the caller in the call's own memory is taken from that where others show it
@@ -156,9 +168,14 @@ class Recorder final : public Evaluator, public RecordingNotes {
                                                  ///< the first of no other pair
   std::vector<Reshaped> reshaped_;
   bool reshape_copied_ = false;
-  int open_loops_ = 0;                         ///< RecordedLoops that are not over
+  int loops_ = 0;                              ///< RecordedLoops so far
+  int open_loops_ = 0;                         ///< those that are not over
   std::vector<Ref<GraphValue>> loop_handles_;  ///< made in the steps of open loops
-  std::int64_t taped_ = 0, writes_ = 0;        ///< how often it did so
+  std::vector<TapedLoop> taped_loops_;
+  std::vector<Ref<GraphValue>> taped_handles_;  ///< made in their steps, and after the first one
+  std::vector<TapeVisit> visits_;               ///< of passes since then
+  int passes_ = 0, open_passes_ = 0;
+  std::int64_t taped_ = 0, writes_ = 0;  ///< how often it did so
   Path path_;
 };
 

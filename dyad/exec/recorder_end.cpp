@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "dyad/autograd/backward.h"
@@ -302,6 +303,28 @@ void Recorder::join_places(Loc loc) {
   }
 }
 
+void Recorder::roll_taped() {
+  const auto is_length = [](const auto& node) { return &node->op() == &kWithLengthOp; };
+  if (!path_.refusal.empty() ||
+      (taped_loops_.empty() && std::ranges::none_of(graph_->nodes(), is_length)))
+    return;
+  const auto removed = roll_taped_loops(path_, std::move(taped_loops_), visits_);
+  // Tensors that the program keeps of the steps stand for values that the graph has no more.
+  std::unordered_set<const Node*> gone;
+  for (const auto& node : removed) gone.insert(node.get());
+  const Ref<GraphImpl> others = make_ref<GraphImpl>();
+  for (const Ref<GraphValue>& handle : taped_handles_) {
+    const Node& node = *handle->value.node;
+    if (handle->use_count() == 1 || !gone.contains(&node)) continue;
+    handle->graph = others;
+    handle->value = others
+                        ->append(node.op(), node.shared_attrs(), {},
+                                 Types(node.types().begin(), node.types().end()), node.loc())
+                        ->output(handle->value.index);
+    handle->memory = handle->content = handle->value;
+  }
+}
+
 Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   for (const Tensor& result : results) {
     if (!result.defined())
@@ -342,6 +365,7 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
     result.impl()->recorded = nullptr;
   }
   pass_on_hooks();
+  roll_taped();
   if (!path_.hints.entries().empty()) autograd::settle_sizes(results, &argument_op(), path_.hints);
   return std::move(path_);
 }

@@ -203,6 +203,30 @@ void GraphImpl::erase_from(int begin, const std::function<bool(const Node&)>& dr
     nodes_[at]->id_ = next_id_++;
 }
 
+std::vector<std::unique_ptr<Node>> GraphImpl::rearrange(std::span<Node* const> order) {
+  std::unordered_map<const Node*, std::size_t> place;
+  for (std::size_t i = 0; i < order.size(); ++i) place.emplace(order[i], i);
+  std::deque<std::unique_ptr<Node>> kept(order.size());
+  std::vector<std::unique_ptr<Node>> removed;
+  for (std::unique_ptr<Node>& node : nodes_) {
+    const auto at = place.find(node.get());
+    (at == place.end() ? removed.emplace_back() : kept[at->second]) = std::move(node);
+  }
+  nodes_ = std::move(kept);
+  next_id_ = 0;
+  for (const auto& node : nodes_) node->id_ = next_id_++;
+  return removed;
+}
+
+void GraphImpl::replace_values(const std::function<Value(Value)>& by) {
+  for (Value& output : outputs_) output = by(output);
+  for (auto* const memory : {&overwritten_, &written_in_place_}) {
+    std::unordered_map<Value, Value, ValueHash> renamed;
+    for (const auto& [first, now] : *memory) renamed.insert_or_assign(by(first), by(now));
+    *memory = std::move(renamed);
+  }
+}
+
 Tensor symbolic_tensor(const Ref<GraphImpl>& graph, Value value, bool follows_writes) {
   const Type& type = value.type();
   if (!type.is_tensor()) {

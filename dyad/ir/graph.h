@@ -138,6 +138,11 @@ class GraphImpl : public RefCounted<GraphImpl> {
   /// The same for the nodes from number `begin` on, of which those that stay are numbered anew.
   /// They must not be removed when they are placeholders, variables or assignments.
   void erase_from(int begin, const std::function<bool(const Node&)>& drop);
+  /// Puts the nodes in this order and numbers them anew; gives the others, which must be neither
+  /// placeholders, variables nor assignments.
+  std::vector<std::unique_ptr<Node>> rearrange(std::span<Node* const> order);
+  /// Puts `by(value)` in the place of every output, and of what memory is known by and holds.
+  void replace_values(const std::function<Value(Value)>& by);
 
  private:
   [[nodiscard]] std::string free_name(const std::string& wanted) const;

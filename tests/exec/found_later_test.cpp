@@ -372,5 +372,22 @@ TEST(LeafGrads, AnArgumentMayBeALeafOrComputed) {
   }
 }
 
+TEST(Recording, GradientsMayLieInAnotherOrderAtOtherSizes) {
+  // Of one row the gradient lies row by row and is kept, of several it is copied.
+  const auto step = [](const Tensor& leaf) {
+    const Tensor part = slice(leaf, 1, 1, leaf.size(1), 1), large = exp(part);
+    const Tensor y = matmul(large, transpose(part, -1, -2));
+    sum(y * y * 0.5 + y).backward();
+    return y;
+  };
+  const auto c = exec::compile_now(step);
+  manual_seed(7);
+  for (const std::int64_t rows : {1, 2, 3, 5, 4, 2}) {
+    Tensor x = normal({1, rows, 2}).requires_grad(), same = x.detach().clone().requires_grad();
+    EXPECT_TRUE(exec::same_bits(step(x), c(same)));
+    EXPECT_EQ(exec::bits(x.grad()), exec::bits(same.grad())) << rows;
+  }
+}
+
 }  // namespace
 }  // namespace dyad

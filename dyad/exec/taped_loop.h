@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dyad/exec/path.h"
+#include "dyad/exec/roll_backward.h"
+#include "dyad/exec/roll_loop.h"
+
+namespace dyad::exec {
+
+/// `with_length(x)`: x itself, whose first size the recording takes for a symbol from here on, or
+/// for the number that it is in this call. A scan on the tape has it around its steps, which are as
+/// many as there are, while what is around them holds for any number; so do its gradients. None is
+/// left when the recording ends.
+struct LengthAttrs {
+  std::int64_t loop = 0;   ///< the number of the TapedLoop
+  bool of_result = false;  ///< of a stacked result, or of what is sliced
+  std::int64_t number = 0;
+  bool gradient = false;  ///< of the gradient of that
+};
+extern const OpInfo kWithLengthOp;
+
+/// A scan whose steps are on the tape: its steps and those of the pass that comes back through it
+/// stay in the recording one by one until it ends. Then both become loops, if their steps are alike
+/// and nothing else has to do with what they made.
+struct TapedLoop {
+  std::int64_t number = 0;
+  Dim length;
+  Loc loc;
+  RolledLoop forward;
+  BackwardTrace trace;
+  std::vector<Value> init, xs, last_states;
+  /// What the bodies gave beside their states, one list for each step.
+  std::vector<std::vector<Value>> slices_made;
+  std::vector<Node*> nodes;  ///< of the steps, of slicing and stacking
+  /// The tape's numbers up to each step, and after the last one.
+  std::vector<std::uint64_t> tape;
+};
+
+/// A pass came to a node of the tape, or ended (number 0), when the graph had so many nodes.
+struct TapeVisit {
+  int pass = 0;
+  std::uint64_t sequence = 0;
+  int nodes = 0;
+};
+
+/// Puts loops in the place of their steps, backwards too, where that can be done; elsewhere the
+/// recording holds for this number of steps alone. Gives the nodes that left the graph.
+[[nodiscard]] std::vector<std::unique_ptr<Node>> roll_taped_loops(
+    Path& path, std::vector<TapedLoop> loops, std::span<const TapeVisit> visits);
+
+}  // namespace dyad::exec

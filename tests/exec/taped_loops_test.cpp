@@ -1,0 +1,632 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/exec/autocast.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/ir/graph.h"
+#include "exec_for_tests.h"
+
+// Scans that a compiled function differentiates: their steps, and those of the pass that comes back
+// through them, become loops of one recording for any length.
+
+namespace dyad {
+namespace {
+
+using exec::compile_now;
+using exec::count_of;
+using exec::same_bits;
+using Tensors = std::vector<Tensor>;
+using Pair = std::pair<Tensor, Tensor>;
+
+/// What a recurrent network learns.
+struct Weights {
+  Tensor in = normal({3, 4}).requires_grad(), state = normal({4, 4}).requires_grad(),
+         bias = normal({4}).requires_grad();
+  [[nodiscard]] Tensors all() const { return {in, state, bias}; }
+  [[nodiscard]] Tensor step(const Tensor& h, const Tensor& x) const {
+    return tanh(matmul(x, in) + matmul(h, state) + bias);
+  }
+};
+
+/// The steps of training, and what it did to a function's recordings.
+struct Trained {
+  std::int64_t recordings = 0, replays = 0;
+  int loops = 0;  ///< in all recordings
+};
+
+/// Takes the gradients of `leaves` from `loss(x)` for rows of each of the lengths, eagerly and
+/// compiled: the same bits.
+Trained train(const std::function<Tensor(const Tensor&)>& loss, const Tensors& leaves,
+              const std::vector<std::int64_t>& lengths, bool rows_need_grad = false) {
+  const auto step = [&](const Tensors& in) -> Tensors {
+    for (Tensor leaf : leaves) leaf.zero_grad();
+    const Tensor result = loss(in[0]);
+    result.backward();
+    return {result.detach()};
+  };
+  const auto c = compile_now(std::function<Tensors(const Tensors&)>(step));
+  const auto gradients = [&](const Tensor& rows) {
+    std::vector<decltype(exec::bits(rows))> all;
+    for (const Tensor& leaf : leaves) all.push_back(exec::bits(leaf.grad()));
+    if (rows_need_grad) all.push_back(exec::bits(rows.grad()));
+    return all;
+  };
+  manual_seed(11);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    Tensor rows = normal({lengths[i], 2, 3}), same = rows.clone();
+    if (rows_need_grad) {
+      rows = rows.requires_grad();
+      same = same.requires_grad();
+    }
+    const Tensors eager = step({rows});
+    const auto expected = gradients(rows);
+    const Tensors compiled = c(Tensors{same});
+    EXPECT_TRUE(same_bits(eager[0], compiled[0])) << "call " << i;
+    EXPECT_EQ(gradients(same), expected) << "call " << i << ", length " << lengths[i];
+  }
+  const Explanation page = c.explain();
+  Trained done{static_cast<std::int64_t>(page.recordings.size()), page.replays};
+  for (const CompiledGraph& graph : c.graphs()) done.loops += count_of(*graph.recorded, "scan");
+  return done;
+}
+
+const std::vector<std::int64_t> kLengths{5, 8, 6, 12, 5, 9, 30};
+
+/// One recording serves all lengths but the first, which is taken for a number.
+void expect_loops(const Trained& done, int loops = 2) {
+  EXPECT_EQ(done.recordings, 2);
+  EXPECT_EQ(done.loops, 2 * loops);
+  EXPECT_GE(done.replays, 3);
+}
+
+TEST(TapedLoops, OneRecordingServesAllLengths) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) {
+              const Tensor next = w.step(state, row);
+              return Pair(next, next);
+            },
+            zeros({2, 4}), x);
+        return mean(all * all) + mean(h);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, OfTheLastStateAlone) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        return sum(
+            scan([&](const Tensor& h, const Tensor& row) { return Pair(w.step(h, row), row); },
+                 zeros({2, 4}), x)
+                .first);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, OfTheResultsAlone) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        return sum(scan(
+                       [&](const Tensor& h, const Tensor& row) {
+                         const Tensor next = w.step(h, row);
+                         return Pair(next, exp(next));
+                       },
+                       zeros({2, 4}), x)
+                       .second);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, GradientsOfWhatIsSliced) {
+  const Weights w;
+  const auto loss = [&](const Tensor& x) {
+    return sum(scan(
+                   [&](const Tensor& h, const Tensor& row) {
+                     const Tensor next = w.step(h, row);
+                     return Pair(next, next * next);
+                   },
+                   zeros({2, 4}), x * 2)
+                   .second);
+  };
+  expect_loops(train(loss, w.all(), kLengths, true));
+  const auto leaf = [&](const Tensor& x) {
+    const auto [h, all] = scan(
+        [&](const Tensor& state, const Tensor& row) { return Pair(w.step(state, row), row * 2); },
+        zeros({2, 4}), x);
+    return sum(h) + sum(x * x) + sum(all);
+  };
+  expect_loops(train(leaf, w.all(), kLengths, true));
+}
+
+TEST(TapedLoops, OfAnEmbedding) {
+  const Weights w;
+  const Tensor table = normal({10, 3}).requires_grad();
+  Tensors leaves = w.all();
+  leaves.push_back(table);
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const Tensor ids = (abs(select(x, 2, 0)) * 3).to(i64);
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) {
+              const Tensor next = w.step(state, row);
+              return Pair(next, next);
+            },
+            zeros({2, 4}), embedding(ids, table));
+        return mean(all) + mean(h);
+      },
+      leaves, kLengths));
+}
+
+TEST(TapedLoops, OfSeveralStatesAndGates) {
+  const Tensor in = normal({3, 16}).requires_grad(), state = normal({4, 16}).requires_grad(),
+               begin = normal({2, 4}).requires_grad();
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const auto [last, all] = scan(
+            [&](const Pair& hc, const Tensor& row) {
+              const Tensors gates = chunk(matmul(row, in) + matmul(hc.first, state), 4, 1);
+              const Tensor c = sigmoid(gates[0]) * hc.second + sigmoid(gates[1]) * tanh(gates[2]);
+              const Tensor h = sigmoid(gates[3]) * tanh(c);
+              return std::pair(Pair(h, c), h);
+            },
+            Pair(begin, zeros({2, 4})), x);
+        return mean(all) + mean(last.second * last.first);
+      },
+      {in, state, begin}, kLengths));
+}
+
+TEST(TapedLoops, WeightsThatAreUsedBeforeAndAfterToo) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const Tensor turned = w.state * 2, before = matmul(x, w.in);
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) {
+              const Tensor next =
+                  tanh(matmul(row, w.in) + matmul(state, turned) + w.bias * slice(w.bias, 0, 0, 1));
+              return Pair(next, next);
+            },
+            zeros({2, 4}), x);
+        return mean(matmul(all, turned)) + sum(h * w.bias) + sum(before);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, OneBehindTheOther) {
+  const Weights first, second;
+  const Tensor in = normal({4, 4}).requires_grad();
+  Tensors leaves = first.all();
+  for (const Tensor& leaf : {second.state, second.bias, in}) leaves.push_back(leaf);
+  expect_loops(train(
+                   [&](const Tensor& x) {
+                     const auto [h, all] = scan(
+                         [&](const Tensor& state, const Tensor& row) {
+                           const Tensor next = first.step(state, row);
+                           return Pair(next, next);
+                         },
+                         zeros({2, 4}), x);
+                     const auto [end, again] = scan(
+                         [&](const Tensor& state, const Tensor& row) {
+                           const Tensor next =
+                               tanh(matmul(row, in) + matmul(state, second.state) + second.bias);
+                           return Pair(next, next);
+                         },
+                         h, flip(all, {0}));
+                     return mean(again * again) + mean(end * h);
+                   },
+                   leaves, kLengths),
+               4);
+}
+
+TEST(TapedLoops, StatesThatNoGradientReaches) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const auto [last, all] = scan(
+            [&](const Pair& hc, const Tensor& row) {
+              const Tensor h = w.step(hc.first, row);
+              return std::pair(Pair(h, hc.second + 1), h * hc.second);
+            },
+            Pair(zeros({2, 4}), ones({})), x);
+        return mean(all);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, StatesThatChangePlacesAndSlicesThatWait) {
+  const Weights w;
+  const Tensor out = normal({3, 4}).requires_grad();
+  Tensors leaves = w.all();
+  leaves.push_back(out);
+  const auto loss = [&](const Tensor& x) {
+    using States = std::vector<Tensor>;
+    const auto [last, all] = scan(
+        [&](const States& s, const Tensor& row) {
+          const Tensor next = w.step(s[1], s[2] * row);
+          return std::pair(States{s[1], next, row * 1}, next * s[0]);
+        },
+        States{zeros({2, 4}), ones({2, 4}), zeros({2, 3})}, x);
+    return mean(all) + mean(last[0]) + sum(matmul(last[2], out));
+  };
+  expect_loops(train(loss, leaves, kLengths));
+  expect_loops(train(loss, leaves, kLengths, true));
+}
+
+TEST(TapedLoops, WhatIsSlicedAndUsedInTheStepsToo) {
+  const Weights w;
+  const auto captured = [&](const Tensor& x) {
+    return sum(scan(
+                   [&](const Tensor& h, const Tensor& row) {
+                     const Tensor next = w.step(h, row + mean(x, {0}));
+                     return Pair(next, next);
+                   },
+                   zeros({2, 4}), x)
+                   .second);
+  };
+  static_cast<void>(train(captured, w.all(), kLengths, true));
+  const auto twice = [&](const Tensor& x) {
+    return sum(scan(
+                   [&](const Tensor& h, const std::tuple<Tensor, Tensor>& rows) {
+                     const Tensor next = w.step(h, std::get<0>(rows) * std::get<1>(rows));
+                     return Pair(next, next);
+                   },
+                   zeros({2, 4}), std::tuple(x, x))
+                   .second);
+  };
+  static_cast<void>(train(twice, w.all(), kLengths, true));
+  const auto begin = [&](const Tensor& x) {
+    return sum(scan(
+                   [&](const Tensor& h, const Tensor& row) {
+                     const Tensor next = h * row;
+                     return Pair(next + 1, sum(next));
+                   },
+                   x, x)
+                   .second);
+  };
+  static_cast<void>(train(begin, {}, {2, 2}, true));
+}
+
+TEST(TapedLoops, OfALengthThatDataTell) {
+  const Weights w;
+  const auto loss = [&](const Tensor& x) {
+    const Tensor some = index_select(x, 0, select(nonzero(sum(x, {1, 2}) > 0), 1, 0));
+    return sum(scan([&](const Tensor& h, const Tensor& row) { return Pair(w.step(h, row), row); },
+                    zeros({2, 4}), some)
+                   .first);
+  };
+  EXPECT_EQ(train(loss, w.all(), kLengths).loops, 0);
+}
+
+TEST(TapedLoops, OfPartsOfTheResults) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const Tensor all = scan(
+                               [&](const Tensor& h, const Tensor& row) {
+                                 const Tensor next = w.step(h, row);
+                                 return Pair(next, next);
+                               },
+                               zeros({2, 4}), x)
+                               .second;
+        return sum(select(all, 0, -1) * 2) + sum(slice(all, 0, 1)) + mean(all * all) +
+               sum(flip(all, {0}) * all);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, OverSeveralTensors) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const Tensor turned = matmul(x, w.in), plain = x * x;
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const std::tuple<Tensor, Tensor>& rows) {
+              const Tensor next =
+                  tanh(std::get<0>(rows) + matmul(state, w.state)) + sum(std::get<1>(rows));
+              return Pair(next, next * w.bias);
+            },
+            zeros({2, 4}), std::tuple(turned, plain));
+        return mean(all) + sum(h);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, GradientsOfSomeTensors) {
+  const Weights w;
+  const auto f = [&](const Tensors& in) -> Tensors {
+    const Tensor x = in[0].clone().requires_grad();
+    const Tensor h =
+        scan([&](const Tensor& state, const Tensor& row) { return Pair(w.step(state, row), row); },
+             zeros({2, 4}), x * 3)
+            .first;
+    return grad(sum(h * h), {w.state, w.in});
+  };
+  const auto c = compile_now(std::function<Tensors(const Tensors&)>(f));
+  manual_seed(2);
+  for (const std::int64_t length : kLengths) {
+    const Tensors x{normal({length, 2, 3})};
+    const Tensors eager = f({x[0].clone()}), compiled = c(x);
+    for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(same_bits(eager[i], compiled[i]));
+  }
+}
+
+TEST(TapedLoops, HooksOfSteps) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        return sum(scan(
+                       [&](const Tensor& h, const Tensor& row) {
+                         const Tensor next = w.step(h, row);
+                         next.register_hook([](const Tensor& g) { return clamp(g, -0.1, 0.1); });
+                         return Pair(next, next * 2);
+                       },
+                       zeros({2, 4}), x)
+                       .second);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, SeveralPassesStayApart) {
+  const Weights w;
+  static_cast<void>(train(
+      [&](const Tensor& x) {
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) {
+              const Tensor next = w.step(state, row);
+              return Pair(next, next);
+            },
+            zeros({2, 4}), x);
+        sum(h).backward({}, true);
+        return mean(all);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, WhatIsOnTheTapeButNotDifferentiated) {
+  const Weights w;
+  const auto f = [&](const Tensor& x) {
+    const Tensor h =
+        scan([&](const Tensor& state, const Tensor& row) { return Pair(w.step(state, row), row); },
+             zeros({2, 4}), x)
+            .first;
+    return (h * 2).detach();
+  };
+  const auto c = compile_now(f);
+  manual_seed(4);
+  for (const std::int64_t length : kLengths) {
+    const Tensor x = normal({length, 2, 3});
+    EXPECT_TRUE(same_bits(f(x), c(x)));
+  }
+  EXPECT_EQ(c.explain().recordings.size(), 2U);
+}
+
+TEST(TapedLoops, ShortOnesAreRecordedStepByStep) {
+  const Weights w;
+  const Trained done = train(
+      [&](const Tensor& x) {
+        return sum(
+            scan([&](const Tensor& h, const Tensor& row) { return Pair(w.step(h, row), row); },
+                 zeros({2, 4}), x)
+                .first);
+      },
+      w.all(), {3, 2, 1, 7, 2, 9, 3, 11, 1, 4, 5});
+  EXPECT_EQ(done.loops, 2);
+}
+
+TEST(TapedLoops, InUpdatesOfTheWeights) {
+  const Weights w, same;
+  for (std::size_t i = 0; i < w.all().size(); ++i) {
+    const NoGrad no_tape;
+    Tensor to = same.all()[i];
+    to.copy_(w.all()[i]);
+  }
+  const auto step = [](const Weights& of, const Tensor& x) {
+    for (Tensor leaf : of.all()) leaf.zero_grad();
+    const Tensor h =
+        scan([&](const Tensor& state, const Tensor& row) { return Pair(of.step(state, row), row); },
+             zeros({2, 4}), x)
+            .first;
+    const Tensor loss = mean(h * h);
+    loss.backward();
+    const NoGrad no_tape;
+    for (Tensor leaf : of.all()) leaf -= leaf.grad() * 0.1;
+    return loss.detach();
+  };
+  const auto c = compile_now([&](const Tensor& x) { return step(same, x); });
+  manual_seed(5);
+  for (const std::int64_t length : kLengths) {
+    const Tensor x = normal({length, 2, 3});
+    EXPECT_TRUE(same_bits(step(w, x), c(x)));
+    for (std::size_t i = 0; i < w.all().size(); ++i)
+      EXPECT_TRUE(same_bits(w.all()[i], same.all()[i])) << length;
+  }
+  EXPECT_EQ(c.explain().recordings.size(), 2U);
+}
+
+TEST(TapedLoops, InLowPrecision) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const Autocast low(bf16);
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) {
+              const Tensor next = w.step(state, row);
+              return Pair(next, next);
+            },
+            zeros({2, 4}), x);
+        return mean(all * all) + mean(h);
+      },
+      w.all(), kLengths));
+}
+
+/// Losses whose steps stay in the recording one by one, with the same bits.
+TEST(TapedLoops, StepsThatTheProgramLooksAtStayApart) {
+  const Weights w;
+  Tensors kept;
+  const auto second = [&](const Tensor& x) {
+    kept.clear();
+    const Tensor h = scan(
+                         [&](const Tensor& state, const Tensor& row) {
+                           kept.push_back(w.step(state, row));
+                           return Pair(kept.back(), row);
+                         },
+                         zeros({2, 4}), x)
+                         .first;
+    return sum(h) + sum(kept[1] * kept[1]);
+  };
+  EXPECT_EQ(train(second, w.all(), kLengths).loops, 0);
+  const auto every_other = [&](const Tensor& x) {
+    int t = 0;
+    return sum(scan(
+                   [&](const Tensor& state, const Tensor& row) {
+                     const Tensor next = w.step(state, row);
+                     return Pair(t++ % 2 == 0 ? next : next * 2, row);
+                   },
+                   zeros({2, 4}), x)
+                   .first);
+  };
+  EXPECT_EQ(train(every_other, w.all(), kLengths).loops, 0);
+}
+
+TEST(TapedLoops, WhatTheProgramKeepsOfStepsIsStillThere) {
+  const Weights w;
+  Tensor kept;
+  const auto loss = [&](const Tensor& x) {
+    return sum(scan(
+                   [&](const Tensor& state, const Tensor& row) {
+                     const Tensor next = w.step(state, row);
+                     kept = next * 1;
+                     return Pair(next, row);
+                   },
+                   zeros({2, 4}), x)
+                   .first);
+  };
+  const auto c = compile_now([&](const Tensor& x) {
+    for (Tensor leaf : w.all()) leaf.zero_grad();
+    const Tensor result = loss(x);
+    result.backward();
+    return result.detach();
+  });
+  const Tensor x = normal({6, 2, 3});
+  static_cast<void>(c(x));
+  const Tensor result = loss(x);
+  EXPECT_TRUE(same_bits(sum(kept.detach() * 1), result.detach()));
+  static_cast<void>(c(x));
+  EXPECT_EQ(kept.shape(), Shape({2, 4}));
+  EXPECT_EQ((kept + kept).shape(), Shape({2, 4}));
+}
+
+TEST(TapedLoops, SecondDerivatives) {
+  const Weights w;
+  const auto loss = [&](const Tensor& x) {
+    const Tensor h =
+        scan([&](const Tensor& state, const Tensor& row) { return Pair(w.step(state, row), row); },
+             zeros({2, 4}), x)
+            .first;
+    const Tensors first = grad(sum(h * h), {w.state}, {.create_graph = true});
+    return sum(first[0] * first[0]);
+  };
+  static_cast<void>(train(loss, w.all(), {5, 6, 7, 5}));
+}
+
+TEST(TapedLoops, DifferentiatedFromOutside) {
+  const Weights w, same;
+  for (std::size_t i = 0; i < w.all().size(); ++i) {
+    const NoGrad no_tape;
+    Tensor to = same.all()[i];
+    to.copy_(w.all()[i]);
+  }
+  const auto f = [](const Weights& of, const Tensor& x) {
+    return scan([&](const Tensor& state,
+                    const Tensor& row) { return Pair(of.step(state, row), row); },
+                zeros({2, 4}), x)
+        .first;
+  };
+  const auto c = compile_now([&](const Tensor& x) { return f(same, x); });
+  manual_seed(3);
+  for (const std::int64_t length : kLengths) {
+    const Tensor x = normal({length, 2, 3});
+    sum(f(w, x)).backward();
+    sum(c(x)).backward();
+    for (std::size_t i = 0; i < w.all().size(); ++i)
+      EXPECT_EQ(exec::bits(w.all()[i].grad()), exec::bits(same.all()[i].grad())) << length;
+  }
+}
+
+TEST(TapedLoops, StepsThatDifferentiateTheirSlices) {
+  const auto step = [](const Tensor& x) {
+    return scan(
+               [](const Tensor& h, const Tensor& row) {
+                 sum(row * row).backward();
+                 return Pair(h * 2, h);
+               },
+               ones({2, 3}), x)
+        .first;
+  };
+  const auto c = compile_now(step);
+  manual_seed(8);
+  for (const std::int64_t length : {4, 6, 5, 6}) {
+    Tensor x = normal({length, 2, 3}).requires_grad(), same = x.detach().clone().requires_grad();
+    EXPECT_TRUE(same_bits(step(x), c(same)));
+    EXPECT_EQ(exec::bits(x.grad()), exec::bits(same.grad())) << length;
+  }
+}
+
+TEST(TapedLoops, AnErrorInAStepLeavesTheRecordingWhole) {
+  const Weights w;
+  const auto loss = [&](const Tensor& x) {
+    int t = 0;
+    const auto run = [&](bool fails) {
+      return scan(
+                 [&](const Tensor& h, const Tensor& row) {
+                   if (fails && ++t == 3) throw ValueError("enough", Loc());
+                   return Pair(w.step(h, row), row);
+                 },
+                 zeros({2, 4}), x)
+          .first;
+    };
+    try {
+      static_cast<void>(run(true));
+    } catch (const ValueError&) {
+      t = 0;
+    }
+    return sum(run(false));
+  };
+  expect_loops(train(loss, w.all(), kLengths, true));
+}
+
+TEST(TapedLoops, InABodyOfAnother) {
+  const Weights w;
+  static_cast<void>(train(
+      [&](const Tensor& x) {
+        return sum(scan(
+                       [&](const Tensor& h, const Tensor& row) {
+                         const Tensor inner =
+                             scan([&](const Tensor& s,
+                                      const Tensor& part) { return Pair(tanh(s + part), part); },
+                                  sum(h, {1}), reshape(row, {3, 2}))
+                                 .first;
+                         const Tensor next = w.step(h, row) + unsqueeze(inner, 1);
+                         return Pair(next, next);
+                       },
+                       zeros({2, 4}), x)
+                       .second);
+      },
+      w.all(), kLengths));
+}
+
+}  // namespace
+}  // namespace dyad
