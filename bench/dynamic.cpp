@@ -83,10 +83,10 @@ void small_call(Results& results, int threads) {
   });
 }
 
-/// 100 steps of the LSTM language model over texts of 5 to 60 characters: seconds for all of them,
-/// the first time with recording and compiling, and later.
-void lengths(Results& results, int threads) {
-  const std::string name = "LSTM steps of 46 lengths";
+/// 100 steps of a language model over texts of 5 to 60 characters: seconds for all of them, the
+/// first time with recording and compiling, and later.
+template <class Model>
+void lengths(Results& results, int threads, const std::string& name) {
   constexpr int kSteps = 100;
   constexpr std::int64_t kBatch = 16;
   struct Batch {
@@ -100,7 +100,7 @@ void lengths(Results& results, int threads) {
     data.push_back({x, randint(0, kCharacters, {kBatch * length})});
   }
   struct Trainer {
-    LstmModel model;
+    Model model;
     optim::Adam optimizer{nn::parameters(model)};
     Tensor operator()(const Tensor& x, const Tensor& y) {
       optimizer.zero_grad();
@@ -139,7 +139,8 @@ void lengths(Results& results, int threads) {
 void dynamic(Results& results, int threads) {
   small_call(results, threads);
   branch(results, threads);
-  lengths(results, threads);
+  lengths<LstmModel>(results, threads, "LSTM steps of 46 lengths");
+  lengths<LstmCellModel>(results, threads, "LSTM cell by hand, steps of 46 lengths");
 }
 
 }  // namespace dyad::bench

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "dyad/exec/control_flow.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
 
@@ -126,6 +128,24 @@ struct LstmModel {
   nn::Linear head{256, kCharacters};
   Tensor operator()(const Tensor& given) const {
     return reshape(head(lstm(embedding(given)).y), {-1, kCharacters});
+  }
+};
+
+/// The same with its cell written out, step after step.
+struct LstmCellModel {
+  nn::Embedding embedding{kCharacters, 128};
+  nn::Linear input{128, 1024}, hidden{256, 1024};
+  nn::Linear head{256, kCharacters};
+  Tensor operator()(const Tensor& given) const {
+    const auto cell = [&](const std::pair<Tensor, Tensor>& state, const Tensor& x) {
+      const std::vector<Tensor> gates = chunk(input(x) + hidden(state.first), 4, 1);
+      const Tensor c = sigmoid(gates[1]) * state.second + sigmoid(gates[0]) * tanh(gates[2]);
+      const Tensor h = sigmoid(gates[3]) * tanh(c);
+      return std::pair(std::pair(h, c), h);
+    };
+    const Tensor none = zeros({given.size(0), 256});
+    const Tensor y = scan(cell, std::pair(none, none), transpose(embedding(given), 0, 1)).second;
+    return reshape(head(transpose(y, 0, 1)), {-1, kCharacters});
   }
 };
 

@@ -9,6 +9,7 @@ from common import Case, main, median_seconds, row, threads
 
 BRANCH = "branch on data, 32x64"
 LENGTHS = "LSTM steps of 46 lengths"
+BY_HAND = "LSTM cell by hand, steps of 46 lengths"
 STEPS, BATCH, RATE = 100, 16, 1e-3
 
 
@@ -70,23 +71,46 @@ def texts():
         yield tuple(r.integers(0, models.CHARACTERS, (BATCH, 5 + i * 37 % 46)) for _ in range(2))
 
 
-def passes(system, step, data):
+def passes(system, step, data, what=LENGTHS):
     """step(x, y) does a training step, waits, and returns its loss."""
     rows = []
     for name in ("first pass", "later"):
         start = time.perf_counter()
         losses = [step(x, y) for x, y in data]
-        rows.append(row("%s, %s" % (LENGTHS, name), system, time.perf_counter() - start, "s"))
+        rows.append(row("%s, %s" % (what, name), system, time.perf_counter() - start, "s"))
         assert all(np.isfinite(losses))
     return rows
 
 
-def torch_lengths(system, compiled):
+def torch_cell_model():
+    """The LSTM language model with its cell written out."""
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = torch.nn.Embedding(models.CHARACTERS, 128)
+            self.input, self.hidden = torch.nn.Linear(128, 1024), torch.nn.Linear(256, 1024)
+            self.head = torch.nn.Linear(256, models.CHARACTERS)
+
+        def forward(self, given):
+            h = c = torch.zeros(given.shape[0], 256)
+            steps = []
+            for x in self.embedding(given).unbind(1):
+                i, f, g, o = (self.input(x) + self.hidden(h)).chunk(4, 1)
+                c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+                h = torch.sigmoid(o) * torch.tanh(c)
+                steps.append(h)
+            return self.head(torch.stack(steps, 1)).flatten(0, 1)
+    return Model()
+
+
+def torch_lengths(system, compiled, by_hand=False):
     import torch
     import torch.nn.functional as F
     torch.set_num_threads(threads())
     torch._dynamo.config.allow_rnn = True       # otherwise nn.LSTM breaks the graph
-    model = models.torch_model("lstm")
+    model = torch_cell_model() if by_hand else models.torch_model("lstm")
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
 
     def loss_of(x, y):
@@ -100,7 +124,8 @@ def torch_lengths(system, compiled):
         loss.backward()
         optimizer.step()
         return loss.item()
-    return passes(system, step, [(torch.from_numpy(x), torch.from_numpy(y).flatten()) for x, y in texts()])
+    data = [(torch.from_numpy(x), torch.from_numpy(y).flatten()) for x, y in texts()]
+    return passes(system, step, data, BY_HAND if by_hand else LENGTHS)
 
 
 def jax_lengths(system, bucket):
@@ -135,7 +160,8 @@ def jax_lengths(system, bucket):
 
 
 PARTS = {
-    "pytorch-eager": {"branch": lambda s: torch_branch(s, False), "lengths": lambda s: torch_lengths(s, False)},
+    "pytorch-eager": {"branch": lambda s: torch_branch(s, False), "lengths": lambda s: torch_lengths(s, False),
+                      "by hand": lambda s: torch_lengths(s, False, by_hand=True)},
     "pytorch-compile": {"branch": lambda s: torch_branch(s, True), "lengths": lambda s: torch_lengths(s, True)},
     "jax-jit": {"branch": lambda s: jax_branch(), "lengths": lambda s: jax_lengths(s, 1)},
     "jax-jit-buckets": {"lengths": lambda s: jax_lengths(s, 16)},

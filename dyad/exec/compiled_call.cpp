@@ -193,13 +193,29 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   for (const Tensor& argument : arguments) watch(argument);
   for (const Value& variable : leaf.backward->graph().variables())
     watch(variable.node->attrs_as<VariableAttrs>().tensor);
+  SymbolMap sizes;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Shape& shape = leaf.path->graph->placeholders()[i].type().shape();
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis].is_symbolic() && !sizes.find(shape[axis]))
+        sizes.bind(shape[axis], arguments[i].impl()->shape[axis].number());
+    }
+  }
   std::vector<const Tensor*> inputs;
+  const auto add = [&](std::span<const BackwardPart::Part> parts, const auto& input) {
+    const auto steps_of = [&](std::size_t i) {
+      return evaluate(parts[i].whole.type().shape()[0], sizes);
+    };
+    BackwardPart::for_each_of(parts, steps_of,
+                              [&](std::size_t i, std::int64_t) { inputs.push_back(input(i)); });
+  };
   // Stands for the leaves that the call made, whose gradients nobody asks for: results track them.
   Tensor inner = make_empty(DType::f32, {0});
   inner.requires_grad();
-  for (const Tensor& tensor : part.leaves) inputs.push_back(tensor.defined() ? &tensor : &inner);
-  for (const int argument : part.arguments)
-    inputs.push_back(&arguments[static_cast<std::size_t>(argument)]);
+  add(part.leaf_grads,
+      [&](std::size_t i) { return part.leaves[i].defined() ? &part.leaves[i] : &inner; });
+  add(part.argument_grads,
+      [&](std::size_t i) { return &arguments[static_cast<std::size_t>(part.arguments[i])]; });
   std::vector<Tensor> outputs;
   for (const int output : part.outputs)
     outputs.push_back(outcome.results[static_cast<std::size_t>(output)]);

@@ -298,8 +298,14 @@ std::vector<autograd::GradientPart> DecisionTree::backward(const Leaf& from,
     return value ? look_up(*from.path, value, arguments, env) : Tensor();
   };
   for (const auto* values : {&part.leaf_grads, &part.argument_grads}) {
+    std::vector<autograd::GradientPart> given;
     for (const BackwardPart::Part& one : *values)
-      grads.push_back({tensor_of(one.whole), {tensor_of(one.index), tensor_of(one.rows)}});
+      given.push_back({tensor_of(one.whole), {tensor_of(one.index), tensor_of(one.rows)}});
+    const auto steps_of = [&](std::size_t i) { return given[i].whole.shape()[0].number(); };
+    BackwardPart::for_each_of(*values, steps_of, [&](std::size_t i, std::int64_t step) {
+      grads.push_back(given[i]);
+      if ((*values)[i].stacked) grads.back().whole = select(given[i].whole, 0, step);
+    });
   }
   return grads;
 }

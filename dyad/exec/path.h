@@ -109,6 +109,10 @@ struct BackwardPart {
   struct Part {
     Value whole;  ///< no value, and no rows: the outputs do not depend on it
     Value index, rows;
+    /// One from each step of a loop backwards, along the first axis of `whole`, the last step's
+    /// first; in each step those of the following parts come after it, while they alternate.
+    bool stacked = false;
+    bool alternates = false;
   };
   int begin = 0;                 ///< nodes before belong to the call itself
   std::vector<int> outputs;      ///< positions among the results that track gradients
@@ -117,6 +121,24 @@ struct BackwardPart {
   std::vector<Part> leaf_grads;  ///< one for each of them
   std::vector<int> arguments;    ///< arguments that want gradients
   std::vector<Part> argument_grads;
+
+  /// Calls `visit(i, step)` for part `i` once, or for each of its steps, which `steps_of(i)`
+  /// counts.
+  template <class Steps, class F>
+  static void for_each_of(std::span<const Part> parts, const Steps& steps_of, const F& visit) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].stacked) {
+        visit(i, std::int64_t{0});
+        continue;
+      }
+      std::size_t last = i;
+      while (parts[last].alternates) ++last;
+      for (std::int64_t step = steps_of(i); step-- > 0;) {
+        for (std::size_t k = i; k <= last; ++k) visit(k, step);
+      }
+      i = last;
+    }
+  }
 
   /// Calls `visit` with every value that it gives.
   template <class F>

@@ -270,7 +270,8 @@ bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor>
 }
 
 bool RecordedLoop::postpone(std::span<Tensor> results) {
-  if (!may_be_taped_ || !is_plain_ || trace_.slices_made.size() < 2 ||
+  const bool is_taped = may_be_taped_ && marks().taped != begin_.taped;
+  if (!is_taped || !is_plain_ || trace_.slices_made.size() < 2 ||
       recorder_->is_told_by_data(length_) || !only_computes(true) || !asks_as_first())
     return false;
   std::optional<RolledLoop> rolled = this->rolled(results);

@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "dyad/exec/control_flow_ops.h"
-#include "dyad/exec/taped_loop.h"
+#include "dyad/exec/taped_loop_graph.h"
 #include "dyad/ir/graph_evaluator.h"
-#include "dyad/ops/attrs/indexing.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/views.h"
 
@@ -36,19 +35,18 @@ std::vector<std::unique_ptr<Node>> arrange(Path& path, std::span<Node* const> or
 /// Puts two loops in the place of the steps of one and of the pass that came back through it.
 class TapedLoopRoller {
  public:
-  TapedLoopRoller(Path& path, TapedLoop& loop) : path_(path), graph_(*path.graph), loop_(loop) {}
+  TapedLoopRoller(Path& path, TapedLoop& loop)
+      : path_(path), graph_(*path.graph), loop_(loop), in_(path, loop) {}
 
   bool roll() {
-    for (const auto& node : graph_.nodes()) {
-      for (const Value input : node->inputs()) {
-        if (input) users_[input].push_back(node.get());
-      }
-    }
-    gone_.insert(loop_.nodes.begin(), loop_.nodes.end());
-    if (!find_lengths() || !find_backward()) return false;
-    find_forward_values();
+    if (!in_.find()) return false;
+    const std::optional<BackwardPart> single = path_.backward;
+    if (path_.backward && in_.rolled) join_parts(*path_.backward);
     walk();
-    if (failed_) return false;
+    if (failed_) {
+      path_.backward = single;
+      return false;
+    }
     writes_ = true;
     walk();
     return true;
@@ -57,7 +55,7 @@ class TapedLoopRoller {
   /// Puts the graph in its new order; gives what is no longer there.
   [[nodiscard]] std::vector<std::unique_ptr<Node>> finish() {
     if (loop_.length.is_symbolic()) {
-      const int apart = rolled_ ? steps() - 1 - rolled_->high + rolled_->low : 0;
+      const int apart = in_.rolled ? in_.steps() - 1 - in_.rolled->high + in_.rolled->low : 0;
       path_.guards.push_back(
           {DimGuard::Kind::less, std::max({1, apart, shortest_ - 1}), loop_.length, 1, loop_.loc});
     }
@@ -67,119 +65,75 @@ class TapedLoopRoller {
   [[nodiscard]] const Values& replaced() const noexcept { return replaced_; }
 
  private:
-  /// Who uses a value: a node after the steps backwards or before them, of the pass through steps
-  /// that stay as they are, or something else.
+  /// Who uses a value.
   struct User {
-    bool after = true;
-    bool in_pass = false;
+    bool after = true;     ///< after the steps backwards that become a loop, or before them
+    bool in_pass = false;  ///< a step backwards that stays as it is
+    bool is_path = false;  ///< no node: what the call gives or leaves
   };
-  /// The gradient of what is sliced, put together from what came from each step.
-  struct Assembled {
-    Node* length = nullptr;
-    Node* sum = nullptr;
-    Node* joined = nullptr;
-  };
-
-  [[nodiscard]] int steps() const { return static_cast<int>(loop_.trace.steps.size()); }
-  [[nodiscard]] const std::vector<Node*>& users_of(Value value) { return users_[value]; }
-  [[nodiscard]] Value sole_user(Value value) {
-    const std::vector<Node*>& users = users_of(value);
-    return users.size() == 1 ? users[0]->output() : Value();
+  /// What comes from every step to leaves and arguments outside, which add it up one by one, is
+  /// one part each.
+  void join_parts(BackwardPart& part) {
+    const auto same_leaf = [](const Tensor& a, const Tensor& b) { return a.is_same(b); };
+    join_parts_of(part.leaves, part.leaf_grads, same_leaf);
+    join_parts_of(part.arguments, part.argument_grads, std::equal_to<int>());
   }
 
-  bool find_lengths() {
-    for (const auto& node : graph_.nodes()) {
-      if (&node->op() != &kWithLengthOp) continue;
-      const auto& attrs = node->attrs_as<LengthAttrs>();
-      if (attrs.loop != loop_.number) continue;
-      gone_.insert(node.get());
-      const auto at = static_cast<std::size_t>(attrs.number);
-      if (!attrs.gradient && attrs.of_result) {
-        results_.emplace(node->output(), at);
-      } else if (attrs.gradient && attrs.of_result) {
-        if (!find_parts(*node)) return false;
-      } else if (attrs.gradient) {
-        if (!find_assembled(*node)) return false;
+  template <class Owner, class Same>
+  void join_parts_of(std::vector<Owner>& owners, std::vector<BackwardPart::Part>& parts,
+                     const Same& same_owner) {
+    const auto step_of = [&](std::size_t i) {
+      const auto made = i < parts.size() && parts[i].whole ? in_.backward.find(parts[i].whole.node)
+                                                           : in_.backward.end();
+      return made == in_.backward.end() ? -1 : made->second.first;
+    };
+    std::vector<Owner> kept_owners;
+    std::vector<BackwardPart::Part> kept;
+    const int count = in_.rolled->high - in_.rolled->low + 1;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::size_t in_step = 0;
+      while (step_of(i) == in_.rolled->high && step_of(i + in_step) == in_.rolled->high &&
+             same_owner(owners[i + in_step], owners[i]))
+        ++in_step;
+      kept_owners.push_back(owners[i]);
+      kept.push_back(parts[i]);
+      const std::size_t last = in_step * static_cast<std::size_t>(count - 1);
+      if (in_step == 0 || !repeat(parts, owners, same_owner, i, in_step)) continue;
+      kept.pop_back();
+      kept_owners.pop_back();
+      for (std::size_t k = 0; k < in_step; ++k) {
+        kept_owners.push_back(owners[i]);
+        kept.push_back({.whole = parts[i + last + k].whole,
+                        .index = {},
+                        .rows = {},
+                        .stacked = true,
+                        .alternates = k + 1 < in_step});
+        stacked_parts_.insert(kept.back().whole);
+      }
+      i += last + in_step - 1;
+    }
+    owners = std::move(kept_owners);
+    parts = std::move(kept);
+  }
+
+  /// Whether the parts from number `first` on, `in_step` from each step, are alike in all of them.
+  template <class Owner, class Same>
+  [[nodiscard]] bool repeat(const std::vector<BackwardPart::Part>& parts,
+                            const std::vector<Owner>& owners, const Same& same_owner,
+                            std::size_t first, std::size_t in_step) const {
+    for (int step = in_.rolled->high, at = 0; step >= in_.rolled->low; --step) {
+      for (std::size_t k = 0; k < in_step; ++k, ++at) {
+        const std::size_t i = first + static_cast<std::size_t>(at);
+        if (i >= parts.size() || !parts[i].whole || !same_owner(owners[i], owners[first]))
+          return false;
+        const auto made = in_.backward.find(parts[i].whole.node);
+        const auto model = in_.backward.find(parts[first + k].whole.node);
+        if (made == in_.backward.end() || made->second != std::pair(step, model->second.second) ||
+            parts[i].whole.index != parts[first + k].whole.index)
+          return false;
       }
     }
     return true;
-  }
-
-  /// What of the gradient of a stacked result comes to each step.
-  bool find_parts(Node& length) {
-    std::vector<Value> parts(static_cast<std::size_t>(steps()));
-    for (Node* const slice : users_of(length.output())) {
-      if (!slice->is("slice")) return false;
-      const auto& attrs = slice->attrs_as<ops::SliceAttrs>();
-      const Dim begin = attrs.begin;
-      if (attrs.axis != 0 || attrs.step != 1 || !begin.is_number() || begin.number() >= steps() ||
-          !attrs.end.same_as(begin + 1))
-        return false;
-      const Value part = sole_user(slice->output());
-      if (!part || !part.node->is("squeeze")) return false;
-      parts[static_cast<std::size_t>(begin.number())] = part;
-      gone_.insert(slice);
-      gone_.insert(part.node);
-    }
-    if (!std::ranges::all_of(parts, [](Value v) { return static_cast<bool>(v); })) return false;
-    for (std::size_t t = 0; t < parts.size(); ++t) {
-      part_of_.emplace(parts[t], std::pair(gradients_.size(), static_cast<int>(t)));
-      loop_.trace.steps[t].gradients.push_back(parts[t]);
-    }
-    gradients_.push_back(length.inputs()[0]);
-    return true;
-  }
-
-  bool find_assembled(Node& length) {
-    const Value sum = length.inputs()[0];
-    if (!sum.node->is("add") || users_of(sum).size() != 1) return false;
-    const Value joined = sum.node->inputs()[0];
-    if (!joined.node->is("concat") || users_of(joined).size() != 1 ||
-        static_cast<int>(joined.node->inputs().size()) != steps())
-      return false;
-    assembled_.push_back({&length, sum.node, joined.node});
-    gone_.insert(joined.node);
-    return true;
-  }
-
-  bool find_backward() {
-    std::vector<BackwardTrace::Step>& steps = loop_.trace.steps;
-    const bool any =
-        std::ranges::any_of(steps, [](const auto& step) { return !step.backward.empty(); });
-    if (!any) return assembled_.empty();
-    rolled_ = roll_backward(loop_.trace);
-    if (!rolled_) return false;
-    if (rolled_->stacks.empty()) rolled_->stacks.push_back({.of = Stack::Of::slice});
-    for (int t = 0; t < this->steps(); ++t) {
-      const bool is_rolled = t >= rolled_->low && t <= rolled_->high;
-      const std::vector<Node*>& nodes = steps[static_cast<std::size_t>(t)].backward;
-      for (std::size_t k = 0; k < nodes.size(); ++k) {
-        if (is_rolled) {
-          backward_.emplace(nodes[k], std::pair(t, k));
-          gone_.insert(nodes[k]);
-        } else {
-          in_pass_.insert(nodes[k]);
-        }
-      }
-    }
-    last_ = steps[static_cast<std::size_t>(rolled_->low)].backward.back();
-    // What a stack lacks at its ends.
-    return std::ranges::all_of(rolled_->stacks, [&](const Stack& stack) {
-      return rolled_->low + stack.shift >= 0 && rolled_->high + stack.shift < this->steps();
-    });
-  }
-
-  void find_forward_values() {
-    for (std::size_t t = 0; t < loop_.trace.steps.size(); ++t) {
-      const BackwardTrace::Step& step = loop_.trace.steps[t];
-      for (std::size_t k = 0; k < step.forward.size(); ++k)
-        forward_.emplace(step.forward[k], std::pair(static_cast<int>(t), k));
-      for (std::size_t j = 0; j < step.slices.size(); ++j)
-        slice_of_.emplace(step.slices[j], std::pair(j, static_cast<int>(t)));
-    }
-    for (std::size_t i = 0; i < loop_.last_states.size(); ++i) {
-      if (!loop_.forward.constant[i]) last_state_.emplace(loop_.last_states[i], i);
-    }
   }
 
   // The same walk finds what is needed, and writes it.
@@ -189,14 +143,15 @@ class TapedLoopRoller {
     made_up_to_ = count;
     order_.clear();
     before_.assign(1, 0);
-    bool after = !rolled_.has_value();
+    bool after = !in_.rolled.has_value();
     for (int at = 0; at < count; ++at) {
       Node* const node = graph_.nodes()[static_cast<std::size_t>(at)].get();
-      const auto assembled = std::ranges::find(assembled_, node, &Assembled::joined);
-      if (assembled != assembled_.end()) {
+      const auto assembled =
+          std::ranges::find(in_.assembled, node, &TapedLoopGraph::Assembled::joined);
+      if (assembled != in_.assembled.end()) {
         join(*assembled);
-      } else if (!gone_.contains(node)) {
-        const User user{after, in_pass_.contains(node)};
+      } else if (!in_.gone.contains(node)) {
+        const User user{after, in_.in_pass.contains(node)};
         for (std::size_t i = 0; i < node->inputs().size(); ++i) {
           const Value input = moved(node->inputs()[i], user);
           if (writes_) node->set_input(i, input);
@@ -205,57 +160,60 @@ class TapedLoopRoller {
         order_.push_back(node);
       }
       if (node == loop_.nodes.back()) make_forward();
-      if (node == last_) {
+      if (node == in_.last) {
         make_backward();
         after = true;
       }
       before_.push_back(static_cast<int>(order_.size()));
     }
+    const User outside{.is_path = true};
     if (!writes_) {
       const auto look = [&](Value value) {
-        static_cast<void>(moved(value, {}));
+        static_cast<void>(moved(value, outside));
         return value;
       };
       path_.replace_values(look);
       graph_.replace_values(look);
       return;
     }
-    const auto replace = [&](Value value) { return moved(value, {}); };
+    const auto replace = [&](Value value) { return moved(value, outside); };
     path_.replace_values(replace);
     graph_.replace_values(replace);
-    for (const auto& [value, at] : results_) replaced_.emplace(value, moved(value, {}));
-    for (const auto& [value, at] : last_state_) replaced_.emplace(value, moved(value, {}));
-    for (const Assembled& a : assembled_) replaced_.emplace(a.length->output(), a.sum->output());
-    take_new();
+    for (const auto& [value, at] : in_.results) replaced_.emplace(value, replace(value));
+    for (const auto& [value, at] : in_.last_state) replaced_.emplace(value, replace(value));
+    for (const TapedLoopGraph::Assembled& a : in_.assembled)
+      replaced_.emplace(a.length->output(), a.sum->output());
   }
 
   /// What a node reads in the place of a value that may be gone.
   Value moved(Value value, const User& user) {
     if (!value) return value;
-    if (const auto at = results_.find(value); at != results_.end())
+    if (const auto at = in_.results.find(value); at != in_.results.end())
       return forward_output(loop_.last_states.size() + at->second, value);
-    if (const auto at = last_state_.find(value); at != last_state_.end())
+    if (const auto at = in_.last_state.find(value); at != in_.last_state.end())
       return forward_output(at->second, value);
-    for (const Assembled& a : assembled_) {
+    for (const TapedLoopGraph::Assembled& a : in_.assembled) {
       if (value == a.length->output()) return a.sum->output();
       if (value == a.joined->output()) return writes_ ? joined_.at(a.joined) : value;
     }
-    if (const auto at = forward_.find(value.node); at != forward_.end()) {
+    if (const auto at = in_.forward.find(value.node); at != in_.forward.end()) {
       if (!user.in_pass) return fail(value);
       return part({Stack::Of::forward, at->second.second, value.index}, at->second.first, user,
                   value);
     }
-    if (const auto at = slice_of_.find(value); at != slice_of_.end()) {
+    if (const auto at = in_.slice_of.find(value); at != in_.slice_of.end()) {
       if (!user.in_pass) return fail(value);
       return part({Stack::Of::slice, at->second.first}, at->second.second, user, value);
     }
-    if (const auto at = part_of_.find(value); at != part_of_.end()) {
+    if (const auto at = in_.part_of.find(value); at != in_.part_of.end()) {
       if (user.after && !user.in_pass) return fail(value);
       return part({Stack::Of::gradient, at->second.first}, at->second.second, user, value);
     }
-    if (const auto at = backward_.find(value.node); at != backward_.end())
-      return last_of(at->second.first, {at->second.second, value.index}, user, value);
-    return gone_.contains(value.node) ? fail(value) : value;
+    if (const auto at = in_.backward.find(value.node); at != in_.backward.end())
+      return user.is_path && stacked_parts_.contains(value)
+                 ? made_by_steps({at->second.second, value.index}, value)
+                 : last_of(at->second.first, {at->second.second, value.index}, user, value);
+    return in_.gone.contains(value.node) ? fail(value) : value;
   }
 
   Value fail(Value value) {
@@ -266,10 +224,10 @@ class TapedLoopRoller {
   /// One step's part of a stack, for the steps before or after those that became a loop.
   Value part(const Stack& stack, int step, const User& user, Value value) {
     // As many steps from the beginning, or from the end, in every call.
-    const int from_end = steps() - step;
+    const int from_end = in_.steps() - step;
     shortest_ = std::max(shortest_, user.after ? step + 1 : from_end);
-    const bool is_near =
-        rolled_ && (user.after ? step - rolled_->low : rolled_->high - step) <= kMostStepsApart;
+    const bool is_near = in_.rolled && (user.after ? step - in_.rolled->low
+                                                   : in_.rolled->high - step) <= kMostStepsApart;
     if (!is_near) return fail(value);
     const Value from = whole(stack);
     if (!writes_) return value;
@@ -279,21 +237,22 @@ class TapedLoopRoller {
 
   /// What the last of the steps backwards made.
   Value last_of(int step, std::pair<std::size_t, int> made, const User& user, Value value) {
-    if (!user.after || step != rolled_->low) return fail(value);
-    for (std::size_t c = 0; c < rolled_->carried.size(); ++c) {
-      if (rolled_->carried[c].node != made.first || rolled_->carried[c].index != made.second)
+    if (!user.after || step != in_.rolled->low) return fail(value);
+    for (std::size_t c = 0; c < in_.rolled->carried.size(); ++c) {
+      if (in_.rolled->carried[c].node != made.first || in_.rolled->carried[c].index != made.second)
         continue;
       return writes_ ? backward_node_->output(static_cast<int>(c)) : value;
     }
-    const Value all = made_by_steps(made);
+    if (user.is_path) return fail(value);
+    const Value all = made_by_steps(made, value);
     return writes_ ? value_of(select(tensor(all), 0, 0, loop_.loc)) : value;
   }
 
   /// What all steps backwards made, stacked.
-  Value made_by_steps(std::pair<std::size_t, int> made) {
+  Value made_by_steps(std::pair<std::size_t, int> made, Value value) {
     const std::size_t number = number_of(made_, made);
-    if (!writes_) return {};
-    return backward_node_->output(static_cast<int>(rolled_->carried.size() + number));
+    if (!writes_) return value;
+    return backward_node_->output(static_cast<int>(in_.rolled->carried.size() + number));
   }
 
   Value forward_output(std::size_t number, Value value) const {
@@ -303,7 +262,7 @@ class TapedLoopRoller {
   /// A stack over all steps.
   Value whole(const Stack& stack) {
     if (stack.of == Stack::Of::slice) return loop_.xs[stack.number];
-    if (stack.of == Stack::Of::gradient) return gradients_[stack.number];
+    if (stack.of == Stack::Of::gradient) return in_.gradients[stack.number];
     const std::size_t states = loop_.last_states.size(), results = loop_.slices_made[0].size();
     if (stack.of == Stack::Of::forward) {
       for (std::size_t i = 0; i < results; ++i) {
@@ -354,31 +313,31 @@ class TapedLoopRoller {
     const User before{.after = false, .in_pass = true};
     std::vector<Value> inputs;
     Types types;
-    for (const RolledBackward::Carried& c : rolled_->carried) {
+    for (const RolledBackward::Carried& c : in_.rolled->carried) {
       inputs.push_back(moved(c.first, before));
       types.push_back(c.first.type());
     }
-    const int from_end = steps() - 1 - rolled_->high;
-    const Dim count = loop_.length - (from_end + rolled_->low);
-    for (const Stack& stack : rolled_->stacks) {
+    const int from_end = in_.steps() - 1 - in_.rolled->high;
+    const Dim count = loop_.length - (from_end + in_.rolled->low);
+    for (const Stack& stack : in_.rolled->stacks) {
       const Value all = whole(stack);
       if (!writes_) continue;
-      const int first = rolled_->low + stack.shift, left = from_end - stack.shift;
+      const int first = in_.rolled->low + stack.shift, left = from_end - stack.shift;
       inputs.push_back(all);
       if (first == 0 && left == 0) continue;
       const Value some = value_of(slice(tensor(all), 0, first, loop_.length - left, 1, loop_.loc));
       some.node->set_types({with_first(some.type(), count)});
       inputs.back() = some;
     }
-    for (const Value capture : rolled_->captures) inputs.push_back(moved(capture, before));
+    for (const Value capture : in_.rolled->captures) inputs.push_back(moved(capture, before));
     if (!writes_) return;
     const std::vector<Node*>& step =
-        loop_.trace.steps[static_cast<std::size_t>(rolled_->high)].backward;
+        loop_.trace.steps[static_cast<std::size_t>(in_.rolled->high)].backward;
     for (const auto& [node, index] : made_)
       types.push_back(stacked(step[node]->output(index).type(), count));
     backward_node_ =
-        append_scan(rolled_->carried.size(), rolled_->stacks.size(), true, std::move(inputs),
-                    std::move(types), region_of(*rolled_, loop_.trace, made_, loop_.loc));
+        append_scan(in_.rolled->carried.size(), in_.rolled->stacks.size(), true, std::move(inputs),
+                    std::move(types), region_of(*in_.rolled, loop_.trace, made_, loop_.loc));
   }
 
   Node* append_scan(std::size_t states, std::size_t slices, bool reverse, std::vector<Value> inputs,
@@ -393,15 +352,15 @@ class TapedLoopRoller {
   }
 
   /// The gradient of what is sliced, with the loop's stacked parts in the place of single ones.
-  void join(const Assembled& a) {
+  void join(const TapedLoopGraph::Assembled& a) {
     const User user{.after = true, .in_pass = true};
     const std::span<const Value> parts = a.joined->inputs();
     std::optional<std::pair<std::size_t, int>> made;
     std::vector<Tensor> pieces;
-    for (int t = 0; t < steps(); ++t) {
+    for (int t = 0; t < in_.steps(); ++t) {
       const Value one = parts[static_cast<std::size_t>(t)];
-      const auto at = backward_.find(one.node);
-      if (at == backward_.end()) {
+      const auto at = in_.backward.find(one.node);
+      if (at == in_.backward.end()) {
         const Value piece = moved(one, user);
         if (writes_) pieces.push_back(tensor(piece));
         continue;
@@ -410,7 +369,7 @@ class TapedLoopRoller {
       if (at->second.first != t || (made && *made != made_here)) failed_ = true;
       if (made) continue;
       made = made_here;
-      const Value all = made_by_steps(made_here);
+      const Value all = made_by_steps(made_here, one);
       if (!writes_) continue;
       // A stack of parts with a first axis of size 1.
       Shape shape = one.type().shape();
@@ -446,16 +405,8 @@ class TapedLoopRoller {
   Path& path_;
   GraphImpl& graph_;
   TapedLoop& loop_;
-  std::unordered_map<Value, std::vector<Node*>, ValueHash> users_;
-  std::unordered_set<const Node*> gone_;
-  std::unordered_map<Value, std::size_t, ValueHash> results_, last_state_;
-  std::vector<Value> gradients_;  // of stacked results
-  std::unordered_map<Value, std::pair<std::size_t, int>, ValueHash> part_of_, slice_of_;
-  std::vector<Assembled> assembled_;
-  std::unordered_map<const Node*, std::pair<int, std::size_t>> forward_, backward_;
-  std::unordered_set<const Node*> in_pass_;  // steps backwards that stay as they are
-  std::optional<RolledBackward> rolled_;
-  const Node* last_ = nullptr;  // of the steps backwards
+  TapedLoopGraph in_;
+  std::unordered_set<Value, ValueHash> stacked_parts_;  // of gradients, for all steps
   // What the loops give beside their states.
   std::vector<Stack> stacks_;
   std::vector<std::pair<std::size_t, int>> made_;

@@ -64,7 +64,8 @@ bool same_grad_capture(const GradCapture& a, const GradCapture& b) {
 }
 
 bool same_part(const BackwardPart::Part& a, const BackwardPart::Part& b) {
-  return same_value(a.whole, b.whole) && same_value(a.index, b.index) && same_value(a.rows, b.rows);
+  return same_value(a.whole, b.whole) && same_value(a.index, b.index) &&
+         same_value(a.rows, b.rows) && a.stacked == b.stacked && a.alternates == b.alternates;
 }
 
 bool same_backward(const std::optional<BackwardPart>& a, const std::optional<BackwardPart>& b) {

@@ -10,6 +10,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/exec/autocast.h"
+#include "dyad/exec/checkpoint.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/ir/graph.h"
@@ -36,6 +37,17 @@ struct Weights {
     return tanh(matmul(x, in) + matmul(h, state) + bias);
   }
 };
+
+/// Weights with the same numbers.
+Weights same_as(const Weights& w) {
+  const Weights same;
+  for (std::size_t i = 0; i < w.all().size(); ++i) {
+    const NoGrad no_tape;
+    Tensor to = same.all()[i];
+    to.copy_(w.all()[i]);
+  }
+  return same;
+}
 
 /// The steps of training, and what it did to a function's recordings.
 struct Trained {
@@ -379,6 +391,36 @@ TEST(TapedLoops, HooksOfSteps) {
       w.all(), kLengths));
 }
 
+TEST(TapedLoops, HooksThatDoMoreThanComputeStayApart) {
+  const Weights w;
+  const auto with = [&](const std::function<Tensor(const Tensor&)>& hook) {
+    return [&w, hook](const Tensor& x) {
+      return sum(scan(
+                     [&](const Tensor& h, const Tensor& row) {
+                       const Tensor next = w.step(h, row);
+                       next.register_hook(hook);
+                       return Pair(next, next * 2);
+                     },
+                     zeros({2, 4}), x)
+                     .second);
+    };
+  };
+  const auto reads = with([](const Tensor& g) { return g[0][0].item() > 1e9 ? g * 2 : g; });
+  EXPECT_EQ(train(reads, w.all(), {5, 5, 5, 6, 6}).loops, 0);
+  const auto draws = with([](const Tensor& g) { return g * uniform(g.shape()); });
+  const auto step = [&](const Tensor& x) {
+    for (Tensor leaf : w.all()) leaf.zero_grad();
+    manual_seed(9);
+    draws(x).backward();
+    return w.state.grad().clone();
+  };
+  const auto c = compile_now(step);
+  for (const std::int64_t length : {5, 6, 7, 6}) {
+    const Tensor x = normal({length, 2, 3});
+    EXPECT_TRUE(same_bits(step(x), c(x)));
+  }
+}
+
 TEST(TapedLoops, SeveralPassesStayApart) {
   const Weights w;
   static_cast<void>(train(
@@ -427,12 +469,7 @@ TEST(TapedLoops, ShortOnesAreRecordedStepByStep) {
 }
 
 TEST(TapedLoops, InUpdatesOfTheWeights) {
-  const Weights w, same;
-  for (std::size_t i = 0; i < w.all().size(); ++i) {
-    const NoGrad no_tape;
-    Tensor to = same.all()[i];
-    to.copy_(w.all()[i]);
-  }
+  const Weights w, same = same_as(w);
   const auto step = [](const Weights& of, const Tensor& x) {
     for (Tensor leaf : of.all()) leaf.zero_grad();
     const Tensor h =
@@ -542,28 +579,53 @@ TEST(TapedLoops, SecondDerivatives) {
   static_cast<void>(train(loss, w.all(), {5, 6, 7, 5}));
 }
 
-TEST(TapedLoops, DifferentiatedFromOutside) {
-  const Weights w, same;
-  for (std::size_t i = 0; i < w.all().size(); ++i) {
-    const NoGrad no_tape;
-    Tensor to = same.all()[i];
-    to.copy_(w.all()[i]);
-  }
-  const auto f = [](const Weights& of, const Tensor& x) {
-    return scan([&](const Tensor& state,
-                    const Tensor& row) { return Pair(of.step(state, row), row); },
-                zeros({2, 4}), x)
-        .first;
-  };
+/// Differentiates what `f(weights, x)` gives by `loss`, outside of the compiled function.
+Trained train_outside(const std::function<Tensor(const Weights&, const Tensor&)>& f,
+                      const std::function<Tensor(const std::function<Tensor(const Tensor&)>&,
+                                                 const Weights&, const Tensor&)>& loss) {
+  const Weights w, same = same_as(w);
   const auto c = compile_now([&](const Tensor& x) { return f(same, x); });
   manual_seed(3);
   for (const std::int64_t length : kLengths) {
-    const Tensor x = normal({length, 2, 3});
-    sum(f(w, x)).backward();
-    sum(c(x)).backward();
+    Tensor x = normal({length, 2, 3}).requires_grad(), y = x.detach().clone().requires_grad();
+    loss([&](const Tensor& in) { return f(w, in); }, w, x).backward();
+    loss([&](const Tensor& in) { return c(in); }, same, y).backward();
+    EXPECT_EQ(exec::bits(x.grad()), exec::bits(y.grad())) << length;
     for (std::size_t i = 0; i < w.all().size(); ++i)
       EXPECT_EQ(exec::bits(w.all()[i].grad()), exec::bits(same.all()[i].grad())) << length;
   }
+  const Explanation page = c.explain();
+  Trained done{static_cast<std::int64_t>(page.recordings.size()), page.replays};
+  for (const CompiledGraph& graph : c.graphs()) done.loops += count_of(*graph.recorded, "scan");
+  return done;
+}
+
+TEST(TapedLoops, DifferentiatedFromOutside) {
+  const auto last = [](const Weights& w, const Tensor& x) {
+    return scan([&](const Tensor& state,
+                    const Tensor& row) { return Pair(w.step(state, row), row); },
+                zeros({2, 4}), x)
+        .first;
+  };
+  const auto all = [](const Weights& w, const Tensor& x) {
+    const auto [h, rows] = scan(
+        [&](const Tensor& state, const Tensor& row) {
+          const Tensor next = w.step(state, row), more = tanh(matmul(row, w.in));
+          return Pair(next, next * more);
+        },
+        zeros({2, 4}), x);
+    return rows + h;
+  };
+  const auto once = [](const auto& f, const Weights&, const Tensor& x) { return sum(f(x)); };
+  // What else the weights and the rows are used for comes between the steps' parts.
+  const auto often = [](const auto& f, const Weights& w, const Tensor& x) {
+    const Tensor before = sum(matmul(x, w.in)), first = f(x);
+    return sum(first) * before + sum(f(x * 2) * w.bias) + mean(x);
+  };
+  EXPECT_EQ(train_outside(last, once).recordings, 2);
+  EXPECT_EQ(train_outside(last, often).recordings, 4) << "of leaves, and of what was computed";
+  EXPECT_EQ(train_outside(all, once).recordings, 2);
+  EXPECT_EQ(train_outside(all, often).recordings, 4);
 }
 
 TEST(TapedLoops, StepsThatDifferentiateTheirSlices) {
@@ -606,6 +668,24 @@ TEST(TapedLoops, AnErrorInAStepLeavesTheRecordingWhole) {
     return sum(run(false));
   };
   expect_loops(train(loss, w.all(), kLengths, true));
+}
+
+TEST(TapedLoops, OfStepsThatAreComputedAgain) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const auto step = [&](const Tensor& h, const Tensor& row) {
+          return exp(w.step(h, row)) * 0.1;
+        };
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) {
+              const Tensor next = checkpoint(step, state, row);
+              return Pair(next, next);
+            },
+            zeros({2, 4}), x);
+        return mean(all) + sum(h);
+      },
+      w.all(), kLengths));
 }
 
 TEST(TapedLoops, InABodyOfAnother) {

@@ -1,0 +1,135 @@
+#include "dyad/exec/taped_loop_graph.h"
+
+#include <algorithm>
+
+#include "dyad/ops/attrs/indexing.h"
+
+namespace dyad::exec {
+
+using Stack = RolledBackward::Stack;
+
+bool TapedLoopGraph::find() {
+  for (const auto& node : path.graph->nodes()) {
+    for (const Value input : node->inputs()) {
+      if (input) users_[input].push_back(node.get());
+    }
+  }
+  gone.insert(loop.nodes.begin(), loop.nodes.end());
+  if (!find_lengths() || !find_backward()) return false;
+  find_forward();
+  return true;
+}
+
+Value TapedLoopGraph::sole_user(Value value) {
+  const std::vector<Node*>& users = users_[value];
+  return users.size() == 1 ? users[0]->output() : Value();
+}
+
+bool TapedLoopGraph::find_lengths() {
+  for (const auto& node : path.graph->nodes()) {
+    if (&node->op() != &kWithLengthOp) continue;
+    const auto& attrs = node->attrs_as<LengthAttrs>();
+    if (attrs.loop != loop.number) continue;
+    gone.insert(node.get());
+    const auto at = static_cast<std::size_t>(attrs.number);
+    if (!attrs.gradient && attrs.of_result) {
+      results.emplace(node->output(), at);
+    } else if (attrs.gradient && attrs.of_result) {
+      if (!find_parts(*node)) return false;
+    } else if (attrs.gradient) {
+      if (!find_assembled(*node)) return false;
+    }
+  }
+  return true;
+}
+
+/// What of the gradient of a stacked result comes to each step.
+bool TapedLoopGraph::find_parts(Node& length) {
+  std::vector<Value> parts(static_cast<std::size_t>(steps()));
+  for (Node* const slice : users_[length.output()]) {
+    if (!slice->is("slice")) return false;
+    const auto& attrs = slice->attrs_as<ops::SliceAttrs>();
+    const Dim begin = attrs.begin;
+    if (attrs.axis != 0 || attrs.step != 1 || !begin.is_number() || begin.number() >= steps() ||
+        !attrs.end.same_as(begin + 1))
+      return false;
+    const Value part = sole_user(slice->output());
+    if (!part || !part.node->is("squeeze")) return false;
+    parts[static_cast<std::size_t>(begin.number())] = part;
+    gone.insert(slice);
+    gone.insert(part.node);
+  }
+  if (!std::ranges::all_of(parts, [](Value v) { return static_cast<bool>(v); })) return false;
+  for (std::size_t t = 0; t < parts.size(); ++t) {
+    part_of.emplace(parts[t], std::pair(gradients.size(), static_cast<int>(t)));
+    loop.trace.steps[t].gradients.push_back(parts[t]);
+  }
+  gradients.push_back(length.inputs()[0]);
+  return true;
+}
+
+bool TapedLoopGraph::find_assembled(Node& length) {
+  const Value sum = length.inputs()[0];
+  if (!sum.node->is("add") || !sole_user(sum)) return false;
+  const Value joined = sum.node->inputs()[0];
+  if (!joined.node->is("concat") || !sole_user(joined) ||
+      static_cast<int>(joined.node->inputs().size()) != steps())
+    return false;
+  assembled.push_back({&length, sum.node, joined.node});
+  gone.insert(joined.node);
+  return true;
+}
+
+bool TapedLoopGraph::find_backward() {
+  std::vector<BackwardTrace::Step>& steps = loop.trace.steps;
+  const bool any =
+      std::ranges::any_of(steps, [](const auto& step) { return !step.backward.empty(); });
+  if (!any) return assembled.empty();
+  rolled = roll_backward(loop.trace);
+  if (!rolled) return false;
+  if (rolled->stacks.empty()) rolled->stacks.push_back({.of = Stack::Of::slice});
+  for (int t = 0; t < this->steps(); ++t) {
+    const bool is_rolled = t >= rolled->low && t <= rolled->high;
+    const std::vector<Node*>& nodes = steps[static_cast<std::size_t>(t)].backward;
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      if (is_rolled) {
+        backward.emplace(nodes[k], std::pair(t, k));
+        gone.insert(nodes[k]);
+      } else {
+        in_pass.insert(nodes[k]);
+      }
+    }
+  }
+  last = steps[static_cast<std::size_t>(rolled->low)].backward.back();
+  return only_computes() && std::ranges::all_of(rolled->stacks, [&](const Stack& stack) {
+           return rolled->low + stack.shift >= 0 && rolled->high + stack.shift < this->steps();
+         });
+}
+
+/// Whether the steps backwards, in which hooks may have done anything, did nothing else.
+bool TapedLoopGraph::only_computes() const {
+  const std::vector<Node*>& first =
+      loop.trace.steps[static_cast<std::size_t>(rolled->high)].backward;
+  const bool is_pure = std::ranges::all_of(first, [](const Node* node) {
+    return node->is("constant") ||
+           (node->op().effect == Effect::pure && node->op().kind != BodyKind::structural);
+  });
+  return is_pure && std::ranges::none_of(path.decisions, [&](const Decision& read) {
+           return read.position > first[0]->id() && read.position <= last->id();
+         });
+}
+
+void TapedLoopGraph::find_forward() {
+  for (std::size_t t = 0; t < loop.trace.steps.size(); ++t) {
+    const BackwardTrace::Step& step = loop.trace.steps[t];
+    for (std::size_t k = 0; k < step.forward.size(); ++k)
+      forward.emplace(step.forward[k], std::pair(static_cast<int>(t), k));
+    for (std::size_t j = 0; j < step.slices.size(); ++j)
+      slice_of.emplace(step.slices[j], std::pair(j, static_cast<int>(t)));
+  }
+  for (std::size_t i = 0; i < loop.last_states.size(); ++i) {
+    if (!loop.forward.constant[i]) last_state.emplace(loop.last_states[i], i);
+  }
+}
+
+}  // namespace dyad::exec

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "dyad/exec/taped_loop.h"
+
+namespace dyad::exec {
+
+/// Where the values of a taped loop are in the graph of a recording, and of the pass that came back
+/// through it.
+struct TapedLoopGraph {
+  /// The gradient of what is sliced, put together from what came from each step.
+  struct Assembled {
+    Node* length = nullptr;
+    Node* sum = nullptr;
+    Node* joined = nullptr;
+  };
+  /// Of which step, and the number of the node in it.
+  using Place = std::pair<int, std::size_t>;
+
+  TapedLoopGraph(const Path& of_path, TapedLoop& of_loop) : path(of_path), loop(of_loop) {}
+  /// Finds all that follows; false where the loop cannot be rolled up.
+  [[nodiscard]] bool find();
+  [[nodiscard]] int steps() const { return static_cast<int>(loop.trace.steps.size()); }
+
+  const Path& path;
+  TapedLoop& loop;
+  std::unordered_set<const Node*> gone;  ///< nodes that loops take the place of
+  /// Stacked results and states after the loop, by number.
+  std::unordered_map<Value, std::size_t, ValueHash> results, last_state;
+  std::vector<Value> gradients;  ///< of stacked results
+  /// What of these came to a step, and what was sliced for it: which of them, and the step.
+  std::unordered_map<Value, std::pair<std::size_t, int>, ValueHash> part_of, slice_of;
+  std::vector<Assembled> assembled;
+  std::unordered_map<const Node*, Place> forward, backward;  ///< nodes of steps, if rolled up
+  std::unordered_set<const Node*> in_pass;  ///< of steps backwards that stay as they are
+  std::optional<RolledBackward> rolled;     ///< none: no pass came
+  const Node* last = nullptr;               ///< of the steps backwards
+
+ private:
+  [[nodiscard]] Value sole_user(Value value);
+  bool find_lengths();
+  bool find_parts(Node& length);
+  bool find_assembled(Node& length);
+  bool find_backward();
+  [[nodiscard]] bool only_computes() const;
+  void find_forward();
+
+  std::unordered_map<Value, std::vector<Node*>, ValueHash> users_;
+};
+
+}  // namespace dyad::exec
