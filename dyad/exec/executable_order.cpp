@@ -2,6 +2,7 @@
 
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/memory_plan.h"
+#include "dyad/passes/fused_op.h"
 
 namespace dyad::exec {
 namespace {
@@ -197,9 +198,16 @@ bool is_read_before(const Draft& draft, const DraftStep& rows, int buffer, int w
   bool done = false;
   for (const DraftStep& member : rows.members) {
     const bool writes = std::ranges::find(member.writes, written) != member.writes.end();
-    const bool reads = std::ranges::any_of(member.reads, [&](int slot) {
-      return slot >= 0 && draft.slots[static_cast<std::size_t>(slot)].buffer == buffer;
-    });
+    bool reads = false;
+    for (std::size_t i = 0; i < member.reads.size(); ++i) {
+      const int slot = member.reads[i];
+      if (slot < 0 || draft.slots[static_cast<std::size_t>(slot)].buffer != buffer) continue;
+      reads = true;
+      // Tables are read by all rows, positions once more where one of them is refused.
+      const bool is_split = member.kind != DraftStep::Kind::opaque ||
+                            passes::row_operand(*member.node, i) == passes::RowOperand::split;
+      if (!is_split) return false;
+    }
     const bool own_row_only = member.space_rank == draft.tensor(written).shape.rank();
     if (reads && (done || !own_row_only || (writes && !member.elementwise))) return false;
     done = done || writes;

@@ -1,16 +1,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "dyad/base/error.h"
 #include "dyad/codegen/recipe.h"
 #include "dyad/core/storage.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/executable_steps.h"
+#include "dyad/passes/fused_op.h"
 #include "dyad/runtime/op_kernel.h"
 #include "dyad/runtime/threads.h"
 
@@ -69,6 +72,8 @@ class Member {
  public:
   virtual ~Member() = default;
   virtual void run(const Block& block) const = 0;
+  /// After an error in a block: throws what all rows at once would, if this member did it.
+  virtual void refuse() const {}
 };
 
 /// A generated kernel, prepared for blocks of two sizes.
@@ -115,12 +120,14 @@ class LibraryMember final : public Member {
         attrs_(draft.attrs),
         inputs_(draft.reads.size()),
         axes_(blocks.sizes.size()) {
-    const int rank = plan.slots[static_cast<std::size_t>(draft.writes[0])].tensor.rank();
     for (const std::vector<int>* slots : {&draft.reads, &draft.writes}) {
-      for (const int slot : *slots) {
+      for (std::size_t i = 0; i < slots->size(); ++i) {
+        const int slot = (*slots)[i];
         Tensor whole;
         if (slot >= 0) whole = plan.slots[static_cast<std::size_t>(slot)].tensor;
-        const bool shared = slot < 0 || whole.rank() != rank;  // by all rows: a weight
+        const bool is_read = slots == &draft.reads;
+        const bool shared =
+            slot < 0 || (is_read && passes::row_operand(node_, i) == passes::RowOperand::whole);
         const std::vector<std::int64_t> still(axes_, 0);
         places_.push_back(
             slot < 0
@@ -155,12 +162,34 @@ class LibraryMember final : public Member {
       }
       tensors.emplace_back(std::move(part));
     }
-    const std::span<Tensor> all(tensors);
-    kernel_.run(
-        {node_.op(), attrs_->data(), all.first(inputs_), all.subspan(inputs_), node_.loc()});
+    call(tensors);
+  }
+
+  void refuse() const override {
+    if (node_.op().checks == 0) return;
+    // What is in scratch is not looked at by checks: any numbers do.
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (!wholes_[i].defined()) {
+        tensors.emplace_back();
+      } else if (i < inputs_ && !places_[i].steps.empty()) {
+        Ref<TensorImpl> whole = make_ref<TensorImpl>(*wholes_[i].impl());
+        whole->data = static_cast<std::byte*>(places_[i].base);
+        tensors.emplace_back(std::move(whole));
+      } else {
+        tensors.push_back(make_empty(wholes_[i].dtype(), wholes_[i].shape()));
+        std::memset(tensors.back().impl()->data, 0, tensors.back().impl()->storage->bytes());
+      }
+    }
+    call(tensors);
   }
 
  private:
+  void call(std::span<Tensor> tensors) const {
+    kernel_.run({node_.op(), attrs_->data(), tensors.first(inputs_), tensors.subspan(inputs_),
+                 node_.loc()});
+  }
+
   const Node& node_;
   const runtime::OpKernel& kernel_;
   Ref<Attrs> attrs_;
@@ -186,14 +215,20 @@ class RowsStep final : public Step {
   void run(Plan&, const RunContext&) override {
     std::int64_t count = blocks_.blocks_of_place();
     for (std::size_t d = 0; d < blocks_.axis(); ++d) count *= blocks_.sizes[d];
-    runtime::parallel_for(0, count, blocks_.grain, [&](std::int64_t from, std::int64_t to) {
+    const auto run_blocks = [&](std::int64_t from, std::int64_t to) {
       const Ref<Storage> scratch =
           blocks_.scratch_bytes > 0 ? Storage::allocate(blocks_.scratch_bytes) : Ref<Storage>();
       for (std::int64_t number = from; number < to; ++number) {
         const Block block = block_of(number, scratch ? scratch->data() : nullptr);
         for (const auto& member : members_) member->run(block);
       }
-    });
+    };
+    try {
+      runtime::parallel_for(0, count, blocks_.grain, run_blocks);
+    } catch (const Error&) {
+      for (const auto& member : members_) member->refuse();
+      throw;
+    }
   }
 
  private:

@@ -32,6 +32,32 @@ struct RowWork {
 constexpr std::array<std::string_view, 4> kAlongAxis{"softmax", "log_softmax", "softmax_backward",
                                                      "log_softmax_backward"};
 constexpr std::array<std::string_view, 2> kLastAxes{"layer_norm", "rms_norm"};
+constexpr std::array<std::string_view, 3> kIndexing{"gather", "scatter_add", "index_select"};
+
+bool begins_with(const Shape& shape, const Shape& rows, int axes) {
+  if (shape.rank() < axes) return false;
+  for (int i = 0; i < axes; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (!shape[at].same_as(rows[at])) return false;
+  }
+  return true;
+}
+
+/// Of gather, scatter_add and index_select: rows are the axes before the one that is indexed, or of
+/// a table those of the index.
+RowWork indexing_work(const Node& node) {
+  const Shape& shape = node.types()[0].shape();
+  const Shape& index = node.inputs()[1].type().shape();
+  const auto axis = node.attrs_as<ops::IndexAttrs>().axis;
+  int axes = static_cast<int>(axis < 0 ? axis + node.inputs()[0].type().rank() : axis);
+  if (node.is("index_select")) axes = axes == 0 ? index.rank() : 0;
+  for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+    if (row_operand(node, i) != RowOperand::whole &&
+        !begins_with(node.inputs()[i].type().shape(), shape, axes))
+      return {};
+  }
+  return {shape, axes, true};
+}
 
 bool is_view(const Node& node) { return node.op().kind == BodyKind::view; }
 
@@ -58,16 +84,8 @@ RowWork work_of(const Node& node) {
   if (std::ranges::find(kLastAxes, op.name) != kLastAxes.end()) {
     return {shape, shape.rank() - node.inputs()[1].type().rank(), true};
   }
+  if (std::ranges::find(kIndexing, op.name) != kIndexing.end()) return indexing_work(node);
   return {};
-}
-
-bool begins_with(const Shape& shape, const Shape& rows, int axes) {
-  if (shape.rank() < axes) return false;
-  for (int i = 0; i < axes; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (!shape[at].same_as(rows[at])) return false;
-  }
-  return true;
 }
 
 class RowFusion {
@@ -208,11 +226,15 @@ class RowFusion {
              begins_with(node.inputs()[0].type().shape(), rows, axes);
     }
     if (work(node).axes < axes || !begins_with(work(node).space, rows, axes)) return false;
-    return std::ranges::all_of(node.inputs(), [&](Value v) {
-      if (!v || std::ranges::find(members, v.node) == members.end()) return true;
-      return v.type().rank() == work(node).space.rank() &&
-             begins_with(v.type().shape(), rows, axes);
-    });
+    for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+      const Value v = node.inputs()[i];
+      if (!v || std::ranges::find(members, v.node) == members.end()) continue;
+      const bool is_opaque = node.op().kind == BodyKind::opaque && &node.op() != &kFusedOp;
+      if (is_opaque && row_operand(node, i) != RowOperand::split) return false;
+      if (v.type().rank() != work(node).space.rank() || !begins_with(v.type().shape(), rows, axes))
+        return false;
+    }
+    return true;
   }
 
   void write_rows(Rewriter& rewriter, std::span<Node* const> members) const {

@@ -75,4 +75,13 @@ const Shape& space_of(const Node& node) {
   return reduction ? reduction->inputs()[0].type().shape() : node.types()[0].shape();
 }
 
+RowOperand row_operand(const Node& node, std::size_t input) {
+  const bool selects = node.is("index_select");
+  if (selects && input == 0) return RowOperand::whole;
+  if (input == 1 && (selects || node.is("gather") || node.is("scatter_add")))
+    return RowOperand::index;
+  const Value v = node.inputs()[input];
+  return v && v.type().rank() == node.types()[0].rank() ? RowOperand::split : RowOperand::whole;
+}
+
 }  // namespace dyad::passes

@@ -45,4 +45,12 @@ void register_fused_ops();
 /// results, or of the element of its reduction.
 [[nodiscard]] const Shape& space_of(const Node& node);
 
+/// What the rows of a `rows` node are to an operand of a library operator in it.
+enum class RowOperand : std::uint8_t {
+  split,  ///< each row has its own part of it
+  index,  ///< the same, read as positions, which other members do not make
+  whole,  ///< all rows read it: a weight, a table
+};
+[[nodiscard]] RowOperand row_operand(const Node& node, std::size_t input);
+
 }  // namespace dyad::passes

@@ -1,5 +1,6 @@
 #include "dyad/exec/compile.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 // Kernels that work on the same rows run together, a few rows at a time: the bits of eager.
 
@@ -54,6 +55,72 @@ TEST_F(FusedRows, GiveTheBitsOfEagerAtEverySize) {
     expect_as_eager(softmax_by_hand, {x});
     expect_as_eager(norm_by_hand,
                     {x, normal({shape[shape.size() - 2], 1}), normal({shape[shape.size() - 1]})});
+  }
+}
+
+Tensors picked(std::span<const Tensor> in) {
+  const Tensor rows = log_softmax(in[0] * 0.5, -1);
+  return {gather(rows, -1, in[1]) * 2, scatter_add(exp(rows), -1, in[1], in[2])};
+}
+
+Tensors embedded(std::span<const Tensor> in) {
+  const Tensor h = embedding(in[1], in[0]) + in[2];
+  return {h, layer_norm(h, in[3], in[3])};
+}
+
+TEST_F(FusedRows, PickElementsByIndex) {
+  EXPECT_EQ(kernels_of(picked, {normal({300, 70}), randint(0, 70, {300, 2}), normal({300, 2})}), 1);
+  EXPECT_EQ(kernels_of(embedded,
+                       {normal({50, 64}), randint(0, 50, {6, 40}), normal({40, 64}), normal({64})}),
+            1);
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    for (const auto& [rows, size] :
+         {std::pair(300, 700), {1000, 3}, {7, 9000}, {1, 5}, {2049, 130}}) {
+      SCOPED_TRACE(rows);
+      expect_as_eager(picked,
+                      {normal({rows, size}), randint(0, size, {rows, 4}), normal({rows, 4})});
+      expect_as_eager(embedded,
+                      {normal({20, size}), randint(0, 20, {rows}), normal({size}), normal({size})});
+      expect_as_eager(embedded, {normal({20, size}), randint(0, 20, {3, rows}),
+                                 normal({rows, size}), normal({size})});
+    }
+    expect_as_eager(picked, {normal({4, 30, 9}), randint(0, 9, {4, 30, 5}), normal({4, 30, 5})});
+  }
+}
+
+TEST_F(FusedRows, LeaveTablesAloneThatOtherRowsRead) {
+  // The table has the size of the result, and nobody needs it afterwards.
+  const Function turned = [](std::span<const Tensor> in) -> Tensors {
+    const Tensor table = matmul(in[0], in[1]);
+    const Tensor rows = embedding(in[2], table) * 2;
+    return {matmul(softmax(rows + 1, -1), in[3])};
+  };
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    const Tensor ids = flip(arange(3000), {0}).contiguous();
+    expect_as_eager(turned, {normal({3000, 16}) * 9, normal({16, 64}), ids, normal({64, 8})});
+  }
+}
+
+TEST_F(FusedRows, RefusePositionsAsEagerExecution) {
+  const auto message = [](const std::function<void()>& call) {
+    return testing::bare_message_of<IndexError>(call);
+  };
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    Tensor index = randint(0, 70, {3000, 2}), ids = randint(0, 50, {60, 40});
+    index.select(0, 2719).select(0, 1).fill_(70);
+    ids.select(0, 51).select(0, 7).fill_(-3);
+    const Tensors in{normal({3000, 70}), index, normal({3000, 2})};
+    const Tensors table{normal({50, 64}), ids, normal({40, 64}), normal({64})};
+    for (const auto& [fn, inputs] :
+         {std::pair(Function(picked), in), {Function(embedded), table}}) {
+      Executable executable(record(fn, types_of(inputs)));
+      const std::string eager = message([&] { static_cast<void>(fn(inputs)); });
+      EXPECT_EQ(message([&] { static_cast<void>(executable.run(inputs)); }), eager);
+      EXPECT_THAT(eager, ::testing::HasSubstr("is out of range"));
+    }
   }
 }
 

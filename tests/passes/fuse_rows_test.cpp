@@ -71,6 +71,67 @@ TEST(FuseRows, LibraryOperatorsAlongTheRowAreMembers) {
   })"));
 }
 
+TEST(FuseRows, ElementsThatAnIndexPicksFromRowsAreMembers) {
+  EXPECT_TRUE(is_graph(with_rows(R"(graph {
+    %x = placeholder : f32[b, 8]
+    %i = placeholder : i64[b, 1]
+    %l = log_softmax(%x) {axis = 1} : f32[b, 8]
+    %p = gather(%l, %i) {axis = 1, from_end = false, of = ""} : f32[b, 1]
+    return %p
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[b, 8]
+    %i = placeholder : i64[b, 1]
+    %p = rows(%x, %i) {axes = 1} : f32[b, 1]
+      region {
+        %in0 = placeholder : f32[b, 8]
+        %l = log_softmax(%in0) {axis = 1} : f32[b, 8]
+        %in1 = placeholder : i64[b, 1]
+        %p = gather(%l, %in1) {axis = 1, from_end = false, of = ""} : f32[b, 1]
+        return %p
+      }
+    return %p
+  })"));
+}
+
+TEST(FuseRows, RowsOfATableAreMembers) {
+  const auto graph = with_rows(R"(graph {
+    %table = placeholder : f32[v, 8]
+    %i = placeholder : i64[b, t]
+    %r = placeholder : f32[t, 8]
+    %w = placeholder : f32[8]
+    %e = index_select(%table, %i) {axis = 0, from_end = false, of = ""} : f32[b, t, 8]
+    %h = add(%e, %r) : f32[b, t, 8]
+    %y = layer_norm(%h, %w, %w) {eps = 1e-5} : f32[b, t, 8]
+    return %h, %y
+  })");
+  EXPECT_THAT(to_string(*graph), testing::HasSubstr("rows(%table, %i, %r, %w) {axes = 2}"));
+  EXPECT_EQ(graph->nodes().size(), graph->placeholders().size() + 1);
+}
+
+TEST(FuseRows, PositionsAndTablesThatMembersMakeComeFromOutside) {
+  // Checked before anything is taken: all positions at once.
+  const auto graph = with_rows(R"(graph {
+    %x = placeholder : f32[b, 8]
+    %i = placeholder : i64[b, 1]
+    %l = log_softmax(%x) {axis = 1} : f32[b, 8]
+    %m = argmax(%l) {axis = 1, keepdim = true} : i64[b, 1]
+    %p = gather(%l, %m) {axis = 1, from_end = false, of = ""} : f32[b, 1]
+    return %p
+  })");
+  EXPECT_THAT(to_string(*graph), testing::HasSubstr("\n  %2 = gather(%0, %1)"));
+  EXPECT_EQ(count_rows(*with_rows(R"(graph {
+    %x = placeholder : f32[b, 8]
+    %i = placeholder : i64[b]
+    %l = log_softmax(%x) {axis = 1} : f32[b, 8]
+    %e = index_select(%l, %i) {axis = 0, from_end = false, of = ""} : f32[b, 8]
+    %y = exp(%e) : f32[b, 8]
+    return %y
+  })")),
+            1)
+      << "the table is made of other rows";
+}
+
 TEST(FuseRows, SeveralReductionsReadTheirRowsOnce) {
   const Ref<GraphImpl> graph = with_rows(R"(graph {
     %x = placeholder : f32[b, 8]
