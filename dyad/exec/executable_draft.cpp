@@ -52,7 +52,7 @@ class Layouter {
       }
     }
     for (const Value v : graph_.outputs()) {
-      draft_.outputs.push_back(slot_of_.at(v));
+      draft_.outputs.push_back(draft_.slot_of.at(v));
       draft_.output_nodes.push_back(v.node);
     }
     join_parts_in_place(draft_);
@@ -71,8 +71,8 @@ class Layouter {
     }
     if (&op == &kAssignOp) {
       draft_.writes.push_back(
-          {slot_of_.at(node.inputs()[0]), slot_of_.at(node.inputs()[1]), &node});
-      slot_of_[node.output()] = slot_of_.at(node.inputs()[1]);
+          {draft_.slot_of.at(node.inputs()[0]), draft_.slot_of.at(node.inputs()[1]), &node});
+      draft_.slot_of[node.output()] = draft_.slot_of.at(node.inputs()[1]);
       return;
     }
     if (&op == &passes::kFusedOp) return add_fused(node);
@@ -98,18 +98,18 @@ class Layouter {
     const auto index = static_cast<std::size_t>(placeholder_count_++);
     const TensorImpl& fed = *placeholders_[index].impl();
     const int buffer = draft_.add_buffer(Source::placeholder, {}, static_cast<int>(index));
-    slot_of_[node.output()] = draft_.add_slot(buffer, fed.dtype, fed.shape, fed.strides, 0);
+    draft_.slot_of[node.output()] = draft_.add_slot(buffer, fed.dtype, fed.shape, fed.strides, 0);
   }
 
   void add_held(Node& node, Source source, const Tensor& tensor) {
     const int buffer = draft_.add_buffer(source, tensor);
-    slot_of_[node.output()] =
+    draft_.slot_of[node.output()] =
         draft_.add_slot(buffer, tensor.dtype(), tensor.shape(), tensor.impl()->strides, 0);
   }
 
   [[nodiscard]] std::vector<int> slots_of(std::span<const Value> values) const {
     std::vector<int> slots;
-    for (const Value v : values) slots.push_back(v ? slot_of_.at(v) : -1);
+    for (const Value v : values) slots.push_back(v ? draft_.slot_of.at(v) : -1);
     return slots;
   }
   [[nodiscard]] std::vector<Tensor> tensors_of(std::span<const int> slots) const {
@@ -138,7 +138,7 @@ class Layouter {
     const Type& type = node.types()[static_cast<std::size_t>(i)];
     const int slot = draft_.add_value(type.dtype(), shape_of(type), strides);
     step.writes.push_back(slot);
-    slot_of_[node.output(i)] = slot;
+    draft_.slot_of[node.output(i)] = slot;
     return slot;
   }
 
@@ -197,15 +197,15 @@ class Layouter {
     std::size_t next_input = 0;
     for (const auto& inner : region.nodes()) {
       if (&inner->op() == &kPlaceholderOp) {
-        slot_of_[inner->output()] = slot_of_.at(node.inputs()[next_input++]);
+        draft_.slot_of[inner->output()] = draft_.slot_of.at(node.inputs()[next_input++]);
       } else {
         add(*inner);
       }
     }
     std::vector<int> results;
     for (int i = 0; i < static_cast<int>(region.outputs().size()); ++i) {
-      results.push_back(slot_of_.at(region.outputs()[static_cast<std::size_t>(i)]));
-      slot_of_[node.output(i)] = results.back();
+      results.push_back(draft_.slot_of.at(region.outputs()[static_cast<std::size_t>(i)]));
+      draft_.slot_of[node.output(i)] = results.back();
     }
     join_rows(draft_, first, node, results, symbols_);
   }
@@ -214,7 +214,7 @@ class Layouter {
     ++draft_.views;
     const Ref<Attrs> attrs = attrs_of(node);
     const Shape shape = shape_of(node.types()[0]);
-    int from = slot_of_.at(node.inputs()[0]);
+    int from = draft_.slot_of.at(node.inputs()[0]);
     ViewLayout layout = node.op().view(attrs->data(), draft_.tensor(from).shape,
                                        draft_.tensor(from).strides, shape);
     const DType dtype = node.types()[0].dtype();
@@ -226,7 +226,7 @@ class Layouter {
     }
     const Slot& base = draft_.slots[static_cast<std::size_t>(from)];
     const auto start = static_cast<std::int64_t>(base.offset / width);
-    slot_of_[node.output()] =
+    draft_.slot_of[node.output()] =
         draft_.add_slot(base.buffer, dtype, layout.shape, layout.strides, start + layout.offset);
   }
 
@@ -270,7 +270,6 @@ class Layouter {
   const SymbolMap& symbols_;
   std::span<const Tensor> placeholders_;
   int placeholder_count_ = 0;
-  std::unordered_map<Value, int, ValueHash> slot_of_;
   Draft draft_;
 };
 
@@ -297,6 +296,11 @@ std::vector<Tensor> without_memory(std::span<const Value> values) {
     tensors.push_back(without_memory(v.type().dtype(), shape, contiguous_strides(shape)));
   }
   return tensors;
+}
+
+bool Draft::is_empty(const DraftStep& step) const {
+  return (step.kind == DraftStep::Kind::kernel || step.kind == DraftStep::Kind::copy) &&
+         std::ranges::all_of(step.writes, [&](int slot) { return tensor(slot).numel() == 0; });
 }
 
 int Draft::add_buffer(Source source, Tensor base, int index) {

@@ -66,6 +66,8 @@ struct Draft {
   std::vector<DraftWrite> writes;
   std::vector<int> outputs;  ///< slots
   std::vector<const Node*> output_nodes;
+  /// Of the graph's values, and of those of the graphs in `rows` nodes.
+  std::unordered_map<Value, int, ValueHash> slot_of;
   int views = 0;
   std::size_t commit = 0;          ///< set by order_writes
   std::vector<std::string> notes;  ///< how the members of `rows` nodes run
@@ -76,6 +78,8 @@ struct Draft {
   [[nodiscard]] Buffer& buffer_of(int slot) {
     return buffers[static_cast<std::size_t>(slots[static_cast<std::size_t>(slot)].buffer)];
   }
+  /// Nothing to compute: no element is written, and nothing else happens.
+  [[nodiscard]] bool is_empty(const DraftStep& step) const;
   int add_buffer(Source source, Tensor base = {}, int index = 0);
   /// A value of that layout in a buffer, `offset` elements after its start.
   int add_slot(int buffer, DType dtype, const Shape& shape, const Strides& strides,

@@ -178,18 +178,16 @@ class WriteOrder {
   Draft& draft_;
 };
 
-void note_uses(Draft& draft) {
-  for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
-    const DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
-    for (const std::vector<int>* slots : {&step.reads, &step.writes}) {
-      for (const int slot : *slots) {
-        if (slot < 0) continue;
-        Buffer& buffer = draft.buffer_of(slot);
-        if (buffer.first_step < 0) buffer.first_step = i;
-        buffer.last_step = i;
-      }
+void note_uses(Draft& draft, const DraftStep& step, int number) {
+  for (const std::vector<int>* slots : {&step.reads, &step.writes}) {
+    for (const int slot : *slots) {
+      if (slot < 0) continue;
+      Buffer& buffer = draft.buffer_of(slot);
+      if (buffer.first_step < 0) buffer.first_step = number;
+      buffer.last_step = number;
     }
   }
+  for (const DraftStep& member : step.members) note_uses(draft, member, number);
 }
 
 /// Whether the members of a `rows` step are through with a row of an input's buffer when the row of
@@ -267,7 +265,9 @@ void reuse_in_place(Draft& draft) {
 void order_writes(Draft& draft) { WriteOrder(draft).run(); }
 
 ArenaSize place_memory(Draft& draft) {
-  note_uses(draft);
+  for (std::size_t i = 0; i < draft.steps.size(); ++i) {
+    note_uses(draft, draft.steps[i], static_cast<int>(i));
+  }
   reuse_in_place(draft);
   std::vector<BufferRequest> requests;
   std::vector<Buffer*> placed;

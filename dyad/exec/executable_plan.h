@@ -29,7 +29,7 @@ struct Buffer {
   Source source = Source::arena;
   int index = 0;           ///< of the placeholder
   Tensor base;             ///< the variable or constant; the output of a control step once it ran
-  std::size_t bytes = 0;   ///< arena and output
+  std::size_t bytes = 0;   ///< of what a run makes: arena, output, control and scratch
   std::size_t offset = 0;  ///< arena and scratch
   int first_step = -1, last_step = -1;
 };

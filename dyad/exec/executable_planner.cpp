@@ -34,13 +34,6 @@ std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
                            regions.at(draft.node));
 }
 
-/// Nothing to compute: no element is written, and nothing else happens.
-bool is_empty(const Draft& draft, const DraftStep& step) {
-  return (step.kind == DraftStep::Kind::kernel || step.kind == DraftStep::Kind::copy) &&
-         std::ranges::all_of(step.writes,
-                             [&](int slot) { return draft.tensor(slot).numel() == 0; });
-}
-
 /// By step of the draft: the outputs whose memory is taken just before it. None is taken once
 /// variables are written, because that can fail; what only those steps write has its memory before.
 std::vector<std::vector<int>> births(Plan& plan, const Draft& draft) {
@@ -60,13 +53,18 @@ std::vector<std::vector<int>> births(Plan& plan, const Draft& draft) {
 
 }  // namespace
 
+PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
+                  std::span<const Tensor> placeholders) {
+  PlacedDraft placed{lay_out(lowered, symbols, placeholders), {}};
+  order_writes(placed.draft);
+  placed.arena = place_memory(placed.draft);
+  return placed;
+}
+
 std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders,
                                 const RegionExecutables& regions, bool check_finite) {
-  Draft draft = lay_out(lowered, symbols, placeholders);
-  order_writes(draft);
-  const ArenaSize arena = place_memory(draft);
-
+  auto [draft, arena] = place(lowered, symbols, placeholders);
   auto plan = std::make_unique<Plan>(draft.buffers);
   plan->symbols = symbols;
   plan->slots = draft.slots;
@@ -82,7 +80,7 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     if (i == draft.commit) plan->commit = plan->steps.size();
     waiting.insert(waiting.end(), born[i].begin(), born[i].end());
-    if (is_empty(draft, draft.steps[i])) continue;
+    if (draft.is_empty(draft.steps[i])) continue;
     plan->born.push_back(std::exchange(waiting, {}));
     auto step = make_step(*plan, draft.steps[i], regions, batch);
     const bool computes = draft.steps[i].kind == DraftStep::Kind::kernel ||
@@ -110,10 +108,8 @@ MemoryUse use_of_part(const Executable& part) {
 
 }  // namespace
 
-MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,
-                         std::span<const Tensor> placeholders, const RegionExecutables& regions) {
-  Draft draft = lay_out(lowered, symbols, placeholders);
-  order_writes(draft);
+MemoryUse use_of(const PlacedDraft& placed) {
+  const Draft& draft = placed.draft;
   std::set<int> given;
   for (const int slot : draft.outputs)
     given.insert(draft.slots[static_cast<std::size_t>(slot)].buffer);
@@ -127,11 +123,17 @@ MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,
     if (is_given) use.results += buffer.bytes;
     if (buffer.source == Source::control && !is_given) of_control += buffer.bytes;
   }
-  const ArenaSize arena = place_memory(draft);
-  use.intermediate = arena.bytes + of_control;
-  use.live_peak = arena.live_peak + of_control;
+  use.intermediate = placed.arena.bytes + of_control;
+  use.live_peak = placed.arena.live_peak + of_control;
   use.apart += of_control;
-  for (const DraftStep& step : draft.steps) {
+  return use;
+}
+
+MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,
+                         std::span<const Tensor> placeholders, const RegionExecutables& regions) {
+  const PlacedDraft placed = place(lowered, symbols, placeholders);
+  MemoryUse use = use_of(placed);
+  for (const DraftStep& step : placed.draft.steps) {
     if (&step.node->op() != &passes::kPartsOp) continue;
     const MemoryUse part = use_of_part(*regions.at(step.node).front());
     use.intermediate += part.intermediate + part.results;

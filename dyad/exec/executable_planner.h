@@ -6,12 +6,23 @@
 #include <vector>
 
 #include "dyad/exec/executable.h"
+#include "dyad/exec/executable_draft.h"
 #include "dyad/exec/executable_plan.h"
 
 namespace dyad::exec {
 
 /// The executables of the graphs inside each control node of a lowered graph.
 using RegionExecutables = std::map<const Node*, std::vector<std::unique_ptr<Executable>>>;
+
+/// A plan without kernels: steps in the order in which they run, and where memory lies.
+struct PlacedDraft {
+  Draft draft;
+  ArenaSize arena;
+};
+[[nodiscard]] PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
+                                std::span<const Tensor> placeholders);
+/// What its runs need, but for the parts of a batch.
+[[nodiscard]] MemoryUse use_of(const PlacedDraft& placed);
 
 /// Plans the runs of a lowered graph on values like `placeholders`, under `symbols`; with
 /// `check_finite` each step's results are looked at before anything is written.

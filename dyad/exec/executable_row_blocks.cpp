@@ -245,6 +245,7 @@ class RowJoin {
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       Buffer& buffer = draft_.buffers[static_cast<std::size_t>(buffers[i])];
       buffer.source = Source::scratch;
+      buffer.bytes = requests[i].bytes;
       buffer.offset = plan.offsets[i];
     }
   }

@@ -429,6 +429,77 @@ TEST(Opt, RunsPassesOnAGraphInTextForm) {
                                 HasSubstr(" by --fast-math\n")));
 }
 
+TEST(Opt, PlansTheGraphThatRuns) {
+  std::ofstream(folder() + "plan.txt") << R"(graph {
+  %x = placeholder : f32[n, 4] @model.cpp:3
+  %w = variable : f32[4, 4]
+  %a = exp(%x) @model.cpp:4
+  %b = matmul(%a, %w) @model.cpp:5
+  return %b
+})";
+  const Output plan = run("opt plan.txt --plan --dim n=8");
+  EXPECT_EQ(plan.out,
+            "steps:\n"
+            "  0: exp(%x) -> %0 @model.cpp:4\n"
+            "  1: matmul(%0, %w) -> %1 @model.cpp:5\n"
+            "buffers:\n"
+            "  %x: placeholder, 128 bytes, step 0\n"
+            "  %w: variable, 64 bytes, step 1\n"
+            "  %0: arena at 0, 128 bytes, steps 0 to 1\n"
+            "  %1: output, 128 bytes, step 1\n"
+            "arena: 128 bytes, live peak 128, without sharing 128\n"
+            "results: 128 bytes\n");
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(run("opt plan.txt --pass cse --each --plan --no-lines --dim n=8").out,
+              AllOf(StartsWith("// as given\ngraph {"), HasSubstr("\n// after cse\ngraph {"),
+                    HasSubstr("\n// the plan\nsteps:\n  0: exp(%x) -> %0\n")));
+  EXPECT_THAT(run("opt --help").out, AllOf(HasSubstr("--plan --dim n=32"), HasSubstr("over %1")));
+
+  const Output no_size = run("opt plan.txt --plan");
+  EXPECT_EQ(no_size.err,
+            "dyad: a plan needs numbers for sizes of the placeholders: n; add, for example, "
+            "--dim n=32\n");
+  EXPECT_EQ(no_size.status, 1);
+  EXPECT_EQ(run("opt plan.txt --plan --dim n=8 --dim m=8").err,
+            "dyad: no size of the graph is called m\n");
+  EXPECT_THAT(run("opt plan.txt --plan --dim n=many").err, HasSubstr("'many' is no size"));
+  EXPECT_EQ(run("opt plan.txt --dim n=8").status, 2);
+  std::ofstream(folder() + "open.txt") << R"(graph {
+  %x = placeholder : f32[4]
+  %y = nonzero(%x)
+  return %y
+})";
+  EXPECT_THAT(run("opt open.txt --plan").err,
+              StartsWith("dyad: data decide on the sizes of %0 = nonzero: "));
+}
+
+TEST(Opt, PlansTheGraphsInsideIt) {
+  std::ofstream(folder() + "choice.txt") << R"(graph {
+  %p = placeholder : bool[]
+  %x = placeholder : f32[n]
+  %y = cond(%p, %x) : f32[n]
+    region {
+      %x = placeholder : f32[n]
+      %a = exp(%x)
+      %b = sin(%a)
+      return %b
+    }
+    region {
+      %x = placeholder : f32[n]
+      return %x
+    }
+  return %y
+})";
+  const std::string given =
+      "  0: cond(%p, %x) -> %0\n    region 1 of 2:\n      steps:\n        0: ";
+  EXPECT_THAT(run("opt choice.txt --plan --dim n=4").out, HasSubstr(given + "exp+sin(%x) -> %0\n"));
+  EXPECT_THAT(run("opt choice.txt --plan --dim n=4 --without fuse").out,
+              HasSubstr(given + "exp(%x) -> %0\n        1: sin(%0) -> %1\n"));
+  EXPECT_THAT(run("opt choice.txt --plan --dim n=4 --pass cse").out,
+              AllOf(HasSubstr(given + "exp(%x) -> %0\n"),
+                    HasSubstr("        0: copy(%x) -> copy of %x\n")));
+}
+
 TEST(Opt, SaysWhatIsWrong) {
   std::ofstream(folder() + "bad.txt") << "graph {\n  %x = nothing()\n}";
   const Output bad = run("opt bad.txt");

@@ -106,21 +106,20 @@ void add_model(CLI::App& command, std::string& path) {
              &path);
 }
 
-void add_sizes(CLI::App& command, std::map<std::string, std::int64_t>& sizes) {
-  take_each(command, "--dim", "NAME=N",
-            "The size that the model calls NAME is N; sizes that nothing tells are 1",
-            [&sizes](const std::string& text) {
-              const auto [name, digits] = split("--dim", text, "NAME=N, such as batch=8");
-              std::int64_t number = 0;
-              const char* end = digits.data() + digits.size();
-              const auto read = std::from_chars(digits.data(), end, number);
-              if (read.ec != std::errc() || read.ptr != end || number < 0) {
-                throw CLI::ValidationError(
-                    "--dim",
-                    fmt::format("'{}' is no size; NAME=N needs a number from 0 on", digits));
-              }
-              sizes[name] = number;
-            });
+void add_sizes(CLI::App& command, std::map<std::string, std::int64_t>& sizes,
+               const std::string& help, const std::string& with) {
+  take_each(command, "--dim", "NAME=N", help, [&sizes](const std::string& text) {
+    const auto [name, digits] = split("--dim", text, "NAME=N, such as batch=8");
+    std::int64_t number = 0;
+    const char* end = digits.data() + digits.size();
+    const auto read = std::from_chars(digits.data(), end, number);
+    if (read.ec != std::errc() || read.ptr != end || number < 0) {
+      throw CLI::ValidationError(
+          "--dim", fmt::format("'{}' is no size; NAME=N needs a number from 0 on", digits));
+    }
+    sizes[name] = number;
+  });
+  if (!with.empty()) command.get_option("--dim")->needs(command.get_option(with));
 }
 
 void add_inputs(CLI::App& command, std::vector<std::pair<std::string, std::string>>& files) {

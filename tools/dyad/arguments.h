@@ -55,8 +55,11 @@ void add_option(CLI::App& command, const OptionText& text, OptionValue value);
 /// What several subcommands take.
 
 void add_model(CLI::App& command, std::string& path);
-/// `--dim NAME=N`, any number of times.
-void add_sizes(CLI::App& command, std::map<std::string, std::int64_t>& sizes);
+/// `--dim NAME=N`, any number of times; `with` is an option that it needs.
+void add_sizes(CLI::App& command, std::map<std::string, std::int64_t>& sizes,
+               const std::string& help =
+                   "The size that the model calls NAME is N; sizes that nothing tells are 1",
+               const std::string& with = {});
 /// `--input NAME=FILE`, any number of times.
 void add_inputs(CLI::App& command, std::vector<std::pair<std::string, std::string>>& files);
 void add_threads(CLI::App& command, std::optional<int>& threads);

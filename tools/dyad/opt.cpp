@@ -2,17 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <memory>
 
 #include "dyad/base/error.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/graph.h"
+#include "dyad/exec/plan_text.h"
 #include "dyad/passes/epilogue_ops.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/lower.h"
+#include "dyad/passes/size_sources.h"
 #include "dyad/runtime/channel_blocks.h"
 #include "tools/dyad/text.h"
 
@@ -22,7 +26,8 @@ namespace {
 struct OptOptions {
   std::string file;
   std::vector<std::string> passes, off;
-  bool each = false, lines = true, fast_math = false;
+  bool each = false, lines = true, fast_math = false, plan = false;
+  std::map<std::string, std::int64_t> sizes;
 };
 
 std::string read_all(const std::string& path) {
@@ -44,10 +49,53 @@ int list_passes() {
   return 0;
 }
 
+/// The passes that were asked for, one after the other.
+Ref<GraphImpl> run_passes(Ref<GraphImpl> graph, const std::vector<std::string>& names,
+                          const passes::LowerOptions& options) {
+  if (names.empty()) return passes::lower(*graph, options);
+  std::vector<passes::Pass> chosen;
+  chosen.reserve(names.size());
+  for (const std::string& name : names) chosen.push_back(passes::find_pass(name));
+  if (options.dump) options.dump("input", *graph);
+  for (const passes::Pass& pass : chosen) {
+    graph = pass.run(graph, options);
+    if (options.dump) options.dump(pass.name, *graph);
+  }
+  return graph;
+}
+
+/// The numbers for a graph's symbols; ValueError where one is missing that every plan needs, or is
+/// for none.
+SymbolMap numbers_of(const GraphImpl& graph, const std::map<std::string, std::int64_t>& sizes) {
+  SymbolMap numbers;
+  for (const auto& [name, size] : sizes) numbers.bind(Dim::symbol(name), size);
+  std::vector<Dim> needed, known;
+  for (const Value v : graph.placeholders()) passes::collect_result_symbols(*v.node, needed);
+  for (const auto& node : graph.nodes()) passes::collect_all_symbols(*node, known);
+  std::string missing, example;
+  for (const Dim symbol : needed) {
+    if (numbers.find(symbol)) continue;
+    numbers.bind(symbol, 0);
+    missing += (missing.empty() ? "" : ", ") + to_string(symbol);
+    example += fmt::format(" --dim {}=32", to_string(symbol));
+  }
+  if (!missing.empty()) {
+    throw ValueError(
+        fmt::format("a plan needs numbers for sizes of the placeholders: {}; add, for example,{}",
+                    missing, example));
+  }
+  for (const auto& [symbol, size] : numbers.entries()) {
+    if (std::ranges::none_of(known, [&](Dim each) { return each.same_as(symbol); }))
+      throw ValueError(fmt::format("no size of the graph is called {}", to_string(symbol)));
+  }
+  return numbers;
+}
+
 int optimise(const OptOptions& options) {
   passes::register_epilogue_ops();
   passes::register_fused_ops();
   Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
+  const SymbolMap numbers = options.plan ? numbers_of(*graph, options.sizes) : SymbolMap();
   const GraphTextOptions text{.lines = options.lines};
   passes::LowerOptions lower{
       .evaluate = exec::evaluate_node,
@@ -60,19 +108,17 @@ int optimise(const OptOptions& options) {
                  to_string(now, text));
     };
   }
-  if (options.passes.empty()) {
-    graph = passes::lower(*graph, lower);
-  } else {
-    std::vector<passes::Pass> chosen;
-    chosen.reserve(options.passes.size());
-    for (const std::string& name : options.passes) chosen.push_back(passes::find_pass(name));
-    if (lower.dump) lower.dump("input", *graph);
-    for (const passes::Pass& pass : chosen) {
-      graph = pass.run(graph, lower);
-      if (lower.dump) lower.dump(pass.name, *graph);
-    }
+  graph = run_passes(std::move(graph), options.passes, lower);
+  lower.dump = {};
+  if (options.plan) {
+    const exec::PlanTextOptions plan{.lines = options.lines,
+                                     .lower = [&](const Ref<GraphImpl>& region) {
+                                       return run_passes(clone(*region), options.passes, lower);
+                                     }};
+    fmt::print("{}{}", options.each ? "// the plan\n" : "", exec::plan_text(*graph, numbers, plan));
+  } else if (!options.each) {
+    fmt::print("{}", to_string(*graph, text));
   }
-  if (!options.each) fmt::print("{}", to_string(*graph, text));
   return 0;
 }
 
@@ -116,14 +162,24 @@ Command add_opt(CLI::App& program) {
              &options->off);
   add_flag(command, "--fast-math", options->fast_math, "Run fast_math too, which changes bits");
   add_flag(command, "--each", options->each, "Print the graph after each pass");
+  add_flag(command, "--plan", options->plan,
+           "Print how the graph then runs: its steps in order, and where their memory lies");
+  add_sizes(command, options->sizes, "With --plan: the size that the graph calls NAME is N",
+            "--plan");
   add_flag(command, "!--no-lines", options->lines, "Leave out the source lines");
-  add_footer(command,
-             "Reads a graph as `to_string` writes it, and prints what the passes make of it.\n\n"
-             "Examples:\n"
-             "  dyad opt graph.txt                      the graph that runs\n"
-             "  dyad opt graph.txt --pass cse,dce       after these two alone\n"
-             "  dyad opt graph.txt --each               after each pass\n"
-             "  dyad inspect model.onnx --text | dyad opt - --without fuse");
+  add_footer(
+      command,
+      "Reads a graph as `to_string` writes it, and prints what the passes make of it.\n\n"
+      "A plan needs a number for each size. It has a line for each step: operators, what they "
+      "read, and ->\nwhat they give (\"over %1\": in the memory of %1, which nobody needs any "
+      "more). Then one for each\nblock of memory: the values that lie there, where it is, its "
+      "bytes, the steps that need it.\n\n"
+      "Examples:\n"
+      "  dyad opt graph.txt                      the graph that runs\n"
+      "  dyad opt graph.txt --pass cse,dce       after these two alone\n"
+      "  dyad opt graph.txt --each               after each pass\n"
+      "  dyad opt graph.txt --plan --dim n=32    steps and memory where the size n is 32\n"
+      "  dyad inspect model.onnx --text | dyad opt - --without fuse");
   return {&command, [options] { return optimise(*options); }};
 }
 
