@@ -165,14 +165,6 @@ class Matcher {
     return StepRole{StepRole::Kind::carried, at};
   }
 
-  template <class T>
-  static std::size_t number_of(std::vector<T>& list, const T& item) {
-    const auto known = std::ranges::find(list, item);
-    const auto number = static_cast<std::size_t>(known - list.begin());
-    if (known == list.end()) list.push_back(item);
-    return number;
-  }
-
   const BackwardTrace& trace_;
   const Sources& sources_;
   std::size_t count_;

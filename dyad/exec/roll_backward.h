@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "dyad/ir/graph.h"
@@ -61,6 +65,15 @@ struct RolledBackward {
   std::vector<Stack> stacks;
   std::vector<Value> captures;
 };
+
+/// The place of `item` in `list`, to which it is added if it is not there yet.
+template <class T>
+std::size_t number_of(std::vector<T>& list, const T& item) {
+  const auto known = std::ranges::find(list, item);
+  const auto number = static_cast<std::size_t>(known - list.begin());
+  if (known == list.end()) list.push_back(item);
+  return number;
+}
 
 /// Nothing where fewer than two steps are alike.
 [[nodiscard]] std::optional<RolledBackward> roll_backward(const BackwardTrace& trace);

@@ -394,14 +394,6 @@ class TapedLoopRoller {
     for (; made_up_to_ < nodes.size(); ++made_up_to_) order_.push_back(nodes[made_up_to_].get());
   }
 
-  template <class T>
-  static std::size_t number_of(std::vector<T>& list, const T& item) {
-    const auto known = std::ranges::find(list, item);
-    const auto number = static_cast<std::size_t>(known - list.begin());
-    if (known == list.end()) list.push_back(item);
-    return number;
-  }
-
   Path& path_;
   GraphImpl& graph_;
   TapedLoop& loop_;

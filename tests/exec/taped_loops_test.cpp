@@ -36,6 +36,21 @@ struct Weights {
   [[nodiscard]] Tensor step(const Tensor& h, const Tensor& x) const {
     return tanh(matmul(x, in) + matmul(h, state) + bias);
   }
+  /// The last state, and all of them.
+  [[nodiscard]] Pair run(const Tensor& x) const {
+    return scan(
+        [&](const Tensor& h, const Tensor& row) {
+          const Tensor next = step(h, row);
+          return Pair(next, next);
+        },
+        zeros({2, 4}), x);
+  }
+  /// The last state, where nobody asks for the others.
+  [[nodiscard]] Tensor last(const Tensor& x) const {
+    return scan([&](const Tensor& h, const Tensor& row) { return Pair(step(h, row), row); },
+                zeros({2, 4}), x)
+        .first;
+  }
 };
 
 /// Weights with the same numbers.
@@ -104,12 +119,7 @@ TEST(TapedLoops, OneRecordingServesAllLengths) {
   const Weights w;
   expect_loops(train(
       [&](const Tensor& x) {
-        const auto [h, all] = scan(
-            [&](const Tensor& state, const Tensor& row) {
-              const Tensor next = w.step(state, row);
-              return Pair(next, next);
-            },
-            zeros({2, 4}), x);
+        const auto [h, all] = w.run(x);
         return mean(all * all) + mean(h);
       },
       w.all(), kLengths));
@@ -117,14 +127,7 @@ TEST(TapedLoops, OneRecordingServesAllLengths) {
 
 TEST(TapedLoops, OfTheLastStateAlone) {
   const Weights w;
-  expect_loops(train(
-      [&](const Tensor& x) {
-        return sum(
-            scan([&](const Tensor& h, const Tensor& row) { return Pair(w.step(h, row), row); },
-                 zeros({2, 4}), x)
-                .first);
-      },
-      w.all(), kLengths));
+  expect_loops(train([&](const Tensor& x) { return sum(w.last(x)); }, w.all(), kLengths));
 }
 
 TEST(TapedLoops, OfTheResultsAlone) {
@@ -326,13 +329,7 @@ TEST(TapedLoops, OfPartsOfTheResults) {
   const Weights w;
   expect_loops(train(
       [&](const Tensor& x) {
-        const Tensor all = scan(
-                               [&](const Tensor& h, const Tensor& row) {
-                                 const Tensor next = w.step(h, row);
-                                 return Pair(next, next);
-                               },
-                               zeros({2, 4}), x)
-                               .second;
+        const Tensor all = w.run(x).second;
         return sum(select(all, 0, -1) * 2) + sum(slice(all, 0, 1)) + mean(all * all) +
                sum(flip(all, {0}) * all);
       },
@@ -425,12 +422,7 @@ TEST(TapedLoops, SeveralPassesStayApart) {
   const Weights w;
   static_cast<void>(train(
       [&](const Tensor& x) {
-        const auto [h, all] = scan(
-            [&](const Tensor& state, const Tensor& row) {
-              const Tensor next = w.step(state, row);
-              return Pair(next, next);
-            },
-            zeros({2, 4}), x);
+        const auto [h, all] = w.run(x);
         sum(h).backward({}, true);
         return mean(all);
       },
@@ -440,10 +432,7 @@ TEST(TapedLoops, SeveralPassesStayApart) {
 TEST(TapedLoops, WhatIsOnTheTapeButNotDifferentiated) {
   const Weights w;
   const auto f = [&](const Tensor& x) {
-    const Tensor h =
-        scan([&](const Tensor& state, const Tensor& row) { return Pair(w.step(state, row), row); },
-             zeros({2, 4}), x)
-            .first;
+    const Tensor h = w.last(x);
     return (h * 2).detach();
   };
   const auto c = compile_now(f);
@@ -457,14 +446,8 @@ TEST(TapedLoops, WhatIsOnTheTapeButNotDifferentiated) {
 
 TEST(TapedLoops, ShortOnesAreRecordedStepByStep) {
   const Weights w;
-  const Trained done = train(
-      [&](const Tensor& x) {
-        return sum(
-            scan([&](const Tensor& h, const Tensor& row) { return Pair(w.step(h, row), row); },
-                 zeros({2, 4}), x)
-                .first);
-      },
-      w.all(), {3, 2, 1, 7, 2, 9, 3, 11, 1, 4, 5});
+  const Trained done = train([&](const Tensor& x) { return sum(w.last(x)); }, w.all(),
+                             {3, 2, 1, 7, 2, 9, 3, 11, 1, 4, 5});
   EXPECT_EQ(done.loops, 2);
 }
 
@@ -498,12 +481,7 @@ TEST(TapedLoops, InLowPrecision) {
   expect_loops(train(
       [&](const Tensor& x) {
         const Autocast low(bf16);
-        const auto [h, all] = scan(
-            [&](const Tensor& state, const Tensor& row) {
-              const Tensor next = w.step(state, row);
-              return Pair(next, next);
-            },
-            zeros({2, 4}), x);
+        const auto [h, all] = w.run(x);
         return mean(all * all) + mean(h);
       },
       w.all(), kLengths));
@@ -569,10 +547,7 @@ TEST(TapedLoops, WhatTheProgramKeepsOfStepsIsStillThere) {
 TEST(TapedLoops, SecondDerivatives) {
   const Weights w;
   const auto loss = [&](const Tensor& x) {
-    const Tensor h =
-        scan([&](const Tensor& state, const Tensor& row) { return Pair(w.step(state, row), row); },
-             zeros({2, 4}), x)
-            .first;
+    const Tensor h = w.last(x);
     const Tensors first = grad(sum(h * h), {w.state}, {.create_graph = true});
     return sum(first[0] * first[0]);
   };
@@ -601,12 +576,7 @@ Trained train_outside(const std::function<Tensor(const Weights&, const Tensor&)>
 }
 
 TEST(TapedLoops, DifferentiatedFromOutside) {
-  const auto last = [](const Weights& w, const Tensor& x) {
-    return scan([&](const Tensor& state,
-                    const Tensor& row) { return Pair(w.step(state, row), row); },
-                zeros({2, 4}), x)
-        .first;
-  };
+  const auto last = [](const Weights& w, const Tensor& x) { return w.last(x); };
   const auto all = [](const Weights& w, const Tensor& x) {
     const auto [h, rows] = scan(
         [&](const Tensor& state, const Tensor& row) {
