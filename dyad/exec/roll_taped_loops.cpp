@@ -488,6 +488,7 @@ std::vector<std::unique_ptr<Node>> roll_taped_loops(Path& path, std::vector<Tape
     std::ranges::move(nodes, std::back_inserter(removed));
   };
   std::vector<bool> may_roll;
+  may_roll.reserve(loops.size());
   for (TapedLoop& loop : loops) may_roll.push_back(find_steps_backwards(*path.graph, loop, visits));
   GraphEvaluator evaluator(path.graph);
   const Evaluator::Scope current(evaluator);

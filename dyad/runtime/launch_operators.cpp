@@ -128,7 +128,7 @@ void run_pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs,
 }
 
 bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, Tensor& output) {
-  if (inputs.size() > kMaxInputs || inputs.empty()) return false;
+  if (inputs.size() > kMaxInputs) return false;
   const TensorImpl* widest = nullptr;
   for (const Tensor* input : inputs) {
     const TensorImpl* t = input->impl();
@@ -139,7 +139,7 @@ bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, T
       widest = t;
     }
   }
-  const std::int64_t n = widest->numel();
+  const std::int64_t n = widest ? widest->numel() : 0;
   if (n == 0) return false;
 
   CallKey key{&op, 0, 0, 0};
