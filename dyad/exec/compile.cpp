@@ -539,7 +539,7 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
     return std::nullopt;
   }
   ++replays;
-  attach_backward(*recording.tree, outcome, arguments, recording.tape_need, loc);
+  attach_backward(*recording.tree, outcome, arguments, found.symbols, recording.tape_need, loc);
   return FlatResult{std::move(outcome.results),
                     recording.skeletons[static_cast<std::size_t>(outcome.leaf)]};
 }

@@ -161,7 +161,8 @@ void watch_backward(const Path& path, std::span<Tensor> results, const TapeNeedF
 }
 
 void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
-                     std::span<const Tensor> arguments, const TapeNeedFlag& need, Loc loc) {
+                     std::span<const Tensor> arguments, const SymbolMap& sizes,
+                     const TapeNeedFlag& need, Loc loc) {
   const DecisionTree::Leaf& leaf = tree.leaves()[static_cast<std::size_t>(outcome.leaf)];
   if (!grad_enabled()) return;
   mark_tracked_views(*leaf.path, outcome.results);
@@ -193,14 +194,6 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   for (const Tensor& argument : arguments) watch(argument);
   for (const Value& variable : leaf.backward->graph().variables())
     watch(variable.node->attrs_as<VariableAttrs>().tensor);
-  SymbolMap sizes;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Shape& shape = leaf.path->graph->placeholders()[i].type().shape();
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      if (shape[axis].is_symbolic() && !sizes.find(shape[axis]))
-        sizes.bind(shape[axis], arguments[i].impl()->shape[axis].number());
-    }
-  }
   std::vector<const Tensor*> inputs;
   const auto add = [&](std::span<const BackwardPart::Part> parts, const auto& input) {
     const auto steps_of = [&](std::size_t i) {

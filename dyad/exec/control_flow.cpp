@@ -103,12 +103,6 @@ void check_condition(std::string_view construct, const Type& type, Loc loc) {
   }
 }
 
-Ref<Attrs> loop_attrs(std::size_t states, std::size_t slices) {
-  const LoopAttrs attrs{static_cast<std::int64_t>(states), static_cast<std::int64_t>(slices),
-                        false};
-  return Attrs::copy_of(attrs_info<LoopAttrs>, &attrs);
-}
-
 Ref<Attrs> no_attrs() {
   const NoAttrs none;
   return Attrs::copy_of(attrs_info<NoAttrs>, &none);

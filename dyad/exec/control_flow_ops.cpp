@@ -75,6 +75,12 @@ Type stacked(const Type& type, Dim length) {
   return {type.dtype(), std::move(shape)};
 }
 
+Ref<Attrs> loop_attrs(std::size_t states, std::size_t slices, bool reverse) {
+  const LoopAttrs attrs{static_cast<std::int64_t>(states), static_cast<std::int64_t>(slices),
+                        reverse};
+  return Attrs::copy_of(attrs_info<LoopAttrs>, &attrs);
+}
+
 void register_control_ops() {
   static const bool done = [] {
     const std::array<const OpInfo*, 4> rows{&kCondOp, &kWhileOp, &kScanOp, &kWhileStatesOp};

@@ -32,6 +32,8 @@ extern const OpInfo kCondOp, kWhileOp, kScanOp, kWhileStatesOp;
 /// The type of `length` tensors of a type along a new first axis.
 [[nodiscard]] Type stacked(const Type& type, Dim length);
 
+[[nodiscard]] Ref<Attrs> loop_attrs(std::size_t states, std::size_t slices, bool reverse = false);
+
 /// Adds them to the registry, once.
 void register_control_ops();
 

@@ -46,27 +46,27 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
   void note_grad(const Tensor& leaf, bool overwrites) override { to_.note_grad(leaf, overwrites); }
   void note_strides() override { to_.note_strides(); }
   void note_detached(const Tensor& made) override {
-    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->note_detached(made);
+    if (auto* const notes = next()) notes->note_detached(made);
   }
   void note_hook(const Tensor& of, Loc loc) override {
-    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->note_hook(of, loc);
+    if (auto* const notes = next()) notes->note_hook(of, loc);
   }
   std::optional<bool> is_one(Dim size, Loc loc) override {
-    auto* const next = dynamic_cast<RecordingNotes*>(&to_);
-    return next ? next->is_one(size, loc) : std::nullopt;
+    auto* const notes = next();
+    return notes ? notes->is_one(size, loc) : std::nullopt;
   }
   bool keeps_order(const Tensor& made) override {
-    auto* const next = dynamic_cast<RecordingNotes*>(&to_);
-    return !next || next->keeps_order(made);
+    auto* const notes = next();
+    return !notes || notes->keeps_order(made);
   }
   void begin_pass() override {
-    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->begin_pass();
+    if (auto* const notes = next()) notes->begin_pass();
   }
   void visit(std::uint64_t sequence) override {
-    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->visit(sequence);
+    if (auto* const notes = next()) notes->visit(sequence);
   }
   void end_pass() override {
-    if (auto* const next = dynamic_cast<RecordingNotes*>(&to_)) next->end_pass();
+    if (auto* const notes = next()) notes->end_pass();
   }
   void note_host_state(const Ref<HostState>& state) override { to_.note_host_state(state); }
   void set_random_state(const RandomKey& state, Loc loc) override {
@@ -77,6 +77,11 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
   [[nodiscard]] Evaluator& to() const noexcept { return to_; }
 
  private:
+  /// Where notes go; null where nothing is recorded.
+  [[nodiscard]] RecordingNotes* next() const noexcept {
+    return dynamic_cast<RecordingNotes*>(&to_);
+  }
+
   Evaluator& to_;
 };
 

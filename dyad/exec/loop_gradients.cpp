@@ -23,12 +23,6 @@ void add_to_states(ControlNode& node, const BodyGradient& back, std::span<const 
   }
 }
 
-Ref<Attrs> scan_attrs(std::size_t states, std::size_t slices, bool reverse) {
-  const LoopAttrs attrs{static_cast<std::int64_t>(states), static_cast<std::int64_t>(slices),
-                        reverse};
-  return Attrs::copy_of(attrs_info<LoopAttrs>, &attrs);
-}
-
 /// The body once more, giving its states before the step as slices too: what backward needs.
 Ref<GraphImpl> body_with_states(const GraphImpl& body, std::size_t state_count) {
   const Ref<GraphImpl> made = clone(body);
@@ -73,7 +67,7 @@ void scan_grad(Gradient& g) {
     forward_types.push_back(stacked(node.input_type(i), length));
   }
   const std::vector<Tensor> forward =
-      node.append(kScanOp, scan_attrs(states, slices, attrs.reverse), node.inputs(0, count),
+      node.append(kScanOp, loop_attrs(states, slices, attrs.reverse), node.inputs(0, count),
                   {body_with_states(body, states)}, std::move(forward_types));
 
   std::vector<Tensor> inputs, result_grads;
@@ -109,7 +103,7 @@ void scan_grad(Gradient& g) {
   for (const std::size_t s : back.slices) types.push_back(grad_type(node.input_type(s)));
 
   const std::vector<Tensor> grads =
-      node.append(kScanOp, scan_attrs(back_states, back_slices, !attrs.reverse), inputs,
+      node.append(kScanOp, loop_attrs(back_states, back_slices, !attrs.reverse), inputs,
                   {back.graph}, std::move(types));
   std::size_t next = back.states.size();
   for (const std::size_t c : back.captures) node.end_sum(c, grads[next++]);
@@ -156,7 +150,7 @@ std::vector<Tensor> steps_backwards(GraphEvaluator& region, const BodyGradient& 
   append_all<Tensor>(inputs, captures);
   Types types;
   for (const Tensor& grad : grads) types.push_back(type_of(grad));
-  return append_control(region, kScanOp, scan_attrs(grads.size(), slices, /*reverse=*/true), inputs,
+  return append_control(region, kScanOp, loop_attrs(grads.size(), slices, /*reverse=*/true), inputs,
                         {back.graph}, std::move(types), loc);
 }
 

@@ -42,7 +42,6 @@ std::int64_t RecordedLoop::steps() const {
 std::vector<Tensor> RecordedLoop::to_slice(std::span<const Tensor> xs) {
   std::vector<Tensor> rows(xs.begin(), xs.end());
   if (!may_be_taped_) return rows;
-  given_ = rows;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!xs[i].tracks_grad()) continue;
     const LengthAttrs attrs{.loop = number_, .number = static_cast<std::int64_t>(i)};
@@ -53,8 +52,7 @@ std::vector<Tensor> RecordedLoop::to_slice(std::span<const Tensor> xs) {
 }
 
 void RecordedLoop::forget_lengths(const RolledLoop* rolled) {
-  for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (sliced_[i].is_same(given_[i])) continue;
+  for (std::size_t i = 0; i < sliced_.size(); ++i) {
     const bool is_alone = rolled && std::ranges::count(trace_.xs, trace_.xs[i]) == 1 &&
                           std::ranges::count(rolled->captures, trace_.xs[i]) == 0;
     if (is_alone) continue;
@@ -291,7 +289,6 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
       .loc = trace_.loc,
       .forward = *std::move(rolled),
       .trace = {},
-      .init = trace_.steps[0].states,
       .xs = trace_.xs,
       .last_states = trace_.last_states,
       .slices_made = trace_.slices_made,
@@ -347,10 +344,8 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
   recorder_->graph_->erase_from(is_while ? first.body : trace_.begin,
                                 [&](const Node& node) { return !trace_.kept.contains(&node); });
 
-  const LoopAttrs attrs{static_cast<std::int64_t>(first.states.size()),
-                        static_cast<std::int64_t>(trace_.xs.size()), false};
   Node* const node =
-      recorder_->graph_->append(*trace_.op, Attrs::copy_of(attrs_info<LoopAttrs>, &attrs),
+      recorder_->graph_->append(*trace_.op, loop_attrs(first.states.size(), trace_.xs.size()),
                                 std::move(inputs), std::move(types), trace_.loc);
   for (const Ref<GraphImpl>& region : rolled.regions) node->add_region(region);
   for (const Tensor& slice : last) slice.impl()->recorded = nullptr;

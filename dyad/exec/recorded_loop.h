@@ -89,8 +89,8 @@ class RecordedLoop {
   std::size_t first_handle_ = 0;
   std::int64_t number_ = 0;  // among the recording's loops
   bool may_be_taped_ = false;
-  std::vector<Tensor> given_, sliced_;        // what a scan got to slice, and what it slices
-  std::vector<Ref<autograd::TapeNode>> cut_;  // the nodes of that on the tape
+  std::vector<Tensor> sliced_;                // what a scan slices
+  std::vector<Ref<autograd::TapeNode>> cut_;  // the nodes of slicing on the tape
   std::vector<std::uint64_t> tape_;           // its numbers before each step
   std::uint64_t tape_end_ = 0;
   bool is_plain_ = true;          // all states and results are tensors that lie row by row

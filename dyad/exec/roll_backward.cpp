@@ -13,43 +13,11 @@ namespace {
 using StepRole = RolledBackward::Role;
 using Stack = RolledBackward::Stack;
 
-/// Where values that differ from step to step come from.
-class Sources {
- public:
-  struct Place {
-    Stack stack;  ///< without its shift
-    int step = 0;
-  };
-
-  explicit Sources(const BackwardTrace& trace) {
-    for (std::size_t t = 0; t < trace.steps.size(); ++t) {
-      const BackwardTrace::Step& step = trace.steps[t];
-      const int at = static_cast<int>(t);
-      for (std::size_t k = 0; k < step.forward.size(); ++k) {
-        const int outputs = static_cast<int>(step.forward[k]->types().size());
-        for (int i = 0; i < outputs; ++i)
-          places_.emplace(step.forward[k]->output(i), Place{{Stack::Of::forward, k, i}, at});
-      }
-      for (std::size_t j = 0; j < step.slices.size(); ++j)
-        places_.emplace(step.slices[j], Place{{Stack::Of::slice, j}, at});
-      for (std::size_t j = 0; j < step.gradients.size(); ++j)
-        places_.emplace(step.gradients[j], Place{{Stack::Of::gradient, j}, at});
-    }
-  }
-  [[nodiscard]] const Place* find(Value value) const {
-    const auto found = places_.find(value);
-    return found == places_.end() ? nullptr : &found->second;
-  }
-
- private:
-  std::unordered_map<Value, Place, ValueHash> places_;
-};
-
 /// Tries to see the steps from `high` down to `low` as one.
 class Matcher {
  public:
-  Matcher(const BackwardTrace& trace, const Sources& sources, int low, int high)
-      : trace_(trace), sources_(sources), count_(static_cast<std::size_t>(high - low + 1)) {
+  Matcher(const BackwardTrace& trace, const StepValues& values, int low, int high)
+      : trace_(trace), values_(values), count_(static_cast<std::size_t>(high - low + 1)) {
     rolled_.low = low;
     rolled_.high = high;
   }
@@ -121,17 +89,17 @@ class Matcher {
 
   std::optional<StepRole> captured(Value value) {
     // What a step made is no longer there.
-    if (sources_.find(value)) return std::nullopt;
+    if (values_.find(value)) return std::nullopt;
     return StepRole{StepRole::Kind::captured, number_of(rolled_.captures, value)};
   }
 
   /// What is another value of the loop in every step.
   [[nodiscard]] std::optional<Stack> stack_of(std::span<const Value> operand) const {
-    if (const Sources::Place* const place = sources_.find(operand[0])) {
+    if (const StepValues::Place* const place = values_.find(operand[0])) {
       Stack stack = place->stack;
       stack.shift = place->step - step(0);
       const bool fits = everywhere([&](std::size_t r) {
-        const Sources::Place* const here = operand[r] ? sources_.find(operand[r]) : nullptr;
+        const StepValues::Place* const here = operand[r] ? values_.find(operand[r]) : nullptr;
         return here && here->stack == place->stack && here->step == step(r) + stack.shift;
       });
       if (fits) return stack;
@@ -166,7 +134,7 @@ class Matcher {
   }
 
   const BackwardTrace& trace_;
-  const Sources& sources_;
+  const StepValues& values_;
   std::size_t count_;
   RolledBackward rolled_;
   std::vector<std::unordered_map<const Node*, std::size_t>> local_;
@@ -189,14 +157,34 @@ Type part_type(const BackwardTrace& trace, const Stack& stack) {
 
 }  // namespace
 
-std::optional<RolledBackward> roll_backward(const BackwardTrace& trace) {
-  const Sources sources(trace);
+StepValues::StepValues(const BackwardTrace& trace) {
+  for (std::size_t t = 0; t < trace.steps.size(); ++t) {
+    const BackwardTrace::Step& step = trace.steps[t];
+    const int at = static_cast<int>(t);
+    for (std::size_t k = 0; k < step.forward.size(); ++k) {
+      const int outputs = static_cast<int>(step.forward[k]->types().size());
+      for (int i = 0; i < outputs; ++i)
+        places_.emplace(step.forward[k]->output(i), Place{{Stack::Of::forward, k, i}, at});
+    }
+    for (std::size_t j = 0; j < step.slices.size(); ++j)
+      places_.emplace(step.slices[j], Place{{Stack::Of::slice, j}, at});
+    for (std::size_t j = 0; j < step.gradients.size(); ++j)
+      places_.emplace(step.gradients[j], Place{{Stack::Of::gradient, j}, at});
+  }
+}
+
+const StepValues::Place* StepValues::find(Value value) const {
+  const auto found = places_.find(value);
+  return found == places_.end() ? nullptr : &found->second;
+}
+
+std::optional<RolledBackward> roll_backward(const BackwardTrace& trace, const StepValues& values) {
   const int count = static_cast<int>(trace.steps.size());
   for (int apart = 0; apart <= std::min(2 * kMostStepsApart, count - 2); ++apart) {
     for (int low = std::max(0, apart - kMostStepsApart); low <= std::min(apart, kMostStepsApart);
          ++low) {
       const int high = count - 1 - (apart - low);
-      if (auto rolled = Matcher(trace, sources, low, high).match()) return rolled;
+      if (auto rolled = Matcher(trace, values, low, high).match()) return rolled;
     }
   }
   return std::nullopt;

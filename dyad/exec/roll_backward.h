@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,21 @@ struct RolledBackward {
   std::vector<Value> captures;
 };
 
+/// Which values differ from step to step, and where they come from.
+class StepValues {
+ public:
+  struct Place {
+    RolledBackward::Stack stack;  ///< without its shift
+    int step = 0;
+  };
+
+  explicit StepValues(const BackwardTrace& trace);
+  [[nodiscard]] const Place* find(Value value) const;
+
+ private:
+  std::unordered_map<Value, Place, ValueHash> places_;
+};
+
 /// The place of `item` in `list`, to which it is added if it is not there yet.
 template <class T>
 std::size_t number_of(std::vector<T>& list, const T& item) {
@@ -76,7 +92,8 @@ std::size_t number_of(std::vector<T>& list, const T& item) {
 }
 
 /// Nothing where fewer than two steps are alike.
-[[nodiscard]] std::optional<RolledBackward> roll_backward(const BackwardTrace& trace);
+[[nodiscard]] std::optional<RolledBackward> roll_backward(const BackwardTrace& trace,
+                                                          const StepValues& values);
 
 /// The graph of one step: of what is carried, the stacks' parts, the captures; it gives what is
 /// carried and then `made`, outputs of nodes by number.

@@ -89,28 +89,27 @@ class TapedLoopRoller {
     };
     std::vector<Owner> kept_owners;
     std::vector<BackwardPart::Part> kept;
-    const int count = in_.rolled->high - in_.rolled->low + 1;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto count = static_cast<std::size_t>(in_.rolled->high - in_.rolled->low + 1);
+    for (std::size_t i = 0; i < parts.size();) {
       std::size_t in_step = 0;
-      while (step_of(i) == in_.rolled->high && step_of(i + in_step) == in_.rolled->high &&
-             same_owner(owners[i + in_step], owners[i]))
+      while (step_of(i + in_step) == in_.rolled->high && same_owner(owners[i + in_step], owners[i]))
         ++in_step;
-      kept_owners.push_back(owners[i]);
-      kept.push_back(parts[i]);
-      const std::size_t last = in_step * static_cast<std::size_t>(count - 1);
-      if (in_step == 0 || !repeat(parts, owners, same_owner, i, in_step)) continue;
-      kept.pop_back();
-      kept_owners.pop_back();
-      for (std::size_t k = 0; k < in_step; ++k) {
+      if (in_step == 0 || !repeat(parts, owners, same_owner, i, in_step)) {
         kept_owners.push_back(owners[i]);
-        kept.push_back({.whole = parts[i + last + k].whole,
+        kept.push_back(parts[i++]);
+        continue;
+      }
+      for (std::size_t k = 0; k < in_step; ++k) {
+        const Value last = parts[i + in_step * (count - 1) + k].whole;
+        kept_owners.push_back(owners[i]);
+        kept.push_back({.whole = last,
                         .index = {},
                         .rows = {},
                         .stacked = true,
                         .alternates = k + 1 < in_step});
-        stacked_parts_.insert(kept.back().whole);
+        stacked_parts_.insert(last);
       }
-      i += last + in_step - 1;
+      i += in_step * count;
     }
     owners = std::move(kept_owners);
     parts = std::move(kept);
@@ -196,18 +195,9 @@ class TapedLoopRoller {
       if (value == a.length->output()) return a.sum->output();
       if (value == a.joined->output()) return writes_ ? joined_.at(a.joined) : value;
     }
-    if (const auto at = in_.forward.find(value.node); at != in_.forward.end()) {
-      if (!user.in_pass) return fail(value);
-      return part({Stack::Of::forward, at->second.second, value.index}, at->second.first, user,
-                  value);
-    }
-    if (const auto at = in_.slice_of.find(value); at != in_.slice_of.end()) {
-      if (!user.in_pass) return fail(value);
-      return part({Stack::Of::slice, at->second.first}, at->second.second, user, value);
-    }
-    if (const auto at = in_.part_of.find(value); at != in_.part_of.end()) {
-      if (user.after && !user.in_pass) return fail(value);
-      return part({Stack::Of::gradient, at->second.first}, at->second.second, user, value);
+    if (const StepValues::Place* const place = in_.values->find(value)) {
+      const bool may_use = user.in_pass || (place->stack.of == Stack::Of::gradient && !user.after);
+      return may_use ? part(place->stack, place->step, user, value) : fail(value);
     }
     if (const auto at = in_.backward.find(value.node); at != in_.backward.end())
       return user.is_path && stacked_parts_.contains(value)
@@ -284,11 +274,12 @@ class TapedLoopRoller {
 
   void make_forward() {
     if (!writes_) return;
-    const std::vector<BackwardTrace::Step>& traced = loop_.trace.steps;
+    const BackwardTrace::Step& first = loop_.trace.steps[0];
+    const std::vector<Value>& init = first.states;
     const Ref<GraphImpl>& region = loop_.forward.regions[0];
     const std::size_t parameters = region->placeholders().size();
     Types types;
-    for (const Value state : loop_.init) types.push_back(state.type());
+    for (const Value state : init) types.push_back(state.type());
     for (const Value made : loop_.slices_made[0])
       types.push_back(stacked(made.type(), loop_.length));
     for (const Stack& stack : stacks_) {
@@ -297,15 +288,14 @@ class TapedLoopRoller {
                                ? region->placeholders()[stack.number]
                                : region->nodes()[parameters + stack.number]->output(stack.index);
       region->outputs().push_back(inside);
-      types.push_back(stacked(is_state
-                                  ? loop_.init[stack.number].type()
-                                  : traced[0].forward[stack.number]->output(stack.index).type(),
+      types.push_back(stacked(is_state ? init[stack.number].type()
+                                       : first.forward[stack.number]->output(stack.index).type(),
                               loop_.length));
     }
-    std::vector<Value> inputs = loop_.init;
+    std::vector<Value> inputs = init;
     inputs.insert(inputs.end(), loop_.xs.begin(), loop_.xs.end());
     inputs.insert(inputs.end(), loop_.forward.captures.begin(), loop_.forward.captures.end());
-    forward_node_ = append_scan(loop_.init.size(), loop_.xs.size(), false, std::move(inputs),
+    forward_node_ = append_scan(init.size(), loop_.xs.size(), false, std::move(inputs),
                                 std::move(types), region);
   }
 
@@ -342,9 +332,7 @@ class TapedLoopRoller {
 
   Node* append_scan(std::size_t states, std::size_t slices, bool reverse, std::vector<Value> inputs,
                     Types types, const Ref<GraphImpl>& region) {
-    const LoopAttrs attrs{static_cast<std::int64_t>(states), static_cast<std::int64_t>(slices),
-                          reverse};
-    Node* const node = graph_.append(kScanOp, Attrs::copy_of(attrs_info<LoopAttrs>, &attrs),
+    Node* const node = graph_.append(kScanOp, loop_attrs(states, slices, reverse),
                                      std::move(inputs), std::move(types), loop_.loc);
     node->add_region(region);
     take_new();
@@ -461,7 +449,6 @@ void rename(TapedLoop& loop, const Values& replaced) {
       if (const auto now = replaced.find(value); now != replaced.end()) value = now->second;
     }
   };
-  rename_all(loop.init);
   rename_all(loop.xs);
   rename_all(loop.forward.captures);
   for (BackwardTrace::Step& step : loop.trace.steps) rename_all(step.states);

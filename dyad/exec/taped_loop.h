@@ -32,7 +32,7 @@ struct TapedLoop {
   Loc loc;
   RolledLoop forward;
   BackwardTrace trace;
-  std::vector<Value> init, xs, last_states;
+  std::vector<Value> xs, last_states;
   /// What the bodies gave beside their states, one list for each step.
   std::vector<std::vector<Value>> slices_made;
   std::vector<Node*> nodes;  ///< of the steps, of slicing and stacking

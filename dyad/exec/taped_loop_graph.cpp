@@ -15,9 +15,12 @@ bool TapedLoopGraph::find() {
     }
   }
   gone.insert(loop.nodes.begin(), loop.nodes.end());
-  if (!find_lengths() || !find_backward()) return false;
-  find_forward();
-  return true;
+  for (std::size_t i = 0; i < loop.last_states.size(); ++i) {
+    if (!loop.forward.constant[i]) last_state.emplace(loop.last_states[i], i);
+  }
+  if (!find_lengths()) return false;
+  values.emplace(loop.trace);
+  return find_backward();
 }
 
 Value TapedLoopGraph::sole_user(Value value) {
@@ -60,10 +63,7 @@ bool TapedLoopGraph::find_parts(Node& length) {
     gone.insert(part.node);
   }
   if (!std::ranges::all_of(parts, [](Value v) { return static_cast<bool>(v); })) return false;
-  for (std::size_t t = 0; t < parts.size(); ++t) {
-    part_of.emplace(parts[t], std::pair(gradients.size(), static_cast<int>(t)));
-    loop.trace.steps[t].gradients.push_back(parts[t]);
-  }
+  for (std::size_t t = 0; t < parts.size(); ++t) loop.trace.steps[t].gradients.push_back(parts[t]);
   gradients.push_back(length.inputs()[0]);
   return true;
 }
@@ -85,7 +85,7 @@ bool TapedLoopGraph::find_backward() {
   const bool any =
       std::ranges::any_of(steps, [](const auto& step) { return !step.backward.empty(); });
   if (!any) return assembled.empty();
-  rolled = roll_backward(loop.trace);
+  rolled = roll_backward(loop.trace, *values);
   if (!rolled) return false;
   if (rolled->stacks.empty()) rolled->stacks.push_back({.of = Stack::Of::slice});
   for (int t = 0; t < this->steps(); ++t) {
@@ -101,9 +101,7 @@ bool TapedLoopGraph::find_backward() {
     }
   }
   last = steps[static_cast<std::size_t>(rolled->low)].backward.back();
-  return only_computes() && std::ranges::all_of(rolled->stacks, [&](const Stack& stack) {
-           return rolled->low + stack.shift >= 0 && rolled->high + stack.shift < this->steps();
-         });
+  return only_computes();
 }
 
 /// Whether the steps backwards, in which hooks may have done anything, did nothing else.
@@ -117,19 +115,6 @@ bool TapedLoopGraph::only_computes() const {
   return is_pure && std::ranges::none_of(path.decisions, [&](const Decision& read) {
            return read.position > first[0]->id() && read.position <= last->id();
          });
-}
-
-void TapedLoopGraph::find_forward() {
-  for (std::size_t t = 0; t < loop.trace.steps.size(); ++t) {
-    const BackwardTrace::Step& step = loop.trace.steps[t];
-    for (std::size_t k = 0; k < step.forward.size(); ++k)
-      forward.emplace(step.forward[k], std::pair(static_cast<int>(t), k));
-    for (std::size_t j = 0; j < step.slices.size(); ++j)
-      slice_of.emplace(step.slices[j], std::pair(j, static_cast<int>(t)));
-  }
-  for (std::size_t i = 0; i < loop.last_states.size(); ++i) {
-    if (!loop.forward.constant[i]) last_state.emplace(loop.last_states[i], i);
-  }
 }
 
 }  // namespace dyad::exec

@@ -33,14 +33,13 @@ struct TapedLoopGraph {
   std::unordered_set<const Node*> gone;  ///< nodes that loops take the place of
   /// Stacked results and states after the loop, by number.
   std::unordered_map<Value, std::size_t, ValueHash> results, last_state;
-  std::vector<Value> gradients;  ///< of stacked results
-  /// What of these came to a step, and what was sliced for it: which of them, and the step.
-  std::unordered_map<Value, std::pair<std::size_t, int>, ValueHash> part_of, slice_of;
+  std::vector<Value> gradients;      ///< of stacked results
+  std::optional<StepValues> values;  ///< of the steps
   std::vector<Assembled> assembled;
-  std::unordered_map<const Node*, Place> forward, backward;  ///< nodes of steps, if rolled up
-  std::unordered_set<const Node*> in_pass;  ///< of steps backwards that stay as they are
-  std::optional<RolledBackward> rolled;     ///< none: no pass came
-  const Node* last = nullptr;               ///< of the steps backwards
+  std::unordered_map<const Node*, Place> backward;  ///< nodes of steps that are rolled up
+  std::unordered_set<const Node*> in_pass;          ///< of steps backwards that stay as they are
+  std::optional<RolledBackward> rolled;             ///< none: no pass came
+  const Node* last = nullptr;                       ///< of the steps backwards
 
  private:
   [[nodiscard]] Value sole_user(Value value);
@@ -49,7 +48,6 @@ struct TapedLoopGraph {
   bool find_assembled(Node& length);
   bool find_backward();
   [[nodiscard]] bool only_computes() const;
-  void find_forward();
 
   std::unordered_map<Value, std::vector<Node*>, ValueHash> users_;
 };

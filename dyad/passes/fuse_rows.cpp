@@ -226,10 +226,10 @@ class RowFusion {
              begins_with(node.inputs()[0].type().shape(), rows, axes);
     }
     if (work(node).axes < axes || !begins_with(work(node).space, rows, axes)) return false;
+    const bool is_opaque = node.op().kind == BodyKind::opaque && &node.op() != &kFusedOp;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       const Value v = node.inputs()[i];
       if (!v || std::ranges::find(members, v.node) == members.end()) continue;
-      const bool is_opaque = node.op().kind == BodyKind::opaque && &node.op() != &kFusedOp;
       if (is_opaque && row_operand(node, i) != RowOperand::split) return false;
       if (v.type().rank() != work(node).space.rank() || !begins_with(v.type().shape(), rows, axes))
         return false;
