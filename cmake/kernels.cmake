@@ -17,8 +17,7 @@ target_link_libraries(dyad_kernelgen PRIVATE dyad_flags dyad_kernel_recipes Thre
 
 set(generated ${kernels}/level3.o ${kernels}/level4.o ${kernels}/table.cpp)
 add_custom_command(OUTPUT ${generated}
-  COMMAND ${CMAKE_COMMAND} -E env DYAD_PLUGIN_PATH=$<TARGET_FILE:dyad_codegen_llvm>
-          $<TARGET_FILE:dyad_kernelgen> ${kernels}
+  COMMAND $<TARGET_FILE:dyad_kernelgen> ${kernels} $<TARGET_FILE:dyad_codegen_llvm>
   DEPENDS dyad_kernelgen dyad_codegen_llvm
   COMMENT "Compiling the common kernels" VERBATIM)
 

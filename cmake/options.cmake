@@ -3,7 +3,7 @@
 option(DYAD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(DYAD_PROGRAMS "Build the dyad program, the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(DYAD_PRECOMPILE "Compile the headers of the standard library once for all layers" ${PROJECT_IS_TOP_LEVEL})
-set(DYAD_UNITY 4 CACHE STRING "How many sources of a target are compiled at a time; 0: each alone, as clang-tidy and editors want it")
+set(DYAD_UNITY 6 CACHE STRING "How many sources of a target are compiled at a time; 0: each alone, as clang-tidy and editors want it")
 set(DYAD_SANITIZE "" CACHE STRING "Sanitizer: empty, address (with undefined), thread or fuzzer (clang: address too)")
 set_property(CACHE DYAD_SANITIZE PROPERTY STRINGS "" address thread fuzzer)
 

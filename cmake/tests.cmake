@@ -54,11 +54,7 @@ foreach(folder IN LISTS folders)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   set(target test_${name})
-  if(DYAD_UNITY)
-    set(DYAD_UNITY 6)  # not optimised, a test costs little beside what all of a unit share
-  endif()
   dyad_units(units ${target} ${sources})
-  unset(DYAD_UNITY)    # the option's value again
   add_executable(${target} ${units} $<TARGET_OBJECTS:dyad_test_environment>)
   set(layer dyad)
   if(DEFINED DYAD_TEST_LAYER_${name})
