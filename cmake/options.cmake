@@ -46,6 +46,9 @@ target_compile_options(dyad_flags INTERFACE
   # A multiply and an add stay two roundings unless the source says fma: results must not depend on
   # which compiler made a kernel.
   -ffp-contract=off
+  # GCC 12 makes a tail call of one that reads a variable of its caller by reference, whose frame is gone
+  # then, where this analysis has seen into both (result_type, compiled with dtype.cpp in one unit).
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${DYAD_UNITY}>>:-fno-ipa-modref>
   -ffunction-sections -fdata-sections
   # Of GCC alone, which clang-tidy is told without (DYAD_UNITY is 0 then):
   # GCC takes the sources of a unit for headers, where a class whose members have local types is a mistake.
