@@ -1,7 +1,9 @@
 // Convolutions of 3 x 3 of many channels, which run by Winograd's way where that is fastest.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 
 #include "dyad/ops/attrs/nn.h"
@@ -22,7 +24,8 @@ constexpr ImagesOf kImages[] = {
     {1, 40, 48, 17, 19, 0},  {5, 64, 32, 7, 9, 1},     // half tiles at the edges
     {3, 136, 32, 10, 11, 2}, {2, 32, 160, 16, 15, 3},  // many channels; more padding than taps
     {300, 32, 32, 1, 1, 1},  {90, 48, 64, 3, 2, 1},    // images smaller than a tile
-    {1, 32, 64, 70, 75, 1},                            // more tiles than one chunk has
+    {1, 32, 64, 70, 75, 1},  {5, 64, 48, 7, 9, 1},     // more tiles than one chunk has; odd panels
+    {1, 80, 48, 17, 19, 0},  {300, 64, 64, 1, 1, 1},   // the same with whole vectors of 64 bytes
 };
 
 /// The three passes: results, gradient of the images, gradient of the weights.
@@ -99,6 +102,30 @@ TEST(Winograd, ErrorsAreOfTheSizeOfRounding) {
     }
     before = given;
   }
+}
+
+/// Whether all three passes give sums that f32 holds exactly.
+bool sums_are_exact(const ImagesOf& s) {
+  const Tensor x = random(f32, {s.n, s.c, s.h, s.w}, 1), w = random(f32, {s.o, s.c, 3, 3}, 2),
+               bias = random(f32, {s.o}, 3), grad = random(f32, {s.n, s.o, s.oh(), s.ow()}, 4);
+  const auto given = passes(s, x, w, bias, grad),
+             expected = passes(s, in_f64(x), in_f64(w), in_f64(bias), in_f64(grad));
+  return std::ranges::equal(
+      given, expected, [](const Tensor& a, const Tensor& b) { return values(a) == values(b); });
+}
+
+/// CPUs without the widest vectors go by narrower ones, and for more sizes. A process of its own is
+/// told to do without.
+TEST(WinogradDeathTest, SumsInNarrowVectorsAreExact) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  // NOLINTBEGIN(concurrency-mt-unsafe): the process has one thread.
+  const auto there = [] {
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+    setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
+    std::exit(std::ranges::all_of(kImages, sums_are_exact) ? 0 : 1);
+  };
+  // NOLINTEND(concurrency-mt-unsafe)
+  EXPECT_EXIT(there(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Winograd, F16IsRoundedOnce) {

@@ -177,7 +177,7 @@ bool winograd_backward_input(const ConvShape& shape, const Tensor& grad, const T
 
 bool winograd_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
                               const Tensor& out) {
-  if (!repays_winograd(shape)) return false;
+  if (!repays_winograd_for_weight(shape)) return false;
   winograd_backward_weight(shape, elements_of<float>(channels_last(x)),
                            elements_of<float>(channels_last(grad)), elements_of<float>(out));
   return true;

@@ -1,7 +1,10 @@
 #include "dyad/runtime/cpu/winograd.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <span>
+#include <utility>
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/channel_blocks.h"
@@ -21,35 +24,37 @@ namespace {
 // A chunk of tiles stays in the second cache while all panels of weights pass by; these are
 // transformed on the way, kDepth channels at a time, so that they take no more memory than before.
 constexpr std::int64_t kDepth = 64;
-constexpr int kRows = panels::kRowsOfTile;  // tiles whose sums are in registers
 
-/// One row or column of weights.
-DYAD_AVX2_INLINE void transform_three(__m256 a, __m256 b, __m256 c, __m256 (&to)[4]) {
-  const __m256 half = _mm256_set1_ps(0.5f);
-  const __m256 outer = half * (a + c);
+/// One row or column of weights. Halves are exact.
+template <int kBytes>
+[[gnu::always_inline]] inline void transform_three(const Vector<kBytes>& a, const Vector<kBytes>& b,
+                                                   const Vector<kBytes>& c,
+                                                   Vector<kBytes> (&to)[4]) {
+  const Vector<kBytes> outer = 0.5f * (a + c), middle = 0.5f * b;
   to[0] = a;
-  to[1] = _mm256_fmadd_ps(half, b, outer);
-  to[2] = _mm256_fnmadd_ps(half, b, outer);
+  to[1] = outer + middle;
+  to[2] = outer - middle;
   to[3] = c;
 }
 
 /// Weights of a panel, [c][3][3][16], in the form in which they are multiplied: [element][c][16].
-DYAD_AVX2 void transform_weights(const float* weight, std::int64_t channels, float* to,
-                                 std::int64_t plane) {
+template <int kBytes>
+[[gnu::always_inline]] inline void transform_weights(const float* weight, std::int64_t channels,
+                                                     float* to, std::int64_t plane) {
   for (std::int64_t c = 0; c < channels; ++c) {
-    for (std::int64_t half = 0; half < kPanel; half += kBlock) {
-      const float* const taps = weight + c * 9 * kPanel + half;
-      __m256 columns[3][4];
-      for (int j = 0; j < 3; ++j) {
-        transform_three(_mm256_loadu_ps(taps + j * kPanel),
-                        _mm256_loadu_ps(taps + (3 + j) * kPanel),
-                        _mm256_loadu_ps(taps + (6 + j) * kPanel), columns[j]);
+    for (std::int64_t lane = 0; lane < kPanel; lane += kLanes<kBytes>) {
+      const float* const taps = weight + c * 9 * kPanel + lane;
+      Vector<kBytes> tap[3][3], columns[3][4];
+      for (int i = 0; i < 3; ++i) {
+        for (int j = 0; j < 3; ++j) load<kBytes>(taps + (i * 3 + j) * kPanel, tap[i][j]);
       }
-      float* const element = to + c * kPanel + half;
+      for (int j = 0; j < 3; ++j)
+        transform_three<kBytes>(tap[0][j], tap[1][j], tap[2][j], columns[j]);
+      float* const element = to + c * kPanel + lane;
       for (int i = 0; i < 4; ++i) {
-        __m256 row[4];
-        transform_three(columns[0][i], columns[1][i], columns[2][i], row);
-        for (int j = 0; j < 4; ++j) _mm256_storeu_ps(element + (i * 4 + j) * plane, row[j]);
+        Vector<kBytes> row[4];
+        transform_three<kBytes>(columns[0][i], columns[1][i], columns[2][i], row);
+        for (int j = 0; j < 4; ++j) store<kBytes>(element + (i * 4 + j) * plane, row[j]);
       }
     }
   }
@@ -61,19 +66,39 @@ DYAD_AVX2 void multiply(const float* tiles, std::int64_t row, const float* weigh
                         std::int64_t channels, bool adds, float* sums) {
   panels::sum_products<kCount>(tiles, row, weights, 0, channels, adds, sums, 0);
 }
+template <int kCount>
+DYAD_AVX512 void multiply_wide(const float* tiles, std::int64_t row, const float* weights,
+                               std::int64_t channels, bool adds, float* sums) {
+  panels::wide::sum_products<kCount>(tiles, row, weights, 0, channels, adds, sums, 0);
+}
 
+/// Those for every number of tiles whose sums fit into registers, from 1 on.
 using Multiply = void (*)(const float*, std::int64_t, const float*, std::int64_t, bool, float*);
-constexpr Multiply kMultiply[kRows] = {multiply<1>, multiply<2>, multiply<3>,
-                                       multiply<4>, multiply<5>, multiply<6>};
+template <std::size_t... I>
+constexpr std::array<Multiply, sizeof...(I)> narrow(std::index_sequence<I...>) {
+  return {multiply<I + 1>...};
+}
+template <std::size_t... I>
+constexpr std::array<Multiply, sizeof...(I)> wide(std::index_sequence<I...>) {
+  return {multiply_wide<I + 1>...};
+}
+std::span<const Multiply> multiplications(bool is_wide) noexcept {
+  static constexpr auto kNarrow = narrow(std::make_index_sequence<panels::kRowsOfTile>());
+  static constexpr auto kWide = wide(std::make_index_sequence<panels::wide::kRowsOfTile>());
+  if (is_wide) return kWide;
+  return kNarrow;
+}
 
 /// The same for any number of tiles, shared out so that no few are left over.
-void multiply_all(const float* tiles, std::int64_t count, std::int64_t row, const float* weights,
-                  std::int64_t channels, bool adds, float* sums) {
-  const std::int64_t parts = (count + kRows - 1) / kRows;
+void multiply_all(std::span<const Multiply> multiply, const float* tiles, std::int64_t count,
+                  std::int64_t row, const float* weights, std::int64_t channels, bool adds,
+                  float* sums) {
+  const auto most = static_cast<std::int64_t>(multiply.size());
+  const std::int64_t parts = (count + most - 1) / most;
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = part * count / parts, end = (part + 1) * count / parts;
-    kMultiply[end - begin - 1](tiles + begin * row, row, weights, channels, adds,
-                               sums + begin * kPanel);
+    multiply[static_cast<std::size_t>(end - begin - 1)](tiles + begin * row, row, weights, channels,
+                                                        adds, sums + begin * kPanel);
   }
 }
 
@@ -89,41 +114,50 @@ struct Finish {
   float high = std::numeric_limits<float>::infinity();
 };
 
-/// The results of tiles from their sums, [element][tile][16]: those of the 8 channels from
-/// `channel` on.
-DYAD_AVX2 void finish_tiles(const Tiles& tiles, const WinogradOperands& operands,
-                            const Finish& finish, std::int64_t first, std::int64_t count,
-                            std::int64_t channel, const float* sums, std::int64_t plane) {
+/// The results of tiles from their sums, [element][tile][16]: those of the channels from `channel`
+/// on, one vector.
+template <int kBytes>
+[[gnu::always_inline]] inline void finish_tiles(const Tiles& tiles,
+                                                const WinogradOperands& operands,
+                                                const Finish& finish, std::int64_t first,
+                                                std::int64_t count, std::int64_t channel,
+                                                const float* sums, std::int64_t plane) {
+  using V = Vector<kBytes>;
   const ConvShape& s = tiles.s;
   const std::int64_t height = s.out[1], width = s.out[2];
-  const Lying lying(s.o, height, width, operands.out_is_channels_last);
-  const __m256 low = _mm256_set1_ps(finish.low), high = _mm256_set1_ps(finish.high);
-  const __m256 bias =
-      operands.bias ? _mm256_loadu_ps(operands.bias + channel) : _mm256_setzero_ps();
+  const Lying lying(s.o, height, width, operands.out_is_channels_last, kLanes<kBytes>);
+  const V low = V{} + finish.low, high = V{} + finish.high;
+  V bias{};
+  if (operands.bias) load<kBytes>(operands.bias + channel, bias);
   for (std::int64_t t = 0; t < count; ++t) {
     const Tile tile(tiles, first + t);
     const float* const element = sums + t * kPanel;
-    __m256 rows[2][4];
+    V rows[2][4];
     for (int j = 0; j < 4; ++j) {
-      const __m256 a = _mm256_loadu_ps(element + j * plane),
-                   b = _mm256_loadu_ps(element + (4 + j) * plane),
-                   c = _mm256_loadu_ps(element + (8 + j) * plane),
-                   d = _mm256_loadu_ps(element + (12 + j) * plane);
+      V a, b, c, d;
+      load<kBytes>(element + j * plane, a);
+      load<kBytes>(element + (4 + j) * plane, b);
+      load<kBytes>(element + (8 + j) * plane, c);
+      load<kBytes>(element + (12 + j) * plane, d);
       rows[0][j] = a + b + c;
       rows[1][j] = b - c - d;
     }
-    const std::int64_t image = tile.n * lying.image + channel / kBlock * lying.block;
+    const std::int64_t image = tile.n * lying.image + channel / kLanes<kBytes> * lying.block;
     for (int i = 0; i < 2 && tile.y + i < height; ++i) {
-      const __m256(&r)[4] = rows[i];
-      const __m256 results[2] = {r[0] + r[1] + r[2], r[1] - r[2] - r[3]};
+      const V(&r)[4] = rows[i];
+      const V results[2] = {r[0] + r[1] + r[2], r[1] - r[2] - r[3]};
       for (int j = 0; j < 2 && tile.x + j < width; ++j) {
         const std::int64_t at = image + (tile.y + i) * lying.row + (tile.x + j) * lying.position;
-        __m256 result = results[j] + bias;
-        if (operands.residual) result += _mm256_loadu_ps(operands.residual + at);
+        V result = results[j] + bias;
+        if (operands.residual) {
+          V residual;
+          load<kBytes>(operands.residual + at, residual);
+          result += residual;
+        }
         // NaN is neither below nor above and stays.
         result = result < low ? low : result;
         result = result > high ? high : result;
-        _mm256_storeu_ps(operands.out + at, result);
+        store<kBytes>(operands.out + at, result);
       }
     }
   }
@@ -133,7 +167,9 @@ DYAD_AVX2 void finish_tiles(const Tiles& tiles, const WinogradOperands& operands
 struct Parts {
   Parts(const ConvShape& s, std::int64_t tiles) {
     const std::int64_t threads = team_size(), panels = s.o / kPanel;
-    const std::int64_t most = std::clamp<std::int64_t>(6144 / s.c, 24, 96);
+    // CPUs with wide vectors have second caches of 1 MB and more.
+    const std::int64_t elements = is_wide(s) ? 24576 : 6144;
+    const std::int64_t most = std::clamp<std::int64_t>(elements / s.c, 24, 96);
     chunks = (tiles + most - 1) / most;
     if (chunks >= threads) chunks = (chunks + threads - 1) / threads * threads;
     while (chunks * groups < threads && panels >= 2 * groups) groups *= 2;
@@ -161,17 +197,24 @@ bool suits_winograd(const ConvShape& s, const Epilogue& epilogue) noexcept {
 }
 
 bool repays_winograd(const ConvShape& s) noexcept {
-  constexpr std::int64_t kPositions = 256;
+  constexpr std::int64_t kPositions = 256, kWideChannels = 2048;
+  if (!suits_winograd(s, {}) || s.n * s.positions() < kPositions) return false;
   static const bool is_fastest = prefers_channel_blocks();
-  return is_fastest && suits_winograd(s, {}) && s.n * s.positions() >= kPositions;
+  return is_fastest || (winograd::is_wide(s) && s.c * s.o >= kWideChannels);
+}
+
+bool repays_winograd_for_weight(const ConvShape& s) noexcept {
+  constexpr std::int64_t kWideChannels = 48;
+  return repays_winograd(s) && (!winograd::is_wide(s) || std::min(s.c, s.o) >= kWideChannels);
 }
 
 void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
                       const Epilogue& epilogue) {
   using namespace winograd;
   const Tiles tiles(s);
-  const Lying lying(s.c, s.in[1], s.in[2], operands.x_is_channels_last);
   const Finish finish(epilogue);
+  const bool wide = is_wide(s) && operands.x_is_channels_last && operands.out_is_channels_last;
+  const std::span<const Multiply> multiply = multiplications(wide);
   const std::int64_t all = tiles.count(), panels = s.o / kPanel;
   const Parts parts(s, all);
   const std::int64_t most = (all + parts.chunks - 1) / parts.chunks;
@@ -189,13 +232,18 @@ void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
       const std::int64_t chunk = unit / parts.groups, group = unit % parts.groups;
       const std::int64_t first = chunk * all / parts.chunks,
                          count = (chunk + 1) * all / parts.chunks - first;
-      transform_tiles(tiles, operands.x, lying, first, count, elements, tile_plane, s.c, kBlock);
+      in_vectors(wide, [&]<int kBytes>() __attribute__((always_inline)) {
+        transform_tiles<kBytes>(tiles, operands.x, operands.x_is_channels_last, first, count,
+                                elements, tile_plane, s.c, kLanes<kBytes>);
+      });
       for (std::int64_t panel = group * panels / parts.groups;
            panel < (group + 1) * panels / parts.groups; ++panel) {
         for (std::int64_t c = 0; c < s.c; c += kDepth) {
           const std::int64_t depth = std::min(kDepth, s.c - c);
-          transform_weights(operands.weight + (panel * s.c + c) * 9 * kPanel, depth, weights,
-                            weight_plane);
+          in_vectors(wide, [&]<int kBytes>() __attribute__((always_inline)) {
+            transform_weights<kBytes>(operands.weight + (panel * s.c + c) * 9 * kPanel, depth,
+                                      weights, weight_plane);
+          });
           // The next weights are fetched while these are multiplied.
           const float* const next = operands.weight + (panel * s.c + c + depth) * 9 * kPanel;
           const std::int64_t lines = depth * 9 / kElements;
@@ -203,14 +251,16 @@ void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
             for (std::int64_t line = e * lines; line < (e + 1) * lines; ++line) {
               __builtin_prefetch(next + line * kPanel, 0, 2);
             }
-            multiply_all(elements + e * tile_plane + c, count, s.c, weights + e * weight_plane,
-                         depth, c > 0, sums + e * sum_plane);
+            multiply_all(multiply, elements + e * tile_plane + c, count, s.c,
+                         weights + e * weight_plane, depth, c > 0, sums + e * sum_plane);
           }
         }
-        for (std::int64_t half = 0; half < kPanel; half += kBlock) {
-          finish_tiles(tiles, operands, finish, first, count, panel * kPanel + half, sums + half,
-                       sum_plane);
-        }
+        in_vectors(wide, [&]<int kBytes>() __attribute__((always_inline)) {
+          for (std::int64_t lane = 0; lane < kPanel; lane += kLanes<kBytes>) {
+            finish_tiles<kBytes>(tiles, operands, finish, first, count, panel * kPanel + lane,
+                                 sums + lane, sum_plane);
+          }
+        });
       }
     }
   });
@@ -220,6 +270,7 @@ void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
 
 bool suits_winograd(const ConvShape&, const Epilogue&) noexcept { return false; }
 bool repays_winograd(const ConvShape&) noexcept { return false; }
+bool repays_winograd_for_weight(const ConvShape&) noexcept { return false; }
 void winograd_forward(const ConvShape&, const WinogradOperands&, const Epilogue&) {}
 
 #endif

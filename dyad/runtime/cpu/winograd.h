@@ -16,8 +16,10 @@ namespace dyad::runtime::cpu {
 /// library's.
 [[nodiscard]] bool suits_winograd(const ConvShape& shape, const Epilogue& epilogue) noexcept;
 /// The same for weights that each call packs, whose images have channels that come last, and for
-/// both gradients.
+/// the gradient of the image.
 [[nodiscard]] bool repays_winograd(const ConvShape& shape) noexcept;
+/// The same for the gradient of the weight.
+[[nodiscard]] bool repays_winograd_for_weight(const ConvShape& shape) noexcept;
 
 /// Output channels whose weights lie side by side: [o / 16, c, 3, 3, 16].
 inline constexpr std::int64_t kWinogradPanel = 16;

@@ -26,79 +26,102 @@ namespace {
 // the image, [channels][tiles], with the transformed gradients of the results, [tiles][output
 // channels]. Chunks of tiles stay in the last cache; of a chunk every element and panel of output
 // channels is a unit of work, which adds its products to sums in memory.
-constexpr std::int64_t kChannels = 4;  // whose sums are in registers
+
 /// Tiles, of which the operands of these sums stay in the first cache.
 constexpr std::int64_t kStrip = 256;
 
 /// Gradients of the results of tiles, transformed: [element][panel][tile][16].
-DYAD_AVX2 void transform_results(const Tiles& tiles, const float* grad, std::int64_t first,
-                                 std::int64_t count, float* to, std::int64_t plane,
-                                 std::int64_t panel_step) {
+template <int kBytes>
+[[gnu::always_inline]] inline void transform_results(const Tiles& tiles, const float* grad,
+                                                     std::int64_t first, std::int64_t count,
+                                                     float* to, std::int64_t plane,
+                                                     std::int64_t panel_step) {
+  using V = Vector<kBytes>;
+  constexpr std::int64_t kInPanel = kPanel / kLanes<kBytes>;
   const ConvShape& s = tiles.s;
-  const Lying lying(s.o, s.out[1], s.out[2], true);
+  const Lying lying(s.o, s.out[1], s.out[2], true, kLanes<kBytes>);
   for (std::int64_t t = 0; t < count; ++t) {
     const Tile tile(tiles, first + t);
     const float* const image =
         grad + tile.n * lying.image + tile.y * lying.row + tile.x * lying.position;
     const bool has_row = tile.y + 1 < s.out[1], has_column = tile.x + 1 < s.out[2];
-    for (std::int64_t block = 0; block < s.o / kBlock; ++block) {
-      const float* const at = image + block * kBlock;
-      const __m256 zero = _mm256_setzero_ps();
-      const __m256 d[2][2] = {
-          {_mm256_loadu_ps(at), has_column ? _mm256_loadu_ps(at + lying.position) : zero},
-          {has_row ? _mm256_loadu_ps(at + lying.row) : zero,
-           has_row && has_column ? _mm256_loadu_ps(at + lying.row + lying.position) : zero}};
-      const __m256 rows[4][2] = {{d[0][0], d[0][1]},
-                                 {d[0][0] + d[1][0], d[0][1] + d[1][1]},
-                                 {d[0][0] - d[1][0], d[0][1] - d[1][1]},
-                                 {-d[1][0], -d[1][1]}};
-      float* const element = to + block / 2 * panel_step + t * kPanel + block % 2 * kBlock;
+    for (std::int64_t block = 0; block < s.o / kLanes<kBytes>; ++block) {
+      const float* const at = image + block * lying.block;
+      V d[2][2] = {};
+      load<kBytes>(at, d[0][0]);
+      if (has_column) load<kBytes>(at + lying.position, d[0][1]);
+      if (has_row) load<kBytes>(at + lying.row, d[1][0]);
+      if (has_row && has_column) load<kBytes>(at + lying.row + lying.position, d[1][1]);
+      const V rows[4][2] = {{d[0][0], d[0][1]},
+                            {d[0][0] + d[1][0], d[0][1] + d[1][1]},
+                            {d[0][0] - d[1][0], d[0][1] - d[1][1]},
+                            {-d[1][0], -d[1][1]}};
+      float* const element =
+          to + block / kInPanel * panel_step + t * kPanel + block % kInPanel * kLanes<kBytes>;
       for (int i = 0; i < 4; ++i) {
-        const auto& [a, b] = rows[i];
-        _mm256_storeu_ps(element + (i * 4 + 0) * plane, a);
-        _mm256_storeu_ps(element + (i * 4 + 1) * plane, a + b);
-        _mm256_storeu_ps(element + (i * 4 + 2) * plane, a - b);
-        _mm256_storeu_ps(element + (i * 4 + 3) * plane, -b);
+        const V &a = rows[i][0], &b = rows[i][1];
+        store<kBytes>(element + (i * 4 + 0) * plane, a);
+        store<kBytes>(element + (i * 4 + 1) * plane, a + b);
+        store<kBytes>(element + (i * 4 + 2) * plane, a - b);
+        store<kBytes>(element + (i * 4 + 3) * plane, -b);
       }
     }
   }
 }
 
-/// sums[4][16] = or += images[tiles][4 of 8], transposed, times results[tiles][16].
-DYAD_AVX2 void multiply_strip(const float* images, const float* results, std::int64_t tiles,
-                              bool adds, float* sums) {
-  panels::sum_products<kChannels, 1, kBlock>(images, 1, results, 0, tiles, adds, sums, 0);
+/// Some channels of a strip of tiles, side by side in rows of `kStep`, times the results of panels:
+/// sums[panels][channels][16] = or += images[tiles][channels], transposed, times
+/// results[panels][tiles][16].
+struct Strip {
+  const float *images, *results;
+  std::int64_t next_panel, tiles;
+  bool adds;
+  float* sums;
+  std::int64_t next_sums;
+};
+/// Channels whose sums are in registers.
+constexpr std::int64_t kNarrowChannels = 4, kWideChannels = 8;
+
+DYAD_AVX2 void multiply_strip(const Strip& s) {
+  panels::sum_products<kNarrowChannels, 1, kBlock>(s.images, 1, s.results, 0, s.tiles, s.adds,
+                                                   s.sums, 0);
+}
+template <int kPanels>
+DYAD_AVX512 void multiply_wide_strip(const Strip& s) {
+  panels::wide::sum_products<kWideChannels, kPanels, kPanel>(s.images, 1, s.results, s.next_panel,
+                                                             s.tiles, s.adds, s.sums, s.next_sums);
 }
 
 /// One row or column of sums, as transform_three of winograd.cpp transposed.
-DYAD_AVX2_INLINE void back_to_three(const __m256 (&m)[4], __m256 (&to)[3]) {
-  const __m256 half = _mm256_set1_ps(0.5f);
-  const __m256 sum = half * (m[1] + m[2]);
+template <int kBytes>
+[[gnu::always_inline]] inline void back_to_three(const Vector<kBytes> (&m)[4],
+                                                 Vector<kBytes> (&to)[3]) {
+  const Vector<kBytes> sum = 0.5f * (m[1] + m[2]);
   to[0] = m[0] + sum;
-  to[1] = half * (m[1] - m[2]);
+  to[1] = 0.5f * (m[1] - m[2]);
   to[2] = sum + m[3];
 }
 
 /// The gradient of a panel's weights, from their sums [element][c][16].
-DYAD_AVX2 void finish_panel(const float* sums, std::int64_t plane, std::int64_t channels,
-                            float* weight_grad) {
+template <int kBytes>
+[[gnu::always_inline]] inline void finish_panel(const float* sums, std::int64_t plane,
+                                                std::int64_t channels, float* weight_grad) {
+  using V = Vector<kBytes>;
   for (std::int64_t c = 0; c < channels; ++c) {
-    alignas(32) float taps[9][kPanel];
-    for (std::int64_t half = 0; half < kPanel; half += kBlock) {
-      const float* const element = sums + c * kPanel + half;
-      __m256 columns[4][3];
+    alignas(64) float taps[9][kPanel];
+    for (std::int64_t lane = 0; lane < kPanel; lane += kLanes<kBytes>) {
+      const float* const element = sums + c * kPanel + lane;
+      V columns[4][3];
       for (int j = 0; j < 4; ++j) {
-        const __m256 column[4] = {_mm256_loadu_ps(element + j * plane),
-                                  _mm256_loadu_ps(element + (4 + j) * plane),
-                                  _mm256_loadu_ps(element + (8 + j) * plane),
-                                  _mm256_loadu_ps(element + (12 + j) * plane)};
-        back_to_three(column, columns[j]);
+        V column[4];
+        for (int i = 0; i < 4; ++i) load<kBytes>(element + (i * 4 + j) * plane, column[i]);
+        back_to_three<kBytes>(column, columns[j]);
       }
       for (int i = 0; i < 3; ++i) {
-        const __m256 row[4] = {columns[0][i], columns[1][i], columns[2][i], columns[3][i]};
-        __m256 results[3];
-        back_to_three(row, results);
-        for (int j = 0; j < 3; ++j) _mm256_store_ps(taps[i * 3 + j] + half, results[j]);
+        const V row[4] = {columns[0][i], columns[1][i], columns[2][i], columns[3][i]};
+        V results[3];
+        back_to_three<kBytes>(row, results);
+        for (int j = 0; j < 3; ++j) store<kBytes>(taps[i * 3 + j] + lane, results[j]);
       }
     }
     for (std::int64_t o = 0; o < kPanel; ++o) {
@@ -122,7 +145,7 @@ void winograd_backward_weight(const ConvShape& s, const float* x, const float* g
                               float* weight_grad) {
   using namespace winograd;
   const Tiles tiles(s);
-  const Lying lying(s.c, s.in[1], s.in[2], true);
+  const bool wide = is_wide(s);
   const std::int64_t all = tiles.count(), panels = s.o / kPanel;
   const std::int64_t most = std::min(all, tiles_of_chunk(s));
   const std::int64_t image_plane = most * s.c + kGap, result_plane = most * s.o + kGap,
@@ -135,25 +158,37 @@ void winograd_backward_weight(const ConvShape& s, const float* x, const float* g
 
   for (std::int64_t first = 0; first < all; first += most) {
     const std::int64_t count = std::min(most, all - first);
-    const Cost turning{.bytes = static_cast<double>(5 * 4 * kElements / 4 * (s.c + s.o))};
+    const Cost turning{.bytes = 5.0 * static_cast<double>(kElements * (s.c + s.o))};
     parallel_for(0, count, grain_for(turning, count), [&](std::int64_t lo, std::int64_t hi) {
-      transform_tiles(tiles, x, lying, first + lo, hi - lo, images + lo * kBlock, image_plane,
-                      kBlock, count * kBlock);
-      transform_results(tiles, grad, first + lo, hi - lo, results + lo * kPanel, result_plane,
-                        count * kPanel);
+      in_vectors(wide, [&]<int kBytes>() __attribute__((always_inline)) {
+        transform_tiles<kBytes>(tiles, x, true, first + lo, hi - lo, images + lo * kLanes<kBytes>,
+                                image_plane, kLanes<kBytes>, count * kLanes<kBytes>);
+        transform_results<kBytes>(tiles, grad, first + lo, hi - lo, results + lo * kPanel,
+                                  result_plane, count * kPanel);
+      });
     });
-    const std::int64_t units = kElements * panels;
-    const Cost multiplying{.flops = 2.0 * static_cast<double>(count * s.c * kPanel)};
+    // Panels side by side that are multiplied at once, and lanes of a row of images.
+    const std::int64_t together = wide ? 2 : 1, lanes = wide ? kPanel : kBlock,
+                       channels = wide ? kWideChannels : kNarrowChannels;
+    const std::int64_t groups = (panels + together - 1) / together, units = kElements * groups;
+    const Cost multiplying{.flops = 2.0 * static_cast<double>(count * s.c * kPanel * together)};
     parallel_for(0, units, grain_for(multiplying, units), [&](std::int64_t lo, std::int64_t hi) {
       for (std::int64_t unit = lo; unit < hi; ++unit) {
-        const std::int64_t element = unit / panels, panel = unit % panels;
+        const std::int64_t element = unit / groups, panel = unit % groups * together;
+        const auto multiply = !wide                ? multiply_strip
+                              : panel + 1 < panels ? multiply_wide_strip<2>
+                                                   : multiply_wide_strip<1>;
         for (std::int64_t strip = 0; strip < count; strip += kStrip) {
-          for (std::int64_t c = 0; c < s.c; c += kChannels) {
-            multiply_strip(
-                images + element * image_plane + (c / kBlock * count + strip) * kBlock + c % kBlock,
-                results + element * result_plane + (panel * count + strip) * kPanel,
-                std::min(kStrip, count - strip), first + strip > 0,
-                sums + (panel * kElements + element) * sum_plane + c * kPanel);
+          for (std::int64_t c = 0; c < s.c; c += channels) {
+            multiply(
+                {.images = images + element * image_plane + (c / lanes * count + strip) * lanes +
+                           c % lanes,
+                 .results = results + element * result_plane + (panel * count + strip) * kPanel,
+                 .next_panel = count * kPanel,
+                 .tiles = std::min(kStrip, count - strip),
+                 .adds = first + strip > 0,
+                 .sums = sums + (panel * kElements + element) * sum_plane + c * kPanel,
+                 .next_sums = kElements * sum_plane});
           }
         }
       }
@@ -161,10 +196,12 @@ void winograd_backward_weight(const ConvShape& s, const float* x, const float* g
   }
   const Cost finishing{.bytes = static_cast<double>(4 * s.c * kPanel * (kElements + 9))};
   parallel_for(0, panels, grain_for(finishing, panels), [&](std::int64_t lo, std::int64_t hi) {
-    for (std::int64_t panel = lo; panel < hi; ++panel) {
-      finish_panel(sums + panel * kElements * sum_plane, sum_plane, s.c,
-                   weight_grad + panel * kPanel * s.c * 9);
-    }
+    in_vectors(wide, [&]<int kBytes>() __attribute__((always_inline)) {
+      for (std::int64_t panel = lo; panel < hi; ++panel) {
+        finish_panel<kBytes>(sums + panel * kElements * sum_plane, sum_plane, s.c,
+                             weight_grad + panel * kPanel * s.c * 9);
+      }
+    });
   });
 }
 
