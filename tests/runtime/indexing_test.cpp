@@ -233,6 +233,27 @@ TEST(ScatterAdd, SumsDoNotDependOnThreads) {
   EXPECT_TRUE(same_bits(results[0], results[1]));
 }
 
+TEST(Scatter, RowsAreJoinedAsTheirElementsAre) {
+  const ops::IndexAttrs attrs{0};
+  const Tensor line = random_indices(i64, {200, 1, 1}, -37, 37, 1),
+               rows = make_view(line, Shape{200, 5, 16}, {1, 0, 0}, 0),
+               elements = make(i64, {200, 5, 16});
+  runtime::copy_tensor(rows, elements);
+  const Tensor zero = make_view(make(f32, {1}), Shape{37, 5, 16}, {0, 0, 0}, 0);
+  for (const Tensor& x :
+       {random(f32, {37, 5, 16}, 2), random(f32, {37, 5, 16}, 2, Lie::spread), zero}) {
+    for (const Lie lie : {Lie::dense, Lie::spread}) {
+      const Tensor source = random(f32, {200, 5, 16}, 3, lie);
+      for (const char* name :
+           {"scatter", "scatter_add", "scatter_mul", "scatter_max", "scatter_min"}) {
+        EXPECT_EQ(values(run_kernel(name, &attrs, {x, rows, source}, f32, {37, 5, 16})),
+                  values(run_kernel(name, &attrs, {x, elements, source}, f32, {37, 5, 16})))
+            << name;
+      }
+    }
+  }
+}
+
 TEST(ScatterAdd, HalfPrecisionIsRoundedOnce) {
   // 2048 + 1 + 1 in f16 steps of 2: one by one the ones would be lost.
   const ops::IndexAttrs attrs{0};

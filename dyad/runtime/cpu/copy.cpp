@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "dyad/codegen/iteration.h"
@@ -64,12 +65,23 @@ DYAD_VECTOR_CLONES void take(std::uint8_t* to, const std::uint8_t* from, std::in
 }
 
 template <class Word>
+DYAD_VECTOR_LOOP void fill_row(Word* to, Word value, std::int64_t count) {
+  if constexpr (std::is_integral_v<Word>) {
+    if (value == 0) {
+      std::memset(to, 0, static_cast<std::size_t>(count) * sizeof(Word));
+      return;
+    }
+  }
+  for (std::int64_t i = 0; i < count; ++i) to[i] = value;
+}
+
+template <class Word>
 void copy_row(Word* to, std::int64_t to_stride, const Word* from, std::int64_t from_stride,
               std::int64_t count) {
   if (to_stride == 1 && from_stride == 1) {
     std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Word));
   } else if (to_stride == 1 && from_stride == 0) {
-    std::fill_n(to, count, *from);
+    fill_row(to, *from, count);
   } else if (to_stride == 1) {
     take(to, from, from_stride, count);
   } else {

@@ -24,13 +24,11 @@ struct ScatterTarget {
   std::size_t axis;
   std::int64_t least;  ///< index that is allowed
 };
-/// Copies x, and tells the target.
-ScatterTarget begin(const OpCall& call) {
+ScatterTarget target_of(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::IndexAttrs>();
   const Tensor& x = call.inputs[0];
   const int rank = x.rank();
   const auto axis = static_cast<std::size_t>(attrs.axis < 0 ? attrs.axis + rank : attrs.axis);
-  copy_tensor(x, call.outputs[0]);
   return {axis, attrs.from_end ? -x.impl()->shape[axis].number() : 0};
 }
 
@@ -42,8 +40,7 @@ struct Replace {
 };
 
 void scatter(const OpCall& call) {
-  const auto [axis, least] = begin(call);
-  if (call.inputs[1].impl()->numel() == 0) return;
+  const auto [axis, least] = target_of(call);
   with_word(call.inputs[0].dtype(), [&]<class Word>(Word) {
     join_at<Word, Replace>(call, reinterpret_cast<Word*>(call.outputs[0].impl()->data), axis,
                            least);
@@ -66,13 +63,13 @@ struct JoinWide {
 /// Half precision is rounded once, at the end.
 template <class Op>
 void scatter_wide(const OpCall& call) {
-  const auto [axis, least] = begin(call);
-  if (call.inputs[1].impl()->numel() == 0) return;
+  const auto [axis, least] = target_of(call);
   const TensorImpl& out = *call.outputs[0].impl();
   with_addend(out.dtype, [&]<class T>(T) {
     T* elements = reinterpret_cast<T*>(out.data);
     if constexpr (is_half<T>) {
       const std::int64_t n = out.numel();
+      copy_tensor(call.inputs[0], call.outputs[0]);
       std::vector<float> wide(static_cast<std::size_t>(n));
       std::transform(elements, elements + n, wide.begin(), load<T>);
       join_at<T, JoinWide<Op>>(call, wide.data(), axis, least);
@@ -95,8 +92,7 @@ struct KeepExtreme {
 
 template <bool kLargest>
 void scatter_extreme(const OpCall& call) {
-  const auto [axis, least] = begin(call);
-  if (call.inputs[1].impl()->numel() == 0) return;
+  const auto [axis, least] = target_of(call);
   const TensorImpl& out = *call.outputs[0].impl();
   with_element(out.dtype, [&]<class T>(T) {
     join_at<T, KeepExtreme<kLargest>>(call, reinterpret_cast<T*>(out.data), axis, least);
@@ -138,6 +134,65 @@ void ravel_multi_index(const OpCall& call) {
   }
 }
 
+/// Whether an index along the first axis holds for a whole row, and rows of the source lie as those
+/// of the output.
+bool takes_rows(const OpCall& call, std::size_t axis) {
+  const TensorImpl &x = *call.inputs[0].impl(), &index = *call.inputs[1].impl(),
+                   &source = *call.inputs[2].impl();
+  if (axis != 0 || index.numel() == 0 || x.numel() == 0) return false;
+  const Strides rows = contiguous_strides(x.shape);
+  for (std::size_t i = 1; i < x.shape.size(); ++i) {
+    if (!index.shape[i].same_as(x.shape[i])) return false;
+    if (x.shape[i].number() > 1 && (index.strides[i] != 0 || source.strides[i] != rows[i]))
+      return false;
+  }
+  return true;
+}
+
+/// Joins rows, a band of the output after the other: each begins as x when it is its turn, and
+/// stays in the second cache until everything has come to it.
+void join_rows(const OpCall& call, std::size_t target_bytes, void (*join)(const JoinUnit&)) {
+  const Tensor &x = call.inputs[0], &out = call.outputs[0];
+  const TensorImpl &index = *call.inputs[1].impl(), &source = *call.inputs[2].impl();
+  const std::int64_t size = x.impl()->shape[0].number(), width = out.impl()->numel() / size,
+                     count = index.shape[0].number();
+  const auto row_bytes = static_cast<std::int64_t>(target_bytes) * width;
+  constexpr std::int64_t kBandBytes = 512 << 10;
+  const std::int64_t fits = std::min(kBandBytes / row_bytes, size / (2 * team_size()));
+  // Every band looks at all indices: of narrow rows there are few.
+  const std::int64_t most = std::max<std::int64_t>(1, width / 8);
+  const std::int64_t band = std::max({fits, (size + most - 1) / most, std::int64_t{1}}),
+                     bands = (size + band - 1) / band;
+  const double share = static_cast<double>(count) / static_cast<double>(size);
+  const Cost cost{.bytes = static_cast<double>(band * row_bytes) * (1 + 2 * share)};
+  const auto rows_of = [](const Tensor& t, std::int64_t first, std::int64_t last) {
+    Shape shape = t.impl()->shape;
+    shape[0] = last - first;
+    return make_view(t, shape, t.impl()->strides, first * t.impl()->strides[0]);
+  };
+  parallel_for(0, bands, grain_for(cost, bands), [&](std::int64_t lo, std::int64_t hi) {
+    for (std::int64_t first = lo * band; first < std::min(size, hi * band); first += band) {
+      const std::int64_t last = std::min(size, first + band);
+      copy_tensor(rows_of(x, first, last), rows_of(out, first, last));
+      join({.targets = out.impl()->data,
+            .index = index.data,
+            .source = source.data,
+            .count = count,
+            .size = size,
+            .first = first,
+            .last = last,
+            .width = width,
+            .to_along = width,
+            .index_along = index.strides[0],
+            .source_along = source.strides[0],
+            .index_step = 0,
+            .source_step = 1,
+            .on_last = false,
+            .runs = true});
+    }
+  });
+}
+
 }  // namespace
 
 void join_units(const OpCall& call, void* targets, std::size_t target_bytes, std::size_t axis,
@@ -145,6 +200,14 @@ void join_units(const OpCall& call, void* targets, std::size_t target_bytes, std
   const TensorImpl& x = *call.inputs[0].impl();
   const TensorImpl& index = *call.inputs[1].impl();
   const TensorImpl& source = *call.inputs[2].impl();
+  if (targets == call.outputs[0].impl()->data) {
+    if (takes_rows(call, axis)) {
+      check_indices(call, call.inputs[1], axis, least, x.shape[0].number());
+      return join_rows(call, target_bytes, join);
+    }
+    copy_tensor(call.inputs[0], call.outputs[0]);
+  }
+  if (index.numel() == 0) return;
   const auto sizes = index.shape.numbers();
   const std::size_t rank = sizes.size(), last = rank - 1;
   const std::int64_t size = x.shape[axis].number(), count = sizes[axis];
@@ -173,6 +236,8 @@ void join_units(const OpCall& call, void* targets, std::size_t target_bytes, std
                        .source = nullptr,
                        .count = count,
                        .size = size,
+                       .first = 0,
+                       .last = size,
                        .width = width,
                        .to_along = to_strides[axis],
                        .index_along = index.strides[axis],

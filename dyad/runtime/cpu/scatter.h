@@ -33,9 +33,10 @@ void join_line(A* __restrict line, const I* __restrict at, const T* __restrict f
 struct JoinUnit {
   void* targets;
   const void *index, *source;
-  std::int64_t count;  ///< indices along the indexed axis
-  std::int64_t size;   ///< of that axis in the target
-  std::int64_t width;  ///< elements of the block
+  std::int64_t count;        ///< indices along the indexed axis
+  std::int64_t size;         ///< of that axis in the target
+  std::int64_t first, last;  ///< places along it: of a run, what goes elsewhere is left out
+  std::int64_t width;        ///< elements of the block
   std::int64_t to_along, index_along, source_along;
   std::int64_t index_step, source_step;  ///< along the last axis
   bool on_last;                          ///< the last axis is the indexed one
@@ -62,8 +63,9 @@ void join_unit(const JoinUnit& unit) {
   }
   for (std::int64_t a = 0; a < unit.count; ++a, at += unit.index_along, from += unit.source_along) {
     if (unit.runs) {
-      const std::int64_t i = *at;
-      A* const to = line + (i < 0 ? i + unit.size : i) * unit.to_along;
+      const std::int64_t i = *at < 0 ? *at + unit.size : *at;
+      if (i < unit.first || i >= unit.last) continue;
+      A* const to = line + i * unit.to_along;
       if (unit.source_step == 1) {
         join_run(to, from, unit.width, join);
       } else {
@@ -80,8 +82,9 @@ void join_unit(const JoinUnit& unit) {
 
 /// Checks the indices, from `least` on, and calls `join` for units that make up all elements of
 /// source and their places in `targets` (row-major, of the shape of x, elements of `target_bytes`).
-/// Lines that differ in another axis than the indexed one never meet, so they go to any thread;
-/// along the indexed axis the order is that of the index.
+/// Targets that are the output's elements begin as x; others are there already. Lines that differ
+/// in another axis than the indexed one never meet, so they go to any thread; along the indexed
+/// axis the order is that of the index.
 void join_units(const OpCall& call, void* targets, std::size_t target_bytes, std::size_t axis,
                 std::int64_t least, void (*join)(const JoinUnit&));
 
