@@ -99,6 +99,7 @@ constexpr std::int64_t kTileColumns = 64;
 template <class Word>
 struct Lanes {
   static constexpr std::size_t kCount = 16 / sizeof(Word);
+  // NOLINTNEXTLINE(modernize-use-using): an alias drops attributes that depend on a parameter.
   typedef Word Vector [[gnu::vector_size(16)]];
 
   static Vector read(const Word* from) {

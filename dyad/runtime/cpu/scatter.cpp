@@ -158,7 +158,7 @@ void join_rows(const OpCall& call, std::size_t target_bytes, void (*join)(const 
                      count = index.shape[0].number();
   const auto row_bytes = static_cast<std::int64_t>(target_bytes) * width;
   constexpr std::int64_t kBandBytes = 512 << 10;
-  const std::int64_t fits = std::min(kBandBytes / row_bytes, size / (2 * team_size()));
+  const std::int64_t fits = std::min(kBandBytes / row_bytes, size / 2 / team_size());
   // Every band looks at all indices: of narrow rows there are few.
   const std::int64_t most = std::max<std::int64_t>(1, width / 8);
   const std::int64_t band = std::max({fits, (size + most - 1) / most, std::int64_t{1}}),
