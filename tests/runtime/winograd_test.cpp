@@ -47,6 +47,25 @@ Tensor in_f64(const Tensor& t) {
   return wide;
 }
 
+/// Operands of the passes of which f32 holds all sums.
+struct Operands {
+  Tensor x, w, bias, grad;
+
+  explicit Operands(const ImagesOf& s, Lie lie = Lie::dense)
+      : x(random(f32, {s.n, s.c, s.h, s.w}, 1, lie)),
+        w(random(f32, {s.o, s.c, 3, 3}, 2, lie)),
+        bias(random(f32, {s.o}, 3)),
+        grad(random(f32, {s.n, s.o, s.oh(), s.ow()}, 4, lie)) {}
+};
+
+std::vector<Tensor> passes(const ImagesOf& s, const Operands& o) {
+  return passes(s, o.x, o.w, o.bias, o.grad);
+}
+std::vector<Tensor> exact_passes(const ImagesOf& s) {
+  const Operands o(s);
+  return passes(s, in_f64(o.x), in_f64(o.w), in_f64(o.bias), in_f64(o.grad));
+}
+
 /// The largest difference from `expected`, relative to its largest element.
 double error(const Tensor& t, const Tensor& expected) {
   double most = 0, largest = 0;
@@ -61,16 +80,12 @@ double error(const Tensor& t, const Tensor& expected) {
 TEST(Winograd, SumsThatF32HoldsAreExactInAllPasses) {
   for (const ImagesOf& s : kImages) {
     SCOPED_TRACE(std::to_string(s.c) + " channels of " + std::to_string(s.h));
-    const Tensor x = random(f32, {s.n, s.c, s.h, s.w}, 1), w = random(f32, {s.o, s.c, 3, 3}, 2),
-                 bias = random(f32, {s.o}, 3), grad = random(f32, {s.n, s.o, s.oh(), s.ow()}, 4);
-    const auto expected = passes(s, in_f64(x), in_f64(w), in_f64(bias), in_f64(grad));
+    const auto expected = exact_passes(s);
     for (const Lie lie : {Lie::dense, Lie::channels_last, Lie::spread}) {
-      const Tensor image = random(f32, {s.n, s.c, s.h, s.w}, 1, lie),
-                   weight = random(f32, {s.o, s.c, 3, 3}, 2, lie),
-                   results = random(f32, {s.n, s.o, s.oh(), s.ow()}, 4, lie);
+      const Operands operands(s, lie);
       for (const int threads : {1, 2}) {
         const Threads scope(threads);
-        const auto given = passes(s, image, weight, bias, results);
+        const auto given = passes(s, operands);
         for (std::size_t i = 0; i < given.size(); ++i) {
           EXPECT_EQ(values(given[i]), values(expected[i])) << "pass " << i;
         }
@@ -106,12 +121,9 @@ TEST(Winograd, ErrorsAreOfTheSizeOfRounding) {
 
 /// Whether all three passes give sums that f32 holds exactly.
 bool sums_are_exact(const ImagesOf& s) {
-  const Tensor x = random(f32, {s.n, s.c, s.h, s.w}, 1), w = random(f32, {s.o, s.c, 3, 3}, 2),
-               bias = random(f32, {s.o}, 3), grad = random(f32, {s.n, s.o, s.oh(), s.ow()}, 4);
-  const auto given = passes(s, x, w, bias, grad),
-             expected = passes(s, in_f64(x), in_f64(w), in_f64(bias), in_f64(grad));
   return std::ranges::equal(
-      given, expected, [](const Tensor& a, const Tensor& b) { return values(a) == values(b); });
+      passes(s, Operands(s)), exact_passes(s),
+      [](const Tensor& a, const Tensor& b) { return values(a) == values(b); });
 }
 
 /// CPUs without the widest vectors go by narrower ones, and for more sizes. A process of its own is

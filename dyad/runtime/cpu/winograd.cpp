@@ -75,17 +75,17 @@ DYAD_AVX512 void multiply_wide(const float* tiles, std::int64_t row, const float
 /// Those for every number of tiles whose sums fit into registers, from 1 on.
 using Multiply = void (*)(const float*, std::int64_t, const float*, std::int64_t, bool, float*);
 template <std::size_t... I>
-constexpr std::array<Multiply, sizeof...(I)> narrow(std::index_sequence<I...>) {
+constexpr std::array<Multiply, sizeof...(I)> all_narrow(std::index_sequence<I...>) {
   return {multiply<I + 1>...};
 }
 template <std::size_t... I>
-constexpr std::array<Multiply, sizeof...(I)> wide(std::index_sequence<I...>) {
+constexpr std::array<Multiply, sizeof...(I)> all_wide(std::index_sequence<I...>) {
   return {multiply_wide<I + 1>...};
 }
-std::span<const Multiply> multiplications(bool is_wide) noexcept {
-  static constexpr auto kNarrow = narrow(std::make_index_sequence<panels::kRowsOfTile>());
-  static constexpr auto kWide = wide(std::make_index_sequence<panels::wide::kRowsOfTile>());
-  if (is_wide) return kWide;
+std::span<const Multiply> multiplications(bool wide) noexcept {
+  static constexpr auto kNarrow = all_narrow(std::make_index_sequence<panels::kRowsOfTile>());
+  static constexpr auto kWide = all_wide(std::make_index_sequence<panels::wide::kRowsOfTile>());
+  if (wide) return kWide;
   return kNarrow;
 }
 
@@ -165,10 +165,10 @@ template <int kBytes>
 
 /// How the work is cut: chunks of tiles, each with the panels of some groups.
 struct Parts {
-  Parts(const ConvShape& s, std::int64_t tiles) {
+  Parts(const ConvShape& s, std::int64_t tiles, bool wide) {
     const std::int64_t threads = team_size(), panels = s.o / kPanel;
     // CPUs with wide vectors have second caches of 1 MB and more.
-    const std::int64_t elements = is_wide(s) ? 24576 : 6144;
+    const std::int64_t elements = wide ? 24576 : 6144;
     const std::int64_t most = std::clamp<std::int64_t>(elements / s.c, 24, 96);
     chunks = (tiles + most - 1) / most;
     if (chunks >= threads) chunks = (chunks + threads - 1) / threads * threads;
@@ -216,7 +216,7 @@ void winograd_forward(const ConvShape& s, const WinogradOperands& operands,
   const bool wide = is_wide(s) && operands.x_is_channels_last && operands.out_is_channels_last;
   const std::span<const Multiply> multiply = multiplications(wide);
   const std::int64_t all = tiles.count(), panels = s.o / kPanel;
-  const Parts parts(s, all);
+  const Parts parts(s, all, wide);
   const std::int64_t most = (all + parts.chunks - 1) / parts.chunks;
   const std::int64_t tile_plane = most * s.c + kGap, weight_plane = kDepth * kPanel + kGap,
                      sum_plane = most * kPanel + kGap;

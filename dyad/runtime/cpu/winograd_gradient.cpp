@@ -69,8 +69,8 @@ template <int kBytes>
   }
 }
 
-/// Some channels of a strip of tiles, side by side in rows of `kStep`, times the results of panels:
-/// sums[panels][channels][16] = or += images[tiles][channels], transposed, times
+/// Some channels of a strip of tiles, side by side in rows of a vector, times the results of
+/// panels: sums[panels][channels][16] = or += images[tiles][channels], transposed, times
 /// results[panels][tiles][16].
 struct Strip {
   const float *images, *results;
