@@ -4,23 +4,98 @@
 #include <utility>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/passes/fuse.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/rewriter.h"
 
 namespace dyad::passes {
 namespace {
 
-/// Copies the graph; nodes from the peak on get the chosen values from kernels of their own, and
-/// views of others where those must copy.
+bool is_pointwise(const Node& node) {
+  return node.op().kind == BodyKind::pointwise && node.op().effect == Effect::pure;
+}
+
+/// Puts kernels side by side in one region. Inputs are values of the graph that it is made for.
+class KernelJoiner {
+ public:
+  /// The results of the kernel `node`, or of the part `region` of one, on these inputs.
+  std::vector<Value> add(const Node& node, const GraphImpl* region, std::span<const Value> inputs) {
+    if (!region) {
+      std::vector<Value> operands;
+      for (const Value v : inputs) operands.push_back(v ? inside(v) : v);
+      return {region_->append_copy(node, std::move(operands))->output()};
+    }
+    std::unordered_map<Value, Value, ValueHash> made;
+    std::size_t next = 0;
+    for (const auto& old : region->nodes()) {
+      if (&old->op() == &kPlaceholderOp) {
+        made[old->output()] = inside(inputs[next++]);
+        continue;
+      }
+      std::vector<Value> operands;
+      for (const Value v : old->inputs()) operands.push_back(v ? made.at(v) : v);
+      Node* const copy = region_->append_copy(*old, std::move(operands));
+      for (int i = 0; i < static_cast<int>(old->types().size()); ++i) {
+        made[old->output(i)] = copy->output(i);
+      }
+    }
+    std::vector<Value> results;
+    for (const Value v : region->outputs()) results.push_back(made.at(v));
+    return results;
+  }
+
+  /// The kernel, appended to the graph; its region gives `results`.
+  Node* finish(GraphImpl& graph, std::vector<Value> results, Loc loc) {
+    Types types;
+    for (const Value v : results) types.push_back(v.type());
+    region_->outputs() = std::move(results);
+    const NoAttrs none;
+    Node* const made = graph.append(kFusedOp, Attrs::copy_of(attrs_info<NoAttrs>, &none), inputs_,
+                                    std::move(types), loc);
+    made->add_region(region_);
+    return made;
+  }
+
+ private:
+  Value inside(Value v) {
+    Value& placeholder = inside_[v];
+    if (!placeholder) {
+      placeholder =
+          region_->add_placeholder("in" + std::to_string(inputs_.size()), v.type(), v.node->loc());
+      inputs_.push_back(v);
+    }
+    return placeholder;
+  }
+
+  Ref<GraphImpl> region_ = make_ref<GraphImpl>();
+  std::unordered_map<Value, Value, ValueHash> inside_;
+  std::vector<Value> inputs_;
+};
+
+/// Copies the graph; nodes from the peak on get the chosen values from kernels of their own or of
+/// others that read the same, and views of others where those must copy.
 class Writer {
  public:
   Writer(const GraphImpl& graph, const Lifetimes& lifetimes, const Parts& chosen,
          const std::unordered_set<const Node*>& copies)
-      : rewriter_(graph), lifetimes_(lifetimes), chosen_(chosen), copies_(copies) {}
+      : rewriter_(graph),
+        lifetimes_(lifetimes),
+        chosen_(chosen),
+        copies_(copies),
+        uses_(count_uses(graph)) {
+    for (const auto& node : graph.nodes()) {
+      if (lifetimes.position(*node) < lifetimes.peak() || !is_kernel_of_one(*node)) continue;
+      for (const Value v : node->inputs()) {
+        if (v && v.type().shape().same_as(node->types()[0].shape())) kernels_[v].push_back(&*node);
+      }
+    }
+  }
 
   Ref<GraphImpl> write() {
     for (const auto& node : rewriter_.from().nodes()) {
-      if (lifetimes_.position(*node) >= lifetimes_.peak()) {
+      now_ = lifetimes_.position(*node);
+      if (joined_.contains(node.get())) continue;
+      if (now_ >= lifetimes_.peak()) {
         for (const Value v : node->inputs()) {
           if (v) bring(v);
         }
@@ -31,6 +106,13 @@ class Writer {
   }
 
  private:
+  /// A kernel that goes over elements and has one result.
+  static bool is_kernel_of_one(const Node& node) {
+    const bool is_kernel =
+        &node.op() == &kFusedOp ? reduction_of(node) == nullptr : is_pointwise(node);
+    return is_kernel && node.types().size() == 1;
+  }
+
   /// Makes the value anew if it is, or lies in, a chosen one, and before it what it is made of.
   void bring(Value wanted) {
     std::vector<Value> needed{wanted}, missing;
@@ -52,11 +134,15 @@ class Writer {
     }
     std::ranges::sort(missing, {},
                       [&](Value v) { return std::pair(lifetimes_.position(*v.node), v.index); });
-    for (const Value v : missing) make(v);
+    for (const Value v : missing) {
+      make(v);
+      made_.insert(v);
+    }
   }
 
   void make(Value v) {
     const bool is_view = v.node->op().kind == BodyKind::view;
+    if (!is_view && make_beside(v, chosen_.at(v))) return;
     if (is_view || !chosen_.at(v).region) {
       // All results of a node come at once.
       if (!is_view && !copied_.insert(v.node).second) return;
@@ -71,6 +157,56 @@ class Writer {
     rewriter_.set(v, made->output());
   }
 
+  /// Lets a later kernel that reads an input of the part make the value as well: what both read is
+  /// read once, what both compute is computed once.
+  bool make_beside(Value v, const Part& part) {
+    if (!part.region && !is_pointwise(*v.node)) return false;
+    const Node* const other = find_beside(v, part);
+    if (!other) return false;
+    KernelJoiner joiner;
+    std::vector<Value> results = joiner.add(*v.node, part.region.get(), rewriter_.at(part.inputs));
+    const GraphImpl* const region = &other->op() == &kFusedOp ? other->regions()[0].get() : nullptr;
+    results.push_back(joiner.add(*other, region, rewriter_.at(other->inputs()))[0]);
+    Node* const made = joiner.finish(*rewriter_.to(), std::move(results), other->loc());
+    rewriter_.set(v, made->output(0));
+    rewriter_.set({const_cast<Node*>(other), 0}, made->output(1));
+    joined_.insert(other);
+    return true;
+  }
+
+  /// A kernel over the elements of `v` that could run now and would take no more memory: its result
+  /// comes in the place of an input.
+  [[nodiscard]] const Node* find_beside(Value v, const Part& part) const {
+    for (const Value input : part.inputs) {
+      const auto found = kernels_.find(input);
+      if (found == kernels_.end() || !input.type().shape().same_as(v.type().shape())) continue;
+      for (const Node* node : found->second) {
+        const std::size_t operands = part.inputs.size() + node->inputs().size() + 2;
+        if (lifetimes_.position(*node) > now_ && !joined_.contains(node) &&
+            operands <= static_cast<std::size_t>(FuseOptions().max_operands) &&
+            std::ranges::all_of(node->inputs(), [&](Value w) { return !w || is_there(w); }) &&
+            std::ranges::any_of(node->inputs(), [&](Value w) { return takes_over(*node, w); })) {
+          return node;
+        }
+      }
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] bool is_there(Value v) const {
+    return is_made_again(v) ? made_.contains(v) : lifetimes_.position(*v.node) < now_;
+  }
+
+  /// Whether the kernel is the only one to read its input, which is as large as its result.
+  [[nodiscard]] bool takes_over(const Node& node, Value v) const {
+    if (!v || !v.type().same_as(node.types()[0])) return false;
+    for (; v.node->op().kind == BodyKind::view; v = v.node->inputs()[0]) {
+      if (uses_.at(v) != 1) return false;
+    }
+    return uses_.at(v) == 1 && !is_source(*v.node) &&
+           lifetimes_.position(*v.node) >= lifetimes_.peak();
+  }
+
   [[nodiscard]] bool is_made_again(Value v) const {
     for (; v.node->op().kind == BodyKind::view; v = v.node->inputs()[0]) {
       if (copies_.contains(v.node)) return true;
@@ -82,7 +218,12 @@ class Writer {
   const Lifetimes& lifetimes_;
   const Parts& chosen_;
   const std::unordered_set<const Node*>& copies_;
-  std::unordered_set<Value, ValueHash> brought_;
+  std::unordered_map<Value, int, ValueHash> uses_;
+  /// By what they read in full: kernels from the peak on.
+  std::unordered_map<Value, std::vector<const Node*>, ValueHash> kernels_;
+  std::unordered_set<const Node*> joined_;  ///< written with a part already
+  std::size_t now_ = 0;                     ///< position of the node that is copied next
+  std::unordered_set<Value, ValueHash> brought_, made_;
   std::unordered_set<const Node*> copied_;
 };
 

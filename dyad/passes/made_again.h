@@ -22,7 +22,8 @@ using Parts = std::unordered_map<Value, Part, ValueHash>;
 
 /// A copy of the graph in which nodes from the peak on get the chosen values, all made before it,
 /// from copies of what makes them, just before the first that needs one, and the views `copies`
-/// (which may have to copy) of others made again too.
+/// (which may have to copy) of others made again too. A pointwise part is made by a later kernel
+/// that reads the same and could run there already, if there is one.
 [[nodiscard]] Ref<GraphImpl> make_again(const GraphImpl& graph, const Lifetimes& lifetimes,
                                         const Parts& chosen,
                                         const std::unordered_set<const Node*>& copies = {});

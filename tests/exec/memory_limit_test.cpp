@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -42,6 +43,33 @@ TEST(MemoryLimit, PointwiseValuesAreComputedAgain) {
   EXPECT_GT(most, 10 * 512 * 64 * 4);
   EXPECT_LT(tight.explain().recordings[0].memory, most * 3 / 4);
   EXPECT_THAT(to_string(tight.explain()), HasSubstr(" MB for intermediate values"));
+}
+
+TEST(MemoryLimit, AGradientsKernelMakesTheValueToo) {
+  // The gelu is needed for the gradient of `down`, just before its own gradient is computed from
+  // what it was computed from.
+  Tensor up = (normal({64, 256}) * 0.05f).requires_grad();
+  Tensor down = (normal({256, 64}) * 0.05f).requires_grad();
+  const auto fn = [&](Tensor x) {
+    up.set_grad(Tensor());
+    down.set_grad(Tensor());
+    for (int layer = 0; layer < 3; ++layer) x = x + matmul(gelu(matmul(x, up)), down);
+    sum(x * x).backward();
+    return stack({up.grad(), transpose(down.grad(), 0, 1)});
+  };
+  const auto tight = compile(fn, {.recheck = false, .memory_limit = 1});
+  const Tensor x = normal({512, 64});
+  const std::vector<float> expected = bits(fn(x));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bits(tight(x)), expected);
+  int together = 0;
+  const Explanation told = tight.explain();
+  for (const ExplainedKernel& kernel : told.recordings[0].table) {
+    const auto has = [&](const char* op) {
+      return std::ranges::find(kernel.parts, op, &ExplainedKernel::Part::op) != kernel.parts.end();
+    };
+    if (has("gelu") && has("gelu_backward")) ++together;
+  }
+  EXPECT_GE(together, 2);
 }
 
 /// The memory of the recording, after a few calls that must give `expected`.

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "dyad/passes/fuse.h"
 #include "dyad/passes/min_cut.h"
 #include "passes_for_tests.h"
@@ -135,6 +137,70 @@ TEST(Recompute, OfAFusedKernelOnlyThePartThatIsNeeded) {
   std::vector<std::string> names;
   for (const auto& node : fused[1]->regions()[0]->nodes()) names.emplace_back(node->op().name);
   EXPECT_THAT(names, ::testing::ElementsAre("placeholder", "placeholder", "mul", "relu"));
+}
+
+/// %g reads what %r is computed from, later than %f needs %r.
+constexpr const char* kReadLater = R"(graph {
+  %x = placeholder : f32[64, 64]
+  %w = placeholder : f32[64, 64]
+  %a = matmul(%x, %w) : f32[64, 64]
+  %r = relu(%a) : f32[64, 64]
+  %b = matmul(%r, %w) : f32[64, 64]
+  %c = concat(%b, %b, %b) {axis = 0} : f32[192, 64]
+  %d = slice(%c) {axis = 0, begin = 0, end = 64, step = 1} : f32[64, 64]
+  %k = matmul(%d, %w) : f32[64, 64]
+  %e = matmul(%k, %w) : f32[64, 64]
+  %f = matmul(%k, %r) : f32[64, 64]
+  %g = mul(%e, %a) : f32[64, 64]
+  %h = matmul(%f, %g) : f32[64, 64]
+  return %h
+})";
+
+/// `relu` twice, each in a kernel of its own.
+bool has_two_of_relu(const GraphImpl& graph) {
+  return std::ranges::count_if(graph.nodes(), [](const auto& node) { return node->is("relu"); }) ==
+         2;
+}
+
+TEST(Recompute, AKernelThatReadsTheSameMakesTheValueToo) {
+  EXPECT_TRUE(is_graph(recompute(parse(kReadLater)), R"(graph {
+  %x = placeholder : f32[64, 64]
+  %w = placeholder : f32[64, 64]
+  %a = matmul(%x, %w) : f32[64, 64]
+  %r = relu(%a) : f32[64, 64]
+  %b = matmul(%r, %w) : f32[64, 64]
+  %c = concat(%b, %b, %b) {axis = 0} : f32[192, 64]
+  %d = slice(%c) {axis = 0, begin = 0, end = 64, step = 1} : f32[64, 64]
+  %k = matmul(%d, %w) : f32[64, 64]
+  %e = matmul(%k, %w) : f32[64, 64]
+  %s, %g = fused(%a, %e) : f32[64, 64], f32[64, 64]
+    region {
+      %in0 = placeholder : f32[64, 64]
+      %0 = relu(%in0) : f32[64, 64]
+      %in1 = placeholder : f32[64, 64]
+      %1 = mul(%in1, %in0) : f32[64, 64]
+      return %0, %1
+    }
+  %f = matmul(%k, %s) : f32[64, 64]
+  %h = matmul(%f, %g) : f32[64, 64]
+  return %h
+})"));
+}
+
+TEST(Recompute, AKernelThatWouldTakeMoreMemoryEarlierStaysWhereItIs) {
+  // %e is needed after it, so its result takes memory of its own.
+  std::string text = kReadLater;
+  text.replace(text.find("matmul(%f, %g)"), 14, "matmul(%e, %g)");
+  text.replace(text.find("return %h"), 9, "return %h, %f");
+  EXPECT_TRUE(has_two_of_relu(*recompute(parse(text))));
+}
+
+TEST(Recompute, AKernelWhoseOtherInputsComeLaterStaysWhereItIs) {
+  std::string text = kReadLater;
+  const std::string late = "  %e = matmul(%k, %w) : f32[64, 64]\n";
+  text.erase(text.find(late), late.size());
+  text.insert(text.find("  %g ="), late);
+  EXPECT_TRUE(has_two_of_relu(*recompute(parse(text))));
 }
 
 TEST(Recompute, AResultOfTheGraphIsKept) {

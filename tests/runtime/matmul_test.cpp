@@ -235,6 +235,30 @@ TEST(GemmPlan, IsAFunctionOfTheProblem) {
   EXPECT_EQ(runtime::cpu::plan_gemm(g, 2).method, GemmPlan::Method::loops);
 }
 
+TEST(GemmPlan, ThreadsMakeColumnsOfAWeightsGradient) {
+  // A has 40 rows of 1024, so its transpose and B's 1100 columns are shared out in two parts.
+  runtime::cpu::Gemm g;
+  g.m = 40;
+  g.n = 1100;
+  g.k = 1024;
+  g.a_row = 1;
+  g.a_column = 40;
+  g.b_row = 2048;
+  g.b_column = 1;
+  g.c_row = g.n;
+  const runtime::cpu::GemmPlan plan = runtime::cpu::plan_gemm(g, 2);
+  if (plan.method != runtime::cpu::GemmPlan::Method::product) GTEST_SKIP() << "another library's";
+  EXPECT_TRUE(plan.by_columns);
+  EXPECT_FALSE(runtime::cpu::plan_gemm(g, 1).by_columns);
+  const Tensor a = random(f32, {1024, 40}, 1), b = random(f32, {1024, 2048}, 2);
+  const Tensor bias = random(f32, {1100}, 3);
+  const Tensor made = make(f32, {40, 1100}), loops = make(f32, {40, 1100});
+  const Threads scope(2);
+  runtime::cpu::gemm(g, a.raw_data(), b.raw_data(), bias.raw_data(), made.raw_data());
+  runtime::cpu::gemm_loops(g, a.raw_data(), b.raw_data(), bias.raw_data(), loops.raw_data());
+  EXPECT_TRUE(same_bits(made, loops));  // of whole numbers
+}
+
 #if defined(__x86_64__) && defined(__GNUC__)
 TEST(OpenBlas, RunsKernelsWithTheCpusVectors) {
   // A CPU that it does not know it takes for one without AVX.

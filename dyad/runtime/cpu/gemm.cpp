@@ -81,49 +81,62 @@ void plain_product(const Gemm& g, GemmPlan::Method, bool turn_a, bool turn_b, co
   lapack::gemm_rows(turn_a, turn_b, g.m, g.n, g.k, a, lda, b, ldb, accumulate, c, ldc);
 }
 
-/// The rows [lo, hi) of product number `at` of the batch.
+/// Some rows or columns of a result.
+struct Part {
+  std::int64_t row = 0, rows = 0, column = 0, columns = 0;
+};
+
+/// A part of product number `at` of the batch.
 template <class T>
-void run_rows(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
-              const T* bias, T* c, const RowWalk<3>& at, std::int64_t lo, std::int64_t hi) {
+void run_part(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
+              const T* bias, T* c, const RowWalk<3>& at, const Part& part) {
   const std::int64_t lda = leading(plan.a, a, g.m, g.k), ldb = leading(plan.b, b, g.k, g.n);
   const std::int64_t ldc = g.m == 1 ? g.n : g.c_row;
-  const bool turn_a = plan.a == Placement::columns;
-  T* const target = c + at[2] + lo * ldc;
+  const bool turn_a = plan.a == Placement::columns, turn_b = plan.b == Placement::columns;
+  T* const target = c + at[2] + part.row * ldc + part.column;
   if (bias != nullptr) {
-    for (std::int64_t i = 0; i < hi - lo; ++i) std::copy_n(bias, g.n, target + i * ldc);
+    for (std::int64_t i = 0; i < part.rows; ++i) {
+      std::copy_n(bias + part.column, part.columns, target + i * ldc);
+    }
   }
-  Gemm rows = g;
-  rows.m = hi - lo;
-  plain_product(rows, plan.method, turn_a, plan.b == Placement::columns,
-                reinterpret_cast<const T*>(a.data) + at[0] + lo * (turn_a ? 1 : lda), lda,
-                reinterpret_cast<const T*>(b.data) + at[1], ldb, bias != nullptr, target, ldc);
+  Gemm sizes = g;
+  sizes.m = part.rows;
+  sizes.n = part.columns;
+  plain_product(sizes, plan.method, turn_a, turn_b,
+                reinterpret_cast<const T*>(a.data) + at[0] + part.row * (turn_a ? 1 : lda), lda,
+                reinterpret_cast<const T*>(b.data) + at[1] + part.column * (turn_b ? ldb : 1), ldb,
+                bias != nullptr, target, ldc);
 }
 
 void run_product(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
                  const float* bias, float* c) {
   RowWalk<3> at(g.batch, {a.batch, b.batch, g.c_batch}, 0);
   for (std::int64_t item = 0, items = product(g.batch); item < items; ++item, at.next()) {
-    run_rows(g, plan, a, b, bias, c, at, 0, g.m);
+    run_part(g, plan, a, b, bias, c, at, {.rows = g.m, .columns = g.n});
   }
 }
 
-/// The products of OpenBLAS: each part, some rows of one of them, on one thread. It would divide a
+/// Each part, some rows or columns of one of the products, on one thread. Libraries would divide a
 /// product into more steps that wait for one another.
 template <class T>
 void run_parts(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
                const T* bias, T* c) {
   const std::int64_t items = product(g.batch);
   const std::int64_t wanted = items >= plan.threads ? 1 : plan.threads;
-  constexpr std::int64_t kRows = 8;  // those of OpenBLAS's kernels divide them
-  const std::int64_t rows = ((g.m + wanted - 1) / wanted + kRows - 1) / kRows * kRows;
-  const std::int64_t parts = (g.m + rows - 1) / rows;
+  constexpr std::int64_t kLines = 8;  // those of the libraries' kernels divide them
+  const std::int64_t all = plan.by_columns ? g.n : g.m;
+  const std::int64_t lines = ((all + wanted - 1) / wanted + kLines - 1) / kLines * kLines;
+  const std::int64_t parts = (all + lines - 1) / lines;
   const std::int64_t grain = plan.threads > 1 ? 1 : items * parts;
   parallel_for(0, items * parts, grain, [&](std::int64_t first, std::int64_t last) {
     const lapack::Threads threads(1);
     for (std::int64_t i = first; i < last; ++i) {
       const RowWalk<3> at(g.batch, {a.batch, b.batch, g.c_batch}, i / parts);
-      const std::int64_t lo = i % parts * rows;
-      run_rows(g, plan, a, b, bias, c, at, lo, std::min(g.m, lo + rows));
+      const std::int64_t first_line = i % parts * lines;
+      const std::int64_t count = std::min(lines, all - first_line);
+      run_part(g, plan, a, b, bias, c, at,
+               plan.by_columns ? Part{.rows = g.m, .column = first_line, .columns = count}
+                               : Part{.row = first_line, .rows = count, .columns = g.n});
     }
   });
 }
@@ -218,7 +231,8 @@ void gemm(const Gemm& g, const void* a, const void* b, const void* bias, void* c
       run_parts(g, plan, left, right, static_cast<const double*>(bias), static_cast<double*>(c));
       return;
     }
-    if (plan.method == GemmPlan::Method::blas) {
+    if (plan.method == GemmPlan::Method::blas || plan.by_columns) {
+      const LibraryTeam alone(1);
       run_parts(g, plan, left, right, static_cast<const float*>(bias), static_cast<float*>(c));
       return;
     }

@@ -42,6 +42,12 @@ bool copies_slowly(const Gemm& g) {
   return collide(g.a_column, 1024) && g.k >= 1024 && 2 * g.n <= g.m;
 }
 
+/// Where rows of B collide, threads that share a part of A lose a tenth to waiting for each other.
+bool better_by_columns(const Gemm& g, Placement a, Placement b) {
+  return a == Placement::columns && b == Placement::rows && collide(g.b_row, 1024) &&
+         2 * g.m <= g.n;
+}
+
 /// The plain product reads B as it lies, and wins for few rows and for many; the primitive copies B
 /// into blocks, which pays in between, sooner where B lies transposed, and for few columns.
 GemmPlan::Method library_method(const Gemm& g, Placement a, Placement b) {
@@ -72,6 +78,8 @@ GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads)
     plan.b = placement(g.k, g.n, g.b_row, g.b_column);
     plan.method = library_method(g, plan.a, plan.b);
     plan.threads = worth_a_team(flops) ? threads : 1;
+    plan.by_columns = plan.method == GemmPlan::Method::product && plan.threads > 1 &&
+                      cpu::product(g.batch) == 1 && better_by_columns(g, plan.a, plan.b);
   }
 #endif
   return plan;

@@ -22,6 +22,7 @@ struct GemmPlan {
   Method method = Method::loops;
   Placement a = Placement::rows, b = Placement::rows;
   int threads = 1;
+  bool by_columns = false;  ///< each thread makes some columns of the result, by itself
 };
 
 /// The plan for a problem: a pure function of its sizes, dtype, stride classes, the threads allowed
