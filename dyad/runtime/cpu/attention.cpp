@@ -19,74 +19,88 @@
 namespace dyad::runtime::cpu {
 namespace {
 
+/// Rows are worked on in so many lanes, in as many vectors, whatever the CPU: so the bits of sums
+/// are the same on all.
 constexpr std::int64_t kScoreLanes = 16;
+template <class T, int kBytes>
+inline constexpr std::int64_t kParts = kScoreLanes * static_cast<std::int64_t>(sizeof(T)) / kBytes;
+
+using vector_math::Unaligned;
+using vector_math::Vector;
 
 /// Halves onto one another, as reductions join their lanes.
-template <class T>
-[[gnu::always_inline]] inline T sum_of_lanes(T* lanes) {
-#pragma GCC unroll 4
-  for (std::int64_t half = kScoreLanes / 2; half > 0; half /= 2) {
-    for (std::int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+template <int kBytes, class T, class Combine>
+[[gnu::always_inline]] inline T join_lanes(Vector<T, kBytes>* parts, Combine combine) {
+#pragma GCC unroll 8
+  for (std::int64_t half = kParts<T, kBytes> / 2; half > 0; half /= 2) {
+    for (std::int64_t k = 0; k < half; ++k) combine(parts[k], parts[k + half]);
   }
-  return lanes[0];
+  return vector_math::over_lanes<T, kBytes>(parts[0], combine);
 }
 
-/// Of a row of n scores only the first `seen` count. What follows of them becomes -inf, which is
-/// nothing to maxima and sums, up to a whole number of vectors where the row has room for it: so
-/// many elements to look at.
-template <class T>
-[[gnu::always_inline]] inline std::int64_t fill_up(T* s, std::int64_t seen, std::int64_t n) {
-  const std::int64_t whole = (seen + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
-  if (whole > n) return seen;
-  for (std::int64_t j = seen; j < whole; ++j) s[j] = -std::numeric_limits<T>::infinity();
-  return whole;
-}
-
-template <class T>
-[[gnu::always_inline]] inline T largest_of(T* s, std::int64_t seen, std::int64_t n) {
-  const std::int64_t end = fill_up(s, seen, n);
-  T lanes[kScoreLanes];
-  std::fill_n(lanes, kScoreLanes, -std::numeric_limits<T>::infinity());
+/// Calls `use` with the lanes of the first `seen` of n scores, -inf where there are no more, and
+/// keeps what becomes of them.
+template <int kBytes, class T, class Use>
+[[gnu::always_inline]] inline void over_scores(T* s, std::int64_t seen, std::int64_t n, Use use) {
+  using U = Unaligned<T, kBytes>;
+  constexpr std::int64_t kWidth = vector_math::kVectorLanes<T, kBytes>;
   std::int64_t j = 0;
-  for (; j + kScoreLanes <= end; j += kScoreLanes) {
-    for (std::int64_t l = 0; l < kScoreLanes; ++l)
-      lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
-  }
-  for (std::int64_t l = 0; j + l < end; ++l) lanes[l] = s[j + l] > lanes[l] ? s[j + l] : lanes[l];
-  return *std::max_element(lanes, lanes + kScoreLanes);
-}
-DYAD_VECTOR_CLONES float largest(float* s, std::int64_t seen, std::int64_t n) {
-  return largest_of(s, seen, n);
-}
-DYAD_VECTOR_CLONES double largest(double* s, std::int64_t seen, std::int64_t n) {
-  return largest_of(s, seen, n);
-}
-
-/// s[j] = exp(s[j] - from) of those seen, 0 of the others; gives the sum.
-template <class T>
-[[gnu::always_inline]] inline T exp_and_sum(T* s, std::int64_t seen, std::int64_t n, T from) {
-  const std::int64_t end = fill_up(s, seen, n);
-  T lanes[kScoreLanes] = {};
-  std::int64_t j = 0;
-  for (; j + kScoreLanes <= end; j += kScoreLanes) {
-    for (std::int64_t l = 0; l < kScoreLanes; ++l) {
-      s[j + l] = vector_math::exp(s[j + l] - from);
-      lanes[l] += s[j + l];
+  for (; j + kScoreLanes <= seen; j += kScoreLanes) {
+    for (std::int64_t k = 0; k < kParts<T, kBytes>; ++k) {
+      auto* const lanes = reinterpret_cast<U*>(s + j + k * kWidth);
+      Vector<T, kBytes> v = *lanes;
+      use(v, k);
+      *lanes = v;
     }
   }
-  for (std::int64_t l = 0; j + l < end; ++l) {
-    s[j + l] = vector_math::exp(s[j + l] - from);
-    lanes[l] += s[j + l];
+  if (j == seen) return;
+  T last[kScoreLanes] = {};
+  const bool has_room = j + kScoreLanes <= n;
+  T* const rest = has_room ? s + j : last;
+  if (!has_room) std::copy_n(s + j, seen - j, last);
+  for (std::int64_t k = 0; k < kParts<T, kBytes>; ++k) {
+    auto* const lanes = reinterpret_cast<U*>(rest + k * kWidth);
+    Vector<T, kBytes> v = *lanes;
+    vector_math::set_from<T, kBytes>(seen - j - k * kWidth, v,
+                                     Vector<T, kBytes>{} - std::numeric_limits<T>::infinity());
+    use(v, k);
+    *lanes = v;
   }
-  std::fill(s + end, s + n, T{});
-  return sum_of_lanes(lanes);
+  if (!has_room) std::copy_n(last, seen - j, s + j);
 }
-DYAD_VECTOR_CLONES float exp_row(float* s, std::int64_t seen, std::int64_t n, float from) {
-  return exp_and_sum(s, seen, n, from);
+
+/// NaN are passed over, they make the sum NaN.
+template <int kBytes, class T>
+[[gnu::always_inline]] inline T largest_loop(T* s, std::int64_t seen, std::int64_t n) {
+  Vector<T, kBytes> parts[kParts<T, kBytes>];
+  std::ranges::fill(parts, Vector<T, kBytes>{} - std::numeric_limits<T>::infinity());
+  over_scores<kBytes>(s, seen, n, [&](const Vector<T, kBytes>& v, std::int64_t k) {
+    parts[k] = v > parts[k] ? v : parts[k];
+  });
+  return join_lanes<kBytes, T>(parts, [](auto& p, const auto& q) { p = q > p ? q : p; });
 }
-DYAD_VECTOR_CLONES double exp_row(double* s, std::int64_t seen, std::int64_t n, double from) {
-  return exp_and_sum(s, seen, n, from);
+DYAD_VECTOR_VERSIONS(float, largest, (float* s, std::int64_t seen, std::int64_t n), largest_loop,
+                     (s, seen, n))
+DYAD_VECTOR_VERSIONS(double, largest, (double* s, std::int64_t seen, std::int64_t n), largest_loop,
+                     (s, seen, n))
+
+/// s[j] = exp(s[j] - from), of s that are not above it, of those seen, 0 of the others; gives the
+/// sum.
+template <int kBytes, class T>
+[[gnu::always_inline]] inline T exp_loop(T* s, std::int64_t seen, std::int64_t n, T from) {
+  Vector<T, kBytes> sums[kParts<T, kBytes>] = {};
+  over_scores<kBytes>(s, seen, n, [&](Vector<T, kBytes>& v, std::int64_t k) {
+    v -= from;
+    vector_math::exp_of_negative<T, kBytes>(v);
+    sums[k] += v;
+  });
+  std::fill(s + seen, s + n, T{});
+  return join_lanes<kBytes, T>(sums, [](auto& p, const auto& q) { p += q; });
 }
+DYAD_VECTOR_VERSIONS(float, exp_row, (float* s, std::int64_t seen, std::int64_t n, float from),
+                     exp_loop, (s, seen, n, from))
+DYAD_VECTOR_VERSIONS(double, exp_row, (double* s, std::int64_t seen, std::int64_t n, double from),
+                     exp_loop, (s, seen, n, from))
 
 template <class T>
 [[gnu::always_inline]] inline void multiply_all(T* s, std::int64_t n, T factor) {
@@ -191,21 +205,6 @@ void attention_forward(const OpCall& call) {
 
 // --- gradients ---------------------------------------------------------------------------------
 
-/// s[j] = exp(s[j] - lse) of those seen, 0 of the others.
-template <class T>
-[[gnu::always_inline]] inline void probabilities_of(T* s, std::int64_t seen, std::int64_t n,
-                                                    T lse) {
-  const std::int64_t end = fill_up(s, seen, n);
-  for (std::int64_t j = 0; j < end; ++j) s[j] = vector_math::exp(s[j] - lse);
-  std::fill(s + seen, s + n, T{});
-}
-DYAD_VECTOR_CLONES void probabilities(float* s, std::int64_t seen, std::int64_t n, float lse) {
-  probabilities_of(s, seen, n, lse);
-}
-DYAD_VECTOR_CLONES void probabilities(double* s, std::int64_t seen, std::int64_t n, double lse) {
-  probabilities_of(s, seen, n, lse);
-}
-
 /// by_p[j] = p[j] (by_p[j] - common) scale: the gradient of the raw scores but for the cap.
 template <class T>
 [[gnu::always_inline]] inline void by_scores_of(T* by_p, const T* p, std::int64_t n, T common,
@@ -270,7 +269,7 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
           T* s = p.data() + i * n;
           const bool none = to.lse[row + i] == -std::numeric_limits<T>::infinity();
           const std::int64_t seen = none ? 0 : x.visible(q0 + i, k0, n);
-          probabilities(s, seen, n, to.lse[row + i]);
+          exp_row(s, seen, n, to.lse[row + i]);
         }
         multiply_tile<T>(false, true, rows, n, e, grad, to.grad.row(), x.v.at<T>(b, key_head, k0),
                          x.v.row(), false, by_p.data(), n);
@@ -297,22 +296,31 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
 }
 
 /// Of elements of lanes 16 apart, then of the lanes.
-template <class T>
-[[gnu::always_inline]] inline T product_of(const T* a, const T* b, std::int64_t n) {
-  T lanes[kScoreLanes] = {};
+template <int kBytes, class T>
+[[gnu::always_inline]] inline T product_loop(const T* a, const T* b, std::int64_t n) {
+  using U = Unaligned<T, kBytes>;
+  constexpr std::int64_t kWidth = vector_math::kVectorLanes<T, kBytes>;
+  Vector<T, kBytes> sums[kParts<T, kBytes>] = {};
+  const auto add = [&](const T* x, const T* y) {
+    for (std::int64_t k = 0; k < kParts<T, kBytes>; ++k) {
+      sums[k] +=
+          *reinterpret_cast<const U*>(x + k * kWidth) * *reinterpret_cast<const U*>(y + k * kWidth);
+    }
+  };
   std::int64_t j = 0;
-  for (; j + kScoreLanes <= n; j += kScoreLanes) {
-    for (std::int64_t l = 0; l < kScoreLanes; ++l) lanes[l] += a[j + l] * b[j + l];
+  for (; j + kScoreLanes <= n; j += kScoreLanes) add(a + j, b + j);
+  if (j < n) {
+    T x[kScoreLanes] = {}, y[kScoreLanes] = {};
+    std::copy_n(a + j, n - j, x);
+    std::copy_n(b + j, n - j, y);
+    add(x, y);
   }
-  for (std::int64_t l = 0; j + l < n; ++l) lanes[l] += a[j + l] * b[j + l];
-  return sum_of_lanes(lanes);
+  return join_lanes<kBytes, T>(sums, [](auto& p, const auto& q) { p += q; });
 }
-DYAD_VECTOR_CLONES float scalar_product(const float* a, const float* b, std::int64_t n) {
-  return product_of(a, b, n);
-}
-DYAD_VECTOR_CLONES double scalar_product(const double* a, const double* b, std::int64_t n) {
-  return product_of(a, b, n);
-}
+DYAD_VECTOR_VERSIONS(float, scalar_product, (const float* a, const float* b, std::int64_t n),
+                     product_loop, (a, b, n))
+DYAD_VECTOR_VERSIONS(double, scalar_product, (const double* a, const double* b, std::int64_t n),
+                     product_loop, (a, b, n))
 
 /// For each query: sum of grad * out, less the gradient of its lse.
 template <class T>

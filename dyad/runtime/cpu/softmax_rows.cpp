@@ -18,6 +18,7 @@ template <class T>
   return a > b ? a : b;
 }
 
+using vector_math::over_lanes;
 using vector_math::Unaligned;
 using vector_math::Vector;
 template <class T, int kBytes>
@@ -29,27 +30,6 @@ template <class T>
 inline constexpr std::int64_t kSumLanes = 64 / static_cast<std::int64_t>(sizeof(T));
 template <int kBytes>
 inline constexpr std::int64_t kParts = 64 / kBytes;
-
-/// v[i] = combine(v[i], v[i ^ half]).
-template <class T, int kBytes, std::size_t kHalf, class Combine, std::size_t... I>
-[[gnu::always_inline]] inline void fold_lanes(Vector<T, kBytes>& v, Combine combine,
-                                              std::index_sequence<I...>) {
-  const Vector<T, kBytes> other = __builtin_shufflevector(v, v, (I ^ kHalf)...);
-  combine(v, other);
-}
-
-/// Combines the lanes of a vector as a tree: l with l + half, then with l + half / 2, ...
-template <class T, int kBytes, class Combine>
-[[gnu::always_inline]] inline T over_lanes(const Vector<T, kBytes>& lanes, Combine combine) {
-  constexpr std::size_t kWidth = kLanes<T, kBytes>;
-  constexpr std::make_index_sequence<kWidth> kAll;
-  Vector<T, kBytes> v = lanes;
-  if constexpr (kWidth >= 16) fold_lanes<T, kBytes, 8>(v, combine, kAll);
-  if constexpr (kWidth >= 8) fold_lanes<T, kBytes, 4>(v, combine, kAll);
-  if constexpr (kWidth >= 4) fold_lanes<T, kBytes, 2>(v, combine, kAll);
-  fold_lanes<T, kBytes, 1>(v, combine, kAll);
-  return v[0];
-}
 
 /// The largest; NaN are passed over, they make the sum of powers NaN.
 template <int kBytes, class T>
@@ -76,17 +56,6 @@ template <int kBytes, class T>
   c = c > d ? c : d;
   a = a > c ? a : c;
   return over_lanes<T, kBytes>(a, [](auto& p, const auto& q) { p = q > p ? q : p; });
-}
-
-/// Sets the lanes before number `first` to 0.
-template <class T, int kBytes, std::size_t... I>
-[[gnu::always_inline]] inline void clear_before(std::int64_t first, Vector<T, kBytes>& v,
-                                                std::index_sequence<I...>) {
-  using Bits = typename vector_math::VectorOf<T, kBytes>::bits;
-  constexpr Bits kNumbers{I...};
-  v = kNumbers < static_cast<std::remove_cvref_t<decltype(kNumbers[0])>>(first)
-          ? Vector<T, kBytes>{}
-          : v;
 }
 
 /// The sum of e^(x - most), in lanes over chunks and those in f64; the powers go to `out` unless it
@@ -118,9 +87,9 @@ template <int kBytes, class T>
         V e = last[k] - most;
         vector_math::exp_of_negative<T, kBytes>(e);
         if (out) *reinterpret_cast<U*>(out + n - kSumLanes<T> + k * kWidth) = e;
-        clear_before<T, kBytes>(kSumLanes<T> - (end - i) - k * kWidth, e,
-                                std::make_index_sequence<static_cast<std::size_t>(kWidth)>());
-        sums[k] += e;
+        V counted{};
+        vector_math::set_from<T, kBytes>(kSumLanes<T> - (end - i) - k * kWidth, counted, e);
+        sums[k] += counted;
       }
     }
     for (std::int64_t half = kParts<kBytes> / 2; half > 0; half /= 2) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 /// Elementary functions of float and double as straight-line code, so that a loop over them becomes
 /// vector instructions. Not generic in their users: call them from functions that
@@ -85,6 +86,38 @@ template <class T, int kBytes>
 using Unaligned = typename VectorOf<T, kBytes>::unaligned;
 template <class T, int kBytes>
 inline constexpr std::int64_t kVectorLanes = kBytes / static_cast<std::int64_t>(sizeof(T));
+
+/// v[i] = combine(v[i], v[i ^ half]).
+template <class T, int kBytes, std::size_t kHalf, class Combine, std::size_t... I>
+[[gnu::always_inline]] inline void fold_lanes(Vector<T, kBytes>& v, Combine combine,
+                                              std::index_sequence<I...>) {
+  const Vector<T, kBytes> other = __builtin_shufflevector(v, v, (I ^ kHalf)...);
+  combine(v, other);
+}
+
+/// Combines the lanes of a vector as a tree: l with l + half, then with l + half / 2, ...
+template <class T, int kBytes, class Combine>
+[[gnu::always_inline]] inline T over_lanes(const Vector<T, kBytes>& lanes, Combine combine) {
+  constexpr std::size_t kWidth = kVectorLanes<T, kBytes>;
+  constexpr std::make_index_sequence<kWidth> kAll;
+  Vector<T, kBytes> v = lanes;
+  if constexpr (kWidth >= 16) fold_lanes<T, kBytes, 8>(v, combine, kAll);
+  if constexpr (kWidth >= 8) fold_lanes<T, kBytes, 4>(v, combine, kAll);
+  if constexpr (kWidth >= 4) fold_lanes<T, kBytes, 2>(v, combine, kAll);
+  fold_lanes<T, kBytes, 1>(v, combine, kAll);
+  return v[0];
+}
+
+/// Sets the lanes of v from number `first` on to those of `other`.
+template <class T, int kBytes>
+[[gnu::always_inline]] inline void set_from(std::int64_t first, Vector<T, kBytes>& v,
+                                            const Vector<T, kBytes>& other) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    using Bits = typename VectorOf<T, kBytes>::bits;
+    constexpr Bits kNumbers{I...};
+    v = kNumbers < static_cast<typename ExpConstants<T>::Bits>(first) ? v : other;
+  }(std::make_index_sequence<static_cast<std::size_t>(kVectorLanes<T, kBytes>)>());
+}
 
 /// x = e^x for vectors of x that are at most 0, within 2 units in the last place: two thirds of the
 /// instructions of exp(). NaN for NaN.
