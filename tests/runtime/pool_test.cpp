@@ -18,10 +18,9 @@ struct PoolCase {
 };
 
 std::vector<PoolCase> pool_cases() {
-  return {{2, 3, 8, 8, {2, 2}, {2, 2}, {0, 0}},
-          {1, 17, 7, 9, {3, 2}, {2, 1}, {1, 1}},
-          {2, 1, 5, 5, {3, 3}, {1, 1}, {1, 1}},
-          {2, 8, 9, 6, {3, 2}, {2, 2}, {1, 1}}};
+  return {{2, 3, 8, 8, {2, 2}, {2, 2}, {0, 0}},  {1, 17, 7, 9, {3, 2}, {2, 1}, {1, 1}},
+          {2, 1, 5, 5, {3, 3}, {1, 1}, {1, 1}},  {2, 8, 9, 6, {3, 2}, {2, 2}, {1, 1}},
+          {1, 24, 5, 6, {2, 2}, {2, 1}, {0, 1}}, {2, 64, 6, 5, {3, 3}, {2, 2}, {1, 1}}};
 }
 
 ops::PoolAttrs pool_attrs(const Ints& kernel, const Ints& stride, const Ints& padding,
@@ -116,7 +115,7 @@ TEST(MaxPoolEdges, NanIsLargestAndTheFirstOfEqualsCounts) {
             (std::vector<double>{0, 1, 1, 0, 0, 0, 0, 0}));
 }
 
-TEST(MaxPoolEdges, NanIsLargestInImagesOfEightChannels) {
+TEST(MaxPoolEdges, NanIsLargestInImagesOfManyChannels) {
   const ops::PoolAttrs attrs = pool_attrs({2, 2}, {2, 2}, {0, 0});
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
@@ -125,18 +124,20 @@ TEST(MaxPoolEdges, NanIsLargestInImagesOfEightChannels) {
                                 {5, 2, 4, nan},
                                 {-infinity, -infinity, -infinity, -infinity},
                                 {-1, -3, 0, -2}};
-  const Tensor x = make(f32, {1, 8, 4, 4});
-  for_each_index(x.shape().numbers(), [&](auto at) {
-    const auto window = static_cast<std::size_t>(at[2] / 2 * 2 + at[3] / 2);
-    const auto element = static_cast<std::size_t>(at[2] % 2 * 2 + at[3] % 2);
-    set_value(x, at, at[1] == 5 && element == 0 ? nan : windows[window][element]);
-  });
-  const auto y = values(run_kernel("max_pool", &attrs, {x}, f32, {1, 8, 2, 2}));
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const bool is_nan = i / 4 == 5 || i % 4 < 2;
-    EXPECT_EQ(std::isnan(y[i]), is_nan) << i;
-    if (!is_nan) {
-      EXPECT_EQ(y[i], i % 4 == 2 ? -infinity : 0) << i;
+  for (const std::int64_t channels : {8, 24, 32}) {
+    const Tensor x = make(f32, {1, channels, 4, 4}, Lie::channels_last);
+    for_each_index(x.shape().numbers(), [&](auto at) {
+      const auto window = static_cast<std::size_t>(at[2] / 2 * 2 + at[3] / 2);
+      const auto element = static_cast<std::size_t>(at[2] % 2 * 2 + at[3] % 2);
+      set_value(x, at, at[1] == 5 && element == 0 ? nan : windows[window][element]);
+    });
+    const auto y = values(run_kernel("max_pool", &attrs, {x}, f32, {1, channels, 2, 2}));
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const bool is_nan = i / 4 == 5 || i % 4 < 2;
+      EXPECT_EQ(std::isnan(y[i]), is_nan) << i;
+      if (!is_nan) {
+        EXPECT_EQ(y[i], i % 4 == 2 ? -infinity : 0) << i;
+      }
     }
   }
 }

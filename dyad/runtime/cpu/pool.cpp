@@ -225,24 +225,26 @@ std::int64_t row_major(const Windows& s, const Position& p) {
   return (p[0] * s.axis[1].in + p[1]) * s.axis[2].in + p[2];
 }
 
-/// Whether images have eight f32 channels side by side and nothing between positions, and each
-/// window an element: images in blocks of channels.
-bool is_of_eight(const Windows& s, const Tensor& x, const Tensor& out) {
-  const auto is_dense = [](const Tensor& t) { return t.strides()[1] == 1 && t.strides()[4] == 8; };
+/// Whether images have a multiple of eight f32 channels side by side and nothing between positions,
+/// and each window an element: channels-last images, and those in blocks of channels.
+bool has_dense_channels(const Windows& s, const Tensor& x, const Tensor& out) {
+  const auto is_dense = [&](const Tensor& t) {
+    return t.strides()[1] == 1 && t.strides()[4] == s.c;
+  };
   const auto has_all = [](const AxisWindows& axis) {
     for (std::size_t o = 0; o < axis.first.size(); ++o) {
       if (axis.first[o] >= axis.end[o]) return false;
     }
     return true;
   };
-  return x.dtype() == DType::f32 && s.c == 8 && is_dense(x) && is_dense(out) &&
+  return x.dtype() == DType::f32 && s.c > 0 && s.c % 8 == 0 && is_dense(x) && is_dense(out) &&
          std::ranges::all_of(s.axis, has_all);
 }
 
-void max_pool_of_eight(const Windows& s, const PooledImage<const float>& x,
-                       const PooledImage<float>& to) {
+void max_pool_dense(const Windows& s, const PooledImage<const float>& x,
+                    const PooledImage<float>& to) {
   const AxisWindows& along = s.axis[2];
-  const double taps = s.rows() == 0 ? 0 : s.taps_of_a_row() * 8;
+  const double taps = s.rows() == 0 ? 0 : s.taps_of_a_row() * static_cast<double>(s.c);
   parallel_for(0, s.rows(), grain_for({.bytes = taps * sizeof(float), .flops = taps}, s.rows()),
                [&](std::int64_t lo, std::int64_t hi) {
                  std::vector<const float*> lines;
@@ -251,12 +253,13 @@ void max_pool_of_eight(const Windows& s, const PooledImage<const float>& x,
                    const Position out{plane % s.axis[0].out, row % s.axis[1].out, 0};
                    lines.clear();
                    for_lines(s, out, [&](const Position& p) { lines.push_back(x.at(n, p)); });
-                   max_of_eight({.lines = lines,
-                                 .first = along.first.data(),
-                                 .end = along.end.data(),
-                                 .step = along.step,
-                                 .outputs = along.out},
-                                to.at(n, out), 8);
+                   max_of_windows({.lines = lines,
+                                   .first = along.first.data(),
+                                   .end = along.end.data(),
+                                   .step = along.step,
+                                   .outputs = along.out,
+                                   .channels = s.c},
+                                  to.at(n, out));
                  }
                });
 }
@@ -264,8 +267,8 @@ void max_pool_of_eight(const Windows& s, const PooledImage<const float>& x,
 void max_pool(const OpCall& call) {
   const Tensor x = image_of(call.inputs[0]), out = with_three_axes(call.outputs[0]);
   const auto s = windows_of<ops::PoolAttrs>(call, x, out);
-  if (is_of_eight(s, x, out)) {
-    return max_pool_of_eight(s, PooledImage<const float>(x), PooledImage<float>(out));
+  if (has_dense_channels(s, x, out)) {
+    return max_pool_dense(s, PooledImage<const float>(x), PooledImage<float>(out));
   }
   with_element(x.dtype(), [&]<class T>(T) {
     const PooledImage<const T> from(x);

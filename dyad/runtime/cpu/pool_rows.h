@@ -53,15 +53,16 @@ void keep_larger(Row<const T> from, T* best, std::int64_t n) {
   keep_larger_loop(from.data, from.step, best, n);
 }
 
-/// Windows along a row of an image of eight f32 channels side by side. A window has the elements
-/// first[o], first[o] + step... before end[o] of each of `lines`, at least one in all.
-struct EightWindows {
+/// Windows along a row of an image of f32 channels side by side, as many as a multiple of eight. A
+/// window has the elements first[o], first[o] + step... before end[o] of each of `lines`, at least
+/// one in all.
+struct DenseWindows {
   std::span<const float* const> lines;
   const std::int64_t *first, *end;
-  std::int64_t step, outputs;
+  std::int64_t step, outputs, channels;
 };
-/// The largest of each window, as keep_larger() has it; results are `distance` elements apart.
-void max_of_eight(const EightWindows& windows, float* to, std::int64_t distance);
+/// The largest of each window, as keep_larger() has it; results are `channels` elements apart.
+void max_of_windows(const DenseWindows& windows, float* to);
 
 /// The same, with positions[c] = `at` where the row's was larger.
 template <class T>
