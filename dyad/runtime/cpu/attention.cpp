@@ -8,6 +8,7 @@
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/norm_rows.h"
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/cpu/vector_math.h"
 #include "dyad/runtime/layout.h"
@@ -295,33 +296,6 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
   }
 }
 
-/// Of elements of lanes 16 apart, then of the lanes.
-template <int kBytes, class T>
-[[gnu::always_inline]] inline T product_loop(const T* a, const T* b, std::int64_t n) {
-  using U = Unaligned<T, kBytes>;
-  constexpr std::int64_t kWidth = vector_math::kVectorLanes<T, kBytes>;
-  Vector<T, kBytes> sums[kParts<T, kBytes>] = {};
-  const auto add = [&](const T* x, const T* y) {
-    for (std::int64_t k = 0; k < kParts<T, kBytes>; ++k) {
-      sums[k] +=
-          *reinterpret_cast<const U*>(x + k * kWidth) * *reinterpret_cast<const U*>(y + k * kWidth);
-    }
-  };
-  std::int64_t j = 0;
-  for (; j + kScoreLanes <= n; j += kScoreLanes) add(a + j, b + j);
-  if (j < n) {
-    T x[kScoreLanes] = {}, y[kScoreLanes] = {};
-    std::copy_n(a + j, n - j, x);
-    std::copy_n(b + j, n - j, y);
-    add(x, y);
-  }
-  return join_lanes<kBytes, T>(sums, [](auto& p, const auto& q) { p += q; });
-}
-DYAD_VECTOR_VERSIONS(float, scalar_product, (const float* a, const float* b, std::int64_t n),
-                     product_loop, (a, b, n))
-DYAD_VECTOR_VERSIONS(double, scalar_product, (const double* a, const double* b, std::int64_t n),
-                     product_loop, (a, b, n))
-
 /// For each query: sum of grad * out, less the gradient of its lse.
 template <class T>
 std::vector<T> common_parts(const AttentionInputs& x, const AttentionRows& grad,
@@ -335,7 +309,8 @@ std::vector<T> common_parts(const AttentionInputs& x, const AttentionRows& grad,
     for (std::int64_t i = lo; i < hi; ++i) {
       const std::int64_t head = i / x.length;
       const std::int64_t b = head / x.heads, h = head % x.heads, row = i % x.length;
-      const T sum = scalar_product(grad.at<T>(b, h, row), out.at<T>(b, h, row), width);
+      const T sum =
+          static_cast<T>(sum_products(grad.at<T>(b, h, row), out.at<T>(b, h, row), T{}, width));
       common[static_cast<std::size_t>(i)] = by_lse ? sum - by_lse[i] : sum;
     }
   });

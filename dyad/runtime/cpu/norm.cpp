@@ -141,13 +141,49 @@ void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, co
   });
 }
 
+/// The gradient of a row whose elements each have a weight, or none.
+template <class A>
+void by_elements(const Rows& rows, const A* grad, const A* weight, const A* x, A mean, A rstd,
+                 A* out) {
+  const WeightedSums h =
+      weight ? weighted_sums(grad, weight, x, mean, rows.length)
+             : WeightedSums{sum_row(grad, rows.length), sum_products(grad, x, mean, rows.length)};
+  const double r = rstd, n = static_cast<double>(rows.length);
+  input_grad(grad, weight, x, mean, rstd, rows.centered ? static_cast<A>(r * h.of_h / n) : A{},
+             static_cast<A>(r * r * r * h.along_x / n), out, rows.length);
+}
+
+/// Of a row whose runs of elements share a weight; adds what comes to these.
+template <class A>
+void by_runs(const Rows& rows, const A* grad, const A* weight, const A* x, A mean, A rstd,
+             A* weight_sums, A* bias_sums, A* out) {
+  WeightedSums h;
+  for (std::int64_t run = 0; run < rows.runs(); ++run) {
+    const std::int64_t at = run * rows.span;
+    const double g = sum_row(grad + at, rows.span);
+    const double gx = sum_products(grad + at, x + at, mean, rows.span);
+    const double w = weight ? static_cast<double>(weight[run]) : 1;
+    weight_sums[run] += static_cast<A>(gx * static_cast<double>(rstd));
+    bias_sums[run] += static_cast<A>(g);
+    h.of_h += w * g;
+    h.along_x += w * gx;
+  }
+  const double r = rstd, n = static_cast<double>(rows.length);
+  for (std::int64_t run = 0; run < rows.runs(); ++run) {
+    const std::int64_t at = run * rows.span;
+    input_grad(grad + at, nullptr, x + at, mean, weight ? rstd * weight[run] : rstd,
+               static_cast<A>(r * h.of_h / n), static_cast<A>(r * r * r * h.along_x / n), out + at,
+               rows.span);
+  }
+}
+
 /// With h = grad * weight and normal = (x - mean) * rstd the gradient of x is
 /// rstd * (h - mean(h) - normal * mean(h * normal)). Those of the parameters are summed up for each
 /// block of rows, then over the blocks, whose number does not depend on threads.
 void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x_in,
                         const Tensor& weight_in, const Tensor& x_grad, const Tensor& weight_grad,
                         const Tensor& bias_grad) {
-  constexpr std::int64_t kBlocks = 32;
+  constexpr std::int64_t kBlocks = 32, kMostRows = 4;
   const Tensor grads = dense(grad_in), x = dense(x_in), weights = dense(weight_in);
   const std::int64_t parameters = rows.parameters();
   with_floating(x.dtype(), [&]<class T>(T) {
@@ -162,71 +198,59 @@ void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x
     Cost cost = rows.cost(5, sizeof(T));
     cost.bytes *= static_cast<double>(block);
     cost.flops *= 2 * static_cast<double>(block);
-    const auto do_row = [&](std::int64_t row, A* sum, Wide<T>& in, Wide<T>& in_grad, Wide<T>& made,
-                            std::vector<A>& product) {
-      const A* from = in.read(elements_of<const T>(x) + row * rows.length, rows.length);
-      const A* grad = in_grad.read(elements_of<const T>(grads) + row * rows.length, rows.length);
-      T* target = to + row * rows.length;
-      A* y = made.begin(target, rows.length);
-      const Statistics<A> s(rows, from);
-      const std::int64_t first = row % rows.period * rows.runs();
-      const double n = static_cast<double>(rows.length);
-      double sum_h = 0, sum_hx = 0;  // of h, and of h * (x - mean)
-      if (rows.span == 1) {
-        add_parameter_grads(grad, from, s.mean, s.rstd, sum + first, sum + parameters + first,
-                            rows.length);
-        const A* h = grad;
-        if (weight) {
-          product.resize(static_cast<std::size_t>(rows.length));
-          multiply(grad, weight + first, product.data(), rows.length);
-          h = product.data();
-        }
-        sum_h = rows.centered ? sum_row(h, rows.length) : 0;
-        sum_hx = sum_products(h, from, s.mean, rows.length);
-        const double r = s.rstd;
-        input_grad(h, from, s.mean, s.rstd, static_cast<A>(r * sum_h / n),
-                   static_cast<A>(r * r * r * sum_hx / n), y, rows.length);
-      } else {
-        for (std::int64_t run = 0; run < rows.runs(); ++run) {
-          const std::int64_t at = run * rows.span;
-          const double g = sum_row(grad + at, rows.span);
-          const double gx = sum_products(grad + at, from + at, s.mean, rows.span);
-          const double w = weight ? static_cast<double>(weight[first + run]) : 1;
-          sum[first + run] += static_cast<A>(gx * static_cast<double>(s.rstd));
-          sum[parameters + first + run] += static_cast<A>(g);
-          sum_h += w * g;
-          sum_hx += w * gx;
-        }
-        const double r = s.rstd;
-        for (std::int64_t run = 0; run < rows.runs(); ++run) {
-          const std::int64_t at = run * rows.span;
-          input_grad(grad + at, from + at, s.mean, weight ? s.rstd * weight[first + run] : s.rstd,
-                     static_cast<A>(r * sum_h / n), static_cast<A>(r * r * r * sum_hx / n), y + at,
-                     rows.span);
-        }
+    // So few that they are still in the first cache when they are read again.
+    const std::int64_t most = rows.period > 1 || rows.span > 1 ? 1
+                              : rows.length <= 512             ? 4
+                              : rows.length <= 2048            ? 2
+                                                               : 1;
+    const auto do_rows = [&](std::int64_t row, std::int64_t count, A* sum, Wide<T>& in,
+                             Wide<T>& in_grad, Wide<T>& made) {
+      const std::int64_t length = rows.length, begin = row * length;
+      const A* const from = in.read(elements_of<const T>(x) + begin, count * length);
+      const A* const grad = in_grad.read(elements_of<const T>(grads) + begin, count * length);
+      A* const y = made.begin(to + begin, count * length);
+      A means[kMostRows], rstds[kMostRows];
+      for (std::int64_t i = 0; i < count; ++i) {
+        const Statistics<A> s(rows, from + i * length);
+        means[i] = s.mean;
+        rstds[i] = s.rstd;
       }
-      made.end(target, rows.length);
+      const std::int64_t first = row % rows.period * rows.runs();
+      const A* const w = weight ? weight + first : nullptr;
+      if (rows.span == 1) {
+        add_parameter_grads(grad, from, count, length, means, rstds, sum + first,
+                            sum + parameters + first);
+        for (std::int64_t i = 0; i < count; ++i) {
+          by_elements(rows, grad + i * length, w, from + i * length, means[i], rstds[i],
+                      y + i * length);
+        }
+      } else {
+        by_runs(rows, grad, w, from, means[0], rstds[0], sum + first, sum + parameters + first, y);
+      }
+      made.end(to + begin, count * length);
     };
     if (rows.length > 0) {
       parallel_for(0, blocks, grain_for(cost, blocks), [&](std::int64_t lo, std::int64_t hi) {
         Wide<T> in, in_grad, made;
-        std::vector<A> product;
         for (std::int64_t b = lo; b < hi; ++b) {
-          for (std::int64_t row = b * block; row < std::min(rows.count, (b + 1) * block); ++row) {
-            do_row(row, sums.data() + 2 * b * parameters, in, in_grad, made, product);
+          const std::int64_t end = std::min(rows.count, (b + 1) * block);
+          for (std::int64_t row = b * block; row < end; row += most) {
+            do_rows(row, std::min(most, end - row), sums.data() + 2 * b * parameters, in, in_grad,
+                    made);
           }
         }
       });
+    }
+    for (std::int64_t b = 1; b < blocks; ++b) {
+      const A* const more = sums.data() + 2 * b * parameters;
+      for (std::int64_t p = 0; p < 2 * parameters; ++p)
+        sums[static_cast<std::size_t>(p)] += more[p];
     }
     const auto total = [&](const Tensor& result, std::int64_t offset) {
       if (!result.defined() || result.impl()->numel() == 0) return;
       T* into = reinterpret_cast<T*>(result.impl()->data);
       for (std::int64_t p = 0; p < parameters; ++p) {
-        A sum = 0;
-        for (std::int64_t b = 0; b < blocks; ++b) {
-          sum += sums[static_cast<std::size_t>(2 * b * parameters + offset + p)];
-        }
-        into[p] = store<T>(sum);
+        into[p] = blocks == 0 ? T{} : store<T>(sums[static_cast<std::size_t>(offset + p)]);
       }
     };
     total(weight_grad, 0);

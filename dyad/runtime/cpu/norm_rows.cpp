@@ -4,15 +4,26 @@
 
 namespace dyad::runtime::cpu {
 
-DYAD_VECTOR_CLONES double sum_row(const float* x, std::int64_t n) { return sum_loop(x, n); }
-
-DYAD_VECTOR_CLONES double sum_squares(const float* x, float mean, std::int64_t n) {
-  return sum_squares_loop(x, mean, n);
-}
-
-DYAD_VECTOR_CLONES double sum_products(const float* a, const float* x, float mean, std::int64_t n) {
-  return sum_products_loop(a, x, mean, n);
-}
+DYAD_VECTOR_VERSIONS(double, sum_row, (const float* x, std::int64_t n), sum_loop, (x, n))
+DYAD_VECTOR_VERSIONS(double, sum_squares, (const float* x, float mean, std::int64_t n),
+                     sum_squares_loop, (x, mean, n))
+DYAD_VECTOR_VERSIONS(double, sum_products,
+                     (const float* a, const float* x, float mean, std::int64_t n),
+                     sum_products_loop, (a, x, mean, n))
+DYAD_VECTOR_VERSIONS(WeightedSums, weighted_sums,
+                     (const float* grad, const float* weight, const float* x, float mean,
+                      std::int64_t n),
+                     weighted_sums_loop, (grad, weight, x, mean, n))
+DYAD_VECTOR_VERSIONS(double, sum_row, (const double* x, std::int64_t n), sum_loop, (x, n))
+DYAD_VECTOR_VERSIONS(double, sum_squares, (const double* x, double mean, std::int64_t n),
+                     sum_squares_loop, (x, mean, n))
+DYAD_VECTOR_VERSIONS(double, sum_products,
+                     (const double* a, const double* x, double mean, std::int64_t n),
+                     sum_products_loop, (a, x, mean, n))
+DYAD_VECTOR_VERSIONS(WeightedSums, weighted_sums,
+                     (const double* grad, const double* weight, const double* x, double mean,
+                      std::int64_t n),
+                     weighted_sums_loop, (grad, weight, x, mean, n))
 
 DYAD_VECTOR_CLONES void scale_row(const float* x, float mean, float scale, float shift, float* out,
                                   std::int64_t n) {
@@ -24,29 +35,22 @@ DYAD_VECTOR_CLONES void scale_each(const float* x, float mean, float rstd, const
   scale_each_loop(x, mean, rstd, weight, bias, out, n);
 }
 
-DYAD_VECTOR_CLONES void multiply(const float* a, const float* b, float* product, std::int64_t n) {
-  multiply_loop(a, b, product, n);
-}
+DYAD_VECTOR_VERSIONS(void, add_parameter_grads,
+                     (const float* grad, const float* x, std::int64_t rows, std::int64_t n,
+                      const float* means, const float* rstds, float* weight_grad, float* bias_grad),
+                     add_parameter_grads_loop,
+                     (grad, x, rows, n, means, rstds, weight_grad, bias_grad))
+DYAD_VECTOR_VERSIONS(void, add_parameter_grads,
+                     (const double* grad, const double* x, std::int64_t rows, std::int64_t n,
+                      const double* means, const double* rstds, double* weight_grad,
+                      double* bias_grad),
+                     add_parameter_grads_loop,
+                     (grad, x, rows, n, means, rstds, weight_grad, bias_grad))
 
-DYAD_VECTOR_CLONES void add_parameter_grads(const float* grad, const float* x, float mean,
-                                            float rstd, float* weight_grad, float* bias_grad,
-                                            std::int64_t n) {
-  add_parameter_grads_loop(grad, x, mean, rstd, weight_grad, bias_grad, n);
-}
-
-DYAD_VECTOR_CLONES void input_grad(const float* h, const float* x, float mean, float scale,
-                                   float shift, float slope, float* out, std::int64_t n) {
-  input_grad_loop(h, x, mean, scale, shift, slope, out, n);
-}
-
-double sum_row(const double* x, std::int64_t n) { return sum_loop(x, n); }
-
-double sum_squares(const double* x, double mean, std::int64_t n) {
-  return sum_squares_loop(x, mean, n);
-}
-
-double sum_products(const double* a, const double* x, double mean, std::int64_t n) {
-  return sum_products_loop(a, x, mean, n);
+DYAD_VECTOR_CLONES void input_grad(const float* grad, const float* weight, const float* x,
+                                   float mean, float scale, float shift, float slope, float* out,
+                                   std::int64_t n) {
+  input_grad_loop(grad, weight, x, mean, scale, shift, slope, out, n);
 }
 
 void scale_row(const double* x, double mean, double scale, double shift, double* out,
@@ -59,18 +63,9 @@ void scale_each(const double* x, double mean, double rstd, const double* weight,
   scale_each_loop(x, mean, rstd, weight, bias, out, n);
 }
 
-void multiply(const double* a, const double* b, double* product, std::int64_t n) {
-  multiply_loop(a, b, product, n);
-}
-
-void add_parameter_grads(const double* grad, const double* x, double mean, double rstd,
-                         double* weight_grad, double* bias_grad, std::int64_t n) {
-  add_parameter_grads_loop(grad, x, mean, rstd, weight_grad, bias_grad, n);
-}
-
-void input_grad(const double* h, const double* x, double mean, double scale, double shift,
-                double slope, double* out, std::int64_t n) {
-  input_grad_loop(h, x, mean, scale, shift, slope, out, n);
+void input_grad(const double* grad, const double* weight, const double* x, double mean,
+                double scale, double shift, double slope, double* out, std::int64_t n) {
+  input_grad_loop(grad, weight, x, mean, scale, shift, slope, out, n);
 }
 
 DYAD_VECTOR_CLONES void add_channel_sums(const float* grad, const float* x, const float* mean,

@@ -2,47 +2,51 @@
 
 #include <cstdint>
 
+#include "dyad/runtime/cpu/vector_sums.h"
+
 namespace dyad::runtime::cpu {
 
-// The loops that normalisation spends its time in, over neighbouring elements. f32 rows go to
-// vector code (norm_rows.cpp), f64 rows run as written here. Sums are kept in 16 lanes, whatever
-// the vectors of the CPU.
+// The loops that normalisation spends its time in, over neighbouring elements: sums in vectors of
+// the CPU's size (vector_sums.h), the others as the compiler makes them.
 
-inline constexpr std::int64_t kSumLanes = 16, kSumChunk = 4096;
-
-/// sum of `term(i)` for i in [0, n): lanes in chunks, chunks in f64.
-template <class T, class Term>
-[[gnu::always_inline]] inline double sum_terms(std::int64_t n, Term term) {
+template <int kBytes, class T>
+[[gnu::always_inline]] inline double sum_loop(const T* x, std::int64_t n) {
   double total = 0;
-  for (std::int64_t begin = 0; begin < n; begin += kSumChunk) {
-    const std::int64_t end = begin + kSumChunk < n ? begin + kSumChunk : n;
-    T lanes[kSumLanes] = {};
-    std::int64_t i = begin;
-    for (; i + kSumLanes <= end; i += kSumLanes) {
-      for (std::int64_t lane = 0; lane < kSumLanes; ++lane) lanes[lane] += term(i + lane);
-    }
-    T chunk = 0;
-    for (const T lane : lanes) chunk += lane;
-    for (; i < end; ++i) chunk += term(i);
-    total += static_cast<double>(chunk);
-  }
+  vector_math::sum_terms<kBytes, T, 1>(n, &total,
+                                       [=](const auto& at, const auto& add) { add(0, at(x)); });
   return total;
 }
-
-template <class T>
-[[gnu::always_inline]] inline double sum_loop(const T* x, std::int64_t n) {
-  return sum_terms<T>(n, [x](std::int64_t i) { return x[i]; });
-}
 /// sum of (x - mean)^2.
-template <class T>
+template <int kBytes, class T>
 [[gnu::always_inline]] inline double sum_squares_loop(const T* x, T mean, std::int64_t n) {
-  return sum_terms<T>(n, [x, mean](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+  double total = 0;
+  vector_math::sum_terms<kBytes, T, 1>(
+      n, &total, [=](const auto& at, const auto& add) { add(0, (at(x) - mean) * (at(x) - mean)); });
+  return total;
 }
 /// sum of a * (x - mean).
-template <class T>
+template <int kBytes, class T>
 [[gnu::always_inline]] inline double sum_products_loop(const T* a, const T* x, T mean,
                                                        std::int64_t n) {
-  return sum_terms<T>(n, [=](std::int64_t i) { return a[i] * (x[i] - mean); });
+  double total = 0;
+  vector_math::sum_terms<kBytes, T, 1>(
+      n, &total, [=](const auto& at, const auto& add) { add(0, at(a) * (at(x) - mean)); });
+  return total;
+}
+/// The sums of h = grad * weight and of h * (x - mean).
+struct WeightedSums {
+  double of_h = 0, along_x = 0;
+};
+template <int kBytes, class T>
+[[gnu::always_inline]] inline WeightedSums weighted_sums_loop(const T* grad, const T* weight,
+                                                              const T* x, T mean, std::int64_t n) {
+  double totals[2];
+  vector_math::sum_terms<kBytes, T, 2>(n, totals, [=](const auto& at, const auto& add) {
+    const auto h = at(grad) * at(weight);
+    add(0, h);
+    add(1, h * (at(x) - mean));
+  });
+  return {totals[0], totals[1]};
 }
 /// out = (x - mean) * scale + shift.
 template <class T>
@@ -60,28 +64,45 @@ template <class T>
     for (std::int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * rstd * weight[i];
   }
 }
-/// product = a * b.
-template <class T>
-[[gnu::always_inline]] inline void multiply_loop(const T* a, const T* b, T* product,
-                                                 std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) product[i] = a[i] * b[i];
-}
-/// weight_grad += grad * (x - mean) * rstd, bias_grad += grad.
-template <class T>
-[[gnu::always_inline]] inline void add_parameter_grads_loop(const T* grad, const T* x, T mean,
-                                                            T rstd, T* weight_grad, T* bias_grad,
-                                                            std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    weight_grad[i] += grad[i] * ((x[i] - mean) * rstd);
-    bias_grad[i] += grad[i];
+/// weight_grad += grad * (x - mean) * rstd, bias_grad += grad, of one row after the other.
+template <int kBytes, class T>
+[[gnu::always_inline]] inline void add_parameter_grads_loop(const T* grad, const T* x,
+                                                            std::int64_t rows, std::int64_t n,
+                                                            const T* means, const T* rstds,
+                                                            T* weight_grad, T* bias_grad) {
+  using U = vector_math::Unaligned<T, kBytes>;
+  constexpr std::int64_t kWidth = vector_math::kVectorLanes<T, kBytes>;
+  std::int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    auto& weight = *reinterpret_cast<U*>(weight_grad + i);
+    auto& bias = *reinterpret_cast<U*>(bias_grad + i);
+    vector_math::Vector<T, kBytes> w = weight, b = bias;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto& g = *reinterpret_cast<const U*>(grad + row * n + i);
+      w += g * ((*reinterpret_cast<const U*>(x + row * n + i) - means[row]) * rstds[row]);
+      b += g;
+    }
+    weight = w;
+    bias = b;
+  }
+  for (; i < n; ++i) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const T g = grad[row * n + i];
+      weight_grad[i] += g * ((x[row * n + i] - means[row]) * rstds[row]);
+      bias_grad[i] += g;
+    }
   }
 }
-/// out = scale * h - (shift + slope * (x - mean)).
+/// out = scale * grad * weight - (shift + slope * (x - mean)); weight may be null.
 template <class T>
-[[gnu::always_inline]] inline void input_grad_loop(const T* h, const T* x, T mean, T scale, T shift,
-                                                   T slope, T* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = scale * h[i] - (shift + slope * (x[i] - mean));
+[[gnu::always_inline]] inline void input_grad_loop(const T* grad, const T* weight, const T* x,
+                                                   T mean, T scale, T shift, T slope, T* out,
+                                                   std::int64_t n) {
+  if (weight) {
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = scale * (grad[i] * weight[i]) - (shift + slope * (x[i] - mean));
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = scale * grad[i] - (shift + slope * (x[i] - mean));
   }
 }
 /// Over rows of n channels: sums += grad, along += grad * (x - mean), channel by channel.
@@ -109,30 +130,34 @@ template <class T>
   }
 }
 
-// The same for rows of f32 in vectors, and for f64.
+// The same, for each instruction set.
 double sum_row(const float* x, std::int64_t n);
 double sum_squares(const float* x, float mean, std::int64_t n);
 double sum_products(const float* a, const float* x, float mean, std::int64_t n);
+WeightedSums weighted_sums(const float* grad, const float* weight, const float* x, float mean,
+                           std::int64_t n);
 void scale_row(const float* x, float mean, float scale, float shift, float* out, std::int64_t n);
 void scale_each(const float* x, float mean, float rstd, const float* weight, const float* bias,
                 float* out, std::int64_t n);
-void multiply(const float* a, const float* b, float* product, std::int64_t n);
-void add_parameter_grads(const float* grad, const float* x, float mean, float rstd,
-                         float* weight_grad, float* bias_grad, std::int64_t n);
-void input_grad(const float* h, const float* x, float mean, float scale, float shift, float slope,
-                float* out, std::int64_t n);
+void add_parameter_grads(const float* grad, const float* x, std::int64_t rows, std::int64_t n,
+                         const float* means, const float* rstds, float* weight_grad,
+                         float* bias_grad);
+void input_grad(const float* grad, const float* weight, const float* x, float mean, float scale,
+                float shift, float slope, float* out, std::int64_t n);
 double sum_row(const double* x, std::int64_t n);
 double sum_squares(const double* x, double mean, std::int64_t n);
 double sum_products(const double* a, const double* x, double mean, std::int64_t n);
+WeightedSums weighted_sums(const double* grad, const double* weight, const double* x, double mean,
+                           std::int64_t n);
 void scale_row(const double* x, double mean, double scale, double shift, double* out,
                std::int64_t n);
 void scale_each(const double* x, double mean, double rstd, const double* weight, const double* bias,
                 double* out, std::int64_t n);
-void multiply(const double* a, const double* b, double* product, std::int64_t n);
-void add_parameter_grads(const double* grad, const double* x, double mean, double rstd,
-                         double* weight_grad, double* bias_grad, std::int64_t n);
-void input_grad(const double* h, const double* x, double mean, double scale, double shift,
-                double slope, double* out, std::int64_t n);
+void add_parameter_grads(const double* grad, const double* x, std::int64_t rows, std::int64_t n,
+                         const double* means, const double* rstds, double* weight_grad,
+                         double* bias_grad);
+void input_grad(const double* grad, const double* weight, const double* x, double mean,
+                double scale, double shift, double slope, double* out, std::int64_t n);
 void add_channel_sums(const float* grad, const float* x, const float* mean, float* sums,
                       float* along, std::int64_t rows, std::int64_t n);
 void channels_grad(const float* grad, const float* x, const float* mean, const float* scale,

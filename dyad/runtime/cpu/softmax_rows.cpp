@@ -18,6 +18,7 @@ template <class T>
   return a > b ? a : b;
 }
 
+using vector_math::kSumChunk;
 using vector_math::over_lanes;
 using vector_math::Unaligned;
 using vector_math::Vector;
@@ -118,18 +119,24 @@ template <int kBytes, class T>
   }
 }
 
-template <class T>
+template <int kBytes, class T>
 [[gnu::always_inline]] inline void row_grad_loop(const T* grad, const T* y, T* out, std::int64_t n,
                                                  bool logarithm) {
   if (!logarithm) {
-    const T total = static_cast<T>(sum_products_loop(grad, y, T{}, n));
+    const T total = static_cast<T>(sum_products_loop<kBytes>(grad, y, T{}, n));
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < n; ++i) out[i] = y[i] * (grad[i] - total);
     return;
   }
-  const T total = static_cast<T>(sum_loop(grad, n));
+  const T total = static_cast<T>(sum_loop<kBytes>(grad, n));
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < n; ++i) out[i] = grad[i] - vector_math::exp(y[i]) * total;
+}
+
+template <int kBytes, class T>
+[[gnu::always_inline]] inline void rows_grad_loop(const T* grad, const T* y, T* out, std::int64_t n,
+                                                  std::int64_t rows, bool logarithm) {
+  for (; rows-- > 0; grad += n, y += n, out += n) row_grad_loop<kBytes>(grad, y, out, n, logarithm);
 }
 
 /// Sums of `term(k, i)` over k for each column i: in T over a few rows, those in f64.
@@ -217,14 +224,14 @@ DYAD_VECTOR_VERSIONS(void, softmax_rows,
                      (const double* x, double* out, std::int64_t n, std::int64_t rows,
                       bool logarithm),
                      rows_loop, (x, out, n, rows, logarithm))
-DYAD_VECTOR_CLONES void softmax_rows_grad(const float* grad, const float* y, float* out,
-                                          std::int64_t n, std::int64_t rows, bool logarithm) {
-  for (; rows-- > 0; grad += n, y += n, out += n) row_grad_loop(grad, y, out, n, logarithm);
-}
-DYAD_VECTOR_CLONES void softmax_rows_grad(const double* grad, const double* y, double* out,
-                                          std::int64_t n, std::int64_t rows, bool logarithm) {
-  for (; rows-- > 0; grad += n, y += n, out += n) row_grad_loop(grad, y, out, n, logarithm);
-}
+DYAD_VECTOR_VERSIONS(void, softmax_rows_grad,
+                     (const float* grad, const float* y, float* out, std::int64_t n,
+                      std::int64_t rows, bool logarithm),
+                     rows_grad_loop, (grad, y, out, n, rows, logarithm))
+DYAD_VECTOR_VERSIONS(void, softmax_rows_grad,
+                     (const double* grad, const double* y, double* out, std::int64_t n,
+                      std::int64_t rows, bool logarithm),
+                     rows_grad_loop, (grad, y, out, n, rows, logarithm))
 DYAD_VECTOR_CLONES void softmax_columns(const float* x, float* out, std::int64_t n,
                                         std::int64_t step, std::int64_t width, bool logarithm) {
   columns_loop(x, out, n, step, width, logarithm);
