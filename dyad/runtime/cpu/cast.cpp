@@ -1,14 +1,70 @@
 #include "dyad/runtime/cpu/cast.h"
 
+#include <bit>
+#include <cstdint>
+
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/copy.h"
-#include "dyad/runtime/cpu/element.h"
+#include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
 namespace {
 
 bool is_half_dtype(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
+// What to_float(), to_bfloat16() and to_half() compute (dyad/core/dtype.h), without branches.
+
+DYAD_VECTOR_CLONES void widen_row(const BFloat16* from, float* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(from[i].bits) << 16);
+  }
+}
+
+DYAD_VECTOR_CLONES void widen_row(const Half* from, float* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t bits = from[i].bits, magnitude = bits & 0x7FFFu;
+    const float tiny = static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24f;
+    std::uint32_t value = (magnitude << 13) + (112u << 23);
+    value = magnitude >= 0x7C00u ? (magnitude << 13) | 0x7F800000u : value;
+    value = magnitude > 0x7C00u ? value | 0x400000u : value;
+    value = magnitude < 0x400u ? std::bit_cast<std::uint32_t>(tiny) : value;
+    to[i] = std::bit_cast<float>(value | (bits & 0x8000u) << 16);
+  }
+}
+
+DYAD_VECTOR_CLONES void narrow_row(const float* from, BFloat16* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(from[i]);
+    const std::uint32_t nan = (bits >> 16) | 0x40u;
+    const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    to[i].bits = static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? nan : rounded);
+  }
+}
+
+DYAD_VECTOR_CLONES void narrow_row(const float* from, Half* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(from[i]);
+    const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
+    // Adding 0.5 aligns a value that will be subnormal so that the FPU rounds at 2^-24.
+    const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
+    std::uint32_t value = (magnitude - 0x38000000u + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
+    value = magnitude < 0x38800000u ? std::bit_cast<std::uint32_t>(aligned) - 0x3F000000u : value;
+    value = magnitude >= 0x477FF000u ? 0x7C00u : value;
+    value = magnitude > 0x7F800000u ? 0x7E00u | ((magnitude >> 13) & 0x3FFu) : value;
+    to[i].bits = static_cast<std::uint16_t>(value | ((bits >> 16) & 0x8000u));
+  }
+}
+
+/// Calls `f` with an element of the half precision `dtype`.
+template <class F>
+void with_half(DType dtype, F f) {
+  if (dtype == DType::f16) {
+    f(Half{});
+  } else {
+    f(BFloat16{});
+  }
+}
 
 }  // namespace
 
@@ -17,12 +73,10 @@ Tensor widened(const Tensor& half) {
   Tensor wide = make_empty(DType::f32, half.impl()->shape);
   const std::int64_t n = wide.impl()->numel();
   auto* to = reinterpret_cast<float*>(wide.impl()->data);
-  with_floating(half.impl()->dtype, [&]<class T>(T) {
-    const T* from = reinterpret_cast<const T*>(dense.impl()->data);
-    parallel_for(0, n, grain_for({.bytes = 6, .flops = 20}, n),
-                 [&](std::int64_t lo, std::int64_t hi) {
-                   for (std::int64_t i = lo; i < hi; ++i) to[i] = static_cast<float>(load(from[i]));
-                 });
+  with_half(half.impl()->dtype, [&]<class T>(T) {
+    const auto* from = reinterpret_cast<const T*>(dense.impl()->data);
+    parallel_for(0, n, grain_for({.bytes = 6}, n),
+                 [&](std::int64_t lo, std::int64_t hi) { widen_row(from + lo, to + lo, hi - lo); });
   });
   return wide;
 }
@@ -30,12 +84,11 @@ Tensor widened(const Tensor& half) {
 void narrow(const Tensor& wide, const Tensor& half) {
   const std::int64_t n = half.impl()->numel();
   const auto* from = reinterpret_cast<const float*>(wide.impl()->data);
-  with_floating(half.impl()->dtype, [&]<class T>(T) {
+  with_half(half.impl()->dtype, [&]<class T>(T) {
     T* to = reinterpret_cast<T*>(half.impl()->data);
-    parallel_for(0, n, grain_for({.bytes = 6, .flops = 20}, n),
-                 [&](std::int64_t lo, std::int64_t hi) {
-                   for (std::int64_t i = lo; i < hi; ++i) to[i] = store<T>(from[i]);
-                 });
+    parallel_for(0, n, grain_for({.bytes = 6}, n), [&](std::int64_t lo, std::int64_t hi) {
+      narrow_row(from + lo, to + lo, hi - lo);
+    });
   });
 }
 
