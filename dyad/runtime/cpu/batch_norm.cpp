@@ -122,16 +122,15 @@ void batch_norm_backward(const OpCall& call) {
   const DType dtype = call.outputs[0].dtype();
   if (dtype == DType::f16 || dtype == DType::bf16) {
     std::vector<Tensor> in, out;
-    for (const Tensor& x : call.inputs) in.push_back(widened(x));
+    for (const Tensor& x : call.inputs) in.push_back(dense_computed(x));
     for (const Tensor& x : call.outputs) {
       out.push_back(make_empty(DType::f32, x.impl()->shape));
     }
     batch_norm_backward({call.op, call.attrs, in, out, call.loc});
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const Tensor& to = call.outputs[i];
-      const Tensor wide = make_empty_strided(DType::f32, to.impl()->shape, to.impl()->strides);
-      copy_tensor(out[i], wide);
-      narrow(wide, to);
+      const ComputedOutput to(call.outputs[i]);
+      copy_tensor(out[i], to.tensor());
+      to.finish();
     }
     return;
   }

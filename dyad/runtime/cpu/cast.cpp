@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/vector_clones.h"
@@ -59,6 +60,7 @@ DYAD_VECTOR_CLONES void narrow_row(const float* from, Half* to, std::int64_t n) 
 /// Calls `f` with an element of the half precision `dtype`.
 template <class F>
 void with_half(DType dtype, F f) {
+  if (!is_half_dtype(dtype)) throw InternalError("a kernel took another dtype for a half");
   if (dtype == DType::f16) {
     f(Half{});
   } else {
