@@ -3,8 +3,8 @@ batches, with inputs and the results that PyTorch gives.
 
     python models.py FOLDER        ->  FOLDER/NAME-bN/model.onnx, x0.npy..., y.npy
 """
+import argparse
 import os
-import sys
 import warnings
 
 import numpy as np
@@ -174,6 +174,9 @@ def export(name, batch, folder):
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Exports the models, with inputs and results, into folders of their own.")
+    parser.add_argument("folder", help="where those are made")
+    folder = parser.parse_args().folder
     for name in MODELS:
         for batch in BATCHES:
-            export(name, batch, sys.argv[1])
+            export(name, batch, folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the shape of the sources: who includes whom, and how long files are.
+"""Checks the shape of the sources: who includes whom, how long files are, and that nothing large lies among them.
 
 The arrows between layers are read from the dyad_layer(... DEPENDS ...) lines of CMakeLists.txt, so they
 are written down once. Prints every violation as file:line: message and exits with 1 if there is any.
@@ -8,10 +8,12 @@ are written down once. Prints every violation as file:line: message and exits wi
 import collections
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAX_LINES = 800
+MAX_BYTES = 1 << 20     # of any file that git has: results and models of a run are easily added by mistake
 
 # Third-party headers and the only places that may include them. ".cpp" means: never in a header.
 THIRD_PARTY = [
@@ -252,8 +254,18 @@ def check_cycles(graph, problem):
             visit(path, [path])
 
 
+def large_files():
+    """Of what git has, if this is a repository (an archive is none)."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    for name in listed.stdout.split("\0"):
+        path = ROOT / name
+        if name and path.is_file() and path.stat().st_size > MAX_BYTES:
+            yield "%s: %d bytes; more than %d does not belong into the repository" % (
+                name, path.stat().st_size, MAX_BYTES)
+
+
 if __name__ == "__main__":
     sys.setrecursionlimit(10000)
-    found = check()
+    found = check() + list(large_files())
     print("\n".join(found) if found else "layers, third-party headers and file lengths are in order")
     sys.exit(1 if found else 0)
