@@ -20,10 +20,6 @@
 namespace dyad::passes {
 namespace {
 
-bool is_pointwise(const Node& node) {
-  return node.op().kind == BodyKind::pointwise && node.op().effect == Effect::pure;
-}
-
 bool is_reduction(const Node& node) {
   return node.op().kind == BodyKind::reduction && node.op().effect == Effect::pure;
 }

@@ -61,6 +61,10 @@ bool is_kernels(const Node& node) noexcept {
   return &node.op() == &kFusedOp || &node.op() == &kRowsOp;
 }
 
+bool is_pointwise(const Node& node) noexcept {
+  return node.op().kind == BodyKind::pointwise && node.op().effect == Effect::pure;
+}
+
 const Node* reduction_of(const Node& node) {
   if (node.op().kind == BodyKind::reduction) return &node;
   if (&node.op() != &kFusedOp) return nullptr;

@@ -37,6 +37,9 @@ void register_fused_ops();
 /// Whether a node is `fused` or `rows`: they hold graphs, but those of kernels.
 [[nodiscard]] bool is_kernels(const Node& node) noexcept;
 
+/// Whether a node computes element by element, and nothing else happens.
+[[nodiscard]] bool is_pointwise(const Node& node) noexcept;
+
 /// The reduction that a node is, or that a fused node ends with (what nobody reads may come after
 /// it); null for none.
 [[nodiscard]] const Node* reduction_of(const Node& node);

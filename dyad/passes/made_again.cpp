@@ -1,76 +1,17 @@
 #include "dyad/passes/made_again.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/fuse.h"
 #include "dyad/passes/fused_op.h"
+#include "dyad/passes/region_writer.h"
 #include "dyad/passes/rewriter.h"
 
 namespace dyad::passes {
 namespace {
-
-bool is_pointwise(const Node& node) {
-  return node.op().kind == BodyKind::pointwise && node.op().effect == Effect::pure;
-}
-
-/// Puts kernels side by side in one region. Inputs are values of the graph that it is made for.
-class KernelJoiner {
- public:
-  /// The results of the kernel `node`, or of the part `region` of one, on these inputs.
-  std::vector<Value> add(const Node& node, const GraphImpl* region, std::span<const Value> inputs) {
-    if (!region) {
-      std::vector<Value> operands;
-      for (const Value v : inputs) operands.push_back(v ? inside(v) : v);
-      return {region_->append_copy(node, std::move(operands))->output()};
-    }
-    std::unordered_map<Value, Value, ValueHash> made;
-    std::size_t next = 0;
-    for (const auto& old : region->nodes()) {
-      if (&old->op() == &kPlaceholderOp) {
-        made[old->output()] = inside(inputs[next++]);
-        continue;
-      }
-      std::vector<Value> operands;
-      for (const Value v : old->inputs()) operands.push_back(v ? made.at(v) : v);
-      Node* const copy = region_->append_copy(*old, std::move(operands));
-      for (int i = 0; i < static_cast<int>(old->types().size()); ++i) {
-        made[old->output(i)] = copy->output(i);
-      }
-    }
-    std::vector<Value> results;
-    for (const Value v : region->outputs()) results.push_back(made.at(v));
-    return results;
-  }
-
-  /// The kernel, appended to the graph; its region gives `results`.
-  Node* finish(GraphImpl& graph, std::vector<Value> results, Loc loc) {
-    Types types;
-    for (const Value v : results) types.push_back(v.type());
-    region_->outputs() = std::move(results);
-    const NoAttrs none;
-    Node* const made = graph.append(kFusedOp, Attrs::copy_of(attrs_info<NoAttrs>, &none), inputs_,
-                                    std::move(types), loc);
-    made->add_region(region_);
-    return made;
-  }
-
- private:
-  Value inside(Value v) {
-    Value& placeholder = inside_[v];
-    if (!placeholder) {
-      placeholder =
-          region_->add_placeholder("in" + std::to_string(inputs_.size()), v.type(), v.node->loc());
-      inputs_.push_back(v);
-    }
-    return placeholder;
-  }
-
-  Ref<GraphImpl> region_ = make_ref<GraphImpl>();
-  std::unordered_map<Value, Value, ValueHash> inside_;
-  std::vector<Value> inputs_;
-};
 
 /// Copies the graph; nodes from the peak on get the chosen values from kernels of their own or of
 /// others that read the same, and views of others where those must copy.
@@ -163,15 +104,22 @@ class Writer {
     if (!part.region && !is_pointwise(*v.node)) return false;
     const Node* const other = find_beside(v, part);
     if (!other) return false;
-    KernelJoiner joiner;
-    std::vector<Value> results = joiner.add(*v.node, part.region.get(), rewriter_.at(part.inputs));
-    const GraphImpl* const region = &other->op() == &kFusedOp ? other->regions()[0].get() : nullptr;
-    results.push_back(joiner.add(*other, region, rewriter_.at(other->inputs()))[0]);
-    Node* const made = joiner.finish(*rewriter_.to(), std::move(results), other->loc());
-    rewriter_.set(v, made->output(0));
-    rewriter_.set({const_cast<Node*>(other), 0}, made->output(1));
+    RegionWriter kernel(rewriter_, [](const Node&) { return false; });
+    const std::array results{v, Value{const_cast<Node*>(other), 0}};
+    add(kernel, part.region.get(), part.inputs, results[0]);
+    add(kernel, &other->op() == &kFusedOp ? other->regions()[0].get() : nullptr, other->inputs(),
+        results[1]);
+    const NoAttrs none;
+    kernel.finish(kFusedOp, Attrs::copy_of(attrs_info<NoAttrs>, &none), results, other->loc());
     joined_.insert(other);
     return true;
+  }
+
+  /// Adds what makes `result`: its node, or a region on these inputs.
+  static void add(RegionWriter& kernel, const GraphImpl* region, std::span<const Value> inputs,
+                  Value result) {
+    if (region) return kernel.add(*region, inputs, {&result, 1});
+    kernel.add(*result.node);
   }
 
   /// A kernel over the elements of `v` that could run now and would take no more memory: its result

@@ -12,6 +12,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/checkpoints.h"
 #include "dyad/passes/dce.h"
+#include "dyad/passes/fused_op.h"
 #include "dyad/passes/made_again.h"
 #include "dyad/passes/min_cut.h"
 #include "dyad/passes/node_cost.h"
@@ -50,8 +51,7 @@ class Choice {
  public:
   Choice(const GraphImpl& graph, Lifetimes& lifetimes, bool any_pointwise)
       : graph_(graph), lifetimes_(lifetimes), may_([any_pointwise](const Node& node) {
-          return node.op().kind == BodyKind::pointwise && node.op().effect == Effect::pure &&
-                 (any_pointwise || costs_little(node));
+          return is_pointwise(node) && (any_pointwise || costs_little(node));
         }) {}
 
   Parts make() {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "dyad/ir/graph_ops.h"
+
 namespace dyad::passes {
 
 RegionWriter::RegionWriter(Rewriter& rewriter, std::function<bool(const Node&)> is_copied)
@@ -16,6 +18,26 @@ void RegionWriter::add(const Node& node) {
   for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
     inner_[{const_cast<Node*>(&node), i}] = made->output(i);
   }
+}
+
+void RegionWriter::add(const GraphImpl& region, std::span<const Value> inputs,
+                       std::span<const Value> results) {
+  std::unordered_map<Value, Value, ValueHash> made;
+  std::size_t next = 0;
+  for (const auto& node : region.nodes()) {
+    if (&node->op() == &kPlaceholderOp) {
+      made[node->output()] = inside(inputs[next++]);
+      continue;
+    }
+    std::vector<Value> operands;
+    for (const Value v : node->inputs()) operands.push_back(v ? made.at(v) : v);
+    Node* const copy = region_->append_copy(*node, std::move(operands));
+    for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
+      made[node->output(i)] = copy->output(i);
+    }
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    inner_[results[i]] = made.at(region.outputs()[i]);
 }
 
 void RegionWriter::finish(const OpInfo& op, Ref<Attrs> attrs, std::span<const Value> results,

@@ -18,6 +18,9 @@ class RegionWriter {
 
   /// Appends a copy of a node of the old graph, after those that it uses.
   void add(const Node& node);
+  /// Appends copies of the nodes of `region`, a kernel that `inputs` (values of the old graph) go
+  /// into; its outputs stand for `results`.
+  void add(const GraphImpl& region, std::span<const Value> inputs, std::span<const Value> results);
   /// Appends the new node, whose outputs stand for `results` from now on: values of nodes added.
   void finish(const OpInfo& op, Ref<Attrs> attrs, std::span<const Value> results, Loc loc);
 
