@@ -1,6 +1,7 @@
 #include "dyad/ir/scalar_math.h"
 
 #include "dyad/base/error.h"
+#include "dyad/base/exp_constants.h"
 #include "dyad/ir/scalar_calls.h"
 #include "dyad/ir/scalar_math_detail.h"
 
@@ -19,13 +20,8 @@ Scalar power_of_two(Scalar n, Scalar like) {
 
 /// e^r - 1 - r for |r| <= ln 2 / 2.
 Scalar exp_tail(Scalar r) {
-  const Scalar q =
-      is_f64(r)
-          ? polynomial(r, {0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555552p-5, 0x1.1111111110056p-7,
-                           0x1.6c16c16c18932p-10, 0x1.a01a01ac1a7cdp-13, 0x1.a01a0197bc746p-16,
-                           0x1.71de01b8495c5p-19, 0x1.27e500e20f753p-22, 0x1.af4eb35b74ab1p-26,
-                           0x1.1f32e86a4932bp-29})
-          : polynomial(r, {0x1p-1, 0x1.5554b8p-3, 0x1.5555bap-5, 0x1.12237p-7, 0x1.6c5568p-10});
+  const Scalar q = is_f64(r) ? polynomial(r, ExpConstants<double>::kTail)
+                             : polynomial(r, ExpConstants<float>::kTail);
   return r * r * q;
 }
 
@@ -33,10 +29,14 @@ Scalar exp_tail(Scalar r) {
 struct ExpParts {
   Scalar value, n, r;  ///< n as a float and as an integer
 };
+template <class T>
+ExpParts exp_parts_of(Scalar x) {
+  using C = ExpConstants<T>;
+  const auto [value, n] = nearest(x, x.like(C::kLog2E));
+  return {value, n, fma(value, -C::kLn2Low, fma(value, -C::kLn2High, x))};
+}
 ExpParts exp_parts(Scalar x) {
-  const auto [value, n] = nearest(x, x.like(0x1.71547652b82fep0));
-  const Scalar r = fma(value, is_f64(x) ? -0x1.62e42feep-1 : -0x1.62e4p-1, x);
-  return {value, n, fma(value, is_f64(x) ? -0x1.a39ef35793c76p-33 : -0x1.7f7d1cp-20, r)};
+  return is_f64(x) ? exp_parts_of<double>(x) : exp_parts_of<float>(x);
 }
 
 Scalar sign_mask(Scalar x) {

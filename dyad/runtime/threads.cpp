@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -17,11 +19,14 @@
 namespace dyad {
 namespace {
 
-/// The process's thread budget: how many threads a team may have, and who has the team.
+/// The process's thread budget: how many threads a team may have, who has the team, and what work
+/// pays for it.
 struct Budget {
   int cores;
   std::atomic<int> threads;
   std::mutex team;
+  /// Half of the nanoseconds of work from which on a team is quicker; 0 until it is measured.
+  std::atomic<double> half_of_worthwhile{0};
 
   Budget() noexcept : cores(runtime::available_cores()), threads(cores) {
     const int asked = runtime::detail::environment_threads();
@@ -131,15 +136,55 @@ PlannedTeam::PlannedTeam(int threads) noexcept : before_(std::exchange(planned_t
 
 PlannedTeam::~PlannedTeam() { planned_threads = before_; }
 
+namespace {
+
+/// Nanoseconds of a region in which nothing is done, the least of several, or 0 while another
+/// thread has the team.
+double empty_region_ns() {
+  const std::unique_lock lock(budget().team, std::try_to_lock);
+  if (!lock.owns_lock()) return 0;
+  using Clock = std::chrono::steady_clock;
+  constexpr int kTries = 16;
+  const int threads = get_num_threads();
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kTries; ++i) {
+    detail::TeamJob job(0, threads, 1, [](void*, std::int64_t, std::int64_t) {}, nullptr);
+    const Clock::time_point start = Clock::now();
+    detail::run_on_team(job, threads);
+    least = std::min(least, std::chrono::duration<double, std::nano>(Clock::now() - start).count());
+  }
+  return least;
+}
+
+/// The second thread's caches are cold, too: four times what a region takes is the least that pays.
+/// It takes 0.6 us where threads wait awake, and many times that where they sleep. The bounds keep
+/// what a busy moment of the machine can do to a process small.
+double half_of_worthwhile(double work_ns) noexcept {
+  constexpr double kUsual = 2500, kLeast = 1250, kMost = 10000;
+  const double known = budget().half_of_worthwhile.load(std::memory_order_relaxed);
+  if (known > 0) return known;
+  if (work_ns < 2 * kLeast || team_size() == 1) return kUsual;
+  try {
+    const double measured = empty_region_ns();
+    if (measured <= 0) return kUsual;
+    const double half = std::clamp(4 * measured, kLeast, kMost);
+    budget().half_of_worthwhile.store(half, std::memory_order_relaxed);
+    return half;
+  } catch (const std::exception&) {
+    return kUsual;  // no more threads to be had: loops will say so
+  }
+}
+
+}  // namespace
+
 std::int64_t grain_for(Cost per_unit, std::int64_t units) noexcept {
-  // A region costs 0.6 us and the second thread's caches are cold: below 5 us in all one thread is
-  // quicker. Rates of one core: 100 GB/s while the data fits the L2 cache, 25 GB/s from memory.
-  constexpr double kHalfOfWorthwhile = 2500, kCacheRate = 100, kMemoryRate = 25, kFlops = 60;
-  constexpr double kCache = 1 << 20;
-  const double rate =
-      per_unit.bytes * static_cast<double>(units) <= kCache ? kCacheRate : kMemoryRate;
+  // Rates of one core: 100 GB/s while the data fits the L2 cache, 25 GB/s from memory.
+  constexpr double kCacheRate = 100, kMemoryRate = 25, kFlops = 60, kCache = 1 << 20;
+  const auto count = static_cast<double>(units);
+  const double rate = per_unit.bytes * count <= kCache ? kCacheRate : kMemoryRate;
   const double nanoseconds = std::max({per_unit.bytes / rate, per_unit.flops / kFlops, 1e-3});
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(kHalfOfWorthwhile / nanoseconds));
+  const double half = half_of_worthwhile(nanoseconds * count);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(half / nanoseconds));
 }
 
 LibraryTeam::LibraryTeam(int threads) : locked_(threads > 1 && !in_region) {

@@ -17,6 +17,7 @@ struct VectorTarget {
   /// Registers that a large program computes on side by side: its operations wait for one another,
   /// and a CPU looks too few instructions ahead to find the next register's.
   unsigned interleave = 1;
+  unsigned interleave_long = 1;  ///< the same for programs of several elementary functions
 };
 
 /// The operands of a row: addresses and strides loaded once, elements loaded and stored for a block

@@ -54,8 +54,12 @@ Shape shape_of(const DyadFunction& f, const VectorTarget& target) {
     strided = strided || static_cast<Access>(f.operands[i].access) == Access::strided;
   }
   const int cost = cost_of(f.program);
-  const bool large = cost > 12;
-  const unsigned lanes = target.bytes / widest * (large && !strided ? target.interleave : 1);
+  constexpr int kLarge = 12, kLong = 40;
+  const bool large = cost > kLarge;
+  const unsigned registers = strided || !large ? 1
+                             : cost > kLong    ? target.interleave_long
+                                               : target.interleave;
+  const unsigned lanes = target.bytes / widest * registers;
   // A store past the caches takes at least 16 bytes.
   bool streams = !strided;
   for (std::size_t o = 0; o < f.output_count; ++o) {

@@ -11,7 +11,7 @@ using vector_math::Vector;
 template <class T, int kBytes>
 using Bits = typename vector_math::VectorOf<T, kBytes>::bits;
 template <class T>
-using Bit = typename vector_math::ExpConstants<T>::Bits;
+using Bit = typename vector_math::Parts<T>::Bits;
 template <class T, int kBytes>
 struct IndicesOf {
   typedef std::int32_t type

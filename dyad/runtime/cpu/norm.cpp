@@ -87,15 +87,22 @@ class Wide {
   std::vector<A> buffer_;
 };
 
+/// Whether loops over a row fetch the next one: not where they are read through buffers.
+template <class T>
+bool fetches_ahead(const Rows& rows) {
+  return !is_half<T> && rows.length <= 4096;
+}
+
 template <class A>
 struct Statistics {
-  Statistics(const Rows& rows, const A* x)
+  /// Fetches the row at `next` on the way.
+  Statistics(const Rows& rows, const A* x, const A* next)
       : mean(rows.centered
                  ? static_cast<A>(sum_row(x, rows.length) / static_cast<double>(rows.length))
                  : A{}),
-        rstd(static_cast<A>(
-            1 / std::sqrt(sum_squares(x, mean, rows.length) / static_cast<double>(rows.length) +
-                          rows.eps))) {}
+        rstd(static_cast<A>(1 / std::sqrt(sum_squares(x, mean, rows.length, next) /
+                                              static_cast<double>(rows.length) +
+                                          rows.eps))) {}
   A mean, rstd;
 };
 
@@ -123,7 +130,8 @@ void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, co
                          in.read(elements_of<const T>(x) + row * rows.length, rows.length);
                      T* target = to + row * rows.length;
                      A* y = made.begin(target, rows.length);
-                     const Statistics<A> s(rows, from);
+                     const bool fetches = fetches_ahead<T>(rows) && row + 1 < hi;
+                     const Statistics<A> s(rows, from, fetches ? from + rows.length : nullptr);
                      const std::int64_t first = row % rows.period * rows.runs();
                      if (rows.span == 1 && weight) {
                        scale_each(from, s.mean, s.rstd, weight + first,
@@ -144,9 +152,9 @@ void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, co
 /// The gradient of a row whose elements each have a weight, or none.
 template <class A>
 void by_elements(const Rows& rows, const A* grad, const A* weight, const A* x, A mean, A rstd,
-                 A* out) {
+                 A* out, const A* next) {
   const WeightedSums h =
-      weight ? weighted_sums(grad, weight, x, mean, rows.length)
+      weight ? weighted_sums(grad, weight, x, mean, rows.length, next)
              : WeightedSums{sum_row(grad, rows.length), sum_products(grad, x, mean, rows.length)};
   const double r = rstd, n = static_cast<double>(rows.length);
   input_grad(grad, weight, x, mean, rstd, rows.centered ? static_cast<A>(r * h.of_h / n) : A{},
@@ -203,6 +211,7 @@ void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x
                               : rows.length <= 512             ? 4
                               : rows.length <= 2048            ? 2
                                                                : 1;
+    const bool fetches = fetches_ahead<T>(rows);
     const auto do_rows = [&](std::int64_t row, std::int64_t count, A* sum, Wide<T>& in,
                              Wide<T>& in_grad, Wide<T>& made) {
       const std::int64_t length = rows.length, begin = row * length;
@@ -211,7 +220,7 @@ void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x
       A* const y = made.begin(to + begin, count * length);
       A means[kMostRows], rstds[kMostRows];
       for (std::int64_t i = 0; i < count; ++i) {
-        const Statistics<A> s(rows, from + i * length);
+        const Statistics<A> s(rows, from + i * length, fetches ? grad + i * length : nullptr);
         means[i] = s.mean;
         rstds[i] = s.rstd;
       }
@@ -221,8 +230,10 @@ void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x
         add_parameter_grads(grad, from, count, length, means, rstds, sum + first,
                             sum + parameters + first);
         for (std::int64_t i = 0; i < count; ++i) {
-          by_elements(rows, grad + i * length, w, from + i * length, means[i], rstds[i],
-                      y + i * length);
+          const std::int64_t at = i * length;
+          const bool has_next = fetches && row + count + i < rows.count;
+          by_elements(rows, grad + at, w, from + at, means[i], rstds[i], y + at,
+                      has_next ? from + at + count * length : nullptr);
         }
       } else {
         by_runs(rows, grad, w, from, means[0], rstds[0], sum + first, sum + parameters + first, y);

@@ -5,25 +5,27 @@
 namespace dyad::runtime::cpu {
 
 DYAD_VECTOR_VERSIONS(double, sum_row, (const float* x, std::int64_t n), sum_loop, (x, n))
-DYAD_VECTOR_VERSIONS(double, sum_squares, (const float* x, float mean, std::int64_t n),
-                     sum_squares_loop, (x, mean, n))
+DYAD_VECTOR_VERSIONS(double, sum_squares,
+                     (const float* x, float mean, std::int64_t n, const float* next),
+                     sum_squares_loop, (x, mean, n, next))
 DYAD_VECTOR_VERSIONS(double, sum_products,
                      (const float* a, const float* x, float mean, std::int64_t n),
                      sum_products_loop, (a, x, mean, n))
 DYAD_VECTOR_VERSIONS(WeightedSums, weighted_sums,
                      (const float* grad, const float* weight, const float* x, float mean,
-                      std::int64_t n),
-                     weighted_sums_loop, (grad, weight, x, mean, n))
+                      std::int64_t n, const float* next),
+                     weighted_sums_loop, (grad, weight, x, mean, n, next))
 DYAD_VECTOR_VERSIONS(double, sum_row, (const double* x, std::int64_t n), sum_loop, (x, n))
-DYAD_VECTOR_VERSIONS(double, sum_squares, (const double* x, double mean, std::int64_t n),
-                     sum_squares_loop, (x, mean, n))
+DYAD_VECTOR_VERSIONS(double, sum_squares,
+                     (const double* x, double mean, std::int64_t n, const double* next),
+                     sum_squares_loop, (x, mean, n, next))
 DYAD_VECTOR_VERSIONS(double, sum_products,
                      (const double* a, const double* x, double mean, std::int64_t n),
                      sum_products_loop, (a, x, mean, n))
 DYAD_VECTOR_VERSIONS(WeightedSums, weighted_sums,
                      (const double* grad, const double* weight, const double* x, double mean,
-                      std::int64_t n),
-                     weighted_sums_loop, (grad, weight, x, mean, n))
+                      std::int64_t n, const double* next),
+                     weighted_sums_loop, (grad, weight, x, mean, n, next))
 
 DYAD_VECTOR_CLONES void scale_row(const float* x, float mean, float scale, float shift, float* out,
                                   std::int64_t n) {

@@ -12,16 +12,18 @@ namespace dyad::runtime::cpu {
 template <int kBytes, class T>
 [[gnu::always_inline]] inline double sum_loop(const T* x, std::int64_t n) {
   double total = 0;
-  vector_math::sum_terms<kBytes, T, 1>(n, &total,
+  vector_math::sum_terms<kBytes, T, 1>(n, &total, nullptr,
                                        [=](const auto& at, const auto& add) { add(0, at(x)); });
   return total;
 }
 /// sum of (x - mean)^2.
 template <int kBytes, class T>
-[[gnu::always_inline]] inline double sum_squares_loop(const T* x, T mean, std::int64_t n) {
+[[gnu::always_inline]] inline double sum_squares_loop(const T* x, T mean, std::int64_t n,
+                                                      const T* next) {
   double total = 0;
-  vector_math::sum_terms<kBytes, T, 1>(
-      n, &total, [=](const auto& at, const auto& add) { add(0, (at(x) - mean) * (at(x) - mean)); });
+  vector_math::sum_terms<kBytes, T, 1>(n, &total, next, [=](const auto& at, const auto& add) {
+    add(0, (at(x) - mean) * (at(x) - mean));
+  });
   return total;
 }
 /// sum of a * (x - mean).
@@ -30,7 +32,7 @@ template <int kBytes, class T>
                                                        std::int64_t n) {
   double total = 0;
   vector_math::sum_terms<kBytes, T, 1>(
-      n, &total, [=](const auto& at, const auto& add) { add(0, at(a) * (at(x) - mean)); });
+      n, &total, nullptr, [=](const auto& at, const auto& add) { add(0, at(a) * (at(x) - mean)); });
   return total;
 }
 /// The sums of h = grad * weight and of h * (x - mean).
@@ -39,9 +41,10 @@ struct WeightedSums {
 };
 template <int kBytes, class T>
 [[gnu::always_inline]] inline WeightedSums weighted_sums_loop(const T* grad, const T* weight,
-                                                              const T* x, T mean, std::int64_t n) {
+                                                              const T* x, T mean, std::int64_t n,
+                                                              const T* next) {
   double totals[2];
-  vector_math::sum_terms<kBytes, T, 2>(n, totals, [=](const auto& at, const auto& add) {
+  vector_math::sum_terms<kBytes, T, 2>(n, totals, next, [=](const auto& at, const auto& add) {
     const auto h = at(grad) * at(weight);
     add(0, h);
     add(1, h * (at(x) - mean));
@@ -132,10 +135,10 @@ template <class T>
 
 // The same, for each instruction set.
 double sum_row(const float* x, std::int64_t n);
-double sum_squares(const float* x, float mean, std::int64_t n);
+double sum_squares(const float* x, float mean, std::int64_t n, const float* next);
 double sum_products(const float* a, const float* x, float mean, std::int64_t n);
 WeightedSums weighted_sums(const float* grad, const float* weight, const float* x, float mean,
-                           std::int64_t n);
+                           std::int64_t n, const float* next);
 void scale_row(const float* x, float mean, float scale, float shift, float* out, std::int64_t n);
 void scale_each(const float* x, float mean, float rstd, const float* weight, const float* bias,
                 float* out, std::int64_t n);
@@ -145,10 +148,10 @@ void add_parameter_grads(const float* grad, const float* x, std::int64_t rows, s
 void input_grad(const float* grad, const float* weight, const float* x, float mean, float scale,
                 float shift, float slope, float* out, std::int64_t n);
 double sum_row(const double* x, std::int64_t n);
-double sum_squares(const double* x, double mean, std::int64_t n);
+double sum_squares(const double* x, double mean, std::int64_t n, const double* next);
 double sum_products(const double* a, const double* x, double mean, std::int64_t n);
 WeightedSums weighted_sums(const double* grad, const double* weight, const double* x, double mean,
-                           std::int64_t n);
+                           std::int64_t n, const double* next);
 void scale_row(const double* x, double mean, double scale, double shift, double* out,
                std::int64_t n);
 void scale_each(const double* x, double mean, double rstd, const double* weight, const double* bias,

@@ -16,7 +16,8 @@ inline constexpr std::int64_t kSumChunk = 4096;
 /// Adds up kSums sums over i in [0, n). `terms(at, add)` is to call `add(k, term)` for each of
 /// them, where `at(x)` stands for x[i], or for as many of them as are computed with at once.
 template <int kBytes, class T, int kSums, class Terms>
-[[gnu::always_inline]] inline void sum_terms(std::int64_t n, double* totals, Terms terms) {
+[[gnu::always_inline]] inline void sum_terms(std::int64_t n, double* totals, const T* next,
+                                             Terms terms) {
   using U = Unaligned<T, kBytes>;
   constexpr std::int64_t kWidth = kVectorLanes<T, kBytes>, kParts = kGroupLanes / kWidth;
   const auto add_up = [](auto& p, const auto& q) { p += q; };
@@ -25,6 +26,7 @@ template <int kBytes, class T, int kSums, class Terms>
     const std::int64_t end = std::min(n, begin + kSumChunk);
     Vector<T, kBytes> sums[kSums][kGroups][kParts] = {};
     const auto add_group = [&](std::int64_t i, std::int64_t group) __attribute__((always_inline)) {
+      if (next) __builtin_prefetch(next + i);
       for (std::int64_t part = 0; part < kParts; ++part, i += kWidth) {
         terms([i](const T* x) -> const U& { return *reinterpret_cast<const U*>(x + i); },
               [&](int k, const auto& term) { sums[k][group][part] += term; });
