@@ -211,6 +211,10 @@ inline constexpr std::size_t member_count = detail::count<T>();
 template <Aggregate T>
 inline constexpr auto member_names = detail::names<T>(std::make_index_sequence<member_count<T>>{});
 
+/// A tuple of references to the members.
+template <Aggregate T>
+using MembersOf = decltype(detail::tie_members(std::declval<T&>()));
+
 /// Calls `visit(name, member)` for each member in order.
 template <class T, class F>
   requires Aggregate<std::remove_cv_t<T>>

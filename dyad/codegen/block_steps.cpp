@@ -5,6 +5,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/codegen/block_program.h"
+#include "dyad/codegen/built_in.h"
 #include "dyad/ir/scalar_evaluate.h"
 #include "dyad/ir/scalar_semantics.h"
 
@@ -298,7 +299,7 @@ bool run_base(std::span<const Step> steps, void* const* r, int n) { return run_a
 
 void run_steps(std::span<const Step> steps, void* const* registers, int n) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  static const bool level3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  static const bool level3 = built_in_level() >= 3;
   const bool known = level3 ? run_level3(steps, registers, n) : run_base(steps, registers, n);
 #else
   const bool known = run_base(steps, registers, n);

@@ -12,9 +12,10 @@
 
 namespace dyad::codegen {
 
-/// Compiled objects in a folder that processes share. Files appear by renaming, so a reader sees a
-/// whole one or none; a file that is damaged, foreign, or writable by others is as good as missing.
-/// Nothing here throws: a cache that cannot be used is an empty one.
+/// Compiled objects in a folder that processes share. Files are written under another name and then
+/// linked to their own, or renamed over a file that is there already, so a reader sees a whole one
+/// or none; a file that is damaged, foreign, or writable by others is as good as missing. Nothing
+/// here throws: a cache that cannot be used is an empty one.
 ///
 /// The folder is DYAD_CACHE_DIR, or dyad/kernels in XDG_CACHE_HOME or ~/.cache. DYAD_CACHE=0 turns
 /// it off. When it holds more than DYAD_CACHE_MB megabytes (256), the files used longest ago go:

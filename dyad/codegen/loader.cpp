@@ -105,10 +105,16 @@ class LoadedObject::Builder {
     return sections_[index];
   }
 
+  /// `section`, whose bytes are in the image.
+  static const Elf64_Shdr& stored(const Elf64_Shdr& section) {
+    if (section.sh_type == SHT_NOBITS) bad("has a section without bytes that are needed");
+    return section;
+  }
+
   void read_symbols() {
     for (const Elf64_Shdr& s : sections_) {
       if (s.sh_type != SHT_SYMTAB) continue;
-      strings_ = section(s.sh_link);
+      strings_ = stored(section(s.sh_link));
       for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= s.sh_size; at += sizeof(Elf64_Sym)) {
         symbols_.push_back(read<Elf64_Sym>(s.sh_offset + at));
       }
@@ -137,7 +143,7 @@ class LoadedObject::Builder {
   void relocate(const Elf64_Shdr& relocations) {
     const Elf64_Shdr& where = section(relocations.sh_info);
     std::byte* bytes = mapped(where) ? target_.memory_ + offsets_[relocations.sh_info]
-                                     : image_.data() + where.sh_offset;
+                                     : image_.data() + stored(where).sh_offset;
     for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= relocations.sh_size;
          at += sizeof(Elf64_Rela)) {
       const auto r = read<Elf64_Rela>(relocations.sh_offset + at);

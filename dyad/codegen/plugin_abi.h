@@ -55,8 +55,11 @@ enum { DYAD_PLUGIN_OK = 0, DYAD_PLUGIN_UNSUPPORTED = 1, DYAD_PLUGIN_FAILED = 2 }
 
 typedef struct DyadPlugin {
   uint32_t abi;
-  const char* version; /* of the compiler; part of cache keys */
-  const char* cpu;     /* this machine's, with its features; part of cache keys */
+  /* The compiler's version; this machine's CPU with its features. Dyad reads neither: the disk
+   * cache goes by the plug-in's file (size and time) and by cpu_identity(), which it knows without
+   * opening the plug-in. */
+  const char* version;
+  const char* cpu;
   /* Compiles functions into one relocatable ELF object and passes it to `take`, once. Gives a
    * status; `error` gets the text of a failure. Thread-safe. */
   int (*compile)(const DyadFunction* functions, size_t count, const DyadCompileOptions* options,

@@ -128,7 +128,7 @@ void PointwiseDriver::run(const CompiledKernel& kernel, const KernelArgs& args, 
   std::int64_t inner[kMaxOperands];
   for (int i = 0; i < kernel.operands_; ++i) {
     inner[i] = args.rank == 0 ? 0 : args.strides[i] * kernel.sizes_[i];
-    data[i] = static_cast<char*>(args.data[i]) + lo * inner[i];
+    data[i] = moved(static_cast<char*>(args.data[i]), lo * inner[i]);
   }
   kernel.code_.row(kernel.contexts_[0], data, inner, hi - lo, args.slots, args.flags);
   fence_streams(args.flags);

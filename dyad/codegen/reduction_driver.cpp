@@ -230,7 +230,7 @@ void ReductionDriver::chunk_rows(char* const* data, std::int64_t outputs, std::i
       reduce(context, at, kept_strides_, reduced_strides_, 1, done % kReduceLanes, n, lanes, result,
              args_.slots, flags);
       done += n;
-      for (int i = 0; i < inputs; ++i) at[i] -= column * reduced_strides_[i];
+      for (int i = 0; i < inputs; ++i) at[i] = moved(at[i], -column * reduced_strides_[i]);
       odometer.coordinates[rank_ - 1] = 0;
       odometer.step(*this, kept_, rank_ - 1, at, inputs);
     } while (done < count);

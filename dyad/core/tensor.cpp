@@ -29,7 +29,7 @@ const TensorImpl& require_data(const Tensor& tensor, Loc loc) {
 /// item() and bool: exactly one element. A value of a graph has none to read, whatever its size:
 /// the evaluator says so.
 void require_one(const Tensor& tensor, const char* what, Loc loc) {
-  const Dim count = tensor.shape().numel();
+  const Dim count = tensor.impl()->shape.numel();
   if (count.is_symbolic() || count == Dim(1)) return;
   throw ShapeError(std::string(what) + "(" + type_string(tensor) +
                        "): needs exactly one element, not " + to_string(count) +
@@ -40,7 +40,16 @@ void require_one(const Tensor& tensor, const char* what, Loc loc) {
 }  // namespace
 
 DType Tensor::dtype() const { return require(impl_, "dtype()").dtype; }
-const Shape& Tensor::shape() const { return require(impl_, "shape()").shape; }
+const Shape& Tensor::shape() const {
+  const TensorImpl& impl = require(impl_, "shape()");
+  if (!Evaluator::is_eager() && impl.kind == TensorImpl::Kind::concrete) {
+    // The caller gets numbers, so a recording holds for these alone.
+    for (int axis = 0; axis < impl.shape.rank(); ++axis) {
+      static_cast<void>(Evaluator::current().size(*this, axis).value());
+    }
+  }
+  return impl.shape;
+}
 int Tensor::rank() const { return require(impl_, "rank()").shape.rank(); }
 
 Dim Tensor::size(std::int64_t axis, Loc loc) const {
@@ -220,7 +229,7 @@ std::string type_string(DType dtype, const Shape& shape) {
 }
 
 std::string type_string(const Tensor& tensor) {
-  return tensor.defined() ? type_string(tensor.dtype(), tensor.shape()) : "undefined";
+  return tensor.defined() ? type_string(tensor.dtype(), tensor.impl()->shape) : "undefined";
 }
 
 }  // namespace dyad

@@ -14,9 +14,11 @@
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
+#include "dyad/base/finally.h"
 #include "dyad/core/allocator.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/generator.h"
@@ -72,6 +74,7 @@ struct CompiledCore::State {
   mutable std::shared_mutex mutex;  ///< of the recordings: replays share it
   std::recursive_mutex turns;       ///< of calls that write what other calls see
   std::atomic<bool> takes_turns = false;
+  std::atomic<std::thread::id> recorder_thread;  ///< which calls the function and has the mutex
   std::vector<std::unique_ptr<Recording>> recordings;
   std::map<CallKey, std::vector<std::vector<bool>>>
       varying;                        ///< per argument and axis: a size that has varied
@@ -112,6 +115,14 @@ struct CompiledCore::State {
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
                                 SymbolMap& hints);
   void check_limits(Recording& recording) const;
+  /// GraphError when this thread is in the function while it is recorded.
+  void check_is_outside(std::string_view what) const {
+    if (recorder_thread.load() != std::this_thread::get_id()) return;
+    throw GraphError(fmt::format("{}: {} from inside the function while it is recorded; call it "
+                                 "after the call",
+                                 options.name, what),
+                     Loc(std::source_location::current()).user());
+  }
   void wait_for_compilation() const {
     for (const auto& recording : recordings) {
       if (recording->tree) recording->tree->wait();
@@ -148,6 +159,7 @@ CompiledCore::~CompiledCore() = default;
 const CompileOptions& CompiledCore::options() const noexcept { return state_->options; }
 
 void CompiledCore::visit(const std::function<void(const Recording&)>& see) const {
+  state_->check_is_outside("saving");
   const std::shared_lock lock(state_->mutex);
   for (const auto& recording : state_->recordings) see(*recording);
 }
@@ -218,11 +230,19 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   const CancelToken token = cancels.begin();
   const CallKey key = key_of(arguments, numbers);
   std::unique_lock<std::recursive_mutex> turn;
-  if (takes_turns) turn = std::unique_lock(turns);
+  const auto take_turn = [&] {
+    if (takes_turns && !turn) turn = std::unique_lock(turns);
+  };
+  take_turn();
   Way way = Way::record;
   std::optional<Mismatch> miss;  // why the call fits nothing recorded
   {
-    const std::shared_lock lock(mutex);
+    std::shared_lock lock(mutex);
+    if (takes_turns && !turn) {  // another thread has recorded the first that writes
+      lock.unlock();
+      take_turn();
+      lock.lock();
+    }
     const Found found = find(key, arguments);
     way = found.way;
     if (!found.recording) miss = found.reason;
@@ -235,6 +255,8 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
         way = Way::early;
       } else if (auto result = replay(found, arguments, token, miss)) {
         return *std::move(result);
+      } else if (miss->is_error) {
+        way = Way::eager;
       } else if (found.is_small()) {
         way = Way::recheck;
       } else {
@@ -260,6 +282,8 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
         way = Way::early;
       } else if (auto result = replay(found, arguments, token, miss)) {
         return *std::move(result);
+      } else if (miss->is_error) {
+        way = Way::eager;
       } else if (options.on_recompile == OnRecompile::compile || found.is_small()) {
         return record_again(*found.recording, found.symbols, arguments, body, token);
       } else {
@@ -273,13 +297,12 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       return result;
     }
   }
+  // The function may call itself: of the locks its thread holds none but the turn.
+  take_turn();
   if (way == Way::early) {
-    if (takes_turns && !turn) turn = std::unique_lock(turns);
     ++early;
     return run_eagerly(body, arguments, token);
   }
-  // The function may call itself: no lock is held.
-  if (turn) turn.unlock();
   ++eager;
   if (miss) note_miss(number, *std::move(miss));
   return run_eagerly(body, arguments, token);
@@ -365,6 +388,16 @@ std::vector<Shape> CompiledCore::State::shapes_for(const CallKey& key,
 
 void CompiledCore::State::check_limits(Recording& recording) const {
   Loc loc;
+  // Reads that have few outcomes each make many ways together.
+  const auto most_ways = static_cast<std::size_t>(options.max_outcomes) * 16;
+  if (recording.tree->leaves().size() > most_ways) {
+    recording.refusal = fmt::format(
+        "more than {} ways lead through the host's branches (16 times max_outcomes); where one of "
+        "two "
+        "tensors is meant, where(condition, a, b) is one way",
+        most_ways);
+    return;
+  }
   const std::size_t outcomes = recording.tree->most_outcomes(loc);
   if (outcomes <= static_cast<std::size_t>(options.max_outcomes)) return;
   recording.refusal = "what the host reads at " + to_string(loc) + " took " +
@@ -378,6 +411,8 @@ void CompiledCore::State::check_limits(Recording& recording) const {
 std::pair<FlatResult, std::shared_ptr<Path>> CompiledCore::State::record(Recorder& recorder,
                                                                          const Body& body,
                                                                          const CancelToken& token) {
+  recorder_thread = std::this_thread::get_id();
+  const Finally recorded_it([&] { recorder_thread = std::thread::id(); });
   const Evaluator::Scope scope(recorder);
   const CancelScope cancellable(&token);  // of the gradients of the results, too
   FlatResult result = run_eagerly(body, recorder.arguments(), token);
@@ -406,6 +441,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   if (recording->writes_outside) takes_turns = true;
   recording->overlap = recording->writes_overlap(arguments);
   recording->layouts = layouts_of(arguments);
+  for (const Tensor& argument : arguments) recording->gaps.push_back(has_gaps(*argument.impl()));
   if (!path->refusal.empty()) {
     recording->refusal = refusal_of(*path);
   } else {
@@ -513,6 +549,13 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
     outcome =
         recording.tree->run(arguments, &token, all ? nullptr : recording.ways_at(found.symbols));
   }
+  if (outcome.error) {
+    if (sealed || recording.tells_the_host) std::rethrow_exception(outcome.error);
+    // The function may catch it. Nothing has been written: it can be called.
+    if (random_state) default_generator().set_state(*random_state);
+    miss = Mismatch{"an operator failed in compiled code", {}, true};
+    return std::nullopt;
+  }
   if (outcome.leaf < 0) {
     if (sealed && outcome.unseen.empty()) {
       throw GraphError("'" + options.name + "': no recorded call with " +
@@ -545,6 +588,7 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
 }
 
 Explanation CompiledCore::explain(const StepProfile* profile) const {
+  state_->check_is_outside("explain()");
   const std::shared_lock lock(state_->mutex);
   state_->wait_for_compilation();
   Explanation page{.name = state_->options.name,
@@ -567,6 +611,7 @@ std::vector<CompiledGraph> CompiledCore::graphs() const {
     return std::shared_ptr<const GraphImpl>(
         &graph, [keep = Ref<const GraphImpl>(&graph)](const GraphImpl*) {});
   };
+  state_->check_is_outside("graphs()");
   const std::shared_lock lock(state_->mutex);
   state_->wait_for_compilation();
   std::vector<CompiledGraph> found;
@@ -581,6 +626,7 @@ std::vector<CompiledGraph> CompiledCore::graphs() const {
 void CompiledCore::cancel() noexcept { state_->cancels.cancel(); }
 
 void CompiledCore::reset() {
+  state_->check_is_outside("reset()");
   const std::unique_lock lock(state_->mutex);
   state_->recordings.clear();
   state_->varying.clear();

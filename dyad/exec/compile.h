@@ -78,10 +78,12 @@ struct CompileOptions {
   /// Passes of the compiler that are left out, by name: to find out what one of them does. The
   /// results are the same. ValueError when one is unknown or needed; `dyad passes` lists them.
   std::vector<std::string> passes_off = {};
-  bool fast_math = false;  ///< allows what changes bits: `x + 0` is x, `x / c` is `x * (1 / c)`,
-                           ///< `(x * a) * b` is `x * (a * b)`, `(x + a) + b` is `x + (a + b)`,
-                           ///< convolutions take in the activations behind them,
-                           ///< attention that is written out is computed by tiles
+  /// Allows what changes bits, and no more than dyad/passes/fast_math.h lists: arithmetic with
+  /// numbers is shortened; convolutions take in norms, sums and activations behind them, products
+  /// with constants sums and activations, so that NaN may become a number; attention that is
+  /// written out is computed by tiles; images stay in blocks of channels, large batches run in
+  /// parts.
+  bool fast_math = false;
 };
 
 namespace exec {

@@ -136,7 +136,7 @@ Type without_first_axis(const Type& type) {
 /// if there is one, or with the sizes at hand.
 Types body_types(const TensorFunction& body, std::span<const Tensor> carries,
                  std::span<const Tensor> xs, bool symbols, Loc loc) {
-  const auto shape = [&](const Tensor& x) { return symbols ? shape_of(x) : x.shape(); };
+  const auto shape = [&](const Tensor& x) { return symbols ? shape_of(x) : x.impl()->shape; };
   Types parameters;
   for (const Tensor& x : carries) parameters.emplace_back(x.dtype(), shape(x));
   for (const Tensor& x : xs) parameters.push_back(without_first_axis({x.dtype(), shape(x)}));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "dyad/autograd/grad_mode.h"
@@ -231,7 +232,15 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
     if (ends_here && allowed &&
         std::ranges::find(*allowed, static_cast<std::size_t>(fork->leaf)) == allowed->end())
       return outcome;
-    fork->segment->run(arguments, outcome.env, cancel);
+    static_cast<void>(fork->segment->executable());  // what the compiler throws is no operator's
+    try {
+      fork->segment->run(arguments, outcome.env, cancel);
+    } catch (const CancelledError&) {
+      throw;
+    } catch (const Error&) {
+      outcome.error = std::current_exception();
+      return outcome;
+    }
     if (ends_here) break;
     const Decision& decision = fork->path->decisions[static_cast<std::size_t>(fork->decision)];
     const Tensor read = look_up(*fork->path, decision.value, arguments, outcome.env);

@@ -201,7 +201,7 @@ void EagerEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
 }
 
 Dim EagerEvaluator::size(const Tensor& tensor, int axis) {
-  return tensor.shape()[static_cast<std::size_t>(axis)];
+  return tensor.impl()->shape[static_cast<std::size_t>(axis)];
 }
 
 namespace {

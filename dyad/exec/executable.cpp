@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "dyad/base/error.h"
+#include "dyad/base/finally.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_bind.h"
@@ -42,19 +43,6 @@ void add_notes(std::vector<std::string>& to, const std::vector<std::string>& not
     if (known.insert(note).second) to.push_back(note);
   }
 }
-
-/// Calls a function at the end of its scope.
-template <class F>
-class Finally {
- public:
-  explicit Finally(F function) : function_(std::move(function)) {}
-  ~Finally() { function_(); }
-  Finally(const Finally&) = delete;
-  Finally& operator=(const Finally&) = delete;
-
- private:
-  F function_;
-};
 
 /// Sizes and strides of values: what a plan depends on besides symbols from outside.
 std::vector<std::int64_t> key_of(std::span<const Tensor> values) {
@@ -229,6 +217,8 @@ struct Executable::State {
     stats.views = made.views;
     stats.arena_bytes = made.arena_bytes;
     stats.live_peak = made.live_peak;
+    planned = {.nodes = {}, .symbols = made.symbols};
+    for (const auto& step : made.steps) planned.nodes.push_back(&step->node());
     stats.plan_ms = milliseconds_since(start);
     return taken;
   }
@@ -270,6 +260,12 @@ struct Executable::State {
     return copies.empty() ? values : std::span<const Tensor>(copies);
   }
 
+  /// The steps of a plan, in their order, and the sizes that it is for.
+  struct Planned {
+    std::vector<const Node*> nodes;
+    SymbolMap symbols;
+  };
+
   Ref<GraphImpl> graph, lowered;
   std::vector<Tensor> written;  // the tensors of assigned variables
   ExecutableOptions options;
@@ -280,6 +276,7 @@ struct Executable::State {
   std::mutex mutex;                       // of what follows
   Plans plans;                            // that no run uses, the most recently used first
   ExecutableStats stats;                  // with the latest plan's notes alone
+  Planned planned;                        // what the latest plan runs, who has it
   std::vector<std::string> fusion_notes;  // of the passes, some more than once
 };
 
@@ -382,18 +379,15 @@ std::vector<ExplainedKernel> Executable::kernels(const StepProfile* profile) con
                std::make_move_iterator(more.end()));
   };
   for (const auto& part : state_->parts) append(*part);
-  if (state_->plans.empty()) return all;
-  const Plan& plan = *state_->plans.front();
-  for (const auto& step : plan.steps) {
-    const Node& node = step->node();
-    const passes::NodeCost cost = passes::cost_of(node, plan.symbols);
+  for (const Node* node : state_->planned.nodes) {
+    const passes::NodeCost cost = passes::cost_of(*node, state_->planned.symbols);
     ExplainedKernel& kernel = all.emplace_back(ExplainedKernel{
-        .parts = parts_of(node), .bytes = cost.bytes, .operations = cost.operations});
-    if (const StepTime* time = profile ? profile->find(node) : nullptr) {
+        .parts = parts_of(*node), .bytes = cost.bytes, .operations = cost.operations});
+    if (const StepTime* time = profile ? profile->find(*node) : nullptr) {
       kernel.calls = time->calls;
       kernel.seconds = time->seconds;
     }
-    if (const auto inner = state_->regions.find(&node); inner != state_->regions.end()) {
+    if (const auto inner = state_->regions.find(node); inner != state_->regions.end()) {
       for (const auto& region : inner->second) append(*region);
     }
   }

@@ -102,6 +102,8 @@ class RowJoin {
       }
       for (const int slot : member.reads) {
         if (slot < 0) continue;
+        // Of nothing there are no rows: kernels on all rows refuse it as eager ones do.
+        if (draft_.tensor(slot).numel() == 0) return false;
         if (Written* const made = writer_of(slot)) made->last = i;
       }
       for (const int slot : member.writes) {

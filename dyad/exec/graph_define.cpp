@@ -58,6 +58,13 @@ Tensor Defining::variable(std::string name, const Arg& init, Loc loc) {
   return made;
 }
 
+// What was cast for one graph is no value of another.
+DefineEvaluator::DefineEvaluator(Graph& owner, Declared& declared)
+    : GraphEvaluator(owner.impl()), Defining(owner, declared) {
+  begin_autocast_era();
+}
+DefineEvaluator::~DefineEvaluator() { begin_autocast_era(); }
+
 void DefineEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
                             std::span<Tensor> outputs, Loc loc) {
   if (autocast_dtype()) {

@@ -58,8 +58,10 @@ struct BranchFound {};
 /// Operators called during Graph::define: nodes of the graph.
 class DefineEvaluator final : public GraphEvaluator, public Defining {
  public:
-  DefineEvaluator(Graph& owner, Declared& declared)
-      : GraphEvaluator(owner.impl()), Defining(owner, declared) {}
+  DefineEvaluator(Graph& owner, Declared& declared);
+  ~DefineEvaluator() override;
+  DefineEvaluator(const DefineEvaluator&) = delete;
+  DefineEvaluator& operator=(const DefineEvaluator&) = delete;
 
   Tensor assign(const Tensor& variable, const Arg& value, Loc loc) override {
     return owner().assign(variable, value, loc);

@@ -199,7 +199,7 @@ consteval bool holds_number() {
       return (holds_number<std::remove_cvref_t<std::tuple_element_t<I, T>>>() || ...);
     }(std::make_index_sequence<std::tuple_size_v<T>>{});
   } else {
-    return false;
+    return holds_number<reflect::MembersOf<T>>();
   }
 }
 

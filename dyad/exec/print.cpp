@@ -61,7 +61,9 @@ void run_print(const runtime::OpCall& call) {
   std::fflush(stdout);
 }
 
-void register_print() {
+}  // namespace
+
+void register_print_op() {
   static const bool done = [] {
     const OpInfo* row = &op_info<Print>;
     register_ops({&row, 1});
@@ -71,10 +73,8 @@ void register_print() {
   static_cast<void>(done);
 }
 
-}  // namespace
-
 void print_tensors(std::string format, std::vector<Tensor> tensors, Loc loc) {
-  register_print();
+  register_print_op();
   std::vector<const Tensor*> refs;
   for (const Tensor& tensor : tensors) refs.push_back(&tensor);
   static_cast<void>(apply_multi<Print>({std::move(format)}, loc, refs, 0));

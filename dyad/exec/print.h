@@ -9,7 +9,10 @@ namespace dyad {
 
 namespace exec {
 void print_tensors(std::string format, std::vector<Tensor> tensors, Loc loc);
-}
+
+/// Adds the row of `print` to the registry, once, so that graphs with it can be read.
+void register_print_op();
+}  // namespace exec
 
 /// Prints a line to the standard output: `format` with each `{}` replaced by the next tensor (a
 /// scalar as a number, others as NumPy prints them; those left over follow). In a graph it is a

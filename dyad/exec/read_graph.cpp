@@ -2,6 +2,7 @@
 
 #include "dyad/exec/checkpoint.h"
 #include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/print.h"
 #include "dyad/ops/registry.h"
 
 namespace dyad::exec {
@@ -10,6 +11,7 @@ void register_all_ops() {
   ops::register_builtin_ops();
   register_control_ops();
   register_checkpoint_ops();
+  register_print_op();
 }
 
 Ref<GraphImpl> read_graph(std::string_view text, const NamedTensors& variables,

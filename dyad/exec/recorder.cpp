@@ -9,6 +9,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/exec/argument_layout.h"
 #include "dyad/exec/autocast.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/attrs.h"
@@ -62,23 +63,6 @@ constexpr OpInfo kArgumentOp{.name = "argument",
                              .inputs = kArgumentInput,
                              .outputs = kArgumentInput,
                              .grad = pass_argument};
-
-/// Whether there is memory between the elements that belongs to none of them.
-bool has_gaps(const TensorImpl& tensor) {
-  if (tensor.contiguous) return false;
-  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // stride and size
-  for (std::size_t axis = 0; axis < tensor.strides.size(); ++axis) {
-    if (const std::int64_t size = tensor.shape[axis].number(); size > 1)
-      axes.emplace_back(tensor.strides[axis], size);
-  }
-  std::ranges::sort(axes);
-  std::int64_t dense = 1;
-  for (const auto& [stride, size] : axes) {
-    if (stride != dense) return true;
-    dense *= size;
-  }
-  return false;
-}
 
 bool same_strides(const TensorImpl& a, const TensorImpl& b) noexcept {
   return (a.contiguous && b.contiguous) || a.strides == b.strides;
@@ -160,6 +144,10 @@ Recorder::Recorder(std::span<const Shape> shapes, std::span<const Tensor> argume
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Value value = graph_->add_placeholder("arg" + std::to_string(i),
                                                 Type(arguments[i].dtype(), shapes[i]), loc);
+    if (const std::size_t first = first_same(arguments, i); first < i) {
+      arguments_.push_back(arguments_[first]);
+      continue;
+    }
     // A leaf and its alias share the place where its gradient goes.
     if (arguments[i].tracks_grad() && arguments[i].is_leaf()) {
       autograd::make_leaf_grad(*arguments[i].impl());
@@ -256,7 +244,8 @@ Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
     const bool like_argument = note.argument >= 0 && note.part == autograd::GradPart::whole;
     const Value value = graph_->add_placeholder(
         "grad" + std::to_string(path_.grad_captures.size()),
-        Type(tensor.dtype(), like_argument ? shape_of(note.in(arguments_)) : tensor.shape()), loc);
+        Type(tensor.dtype(), like_argument ? shape_of(note.in(arguments_)) : tensor.impl()->shape),
+        loc);
     path_.grad_captures.push_back({note, value});
     return grad_handles_.emplace_back(make_handle(value));
   }
@@ -279,11 +268,22 @@ Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
 
 void Recorder::apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
                      std::span<Tensor> outputs, Loc loc) {
-  if (autocast_dtype()) {
-    const AutocastInputs cast(op, inputs, loc, version_of);
-    apply(op, cast.inputs(), attrs, outputs, loc);
-    return;
+  try {
+    if (autocast_dtype()) {
+      const AutocastInputs cast(op, inputs, loc, version_of);
+      apply_as_given(op, cast.inputs(), attrs, outputs, loc);
+    } else {
+      apply_as_given(op, inputs, attrs, outputs, loc);
+    }
+  } catch (const Error&) {
+    // If the function goes on, no guard tells when it would do so again.
+    refuse("the function caught an error of " + std::string(op.name), loc.user());
+    throw;
   }
+}
+
+void Recorder::apply_as_given(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                              std::span<Tensor> outputs, Loc loc) {
   for (const Tensor* input : inputs) {
     if (input->impl() && input->impl()->kind == TensorImpl::Kind::symbolic) {
       EagerEvaluator::instance().apply(op, inputs, attrs, outputs, loc);
@@ -377,10 +377,10 @@ void Recorder::check_types(const Node& node, std::span<const Tensor> outputs) {
       collect_symbols(type.shape()[at], symbols);
       if (symbols.size() == 1 && symbols[0].same_as(type.shape()[at]) &&
           path_.hints.find(symbols[0]) == nullptr) {
-        path_.hints.bind(symbols[0], outputs[i].shape()[at].number());
+        path_.hints.bind(symbols[0], outputs[i].impl()->shape[at].number());
         open_sizes_.push_back(symbols[0]);
       }
-      same = evaluate(type.shape()[at], path_.hints) == outputs[i].shape()[at].number();
+      same = evaluate(type.shape()[at], path_.hints) == outputs[i].impl()->shape[at].number();
     }
     if (!same) {
       throw InternalError("recording " + std::string(node.op().name) +
@@ -624,7 +624,7 @@ void Recorder::note_grad(const Tensor& leaf, bool overwrites) {
   if (std::ranges::any_of(path_.grads, is_same)) return;
   const Tensor before = autograd::grad_of(*leaf.impl());
   path_.grads.push_back({touched, before.defined(), !overwrites, before,
-                         before.defined() ? before.shape() : Shape()});
+                         before.defined() ? before.impl()->shape : Shape()});
 }
 
 GradLeaf Recorder::grad_leaf(const Tensor& leaf) const {
@@ -647,6 +647,10 @@ void Recorder::note_host_state(const Ref<HostState>& state) {
 
 void Recorder::set_random_state(const RandomKey& state, Loc loc) {
   ops::seed_generator(*this, state, loc);
+}
+
+bool Recorder::is_first_of_its_kind(std::size_t argument) const noexcept {
+  return first_same(arguments_, argument) == argument;
 }
 
 int Recorder::argument_index(const Tensor& tensor) const noexcept {

@@ -126,6 +126,10 @@ class Recorder final : public Evaluator, public RecordingNotes {
   [[nodiscard]] GradLeaf grad_leaf(const Tensor& leaf) const;
   /// The position of an argument's alias, or -1.
   [[nodiscard]] int argument_index(const Tensor& tensor) const noexcept;
+  /// Whether no argument before it is the same tensor.
+  [[nodiscard]] bool is_first_of_its_kind(std::size_t argument) const noexcept;
+  void apply_as_given(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                      std::span<Tensor> outputs, Loc loc);
   /// Where a tensor lies that is left to the caller, and has that value.
   Place place_of(const Tensor& tensor, Value value, Loc loc);
   /// Puts loops in the place of the steps of those on the tape.

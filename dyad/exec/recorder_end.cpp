@@ -78,7 +78,7 @@ void Recorder::note_spent(std::span<const Tensor> results, const std::vector<int
     }
   }
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    if (arguments_[i].tracks_grad() && !arguments_[i].is_leaf())
+    if (arguments_[i].tracks_grad() && !arguments_[i].is_leaf() && is_first_of_its_kind(i))
       path_.spent.arguments.push_back(static_cast<int>(i));
   }
 }
@@ -91,7 +91,7 @@ bool Recorder::record_backward_of(BackwardPart part, std::span<const Tensor> res
     seeds.push_back(seeds_of_results[static_cast<std::size_t>(output)]);
   }
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    if (!arguments_[i].tracks_grad()) continue;
+    if (!arguments_[i].tracks_grad() || !is_first_of_its_kind(i)) continue;
     part.arguments.push_back(static_cast<int>(i));
     wanted.push_back(arguments_[i]);
   }
@@ -188,9 +188,9 @@ void Recorder::refuse_writes_to_shared_memory() {
     const auto [begin, end] = by_storage.equal_range(written.impl()->storage.get());
     for (auto it = begin; it != end; ++it) {
       const Tensor& other = *it->second;
-      const bool itself = write.argument < 0
-                              ? other.is_same(written)
-                              : &other == &outside[static_cast<std::size_t>(write.argument)];
+      const auto position = static_cast<std::size_t>(&other - outside.data());
+      const bool itself = write.argument < 0 ? position >= given_.size() && other.is_same(written)
+                                             : position == static_cast<std::size_t>(write.argument);
       if (itself || !share_memory(written, other)) continue;
       refuse("an in-place write to " + type_string(written) + ", which shares memory with " +
                  type_string(other) +
@@ -346,6 +346,12 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
       guard_small_sizes(reshaped.shape, loc);
   }
   refuse_writes_to_shared_memory();
+  for (const StateGuard& guard : path_.states) {
+    if (guard.state->peek() == guard.value) continue;
+    refuse(
+        "'" + guard.state->name() + "' is another after the call than before it; switch it outside",
+        loc);
+  }
   for (GradNote& note : path_.grads) {
     const Tensor after = autograd::grad_of(*note.in(arguments_).impl());
     note.before = Tensor();

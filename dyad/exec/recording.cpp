@@ -80,6 +80,13 @@ CallKey key_of(std::span<const Tensor> arguments, std::span<const std::int64_t> 
     key.push_back(!argument.tracks_grad() ? 0 : argument.is_leaf() ? 1 : 2);
   }
   key.insert(key.end(), numbers.begin(), numbers.end());
+  // Which tensors are one: their gradients are one, and what is written to the one is in the other.
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    if (const std::size_t first = first_same(arguments, i); first < i) {
+      key.push_back(static_cast<std::int64_t>(i));
+      key.push_back(static_cast<std::int64_t>(first));
+    }
+  }
   return key;
 }
 
@@ -117,7 +124,8 @@ std::string Recording::key_difference(const CallKey& of_call,
   const auto position = static_cast<std::size_t>(was - numbers.begin());
   if (position < names.numbers.size() && is != now.end())
     return pack::difference(names.numbers[position], *was, *is);
-  return "another number of tensors";
+  if (key[1] != of_call[1]) return "another number of tensors";
+  return "other arguments than before are the same tensor";
 }
 
 std::optional<Mismatch> Recording::sizes_differ(std::span<const Tensor> arguments,
@@ -214,6 +222,12 @@ std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> argume
     return Mismatch{overlap ? "no argument shares memory with another tensor now"
                             : "an argument shares memory with another tensor now, and one "
                               "of the two is written",
+                    {}};
+  }
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    if (!writes_argument[i] || has_gaps(*arguments[i].impl()) == gaps[i]) continue;
+    return Mismatch{argument(i) + " is written, and its elements " +
+                        (gaps[i] ? "lie side by side now" : "do not lie side by side now"),
                     {}};
   }
   const SmallSizes* const known = known_at(small_sizes_of(symbols));
@@ -313,6 +327,9 @@ void Recording::learn(const Path& path) {
     }
   }
   strides_matter = strides_matter || path.strides_matter;
+  tells_the_host = tells_the_host || std::ranges::any_of(path.graph->nodes(), [](const auto& node) {
+                     return node->op().effect == Effect::host;
+                   });
   draws = draws || std::ranges::any_of(path.graph->nodes(), [](const auto& node) {
             return node->op().effect == Effect::random;
           });

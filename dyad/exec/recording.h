@@ -19,10 +19,14 @@
 
 namespace dyad::exec {
 
-/// What must be equal for two calls to share a recording: whether gradients are recorded (and twice
-/// the number of autocast's dtype, from 1 on), number,
-/// dtypes and ranks of the tensors and which track gradients, as leaves or not, and everything else
-/// that is passed.
+/// What must be equal for two calls to share a recording, element by element:
+/// - 0: 1 where gradients are recorded, otherwise 0; under autocast more by twice the number of its
+///   dtype, counted from 1,
+/// - 1: how many tensors there are,
+/// - from 2 on, three for each tensor: dtype, rank, and 0 where it tracks no gradient, 1 for a
+///   leaf, 2 for what was computed,
+/// - then everything else that is passed, as pack::Parts has it (`numbers`),
+/// - then two for each tensor that is also passed before it: its position and that one's.
 using CallKey = std::vector<std::int64_t>;
 /// The dtype in which a call's autocast computed, `off` without one.
 [[nodiscard]] std::string autocast_of(const CallKey& key);
@@ -33,6 +37,7 @@ using CallKey = std::vector<std::int64_t>;
 struct Mismatch {
   std::string text;
   Loc loc;
+  bool is_error = false;  ///< of an operator: what the function does then is not recorded
 };
 
 /// The recordings made under one set of assumptions: argument types, sizes or symbols, guards.
@@ -52,9 +57,10 @@ struct Recording {
   bool strides_matter = false;  ///< they decided whether a reshape is a view
   std::vector<Dim> layout_sizes;  ///< symbols of which a layout that mattered tells nothing below 2
   std::vector<ArgumentLayout> layouts;  ///< of the arguments when it was recorded
-  std::vector<std::string> types;       ///< of the arguments, to be told
-  pack::Names names;   ///< of the arguments and numbers; none when it comes from a file
-  std::string reason;  ///< why it was made
+  std::vector<bool> gaps;  ///< between the elements of arguments then; none when from a file
+  std::vector<std::string> types;  ///< of the arguments, to be told
+  pack::Names names;               ///< of the arguments and numbers; none when it comes from a file
+  std::string reason;              ///< why it was made
   Loc reason_loc;
   std::string refusal;  ///< why it runs eagerly from the start; empty when it is compiled
   /// Set by backward passes through a call's results.
@@ -62,6 +68,7 @@ struct Recording {
   std::atomic<std::int64_t> calls = 0;
   std::vector<SmallSizes> small;  ///< what calls with sizes of 0 and 1 were seen to do
   bool draws = false;             ///< random numbers
+  bool tells_the_host = false;    ///< by operators that print or call it
   bool writes_outside = false;    ///< tensors that other calls see, or gradients of leaves
 
   /// Takes over what a path through the function relied on.

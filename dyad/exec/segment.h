@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -100,6 +101,7 @@ class DecisionTree {
 
   /// What a replayed call gives.
   struct Outcome {
+    std::exception_ptr error;  ///< of an operator; nothing has been written then
     int leaf = -1;  ///< -1: a host read took a value never seen, or it is not among those allowed;
                     ///< nothing has been written
     std::string unseen;  ///< that value

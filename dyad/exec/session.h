@@ -25,10 +25,11 @@ struct Feed {
 
 /// How a session runs its graph.
 struct SessionOptions {
-  /// Whether results may differ from those of eager execution in their last bits: convolutions take
-  /// in the batch norms and activations behind them, products with constants sum in the order that
-  /// is fastest, an activation behind one of these may give a number for NaN; attention that is
-  /// written out is computed by tiles.
+  /// Allows what changes bits, and no more than dyad/passes/fast_math.h lists: arithmetic with
+  /// numbers is shortened; convolutions take in norms, sums and activations behind them, products
+  /// with constants sums and activations, so that NaN may become a number; attention that is
+  /// written out is computed by tiles; images stay in blocks of channels, large batches run in
+  /// parts. Without effect under DetectAnomaly.
   bool fast_math = false;
   int threads = 0;  ///< of its kernels: 0 for as many as set_num_threads() says
 };

@@ -97,14 +97,6 @@ bool same_decision(const Decision& a, const Decision& b) {
 
 }  // namespace
 
-std::vector<ArgumentLayout> layouts_of(std::span<const Tensor> arguments) {
-  std::vector<ArgumentLayout> layouts;
-  layouts.reserve(arguments.size());
-  for (const Tensor& argument : arguments)
-    layouts.push_back({argument.impl()->strides, argument.impl()->contiguous});
-  return layouts;
-}
-
 bool has_small_sizes(const SymbolMap& symbols) noexcept {
   return std::ranges::any_of(symbols.entries(), [](const auto& entry) { return entry.second < 2; });
 }

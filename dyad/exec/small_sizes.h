@@ -6,16 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "dyad/exec/argument_layout.h"
 #include "dyad/exec/path.h"
 
 namespace dyad::exec {
-
-/// How an argument lies in memory.
-struct ArgumentLayout {
-  Strides strides;
-  bool contiguous = false;
-};
-[[nodiscard]] std::vector<ArgumentLayout> layouts_of(std::span<const Tensor> arguments);
 
 /// What is known of a recording at sizes at which a function may do something else than its guards
 /// tell: calls where some of its symbols are 0 or 1 and all others at least 2.

@@ -12,6 +12,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/base/finally.h"
 #include "dyad/core/element.h"
 #include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
@@ -22,6 +23,7 @@
 #include "dyad/ops/creation.h"
 #include "dyad/passes/extract.h"
 #include "dyad/passes/pipeline.h"
+#include "dyad/passes/rewriter.h"
 #include "dyad/passes/stages.h"
 
 namespace dyad::exec {
@@ -185,12 +187,33 @@ class RecordedCall {
       } else {
         Tensors inputs;
         for (const Value v : node->inputs()) inputs.push_back(v ? eager_.at(v) : Tensor());
-        const Tensors made = evaluate_node(*node, inputs);
+        const Tensors made = node->op().kind == BodyKind::control ? run_alone(*node, inputs)
+                                                                  : evaluate_node(*node, inputs);
         for (int i = 0; i < static_cast<int>(made.size()); ++i) {
           eager_[node->output(i)] = made[static_cast<std::size_t>(i)];
         }
       }
     }
+  }
+
+  /// What a loop or a choice gives, as a graph of its own.
+  [[nodiscard]] Tensors run_alone(const Node& node, const Tensors& inputs) const {
+    passes::Rewriter rewriter(graph_);
+    Tensors given;
+    std::unordered_set<Value, ValueHash> known;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Value v = node.inputs()[i];
+      if (!v || !known.insert(v).second) continue;
+      rewriter.set(v, rewriter.to()->add_placeholder("x" + std::to_string(i), type_of(inputs[i]),
+                                                     node.loc()));
+      given.push_back(inputs[i]);
+    }
+    rewriter.copy(node);
+    for (std::size_t i = 0; i < node.types().size(); ++i) {
+      rewriter.to()->outputs().push_back(
+          rewriter.at({const_cast<Node*>(&node), static_cast<int>(i)}));
+    }
+    return Executable(rewriter.to()).run(given);
   }
 
   const GraphImpl& graph_;
@@ -251,6 +274,7 @@ VerifyReport verify_call(std::span<const Tensor> arguments, const VerifyBody& bo
   if (!report.refusal.empty()) return report;
 
   const RandomKey after = default_generator().state();
+  const Finally restored([&] { default_generator().set_state(after); });
   const NoGrad no_tape;
   const RecordedCall call(path, arguments, before);
   report.values = static_cast<int>(call.wanted().size());
@@ -266,7 +290,6 @@ VerifyReport verify_call(std::span<const Tensor> arguments, const VerifyBody& bo
     report.difference = find_first(call, *std::move(report.difference));
     report.difference->pass = find_culprit(call);
   }
-  default_generator().set_state(after);
   return report;
 }
 

@@ -191,7 +191,7 @@ void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
 }
 
 Dim GraphEvaluator::size(const Tensor& tensor, int axis) {
-  return tensor.shape()[static_cast<std::size_t>(axis)];
+  return tensor.impl()->shape[static_cast<std::size_t>(axis)];
 }
 
 void GraphEvaluator::fail_undecided(SizeQuestion asked, Dim a, Dim b, Loc loc) const {

@@ -1,6 +1,7 @@
 #include "dyad/ir/type.h"
 
 #include "dyad/core/tensor.h"
+#include "dyad/core/tensor_impl.h"
 
 namespace dyad {
 
@@ -34,7 +35,7 @@ bool Type::same_as(const Type& other) const noexcept {
 }
 
 Type type_of(const Tensor& tensor) {
-  return tensor.defined() ? Type(tensor.dtype(), tensor.shape()) : Type::none();
+  return tensor.defined() ? Type(tensor.dtype(), tensor.impl()->shape) : Type::none();
 }
 
 std::string to_string(const Type& type) {

@@ -32,7 +32,10 @@ class Mode {
   [[nodiscard]] bool training() const { return state_->value() != 0; }
   /// For library code: without letting a recording notice.
   [[nodiscard]] bool peek() const noexcept { return state_->peek() != 0; }
-  void set(bool training) const noexcept { state_->set(training ? 1 : 0); }
+  void set(bool training) const {
+    static_cast<void>(state_->value());  // a recording notes what it was
+    state_->set(training ? 1 : 0);
+  }
 
  private:
   Ref<HostState> state_;

@@ -250,7 +250,7 @@ double most_elements(std::span<const Labelled> operands) {
   for (const Labelled& x : operands) {
     for (std::size_t i = 0; i < x.subscripts.size(); ++i) {
       double& size = sizes[x.subscripts[i]];
-      size = std::max(size, static_cast<double>(x.tensor.shape()[i].number()));
+      size = std::max(size, static_cast<double>(x.tensor.impl()->shape[i].number()));
     }
   }
   double all = 1;

@@ -266,8 +266,8 @@ std::string cross_entropy_call(const Tensor& logits, const Tensor& target) {
 Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
                           const Tensor& weight, double label_smoothing, Loc loc) {
   bool equal = logits.rank() == target.rank() && logits.rank() > 0;
-  for (std::size_t i = 0; equal && i < logits.shape().size(); ++i) {
-    equal = logits.shape()[i] == target.shape()[i];
+  for (int axis = 0; equal && axis < logits.rank(); ++axis) {
+    equal = logits.size(axis, loc) == target.size(axis, loc);
   }
   if (!equal) {
     throw ShapeError(cross_entropy_call(logits, target) +

@@ -160,8 +160,8 @@ Tensor as_dtype(const Arg& value, DType dtype, Loc loc) {
 Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Loc loc) {
   const auto call = [&] { return std::string(name) + " on " + type_string(target); };
   bool fits = value.rank() == target.rank();
-  for (std::size_t i = 0; fits && i < value.shape().size(); ++i) {
-    fits = value.shape()[i] == target.shape()[i];
+  for (int axis = 0; fits && axis < value.rank(); ++axis) {
+    fits = value.size(axis, loc) == target.size(axis, loc);
   }
   if (!fits) {
     throw ShapeError(call() + ": the result would be " + to_string(value.shape()) +

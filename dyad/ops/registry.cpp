@@ -79,4 +79,9 @@ void register_builtin_ops() {
   (void)done;
 }
 
+const OpInfo& builtin_op(std::string_view name) {
+  register_builtin_ops();
+  return *find_op(name);
+}
+
 }  // namespace dyad::ops

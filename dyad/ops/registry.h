@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "dyad/ir/onnx_node.h"
 #include "dyad/ir/op_info.h"
@@ -9,6 +10,8 @@ namespace dyad::ops {
 
 /// Adds the rows of every operator of this layer to the registry, once; later calls do nothing.
 void register_builtin_ops();
+/// The row of one of them, by its name.
+[[nodiscard]] const OpInfo& builtin_op(std::string_view name);
 
 /// The rows of each family, in the order of its file.
 [[nodiscard]] std::span<const OpInfo* const> arithmetic_rows();

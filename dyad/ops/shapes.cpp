@@ -61,7 +61,7 @@ Tensor swapaxes(const Tensor& x, std::int64_t a, std::int64_t b, Loc loc) {
 Tensor squeeze(const Tensor& x, Loc loc) {
   Tensor made = x;
   for (int axis = x.rank(); axis-- > 0;) {
-    if (x.shape()[static_cast<std::size_t>(axis)].same_as(1)) made = squeeze(made, axis, loc);
+    if (x.impl()->shape[static_cast<std::size_t>(axis)].same_as(1)) made = squeeze(made, axis, loc);
   }
   return made;
 }

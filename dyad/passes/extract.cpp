@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 #include <unordered_set>
+#include <vector>
 
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/rewriter.h"
@@ -47,32 +48,34 @@ class Needs {
       if (is_host_effect(*node) || !used.contains(node.get())) continue;
       for (const Value v : node->inputs()) used.insert(v.node);
     }
+    std::unordered_set<const Node*> computed;
     for (const auto& node : graph_.nodes()) {
-      const bool computed =
-          is_host_effect(*node) &&
-          std::ranges::all_of(node->inputs(), [&](Value v) { return is_computed(v, used); });
-      if (computed) add(*node);
+      const bool of_computed = std::ranges::all_of(
+          node->inputs(), [&](Value v) { return !v || computed.contains(v.node); });
+      if (is_host_effect(*node) && of_computed) add(*node);
+      // Needed anyway, or made for a host effect alone from what is needed anyway.
+      const bool for_effect = !used.contains(node.get()) && &node->op() != &kPlaceholderOp &&
+                              node->op().effect == Effect::pure && of_computed;
+      if (needed_.contains(node.get()) || &node->op() == &kVariableOp ||
+          &node->op() == &kConstantOp || for_effect) {
+        computed.insert(node.get());
+      }
     }
   }
 
   static bool is_host_effect(const Node& node) { return node.op().effect == Effect::host; }
 
-  /// Needed anyway, or made for the host effect alone from what is needed anyway.
-  [[nodiscard]] bool is_computed(Value v, const std::unordered_set<const Node*>& used) const {
-    if (!v || needed_.contains(v.node)) return true;
-    if (&v.node->op() == &kVariableOp || &v.node->op() == &kConstantOp) return true;
-    return !used.contains(v.node) && &v.node->op() != &kPlaceholderOp &&
-           v.node->op().effect == Effect::pure &&
-           std::ranges::all_of(v.node->inputs(),
-                               [&](Value input) { return is_computed(input, used); });
-  }
-
-  void add(const Node& node) {
-    if (!needed_.insert(&node).second) return;
-    for (const Value v : node.inputs()) {
-      if (v) add(*v.node);
+  void add(const Node& effect) {
+    std::vector<const Node*> pending{&effect};
+    while (!pending.empty()) {
+      const Node& node = *pending.back();
+      pending.pop_back();
+      if (!needed_.insert(&node).second) continue;
+      for (const Value v : node.inputs()) {
+        if (v) pending.push_back(v.node);
+      }
+      for (const Node* source : sizes_.of(node)) pending.push_back(source);
     }
-    for (const Node* source : sizes_.of(node)) add(*source);
   }
 
   const GraphImpl& graph_;

@@ -5,6 +5,7 @@
 
 #include "dyad/core/create.h"
 #include "dyad/ir/op_info.h"
+#include "dyad/ops/registry.h"
 #include "dyad/passes/peephole.h"
 
 namespace dyad::passes {
@@ -31,7 +32,7 @@ class FastMath {
     if (node.is("div")) {
       const auto divisor = number_of(inputs[1]);
       if (!divisor || !is_usual(*divisor) || !is_usual(1 / *divisor)) return {};
-      static const OpInfo& mul = *find_op("mul");
+      const OpInfo& mul = ops::builtin_op("mul");
       return write(node, mul, inputs[0], 1 / *divisor, to);
     }
     const bool sum = node.is("add");

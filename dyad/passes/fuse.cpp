@@ -73,15 +73,20 @@ void join_producers(FusionGroups& groups, const Node& node, const FuseOptions& o
   }
 }
 
-/// Siblings: operators that read the same tensor in full read it once.
+/// Siblings: operators that read the same tensor in full read it once. Only the nearest are tried:
+/// with all users of a tensor that each of n operators reads, compilation would take n^2 tries.
 void join_siblings(FusionGroups& groups, const Node& node) {
+  constexpr std::ptrdiff_t kNear = 16;
   for (const Value v : node.inputs()) {
     if (!v || !v.type().shape().same_as(shape_of(node))) continue;
-    for (const Node* user : groups.users(*v.node)) {
-      if (user->id() >= node.id()) break;
-      if (is_pointwise(*user) && shape_of(*user).same_as(shape_of(node)) &&
-          std::ranges::find(user->inputs(), v) != user->inputs().end()) {
-        groups.merge(*user, node);
+    const std::span<Node* const> users = groups.users(*v.node);
+    const auto here = std::ranges::lower_bound(users, node.id(), {}, &Node::id);
+    for (auto at = here - std::min(here - users.begin(), kNear); at != here; ++at) {
+      const Node& user = **at;
+      if (is_pointwise(user) && shape_of(user).same_as(shape_of(node)) &&
+          std::ranges::find(user.inputs(), v) != user.inputs().end() &&
+          !groups.together(user, node)) {
+        groups.merge(user, node);
       }
     }
   }

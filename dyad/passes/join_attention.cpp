@@ -13,6 +13,7 @@
 #include "dyad/ops/attrs/attention.h"
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/ops/compare.h"
+#include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
 #include "dyad/passes/edit_attrs.h"
 #include "dyad/passes/peephole.h"
@@ -189,7 +190,7 @@ Value write(const Found& found, const Node& product, Rewriter& rewriter,
     inputs.push_back(
         value(mask_of(found, operand(found.mask, true), rewriter.to(), product.loc())));
   inputs.resize(6);
-  static const OpInfo& op = *find_op("attention_forward");
+  const OpInfo& op = ops::builtin_op("attention_forward");
   const ops::AttentionAttrs attrs{.scale = found.scale};
   Node* const made =
       rewriter.to()->append_checked(op, Attrs::copy_of(attrs_info<ops::AttentionAttrs>, &attrs),

@@ -55,7 +55,9 @@ std::int64_t Lifetimes::bytes(Value v) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   std::int64_t count = static_cast<std::int64_t>(size_of(v.type().dtype()));
   for (const Dim d : v.type().shape()) {
-    if (__builtin_mul_overflow(count, number(d), &count) || count > kMost) return kMost;
+    // What an unknown symbol stands for may make a difference of two negative.
+    const std::int64_t size = std::max<std::int64_t>(number(d), 0);
+    if (__builtin_mul_overflow(count, size, &count) || count > kMost) return kMost;
   }
   return count;
 }

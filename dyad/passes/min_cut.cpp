@@ -33,28 +33,42 @@ bool FlowNetwork::find_levels() {
   return level_[1] >= 0;
 }
 
-std::int64_t FlowNetwork::push(int vertex, std::int64_t most) {
-  if (vertex == sink()) return most;
-  const auto at = static_cast<std::size_t>(vertex);
-  for (std::size_t& i = next_[at]; i < edges_of_[at].size(); ++i) {
-    const auto number = static_cast<std::size_t>(edges_of_[at][i]);
-    const int to = edges_[number].to;
-    if (edges_[number].left == 0 || level_[static_cast<std::size_t>(to)] != level_[at] + 1) {
-      continue;
+bool FlowNetwork::push() {
+  std::vector<std::size_t> path;  // edges from the source to `vertex`
+  int vertex = source();
+  while (vertex != sink()) {
+    const auto at = static_cast<std::size_t>(vertex);
+    const std::vector<int>& edges = edges_of_[at];
+    std::size_t& i = next_[at];
+    while (i < edges.size()) {
+      const Edge& edge = edges_[static_cast<std::size_t>(edges[i])];
+      if (edge.left > 0 && level_[static_cast<std::size_t>(edge.to)] == level_[at] + 1) break;
+      ++i;
     }
-    const std::int64_t pushed = push(to, std::min(most, edges_[number].left));
-    if (pushed == 0) continue;
-    edges_[number].left -= pushed;
-    edges_[number ^ 1].left += pushed;
-    return pushed;
+    if (i < edges.size()) {
+      path.push_back(static_cast<std::size_t>(edges[i]));
+      vertex = edges_[path.back()].to;
+    } else if (path.empty()) {
+      return false;
+    } else {  // a dead end
+      vertex = edges_[path.back() ^ 1].to;
+      path.pop_back();
+      ++next_[static_cast<std::size_t>(vertex)];
+    }
   }
-  return 0;
+  std::int64_t most = kUnlimited;
+  for (const std::size_t number : path) most = std::min(most, edges_[number].left);
+  for (const std::size_t number : path) {
+    edges_[number].left -= most;
+    edges_[number ^ 1].left += most;
+  }
+  return true;
 }
 
 std::vector<bool> FlowNetwork::sink_side() {
   while (find_levels()) {
     next_.assign(edges_of_.size(), 0);
-    while (push(source(), kUnlimited) > 0) {
+    while (push()) {
     }
   }
   // What still reaches the sink: backwards over edges with room.

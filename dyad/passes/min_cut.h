@@ -15,6 +15,7 @@ class FlowNetwork {
   [[nodiscard]] static constexpr int source() noexcept { return 0; }
   [[nodiscard]] static constexpr int sink() noexcept { return 1; }
   int add_vertex();
+  /// `capacity` is at least 0.
   void add_edge(int from, int to, std::int64_t capacity);
 
   /// Finds a cut of least capacity between source and sink, of several the one nearest to the sink,
@@ -27,7 +28,7 @@ class FlowNetwork {
     std::int64_t left;  ///< capacity that flow does not use yet
   };
   [[nodiscard]] bool find_levels();
-  std::int64_t push(int vertex, std::int64_t most);
+  bool push();
 
   std::vector<Edge> edges_;  // each followed by its reverse
   std::vector<std::vector<int>> edges_of_;

@@ -15,23 +15,31 @@ Ints sizes_of(const Type& type, const SymbolMap& symbols) {
   return sizes;
 }
 
+/// a * b of numbers from 0 on. A graph may claim any size: beyond this all are the same, and many
+/// of them add up.
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) || product > kMost ? kMost : product;
+}
+
 std::int64_t elements_of(const Type& type, const SymbolMap& symbols) {
   if (!type.is_tensor()) return 0;
   std::int64_t count = 1;
-  for (const Dim size : type.shape()) count *= evaluate(size, symbols);
+  for (const Dim size : type.shape()) count = times(count, evaluate(size, symbols));
   return count;
 }
 
 std::int64_t bytes_of(const Type& type, const SymbolMap& symbols) {
   if (!type.is_tensor()) return 0;
-  return elements_of(type, symbols) * static_cast<std::int64_t>(size_of(type.dtype()));
+  return times(elements_of(type, symbols), static_cast<std::int64_t>(size_of(type.dtype())));
 }
 
 /// Products of a convolution, for each element of `many` those with one channel's weights.
 std::int64_t convolved(const Type& many, const Type& weight, const SymbolMap& symbols) {
   const std::int64_t channels = sizes_of(weight, symbols)[0];
-  return channels == 0 ? 0
-                       : 2 * elements_of(many, symbols) * (elements_of(weight, symbols) / channels);
+  if (channels == 0) return 0;
+  return 2 * times(elements_of(many, symbols), elements_of(weight, symbols) / channels);
 }
 
 std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
@@ -51,11 +59,11 @@ std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
       break;
   }
   if (node.is("linear"))
-    return 2 * elements_of(result(), symbols) * sizes_of(input(0), symbols).back();
+    return 2 * times(elements_of(result(), symbols), sizes_of(input(0), symbols).back());
   if (node.is("matmul")) {
     const Ints a = sizes_of(input(0), symbols);
     const bool transposed = a.size() > 1 && node.attrs_as<ops::MatmulAttrs>().transpose_a;
-    return 2 * elements_of(result(), symbols) * a[a.size() - (transposed ? 2 : 1)];
+    return 2 * times(elements_of(result(), symbols), a[a.size() - (transposed ? 2 : 1)]);
   }
   if (node.is("conv") || node.is("conv_epilogue") || node.is("conv_blocks")) {
     return convolved(result(), input(1), symbols);

@@ -49,19 +49,45 @@ void Peephole::find_seen() {
 }
 
 bool Peephole::is_row_major(Value value) {
-  const Node& node = *value.node;
-  if (const auto known = row_major_.find(&node); known != row_major_.end()) return known->second;
-  bool is = false;
-  if (&node.op() == &kConstantOp) {
-    is = node.attrs_as<ConstantAttrs>().value.impl()->contiguous;
-  } else if (node.op().kind == BodyKind::reduction || node.is("clone") || node.is("contiguous") ||
-             node.is("full")) {
-    is = true;
-  } else if (node.op().kind == BodyKind::pointwise || node.is("reshape") ||
-             node.is("stop_gradient")) {
-    is = std::ranges::all_of(node.inputs(), [&](Value v) { return !v || is_row_major(v); });
+  // Chains may be as long as the graph: what waits for its inputs is no call in progress.
+  std::vector<const Node*> waiting{value.node};
+  while (!waiting.empty()) {
+    const Node& node = *waiting.back();
+    if (const std::optional<bool> is = row_major_by_inputs(node)) {
+      row_major_[&node] = *is;
+      waiting.pop_back();
+      continue;
+    }
+    for (const Value v : node.inputs()) {
+      if (v && !row_major_.contains(v.node)) waiting.push_back(v.node);
+    }
   }
-  return row_major_[&node] = is;
+  return row_major_.at(value.node);
+}
+
+std::optional<bool> Peephole::row_major_by_inputs(const Node& node) const {
+  if (const auto known = row_major_.find(&node); known != row_major_.end()) return known->second;
+  if (&node.op() == &kConstantOp) {
+    return node.attrs_as<ConstantAttrs>().value.impl()->contiguous;
+  }
+  if (node.op().kind == BodyKind::reduction || node.is("clone") || node.is("contiguous") ||
+      node.is("full")) {
+    return true;
+  }
+  const bool follows =
+      node.op().kind == BodyKind::pointwise || node.is("reshape") || node.is("stop_gradient");
+  if (!follows) return false;
+  bool all_known = true;
+  for (const Value v : node.inputs()) {
+    if (!v) continue;
+    const auto known = row_major_.find(v.node);
+    if (known == row_major_.end()) {
+      all_known = false;
+    } else if (!known->second) {
+      return false;
+    }
+  }
+  return all_known ? std::optional(true) : std::nullopt;
 }
 
 bool Peephole::may_replace(const Node& node, Value value) {

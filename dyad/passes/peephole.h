@@ -38,6 +38,8 @@ class Peephole {
  private:
   void find_seen();
   [[nodiscard]] bool is_row_major(Value value);
+  /// The same by what is known of a node's inputs; nothing where one is to be looked at first.
+  [[nodiscard]] std::optional<bool> row_major_by_inputs(const Node& node) const;
 
   const GraphImpl& graph_;
   std::unordered_set<const Node*> seen_;  // of the old graph: somebody can tell how it lies

@@ -1,5 +1,6 @@
 #include "dyad/codegen/loader.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -58,6 +59,20 @@ TEST(Loader, DamagedObjectsAreErrors) {
   EXPECT_EQ(message(other), "kernel object: is no relocatable x86-64 ELF file");
   for (std::size_t size = 1; size < whole.size(); size += 97)
     (void)message(std::span(whole).first(size));
+  // The names of symbols in a section that has no bytes.
+  Elf64_Ehdr header;
+  std::memcpy(&header, whole.data(), sizeof header);
+  for (int s = 0; s < header.e_shnum; ++s) {
+    Elf64_Shdr section;
+    const std::size_t at = header.e_shoff + static_cast<std::size_t>(s) * sizeof section;
+    std::memcpy(&section, whole.data() + at, sizeof section);
+    if (section.sh_type != SHT_STRTAB) continue;
+    section.sh_type = SHT_NOBITS;
+    section.sh_offset = std::uint64_t{1} << 40;
+    auto damaged = whole;
+    std::memcpy(damaged.data() + at, &section, sizeof section);
+    EXPECT_EQ(message(damaged), "kernel object: has a section without bytes that are needed");
+  }
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {  // loading may succeed or fail, but nothing else
     auto damaged = whole;

@@ -228,5 +228,32 @@ TEST_F(LayerCalls, BadArgumentsAreErrors) {
               HasSubstr("GroupNorm: groups must divide channels, found groups = 3, channels = 4"));
 }
 
+TEST(Modes, SwitchedInsideACompiledFunctionAreAsEagerly) {
+  nn::Dropout drop(0.5);
+  const auto leaves_it = compile([&](Tensor x) {
+    Tensor y = drop(x);
+    nn::eval(drop);
+    return y;
+  });
+  for (int i = 0; i < 5; ++i) {
+    nn::train(drop);
+    static_cast<void>(leaves_it(ones({3})));
+    EXPECT_FALSE(drop.mode.training()) << i;
+  }
+  nn::train(drop);
+  const auto puts_it_back = compile([&](Tensor x) {
+    nn::eval(drop);
+    Tensor y = drop(x);
+    nn::train(drop);
+    return y;
+  });
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(puts_it_back(ones({3})).to_vector<float>(), std::vector<float>(3, 1.0f));
+    EXPECT_TRUE(drop.mode.training());
+  }
+  EXPECT_EQ(puts_it_back.explain().recordings.size(), 1u);
+  EXPECT_GT(puts_it_back.explain().replays, 0);
+}
+
 }  // namespace
 }  // namespace dyad::nn

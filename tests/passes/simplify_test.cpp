@@ -246,5 +246,17 @@ TEST(FastMath, DoesWhatItsListSays) {
   })"));
 }
 
+TEST(SimplifyViews, ChainsMayBeAsLongAsTheGraph) {
+  std::string text = "graph {\n  %x0 = placeholder : f32[4]\n";
+  constexpr int kLong = 200000;
+  for (int i = 0; i < kLong; ++i) {
+    text += "  %x" + std::to_string(i + 1) + " = neg(%x" + std::to_string(i) + ")\n";
+  }
+  const std::string last = "%x" + std::to_string(kLong);
+  text += "  %y = reshape(" + last + ") {shape = [4]}\n  return %y\n}";
+  const Ref<GraphImpl> graph = simplify_views(*parse(text));
+  EXPECT_EQ(graph->nodes().size(), kLong + 2u);  // the caller sees how %y lies in memory
+}
+
 }  // namespace
 }  // namespace dyad::passes

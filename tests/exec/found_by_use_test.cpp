@@ -1,0 +1,165 @@
+// Mistakes of compiled functions that somebody who used them found.
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/exec/verify.h"
+#include "exec_for_tests.h"
+
+namespace dyad {
+namespace {
+
+using exec::same_bits;
+using ::testing::HasSubstr;
+
+TEST(FoundByUse, FastMathNeedsNoOtherCallBefore) {
+  const auto seventh = compile([](Tensor x) { return x / 7; }, {.fast_math = true});
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(seventh(ones({2}))[0].item<float>(), 1.0f / 7, 1e-7);
+}
+
+TEST(FoundByUse, AShapeIsAGuard) {
+  const auto is_four = compile([](Tensor x) { return x.sum() * 0 + (x.shape()[0] == 4 ? 1 : 2); });
+  const auto mean_of =
+      compile([](Tensor x) { return x.sum() / static_cast<float>(x.shape()[0].number()); });
+  for (const int n : {4, 5, 6, 7, 8, 4, 4, 9, 10}) {
+    EXPECT_EQ(is_four(ones({n})).item<float>(), n == 4 ? 1 : 2) << n;
+    EXPECT_EQ(mean_of(ones({n})).item<float>(), 1) << n;
+  }
+}
+
+TEST(FoundByUse, OneTensorInTwoPlacesIsOne) {
+  const auto step = [](Tensor a, Tensor b) {
+    sum(a * b * b).backward();
+    return a.is_same(b) ? a * 2 : a * 1;
+  };
+  for (const bool begins_with_one : {true, false}) {
+    const auto fast = compile(step);
+    for (int i = 0; i < 8; ++i) {
+      const bool one = (i < 3) == begins_with_one;
+      Tensor x = ones({1}).requires_grad(), y = (ones({1}) * 2).detach().requires_grad();
+      const Tensor made = fast(x, one ? x : y);
+      EXPECT_EQ(x.grad()[0].item<float>(), one ? 3 : 4) << i;
+      EXPECT_EQ(y.grad().defined(), !one) << i;
+      if (!one) {
+        EXPECT_EQ(y.grad()[0].item<float>(), 4) << i;
+      }
+      EXPECT_EQ(made[0].item<float>(), one ? 2 : 1) << i;
+    }
+    EXPECT_EQ(fast.explain().recordings.size(), 2u);
+  }
+  const Tensor w = ones({1}).requires_grad(), computed = w * 1;
+  const auto inside = compile(
+      [](Tensor a, Tensor b) { return grad(sum(a * b * b), {a, b}, {.retain_graph = true}); });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(inside(computed, computed)[0][0].item<float>(), 3);
+}
+
+TEST(FoundByUse, ACapturedTensorThatIsWrittenMayBeAnArgumentToo) {
+  Tensor a = zeros({1});
+  const auto f = compile([&](Tensor x) {
+    a.add_(1);
+    return x * 2;
+  });
+  for (int i = 1; i <= 8; ++i) EXPECT_EQ(f(a)[0].item<float>(), 2.0f * static_cast<float>(i));
+}
+
+TEST(FoundByUse, AnErrorThatTheFunctionCatchesIsCaughtInEachCall) {
+  const auto sizes = compile([](Tensor x, Tensor y) {
+    try {
+      return x + y;
+    } catch (const Error&) {
+      return x.sum() + y.sum();
+    }
+  });
+  for (const auto& [a, b] : {std::pair(3, 4), {4, 5}, {5, 6}, {6, 6}, {5, 5}, {3, 4}}) {
+    const Tensor made = sizes(ones({a}), ones({b}));
+    EXPECT_EQ(made.rank(), a == b ? 1 : 0) << a << ", " << b;
+  }
+  const auto data = compile([](Tensor x, Tensor i) {
+    try {
+      return index_select(x, 0, i);
+    } catch (const IndexError&) {
+      return zeros({1});
+    }
+  });
+  for (const int i : {0, 1, 2, 0, 1, 7, 2, 7}) {
+    EXPECT_EQ(data(ones({3}), tensor({i}, i64))[0].item<float>(), i == 7 ? 0 : 1) << i;
+  }
+}
+
+TEST(FoundByUse, AnErrorOfAReplayIsTheEagerOne) {
+  const auto pick = [](Tensor x, Tensor i) { return index_select(x * 2, 0, i); };
+  const auto fast = compile(pick);
+  for (int i = 0; i < 3; ++i) static_cast<void>(fast(ones({3}), tensor({i}, i64)));
+  const auto text_of = [](const auto& call) -> std::string {
+    try {
+      static_cast<void>(call(ones({3}), tensor({7}, i64)));
+    } catch (const IndexError& error) {
+      return error.message();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(text_of(fast), text_of(pick));
+  EXPECT_TRUE(same_bits(fast(ones({3}), tensor({1}, i64)), full({1}, 2.0f)));
+}
+
+TEST(FoundByUse, ArgumentsWithGapsThatAreWritten) {
+  const auto f = compile([](Tensor x) {
+    x.add_(1);
+    return x * 2;
+  });
+  for (int i = 0; i < 8; ++i) {
+    const Tensor wide = zeros({2, 4});
+    const bool gaps = i == 3 || i == 6;
+    const Tensor x = gaps ? wide.slice(1, 0, kEnd, 2) : zeros({2, 2});
+    EXPECT_EQ(sum(f(x)).item<float>(), 8) << i;
+    if (gaps) {
+      EXPECT_EQ(sum(wide).item<float>(), 4) << i;
+    }
+  }
+}
+
+TEST(FoundByUse, LoopsAreVerified) {
+  const auto halves = [](Tensor x) {
+    return while_loop([](Tensor y) { return sum(y) > 1.f; }, [](Tensor y) { return y * 0.5f; }, x);
+  };
+  EXPECT_THAT(to_string(verify(halves, full({3}, 100.0f))), HasSubstr("the same bits"));
+  const auto sums = [](Tensor x) {
+    return scan(
+               [](Tensor h, Tensor v) {
+                 Tensor n = h + v;
+                 return std::pair(n, n);
+               },
+               zeros({3}), x)
+        .second;
+  };
+  EXPECT_THAT(to_string(verify(sums, ones({5, 3}))), HasSubstr("the same bits"));
+}
+
+TEST(FoundByUse, WaysThroughTheHostsBranchesAreBounded) {
+  const auto f = compile(
+      [](Tensor x) {
+        Tensor y = x;
+        for (int i = 0; i < 6; ++i) {
+          if (x[i] > 0.f) y = y * 2;
+        }
+        return y;
+      },
+      {.max_outcomes = 2});
+  manual_seed(3);
+  for (int i = 0; i < 200; ++i) {
+    const Tensor x = normal({6});
+    float factor = 1;
+    for (int k = 0; k < 6; ++k) factor *= x[k].item<float>() > 0 ? 2.0f : 1.0f;
+    ASSERT_TRUE(same_bits(f(x), x * factor));
+  }
+  const ExplainedRecording recording = f.explain().recordings.at(0);
+  EXPECT_THAT(recording.refusal, HasSubstr("more than 32 ways lead through the host's branches"));
+}
+
+}  // namespace
+}  // namespace dyad
