@@ -12,9 +12,9 @@
 namespace dyad::codegen {
 
 /// The LLVM back end: a shared library that is looked for when the process starts and opened when
-/// it is first needed. Looked for in DYAD_PLUGIN_PATH (a folder or the file), then beside the
-/// program and this library (../lib/dyad), in their run paths, then in /usr/local/lib/dyad and
-/// /usr/lib/dyad.
+/// it is first needed. Looked for in DYAD_PLUGIN_PATH alone (a folder or the file) where that is
+/// set; otherwise beside the program and this library (../lib/dyad), in their run paths, then in
+/// /usr/local/lib/dyad and /usr/lib/dyad.
 class CompilerPlugin {
  public:
   static CompilerPlugin& instance();

@@ -146,6 +146,22 @@ Shape evaluate(const Shape& shape, const SymbolMap& symbols) {
   return numbers;
 }
 
+namespace {
+
+/// A graph may say more of sizes than its operators do (verify's is_instance_of): is it so now?
+void check_written(const Node& node, const Types& results, const SymbolMap& symbols) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Type& written = node.types()[i];
+    if (!written.is_tensor() || !results[i].is_tensor()) continue;
+    const Shape shape = evaluate(written.shape(), symbols);
+    if (shape.same_as(results[i].shape())) continue;
+    throw GraphError(fmt::format("{} gives {} at these sizes, but the graph says {}",
+                                 node.op().name, to_string(results[i].shape()), to_string(shape)));
+  }
+}
+
+}  // namespace
+
 void check_types(const GraphImpl& graph, const SymbolMap& symbols, Loc where) {
   std::unordered_map<Value, Type, ValueHash> types;
   for (const auto& node : graph.nodes()) {
@@ -162,6 +178,7 @@ void check_types(const GraphImpl& graph, const SymbolMap& symbols, Loc where) {
             substitute_symbols(node->attrs().info(), node->attrs().data(), symbols);
         results = infer_types(node->op(), inputs, attrs ? attrs->data() : node->attrs().data(),
                               node->loc());
+        check_written(*node, results, symbols);
       }
       for (int i = 0; i < static_cast<int>(results.size()); ++i) {
         types[node->output(i)] = std::move(results[static_cast<std::size_t>(i)]);

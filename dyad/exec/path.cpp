@@ -104,6 +104,11 @@ void Path::replace_positions(const std::function<int(int)>& by) {
   if (backward) backward->begin = by(backward->begin);
 }
 
+std::size_t hooks_on(const Tensor& leaf) {
+  const autograd::LeafGrad* const kept = autograd::leaf_grad_of(*leaf.impl());
+  return kept ? kept->hooks.size() : 0;
+}
+
 bool knows_rows(std::span<const GradNote> notes, const autograd::LeafGrad& of_leaf,
                 std::span<const Tensor> arguments) {
   return std::ranges::any_of(

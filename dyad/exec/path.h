@@ -63,7 +63,11 @@ struct GradNote : GradLeaf {
   bool reads_first = false;  ///< whether there was a gradient before mattered
   Tensor before;             ///< while recording only
   Shape shape;  ///< of the gradient that there was; only that of some rows differs from its leaf's
+  std::size_t hooks = 0;  ///< on the leaf: what they do is part of the recording
 };
+
+/// How many hooks a leaf has.
+[[nodiscard]] std::size_t hooks_on(const Tensor& leaf);
 
 /// Whether a recording with these notes knows of rows that are part of the leaf's gradient.
 [[nodiscard]] bool knows_rows(std::span<const GradNote> notes, const autograd::LeafGrad& of_leaf,

@@ -624,7 +624,7 @@ void Recorder::note_grad(const Tensor& leaf, bool overwrites) {
   if (std::ranges::any_of(path_.grads, is_same)) return;
   const Tensor before = autograd::grad_of(*leaf.impl());
   path_.grads.push_back({touched, before.defined(), !overwrites, before,
-                         before.defined() ? before.impl()->shape : Shape()});
+                         before.defined() ? before.impl()->shape : Shape(), hooks_on(leaf)});
 }
 
 GradLeaf Recorder::grad_leaf(const Tensor& leaf) const {

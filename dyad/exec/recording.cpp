@@ -283,6 +283,11 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
   }
   for (const GradNote& note : grads) {
     const bool defined = autograd::grad_of(*note.in(arguments).impl()).defined();
+    if (const std::size_t now = hooks_on(note.in(arguments)); now != note.hooks) {
+      return Mismatch{type_string(note.in(arguments)) + " had " + std::to_string(note.hooks) +
+                          " hooks, has " + std::to_string(now),
+                      {}};
+    }
     if (!note.reads_first) continue;
     if (defined != note.defined_before) {
       return Mismatch{"a gradient of " + type_string(note.in(arguments)) +

@@ -42,7 +42,8 @@ class FinishedGraphEvaluator final : public GraphEvaluator {
 };
 
 /// True when `written` is what the operator gives: equal, but for the sizes that only a run can
-/// tell, which may be any symbols.
+/// tell, which may be any symbols, and those that are the larger or smaller of two, of which the
+/// one may be written (a plan looks whether it is).
 [[nodiscard]] bool is_instance_of(const Type& written, const Type& inferred);
 
 }  // namespace dyad

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/core/dim_expr.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/partial_attr_visitor.h"
 #include "dyad/ir/undecided.h"
@@ -153,13 +154,31 @@ class Verifier {
 
 }  // namespace
 
+namespace {
+
+/// Whether a size is the larger or smaller of two, or computed from such: which of them it is may
+/// be known where it was recorded, and each plan looks whether it is so.
+bool is_choice(Dim size) {
+  if (size.is_number()) return false;
+  const auto holds = [](const DimAtom* atom) {
+    return atom->kind == DimAtom::Kind::max || atom->kind == DimAtom::Kind::min ||
+           (atom->kind != DimAtom::Kind::symbol && (is_choice(atom->a) || is_choice(atom->b)));
+  };
+  return std::ranges::any_of(size.expr().terms, [&](const DimTerm& term) {
+    return std::ranges::any_of(term.factors, holds);
+  });
+}
+
+}  // namespace
+
 bool is_instance_of(const Type& written, const Type& inferred) {
   if (written.same_as(inferred)) return true;
   if (!written.is_tensor() || !inferred.is_tensor() || written.dtype() != inferred.dtype()) {
     return false;
   }
   return std::ranges::equal(written.shape(), inferred.shape(), [](Dim size, Dim rule) {
-    return size.same_as(rule) || (rule.same_as(unknown_size()) && size.is_symbolic());
+    return size.same_as(rule) || (rule.same_as(unknown_size()) && size.is_symbolic()) ||
+           is_choice(rule);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/verify.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
@@ -65,6 +66,24 @@ TEST(FoundByUse, ACapturedTensorThatIsWrittenMayBeAnArgumentToo) {
     return x * 2;
   });
   for (int i = 1; i <= 8; ++i) EXPECT_EQ(f(a)[0].item<float>(), 2.0f * static_cast<float>(i));
+}
+
+TEST(FoundByUse, AHookThatIsRegisteredLaterRuns) {
+  Tensor w = ones({1}).requires_grad();
+  const auto f = compile([&](Tensor x, Tensor leaf) {
+    w.zero_grad();
+    sum(w * x * leaf).backward();
+    return x * 1;
+  });
+  for (int i = 0; i < 9; ++i) {
+    if (i == 4) w.register_hook([](const Tensor& g) { return g * 10; });
+    Tensor leaf = ones({1}).requires_grad();
+    if (i >= 6) leaf.register_hook([](const Tensor& g) { return g * 100; });
+    static_cast<void>(f(ones({1}), leaf));
+    EXPECT_EQ(w.grad()[0].item<float>(), i < 4 ? 1 : 10) << i;
+    EXPECT_EQ(leaf.grad()[0].item<float>(), i < 6 ? 1 : 100) << i;
+  }
+  EXPECT_EQ(f.explain().recordings.size(), 3u);
 }
 
 TEST(FoundByUse, AnErrorThatTheFunctionCatchesIsCaughtInEachCall) {
@@ -159,6 +178,19 @@ TEST(FoundByUse, WaysThroughTheHostsBranchesAreBounded) {
   }
   const ExplainedRecording recording = f.explain().recordings.at(0);
   EXPECT_THAT(recording.refusal, HasSubstr("more than 32 ways lead through the host's branches"));
+}
+
+TEST(FoundByUse, AGraphThatSaysMoreOfSizesThanIsSoDoesNotRun) {
+  ops::register_builtin_ops();
+  const Ref<GraphImpl> graph = parse_graph(
+      "graph {\n  %x = placeholder : f32[s0]\n"
+      "  %y = slice(%x) {axis = 0, begin = 2, end = s0, step = 1} : f32[s0 - 2]\n"
+      "  return %y\n}");
+  exec::Executable executable(graph);
+  EXPECT_TRUE(same_bits(executable.run(exec::Tensors{ones({5})})[0], ones({3})));
+  EXPECT_THAT(testing::message_of<GraphError>(
+                  [&] { static_cast<void>(executable.run(exec::Tensors{ones({1})})); }),
+              HasSubstr("slice gives [0] at these sizes, but the graph says [-1]"));
 }
 
 }  // namespace

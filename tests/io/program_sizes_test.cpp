@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dyad/core/create.h"
+#include "dyad/exec/control_flow.h"
 #include "dyad/io/program.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
@@ -158,6 +159,39 @@ TEST(ProgramSizes, TheLargestOfNothingIsEagersError) {
   const std::string eager = message_of<ShapeError>([&] { static_cast<void>(fn(rows(0, 1))); });
   const std::string what = eager.substr(0, eager.find('\n'));
   EXPECT_THAT(message_of<ShapeError>([&] { program(rows(0, 1)); }), ::testing::StartsWith(what));
+}
+
+/// What goes back through a loop slices by sizes of which only the recording knows that they are no
+/// less than 0.
+TEST(ProgramSizes, AStepThatGoesBackThroughALoop) {
+  const TempFile file("loop.dyad");
+  const auto with = [](Tensor w) {
+    return [w](const Tensor& x) mutable {
+      w.zero_grad();
+      const auto step = [&](const Tensor& h, const Tensor& v) {
+        Tensor next = tanh(h * w + v);
+        return std::pair(next, next);
+      };
+      const Tensor loss = sum(scan(step, zeros({3}), x).first);
+      loss.backward();
+      return std::pair(loss, w.grad() * 1);
+    };
+  };
+  const auto sequence = [](std::int64_t n) {
+    manual_seed(static_cast<std::uint64_t>(n));
+    return randn({n, 3});
+  };
+  const auto fast = compile(with(ones({3}).requires_grad()));
+  for (const std::int64_t n : {15, 16, 17}) static_cast<void>(fast(sequence(n)));
+  save(file.path(), fast);
+  const Program program = load(file.path());
+  auto eager = with(ones({3}).requires_grad());
+  for (const std::int64_t n : {3, 9, 40}) {
+    const auto [loss, grad] = eager(sequence(n));
+    const std::vector<Tensor> got = program(sequence(n));
+    EXPECT_EQ(bits_of(got[0]), bits_of(loss)) << n;
+    EXPECT_EQ(bits_of(got[1]), bits_of(grad)) << n;
+  }
 }
 
 }  // namespace
