@@ -90,7 +90,8 @@ namespace exec {
 
 class StepProfile;
 
-/// The parts of a function's result: tensors, and the rest of it with the tensors taken out.
+/// The parts of a function's result: tensors that are defined, and the whole with others in their
+/// places.
 struct FlatResult {
   std::vector<Tensor> tensors;
   std::any skeleton;
@@ -159,12 +160,17 @@ Result call_packed(CompiledCore& core, Given& given, void* function,
           pack::replace_defined(given, arguments);
           fresh.emplace(apply(function, given));
           Result skeleton = *fresh;
-          pack::for_each_tensor(skeleton, [](Tensor& tensor) { tensor = Tensor(); });
-          return FlatResult{pack::flatten(*fresh), std::move(skeleton)};
+          const Tensor defined = pack::any_tensor();
+          pack::for_each_tensor(skeleton, [&](Tensor& tensor) {
+            if (tensor.defined()) tensor = defined;
+          });
+          return FlatResult{pack::defined_tensors(*fresh), std::move(skeleton)};
         },
         names);
     if (fresh) return *std::move(fresh);
-    return pack::rebuild(std::any_cast<const Result&>(flat.skeleton), flat.tensors);
+    auto result = std::any_cast<Result>(flat.skeleton);
+    pack::replace_defined(result, flat.tensors);
+    return result;
   }
 }
 

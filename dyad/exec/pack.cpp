@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "dyad/core/tensor_impl.h"
+
 namespace dyad::exec::pack {
+
+Tensor any_tensor() { return make_empty(DType::f32, {}); }
 
 std::string name_of(const Place& place) {
   if (!place.outer) return "the arguments";

@@ -124,6 +124,9 @@ template <class T>
   return tensors;
 }
 
+/// A tensor that stands for one that is defined.
+[[nodiscard]] Tensor any_tensor();
+
 /// What tells one call from another: the tensors of a value that are defined, and everything else
 /// of it as numbers, among them for each tensor whether it is defined.
 struct Parts {

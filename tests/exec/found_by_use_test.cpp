@@ -193,5 +193,22 @@ TEST(FoundByUse, AGraphThatSaysMoreOfSizesThanIsSoDoesNotRun) {
               HasSubstr("slice gives [0] at these sizes, but the graph says [-1]"));
 }
 
+TEST(FoundByUse, ResultsMayHoldTensorsThatAreUndefined) {
+  struct State {
+    Tensor h, c;
+  };
+  const auto f = compile([](Tensor x) {
+    return std::pair(State{x * 2, Tensor()}, std::vector<Tensor>{Tensor(), x + 1});
+  });
+  for (int i = 0; i < 4; ++i) {
+    const auto [state, list] = f(full({2}, static_cast<float>(i)));
+    EXPECT_TRUE(same_bits(state.h, full({2}, 2.0f * static_cast<float>(i))));
+    EXPECT_FALSE(state.c.defined());
+    EXPECT_FALSE(list.at(0).defined());
+    EXPECT_TRUE(same_bits(list.at(1), full({2}, 1.0f + static_cast<float>(i))));
+  }
+  EXPECT_GT(f.explain().replays, 0);
+}
+
 }  // namespace
 }  // namespace dyad
