@@ -58,11 +58,13 @@ double ulps(T value, long double exact) {
   return static_cast<double>(std::abs(value - exact) / unit);
 }
 
-/// Numbers of all sizes below the largest, 16 to a step.
+/// Numbers of all sizes below the largest, as many as fill vectors.
 template <class T>
 std::vector<T> sizes_up_to(double largest) {
   std::vector<T> x;
-  for (double v = 1e-30; v < largest; v *= 1.0007) x.push_back(static_cast<T>(v));
+  constexpr double kLeast = 1e-30, kStep = 1.0007;
+  const auto steps = static_cast<int>(std::log(largest / kLeast) / std::log(kStep));
+  for (int k = 0; k < steps; ++k) x.push_back(static_cast<T>(kLeast * std::pow(kStep, k)));
   x.resize(x.size() / 16 * 16);
   return x;
 }
