@@ -393,8 +393,7 @@ void CompiledCore::State::check_limits(Recording& recording) const {
   if (recording.tree->leaves().size() > most_ways) {
     recording.refusal = fmt::format(
         "more than {} ways lead through the host's branches (16 times max_outcomes); where one of "
-        "two "
-        "tensors is meant, where(condition, a, b) is one way",
+        "two tensors is meant, where(condition, a, b) is one way",
         most_ways);
     return;
   }

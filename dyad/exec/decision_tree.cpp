@@ -232,9 +232,9 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
     if (ends_here && allowed &&
         std::ranges::find(*allowed, static_cast<std::size_t>(fork->leaf)) == allowed->end())
       return outcome;
-    static_cast<void>(fork->segment->executable());  // what the compiler throws is no operator's
+    Executable& compiled = fork->segment->executable();  // may throw, but no error of an operator
     try {
-      fork->segment->run(arguments, outcome.env, cancel);
+      fork->segment->run(compiled, arguments, outcome.env, cancel);
     } catch (const CancelledError&) {
       throw;
     } catch (const Error&) {
@@ -301,7 +301,7 @@ std::vector<autograd::GradientPart> DecisionTree::backward(const Leaf& from,
   const BackwardPart& part = *from.path->backward;
   for (std::size_t i = 0; i < seeds.size(); ++i)
     env.insert_or_assign(id_of(part.seeds[i]), seeds[i]);
-  from.backward->run(arguments, env, nullptr);
+  from.backward->run(from.backward->executable(), arguments, env, nullptr);
   std::vector<autograd::GradientPart> grads;
   const auto tensor_of = [&](Value value) {
     return value ? look_up(*from.path, value, arguments, env) : Tensor();

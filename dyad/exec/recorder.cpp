@@ -650,7 +650,7 @@ void Recorder::set_random_state(const RandomKey& state, Loc loc) {
 }
 
 bool Recorder::is_first_of_its_kind(std::size_t argument) const noexcept {
-  return first_same(arguments_, argument) == argument;
+  return argument_index(arguments_[argument]) == static_cast<int>(argument);
 }
 
 int Recorder::argument_index(const Tensor& tensor) const noexcept {

@@ -239,10 +239,11 @@ std::vector<ExplainedKernel> Segment::kernels(const StepProfile* profile) const 
   return executable_ ? executable_->kernels(profile) : std::vector<ExplainedKernel>();
 }
 
-void Segment::run(std::span<const Tensor> arguments, Environment& env, const CancelToken* cancel) {
+void Segment::run(Executable& compiled, std::span<const Tensor> arguments, Environment& env,
+                  const CancelToken* cancel) const {
   std::vector<Tensor> inputs(arguments.begin(), arguments.end());
   for (const ValueId& external : externals_) inputs.push_back(env.at(external));
-  std::vector<Tensor> outputs = executable().run(inputs, cancel);
+  std::vector<Tensor> outputs = compiled.run(inputs, cancel);
   for (std::size_t i = 0; i < exposed_.size(); ++i)
     env.insert_or_assign(exposed_[i], std::move(outputs[i]));
 }

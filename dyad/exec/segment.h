@@ -51,8 +51,10 @@ class Segment {
     return value.node >= begin_ && value.node < end_;
   }
 
-  /// Runs on the arguments and the values in `env`, and adds what it gives.
-  void run(std::span<const Tensor> arguments, Environment& env, const CancelToken* cancel);
+  /// Runs `compiled`, its executable(), on the arguments and the values in `env`, and adds what it
+  /// gives.
+  void run(Executable& compiled, std::span<const Tensor> arguments, Environment& env,
+           const CancelToken* cancel) const;
   /// Compiles now when needed.
   Executable& executable();
 

@@ -116,7 +116,7 @@ class PartJoiner {
     for (const Segment& part : parts.parts) values.push_back(rewriter_.at(part.value));
     GraphImpl& graph = *rewriter_.to();
     const ops::AxisAttrs along{.axis = static_cast<std::int64_t>(parts.axis)};
-    static const OpInfo& concat = []() -> const OpInfo& { return ops::builtin_op("concat"); }();
+    const OpInfo& concat = ops::builtin_op("concat");
     const Value whole =
         graph.append_checked(concat, Attrs::copy_of(*concat.attrs, &along), values, node.loc())
             ->output();
