@@ -293,6 +293,36 @@ void EagerEvaluator::write_data(const Tensor& target, const Tensor& value, int h
   autograd::after_write(target, value);
 }
 
+namespace exec {
+namespace {
+
+/// Of an operator that makes its result where its first input lies.
+bool try_opaque_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                         const Tensor& target) {
+  const runtime::OpKernel* const kernel = runtime::find_kernel(op);
+  const TensorImpl& impl = *target.impl();
+  if (!kernel || kernel->takes_over != 0 || !inputs[0]->is_same(target) || !impl.contiguous ||
+      is_broadcast(impl))
+    return false;
+  Types types;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (i > 0 && share_memory(*inputs[i], target)) return false;
+    types.push_back(type_of(*inputs[i]));
+  }
+  const Loc loc = Loc().user();
+  types = infer_types(op, types, attrs, loc);
+  if (!types[0].same_as(type_of(target))) return false;
+  std::vector<Tensor> given;
+  for (const Tensor* input : inputs) given.push_back(*input);
+  Tensor result = target;
+  kernel->run({op, attrs, given, {&result, 1}, loc});
+  impl.storage->bump_version();
+  return true;
+}
+
+}  // namespace
+}  // namespace exec
+
 bool EagerEvaluator::try_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
                                   const Tensor& target) {
   // What the tape keeps, and what is checked, are the operator's result and the write.
@@ -300,9 +330,10 @@ bool EagerEvaluator::try_in_place(const OpInfo& op, TensorRefs inputs, const voi
   for (const Tensor* input : inputs) {
     if (!input->is_concrete()) return false;
   }
+  exec::CancelScope::check({});
+  if (op.kind == BodyKind::opaque) return exec::try_opaque_in_place(op, inputs, attrs, target);
   const exec::ConvertedNumbers converted(op, inputs);
   Tensor result = target;
-  exec::CancelScope::check({});
   if (!runtime::try_run_pointwise(op, attrs, converted.inputs(), result)) return false;
   target.impl()->storage->bump_version();
   return true;

@@ -8,6 +8,7 @@
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/index_support.h"
 #include "dyad/ops/op_support.h"
+#include "dyad/ops/put_in_place.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/shapes.h"
 #include "dyad/ops/statistics.h"
@@ -324,6 +325,17 @@ Tensor scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index, cons
                           loc);
   }
   return apply<ops::ScatterAdd>({.axis = ops::normalized(axis, x)}, loc, x, index, source);
+}
+Tensor& ops::scatter_add_in_place(Tensor& target, std::int64_t axis, const Tensor& index,
+                                  const Tensor& source, std::string_view name, Loc loc) {
+  return put_in_place<ScatterAdd>(target, normalized(axis, target), index, source, name, loc);
+}
+Tensor& Tensor::scatter_add_(std::int64_t axis, const Tensor& index, const Tensor& source,
+                             Loc loc) {
+  return ops::is_of_scalar(axis, *this)
+             ? ops::overwrite(*this, dyad::scatter_add(*this, axis, index, source, loc),
+                              "scatter_add_", loc)
+             : ops::scatter_add_in_place(*this, axis, index, source, "scatter_add_", loc);
 }
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index, Loc loc) {
   if (ops::is_of_scalar(axis, x)) {

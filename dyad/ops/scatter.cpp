@@ -11,6 +11,7 @@
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/op_support.h"
+#include "dyad/ops/put_in_place.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/shapes.h"
 #include "dyad/ops/views.h"
@@ -387,19 +388,38 @@ std::span<const OpInfo* const> scatter_rows() {
 
 }  // namespace ops
 
+namespace ops {
+namespace {
+
+/// The elements that go to x: a number goes to every place.
+Tensor elements_for(const Tensor& x, const Tensor& index, const Arg& source, Loc loc) {
+  const Tensor& from = source.tensor();
+  return from.defined() && from.impl()->is_number
+             ? dyad::expand(as_dtype(source, x.dtype(), loc), sizes_of(index, loc), loc)
+             : from;
+}
+
+}  // namespace
+}  // namespace ops
+
 Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, const Arg& source,
                Loc loc) {
   const LocScope scope(loc);
-  Tensor from = source.tensor();
-  if (from.defined() && from.impl()->is_number) {
-    from = expand(ops::as_dtype(source, x.dtype(), loc), ops::sizes_of(index, loc), loc);
-  }
+  const Tensor from = ops::elements_for(x, index, source, loc);
   if (ops::is_of_scalar(axis, x)) {
     return ops::as_scalar(
         scatter(ops::as_vector(x, loc), axis, atleast_1d(index, loc), atleast_1d(from, loc), loc),
         loc);
   }
   return apply<ops::Scatter>({.axis = ops::normalized(axis, x)}, loc, x, index, from);
+}
+Tensor& Tensor::scatter_(std::int64_t axis, const Tensor& index, const Arg& source, Loc loc) {
+  const LocScope scope(loc);
+  if (ops::is_of_scalar(axis, *this))
+    return ops::overwrite(*this, dyad::scatter(*this, axis, index, source, loc), "scatter_", loc);
+  return ops::put_in_place<ops::Scatter>(*this, ops::normalized(axis, *this), index,
+                                         ops::elements_for(*this, index, source, loc), "scatter_",
+                                         loc);
 }
 
 Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source,
@@ -467,6 +487,36 @@ Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const
   }
   const int at = normalize_axis(axis, x.rank(), "index_copy", loc);
   return scatter(x, at, ops::spread_index(index, at, source, loc), source, loc);
+}
+Tensor& Tensor::index_add_(std::int64_t axis, const Tensor& index, const Tensor& source, Loc loc) {
+  const LocScope called(loc, "index_add");
+  if (ops::is_of_scalar(axis, *this))
+    return ops::overwrite(*this, dyad::index_add(*this, axis, index, source, loc), "index_add_",
+                          loc);
+  const int at = normalize_axis(axis, rank(), "index_add", loc);
+  return ops::scatter_add_in_place(*this, at, ops::spread_index(index, at, source, loc), source,
+                                   "index_add_", loc);
+}
+Tensor& Tensor::index_copy_(std::int64_t axis, const Tensor& index, const Tensor& source, Loc loc) {
+  const LocScope called(loc, "index_copy");
+  if (ops::is_of_scalar(axis, *this))
+    return ops::overwrite(*this, dyad::index_copy(*this, axis, index, source, loc), "index_copy_",
+                          loc);
+  const int at = normalize_axis(axis, rank(), "index_copy", loc);
+  return ops::put_in_place<ops::Scatter>(*this, at, ops::spread_index(index, at, source, loc),
+                                         source, "index_copy_", loc);
+}
+Tensor& Tensor::index_fill_(std::int64_t axis, const Tensor& index, const Arg& value, Loc loc) {
+  const LocScope called(loc, "index_fill");
+  if (ops::is_of_scalar(axis, *this))
+    return ops::overwrite(*this, dyad::index_fill(*this, axis, index, value, loc), "index_fill_",
+                          loc);
+  const int at = normalize_axis(axis, rank(), "index_fill", loc);
+  const Tensor places = ops::spread_index(index, at, *this, loc);
+  return ops::put_in_place<ops::Scatter>(
+      *this, at, places,
+      dyad::expand(ops::as_dtype(value, dtype(), loc), ops::sizes_of(places, loc), loc),
+      "index_fill_", loc);
 }
 Tensor index_fill(const Tensor& x, std::int64_t axis, const Tensor& index, const Arg& value,
                   Loc loc) {

@@ -11,7 +11,6 @@
 #include "dyad/ops/numeric.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/random.h"
-#include "dyad/ops/scatter.h"
 #include "dyad/ops/views.h"
 
 namespace dyad {
@@ -100,25 +99,6 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Arg& value, Loc loc) {
 }
 Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source, Loc loc) {
   return ops::overwrite(*this, dyad::masked_scatter(*this, mask, source, loc), "masked_scatter_",
-                        loc);
-}
-Tensor& Tensor::scatter_(std::int64_t axis, const Tensor& index, const Arg& source, Loc loc) {
-  return ops::overwrite(*this, dyad::scatter(*this, axis, index, source, loc), "scatter_", loc);
-}
-Tensor& Tensor::scatter_add_(std::int64_t axis, const Tensor& index, const Tensor& source,
-                             Loc loc) {
-  return ops::overwrite(*this, dyad::scatter_add(*this, axis, index, source, loc), "scatter_add_",
-                        loc);
-}
-Tensor& Tensor::index_add_(std::int64_t axis, const Tensor& index, const Tensor& source, Loc loc) {
-  return ops::overwrite(*this, dyad::index_add(*this, axis, index, source, loc), "index_add_", loc);
-}
-Tensor& Tensor::index_copy_(std::int64_t axis, const Tensor& index, const Tensor& source, Loc loc) {
-  return ops::overwrite(*this, dyad::index_copy(*this, axis, index, source, loc), "index_copy_",
-                        loc);
-}
-Tensor& Tensor::index_fill_(std::int64_t axis, const Tensor& index, const Arg& value, Loc loc) {
-  return ops::overwrite(*this, dyad::index_fill(*this, axis, index, value, loc), "index_fill_",
                         loc);
 }
 Tensor& Tensor::index_put_(std::initializer_list<Index> indices, const Arg& value, bool accumulate,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
@@ -361,6 +362,76 @@ TEST(Methods, InPlaceWriteWhatTheFunctionsGive) {
     EXPECT_TRUE(same(x, expected)) << method.name;
     EXPECT_TRUE(same(view, expected[0])) << method.name;
   }
+}
+
+/// However they lie, along each axis, with places that meet.
+TEST(Methods, InPlaceAtPlaces) {
+  manual_seed(8);
+  for (const DType dtype : {f32, f64, f16, i32}) {
+    const Tensor start = (normal({5, 4, 6}) * 9).to(dtype);
+    const Tensor places = tensor({1, -1, 1, 0, 2}, i64);
+    for (const bool turned : {false, true}) {
+      for (int axis = 0; axis < 3; ++axis) {
+        const auto begin = [&] {
+          return turned ? start.clone().permute({2, 0, 1}) : start.clone();
+        };
+        Shape part = begin().shape(), some = part;
+        part[static_cast<std::size_t>(axis)] = 5;
+        const Tensor from = (normal(part) * 9).to(dtype);
+        for (const Dim size : {Dim(1), Dim(3)}) some[static_cast<std::size_t>(axis == 0)] = size;
+        const Tensor index = (normal(some) * 100).to(i64) % 4, elements = normal(some).to(dtype);
+        Tensor a = begin(), b = begin(), c = begin(), d = begin(), e = begin();
+        EXPECT_TRUE(
+            same(a.index_copy_(axis, places, from), index_copy(begin(), axis, places, from)));
+        EXPECT_TRUE(same(b.index_add_(axis, places, from), index_add(begin(), axis, places, from)));
+        EXPECT_TRUE(same(c.index_fill_(axis, places, 3), index_fill(begin(), axis, places, 3)));
+        EXPECT_TRUE(
+            same(d.scatter_(axis, index, elements), scatter(begin(), axis, index, elements)));
+        EXPECT_TRUE(same(e.scatter_add_(axis, index, elements),
+                         scatter_add(begin(), axis, index, elements)));
+      }
+    }
+  }
+  // From its own memory.
+  const Tensor x = arange(12).to(f32).reshape({4, 3});
+  Tensor y = x.clone();
+  y.index_copy_(0, tensor({1, 2}, i64), slice(y, 0, 0, 2));
+  EXPECT_TRUE(same(y, index_copy(x, 0, tensor({1, 2}, i64), slice(x, 0, 0, 2))));
+}
+
+TEST(Methods, InPlaceAtPlacesRefusesAsTheFunctionAndWritesNothing) {
+  const Tensor x = arange(12).to(f32).reshape({4, 3}), bad = tensor({0, 7}, i64);
+  const auto check = [&](auto&& method, auto&& function) {
+    Tensor y = x.clone();
+    const std::string text = testing::message_of<IndexError>([&] { method(y); }),
+                      expected =
+                          testing::message_of<IndexError>([&] { static_cast<void>(function(x)); });
+    EXPECT_EQ(text.substr(0, text.find('\n')), expected.substr(0, expected.find('\n')));
+    EXPECT_NE(text.find("at methods_test.cpp"), std::string::npos) << text;
+    EXPECT_TRUE(same(y, x));
+  };
+  for (int axis = 0; axis < 2; ++axis) {
+    const Tensor from = axis == 0 ? ones({2, 3}) : ones({4, 2});
+    const Tensor index = expand(axis == 0 ? reshape(bad, {2, 1}) : bad, from.shape());
+    check([&](Tensor& y) { y.index_copy_(axis, bad, from); },
+          [&](const Tensor& y) { return index_copy(y, axis, bad, from); });
+    check([&](Tensor& y) { y.index_add_(axis, bad, from); },
+          [&](const Tensor& y) { return index_add(y, axis, bad, from); });
+    check([&](Tensor& y) { y.index_fill_(axis, bad, 2); },
+          [&](const Tensor& y) { return index_fill(y, axis, bad, 2); });
+    check([&](Tensor& y) { y.scatter_(axis, index, from); },
+          [&](const Tensor& y) { return scatter(y, axis, index, from); });
+    check([&](Tensor& y) { y.scatter_add_(axis, index, from); },
+          [&](const Tensor& y) { return scatter_add(y, axis, index, from); });
+  }
+  Tensor kept = ones({3}).requires_grad();
+  Tensor z = kept * 2;
+  const Tensor loss = sum(z * z);
+  {
+    const NoGrad off;
+    z.index_fill_(0, tensor({1}, i64), 5);
+  }
+  EXPECT_THROW(loss.backward(), GradError);
 }
 
 TEST(Methods, InPlaceRandomNumbersAreThoseOfTheFunctions) {

@@ -19,6 +19,11 @@
 namespace dyad::runtime::cpu {
 namespace {
 
+/// Whether the output lies where x does.
+bool is_in_place(const OpCall& call) {
+  return call.inputs[0].impl()->data == call.outputs[0].impl()->data;
+}
+
 /// Where the elements go.
 struct ScatterTarget {
   std::size_t axis;
@@ -30,6 +35,11 @@ ScatterTarget target_of(const OpCall& call) {
   const int rank = x.rank();
   const auto axis = static_cast<std::size_t>(attrs.axis < 0 ? attrs.axis + rank : attrs.axis);
   return {axis, attrs.from_end ? -x.impl()->shape[axis].number() : 0};
+}
+
+/// The output begins as x, where it does not lie in x's memory.
+void begin_as_x(const OpCall& call) {
+  if (!is_in_place(call)) copy_tensor(call.inputs[0], call.outputs[0]);
 }
 
 struct Replace {
@@ -69,7 +79,7 @@ void scatter_wide(const OpCall& call) {
     T* elements = reinterpret_cast<T*>(out.data);
     if constexpr (is_half<T>) {
       const std::int64_t n = out.numel();
-      copy_tensor(call.inputs[0], call.outputs[0]);
+      begin_as_x(call);
       std::vector<float> wide(static_cast<std::size_t>(n));
       std::transform(elements, elements + n, wide.begin(), load<T>);
       join_at<T, JoinWide<Op>>(call, wide.data(), axis, least);
@@ -164,7 +174,9 @@ void join_rows(const OpCall& call, std::size_t target_bytes, void (*join)(const 
   const std::int64_t band = std::max({fits, (size + most - 1) / most, std::int64_t{1}}),
                      bands = (size + band - 1) / band;
   const double share = static_cast<double>(count) / static_cast<double>(size);
-  const Cost cost{.bytes = static_cast<double>(band * row_bytes) * (1 + 2 * share)};
+  const bool in_place = is_in_place(call);
+  const Cost cost{.bytes =
+                      static_cast<double>(band * row_bytes) * ((in_place ? 0 : 1) + 2 * share)};
   const auto rows_of = [](const Tensor& t, std::int64_t first, std::int64_t last) {
     Shape shape = t.impl()->shape;
     shape[0] = last - first;
@@ -173,7 +185,7 @@ void join_rows(const OpCall& call, std::size_t target_bytes, void (*join)(const 
   parallel_for(0, bands, grain_for(cost, bands), [&](std::int64_t lo, std::int64_t hi) {
     for (std::int64_t first = lo * band; first < std::min(size, hi * band); first += band) {
       const std::int64_t last = std::min(size, first + band);
-      copy_tensor(rows_of(x, first, last), rows_of(out, first, last));
+      if (!in_place) copy_tensor(rows_of(x, first, last), rows_of(out, first, last));
       join({.targets = out.impl()->data,
             .index = index.data,
             .source = source.data,
@@ -205,7 +217,7 @@ void join_units(const OpCall& call, void* targets, std::size_t target_bytes, std
       check_indices(call, call.inputs[1], axis, least, x.shape[0].number());
       return join_rows(call, target_bytes, join);
     }
-    copy_tensor(call.inputs[0], call.outputs[0]);
+    begin_as_x(call);
   }
   if (index.numel() == 0) return;
   const auto sizes = index.shape.numbers();
@@ -256,7 +268,8 @@ void join_units(const OpCall& call, void* targets, std::size_t target_bytes, std
       return all_fit(static_cast<const I*>(first), shape.index_along, count, least, size);
     });
   };
-  if (!on_last) check();
+  // Nothing is written where an index is refused.
+  if (!on_last || is_in_place(call)) check();
   const double bytes = static_cast<double>(count * std::min(width, block)) *
                        static_cast<double>(source_bytes + 2 * target_bytes + index_bytes);
   parallel_for(0, units, grain_for({.bytes = bytes}, units), [&](std::int64_t lo, std::int64_t hi) {
@@ -276,11 +289,12 @@ void join_units(const OpCall& call, void* targets, std::size_t target_bytes, std
 
 std::span<const NamedKernel> scatter_kernels() {
   static constexpr NamedKernel kernels[] = {
-      {"scatter", {scatter}},
-      {"scatter_add", {scatter_wide<std::plus<>>}},
-      {"scatter_mul", {scatter_wide<std::multiplies<>>}},
-      {"scatter_max", {scatter_extreme<true>}},
-      {"scatter_min", {scatter_extreme<false>}},
+      {"scatter", {scatter, nullptr, /*in_place=*/false, /*takes_over=*/0}},
+      {"scatter_add", {scatter_wide<std::plus<>>, nullptr, /*in_place=*/false, /*takes_over=*/0}},
+      {"scatter_mul",
+       {scatter_wide<std::multiplies<>>, nullptr, /*in_place=*/false, /*takes_over=*/0}},
+      {"scatter_max", {scatter_extreme<true>, nullptr, /*in_place=*/false, /*takes_over=*/0}},
+      {"scatter_min", {scatter_extreme<false>, nullptr, /*in_place=*/false, /*takes_over=*/0}},
       {"ravel_multi_index", {ravel_multi_index}},
   };
   return kernels;
