@@ -102,10 +102,16 @@ class GraphCall {
     if (&node.op() == &kCondOp) {
       return run_cond(inputs[0], region(node, 0, {}), region(node, 1, {}), all.subspan(1), loc_);
     }
-    if (&node.op() != &kWhileOp && &node.op() != &kScanOp) {
+    const auto is_plain_while = [&] {
+      return &node.op() == &kWhileOp &&
+             static_cast<std::int64_t>(node.types().size()) == node.attrs_as<LoopAttrs>().states;
+    };
+    if (!is_plain_while() && &node.op() != &kScanOp) {
       throw GraphError(
-          fmt::format("a graph with {} is run by a Session, not called", node.op().name), loc_,
-          node.loc());
+          fmt::format("a graph with {} is run by a Session, not called",
+                      &node.op() == &kWhileOp ? "a while_loop that keeps what its steps made"
+                                              : node.op().name),
+          loc_, node.loc());
     }
     const auto& attrs = node.attrs_as<LoopAttrs>();
     const auto states = static_cast<std::size_t>(attrs.states);

@@ -1,5 +1,6 @@
 #include "dyad/exec/compiled_call.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -125,6 +126,24 @@ void attach_spent(const SpentPart& spent, std::span<const Tensor> results,
   autograd::record(kSpentCall, inputs, &need, outputs, loc);
 }
 
+/// `sizes` and those that only the data of this call told, by what they made.
+SymbolMap with_told(SymbolMap sizes, const DecisionTree::Leaf& leaf, const Environment& made) {
+  for (const ValueId& value : leaf.backward->externals()) {
+    const Type& type = leaf.path->graph->nodes()[static_cast<std::size_t>(value.node)]
+                           ->types()[static_cast<std::size_t>(value.index)];
+    const auto known = made.find(value);
+    if (known == made.end()) continue;
+    for (int axis = 0; axis < type.rank(); ++axis) {
+      const Dim size = type.shape()[static_cast<std::size_t>(axis)];
+      std::vector<Dim> symbols;
+      collect_symbols(size, symbols);
+      if (symbols.size() == 1 && symbols[0].same_as(size) && sizes.find(size) == nullptr)
+        sizes.bind(size, known->second.impl()->shape[static_cast<std::size_t>(axis)].number());
+    }
+  }
+  return sizes;
+}
+
 /// Marks memory that eagerly has a view on the tape.
 void mark_tracked_views(const Path& path, std::span<const Tensor> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -195,9 +214,13 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   for (const Value& variable : leaf.backward->graph().variables())
     watch(variable.node->attrs_as<VariableAttrs>().tensor);
   std::vector<const Tensor*> inputs;
+  const auto is_stacked = [](const BackwardPart::Part& one) { return one.stacked; };
+  const bool any_stacked = std::ranges::any_of(part.leaf_grads, is_stacked) ||
+                           std::ranges::any_of(part.argument_grads, is_stacked);
+  const SymbolMap all_sizes = any_stacked ? with_told(sizes, leaf, outcome.env) : SymbolMap();
   const auto add = [&](std::span<const BackwardPart::Part> parts, const auto& input) {
     const auto steps_of = [&](std::size_t i) {
-      return evaluate(parts[i].whole.type().shape()[0], sizes);
+      return evaluate(parts[i].whole.type().shape()[0], all_sizes);
     };
     BackwardPart::for_each_of(parts, steps_of,
                               [&](std::size_t i, std::int64_t) { inputs.push_back(input(i)); });

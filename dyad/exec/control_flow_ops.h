@@ -7,7 +7,10 @@
 namespace dyad::exec {
 
 /// How many of a loop's inputs are its state, and the rest of how they divide. Inputs and region
-/// parameters: `states`, then `slices` (scan), then captured tensors.
+/// parameters: `states`, then `slices`, then captured tensors. The body of a while_loop may give
+/// more than the states: then the loop gives these, too, stacked along a new first axis whose size
+/// the data tell, behind the rows that are its `slices` (of each stack, or none), which are no
+/// parameters of its regions.
 struct LoopAttrs {
   std::int64_t states = 0;
   std::int64_t slices = 0;
@@ -25,7 +28,7 @@ struct WhileStatesAttrs {
 };
 
 /// Rows: `cond(pred, operands...)` with regions then and otherwise over the operands;
-/// `while_loop(states..., captures...)` with regions condition and body;
+/// `while_loop(states..., slices..., captures...)` with regions condition and body;
 /// `scan(states..., slices..., captures...)` with region body; while_states as above.
 extern const OpInfo kCondOp, kWhileOp, kScanOp, kWhileStatesOp;
 

@@ -34,8 +34,9 @@ std::int64_t read_outcome(const Tensor& tensor, Decision::Kind kind, Loc loc) {
   return 0;
 }
 
+/// A value that was made for that lies there already.
 void overwrite(const Tensor& target, const Tensor& value) {
-  copy_into(target, value);
+  if (target.raw_data() != value.raw_data()) copy_into(target, value);
   target.impl()->storage->bump_version();
 }
 
@@ -151,8 +152,40 @@ void DecisionTree::finish_leaf(const std::shared_ptr<const Path>& path,
     });
     for (const ValueId& external : leaf.backward->externals()) need(chain, external);
   }
+  write_back(*path, *chain.back()->segment, leaf.backward.get());
   chain.back()->leaf = static_cast<int>(leaves_.size());
   leaves_.push_back(std::move(leaf));
+}
+
+void DecisionTree::write_back(const Path& path, Segment& last, const Segment* backward) {
+  std::vector<Value> wanted;
+  const auto want_at = [&](const Place& place, Value value) {
+    wanted.push_back(place.memory ? place.memory : value);
+  };
+  for (std::size_t i = 0; i < path.outputs.size(); ++i) want_at(path.places[i], path.outputs[i]);
+  std::vector<std::pair<Value, Value>> targets;
+  for (const Write& write : path.writes) {
+    wanted.push_back(write.value);
+    if (write.variable.defined()) continue;
+    targets.emplace_back(path.graph->placeholders()[static_cast<std::size_t>(write.argument)],
+                         write.value);
+  }
+  for (const GradWrite& write : path.grad_writes) {
+    want_at(write.place, write.value);
+    const auto capture = std::ranges::find_if(
+        path.grad_captures, [&](const GradCapture& c) { return c.is_same(write); });
+    if (write.in_place && capture != path.grad_captures.end())
+      targets.emplace_back(capture->placeholder, write.value);
+  }
+  if (path.backward) path.backward->for_each_grad([&](Value grad) { wanted.push_back(grad); });
+  for (const auto& [target, value] : targets) {
+    const auto& node = *value.node;
+    if (node.is("placeholder") || node.is("variable") || node.is("constant")) continue;
+    const bool is_read_later = backward && std::ranges::find(backward->externals(), id_of(value)) !=
+                                               backward->externals().end();
+    if (!is_read_later && last.makes(id_of(value)) && std::ranges::count(wanted, value) == 1)
+      last.write_back(id_of(target), id_of(value));
+  }
 }
 
 bool DecisionTree::add(std::shared_ptr<const Path> path) {

@@ -12,8 +12,10 @@
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_bind.h"
+#include "dyad/exec/executable_control.h"
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/executable_plan.h"
@@ -23,6 +25,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/passes/fused_op.h"
+#include "dyad/passes/hoist.h"
 #include "dyad/passes/lower.h"
 #include "dyad/passes/node_cost.h"
 #include "dyad/passes/stages.h"
@@ -81,10 +84,12 @@ bool fits(const Plan& plan, std::span<const Tensor> values, const SymbolMap& out
 
 struct Executable::State {
   State(Ref<GraphImpl> given, ExecutableOptions given_options)
-      : graph(std::move(given)), options(std::move(given_options)) {
+      : graph(std::move(given)),
+        options(std::move(given_options)),
+        written_back(std::exchange(options.written_back, {})) {
     const auto start = std::chrono::steady_clock::now();
     const std::vector<ContentsHold> read = hold_constants(*graph);
-    stages = passes::cut_at_open_sizes(*graph);
+    cut();
     if (!stages.empty()) {
       lowered = graph;
       for (const auto& node : graph->nodes()) note_written(*node);
@@ -116,6 +121,19 @@ struct Executable::State {
     stats.lower_ms = milliseconds_since(start);
   }
 
+  /// Into parts, where sizes are open. What is the same in every step of a loop that runs between
+  /// two of them is moved before it here: their passes do not see it.
+  void cut() {
+    stages = passes::cut_at_open_sizes(*graph);
+    const bool any_loop = std::ranges::any_of(stages, [](const passes::Stage& stage) {
+      return stage.open && &stage.open->op() == &kWhileOp;
+    });
+    if (!any_loop || std::ranges::find(options.passes_off, "hoist") != options.passes_off.end())
+      return;
+    graph = passes::hoist(*graph);
+    stages = passes::cut_at_open_sizes(*graph);
+  }
+
   void compile_regions(const Node& node) {
     if (node.op().kind != BodyKind::control) return;
     for (const Ref<GraphImpl>& region : node.regions()) {
@@ -145,24 +163,34 @@ struct Executable::State {
     return results;
   }
 
+  /// What a node between stages takes, as it lies eagerly.
+  static Tensor operand(Value value, const std::unordered_map<Value, Tensor, ValueHash>& made,
+                        const SymbolMap& symbols) {
+    if (!value) return {};
+    value = passes::before_writes(value);
+    if (const auto known = made.find(value); known != made.end()) return known->second;
+    const Node& node = *value.node;
+    if (&node.op() == &kVariableOp) return node.attrs_as<VariableAttrs>().tensor;
+    if (&node.op() == &kConstantOp) return node.attrs_as<ConstantAttrs>().value;
+    std::vector<Tensor> inputs;
+    for (const Value input : node.inputs()) inputs.push_back(operand(input, made, symbols));
+    return evaluate_node_at(node, inputs, symbols)[static_cast<std::size_t>(value.index)];
+  }
+
   void run_open(const Node& node, std::unordered_map<Value, Tensor, ValueHash>& made,
                 SymbolMap& symbols, const CancelToken* cancel, Loc where) {
-    std::vector<const Tensor*> inputs;
-    static const Tensor kAbsent;
-    for (const Value v : node.inputs()) {
-      inputs.push_back(v ? &made.at(passes::before_writes(v)) : &kAbsent);
-    }
+    std::vector<Tensor> operands;
+    for (const Value v : node.inputs()) operands.push_back(operand(v, made, symbols));
     const Ref<Attrs> numbers =
         substitute_symbols(node.attrs().info(), node.attrs().data(), symbols);
     std::vector<Tensor> outputs(node.types().size());
     const auto run = [&] {
-      if (const auto branches = regions.find(&node); branches != regions.end()) {
-        std::vector<Tensor> operands;
-        for (std::size_t i = 1; i < inputs.size(); ++i) operands.push_back(*inputs[i]);
-        const std::size_t taken = inputs[0]->item<bool>() ? 0 : 1;
-        outputs = branches->second[taken]->run_region(operands, symbols, cancel, where);
+      if (const auto inside = regions.find(&node); inside != regions.end()) {
+        outputs = run_control(node, std::move(operands), inside->second, {symbols, cancel, where});
         return;
       }
+      std::vector<const Tensor*> inputs;
+      for (const Tensor& each : operands) inputs.push_back(&each);
       execute(node.op(), inputs, numbers ? numbers->data() : node.attrs().data(), outputs,
               node.loc());
     };
@@ -189,12 +217,13 @@ struct Executable::State {
 
   /// A plan for values like these, for one run: the one used last, another one kept, or a new one.
   /// While a run has it, runs of other threads take others.
-  Plans take_plan(std::span<const Tensor> values, const SymbolMap& outer, Loc where) {
+  Plans take_plan(std::span<const Tensor> values, const SymbolMap& outer, Loc where,
+                  bool writes_back) {
     Plans taken;
     if (values.size() == graph->placeholders().size()) {
       const std::scoped_lock lock(mutex);
       for (auto it = plans.begin(); it != plans.end(); ++it) {
-        if (!fits(**it, values, outer)) continue;
+        if ((*it)->writes_back != writes_back || !fits(**it, values, outer)) continue;
         taken.splice(taken.begin(), plans, it);
         return taken;
       }
@@ -202,8 +231,11 @@ struct Executable::State {
     const auto start = std::chrono::steady_clock::now();
     const SymbolMap symbols = bind_symbols(*graph, values, outer, where);
     if (!symbols.entries().empty()) check_types(*graph, symbols, where);
-    taken.push_front(make_plan(*lowered, symbols, values, regions, options.check_finite));
+    const std::span<const WrittenBack> back(written_back);
+    taken.push_front(make_plan(*lowered, symbols, values, regions, options.check_finite,
+                               writes_back ? back : back.first(0)));
     Plan& made = *taken.front();
+    made.writes_back = writes_back;
     made.key = key_of(values);
     for (const Tensor& value : values) {
       made.dtypes.push_back(value.dtype());
@@ -238,9 +270,25 @@ struct Executable::State {
     std::vector<Tensor> copies;
     values = apart_from_written(values, copies);
     if (!stages.empty()) return run_stages(values, outer, cancel, where);
-    Plans taken = take_plan(values, outer, where);
+    Plans taken = take_plan(values, outer, where, lie_alone(values));
     const Finally kept([&] { put_back(taken); });
     return taken.front()->run(values, cancel, where, places);
+  }
+
+  /// Whether there are values that the caller wants written, and nothing else lies where they do.
+  [[nodiscard]] bool lie_alone(std::span<const Tensor> values) const {
+    const auto lies_at = [&](const Tensor& tensor, std::size_t placeholder) {
+      return tensor.impl()->storage == values[placeholder].impl()->storage;
+    };
+    return !written_back.empty() && std::ranges::all_of(written_back, [&](const WrittenBack& one) {
+      const auto at = static_cast<std::size_t>(one.placeholder);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (i != at && lies_at(values[i], at)) return false;
+      }
+      return std::ranges::none_of(graph->variables(), [&](Value variable) {
+        return lies_at(variable.node->attrs_as<VariableAttrs>().tensor, at);
+      });
+    });
   }
 
   /// `values` with a copy in the place of each that lies in the memory of a variable which the run
@@ -269,6 +317,7 @@ struct Executable::State {
   Ref<GraphImpl> graph, lowered;
   std::vector<Tensor> written;  // the tensors of assigned variables
   ExecutableOptions options;
+  std::vector<WrittenBack> written_back;
   RegionExecutables regions;
   std::vector<passes::Stage> stages;  // when some sizes only data tell: the graph in parts
   std::vector<std::unique_ptr<Executable>> parts;
@@ -281,10 +330,16 @@ struct Executable::State {
 };
 
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
+  return evaluate_node_at(node, inputs, {});
+}
+
+std::vector<Tensor> evaluate_node_at(const Node& node, std::span<const Tensor> inputs,
+                                     const SymbolMap& sizes) {
   std::vector<const Tensor*> refs;
   for (const Tensor& input : inputs) refs.push_back(&input);
   std::vector<Tensor> outputs(node.types().size());
-  execute(node.op(), refs, node.attrs().data(), outputs, node.loc());
+  const Ref<Attrs> numbers = substitute_symbols(node.attrs().info(), node.attrs().data(), sizes);
+  execute(node.op(), refs, numbers ? numbers->data() : node.attrs().data(), outputs, node.loc());
   return outputs;
 }
 
@@ -315,7 +370,7 @@ std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
 std::vector<Tensor> Executable::prepare(std::span<const Tensor> placeholders, Loc where) {
   std::vector<Tensor> outputs;
   if (!state_->stages.empty()) return outputs;
-  State::Plans taken = state_->take_plan(placeholders, {}, where);
+  State::Plans taken = state_->take_plan(placeholders, {}, where, !state_->written_back.empty());
   const Plan& plan = *taken.front();
   for (const int slot : plan.outputs) {
     outputs.push_back(without_memory(plan.slots[static_cast<std::size_t>(slot)].tensor));

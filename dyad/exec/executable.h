@@ -20,6 +20,11 @@ namespace dyad::exec {
 
 class StepProfile;
 
+/// An output that becomes the value of a placeholder; both by number.
+struct WrittenBack {
+  int placeholder = 0, output = 0;
+};
+
 struct ExecutableOptions {
   /// Passes left out, by name. ValueError when one is unknown or needed (`dyad passes` lists them).
   std::vector<std::string> passes_off = {};
@@ -36,6 +41,9 @@ struct ExecutableOptions {
   passes::RecomputeOptions memory = {};
   /// Plans kept, one for each combination of sizes and strides met; the least recently used goes.
   std::size_t max_plans = 64;
+  /// Outputs that the caller copies to placeholders after the run, unless they lie there already:
+  /// where nothing else lies there they do.
+  std::vector<WrittenBack> written_back = {};
   /// Called with the graph as given (pass "input") and after each pass.
   std::function<void(std::string_view pass, const GraphImpl& graph)> dump = {};
 };
@@ -57,6 +65,9 @@ struct ExecutableStats {
 
 /// Runs one operator as eager mode does: what passes compute constants with.
 [[nodiscard]] std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs);
+/// The same where its attributes have symbols.
+[[nodiscard]] std::vector<Tensor> evaluate_node_at(const Node& node, std::span<const Tensor> inputs,
+                                                   const SymbolMap& sizes);
 
 /// How many nodes of a graph are operators: no placeholders, variables or constants.
 [[nodiscard]] int count_operators(const GraphImpl& graph);

@@ -37,9 +37,9 @@ class ControlStep : public Step {
     }
   }
 
- protected:
   virtual Tensors compute(const RunContext& context) = 0;
 
+ protected:
   Tensors run_region(std::size_t i, std::span<const Tensor> arguments, const RunContext& context,
                      std::span<const Tensor> places = {}) const {
     return regions_[i]->run_region(arguments, context.symbols, context.cancel, context.where,
@@ -73,7 +73,6 @@ class CondStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
- private:
   Tensors compute(const RunContext& context) override {
     return run_region(is_true(inputs(0)[0]) ? 0 : 1, inputs(1), context);
   }
@@ -105,24 +104,6 @@ Tensors apart_from(std::span<const Tensor> inputs, Tensors states) {
   return states;
 }
 
-class WhileStep final : public ControlStep {
- public:
-  using ControlStep::ControlStep;
-
- private:
-  Tensors compute(const RunContext& context) override {
-    const auto count = static_cast<std::size_t>(node().attrs_as<LoopAttrs>().states);
-    Tensors states = begin_states(inputs(0, count));
-    for (;;) {
-      check_cancelled(context);
-      const Tensors arguments = with(states, inputs(count));
-      if (!is_true(run_region(0, arguments, context)[0]))
-        return apart_from(inputs(0), std::move(states));
-      states = run_region(1, arguments, context);
-    }
-  }
-};
-
 /// Copies what was not made in its place.
 void put(std::span<const Tensor> places, std::span<const Tensor> made) {
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -143,11 +124,93 @@ Tensor slice(const Tensor& x, std::int64_t t) {
   return make_view(x, shape, strides, t * impl.strides[0]);
 }
 
+/// Rows that come one after the other, nobody knows how many, in memory that doubles.
+class GrowingStack {
+ public:
+  /// `begun`: the first rows, or undefined.
+  GrowingStack(const Type& row, const Tensor& begun, const SymbolMap& symbols)
+      : type_(row.dtype(), evaluate(row.shape(), symbols)) {
+    if (!begun.defined()) return;
+    rows_ = begun.shape().numbers()[0];
+    grow(begun);
+  }
+  /// The place of the next row.
+  [[nodiscard]] Tensor next() {
+    if (!memory_.defined() || rows_ == memory_.shape().numbers()[0]) grow(memory_);
+    return slice(memory_, rows_);
+  }
+  /// A row has come, there or elsewhere.
+  void add(const Tensor& place, const Tensor& made) {
+    put({&place, 1}, {&made, 1});
+    ++rows_;
+  }
+  [[nodiscard]] Tensor rows() {
+    if (!memory_.defined()) grow(memory_);
+    return first(memory_, rows_);
+  }
+
+ private:
+  static constexpr std::int64_t kLeast = 8;
+
+  static Tensor first(const Tensor& x, std::int64_t count) {
+    Shape shape = x.impl()->shape;
+    shape[0] = count;
+    return make_view(x, shape, x.impl()->strides, 0);
+  }
+  void grow(const Tensor& known) {
+    Shape shape{std::max(kLeast, 2 * rows_)};
+    for (const Dim size : type_.shape()) shape.push_back(size);
+    const Tensor larger = make_empty(type_.dtype(), shape);
+    if (known.defined()) copy_into(first(larger, rows_), first(known, rows_));
+    memory_ = larger;
+  }
+
+  Type type_;
+  Tensor memory_;
+  std::int64_t rows_ = 0;
+};
+
+class WhileStep final : public ControlStep {
+ public:
+  using ControlStep::ControlStep;
+
+  Tensors compute(const RunContext& context) override {
+    const auto& attrs = node().attrs_as<LoopAttrs>();
+    const auto count = static_cast<std::size_t>(attrs.states);
+    const std::span<const Tensor> begun = inputs(count, static_cast<std::size_t>(attrs.slices)),
+                                  captures = inputs(count + begun.size());
+    std::vector<GrowingStack> stacks;
+    const std::span<const Value> made = node().regions()[1]->outputs();
+    for (std::size_t i = count; i < made.size(); ++i) {
+      stacks.emplace_back(made[i].type(), begun.empty() ? Tensor() : begun[i - count],
+                          context.symbols);
+    }
+    Tensors states = begin_states(inputs(0, count));
+    for (;;) {
+      check_cancelled(context);
+      const Tensors arguments = with(states, captures);
+      if (!is_true(run_region(0, arguments, context)[0])) break;
+      Tensors places(stacks.empty() ? 0 : count);
+      for (GrowingStack& stack : stacks) places.push_back(stack.next());
+      states = run_region(1, arguments, context, places);
+      for (std::size_t i = 0; i < stacks.size(); ++i) {
+        stacks[i].add(places[count + i], states[count + i]);
+      }
+      states.resize(count);
+    }
+    Tensors rows;
+    for (GrowingStack& stack : stacks) rows.push_back(stack.rows());
+    // A state may lie where it is a row, too.
+    states = apart_from(with(inputs(0), rows), std::move(states));
+    append_all(states, rows);
+    return states;
+  }
+};
+
 class WhileStatesStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
- private:
   Tensors compute(const RunContext& context) override {
     const auto& attrs = node().attrs_as<WhileStatesAttrs>();
     const auto count = static_cast<std::size_t>(attrs.states);
@@ -182,7 +245,6 @@ class ScanStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
- private:
   Tensors compute(const RunContext& context) override {
     const auto& attrs = node().attrs_as<LoopAttrs>();
     const auto count = static_cast<std::size_t>(attrs.states);
@@ -216,7 +278,6 @@ class PartsStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
- private:
   Tensors compute(const RunContext& context) override {
     const std::int64_t count = node().attrs_as<passes::PartsAttrs>().samples;
     const std::int64_t all = inputs(0)[0].shape().numbers()[0];
@@ -241,12 +302,10 @@ class PartsStep final : public ControlStep {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Step> make_control_step(const Node& node, std::vector<Tensor> inputs,
-                                        std::vector<int> buffers,
-                                        const std::vector<std::unique_ptr<Executable>>& regions) {
-  const auto make = [&]<class S>(std::type_identity<S>) {
+std::unique_ptr<ControlStep> make_step(const Node& node, std::vector<Tensor> inputs,
+                                       std::vector<int> buffers,
+                                       const std::vector<std::unique_ptr<Executable>>& regions) {
+  const auto make = [&]<class S>(std::type_identity<S>) -> std::unique_ptr<ControlStep> {
     return std::make_unique<S>(node, std::move(inputs), std::move(buffers), regions);
   };
   if (&node.op() == &kCondOp) return make(std::type_identity<CondStep>());
@@ -256,6 +315,20 @@ std::unique_ptr<Step> make_control_step(const Node& node, std::vector<Tensor> in
   if (&node.op() == &passes::kPartsOp) return make(std::type_identity<PartsStep>());
   throw InternalError("there is no way to run the control operator " + std::string(node.op().name),
                       node.loc());
+}
+
+}  // namespace
+
+std::unique_ptr<Step> make_control_step(const Node& node, std::vector<Tensor> inputs,
+                                        std::vector<int> buffers,
+                                        const std::vector<std::unique_ptr<Executable>>& regions) {
+  return make_step(node, std::move(inputs), std::move(buffers), regions);
+}
+
+std::vector<Tensor> run_control(const Node& node, std::vector<Tensor> inputs,
+                                const std::vector<std::unique_ptr<Executable>>& regions,
+                                const RunContext& context) {
+  return make_step(node, std::move(inputs), {}, regions)->compute(context);
 }
 
 }  // namespace dyad::exec

@@ -14,4 +14,9 @@ namespace dyad::exec {
     const Node& node, std::vector<Tensor> inputs, std::vector<int> buffers,
     const std::vector<std::unique_ptr<Executable>>& regions);
 
+/// The same without a plan: what the node gives.
+[[nodiscard]] std::vector<Tensor> run_control(
+    const Node& node, std::vector<Tensor> inputs,
+    const std::vector<std::unique_ptr<Executable>>& regions, const RunContext& context);
+
 }  // namespace dyad::exec

@@ -303,6 +303,28 @@ bool Draft::is_empty(const DraftStep& step) const {
          std::ranges::all_of(step.writes, [&](int slot) { return tensor(slot).numel() == 0; });
 }
 
+bool Draft::same_layout(int a, int b) const {
+  const Slot &slot_a = slots[static_cast<std::size_t>(a)],
+             &slot_b = slots[static_cast<std::size_t>(b)];
+  return slot_a.offset == slot_b.offset && tensor(a).shape.same_as(tensor(b).shape) &&
+         tensor(a).strides == tensor(b).strides &&
+         size_of(tensor(a).dtype) == size_of(tensor(b).dtype);
+}
+
+bool Draft::lies_alone(int variable) const {
+  const int own = slots[static_cast<std::size_t>(variable)].buffer;
+  // Of a placeholder that is written a run looks itself.
+  if (buffers[static_cast<std::size_t>(own)].source == Source::placeholder) return true;
+  const Ref<Storage>& storage = buffers[static_cast<std::size_t>(own)].base.impl()->storage;
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    const Buffer& other = buffers[b];
+    if (static_cast<int>(b) != own && other.source == Source::variable && other.base.defined() &&
+        other.base.impl()->storage == storage)
+      return false;
+  }
+  return true;
+}
+
 int Draft::add_buffer(Source source, Tensor base, int index) {
   Buffer& made = buffers.emplace_back();
   made.source = source;

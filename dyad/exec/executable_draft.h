@@ -38,6 +38,7 @@ struct DraftStep {
     copy,     ///< of elements, reads[0] to writes[0]
     control,  ///< graphs inside the node
     rows,     ///< its members, block by block
+    save,     ///< keeps what the next step, `node`, will write over in reads[0], a variable
   };
   Kind kind = Kind::kernel;
   const Node* node = nullptr;
@@ -51,7 +52,7 @@ struct DraftStep {
   RowBlocks blocks = {};           ///< of rows
 };
 
-/// `variable` gets the value of `slot` at the end of the run.
+/// `variable`, or a placeholder, gets the value of `slot` at the end of the run.
 struct DraftWrite {
   int variable = -1;  ///< slot
   int value = -1;     ///< slot
@@ -66,6 +67,7 @@ struct Draft {
   std::vector<DraftWrite> writes;
   std::vector<int> outputs;  ///< slots
   std::vector<const Node*> output_nodes;
+  std::vector<bool> given_back;  ///< outputs that lie in the placeholder that they are written to
   /// Of the graph's values, and of those of the graphs in `rows` nodes.
   std::unordered_map<Value, int, ValueHash> slot_of;
   int views = 0;
@@ -80,6 +82,10 @@ struct Draft {
   }
   /// Nothing to compute: no element is written, and nothing else happens.
   [[nodiscard]] bool is_empty(const DraftStep& step) const;
+  /// Whether element i of both lies at one place of their buffers, for all i.
+  [[nodiscard]] bool same_layout(int a, int b) const;
+  /// Whether no other variable is in the memory of this one.
+  [[nodiscard]] bool lies_alone(int variable) const;
   int add_buffer(Source source, Tensor base = {}, int index = 0);
   /// A value of that layout in a buffer, `offset` elements after its start.
   int add_slot(int buffer, DType dtype, const Shape& shape, const Strides& strides,
@@ -105,6 +111,11 @@ void join_parts_in_place(Draft& draft);
 /// Gives outputs memory of their own, and puts the steps that write variables last: in place where
 /// nobody needs the old value any more, otherwise as copies at the very end.
 void order_writes(Draft& draft);
+
+/// Lets operators that replace a part of a variable, such as slice_scatter, write to the variable
+/// itself, one after the other, if who reads it before reads it earlier; false where that cannot be
+/// done. What they write over is kept where a later step may fail.
+bool write_parts_in_place(Draft& draft, const DraftWrite& write);
 
 /// Finds how long each buffer is needed, lets element-wise kernels write over inputs that nobody
 /// needs any more, and packs the rest into one arena; gives its size and the least possible one.

@@ -30,9 +30,8 @@ class WriteOrder {
     }
     draft_.steps = std::move(ordered);
     for (const DraftWrite& write : draft_.writes) {
-      if (!write_in_place(write)) {
+      if (!write_parts_in_place(draft_, write) && !write_in_place(write))
         add_copy_step(write.value, write.variable, write.node);
-      }
     }
   }
 
@@ -60,6 +59,7 @@ class WriteOrder {
 
   void give_outputs_memory() {
     for (std::size_t i = 0; i < draft_.outputs.size(); ++i) {
+      if (draft_.given_back[i]) continue;
       int& output = draft_.outputs[i];
       Buffer& held = draft_.buffer_of(output);
       if (held.source == Source::arena) {
@@ -81,6 +81,7 @@ class WriteOrder {
   }
 
   [[nodiscard]] bool share_storage(int slot_a, int slot_b) const {
+    if (buffer(slot_a) == buffer(slot_b)) return true;
     const Tensor& a = draft_.buffers[static_cast<std::size_t>(buffer(slot_a))].base;
     const Tensor& b = draft_.buffers[static_cast<std::size_t>(buffer(slot_b))].base;
     return a.defined() && b.defined() && a.impl()->storage == b.impl()->storage;
@@ -128,15 +129,7 @@ class WriteOrder {
   bool write_in_place(const DraftWrite& write) {
     const int value = buffer(write.value), variable = buffer(write.variable);
     if (draft_.buffers[static_cast<std::size_t>(value)].source != Source::arena) return false;
-    for (std::size_t b = 0; b < draft_.buffers.size(); ++b) {
-      const Tensor& base = draft_.buffers[b].base;
-      if (static_cast<int>(b) != variable && base.defined() &&
-          draft_.buffers[b].source == Source::variable &&
-          base.impl()->storage ==
-              draft_.buffers[static_cast<std::size_t>(variable)].base.impl()->storage) {
-        return false;
-      }
-    }
+    if (!draft_.lies_alone(write.variable)) return false;
     for (std::size_t s = 0; s < draft_.slots.size(); ++s) {
       if (draft_.slots[s].buffer == value && static_cast<int>(s) != write.value) return false;
     }
@@ -161,20 +154,10 @@ class WriteOrder {
   /// True when the step reads the variable, if at all, in the layout in which it is written.
   [[nodiscard]] bool reads_only_as_a_whole(const DraftStep& step, int variable) const {
     return std::ranges::all_of(step.reads, [&](int slot) {
-      return buffer(slot) != buffer(variable) || same_layout(draft_, slot, variable);
+      return buffer(slot) != buffer(variable) || draft_.same_layout(slot, variable);
     });
   }
 
- public:
-  static bool same_layout(const Draft& draft, int a, int b) {
-    const Slot& slot_a = draft.slots[static_cast<std::size_t>(a)];
-    const Slot& slot_b = draft.slots[static_cast<std::size_t>(b)];
-    return slot_a.offset == slot_b.offset && draft.tensor(a).shape.same_as(draft.tensor(b).shape) &&
-           draft.tensor(a).strides == draft.tensor(b).strides &&
-           size_of(draft.tensor(a).dtype) == size_of(draft.tensor(b).dtype);
-  }
-
- private:
   Draft& draft_;
 };
 
@@ -227,7 +210,7 @@ int find_dying_input(Draft& draft, int i, int written) {
     for (std::size_t other = 0; other < step.reads.size(); ++other) {
       const int also = step.reads[other];
       if (also < 0 || draft.slots[static_cast<std::size_t>(also)].buffer != number) continue;
-      fits = fits && (any_input || other == read) && WriteOrder::same_layout(draft, also, written);
+      fits = fits && (any_input || other == read) && draft.same_layout(also, written);
     }
     if (fits && (!rows || is_read_before(draft, step, number, written))) return slot;
   }
@@ -260,6 +243,18 @@ void reuse_in_place(Draft& draft) {
   }
 }
 
+/// What is kept of variables, and where it belongs, is needed until nothing fails any more.
+void keep_what_is_saved(Draft& draft) {
+  for (const DraftStep& step : draft.steps) {
+    if (step.kind != DraftStep::Kind::save) continue;
+    for (const std::vector<int>* slots : {&step.reads, &step.writes}) {
+      for (const int slot : *slots) {
+        if (slot >= 0) draft.buffer_of(slot).last_step = static_cast<int>(draft.steps.size()) - 1;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void order_writes(Draft& draft) { WriteOrder(draft).run(); }
@@ -268,6 +263,7 @@ ArenaSize place_memory(Draft& draft) {
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     note_uses(draft, draft.steps[i], static_cast<int>(i));
   }
+  keep_what_is_saved(draft);
   reuse_in_place(draft);
   std::vector<BufferRequest> requests;
   std::vector<Buffer*> placed;

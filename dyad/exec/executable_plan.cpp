@@ -128,21 +128,26 @@ std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Cancel
     for (; at < steps.size(); ++at) run_step(at);
   } catch (const Error& error) {
     const Loc declared = at < steps.size() ? steps[at]->node().loc() : Loc();
-    let_go();
+    fail_at(at);
     rethrow_at(error, where, declared);
   } catch (...) {
-    let_go();
+    fail_at(at);
     throw;
   }
   for (const int buffer : written) {
     buffers[static_cast<std::size_t>(buffer)].base.impl()->storage->bump_version();
   }
-  std::vector<Tensor> results = collect();
+  std::vector<Tensor> results = collect(placeholders);
   let_go();
   return results;
 }
 
-std::vector<Tensor> Plan::collect() {
+void Plan::fail_at(std::size_t at) noexcept {
+  while (at-- > 0) steps[at]->undo();
+  let_go();
+}
+
+std::vector<Tensor> Plan::collect(std::span<const Tensor> placeholders) {
   std::vector<Tensor> results;
   results.reserve(outputs.size());
   for (const int output : outputs) {
@@ -159,8 +164,11 @@ std::vector<Tensor> Plan::collect() {
       impl->storage = fresh_[number].storage;
       impl->data = fresh_[number].data + slot.offset;
     } else {
-      impl->storage = buffer.base.impl()->storage;
-      impl->data = buffer.base.impl()->data + slot.offset;
+      const Tensor& base = buffer.source == Source::placeholder
+                               ? placeholders[static_cast<std::size_t>(buffer.index)]
+                               : buffer.base;
+      impl->storage = base.impl()->storage;
+      impl->data = base.impl()->data + slot.offset;
     }
     results.emplace_back(std::move(impl));
   }

@@ -57,6 +57,8 @@ class Step {
   explicit Step(const Node* node) : node_(node) {}
   virtual ~Step() = default;
   virtual void run(Plan& plan, const RunContext& context) = 0;
+  /// Takes back what the run of the steps behind it wrote to a variable, after one of them failed.
+  virtual void undo() noexcept {}
   [[nodiscard]] const Node& node() const noexcept { return *node_; }
 
  private:
@@ -74,6 +76,7 @@ class Plan {
         patches_(buffers.size()) {}
 
   /// Runs the steps; those from `commit` on write variables, cannot fail and are not cancelled.
+  /// What is written to parts of variables before is taken back where a step fails.
   /// `places`: see Executable::run_region.
   std::vector<Tensor> run(std::span<const Tensor> placeholders, const CancelToken* cancel,
                           Loc where, std::span<const Tensor> places = {});
@@ -86,7 +89,8 @@ class Plan {
   std::vector<std::int64_t> key;  ///< sizes and strides of the placeholders
   std::vector<DType> dtypes;      ///< of the placeholders
   std::vector<int> ranks;
-  SymbolMap outer;  ///< symbols given from outside
+  bool writes_back = false;  ///< outputs that placeholders get lie there
+  SymbolMap outer;           ///< symbols given from outside
   SymbolMap symbols;
   std::vector<Buffer> buffers;
   std::vector<Slot> slots;
@@ -119,8 +123,10 @@ class Plan {
   void bind(std::span<const Tensor> placeholders, const Storage* arena);
   void place_outputs(std::span<const Tensor> places);
   void allocate_output(int buffer);
-  [[nodiscard]] std::vector<Tensor> collect();
+  [[nodiscard]] std::vector<Tensor> collect(std::span<const Tensor> placeholders);
   void let_go() noexcept;
+  /// Step number `at` failed.
+  void fail_at(std::size_t at) noexcept;
 
   Ref<Storage> arena_;             // memory of the last run, borrowed
   std::vector<std::byte*> bound_;  // by buffer: the base set last, for variables

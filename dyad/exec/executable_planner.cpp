@@ -21,6 +21,8 @@ std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
       return make_opaque_step(plan, draft);
     case DraftStep::Kind::copy:
       return make_copy_step(plan, draft);
+    case DraftStep::Kind::save:
+      return make_save_step(plan, draft);
     case DraftStep::Kind::rows:
       return make_rows_step(plan, draft, batch);
     case DraftStep::Kind::control:
@@ -51,11 +53,31 @@ std::vector<std::vector<int>> births(Plan& plan, const Draft& draft) {
   return born;
 }
 
+/// Makes values that are computed for that the new ones of placeholders.
+void write_back(Draft& draft, const GraphImpl& lowered, std::span<const WrittenBack> written_back) {
+  draft.given_back.assign(draft.outputs.size(), false);
+  for (const WrittenBack& one : written_back) {
+    int& output = draft.outputs[static_cast<std::size_t>(one.output)];
+    const int value = output,
+              target = draft.slot_of.at(
+                  lowered.placeholders()[static_cast<std::size_t>(one.placeholder)]);
+    const bool is_used =
+        std::ranges::count(draft.outputs, value) > 1 ||
+        std::ranges::find(draft.writes, value, &DraftWrite::value) != draft.writes.end();
+    if (is_used || draft.buffer_of(value).source != Source::arena) continue;
+    draft.writes.push_back(
+        {target, value, draft.output_nodes[static_cast<std::size_t>(one.output)]});
+    output = target;
+    draft.given_back[static_cast<std::size_t>(one.output)] = true;
+  }
+}
+
 }  // namespace
 
 PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
-                  std::span<const Tensor> placeholders) {
+                  std::span<const Tensor> placeholders, std::span<const WrittenBack> written_back) {
   PlacedDraft placed{lay_out(lowered, symbols, placeholders), {}};
+  write_back(placed.draft, lowered, written_back);
   order_writes(placed.draft);
   placed.arena = place_memory(placed.draft);
   return placed;
@@ -63,8 +85,9 @@ PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
 
 std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders,
-                                const RegionExecutables& regions, bool check_finite) {
-  auto [draft, arena] = place(lowered, symbols, placeholders);
+                                const RegionExecutables& regions, bool check_finite,
+                                std::span<const WrittenBack> written_back) {
+  auto [draft, arena] = place(lowered, symbols, placeholders, written_back);
   auto plan = std::make_unique<Plan>(draft.buffers);
   plan->symbols = symbols;
   plan->slots = draft.slots;
@@ -94,7 +117,9 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   if (draft.commit == draft.steps.size()) plan->commit = plan->steps.size();
   plan->kernels = static_cast<int>(plan->steps.size());
   for (const DraftWrite& write : draft.writes) {
-    plan->written.push_back(plan->slots[static_cast<std::size_t>(write.variable)].buffer);
+    const int buffer = plan->slots[static_cast<std::size_t>(write.variable)].buffer;
+    if (plan->buffers[static_cast<std::size_t>(buffer)].source == Source::variable)
+      plan->written.push_back(buffer);
   }
   return plan;
 }

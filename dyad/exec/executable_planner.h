@@ -20,7 +20,8 @@ struct PlacedDraft {
   ArenaSize arena;
 };
 [[nodiscard]] PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
-                                std::span<const Tensor> placeholders);
+                                std::span<const Tensor> placeholders,
+                                std::span<const WrittenBack> written_back = {});
 /// What its runs need, but for the parts of a batch.
 [[nodiscard]] MemoryUse use_of(const PlacedDraft& placed);
 
@@ -28,7 +29,8 @@ struct PlacedDraft {
 /// `check_finite` each step's results are looked at before anything is written.
 [[nodiscard]] std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
                                               std::span<const Tensor> placeholders,
-                                              const RegionExecutables& regions, bool check_finite);
+                                              const RegionExecutables& regions, bool check_finite,
+                                              std::span<const WrittenBack> written_back);
 
 /// What such a plan's runs need; makes no kernels.
 [[nodiscard]] MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
+#include "dyad/ops/attrs/indexing.h"
 #include "dyad/runtime/launch.h"
 #include "dyad/runtime/op_kernel.h"
 
@@ -67,6 +69,57 @@ class CopyStep final : public Step {
 
  private:
   Tensor from_, to_;
+};
+
+/// By name, for their kernels: a program need not have the operators themselves.
+constexpr OpInfo kTakeSaved{.name = "gather"}, kPutBack{.name = "scatter"};
+
+/// Keeps the elements of a variable that a slice or a scatter is about to replace.
+class SaveStep final : public Step {
+ public:
+  SaveStep(const Node* node, Ref<Attrs> attrs, Tensor variable, Tensor index, Tensor saved)
+      : Step(node),
+        attrs_(std::move(attrs)),
+        variable_(std::move(variable)),
+        index_(std::move(index)),
+        saved_(std::move(saved)) {}
+
+  void run(Plan&, const RunContext&) override {
+    if (index_.defined()) {
+      call(kTakeSaved, {variable_, index_}, saved_);
+    } else {
+      runtime::run_copy(saved_, part());
+    }
+    // What is kept of its contents elsewhere, such as packed weights, is so no more.
+    variable_.impl()->storage->bump_version();
+  }
+  void undo() noexcept override {
+    if (index_.defined()) {
+      call(kPutBack, {variable_, index_, saved_}, variable_);
+    } else {
+      runtime::run_copy(part(), saved_);
+    }
+    variable_.impl()->storage->bump_version();
+  }
+
+ private:
+  void call(const OpInfo& op, const std::vector<Tensor>& inputs, Tensor& output) const {
+    runtime::find_kernel(op)->run({op, attrs_->data(), inputs, {&output, 1}, node().loc()});
+  }
+  [[nodiscard]] Tensor part() const {
+    const TensorImpl& whole = *variable_.impl();
+    const Shape& shape = saved_.impl()->shape;
+    const ViewLayout layout =
+        node().is("select_scatter")
+            ? ops::select_layout(*static_cast<const ops::SelectAttrs*>(attrs_->data()), whole.shape,
+                                 whole.strides, shape)
+            : ops::slice_layout(*static_cast<const ops::SliceAttrs*>(attrs_->data()), whole.shape,
+                                whole.strides, shape);
+    return make_view(variable_, shape, layout.strides, layout.offset);
+  }
+
+  Ref<Attrs> attrs_;
+  Tensor variable_, index_, saved_;
 };
 
 class CheckedStep final : public Step {
@@ -151,6 +204,12 @@ std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft) {
 
 std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft) {
   return std::make_unique<CopyStep>(draft.node, patched_tensors(plan, draft.reads)[0],
+                                    patched_tensors(plan, draft.writes)[0]);
+}
+
+std::unique_ptr<Step> make_save_step(Plan& plan, const DraftStep& draft) {
+  const std::vector<Tensor> reads = patched_tensors(plan, draft.reads);
+  return std::make_unique<SaveStep>(draft.node, draft.attrs, reads[0], reads[1],
                                     patched_tensors(plan, draft.writes)[0]);
 }
 

@@ -39,6 +39,9 @@ struct KernelParts {
 /// Copies elements from one value to another of the same shape.
 [[nodiscard]] std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft);
 
+/// Keeps the part of a variable that the next step writes over, to undo that.
+[[nodiscard]] std::unique_ptr<Step> make_save_step(Plan& plan, const DraftStep& draft);
+
 /// Runs `step`, then throws AnomalyError when it made a NaN or an infinity.
 [[nodiscard]] std::unique_ptr<Step> make_checked_step(Plan& plan, const DraftStep& draft,
                                                       std::unique_ptr<Step> step);

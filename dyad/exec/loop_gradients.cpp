@@ -162,6 +162,13 @@ void while_grad(Gradient& g) {
   const Loc loc = node.node().loc();
   const auto states = static_cast<std::size_t>(node.node().attrs_as<LoopAttrs>().states);
   const std::size_t count = node.input_count();
+  if (node.node().types().size() > states) {
+    throw GradError(
+        "while_loop: this one keeps what its steps made for a gradient that was taken "
+        "of it; take second derivatives where the function is recorded, with "
+        "create_graph",
+        loc);
+  }
   const std::vector<std::size_t> wanted_captures = node.wanted(states, count);
   Reached reached;
   for (std::size_t i = 0; i < states; ++i) reached.states.push_back(node.has_grad(i));

@@ -205,6 +205,7 @@ class PlanWriter {
 
   static std::string operators_of(const DraftStep& step) {
     if (step.kind == DraftStep::Kind::copy) return "copy";
+    if (step.kind == DraftStep::Kind::save) return "save";
     if (step.kind == DraftStep::Kind::rows) return std::string(step.node->op().name);
     std::vector<std::string> operators;
     for (StepTime::Part& part : parts_of(*step.node)) operators.push_back(std::move(part.op));

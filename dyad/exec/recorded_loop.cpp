@@ -25,7 +25,7 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
   trace_.xs = values_of(xs);
   begin_ = marks();
   first_handle_ = recorder_->loop_handles_.size();
-  may_be_taped_ = grad_enabled() && &op == &kScanOp && recorder_->open_loops_ == 0;
+  may_be_taped_ = grad_enabled() && recorder_->open_loops_ == 0;
   number_ = recorder_->loops_++;
   ++recorder_->open_loops_;
 }
@@ -292,10 +292,12 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
       .xs = trace_.xs,
       .last_states = trace_.last_states,
       .slices_made = trace_.slices_made,
+      .conditions = trace_.conditions,
       .nodes = nodes_from(trace_.begin, static_cast<int>(recorder_->graph_->nodes().size())),
       .tape = tape_};
-  loop.tape.push_back(tape_end_);
-  for (LoopTrace::Step& step : trace_.steps) {
+  const std::size_t bodies = trace_.slices_made.size();
+  if (loop.tape.size() == bodies) loop.tape.push_back(tape_end_);
+  for (LoopTrace::Step& step : std::span(trace_.steps).first(bodies)) {
     loop.trace.steps.push_back({.forward = nodes_from(step.body, step.end),
                                 .backward = {},
                                 .states = std::move(step.states),

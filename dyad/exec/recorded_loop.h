@@ -21,8 +21,7 @@ namespace dyad::exec {
 ///
 /// Steps that differ, write in place, draw random numbers, touch gradients or hand tensors to the
 /// program around them stay in the recording one by one, as do loops of fewer than two steps, which
-/// show nothing that repeats. So do those of a while_loop on the tape; a scan on the tape becomes a
-/// TapedLoop.
+/// show nothing that repeats. A loop on the tape becomes a TapedLoop.
 class RecordedLoop {
  public:
   /// `xs`: what a scan slices along its first axes, of that `length`.

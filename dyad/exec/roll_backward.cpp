@@ -82,9 +82,36 @@ class Matcher {
       return StepRole{StepRole::Kind::local, static_cast<std::size_t>(number), first.index};
     }
     if (everywhere([&](std::size_t r) { return operand[r] == first; })) return captured(first);
+    if (is_view_of_steps(operand)) return viewed(operand);
     if (const auto stack = stack_of(operand))
       return StepRole{StepRole::Kind::stacked, number_of(rolled_.stacks, *stack)};
     return carried(operand);
+  }
+
+  /// Whether they are views that steps made, forward or, after the first, backwards.
+  [[nodiscard]] bool is_view_of_steps(std::span<const Value> operand) const {
+    const StepValues::Place* const place = values_.find(operand[0]);
+    if (place) return place->stack.of == Stack::Of::forward && is_view(operand[0]);
+    return operand[1] && is_view(operand[1]) && local(0, operand[1]) >= 0;
+  }
+
+  std::optional<StepRole> viewed(std::span<const Value> operand) {
+    const Value first = operand[0];
+    const bool alike = everywhere([&](std::size_t r) {
+      return operand[r] && operand[r].index == first.index &&
+             same_work(*first.node, *operand[r].node);
+    });
+    if (!alike) return std::nullopt;
+    RolledBackward::View view{first, {}};
+    std::vector<Value> of(operand.size());
+    for (std::size_t i = 0; i < first.node->inputs().size(); ++i) {
+      for (std::size_t r = 0; r < count_; ++r) of[r] = operand[r].node->inputs()[i];
+      const auto role = role_of(of);
+      if (!role) return std::nullopt;
+      view.inputs.push_back(*role);
+    }
+    rolled_.views.push_back(std::move(view));
+    return StepRole{StepRole::Kind::viewed, rolled_.views.size() - 1};
   }
 
   std::optional<StepRole> captured(Value value) {
@@ -200,7 +227,7 @@ Ref<GraphImpl> region_of(const RolledBackward& rolled, const BackwardTrace& trac
   for (const RolledBackward::Carried& c : rolled.carried) add(carried, "p", c.first.type());
   for (const Stack& stack : rolled.stacks) add(parts, "x", part_type(trace, stack));
   for (const Value capture : rolled.captures) add(captures, "c", capture.type());
-  std::vector<Node*> nodes;
+  std::vector<Node*> nodes, views;
   const auto value_of = [&](const StepRole& role) -> Value {
     switch (role.kind) {
       case StepRole::Kind::local:
@@ -211,17 +238,22 @@ Ref<GraphImpl> region_of(const RolledBackward& rolled, const BackwardTrace& trac
         return parts[role.number];
       case StepRole::Kind::captured:
         return captures[role.number];
+      case StepRole::Kind::viewed:
+        return views[role.number]->output(rolled.views[role.number].model.index);
       case StepRole::Kind::none:
         break;
     }
     return {};
   };
-  const std::vector<Node*>& step = trace.steps[static_cast<std::size_t>(rolled.high)].backward;
-  for (std::size_t k = 0; k < step.size(); ++k) {
+  const auto append = [&](const Node& model, std::span<const StepRole> roles) {
     std::vector<Value> inputs;
-    for (const StepRole& role : rolled.inputs[k]) inputs.push_back(value_of(role));
-    nodes.push_back(graph->append_copy(*step[k], std::move(inputs)));
-  }
+    for (const StepRole& role : roles) inputs.push_back(value_of(role));
+    return graph->append_copy(model, std::move(inputs));
+  };
+  for (const RolledBackward::View& view : rolled.views)
+    views.push_back(append(*view.model.node, view.inputs));
+  const std::vector<Node*>& step = trace.steps[static_cast<std::size_t>(rolled.high)].backward;
+  for (std::size_t k = 0; k < step.size(); ++k) nodes.push_back(append(*step[k], rolled.inputs[k]));
   for (const RolledBackward::Carried& c : rolled.carried)
     graph->outputs().push_back(nodes[c.node]->output(c.index));
   for (const auto& [node, index] : made) graph->outputs().push_back(nodes[node]->output(index));

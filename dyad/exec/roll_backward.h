@@ -37,6 +37,7 @@ struct RolledBackward {
       carried,   ///< made in the step visited before: `number` of `carried`
       stacked,   ///< of step `shift` after this one: `number` of `stacks`
       captured,  ///< the same in all steps: `number` of `captures`
+      viewed,    ///< a view of such values, made again: `number` of `views`
     } kind = Kind::none;
     std::size_t number = 0;
     int index = 0;
@@ -59,13 +60,22 @@ struct RolledBackward {
     std::size_t node = 0;
     int index = 0;
   };
+  /// Stacked or carried it would lie row by row, and how an operand lies decides how a library
+  /// computes.
+  struct View {
+    Value model;  ///< one of them
+    std::vector<Role> inputs;
+  };
 
   int low = 0, high = 0;
   std::vector<std::vector<Role>> inputs;  ///< of the nodes of step `high`
   std::vector<Carried> carried;
   std::vector<Stack> stacks;
   std::vector<Value> captures;
+  std::vector<View> views;  ///< each behind those that it is a view of
 };
+
+[[nodiscard]] inline bool is_view(Value value) { return value.node->op().kind == BodyKind::view; }
 
 /// Which values differ from step to step, and where they come from.
 class StepValues {

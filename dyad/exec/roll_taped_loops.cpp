@@ -41,23 +41,26 @@ class TapedLoopRoller {
   bool roll() {
     if (!in_.find()) return false;
     const std::optional<BackwardPart> single = path_.backward;
+    const std::vector<Decision> decisions = path_.decisions;
     if (path_.backward && in_.rolled) join_parts(*path_.backward);
+    forget_conditions(0);
     walk();
+    path_.decisions = decisions;
     if (failed_) {
       path_.backward = single;
       return false;
     }
     writes_ = true;
+    if (loop_.is_while()) peel();
     walk();
     return true;
   }
 
   /// Puts the graph in its new order; gives what is no longer there.
   [[nodiscard]] std::vector<std::unique_ptr<Node>> finish() {
-    if (loop_.length.is_symbolic()) {
-      const int apart = in_.rolled ? in_.steps() - 1 - in_.rolled->high + in_.rolled->low : 0;
+    if (loop_.length.is_symbolic() && !loop_.is_while()) {
       path_.guards.push_back(
-          {DimGuard::Kind::less, std::max({1, apart, shortest_ - 1}), loop_.length, 1, loop_.loc});
+          {DimGuard::Kind::less, std::max(1, fewest_steps() - 1), loop_.length, 1, loop_.loc});
     }
     return arrange(path_, order_, before_);
   }
@@ -71,6 +74,37 @@ class TapedLoopRoller {
     bool in_pass = false;  ///< a step backwards that stays as it is
     bool is_path = false;  ///< no node: what the call gives or leaves
   };
+
+  /// How many steps there must be for the loops to stand for them.
+  [[nodiscard]] int fewest_steps() const {
+    const int apart = in_.rolled ? in_.steps() - 1 - in_.rolled->high + in_.rolled->low : 0;
+    return std::max(apart + 1, shortest_);
+  }
+
+  /// The host reads a while_loop's conditions no more, but for the first `kept`.
+  void forget_conditions(std::size_t kept) {
+    for (std::size_t t = kept; t < loop_.conditions.size(); ++t) {
+      // A state that is the condition may be read once more behind the loop.
+      const auto read = std::ranges::find(path_.decisions, loop_.conditions[t], &Decision::value);
+      if (read != path_.decisions.end()) path_.decisions.erase(read);
+    }
+  }
+
+  /// Nothing but its conditions tells that a while_loop does as many steps as there must be. So the
+  /// host goes on reading that many, and the steps before the last of those stay as they are: the
+  /// loop begins where they end, and its stacks with what they made.
+  void peel() {
+    first_ = static_cast<std::size_t>(fewest_steps() - 1);
+    forget_conditions(first_ + 1);
+    loop_.length = graph_.fresh_symbol();
+    path_.hints.bind(loop_.length, in_.steps());
+    const std::vector<Node*>& body = loop_.trace.steps[first_].forward;
+    for (const Node* const node : loop_.nodes) {
+      if (!body.empty() && node == body.front()) break;
+      in_.gone.erase(node);
+    }
+  }
+
   /// What comes from every step to leaves and arguments outside, which add it up one by one, is
   /// one part each.
   void join_parts(BackwardPart& part) {
@@ -195,9 +229,13 @@ class TapedLoopRoller {
       if (value == a.length->output()) return a.sum->output();
       if (value == a.joined->output()) return writes_ ? joined_.at(a.joined) : value;
     }
-    if (const StepValues::Place* const place = in_.values->find(value)) {
+    const StepValues::Place* const place = in_.values->find(value);
+    if (place && in_.gone.contains(value.node)) {
       const bool may_use = user.in_pass || (place->stack.of == Stack::Of::gradient && !user.after);
-      return may_use ? part(place->stack, place->step, user, value) : fail(value);
+      if (!may_use) return fail(value);
+      return place->stack.of == Stack::Of::forward && is_view(value)
+                 ? again(value, user)
+                 : part(place->stack, place->step, user, value);
     }
     if (const auto at = in_.backward.find(value.node); at != in_.backward.end())
       return user.is_path && stacked_parts_.contains(value)
@@ -209,6 +247,23 @@ class TapedLoopRoller {
   Value fail(Value value) {
     failed_ = true;
     return value;
+  }
+
+  /// A view that the last of the steps backwards made: made again behind the loop, whoever it is
+  /// for.
+  Value last_view(Value view, const User& user) {
+    if (writes_) return last_views_.at(view);
+    const Value made = again(view, user);
+    const auto known = std::ranges::find(views_to_make_, view, &std::pair<Value, User>::first);
+    if (known == views_to_make_.end()) views_to_make_.emplace_back(view, user);
+    return made;
+  }
+
+  /// The view, of what its operands are now.
+  Value again(Value view, const User& user) {
+    std::vector<Value> inputs;
+    for (const Value input : view.node->inputs()) inputs.push_back(moved(input, user));
+    return writes_ ? graph_.append_copy(*view.node, std::move(inputs))->output(view.index) : view;
   }
 
   /// One step's part of a stack, for the steps before or after those that became a loop.
@@ -228,6 +283,7 @@ class TapedLoopRoller {
   /// What the last of the steps backwards made.
   Value last_of(int step, std::pair<std::size_t, int> made, const User& user, Value value) {
     if (!user.after || step != in_.rolled->low) return fail(value);
+    if (is_view(value)) return last_view(value, user);
     for (std::size_t c = 0; c < in_.rolled->carried.size(); ++c) {
       if (in_.rolled->carried[c].node != made.first || in_.rolled->carried[c].index != made.second)
         continue;
@@ -274,9 +330,9 @@ class TapedLoopRoller {
 
   void make_forward() {
     if (!writes_) return;
-    const BackwardTrace::Step& first = loop_.trace.steps[0];
+    const BackwardTrace::Step& first = loop_.trace.steps[first_];
     const std::vector<Value>& init = first.states;
-    const Ref<GraphImpl>& region = loop_.forward.regions[0];
+    const Ref<GraphImpl>& region = loop_.forward.regions.back();
     const std::size_t parameters = region->placeholders().size();
     Types types;
     for (const Value state : init) types.push_back(state.type());
@@ -293,10 +349,29 @@ class TapedLoopRoller {
                               loop_.length));
     }
     std::vector<Value> inputs = init;
-    inputs.insert(inputs.end(), loop_.xs.begin(), loop_.xs.end());
+    const std::vector<Value> slices = loop_.is_while() ? begun_stacks() : loop_.xs;
+    inputs.insert(inputs.end(), slices.begin(), slices.end());
     inputs.insert(inputs.end(), loop_.forward.captures.begin(), loop_.forward.captures.end());
-    forward_node_ = append_scan(init.size(), loop_.xs.size(), false, std::move(inputs),
-                                std::move(types), region);
+    forward_node_ =
+        append_loop(loop_.is_while() ? kWhileOp : kScanOp, loop_attrs(init.size(), slices.size()),
+                    std::move(inputs), std::move(types), loop_.forward.regions);
+  }
+
+  /// What the steps that stay before a while_loop made, one row each.
+  std::vector<Value> begun_stacks() {
+    std::vector<Value> begun;
+    if (first_ == 0) return begun;
+    for (const Stack& made : stacks_) {
+      std::vector<Tensor> rows;
+      for (std::size_t t = 0; t < first_; ++t) {
+        const BackwardTrace::Step& step = loop_.trace.steps[t];
+        rows.push_back(tensor(made.of == Stack::Of::state
+                                  ? step.states[made.number]
+                                  : step.forward[made.number]->output(made.index)));
+      }
+      begun.push_back(value_of(stack(rows, 0, loop_.loc)));
+    }
+    return begun;
   }
 
   void make_backward() {
@@ -325,16 +400,19 @@ class TapedLoopRoller {
         loop_.trace.steps[static_cast<std::size_t>(in_.rolled->high)].backward;
     for (const auto& [node, index] : made_)
       types.push_back(stacked(step[node]->output(index).type(), count));
-    backward_node_ =
-        append_scan(in_.rolled->carried.size(), in_.rolled->stacks.size(), true, std::move(inputs),
-                    std::move(types), region_of(*in_.rolled, loop_.trace, made_, loop_.loc));
+    const Ref<GraphImpl> region = region_of(*in_.rolled, loop_.trace, made_, loop_.loc);
+    backward_node_ = append_loop(
+        kScanOp, loop_attrs(in_.rolled->carried.size(), in_.rolled->stacks.size(), true),
+        std::move(inputs), std::move(types), {&region, 1});
+    for (const auto& [view, user] : views_to_make_) last_views_.emplace(view, again(view, user));
+    take_new();
   }
 
-  Node* append_scan(std::size_t states, std::size_t slices, bool reverse, std::vector<Value> inputs,
-                    Types types, const Ref<GraphImpl>& region) {
-    Node* const node = graph_.append(kScanOp, loop_attrs(states, slices, reverse),
-                                     std::move(inputs), std::move(types), loop_.loc);
-    node->add_region(region);
+  Node* append_loop(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types,
+                    std::span<const Ref<GraphImpl>> regions) {
+    Node* const node =
+        graph_.append(op, std::move(attrs), std::move(inputs), std::move(types), loop_.loc);
+    for (const Ref<GraphImpl>& region : regions) node->add_region(region);
     take_new();
     return node;
   }
@@ -392,13 +470,16 @@ class TapedLoopRoller {
   std::vector<std::pair<std::size_t, int>> made_;
 
   bool failed_ = false, writes_ = false;
-  int shortest_ = 0;  // length of the loop
+  int shortest_ = 0;       // length of the loop
+  std::size_t first_ = 0;  // step that the loop does
   std::vector<Node*> order_;
   std::vector<int> before_;
   std::size_t made_up_to_ = 0;
   Node* forward_node_ = nullptr;
   Node* backward_node_ = nullptr;
   std::unordered_map<const Node*, Value> joined_;
+  std::vector<std::pair<Value, User>> views_to_make_;
+  Values last_views_;
   Values replaced_;
 };
 

@@ -188,19 +188,41 @@ void Segment::expose(ValueId value) {
   executable_ = nullptr;
 }
 
+void Segment::write_back(ValueId target, ValueId value) {
+  const std::scoped_lock lock(mutex_);
+  written_back_.emplace_back(target, value);
+  executable_ = nullptr;
+}
+
+ExecutableOptions Segment::options_now() const {
+  ExecutableOptions options = options_;
+  const auto place_of = [](const auto& list, const auto& item) {
+    const auto at = std::ranges::find(list, item);
+    return at == list.end() ? -1 : static_cast<int>(at - list.begin());
+  };
+  for (const auto& [target, value] : written_back_) {
+    const auto here = values_.find(target);
+    if (here == values_.end()) continue;  // nothing reads it
+    const WrittenBack back{place_of(graph_->placeholders(), here->second),
+                           place_of(exposed_, value)};
+    if (back.placeholder >= 0 && back.output >= 0) options.written_back.push_back(back);
+  }
+  return options;
+}
+
 Executable& Segment::executable() {
   const std::scoped_lock lock(mutex_);
   if (!executable_) {
     const GuardedSizes sizes(path_->guards);
     const SizeFacts::Scope scope(sizes);
-    executable_ = std::make_shared<Executable>(graph_, options_);
+    executable_ = std::make_shared<Executable>(graph_, options_now());
   }
   return *executable_;
 }
 
 Segment::Ahead Segment::ahead() const {
   const std::scoped_lock lock(mutex_);
-  return {executable_ ? nullptr : clone(*graph_), exposed_};
+  return {executable_ ? nullptr : clone(*graph_), exposed_, options_now()};
 }
 
 void Segment::compile(const Ahead& ahead, std::span<const Tensor> arguments, Environment& layouts) {
@@ -208,7 +230,7 @@ void Segment::compile(const Ahead& ahead, std::span<const Tensor> arguments, Env
   if (ahead.graph) {
     const GuardedSizes sizes(path_->guards);
     const SizeFacts::Scope scope(sizes);
-    made = std::make_shared<Executable>(ahead.graph, options_);
+    made = std::make_shared<Executable>(ahead.graph, ahead.options);
   } else {
     const std::scoped_lock lock(mutex_);
     made = executable_;

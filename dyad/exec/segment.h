@@ -62,7 +62,11 @@ class Segment {
   struct Ahead {
     Ref<GraphImpl> graph;  ///< a copy; none when it is compiled already
     std::vector<ValueId> exposed;
+    ExecutableOptions options;
   };
+  /// `value`, which is exposed and wanted for nothing else, becomes that of an argument, or of
+  /// another value from outside: it may be made where that lies.
+  void write_back(ValueId target, ValueId value);
   [[nodiscard]] Ahead ahead() const;
   /// Compiles that, plans a run on values that lie as those in `layouts` do, and adds what is known
   /// of the values that it would give. The next run finds it, unless expose() has been called
@@ -79,6 +83,8 @@ class Segment {
   Value resolve(Value recorded);
   /// A value of an earlier stretch, given at each run.
   Value bring_in(Value recorded);
+  /// With what is written back, by number.
+  [[nodiscard]] ExecutableOptions options_now() const;
   /// Brings in what tells the sizes that only data of earlier stretches told.
   void bind_sizes(const Node& node);
   std::shared_ptr<const Path> path_;
@@ -88,6 +94,7 @@ class Segment {
   std::unordered_map<ValueId, Value, ValueIdHash> values_;
   std::vector<ValueId> externals_;
   std::vector<ValueId> exposed_;
+  std::vector<std::pair<ValueId, ValueId>> written_back_;  ///< targets and values
   mutable std::mutex mutex_;  // of exposed_ and executable_, which the first run makes
   std::shared_ptr<Executable> executable_;
 };
@@ -153,6 +160,8 @@ class DecisionTree {
                              std::vector<Fork*>& chain);
   void finish_leaf(const std::shared_ptr<const Path>& path, const std::vector<Fork*>& chain);
   static void need(const std::vector<Fork*>& chain, ValueId value);
+  /// Lets the last stretch of a way make what arguments and gradients become where these lie.
+  static void write_back(const Path& path, Segment& last, const Segment* backward);
   /// Lets go of the gradients that the call replaces without a look at them, as its zero_grad does:
   /// otherwise a step would hold old and new ones.
   void forget_replaced_gradients() const;

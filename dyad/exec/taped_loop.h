@@ -23,21 +23,24 @@ struct LengthAttrs {
 };
 extern const OpInfo kWithLengthOp;
 
-/// A scan whose steps are on the tape: its steps and those of the pass that comes back through it
+/// A loop whose steps are on the tape: its steps and those of the pass that comes back through it
 /// stay in the recording one by one until it ends. Then both become loops, if their steps are alike
 /// and nothing else has to do with what they made.
 struct TapedLoop {
   std::int64_t number = 0;
-  Dim length;
+  Dim length;  ///< of what a scan slices; of a while_loop the data tell it
   Loc loc;
   RolledLoop forward;
   BackwardTrace trace;
   std::vector<Value> xs, last_states;
   /// What the bodies gave beside their states, one list for each step.
   std::vector<std::vector<Value>> slices_made;
-  std::vector<Node*> nodes;  ///< of the steps, of slicing and stacking
+  /// What a while_loop's conditions gave, the last of them behind the last step; none of a scan.
+  std::vector<Value> conditions;
+  std::vector<Node*> nodes;  ///< of the steps, of slicing and stacking, of conditions
   /// The tape's numbers up to each step, and after the last one.
   std::vector<std::uint64_t> tape;
+  [[nodiscard]] bool is_while() const noexcept { return !conditions.empty(); }
 };
 
 /// A pass came to a node of the tape, or ended (number 0), when the graph had so many nodes.

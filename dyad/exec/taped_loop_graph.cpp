@@ -87,7 +87,9 @@ bool TapedLoopGraph::find_backward() {
   if (!any) return assembled.empty();
   rolled = roll_backward(loop.trace, *values);
   if (!rolled) return false;
-  if (rolled->stacks.empty()) rolled->stacks.push_back({.of = Stack::Of::slice});
+  // One at least, which tells how many steps there are.
+  if (rolled->stacks.empty())
+    rolled->stacks.push_back({.of = loop.is_while() ? Stack::Of::state : Stack::Of::slice});
   for (int t = 0; t < this->steps(); ++t) {
     const bool is_rolled = t >= rolled->low && t <= rolled->high;
     const std::vector<Node*>& nodes = steps[static_cast<std::size_t>(t)].backward;

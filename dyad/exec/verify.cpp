@@ -24,7 +24,6 @@
 #include "dyad/passes/extract.h"
 #include "dyad/passes/pipeline.h"
 #include "dyad/passes/rewriter.h"
-#include "dyad/passes/stages.h"
 
 namespace dyad::exec {
 namespace {
@@ -70,7 +69,7 @@ Names optional_passes() {
 class RecordedCall {
  public:
   RecordedCall(const Path& path, std::span<const Tensor> arguments, RandomKey random)
-      : graph_(*path.graph), random_(random) {
+      : graph_(*path.graph), sizes_(path.hints), random_(random) {
     const std::span<const Value> placeholders = graph_.placeholders();
     for (int i = 0; i < path.arguments; ++i) {
       feed(placeholders[static_cast<std::size_t>(i)], arguments[static_cast<std::size_t>(i)]);
@@ -187,8 +186,9 @@ class RecordedCall {
       } else {
         Tensors inputs;
         for (const Value v : node->inputs()) inputs.push_back(v ? eager_.at(v) : Tensor());
-        const Tensors made = node->op().kind == BodyKind::control ? run_alone(*node, inputs)
-                                                                  : evaluate_node(*node, inputs);
+        const Tensors made = node->op().kind == BodyKind::control
+                                 ? run_alone(*node, inputs)
+                                 : evaluate_node_at(*node, inputs, sizes_);
         for (int i = 0; i < static_cast<int>(made.size()); ++i) {
           eager_[node->output(i)] = made[static_cast<std::size_t>(i)];
         }
@@ -213,11 +213,12 @@ class RecordedCall {
       rewriter.to()->outputs().push_back(
           rewriter.at({const_cast<Node*>(&node), static_cast<int>(i)}));
     }
-    return Executable(rewriter.to()).run(given);
+    return Executable(rewriter.to()).run_region(given, sizes_, nullptr, node.loc());
   }
 
   const GraphImpl& graph_;
-  RandomKey random_;  ///< before the call
+  const SymbolMap& sizes_;  ///< that data told
+  RandomKey random_;        ///< before the call
   std::unordered_map<std::string, Tensor> fed_;
   std::vector<Value> wanted_;
   std::unordered_set<const Node*> live_;  ///< what they need, and all that draws random numbers
@@ -267,10 +268,6 @@ VerifyReport verify_call(std::span<const Tensor> arguments, const VerifyBody& bo
     path = recorder.finish(results, loc);
   }
   VerifyReport report{.operators = count_operators(*path.graph), .refusal = path.refusal};
-  if (report.refusal.empty() && !passes::cut_at_open_sizes(*path.graph).empty()) {
-    report.refusal =
-        "data decide on sizes: it is compiled in parts, which verify() does not compare";
-  }
   if (!report.refusal.empty()) return report;
 
   const RandomKey after = default_generator().state();

@@ -52,6 +52,7 @@ void GraphWriter::write_while() {
   const GraphImpl &condition = *node_->regions()[0], &body = *node_->regions()[1];
   const std::vector<std::string> inputs = names_of(node_->inputs());
   const auto states = static_cast<std::size_t>(node_->attrs_as<exec::LoopAttrs>().states);
+  if (node_->types().size() > states) fail("it keeps what its steps made, for a gradient");
   const auto captures = std::span(inputs).subspan(states);
 
   GraphWriter first(context_, graph_, this);

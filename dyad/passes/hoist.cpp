@@ -77,8 +77,10 @@ class LoopWriter {
  public:
   LoopWriter(Rewriter& rewriter, const Node& loop)
       : rewriter_(rewriter), loop_(loop), inputs_(rewriter.at(loop.inputs())) {
-    captures_from_ = static_cast<std::size_t>(int_attr(loop, "states").value_or(0) +
-                                              int_attr(loop, "slices").value_or(0));
+    const auto fixed = static_cast<std::size_t>(int_attr(loop, "states").value_or(0) +
+                                                int_attr(loop, "slices").value_or(0));
+    no_parameters_ = inputs_.size() - loop.regions()[0]->placeholders().size();
+    captures_from_ = fixed - no_parameters_;
   }
 
   void write() {
@@ -114,7 +116,7 @@ class LoopWriter {
   void move_out(const GraphImpl& region, const Invariants& invariants) {
     std::unordered_map<Value, Value, ValueHash> outside;
     for (std::size_t i = captures_from_; i < region.placeholders().size(); ++i) {
-      outside[region.placeholders()[i]] = inputs_[i];
+      outside[region.placeholders()[i]] = inputs_[no_parameters_ + i];
     }
     for (Node* node : invariants.moved()) {
       std::vector<Value> inputs;
@@ -160,7 +162,9 @@ class LoopWriter {
   Rewriter& rewriter_;
   const Node& loop_;
   std::vector<Value> inputs_;
-  std::size_t captures_from_ = 0;
+  std::size_t captures_from_ = 0;  // parameters of the regions
+  std::size_t no_parameters_ =
+      0;  // inputs before these that regions do not see: while_loop's slices
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ class OpenSizes {
   /// attributes, nor known before. A node that was copied has the same ones again.
   bool are_of(const Node& node) {
     std::vector<Dim> given, made;
-    const bool may_be_open = node.op().kind == BodyKind::opaque || node.is("cond");
+    const bool may_be_open =
+        node.op().kind == BodyKind::opaque || node.is("cond") || node.is("while_loop");
     if (may_be_open) {
       collect_attr_symbols(node, given);
       for (const Value v : node.inputs()) {
@@ -62,7 +63,7 @@ class Cutter {
       if (is_stored(*node) || &node->op() == &kPlaceholderOp) continue;
       const std::size_t at = stage_of_.at(node.get());
       if (stages_[at].open == node.get()) {  // it runs by itself, on what its stage gives
-        for (const Value v : node->inputs()) give(before_writes(v), at);
+        for (const Value v : node->inputs()) give(before_writes(v));
         continue;
       }
       std::vector<Value> inputs;
@@ -139,12 +140,15 @@ class Cutter {
     return map[v] = graph.add_placeholder(name, v.type(), v.node->loc());
   }
 
-  /// What the node behind a stage takes is among its outputs, wherever it comes from.
-  void give(Value v, std::size_t at) {
-    if (!v || std::ranges::find(stages_[at].outputs, v) != stages_[at].outputs.end()) return;
-    const Value made = here(v, at);
-    stages_[at].outputs.push_back(v);
-    stages_[at].graph->outputs().push_back(made);
+  /// What the node behind a stage takes, or takes views of, is made then.
+  void give(Value v) {
+    if (!v || is_stored(*v.node) || &v.node->op() == &kPlaceholderOp) return;
+    if (v.node->op().kind == BodyKind::view) {
+      for (const Value input : v.node->inputs()) give(before_writes(input));
+      return;
+    }
+    const std::size_t from = stage_of_.at(v.node);
+    if (stages_[from].open != v.node) wanted(v, from);
   }
 
   void wanted(Value v, std::size_t from) {

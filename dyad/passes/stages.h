@@ -11,7 +11,9 @@ struct Stage {
   Ref<GraphImpl> graph;        ///< its placeholders are the values `inputs`, its outputs `outputs`
   std::vector<Value> inputs;   ///< of the whole graph: its placeholders, or made by a stage before
   std::vector<Value> outputs;  ///< of the whole graph: what later stages, or the caller, want
-  const Node* open = nullptr;  ///< runs then: the node of the whole graph whose data tell sizes
+  /// Runs then: the node of the whole graph whose data tell sizes. What it takes is stored, given
+  /// or made by then, or a view of that.
+  const Node* open = nullptr;
 };
 
 /// A value as it is read by nodes before variables are written: through `assign` and `after`.

@@ -258,13 +258,18 @@ TEST(RecordedLoops, StepsThatDoMoreThanComputeStayApart) {
   // Literals.
   EXPECT_EQ(call(with([](const Tensor& s) { return s + tensor({1.f, 2.f, 3.f}); }), inputs).loops,
             0);
-  // The tape.
-  const Tensor w = full({3}, 2).requires_grad();
-  EXPECT_EQ(call(with([&](const Tensor& s) { return s * w; }), inputs).loops, 0);
-  {
-    const NoGrad off;
-    EXPECT_EQ(call(with([&](const Tensor& s) { return s * w; }), inputs).loops, 1);
-  }
+}
+
+TEST(RecordedLoops, OnTheTapeOrNot) {
+  const Tensor x = ones({3}), w = full({3}, 2).requires_grad();
+  const std::vector<Tensors> inputs{{x, limit(20)}, {x, limit(20)}, {x, limit(50)}};
+  const auto f = [&](const Tensors& in) -> Tensors {
+    return {while_loop([&](const Tensor& s) { return sum(s) < in[1]; },
+                       [&](const Tensor& s) { return s * w; }, in[0])};
+  };
+  EXPECT_EQ(call(f, inputs).loops, 1);
+  const NoGrad off;
+  EXPECT_EQ(call(f, inputs).loops, 1);
 }
 
 TEST(RecordedLoops, RandomNumbersAreDrawnStepByStep) {

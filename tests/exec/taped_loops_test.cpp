@@ -451,6 +451,24 @@ TEST(TapedLoops, ShortOnesAreRecordedStepByStep) {
   EXPECT_EQ(done.loops, 2);
 }
 
+/// What lies row by row is multiplied in another order than what is turned.
+TEST(TapedLoops, StepsThatTurnWhatTheyRead) {
+  const Tensor w = normal({3, 2}).requires_grad();
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const auto [last, all] = scan(
+            [&](const Tensor& h, const Tensor& row) {
+              const Tensor turned = transpose(h, 0, 1);
+              const Tensor next = tanh(matmul(row, w) + matmul(turned, h));
+              return Pair(next,
+                          matmul(turned, slice(transpose(transpose(row, 0, 1), 0, 1), 1, 0, 2)));
+            },
+            ones({2, 2}), x);
+        return sum(last * last) + mean(all * all);
+      },
+      {w}, kLengths, true));
+}
+
 TEST(TapedLoops, InUpdatesOfTheWeights) {
   const Weights w, same = same_as(w);
   const auto step = [](const Weights& of, const Tensor& x) {

@@ -194,5 +194,38 @@ TEST(ProgramSizes, AStepThatGoesBackThroughALoop) {
   }
 }
 
+TEST(ProgramSizes, AStepThatGoesBackThroughALoopUntilDataSay) {
+  const TempFile file("while.dyad");
+  const auto with = [](Tensor w) {
+    return [w](const Tensor& x, const Tensor& count) mutable {
+      w.zero_grad();
+      const Tensor loss = sum(while_loop([&](const Tensor& i, const Tensor&) { return i < count; },
+                                         [&](const Tensor& i, const Tensor& h) {
+                                           return std::pair(i + 1, tanh(h * w + x));
+                                         },
+                                         std::pair(zeros({}, i64), x))
+                                  .second);
+      loss.backward();
+      return std::pair(loss, w.grad() * 1);
+    };
+  };
+  const auto inputs = [](int n) {
+    manual_seed(static_cast<std::uint64_t>(n));
+    return std::pair(randn({3}), full({}, n, i64));
+  };
+  const auto fast = compile(with(ones({3}).requires_grad()));
+  for (const int n : {5, 6, 7}) static_cast<void>(std::apply(fast, inputs(n)));
+  save(file.path(), fast);
+  const Program program = load(file.path());
+  auto eager = with(ones({3}).requires_grad());
+  for (const int n : {3, 9, 40}) {
+    const auto [x, count] = inputs(n);
+    const auto [loss, grad] = eager(x, count);
+    const std::vector<Tensor> got = program(x, count);
+    EXPECT_EQ(bits_of(got[0]), bits_of(loss)) << n;
+    EXPECT_EQ(bits_of(got[1]), bits_of(grad)) << n;
+  }
+}
+
 }  // namespace
 }  // namespace dyad::io

@@ -40,10 +40,14 @@ bool is_graph_control(const Statement& one) {
 void keep_common_gradients(const Program& program, Trace& got, Trace& want) {
   if (program.gradients != Gradients::inside || !any_statement(program.body, is_graph_control))
     return;
-  const bool is_finite = std::ranges::all_of(want.seen, [](const Seen& seen) {
-    return !seen.value.defined() || !is_floating(seen.value.dtype()) ||
-           all(isfinite(seen.value)).item<bool>();
-  });
+  // Infinities may be in what no result shows.
+  const auto all_finite = [](const Trace& trace) {
+    return std::ranges::all_of(trace.seen, [](const Seen& seen) {
+      return !seen.value.defined() || !is_floating(seen.value.dtype()) ||
+             all(isfinite(seen.value)).item<bool>();
+    });
+  };
+  const bool is_finite = all_finite(want) && all_finite(got);
   for (Trace* trace : {&got, &want}) {
     if (!is_finite) trace->seen.resize(std::min(trace->seen.size(), program.body.results.size()));
     for (std::size_t i = program.body.results.size(); i < trace->seen.size(); ++i) {

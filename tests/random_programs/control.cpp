@@ -92,7 +92,7 @@ void add_control(Instructions& list) {
        [=](Draft& d) { return d.input(is_truth) && branches_draft(d, 1); }, 0, Form::cond});
   list.push_back({"while_loop", "", 4, run_while,
                   [](Draft& d) {
-                    d.whole(0, 3);
+                    d.whole(0, 6);
                     const std::vector<std::size_t> state = state_draft(d, 0);
                     if (state.empty()) return false;
                     d.body(examples(d, state), state);
