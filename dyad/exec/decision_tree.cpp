@@ -293,6 +293,11 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   const Path& path = *leaves_[static_cast<std::size_t>(fork->leaf)].path;
   CallMemory memory(path, arguments, outcome.env);
   for (std::size_t i = 0; i < path.outputs.size(); ++i) {
+    const auto same_as = static_cast<std::size_t>(path.same_as[i]);
+    if (same_as != i) {
+      outcome.results.push_back(outcome.results[same_as]);
+      continue;
+    }
     Tensor result = memory.tensor_at(path.places[i], path.outputs[i]);
     // The tape of the call begins at an object of its own: the caller's is its input.
     if (path.places[i].outside && path.tracked[i] && result.tracks_grad() && !result.is_leaf())

@@ -180,6 +180,7 @@ struct Executable::State {
   void run_open(const Node& node, std::unordered_map<Value, Tensor, ValueHash>& made,
                 SymbolMap& symbols, const CancelToken* cancel, Loc where) {
     std::vector<Tensor> operands;
+    operands.reserve(node.inputs().size());
     for (const Value v : node.inputs()) operands.push_back(operand(v, made, symbols));
     const Ref<Attrs> numbers =
         substitute_symbols(node.attrs().info(), node.attrs().data(), symbols);
@@ -190,6 +191,7 @@ struct Executable::State {
         return;
       }
       std::vector<const Tensor*> inputs;
+      inputs.reserve(operands.size());
       for (const Tensor& each : operands) inputs.push_back(&each);
       execute(node.op(), inputs, numbers ? numbers->data() : node.attrs().data(), outputs,
               node.loc());

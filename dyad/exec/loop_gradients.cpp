@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "dyad/base/error.h"
 #include "dyad/exec/body_gradient.h"
 #include "dyad/exec/control_flow_gradients.h"
 #include "dyad/exec/control_flow_ops.h"

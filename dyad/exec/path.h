@@ -187,6 +187,7 @@ struct Path {
   std::vector<GradWrite> grad_writes;
   std::vector<Value> outputs;
   std::vector<Place> places;  ///< one for each of them
+  std::vector<int> same_as;   ///< of each the first that is the very same tensor
   std::vector<bool> tracked;  ///< which of them track gradients
   std::optional<BackwardPart> backward;
   SpentPart spent;

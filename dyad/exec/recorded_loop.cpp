@@ -33,6 +33,12 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
 RecordedLoop::~RecordedLoop() {
   if (!recorder_ || --recorder_->open_loops_ > 0) return;
   recorder_->loop_handles_.clear();
+  recorder_->slicing_loop_ = nullptr;
+}
+
+void RecordedLoop::begin_pass() {
+  may_be_taped_ = false;
+  forget_lengths(nullptr);
 }
 
 std::int64_t RecordedLoop::steps() const {
@@ -46,8 +52,11 @@ std::vector<Tensor> RecordedLoop::to_slice(std::span<const Tensor> xs) {
     if (!xs[i].tracks_grad()) continue;
     const LengthAttrs attrs{.loop = number_, .number = static_cast<std::int64_t>(i)};
     rows[i] = recorder_->with_length(xs[i], steps(), attrs, trace_.loc);
+    recorder_->sliced_.push_back({recorder_->handle_of(xs[i], trace_.loc)->memory,
+                                  recorder_->handle_of(rows[i], trace_.loc)->memory});
   }
   sliced_ = rows;
+  recorder_->slicing_loop_ = this;
   return rows;
 }
 
@@ -112,9 +121,10 @@ void RecordedLoop::end_slicing(std::span<const Tensor> slices) {
   LoopTrace::Step& step = trace_.steps.back();
   step.slices = values_of(slices);
   for (const Tensor& slice : slices) {
-    if (autograd::TapeNode* const node = autograd::node_of(*slice.impl()); node && may_be_taped_)
+    if (autograd::TapeNode* const node = autograd::node_of(*slice.impl()); node && !sliced_.empty())
       cut_.emplace_back(node);
   }
+  if (!may_be_taped_) forget_lengths(nullptr);
   step.body = step.end = static_cast<int>(recorder_->graph_->nodes().size());
   slicing_.back().second = recorder_->path_.guards.size();
 }
@@ -130,6 +140,7 @@ void RecordedLoop::end_body(std::span<const Tensor> made) {
 void RecordedLoop::end(std::span<Tensor> results, std::span<const Tensor> last) {
   if (!recorder_ || roll(results, last) || postpone(results)) return;
   forget_lengths(nullptr);
+  if (!sliced_.empty()) keep_handles();
   if (trace_.op == &kScanOp && length_.is_symbolic())
     static_cast<void>(recorder_->dim_value(length_, trace_.loc));
   recorder_->path_.unrolled.emplace_back(trace_.begin,
@@ -305,11 +316,15 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
                                 .gradients = {}});
   }
   recorder_->taped_loops_.push_back(std::move(loop));
+  keep_handles();
+  return true;
+}
+
+void RecordedLoop::keep_handles() {
   const auto& handles = recorder_->loop_handles_;
   std::copy_if(handles.begin() + static_cast<std::ptrdiff_t>(first_handle_), handles.end(),
                std::back_inserter(recorder_->taped_handles_),
                [](const Ref<GraphValue>& handle) { return handle->use_count() > 1; });
-  return true;
 }
 
 std::vector<Node*> RecordedLoop::nodes_from(int begin, int end) const {

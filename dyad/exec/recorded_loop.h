@@ -35,6 +35,10 @@ class RecordedLoop {
   /// What a scan has to slice in the place of `xs`; called after its states are ready.
   [[nodiscard]] std::vector<Tensor> to_slice(std::span<const Tensor> xs);
 
+  /// A pass begins in one of its steps, which adds up gradients as eagerly: there are no slices of
+  /// a length of their own from here on.
+  void begin_pass();
+
   /// A step begins, with a while_loop's condition or a scan's slicing.
   void begin_step(std::span<const Tensor> states);
   void end_condition(const Tensor& go_on);
@@ -72,6 +76,8 @@ class RecordedLoop {
   bool roll(std::span<const Tensor> results, std::span<const Tensor> last);
   /// Leaves it to the end of the recording.
   bool postpone(std::span<Tensor> results);
+  /// What the program still holds of the steps.
+  void keep_handles();
   /// Takes with_length from the tape again where the gradient of what is sliced would add up in
   /// another order: of all, or of what steps use otherwise, too.
   void forget_lengths(const RolledLoop* rolled);

@@ -12,6 +12,7 @@
 #include "dyad/exec/argument_layout.h"
 #include "dyad/exec/autocast.h"
 #include "dyad/exec/eager.h"
+#include "dyad/exec/recorded_loop.h"
 #include "dyad/ir/attrs.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_ops.h"
@@ -455,6 +456,7 @@ Tensor Recorder::with_length(const Tensor& x, Dim first, const LengthAttrs& attr
 }
 
 void Recorder::begin_pass() {
+  if (slicing_loop_ != nullptr) slicing_loop_->begin_pass();
   if (open_passes_++ == 0) ++passes_;
 }
 
@@ -579,6 +581,7 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   ++writes_;
   const Value written = value_of(value, loc);
   const Ref<GraphValue> to = handle_of(target, loc);
+  refuse_sliced(*to, loc);
   const bool like_target =
       to->value == to->content && keeps_layout(target, written, *value.impl(), loc);
   {
@@ -602,6 +605,21 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   } catch (const ValueError& error) {
     refuse(error.message(), loc);  // one of several elements that are one in memory is
   }
+}
+
+void Recorder::refuse_sliced(const GraphValue& target, Loc loc) {
+  const auto holds_slice = [&](const SlicedMemory& one) {
+    const auto is_slice = [&](const Ref<GraphValue>& handle) {
+      return handle->memory == one.slices && handle->use_count() > 1;
+    };
+    return (target.memory == one.of || target.memory == one.slices) &&
+           (open_loops_ > 0 || std::ranges::any_of(taped_handles_, is_slice));
+  };
+  if (std::ranges::none_of(sliced_, holds_slice)) return;
+  refuse(
+      "an in-place write to a tensor whose slices a scan on the tape has given; write to a "
+      "clone() of it",
+      loc);
 }
 
 std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,

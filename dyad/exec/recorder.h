@@ -14,6 +14,8 @@
 
 namespace dyad::exec {
 
+class RecordedLoop;
+
 /// Executes every operator as eager mode does and writes down what it did. Tensors made on the way
 /// carry their value in the graph; others that operators meet are captures, read anew at each run.
 class Recorder final : public Evaluator, public RecordingNotes {
@@ -122,6 +124,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   /// How an operator computes may depend on how its operands lie: those of memory with gaps that
   /// was written lie otherwise when replayed.
   void refuse_written_gaps(const OpInfo& op, TensorRefs inputs, Loc loc);
+  /// The slices that a taped loop gives have memory of their own in the graph.
+  void refuse_sliced(const GraphValue& target, Loc loc);
   void decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc);
   [[nodiscard]] GradLeaf grad_leaf(const Tensor& leaf) const;
   /// The position of an argument's alias, or -1.
@@ -164,10 +168,15 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<const TensorImpl*> capture_order_;  ///< those with a variable of their own
   std::unordered_multimap<const Storage*, const TensorImpl*> captures_by_storage_;
   std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
-  std::vector<Dim> open_sizes_;   ///< symbols of sizes that only the data of this call told
-  std::vector<Tensor> literals_;  ///< filled by the host during this call
-  std::vector<Tensor> detached_;  ///< made during this call of memory from outside
-  std::vector<Value> written_;    ///< arguments and captured tensors, as memory
+  std::vector<Dim> open_sizes_;           ///< symbols of sizes that only the data of this call told
+  std::vector<Tensor> literals_;          ///< filled by the host during this call
+  std::vector<Tensor> detached_;          ///< made during this call of memory from outside
+  RecordedLoop* slicing_loop_ = nullptr;  ///< open, and its slices have a length of their own
+  struct SlicedMemory {
+    Value of, slices;
+  };
+  std::vector<SlicedMemory> sliced_;             ///< of taped loops
+  std::vector<Value> written_;                   ///< arguments and captured tensors, as memory
   std::vector<std::pair<Tensor, Tensor>> same_;  ///< eagerly the first is the second, which is
                                                  ///< the first of no other pair
   std::vector<Reshaped> reshaped_;

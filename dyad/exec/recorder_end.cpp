@@ -36,7 +36,8 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
   all.begin = static_cast<int>(graph_->nodes().size());
   std::vector<Tensor> seeds(results.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].tracks_grad() || results[i].is_leaf()) continue;
+    const bool again = path_.same_as[i] != static_cast<int>(i);
+    if (again || !results[i].tracks_grad() || results[i].is_leaf()) continue;
     all.outputs.push_back(static_cast<int>(i));
     all.seeds.push_back(graph_->add_placeholder(
         "seed" + std::to_string(i), Type(results[i].dtype(), shape_of(results[i])), loc));
@@ -330,16 +331,31 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
     if (!result.defined())
       throw ValueError("a compiled function returned an undefined tensor", loc);
     const Value value = value_of(result, loc);
+    const auto first =
+        std::ranges::find_if(results, [&](const Tensor& other) { return other.is_same(result); });
+    path_.same_as.push_back(static_cast<int>(first - results.begin()));
     path_.outputs.push_back(value);
     path_.places.push_back(place_of(result, value, loc));
-    if (!is_made_here(result) && result.tracks_grad()) path_.places.back().captured = result;
+    if (!is_made_here(result) && result.tracks_grad()) {
+      path_.places.back().captured = result;
+      const Value memory = path_.places.back().memory;
+      const bool is_gradient = std::ranges::any_of(
+          path_.grad_captures, [&](const GradCapture& c) { return c.placeholder == memory; });
+      if (is_gradient) {
+        refuse("a result, " + type_string(result) +
+                   ", is a gradient from before the call, written so that it tracks gradients; "
+                   "return a clone() of it",
+               loc);
+      }
+    }
     path_.tracked.push_back(result.tracks_grad());
   }
   find_grad_writes(loc);
   join_places(loc);
   path_.end = static_cast<int>(graph_->nodes().size());
-  record_backward(results, loc);
   find_writes();
+  // A pass that nothing will use might give leaves outside their gradients.
+  if (path_.refusal.empty()) record_backward(results, loc);
   path_.strides_matter = path_.strides_matter || (reshape_copied_ && graph_->has_overwrites());
   for (const Reshaped& reshaped : reshaped_) {
     if (is_overwritten(reshaped.from) || is_overwritten(reshaped.to))

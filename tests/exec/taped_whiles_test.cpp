@@ -23,7 +23,6 @@ namespace {
 using exec::compile_now;
 using exec::count_of;
 using exec::same_bits;
-using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 using Pair = std::pair<Tensor, Tensor>;
 
@@ -68,7 +67,7 @@ Ways train(const Loss& loss, const Tensors& leaves, const std::vector<int>& coun
            bool inside = true, bool x_needs_grad = false) {
   const auto step = [&](const Tensors& in) -> Tensors {
     if (inside) {
-      for (Tensor leaf : leaves) leaf.zero_grad();
+      for (const Tensor& leaf : leaves) leaf.zero_grad();
     }
     const Tensor result = loss(in[0], in[1]);
     if (!inside) return {result};
@@ -78,7 +77,7 @@ Ways train(const Loss& loss, const Tensors& leaves, const std::vector<int>& coun
   const auto c = compile_now(std::function<Tensors(const Tensors&)>(step));
   const auto after = [&](const Tensors& results, const Tensor& x) {
     if (!inside) {
-      for (Tensor leaf : leaves) leaf.zero_grad();
+      for (const Tensor& leaf : leaves) leaf.zero_grad();
       results[0].backward();
     }
     std::vector<decltype(exec::bits(x))> all{exec::bits(results[0].detach())};
@@ -350,7 +349,7 @@ TEST(TapedWhiles, InUpdatesOfTheWeights) {
   same.state = w.state.detach().clone().requires_grad();
   same.bias = w.bias.detach().clone().requires_grad();
   const auto step = [](const Cell& in, const Tensor& x, const Tensor& n) {
-    for (Tensor leaf : in.all()) leaf.zero_grad();
+    for (const Tensor& leaf : in.all()) leaf.zero_grad();
     const Tensor h = in.steps(x, n);
     const Tensor loss = mean(h * h);
     loss.backward();
@@ -381,7 +380,7 @@ TEST(TapedWhiles, SecondDerivatives) {
 TEST(TapedWhiles, VerifyLooksIntoThem) {
   const Cell w;
   const auto step = [&](const Tensor& x, const Tensor& n) {
-    for (Tensor leaf : w.all()) leaf.zero_grad();
+    for (const Tensor& leaf : w.all()) leaf.zero_grad();
     const Tensor loss = sum(w.steps(x, n));
     loss.backward();
     return loss.detach();

@@ -259,6 +259,21 @@ TEST(GemmPlan, ThreadsMakeColumnsOfAWeightsGradient) {
   EXPECT_TRUE(same_bits(made, loops));  // of whole numbers
 }
 
+TEST(Matmul, BatchesThatLieBackwards) {
+  const auto flipped = [](const Tensor& t) {
+    const TensorImpl& impl = *t.impl();
+    Strides strides = impl.strides;
+    strides[0] = -strides[0];
+    return make_view(t, impl.shape, strides, (impl.shape[0].number() - 1) * impl.strides[0]);
+  };
+  for (const Sizes s : {Sizes{1, 1, 1}, {4, 3, 2}, {33, 48, 20}}) {
+    const Tensor a = random(f32, {3, s.m, s.k}, 1), b = random(f32, {3, s.k, s.n}, 2);
+    check(flipped(a), b, {}, {3, s.m, s.n});
+    check(a, flipped(b), {}, {3, s.m, s.n});
+    check(flipped(a), flipped(b), {}, {3, s.m, s.n});
+  }
+}
+
 #if defined(__x86_64__) && defined(__GNUC__)
 TEST(OpenBlas, RunsKernelsWithTheCpusVectors) {
   // A CPU that it does not know it takes for one without AVX.

@@ -1,0 +1,143 @@
+// What random programs (tests/random_programs) beyond those that are kept once did otherwise when
+// compiled.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/exec/graph.h"
+#include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
+
+namespace dyad {
+namespace {
+
+using dyad::testing::message_of;
+using exec::compile_now;
+using exec::same_bits;
+using ::testing::HasSubstr;
+using Tensors = std::vector<Tensor>;
+
+TEST(FoundByOtherSeeds, AComputedArgumentThatLosesItsTape) {
+  const auto f = [](Tensor v) {
+    const Tensor twice = v + v;
+    v.fill_(2.0f);
+    return twice;
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 4; ++i) {
+    const Tensor m = full({}, 2.0f + static_cast<float>(i)).requires_grad();
+    Tensor argument = m * 1.5f;
+    (c(argument) * 7).backward();
+    EXPECT_EQ(m.grad().item<float>(), 21.0f) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, OneTensorThatIsReturnedTwice) {
+  const auto f = [](const Tensor& x) -> Tensors {
+    const Tensor scaled = x * 0.1f, view = transpose(scaled, 0, 0);
+    return {view, scaled, view};
+  };
+  const auto loss_of = [](const Tensors& results) {
+    Tensor total = zeros({});
+    for (const Tensor& y : results) total = total + sum(y * y * 0.5f + y);
+    return total;
+  };
+  const auto c = compile_now(f);
+  manual_seed(4);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = normal({9}).requires_grad(), same = x.detach().clone().requires_grad();
+    loss_of(f(x)).backward();
+    const Tensors results = c(same);
+    EXPECT_TRUE(results[0].is_same(results[2])) << i;
+    EXPECT_FALSE(results[0].is_same(results[1])) << i;
+    loss_of(results).backward();
+    EXPECT_TRUE(same_bits(x.grad(), same.grad())) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, AScanThatWritesToWhatItSlices) {
+  const auto f = [](Tensor x) {
+    static_cast<void>(scan(
+        [&](const Tensor& s, const Tensor& row) {
+          const Tensor next = tanh(s * row);
+          const NoGrad apart;
+          x.sub_(s * 0.125f);
+          return std::pair(next, next + row);
+        },
+        x, x));
+    return x.detach() * 1;
+  };
+  const auto c = compile_now(f);
+  manual_seed(5);
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = normal({3}).requires_grad(), same = x.detach().clone().requires_grad();
+    EXPECT_TRUE(same_bits(f(x), c(same))) << i;
+    EXPECT_TRUE(same_bits(x.detach(), same.detach())) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, PassesInTheStepsOfAScan) {
+  const auto f = [](const Tensor& x) {
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const Tensor& row) {
+          const Tensor next = s + row / x;
+          sum(next * next * 0.5f).backward({}, true);
+          return std::pair(next, next);
+        },
+        x, x);
+    return grad(sum(last * last * 0.5f + last), {x})[0];
+  };
+  const auto c = compile_now(f);
+  manual_seed(6);
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = normal({3}).requires_grad(), same = x.detach().clone().requires_grad();
+    EXPECT_TRUE(same_bits(f(x), c(same))) << i;
+    EXPECT_TRUE(same_bits(x.grad(), same.grad())) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, AGradientThatIsWrittenOnTheTapeAndReturned) {
+  Tensor w = full({}, -2.0f).requires_grad(), same = full({}, -2.0f).requires_grad();
+  const auto step = [](Tensor leaf) {
+    Tensor gradient = leaf.grad().defined() ? leaf.grad() : zeros_like(leaf);
+    gradient.add_(leaf);
+    sum(gradient * gradient * 0.5f + gradient).backward();
+    const NoGrad apart;
+    leaf.sub_(leaf.grad() * 0.125f);
+    return gradient;
+  };
+  const auto c = compile_now([&](const Tensor&) { return step(same); });
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(same_bits(step(w).detach(), c(ones({})).detach())) << i;
+    EXPECT_TRUE(same_bits(w.detach(), same.detach())) << i;
+    EXPECT_TRUE(same_bits(w.grad(), same.grad())) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, RandomNumbersDeepInsideOfWhatIsDifferentiatedInAGraph) {
+  const auto define = [] {
+    const Tensor x = placeholder("x", f32, {3});
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const Tensor& row) {
+          const Tensor drawn =
+              while_loop([](const Tensor& u) { return sum(u) < 1; },
+                         [](const Tensor& u) { return u + uniform({}); }, zeros({}));
+          return std::pair(s * row + drawn, s);
+        },
+        ones({}), x);
+    return gradients(sum(last), {x})[0];
+  };
+  Graph g;
+  EXPECT_THAT(message_of<GradError>([&] { g.define(define); }),
+              HasSubstr("a function inside draws random numbers"));
+}
+
+}  // namespace
+}  // namespace dyad
