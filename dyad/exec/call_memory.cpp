@@ -38,10 +38,15 @@ Tensor look_up(const Path& path, Value value, std::span<const Tensor> arguments,
 }
 
 Tensor CallMemory::own(Value lies_in, Value value) {
+  const auto copied = std::ranges::find(copies_, std::pair(lies_in, value), &Copy::first);
+  if (copied != copies_.end()) return copied->second;
   Tensor made = look_up(path_, value, arguments_, env_);
   const bool is_constant = value.node->is("constant");
   const auto owner = owners_.find(made.impl()->storage.get());
-  if (is_constant || (owner != owners_.end() && !(owner->second == lies_in))) made = clone(made);
+  if (is_constant || (owner != owners_.end() && !(owner->second == lies_in))) {
+    made = clone(made);
+    copies_.emplace_back(std::pair(lies_in, value), made);
+  }
   owners_.try_emplace(made.impl()->storage.get(), lies_in);
   return made;
 }

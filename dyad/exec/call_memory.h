@@ -32,6 +32,8 @@ class CallMemory {
   const Environment& env_;
   std::vector<std::pair<Value, Tensor>> shared_;      ///< what several tensors show
   std::unordered_map<const Storage*, Value> owners_;  ///< of memory that is given away
+  using Copy = std::pair<std::pair<Value, Value>, Tensor>;
+  std::vector<Copy> copies_;  ///< of what lies in one memory and is one value
 };
 
 }  // namespace dyad::exec

@@ -157,10 +157,23 @@ struct Executable::State {
       std::vector<Tensor> inputs;
       for (const Value v : stages[i].inputs) inputs.push_back(made.at(v));
       results = parts[i]->run_region(inputs, symbols, cancel, where);
+      if (i + 1 == stages.size()) give_as_made(stages[i].outputs, made, results);
       for (std::size_t k = 0; k < results.size(); ++k) made[stages[i].outputs[k]] = results[k];
       if (stages[i].open) run_open(*stages[i].open, made, symbols, cancel, where);
     }
     return results;
+  }
+
+  /// What earlier stages made the last one passes on, row by row: it is given as it was made.
+  void give_as_made(std::span<const Value> outputs,
+                    const std::unordered_map<Value, Tensor, ValueHash>& made,
+                    std::span<Tensor> results) const {
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const auto known = made.find(outputs[k]);
+      if (known != made.end() && &outputs[k].node->op() != &kPlaceholderOp &&
+          std::ranges::count(outputs, outputs[k]) == 1)
+        results[k] = known->second;
+    }
   }
 
   /// What a node between stages takes, as it lies eagerly.

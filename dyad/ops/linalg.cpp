@@ -166,11 +166,16 @@ Tensor vector_product(const Tensor& a, const Tensor& b, Loc loc) {
   const bool row = a.rank() == 1, column = b.rank() == 1;
   const Dim columns = a.size(-1, loc), rows = b.size(column ? 0 : -2, loc);
   if (!(columns == rows)) {
+    // What is recorded is told of with the sizes of this call.
+    const auto told = [](const Tensor& t, int axis, Dim size) {
+      const int at = axis < 0 ? axis + t.rank() : axis;
+      return to_string(t.is_concrete() ? t.impl()->shape[static_cast<std::size_t>(at)] : size);
+    };
     const Type types[] = {type_of(a), type_of(b)};
     const MatmulAttrs attrs;
     fail_shape({.op = op_info<Matmul>, .inputs = types, .attrs = &attrs, .loc = loc},
-               (row ? "elements of a = " : "columns of a = ") + to_string(columns) + " but " +
-                   (column ? "elements of b = " : "rows of b = ") + to_string(rows));
+               (row ? "elements of a = " : "columns of a = ") + told(a, -1, columns) + " but " +
+                   (column ? "elements of b = " : "rows of b = ") + told(b, column ? 0 : -2, rows));
   }
   Tensor out =
       apply<Matmul>({}, loc, row ? unsqueeze(a, 0, loc) : a, column ? unsqueeze(b, 1, loc) : b);

@@ -471,6 +471,21 @@ Tensor clone(const Tensor& x, Loc loc) {
   if (ops::is_complex(x)) return view_as_complex(clone(view_as_real(x, loc), loc), loc);
   return apply<ops::Clone>({}, loc, x);
 }
+namespace {
+
+/// Of sizes of 0 and 1 strides say nothing. Those of arguments are told apart by their strides.
+void ask_for_small_sizes(const Tensor& x, Loc loc) {
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const Dim size = x.size(axis, loc);
+    std::vector<Dim> symbols;
+    collect_symbols(size, symbols);
+    const bool computed = !symbols.empty() && !symbols[0].same_as(size);
+    if (computed) static_cast<void>(size < 2);
+  }
+}
+
+}  // namespace
+
 Tensor contiguous(const Tensor& x, Loc loc) {
   if (!x.is_concrete())
     return is_taken_for_contiguous(x) ? apply<ops::Contiguous>({}, loc, x) : clone(x, loc);
@@ -479,6 +494,7 @@ Tensor contiguous(const Tensor& x, Loc loc) {
   // and a view that tracks them may not be written to.
   if (!Evaluator::is_eager() && !impl.requires_grad) return apply<ops::Contiguous>({}, loc, x);
   Evaluator::current().note_strides();
+  if (!Evaluator::is_eager()) ask_for_small_sizes(x, loc);
   return impl.contiguous ? x : clone(x, loc);
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -118,6 +119,51 @@ TEST(FoundByOtherSeeds, AGradientThatIsWrittenOnTheTapeAndReturned) {
     EXPECT_TRUE(same_bits(step(w).detach(), c(ones({})).detach())) << i;
     EXPECT_TRUE(same_bits(w.detach(), same.detach())) << i;
     EXPECT_TRUE(same_bits(w.grad(), same.grad())) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, ValuesThatLieOtherwiseBeforeSizesThatDataTell) {
+  const auto f = [](const Tensor& x) -> Tensors {
+    const Tensor moved = x + 2, places = nonzero(moved > 2);
+    return {matmul(moved, transpose(moved, 0, 1)), places};
+  };
+  const auto c = compile_now(f);
+  manual_seed(9);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = transpose(normal({2, 3}), 0, 1).requires_grad(),
+                 same = transpose(transpose(x.detach(), 0, 1).clone(), 0, 1).requires_grad();
+    const Tensor product = f(x)[0], made = c(same)[0];
+    sum(product * product).backward();
+    sum(made * made).backward();
+    EXPECT_TRUE(same_bits(x.grad(), same.grad())) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, AGradientThatIsReturnedBesideWhatHasItsElements) {
+  const auto f = [](Tensor x) -> Tensors {
+    x.set_grad(zeros_like(x).clone());
+    return {zeros_like(x), x.grad()};
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = ones({2}).requires_grad();
+    Tensors made = c(x);
+    made[0].fill_(2);
+    made[1].fill_(3);
+    EXPECT_TRUE(same_bits(x.grad(), full({2}, 3.0f))) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, AViewOfOneElementIsContiguous) {
+  const auto f = [](const Tensor& x) {
+    const Tensor every_other = contiguous(slice(x, 0, 1, x.size(-1), 2));
+    return grad(sum(every_other * every_other), {x})[0];
+  };
+  const auto c = compile_now(f);
+  manual_seed(8);
+  for (const std::int64_t size : {1, 2, 7, 3, 4, 2, 9, 1, 8}) {
+    const Tensor x = normal({size}).requires_grad();
+    EXPECT_TRUE(same_bits(f(x), c(x))) << size;
   }
 }
 

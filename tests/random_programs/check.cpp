@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <string_view>
 
 #include "dyad/ops/ops.h"
 #include "dyad/passes/pipeline.h"
@@ -117,13 +118,18 @@ Finding compare_all(const Program& given, Report& report) {
   }
   const bool writes =
       any_statement(program.body, [](const Statement& one) { return one.op->form == Form::write; });
-  if (writes && (any_statement(program.body,
-                               [](const Statement& one) { return one.op->name == "contiguous"; }) ||
-                 std::ranges::any_of(program.inputs, [](const Input& in) {
-                   return in.order != Order::row_major;
-                 }))) {
-    // To a graph its placeholders are row-major, and contiguous() gives a copy of what may not be.
-    report.not_static = "strides decide what shares memory";
+  const auto has = [&](std::string_view name) {
+    return any_statement(program.body, [&](const Statement& one) { return one.op->name == name; });
+  };
+  const bool strided = std::ranges::any_of(
+      program.inputs, [](const Input& in) { return in.order != Order::row_major; });
+  // To a graph its placeholders are row-major, and contiguous() gives a copy of what may not be.
+  if (writes ? has("contiguous") || strided : has("contiguous") && strided) {
+    report.not_static = "strides decide what shares memory, and what adds up gradients";
+    return {};
+  }
+  if (writes && has("detach")) {
+    report.not_static = "a graph differentiates what is written, where the tape does not see it";
     return {};
   }
   if (report.failed) {
