@@ -1,6 +1,5 @@
 #include "dyad/runtime/cpu/gemm_plan.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "dyad/runtime/cpu/onednn.h"
@@ -24,9 +23,7 @@ Placement placement(std::int64_t rows, std::int64_t columns, std::int64_t row_st
 }
 
 /// Whether matrices of a batch lie one before the other, as flipped ones do.
-bool goes_back(const Ints& batch) {
-  return std::ranges::any_of(batch, [](std::int64_t stride) { return stride < 0; });
-}
+bool goes_back(const Ints& batch) { return !batch.empty() && batch.back() < 0; }
 
 /// Rows or columns so far apart share a few sets of a cache.
 bool collide(std::int64_t apart, std::int64_t least) {
@@ -80,9 +77,14 @@ GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads)
   constexpr double kFewOfF64 = 4096;
   const bool taken = onednn::takes(g.dtype) || (g.dtype == DType::f64 && flops >= kFewOfF64);
   if (taken && g.m > 0 && g.n > 0 && g.k > 0) {
-    plan.a = goes_back(g.a_batch) ? Placement::other : placement(g.m, g.k, g.a_row, g.a_column);
-    plan.b = goes_back(g.b_batch) ? Placement::other : placement(g.k, g.n, g.b_row, g.b_column);
+    plan.a = placement(g.m, g.k, g.a_row, g.a_column);
+    plan.b = placement(g.k, g.n, g.b_row, g.b_column);
     plan.method = library_method(g, plan.a, plan.b);
+    if (plan.method == GemmPlan::Method::matmul) {
+      // It takes the innermost axis of the batch itself.
+      if (goes_back(g.a_batch)) plan.a = Placement::other;
+      if (goes_back(g.b_batch)) plan.b = Placement::other;
+    }
     plan.threads = worth_a_team(flops) ? threads : 1;
     plan.by_columns = plan.method == GemmPlan::Method::product && plan.threads > 1 &&
                       cpu::product(g.batch) == 1 && better_by_columns(g, plan.a, plan.b);
