@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
@@ -337,6 +338,8 @@ class PathReader {
     for (const JsonValue& output : from_.list("outputs")) path_->outputs.push_back(value(output));
     path_->tracked.assign(path_->outputs.size(), true);
     path_->places.resize(path_->outputs.size());
+    path_->same_as.resize(path_->outputs.size());
+    std::iota(path_->same_as.begin(), path_->same_as.end(), 0);  // each has memory of its own
     path_->end = static_cast<int>(path_->graph->nodes().size());
     return path_;
   }
