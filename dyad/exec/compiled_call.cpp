@@ -9,6 +9,7 @@
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/executable_bind.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/row_gradient.h"
@@ -129,17 +130,10 @@ void attach_spent(const SpentPart& spent, std::span<const Tensor> results,
 /// `sizes` and those that only the data of this call told, by what they made.
 SymbolMap with_told(SymbolMap sizes, const DecisionTree::Leaf& leaf, const Environment& made) {
   for (const ValueId& value : leaf.backward->externals()) {
-    const Type& type = leaf.path->graph->nodes()[static_cast<std::size_t>(value.node)]
-                           ->types()[static_cast<std::size_t>(value.index)];
     const auto known = made.find(value);
     if (known == made.end()) continue;
-    for (int axis = 0; axis < type.rank(); ++axis) {
-      const Dim size = type.shape()[static_cast<std::size_t>(axis)];
-      std::vector<Dim> symbols;
-      collect_symbols(size, symbols);
-      if (symbols.size() == 1 && symbols[0].same_as(size) && sizes.find(size) == nullptr)
-        sizes.bind(size, known->second.impl()->shape[static_cast<std::size_t>(axis)].number());
-    }
+    const Node& node = *leaf.path->graph->nodes()[static_cast<std::size_t>(value.node)];
+    bind_told(node.types()[static_cast<std::size_t>(value.index)].shape(), known->second, sizes);
   }
   return sizes;
 }

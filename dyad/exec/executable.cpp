@@ -215,15 +215,7 @@ struct Executable::State {
       rethrow_at(error, where, node.loc());
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const Shape& declared = node.types()[i].shape();
-      for (std::size_t axis = 0; axis < declared.size(); ++axis) {
-        std::int64_t coefficient = 0, constant = 0;
-        Dim symbol;
-        if (as_linear(declared[axis], coefficient, symbol, constant) &&
-            declared[axis].same_as(symbol) && !symbols.find(symbol)) {
-          symbols.bind(symbol, outputs[i].shape().numbers()[axis]);
-        }
-      }
+      bind_told(node.types()[i].shape(), outputs[i], symbols);
       made[{const_cast<Node*>(&node), static_cast<int>(i)}] = outputs[i];
     }
   }

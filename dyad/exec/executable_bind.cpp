@@ -140,6 +140,16 @@ SymbolMap bind_symbols(const GraphImpl& graph, std::span<const Tensor> placehold
   return Binder(graph, placeholders, outer, where).bind();
 }
 
+void bind_told(const Shape& declared, const Tensor& value, SymbolMap& symbols) {
+  for (std::size_t axis = 0; axis < declared.size(); ++axis) {
+    std::int64_t coefficient = 0, constant = 0;
+    Dim symbol;
+    if (as_linear(declared[axis], coefficient, symbol, constant) &&
+        declared[axis].same_as(symbol) && !symbols.find(symbol))
+      symbols.bind(symbol, value.shape().numbers()[axis]);
+  }
+}
+
 Shape evaluate(const Shape& shape, const SymbolMap& symbols) {
   Shape numbers;
   for (const Dim d : shape) numbers.push_back(Dim(dyad::evaluate(d, symbols)));
