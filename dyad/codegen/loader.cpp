@@ -82,7 +82,7 @@ class LoadedObject::Builder {
         at += section.sh_size;
       }
       at = align(at, page);
-      if (code) target_.code_bytes_ = at;
+      if (code) code_bytes_ = at;
     }
     target_.size_ = std::max(at, page);
     void* memory =
@@ -173,13 +173,11 @@ class LoadedObject::Builder {
   }
 
   void protect() {
-    const std::size_t code = target_.code_bytes_;
-    if (code > 0 && mprotect(target_.memory_, code, PROT_READ | PROT_EXEC) != 0)
+    std::byte* const data = target_.memory_ + code_bytes_;
+    if (code_bytes_ > 0 && mprotect(target_.memory_, code_bytes_, PROT_READ | PROT_EXEC) != 0)
       bad("cannot be made executable");
-    if (target_.size_ > code &&
-        mprotect(target_.memory_ + code, target_.size_ - code, PROT_READ) != 0) {
+    if (target_.size_ > code_bytes_ && mprotect(data, target_.size_ - code_bytes_, PROT_READ) != 0)
       bad("cannot be protected");
-    }
   }
 
   void export_functions() {
@@ -200,6 +198,7 @@ class LoadedObject::Builder {
   Elf64_Ehdr header_ = {};
   std::vector<Elf64_Shdr> sections_;
   std::vector<std::uint64_t> offsets_;
+  std::size_t code_bytes_ = 0;
   Elf64_Shdr strings_ = {};
   std::vector<Elf64_Sym> symbols_;
 };

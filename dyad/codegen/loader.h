@@ -26,14 +26,13 @@ class LoadedObject {
   /// Address of the function whose symbol ends in '$' and `key`, or null: what comes before is for
   /// people.
   [[nodiscard]] const void* find(const std::string& key) const;
-  [[nodiscard]] std::size_t code_bytes() const noexcept { return code_bytes_; }
 
  private:
   LoadedObject() = default;
   class Builder;
 
   std::byte* memory_ = nullptr;
-  std::size_t size_ = 0, code_bytes_ = 0;
+  std::size_t size_ = 0;
   std::unordered_map<std::string, const void*> symbols_;
   std::vector<std::byte> debug_image_;  // the object as the debugger reads it
   std::unique_ptr<class DebuggerEntry> debugger_;

@@ -51,7 +51,7 @@ typedef struct DyadCompileOptions {
   const char *cpu, *features;
 } DyadCompileOptions;
 
-enum { DYAD_PLUGIN_OK = 0, DYAD_PLUGIN_UNSUPPORTED = 1, DYAD_PLUGIN_FAILED = 2 };
+enum { DYAD_PLUGIN_OK = 0, DYAD_PLUGIN_FAILED = 1 };
 
 typedef struct DyadPlugin {
   uint32_t abi;

@@ -195,8 +195,7 @@ struct Executable::State {
     std::vector<Tensor> operands;
     operands.reserve(node.inputs().size());
     for (const Value v : node.inputs()) operands.push_back(operand(v, made, symbols));
-    const Ref<Attrs> numbers =
-        substitute_symbols(node.attrs().info(), node.attrs().data(), symbols);
+    const Ref<Attrs> attrs = attrs_with(node, symbols);
     std::vector<Tensor> outputs(node.types().size());
     const auto run = [&] {
       if (const auto inside = regions.find(&node); inside != regions.end()) {
@@ -206,8 +205,7 @@ struct Executable::State {
       std::vector<const Tensor*> inputs;
       inputs.reserve(operands.size());
       for (const Tensor& each : operands) inputs.push_back(&each);
-      execute(node.op(), inputs, numbers ? numbers->data() : node.attrs().data(), outputs,
-              node.loc());
+      execute(node.op(), inputs, attrs->data(), outputs, node.loc());
     };
     try {
       StepProfile::time(StepProfile::active(), node, run);
@@ -345,8 +343,7 @@ std::vector<Tensor> evaluate_node_at(const Node& node, std::span<const Tensor> i
   std::vector<const Tensor*> refs;
   for (const Tensor& input : inputs) refs.push_back(&input);
   std::vector<Tensor> outputs(node.types().size());
-  const Ref<Attrs> numbers = substitute_symbols(node.attrs().info(), node.attrs().data(), sizes);
-  execute(node.op(), refs, numbers ? numbers->data() : node.attrs().data(), outputs, node.loc());
+  execute(node.op(), refs, attrs_with(node, sizes)->data(), outputs, node.loc());
   return outputs;
 }
 

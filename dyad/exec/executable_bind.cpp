@@ -184,10 +184,7 @@ void check_types(const GraphImpl& graph, const SymbolMap& symbols, Loc where) {
       } else {
         Types inputs;
         for (const Value v : node->inputs()) inputs.push_back(v ? types.at(v) : Type::none());
-        const Ref<Attrs> attrs =
-            substitute_symbols(node->attrs().info(), node->attrs().data(), symbols);
-        results = infer_types(node->op(), inputs, attrs ? attrs->data() : node->attrs().data(),
-                              node->loc());
+        results = infer_types(node->op(), inputs, attrs_with(*node, symbols)->data(), node->loc());
         check_written(*node, results, symbols);
       }
       for (int i = 0; i < static_cast<int>(results.size()); ++i) {

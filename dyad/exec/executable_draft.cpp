@@ -120,16 +120,12 @@ class Layouter {
     return tensors;
   }
   [[nodiscard]] Shape shape_of(const Type& type) const { return evaluate(type.shape(), symbols_); }
-  [[nodiscard]] Ref<Attrs> attrs_of(const Node& node) const {
-    Ref<Attrs> numbers = substitute_symbols(node.attrs().info(), node.attrs().data(), symbols_);
-    return numbers ? numbers : node.shared_attrs();
-  }
 
   DraftStep& add_step(DraftStep::Kind kind, Node& node) {
     DraftStep& step = draft_.steps.emplace_back();
     step.kind = kind;
     step.node = &node;
-    step.attrs = attrs_of(node);
+    step.attrs = attrs_with(node, symbols_);
     step.reads = slots_of(node.inputs());
     return step;
   }
@@ -179,9 +175,10 @@ class Layouter {
       for (int i = 0; i < static_cast<int>(inner->types().size()); ++i) {
         const Type& type = inner->types()[static_cast<std::size_t>(i)];
         const Shape shape = shape_of(type);
-        tensors[inner->output(i)] = without_memory(
-            type.dtype(), shape,
-            runtime::output_layout(inner->op(), attrs_of(*inner)->data(), inputs, shape, i));
+        tensors[inner->output(i)] =
+            without_memory(type.dtype(), shape,
+                           runtime::output_layout(inner->op(), attrs_with(*inner, symbols_)->data(),
+                                                  inputs, shape, i));
       }
     }
     for (int i = 0; i < static_cast<int>(region.outputs().size()); ++i) {
@@ -212,7 +209,7 @@ class Layouter {
 
   void add_view(Node& node) {
     ++draft_.views;
-    const Ref<Attrs> attrs = attrs_of(node);
+    const Ref<Attrs> attrs = attrs_with(node, symbols_);
     const Shape shape = shape_of(node.types()[0]);
     int from = draft_.slot_of.at(node.inputs()[0]);
     ViewLayout layout = node.op().view(attrs->data(), draft_.tensor(from).shape,

@@ -57,18 +57,13 @@ class RegionProgram {
       return made;
     }
     builder_.output(value_of_.at(reduction->inputs()[0]));
-    const Ref<Attrs> attrs = attrs_of(*reduction);
+    const Ref<Attrs> attrs = attrs_with(*reduction, symbols_);
     set_reduction(made, *reduction, attrs->data(), symbols_);
     made.reduction = codegen::with_prologue(made.reduction, builder_.take());
     return made;
   }
 
  private:
-  [[nodiscard]] Ref<Attrs> attrs_of(const Node& node) const {
-    Ref<Attrs> numbers = substitute_symbols(node.attrs().info(), node.attrs().data(), symbols_);
-    return numbers ? numbers : node.shared_attrs();
-  }
-
   void add_values(Node& node) {
     if (node.op().kind != BodyKind::pointwise || node.is("full")) {
       value_of_[node.output()] = given(node);
@@ -76,7 +71,7 @@ class RegionProgram {
     }
     std::vector<ProgramBuilder::Id> operands;
     for (const Value v : node.inputs()) operands.push_back(value_of_.at(v));
-    const auto results = builder_.apply(node.op(), attrs_of(node)->data(), operands,
+    const auto results = builder_.apply(node.op(), attrs_with(node, symbols_)->data(), operands,
                                         dtypes_of(node.types()), node.loc());
     for (std::size_t i = 0; i < results.size(); ++i) {
       value_of_[node.output(static_cast<int>(i))] = results[i];

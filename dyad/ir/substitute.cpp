@@ -60,4 +60,9 @@ Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs,
   return with_sizes(info, attrs, [&](Dim dim) { return substitute(dim, replace); });
 }
 
+Ref<Attrs> attrs_with(const Node& node, const SymbolMap& symbols) {
+  Ref<Attrs> numbers = substitute_symbols(node.attrs().info(), node.attrs().data(), symbols);
+  return numbers ? numbers : node.shared_attrs();
+}
+
 }  // namespace dyad

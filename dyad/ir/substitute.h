@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "dyad/ir/attrs.h"
+#include "dyad/ir/graph.h"
 
 namespace dyad {
 
@@ -16,5 +17,9 @@ namespace dyad {
 /// The same with what `replace` gives for each symbol.
 [[nodiscard]] Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs,
                                             const std::function<Dim(Dim)>& replace);
+
+/// The attributes of a node with numbers for its symbols: its own ones when it has none.
+/// GraphError for an unbound symbol.
+[[nodiscard]] Ref<Attrs> attrs_with(const Node& node, const SymbolMap& symbols);
 
 }  // namespace dyad

@@ -60,9 +60,6 @@ std::optional<Ints> ints_attr(const Node& node, std::string_view name) {
 std::optional<double> number_attr(const Node& node, std::string_view name) {
   return get<double>(node, name);
 }
-std::optional<DType> dtype_attr(const Node& node, std::string_view name) {
-  return get<DType>(node, name);
-}
 
 Ref<Attrs> with_attr(const Node& node, std::string_view name, std::int64_t value) {
   return set(node, name, value);

@@ -12,7 +12,6 @@ namespace dyad::passes {
 [[nodiscard]] std::optional<std::int64_t> int_attr(const Node& node, std::string_view name);
 [[nodiscard]] std::optional<Ints> ints_attr(const Node& node, std::string_view name);
 [[nodiscard]] std::optional<double> number_attr(const Node& node, std::string_view name);
-[[nodiscard]] std::optional<DType> dtype_attr(const Node& node, std::string_view name);
 
 /// The attributes of a node, one of them changed.
 [[nodiscard]] Ref<Attrs> with_attr(const Node& node, std::string_view name, std::int64_t value);

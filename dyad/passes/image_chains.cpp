@@ -182,16 +182,8 @@ class Chains {
   }
 
   double elements(const Type& type) {
-    constexpr std::int64_t kUnknown = 64;
     double count = 1;
-    for (const Dim size : type.shape()) {
-      std::vector<Dim> symbols;
-      collect_symbols(size, symbols);
-      for (const Dim symbol : symbols) {
-        if (!sizes_.find(symbol)) sizes_.bind(symbol, kUnknown);
-      }
-      count *= static_cast<double>(std::max<std::int64_t>(0, evaluate(size, sizes_)));
-    }
+    for (const Dim size : type.shape()) count *= static_cast<double>(expected_size(size, sizes_));
     return count;
   }
 

@@ -33,7 +33,7 @@ std::int64_t Lifetimes::operations_of_products(const GraphImpl& graph) {
     if (node->op().kind != BodyKind::opaque || !node->regions().empty()) continue;
     const auto know = [&](const Type& type) {
       if (!type.is_tensor()) return;
-      for (const Dim d : type.shape()) (void)number(d);
+      for (const Dim d : type.shape()) (void)expected_size(d, sizes_);
     };
     for (const Value v : node->inputs()) {
       if (v) know(v.type());
@@ -55,22 +55,10 @@ std::int64_t Lifetimes::bytes(Value v) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   std::int64_t count = static_cast<std::int64_t>(size_of(v.type().dtype()));
   for (const Dim d : v.type().shape()) {
-    // What an unknown symbol stands for may make a difference of two negative.
-    const std::int64_t size = std::max<std::int64_t>(number(d), 0);
-    if (__builtin_mul_overflow(count, size, &count) || count > kMost) return kMost;
+    if (__builtin_mul_overflow(count, expected_size(d, sizes_), &count) || count > kMost)
+      return kMost;
   }
   return count;
-}
-
-std::int64_t Lifetimes::number(Dim d) {
-  if (d.is_number()) return d.number();
-  constexpr std::int64_t kUnknown = 64;
-  std::vector<Dim> symbols;
-  collect_symbols(d, symbols);
-  for (const Dim symbol : symbols) {
-    if (!sizes_.find(symbol)) sizes_.bind(symbol, kUnknown);
-  }
-  return evaluate(d, sizes_);
 }
 
 void Lifetimes::find_peak(const GraphImpl& graph) {

@@ -31,7 +31,6 @@ class Lifetimes {
   [[nodiscard]] std::int64_t bytes(Value v);
 
  private:
-  std::int64_t number(Dim d);
   void find_peak(const GraphImpl& graph);
 
   SymbolMap sizes_;

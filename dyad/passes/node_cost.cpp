@@ -1,6 +1,8 @@
 #include "dyad/passes/node_cost.h"
 
+#include <algorithm>
 #include <unordered_set>
+#include <vector>
 
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ops/attrs/linalg.h"
@@ -74,6 +76,19 @@ std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
 }
 
 }  // namespace
+
+std::int64_t expected_size(Dim size, SymbolMap& sizes) {
+  constexpr std::int64_t kUnknown = 64;
+  if (size.is_symbolic()) {
+    std::vector<Dim> symbols;
+    collect_symbols(size, symbols);
+    for (const Dim symbol : symbols) {
+      if (!sizes.find(symbol)) sizes.bind(symbol, kUnknown);
+    }
+  }
+  // What an unknown symbol stands for may make a difference of two negative.
+  return std::max<std::int64_t>(evaluate(size, sizes), 0);
+}
 
 NodeCost cost_of(const Node& node, const SymbolMap& symbols) {
   NodeCost cost;

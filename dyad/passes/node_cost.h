@@ -15,6 +15,10 @@ struct NodeCost {
   std::int64_t operations = 0;
 };
 
+/// What a size may be expected to be, at least 0: symbols that `sizes` does not have are bound
+/// to 64.
+[[nodiscard]] std::int64_t expected_size(Dim size, SymbolMap& sizes);
+
 /// The cost of a node, its symbols being `symbols`.
 [[nodiscard]] NodeCost cost_of(const Node& node, const SymbolMap& symbols);
 

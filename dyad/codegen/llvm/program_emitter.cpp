@@ -502,6 +502,14 @@ Value* constant_value(llvm::LLVMContext& context, ScalarType type, std::uint64_t
                     : llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(lanes), value);
 }
 
+Value* load_param(llvm::IRBuilder<>& ir, const DyadInstruction& instruction, Value* params) {
+  const auto type = static_cast<ScalarType>(instruction.type);
+  Value* slot = ir.CreateConstInBoundsGEP1_64(ir.getInt64Ty(), params, instruction.imm);
+  return type == ScalarType::boolean
+             ? ir.CreateICmpNE(ir.CreateLoad(ir.getInt8Ty(), slot), ir.getInt8(0))
+             : ir.CreateLoad(value_type(ir.getContext(), type, 1), slot);
+}
+
 std::vector<Value*> emit_program(llvm::IRBuilder<>& ir, const DyadProgram& program, unsigned lanes,
                                  const VectorTarget& target, const std::vector<Value*>& inputs,
                                  const std::function<Value*(std::uint64_t, ScalarType)>& param,

@@ -26,6 +26,10 @@ using scalar::Op;
 [[nodiscard]] llvm::Value* constant_value(llvm::LLVMContext& context, ScalarType type,
                                           std::uint64_t bits, unsigned lanes);
 
+/// The number that a param instruction stands for, from the slots that `params` points to.
+[[nodiscard]] llvm::Value* load_param(llvm::IRBuilder<>& ir, const DyadInstruction& instruction,
+                                      llvm::Value* params);
+
 /// Emits a program's instructions for `lanes` elements at once. `inputs[i]` is the value of input
 /// i; `param(slot, type)` gives a splat; `place` is told each instruction before it is emitted, for
 /// debug locations.

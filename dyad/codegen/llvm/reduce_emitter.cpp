@@ -46,7 +46,10 @@ class ReduceEmitter {
     }
     for (const DyadProgram* program : {&source_.program, &source_.combine}) {
       for (std::size_t i = 0; i < program->size; ++i) {
-        if (static_cast<Op>(program->code[i].op) == Op::param) load_param(program->code[i]);
+        const DyadInstruction& instruction = program->code[i];
+        if (static_cast<Op>(instruction.op) != Op::param) continue;
+        params_[{instruction.imm, static_cast<ScalarType>(instruction.type)}] =
+            load_param(ir_, instruction, function_.getArg(9));
       }
     }
     const Operands at_first(ir_, source_, data, strides);
@@ -76,16 +79,6 @@ class ReduceEmitter {
  private:
   BasicBlock* block(const char* name) {
     return BasicBlock::Create(function_.getContext(), name, &function_);
-  }
-
-  void load_param(const DyadInstruction& instruction) {
-    const auto type = static_cast<ScalarType>(instruction.type);
-    Value* slot =
-        ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), function_.getArg(9), instruction.imm);
-    params_[{instruction.imm, type}] =
-        type == ScalarType::boolean
-            ? ir_.CreateICmpNE(ir_.CreateLoad(ir_.getInt8Ty(), slot), ir_.getInt8(0))
-            : ir_.CreateLoad(value_type(ir_.getContext(), type, 1), slot);
   }
 
   Value* param(std::uint64_t slot, ScalarType type, unsigned lanes) {

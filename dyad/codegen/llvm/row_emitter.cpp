@@ -100,7 +100,7 @@ class RowEmitter {
     operands.load_shared(shape_.lanes);
     for (std::size_t i = 0; i < source_.program.size; ++i) {
       const DyadInstruction& instruction = source_.program.code[i];
-      if (static_cast<Op>(instruction.op) == Op::param) load_param(instruction);
+      if (static_cast<Op>(instruction.op) == Op::param) keep_param(instruction);
     }
     if (shape_.tail == Shape::Tail::buffered) {
       buffered_loop();
@@ -118,14 +118,9 @@ class RowEmitter {
     return BasicBlock::Create(function_.getContext(), name, &function_);
   }
 
-  void load_param(const DyadInstruction& instruction) {
-    const auto type = static_cast<ScalarType>(instruction.type);
-    Value* slot =
-        ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), function_.getArg(4), instruction.imm);
-    Value* value = type == ScalarType::boolean
-                       ? ir_.CreateICmpNE(ir_.CreateLoad(ir_.getInt8Ty(), slot), ir_.getInt8(0))
-                       : ir_.CreateLoad(value_type(ir_.getContext(), type, 1), slot);
-    auto& entry = params_[{instruction.imm, type}];
+  void keep_param(const DyadInstruction& instruction) {
+    Value* value = load_param(ir_, instruction, function_.getArg(4));
+    auto& entry = params_[{instruction.imm, static_cast<ScalarType>(instruction.type)}];
     entry[0] = value;
     entry[1] = shape_.lanes > 1 ? ir_.CreateVectorSplat(shape_.lanes, value) : value;
   }
