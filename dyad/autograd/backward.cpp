@@ -320,9 +320,10 @@ class Pass {
     add_to(pending.grads[output], std::move(g));
   }
 
-  /// What this pass finds for a leaf: the sum that all its handles share.
+  /// What this pass finds for a leaf: the sum of all handles that share what the tape keeps for it.
   LeafSum& sum_of(const Tensor& leaf) {
-    const auto [at, is_new] = sum_of_.try_emplace(key_of(leaf), sums_.size());
+    // Made now: rows that come to the leaf in the middle of the pass make it, too.
+    const auto [at, is_new] = sum_of_.try_emplace(&make_leaf_grad(*leaf.impl()), sums_.size());
     if (is_new) sums_.push_back({leaf, Tensor(), {}, Loc()});
     LeafSum& of = sums_[at->second];
     of.place = Loc().user();
@@ -373,12 +374,6 @@ class Pass {
     const std::size_t at = part_of_node(node, output);
     if (at < parts_.size()) parts_[at].push_back({g, {}});
     return at < parts_.size();
-  }
-
-  /// Handles that share what the tape keeps for a leaf are one leaf.
-  static const void* key_of(const Tensor& leaf) {
-    const void* kept = leaf.impl()->grad_meta.get();
-    return kept ? kept : leaf.impl();
   }
 
   /// Nodes on a way to a target; the others need not be visited.
@@ -513,7 +508,7 @@ class Pass {
   std::vector<Tensor> found_;
   std::vector<std::vector<GradientPart>> parts_;
   std::vector<LeafSum> sums_;
-  std::unordered_map<const void*, std::size_t> sum_of_;
+  std::unordered_map<const LeafGrad*, std::size_t> sum_of_;
 };
 
 bool TapeGradient::takes_rows(int i) const {

@@ -87,6 +87,17 @@ void check_same(std::string_view construct, const Types& expected, const Types& 
   }
 }
 
+/// A recording of these steps depends on their states having the same sizes, which check_same()
+/// looked at.
+void guard_same_sizes(std::span<const Tensor> states, std::span<const Tensor> next) {
+  if (Evaluator::is_eager()) return;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const Shape &before = shape_of(states[i]), &after = shape_of(next[i]);
+    for (std::size_t axis = 0; axis < before.size(); ++axis)
+      static_cast<void>(before[axis] == after[axis]);
+  }
+}
+
 void check_condition(std::string_view construct, const Type& type, Loc loc) {
   if (type.dtype() != boolean) {
     throw DTypeError(
@@ -176,6 +187,7 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
     const std::vector<Tensor> results = body(arguments);
     const std::span<const Tensor> next(results.data(), std::min(results.size(), carry.size()));
     check_same("scan", types_of(carries), types_of(next), "init", "the body", loc);
+    guard_same_sizes(carry, next);
     carry.assign(next.begin(), next.end());
     slices.assign(results.begin() + static_cast<std::ptrdiff_t>(carry.size()), results.end());
     loop.end_body(slices);
@@ -257,8 +269,10 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
         loop.end_condition(go_on);
         if (!Evaluator::current().read_bool(go_on, loc)) break;
       }
-      state = body(state);
-      check_same("while_loop", types, types_of(state), "the state", "the body", loc);
+      std::vector<Tensor> next = body(state);
+      check_same("while_loop", types, types_of(next), "the state", "the body", loc);
+      guard_same_sizes(state, next);
+      state = std::move(next);
       loop.end_body();
     }
     loop.end(state);

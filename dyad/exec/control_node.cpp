@@ -113,15 +113,12 @@ std::vector<Tensor> ControlNode::append(const OpInfo& op, Ref<Attrs> attrs,
                         node_.loc());
 }
 
-/// Not where a loop goes through the slices of what it captures, too, or a function is given what
-/// it captures.
+/// Not where a function of a cond is given what it captures.
 bool ControlNode::takes_sum(std::size_t input) const {
   const auto inputs = node_.inputs();
   if (!g_.needs(static_cast<int>(input))) return false;
-  const bool is_cond = &node_.op() == &kCondOp;
-  const std::size_t states =
-      is_cond ? 0 : static_cast<std::size_t>(node_.attrs_as<LoopAttrs>().states);
-  return std::ranges::count(inputs.subspan(states), inputs[input]) == 1;
+  if (&node_.op() != &kCondOp) return true;
+  return std::ranges::count(inputs, inputs[input]) == 1;
 }
 
 Value GradientRegion::add_parameter(const Type& type) {

@@ -291,6 +291,8 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   }
   outcome.leaf = fork->leaf;
   const Path& path = *leaves_[static_cast<std::size_t>(fork->leaf)].path;
+  for (const auto& [argument, on] : path.switched)
+    arguments[static_cast<std::size_t>(argument)].impl()->requires_grad = on;
   CallMemory memory(path, arguments, outcome.env);
   for (std::size_t i = 0; i < path.outputs.size(); ++i) {
     const auto same_as = static_cast<std::size_t>(path.same_as[i]);

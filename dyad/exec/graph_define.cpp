@@ -100,7 +100,9 @@ Tensor DefineEvaluator::initial_value(const std::string& name, const Tensor& ini
 void forget_random_keys(GraphState& state, std::size_t from) {
   const auto& nodes = state.impl->nodes();
   for (std::size_t i = from; i < nodes.size(); ++i) {
-    if (is_random_key(*nodes[i])) state.initial_keys.insert(nodes[i].get());
+    // A cond or a loop may draw inside.
+    if (is_random_key(*nodes[i]) || !nodes[i]->regions().empty())
+      state.initial_keys.insert(nodes[i].get());
   }
 }
 

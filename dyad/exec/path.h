@@ -191,7 +191,8 @@ struct Path {
   std::vector<bool> tracked;  ///< which of them track gradients
   std::optional<BackwardPart> backward;
   SpentPart spent;
-  SymbolMap hints;      ///< sizes at the time of recording
+  std::vector<std::pair<int, bool>> switched;  ///< arguments by requires_grad(), on or off
+  SymbolMap hints;                             ///< sizes at the time of recording
   std::string refusal;  ///< why the call cannot be replayed; empty when it can
   Loc refused_at;
 

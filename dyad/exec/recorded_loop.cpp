@@ -36,10 +36,7 @@ RecordedLoop::~RecordedLoop() {
   recorder_->slicing_loop_ = nullptr;
 }
 
-void RecordedLoop::begin_pass() {
-  may_be_taped_ = false;
-  forget_lengths(nullptr);
-}
+void RecordedLoop::begin_pass() { may_be_taped_ = false; }
 
 std::int64_t RecordedLoop::steps() const {
   return recorder_ ? evaluate(length_, recorder_->path_.hints) : length_.value(trace_.loc);
@@ -47,30 +44,20 @@ std::int64_t RecordedLoop::steps() const {
 
 std::vector<Tensor> RecordedLoop::to_slice(std::span<const Tensor> xs) {
   std::vector<Tensor> rows(xs.begin(), xs.end());
-  if (!may_be_taped_) return rows;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  // Backwards the last one comes first, but a graph gives their gradients in this order.
+  for (std::size_t i = rows.size(); i-- > 0;) {
     if (!xs[i].tracks_grad()) continue;
+    if (!may_be_taped_) {
+      rows[i] = apart_on_tape(xs[i], {}, trace_.loc);
+      continue;
+    }
     const LengthAttrs attrs{.loop = number_, .number = static_cast<std::int64_t>(i)};
     rows[i] = recorder_->with_length(xs[i], steps(), attrs, trace_.loc);
     recorder_->sliced_.push_back({recorder_->handle_of(xs[i], trace_.loc)->memory,
                                   recorder_->handle_of(rows[i], trace_.loc)->memory});
+    recorder_->slicing_loop_ = this;
   }
-  sliced_ = rows;
-  recorder_->slicing_loop_ = this;
   return rows;
-}
-
-void RecordedLoop::forget_lengths(const RolledLoop* rolled) {
-  for (std::size_t i = 0; i < sliced_.size(); ++i) {
-    const bool is_alone = rolled && std::ranges::count(trace_.xs, trace_.xs[i]) == 1 &&
-                          std::ranges::count(rolled->captures, trace_.xs[i]) == 0;
-    if (is_alone) continue;
-    autograd::TapeNode* const length = autograd::node_of(*sliced_[i].impl());
-    for (const Ref<autograd::TapeNode>& node : cut_) {
-      autograd::InputRecord& input = node->inputs()[0];
-      if (length && input.node.get() == length) input = length->inputs()[0];
-    }
-  }
 }
 
 RecordedLoop::Marks RecordedLoop::marks() const {
@@ -120,11 +107,6 @@ void RecordedLoop::end_slicing(std::span<const Tensor> slices) {
   if (!recorder_) return;
   LoopTrace::Step& step = trace_.steps.back();
   step.slices = values_of(slices);
-  for (const Tensor& slice : slices) {
-    if (autograd::TapeNode* const node = autograd::node_of(*slice.impl()); node && !sliced_.empty())
-      cut_.emplace_back(node);
-  }
-  if (!may_be_taped_) forget_lengths(nullptr);
   step.body = step.end = static_cast<int>(recorder_->graph_->nodes().size());
   slicing_.back().second = recorder_->path_.guards.size();
 }
@@ -139,8 +121,7 @@ void RecordedLoop::end_body(std::span<const Tensor> made) {
 
 void RecordedLoop::end(std::span<Tensor> results, std::span<const Tensor> last) {
   if (!recorder_ || roll(results, last) || postpone(results)) return;
-  forget_lengths(nullptr);
-  if (!sliced_.empty()) keep_handles();
+  if (recorder_->slicing_loop_ == this) keep_handles();
   if (trace_.op == &kScanOp && length_.is_symbolic())
     static_cast<void>(recorder_->dim_value(length_, trace_.loc));
   recorder_->path_.unrolled.emplace_back(trace_.begin,
@@ -285,7 +266,6 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
     return false;
   std::optional<RolledLoop> rolled = this->rolled(results);
   if (!rolled) return false;
-  forget_lengths(&*rolled);
   forget_guards();
   const std::size_t states = trace_.last_states.size();
   for (std::size_t i = states; i < results.size(); ++i) {

@@ -32,11 +32,11 @@ class RecordedLoop {
 
   /// The number of a scan's steps; a recording of single steps depends on it.
   [[nodiscard]] std::int64_t steps() const;
-  /// What a scan has to slice in the place of `xs`; called after its states are ready.
+  /// What a scan has to slice in the place of `xs`, recorded or not. Called after its states have
+  /// begun: backwards the gradients of slices come before theirs, as in a graph.
   [[nodiscard]] std::vector<Tensor> to_slice(std::span<const Tensor> xs);
 
-  /// A pass begins in one of its steps, which adds up gradients as eagerly: there are no slices of
-  /// a length of their own from here on.
+  /// A pass begins in one of its steps: these stay in the recording one by one.
   void begin_pass();
 
   /// A step begins, with a while_loop's condition or a scan's slicing.
@@ -78,9 +78,6 @@ class RecordedLoop {
   bool postpone(std::span<Tensor> results);
   /// What the program still holds of the steps.
   void keep_handles();
-  /// Takes with_length from the tape again where the gradient of what is sliced would add up in
-  /// another order: of all, or of what steps use otherwise, too.
-  void forget_lengths(const RolledLoop* rolled);
   /// Of the guards that the steps asked for those of the first one are left, but for slicing.
   void forget_guards();
   [[nodiscard]] std::vector<Node*> nodes_from(int begin, int end) const;
@@ -94,9 +91,7 @@ class RecordedLoop {
   std::size_t first_handle_ = 0;
   std::int64_t number_ = 0;  // among the recording's loops
   bool may_be_taped_ = false;
-  std::vector<Tensor> sliced_;                // what a scan slices
-  std::vector<Ref<autograd::TapeNode>> cut_;  // the nodes of slicing on the tape
-  std::vector<std::uint64_t> tape_;           // its numbers before each step
+  std::vector<std::uint64_t> tape_;  // its numbers before each step
   std::uint64_t tape_end_ = 0;
   bool is_plain_ = true;          // all states and results are tensors that lie row by row
   std::size_t bodies_asked_ = 0;  // guards of the last body end here

@@ -1,7 +1,6 @@
 #include "dyad/exec/recorder.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
@@ -13,14 +12,13 @@
 #include "dyad/exec/autocast.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/recorded_loop.h"
+#include "dyad/exec/recorder_tracer.h"
 #include "dyad/ir/attrs.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
-#include "dyad/ir/view_memory.h"
 #include "dyad/ops/random.h"
-#include "dyad/ops/views.h"
 
 namespace dyad::exec {
 namespace {
@@ -65,61 +63,7 @@ constexpr OpInfo kArgumentOp{.name = "argument",
                              .outputs = kArgumentInput,
                              .grad = pass_argument};
 
-bool same_strides(const TensorImpl& a, const TensorImpl& b) noexcept {
-  return (a.contiguous && b.contiguous) || a.strides == b.strides;
-}
-
 }  // namespace
-
-class Recorder::Tracer final : public GraphEvaluator {
- public:
-  Tracer(Recorder& recorder, Ref<GraphImpl> graph)
-      : GraphEvaluator(std::move(graph)), recorder_(recorder) {}
-
-  using GraphEvaluator::now;
-
-  std::int64_t dim_value(Dim dim, Loc loc) override { return recorder_.dim_value(dim, loc); }
-  bool dim_equal(Dim a, Dim b, Loc loc) override { return recorder_.dim_equal(a, b, loc); }
-  bool dim_less(Dim a, Dim b, Loc loc) override { return recorder_.dim_less(a, b, loc); }
-
-  void place_view(const GraphValue& input, GraphValue& view) {
-    place_in({input.value, input.memory, input.content, true}, view);
-  }
-
-  /// What the target shows becomes `value`, which lies `like_target` in memory or not.
-  void overwrite(const GraphValue& target, Value value, bool like_target, Loc loc) {
-    whole_ = target.value == target.content;
-    like_target_ = like_target;
-    write_through({target.value, target.memory, target.content, true}, value, loc);
-    now(target);
-  }
-
- protected:
-  void replace(Value memory, Value now, Loc loc) override {
-    const BodyKind kind = now.node->op().kind;
-    const bool keeps_layout = whole_ ? like_target_ : kind != BodyKind::view;
-    if ((!keeps_layout || kind == BodyKind::structural) && now.type().rank() > 0)
-      now = copied(memory, now, loc);
-    graph()->overwrite(memory, now);
-  }
-
-  // Executing the view told whether it is one, for these strides.
-  void require_view(const Node& view, const Placed&, Loc) override {
-    recorder_.path_.strides_matter = recorder_.path_.strides_matter || view.op().may_copy;
-  }
-
- private:
-  /// `value` in the layout of what the memory holds.
-  Value copied(Value memory, Value value, Loc loc) {
-    const Scope scope(*this);
-    const Tensor whole = symbolic_tensor(graph(), graph()->current(memory));
-    return graph_value(slice_scatter(whole, symbolic_tensor(graph(), value), 0, 0, kEnd, 1, loc))
-        ->value;
-  }
-
-  Recorder& recorder_;
-  bool whole_ = false, like_target_ = false;  // of the write being done
-};
 
 // What autocast cast outside is no value of the recording, and what it cast inside is none after
 // it.
@@ -392,66 +336,14 @@ void Recorder::check_types(const Node& node, std::span<const Tensor> outputs) {
   }
 }
 
-Dim Recorder::size(const Tensor& tensor, int axis) {
-  return shape_of(tensor)[static_cast<std::size_t>(axis)];
-}
-
-std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
-  const std::int64_t value = evaluate(dim, path_.hints);
-  guard({DimGuard::Kind::value, dim, Dim(), value, loc.user()});
-  return value;
-}
-
-void Recorder::guard(const DimGuard& made) {
-  if (is_told_by_data(made.a) || is_told_by_data(made.b)) {
-    refuse("what the function does depends on a size that only data tell: " + to_string(made.a) +
-               (made.kind == DimGuard::Kind::value ? "" : " compared with " + to_string(made.b)),
-           made.loc);
-    return;
-  }
-  path_.guards.push_back(made);
-}
-
-bool Recorder::is_told_by_data(Dim size) const {
-  std::vector<Dim> symbols;
-  collect_symbols(size, symbols);
-  return std::ranges::any_of(symbols, [&](Dim symbol) {
-    return std::ranges::any_of(open_sizes_, [&](Dim open) { return symbol.same_as(open); });
-  });
-}
-
-bool Recorder::dim_equal(Dim a, Dim b, Loc loc) {
-  const bool answer = evaluate(a, path_.hints) == evaluate(b, path_.hints);
-  guard({DimGuard::Kind::equal, a, b, answer, loc.user()});
-  return answer;
-}
-
-bool Recorder::dim_less(Dim a, Dim b, Loc loc) {
-  const bool answer = evaluate(a, path_.hints) < evaluate(b, path_.hints);
-  guard({DimGuard::Kind::less, a, b, answer, loc.user()});
-  return answer;
-}
-
-std::optional<bool> Recorder::is_one(Dim size, Loc loc) {
-  if (is_told_by_data(size)) return std::nullopt;
-  return dim_equal(size, 1, loc);
-}
-
 Tensor Recorder::with_length(const Tensor& x, Dim first, const LengthAttrs& attrs, Loc loc) {
   Shape shape = shape_of(x);
   shape[0] = first;
-  const Tensor made = alias_of(x);
-  made.impl()->grad_meta = nullptr;
-  made.impl()->requires_grad = false;
+  Tensor made = apart_on_tape(x, attrs, loc);
   set_value(made, graph_
                       ->append(kWithLengthOp, Attrs::copy_of(attrs_info<LengthAttrs>, &attrs),
                                {value_of(x, loc)}, {Type(x.dtype(), std::move(shape))}, loc)
                       ->output());
-  const Tensor* const inputs[] = {&x};
-  if (autograd::should_record(kWithLengthOp, inputs)) {
-    Tensor outputs[] = {made};
-    autograd::record(kWithLengthOp, inputs, &attrs, outputs, loc);
-  }
   return made;
 }
 
@@ -468,158 +360,6 @@ void Recorder::visit(std::uint64_t sequence) {
 void Recorder::end_pass() {
   if (open_passes_ == 1) visit(0);
   --open_passes_;
-}
-
-void Recorder::host_access(const Tensor& tensor, Loc loc) {
-  refuse("the host reads the memory of " + type_string(tensor) +
-             ", which a compiled function cannot follow; compute with operators, or read one "
-             "number with item()",
-         loc.user());
-}
-
-void Recorder::decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc) {
-  loc = loc.user();
-  const Value value = value_of(tensor, loc);
-  if (value.node->is("constant")) return;
-  if (!loc) loc = value.node->loc();  // `if (t)` cannot tell its own line
-  path_.decisions.push_back({value, static_cast<int>(graph_->nodes().size()), outcome, kind, loc});
-}
-
-double Recorder::read_double(const Tensor& tensor, Loc loc) {
-  const double value = EagerEvaluator::instance().read_double(tensor, loc);
-  decide(tensor, std::bit_cast<std::int64_t>(value), Decision::Kind::floating, loc);
-  return value;
-}
-
-std::int64_t Recorder::read_int(const Tensor& tensor, Loc loc) {
-  const std::int64_t value = EagerEvaluator::instance().read_int(tensor, loc);
-  decide(tensor, value, Decision::Kind::integer, loc);
-  return value;
-}
-
-bool Recorder::read_bool(const Tensor& tensor, Loc loc) {
-  const bool value = EagerEvaluator::instance().read_bool(tensor, loc);
-  decide(tensor, value ? 1 : 0, Decision::Kind::boolean, loc);
-  return value;
-}
-
-void Recorder::forget_lone_pairs() {
-  const auto is_ours_alone = [](const Tensor& t) { return t.impl()->use_count() == 1; };
-  std::erase_if(same_, [&](const auto& pair) {
-    return is_ours_alone(pair.first) || is_ours_alone(pair.second);
-  });
-}
-
-void Recorder::note_same(const Tensor& made, const Tensor& given) {
-  forget_lone_pairs();
-  const auto known =
-      std::ranges::find_if(same_, [&](const auto& pair) { return pair.first.is_same(given); });
-  same_.emplace_back(made, known == same_.end() ? given : known->second);
-}
-
-std::vector<Tensor> Recorder::same_as(const Tensor& tensor) const {
-  const auto made =
-      std::ranges::find_if(same_, [&](const auto& pair) { return pair.first.is_same(tensor); });
-  const Tensor& one = made == same_.end() ? tensor : made->second;
-  std::vector<Tensor> others;
-  if (made != same_.end()) others.push_back(one);
-  for (const auto& [other, given] : same_) {
-    if (given.is_same(one) && !other.is_same(tensor)) others.push_back(other);
-  }
-  return others;
-}
-
-void Recorder::guard_small_sizes(const Shape& shape, Loc loc) {
-  for (const Dim size : shape) {
-    std::vector<Dim> symbols;
-    collect_symbols(size, symbols);
-    if (symbols.empty() || is_told_by_data(size)) continue;
-    if (!symbols[0].same_as(size)) {
-      static_cast<void>(dim_less(size, 2, loc));
-    } else if (std::ranges::none_of(path_.layout_sizes, [&](Dim s) { return s.same_as(size); })) {
-      path_.layout_sizes.push_back(size);
-    }
-  }
-}
-
-/// Whether `written`, which is to be all of what the target's memory holds, lies as that does, at
-/// every size that the recording serves.
-bool Recorder::keeps_layout(const Tensor& target, Value written, const TensorImpl& value, Loc loc) {
-  const BodyKind kind = written.node->op().kind;
-  if (kind == BodyKind::view || kind == BodyKind::structural) return false;
-  guard_small_sizes(shape_of(target), loc);  // what an operator makes lies as its operands do
-  return same_strides(*target.impl(), value);
-}
-
-bool Recorder::is_overwritten(Value memory) const { return !(graph_->current(memory) == memory); }
-
-Tensor Recorder::variable_of(Value memory) const {
-  if (memory.node->is("variable")) return memory.node->attrs_as<VariableAttrs>().tensor;
-  for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (graph_->placeholders()[i] == memory) return given_[i];
-  }
-  return {};
-}
-
-int Recorder::handles_of(const Storage* storage) const {
-  int count = 0;
-  const auto [begin, end] = captures_by_storage_.equal_range(storage);
-  for (auto it = begin; it != end; ++it) {
-    const Capture& known = captures_.at(it->second);
-    const bool is_variable = variable_of(known.handle->memory).is_same(known.tensor);
-    const auto is_it = [&](const Tensor& one) { return one.is_same(known.tensor); };
-    const auto held = 1 + (is_variable ? 1 : 0) + std::ranges::count_if(detached_, is_it);
-    if (known.tensor.impl()->use_count() <= held) ++count;
-  }
-  return count + static_cast<int>(std::ranges::count_if(detached_, [&](const Tensor& one) {
-           return one.impl()->storage.get() == storage && one.impl()->use_count() == 1;
-         }));
-}
-
-void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
-  loc = loc.user();
-  ++writes_;
-  const Value written = value_of(value, loc);
-  const Ref<GraphValue> to = handle_of(target, loc);
-  refuse_sliced(*to, loc);
-  const bool like_target =
-      to->value == to->content && keeps_layout(target, written, *value.impl(), loc);
-  {
-    const Evaluator::Scope eager(EagerEvaluator::instance());
-    // The recording's own handles of arguments are nobody's views of them.
-    const auto aliases = std::ranges::count_if(
-        given_, [&](const Tensor& argument) { return share_storage(argument, target); });
-    const std::vector<Tensor> same = same_as(target);
-    const bool counts = grad_enabled() && value.tracks_grad();
-    const int held = counts ? handles_of(target.impl()->storage.get()) : 0;
-    EagerEvaluator::write_data(
-        target, value, 1 + static_cast<int>(aliases) + static_cast<int>(same.size()) + held, loc);
-    // What is written decides which place on the tape the one tensor has.
-    for (const Tensor& other : same) share_place_on_tape(*target.impl(), *other.impl());
-  }
-  if (variable_of(to->memory).defined()) written_.push_back(to->memory);
-  try {
-    tracer_->overwrite(*to, written, like_target, loc);
-  } catch (const GraphError& error) {
-    refuse(error.message(), loc);  // eagerly it is done, all the same
-  } catch (const ValueError& error) {
-    refuse(error.message(), loc);  // one of several elements that are one in memory is
-  }
-}
-
-void Recorder::refuse_sliced(const GraphValue& target, Loc loc) {
-  const auto holds_slice = [&](const SlicedMemory& one) {
-    const auto is_slice = [&](const Ref<GraphValue>& handle) {
-      return handle->memory == one.slices && handle->use_count() > 1;
-    };
-    return (target.memory == one.of || target.memory == one.slices) &&
-           (open_loops_ > 0 || std::ranges::any_of(taped_handles_, is_slice));
-  };
-  if (std::ranges::none_of(sliced_, holds_slice)) return;
-  refuse(
-      "an in-place write to a tensor whose slices a scan on the tape has given; write to a "
-      "clone() of it",
-      loc);
 }
 
 std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "dyad/core/evaluator.h"
@@ -115,10 +116,16 @@ class Recorder final : public Evaluator, public RecordingNotes {
   /// Guards those of a tensor whose layout matters: sizes below 2 hide it. Symbols are named in
   /// the path, because a call where one is that small is compared with the recording.
   void guard_small_sizes(const Shape& shape, Loc loc);
+  /// The same of all that a value was computed from: what an operator makes lies as its operands
+  /// do.
+  void guard_sizes_behind(Value value, Loc loc);
   /// Whether something was written in place to that memory.
   [[nodiscard]] bool is_overwritten(Value memory) const;
   bool keeps_layout(const Tensor& target, Value written, const TensorImpl& value, Loc loc);
   void find_writes();
+  /// Makes the caller's arguments leaves that require gradients, or none any more, where the
+  /// function did so.
+  void switch_arguments();
   [[nodiscard]] bool grad_is_written(const GradNote& note) const;
   void refuse_writes_to_shared_memory();
   /// How an operator computes may depend on how its operands lie: those of memory with gaps that
@@ -175,10 +182,11 @@ class Recorder final : public Evaluator, public RecordingNotes {
   struct SlicedMemory {
     Value of, slices;
   };
-  std::vector<SlicedMemory> sliced_;             ///< of taped loops
-  std::vector<Value> written_;                   ///< arguments and captured tensors, as memory
-  std::vector<std::pair<Tensor, Tensor>> same_;  ///< eagerly the first is the second, which is
-                                                 ///< the first of no other pair
+  std::vector<SlicedMemory> sliced_;               ///< of taped loops
+  std::unordered_set<const Node*> sizes_guarded_;  ///< with the sizes of their operands
+  std::vector<Value> written_;                     ///< arguments and captured tensors, as memory
+  std::vector<std::pair<Tensor, Tensor>> same_;    ///< eagerly the first is the second, which is
+                                                   ///< the first of no other pair
   std::vector<Reshaped> reshaped_;
   bool reshape_copied_ = false;
   int loops_ = 0;                              ///< RecordedLoops so far

@@ -178,6 +178,16 @@ void Recorder::find_writes() {
     note(given_[i], static_cast<int>(i), graph_->placeholders()[i]);
 }
 
+void Recorder::switch_arguments() {
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    const TensorImpl& recorded = *arguments_[i].impl();
+    TensorImpl& given = *given_[i].impl();
+    if (!arguments_[i].is_leaf() || recorded.requires_grad == given.requires_grad) continue;
+    path_.switched.emplace_back(static_cast<int>(i), recorded.requires_grad);
+    share_place_on_tape(recorded, given);
+  }
+}
+
 void Recorder::refuse_writes_to_shared_memory() {
   std::vector<Tensor> outside(given_);
   for (const TensorImpl* impl : capture_order_) outside.push_back(captures_.at(impl).tensor);
@@ -354,6 +364,7 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   join_places(loc);
   path_.end = static_cast<int>(graph_->nodes().size());
   find_writes();
+  switch_arguments();
   // A pass that nothing will use might give leaves outside their gradients.
   if (path_.refusal.empty()) record_backward(results, loc);
   path_.strides_matter = path_.strides_matter || (reshape_copied_ && graph_->has_overwrites());

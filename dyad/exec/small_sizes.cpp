@@ -123,7 +123,7 @@ std::optional<PathDifference> compare_whole(const Path& recorded, const Path& sm
   if (!same_lists(recorded.decisions, small.decisions, same_decision))
     return differs("the host read other values");
   if (recorded.end != small.end || recorded.tracked != small.tracked ||
-      !same_lists(recorded.places, small.places, same_place))
+      recorded.switched != small.switched || !same_lists(recorded.places, small.places, same_place))
     return differs("its results lie elsewhere in memory, or track gradients otherwise");
   if (!same_lists(recorded.writes, small.writes, same_write))
     return differs("it wrote other tensors in place");

@@ -16,12 +16,18 @@ namespace dyad::exec {
 /// many as there are, while what is around them holds for any number; so do its gradients. None is
 /// left when the recording ends.
 struct LengthAttrs {
-  std::int64_t loop = 0;   ///< the number of the TapedLoop
+  std::int64_t loop =
+      -1;  ///< the number of the TapedLoop; -1 of slices with none, on the tape alone
   bool of_result = false;  ///< of a stacked result, or of what is sliced
   std::int64_t number = 0;
   bool gradient = false;  ///< of the gradient of that
 };
 extern const OpInfo kWithLengthOp;
+
+/// x itself with a place of its own on the tape, if x tracks gradients: those of the slices that a
+/// scan takes of it add up there and come to what x has else when all steps are through, as they do
+/// in graphs, whose scan gives one gradient for all slices.
+[[nodiscard]] Tensor apart_on_tape(const Tensor& x, const LengthAttrs& attrs, Loc loc);
 
 /// A loop whose steps are on the tape: its steps and those of the pass that comes back through it
 /// stay in the recording one by one until it ends. Then both become loops, if their steps are alike

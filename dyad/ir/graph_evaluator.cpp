@@ -294,13 +294,15 @@ void GraphEvaluator::write(const Tensor& target, const Tensor& value, Loc loc) {
 }
 
 void GraphEvaluator::write_through(const Placed& target, Value value, Loc loc) {
-  // Of no elements, all views are as good.
-  if (!(target.value == target.content) &&
+  const std::vector<Value> views = views_between(target.value, target.content);
+  // Of no elements, all views are as good, but for contiguous(), which is the tensor itself.
+  const auto is_itself = [](Value view) { return view.node->is("contiguous"); };
+  if (!std::ranges::all_of(views, is_itself) &&
       std::ranges::any_of(target.value.type().shape(), [](Dim size) { return size.same_as(0); }))
     return;
   const LocScope place(loc);
   Value made = value;
-  for (const Value view : views_between(target.value, target.content)) {
+  for (const Value view : views) {
     const Node& node = *view.node;
     if (node.op().write == nullptr) {
       throw GraphError("a write in place to " + to_string(target.value.type()) +

@@ -137,6 +137,26 @@ TEST_F(ControlFlowTest, WhileLoopRepeatsWhileItsConditionHolds) {
   expect_same_in_graph(model, {tensor({1000.0f, 2.0f}), tensor({2.0f, 1.5f})});  // not once
 }
 
+TEST_F(ControlFlowTest, WhatAScanSlicesMayBeUsedInItsStepsAndAroundThem) {
+  const Model model = [](const Tensors& in) -> Tensors {
+    const Tensor& x = in[0];
+    const auto [last, ys] = scan(
+        [&](const Tensor& s, const Tensors& rows) {
+          const Tensor next = tanh(s * 0.3f + sum(x * rows[0], {0}) / 7 + rows[1] * x[2]);
+          return std::pair(next, next * rows[2]);
+        },
+        x[1], Tensors{x, in[1], x});
+    return {sum(ys * in[1]) + sum(last) + sum(square(x)) * 0.1f + sum(exp(x) * in[1]), ys};
+  };
+  for (int i = 0; i < 8; ++i) expect_same_in_graph(model, {normal({5, 3}), normal({5, 3})});
+  for (const int length : {1, 2, 3}) {
+    const Model short_one = [&](const Tensors& in) {
+      return model({concat({in[0], in[1]}, 0), concat({in[1], in[0]}, 0)});
+    };
+    expect_same_in_graph(short_one, {normal({length, 3}), normal({3, 3})});
+  }
+}
+
 TEST_F(ControlFlowTest, ScanCarriesAStateOverSlices) {
   const Model rnn = [](const Tensors& in) -> Tensors {
     const auto [h, ys] = scan(

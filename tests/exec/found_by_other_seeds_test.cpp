@@ -13,6 +13,7 @@
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
 #include "exec_for_tests.h"
 #include "tests/shared/message_of.h"
 
@@ -101,6 +102,108 @@ TEST(FoundByOtherSeeds, PassesInTheStepsOfAScan) {
     const Tensor x = normal({3}).requires_grad(), same = x.detach().clone().requires_grad();
     EXPECT_TRUE(same_bits(f(x), c(same))) << i;
     EXPECT_TRUE(same_bits(x.grad(), same.grad())) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, AnEmptyArgumentThatIsContiguousAndWrittenOnTheTape) {
+  const auto f = [](const Tensor& x, const Tensor& s) {
+    Tensor same = contiguous(x);
+    same -= s;
+    return s * 2;
+  };
+  const auto c = compile_now(f);
+  const Tensor s = ones({}).requires_grad();
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = zeros({0}), y = zeros({0});
+    f(x, s);
+    c(y, s);
+    EXPECT_TRUE(x.tracks_grad()) << i;
+    EXPECT_TRUE(y.tracks_grad()) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, RowsThatComeBetweenOtherPartsOfALeafsGradient) {
+  const auto f = [](const Tensor& at, const Tensor& table) -> Tensors {
+    const Tensor ratio = table / table;
+    return {sparse_embedding(at, table), table, ratio};
+  };
+  const auto loss_of = [](const Tensors& results) {
+    Tensor total = zeros({});
+    for (const Tensor& y : results) total = total + sum(y * y * 0.5f + y);
+    return total;
+  };
+  const auto c = compile_now(f);
+  manual_seed(3);
+  const Tensor at = tensor({std::int64_t{0}});
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = normal({3, 5}).requires_grad(), same = x.detach().clone().requires_grad();
+    loss_of(f(at, x)).backward();
+    loss_of(c(at, same)).backward();
+    EXPECT_TRUE(same_bits(x.grad() + zeros({3, 5}), same.grad() + zeros({3, 5}))) << i;
+  }
+}
+
+TEST(FoundByOtherSeeds, WhatIsRolledLiesAsItsPartsDo) {
+  const auto f = [](const Tensor& x) {
+    Tensor rolled = roll(x, {1}, {0});
+    rolled.fill_(2.0f);
+    return rolled + x;
+  };
+  const auto c = compile_now(f);
+  for (const int rows : {1, 2, 3, 2, 4, 5, 1, 3}) {
+    const Tensor x = normal({2, rows}).transpose(0, 1);
+    EXPECT_TRUE(same_bits(f(x), c(x))) << rows;
+    EXPECT_EQ(f(x).strides(), c(x).strides()) << rows;
+  }
+}
+
+TEST(FoundByOtherSeeds, StatesWhoseSizesAreEqualByChance) {
+  const auto told_by_data = [](const Tensor& x) {
+    const Tensor mask = x > 0;
+    return while_loop([](const Tensor& n, const Tensor&) { return n < 2; },
+                      [&](const Tensor& n, const Tensor&) {
+                        return std::pair(n + 1, masked_select(x, mask));
+                      },
+                      std::pair(tensor(std::int64_t{0}), x))
+        .first;
+  };
+  const auto of_the_argument = [](const Tensor& x) {
+    return scan([&](const Tensor&, const Tensor& row) { return std::pair(ones({3}), row * 2); },
+                x[0] * 0, x)
+        .second;
+  };
+  const auto counted = compile_now(told_by_data);
+  const auto scanned = compile_now(of_the_argument);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(counted(ones({3})).item<int>(), 2);
+    EXPECT_THAT(message_of<ShapeError>([&] { counted(-ones({3})); }),
+                HasSubstr("tensor 1 is f32[3] by the state but f32[0] by the body"));
+    EXPECT_TRUE(same_bits(scanned(ones({2 + i, 3})), full({2 + i, 3}, 2.0f)));
+    EXPECT_THAT(message_of<ShapeError>([&] { scanned(ones({2, 4 + i})); }),
+                HasSubstr("is f32[" + std::to_string(4 + i) + "] by init but f32[3] by the body"));
+  }
+}
+
+TEST(FoundByOtherSeeds, NumbersBeforeABranchOfTheHostAndACondThatDraws) {
+  const auto f = [](const Tensor& x) -> Tensors {
+    const Tensor drawn = randint(-100, 100, {});
+    const Tensor noisy =
+        cond(any(x > 0), [&] { return x; }, [&] { return x * drawn + randn({1}); });
+    if (sum(x) > 3) return {drawn, noisy * 2};
+    return {drawn, noisy};
+  };
+  Graph g;
+  const Tensor x = g.placeholder("x", f32, {1});
+  const Tensors fetches = g.define([&] { return f(x); });
+  Session session(g);
+  for (const float value : {1.0f, -1.0f, 5.0f}) {
+    manual_seed(21);
+    const Tensors expected = f(full({1}, value));
+    const double next = rand({}).item();
+    manual_seed(21);
+    const Tensors given = session.run(fetches, {{"x", full({1}, value)}});
+    EXPECT_EQ(rand({}).item(), next) << value;
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(given[i], expected[i])) << value;
   }
 }
 

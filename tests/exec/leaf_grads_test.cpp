@@ -146,5 +146,39 @@ TEST(LeafGrads, AReturnedLeafIsALeafInEveryCall) {
               HasSubstr("is a leaf that the function made; call requires_grad()"));
 }
 
+TEST(LeafGrads, AnArgumentThatTheFunctionMakesALeaf) {
+  const auto f = [](Tensor x) -> std::vector<Tensor> {
+    x.requires_grad();
+    const Tensor y = x * x * x;
+    sum(y * y).backward({}, true);
+    return {y, x.grad().clone()};
+  };
+  const auto c = exec::compile_now(f);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = full({2 + i % 3}, 1.5f + static_cast<float>(i)), same = x.clone();
+    const std::vector<Tensor> expected = f(x), given = c(same);
+    for (std::size_t k = 0; k < 2; ++k)
+      EXPECT_TRUE(same_bits(given[k].detach(), expected[k].detach())) << i;
+    EXPECT_TRUE(same.tracks_grad() && same.is_leaf()) << i;
+    EXPECT_TRUE(same_bits(same.grad(), x.grad())) << i;
+    sum(expected[0]).backward();
+    sum(given[0]).backward();
+    EXPECT_TRUE(same_bits(same.grad(), x.grad())) << i;
+  }
+  EXPECT_GT(c.explain().replays, 0);
+}
+
+TEST(LeafGrads, AnArgumentThatIsNoLeafAfterTheCall) {
+  const auto c = exec::compile_now([](Tensor x) {
+    x.requires_grad(false);
+    return x * 2;
+  });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = full({3}, static_cast<float>(i)).requires_grad();
+    EXPECT_FALSE(c(x).tracks_grad()) << i;
+    EXPECT_FALSE(x.tracks_grad()) << i;
+  }
+}
+
 }  // namespace
 }  // namespace dyad

@@ -1,0 +1,102 @@
+/// What a recording depends on: sizes that the function asks for, numbers that the host reads.
+#include <algorithm>
+#include <bit>
+
+#include "dyad/base/error.h"
+#include "dyad/exec/eager.h"
+#include "dyad/exec/recorder.h"
+
+namespace dyad::exec {
+
+Dim Recorder::size(const Tensor& tensor, int axis) {
+  return shape_of(tensor)[static_cast<std::size_t>(axis)];
+}
+
+std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
+  const std::int64_t value = evaluate(dim, path_.hints);
+  guard({DimGuard::Kind::value, dim, Dim(), value, loc.user()});
+  return value;
+}
+
+void Recorder::guard(const DimGuard& made) {
+  if (is_told_by_data(made.a) || is_told_by_data(made.b)) {
+    refuse("what the function does depends on a size that only data tell: " + to_string(made.a) +
+               (made.kind == DimGuard::Kind::value ? "" : " compared with " + to_string(made.b)),
+           made.loc);
+    return;
+  }
+  path_.guards.push_back(made);
+}
+
+bool Recorder::is_told_by_data(Dim size) const {
+  std::vector<Dim> symbols;
+  collect_symbols(size, symbols);
+  return std::ranges::any_of(symbols, [&](Dim symbol) {
+    return std::ranges::any_of(open_sizes_, [&](Dim open) { return symbol.same_as(open); });
+  });
+}
+
+bool Recorder::dim_equal(Dim a, Dim b, Loc loc) {
+  const bool answer = evaluate(a, path_.hints) == evaluate(b, path_.hints);
+  guard({DimGuard::Kind::equal, a, b, answer, loc.user()});
+  return answer;
+}
+
+bool Recorder::dim_less(Dim a, Dim b, Loc loc) {
+  const bool answer = evaluate(a, path_.hints) < evaluate(b, path_.hints);
+  guard({DimGuard::Kind::less, a, b, answer, loc.user()});
+  return answer;
+}
+
+std::optional<bool> Recorder::is_one(Dim size, Loc loc) {
+  if (is_told_by_data(size)) return std::nullopt;
+  return dim_equal(size, 1, loc);
+}
+
+void Recorder::guard_small_sizes(const Shape& shape, Loc loc) {
+  for (const Dim size : shape) {
+    std::vector<Dim> symbols;
+    collect_symbols(size, symbols);
+    if (symbols.empty() || is_told_by_data(size)) continue;
+    if (!symbols[0].same_as(size)) {
+      static_cast<void>(dim_less(size, 2, loc));
+    } else if (std::ranges::none_of(path_.layout_sizes, [&](Dim s) { return s.same_as(size); })) {
+      path_.layout_sizes.push_back(size);
+    }
+  }
+}
+
+void Recorder::host_access(const Tensor& tensor, Loc loc) {
+  refuse("the host reads the memory of " + type_string(tensor) +
+             ", which a compiled function cannot follow; compute with operators, or read one "
+             "number with item()",
+         loc.user());
+}
+
+void Recorder::decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc) {
+  loc = loc.user();
+  const Value value = value_of(tensor, loc);
+  if (value.node->is("constant")) return;
+  if (!loc) loc = value.node->loc();  // `if (t)` cannot tell its own line
+  path_.decisions.push_back({value, static_cast<int>(graph_->nodes().size()), outcome, kind, loc});
+}
+
+double Recorder::read_double(const Tensor& tensor, Loc loc) {
+  const double value = EagerEvaluator::instance().read_double(tensor, loc);
+  decide(tensor, std::bit_cast<std::int64_t>(value), Decision::Kind::floating, loc);
+  return value;
+}
+
+std::int64_t Recorder::read_int(const Tensor& tensor, Loc loc) {
+  const std::int64_t value = EagerEvaluator::instance().read_int(tensor, loc);
+  decide(tensor, value, Decision::Kind::integer, loc);
+  return value;
+}
+
+bool Recorder::read_bool(const Tensor& tensor, Loc loc) {
+  const bool value = EagerEvaluator::instance().read_bool(tensor, loc);
+  decide(tensor, value ? 1 : 0, Decision::Kind::boolean, loc);
+  return value;
+}
+
+}  // namespace dyad::exec

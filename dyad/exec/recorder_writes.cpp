@@ -1,0 +1,146 @@
+/// Writes in place to what a recording knows, and which tensors are one.
+#include <algorithm>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/base/error.h"
+#include "dyad/exec/eager.h"
+#include "dyad/exec/recorder_tracer.h"
+#include "dyad/ir/graph_ops.h"
+#include "dyad/ir/recorded.h"
+
+namespace dyad::exec {
+namespace {
+
+bool same_strides(const TensorImpl& a, const TensorImpl& b) noexcept {
+  return (a.contiguous && b.contiguous) || a.strides == b.strides;
+}
+
+}  // namespace
+
+void Recorder::forget_lone_pairs() {
+  const auto is_ours_alone = [](const Tensor& t) { return t.impl()->use_count() == 1; };
+  std::erase_if(same_, [&](const auto& pair) {
+    return is_ours_alone(pair.first) || is_ours_alone(pair.second);
+  });
+}
+
+void Recorder::note_same(const Tensor& made, const Tensor& given) {
+  forget_lone_pairs();
+  const auto known =
+      std::ranges::find_if(same_, [&](const auto& pair) { return pair.first.is_same(given); });
+  same_.emplace_back(made, known == same_.end() ? given : known->second);
+}
+
+std::vector<Tensor> Recorder::same_as(const Tensor& tensor) const {
+  const auto made =
+      std::ranges::find_if(same_, [&](const auto& pair) { return pair.first.is_same(tensor); });
+  const Tensor& one = made == same_.end() ? tensor : made->second;
+  std::vector<Tensor> others;
+  if (made != same_.end()) others.push_back(one);
+  for (const auto& [other, given] : same_) {
+    if (given.is_same(one) && !other.is_same(tensor)) others.push_back(other);
+  }
+  return others;
+}
+
+/// Whether `written`, which is to be all of what the target's memory holds, lies as that does, at
+/// every size that the recording serves.
+bool Recorder::keeps_layout(const Tensor& target, Value written, const TensorImpl& value, Loc loc) {
+  const BodyKind kind = written.node->op().kind;
+  if (kind == BodyKind::view || kind == BodyKind::structural) return false;
+  const Shape shape = shape_of(target);
+  guard_small_sizes(shape, loc);
+  if (std::ranges::any_of(shape, [](Dim size) { return size.is_symbolic(); })) {
+    guard_sizes_behind(handle_of(target, loc)->value, loc);
+    guard_sizes_behind(written, loc);
+  }
+  return same_strides(*target.impl(), value);
+}
+
+void Recorder::guard_sizes_behind(Value value, Loc loc) {
+  std::vector<Value> open{value};
+  while (!open.empty()) {
+    const Node& node = *open.back().node;
+    open.pop_back();
+    if (!sizes_guarded_.insert(&node).second) continue;
+    for (const Value operand : node.inputs()) {
+      if (!operand) continue;
+      guard_small_sizes(operand.type().shape(), loc);
+      open.push_back(operand);
+    }
+  }
+}
+
+bool Recorder::is_overwritten(Value memory) const { return !(graph_->current(memory) == memory); }
+
+Tensor Recorder::variable_of(Value memory) const {
+  if (memory.node->is("variable")) return memory.node->attrs_as<VariableAttrs>().tensor;
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (graph_->placeholders()[i] == memory) return given_[i];
+  }
+  return {};
+}
+
+int Recorder::handles_of(const Storage* storage) const {
+  int count = 0;
+  const auto [begin, end] = captures_by_storage_.equal_range(storage);
+  for (auto it = begin; it != end; ++it) {
+    const Capture& known = captures_.at(it->second);
+    const bool is_variable = variable_of(known.handle->memory).is_same(known.tensor);
+    const auto is_it = [&](const Tensor& one) { return one.is_same(known.tensor); };
+    const auto held = 1 + (is_variable ? 1 : 0) + std::ranges::count_if(detached_, is_it);
+    if (known.tensor.impl()->use_count() <= held) ++count;
+  }
+  return count + static_cast<int>(std::ranges::count_if(detached_, [&](const Tensor& one) {
+           return one.impl()->storage.get() == storage && one.impl()->use_count() == 1;
+         }));
+}
+
+void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
+  loc = loc.user();
+  ++writes_;
+  const Value written = value_of(value, loc);
+  const Ref<GraphValue> to = handle_of(target, loc);
+  refuse_sliced(*to, loc);
+  const bool like_target =
+      to->value == to->content && keeps_layout(target, written, *value.impl(), loc);
+  {
+    const Evaluator::Scope eager(EagerEvaluator::instance());
+    // The recording's own handles of arguments are nobody's views of them.
+    const auto aliases = std::ranges::count_if(given_, [&](const Tensor& given) {
+      return given.impl()->storage == target.impl()->storage;
+    });
+    const std::vector<Tensor> same = same_as(target);
+    const bool counts = grad_enabled() && value.tracks_grad();
+    const int held = counts ? handles_of(target.impl()->storage.get()) : 0;
+    EagerEvaluator::write_data(
+        target, value, 1 + static_cast<int>(aliases) + static_cast<int>(same.size()) + held, loc);
+    // What is written decides which place on the tape the one tensor has.
+    for (const Tensor& other : same) share_place_on_tape(*target.impl(), *other.impl());
+  }
+  if (variable_of(to->memory).defined()) written_.push_back(to->memory);
+  try {
+    tracer_->overwrite(*to, written, like_target, loc);
+  } catch (const GraphError& error) {
+    refuse(error.message(), loc);  // eagerly it is done, all the same
+  } catch (const ValueError& error) {
+    refuse(error.message(), loc);  // one of several elements that are one in memory is
+  }
+}
+
+void Recorder::refuse_sliced(const GraphValue& target, Loc loc) {
+  const auto holds_slice = [&](const SlicedMemory& one) {
+    const auto is_slice = [&](const Ref<GraphValue>& handle) {
+      return handle->memory == one.slices && handle->use_count() > 1;
+    };
+    return (target.memory == one.of || target.memory == one.slices) &&
+           (open_loops_ > 0 || std::ranges::any_of(taped_handles_, is_slice));
+  };
+  if (std::ranges::none_of(sliced_, holds_slice)) return;
+  refuse(
+      "an in-place write to a tensor whose slices a scan on the tape has given; write to a "
+      "clone() of it",
+      loc);
+}
+
+}  // namespace dyad::exec
