@@ -386,6 +386,12 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
     // A gradient that knew its value would own the graph, which owns its leaf.
     if (after.defined()) after.impl()->recorded = nullptr;
   }
+  for (const std::vector<Tensor>* made : {&literals_, &detached_}) {
+    for (const Tensor& leaf : *made) {
+      if (const Tensor grad = autograd::grad_of(*leaf.impl()); grad.defined())
+        grad.impl()->recorded = nullptr;
+    }
+  }
   for (const Tensor& result : results) {
     if (!is_made_here(result)) continue;
     if (argument_index(result) < 0 && result.tracks_grad() && result.is_leaf()) {

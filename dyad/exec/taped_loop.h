@@ -16,8 +16,8 @@ namespace dyad::exec {
 /// many as there are, while what is around them holds for any number; so do its gradients. None is
 /// left when the recording ends.
 struct LengthAttrs {
-  std::int64_t loop =
-      -1;  ///< the number of the TapedLoop; -1 of slices with none, on the tape alone
+  /// The number of the TapedLoop; -1 of slices without one, which are on the tape alone.
+  std::int64_t loop = -1;
   bool of_result = false;  ///< of a stacked result, or of what is sliced
   std::int64_t number = 0;
   bool gradient = false;  ///< of the gradient of that
