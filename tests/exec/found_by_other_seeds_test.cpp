@@ -26,6 +26,13 @@ using exec::same_bits;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 
+/// Of all results at once, with more than one part of the gradient for each.
+Tensor loss_of(const Tensors& results) {
+  Tensor total = zeros({});
+  for (const Tensor& y : results) total = total + sum(y * y * 0.5f + y);
+  return total;
+}
+
 TEST(FoundByOtherSeeds, AComputedArgumentThatLosesItsTape) {
   const auto f = [](Tensor v) {
     const Tensor twice = v + v;
@@ -45,11 +52,6 @@ TEST(FoundByOtherSeeds, OneTensorThatIsReturnedTwice) {
   const auto f = [](const Tensor& x) -> Tensors {
     const Tensor scaled = x * 0.1f, view = transpose(scaled, 0, 0);
     return {view, scaled, view};
-  };
-  const auto loss_of = [](const Tensors& results) {
-    Tensor total = zeros({});
-    for (const Tensor& y : results) total = total + sum(y * y * 0.5f + y);
-    return total;
   };
   const auto c = compile_now(f);
   manual_seed(4);
@@ -126,11 +128,6 @@ TEST(FoundByOtherSeeds, RowsThatComeBetweenOtherPartsOfALeafsGradient) {
   const auto f = [](const Tensor& at, const Tensor& table) -> Tensors {
     const Tensor ratio = table / table;
     return {sparse_embedding(at, table), table, ratio};
-  };
-  const auto loss_of = [](const Tensors& results) {
-    Tensor total = zeros({});
-    for (const Tensor& y : results) total = total + sum(y * y * 0.5f + y);
-    return total;
   };
   const auto c = compile_now(f);
   manual_seed(3);
