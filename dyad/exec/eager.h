@@ -39,6 +39,8 @@ void execute(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<T
 
 /// Copies the elements of `value` into the memory of `target` (same shape and dtype, any strides).
 void copy_into(const Tensor& target, const Tensor& value);
+/// Whether element i of both lies at one address, for all i.
+[[nodiscard]] bool lies_as(const Tensor& a, const Tensor& b);
 
 /// The elements of a concrete tensor in memory of their own, row after row.
 [[nodiscard]] Tensor row_major_copy(const Tensor& tensor);

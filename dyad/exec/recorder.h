@@ -37,6 +37,11 @@ class Recorder final : public Evaluator, public RecordingNotes {
   /// here on; it is on the tape where x is.
   [[nodiscard]] Tensor with_length(const Tensor& x, Dim first, const LengthAttrs& attrs, Loc loc);
 
+  /// update() of dyad/exec/update.h where the targets lie; false where that cannot be done, and
+  /// nothing has been.
+  bool update(const OpInfo& op, TensorRefs inputs, const void* attrs,
+              std::span<const Tensor> targets, Loc loc);
+
   /// Ends the recording with the function's results.
   [[nodiscard]] Path finish(std::span<const Tensor> results, Loc loc);
 

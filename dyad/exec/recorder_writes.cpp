@@ -3,10 +3,13 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/recorder_tracer.h"
+#include "dyad/exec/update.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/recorded.h"
+#include "dyad/ir/substitute.h"
 
 namespace dyad::exec {
 namespace {
@@ -126,6 +129,37 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   } catch (const ValueError& error) {
     refuse(error.message(), loc);  // one of several elements that are one in memory is
   }
+}
+
+bool Recorder::update(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                      std::span<const Tensor> targets, Loc loc) {
+  loc = loc.user();
+  const auto is_number = [](const Tensor* input) {
+    return input->impl() && input->impl()->is_number;
+  };
+  if (grad_enabled() || autocast_dtype() || has_symbols(*op.attrs, attrs) ||
+      std::ranges::any_of(inputs, is_number))
+    return false;
+  {
+    const Evaluator::Scope eager(EagerEvaluator::instance());
+    if (!can_update_in_place(op, inputs, attrs, targets, loc)) return false;
+  }
+  std::vector<Value> values;  // before they change
+  for (const Tensor* input : inputs) values.push_back(value_of(*input, loc));
+  if (!written_.empty()) refuse_written_gaps(op, inputs, loc);
+  Node* const node =
+      graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), std::move(values), loc);
+  {
+    const Evaluator::Scope eager(EagerEvaluator::instance());
+    update_in_place(op, inputs, attrs, targets, loc);
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const Tensor made(make_ref<TensorImpl>(*targets[i].impl()));
+    share_place_on_tape(TensorImpl(), *made.impl());  // on none
+    set_value(made, node->output(static_cast<int>(i)));
+    write(targets[i], made, loc);
+  }
+  return true;
 }
 
 void Recorder::refuse_sliced(const GraphValue& target, Loc loc) {

@@ -13,4 +13,11 @@ namespace dyad::exec {
 void update(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<const Tensor> targets,
             Loc loc);
 
+/// Whether the results can be computed where the targets lie, off the tape.
+[[nodiscard]] bool can_update_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                                       std::span<const Tensor> targets, Loc loc);
+/// Does that, and no more.
+void update_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
+                     std::span<const Tensor> targets, Loc loc);
+
 }  // namespace dyad::exec

@@ -6,6 +6,8 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/core/storage.h"
 #include "dyad/exec/compile.h"
 #include "dyad/ops/attrs/optimizer_steps.h"
 #include "dyad/ops/ops.h"
@@ -66,6 +68,44 @@ TEST(Update, SavedTensorsNoticeTheWrite) {
   const Tensor y = sum(square(p));
   step({.p = p, .g = ones({2}), .v = zeros({2})}, {p, zeros({2})});
   EXPECT_THROW(y.backward(), GradError);
+}
+
+TEST(Update, TakesNoMemoryWhileItIsRecorded) {
+  constexpr std::int64_t kCount = 1 << 20;
+  const Operands o{.p = zeros({kCount}), .g = {}, .v = zeros({kCount})};
+  const auto fast = compile(
+      [&](const Tensor& g) {
+        Operands now = o;
+        now.g = g;
+        step(now, {o.p, o.v});
+        return sum(o.v);
+      },
+      {.recheck = false, .background = Background::never});
+  const Tensor g = ones({kCount});
+  reset_peak_memory();
+  const std::size_t before = memory_stats().in_use;
+  EXPECT_EQ(fast(g).item<float>(), kCount);
+  EXPECT_LT(memory_stats().peak, before + kCount);  // a quarter of one result
+  EXPECT_NEAR(fast(g).item<float>(), 1.9 * kCount, 1e-4 * kCount);
+  EXPECT_EQ(fast.explain().replays, 1);
+}
+
+TEST(Update, OfAStateThatTheFunctionMakes) {
+  const Operands o{.p = line(3), .g = ones({3}), .v = zeros({3})};
+  const auto run = [](const Operands& with, const Tensor& g) {
+    Operands now = with;
+    now.g = g;
+    now.v = tensor(std::vector<float>{1, 2, 3});  // written where it lies
+    step(now, {now.p, now.v});
+    return now.v * 1;
+  };
+  const auto fast = compile([&](const Tensor& g) { return run(o, g); }, {.recheck = false});
+  const Operands eager{.p = line(3), .g = ones({3}), .v = zeros({3})};
+  for (int i = 0; i < 3; ++i) {
+    const Tensor g = ones({3}) * (i + 1);
+    EXPECT_EQ(fast(g).to_vector<float>(), run(eager, g).to_vector<float>());
+    EXPECT_EQ(o.p.to_vector<float>(), eager.p.to_vector<float>());
+  }
 }
 
 TEST(Update, IsAPartOfCompiledFunctions) {
