@@ -332,9 +332,9 @@ Tensor roll(const Tensor& x, const Ints& shifts, const Ints& axes, Loc loc) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Dim size = made.size(axes[i], loc);
     if (shifts[i] == 0 || size.same_as(0)) continue;
-    // A symbolic size of 0 has no remainder.
+    // A symbolic size of 0 has no remainder. In parts also where nothing moves: what shares memory
+    // must not depend on sizes.
     const Dim shift = Dim(shifts[i]) % (size.is_number() ? size : max(size, 1));
-    if (shift.same_as(0)) continue;
     made = concat({slice(made, axes[i], size - shift, size, 1, loc),
                    slice(made, axes[i], 0, size - shift, 1, loc)},
                   axes[i], loc);
