@@ -1,5 +1,6 @@
 #include "dyad/core/allocator.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -510,7 +511,12 @@ void free_block(void* block, std::size_t bytes) noexcept {
   }
 }
 
-void release_cached_lists() noexcept { Central::get().release_lists(); }
+void release_cached_lists() noexcept {
+  Central::get().release_lists();
+#ifdef __GLIBC__
+  static_cast<void>(malloc_trim(0));
+#endif
+}
 
 std::size_t physical_memory() noexcept {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *

@@ -18,8 +18,8 @@ namespace dyad::detail {
 /// Gives back a block that was asked for with the same `bytes`, from any thread.
 void free_block(void* block, std::size_t bytes) noexcept;
 
-/// Gives cached blocks of 32 kB to 2 MB back to the system: unlike those of larger ones, their
-/// pages cannot become part of other blocks.
+/// Gives cached blocks of 32 kB to 2 MB back to the system, whose pages, unlike those of larger
+/// ones, cannot become part of other blocks, and what the C library keeps of freed objects.
 void release_cached_lists() noexcept;
 
 /// What MemoryStats::away says.

@@ -1,12 +1,14 @@
 #include "dyad/exec/compile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -126,10 +128,24 @@ struct CompiledCore::State {
   void wait_for_compilation() const {
     for (const auto& recording : recordings) {
       if (recording->tree) recording->tree->wait();
+      if (recording->bucketed && recording->bucketed->tree()) recording->bucketed->tree()->wait();
     }
   }
-  void begin_tree(Recording& recording, std::shared_ptr<const Path> path, std::any skeleton) const;
+  void begin_tree(Recording& recording, const std::shared_ptr<const Path>& path,
+                  std::any skeleton) const;
+  void add_buckets(Recording& recording, const std::shared_ptr<const Path>& path) const;
+  [[nodiscard]] ExecutableOptions executable_options() const {
+    return {.passes_off = options.passes_off,
+            .fast_math = options.fast_math,
+            .memory = {.memory_limit = options.memory_limit},
+            .hot_runs = options.hot_calls,
+            .hot_in_background = in_background()};
+  }
   void compile_ahead(const Recording& recording, std::span<const Tensor> arguments) const;
+  [[nodiscard]] bool in_background() const {
+    return options.background == Background::always ||
+           (options.background == Background::automatic && compiles_in_background());
+  }
 };
 
 CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_unique<State>()) {
@@ -139,6 +155,19 @@ CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_u
                "values of one host read, of which the first call has one", loc);
   check_option("max_recordings", options.max_recordings, 1,
                "recordings, of which the first call makes one", loc);
+  check_option("hot_calls", options.hot_calls, 0, "calls with the same sizes, 0 for never", loc);
+  for (const Buckets& one : options.buckets) {
+    const bool rises =
+        std::ranges::adjacent_find(one.sizes, std::greater_equal<>()) == one.sizes.end();
+    if (!one.sizes.empty() && rises && one.sizes.front() >= 2) continue;
+    throw ValueError(fmt::format("compile: buckets has the sizes [{}], but they must be 2 or more, "
+                                 "the smallest first, each once",
+                                 fmt::join(one.sizes, ", ")),
+                     loc.user());
+  }
+  if (!options.buckets.empty() && !options.dynamic_sizes)
+    throw ValueError("compile: buckets are for sizes that vary: they need dynamic_sizes",
+                     loc.user());
   check_option("memory_limit", options.memory_limit, 0, "bytes, 0 for no limit", loc);
   state_->options = std::move(options);
   state_->loc = loc;
@@ -251,7 +280,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       if (options.recheck && std::has_single_bit(count)) {
         ++rechecks;
         way = Way::recheck;
-      } else if (!found.recording->tree->ready()) {
+      } else if (!found.recording->is_ready()) {
         way = Way::early;
       } else if (auto result = replay(found, arguments, token, miss)) {
         return *std::move(result);
@@ -278,7 +307,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       if (way == Way::recheck)
         return record_again(*found.recording, found.symbols, arguments, body, token);
       ++found.recording->calls;
-      if (!found.recording->tree->ready()) {
+      if (!found.recording->is_ready()) {
         way = Way::early;
       } else if (auto result = replay(found, arguments, token, miss)) {
         return *std::move(result);
@@ -320,16 +349,21 @@ std::vector<std::vector<bool>> CompiledCore::State::known_to_vary(
   std::vector<std::vector<bool>> flags;
   for (const Tensor& argument : arguments)
     flags.emplace_back(static_cast<std::size_t>(argument.rank()), false);
-  for (const auto& [argument, axis] : options.varying) {
+  std::vector<std::pair<std::string_view, ArgumentAxis>> named;
+  named.reserve(options.varying.size() + options.buckets.size());
+  for (const ArgumentAxis& one : options.varying) named.emplace_back("varying", one);
+  for (const Buckets& one : options.buckets) named.emplace_back("buckets", one.axis);
+  for (const auto& [option, place] : named) {
+    const auto [argument, axis] = place;
     if (argument < 0 || static_cast<std::size_t>(argument) >= flags.size()) {
-      throw ValueError(options.name + ": varying names argument " + std::to_string(argument) +
+      throw ValueError(fmt::format("{}: {} names argument {}", options.name, option, argument) +
                            ", but the call has " + std::to_string(flags.size()) + " tensors",
                        loc);
     }
     std::vector<bool>& axes = flags[static_cast<std::size_t>(argument)];
     const int rank = static_cast<int>(axes.size()), at = axis < 0 ? axis + rank : axis;
     if (at < 0 || at >= rank) {
-      throw ValueError(options.name + ": varying names axis " + std::to_string(axis) +
+      throw ValueError(fmt::format("{}: {} names axis {}", options.name, option, axis) +
                            " of argument " + std::to_string(argument) + ", which is " +
                            type_string(arguments[static_cast<std::size_t>(argument)]),
                        loc);
@@ -452,23 +486,47 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
 }
 
 /// Makes `path` the only way through the recording.
-void CompiledCore::State::begin_tree(Recording& recording, std::shared_ptr<const Path> path,
+void CompiledCore::State::begin_tree(Recording& recording, const std::shared_ptr<const Path>& path,
                                      std::any skeleton) const {
-  recording.tree = std::make_shared<DecisionTree>(
-      std::move(path), ExecutableOptions{.passes_off = options.passes_off,
-                                         .fast_math = options.fast_math,
-                                         .memory = {.memory_limit = options.memory_limit}});
+  recording.tree = std::make_shared<DecisionTree>(path, executable_options());
   recording.skeletons = {std::move(skeleton)};
+  recording.bucketed = nullptr;
+  add_buckets(recording, path);
+}
+
+/// Lets a way of the recording run on padded arguments, too, if that is wanted.
+void CompiledCore::State::add_buckets(Recording& recording,
+                                      const std::shared_ptr<const Path>& path) const {
+  if (!recording.bucketed) {
+    std::vector<BucketedSymbol> symbols;
+    for (const auto& [axis, sizes] : options.buckets) {
+      const Shape& shape = recording.shapes[static_cast<std::size_t>(axis.argument)];
+      const int rank = shape.rank();
+      const Dim size =
+          shape[static_cast<std::size_t>(axis.axis < 0 ? axis.axis + rank : axis.axis)];
+      const bool is_new = std::ranges::none_of(
+          symbols, [&](const BucketedSymbol& known) { return known.symbol.same_as(size); });
+      if (size.is_symbolic() && is_new) symbols.push_back({size, sizes});
+    }
+    if (symbols.empty()) return;
+    recording.bucketed = std::make_unique<BucketedCalls>(std::move(symbols), executable_options());
+  }
+  recording.bucketed->add(path);
 }
 
 /// Has the way recorded last compiled by another thread, if that is wanted.
 void CompiledCore::State::compile_ahead(const Recording& recording,
                                         std::span<const Tensor> arguments) const {
   // Calls that run eagerly meanwhile would escape OnRecompile::fail.
-  const bool suits = options.on_recompile != OnRecompile::fail && compiles_in_background();
-  const bool wanted = options.background == Background::always ||
-                      (options.background == Background::automatic && suits);
-  if (wanted && recording.refusal.empty()) recording.tree->compile_ahead(arguments);
+  const bool suits =
+      options.on_recompile != OnRecompile::fail || options.background == Background::always;
+  if (!suits || !in_background() || !recording.refusal.empty()) return;
+  if (recording.bucketed) {
+    const SymbolMap& sizes = recording.tree->leaves().back().path->hints;
+    if (const auto padded = recording.bucketed->padded(arguments, sizes))
+      return recording.bucketed->tree()->compile_ahead(padded->arguments);
+  }
+  recording.tree->compile_ahead(arguments);
 }
 
 FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolMap& symbols,
@@ -511,6 +569,7 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
     compile_ahead(recording, arguments);
   } else if (recording.tree->add(path)) {
     recording.skeletons.push_back(result.skeleton);
+    if (recording.bucketed) recording.bucketed->add(path);
     check_limits(recording);
     compile_ahead(recording, arguments);
   }
@@ -540,13 +599,21 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
   std::optional<RandomKey> random_state;
   if (recording.draws) random_state = default_generator().state();
   DecisionTree::Outcome outcome;
+  std::optional<BucketedCalls::Call> padded;
   {
     const NoGrad no_tape;
     const AutocastSwitch as_recorded(std::nullopt);
     const CancelScope whole(nullptr);  // it looks itself, until it begins to write
     const bool all = sealed && !recording.layout_hiding(found.symbols).is_symbolic();
-    outcome =
-        recording.tree->run(arguments, &token, all ? nullptr : recording.ways_at(found.symbols));
+    if (recording.bucketed && !found.is_small())
+      padded = recording.bucketed->padded(arguments, found.symbols);
+    if (padded) {
+      outcome = recording.bucketed->tree()->run(padded->arguments, &token);
+      if (outcome.leaf >= 0 && !outcome.error) recording.bucketed->cut_results(*padded, outcome);
+    } else {
+      outcome =
+          recording.tree->run(arguments, &token, all ? nullptr : recording.ways_at(found.symbols));
+    }
   }
   if (outcome.error) {
     if (sealed || recording.tells_the_host) std::rethrow_exception(outcome.error);
@@ -581,7 +648,11 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
     return std::nullopt;
   }
   ++replays;
-  attach_backward(*recording.tree, outcome, arguments, found.symbols, recording.tape_need, loc);
+  // The compiler leaves as much behind as the call that was recorded.
+  if (!found.recording->was_replayed.exchange(true)) detail::release_cached_lists();
+  const DecisionTree& tree = padded ? *recording.bucketed->tree() : *recording.tree;
+  attach_backward(tree, outcome, arguments, found.symbols, recording.tape_need, loc,
+                  recording.bucketed.get(), padded ? &*padded : nullptr);
   return FlatResult{std::move(outcome.results),
                     recording.skeletons[static_cast<std::size_t>(outcome.leaf)]};
 }
@@ -616,7 +687,8 @@ std::vector<CompiledGraph> CompiledCore::graphs() const {
   std::vector<CompiledGraph> found;
   for (const auto& recording : state_->recordings) {
     if (!recording->tree) continue;
-    for (Segment* segment : recording->tree->segments())
+    const DecisionTree* const padded = recording->bucketed ? recording->bucketed->tree() : nullptr;
+    for (Segment* segment : (padded ? *padded : *recording->tree).segments())
       found.push_back({share(segment->graph()), share(segment->executable().lowered())});
   }
   return found;

@@ -49,6 +49,12 @@ struct ArgumentAxis {
   int argument = 0, axis = 0;
 };
 
+/// Sizes up to which an axis of an argument is padded, the smallest first.
+struct Buckets {
+  ArgumentAxis axis;
+  std::vector<std::int64_t> sizes;
+};
+
 /// How `compile` treats a function. Numbers below the least that they may be are a ValueError.
 struct CompileOptions {
   bool dynamic_sizes =
@@ -57,6 +63,15 @@ struct CompileOptions {
   /// other policies than OnRecompile::compile let sizes vary, too. Equal ones are one symbol. A
   /// call that has no such argument or axis throws a ValueError.
   std::vector<ArgumentAxis> varying = {};
+  /// Pads arguments along these axes, which vary, to the next size given, computes on the padded
+  /// ones and cuts the results, so that there are no more plans and library kernels than buckets:
+  /// for sizes that seldom come again. What would mix elements with padding (sums, products,
+  /// softmax) has it masked; operators of which that is not known run at the exact sizes
+  /// (explain() names them). Sums along a padded axis may differ in their last bits, and random
+  /// numbers are those of the padded size. Sizes beyond the last bucket, and functions that write
+  /// a padded argument or return a view of one, run unpadded. Axes that are equally long at the
+  /// first call are one size, of which one may be named.
+  std::vector<Buckets> buckets = {};
   bool recheck = true;  ///< record again at the second call and at powers of two, and compare: host
                         ///< state that changed is an error
   OnRecompile on_recompile = OnRecompile::compile;  ///< from the second call on
@@ -68,6 +83,12 @@ struct CompileOptions {
   /// function does on the host. After a second they wait. What the compiler throws, the next call
   /// throws.
   Background background = Background::automatic;
+  /// Replayed calls with the same sizes after which these, where they are symbols, get a version of
+  /// their own: the passes see numbers, so that what they decide by sizes (what to compute again
+  /// under `memory_limit`, the layouts of images, parts of a batch) suits these and not only those
+  /// of the first call. At most 8 combinations of sizes get one, made where and when `background`
+  /// says. Results have the same bits. 0: never.
+  int hot_calls = 64;
   /// Bytes that the intermediate values of a run should take at most; 0: no limit. Values kept for
   /// the gradient that cheap pointwise operators give from others kept anyway are always computed
   /// again; over the limit all pointwise ones are, and then whole segments of the forward part,

@@ -25,6 +25,9 @@ struct SavedCall {
   Environment env;
   std::vector<std::pair<Tensor, std::uint32_t>> versions;  ///< of the memory that it reads in place
   TapeNeedFlag need;
+  /// Where it ran padded: how, and how its seeds and the gradients of its arguments lie.
+  std::optional<BucketedCalls::Call> padded = {};
+  std::vector<PaddedLayout> seeds = {}, argument_grads = {};
 };
 
 using SavedCallPtr = std::shared_ptr<SavedCall>;
@@ -71,10 +74,20 @@ void differentiate(Gradient& g) {
   }
   const BackwardPart& part = *call.leaf.path->backward;
   std::vector<Tensor> seeds;
-  for (std::size_t i = 0; i < part.outputs.size(); ++i)
+  for (std::size_t i = 0; i < part.outputs.size(); ++i) {
     seeds.push_back(g.grad(static_cast<int>(i)));
-  const std::vector<autograd::GradientPart> grads =
+    if (call.padded && call.seeds[i].is_padded())
+      seeds[i] = put_in_padding(seeds[i], call.seeds[i], call.padded->exact, call.padded->padded);
+  }
+  std::vector<autograd::GradientPart> grads =
       DecisionTree::backward(call.leaf, call.arguments, call.env, seeds);
+  for (std::size_t i = 0; i < call.argument_grads.size(); ++i) {
+    // They come last, one each.
+    Tensor& grad = grads[grads.size() - call.argument_grads.size() + i].whole;
+    if (grad.defined() && call.argument_grads[i].is_padded())
+      grad =
+          cut_from_padding(grad, call.argument_grads[i], call.padded->exact, call.padded->padded);
+  }
   auto* const by_rows = dynamic_cast<RowGradient*>(&g);
   for (std::size_t i = 0; i < grads.size(); ++i) {
     const int at = static_cast<int>(i);
@@ -118,10 +131,12 @@ void attach_spent(const SpentPart& spent, std::span<const Tensor> results,
                   std::span<const Tensor> arguments, const TapeNeedFlag& need, Loc loc) {
   if (spent.outputs.empty()) return;
   std::vector<const Tensor*> inputs;
+  inputs.reserve(spent.leaves.size() + spent.arguments.size());
   for (const Tensor& leaf : spent.leaves) inputs.push_back(&leaf);
   for (const int argument : spent.arguments)
     inputs.push_back(&arguments[static_cast<std::size_t>(argument)]);
   std::vector<Tensor> outputs;
+  outputs.reserve(spent.outputs.size());
   for (const int output : spent.outputs)
     outputs.push_back(results[static_cast<std::size_t>(output)]);
   autograd::record(kSpentCall, inputs, &need, outputs, loc);
@@ -175,7 +190,8 @@ void watch_backward(const Path& path, std::span<Tensor> results, const TapeNeedF
 
 void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
                      std::span<const Tensor> arguments, const SymbolMap& sizes,
-                     const TapeNeedFlag& need, Loc loc) {
+                     const TapeNeedFlag& need, Loc loc, const BucketedCalls* calls,
+                     const BucketedCalls::Call* padded) {
   const DecisionTree::Leaf& leaf = tree.leaves()[static_cast<std::size_t>(outcome.leaf)];
   if (!grad_enabled()) return;
   mark_tracked_views(*leaf.path, outcome.results);
@@ -186,6 +202,12 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   call->leaf = leaf;
   call->need = need;
   call->arguments.assign(arguments.begin(), arguments.end());
+  if (padded) {
+    call->arguments = padded->arguments;
+    call->padded = *padded;
+    call->seeds = calls->way(outcome.leaf).seeds;
+    call->argument_grads = calls->way(outcome.leaf).argument_grads;
+  }
   const auto watch = [&](const Tensor& tensor) {
     call->versions.emplace_back(tensor, tensor.impl()->storage->version());
   };
@@ -227,6 +249,7 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   add(part.argument_grads,
       [&](std::size_t i) { return &arguments[static_cast<std::size_t>(part.arguments[i])]; });
   std::vector<Tensor> outputs;
+  outputs.reserve(part.outputs.size());
   for (const int output : part.outputs)
     outputs.push_back(outcome.results[static_cast<std::size_t>(output)]);
   autograd::record(kCompiledCall, inputs, &call, outputs, loc);

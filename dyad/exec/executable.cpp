@@ -9,8 +9,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/eager.h"
@@ -20,6 +22,7 @@
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/executable_plan.h"
 #include "dyad/exec/executable_planner.h"
+#include "dyad/exec/small_sizes.h"
 #include "dyad/exec/step_profile.h"
 #include "dyad/ir/graph_constants.h"
 #include "dyad/ir/graph_ops.h"
@@ -29,7 +32,10 @@
 #include "dyad/passes/lower.h"
 #include "dyad/passes/node_cost.h"
 #include "dyad/passes/stages.h"
+#include "dyad/runtime/background.h"
 #include "dyad/runtime/channel_blocks.h"
+#include "dyad/runtime/planned_team.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad::exec {
 namespace {
@@ -80,6 +86,54 @@ bool fits(const Plan& plan, std::span<const Tensor> values, const SymbolMap& out
   return plan.outer == outer;
 }
 
+/// A graph after the passes, with the executables of the graphs inside its control nodes.
+struct Lowered {
+  Ref<GraphImpl> graph;
+  RegionExecutables regions;
+  std::vector<std::string> notes;  ///< of the passes, some more than once
+};
+
+void compile_regions(const Node& node, const ExecutableOptions& options, Lowered& into) {
+  if (node.op().kind != BodyKind::control) return;
+  ExecutableOptions inside = options;
+  inside.hot_runs = 0;
+  for (const Ref<GraphImpl>& region : node.regions())
+    into.regions[&node].push_back(std::make_unique<Executable>(region, inside));
+}
+
+Lowered lower(const GraphImpl& graph, const ExecutableOptions& options) {
+  const std::vector<ContentsHold> read = hold_constants(graph);
+  Lowered made;
+  passes::LowerOptions how;
+  how.evaluate = evaluate_node;
+  how.fusion.note = how.rows.note = [&](Loc where, const std::string& text) {
+    made.notes.push_back(to_string(where) + ": " + text);
+  };
+  how.off = options.passes_off;
+  how.fast_math = options.fast_math;
+  how.channel_blocks = options.channel_blocks.value_or(runtime::prefers_channel_blocks());
+  how.memory = options.memory;
+  how.dump = options.dump;
+  made.graph = passes::lower(graph, how);
+  if (!read.empty()) let_constants_shed(*made.graph);  // what was made of those that may
+  for (const auto& node : made.graph->nodes()) {
+    if (!passes::is_kernels(*node)) compile_regions(*node, options, made);
+  }
+  return made;
+}
+
+/// Sizes that come often: the graph with them as numbers.
+struct HotSizes {
+  std::vector<std::int64_t> key;     ///< of the plans for them
+  std::vector<Tensor> placeholders;  ///< values of these sizes and strides, without memory
+  bool writes_back = false;
+  SymbolMap symbols;
+  std::unique_ptr<const Lowered> lowered;  ///< null until it is made
+  std::unique_ptr<runtime::BackgroundTask> task;
+};
+/// For how many combinations of sizes there are versions.
+constexpr std::size_t kMostHot = 8;
+
 }  // namespace
 
 struct Executable::State {
@@ -88,36 +142,21 @@ struct Executable::State {
         options(std::move(given_options)),
         written_back(std::exchange(options.written_back, {})) {
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<ContentsHold> read = hold_constants(*graph);
+    stats.nodes = count_operators(*graph);
     cut();
     if (!stages.empty()) {
-      lowered = graph;
+      const std::vector<ContentsHold> read = hold_constants(*graph);
+      lowered.graph = graph;
       for (const auto& node : graph->nodes()) note_written(*node);
       for (const passes::Stage& stage : stages) {
         parts.push_back(std::make_unique<Executable>(stage.graph, options));
-        if (stage.open) compile_regions(*stage.open);
+        if (stage.open) compile_regions(*stage.open, options, lowered);
       }
-      stats.nodes = count_operators(*graph);
       return;
     }
-    passes::LowerOptions lower;
-    lower.evaluate = evaluate_node;
-    lower.fusion.note = lower.rows.note = [this](Loc where, const std::string& text) {
-      fusion_notes.push_back(to_string(where) + ": " + text);
-    };
-    lower.off = options.passes_off;
-    lower.fast_math = options.fast_math;
-    lower.channel_blocks = options.channel_blocks.value_or(runtime::prefers_channel_blocks());
-    lower.memory = options.memory;
-    lower.dump = options.dump;
-    lowered = passes::lower(*graph, lower);
-    if (!read.empty()) let_constants_shed(*lowered);  // what was made of those that may
-    for (const auto& node : lowered->nodes()) {
-      note_written(*node);
-      if (!passes::is_kernels(*node)) compile_regions(*node);
-    }
-    stats.nodes = count_operators(*graph);
-    stats.lowered_nodes = count_operators(*lowered);
+    lowered = lower(*graph, options);
+    for (const auto& node : lowered.graph->nodes()) note_written(*node);
+    stats.lowered_nodes = count_operators(*lowered.graph);
     stats.lower_ms = milliseconds_since(start);
   }
 
@@ -132,13 +171,6 @@ struct Executable::State {
       return;
     graph = passes::hoist(*graph);
     stages = passes::cut_at_open_sizes(*graph);
-  }
-
-  void compile_regions(const Node& node) {
-    if (node.op().kind != BodyKind::control) return;
-    for (const Ref<GraphImpl>& region : node.regions()) {
-      regions[&node].push_back(std::make_unique<Executable>(region, options));
-    }
   }
 
   void note_written(const Node& node) {
@@ -198,7 +230,7 @@ struct Executable::State {
     const Ref<Attrs> attrs = attrs_with(node, symbols);
     std::vector<Tensor> outputs(node.types().size());
     const auto run = [&] {
-      if (const auto inside = regions.find(&node); inside != regions.end()) {
+      if (const auto inside = lowered.regions.find(&node); inside != lowered.regions.end()) {
         outputs = run_control(node, std::move(operands), inside->second, {symbols, cancel, where});
         return;
       }
@@ -236,17 +268,46 @@ struct Executable::State {
     const auto start = std::chrono::steady_clock::now();
     const SymbolMap symbols = bind_symbols(*graph, values, outer, where);
     if (!symbols.entries().empty()) check_types(*graph, symbols, where);
+    taken.push_front(
+        plan_for(lowered_for(key_of(values), writes_back), symbols, values, writes_back));
+    taken.front()->outer = outer;
+    note_plan(*taken.front(), start);
+    return taken;
+  }
+
+  /// The version for such values: that of their sizes, if there is one.
+  const Lowered& lowered_for(const std::vector<std::int64_t>& key, bool writes_back) {
+    const std::scoped_lock lock(mutex);
+    const HotSizes* const known = find_hot(key, writes_back);
+    return known && known->lowered ? *known->lowered : lowered;
+  }
+
+  [[nodiscard]] const HotSizes* find_hot(const std::vector<std::int64_t>& key,
+                                         bool writes_back) const {
+    const auto at = std::ranges::find_if(hot, [&](const HotSizes& sizes) {
+      return sizes.writes_back == writes_back && sizes.key == key;
+    });
+    return at == hot.end() ? nullptr : &*at;
+  }
+
+  std::unique_ptr<Plan> plan_for(const Lowered& version, const SymbolMap& symbols,
+                                 std::span<const Tensor> values, bool writes_back) const {
     const std::span<const WrittenBack> back(written_back);
-    taken.push_front(make_plan(*lowered, symbols, values, regions, options.check_finite,
-                               writes_back ? back : back.first(0)));
-    Plan& made = *taken.front();
-    made.writes_back = writes_back;
-    made.key = key_of(values);
+    auto made =
+        make_plan(*version.graph, &version == &lowered ? symbols : SymbolMap(), values,
+                  version.regions, options.check_finite, writes_back ? back : back.first(0));
+    made->is_hot = &version != &lowered;
+    made->writes_back = writes_back;
+    made->key = key_of(values);
     for (const Tensor& value : values) {
-      made.dtypes.push_back(value.dtype());
-      made.ranks.push_back(value.rank());
+      made->dtypes.push_back(value.dtype());
+      made->ranks.push_back(value.rank());
     }
-    made.outer = outer;
+    return made;
+  }
+
+  /// Tells of the latest plan.
+  void note_plan(const Plan& made, std::chrono::steady_clock::time_point start) {
     const std::scoped_lock lock(mutex);
     ++stats.plans;
     stats.kernels = made.kernels;
@@ -254,15 +315,71 @@ struct Executable::State {
     stats.views = made.views;
     stats.arena_bytes = made.arena_bytes;
     stats.live_peak = made.live_peak;
-    planned = {.nodes = {}, .symbols = made.symbols};
+    const HotSizes* const own = made.is_hot ? find_hot(made.key, made.writes_back) : nullptr;
+    planned = {.of = own ? own->lowered.get() : &lowered, .nodes = {}, .symbols = made.symbols};
     for (const auto& step : made.steps) planned.nodes.push_back(&step->node());
     stats.plan_ms = milliseconds_since(start);
-    return taken;
+  }
+
+  /// Counts a run of `plan`: sizes that come often get a version of their own.
+  void count_run(Plan& plan, std::span<const Tensor> values) {
+    ++plan.runs;
+    if (plan.runs != options.hot_runs || plan.symbols.entries().empty() ||
+        !plan.outer.entries().empty())
+      return;
+    HotSizes* sizes = nullptr;
+    {
+      const std::scoped_lock lock(mutex);
+      if (hot.size() == kMostHot || find_hot(plan.key, plan.writes_back)) return;
+      sizes = &hot.emplace_back(HotSizes{.key = plan.key,
+                                         .placeholders = {},
+                                         .writes_back = plan.writes_back,
+                                         .symbols = plan.symbols,
+                                         .lowered = nullptr,
+                                         .task = nullptr});
+    }
+    for (const Tensor& value : values) sizes->placeholders.push_back(without_memory(value));
+    if (!options.hot_in_background) return specialise(*sizes);
+    sizes->task = std::make_unique<runtime::BackgroundTask>(
+        [this, sizes, threads = runtime::team_size()](const CancelToken&) {
+          const NoGrad no_tape;
+          const AutocastSwitch as_recorded(std::nullopt);
+          const ThreadScope alone(1);
+          const runtime::PlannedTeam team(threads);
+          specialise(*sizes);
+        });
+  }
+
+  /// Makes the version for `sizes`, and a plan for them, which later runs find.
+  void specialise(HotSizes& sizes) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto number_of = [&](Dim symbol) {
+      const std::int64_t* const number = sizes.symbols.find(symbol);
+      return number ? Dim(*number) : symbol;
+    };
+    auto version = std::make_unique<const Lowered>(lower(*with_sizes(*graph, number_of), options));
+    auto plan = plan_for(*version, {}, sizes.placeholders, sizes.writes_back);
+    {
+      const std::scoped_lock lock(mutex);
+      sizes.lowered = std::move(version);
+      std::erase_if(plans, [&](const auto& other) { return is_outdone(*other); });
+    }
+    note_plan(*plan, start);
+    const std::scoped_lock lock(mutex);
+    plans.push_front(std::move(plan));
+  }
+
+  /// Whether there is a version for the sizes of a plan that was made without.
+  [[nodiscard]] bool is_outdone(const Plan& plan) const {
+    if (plan.is_hot || !plan.outer.entries().empty()) return false;
+    const HotSizes* const known = find_hot(plan.key, plan.writes_back);
+    return known && known->lowered;
   }
 
   /// Keeps a plan for runs to come.
   void put_back(Plans& taken) noexcept {
     const std::scoped_lock lock(mutex);
+    if (is_outdone(*taken.front())) return;
     plans.splice(plans.begin(), taken);
     if (plans.size() > options.max_plans) plans.pop_back();
   }
@@ -277,7 +394,9 @@ struct Executable::State {
     if (!stages.empty()) return run_stages(values, outer, cancel, where);
     Plans taken = take_plan(values, outer, where, lie_alone(values));
     const Finally kept([&] { put_back(taken); });
-    return taken.front()->run(values, cancel, where, places);
+    std::vector<Tensor> results = taken.front()->run(values, cancel, where, places);
+    if (options.hot_runs > 0) count_run(*taken.front(), values);
+    return results;
   }
 
   /// Whether there are values that the caller wants written, and nothing else lies where they do.
@@ -285,7 +404,8 @@ struct Executable::State {
     const auto lies_at = [&](const Tensor& tensor, std::size_t placeholder) {
       return tensor.impl()->storage == values[placeholder].impl()->storage;
     };
-    return !written_back.empty() && std::ranges::all_of(written_back, [&](const WrittenBack& one) {
+    if (written_back.empty()) return false;
+    return std::ranges::all_of(written_back, [&](const WrittenBack& one) {
       const auto at = static_cast<std::size_t>(one.placeholder);
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (i != at && lies_at(values[i], at)) return false;
@@ -315,23 +435,24 @@ struct Executable::State {
 
   /// The steps of a plan, in their order, and the sizes that it is for.
   struct Planned {
+    const Lowered* of = nullptr;
     std::vector<const Node*> nodes;
     SymbolMap symbols;
   };
 
-  Ref<GraphImpl> graph, lowered;
+  Ref<GraphImpl> graph;
+  Lowered lowered;
   std::vector<Tensor> written;  // the tensors of assigned variables
   ExecutableOptions options;
   std::vector<WrittenBack> written_back;
-  RegionExecutables regions;
   std::vector<passes::Stage> stages;  // when some sizes only data tell: the graph in parts
   std::vector<std::unique_ptr<Executable>> parts;
-  std::mutex turns;                       // of runs that write variables
-  std::mutex mutex;                       // of what follows
-  Plans plans;                            // that no run uses, the most recently used first
-  ExecutableStats stats;                  // with the latest plan's notes alone
-  Planned planned;                        // what the latest plan runs, who has it
-  std::vector<std::string> fusion_notes;  // of the passes, some more than once
+  std::mutex turns;         // of runs that write variables
+  std::mutex mutex;         // of what follows
+  Plans plans;              // that no run uses, the most recently used first
+  ExecutableStats stats;    // with the latest plan's notes alone
+  Planned planned;          // what the latest plan runs, whoever has it
+  std::list<HotSizes> hot;  // whose tasks end before the rest goes
 };
 
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
@@ -380,7 +501,7 @@ std::vector<Tensor> Executable::prepare(std::span<const Tensor> placeholders, Lo
     outputs.push_back(without_memory(plan.slots[static_cast<std::size_t>(slot)].tensor));
   }
   state_->put_back(taken);
-  for (const auto& [node, regions] : state_->regions) {
+  for (const auto& [node, regions] : state_->lowered.regions) {
     if (&node->op() != &passes::kPartsOp) continue;
     Executable& part = *regions.front();
     static_cast<void>(part.prepare(without_memory(part.graph().placeholders()), where));
@@ -392,7 +513,7 @@ std::optional<MemoryUse> Executable::memory(std::span<const Tensor> placeholders
   if (!state_->stages.empty()) return {};
   const SymbolMap symbols = bind_symbols(*state_->graph, placeholders, {}, where);
   if (!symbols.entries().empty()) check_types(*state_->graph, symbols, where);
-  return measure_memory(*state_->lowered, symbols, placeholders, state_->regions);
+  return measure_memory(*state_->lowered.graph, symbols, placeholders, state_->lowered.regions);
 }
 
 ExecutableStats Executable::stats() const {
@@ -400,7 +521,7 @@ ExecutableStats Executable::stats() const {
   ExecutableStats stats = state_->stats;
   stats.notes.clear();
   if (stats.plans > 0) {
-    add_notes(stats.notes, state_->fusion_notes);
+    if (state_->planned.of) add_notes(stats.notes, state_->planned.of->notes);
     add_notes(stats.notes, state_->stats.notes);
   }
   const auto add = [&](const ExecutableStats& part) {
@@ -420,7 +541,10 @@ ExecutableStats Executable::stats() const {
     stats.lowered_nodes += open;
     stats.kernels += open;
   }
-  for (const auto& [node, regions] : state_->regions) {
+  for (const HotSizes& sizes : state_->hot) {
+    if (sizes.lowered) stats.hot_sizes.push_back(sizes_string(sizes.symbols));
+  }
+  for (const auto& [node, regions] : state_->lowered.regions) {
     if (&node->op() != &passes::kPartsOp) continue;
     ExecutableStats part = regions.front()->stats();
     part.lower_ms = 0;  // counted with the graph around it
@@ -446,7 +570,8 @@ std::vector<ExplainedKernel> Executable::kernels(const StepProfile* profile) con
       kernel.calls = time->calls;
       kernel.seconds = time->seconds;
     }
-    if (const auto inner = state_->regions.find(node); inner != state_->regions.end()) {
+    const RegionExecutables& regions = state_->planned.of->regions;
+    if (const auto inner = regions.find(node); inner != regions.end()) {
       for (const auto& region : inner->second) append(*region);
     }
   }
@@ -454,6 +579,6 @@ std::vector<ExplainedKernel> Executable::kernels(const StepProfile* profile) con
 }
 
 const GraphImpl& Executable::graph() const noexcept { return *state_->graph; }
-const GraphImpl& Executable::lowered() const noexcept { return *state_->lowered; }
+const GraphImpl& Executable::lowered() const noexcept { return *state_->lowered.graph; }
 
 }  // namespace dyad::exec

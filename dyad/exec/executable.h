@@ -41,6 +41,10 @@ struct ExecutableOptions {
   passes::RecomputeOptions memory = {};
   /// Plans kept, one for each combination of sizes and strides met; the least recently used goes.
   std::size_t max_plans = 64;
+  /// Runs of a plan after which its sizes get a version of their own: the graph with numbers for
+  /// symbols goes through the passes once more. 8 combinations of sizes may have one. 0: none.
+  std::int64_t hot_runs = 0;
+  bool hot_in_background = false;  ///< otherwise the run waits for it
   /// Outputs that the caller copies to placeholders after the run, unless they lie there already:
   /// where nothing else lies there they do.
   std::vector<WrittenBack> written_back = {};
@@ -55,10 +59,11 @@ struct ExecutableStats {
   int kernels = 0;        ///< launched by a run of the latest plan
   int views = 0;          ///< operators of the latest plan that only look at memory differently
   int plans = 0;          ///< made so far
-  std::size_t arena_bytes = 0;  ///< memory for intermediate values, of the latest plan
-  std::size_t live_peak = 0;    ///< least that any packing of them needs
-  double lower_ms = 0;          ///< time for passes
-  double plan_ms = 0;           ///< time for the latest plan, kernels included
+  std::size_t arena_bytes = 0;              ///< memory for intermediate values, of the latest plan
+  std::size_t live_peak = 0;                ///< least that any packing of them needs
+  double lower_ms = 0;                      ///< time for passes
+  double plan_ms = 0;                       ///< time for the latest plan, kernels included
+  std::vector<std::string> hot_sizes = {};  ///< that have versions of their own: `s0 = 64`
   /// Why operators share a kernel or run together on a few rows, and why not; each once.
   std::vector<std::string> notes = {};
 };

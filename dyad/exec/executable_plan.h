@@ -90,7 +90,9 @@ class Plan {
   std::vector<DType> dtypes;      ///< of the placeholders
   std::vector<int> ranks;
   bool writes_back = false;  ///< outputs that placeholders get lie there
-  SymbolMap outer;           ///< symbols given from outside
+  bool is_hot = false;       ///< of a graph with these sizes as numbers
+  std::int64_t runs = 0;
+  SymbolMap outer;  ///< symbols given from outside
   SymbolMap symbols;
   std::vector<Buffer> buffers;
   std::vector<Slot> slots;

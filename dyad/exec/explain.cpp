@@ -42,6 +42,11 @@ std::string to_string(const Explanation& e) {
       text += s.differs.empty() ? fmt::format("    serves {}, too\n", s.sizes)
                                 : fmt::format("    does not serve {}: {}\n", s.sizes, s.differs);
     }
+    for (const std::string& sizes : r.buckets) text += fmt::format("    pads {}\n", sizes);
+    for (const std::string& at : r.unpadded) text += fmt::format("    does not pad {}\n", at);
+    if (!r.no_buckets.empty()) text += fmt::format("    pads nothing: {}\n", r.no_buckets);
+    for (const std::string& sizes : r.hot_sizes)
+      text += fmt::format("    has a version of its own for {}\n", sizes);
     for (const ExplainedDecision& d : r.decisions) {
       text +=
           fmt::format("    the host reads a {} at {}: so far {}\n", d.is_bool ? "bool" : "number",

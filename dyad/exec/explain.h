@@ -49,10 +49,16 @@ struct ExplainedRecording {
   bool compiled = false;    ///< at least one call has run it
   int nodes = 0;            ///< operators recorded, all segments together
   int kernels = 0;          ///< steps that the compiled segments run
+  int plans = 0;            ///< made so far: one for each combination of sizes that came
   double compile_ms = 0;    ///< optimising and generating code
   std::int64_t memory = 0;  ///< bytes for intermediate values, all segments together
   /// Why operators share a kernel or run together on a few rows at a time, and why not, with lines.
   std::vector<std::string> fusion;
+  /// Sizes that are padded, and to what: `s0 = 64, 128`; operators that run at exact sizes all the
+  /// same, with lines; why nothing is padded.
+  std::vector<std::string> buckets, unpadded;
+  std::string no_buckets;
+  std::vector<std::string> hot_sizes;  ///< with a version of their own: `s0 = 64`
   std::string refusal;                 ///< why it runs eagerly; empty when it is compiled
   std::vector<ExplainedKernel> table;  ///< what its segments run, backward parts last
 };

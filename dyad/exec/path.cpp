@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "dyad/base/error.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/ir/graph_ops.h"
 
@@ -64,6 +65,21 @@ std::optional<PathDifference> compare_outputs(const Path& a, const Path& b) {
 }
 
 }  // namespace
+
+bool holds(const DimGuard& guard, const SymbolMap& symbols) try {
+  const std::int64_t a = evaluate(guard.a, symbols);
+  switch (guard.kind) {
+    case DimGuard::Kind::equal:
+      return (a == evaluate(guard.b, symbols)) == (guard.answer != 0);
+    case DimGuard::Kind::less:
+      return (a < evaluate(guard.b, symbols)) == (guard.answer != 0);
+    case DimGuard::Kind::value:
+      return a == guard.answer;
+  }
+  return false;
+} catch (const ShapeError&) {
+  return false;  // beyond all integers
+}
 
 void Path::replace_values(const std::function<Value(Value)>& by) {
   const auto replace = [&](Value& value) {

@@ -36,6 +36,9 @@ struct DimGuard {
   }
 };
 
+/// Whether the answer is the same at these sizes.
+[[nodiscard]] bool holds(const DimGuard& guard, const SymbolMap& symbols);
+
 /// A switch of the host that the program read.
 struct StateGuard {
   Ref<HostState> state;

@@ -39,21 +39,6 @@ void add_new(List& into, const List& from, const Same& same) {
   }
 }
 
-bool holds(const DimGuard& guard, const SymbolMap& symbols) try {
-  const std::int64_t a = evaluate(guard.a, symbols);
-  switch (guard.kind) {
-    case DimGuard::Kind::equal:
-      return (a == evaluate(guard.b, symbols)) == (guard.answer != 0);
-    case DimGuard::Kind::less:
-      return (a < evaluate(guard.b, symbols)) == (guard.answer != 0);
-    case DimGuard::Kind::value:
-      return a == guard.answer;
-  }
-  return false;
-} catch (const ShapeError&) {
-  return false;  // beyond all integers
-}
-
 std::optional<Mismatch> guards_fail(std::span<const DimGuard> guards, const SymbolMap& symbols) {
   for (const DimGuard& guard : guards) {
     if (holds(guard, symbols)) continue;
@@ -421,18 +406,37 @@ ExplainedRecording Recording::explain(const StepProfile* profile) const {
     const std::vector<ExplainedKernel> kernels = segment.kernels(profile);
     told.table.insert(told.table.end(), kernels.begin(), kernels.end());
   };
-  for (Segment* segment : tree->segments()) {
+  const DecisionTree* const padded = bucketed ? bucketed->tree() : nullptr;
+  if (bucketed) {
+    told.no_buckets = bucketed->refusal();
+    if (padded) told.buckets = bucketed->texts();
+    told.unpadded = bucketed->exact();
+  }
+  std::vector<Segment*> segments = tree->segments();
+  if (padded) {
+    // What runs on exact sizes counts where calls have needed it.
+    std::erase_if(segments, [](Segment* segment) { return segment->stats().plans == 0; });
+    const std::vector<Segment*> more = padded->segments();
+    segments.insert(segments.begin(), more.begin(), more.end());
+  }
+  for (Segment* segment : segments) {
     const ExecutableStats stats = segment->stats();
     told.compiled = told.compiled || stats.plans > 0;
     told.nodes += stats.nodes;
+    told.plans += stats.plans;
     told.kernels += stats.kernels;
     told.compile_ms += stats.lower_ms + stats.plan_ms;
     told.fusion.insert(told.fusion.end(), stats.notes.begin(), stats.notes.end());
     told.memory += static_cast<std::int64_t>(stats.arena_bytes);
+    add_new(told.hot_sizes, stats.hot_sizes, std::equal_to<>());
     append(*segment);
   }
-  for (const DecisionTree::Leaf& leaf : tree->leaves()) {
-    if (leaf.backward) append(*leaf.backward);
+  const DecisionTree* const exact = tree.get();
+  for (const DecisionTree* const ways : {padded, exact}) {
+    if (!ways) continue;
+    for (const DecisionTree::Leaf& leaf : ways->leaves()) {
+      if (leaf.backward) append(*leaf.backward);
+    }
   }
   return told;
 }

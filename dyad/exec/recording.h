@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/exec/bucketed.h"
 #include "dyad/exec/compiled_call.h"
 #include "dyad/exec/explain.h"
 #include "dyad/exec/pack.h"
@@ -45,7 +46,8 @@ struct Recording {
   CallKey key;
   std::vector<Shape> shapes;  ///< of the arguments, symbols where sizes vary
   std::shared_ptr<DecisionTree> tree;
-  std::vector<std::any> skeletons;  ///< one for each leaf of the tree
+  std::unique_ptr<BucketedCalls> bucketed;  ///< null without buckets
+  std::vector<std::any> skeletons;          ///< one for each leaf of the tree
   std::vector<DimGuard> guards;
   std::vector<StateGuard> states;
   std::vector<GradNote> grads;  ///< whether leaves had gradients to add to
@@ -66,6 +68,7 @@ struct Recording {
   /// Set by backward passes through a call's results.
   TapeNeedFlag tape_need = std::make_shared<std::atomic<TapeNeed>>(TapeNeed::none);
   std::atomic<std::int64_t> calls = 0;
+  std::atomic<bool> was_replayed = false;
   std::vector<SmallSizes> small;  ///< what calls with sizes of 0 and 1 were seen to do
   bool draws = false;             ///< random numbers
   bool tells_the_host = false;    ///< by operators that print or call it
@@ -91,6 +94,10 @@ struct Recording {
   /// compared.
   [[nodiscard]] std::optional<Mismatch> hidden_layout(std::span<const Tensor> arguments,
                                                       const SymbolMap& symbols) const;
+  /// Whether nothing is being compiled in the background.
+  [[nodiscard]] bool is_ready() const {
+    return tree->ready() && (!bucketed || !bucketed->tree() || bucketed->tree()->ready());
+  }
   [[nodiscard]] bool runs_eagerly() const noexcept {
     return !refusal.empty() || *tape_need != TapeNeed::none;
   }

@@ -5,84 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "dyad/exec/guarded_sizes.h"
 #include "dyad/ir/graph_ops.h"
-#include "dyad/ir/size_facts.h"
-#include "dyad/ir/substitute.h"
 #include "dyad/passes/size_sources.h"
 
 namespace dyad::exec {
-namespace {
-
-/// What the guards of a path say of sizes: calls that run it have passed them.
-class GuardedSizes final : public SizeFacts {
- public:
-  explicit GuardedSizes(std::span<const DimGuard> guards) : guards_(guards) {
-    for (const DimGuard& guard : guards) {
-      if (guard.kind == DimGuard::Kind::value) {
-        note_equal(guard.a, guard.answer);
-      } else if (guard.kind == DimGuard::Kind::equal && guard.answer != 0) {
-        note_equal(guard.a, guard.b);
-      }
-    }
-  }
-
-  [[nodiscard]] std::optional<bool> equal(Dim a, Dim b) const override {
-    const DimGuard* known = find(DimGuard::Kind::equal, a, b);
-    if (!known) known = find(DimGuard::Kind::equal, b, a);
-    if (known) return known->answer != 0;
-    const Dim difference = named_once(a) - named_once(b);
-    return difference.is_number() ? std::optional(difference.same_as(0)) : std::nullopt;
-  }
-  [[nodiscard]] std::optional<bool> less(Dim a, Dim b) const override {
-    if (const DimGuard* known = find(DimGuard::Kind::less, a, b)) return known->answer != 0;
-    const Dim difference = named_once(a) - named_once(b);
-    return difference.is_number() ? std::optional(difference.number() < 0) : std::nullopt;
-  }
-  [[nodiscard]] std::optional<std::int64_t> value(Dim dim) const override {
-    if (const DimGuard* known = find(DimGuard::Kind::value, dim, Dim())) return known->answer;
-    const Dim named = named_once(dim);
-    return named.is_number() ? std::optional(named.number()) : std::nullopt;
-  }
-
- private:
-  [[nodiscard]] const DimGuard* find(DimGuard::Kind kind, Dim a, Dim b) const {
-    const auto at = std::ranges::find_if(guards_, [&](const DimGuard& guard) {
-      return guard.kind == kind && guard.a.same_as(a) && guard.b.same_as(b);
-    });
-    return at == guards_.end() ? nullptr : &*at;
-  }
-
-  /// `size` by one name for each of the sizes that the guards say are equal.
-  [[nodiscard]] Dim named_once(Dim size) const {
-    for (const auto& [symbol, other] : names_) {
-      size = substitute(size, [&](Dim s) { return s.same_as(symbol) ? other : s; });
-    }
-    return size;
-  }
-
-  void note_equal(Dim a, Dim b) {
-    a = named_once(a);
-    b = named_once(b);
-    const auto names = [](Dim symbol, Dim size) {
-      std::vector<Dim> in_symbol, in_size;
-      collect_symbols(symbol, in_symbol);
-      collect_symbols(size, in_size);
-      return in_symbol.size() == 1 && in_symbol[0].same_as(symbol) &&
-             std::ranges::none_of(in_size, [&](Dim s) { return s.same_as(symbol); });
-    };
-    if (names(a, b)) {
-      names_.emplace_back(a, b);
-    } else if (names(b, a)) {
-      names_.emplace_back(b, a);
-    }
-  }
-
-  std::span<const DimGuard> guards_;
-  std::vector<std::pair<Dim, Dim>> names_;  ///< symbols, and what each of them is, one by one
-};
-
-}  // namespace
-
 Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
                  std::span<const Write> writes, ExecutableOptions options)
     : path_(std::move(path)),

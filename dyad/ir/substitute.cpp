@@ -1,5 +1,9 @@
 #include "dyad/ir/substitute.h"
 
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
 #include "dyad/ir/partial_attr_visitor.h"
 
 namespace dyad {
@@ -58,6 +62,45 @@ Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs, const Sy
 Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs,
                               const std::function<Dim(Dim)>& replace) {
   return with_sizes(info, attrs, [&](Dim dim) { return substitute(dim, replace); });
+}
+
+Type with_sizes(const Type& type, const std::function<Dim(Dim)>& replace) {
+  switch (type.kind()) {
+    case Type::Kind::tensor:
+      break;
+    case Type::Kind::sequence:
+      return Type::sequence_of(with_sizes(type.element(), replace));
+    case Type::Kind::optional:
+      return Type::optional_of(with_sizes(type.element(), replace));
+    case Type::Kind::none:
+      return type;
+  }
+  Shape shape = type.shape();
+  for (Dim& dim : shape) {
+    if (dim.is_symbolic()) dim = substitute(dim, replace);
+  }
+  return {type.dtype(), shape};
+}
+
+Ref<GraphImpl> with_sizes(const GraphImpl& graph, const std::function<Dim(Dim)>& replace) {
+  auto copy = make_ref<GraphImpl>();
+  std::unordered_map<const Node*, Node*> nodes;
+  const auto mapped = [&](Value v) { return v ? nodes.at(v.node)->output(v.index) : Value(); };
+  for (const auto& node : graph.nodes()) {
+    std::vector<Value> inputs;
+    for (const Value v : node->inputs()) inputs.push_back(mapped(v));
+    Types types;
+    for (const Type& type : node->types()) types.push_back(with_sizes(type, replace));
+    const Ref<Attrs> attrs =
+        substitute_symbols(node->attrs().info(), node->attrs().data(), replace);
+    Node* const made = copy->append(node->op(), attrs ? attrs : node->shared_attrs(),
+                                    std::move(inputs), std::move(types), node->loc());
+    for (const Ref<GraphImpl>& region : node->regions())
+      made->add_region(with_sizes(*region, replace));
+    nodes.emplace(node.get(), made);
+  }
+  for (const Value v : graph.outputs()) copy->outputs().push_back(mapped(v));
+  return copy;
 }
 
 Ref<Attrs> attrs_with(const Node& node, const SymbolMap& symbols) {

@@ -18,6 +18,12 @@ namespace dyad {
 [[nodiscard]] Ref<Attrs> substitute_symbols(const AttrsInfo& info, const void* attrs,
                                             const std::function<Dim(Dim)>& replace);
 
+/// The type with what `replace` gives for each symbol of its sizes.
+[[nodiscard]] Type with_sizes(const Type& type, const std::function<Dim(Dim)>& replace);
+/// A copy of the graph, and of those inside its nodes, with what `replace` gives for each symbol.
+[[nodiscard]] Ref<GraphImpl> with_sizes(const GraphImpl& graph,
+                                        const std::function<Dim(Dim)>& replace);
+
 /// The attributes of a node with numbers for its symbols: its own ones when it has none.
 /// GraphError for an unbound symbol.
 [[nodiscard]] Ref<Attrs> attrs_with(const Node& node, const SymbolMap& symbols);
