@@ -134,6 +134,39 @@ void lengths(Results& results, int threads, const std::string& name) {
   results.add({name + ", later", "dyad-compiled", threads, pass(compiled).first, "s", 0});
 }
 
+/// Inference on batches of 2 to 399 samples, each size once: seconds for all of them, the first
+/// time with recording and compiling, and later.
+void batch_sizes(Results& results, int threads) {
+  const std::string name = "MLP on 398 batch sizes";
+  constexpr std::int64_t kSizes = 398;
+  manual_seed(6);
+  const Mlp model;
+  const Tensor all = normal({kSizes + 2, 784});
+  const auto forward = [&](const Tensor& x) { return softmax(model(x), 1); };
+  const auto batch = [&](std::int64_t i) { return slice(all, 0, 0, 2 + i * 37 % kSizes); };
+  const auto measure = [&](const std::string& system, const auto& f, double allowed) {
+    for (const char* const when : {", first pass", ", later"}) {
+      const auto start = std::chrono::steady_clock::now();
+      for (std::int64_t i = 0; i < kSizes; ++i) static_cast<void>(f(batch(i)));
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      results.add({name + when, system, threads, took.count(), "s", 0});
+    }
+    for (std::int64_t i = 0; i < kSizes; i += 20) {
+      const double apart = max(abs(f(batch(i)) - forward(batch(i)))).item();
+      if (!(apart <= allowed)) results.fail(name, system + " and eager differ");
+    }
+  };
+  no_grad([&] {
+    measure("dyad-eager", forward, 0);
+    measure("dyad-compiled", compile(forward, {.recheck = false}), 0);
+    measure("dyad-buckets",
+            compile(forward, {.buckets = {{{0, 0}, {16, 32, 64, 96, 128, 192, 256, 320, 400}}},
+                              .recheck = false}),
+            1e-5);
+    return 0;
+  });
+}
+
 }  // namespace
 
 void dynamic(Results& results, int threads) {
@@ -141,6 +174,7 @@ void dynamic(Results& results, int threads) {
   branch(results, threads);
   lengths<LstmModel>(results, threads, "LSTM steps of 46 lengths");
   lengths<LstmCellModel>(results, threads, "LSTM cell by hand, steps of 46 lengths");
+  batch_sizes(results, threads);
 }
 
 }  // namespace dyad::bench

@@ -1,5 +1,6 @@
-"""Graphs that differ from call to call, as in bench/dynamic.cpp: a branch on data (microseconds a call), and 100
-training steps of a language model over texts of 46 lengths (seconds, with compilation and later)."""
+"""Graphs that differ from call to call, as in bench/dynamic.cpp: a branch on data (microseconds a call), 100
+training steps of a language model over texts of 46 lengths, and inference on batches of 398 sizes (seconds, with
+compilation and later)."""
 import time
 
 import numpy as np
@@ -10,7 +11,9 @@ from common import Case, main, median_seconds, row, threads
 BRANCH = "branch on data, 32x64"
 LENGTHS = "LSTM steps of 46 lengths"
 BY_HAND = "LSTM cell by hand, steps of 46 lengths"
+SIZES = "MLP on 398 batch sizes"
 STEPS, BATCH, RATE = 100, 16, 1e-3
+BUCKETS = (16, 32, 64, 96, 128, 192, 256, 320, 400)
 
 
 def microseconds(call, inputs):
@@ -159,12 +162,57 @@ def jax_lengths(system, bucket):
     return passes(system, step, data)
 
 
+def batches():
+    x = np.random.default_rng(2).standard_normal((400, 784), np.float32)
+    return [x[:2 + i * 37 % 398] for i in range(398)]
+
+
+def size_passes(system, forward, inputs):
+    rows = []
+    for name in ("first pass", "later"):
+        start = time.perf_counter()
+        results = [forward(x) for x in inputs]
+        rows.append(row("%s, %s" % (SIZES, name), system, time.perf_counter() - start, "s"))
+    assert all(len(y) == len(x) and abs(float(y[0].sum()) - 1) < 1e-4 for x, y in zip(inputs, results))
+    return rows
+
+
+def torch_sizes(system, compiled):
+    import torch
+    torch.set_num_threads(threads())
+    model = models.torch_model("mlp")
+
+    def forward(x):
+        return torch.softmax(model(x), 1)
+    f = torch.compile(forward, dynamic=True) if compiled else forward
+    with torch.no_grad():
+        return size_passes(system, f, [torch.from_numpy(x) for x in batches()])
+
+
+def jax_sizes(system, buckets):
+    """Batches padded to the next of `buckets`, and cut again; each padded size compiles."""
+    import jax
+    model, p = models.jax_model("mlp"), models.jax_weights("mlp")
+
+    @jax.jit
+    def forward(x):
+        return jax.nn.softmax(model(p, {}, x)[0])
+
+    def call(x):
+        size = next(b for b in buckets if b >= len(x)) if buckets else len(x)
+        padded = np.pad(x, ((0, size - len(x)), (0, 0))) if size > len(x) else x
+        return np.asarray(forward(padded))[:len(x)]
+    return size_passes(system, call, batches())
+
+
 PARTS = {
     "pytorch-eager": {"branch": lambda s: torch_branch(s, False), "lengths": lambda s: torch_lengths(s, False),
-                      "by hand": lambda s: torch_lengths(s, False, by_hand=True)},
-    "pytorch-compile": {"branch": lambda s: torch_branch(s, True), "lengths": lambda s: torch_lengths(s, True)},
-    "jax-jit": {"branch": lambda s: jax_branch(), "lengths": lambda s: jax_lengths(s, 1)},
-    "jax-jit-buckets": {"lengths": lambda s: jax_lengths(s, 16)},
+                      "by hand": lambda s: torch_lengths(s, False, by_hand=True), "sizes": lambda s: torch_sizes(s, False)},
+    "pytorch-compile": {"branch": lambda s: torch_branch(s, True), "lengths": lambda s: torch_lengths(s, True),
+                        "sizes": lambda s: torch_sizes(s, True)},
+    "jax-jit": {"branch": lambda s: jax_branch(), "lengths": lambda s: jax_lengths(s, 1),
+                "sizes": lambda s: jax_sizes(s, ())},
+    "jax-jit-buckets": {"lengths": lambda s: jax_lengths(s, 16), "sizes": lambda s: jax_sizes(s, BUCKETS)},
 }
 CASES = {system: Case(lambda part, s=system: {"rows": PARTS[s][part](s)}, keep_memory=True, parts=list(parts))
          for system, parts in PARTS.items()}
