@@ -162,7 +162,8 @@ Padder::Forms Padder::apply(const Node& node, Forms inputs) {
     return outputs;
   }
   // What a rule writes before it finds that it does not hold is dead.
-  if (Rule made = by_rule(node, inputs)) return *std::move(made);
+  Forms tried = inputs;
+  if (Rule made = by_rule(node, tried)) return *std::move(made);
   if (node.op().expand) {
     if (Rule made = by_parts(node, inputs)) return *std::move(made);
   }
