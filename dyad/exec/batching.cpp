@@ -96,14 +96,6 @@ Shape with_batch(Dim size, const Shape& shape) {
 
 Type type_for(const Tensor& x) { return {x.dtype(), shape_of(x)}; }
 
-bool same_sizes(const Shape& a, const Shape& b) {
-  if (a.rank() != b.rank()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!a[i].same_as(b[i])) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 Tensor padded(const Tensor& x, int rank, int wanted) {
@@ -238,7 +230,7 @@ bool Batch::gives_batches(const Node& node, std::span<const Tensor> inputs) cons
   try {
     const Types made = infer_types(node.op(), types, node.attrs().data(), node.loc());
     for (std::size_t i = 0; i < made.size(); ++i) {
-      if (!same_sizes(made[i].shape(), with_batch(size_, node.types()[i].shape()))) return false;
+      if (!made[i].shape().same_as(with_batch(size_, node.types()[i].shape()))) return false;
     }
   } catch (const Error&) {
     return false;
@@ -285,7 +277,7 @@ bool Batch::try_moved(const Node& node, const Inputs& inputs, Outputs& outputs) 
       try {
         const Type in = type_for(x);
         const Types types = infer_types(op, {&in, 1}, attrs->data(), node.loc());
-        if (!same_sizes(types[0].shape(), with_batch(size_, result.shape()))) continue;
+        if (!types[0].shape().same_as(with_batch(size_, result.shape()))) continue;
         if (sample.shape().is_concrete() && size_.is_number() && in.shape().is_concrete()) {
           const Shape& from = sample.shape();
           const std::int64_t apart = std::max<std::int64_t>(from.numel().number(), 1) * 2;

@@ -36,12 +36,18 @@ void BucketedCalls::add(const std::shared_ptr<const Path>& path) {
   } else {
     tree_->add(made.path);
   }
+  for (const DimGuard& guard : made.path->guards) {
+    const auto asks_same = [&](const DimGuard& known) { return known.asks_same(guard); };
+    if (std::ranges::none_of(path->guards, asks_same) && std::ranges::none_of(guards_, asks_same))
+      guards_.push_back(guard);
+  }
   ways_.push_back(std::move(made));
 }
 
 void BucketedCalls::rebuild() {
   tree_ = nullptr;
   ways_.clear();
+  guards_.clear();
   for (const auto& path : std::exchange(recorded_, {})) add(path);
 }
 
@@ -61,10 +67,8 @@ std::optional<BucketedCalls::Call> BucketedCalls::padded(std::span<const Tensor>
     call.padded.bind(symbols_[i].symbol, *bucket);
     all.bind(padded_[i].padded, *bucket);
   }
-  for (const PaddedPath& way : ways_) {
-    if (!std::ranges::all_of(way.path->guards, [&](const DimGuard& g) { return holds(g, all); }))
-      return std::nullopt;
-  }
+  if (!std::ranges::all_of(guards_, [&](const DimGuard& g) { return holds(g, all); }))
+    return std::nullopt;
   const PaddedPath& any = ways_.front();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const PaddedLayout& layout = any.arguments[i];

@@ -57,6 +57,7 @@ class BucketedCalls {
   bool tells_exact_sizes_ = false;
   std::vector<std::shared_ptr<const Path>> recorded_;
   std::vector<PaddedPath> ways_;  // by leaf
+  std::vector<DimGuard> guards_;  // of the padded sizes: calls have passed those of the exact ones
   std::unique_ptr<DecisionTree> tree_;
   std::string refusal_;
 };

@@ -128,7 +128,7 @@ struct CompiledCore::State {
   void wait_for_compilation() const {
     for (const auto& recording : recordings) {
       if (recording->tree) recording->tree->wait();
-      if (recording->bucketed && recording->bucketed->tree()) recording->bucketed->tree()->wait();
+      if (const DecisionTree* const padded = recording->padded_tree()) padded->wait();
     }
   }
   void begin_tree(Recording& recording, const std::shared_ptr<const Path>& path,
@@ -689,7 +689,7 @@ std::vector<CompiledGraph> CompiledCore::graphs() const {
   std::vector<CompiledGraph> found;
   for (const auto& recording : state_->recordings) {
     if (!recording->tree) continue;
-    const DecisionTree* const padded = recording->bucketed ? recording->bucketed->tree() : nullptr;
+    const DecisionTree* const padded = recording->padded_tree();
     for (Segment* segment : (padded ? *padded : *recording->tree).segments())
       found.push_back({share(segment->graph()), share(segment->executable().lowered())});
   }

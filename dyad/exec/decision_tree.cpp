@@ -7,15 +7,14 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
-#include "dyad/core/autocast_switch.h"
 #include "dyad/exec/call_memory.h"
+#include "dyad/exec/compile_scope.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/segment.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ops/views.h"
-#include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::exec {
@@ -66,10 +65,7 @@ struct WayAhead {
   int threads = 1;  ///< of the calls to come
 
   void compile(const CancelToken& stop) {
-    const NoGrad no_tape;
-    const AutocastSwitch as_recorded(std::nullopt);
-    const ThreadScope alone(1);
-    const runtime::PlannedTeam team(threads);
+    const CompileScope scope(threads);
     for (const Part& part : parts) {
       part.segment->compile(part.ahead, arguments, layouts);
       stop.check();

@@ -9,11 +9,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
-#include "dyad/core/autocast_switch.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/compile_scope.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_bind.h"
@@ -34,7 +33,6 @@
 #include "dyad/passes/stages.h"
 #include "dyad/runtime/background.h"
 #include "dyad/runtime/channel_blocks.h"
-#include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::exec {
@@ -268,10 +266,10 @@ struct Executable::State {
     const auto start = std::chrono::steady_clock::now();
     const SymbolMap symbols = bind_symbols(*graph, values, outer, where);
     if (!symbols.entries().empty()) check_types(*graph, symbols, where);
-    taken.push_front(
-        plan_for(lowered_for(key_of(values), writes_back), symbols, values, writes_back));
+    const Lowered& version = lowered_for(key_of(values), writes_back);
+    taken.push_front(plan_for(version, symbols, values, writes_back));
     taken.front()->outer = outer;
-    note_plan(*taken.front(), start);
+    note_plan(*taken.front(), version, start);
     return taken;
   }
 
@@ -307,7 +305,8 @@ struct Executable::State {
   }
 
   /// Tells of the latest plan.
-  void note_plan(const Plan& made, std::chrono::steady_clock::time_point start) {
+  void note_plan(const Plan& made, const Lowered& version,
+                 std::chrono::steady_clock::time_point start) {
     const std::scoped_lock lock(mutex);
     ++stats.plans;
     stats.kernels = made.kernels;
@@ -315,8 +314,7 @@ struct Executable::State {
     stats.views = made.views;
     stats.arena_bytes = made.arena_bytes;
     stats.live_peak = made.live_peak;
-    const HotSizes* const own = made.is_hot ? find_hot(made.key, made.writes_back) : nullptr;
-    planned = {.of = own ? own->lowered.get() : &lowered, .nodes = {}, .symbols = made.symbols};
+    planned = {.of = &version, .nodes = {}, .symbols = made.symbols};
     for (const auto& step : made.steps) planned.nodes.push_back(&step->node());
     stats.plan_ms = milliseconds_since(start);
   }
@@ -342,10 +340,7 @@ struct Executable::State {
     if (!options.hot_in_background) return specialise(*sizes);
     sizes->task = std::make_unique<runtime::BackgroundTask>(
         [this, sizes, threads = runtime::team_size()](const CancelToken&) {
-          const NoGrad no_tape;
-          const AutocastSwitch as_recorded(std::nullopt);
-          const ThreadScope alone(1);
-          const runtime::PlannedTeam team(threads);
+          const CompileScope scope(threads);
           specialise(*sizes);
         });
   }
@@ -359,13 +354,10 @@ struct Executable::State {
     };
     auto version = std::make_unique<const Lowered>(lower(*with_sizes(*graph, number_of), options));
     auto plan = plan_for(*version, {}, sizes.placeholders, sizes.writes_back);
-    {
-      const std::scoped_lock lock(mutex);
-      sizes.lowered = std::move(version);
-      std::erase_if(plans, [&](const auto& other) { return is_outdone(*other); });
-    }
-    note_plan(*plan, start);
+    note_plan(*plan, *version, start);
     const std::scoped_lock lock(mutex);
+    sizes.lowered = std::move(version);
+    std::erase_if(plans, [&](const auto& other) { return is_outdone(*other); });
     plans.push_front(std::move(plan));
   }
 

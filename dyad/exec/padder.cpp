@@ -147,6 +147,10 @@ bool Padder::has_padded_attrs(const Node& node) const {
 }
 
 Padder::Forms Padder::apply(const Node& node, Forms inputs) {
+  if (&node.op() == &kVariableOp) {
+    const auto& attrs = node.attrs_as<VariableAttrs>();
+    return {plain(node.types()[0], graph_->add_variable(attrs.name, attrs.tensor, node.loc()))};
+  }
   const auto padded = [&](const PaddedForm& form) {
     return form.type.is_tensor() && is_padded(form.type);
   };
@@ -246,15 +250,9 @@ Padder::Rule Padder::by_parts(const Node& node, const Forms& inputs) {
   }
   for (const auto& part : parts->nodes()) {
     if (&part->op() == &kPlaceholderOp) continue;
-    if (part->is("variable")) {
-      const auto& attrs = part->attrs_as<VariableAttrs>();
-      forms[part->output()] =
-          plain(part->types()[0], graph_->add_variable(attrs.name, attrs.tensor, node.loc()));
-      continue;
-    }
     Forms of_part;
     for (const Value v : part->inputs())
-      of_part.push_back(v ? forms.at(v) : PaddedForm{Type::none(), {}, {}, {}, {}});
+      of_part.push_back(v ? forms.at(v) : plain(Type::none(), {}));
     Forms made = apply(*part, std::move(of_part));
     for (std::size_t i = 0; i < made.size(); ++i)
       forms[part->output(static_cast<int>(i))] = std::move(made[i]);

@@ -53,9 +53,6 @@ class Padder {
   /// The forms of a node's outputs.
   Forms apply(const Node& node, Forms inputs);
 
-  /// Whether the sizes of a type, padded, are no smaller.
-  [[nodiscard]] bool grows(const Type& type) const;
-
   /// Nodes that run at exact sizes.
   [[nodiscard]] const std::vector<std::string>& exact() const noexcept { return exact_notes_; }
   /// The form of what has no padded symbol.
@@ -64,6 +61,8 @@ class Padder {
  private:
   using Rule = std::optional<Forms>;
 
+  /// Whether the sizes of a type, padded, are no smaller.
+  [[nodiscard]] bool grows(const Type& type) const;
   [[nodiscard]] bool has_padded_attrs(const Node& node) const;
   Forms apply_exactly(const Node& node, Forms& inputs);
   /// Sees to it that there is the padded value; false where there cannot be one.
@@ -77,7 +76,8 @@ class Padder {
   Rule created(const Node& node, const Forms& inputs);
   Rule pointwise(const Node& node, Forms& inputs);
   Rule reduction(const Node& node, Forms& inputs);
-  Rule moment(const Node& node, PaddedForm& x);
+  Rule moment(const Node& node, const PaddedForm& x, std::span<const int> padded_ones,
+              std::vector<AxisParts> axes);
   Rule view(const Node& node, Forms& inputs);
   Rule reshape(const Node& node, PaddedForm& x);
   Rule select_at_size(const Node& node, PaddedForm& x);

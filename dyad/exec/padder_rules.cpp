@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/exec/executable_bind.h"
 #include "dyad/exec/padder.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ops/arithmetic.h"
@@ -32,19 +33,12 @@ std::optional<double> neutral_element(const Node& node) {
 struct ViewMap {
   std::vector<std::vector<std::int64_t>> steps;  ///< of each input axis, along each output axis
   std::vector<std::int64_t> starts;              ///< the first position, by input axis
-  bool operator==(const ViewMap&) const = default;
 };
-
-Shape numbers_of(const Shape& shape, const SymbolMap& sizes) {
-  Shape numbers = shape;
-  for (Dim& dim : numbers) dim = evaluate(dim, sizes);
-  return numbers;
-}
 
 /// By looking at one axis after the other: its stride 1, all others 0.
 ViewMap map_of(const Node& node, const SymbolMap& sizes) {
-  const Shape in = numbers_of(node.inputs()[0].type().shape(), sizes),
-              out = numbers_of(node.types()[0].shape(), sizes);
+  const Shape in = evaluate(node.inputs()[0].type().shape(), sizes),
+              out = evaluate(node.types()[0].shape(), sizes);
   const Ref<Attrs> attrs = attrs_with(node, sizes);
   ViewMap map;
   for (std::size_t axis = 0; axis < in.size(); ++axis) {
@@ -117,12 +111,6 @@ Padder::Rule Padder::reduction(const Node& node, Forms& inputs) {
     if (!x.axes[static_cast<std::size_t>(axis)].empty())
       padded_ones.push_back(static_cast<int>(axis));
   }
-  if (!padded_ones.empty()) {
-    if (node.is("mean") || node.is("var") || node.is("std")) return moment(node, x);
-    const auto neutral = neutral_element(node);
-    if (!neutral) return std::nullopt;
-    x.padded = masked(x, padded_ones, *neutral);
-  }
   std::vector<std::vector<AxisParts>> axes;
   for (const Type& type : node.types()) {
     const bool keeps = type.rank() == rank;
@@ -133,27 +121,26 @@ Padder::Rule Padder::reduction(const Node& node, Forms& inputs) {
       if (is_reduced && keeps) of_output.emplace_back();
     }
   }
+  if (!padded_ones.empty()) {
+    if (node.is("mean") || node.is("var") || node.is("std"))
+      return moment(node, x, padded_ones, std::move(axes[0]));
+    const auto neutral = neutral_element(node);
+    if (!neutral) return std::nullopt;
+    x.padded = masked(x, padded_ones, *neutral);
+  }
   return renamed(node, inputs, std::move(axes));
 }
 
 /// By how many elements count.
-Padder::Rule Padder::moment(const Node& node, PaddedForm& x) {
+Padder::Rule Padder::moment(const Node& node, const PaddedForm& x, std::span<const int> padded_ones,
+                            std::vector<AxisParts> axes) {
   const Ints reduced = node.op().reduced_axes(node.attrs().data(), x.type.rank());
   Dim count = 1;
-  std::vector<int> padded_ones;
+  for (const std::int64_t axis : reduced)
+    count = count * x.type.shape()[static_cast<std::size_t>(axis)];
   PaddedForm of_result = plain(node.types()[0], {});
-  std::size_t next = 0;
+  of_result.axes = std::move(axes);
   const bool keeps = of_result.type.rank() == x.type.rank();
-  for (int axis = 0; axis < x.type.rank(); ++axis) {
-    const auto at = static_cast<std::size_t>(axis);
-    if (std::ranges::find(reduced, axis) == reduced.end()) {
-      of_result.axes[next++] = x.axes[at];
-      continue;
-    }
-    next += keeps ? 1 : 0;
-    count = count * x.type.shape()[at];
-    if (!x.axes[at].empty()) padded_ones.push_back(axis);
-  }
   const DType dtype = of_result.type.dtype(), wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   const Loc loc = node.loc();
   const Tensor counted = exact_size(count).to(wide);

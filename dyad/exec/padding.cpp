@@ -132,12 +132,6 @@ class PathPadder {
   void add(const Node& node) {
     const LocScope place(node.loc());
     if (&node.op() == &kPlaceholderOp) return add_placeholder(node);
-    if (&node.op() == &kVariableOp) {
-      const auto& attrs = node.attrs_as<VariableAttrs>();
-      set(node, {Padder::plain(node.types()[0], padder_.graph()->add_variable(
-                                                    attrs.name, attrs.tensor, node.loc()))});
-      return;
-    }
     Padder::Forms inputs;
     for (const Value v : node.inputs())
       inputs.push_back(v ? forms_.at(v) : Padder::plain(Type::none(), {}));
@@ -267,10 +261,6 @@ AllParts all_parts(const Shape& shape, const PaddedLayout& layout, const SymbolM
   return parts;
 }
 
-bool same_sizes(const Shape& a, const Shape& b) {
-  return std::ranges::equal(a, b, [](Dim x, Dim y) { return x.same_as(y); });
-}
-
 /// `shape` with the sizes of what is padded.
 Shape whole(Shape shape, const PaddedLayout& layout, const SymbolMap& sizes) {
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
@@ -291,31 +281,23 @@ Tensor counting_part(Tensor x, const AllParts& parts) {
 
 }  // namespace
 
-static PaddedPath refusal(std::string why) {
-  return {.path = nullptr,
-          .refusal = std::move(why),
-          .exact = {},
-          .arguments = {},
-          .results = {},
-          .seeds = {},
-          .argument_grads = {}};
-}
-
 PaddedPath pad_path(const Path& path, std::span<const PaddedSymbol> symbols,
                     bool tells_exact_sizes) {
+  PaddedPath refused;
   try {
     return PathPadder(path, symbols, tells_exact_sizes).make();
-  } catch (const NotPadded& refused) {
-    return refusal(refused.why);
+  } catch (const NotPadded& reason) {
+    refused.refusal = reason.why;
   } catch (const Error& error) {
-    return refusal(error.what());  // sizes that compare in no known way
+    refused.refusal = error.what();  // sizes that compare in no known way
   }
+  return refused;
 }
 
 Tensor put_in_padding(const Tensor& x, const PaddedLayout& layout, const SymbolMap& exact,
                       const SymbolMap& padded) {
   const AllParts parts = all_parts(x.shape(), layout, exact, padded);
-  if (same_sizes(parts.exact, parts.padded)) return x;
+  if (parts.exact.same_as(parts.padded)) return x;
   const Shape shape = whole(x.shape(), layout, padded);
   const bool ends_in_padding =
       std::equal(parts.exact.begin() + 1, parts.exact.end(), parts.padded.begin() + 1,
@@ -336,7 +318,7 @@ Tensor put_in_padding(const Tensor& x, const PaddedLayout& layout, const SymbolM
 Tensor cut_from_padding(const Tensor& x, const PaddedLayout& layout, const SymbolMap& exact,
                         const SymbolMap& padded) {
   const AllParts parts = all_parts(x.shape(), layout, exact, padded);
-  if (same_sizes(parts.exact, parts.padded)) return x;
+  if (parts.exact.same_as(parts.padded)) return x;
   const Tensor part = counting_part(reshape(x, parts.padded), parts);
   Tensor cut = make_empty(x.dtype(), parts.exact);
   copy_into(cut, part);

@@ -406,7 +406,7 @@ ExplainedRecording Recording::explain(const StepProfile* profile) const {
     const std::vector<ExplainedKernel> kernels = segment.kernels(profile);
     told.table.insert(told.table.end(), kernels.begin(), kernels.end());
   };
-  const DecisionTree* const padded = bucketed ? bucketed->tree() : nullptr;
+  const DecisionTree* const padded = padded_tree();
   if (bucketed) {
     told.no_buckets = bucketed->refusal();
     if (padded) told.buckets = bucketed->texts();

@@ -94,9 +94,14 @@ struct Recording {
   /// compared.
   [[nodiscard]] std::optional<Mismatch> hidden_layout(std::span<const Tensor> arguments,
                                                       const SymbolMap& symbols) const;
+  /// Its ways on padded arguments; null where there are none.
+  [[nodiscard]] DecisionTree* padded_tree() const noexcept {
+    return bucketed ? bucketed->tree() : nullptr;
+  }
   /// Whether nothing is being compiled in the background.
   [[nodiscard]] bool is_ready() const {
-    return tree->ready() && (!bucketed || !bucketed->tree() || bucketed->tree()->ready());
+    const DecisionTree* const padded = padded_tree();
+    return tree->ready() && (!padded || padded->ready());
   }
   [[nodiscard]] bool runs_eagerly() const noexcept {
     return !refusal.empty() || *tape_need != TapeNeed::none;
