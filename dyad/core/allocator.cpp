@@ -511,6 +511,8 @@ void free_block(void* block, std::size_t bytes) noexcept {
   }
 }
 
+std::size_t block_size(std::size_t bytes) noexcept { return rounded(bytes); }
+
 void release_cached_lists() noexcept {
   Central::get().release_lists();
 #ifdef __GLIBC__

@@ -18,6 +18,9 @@ namespace dyad::detail {
 /// Gives back a block that was asked for with the same `bytes`, from any thread.
 void free_block(void* block, std::size_t bytes) noexcept;
 
+/// Bytes of the block that a request for `bytes` is served with.
+[[nodiscard]] std::size_t block_size(std::size_t bytes) noexcept;
+
 /// Gives cached blocks of 32 kB to 2 MB back to the system, whose pages, unlike those of larger
 /// ones, cannot become part of other blocks, and what the C library keeps of freed objects.
 void release_cached_lists() noexcept;

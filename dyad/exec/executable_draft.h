@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dyad/exec/executable_plan.h"
+#include "dyad/exec/memory_plan.h"
 #include "dyad/ir/attrs.h"
 
 namespace dyad::exec {
@@ -90,7 +91,12 @@ struct Draft {
   /// A value of that layout in a buffer, `offset` elements after its start.
   int add_slot(int buffer, DType dtype, const Shape& shape, const Strides& strides,
                std::int64_t offset);
-  /// A value that fills a new buffer of the arena.
+  /// The step before which memory that is first needed in step `first` is taken. None is taken once
+  /// variables are written, because that can fail.
+  [[nodiscard]] int taken_before(int first) const {
+    return std::min(first, std::max(static_cast<int>(commit) - 1, 0));
+  }
+  /// A value that fills a new buffer of an arena.
   int add_value(DType dtype, const Shape& shape, const Strides& strides);
 };
 
@@ -118,10 +124,7 @@ void order_writes(Draft& draft);
 bool write_parts_in_place(Draft& draft, const DraftWrite& write);
 
 /// Finds how long each buffer is needed, lets element-wise kernels write over inputs that nobody
-/// needs any more, and packs the rest into one arena; gives its size and the least possible one.
-struct ArenaSize {
-  std::size_t bytes = 0, live_peak = 0;
-};
-[[nodiscard]] ArenaSize place_memory(Draft& draft);
+/// needs any more, and packs the rest into arenas.
+[[nodiscard]] ArenasPlan place_memory(Draft& draft);
 
 }  // namespace dyad::exec

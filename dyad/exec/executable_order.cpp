@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "dyad/exec/executable_draft.h"
-#include "dyad/exec/memory_plan.h"
 #include "dyad/passes/fused_op.h"
 
 namespace dyad::exec {
@@ -217,6 +216,15 @@ int find_dying_input(Draft& draft, int i, int written) {
   return -1;
 }
 
+/// Makes the values of one buffer values of another one.
+void move_slots(Draft& draft, int from, int into) {
+  for (Slot& slot : draft.slots) {
+    if (slot.buffer == from) slot.buffer = into;
+  }
+  Buffer& left = draft.buffers[static_cast<std::size_t>(from)];
+  left.first_step = left.last_step = -1;
+}
+
 /// Element-wise kernels, those on rows, and those that may, write over inputs that nobody needs
 /// afterwards.
 void reuse_in_place(Draft& draft) {
@@ -233,12 +241,8 @@ void reuse_in_place(Draft& draft) {
       Buffer& taken = draft.buffer_of(dying);
       if (taken.bytes < made.bytes) continue;  // a part of a larger value
       taken.last_step = made.last_step;
-      const int from = draft.slots[static_cast<std::size_t>(written)].buffer;
-      const int into = draft.slots[static_cast<std::size_t>(dying)].buffer;
-      made.first_step = made.last_step = -1;
-      for (Slot& slot : draft.slots) {
-        if (slot.buffer == from) slot.buffer = into;
-      }
+      move_slots(draft, draft.slots[static_cast<std::size_t>(written)].buffer,
+                 draft.slots[static_cast<std::size_t>(dying)].buffer);
     }
   }
 }
@@ -259,22 +263,43 @@ void keep_what_is_saved(Draft& draft) {
 
 void order_writes(Draft& draft) { WriteOrder(draft).run(); }
 
-ArenaSize place_memory(Draft& draft) {
+ArenasPlan place_memory(Draft& draft) {
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     note_uses(draft, draft.steps[i], static_cast<int>(i));
   }
   keep_what_is_saved(draft);
   reuse_in_place(draft);
   std::vector<BufferRequest> requests;
-  std::vector<Buffer*> placed;
-  for (Buffer& buffer : draft.buffers) {
-    if (buffer.source != Source::arena || buffer.first_step < 0 || buffer.bytes == 0) continue;
-    requests.push_back({buffer.bytes, buffer.first_step, buffer.last_step});
-    placed.push_back(&buffer);
+  std::vector<LaterMemory> later;
+  std::vector<int> placed, outputs;  // buffers
+  for (std::size_t i = 0; i < draft.buffers.size(); ++i) {
+    const Buffer& buffer = draft.buffers[i];
+    if (buffer.first_step < 0 || buffer.bytes == 0) continue;
+    if (buffer.source == Source::output) {
+      later.push_back({buffer.bytes, draft.taken_before(buffer.first_step), buffer.first_step});
+      outputs.push_back(static_cast<int>(i));
+    } else if (buffer.source == Source::arena) {
+      requests.push_back({buffer.bytes, buffer.first_step, buffer.last_step});
+      placed.push_back(static_cast<int>(i));
+    }
   }
-  const MemoryPlan plan = plan_memory(requests);
-  for (std::size_t i = 0; i < placed.size(); ++i) placed[i]->offset = plan.offsets[i];
-  return {plan.arena_bytes, plan.live_peak};
+  const std::vector<int> lies_in = lend(requests, later);
+  for (std::size_t i = lies_in.size(); i-- > 0;) {
+    if (lies_in[i] < 0) continue;
+    const int output = outputs[static_cast<std::size_t>(lies_in[i])];
+    Buffer& host = draft.buffers[static_cast<std::size_t>(output)];
+    host.first_step = std::min(host.first_step, requests[i].first);
+    move_slots(draft, placed[i], output);
+    requests.erase(requests.begin() + static_cast<std::ptrdiff_t>(i));
+    placed.erase(placed.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  ArenasPlan plan = plan_arenas(requests, later);
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    Buffer& buffer = draft.buffers[static_cast<std::size_t>(placed[i])];
+    buffer.offset = plan.offsets[i];
+    buffer.arena = plan.arena_of[i];
+  }
+  return plan;
 }
 
 }  // namespace dyad::exec

@@ -45,18 +45,37 @@ void Plan::set_result(int buffer, const Tensor& result) {
   set_base(buffer, result.impl()->data, result.impl()->storage);
 }
 
-void Plan::bind(std::span<const Tensor> placeholders, const Storage* arena) {
+void Plan::take_arena(std::size_t number) {
+  const Arena& arena = arenas[number];
+  auto& [held, borrowed] = arena_memory_[number];
+  held = Storage::allocate(arena.bytes);
   // A block that was given back usually comes again, and then nothing needs to be set. Tensors of
-  // the plan only borrow the arena, so that it is free between runs.
-  const bool arena_moved = arena && (!arena_ || arena_->data() != arena->data());
-  if (arena_moved) arena_ = Storage::adopt(arena->data(), arena->bytes(), {});
+  // the plan only borrow it, so that it is free when nobody needs it.
+  if (borrowed && borrowed->data() == held->data()) return;
+  borrowed = Storage::adopt(held->data(), held->bytes(), {});
+  for (const int buffer : arena.buffers)
+    set_base(buffer, held->data() + buffers[static_cast<std::size_t>(buffer)].offset, borrowed);
+}
+
+void Plan::handle(const MemoryEvent& event) {
+  switch (event.kind) {
+    case MemoryEvent::Kind::drop_arena:
+      arena_memory_[static_cast<std::size_t>(event.index)].held = {};
+      break;
+    case MemoryEvent::Kind::take_arena:
+      take_arena(static_cast<std::size_t>(event.index));
+      break;
+    case MemoryEvent::Kind::take_output:
+      allocate_output(event.index);
+      break;
+  }
+}
+
+void Plan::bind(std::span<const Tensor> placeholders) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& buffer = buffers[i];
     const int number = static_cast<int>(i);
     switch (buffer.source) {
-      case Source::arena:
-        if (arena_moved) set_base(number, arena_->data() + buffer.offset, arena_);
-        break;
       case Source::placeholder: {
         const TensorImpl& fed = *placeholders[static_cast<std::size_t>(buffer.index)].impl();
         set_base(number, fed.data, fed.storage);
@@ -73,6 +92,7 @@ void Plan::bind(std::span<const Tensor> placeholders, const Storage* arena) {
       case Source::output:
         if (buffer.first_step < 0) allocate_output(number);
         break;
+      case Source::arena:
       case Source::control:
       case Source::scratch:
         break;
@@ -108,14 +128,15 @@ void Plan::allocate_output(int buffer) {
 
 std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const CancelToken* cancel,
                               Loc where, std::span<const Tensor> places) {
-  const Ref<Storage> arena = arena_bytes > 0 ? Storage::allocate(arena_bytes) : Ref<Storage>();
+  arena_memory_.resize(arenas.size());
   place_outputs(places);
-  bind(placeholders, arena.get());
+  bind(placeholders);
   const RunContext context{symbols, cancel, where};
   StepProfile* const profile = StepProfile::active();
+  auto event = events.cbegin();
   const auto run_step = [&](std::size_t number) {
     Step& step = *steps[number];
-    for (const int buffer : born[number]) allocate_output(buffer);
+    for (; event != events.cend() && event->step == number; ++event) handle(*event);
     StepProfile::time(profile, step.node(), [&] { step.run(*this, context); });
   };
   std::size_t at = 0;
@@ -178,6 +199,7 @@ std::vector<Tensor> Plan::collect(std::span<const Tensor> placeholders) {
 /// Keeps no memory of the caller's, nor of what was given to the caller. Variables are the
 /// program's: who writes one eagerly asks how many tensors share its memory.
 void Plan::let_go() noexcept {
+  for (ArenaMemory& memory : arena_memory_) memory.held = {};
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     Buffer& buffer = buffers[i];
     const bool passing = buffer.source == Source::placeholder || buffer.source == Source::output ||

@@ -15,7 +15,7 @@ namespace dyad::exec {
 
 /// Where the memory of a buffer comes from.
 enum class Source : std::uint8_t {
-  arena,        ///< the executable's own memory
+  arena,        ///< the executable's own memory, for some steps of a run
   placeholder,  ///< the caller's tensor
   variable,     ///< a captured tensor
   constant,     ///< a literal of the graph
@@ -31,7 +31,22 @@ struct Buffer {
   Tensor base;             ///< the variable or constant; the output of a control step once it ran
   std::size_t bytes = 0;   ///< of what a run makes: arena, output, control and scratch
   std::size_t offset = 0;  ///< arena and scratch
+  int arena = 0;           ///< which
   int first_step = -1, last_step = -1;
+};
+
+/// Memory that the intermediate values of some steps lie in.
+struct Arena {
+  std::size_t bytes = 0;
+  std::vector<int> buffers;
+};
+
+/// Memory that comes or goes just before a step.
+struct MemoryEvent {
+  enum class Kind : std::uint8_t { drop_arena, take_arena, take_output };
+  std::size_t step = 0;
+  Kind kind = Kind::take_arena;
+  int index = 0;  ///< of the arena, or the output's buffer
 };
 
 /// A value of a plan: a tensor made in advance over part of a buffer; its data pointer is set when
@@ -97,13 +112,14 @@ class Plan {
   std::vector<Buffer> buffers;
   std::vector<Slot> slots;
   std::vector<std::unique_ptr<Step>> steps;
-  /// By step: the outputs that it writes first, whose memory is taken just before it. Those of no
-  /// step have theirs from the start.
-  std::vector<std::vector<int>> born;
-  std::size_t commit = 0;    ///< the first step that writes a variable
-  std::vector<int> outputs;  ///< slots
-  std::vector<int> written;  ///< buffers of the variables that a run writes
-  std::size_t arena_bytes = 0;
+  std::vector<Arena> arenas;
+  /// By step: arenas and outputs are there from the first step that needs them on, arenas to their
+  /// last ones. Outputs that no step writes are there from the start.
+  std::vector<MemoryEvent> events;
+  std::size_t commit = 0;       ///< the first step that writes a variable
+  std::vector<int> outputs;     ///< slots
+  std::vector<int> written;     ///< buffers of the variables that a run writes
+  std::size_t arena_bytes = 0;  ///< of all arenas
   std::size_t live_peak = 0;
   int kernels = 0, views = 0;
   std::vector<std::string> notes;  ///< how the members of `rows` nodes run
@@ -122,15 +138,21 @@ class Plan {
     void** address;    ///< of a kernel's operand
     TensorImpl* impl;  ///< or a tensor
   };
-  void bind(std::span<const Tensor> placeholders, const Storage* arena);
+  void bind(std::span<const Tensor> placeholders);
   void place_outputs(std::span<const Tensor> places);
+  void handle(const MemoryEvent& event);
+  void take_arena(std::size_t number);
   void allocate_output(int buffer);
   [[nodiscard]] std::vector<Tensor> collect(std::span<const Tensor> placeholders);
   void let_go() noexcept;
   /// Step number `at` failed.
   void fail_at(std::size_t at) noexcept;
 
-  Ref<Storage> arena_;             // memory of the last run, borrowed
+  /// By arena: its memory while a run has it, and where that was last, borrowed.
+  struct ArenaMemory {
+    Ref<Storage> held, borrowed;
+  };
+  std::vector<ArenaMemory> arena_memory_;
   std::vector<std::byte*> bound_;  // by buffer: the base set last, for variables
   /// Memory of an output: of its own, or where the caller wants it.
   struct Fresh {

@@ -29,6 +29,7 @@ std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
       break;
   }
   std::vector<int> buffers;
+  buffers.reserve(draft.writes.size());
   for (const int slot : draft.writes) {
     buffers.push_back(plan.slots[static_cast<std::size_t>(slot)].buffer);
   }
@@ -36,21 +37,41 @@ std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
                            regions.at(draft.node));
 }
 
-/// By step of the draft: the outputs whose memory is taken just before it. None is taken once
-/// variables are written, because that can fail; what only those steps write has its memory before.
-std::vector<std::vector<int>> births(Plan& plan, const Draft& draft) {
-  std::vector<std::vector<int>> born(draft.steps.size());
+/// Memory that comes and goes just before steps of the draft, by step.
+std::vector<MemoryEvent> memory_events(Plan& plan, const Draft& draft, const ArenasPlan& placed) {
+  using Kind = MemoryEvent::Kind;
+  std::vector<MemoryEvent> events;
+  const auto add = [&](int step, Kind kind, std::size_t index) {
+    events.push_back({static_cast<std::size_t>(step), kind, static_cast<int>(index)});
+  };
+  for (std::size_t i = 0; i < placed.arenas.size(); ++i) {
+    add(draft.taken_before(placed.arenas[i].first), Kind::take_arena, i);
+    add(placed.arenas[i].last + 1, Kind::drop_arena, i);
+  }
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     Buffer& buffer = plan.buffers[i];
     if (buffer.source != Source::output || buffer.first_step < 0) continue;
     if (buffer.bytes == 0 || draft.commit == 0) {
       buffer.first_step = -1;
-      continue;
+    } else {
+      add(draft.taken_before(buffer.first_step), Kind::take_output, i);
     }
-    born[std::min(static_cast<std::size_t>(buffer.first_step), draft.commit - 1)].push_back(
-        static_cast<int>(i));
   }
-  return born;
+  std::ranges::stable_sort(events, {}, [](const MemoryEvent& event) {
+    return std::pair(event.step, event.kind);  // what goes makes way for what comes
+  });
+  return events;
+}
+
+std::vector<Arena> arenas_of(const ArenasPlan& placed, std::span<const Buffer> buffers) {
+  std::vector<Arena> arenas(placed.arenas.size());
+  for (std::size_t i = 0; i < arenas.size(); ++i) arenas[i].bytes = placed.arenas[i].bytes;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& buffer = buffers[i];
+    if (buffer.source != Source::arena || buffer.first_step < 0 || buffer.bytes == 0) continue;
+    arenas[static_cast<std::size_t>(buffer.arena)].buffers.push_back(static_cast<int>(i));
+  }
+  return arenas;
 }
 
 /// Makes values that are computed for that the new ones of placeholders.
@@ -79,7 +100,7 @@ PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
   PlacedDraft placed{lay_out(lowered, symbols, placeholders), {}};
   write_back(placed.draft, lowered, written_back);
   order_writes(placed.draft);
-  placed.arena = place_memory(placed.draft);
+  placed.arenas = place_memory(placed.draft);
   return placed;
 }
 
@@ -87,24 +108,27 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
                                 std::span<const Tensor> placeholders,
                                 const RegionExecutables& regions, bool check_finite,
                                 std::span<const WrittenBack> written_back) {
-  auto [draft, arena] = place(lowered, symbols, placeholders, written_back);
+  auto [draft, arenas] = place(lowered, symbols, placeholders, written_back);
   auto plan = std::make_unique<Plan>(draft.buffers);
   plan->symbols = symbols;
   plan->slots = draft.slots;
   plan->outputs = std::move(draft.outputs);
   for (const int slot : plan->outputs) plan->keep_contents(slot);
-  plan->arena_bytes = arena.bytes;
-  plan->live_peak = arena.live_peak;
+  plan->arenas = arenas_of(arenas, plan->buffers);
+  plan->arena_bytes = arenas.bytes();
+  plan->live_peak = arenas.live_peak;
   plan->views = draft.views;
   plan->notes = std::move(draft.notes);
-  const std::vector<std::vector<int>> born = births(*plan, draft);
+  const std::vector<MemoryEvent> events = memory_events(*plan, draft, arenas);
+  auto event = events.begin();
   runtime::KernelBatch batch;
-  std::vector<int> waiting;  // born in steps that do nothing
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     if (i == draft.commit) plan->commit = plan->steps.size();
-    waiting.insert(waiting.end(), born[i].begin(), born[i].end());
     if (draft.is_empty(draft.steps[i])) continue;
-    plan->born.push_back(std::exchange(waiting, {}));
+    for (; event != events.end() && event->step <= i; ++event) {
+      plan->events.push_back(*event);  // also of steps before that do nothing
+      plan->events.back().step = plan->steps.size();
+    }
     auto step = make_step(*plan, draft.steps[i], regions, batch);
     const bool computes = draft.steps[i].kind == DraftStep::Kind::kernel ||
                           draft.steps[i].kind == DraftStep::Kind::opaque;
@@ -148,8 +172,8 @@ MemoryUse use_of(const PlacedDraft& placed) {
     if (is_given) use.results += buffer.bytes;
     if (buffer.source == Source::control && !is_given) of_control += buffer.bytes;
   }
-  use.intermediate = placed.arena.bytes + of_control;
-  use.live_peak = placed.arena.live_peak + of_control;
+  use.intermediate = placed.arenas.most_at_once() + of_control;
+  use.live_peak = placed.arenas.live_peak + of_control;
   use.apart += of_control;
   return use;
 }

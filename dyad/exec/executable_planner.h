@@ -17,7 +17,7 @@ using RegionExecutables = std::map<const Node*, std::vector<std::unique_ptr<Exec
 /// A plan without kernels: steps in the order in which they run, and where memory lies.
 struct PlacedDraft {
   Draft draft;
-  ArenaSize arena;
+  ArenasPlan arenas;
 };
 [[nodiscard]] PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders,

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "dyad/core/allocator.h"
+
 namespace dyad::exec {
 namespace {
 
@@ -12,17 +14,39 @@ bool meet(const BufferRequest& a, const BufferRequest& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-std::size_t peak_of(std::span<const BufferRequest> requests, std::span<const std::size_t> sizes) {
-  int last = -1;
-  for (const BufferRequest& r : requests) last = std::max(last, r.last);
-  std::vector<std::ptrdiff_t> change(static_cast<std::size_t>(last + 2), 0);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    change[static_cast<std::size_t>(requests[i].first)] += static_cast<std::ptrdiff_t>(sizes[i]);
-    change[static_cast<std::size_t>(requests[i].last + 1)] -= static_cast<std::ptrdiff_t>(sizes[i]);
+/// Bytes that come and go, and the most that are there at one step.
+class Ledger {
+ public:
+  explicit Ledger(int steps) : change_(static_cast<std::size_t>(steps) + 1, 0) {}
+
+  void add(std::size_t bytes, int first, int last) {
+    change_[static_cast<std::size_t>(first)] += static_cast<std::ptrdiff_t>(bytes);
+    change_[static_cast<std::size_t>(last) + 1] -= static_cast<std::ptrdiff_t>(bytes);
   }
-  std::ptrdiff_t live = 0, peak = 0;
-  for (const std::ptrdiff_t c : change) peak = std::max(peak, live += c);
-  return static_cast<std::size_t>(peak);
+  [[nodiscard]] std::vector<std::ptrdiff_t> by_step() const {
+    std::vector<std::ptrdiff_t> sums(change_.size() - 1);
+    std::partial_sum(change_.begin(), change_.end() - 1, sums.begin());
+    return sums;
+  }
+  [[nodiscard]] std::size_t peak() const {
+    std::ptrdiff_t now = 0, peak = 0;
+    for (const std::ptrdiff_t c : change_) peak = std::max(peak, now += c);
+    return static_cast<std::size_t>(peak);
+  }
+
+ private:
+  std::vector<std::ptrdiff_t> change_;
+};
+
+constexpr std::size_t kAlignment = 64;
+std::size_t aligned(std::size_t bytes, std::size_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+int steps_of(std::span<const BufferRequest> requests) {
+  int steps = 0;
+  for (const BufferRequest& r : requests) steps = std::max(steps, r.last + 1);
+  return steps;
 }
 
 }  // namespace
@@ -31,10 +55,12 @@ MemoryPlan plan_memory(std::span<const BufferRequest> requests, std::size_t alig
   MemoryPlan plan;
   plan.offsets.assign(requests.size(), 0);
   std::vector<std::size_t> sizes;
+  Ledger live(steps_of(requests));
   for (const BufferRequest& r : requests) {
-    sizes.push_back((r.bytes + alignment - 1) / alignment * alignment);
+    sizes.push_back(aligned(r.bytes, alignment));
+    live.add(sizes.back(), r.first, r.last);
   }
-  plan.live_peak = peak_of(requests, sizes);
+  plan.live_peak = live.peak();
 
   std::vector<std::size_t> by_size(requests.size());
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
@@ -58,6 +84,204 @@ MemoryPlan plan_memory(std::span<const BufferRequest> requests, std::size_t alig
                                            [&](std::size_t p) { return plan.offsets[p]; }),
                   i);
   }
+  return plan;
+}
+
+namespace {
+
+/// Tries arenas that hold what is needed last before one of some steps: each makes way there.
+class ArenaCuts {
+ public:
+  ArenaCuts(std::span<const BufferRequest> requests, std::span<const LaterMemory> later)
+      : requests_(requests), later_(later), steps_(steps_of(requests)) {
+    for (const LaterMemory& one : later) steps_ = std::max(steps_, one.first + 1);
+  }
+
+  /// First steps of arenas but the first: where cuts pay.
+  [[nodiscard]] std::vector<int> choose() const {
+    constexpr std::size_t kMostCuts = 3;
+    constexpr std::size_t kWorthIt = 64 << 10, kWorthShare = 64;  // bytes, and parts of the peak
+    std::vector<int> cuts, candidates = births();
+    std::size_t peak = candidates.empty() ? 0 : estimate(cuts);
+    while (cuts.size() < kMostCuts && !candidates.empty()) {
+      std::size_t best = std::numeric_limits<std::size_t>::max();
+      std::vector<int> best_cuts;
+      for (const int step : candidates) {
+        std::vector<int> tried = cuts;
+        tried.insert(std::ranges::upper_bound(tried, step), step);
+        if (const std::size_t would_be = estimate(tried); would_be < best) {
+          best = would_be;
+          best_cuts = std::move(tried);
+        }
+      }
+      if (best + std::max(kWorthIt, peak / kWorthShare) > peak) break;
+      peak = best;
+      cuts = std::move(best_cuts);
+    }
+    return cuts;
+  }
+
+  [[nodiscard]] ArenasPlan pack(std::span<const int> cuts) const {
+    ArenasPlan plan;
+    plan.offsets.resize(requests_.size());
+    plan.arena_of.resize(requests_.size());
+    for (std::size_t k = 0; k <= cuts.size(); ++k) {
+      std::vector<BufferRequest> members;
+      std::vector<std::size_t> numbers;
+      for (std::size_t i = 0; i < requests_.size(); ++i) {
+        if (group_of(requests_[i], cuts) != k) continue;
+        members.push_back(requests_[i]);
+        numbers.push_back(i);
+      }
+      if (members.empty()) continue;
+      const MemoryPlan packed = plan_memory(members);
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        plan.offsets[numbers[i]] = packed.offsets[i];
+        plan.arena_of[numbers[i]] = static_cast<int>(plan.arenas.size());
+      }
+      plan.arenas.push_back(span_of(members, packed.arena_bytes));
+    }
+    return plan;
+  }
+
+  /// The most memory of all steps.
+  [[nodiscard]] std::size_t peak_of(std::span<const ArenaSpan> arenas) const {
+    Ledger all(steps_);
+    for (const ArenaSpan& arena : arenas)
+      all.add(detail::block_size(arena.bytes), arena.first, arena.last);
+    for (const LaterMemory& one : later_)
+      all.add(detail::block_size(one.bytes), one.first, steps_ - 1);
+    return all.peak();
+  }
+
+ private:
+  static std::size_t group_of(const BufferRequest& request, std::span<const int> cuts) {
+    return static_cast<std::size_t>(std::ranges::upper_bound(cuts, request.last) - cuts.begin());
+  }
+  static ArenaSpan span_of(std::span<const BufferRequest> members, std::size_t bytes) {
+    ArenaSpan span{bytes, members.front().first, members.front().last};
+    for (const BufferRequest& one : members) {
+      span.first = std::min(span.first, one.first);
+      span.last = std::max(span.last, one.last);
+    }
+    return span;
+  }
+
+  /// Steps before which memory is taken that others could make way for; a few where they are many.
+  [[nodiscard]] std::vector<int> births() const {
+    constexpr std::size_t kMost = 24;
+    std::vector<int> steps;
+    for (const LaterMemory& one : later_) {
+      if (one.bytes > 0 && one.first > 0) steps.push_back(one.first);
+    }
+    std::ranges::sort(steps);
+    steps.erase(std::ranges::unique(steps).begin(), steps.end());
+    if (steps.size() <= kMost) return steps;
+    std::vector<int> some(kMost);
+    for (std::size_t i = 0; i < kMost; ++i) some[i] = steps[i * steps.size() / kMost];
+    return some;
+  }
+
+  /// The most memory of all steps if every arena is as small as can be.
+  [[nodiscard]] std::size_t estimate(std::span<const int> cuts) const {
+    std::vector<ArenaSpan> arenas;
+    for (std::size_t k = 0; k <= cuts.size(); ++k) {
+      std::vector<BufferRequest> members;
+      Ledger live(steps_);
+      for (const BufferRequest& r : requests_) {
+        if (group_of(r, cuts) != k) continue;
+        members.push_back(r);
+        live.add(aligned(r.bytes, kAlignment), r.first, r.last);
+      }
+      if (!members.empty()) arenas.push_back(span_of(members, live.peak()));
+    }
+    return peak_of(arenas);
+  }
+
+  std::span<const BufferRequest> requests_;
+  std::span<const LaterMemory> later_;
+  int steps_;
+};
+
+}  // namespace
+
+std::vector<int> lend(std::span<const BufferRequest> requests, std::span<LaterMemory> later) {
+  std::vector<int> lies_in(requests.size(), -1);
+  const bool any =
+      std::ranges::any_of(later, [](const LaterMemory& one) { return one.first < one.written; });
+  if (!any) return lies_in;
+  int steps = steps_of(requests);
+  for (const LaterMemory& one : later) steps = std::max(steps, one.written + 1);
+  Ledger ledger(steps);
+  for (const BufferRequest& r : requests) ledger.add(r.bytes, r.first, r.last);
+  for (const LaterMemory& one : later) ledger.add(one.bytes, one.first, steps - 1);
+  std::vector<std::ptrdiff_t> there = ledger.by_step();
+  const std::ptrdiff_t peak = *std::ranges::max_element(there);
+
+  std::vector<std::size_t> by_size(requests.size());
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  std::ranges::stable_sort(by_size, std::greater<>(),
+                           [&](std::size_t i) { return requests[i].bytes; });
+  std::vector<bool> is_lent(later.size(), false);
+  for (const std::size_t i : by_size) {
+    const BufferRequest& block = requests[i];
+    const auto suits = [&](const LaterMemory& one) {
+      if (one.bytes < block.bytes || block.last < one.first || block.last >= one.written)
+        return false;
+      const auto more = static_cast<std::ptrdiff_t>(one.bytes - block.bytes);
+      return std::all_of(there.begin() + std::min(block.first, one.first),
+                         there.begin() + one.first,
+                         [&](std::ptrdiff_t bytes) { return bytes + more <= peak; });
+    };
+    int best = -1;
+    for (std::size_t k = 0; k < later.size(); ++k) {
+      if (is_lent[k] || !suits(later[k])) continue;
+      if (best < 0 || later[k].bytes < later[static_cast<std::size_t>(best)].bytes)
+        best = static_cast<int>(k);
+    }
+    if (best < 0) continue;
+    LaterMemory& host = later[static_cast<std::size_t>(best)];
+    for (int step = block.first; step <= block.last; ++step) {
+      auto& bytes = there[static_cast<std::size_t>(step)];
+      bytes -= static_cast<std::ptrdiff_t>(block.bytes);
+      if (step < host.first) bytes += static_cast<std::ptrdiff_t>(host.bytes);
+    }
+    host.first = std::min(host.first, block.first);
+    is_lent[static_cast<std::size_t>(best)] = true;
+    lies_in[i] = best;
+  }
+  return lies_in;
+}
+
+std::size_t ArenasPlan::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const ArenaSpan& arena : arenas) sum += arena.bytes;
+  return sum;
+}
+
+std::size_t ArenasPlan::most_at_once() const noexcept {
+  std::size_t most = 0;
+  for (const ArenaSpan& at : arenas) {  // where one begins
+    std::size_t there = 0;
+    for (const ArenaSpan& arena : arenas) {
+      if (arena.first <= at.first && at.first <= arena.last) there += arena.bytes;
+    }
+    most = std::max(most, there);
+  }
+  return most;
+}
+
+ArenasPlan plan_arenas(std::span<const BufferRequest> requests,
+                       std::span<const LaterMemory> later) {
+  const ArenaCuts arenas(requests, later);
+  ArenasPlan plan = arenas.pack(arenas.choose());
+  if (plan.arenas.size() > 1) {
+    ArenasPlan one = arenas.pack({});
+    if (arenas.peak_of(one.arenas) <= arenas.peak_of(plan.arenas)) plan = std::move(one);
+  }
+  Ledger live(steps_of(requests));
+  for (const BufferRequest& r : requests) live.add(aligned(r.bytes, kAlignment), r.first, r.last);
+  plan.live_peak = live.peak();
   return plan;
 }
 

@@ -123,9 +123,15 @@ class PlanWriter {
     line("buffers:");
     for (std::size_t i = 0; i < draft_.buffers.size(); ++i) write_buffer(static_cast<int>(i));
     const MemoryUse use = use_of(placed_);
-    const std::size_t of_regions = use.intermediate - placed_.arena.bytes;
-    line(fmt::format("arena: {} bytes, live peak {}, without sharing {}", placed_.arena.bytes,
-                     placed_.arena.live_peak, use.apart - of_regions));
+    const ArenasPlan& arenas = placed_.arenas;
+    const std::size_t of_regions = use.intermediate - arenas.most_at_once();
+    line(fmt::format("arena{}: {} bytes, live peak {}, without sharing {}", has_arenas() ? "s" : "",
+                     arenas.bytes(), arenas.live_peak, use.apart - of_regions));
+    for (std::size_t i = 0; has_arenas() && i < arenas.arenas.size(); ++i) {
+      const ArenaSpan& span = arenas.arenas[i];
+      line(fmt::format("  arena {}: {} bytes, steps {} to {}", i, span.bytes, span.first,
+                       span.last));
+    }
     if (of_regions > 0) line(fmt::format("made by regions: {} bytes", of_regions));
     line(fmt::format("results: {} bytes", use.results));
     return std::move(text_);
@@ -280,10 +286,13 @@ class PlanWriter {
                      steps));
   }
 
-  static std::string source_of(const Buffer& buffer) {
+  [[nodiscard]] bool has_arenas() const noexcept { return placed_.arenas.arenas.size() > 1; }
+
+  [[nodiscard]] std::string source_of(const Buffer& buffer) const {
     switch (buffer.source) {
       case Source::arena:
-        return fmt::format("arena at {}", buffer.offset);
+        return has_arenas() ? fmt::format("arena {} at {}", buffer.arena, buffer.offset)
+                            : fmt::format("arena at {}", buffer.offset);
       case Source::placeholder:
         return "placeholder";
       case Source::variable:

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace dyad::exec {
@@ -67,6 +68,104 @@ TEST(MemoryPlan, RandomRequestsNeverOverlapAndStayNearTheLeast) {
     EXPECT_GE(plan.arena_bytes, plan.live_peak);
     EXPECT_LE(plan.arena_bytes, plan.live_peak + plan.live_peak / 4) << "round " << round;
   }
+}
+
+constexpr std::size_t kMega = std::size_t{1} << 20;
+
+/// Memory at the step where it takes most.
+std::size_t most(std::span<const ArenaSpan> arenas, std::span<const LaterMemory> later, int steps) {
+  std::size_t most = 0;
+  for (int step = 0; step < steps; ++step) {
+    std::size_t now = 0;
+    for (const ArenaSpan& arena : arenas)
+      now += arena.first <= step && step <= arena.last ? arena.bytes : 0;
+    for (const LaterMemory& one : later) now += one.first <= step ? one.bytes : 0;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+TEST(ArenasPlan, WhatNobodyNeedsMakesWayForWhatComesLater) {
+  const std::vector<BufferRequest> requests{{4 * kMega, 0, 3}, {kMega, 2, 6}};
+  const std::vector<LaterMemory> later{{4 * kMega, 4, 4}, {kMega, 5, 5}};
+  const ArenasPlan plan = plan_arenas(requests, later);
+  ASSERT_EQ(plan.arenas.size(), 2u);
+  EXPECT_EQ(plan.arenas[0].last, 3);
+  EXPECT_EQ(plan.arenas[1].first, 2);
+  EXPECT_EQ(plan.arena_of, (std::vector<int>{0, 1}));
+  EXPECT_EQ(most(plan.arenas, later, 7), 6 * kMega);
+  EXPECT_EQ(plan.bytes(), 5 * kMega);
+  EXPECT_EQ(plan.most_at_once(), 5 * kMega);
+  EXPECT_EQ(plan.live_peak, 5 * kMega);
+}
+
+TEST(ArenasPlan, IsOneArenaWhereNothingComesLater) {
+  const std::vector<BufferRequest> requests{{4 * kMega, 0, 3}, {2 * kMega, 2, 6}};
+  EXPECT_EQ(plan_arenas(requests, {}).arenas.size(), 1u);
+  const std::vector<LaterMemory> at_once{{4 * kMega, 0, 6}}, little{{1024, 4, 4}};
+  EXPECT_EQ(plan_arenas(requests, at_once).arenas.size(), 1u);
+  EXPECT_EQ(plan_arenas(requests, little).arenas.size(), 1u);
+  EXPECT_TRUE(plan_arenas({}, at_once).arenas.empty());
+}
+
+TEST(ArenasPlan, RandomRequestsNeverOverlapAndTakeNoMoreThanOneArena) {
+  std::mt19937 random(3);
+  int cut = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<BufferRequest> requests;
+    std::vector<LaterMemory> later;
+    for (int i = 0; i < 60; ++i) {  // kept from a first half for a second one, in which others die
+      const int first = static_cast<int>(random() % 50);
+      const int last = round % 2 ? 99 - first : first + static_cast<int>(random() % 40);
+      requests.push_back({(random() % 64 + 1) * 100000, first, last});
+    }
+    for (int i = 0; i < 30; ++i) {
+      const int first = 50 + static_cast<int>(random() % 50);
+      later.push_back({(random() % 64 + 1) * 50000, first, first});
+    }
+    const ArenasPlan plan = plan_arenas(requests, later);
+    cut += plan.arenas.size() > 1 ? 1 : 0;
+    for (std::size_t k = 0; k < plan.arenas.size(); ++k) {
+      const ArenaSpan& arena = plan.arenas[k];
+      std::vector<BufferRequest> members;
+      MemoryPlan packed{.offsets = {}, .arena_bytes = arena.bytes, .live_peak = 0};
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (plan.arena_of[i] != static_cast<int>(k)) continue;
+        members.push_back(requests[i]);
+        packed.offsets.push_back(plan.offsets[i]);
+        EXPECT_GE(requests[i].first, arena.first);
+        EXPECT_LE(requests[i].last, arena.last);
+      }
+      ASSERT_TRUE(is_sound(members, packed)) << "round " << round;
+    }
+    const ArenaSpan one{plan_memory(requests).arena_bytes, 0, 99};
+    EXPECT_LE(most(plan.arenas, later, 100), most({&one, 1}, later, 100) + 6 * kMega);
+  }
+  EXPECT_GT(cut, 20);
+}
+
+TEST(Lend, ABlockLiesInMemoryThatIsTakenForALaterResult) {
+  // Results have their memory from step 4 on, and are written in steps 5 and 6.
+  const std::vector<BufferRequest> requests{{800, 3, 5}, {1100, 2, 4}, {100, 0, 1}};
+  std::vector<LaterMemory> later{{1600, 4, 5}, {1000, 4, 6}};
+  EXPECT_EQ(lend(requests, later), (std::vector<int>{1, 0, -1}));
+  EXPECT_EQ(later[1].first, 3);
+  EXPECT_EQ(later[0].first, 2);
+}
+
+TEST(Lend, RefusesWhereItDoesNotFit) {
+  const auto lies_in = [](const BufferRequest& block, LaterMemory later) {
+    return lend({&block, 1}, {&later, 1})[0];
+  };
+  EXPECT_EQ(lies_in({800, 3, 4}, {800, 4, 5}), 0);
+  EXPECT_EQ(lies_in({801, 3, 4}, {800, 4, 5}), -1) << "too small";
+  EXPECT_EQ(lies_in({800, 3, 5}, {800, 4, 5}), -1) << "written while it is needed";
+  EXPECT_EQ(lies_in({800, 2, 3}, {800, 4, 5}), -1) << "not there when it is needed last";
+  // Taken earlier, it would be there when most memory is needed.
+  const std::vector<BufferRequest> requests{{800, 0, 4}, {9000, 0, 1}};
+  std::vector<LaterMemory> later{{1600, 4, 5}};
+  EXPECT_EQ(lend(requests, later), (std::vector<int>{-1, -1}));
+  EXPECT_EQ(later[0].first, 4);
 }
 
 }  // namespace

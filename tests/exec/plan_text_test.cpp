@@ -326,6 +326,22 @@ TEST_F(PlanText, IsThatOfTheExecutable) {
   EXPECT_THAT(text, Not(HasSubstr("\n  " + std::to_string(stats.kernels) + ": ")));
 }
 
+TEST_F(PlanText, NamesTheArenasWhereOneMakesWay) {
+  const std::string text = plan_of(R"(graph {
+    %x = placeholder : f32[1024, 1024]
+    %a = matmul(%x, %x)
+    %b = matmul(%a, %x)
+    %s = sum(%b)
+    %c = mul(%x, %s)
+    return %c
+  })");
+  EXPECT_THAT(text, HasSubstr("  %0: arena 0 at 0, 4194304 bytes, steps 0 to 1\n"));
+  EXPECT_THAT(text, HasSubstr("  %2: arena 1 at 0, 4 bytes, steps 2 to 3\n"));
+  EXPECT_THAT(text, HasSubstr("arenas: 8388672 bytes, live peak 8388608, without sharing 8388612\n"
+                              "  arena 0: 8388608 bytes, steps 0 to 2\n"
+                              "  arena 1: 64 bytes, steps 2 to 3\n"));
+}
+
 TEST_F(PlanText, SaysWhyAGraphHasNone) {
   EXPECT_EQ(error_of("graph {\n%x = placeholder : f32[n, m + n]\nreturn %x\n}"),
             "no number is given for the sizes n, m");

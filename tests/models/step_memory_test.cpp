@@ -1,0 +1,124 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dyad/autograd/grad_mode.h"
+#include "dyad/base/error.h"
+#include "dyad/core/allocation_limit.h"
+#include "dyad/core/generator.h"
+#include "dyad/core/storage.h"
+#include "dyad/exec/autocast.h"
+#include "dyad/exec/compile.h"
+#include "dyad/nn/nn.h"
+#include "dyad/ops/ops.h"
+#include "dyad/optim/optim.h"
+
+// The memory of training steps.
+
+namespace dyad {
+namespace {
+
+/// Layers of 512, so that the memory of values is counted in the large.
+struct Trainer {
+  nn::Linear first{784, 512}, second{512, 512}, third{512, 10};
+  bool narrow = false;
+  optim::Adam optimizer{parameters(), {}};
+
+  [[nodiscard]] std::vector<Tensor> parameters() const {
+    return {first.weight, first.bias, second.weight, second.bias, third.weight, third.bias};
+  }
+  Tensor step(const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    Tensor loss;
+    {
+      const Autocast scope(bf16, narrow);
+      loss = cross_entropy(third(relu(second(relu(first(x))))), y);
+    }
+    loss.backward();
+    optimizer.step();
+    return loss;
+  }
+};
+
+std::size_t most_of(const std::function<void()>& run) {
+  for (int i = 0; i < 3; ++i) run();
+  reset_peak_memory();
+  run();
+  return memory_stats().peak;
+}
+
+class StepMemory : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    manual_seed(2);
+    x_ = uniform({128, 784});
+    y_ = randint(0, 10, {128});
+  }
+  Tensor x_, y_;
+};
+
+TEST_P(StepMemory, OfACompiledStepIsNotAboveThatOfAnEagerOne) {
+  constexpr std::size_t kCounted = 128 << 10;  // what the counts of two threads are good to
+  Trainer trainer{.narrow = GetParam()};
+  const std::size_t eager = most_of([&] { (void)trainer.step(x_, y_); });
+  const auto fast = compile([&](const Tensor& x, const Tensor& y) { return trainer.step(x, y); },
+                            {.recheck = false, .background = Background::never});
+  const std::size_t compiled = most_of([&] { (void)fast(x_, y_); });
+  EXPECT_LE(compiled, eager + kCounted);
+}
+
+TEST_P(StepMemory, ThatRunsOutInTheMiddleLosesNothing) {
+  Trainer trainer{.narrow = GetParam()};
+  const auto fast = compile([&](const Tensor& x, const Tensor& y) { return trainer.step(x, y); },
+                            {.recheck = false, .background = Background::never});
+  for (int i = 0; i < 3; ++i) (void)fast(x_, y_);
+  trainer.optimizer.zero_grad();
+  std::vector<std::vector<float>> before;
+  for (const Tensor& p : trainer.parameters()) before.push_back(p.to_vector<float>());
+  int refused = 0;
+  // Each limit is reached at another step, the last one at none.
+  for (std::size_t limit = 256 << 10;; limit += 256 << 10) {
+    bool done = true;
+    try {
+      const AllocationLimit least(limit);
+      (void)fast(x_, y_);
+    } catch (const MemoryError&) {
+      done = false;
+      ++refused;
+    }
+    if (done) break;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      ASSERT_EQ(trainer.parameters()[i].to_vector<float>(), before[i]) << "limit " << limit;
+  }
+  EXPECT_GT(refused, 4);
+  EXPECT_NE(trainer.parameters()[0].to_vector<float>(), before[0]);
+}
+
+TEST_P(StepMemory, ValuesThatMakeWayKeepTheBits) {
+  Trainer by_eager{.narrow = GetParam()}, by_compiled{.narrow = GetParam()};
+  {
+    const NoGrad copy;
+    for (std::size_t i = 0; i < 6; ++i) by_compiled.parameters()[i].copy_(by_eager.parameters()[i]);
+  }
+  const auto fast =
+      compile([&](const Tensor& x, const Tensor& y) { return by_compiled.step(x, y); },
+              {.recheck = false, .background = Background::never});
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(fast(x_, y_).item<float>(), by_eager.step(x_, y_).item<float>()) << "step " << i;
+    for (std::size_t k = 0; k < 6; ++k) {
+      EXPECT_EQ(by_compiled.parameters()[k].grad().to_vector<float>(),
+                by_eager.parameters()[k].grad().to_vector<float>())
+          << "gradient " << k << " in step " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, StepMemory, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "bf16" : "f32"); });
+
+}  // namespace
+}  // namespace dyad
