@@ -648,10 +648,6 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
     return std::nullopt;
   }
   ++replays;
-  // The compiler leaves as much behind as the call that was recorded.
-  std::atomic<bool>& known = found.recording->was_replayed;
-  if (!known.load(std::memory_order_relaxed) && !known.exchange(true))
-    detail::release_cached_lists();
   const DecisionTree& tree = padded ? *recording.bucketed->tree() : *recording.tree;
   attach_backward(tree, outcome, arguments, found.symbols, recording.tape_need, loc,
                   recording.bucketed.get(), padded ? &*padded : nullptr);

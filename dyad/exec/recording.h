@@ -68,7 +68,6 @@ struct Recording {
   /// Set by backward passes through a call's results.
   TapeNeedFlag tape_need = std::make_shared<std::atomic<TapeNeed>>(TapeNeed::none);
   std::atomic<std::int64_t> calls = 0;
-  std::atomic<bool> was_replayed = false;
   std::vector<SmallSizes> small;  ///< what calls with sizes of 0 and 1 were seen to do
   bool draws = false;             ///< random numbers
   bool tells_the_host = false;    ///< by operators that print or call it

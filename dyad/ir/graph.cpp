@@ -51,12 +51,9 @@ Node* GraphImpl::append(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> i
 void GraphImpl::remember(Node& node) {
   if (node.op_ == &kPlaceholderOp) {
     placeholders_.push_back(node.output());
-    by_name_.emplace(node.attrs_as<PlaceholderAttrs>().name, node.output());
   } else if (node.op_ == &kVariableOp) {
-    const auto& variable = node.attrs_as<VariableAttrs>();
     variables_.push_back(node.output());
-    variable_of_.emplace(variable.tensor.impl(), node.output());
-    by_name_.emplace(variable.name, node.output());
+    variable_of_.emplace(node.attrs_as<VariableAttrs>().tensor.impl(), node.output());
   } else if (node.op_ == &kAssignOp) {
     overwrite(node.inputs_[0], node.output());
   }
@@ -95,11 +92,11 @@ Value GraphImpl::add_placeholder(std::string name, Type type, Loc loc) {
     throw GraphError("placeholder \"" + name + "\" must be a tensor but is " + to_string(type),
                      loc.user());
   }
-  if (const auto taken = by_name_.find(name); taken != by_name_.end()) {
+  if (const Value taken = find_name(name)) {
     throw GraphError("placeholder \"" + name + "\": the graph already has a " +
-                         std::string(taken->second.node->op().name) + " of that name, of type " +
-                         to_string(taken->second.type()) + "; choose another name",
-                     loc.user(), taken->second.node->loc());
+                         std::string(taken.node->op().name) + " of that name, of type " +
+                         to_string(taken.type()) + "; choose another name",
+                     loc.user(), taken.node->loc());
   }
   const PlaceholderAttrs attrs{std::move(name), type.dtype(), type.shape()};
   return append_checked(kPlaceholderOp, Attrs::copy_of(attrs_info<PlaceholderAttrs>, &attrs), {},
@@ -107,9 +104,23 @@ Value GraphImpl::add_placeholder(std::string name, Type type, Loc loc) {
       ->output();
 }
 
-std::string GraphImpl::free_name(const std::string& wanted) const {
+Value GraphImpl::find_name(const std::string& name) {
+  // Passes copy graphs and ask for no name.
+  for (; named_placeholders_ < placeholders_.size(); ++named_placeholders_) {
+    const Value v = placeholders_[named_placeholders_];
+    by_name_.emplace(v.node->attrs_as<PlaceholderAttrs>().name, v);
+  }
+  for (; named_variables_ < variables_.size(); ++named_variables_) {
+    const Value v = variables_[named_variables_];
+    by_name_.emplace(v.node->attrs_as<VariableAttrs>().name, v);
+  }
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? Value() : found->second;
+}
+
+std::string GraphImpl::free_name(const std::string& wanted) {
   std::string name = wanted;
-  for (int i = 1; by_name_.contains(name); ++i) name = wanted + "_" + std::to_string(i);
+  for (int i = 1; find_name(name); ++i) name = wanted + "_" + std::to_string(i);
   return name;
 }
 
@@ -184,6 +195,7 @@ void GraphImpl::erase_if(const std::function<bool(const Node&)>& drop) {
   variables_.clear();
   variable_of_.clear();
   by_name_.clear();
+  named_placeholders_ = named_variables_ = 0;
   overwritten_.clear();
   written_in_place_.clear();
   for (std::unique_ptr<Node>& node : nodes_) {

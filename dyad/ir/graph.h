@@ -145,7 +145,9 @@ class GraphImpl : public RefCounted<GraphImpl> {
   void replace_values(const std::function<Value(Value)>& by);
 
  private:
-  [[nodiscard]] std::string free_name(const std::string& wanted) const;
+  [[nodiscard]] std::string free_name(const std::string& wanted);
+  /// The placeholder or variable of a name, or no value.
+  [[nodiscard]] Value find_name(const std::string& name);
   void remember(Node& node);
   void note_symbols(const Type& type);
   std::deque<std::unique_ptr<Node>> nodes_;
@@ -153,7 +155,8 @@ class GraphImpl : public RefCounted<GraphImpl> {
   std::vector<Value> variables_;
   std::vector<Value> outputs_;
   std::unordered_map<const TensorImpl*, Value> variable_of_;
-  std::unordered_map<std::string, Value> by_name_;
+  std::unordered_map<std::string, Value> by_name_;  // of as many as the next two say
+  std::size_t named_placeholders_ = 0, named_variables_ = 0;
   std::unordered_map<Value, Value, ValueHash> overwritten_;       // memory -> what it holds
   std::unordered_map<Value, Value, ValueHash> written_in_place_;  // of which variables
   int next_id_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -67,11 +68,9 @@ class Segments {
       const bool passes = std::ranges::any_of(
           cuts, [&](std::size_t cut) { return one.made < cut && one.last_use >= cut; });
       if (!one.repeats || passes || one.made >= cuts.back()) continue;
-      Part part;
-      if (!part_of(one.value, may_repeat, part)) {
-        part = {{one.value.node->inputs().begin(), one.value.node->inputs().end()}};
-      }
-      parts.emplace(one.value, std::move(part));
+      std::optional<Part> part = part_of(one.value, may_repeat);
+      if (!part) part = {{one.value.node->inputs().begin(), one.value.node->inputs().end()}};
+      parts.emplace(one.value, std::move(*part));
     }
     return parts;
   }

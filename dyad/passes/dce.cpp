@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <ranges>
-#include <unordered_set>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/passes/node_table.h"
 #include "dyad/passes/size_sources.h"
 
 namespace dyad::passes {
@@ -32,18 +32,20 @@ bool may_refuse(const Node& node) {
 
 void dce(GraphImpl& graph) {
   const SizeSources sizes(graph);
-  std::unordered_set<const Node*> live;
-  for (const Value v : graph.outputs()) live.insert(v.node);
+  NodeTable<char> live(graph, 0);
+  for (const Value v : graph.outputs()) live[*v.node] = 1;
   // Users come after what they use, so one pass backwards sees every user first.
   for (const auto& node : std::views::reverse(graph.nodes())) {
     if (has_effect(*node) || may_refuse(*node) || &node->op() == &kPlaceholderOp) {
-      live.insert(node.get());
+      live[*node] = 1;
     }
-    if (!live.contains(node.get())) continue;
-    for (const Value v : node->inputs()) live.insert(v.node);
-    for (const Node* source : sizes.of(*node)) live.insert(source);
+    if (live[*node] == 0) continue;
+    for (const Value v : node->inputs()) {
+      if (v) live[*v.node] = 1;
+    }
+    for (const Node* source : sizes.of(*node)) live[*source] = 1;
   }
-  graph.erase_if([&](const Node& node) { return !live.contains(&node); });
+  graph.erase_if([&](const Node& node) { return live[node] == 0; });
 }
 
 }  // namespace dyad::passes

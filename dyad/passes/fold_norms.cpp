@@ -24,7 +24,7 @@ std::unordered_map<const Node*, const Node*> find_norms(const GraphImpl& graph) 
   for (const auto& node : graph.nodes()) {
     if (!node->is("batch_norm")) continue;
     const Value x = node->inputs()[0];
-    if (!x.node->is("conv") || uses.at(x) != 1) continue;
+    if (!x.node->is("conv") || uses[x] != 1) continue;
     if (std::ranges::all_of(node->inputs().subspan(1), is_constant) &&
         std::ranges::all_of(x.node->inputs().subspan(1), is_constant)) {
       found.emplace(x.node, node.get());

@@ -11,12 +11,13 @@
 
 namespace dyad::passes {
 
-FusionGroups::FusionGroups(const GraphImpl& graph, const FuseOptions& options) : options_(options) {
+FusionGroups::FusionGroups(const GraphImpl& graph, const FuseOptions& options)
+    : options_(options), position_(graph) {
   const Node* last_effect = nullptr;
   for (const auto& node : graph.nodes()) {
     const std::size_t at = nodes_.size();
     nodes_.push_back(node.get());
-    position_.emplace(node.get(), at);
+    position_[*node] = at;
     group_of_.push_back(at);
     groups_.push_back({.nodes = {node.get()}, .max_position = static_cast<int>(at)});
     users_.emplace_back();

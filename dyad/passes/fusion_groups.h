@@ -1,11 +1,10 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "dyad/ir/graph.h"
 #include "dyad/passes/fuse.h"
+#include "dyad/passes/node_table.h"
 
 namespace dyad::passes {
 
@@ -35,7 +34,7 @@ class FusionGroups {
     std::vector<Node*> nodes;  // empty once merged into another
     int max_position = 0;
   };
-  [[nodiscard]] std::size_t position(const Node& node) const { return position_.at(&node); }
+  [[nodiscard]] std::size_t position(const Node& node) const { return position_[node]; }
   [[nodiscard]] std::size_t group_of(const Node& node) const { return group_of_[position(node)]; }
   /// True when a path leads from a or b out to other groups and back.
   [[nodiscard]] bool would_cycle(std::size_t a, std::size_t b);
@@ -43,7 +42,7 @@ class FusionGroups {
 
   const FuseOptions& options_;
   std::vector<Node*> nodes_;
-  std::unordered_map<const Node*, std::size_t> position_;
+  NodeTable<std::size_t> position_;
   std::vector<std::size_t> group_of_;  // by position
   std::vector<Group> groups_;
   std::vector<std::vector<Node*>> users_;  // by position

@@ -50,12 +50,12 @@ class Finder {
     const Value p = before_zeros(node.inputs()[0], chosen);
     if (!p || !p.node->is("softmax") || int_attr(*p.node, "axis") != p.type().rank() - 1) return {};
     Value s = p.node->inputs()[0];
-    if (uses_.at(s) != 1) return {};
+    if (uses_[s] != 1) return {};
     s = before_mask(s, found);
     if (chosen && (found.mask_hides || chosen != found.mask || found.hidden != -kInfinity))
       return {};
     s = before_scale(s, found.scale, /*is_sole=*/true);
-    if (!is_plain_product(*s.node) || uses_.at(s) != 1) return {};
+    if (!is_plain_product(*s.node) || uses_[s] != 1) return {};
     found.q = before_scale(s.node->inputs()[0], found.scale, false);
     found.keys = before_scale(s.node->inputs()[1], found.scale, false);
     found.keys_are_turned = !s.node->attrs_as<ops::MatmulAttrs>().transpose_b;
@@ -84,13 +84,13 @@ class Finder {
   /// The softmax behind what gives 0 for rows of nothing: `where(isnan(p), 0, p)`, or
   /// `where(mask, p, 0)`, whose mask is then `chosen`; no value where others read it.
   [[nodiscard]] Value before_zeros(Value p, Value& chosen) const {
-    if (uses_.at(p) != 1) return {};
+    if (uses_[p] != 1) return {};
     if (!p.node->is("where")) return p;
     const auto in = p.node->inputs();
     if (in[0].node->is("isnan") && number_of(in[1]) == 0.0) {
-      return in[0].node->inputs()[0] == in[2] && uses_.at(in[2]) == 2 ? in[2] : Value();
+      return in[0].node->inputs()[0] == in[2] && uses_[in[2]] == 2 ? in[2] : Value();
     }
-    if (number_of(in[2]) != 0.0 || uses_.at(in[1]) != 1) return {};
+    if (number_of(in[2]) != 0.0 || uses_[in[1]] != 1) return {};
     chosen = in[0];
     return in[1];
   }
@@ -99,7 +99,7 @@ class Finder {
   [[nodiscard]] Value before_mask(Value s, Found& found) const {
     const auto leads_to_product = [&](Value v) {
       double scale = 1;
-      return uses_.at(v) == 1 && v.type().same_as(s.type()) &&
+      return uses_[v] == 1 && v.type().same_as(s.type()) &&
              is_plain_product(*before_scale(v, scale, true).node);
     };
     const auto in = s.node->inputs();
@@ -126,7 +126,7 @@ class Finder {
   /// What a number multiplies or divides, once or more; `is_sole`: only where nothing else reads
   /// it.
   [[nodiscard]] Value before_scale(Value v, double& scale, bool is_sole) const {
-    while (!is_sole || uses_.at(v) == 1) {
+    while (!is_sole || uses_[v] == 1) {
       const auto in = v.node->inputs();
       const bool divides = v.node->is("div");
       if (!divides && !v.node->is("mul")) return v;
@@ -156,7 +156,7 @@ class Finder {
            joined.same_as(scores.shape());
   }
 
-  std::unordered_map<Value, int, ValueHash> uses_;
+  ValueTable<int> uses_;
 };
 
 /// What attention_forward takes for `mask`.

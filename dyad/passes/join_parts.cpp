@@ -84,7 +84,7 @@ class PartJoiner {
     std::optional<Segments> sum;
     for (const Value v : node.inputs()) {
       const auto found = parts_of_.find(v);
-      if (found == parts_of_.end() || uses_.at(v) != 1 || !v.type().same_as(node.types()[0]) ||
+      if (found == parts_of_.end() || uses_[v] != 1 || !v.type().same_as(node.types()[0]) ||
           (sum && sum->axis != found->second.axis)) {
         return {};
       }
@@ -130,7 +130,7 @@ class PartJoiner {
 
   const GraphImpl& graph_;
   Rewriter rewriter_;
-  std::unordered_map<Value, int, ValueHash> uses_;
+  ValueTable<int> uses_;
   std::unordered_map<Value, Segments, ValueHash> parts_of_;
 };
 

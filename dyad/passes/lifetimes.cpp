@@ -16,8 +16,14 @@ Value root_of(Value v) {
   return v;
 }
 
-Lifetimes::Lifetimes(const GraphImpl& graph, const SymbolMap& sizes) : sizes_(sizes) {
-  for (const auto& node : graph.nodes()) position_.emplace(node.get(), position_.size());
+Lifetimes::Lifetimes(const GraphImpl& graph, const SymbolMap& sizes)
+    : sizes_(sizes), position_(graph), last_use_(graph) {
+  std::size_t next = 0;
+  for (const auto& node : graph.nodes()) {
+    for (int i = 0; i < static_cast<int>(node->types().size()); ++i)
+      last_use_[node->output(i)] = next;
+    position_[*node] = next++;
+  }
   for (const auto& node : graph.nodes()) {
     for (const Value v : node->inputs()) {
       if (v) last_use_[root_of(v)] = position(*node);
@@ -44,10 +50,7 @@ std::int64_t Lifetimes::operations_of_products(const GraphImpl& graph) {
   return sum;
 }
 
-bool Lifetimes::crosses_peak(Value root) const {
-  const auto use = last_use_.find(root);
-  return use != last_use_.end() && use->second >= peak_;
-}
+bool Lifetimes::crosses_peak(Value root) const { return last_use_[root] >= peak_; }
 
 std::int64_t Lifetimes::bytes(Value v) {
   if (is_source(*v.node) || v.node->is("full") || &v.node->op() == &kAssignOp) return 0;
@@ -66,11 +69,9 @@ void Lifetimes::find_peak(const GraphImpl& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->op().kind == BodyKind::view) continue;
     for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
-      const auto use = last_use_.find(node->output(i));
-      const std::size_t last = use == last_use_.end() ? position(*node) : use->second;
       const std::int64_t size = bytes(node->output(i));
       change[position(*node)] += size;
-      change[last + 1] -= size;
+      change[last_use_[node->output(i)] + 1] -= size;
     }
   }
   std::int64_t live = 0;

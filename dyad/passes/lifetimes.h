@@ -2,9 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 
-#include "dyad/ir/graph.h"
+#include "dyad/passes/node_table.h"
 
 namespace dyad::passes {
 
@@ -21,7 +20,7 @@ class Lifetimes {
 
   /// What the products and convolutions of the graph do.
   [[nodiscard]] std::int64_t operations_of_products(const GraphImpl& graph);
-  [[nodiscard]] std::size_t position(const Node& node) const { return position_.at(&node); }
+  [[nodiscard]] std::size_t position(const Node& node) const { return position_[node]; }
   /// Where values take most memory: the position of a node.
   [[nodiscard]] std::size_t peak() const noexcept { return peak_; }
   [[nodiscard]] std::int64_t peak_bytes() const noexcept { return peak_bytes_; }
@@ -34,8 +33,8 @@ class Lifetimes {
   void find_peak(const GraphImpl& graph);
 
   SymbolMap sizes_;
-  std::unordered_map<const Node*, std::size_t> position_;
-  std::unordered_map<Value, std::size_t, ValueHash> last_use_;  // by root
+  NodeTable<std::size_t> position_;
+  ValueTable<std::size_t> last_use_;  // by root; where nobody uses it, its own position
   std::size_t peak_ = 0;
   std::int64_t peak_bytes_ = 0;
 };

@@ -7,6 +7,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/fuse.h"
 #include "dyad/passes/fused_op.h"
+#include "dyad/passes/node_table.h"
 #include "dyad/passes/region_writer.h"
 #include "dyad/passes/rewriter.h"
 
@@ -149,9 +150,9 @@ class Writer {
   [[nodiscard]] bool takes_over(const Node& node, Value v) const {
     if (!v || !v.type().same_as(node.types()[0])) return false;
     for (; v.node->op().kind == BodyKind::view; v = v.node->inputs()[0]) {
-      if (uses_.at(v) != 1) return false;
+      if (uses_[v] != 1) return false;
     }
-    return uses_.at(v) == 1 && !is_source(*v.node) &&
+    return uses_[v] == 1 && !is_source(*v.node) &&
            lifetimes_.position(*v.node) >= lifetimes_.peak();
   }
 
@@ -166,7 +167,7 @@ class Writer {
   const Lifetimes& lifetimes_;
   const Parts& chosen_;
   const std::unordered_set<const Node*>& copies_;
-  std::unordered_map<Value, int, ValueHash> uses_;
+  ValueTable<int> uses_;
   /// By what they read in full: kernels from the peak on.
   std::unordered_map<Value, std::vector<const Node*>, ValueHash> kernels_;
   std::unordered_set<const Node*> joined_;  ///< written with a part already
@@ -177,40 +178,81 @@ class Writer {
 
 }  // namespace
 
-bool part_of(Value result, const std::function<bool(const Node&)>& may, Part& part) {
-  const Node& node = *result.node;
-  if (&node.op() != &kFusedOp) {
-    part.inputs.assign(node.inputs().begin(), node.inputs().end());
-    return node.types().size() == 1 && may(node) &&
-           std::ranges::all_of(part.inputs, [](Value v) { return bool(v); });
-  }
-  const GraphImpl& region = *node.regions()[0];
-  std::unordered_set<const Node*> needed{
-      region.outputs()[static_cast<std::size_t>(result.index)].node};
+namespace {
+
+/// The nodes of a fused node's region that make one of its results, by their places there; nothing
+/// where that needs one that `may` not be computed twice.
+std::optional<std::vector<bool>> needed_for(Value result,
+                                            const std::function<bool(const Node&)>& may) {
+  const GraphImpl& region = *result.node->regions()[0];
+  NodeTable<char> needed(region, 0);
+  needed[*region.outputs()[static_cast<std::size_t>(result.index)].node] = 1;
   const auto& inner = region.nodes();
+  std::vector<bool> places(inner.size(), false);
   for (std::size_t i = inner.size(); i-- > 0;) {
-    if (!needed.contains(inner[i].get())) continue;
-    if (!is_source(*inner[i]) && !may(*inner[i])) return false;
-    for (const Value v : inner[i]->inputs()) needed.insert(v.node);
+    if (needed[*inner[i]] == 0) continue;
+    if (!is_source(*inner[i]) && !may(*inner[i])) return {};
+    places[i] = true;
+    for (const Value v : inner[i]->inputs()) needed[*v.node] = 1;
   }
-  part.region = make_ref<GraphImpl>();
-  std::unordered_map<Value, Value, ValueHash> made;
-  std::size_t input = 0;
-  for (const auto& old : inner) {
-    const bool is_input = &old->op() == &kPlaceholderOp;
-    const Value outside = is_input ? node.inputs()[input++] : Value();
-    if (!needed.contains(old.get())) continue;
+  return places;
+}
+
+/// What those of them that are placeholders of the region stand for.
+std::vector<Value> inputs_at(const Node& fused, const std::vector<bool>& places) {
+  std::vector<Value> inputs;
+  std::size_t input = 0, place = 0;
+  for (const auto& inner : fused.regions()[0]->nodes()) {
+    const bool is_needed = places[place++];
+    if (&inner->op() != &kPlaceholderOp) continue;
+    if (is_needed) inputs.push_back(fused.inputs()[input]);
+    ++input;
+  }
+  return inputs;
+}
+
+bool may_come_again(const Node& node, const std::function<bool(const Node&)>& may) {
+  return node.types().size() == 1 && may(node) &&
+         std::ranges::all_of(node.inputs(), [](Value v) { return bool(v); });
+}
+
+}  // namespace
+
+std::optional<std::vector<Value>> inputs_of_part(Value result,
+                                                 const std::function<bool(const Node&)>& may) {
+  const Node& node = *result.node;
+  if (&node.op() == &kFusedOp) {
+    const auto places = needed_for(result, may);
+    return places ? std::optional(inputs_at(node, *places)) : std::nullopt;
+  }
+  if (!may_come_again(node, may)) return {};
+  return std::vector<Value>(node.inputs().begin(), node.inputs().end());
+}
+
+std::optional<Part> part_of(Value result, const std::function<bool(const Node&)>& may) {
+  const Node& node = *result.node;
+  std::optional<Part> part;
+  if (&node.op() != &kFusedOp) {
+    if (may_come_again(node, may)) part = {{node.inputs().begin(), node.inputs().end()}};
+    return part;
+  }
+  const auto places = needed_for(result, may);
+  if (!places) return part;
+  const GraphImpl& region = *node.regions()[0];
+  part = {inputs_at(node, *places), make_ref<GraphImpl>()};
+  ValueTable<Value> made(region);
+  for (std::size_t i = 0; i < region.nodes().size(); ++i) {
+    if (!(*places)[i]) continue;
+    Node& old = *region.nodes()[i];
     std::vector<Value> operands;
-    for (const Value v : old->inputs()) operands.push_back(made.at(v));
-    Node* const copy = part.region->append_copy(*old, std::move(operands));
-    for (int i = 0; i < static_cast<int>(old->types().size()); ++i) {
-      made[old->output(i)] = copy->output(i);
-    }
-    if (is_input) part.inputs.push_back(outside);
+    operands.reserve(old.inputs().size());
+    for (const Value v : old.inputs()) operands.push_back(made[v]);
+    Node* const copy = part->region->append_copy(old, std::move(operands));
+    for (int k = 0; k < static_cast<int>(old.types().size()); ++k)
+      made[old.output(k)] = copy->output(k);
   }
-  part.region->outputs().push_back(
-      made.at(region.outputs()[static_cast<std::size_t>(result.index)]));
-  return true;
+  part->region->outputs().push_back(made[region.outputs()[static_cast<std::size_t>(result.index)]]);
+  return part;
 }
 
 Ref<GraphImpl> make_again(const GraphImpl& graph, const Lifetimes& lifetimes, const Parts& chosen,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -16,9 +17,13 @@ struct Part {
 };
 using Parts = std::unordered_map<Value, Part, ValueHash>;
 
-/// Makes `part` the kernel for one result of a node, a pointwise operator of one result or a fused
-/// one; false for other nodes, and where it needs operators that `may` not be computed twice.
-[[nodiscard]] bool part_of(Value result, const std::function<bool(const Node&)>& may, Part& part);
+/// What the kernel for one result of a node reads, a pointwise operator of one result or a fused
+/// one; nothing for other nodes, and where it needs operators that `may` not be computed twice.
+[[nodiscard]] std::optional<std::vector<Value>> inputs_of_part(
+    Value result, const std::function<bool(const Node&)>& may);
+/// That kernel, or nothing.
+[[nodiscard]] std::optional<Part> part_of(Value result,
+                                          const std::function<bool(const Node&)>& may);
 
 /// A copy of the graph in which nodes from the peak on get the chosen values, all made before it,
 /// from copies of what makes them, just before the first that needs one, and the views `copies`

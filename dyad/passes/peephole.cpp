@@ -41,10 +41,12 @@ Ref<GraphImpl> Peephole::rewrite(const Rule& rule) {
 }
 
 void Peephole::find_seen() {
-  for (const Value v : graph_.outputs()) seen_.insert(v.node);
+  for (const Value v : graph_.outputs()) seen_[*v.node] = 1;
   for (const auto& node : std::views::reverse(graph_.nodes())) {
-    if (is_blind(*node) || (passes_layout_on(*node) && !seen_.contains(node.get()))) continue;
-    for (const Value v : node->inputs()) seen_.insert(v.node);
+    if (is_blind(*node) || (passes_layout_on(*node) && !is_seen(*node))) continue;
+    for (const Value v : node->inputs()) {
+      if (v) seen_[*v.node] = 1;
+    }
   }
 }
 
@@ -96,11 +98,11 @@ bool Peephole::may_replace(const Node& node, Value value) {
 }
 
 bool Peephole::may_read(const Node& node, Value value) {
-  return !seen_.contains(&node) || is_row_major(value);
+  return !is_seen(node) || is_row_major(value);
 }
 
 bool Peephole::may_swap(const Node& node, Value a, Value b) {
-  return !seen_.contains(&node) || (is_row_major(a) && is_row_major(b));
+  return !is_seen(node) || (is_row_major(a) && is_row_major(b));
 }
 
 std::optional<double> number_of(Value value) {

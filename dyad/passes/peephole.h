@@ -3,10 +3,9 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
-#include "dyad/ir/graph.h"
+#include "dyad/passes/node_table.h"
 
 namespace dyad::passes {
 
@@ -17,7 +16,7 @@ namespace dyad::passes {
 /// tell: may_replace() says so.
 class Peephole {
  public:
-  explicit Peephole(const GraphImpl& graph) : graph_(graph) {}
+  explicit Peephole(const GraphImpl& graph) : graph_(graph), seen_(graph, 0) {}
 
   /// What stands for the only output of a node of the old graph, given its inputs in the new one:
   /// an older value, or that of a node appended to `to`; no value to keep the node.
@@ -37,12 +36,13 @@ class Peephole {
 
  private:
   void find_seen();
+  [[nodiscard]] bool is_seen(const Node& node) const { return seen_[node] != 0; }
   [[nodiscard]] bool is_row_major(Value value);
   /// The same by what is known of a node's inputs; nothing where one is to be looked at first.
   [[nodiscard]] std::optional<bool> row_major_by_inputs(const Node& node) const;
 
   const GraphImpl& graph_;
-  std::unordered_set<const Node*> seen_;  // of the old graph: somebody can tell how it lies
+  NodeTable<char> seen_;  // of the old graph: somebody can tell how it lies
   std::unordered_map<const Node*, bool> row_major_;  // of the new graph
 };
 

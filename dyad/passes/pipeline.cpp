@@ -30,6 +30,11 @@ namespace {
 using enum PassUse;
 using GraphRef = Ref<GraphImpl>;
 
+/// Whether a pass has anything to look at.
+bool has(const GraphImpl& graph, const std::function<bool(const Node&)>& of_interest) {
+  return std::ranges::any_of(graph.nodes(), [&](const auto& node) { return of_interest(*node); });
+}
+
 /// The compiler, in the order in which it works.
 std::vector<Pass> built_in() {
   return {
@@ -39,7 +44,12 @@ std::vector<Pass> built_in() {
       {"fold_norms", "a norm behind a convolution goes into its constants", on_request,
        [](const GraphRef& g, const LowerOptions&) { return fold_norms(*g); }},
       {"expand_composites", "composite operators become the operators that they are made of",
-       required, [](const GraphRef& g, const LowerOptions&) { return expand_composites(*g); }},
+       required,
+       [](const GraphRef& g, const LowerOptions&) {
+         return has(*g, [](const Node& node) { return node.op().kind == BodyKind::composite; })
+                    ? expand_composites(*g)
+                    : g;
+       }},
       {"canonical", "equal calls are written equally", optional,
        [](const GraphRef& g, const LowerOptions&) { return canonical(*g); }},
 
@@ -53,9 +63,16 @@ std::vector<Pass> built_in() {
       {"simplify_algebra", "arithmetic that changes no bit goes", optional,
        [](const GraphRef& g, const LowerOptions&) { return simplify_algebra(*g); }},
       {"hoist", "what is the same in every step of a loop runs before it", optional,
-       [](const GraphRef& g, const LowerOptions&) { return hoist(*g); }},
+       [](const GraphRef& g, const LowerOptions&) {
+         return has(*g, [](const Node& node) { return node.op().kind == BodyKind::control; })
+                    ? hoist(*g)
+                    : g;
+       }},
       {"join_parts", "gradients of parts that fill a tensor are put side by side, not added",
-       optional, [](const GraphRef& g, const LowerOptions&) { return join_parts(*g); }},
+       optional,
+       [](const GraphRef& g, const LowerOptions&) {
+         return has(*g, [](const Node& node) { return node.is("pad"); }) ? join_parts(*g) : g;
+       }},
 
       // With other bits, for those who allow it.
       {"fast_math", "x + 0, division by numbers, numbers one after the other", on_request,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -50,9 +51,12 @@ std::int64_t costly(Value result, const Part& part) {
 class Choice {
  public:
   Choice(const GraphImpl& graph, Lifetimes& lifetimes, bool any_pointwise)
-      : graph_(graph), lifetimes_(lifetimes), may_([any_pointwise](const Node& node) {
+      : graph_(graph),
+        lifetimes_(lifetimes),
+        may_([any_pointwise](const Node& node) {
           return is_pointwise(node) && (any_pointwise || costs_little(node));
-        }) {}
+        }),
+        vertex_(graph, -1) {}
 
   Parts make() {
     std::unordered_set<Value, ValueHash> results;
@@ -64,10 +68,12 @@ class Choice {
         add(node.output(k), results.contains(node.output(k)));
       }
     }
-    const std::vector<bool> after = network_.sink_side();
     Parts chosen;
-    for (auto& [value, part] : parts_) {
-      if (after[static_cast<std::size_t>(vertex_.at(value))]) chosen.emplace(value, part);
+    if (candidates_.empty()) return chosen;
+    const std::vector<bool> after = network_.sink_side();
+    for (const Value value : candidates_) {
+      if (after[static_cast<std::size_t>(vertex_[value])])
+        chosen.emplace(value, *part_of(value, may_));
     }
     return chosen;
   }
@@ -78,19 +84,19 @@ class Choice {
     const std::int64_t bytes = lifetimes_.bytes(v);
     if (bytes == 0) return;
     const int made = network_.add_vertex(), kept = network_.add_vertex();
-    vertex_.emplace(v, made);
+    vertex_[v] = made;
     network_.add_edge(made, kept, bytes);
     if (lifetimes_.crosses_peak(v)) network_.add_edge(kept, FlowNetwork::sink(), kUnlimited);
-    Part part;
-    if (is_result || !part_of(v, may_, part)) {
+    const auto inputs = is_result ? std::nullopt : inputs_of_part(v, may_);
+    if (!inputs) {
       network_.add_edge(FlowNetwork::source(), made, kUnlimited);
       return;
     }
-    for (const Value input : part.inputs) {
-      const auto from = vertex_.find(root_of(input));
-      if (from != vertex_.end()) network_.add_edge(from->second + 1, made, kUnlimited);
+    for (const Value input : *inputs) {
+      const int from = vertex_[root_of(input)];
+      if (from >= 0) network_.add_edge(from + 1, made, kUnlimited);
     }
-    parts_.emplace(v, std::move(part));
+    candidates_.push_back(v);
   }
 
   static constexpr std::int64_t kUnlimited = FlowNetwork::kUnlimited;
@@ -98,8 +104,8 @@ class Choice {
   Lifetimes& lifetimes_;
   std::function<bool(const Node&)> may_;
   FlowNetwork network_;
-  std::unordered_map<Value, int, ValueHash> vertex_;
-  Parts parts_;
+  ValueTable<int> vertex_;  // where a value is made; -1 before that, or where it takes no memory
+  std::vector<Value> candidates_;
 };
 
 /// Views before the peak that are read after it, may have to copy, and look at what is kept anyway.
@@ -124,6 +130,11 @@ std::unordered_set<const Node*> find_copies(const GraphImpl& graph, const Lifeti
   return found;
 }
 
+bool same_values(const Parts& a, const Parts& b) {
+  return a.size() == b.size() &&
+         std::ranges::all_of(a, [&](const auto& one) { return b.contains(one.first); });
+}
+
 }  // namespace
 
 Ref<GraphImpl> recompute(const Ref<GraphImpl>& graph, const RecomputeOptions& options) {
@@ -132,11 +143,10 @@ Ref<GraphImpl> recompute(const Ref<GraphImpl>& graph, const RecomputeOptions& op
     std::int64_t bytes = 0;
     bool is_cheap = true;  ///< beside the graph's products
   };
-  const auto tried = [&](bool any_pointwise) -> Tried {
-    Lifetimes lifetimes(*graph, options.sizes);
-    Tried same = {graph, lifetimes.peak_bytes()};
-    const Parts chosen = Choice(*graph, lifetimes, any_pointwise).make();
-    const std::unordered_set<const Node*> copies = find_copies(*graph, lifetimes);
+  Lifetimes lifetimes(*graph, options.sizes);
+  const std::unordered_set<const Node*> copies = find_copies(*graph, lifetimes);
+  Tried same = {graph, lifetimes.peak_bytes()};
+  const auto tried = [&](const Parts& chosen) -> Tried {
     if (chosen.empty() && copies.empty()) return same;
     Tried made;
     made.graph = make_again(*graph, lifetimes, chosen, copies);
@@ -153,7 +163,9 @@ Ref<GraphImpl> recompute(const Ref<GraphImpl>& graph, const RecomputeOptions& op
         operations == 0 || operations <= lifetimes.operations_of_products(*graph) / kPartOfProducts;
     return made;
   };
-  Tried little = tried(false), all = tried(true);
+  const Parts cheap = Choice(*graph, lifetimes, false).make();
+  const Parts any = Choice(*graph, lifetimes, true).make();
+  const Tried little = tried(cheap), all = same_values(cheap, any) ? little : tried(any);
   const auto too_much = [&](const Tried& one) {
     return options.memory_limit > 0 && one.bytes > options.memory_limit;
   };

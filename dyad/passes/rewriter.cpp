@@ -6,17 +6,26 @@
 
 namespace dyad::passes {
 
-Rewriter::Rewriter(const GraphImpl& from) : from_(from), to_(make_ref<GraphImpl>()) {}
+Rewriter::Rewriter(const GraphImpl& from) : from_(from), to_(make_ref<GraphImpl>()), first_(from) {}
+
+void Rewriter::set(Value old, Value now) {
+  if (old.index == 0) {
+    first_[*old.node] = now;
+  } else {
+    others_[old] = now;
+  }
+}
 
 Value Rewriter::at(Value old) const {
   if (!old) return {};
-  const auto found = map_.find(old);
-  if (found == map_.end()) {
-    throw InternalError(
-        fmt::format("rewriting a graph: {} is used before it was copied", old.node->op().name),
-        old.node->loc());
+  if (old.index == 0) {
+    if (const Value now = first_[*old.node]) return now;
+  } else if (const auto found = others_.find(old); found != others_.end()) {
+    return found->second;
   }
-  return found->second;
+  throw InternalError(
+      fmt::format("rewriting a graph: {} is used before it was copied", old.node->op().name),
+      old.node->loc());
 }
 
 std::vector<Value> Rewriter::at(std::span<const Value> old) const {
@@ -39,8 +48,8 @@ Ref<GraphImpl> Rewriter::finish() {
   return to_;
 }
 
-std::unordered_map<Value, int, ValueHash> count_uses(const GraphImpl& graph) {
-  std::unordered_map<Value, int, ValueHash> uses;
+ValueTable<int> count_uses(const GraphImpl& graph) {
+  ValueTable<int> uses(graph);
   for (const auto& node : graph.nodes()) {
     for (const Value v : node->inputs()) {
       if (v) ++uses[v];

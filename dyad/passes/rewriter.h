@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "dyad/ir/graph.h"
+#include "dyad/passes/node_table.h"
 
 namespace dyad::passes {
 
@@ -21,7 +21,7 @@ class Rewriter {
   [[nodiscard]] Value at(Value old) const;
   [[nodiscard]] std::vector<Value> at(std::span<const Value> old) const;
   /// From now on `now` stands for `old`.
-  void set(Value old, Value now) { map_[old] = now; }
+  void set(Value old, Value now);
 
   /// Appends a copy of a node of the old graph, its inputs replaced; it stands for the old one.
   Node* copy(const Node& node);
@@ -31,10 +31,11 @@ class Rewriter {
  private:
   const GraphImpl& from_;
   Ref<GraphImpl> to_;
-  std::unordered_map<Value, Value, ValueHash> map_;
+  NodeTable<Value> first_;  // what stands for first results
+  std::unordered_map<Value, Value, ValueHash> others_;
 };
 
 /// How often nodes (outside of regions) and outputs of a graph read each value.
-[[nodiscard]] std::unordered_map<Value, int, ValueHash> count_uses(const GraphImpl& graph);
+[[nodiscard]] ValueTable<int> count_uses(const GraphImpl& graph);
 
 }  // namespace dyad::passes
