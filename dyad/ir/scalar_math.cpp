@@ -215,11 +215,30 @@ Scalar log1p(Scalar x) {
   return select(abs(x) < (is_f64(x) ? 0x1p-54 : 0x1p-25), x, y);
 }
 
+namespace {
+
+/// e^2t - 1 for t up to 40: as expm1_inside, with fewer steps around the polynomial.
+template <class T>
+Scalar expm1_of_twice(Scalar t) {
+  using C = ExpConstants<T>;
+  // 2t = n ln 2 + r. The bits of `shifted` are n on top of what the shift to the exponent drops.
+  const double magic = is_f64(t) ? 0x1.8p52 : 0x1.8p23;
+  const Scalar shifted = fma(t, 2 * C::kLog2E, magic), value = shifted - magic;
+  const Scalar half = fma(value, -C::kLn2Low / 2, fma(value, -C::kLn2High / 2, t));
+  const Scalar r = half + half;
+  const int up = mantissa_bits(t);
+  const Scalar scale = bitcast((bitcast(shifted, bits_type(t)) << up) + (bias(t) << up), t.type());
+  return fma(scale, fma(r * r, polynomial(r, C::kTail), r), scale - 1.0);
+}
+
+}  // namespace
+
 Scalar tanh(Scalar x) {
   require_floating(x, "tanh");
   if (const auto call = recorded_call("tanh", {x})) return *call;
   // tanh(t) = (e^2t - 1) / (e^2t + 1), which is 1 from where the two are equal.
-  const Scalar t = abs(x), y = expm1_inside(min(x.like(is_f64(x) ? 44.0 : 20.0), t + t));
+  const Scalar t = min(x.like(is_f64(x) ? 22.0 : 10.0), abs(x));
+  const Scalar y = is_f64(x) ? expm1_of_twice<double>(t) : expm1_of_twice<float>(t);
   return copysign(y / (y + 2.0), x);
 }
 

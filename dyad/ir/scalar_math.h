@@ -24,7 +24,7 @@ Scalar log2(Scalar x);
 Scalar log10(Scalar x);
 /// log(1 + x), exact near 0. f32 and f64: 2 ulp.
 Scalar log1p(Scalar x);
-/// f32 and f64: 2 ulp.
+/// f32 and f64: 2.5 ulp.
 Scalar tanh(Scalar x);
 /// 1 / (1 + exp(-x)). f32 and f64: 2 ulp, also where the result is tiny.
 Scalar sigmoid(Scalar x);
