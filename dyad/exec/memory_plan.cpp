@@ -39,8 +39,8 @@ class Ledger {
 };
 
 constexpr std::size_t kAlignment = 64;
-std::size_t aligned(std::size_t bytes, std::size_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 int steps_of(std::span<const BufferRequest> requests) {
@@ -49,18 +49,20 @@ int steps_of(std::span<const BufferRequest> requests) {
   return steps;
 }
 
+std::size_t live_peak_of(std::span<const BufferRequest> requests) {
+  Ledger live(steps_of(requests));
+  for (const BufferRequest& r : requests) live.add(aligned(r.bytes), r.first, r.last);
+  return live.peak();
+}
+
 }  // namespace
 
-MemoryPlan plan_memory(std::span<const BufferRequest> requests, std::size_t alignment) {
+MemoryPlan plan_memory(std::span<const BufferRequest> requests) {
   MemoryPlan plan;
   plan.offsets.assign(requests.size(), 0);
   std::vector<std::size_t> sizes;
-  Ledger live(steps_of(requests));
-  for (const BufferRequest& r : requests) {
-    sizes.push_back(aligned(r.bytes, alignment));
-    live.add(sizes.back(), r.first, r.last);
-  }
-  plan.live_peak = live.peak();
+  for (const BufferRequest& r : requests) sizes.push_back(aligned(r.bytes));
+  plan.live_peak = live_peak_of(requests);
 
   std::vector<std::size_t> by_size(requests.size());
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
@@ -187,13 +189,10 @@ class ArenaCuts {
     std::vector<ArenaSpan> arenas;
     for (std::size_t k = 0; k <= cuts.size(); ++k) {
       std::vector<BufferRequest> members;
-      Ledger live(steps_);
       for (const BufferRequest& r : requests_) {
-        if (group_of(r, cuts) != k) continue;
-        members.push_back(r);
-        live.add(aligned(r.bytes, kAlignment), r.first, r.last);
+        if (group_of(r, cuts) == k) members.push_back(r);
       }
-      if (!members.empty()) arenas.push_back(span_of(members, live.peak()));
+      if (!members.empty()) arenas.push_back(span_of(members, live_peak_of(members)));
     }
     return peak_of(arenas);
   }
@@ -279,9 +278,7 @@ ArenasPlan plan_arenas(std::span<const BufferRequest> requests,
     ArenasPlan one = arenas.pack({});
     if (arenas.peak_of(one.arenas) <= arenas.peak_of(plan.arenas)) plan = std::move(one);
   }
-  Ledger live(steps_of(requests));
-  for (const BufferRequest& r : requests) live.add(aligned(r.bytes, kAlignment), r.first, r.last);
-  plan.live_peak = live.peak();
+  plan.live_peak = live_peak_of(requests);
   return plan;
 }
 

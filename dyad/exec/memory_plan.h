@@ -15,16 +15,14 @@ struct BufferRequest {
 
 /// Where each block lies in one arena.
 struct MemoryPlan {
-  std::vector<std::size_t>
-      offsets;  ///< in bytes, as aligned as asked, in the order of the requests
+  std::vector<std::size_t> offsets;  ///< in bytes, multiples of 64, in the order of the requests
   std::size_t arena_bytes = 0;
   std::size_t live_peak = 0;  ///< the most bytes needed at one step: no plan has a smaller arena
 };
 
 /// Packs blocks so that those needed at the same time do not overlap: the largest first, each into
 /// the smallest gap that holds it.
-[[nodiscard]] MemoryPlan plan_memory(std::span<const BufferRequest> requests,
-                                     std::size_t alignment = 64);
+[[nodiscard]] MemoryPlan plan_memory(std::span<const BufferRequest> requests);
 
 /// Memory that is there from step `first` on, beside what is planned, and of use to others until a
 /// later step, `written`.

@@ -33,9 +33,7 @@ struct Chain {
 class Joiner {
  public:
   Joiner(const GraphImpl& graph, bool fast_math) : graph_(graph), fast_math_(fast_math) {
-    int position = 0;
     for (const auto& node : graph.nodes()) {
-      position_[node.get()] = position++;
       for (const Value v : node->inputs()) {
         if (v) uses_[v].push_back(node.get());
       }
@@ -150,7 +148,7 @@ class Joiner {
       return false;
     const auto readers = users(residual);
     if (readers.empty() || !std::ranges::all_of(readers, [&](const Node* reader) {
-          return position_.at(reader) <= position_.at(&sum) && reader->op().kind != BodyKind::view;
+          return reader->id() <= sum.id() && reader->op().kind != BodyKind::view;
         })) {
       return false;
     }
@@ -255,7 +253,6 @@ class Joiner {
 
   const GraphImpl& graph_;
   const bool fast_math_;
-  std::unordered_map<const Node*, int> position_;
   std::unordered_map<Value, std::vector<const Node*>, ValueHash> uses_;
   std::unordered_set<Value, ValueHash> outputs_;
   std::unordered_set<const Node*> inside_;

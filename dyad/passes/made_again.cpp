@@ -211,11 +211,6 @@ std::vector<Value> inputs_at(const Node& fused, const std::vector<bool>& places)
   return inputs;
 }
 
-bool may_come_again(const Node& node, const std::function<bool(const Node&)>& may) {
-  return node.types().size() == 1 && may(node) &&
-         std::ranges::all_of(node.inputs(), [](Value v) { return bool(v); });
-}
-
 }  // namespace
 
 std::optional<std::vector<Value>> inputs_of_part(Value result,
@@ -225,7 +220,9 @@ std::optional<std::vector<Value>> inputs_of_part(Value result,
     const auto places = needed_for(result, may);
     return places ? std::optional(inputs_at(node, *places)) : std::nullopt;
   }
-  if (!may_come_again(node, may)) return {};
+  const bool may_come_again = node.types().size() == 1 && may(node) &&
+                              std::ranges::all_of(node.inputs(), [](Value v) { return bool(v); });
+  if (!may_come_again) return {};
   return std::vector<Value>(node.inputs().begin(), node.inputs().end());
 }
 
@@ -233,7 +230,7 @@ std::optional<Part> part_of(Value result, const std::function<bool(const Node&)>
   const Node& node = *result.node;
   std::optional<Part> part;
   if (&node.op() != &kFusedOp) {
-    if (may_come_again(node, may)) part = {{node.inputs().begin(), node.inputs().end()}};
+    if (auto inputs = inputs_of_part(result, may)) part = {*std::move(inputs)};
     return part;
   }
   const auto places = needed_for(result, may);

@@ -13,7 +13,6 @@ namespace dyad::passes {
 template <class T>
 class NodeTable {
  public:
-  NodeTable() = default;
   explicit NodeTable(const GraphImpl& graph, T initial = {})
       : items_(graph.nodes().empty() ? 0 : index_of(*graph.nodes().back()) + 1, initial) {}
 

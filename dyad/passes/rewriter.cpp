@@ -6,23 +6,11 @@
 
 namespace dyad::passes {
 
-Rewriter::Rewriter(const GraphImpl& from) : from_(from), to_(make_ref<GraphImpl>()), first_(from) {}
-
-void Rewriter::set(Value old, Value now) {
-  if (old.index == 0) {
-    first_[*old.node] = now;
-  } else {
-    others_[old] = now;
-  }
-}
+Rewriter::Rewriter(const GraphImpl& from) : from_(from), to_(make_ref<GraphImpl>()), now_(from) {}
 
 Value Rewriter::at(Value old) const {
   if (!old) return {};
-  if (old.index == 0) {
-    if (const Value now = first_[*old.node]) return now;
-  } else if (const auto found = others_.find(old); found != others_.end()) {
-    return found->second;
-  }
+  if (const Value now = now_[old]) return now;
   throw InternalError(
       fmt::format("rewriting a graph: {} is used before it was copied", old.node->op().name),
       old.node->loc());

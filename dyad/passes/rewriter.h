@@ -1,6 +1,5 @@
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "dyad/passes/node_table.h"
@@ -21,7 +20,7 @@ class Rewriter {
   [[nodiscard]] Value at(Value old) const;
   [[nodiscard]] std::vector<Value> at(std::span<const Value> old) const;
   /// From now on `now` stands for `old`.
-  void set(Value old, Value now);
+  void set(Value old, Value now) { now_[old] = now; }
 
   /// Appends a copy of a node of the old graph, its inputs replaced; it stands for the old one.
   Node* copy(const Node& node);
@@ -31,8 +30,7 @@ class Rewriter {
  private:
   const GraphImpl& from_;
   Ref<GraphImpl> to_;
-  NodeTable<Value> first_;  // what stands for first results
-  std::unordered_map<Value, Value, ValueHash> others_;
+  ValueTable<Value> now_;
 };
 
 /// How often nodes (outside of regions) and outputs of a graph read each value.
