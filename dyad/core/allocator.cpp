@@ -1,6 +1,5 @@
 #include "dyad/core/allocator.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +17,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dyad/core/free_runs.h"
+
 #ifndef DYAD_PLAIN_LOOPS
 #define DYAD_PLAIN_LOOPS 0
 #endif
@@ -31,6 +32,7 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLocalLimit = 32 << 10;  // largest block of a thread's own lists
 constexpr std::size_t kSlab = kHugePage;       // what the lists of small blocks are cut from
+constexpr std::size_t kChunk = 2 * kHugePage;  // what those of 32 kB to 2 MB are cut from
 
 // Size classes: multiples of 64 up to 1 kB, then four to a doubling up to 2 MB.
 constexpr int kLinearClasses = 16;
@@ -121,15 +123,24 @@ class Central {
   }
 
   void* allocate_medium(int size_class) noexcept {
+    const std::size_t bytes = bytes_of(size_class);
     {
       const std::lock_guard lock(mutex_);
       FreeList& shared = classes_[static_cast<std::size_t>(size_class)];
       if (shared.count > 0) {
-        cached_ -= bytes_of(size_class);
+        cached_ -= bytes;
         return shared.pop();
       }
+      if (void* block = runs_.take(bytes)) return block;
+      for (int c = kLocalClasses; c < kClasses; ++c) join_class(c);
+      if (void* block = runs_.take(bytes)) return block;
     }
-    return from_system(bytes_of(size_class));
+    auto* chunk = static_cast<std::byte*>(map(kChunk));
+    if (!chunk) return nullptr;
+    const std::lock_guard lock(mutex_);
+    if (!move_cached_pages(chunk, kChunk)) return unmapped(chunk, kChunk);
+    runs_.add({chunk + bytes, kChunk - bytes});
+    return chunk;
   }
   void free_medium(void* block, int size_class) noexcept {
     const std::lock_guard lock(mutex_);
@@ -163,11 +174,9 @@ class Central {
     // back to the system for them.
     constexpr int kMoves = 64;
     const bool is_full = used() + cached_ + bytes > limit();
-    if (!by_age_.empty() && (is_full || moves_[bytes]++ < kMoves) &&
+    if (cached_ > 0 && (is_full || moves_[bytes]++ < kMoves) &&
         !move_cached_pages(static_cast<std::byte*>(block), bytes)) {
-      munmap(block, bytes);
-      reserved.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
-      return nullptr;
+      return unmapped(block, bytes);
     }
     sizes_[block] = bytes;
     add_in_use(static_cast<std::int64_t>(bytes));
@@ -185,13 +194,9 @@ class Central {
 
   void release() noexcept {
     const std::lock_guard lock(mutex_);
+    release_classes();
     while (!by_age_.empty()) unmap_oldest();
     moves_.clear();
-    release_classes();
-  }
-  void release_lists() noexcept {
-    const std::lock_guard lock(mutex_);
-    release_classes();
   }
 
   /// 64-byte aligned memory of the system, with one more try after the cache has been given back.
@@ -242,11 +247,21 @@ class Central {
     return begin + skip;
   }
 
+  /// Gives a mapped block back, and null.
+  void* unmapped(void* block, std::size_t bytes) noexcept {
+    munmap(block, bytes);
+    reserved.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+    return nullptr;
+  }
+
   /// Puts the pages of cached blocks, oldest first, in the place of the fresh block's, as far as
   /// they reach: the system clears every page that it gives, which costs more than a kernel's pass.
   /// Pages are moved, not copied. False when the block has a hole now and must not be used.
   bool move_cached_pages(std::byte* block, std::size_t bytes) noexcept {
     bool whole = true;
+    std::size_t cached = 0;
+    for (const Mapped& one : by_age_) cached += one.bytes;
+    if (cached < bytes) release_classes();
     while (bytes > 0 && !by_age_.empty()) {
       const Mapped oldest = by_age_.front();
       const std::size_t part = std::min(bytes, oldest.bytes);
@@ -315,29 +330,40 @@ class Central {
   }
   void trim() noexcept {
     while (used() + cached_ > limit() && !by_age_.empty()) unmap_oldest();
-    for (int c = kClasses; used() + cached_ > limit() && c-- > kLocalClasses;) release_class(c);
+    for (int c = kClasses; used() + cached_ > limit() && c-- > kLocalClasses;) {
+      join_class(c);
+      keep_pages();
+      while (used() + cached_ > limit() && !by_age_.empty()) unmap_oldest();
+    }
   }
   void unmap_oldest() noexcept {
     const Mapped oldest = by_age_.front();
     forget_oldest();
-    munmap(oldest.block, oldest.bytes);
-    reserved.fetch_sub(static_cast<std::int64_t>(oldest.bytes), std::memory_order_relaxed);
+    static_cast<void>(unmapped(oldest.block, oldest.bytes));
   }
   void release_classes() noexcept {
-    for (int c = kLocalClasses; c < kClasses; ++c) release_class(c);
+    for (int c = kLocalClasses; c < kClasses; ++c) join_class(c);
+    keep_pages();
   }
-  void release_class(int size_class) noexcept {
+  /// Blocks of the class become what they were cut from again.
+  void join_class(int size_class) noexcept {
     FreeList& list = classes_[static_cast<std::size_t>(size_class)];
+    const std::size_t bytes = bytes_of(size_class);
     while (list.count > 0) {
-      to_system(list.pop(), bytes_of(size_class));
-      cached_ -= bytes_of(size_class);
+      runs_.add({static_cast<std::byte*>(list.pop()), bytes});
+      cached_ -= bytes;
     }
+  }
+  /// What is free of chunks becomes large blocks, whose pages others can take over.
+  void keep_pages() noexcept {
+    for (const FreeRun& pages : runs_.take_pages(kHugePage)) keep({pages.begin, pages.bytes});
   }
 
   std::mutex mutex_;
   std::array<FreeList, kClasses> classes_;
   std::byte* slab_ = nullptr;
   std::size_t slab_left_ = 0;
+  FreeRuns runs_;           // of chunks
   std::size_t cached_ = 0;  // freed blocks above kLocalLimit
   std::list<Mapped> by_age_;
   std::multimap<std::size_t, std::list<Mapped>::iterator> by_size_;
@@ -512,13 +538,6 @@ void free_block(void* block, std::size_t bytes) noexcept {
 }
 
 std::size_t block_size(std::size_t bytes) noexcept { return rounded(bytes); }
-
-void release_cached_lists() noexcept {
-  Central::get().release_lists();
-#ifdef __GLIBC__
-  static_cast<void>(malloc_trim(0));
-#endif
-}
 
 std::size_t physical_memory() noexcept {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *

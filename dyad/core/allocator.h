@@ -7,11 +7,12 @@
 namespace dyad::detail {
 
 // The CPU allocator behind Storage. Blocks are aligned to 64 bytes. Up to 32 kB they come from free
-// lists of the thread that asks; up to 2 MB from shared lists, both by size class; larger ones are
-// mapped on their own at multiples of 2 MB, in huge pages where the system has them, and kept for
-// reuse as long as that stays within the most memory that was in use. Where none of these fits, a
-// new block takes over their pages, which the system need not clear again. In sanitizer builds
-// every block is the system's, so that each access is seen.
+// lists of the thread that asks; up to 2 MB from shared lists, both by size class, which cut them
+// from mapped chunks of 4 MB; larger ones are mapped on their own. What is mapped lies at multiples
+// of 2 MB, in huge pages where the system has them, and is kept for reuse as long as that stays
+// within the most memory that was in use. Where nothing fits, a new block or chunk takes over pages
+// of what is free, which the system need not clear again. In sanitizer builds every block is the
+// system's, so that each access is seen.
 
 /// A block of at least `bytes`; null when the system refuses.
 [[nodiscard]] void* allocate_block(std::size_t bytes) noexcept;
@@ -20,10 +21,6 @@ void free_block(void* block, std::size_t bytes) noexcept;
 
 /// Bytes of the block that a request for `bytes` is served with.
 [[nodiscard]] std::size_t block_size(std::size_t bytes) noexcept;
-
-/// Gives cached blocks of 32 kB to 2 MB back to the system, whose pages, unlike those of larger
-/// ones, cannot become part of other blocks, and what the C library keeps of freed objects.
-void release_cached_lists() noexcept;
 
 /// What MemoryStats::away says.
 [[nodiscard]] std::size_t shed_bytes() noexcept;

@@ -21,7 +21,6 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
-#include "dyad/core/allocator.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/cancel_scope.h"
@@ -319,12 +318,8 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
         static_cast<void>(way_of_miss(*miss));
       }
     }
-    if (found.way == Way::record) {
-      FlatResult result = record_first(key, arguments, body, names, token, found.reason);
-      // What the eager call needed for its values, compiled ones have in a block of their own.
-      detail::release_cached_lists();
-      return result;
-    }
+    if (found.way == Way::record)
+      return record_first(key, arguments, body, names, token, found.reason);
   }
   // The function may call itself: of the locks its thread holds none but the turn.
   take_turn();

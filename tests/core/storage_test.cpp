@@ -112,17 +112,53 @@ TEST(Storage, CacheIsGivenBack) {
   EXPECT_LE(memory_stats().reserved + (64 << 20), cached);
 }
 
-TEST(Storage, ListsAreGivenBackAlone) {
+TEST(Storage, BlocksOfAllSizesTakeOverFreePages) {
+  const auto use = [](std::size_t count, std::size_t bytes) {
+    std::vector<Ref<Storage>> blocks;
+    for (std::size_t i = 0; i < count; ++i) blocks.push_back(Storage::allocate(bytes));
+  };
   release_cached_memory();
-  {
-    std::vector<Ref<Storage>> blocks{Storage::allocate(10 << 20)};
-    for (int i = 0; i < 4; ++i) blocks.push_back(Storage::allocate(1 << 20));
-  }
-  const MemoryStats cached = memory_stats();
-  detail::release_cached_lists();
-  EXPECT_EQ(memory_stats().reserved + (4 << 20), cached.reserved);
-  const auto large = Storage::allocate(10 << 20);  // was kept
-  EXPECT_EQ(memory_stats().system_calls, cached.system_calls);
+  use(8, 1 << 20);
+  const std::size_t reserved = memory_stats().reserved;
+  use(1, 8 << 20);  // the pages of all eight
+  EXPECT_EQ(memory_stats().reserved, reserved);
+  use(8, 1 << 20);
+  EXPECT_EQ(memory_stats().reserved, reserved);
+  use(128, 64 << 10);  // what was cut for others
+  use(6, 1280 << 10);
+  EXPECT_EQ(memory_stats().reserved, reserved);
+  release_cached_memory();
+  EXPECT_LE(memory_stats().reserved + (8 << 20), reserved);
+}
+
+TEST(Storage, BlocksLieApart) {
+  struct Block {
+    Ref<Storage> storage;
+    unsigned char byte;
+  };
+  const auto exercise = [](std::uint64_t seed) {
+    std::vector<Block> blocks;
+    for (int i = 0; i < 3000; ++i) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      if (blocks.size() > 40 || (!blocks.empty() && (seed >> 60 & 1) != 0)) {
+        std::swap(blocks[(seed >> 40) % blocks.size()], blocks.back());
+        const auto [storage, byte] = std::move(blocks.back());
+        blocks.pop_back();
+        const auto* bytes = reinterpret_cast<const unsigned char*>(storage->data());
+        for (const std::size_t at : {std::size_t{0}, storage->bytes() / 2, storage->bytes() - 1})
+          ASSERT_EQ(bytes[at], byte);
+        continue;
+      }
+      const std::size_t size = std::size_t{1} << (12 + (seed >> 33) % 10);  // 4 kB to 2 MB
+      Block block{Storage::allocate(size + (seed >> 20) % size), static_cast<unsigned char>(i)};
+      std::memset(block.storage->data(), block.byte, block.storage->bytes());
+      blocks.push_back(std::move(block));
+      if (i % 1000 == 999) release_cached_memory();
+    }
+  };
+  std::thread other(exercise, 2);
+  exercise(1);
+  other.join();
 }
 
 TEST(Storage, CacheStaysWithinWhatWasNeeded) {
