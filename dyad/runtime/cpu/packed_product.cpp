@@ -1,6 +1,5 @@
 #include "dyad/runtime/cpu/packed_product.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "dyad/runtime/cpu/gemm.h"
@@ -35,11 +34,9 @@ struct PackedProduct::Library {
     try {
       if (in_panels) return run_panels(p, factors(p, a, a_row), {}, bias, c, c_row);
       const LibraryTeam team(threads);
-      for (std::int64_t i = 0; bias != nullptr && i < p.m_; ++i) {
-        std::copy_n(static_cast<const float*>(bias), p.n_, static_cast<float*>(c) + i * c_row);
-      }
-      prepare(p, a_row, c_row);
-      product_->run({a, nullptr, c}, {nullptr, packed_.get(), nullptr});
+      Prepared& product = bias != nullptr ? sets_ : adds_;
+      prepare(p, product, a_row, c_row);
+      product.primitive->run({a, nullptr, c, bias}, {nullptr, packed_.get(), nullptr, nullptr});
     } catch (const dnnl::error& error) {
       onednn::fail(error);
     }
@@ -81,31 +78,44 @@ struct PackedProduct::Library {
                              : onednn::packed_copy(p.b_, from, layout);
   }
 
-  /// Makes the primitive for these strides of A and C, and packs B.
-  void prepare(const PackedProduct& p, std::int64_t a_row, std::int64_t c_row) {
-    if (product_ && a_row == a_row_ && c_row == c_row_) return;
+  /// A primitive for some strides of A and C.
+  struct Prepared {
+    std::optional<onednn::Held> primitive;
+    std::int64_t a_row = 0, c_row = 0;
+  };
+
+  /// Makes it for these strides, and packs B.
+  void prepare(const PackedProduct& p, Prepared& product, std::int64_t a_row, std::int64_t c_row) {
+    if (product.primitive && a_row == product.a_row && c_row == product.c_row) return;
     const auto left = onednn::f32_matrix(p.m_, p.k_, a_row, 1),
                out = onednn::f32_matrix(p.m_, p.n_, c_row, 1);
-    dnnl::post_ops sum;
-    sum.append_sum(1.0f);
+    const bool adds = &product == &adds_;
+    const auto bias = onednn::f32_matrix(1, p.n_, p.n_, 1);
     dnnl::primitive_attr attributes = onednn::on_any_thread();
-    attributes.set_post_ops(sum);
-    const dnnl::matmul::primitive_desc chosen(
-        {left, packed_ ? packed_->get_desc() : onednn::weight_layout(p.k_, p.n_), out}, attributes,
-        onednn::engine());
+    if (adds) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.0f);
+      attributes.set_post_ops(sum);
+    }
+    const auto right = packed_ ? packed_->get_desc() : onednn::weight_layout(p.k_, p.n_);
+    const auto wanted =
+        adds ? dnnl::matmul::desc(left, right, out) : dnnl::matmul::desc(left, right, bias, out);
+    const dnnl::matmul::primitive_desc chosen(wanted, attributes, onednn::engine());
     if (!packed_) pack(p, chosen.weights_desc());
-    product_.emplace(
-        dnnl::matmul(chosen),
-        std::initializer_list<onednn::Held::Argument>{
-            {DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, chosen.weights_desc()}, {DNNL_ARG_DST, out}},
-        chosen.scratchpad_desc());
-    a_row_ = a_row;
-    c_row_ = c_row;
+    using Argument = onednn::Held::Argument;
+    const Argument a{DNNL_ARG_SRC, left}, b{DNNL_ARG_WEIGHTS, chosen.weights_desc()},
+        c{DNNL_ARG_DST, out};
+    product.primitive.emplace(dnnl::matmul(chosen),
+                              adds
+                                  ? std::initializer_list<Argument>{a, b, c}
+                                  : std::initializer_list<Argument>{a, b, c, {DNNL_ARG_BIAS, bias}},
+                              chosen.scratchpad_desc());
+    product.a_row = a_row;
+    product.c_row = c_row;
   }
 
   std::shared_ptr<const dnnl::memory> packed_;
-  std::optional<onednn::Held> product_;
-  std::int64_t a_row_ = 0, c_row_ = 0;
+  Prepared adds_, sets_;
 };
 
 #endif
