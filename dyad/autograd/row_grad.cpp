@@ -41,6 +41,7 @@ Tensor dense_grad(const Tensor& leaf) {
 }
 
 const Tensor& part_of(const Tensor& leaf, GradPart part) {
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers keep the leaf
   if (part == GradPart::whole) return leaf;
   LeafGrad& kept = make_leaf_grad(*leaf.impl());
   if (!kept.index.defined()) {

@@ -163,6 +163,7 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
       output.saved = {alias(*impl), impl->storage->version()};
     }
     if (!is_differentiable(impl->dtype)) continue;
+    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move): in the last turn alone
     impl->grad_meta = i + 1 == outputs.size() ? std::move(owner) : owner;
     impl->grad_output = static_cast<std::uint32_t>(i);
     impl->requires_grad = true;

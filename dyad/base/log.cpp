@@ -24,7 +24,7 @@ struct Sink {
   std::mutex mutex;
   std::function<void(LogLevel, std::string_view)> function;
 };
-Sink& sink() {
+Sink& the_sink() {
   static Sink instance;
   return instance;
 }
@@ -32,20 +32,20 @@ Sink& sink() {
 }  // namespace
 
 void log(LogLevel level, std::string_view text) {
-  Sink& s = sink();
+  Sink& s = the_sink();
   const std::lock_guard lock(s.mutex);
   if (s.function) return s.function(level, text);
   static const int least = least_level();
   if (static_cast<int>(level) < least) return;
   const std::string_view name = kNames[static_cast<int>(level)];
-  std::fprintf(stderr, "dyad %.*s: %.*s\n", static_cast<int>(name.size()), name.data(),
-               static_cast<int>(text.size()), text.data());
+  static_cast<void>(std::fprintf(stderr, "dyad %.*s: %.*s\n", static_cast<int>(name.size()),
+                                 name.data(), static_cast<int>(text.size()), text.data()));
 }
 
-void set_log_sink(std::function<void(LogLevel, std::string_view)> function) {
-  Sink& s = sink();
+void set_log_sink(std::function<void(LogLevel, std::string_view)> sink) {
+  Sink& s = the_sink();
   const std::lock_guard lock(s.mutex);
-  s.function = std::move(function);
+  s.function = std::move(sink);
 }
 
 }  // namespace dyad

@@ -1,5 +1,6 @@
 #include "dyad/codegen/code_registry.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 // The interface that GDB documents ("JIT Compilation Interface"): it puts a breakpoint into the
 // function and reads the list behind the descriptor. The names and layouts are GDB's.
+// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
 extern "C" {
 
 struct jit_code_entry {
@@ -33,6 +35,7 @@ struct jit_descriptor {
   asm volatile("" ::: "memory");
 }
 }
+// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 
 namespace dyad::codegen {
 namespace {
@@ -75,9 +78,8 @@ void add_to_perf_map(const void* address, std::size_t size, std::string_view nam
   const std::lock_guard lock(list_mutex());
   const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
   if (std::FILE* file = std::fopen(path.c_str(), "a")) {
-    std::fprintf(file, "%zx %zx %.*s\n", reinterpret_cast<std::size_t>(address), size,
-                 static_cast<int>(name.size()), name.data());
-    std::fclose(file);
+    fmt::print(file, "{:x} {:x} {}\n", reinterpret_cast<std::size_t>(address), size, name);
+    static_cast<void>(std::fclose(file));  // a help to perf, which goes without as well
   }
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-struct jit_code_entry;
+struct jit_code_entry;  // NOLINT(readability-identifier-naming): GDB's name
 
 /// What tells tools about code that appeared at run time.
 namespace dyad::codegen {

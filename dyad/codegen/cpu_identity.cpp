@@ -1,7 +1,8 @@
 #include "dyad/codegen/cpu_identity.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
-#include <cstdio>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -16,11 +17,7 @@ std::string cpu_identity() {
     std::uint32_t r[4] = {};
     if (__get_cpuid_count(leaf, sub, &r[0], &r[1], &r[2], &r[3]) == 0) return;
     const bool wanted[] = {a, b, c, d};
-    for (int i = 0; i < 4; ++i) {
-      char word[16];
-      std::snprintf(word, sizeof word, " %x", wanted[i] ? r[i] : 0u);
-      text += word;
-    }
+    for (int i = 0; i < 4; ++i) text += fmt::format(" {:x}", wanted[i] ? r[i] : 0u);
   };
   add(0, 0, false, true, true, true);  // vendor
   add(1, 0, true, false, true, true);  // family, model; features; not the core's number

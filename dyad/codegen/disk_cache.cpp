@@ -136,12 +136,14 @@ void DiskCache::store(std::span<const KernelHash> recipes,
       const std::string path = path_of(recipe);
       if (link(temporary.c_str(), path.c_str()) == 0 || errno != EEXIST) continue;
       const std::string other = path + "." + std::to_string(getpid());
-      if (link(temporary.c_str(), other.c_str()) == 0) rename(other.c_str(), path.c_str());
+      if (link(temporary.c_str(), other.c_str()) == 0 && rename(other.c_str(), path.c_str()) != 0)
+        unlink(other.c_str());
     }
   }
   unlink(temporary.c_str());
   // Looking at the whole folder at every object would take longer than compiling them.
-  if ((unseen_ += object.size()) > max_bytes_ / 16) {
+  unseen_ += object.size();
+  if (unseen_ > max_bytes_ / 16) {
     unseen_ = 0;
     shrink();
   }

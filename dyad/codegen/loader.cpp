@@ -108,7 +108,7 @@ class LoadedObject::Builder {
   /// `section`, whose bytes are in the image.
   static const Elf64_Shdr& stored(const Elf64_Shdr& section) {
     if (section.sh_type == SHT_NOBITS) bad("has a section without bytes that are needed");
-    return section;
+    return section;  // NOLINT(bugprone-return-const-ref-from-parameter): one of sections_
   }
 
   void read_symbols() {

@@ -27,6 +27,8 @@ namespace dyad {
 namespace detail {
 namespace {
 
+// NOLINTBEGIN(cppcoreguidelines-no-malloc): this is what others leave memory to
+
 constexpr bool kPlainMalloc = DYAD_PLAIN_LOOPS != 0;
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -562,6 +564,8 @@ void pool_free(void* block, std::size_t bytes) noexcept {
     Central::get().to_system(block, (bytes + 63) / 64 * 64);
   }
 }
+
+// NOLINTEND(cppcoreguidelines-no-malloc)
 
 }  // namespace detail
 

@@ -82,7 +82,8 @@ GeneratorScope::~GeneratorScope() { scoped_generator = previous_; }
 
 Generator& default_generator() noexcept {
   if (scoped_generator != nullptr) return *scoped_generator;
-  static auto* generator = new Generator;  // immortal: static tensors may be drawn at exit
+  // Immortal: static tensors may be drawn at exit.
+  static auto* generator = new Generator;  // NOLINT(bugprone-unhandled-exception-at-new)
   return *generator;
 }
 

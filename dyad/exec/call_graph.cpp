@@ -136,7 +136,8 @@ class GraphCall {
 
   /// A region as a function of its first parameters; the others are `captured`.
   TensorFunction region(const Node& node, std::size_t i, std::vector<Tensor> captured) {
-    return [this, region = node.regions()[i], captured](std::span<const Tensor> given) {
+    return [this, region = node.regions()[i],
+            captured = std::move(captured)](std::span<const Tensor> given) {
       GraphCall call(*region, sizes_, loc_);
       std::size_t next = 0;
       for (const Tensor& tensor : given) call.set(region->placeholders()[next++], tensor);

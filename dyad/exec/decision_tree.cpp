@@ -85,7 +85,7 @@ struct WayAhead {
 
 }  // namespace
 
-DecisionTree::DecisionTree(std::shared_ptr<const Path> first, ExecutableOptions options)
+DecisionTree::DecisionTree(const std::shared_ptr<const Path>& first, ExecutableOptions options)
     : options_(std::move(options)) {
   root_ = grow(first, 0, newest_);
   finish_leaf(first, newest_);
@@ -184,7 +184,7 @@ void DecisionTree::write_back(const Path& path, Segment& last, const Segment* ba
   }
 }
 
-bool DecisionTree::add(std::shared_ptr<const Path> path) {
+bool DecisionTree::add(const std::shared_ptr<const Path>& path) {
   std::vector<Fork*> chain{root_.get()};
   for (std::size_t decision = 0; decision < path->decisions.size(); ++decision) {
     Fork& fork = *chain.back();

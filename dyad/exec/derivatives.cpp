@@ -31,12 +31,9 @@ void check_vectors(std::string_view transform, std::string_view given, std::stri
   }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!is_differentiable(tensors[i].dtype())) continue;
-    const bool fits = vectors[i].defined() && vectors[i].rank() == tensors[i].rank() && [&] {
-      for (int axis = 0; axis < tensors[i].rank(); ++axis) {
-        if (!(vectors[i].size(axis) == tensors[i].size(axis))) return false;
-      }
-      return true;
-    }();
+    bool fits = vectors[i].defined() && vectors[i].rank() == tensors[i].rank();
+    for (int axis = 0; fits && axis < tensors[i].rank(); ++axis)
+      fits = vectors[i].size(axis) == tensors[i].size(axis);
     if (fits) continue;
     throw ShapeError(
         fmt::format("{}: {} {} is {}, but the {} is {}; the two must have one shape", transform,

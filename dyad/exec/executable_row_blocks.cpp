@@ -42,9 +42,12 @@ class RowJoin {
     std::optional<RowBlocks> blocks;
     if (!layouts_allow()) {
       note(node, "the layout of a tensor is not row-major");
-    } else if ((blocks = choose_blocks(node)) && !rows_stay_apart(*blocks)) {
-      note(node, "a view reaches into other rows");
-      blocks.reset();
+    } else {
+      blocks = choose_blocks(node);
+      if (blocks && !rows_stay_apart(*blocks)) {
+        note(node, "a view reaches into other rows");
+        blocks.reset();
+      }
     }
     if (!blocks) return std::nullopt;
     place_scratch(*blocks);

@@ -58,7 +58,7 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
     return outcome;
   }
 
-  // Of the definition, as without branches.
+  // NOLINTBEGIN(bugprone-parent-virtual-call): of the definition, as without branches
   void set_random_state(const RandomKey& state, Loc loc) override {
     Evaluator::set_random_state(state, loc);
   }
@@ -66,6 +66,7 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
   void write(const Tensor& target, const Tensor& value, Loc loc) override {
     GraphEvaluator::write(inside(target, loc), value.defined() ? inside(value, loc) : value, loc);
   }
+  // NOLINTEND(bugprone-parent-virtual-call)
 
   Tensor assign(const Tensor& variable, const Arg& value, Loc loc) override {
     write(variable, value.tensor(), loc);
@@ -91,7 +92,7 @@ class PathEvaluator final : public RegionEvaluator, public Defining {
   }
   void replace(Value memory, Value now, Loc loc) override {
     if (is_capture(memory)) written.insert_or_assign(capture_of(*memory.node), now);
-    GraphEvaluator::replace(memory, now, loc);
+    GraphEvaluator::replace(memory, now, loc);  // NOLINT(bugprone-parent-virtual-call): as write
   }
   Dim fresh_size() override {
     if (sizes_made_ == sizes_.size()) sizes_.push_back(owner().impl()->fresh_symbol());

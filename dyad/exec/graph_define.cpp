@@ -35,7 +35,7 @@ void remember_initial_keys(GraphState& state, Value initial) {
 
 }  // namespace
 
-Tensor Defining::placeholder(std::string name, DType dtype, Shape shape, Loc loc) {
+Tensor Defining::placeholder(const std::string& name, DType dtype, Shape shape, Loc loc) {
   const bool again = names_.insert(name).second && declared_.placeholders.contains(name);
   if (again) return declared_.placeholders.at(name);
   Tensor made = owner_.placeholder(name, dtype, std::move(shape), loc);

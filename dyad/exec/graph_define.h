@@ -37,7 +37,7 @@ class Defining {
   Defining(Graph& owner, Declared& declared) : owner_(owner), declared_(declared) {}
   virtual ~Defining() = default;
 
-  Tensor placeholder(std::string name, DType dtype, Shape shape, Loc loc);
+  Tensor placeholder(const std::string& name, DType dtype, Shape shape, Loc loc);
   Tensor variable(std::string name, const Arg& init, Loc loc);
   virtual Tensor assign(const Tensor& variable, const Arg& value, Loc loc) = 0;
 

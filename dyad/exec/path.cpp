@@ -148,14 +148,14 @@ std::size_t count_loops(const Path& path) {
       std::count_if(nodes.begin(), nodes.end(), [](const auto& node) { return is_loop(*node); }));
 }
 
-std::string outcome_string(std::int64_t bits, Decision::Kind kind) {
+std::string outcome_string(std::int64_t outcome, Decision::Kind kind) {
   switch (kind) {
     case Decision::Kind::boolean:
-      return bits ? "true" : "false";
+      return outcome ? "true" : "false";
     case Decision::Kind::integer:
-      return std::to_string(bits);
+      return std::to_string(outcome);
     case Decision::Kind::floating:
-      return std::to_string(std::bit_cast<double>(bits));
+      return std::to_string(std::bit_cast<double>(outcome));
   }
   return {};
 }

@@ -57,8 +57,8 @@ void run_print(const runtime::OpCall& call) {
     at = place + 2;
   }
   line += format.substr(at) + left_over + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
+  static_cast<void>(std::fwrite(line.data(), 1, line.size(), stdout));
+  static_cast<void>(std::fflush(stdout));
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ Ref<GraphValue> Recorder::capture(const Tensor& tensor, Loc loc) {
         "grad" + std::to_string(path_.grad_captures.size()),
         Type(tensor.dtype(), like_argument ? shape_of(note.in(arguments_)) : tensor.impl()->shape),
         loc);
-    path_.grad_captures.push_back({note, value});
+    path_.grad_captures.push_back({static_cast<const GradLeaf&>(note), value});
     return grad_handles_.emplace_back(make_handle(value));
   }
   const Storage* storage = tensor.impl()->storage.get();

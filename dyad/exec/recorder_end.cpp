@@ -269,13 +269,14 @@ void Recorder::find_grad_writes(Loc loc) {
   // What was there is written first: the leaf may have another one afterwards.
   for (const GradCapture& known : path_.grad_captures) {
     const Value now = graph_->current(known.placeholder);
-    if (!(now == known.placeholder)) path_.grad_writes.push_back({known, now, true, {}});
+    if (!(now == known.placeholder))
+      path_.grad_writes.push_back({static_cast<const GradLeaf&>(known), now, true, {}});
   }
   for (const GradNote& note : path_.grads) {
     const Tensor after = autograd::grad_of(*note.in(arguments_).impl());
     const bool same = after.defined() ? after.is_same(note.before) : !note.before.defined();
     if (same && (note.reads_first || grad_is_written(note))) continue;
-    GradWrite write{note, {}, false, {}};
+    GradWrite write{static_cast<const GradLeaf&>(note), {}, false, {}};
     if (after.defined()) {
       write.value = value_of(after, loc);
       write.place = place_of(after, write.value, loc);

@@ -123,7 +123,7 @@ class TapedLoopRoller {
     };
     std::vector<Owner> kept_owners;
     std::vector<BackwardPart::Part> kept;
-    const auto count = static_cast<std::size_t>(in_.rolled->high - in_.rolled->low + 1);
+    const auto count = static_cast<std::size_t>(in_.rolled->high - in_.rolled->low) + 1;
     for (std::size_t i = 0; i < parts.size();) {
       std::size_t in_step = 0;
       while (step_of(i + in_step) == in_.rolled->high && same_owner(owners[i + in_step], owners[i]))

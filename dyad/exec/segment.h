@@ -103,10 +103,10 @@ class Segment {
 /// numbers that the host read.
 class DecisionTree {
  public:
-  DecisionTree(std::shared_ptr<const Path> first, ExecutableOptions options);
+  DecisionTree(const std::shared_ptr<const Path>& first, ExecutableOptions options);
 
   /// Adds another way; false when it is one already known.
-  bool add(std::shared_ptr<const Path> path);
+  bool add(const std::shared_ptr<const Path>& path);
 
   /// What a replayed call gives.
   struct Outcome {

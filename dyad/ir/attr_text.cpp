@@ -31,7 +31,7 @@ void AttrPrinter::visit(std::string_view name, Tensor& value) {
 }
 
 std::string AttrPrinter::tensor_text(const Tensor& tensor) {
-  const std::string type = type_string(tensor);
+  std::string type = type_string(tensor);
   if (!tensor.is_concrete() || tensor.impl()->numel() != 1) return type;
   return type + " " + element_text(tensor.dtype(), tensor.impl()->data);
 }

@@ -13,7 +13,7 @@ void visit_constants(const GraphImpl& graph, const std::function<void(const Tens
 }
 
 void let_constants_shed(const GraphImpl& graph) {
-  constexpr std::size_t kLarge = 64 * 1024;  // below, a page or two more or less
+  constexpr std::size_t kLarge = std::size_t{64} << 10;  // below, a page or two more or less
   visit_constants(graph, [](const Tensor& constant) {
     Storage& storage = *constant.impl()->storage;
     if (storage.bytes() >= kLarge) storage.allow_shedding();

@@ -87,7 +87,7 @@ class Part {
       }
       link(previous, edge.to);
     }
-    rows_.resize(static_cast<std::size_t>(last + 1));
+    rows_.resize(static_cast<std::size_t>(last) + 1);
     for (std::size_t i = 0; i < items_.size(); ++i) row_of(i).push_back(i);
   }
 

@@ -83,13 +83,13 @@ std::vector<std::byte> packed_elements(const Tensor& tensor) {
   return out;
 }
 
-std::string element_text(DType dtype, const std::byte* from) {
-  if (dtype == DType::string) return quote(load<Text>(from).view());
+std::string element_text(DType dtype, const std::byte* element) {
+  if (dtype == DType::string) return quote(load<Text>(element).view());
   return visit_element(dtype, [&]<class T>(std::type_identity<T>) -> std::string {
-    const T value = load<T>(from);
+    const T value = load<T>(element);
     if constexpr (is_complex_element<T>) {
       const DType part = real_dtype(dtype);
-      return element_text(part, from) + "::" + element_text(part, from + size_of(part));
+      return element_text(part, element) + "::" + element_text(part, element + size_of(part));
     } else if constexpr (is_small_int<T>) {
       return std::to_string(to_int(value));
     } else if constexpr (std::is_same_v<T, bool>) {
@@ -97,10 +97,11 @@ std::string element_text(DType dtype, const std::byte* from) {
     } else if constexpr (std::is_integral_v<T>) {
       return std::to_string(value);
     } else if constexpr (std::is_same_v<T, double>) {
-      return std::isnan(value) ? nan_text(load<std::uint64_t>(from), 0x7FF8000000000000u)
+      return std::isnan(value) ? nan_text(load<std::uint64_t>(element), 0x7FF8000000000000u)
                                : shortest(value);
     } else if constexpr (std::is_same_v<T, float>) {
-      return std::isnan(value) ? nan_text(load<std::uint32_t>(from), 0x7FC00000u) : shortest(value);
+      return std::isnan(value) ? nan_text(load<std::uint32_t>(element), 0x7FC00000u)
+                               : shortest(value);
     } else {
       const float single = to_float(value);
       if (!std::isnan(single)) return shortest(single);

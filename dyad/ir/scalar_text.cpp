@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstdio>
 
@@ -15,10 +17,8 @@ std::string constant_text(ScalarType type, std::uint64_t bits) {
     case ScalarType::f32: {
       const double value =
           type == ScalarType::f64 ? from_bits<double>(bits) : from_bits<float>(bits);
-      if (std::isfinite(value))
-        std::snprintf(text, sizeof text, "%a", value);
-      else
-        std::snprintf(text, sizeof text, "bits:%llx", static_cast<unsigned long long>(bits));
+      if (!std::isfinite(value)) return fmt::format("bits:{:x}", bits);
+      static_cast<void>(std::snprintf(text, sizeof text, "%a", value));
       return text;
     }
     case ScalarType::i64:

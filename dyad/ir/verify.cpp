@@ -102,7 +102,7 @@ class Verifier {
                       call_string(node.op(), inputs, node.attrs().data()) + " gives " +
                       list(types));
       }
-    } catch (const Undecided&) {
+    } catch (const Undecided&) {  // NOLINT(bugprone-empty-catch)
       // The program that recorded the node compared sizes that have no values here.
     } catch (const Error& error) {
       add(node, error.message());

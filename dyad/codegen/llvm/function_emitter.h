@@ -11,11 +11,11 @@ namespace dyad::codegen {
 /// single elements, or, of large programs, through buffers in a last turn of the main loop. Where a
 /// call asks for it, and operands allow it, whole vectors are stored past the caches from an
 /// aligned place on: by a loop of their own, or, of large programs, by the main loop.
-void emit_row(llvm::Module& module, const DyadFunction& function, const VectorTarget& target,
+void emit_row(llvm::Module& module, const DyadFunction& source, const VectorTarget& target,
               DebugInfo& debug);
 /// Adds a DyadReduceFn: 16 lanes in vectors, blocks of 16 elements, the first and last of them
 /// masked.
-void emit_reduce(llvm::Module& module, const DyadFunction& function, const VectorTarget& target,
+void emit_reduce(llvm::Module& module, const DyadFunction& source, const VectorTarget& target,
                  DebugInfo& debug);
 
 }  // namespace dyad::codegen

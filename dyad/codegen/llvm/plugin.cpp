@@ -179,7 +179,7 @@ int compile_entry(const DyadFunction* functions, std::size_t count,
                   const DyadCompileOptions* options, void (*take)(void*, const void*, std::size_t),
                   void* user, char* error, std::size_t error_size) {
   const auto fail = [&](const char* what, int status) {
-    if (error_size > 0) std::snprintf(error, error_size, "%s", what);
+    if (error_size > 0) static_cast<void>(std::snprintf(error, error_size, "%s", what));
     return status;
   };
   try {

@@ -111,6 +111,7 @@ class RowEmitter {
       small_loop(at, n_, shape_.tail == Shape::Tail::masked ? shape_.lanes : 1);
     }
     ir_.CreateRetVoid();
+    operands_ = nullptr;
   }
 
  private:
@@ -170,7 +171,8 @@ class RowEmitter {
     llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2);
     std::vector<Value*> places;
     for (unsigned u = 0; u < shape_.unroll; ++u)
-      places.push_back(u == 0 ? at : ir_.CreateAdd(at, ir_.getInt64(u * shape_.lanes)));
+      places.push_back(u == 0 ? at
+                              : ir_.CreateAdd(at, ir_.getInt64(std::uint64_t{u} * shape_.lanes)));
     step(places, shape_.lanes, nullptr, past_caches);
     Value* next = ir_.CreateAdd(at, ir_.getInt64(turn));
     ir_.CreateCondBr(ir_.CreateICmpSLE(ir_.CreateAdd(next, ir_.getInt64(turn)), n_), body, after);
