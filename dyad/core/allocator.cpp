@@ -134,7 +134,7 @@ class Central {
         return shared.pop();
       }
       if (void* block = runs_.take(bytes)) return block;
-      for (int c = kLocalClasses; c < kClasses; ++c) join_class(c);
+      join_classes();
       if (void* block = runs_.take(bytes)) return block;
     }
     auto* chunk = static_cast<std::byte*>(map(kChunk));
@@ -261,10 +261,9 @@ class Central {
   /// Pages are moved, not copied. False when the block has a hole now and must not be used.
   bool move_cached_pages(std::byte* block, std::size_t bytes) noexcept {
     bool whole = true;
-    std::size_t cached = 0;
-    for (const Mapped& one : by_age_) cached += one.bytes;
-    if (cached < bytes) release_classes();
-    while (bytes > 0 && !by_age_.empty()) {
+    while (bytes > 0) {
+      if (by_age_.empty()) release_classes();
+      if (by_age_.empty()) break;
       const Mapped oldest = by_age_.front();
       const std::size_t part = std::min(bytes, oldest.bytes);
       forget_oldest();
@@ -344,8 +343,11 @@ class Central {
     static_cast<void>(unmapped(oldest.block, oldest.bytes));
   }
   void release_classes() noexcept {
-    for (int c = kLocalClasses; c < kClasses; ++c) join_class(c);
+    join_classes();
     keep_pages();
+  }
+  void join_classes() noexcept {
+    for (int c = kLocalClasses; c < kClasses; ++c) join_class(c);
   }
   /// Blocks of the class become what they were cut from again.
   void join_class(int size_class) noexcept {
