@@ -91,7 +91,13 @@ MemoryPlan plan_memory(std::span<const BufferRequest> requests) {
 
 namespace {
 
-/// Tries arenas that hold what is needed last before one of some steps: each makes way there.
+/// Which of several arenas each request lies in; an arena may be empty.
+struct Grouping {
+  std::vector<int> arena_of;
+  int arenas = 1;
+};
+
+/// Tries several arenas, of which some make way for what comes later.
 class ArenaCuts {
  public:
   ArenaCuts(std::span<const BufferRequest> requests, std::span<const LaterMemory> later)
@@ -99,51 +105,66 @@ class ArenaCuts {
     for (const LaterMemory& one : later) steps_ = std::max(steps_, one.first + 1);
   }
 
-  /// First steps of arenas but the first: where cuts pay.
-  [[nodiscard]] std::vector<int> choose() const {
-    constexpr std::size_t kMostCuts = 3;
+  /// One arena, and others where they pay.
+  [[nodiscard]] Grouping choose() const {
     constexpr std::size_t kWorthIt = 64 << 10, kWorthShare = 64;  // bytes, and parts of the peak
-    std::vector<int> cuts, candidates = births();
-    std::size_t peak = candidates.empty() ? 0 : estimate(cuts);
-    while (cuts.size() < kMostCuts && !candidates.empty()) {
-      std::size_t best = std::numeric_limits<std::size_t>::max();
+    const std::vector<int> steps = births();
+    Grouping best{std::vector<int>(requests_.size(), 0)};
+    if (steps.empty() || requests_.empty()) return best;
+    std::size_t peak = estimate(best);
+    const auto is_worth_it = [&](std::size_t bytes) {
+      return bytes + std::max(kWorthIt, peak / kWorthShare) <= peak;
+    };
+    constexpr std::size_t kMostCuts = 3;
+    std::vector<int> cuts;
+    while (cuts.size() < kMostCuts) {
+      std::size_t least = std::numeric_limits<std::size_t>::max();
       std::vector<int> best_cuts;
-      for (const int step : candidates) {
+      for (const int step : steps) {
         std::vector<int> tried = cuts;
         tried.insert(std::ranges::upper_bound(tried, step), step);
-        if (const std::size_t would_be = estimate(tried); would_be < best) {
-          best = would_be;
+        if (const std::size_t would_be = estimate(by_last_step(tried)); would_be < least) {
+          least = would_be;
           best_cuts = std::move(tried);
         }
       }
-      if (best + std::max(kWorthIt, peak / kWorthShare) > peak) break;
-      peak = best;
+      if (!is_worth_it(least)) break;
+      peak = least;
       cuts = std::move(best_cuts);
+      best = by_last_step(cuts);
     }
-    return cuts;
+    const int fullest = fullest_step();
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      for (std::size_t i = 0; i < k && steps[k] > fullest; ++i) {
+        Grouping tried = apart(fullest, steps[i], steps[k]);
+        const std::size_t would_be = estimate(tried);
+        if (!is_worth_it(would_be)) continue;
+        peak = would_be;
+        best = std::move(tried);
+      }
+    }
+    return best;
   }
 
-  [[nodiscard]] ArenasPlan pack(std::span<const int> cuts) const {
+  [[nodiscard]] ArenasPlan pack(const Grouping& grouping) const {
     ArenasPlan plan;
     plan.offsets.resize(requests_.size());
     plan.arena_of.resize(requests_.size());
-    for (std::size_t k = 0; k <= cuts.size(); ++k) {
-      std::vector<BufferRequest> members;
-      std::vector<std::size_t> numbers;
-      for (std::size_t i = 0; i < requests_.size(); ++i) {
-        if (group_of(requests_[i], cuts) != k) continue;
-        members.push_back(requests_[i]);
-        numbers.push_back(i);
-      }
+    for (int k = 0; k < grouping.arenas; ++k) {
+      const std::vector<BufferRequest> members = members_of(grouping, k);
       if (members.empty()) continue;
       const MemoryPlan packed = plan_memory(members);
-      for (std::size_t i = 0; i < members.size(); ++i) {
-        plan.offsets[numbers[i]] = packed.offsets[i];
-        plan.arena_of[numbers[i]] = static_cast<int>(plan.arenas.size());
+      for (std::size_t i = 0, member = 0; i < requests_.size(); ++i) {
+        if (grouping.arena_of[i] != k) continue;
+        plan.offsets[i] = packed.offsets[member++];
+        plan.arena_of[i] = static_cast<int>(plan.arenas.size());
       }
       plan.arenas.push_back(span_of(members, packed.arena_bytes));
     }
     return plan;
+  }
+  [[nodiscard]] ArenasPlan pack_in_one() const {
+    return pack({std::vector<int>(requests_.size(), 0)});
   }
 
   /// The most memory of all steps.
@@ -157,8 +178,40 @@ class ArenaCuts {
   }
 
  private:
-  static std::size_t group_of(const BufferRequest& request, std::span<const int> cuts) {
-    return static_cast<std::size_t>(std::ranges::upper_bound(cuts, request.last) - cuts.begin());
+  /// Arenas that hold what is needed last before one of these steps, each the next.
+  [[nodiscard]] Grouping by_last_step(std::span<const int> cuts) const {
+    Grouping grouping{{}, static_cast<int>(cuts.size()) + 1};
+    for (const BufferRequest& one : requests_) {
+      grouping.arena_of.push_back(
+          static_cast<int>(std::ranges::upper_bound(cuts, one.last) - cuts.begin()));
+    }
+    return grouping;
+  }
+  /// An arena for what is there in a full step and needed last in steps `from` to `until`, the
+  /// latter not included. What comes later never lies there: it takes the place of what goes first.
+  [[nodiscard]] Grouping apart(int full, int from, int until) const {
+    Grouping grouping{{}, 2};
+    for (const BufferRequest& one : requests_) {
+      const bool makes_way =
+          one.first <= full && full <= one.last && from <= one.last && one.last < until;
+      grouping.arena_of.push_back(makes_way ? 0 : 1);
+    }
+    return grouping;
+  }
+
+  [[nodiscard]] std::vector<BufferRequest> members_of(const Grouping& grouping, int arena) const {
+    std::vector<BufferRequest> members;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (grouping.arena_of[i] == arena) members.push_back(requests_[i]);
+    }
+    return members;
+  }
+  /// The step in which the requests need most.
+  [[nodiscard]] int fullest_step() const {
+    Ledger live(steps_);
+    for (const BufferRequest& one : requests_) live.add(aligned(one.bytes), one.first, one.last);
+    const std::vector<std::ptrdiff_t> sums = live.by_step();
+    return static_cast<int>(std::ranges::max_element(sums) - sums.begin());
   }
   static ArenaSpan span_of(std::span<const BufferRequest> members, std::size_t bytes) {
     ArenaSpan span{bytes, members.front().first, members.front().last};
@@ -185,13 +238,10 @@ class ArenaCuts {
   }
 
   /// The most memory of all steps if every arena is as small as can be.
-  [[nodiscard]] std::size_t estimate(std::span<const int> cuts) const {
+  [[nodiscard]] std::size_t estimate(const Grouping& grouping) const {
     std::vector<ArenaSpan> arenas;
-    for (std::size_t k = 0; k <= cuts.size(); ++k) {
-      std::vector<BufferRequest> members;
-      for (const BufferRequest& r : requests_) {
-        if (group_of(r, cuts) == k) members.push_back(r);
-      }
+    for (int k = 0; k < grouping.arenas; ++k) {
+      const std::vector<BufferRequest> members = members_of(grouping, k);
       if (!members.empty()) arenas.push_back(span_of(members, live_peak_of(members)));
     }
     return peak_of(arenas);
@@ -275,7 +325,7 @@ ArenasPlan plan_arenas(std::span<const BufferRequest> requests,
   const ArenaCuts arenas(requests, later);
   ArenasPlan plan = arenas.pack(arenas.choose());
   if (plan.arenas.size() > 1) {
-    ArenasPlan one = arenas.pack({});
+    ArenasPlan one = arenas.pack_in_one();
     if (arenas.peak_of(one.arenas) <= arenas.peak_of(plan.arenas)) plan = std::move(one);
   }
   plan.live_peak = live_peak_of(requests);

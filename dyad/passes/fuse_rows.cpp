@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,8 +14,10 @@
 #include <vector>
 
 #include "dyad/ops/attrs/indexing.h"
+#include "dyad/passes/equal_nodes.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/fusion_groups.h"
+#include "dyad/passes/lifetimes.h"
 #include "dyad/passes/region_writer.h"
 #include "dyad/passes/rewriter.h"
 
@@ -92,7 +95,12 @@ class RowFusion {
  public:
   RowFusion(const GraphImpl& graph, const FuseOptions& options)
       : graph_(graph), options_(options), groups_(graph, options) {
-    for (const auto& node : graph.nodes()) work_.emplace(node.get(), work_of(*node));
+    int place = 0;
+    for (const auto& node : graph.nodes()) {
+      work_.emplace(node.get(), work_of(*node));
+      place_.emplace(node.get(), is_view(*node) || is_source(*node) ? place : place++);
+      if (node->op().effect == Effect::pure && !is_source(*node)) (void)equal_.has_before(*node);
+    }
   }
 
   void join() {
@@ -165,11 +173,26 @@ class RowFusion {
     for (Value v = value; v && is_view(*v.node); v = v.node->inputs()[0]) views.push_back(v.node);
     all.insert(all.end(), views.begin(), views.end());
     std::string why;
+    if (makes_too_early(all)) return;
     if (!axes_of(all, &why)) return note_apart(a, b, why);
     for (auto view = views.rbegin(); view != views.rend(); ++view) {
       if (!groups_.merge(a, **view)) return note_apart(a, b, groups_.refusal());
     }
     if (!groups_.merge(a, b)) note_apart(a, b, groups_.refusal());
+  }
+
+  /// Whether one group of these nodes would make again, with others, what is needed later only.
+  [[nodiscard]] bool makes_too_early(std::span<const Node* const> nodes) const {
+    int first = std::numeric_limits<int>::max(), last = 0, count = 0;
+    bool holds_again = false;
+    for (const Node* node : nodes) {
+      if (is_view(*node)) continue;
+      holds_again = holds_again || equal_.first(*node);
+      first = std::min(first, place_.at(node));
+      last = std::max(last, place_.at(node));
+      ++count;
+    }
+    return holds_again && last - first >= count;
   }
 
   /// Says once, in the last round, that two kernels that might share rows do not.
@@ -291,6 +314,8 @@ class RowFusion {
   FusionGroups groups_;
   bool last_round_ = false;
   std::unordered_map<const Node*, RowWork> work_;
+  std::unordered_map<const Node*, int> place_;  // among the nodes that compute
+  EqualNodes equal_;  // where two compute the same, the later is there to be made again
 };
 
 }  // namespace

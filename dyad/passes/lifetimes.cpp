@@ -1,8 +1,10 @@
 #include "dyad/passes/lifetimes.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/passes/fused_op.h"
 #include "dyad/passes/node_cost.h"
 
 namespace dyad::passes {
@@ -64,6 +66,28 @@ std::int64_t Lifetimes::bytes(Value v) {
   return count;
 }
 
+std::int64_t Lifetimes::bytes_in_place(Node& node) {
+  const bool by_element = &node.op() == &kFusedOp ? !reduction_of(node) : is_pointwise(node);
+  if (!by_element) return 0;
+  std::vector<Value> free;
+  for (const Value v : node.inputs()) {
+    Value root = v;
+    while (root && root.node->is("reshape")) root = root.node->inputs()[0];
+    if (root && root.node->op().kind != BodyKind::view && last_use_[root] == position(node) &&
+        std::ranges::find(free, root) == free.end())
+      free.push_back(root);
+  }
+  std::int64_t saved = 0;
+  for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
+    const std::int64_t size = bytes(node.output(i));
+    const auto place = std::ranges::find_if(free, [&](Value v) { return bytes(v) == size; });
+    if (place == free.end()) continue;
+    saved += size;
+    free.erase(place);
+  }
+  return saved;
+}
+
 void Lifetimes::find_peak(const GraphImpl& graph) {
   std::vector<std::int64_t> change(graph.nodes().size() + 2, 0);
   for (const auto& node : graph.nodes()) {
@@ -73,6 +97,11 @@ void Lifetimes::find_peak(const GraphImpl& graph) {
       change[position(*node)] += size;
       change[last_use_[node->output(i)] + 1] -= size;
     }
+  }
+  for (const auto& node : graph.nodes()) {
+    const std::int64_t saved = bytes_in_place(*node);
+    change[position(*node)] -= saved;
+    change[position(*node) + 1] += saved;
   }
   std::int64_t live = 0;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {

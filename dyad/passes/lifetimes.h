@@ -30,6 +30,8 @@ class Lifetimes {
   [[nodiscard]] std::int64_t bytes(Value v);
 
  private:
+  /// Of the results that an element-wise node writes over inputs which nobody reads after it.
+  [[nodiscard]] std::int64_t bytes_in_place(Node& node);
   void find_peak(const GraphImpl& graph);
 
   SymbolMap sizes_;

@@ -152,8 +152,7 @@ class Writer {
     for (; v.node->op().kind == BodyKind::view; v = v.node->inputs()[0]) {
       if (uses_[v] != 1) return false;
     }
-    return uses_[v] == 1 && !is_source(*v.node) &&
-           lifetimes_.position(*v.node) >= lifetimes_.peak();
+    return uses_[v] == 1 && !is_source(*v.node) && !is_made_again(v);
   }
 
   [[nodiscard]] bool is_made_again(Value v) const {

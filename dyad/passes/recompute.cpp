@@ -32,8 +32,11 @@ bool costs_little(const Node& node) {
   return kNames.contains(node.op().name);
 }
 
-/// Other pointwise operators take the time of about this many multiplications and additions of a
-/// product for each element (gelu 45, tanh 40, exp 20).
+/// Normalisations of rows, which read them once.
+bool is_norm(const Node& node) { return node.is("layer_norm") || node.is("rms_norm"); }
+
+/// Those and other pointwise operators take the time of about this many multiplications and
+/// additions of a product for each element (gelu 45, tanh 40, exp 20).
 constexpr std::int64_t kOperations = 45;
 /// They are worth the memory where all of them together take less than this part of the graph's
 /// products.
@@ -50,11 +53,12 @@ std::int64_t costly(Value result, const Part& part) {
 /// The values before the peak that are worth computing again after it, each with its kernel.
 class Choice {
  public:
-  Choice(const GraphImpl& graph, Lifetimes& lifetimes, bool any_pointwise)
+  Choice(const GraphImpl& graph, Lifetimes& lifetimes, bool any_cheap)
       : graph_(graph),
         lifetimes_(lifetimes),
-        may_([any_pointwise](const Node& node) {
-          return is_pointwise(node) && (any_pointwise || costs_little(node));
+        may_([any_cheap](const Node& node) {
+          return any_cheap ? is_pointwise(node) || is_norm(node)
+                           : is_pointwise(node) && costs_little(node);
         }),
         vertex_(graph, -1) {}
 

@@ -99,6 +99,22 @@ TEST(ArenasPlan, WhatNobodyNeedsMakesWayForWhatComesLater) {
   EXPECT_EQ(plan.live_peak, 5 * kMega);
 }
 
+TEST(ArenasPlan, WhatIsNeededShortlyTakesThePlaceOfWhatGoesFirst) {
+  // Kept for a backward part: 4 MB each, needed last in steps 4, 6 and 19. The first goes before
+  // any memory is taken, and what each step hands to the next comes in its place; so the second can
+  // make way.
+  std::vector<BufferRequest> requests{{4 * kMega, 0, 4}, {4 * kMega, 1, 6}, {4 * kMega, 2, 19}};
+  for (int step = 5; step < 19; ++step) requests.push_back({2 * kMega, step, step + 1});
+  const std::vector<LaterMemory> later{
+      {kMega, 5, 5}, {2 * kMega, 7, 7}, {kMega, 11, 11}, {kMega, 15, 15}};
+  const ArenasPlan plan = plan_arenas(requests, later);
+  ASSERT_EQ(plan.arenas.size(), 2u);
+  EXPECT_EQ(plan.arenas[0].last, 6);
+  EXPECT_EQ(plan.arenas[0].bytes, 4 * kMega);
+  EXPECT_EQ(plan.arenas[1].bytes, 8 * kMega);
+  EXPECT_EQ(most(plan.arenas, later, 20), 13 * kMega);
+}
+
 TEST(ArenasPlan, IsOneArenaWhereNothingComesLater) {
   const std::vector<BufferRequest> requests{{4 * kMega, 0, 3}, {2 * kMega, 2, 6}};
   EXPECT_EQ(plan_arenas(requests, {}).arenas.size(), 1u);

@@ -220,6 +220,46 @@ TEST(FuseRows, ReductionsThatKeepOtherAxesMakeOtherRows) {
   }
 }
 
+TEST(FuseRows, WhatIsMadeAgainIsMadeWhereItWas) {
+  // The later layer_norm is there so that %y need not be kept. %v follows it without a break.
+  EXPECT_TRUE(is_graph(with_rows(R"(graph {
+    %x = placeholder : f32[b, 8]
+    %w = placeholder : f32[8]
+    %h = exp(%x) : f32[b, 8]
+    %y = layer_norm(%h, %w, %w) {eps = 1e-5} : f32[b, 8]
+    %p = matmul(%y, %y) {transpose_b = true} : f32[b, b]
+    %z = layer_norm(%h, %w, %w) {eps = 1e-5} : f32[b, 8]
+    %v = neg(%z) : f32[b, 8]
+    %q = matmul(%p, %v) : f32[b, 8]
+    %u = tanh(%z) : f32[b, 8]
+    return %q, %u
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[b, 8]
+    %w = placeholder : f32[8]
+    %h, %y = rows(%x, %w) {axes = 1} : f32[b, 8], f32[b, 8]
+      region {
+        %in0 = placeholder : f32[b, 8]
+        %h = exp(%in0) : f32[b, 8]
+        %in1 = placeholder : f32[8]
+        %y = layer_norm(%h, %in1, %in1) {eps = 1e-5} : f32[b, 8]
+        return %h, %y
+      }
+    %p = matmul(%y, %y) {transpose_b = true} : f32[b, b]
+    %z, %v = rows(%h, %w) {axes = 1} : f32[b, 8], f32[b, 8]
+      region {
+        %in0 = placeholder : f32[b, 8]
+        %in1 = placeholder : f32[8]
+        %z = layer_norm(%in0, %in1, %in1) {eps = 1e-5} : f32[b, 8]
+        %v = neg(%z) : f32[b, 8]
+        return %z, %v
+      }
+    %q = matmul(%p, %v) : f32[b, 8]
+    %u = tanh(%z) : f32[b, 8]
+    return %q, %u
+  })"));
+}
+
 TEST(FuseRows, NoCycleArises) {
   const Ref<GraphImpl> graph = with_rows(R"(graph {
     %x = placeholder : f32[8, 8]

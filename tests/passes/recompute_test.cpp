@@ -76,6 +76,62 @@ TEST(Recompute, OtherPointwiseOperatorsWhereTheyAreLittleBesideTheProducts) {
   EXPECT_TRUE(is_graph(recompute(parse(with_width(kept, "880"))), with_width(again, "880")));
 }
 
+TEST(Recompute, ANormalisationOfRowsOnlyOverTheLimit) {
+  // It counts as a pointwise operator that takes the time of some multiplications.
+  const auto with_norm = [](std::string text, std::string_view norm) {
+    constexpr std::string_view kCall = "OP(%a)";
+    for (std::size_t at; (at = text.find(kCall)) != std::string::npos;)
+      text.replace(at, kCall.size(), norm);
+    return text.insert(text.find("  %a ="), "  %u = placeholder : f32[64]\n");
+  };
+  for (const char* norm :
+       {"layer_norm(%a, %u, %u) {eps = 1e-5}", "rms_norm(%a, %u) {eps = 1e-5}"}) {
+    const std::string kept = with_norm(kKept, norm), again = with_norm(kComputedAgain, norm);
+    constexpr std::int64_t kMatrix = 64 * 64 * 4;
+    EXPECT_TRUE(is_graph(recompute(parse(kept)), kept));
+    EXPECT_TRUE(is_graph(recompute(parse(kept), {.memory_limit = 5 * kMatrix - 1}), again));
+  }
+}
+
+TEST(Recompute, AResultInThePlaceOfAnInputTakesNoMemory) {
+  // %k lies where %e did. So the peak is %f, with %a, %r and %e, and there %r can be made again.
+  const std::string kept = R"(graph {
+  %x = placeholder : f32[64, 64]
+  %w = placeholder : f32[64, 64]
+  %a = matmul(%x, %w) : f32[64, 64]
+  %r = relu(%a) : f32[64, 64]
+  %b = sum(%r) : f32[]
+  %e = matmul(%w, %x) : f32[64, 64]
+  %f = matmul(%w, %r) : f32[64, 64]
+  %g = matmul(%f, %w) : f32[64, 64]
+  %k = mul(%e, %a) : f32[64, 64]
+  %h = add(%f, %k) : f32[64, 64]
+  %i = matmul(%g, %h) : f32[64, 64]
+  return %i, %b
+})";
+  EXPECT_TRUE(is_graph(recompute(parse(kept)), R"(graph {
+  %x = placeholder : f32[64, 64]
+  %w = placeholder : f32[64, 64]
+  %a = matmul(%x, %w) : f32[64, 64]
+  %r = relu(%a) : f32[64, 64]
+  %b = sum(%r) : f32[]
+  %e = matmul(%w, %x) : f32[64, 64]
+  %s, %k = fused(%a, %e) : f32[64, 64], f32[64, 64]
+    region {
+      %in0 = placeholder : f32[64, 64]
+      %0 = relu(%in0) : f32[64, 64]
+      %in1 = placeholder : f32[64, 64]
+      %1 = mul(%in1, %in0) : f32[64, 64]
+      return %0, %1
+    }
+  %f = matmul(%w, %s) : f32[64, 64]
+  %g = matmul(%f, %w) : f32[64, 64]
+  %h = add(%f, %k) : f32[64, 64]
+  %i = matmul(%g, %h) : f32[64, 64]
+  return %i, %b
+})"));
+}
+
 TEST(Recompute, AReshapeThatMayCopyIsMadeAgainFromWhatIsKept) {
   // %c is the peak; %r is read before and after it, %a at the end.
   const std::string kept = R"(graph {
