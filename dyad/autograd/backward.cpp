@@ -73,24 +73,30 @@ class Frontier {
   std::map<Key, Pending, std::less<>, PoolAllocator<std::pair<const Key, Pending>>> pending_;
 };
 
-/// Checks that `value` is saved and has not changed since.
-void check_saved(const TapeNode& node, const Tensor& value, std::uint32_t version, bool declared,
-                 std::string_view what, int i) {
-  if (!declared) {
-    throw InternalError("the gradient of " + std::string(node.op().name) + " reads " +
-                        std::string(what) + " " + std::to_string(i) +
-                        ", which its row does not declare as saved");
-  }
+/// Checks that the row says that its rule reads it.
+void check_declared(const TapeNode& node, bool declared, std::string_view what, int i) {
+  if (declared) return;
+  throw InternalError("the gradient of " + std::string(node.op().name) + " reads " +
+                      std::string(what) + " " + std::to_string(i) +
+                      ", which its row does not declare as saved");
+}
+
+/// Checks that a value has not changed since it was saved.
+void check_version(const TapeNode& node, DType dtype, const Shape& shape, std::uint32_t version,
+                   std::uint32_t now, std::string_view what, int i) {
+  if (now == version) return;
+  throw GradError("backward of " + std::string(node.op().name) + ": " + std::string(what) + " " +
+                      std::to_string(i) + " (" + type_string(dtype, shape) +
+                      ") was overwritten in place after it was saved (version " +
+                      std::to_string(version) + " then, " + std::to_string(now) +
+                      " now); call backward() before the write, or write to a clone()",
+                  node.loc());
+}
+void check_version(const TapeNode& node, const Tensor& value, std::uint32_t version,
+                   std::string_view what, int i) {
   if (!value.defined()) return;  // an optional input that is absent
-  const std::uint32_t now = value.impl()->storage->version();
-  if (now != version) {
-    throw GradError("backward of " + std::string(node.op().name) + ": " + std::string(what) + " " +
-                        std::to_string(i) + " (" + type_string(value) +
-                        ") was overwritten in place after it was saved (version " +
-                        std::to_string(version) + " then, " + std::to_string(now) +
-                        " now); call backward() before the write, or write to a clone()",
-                    node.loc());
-  }
+  check_version(node, value.dtype(), shape_of(value), version, value.impl()->storage->version(),
+                what, i);
 }
 
 class Pass;
@@ -115,16 +121,18 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
   }
   bool has_grad(int i) const override { return grads_[static_cast<std::size_t>(i)].defined(); }
   const Tensor& input(int i) override {
+    check_declared(node_, saves(node_.op().saved_inputs, static_cast<std::size_t>(i)), "input", i);
+    if (in(i).left_out) return left_out_input(i);
     const Tensor& value = in(i).value();
-    check_saved(node_, value, in(i).saved.version,
-                saves(node_.op().saved_inputs, static_cast<std::size_t>(i)), "input", i);
+    check_version(node_, value, in(i).saved.version, "input", i);
     return value;
   }
   const Tensor& output(int i) override {
     const SavedTensor& saved = node_.outputs()[static_cast<std::size_t>(i)].saved;
     const Tensor& value = saved.tensor;
-    check_saved(node_, value, saved.version,
-                saves(node_.op().saved_outputs, static_cast<std::size_t>(i)), "output", i);
+    check_declared(node_, saves(node_.op().saved_outputs, static_cast<std::size_t>(i)), "output",
+                   i);
+    check_version(node_, value, saved.version, "output", i);
     if (!grad_enabled()) return value;
     // A fresh handle with the output's place on the tape, for a second derivative.
     auto impl = make_ref<TensorImpl>(*value.impl());
@@ -159,6 +167,15 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
   std::optional<std::pair<int, GradientSlice>>& slice() noexcept { return slice_; }
 
  private:
+  const Tensor& left_out_input(int i) {
+    const auto known =
+        std::ranges::find(again_, i, [](const std::pair<int, Tensor>& one) { return one.first; });
+    if (known != again_.end()) return known->second;
+    InputRecord& record = in(i);
+    check_version(node_, record.dtype, record.shape, record.saved.version, version_now(record),
+                  "input", i);
+    return again_.emplace_front(i, make_again(record)).second;
+  }
   [[nodiscard]] InputRecord& in(int i) const { return node_.inputs()[static_cast<std::size_t>(i)]; }
   TapeNode& node_;
   std::span<Tensor> grads_;
@@ -166,7 +183,9 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
   Pass* in_parts_;
   TensorList results_;
   std::optional<std::pair<int, GradientSlice>> slice_;
-  std::forward_list<Tensor> made_;  // what the rule holds references to
+  // What the rule holds references to.
+  std::forward_list<Tensor> made_;
+  std::forward_list<std::pair<int, Tensor>> again_;
 };
 
 /// The gradient that a tensor of one element starts with.
@@ -455,7 +474,7 @@ class Pass {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const int at = static_cast<int>(i);
       refs.push_back(&inputs[i]);
-      if (node.inputs()[i].value().defined()) inputs[i] = gradient.input(at);
+      if (node.inputs()[i].has_value()) inputs[i] = gradient.input(at);
       if (!inputs[i].defined() || !gradient.needs(at)) continue;
       inputs[i] = clone(inputs[i]);  // a place of its own on the tape, at which the pass ends
       wanted.push_back(inputs[i]);

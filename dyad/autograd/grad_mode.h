@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include "dyad/core/tape_switch.h"
@@ -31,6 +32,24 @@ decltype(auto) no_grad(F&& fn) {
   const NoGrad scope;
   return std::forward<F>(fn)();
 }
+
+/// Values of so many bytes or more are not kept for the backward pass while this lives, in this
+/// thread, where cheap operators (activations, normalisations of rows, casts, copies:
+/// OpInfo::cheap) give them from what is kept anyway: backward computes them again, to the same
+/// bits (rematerialization). Outside such a scope the limit is 1 MB; the largest std::size_t keeps
+/// all.
+class RematerializeFrom {
+ public:
+  explicit RematerializeFrom(std::size_t bytes) noexcept;
+  ~RematerializeFrom();
+  RematerializeFrom(const RematerializeFrom&) = delete;
+  RematerializeFrom& operator=(const RematerializeFrom&) = delete;
+  /// The limit of this thread now.
+  [[nodiscard]] static std::size_t current() noexcept;
+
+ private:
+  std::size_t previous_;
+};
 
 /// While it lives, the first operator of this thread that makes a NaN or an infinity, forward or
 /// backward, throws AnomalyError with the operator, the element and the line that made it: eagerly,

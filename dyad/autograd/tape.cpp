@@ -56,6 +56,7 @@ TapeNode::TapeNode(const OpInfo& op, const void* attrs, Loc loc, std::size_t inp
 }
 
 TapeNode::~TapeNode() {
+  for (InputRecord& input : inputs()) let_go(input);
   std::destroy_n(inputs().data(), input_count_);
   std::destroy_n(outputs().data(), output_count_);
 }
@@ -106,6 +107,9 @@ void TapeNode::settle_sizes(const SymbolMap& sizes) {
     if (kept.defined() && kept.is_concrete() && kept.impl()->recorded)
       kept.impl()->recorded = nullptr;
   };
+  for (InputRecord& input : inputs()) {
+    if (input.left_out) input.left_out->recorded = nullptr;
+  }
   if (attrs_) {
     if (Ref<Attrs> numbers = substitute_symbols(attrs_->info(), attrs_->data(), sizes))
       attrs_ = std::move(numbers);
@@ -114,7 +118,8 @@ void TapeNode::settle_sizes(const SymbolMap& sizes) {
   for (OutputRecord& output : outputs()) settle(output.shape, output.saved.tensor);
 }
 
-void TapeNode::release_saved() noexcept {
+void TapeNode::release_saved() {
+  before_release(*this);
   for (InputRecord& input : inputs()) input.saved.tensor = Tensor();
   for (OutputRecord& output : outputs()) output.saved.tensor = Tensor();
   released_ = true;
@@ -137,6 +142,7 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
     TensorImpl* impl = inputs[i]->impl();
     if (!impl) continue;
     InputRecord& input = node.inputs()[i];
+    input.is_there = true;
     input.shape = shape_of(*inputs[i]);
     input.dtype = impl->dtype;
     if (impl->requires_grad) {
@@ -147,10 +153,10 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
         input.leaf = *inputs[i];
       }
     }
-    if (saves(op.saved_inputs, i) && (!kept || kept->inputs[i])) {
-      if (!input.leaf.defined()) input.saved.tensor = *inputs[i];
-      input.saved.version = impl->storage->version();
-    }
+    if (impl->storage) input.saved.version = impl->storage->version();
+    if (saves(op.saved_inputs, i) && (!kept || kept->inputs[i]) && !input.leaf.defined() &&
+        !leave_out(input, *impl))
+      input.saved.tensor = *inputs[i];
   }
   node.set_sequence();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -159,9 +165,9 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
     OutputRecord& output = node.outputs()[i];
     output.shape = shape_of(outputs[i]);
     output.dtype = impl->dtype;
-    if (saves(op.saved_outputs, i) && (!kept || kept->outputs[i])) {
-      output.saved = {alias(*impl), impl->storage->version()};
-    }
+    if (impl->storage) output.saved.version = impl->storage->version();
+    if (saves(op.saved_outputs, i) && (!kept || kept->outputs[i]))
+      output.saved.tensor = alias(*impl);
     if (!is_differentiable(impl->dtype)) continue;
     // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move): in the last turn alone
     impl->grad_meta = i + 1 == outputs.size() ? std::move(owner) : owner;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "dyad/autograd/rematerialize.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/op_info.h"
 
@@ -25,21 +26,26 @@ struct SavedTensor {
 struct InputRecord {
   Shape shape;
   DType dtype = DType::f32;
+  bool is_there = false;  ///< false for an optional input that is absent
   std::uint32_t output = 0;
   Ref<TapeNode> node;
   Tensor leaf;
-  SavedTensor saved;  ///< of a leaf, the version alone
+  SavedTensor saved;                  ///< of a leaf, and of what is not kept, the version alone
+  std::unique_ptr<LeftOut> left_out;  ///< the rule reads the value, and `node` makes it again
 
   [[nodiscard]] bool needs_grad() const noexcept { return node || leaf.defined(); }
+  /// The value, where the record holds it.
   [[nodiscard]] const Tensor& value() const noexcept {
     return leaf.defined() ? leaf : saved.tensor;
   }
+  [[nodiscard]] bool has_value() const noexcept { return left_out || value().defined(); }
 };
 
 struct OutputRecord {
   Shape shape;
   DType dtype = DType::f32;
   SavedTensor saved;  ///< an alias without a place on the tape, so that a node does not own itself
+  std::unique_ptr<MadeAgain> again;  ///< for those that have left it out
   std::unique_ptr<std::vector<Hook>> hooks;
 };
 
@@ -61,8 +67,9 @@ class TapeNode final : public GradMeta {
   [[nodiscard]] std::span<OutputRecord> outputs() noexcept;
   /// Puts numbers in the place of symbols: a recording that knew sizes by symbols is over.
   void settle_sizes(const SymbolMap& sizes);
-  /// Drops saved tensors; a later backward through this node is a GradError.
-  void release_saved() noexcept;
+  /// Drops saved tensors; a later backward through this node is a GradError. First computes what
+  /// other nodes have left out (MemoryError).
+  void release_saved();
   [[nodiscard]] bool released() const noexcept { return released_; }
 
  private:

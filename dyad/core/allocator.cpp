@@ -159,14 +159,19 @@ class Central {
       if (it != by_size_.end()) it = std::prev(by_size_.upper_bound(it->first));
       // A block a quarter too large is better used than mapped anew; a larger one is not.
       if (it != by_size_.end() && it->first <= bytes + std::max(kHugePage, bytes / 4)) {
-        const auto free = it->second;
-        void* block = free->block;
-        cached_ -= free->bytes;
-        sizes_[block] = free->bytes;
-        add_in_use(static_cast<std::int64_t>(free->bytes));
+        Mapped free = *it->second;
+        cached_ -= free.bytes;
+        by_age_.erase(it->second);
         by_size_.erase(it);
-        by_age_.erase(free);
-        return block;
+        // What is too much counts where the program needs about as much as ever.
+        const auto most = static_cast<std::size_t>(peak.load(std::memory_order_relaxed));
+        if (free.bytes > bytes && used() + free.bytes > most - most / 4) {
+          keep({static_cast<std::byte*>(free.block) + bytes, free.bytes - bytes});
+          free.bytes = bytes;
+        }
+        sizes_[free.block] = free.bytes;
+        add_in_use(static_cast<std::int64_t>(free.bytes));
+        return free.block;
       }
     }
     void* block = map(bytes);
@@ -175,7 +180,8 @@ class Central {
     // A size that is asked for over and over is worth blocks of its own, unless others would go
     // back to the system for them.
     constexpr int kMoves = 64;
-    const bool is_full = used() + cached_ + bytes > limit();
+    const auto most = static_cast<std::size_t>(peak.load(std::memory_order_relaxed));
+    const bool is_full = used() + cached_ + bytes > most + most / 8;
     if (cached_ > 0 && (is_full || moves_[bytes]++ < kMoves) &&
         !move_cached_pages(static_cast<std::byte*>(block), bytes)) {
       return unmapped(block, bytes);

@@ -35,6 +35,8 @@ Evaluator& Evaluator::current() {
       "operators");
 }
 
+Evaluator& Evaluator::eager() noexcept { return *default_evaluator; }
+
 bool Evaluator::is_eager() noexcept {
   return !scoped_evaluator || scoped_evaluator == default_evaluator;
 }

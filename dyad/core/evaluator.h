@@ -97,6 +97,8 @@ class Evaluator {
 
   /// The evaluator of this thread: the innermost Scope's, otherwise the eager one.
   [[nodiscard]] static Evaluator& current();
+  /// The eager one.
+  [[nodiscard]] static Evaluator& eager() noexcept;
   /// True when the eager evaluator is the current one: nothing is being recorded.
   [[nodiscard]] static bool is_eager() noexcept;
   /// Set once by the exec layer before main.

@@ -72,7 +72,16 @@ struct Storage::Extra {
 
 Storage::Storage(void* data, std::size_t bytes, Device device, Memory memory) noexcept
     : device_(device), memory_(memory), data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
-Storage::~Storage() = default;
+Storage::~Storage() {
+  if (WriteWatch* const told = watch()) told->release();
+}
+
+WriteWatch& Storage::set_watch(Ref<WriteWatch> watch) noexcept {
+  WriteWatch* told = nullptr;
+  if (!watch_.compare_exchange_strong(told, watch.get(), std::memory_order_acq_rel)) return *told;
+  watch->retain();
+  return *watch;
+}
 
 void Storage::allow_shedding() {
   if (!extra_) extra_ = std::make_unique<Extra>();

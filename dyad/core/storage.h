@@ -18,6 +18,15 @@ struct Device {
   [[nodiscard]] bool operator==(const Device&) const noexcept = default;
 };
 
+/// Is told when the contents of a memory change, in the thread that writes.
+class WriteWatch : public RefCounted<WriteWatch> {
+ public:
+  virtual ~WriteWatch() = default;
+  /// What it throws refuses the write. A write may yet fail, and change nothing.
+  virtual void before_write() = 0;
+  virtual void after_write() noexcept = 0;
+};
+
 /// A block of memory shared by the tensors that view it. The version counts writes, so that
 /// gradients notice a saved tensor that was overwritten.
 class Storage : public RefCounted<Storage> {
@@ -36,7 +45,20 @@ class Storage : public RefCounted<Storage> {
   [[nodiscard]] std::uint32_t version() const noexcept {
     return version_.load(std::memory_order_relaxed);
   }
-  void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+  /// To be called before contents change, as bump_version() after that.
+  void before_write() {
+    if (WriteWatch* const told = watch()) told->before_write();
+  }
+  /// Who is told of writes, or null.
+  [[nodiscard]] WriteWatch* watch() const noexcept {
+    return watch_.load(std::memory_order_acquire);
+  }
+  /// Lets `watch` be told, unless somebody is already; returns who is.
+  WriteWatch& set_watch(Ref<WriteWatch> watch) noexcept;
+  void bump_version() noexcept {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    if (WriteWatch* const told = watch()) told->after_write();
+  }
 
   /// A view that tracks gradients looks at this memory (see autograd): overwriting it in place
   /// would make its gradient wrong.
@@ -76,7 +98,8 @@ class Storage : public RefCounted<Storage> {
   std::atomic<std::uint32_t> version_{0};
   std::byte* data_;
   std::size_t bytes_;
-  std::unique_ptr<Extra> extra_;  // of adopted memory, and of memory that may be away
+  std::atomic<WriteWatch*> watch_{nullptr};  // owned
+  std::unique_ptr<Extra> extra_;             // of adopted memory, and of memory that may be away
 };
 
 /// Keeps the contents of memory where they are (makes them again if they are away) while it lives.

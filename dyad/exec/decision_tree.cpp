@@ -35,6 +35,7 @@ std::int64_t read_outcome(const Tensor& tensor, Decision::Kind kind, Loc loc) {
 
 /// A value that was made for that lies there already.
 void overwrite(const Tensor& target, const Tensor& value) {
+  target.impl()->storage->before_write();
   if (target.raw_data() != value.raw_data()) copy_into(target, value);
   target.impl()->storage->bump_version();
 }

@@ -296,6 +296,7 @@ void EagerEvaluator::write_data(const Tensor& target, const Tensor& value, int h
   }
   if (exec::is_broadcast(*target.impl())) fail_write_to_broadcast(target, loc);
   autograd::check_write(target, value, handles, loc.user());
+  if (target.impl()->storage) target.impl()->storage->before_write();
   exec::copy_into(target, value);
   autograd::after_write(target, value);
 }
@@ -322,6 +323,7 @@ bool try_opaque_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
   std::vector<Tensor> given;
   for (const Tensor* input : inputs) given.push_back(*input);
   Tensor result = target;
+  impl.storage->before_write();
   kernel->run({op, attrs, given, {&result, 1}, loc});
   impl.storage->bump_version();
   return true;
@@ -341,6 +343,7 @@ bool EagerEvaluator::try_in_place(const OpInfo& op, TensorRefs inputs, const voi
   if (op.kind == BodyKind::opaque) return exec::try_opaque_in_place(op, inputs, attrs, target);
   const exec::ConvertedNumbers converted(op, inputs);
   Tensor result = target;
+  target.impl()->storage->before_write();
   if (!runtime::try_run_pointwise(op, attrs, converted.inputs(), result)) return false;
   target.impl()->storage->bump_version();
   return true;

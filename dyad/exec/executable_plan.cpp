@@ -113,6 +113,7 @@ void Plan::place_outputs(std::span<const Tensor> places) {
         buffer.bytes > bytes || fresh_[number].data ||
         reinterpret_cast<std::uintptr_t>(place.data) % kAlignment != 0)
       continue;
+    place.storage->before_write();
     fresh_[number] = {place.storage, place.data};
   }
 }
@@ -131,6 +132,8 @@ std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Cancel
   arena_memory_.resize(arenas.size());
   place_outputs(places);
   bind(placeholders);
+  for (const int buffer : written)
+    buffers[static_cast<std::size_t>(buffer)].base.impl()->storage->before_write();
   const RunContext context{symbols, cancel, where};
   StepProfile* const profile = StepProfile::active();
   auto event = events.cbegin();

@@ -85,6 +85,7 @@ class SaveStep final : public Step {
         saved_(std::move(saved)) {}
 
   void run(Plan&, const RunContext&) override {
+    variable_.impl()->storage->before_write();
     if (index_.defined()) {
       call(kTakeSaved, {variable_, index_}, saved_);
     } else {

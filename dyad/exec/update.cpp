@@ -60,6 +60,7 @@ bool can_update_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
 
 void update_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
                      std::span<const Tensor> targets, Loc loc) {
+  for (const Tensor& target : targets) target.impl()->storage->before_write();
   if (const runtime::OpKernel* const kernel = kernel_in_place(op)) {
     std::vector<Tensor> held, results(targets.begin(), targets.end());
     for (const Tensor* input : inputs) held.push_back(*input);

@@ -29,6 +29,7 @@ struct Schema {
   std::uint32_t saved_outputs = 0;
   std::uint32_t checks = 0;  ///< see OpInfo
   int version = 1;
+  bool cheap = false;      ///< see OpInfo
   bool may_copy = false;   ///< views: see OpInfo
   bool own_types = false;  ///< pointwise: see OpInfo
   Batching batching = Batching::none;
@@ -89,6 +90,7 @@ constexpr OpInfo make_op_info() {
              .saved_inputs = s.saved_inputs,
              .saved_outputs = s.saved_outputs,
              .checks = s.checks,
+             .cheap = s.cheap,
              .may_copy = s.may_copy,
              .own_types = s.own_types,
              .batching = s.batching,

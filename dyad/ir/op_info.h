@@ -123,6 +123,8 @@ struct OpInfo {
   std::uint32_t saved_outputs = 0;  ///< bit i: it reads output i
   /// Bit i: a run refuses some elements of input i: an index out of range, a singular matrix.
   std::uint32_t checks = 0;
+  /// Computing it takes about as long as reading its inputs: it may be done twice to save memory.
+  bool cheap = false;
   bool may_copy = false;   ///< view: there are strides that leave only a copy
   bool own_types = false;  ///< pointwise: inputs have dtypes for reasons of their own (a scale, a
                            ///< key); those without axes are not cast to what the others have

@@ -37,7 +37,8 @@ constexpr Schema activation(std::string_view name, std::string_view doc, OnnxNam
           .onnx = onnx,
           .samples = samples,
           .typing = Typing::floating,
-          .saved_inputs = kFirst};
+          .saved_inputs = kFirst,
+          .cheap = true};
 }
 
 constexpr std::string_view kActivationEdges =

@@ -31,7 +31,8 @@ struct Add {
                                  .inputs = kBinary,
                                  .outputs = kOut,
                                  .doc = "a + b; of two bool tensors: a or b.",
-                                 .samples = kPlainSamples};
+                                 .samples = kPlainSamples,
+                                 .cheap = true};
   static Scalar eval(Scalar a, Scalar b) {
     return a.type() == ScalarType::boolean ? (a | b) : a + b;
   }
@@ -49,7 +50,8 @@ struct Sub {
                                  .outputs = kOut,
                                  .doc = "a - b.",
                                  .onnx = {"Sub", 14},
-                                 .samples = kPlainSamples};
+                                 .samples = kPlainSamples,
+                                 .cheap = true};
   static Types infer(const InferIn& in, const Attrs&) {
     return infer_of_numbers(
         in, "bool tensors have no difference; compare them with != or cast one with to()");
@@ -68,7 +70,8 @@ struct Mul {
                                  .outputs = kOut,
                                  .doc = "a * b; of two bool tensors: a and b.",
                                  .samples = kPlainSamples,
-                                 .saved_inputs = kFirst | kSecond};
+                                 .saved_inputs = kFirst | kSecond,
+                                 .cheap = true};
   static Scalar eval(Scalar a, Scalar b) {
     return a.type() == ScalarType::boolean ? (a & b) : a * b;
   }

@@ -195,7 +195,8 @@ struct Clamp {
                                  .outputs = kOut,
                                  .doc = "x moved into [low, high] (NaN stays).",
                                  .samples = {.edges = "0 -0 1 -1 5 -5 inf -inf nan"},
-                                 .saved_inputs = kFirst};
+                                 .saved_inputs = kFirst,
+                                 .cheap = true};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (!(attrs.low <= attrs.high)) {
       fail_value(in, "low = " + number_text(attrs.low) +
@@ -266,7 +267,8 @@ struct Cast {
           "integers to narrower ones wrap, anything but 0 is true. To floats of 8 and 4 bits "
           "rounds to nearest, ties to even (f8e8m0: up), and saturates unless `saturate` is "
           "false; to i4, i2, u4, u2 floats saturate and integers wrap.",
-      .samples = {.edges = "0 -0 0.5 -1.5 127.9 128 300 -129 2147483648 1e20 inf -inf nan"}};
+      .samples = {.edges = "0 -0 0.5 -1.5 127.9 128 300 -129 2147483648 1e20 inf -inf nan"},
+      .cheap = true};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (!contains(kAny | kSmall, attrs.dtype)) {
       fail_dtype(in, "numbers have no conversion to " + std::string(name_of(attrs.dtype)) +

@@ -87,7 +87,8 @@ struct LayerNorm {
       .doc =
           "(x - mean) / sqrt(var + eps) * weight + bias over the last axes of x, as many as "
           "weight has.",
-      .saved_inputs = kFirst | kSecond};
+      .saved_inputs = kFirst | kSecond,
+      .cheap = true};
   static Types infer(const InferIn& in, const Attrs&) {
     check_last_axes(in, 0);
     return {in[0]};
@@ -142,7 +143,8 @@ struct RmsNorm {
       .inputs = kRmsNormInputs,
       .outputs = kOut,
       .doc = "x / sqrt(mean(x^2) + eps) * weight over the last axes of x, as many as weight has.",
-      .saved_inputs = kFirst | kSecond};
+      .saved_inputs = kFirst | kSecond,
+      .cheap = true};
   static Types infer(const InferIn& in, const Attrs&) {
     check_last_axes(in, 0);
     return {in[0]};

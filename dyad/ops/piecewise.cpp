@@ -19,7 +19,9 @@ namespace {
 constexpr std::string_view kEdges = "0 -0 0.5 -0.5 1 -1 3 -3 6 20 -20 -90 inf -inf nan";
 
 constexpr Schema piecewise(std::string_view name, std::string_view doc) {
-  return unary_function(name, doc, {}, {.low = -4, .high = 4, .edges = kEdges}, kFirst);
+  Schema row = unary_function(name, doc, {}, {.low = -4, .high = 4, .edges = kEdges}, kFirst);
+  row.cheap = true;
+  return row;
 }
 /// An attribute of a node.
 std::pair<std::string, OnnxAttr> number(std::string name, double value) {
@@ -175,7 +177,8 @@ struct HardTanh {
       .outputs = kOut,
       .doc = "x moved into [low, high] (NaN stays); its derivative at the bounds is 0.",
       .samples = {.edges = kEdges},
-      .saved_inputs = kFirst};
+      .saved_inputs = kFirst,
+      .cheap = true};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     if (!(attrs.low < attrs.high)) {
       fail_value(in, "low = " + number_text(attrs.low) +

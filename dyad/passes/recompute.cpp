@@ -32,8 +32,10 @@ bool costs_little(const Node& node) {
   return kNames.contains(node.op().name);
 }
 
-/// Normalisations of rows, which read them once.
-bool is_norm(const Node& node) { return node.is("layer_norm") || node.is("rms_norm"); }
+/// Operators of the library that read their inputs about once: normalisations of rows.
+bool is_cheap_call(const Node& node) {
+  return node.op().kind == BodyKind::opaque && node.op().cheap;
+}
 
 /// Those and other pointwise operators take the time of about this many multiplications and
 /// additions of a product for each element (gelu 45, tanh 40, exp 20).
@@ -57,7 +59,7 @@ class Choice {
       : graph_(graph),
         lifetimes_(lifetimes),
         may_([any_cheap](const Node& node) {
-          return any_cheap ? is_pointwise(node) || is_norm(node)
+          return any_cheap ? is_pointwise(node) || is_cheap_call(node)
                            : is_pointwise(node) && costs_little(node);
         }),
         vertex_(graph, -1) {}

@@ -203,16 +203,33 @@ TEST(Storage, LargeBlocksTakeOverThePagesOfOthers) {
 
 TEST(Storage, SizesThatComeBackGetBlocksOfTheirOwn) {
   release_cached_memory();
+  reset_peak_memory();
+  // They are a small part of what the program needs.
+  const auto much = Storage::allocate(96 << 20);
   const auto step = [] {
     {
-      const auto a = Storage::allocate(12 << 20), b = Storage::allocate(12 << 20);
+      const auto a = Storage::allocate(4 << 20), b = Storage::allocate(4 << 20);
     }
-    const auto c = Storage::allocate(24 << 20);
+    const auto c = Storage::allocate(8 << 20);
   };
   for (int i = 0; i < 80; ++i) step();
   const std::size_t calls = memory_stats().system_calls;
   for (int i = 0; i < 8; ++i) step();
   EXPECT_EQ(memory_stats().system_calls, calls);
+}
+
+TEST(Storage, ABlockThatIsTooLargeIsPartedWhereMuchIsInUse) {
+  release_cached_memory();
+  reset_peak_memory();
+  constexpr std::size_t kMb = 1 << 20;
+  const auto much = Storage::allocate(64 * kMb);
+  const std::size_t before = memory_stats().in_use;
+  {
+    const auto large = Storage::allocate(8 * kMb);
+  }
+  const auto smaller = Storage::allocate(6 * kMb), rest = Storage::allocate(2 * kMb);
+  EXPECT_NEAR(static_cast<double>(memory_stats().in_use - before), 8.0 * kMb, 0.2 * kMb);
+  EXPECT_EQ(rest->data(), smaller->data() + 6 * kMb);
 }
 
 TEST(Storage, FullCachesGiveTheirPagesHoweverOftenASizeComesBack) {

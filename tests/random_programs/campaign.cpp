@@ -39,6 +39,7 @@ std::string explain(std::uint64_t seed, const Finding& finding) {
   const bool configured = finding.mode == "configured";
   std::string note = fmt::format("seed {}, {}: {}", seed, finding.mode, last.text);
   if (configured) note += fmt::format("\nthreads: {}", drawn.threads);
+  if (configured && !drawn.keeps_all) note += "\nunder RematerializeFrom(0)";
   if (finding.mode == "static")
     note += drawn.symbolic ? "\nas a graph with symbols for sizes" : "\nas a graph of known sizes";
   return to_cpp(smallest, configured ? drawn.options : CompileOptions(), note);

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <string_view>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/ops/ops.h"
 #include "dyad/passes/pipeline.h"
 #include "dyad/runtime/threads.h"
@@ -174,10 +176,15 @@ Finding compare_all(const Program& given, Report& report) {
   report.failed = !eager.back().error.empty();
   if (eager.back().error.find("InternalError") != std::string::npos)
     return {"eager", "error", eager.back().error};
+  if (program.gradients != Gradients::none) {
+    const RematerializeFrom all(0);
+    if (Finding found = compare("rematerialized", run_eagerly(program), eager)) return found;
+  }
   if (Finding found = compare("compiled", run_compiled(program, {}), eager)) return found;
   const Configuration drawn = draw_configuration(program.seed);
   {
     const Threads threads(drawn.threads);
+    const RematerializeFrom least(drawn.keeps_all ? std::numeric_limits<std::size_t>::max() : 0);
     // What a library computes may depend on the number of threads, in all modes alike.
     const bool library =
         any_statement(program.body, [](const Statement& one) { return one.op->library; });
@@ -238,6 +245,7 @@ Configuration draw_configuration(std::uint64_t seed) {
       drawn.options.passes_off.push_back(pass.name);
   }
   if (numbers.chance(60)) drawn.options.hot_calls = 1;
+  drawn.keeps_all = numbers.chance(50);
   return drawn;
 }
 

@@ -11,7 +11,8 @@ namespace dyad::testing {
 struct Configuration {
   CompileOptions options;
   int threads = 1;
-  bool symbolic = true;  ///< sizes of the static graph
+  bool symbolic = true;   ///< sizes of the static graph
+  bool keeps_all = true;  ///< of what the tape could compute again
 };
 /// The configuration that a program's seed draws.
 Configuration draw_configuration(std::uint64_t seed);
@@ -35,7 +36,8 @@ struct Report {
   bool failed = false;     ///< it ends with an error, in all modes
 };
 
-/// Runs a program eagerly, compiled by default, compiled as its seed draws, and as a static graph
+/// Runs a program eagerly, with all that the tape reads kept and with what it can computed again,
+/// compiled by default, compiled as its seed draws, and as a static graph
 /// where that is possible, and compares.
 Report check(const Program& program);
 
