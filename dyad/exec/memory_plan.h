@@ -49,8 +49,8 @@ struct ArenaSpan {
 struct ArenasPlan {
   std::vector<std::size_t> offsets;  ///< of the requests, in their arenas
   std::vector<int> arena_of;         ///< of the requests
-  std::vector<ArenaSpan> arenas;     ///< by their last steps
-  std::size_t live_peak = 0;         ///< as in MemoryPlan
+  std::vector<ArenaSpan> arenas;
+  std::size_t live_peak = 0;  ///< as in MemoryPlan
 
   [[nodiscard]] std::size_t bytes() const noexcept;  ///< of all arenas
   /// Of those that are there at one step, at most.

@@ -109,10 +109,19 @@ TEST(ArenasPlan, WhatIsNeededShortlyTakesThePlaceOfWhatGoesFirst) {
       {kMega, 5, 5}, {2 * kMega, 7, 7}, {kMega, 11, 11}, {kMega, 15, 15}};
   const ArenasPlan plan = plan_arenas(requests, later);
   ASSERT_EQ(plan.arenas.size(), 2u);
-  EXPECT_EQ(plan.arenas[0].last, 6);
-  EXPECT_EQ(plan.arenas[0].bytes, 4 * kMega);
-  EXPECT_EQ(plan.arenas[1].bytes, 8 * kMega);
+  EXPECT_EQ(plan.arenas[0].bytes, 8 * kMega);
+  EXPECT_EQ(plan.arenas[1].last, 6);
+  EXPECT_EQ(plan.arenas[1].bytes, 4 * kMega);
   EXPECT_EQ(most(plan.arenas, later, 20), 13 * kMega);
+}
+
+TEST(ArenasPlan, AFewSmallValuesCostNoLargePage) {
+  const std::vector<BufferRequest> requests{{4 << 20, 0, 3}, {32 << 10, 1, 3}, {4 << 20, 2, 4}};
+  const ArenasPlan plan = plan_arenas(requests, {});
+  ASSERT_EQ(plan.arenas.size(), 2u);
+  EXPECT_EQ(plan.arena_of, (std::vector<int>{0, 1, 0}));
+  EXPECT_EQ(plan.arenas[0].bytes, 8u << 20);
+  EXPECT_EQ(plan.arenas[1].bytes, 32u << 10);
 }
 
 TEST(ArenasPlan, IsOneArenaWhereNothingComesLater) {

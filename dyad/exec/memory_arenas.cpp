@@ -1,0 +1,316 @@
+/// Arenas that make way for what comes later.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "dyad/core/allocator.h"
+#include "dyad/exec/memory_ledger.h"
+#include "dyad/exec/memory_plan.h"
+
+namespace dyad::exec {
+namespace {
+
+/// Which of several arenas each request lies in; an arena may be empty.
+struct Grouping {
+  std::vector<int> arena_of;
+  int arenas = 1;
+};
+
+/// Arenas for what is there in the fullest step and needed last in some span of later steps: a
+/// layer's values, say. What comes later never lies there; it takes the place of what goes first.
+class Windows {
+ public:
+  Windows(std::span<const BufferRequest> requests, std::span<const LaterMemory> later, int steps)
+      : requests_(requests), grouping_{std::vector<int>(requests.size(), 0)} {
+    Ledger all(steps), beside(steps);
+    for (const BufferRequest& one : requests) {
+      all.add(aligned(one.bytes), one.first, one.last);
+      first_ = std::min(first_, one.first);
+      last_ = std::max(last_, one.last);
+    }
+    for (const LaterMemory& one : later)
+      beside.add(detail::block_size(one.bytes), one.first, steps - 1);
+    rest_ = all.by_step();
+    beside_ = beside.by_step();
+    fullest_ = static_cast<int>(std::ranges::max_element(rest_) - rest_.begin());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].first <= fullest_ && fullest_ <= requests[i].last) kept_.push_back(i);
+    }
+  }
+
+  /// Adds the one with which least is needed, that ends before one of the steps; returns how much
+  /// that is.
+  std::size_t add_best(std::span<const int> steps) {
+    Window best;
+    for (const int until : steps) {
+      if (until <= fullest_) continue;
+      try_window(fullest_, until, best);
+      for (const int from : steps) {
+        if (from > fullest_ && from < until) try_window(from, until, best);
+      }
+    }
+    peak_ = best.peak;
+    if (best.bytes == 0) return peak_;
+    ++count_;
+    grouping_.arenas = count_ + 1;
+    for (const std::size_t i : kept_) {
+      const BufferRequest& one = requests_[i];
+      if (!best.holds(one)) continue;
+      grouping_.arena_of[i] = count_;
+      for (int step = one.first; step <= one.last; ++step)
+        rest_[static_cast<std::size_t>(step)] -= static_cast<std::ptrdiff_t>(aligned(one.bytes));
+    }
+    std::erase_if(kept_, [&](std::size_t i) { return grouping_.arena_of[i] == count_; });
+    for (int step = best.first; step <= best.last; ++step)
+      beside_[static_cast<std::size_t>(step)] += best.bytes;
+    return peak_;
+  }
+  [[nodiscard]] int count() const noexcept { return count_; }
+  [[nodiscard]] std::size_t peak() const noexcept { return peak_; }
+  /// Arena 0 is the one for everything else.
+  [[nodiscard]] const Grouping& grouping() const noexcept { return grouping_; }
+
+ private:
+  struct Window {
+    int from = 0, until = 0;  ///< steps in which its values are needed last, `until` not included
+    int first = 0, last = 0;  ///< when it is there
+    std::ptrdiff_t bytes = 0;
+    std::size_t peak = std::numeric_limits<std::size_t>::max();
+    [[nodiscard]] bool holds(const BufferRequest& kept) const noexcept {
+      return from <= kept.last && kept.last < until;
+    }
+  };
+
+  void try_window(int from, int until, Window& best) {
+    Window tried{.from = from, .until = until, .first = fullest_};
+    change_.assign(rest_.size() + 1, 0);
+    std::size_t bytes = 0;
+    for (const std::size_t i : kept_) {
+      const BufferRequest& one = requests_[i];
+      if (!tried.holds(one)) continue;
+      change_[static_cast<std::size_t>(one.first)] +=
+          static_cast<std::ptrdiff_t>(aligned(one.bytes));
+      change_[static_cast<std::size_t>(one.last) + 1] -=
+          static_cast<std::ptrdiff_t>(aligned(one.bytes));
+      bytes += aligned(one.bytes);
+      tried.first = std::min(tried.first, one.first);
+      tried.last = std::max(tried.last, one.last);
+    }
+    if (bytes == 0) return;
+    tried.bytes = static_cast<std::ptrdiff_t>(detail::block_size(bytes));
+    std::ptrdiff_t most = 0, here = 0;  // of the rest
+    for (std::size_t step = 0; step < rest_.size(); ++step)
+      most = std::max(most, rest_[step] - (here += change_[step]));
+    const auto main =
+        static_cast<std::ptrdiff_t>(detail::block_size(static_cast<std::size_t>(most)));
+    std::ptrdiff_t peak = 0;
+    for (int step = 0; step < static_cast<int>(rest_.size()); ++step) {
+      const bool is_there = tried.first <= step && step <= tried.last;
+      peak = std::max(peak, beside_[static_cast<std::size_t>(step)] +
+                                (first_ <= step && step <= last_ ? main : 0) +
+                                (is_there ? tried.bytes : 0));
+    }
+    tried.peak = static_cast<std::size_t>(peak);
+    if (tried.peak < best.peak) best = tried;
+  }
+
+  std::span<const BufferRequest> requests_;
+  Grouping grouping_;
+  int count_ = 0, fullest_ = 0;
+  int first_ = std::numeric_limits<int>::max(), last_ = 0;
+  std::vector<std::ptrdiff_t> rest_, beside_;  // by step: what is in no window; all other memory
+  std::vector<std::size_t> kept_;              // there in the fullest step, and in no window yet
+  std::vector<std::ptrdiff_t> change_;         // of try_window
+  std::size_t peak_ = 0;
+};
+
+/// Tries several arenas, of which some make way for what comes later.
+class ArenaCuts {
+ public:
+  ArenaCuts(std::span<const BufferRequest> requests, std::span<const LaterMemory> later)
+      : requests_(requests), later_(later), steps_(steps_of(requests)) {
+    for (const LaterMemory& one : later) steps_ = std::max(steps_, one.first + 1);
+  }
+
+  /// One arena, and others where they pay.
+  [[nodiscard]] Grouping choose() const {
+    constexpr std::size_t kWorthIt = 64 << 10, kWorthShare = 64;  // bytes, and parts of the peak
+    const std::vector<int> steps = births();
+    Grouping best{std::vector<int>(requests_.size(), 0)};
+    if (steps.empty() || requests_.empty()) return best;
+    std::size_t peak = estimate(best);
+    const auto is_worth_it = [&](std::size_t bytes) {
+      return bytes + std::max(kWorthIt, peak / kWorthShare) <= peak;
+    };
+    constexpr int kMostCuts = 3;
+    std::vector<int> cuts;
+    while (std::ssize(cuts) < kMostCuts) {
+      std::size_t least = std::numeric_limits<std::size_t>::max();
+      std::vector<int> best_cuts;
+      for (const int step : steps) {
+        std::vector<int> tried = cuts;
+        tried.insert(std::ranges::upper_bound(tried, step), step);
+        if (const std::size_t would_be = estimate(by_last_step(tried)); would_be < least) {
+          least = would_be;
+          best_cuts = std::move(tried);
+        }
+      }
+      if (!is_worth_it(least)) break;
+      peak = least;
+      cuts = std::move(best_cuts);
+      best = by_last_step(cuts);
+    }
+    // Or with some that hold what is there in the fullest step.
+    Windows windows(requests_, later_, steps_);
+    while (windows.count() < kMostCuts && is_worth_it(windows.add_best(steps))) {
+      peak = windows.peak();
+      best = windows.grouping();
+    }
+    return best;
+  }
+
+  [[nodiscard]] ArenasPlan pack(const Grouping& grouping) const {
+    ArenasPlan plan;
+    plan.offsets.resize(requests_.size());
+    plan.arena_of.resize(requests_.size());
+    for (int k = 0; k < grouping.arenas; ++k) {
+      std::vector<std::size_t> members, large, small;
+      for (std::size_t i = 0; i < requests_.size(); ++i) {
+        if (grouping.arena_of[i] != k) continue;
+        members.push_back(i);
+        constexpr std::size_t kSmall = 128 << 10;
+        (requests_[i].bytes <= kSmall ? small : large).push_back(i);
+      }
+      if (members.empty()) continue;
+      // Memory comes in large pages: a few small values may cost one.
+      const MemoryPlan whole = plan_memory(requests_of(members));
+      const MemoryPlan without = plan_memory(requests_of(large)),
+                       few = plan_memory(requests_of(small));
+      if (detail::block_size(without.arena_bytes) + detail::block_size(few.arena_bytes) <
+          detail::block_size(whole.arena_bytes)) {
+        add(plan, large, without);
+        add(plan, small, few);
+      } else {
+        add(plan, members, whole);
+      }
+    }
+    return plan;
+  }
+  [[nodiscard]] ArenasPlan pack_in_one() const {
+    return pack({std::vector<int>(requests_.size(), 0)});
+  }
+
+  /// The most memory of all steps.
+  [[nodiscard]] std::size_t peak_of(std::span<const ArenaSpan> arenas) const {
+    Ledger all(steps_);
+    for (const ArenaSpan& arena : arenas)
+      all.add(detail::block_size(arena.bytes), arena.first, arena.last);
+    for (const LaterMemory& one : later_)
+      all.add(detail::block_size(one.bytes), one.first, steps_ - 1);
+    return all.peak();
+  }
+
+ private:
+  /// Arenas that hold what is needed last before one of these steps, each the next.
+  [[nodiscard]] Grouping by_last_step(std::span<const int> cuts) const {
+    Grouping grouping{{}, static_cast<int>(cuts.size()) + 1};
+    for (const BufferRequest& one : requests_) {
+      grouping.arena_of.push_back(
+          static_cast<int>(std::ranges::upper_bound(cuts, one.last) - cuts.begin()));
+    }
+    return grouping;
+  }
+  /// An arena for some requests, packed.
+  void add(ArenasPlan& plan, std::span<const std::size_t> members, const MemoryPlan& packed) const {
+    if (members.empty()) return;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      plan.offsets[members[i]] = packed.offsets[i];
+      plan.arena_of[members[i]] = static_cast<int>(plan.arenas.size());
+    }
+    plan.arenas.push_back(span_of(requests_of(members), packed.arena_bytes));
+  }
+  [[nodiscard]] std::vector<BufferRequest> requests_of(std::span<const std::size_t> members) const {
+    std::vector<BufferRequest> requests;
+    for (const std::size_t i : members) requests.push_back(requests_[i]);
+    return requests;
+  }
+
+  [[nodiscard]] std::vector<BufferRequest> members_of(const Grouping& grouping, int arena) const {
+    std::vector<BufferRequest> members;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (grouping.arena_of[i] == arena) members.push_back(requests_[i]);
+    }
+    return members;
+  }
+  static ArenaSpan span_of(std::span<const BufferRequest> members, std::size_t bytes) {
+    ArenaSpan span{bytes, members.front().first, members.front().last};
+    for (const BufferRequest& one : members) {
+      span.first = std::min(span.first, one.first);
+      span.last = std::max(span.last, one.last);
+    }
+    return span;
+  }
+
+  /// Steps before which memory is taken that others could make way for; a few where they are many.
+  [[nodiscard]] std::vector<int> births() const {
+    constexpr std::size_t kMost = 24;
+    std::vector<int> steps;
+    for (const LaterMemory& one : later_) {
+      if (one.bytes > 0 && one.first > 0) steps.push_back(one.first);
+    }
+    std::ranges::sort(steps);
+    steps.erase(std::ranges::unique(steps).begin(), steps.end());
+    if (steps.size() <= kMost) return steps;
+    std::vector<int> some(kMost);
+    for (std::size_t i = 0; i < kMost; ++i) some[i] = steps[i * steps.size() / kMost];
+    return some;
+  }
+
+  /// The most memory of all steps if every arena is as small as can be.
+  [[nodiscard]] std::size_t estimate(const Grouping& grouping) const {
+    std::vector<ArenaSpan> arenas;
+    for (int k = 0; k < grouping.arenas; ++k) {
+      const std::vector<BufferRequest> members = members_of(grouping, k);
+      if (!members.empty()) arenas.push_back(span_of(members, live_peak_of(members)));
+    }
+    return peak_of(arenas);
+  }
+
+  std::span<const BufferRequest> requests_;
+  std::span<const LaterMemory> later_;
+  int steps_;
+};
+
+}  // namespace
+
+std::size_t ArenasPlan::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const ArenaSpan& arena : arenas) sum += arena.bytes;
+  return sum;
+}
+
+std::size_t ArenasPlan::most_at_once() const noexcept {
+  std::size_t most = 0;
+  for (const ArenaSpan& at : arenas) {  // where one begins
+    std::size_t there = 0;
+    for (const ArenaSpan& arena : arenas) {
+      if (arena.first <= at.first && at.first <= arena.last) there += arena.bytes;
+    }
+    most = std::max(most, there);
+  }
+  return most;
+}
+
+ArenasPlan plan_arenas(std::span<const BufferRequest> requests,
+                       std::span<const LaterMemory> later) {
+  const ArenaCuts arenas(requests, later);
+  ArenasPlan plan = arenas.pack(arenas.choose());
+  if (plan.arenas.size() > 1) {
+    ArenasPlan one = arenas.pack_in_one();
+    if (arenas.peak_of(one.arenas) <= arenas.peak_of(plan.arenas)) plan = std::move(one);
+  }
+  plan.live_peak = live_peak_of(requests);
+  return plan;
+}
+
+}  // namespace dyad::exec
