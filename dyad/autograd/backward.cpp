@@ -119,6 +119,15 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
     if (!g.defined()) g = zeros(record.shape, grad_dtype(record.dtype));
     return g;
   }
+  Tensor take_grad(int i) override {
+    (void)grad(i);
+    return std::move(grads_[static_cast<std::size_t>(i)]);
+  }
+  Tensor take_input(int i) override {
+    const Tensor value = input(i);
+    again_.remove_if([i](const std::pair<int, Tensor>& one) { return one.first == i; });
+    return value;
+  }
   bool has_grad(int i) const override { return grads_[static_cast<std::size_t>(i)].defined(); }
   const Tensor& input(int i) override {
     check_declared(node_, saves(node_.op().saved_inputs, static_cast<std::size_t>(i)), "input", i);

@@ -73,6 +73,13 @@ class Evaluator {
     return false;
   }
 
+  /// Runs `op` in the memory of its first input, which the caller gives up, where nobody else holds
+  /// that: it is the result then. False, and nothing done, otherwise.
+  virtual bool apply_over(const OpInfo& /*op*/, TensorRefs /*inputs*/, const void* /*attrs*/,
+                          Loc /*loc*/) {
+    return false;
+  }
+
   /// Gradients of `outputs` weighted by `grads` (undefined: ones for a scalar): accumulated into
   /// leaves, or, when `inputs` is given, returned in their order.
   virtual std::vector<Tensor> backward(std::span<const Tensor> outputs,

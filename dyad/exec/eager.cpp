@@ -17,6 +17,7 @@
 #include "dyad/exec/autocast.h"
 #include "dyad/exec/cancel_scope.h"
 #include "dyad/exec/row_blocks.h"
+#include "dyad/exec/update.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/op.h"
 #include "dyad/ir/recorded.h"
@@ -347,6 +348,10 @@ bool EagerEvaluator::try_in_place(const OpInfo& op, TensorRefs inputs, const voi
   if (!runtime::try_run_pointwise(op, attrs, converted.inputs(), result)) return false;
   target.impl()->storage->bump_version();
   return true;
+}
+
+bool EagerEvaluator::apply_over(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) {
+  return exec::try_over(op, inputs, attrs, loc);
 }
 
 std::vector<Tensor> EagerEvaluator::backward(std::span<const Tensor> outputs,

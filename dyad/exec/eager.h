@@ -25,6 +25,7 @@ class EagerEvaluator final : public Evaluator {
   static void write_data(const Tensor& target, const Tensor& value, int handles, Loc loc);
   bool try_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
                     const Tensor& target) override;
+  bool apply_over(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) override;
   std::vector<Tensor> backward(std::span<const Tensor> outputs, std::span<const Tensor> grads,
                                std::span<const Tensor> inputs, bool retain_graph, bool create_graph,
                                Loc loc) override;

@@ -140,7 +140,7 @@ class ArenaCuts {
     if (steps.empty() || requests_.empty()) return best;
     std::size_t peak = estimate(best);
     const auto is_worth_it = [&](std::size_t bytes) {
-      return bytes + std::max(kWorthIt, peak / kWorthShare) <= peak;
+      return bytes < peak && peak - bytes >= std::max(kWorthIt, peak / kWorthShare);
     };
     constexpr int kMostCuts = 3;
     std::vector<int> cuts;

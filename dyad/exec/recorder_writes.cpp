@@ -162,6 +162,24 @@ bool Recorder::update(const OpInfo& op, TensorRefs inputs, const void* attrs,
   return true;
 }
 
+bool Recorder::apply_over(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) {
+  loc = loc.user();
+  const bool is_known = std::ranges::all_of(inputs, [&](const Tensor* input) {
+    return input->is_concrete() && !input->impl()->is_number;
+  });
+  if (!is_known || !is_ours(*inputs[0]) || has_symbols(*op.attrs, attrs)) return false;
+  std::vector<Value> values;  // before the first one is another
+  for (const Tensor* input : inputs) values.push_back(value_of(*input, loc));
+  {
+    const Evaluator::Scope eager(EagerEvaluator::instance());
+    if (!try_over(op, inputs, attrs, loc)) return false;
+  }
+  Node* const node =
+      graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), std::move(values), loc);
+  set_value(*inputs[0], node->output());
+  return true;
+}
+
 void Recorder::refuse_sliced(const GraphValue& target, Loc loc) {
   const auto holds_slice = [&](const SlicedMemory& one) {
     const auto is_slice = [&](const Ref<GraphValue>& handle) {

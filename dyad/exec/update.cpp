@@ -5,6 +5,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
+#include "dyad/core/autocast_switch.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
 #include "dyad/exec/cancel_scope.h"
@@ -68,6 +69,33 @@ void update_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
   } else {
     runtime::run_pointwise_into(op, attrs, inputs, targets);
   }
+}
+
+bool try_over(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) {
+  const Tensor& first = *inputs[0];
+  if (!first.is_concrete() || autocast_dtype() || DetectAnomaly::active() ||
+      autograd::should_record(op, inputs))
+    return false;
+  const TensorImpl& impl = *first.impl();
+  if (impl.use_count() != 1 || !impl.storage || impl.storage->use_count() != 1) return false;
+  // The result would lie as all of them do.
+  const bool lie_alike = std::ranges::all_of(inputs, [&](const Tensor* input) {
+    return input->is_concrete() && ((impl.contiguous && input->impl()->contiguous) ||
+                                    impl.strides == input->impl()->strides);
+  });
+  if (!lie_alike) return false;
+  CancelScope::check(loc);
+  impl.storage->before_write();
+  Tensor result = first;
+  if (op.kind != BodyKind::pointwise || !runtime::try_run_pointwise(op, attrs, inputs, result)) {
+    constexpr std::int64_t kWorthIt = 64 << 10;  // bytes; smaller ones find their kernel next time
+    if (impl.numel() * static_cast<std::int64_t>(size_of(impl.dtype)) < kWorthIt ||
+        !can_update_in_place(op, inputs, attrs, {&first, 1}, loc))
+      return false;
+    update_in_place(op, inputs, attrs, {&first, 1}, loc);
+  }
+  impl.storage->bump_version();
+  return true;
 }
 
 void update(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<const Tensor> targets,

@@ -20,4 +20,7 @@ void update(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<co
 void update_in_place(const OpInfo& op, TensorRefs inputs, const void* attrs,
                      std::span<const Tensor> targets, Loc loc);
 
+/// Evaluator::apply_over on data, for results that are large enough to be worth it.
+[[nodiscard]] bool try_over(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc);
+
 }  // namespace dyad::exec

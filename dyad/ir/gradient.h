@@ -24,6 +24,10 @@ class Gradient {
   /// when it was overwritten since.
   [[nodiscard]] virtual const Tensor& input(int i) = 0;
   [[nodiscard]] virtual const Tensor& output(int i = 0) = 0;
+  /// The same where the rule reads it for the last time: from there on it takes no memory for the
+  /// rule's sake, and a gradient may be overwritten (apply_over).
+  [[nodiscard]] virtual Tensor take_grad(int i = 0) { return grad(i); }
+  [[nodiscard]] virtual Tensor take_input(int i) { return input(i); }
   /// Shape and dtype of input i, always known. While recording, sizes carry their symbols.
   [[nodiscard]] virtual const Shape& input_shape(int i) const = 0;
   [[nodiscard]] virtual DType input_dtype(int i) const = 0;

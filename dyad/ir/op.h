@@ -171,6 +171,14 @@ Tensor apply(const typename Op::Attrs& attrs, Loc loc, const In&... inputs) {
   return out;
 }
 
+/// Op(first, second), in the memory of `first` where nobody else holds it.
+template <Operator Op>
+Tensor apply_over(const typename Op::Attrs& attrs, Tensor first, const Tensor& second) {
+  const Tensor* inputs[] = {&first, &second};
+  if (Evaluator::current().apply_over(op_info<Op>, inputs, &attrs, {})) return first;
+  return apply<Op>(attrs, {}, first, second);
+}
+
 /// The same for a list of inputs (variadic operators) and `outputs` results.
 template <Operator Op>
 std::vector<Tensor> apply_multi(const typename Op::Attrs& attrs, Loc loc, TensorRefs inputs,

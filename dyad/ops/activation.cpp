@@ -72,7 +72,7 @@ struct Sigmoid {
                                               {.low = -3, .high = 3, .edges = kActivationEdges});
   static Scalar eval(Scalar x) { return scalar::sigmoid(x); }
   static void grad(Gradient& g, const Attrs&) {
-    g.set(0, apply<SigmoidBackward>({}, {}, g.grad(), g.input(0)));
+    g.set(0, apply_over<SigmoidBackward>({}, g.take_grad(), g.input(0)));
   }
 };
 
@@ -98,7 +98,7 @@ struct Tanh {
                                               {.low = -3, .high = 3, .edges = kActivationEdges});
   static Scalar eval(Scalar x) { return scalar::tanh(x); }
   static void grad(Gradient& g, const Attrs&) {
-    g.set(0, apply<TanhBackward>({}, {}, g.grad(), g.input(0)));
+    g.set(0, apply_over<TanhBackward>({}, g.take_grad(), g.input(0)));
   }
 };
 
@@ -134,7 +134,7 @@ struct Relu {
                                  .saved_outputs = kFirst};
   static Scalar eval(Scalar x) { return scalar::select(x < x.like(0), x.like(0), x); }
   static void grad(Gradient& g, const Attrs&) {
-    g.set(0, apply<ReluBackward>({}, {}, g.grad(), g.output()));
+    g.set(0, apply_over<ReluBackward>({}, g.take_grad(), g.output()));
   }
 };
 
@@ -163,7 +163,7 @@ struct Silu {
                  {.low = -3, .high = 3, .edges = "0 -0 1e-6 1 -1 5 -5 20 -20 90 -80 inf nan"});
   static Scalar eval(Scalar x) { return x * scalar::sigmoid(x); }
   static void grad(Gradient& g, const Attrs&) {
-    g.set(0, apply<SiluBackward>({}, {}, g.grad(), g.input(0)));
+    g.set(0, apply_over<SiluBackward>({}, g.take_grad(), g.input(0)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     const std::string x = e.operand(0);
@@ -238,7 +238,7 @@ struct Gelu {
     return scalar::fma(-size, tail, scalar::max(x.like(0.0), x));
   }
   static void grad(Gradient& g, const Attrs& attrs) {
-    g.set(0, apply<GeluBackward>(attrs, {}, g.grad(), g.input(0)));
+    g.set(0, apply_over<GeluBackward>(attrs, g.take_grad(), g.input(0)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = e.output_type().dtype();

@@ -132,12 +132,13 @@ struct Linear {
     const Shape& weight = g.input_shape(1);
     const Dim count = rows_of(g.input_shape(0), weight[0], weight[1]);
     const Tensor rows = reshape(g.grad(), {count, weight[0]});
-    if (g.needs(0)) g.set(0, reshape(matmul(rows, g.input(1)), g.input_shape(0)));
+    // x, which may have to be computed again, is done with before x's gradient takes memory.
     if (g.needs(1)) {
-      const Tensor x = reshape(g.input(0), {count, weight[1]});
+      const Tensor x = reshape(g.take_input(0), {count, weight[1]});
       g.set(1, apply<Matmul>({.transpose_a = true}, {}, rows, x));
     }
     if (g.input_count() > 2 && g.needs(2)) g.set(2, sum(rows, {0}));
+    if (g.needs(0)) g.set(0, reshape(matmul(rows, g.input(1)), g.input_shape(0)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs&) {
     const bool has_bias = e.input_count() > 2 && !e.input(2).empty();

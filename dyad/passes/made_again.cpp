@@ -105,6 +105,9 @@ class Writer {
     if (!part.region && !is_pointwise(*v.node)) return false;
     const Node* const other = find_beside(v, part);
     if (!other) return false;
+    for (const Value input : other->inputs()) {
+      if (input && !is_there(input)) copy_now(input);
+    }
     RegionWriter kernel(rewriter_, [](const Node&) { return false; });
     const std::array results{v, Value{const_cast<Node*>(other), 0}};
     add(kernel, part.region.get(), part.inputs, results[0]);
@@ -133,13 +136,30 @@ class Writer {
         const std::size_t operands = part.inputs.size() + node->inputs().size() + 2;
         if (lifetimes_.position(*node) > now_ && !joined_.contains(node) &&
             operands <= static_cast<std::size_t>(FuseOptions().max_operands) &&
-            std::ranges::all_of(node->inputs(), [&](Value w) { return !w || is_there(w); }) &&
+            std::ranges::all_of(node->inputs(),
+                                [&](Value w) { return !w || is_there(w) || may_come_now(w); }) &&
             std::ranges::any_of(node->inputs(), [&](Value w) { return takes_over(*node, w); })) {
           return node;
         }
       }
     }
     return nullptr;
+  }
+
+  /// Whether a product gives it, seen through views, from what is there, and would run soon anyway.
+  [[nodiscard]] bool may_come_now(Value v) const {
+    constexpr std::size_t kSoon = 8;
+    const Node& node = *root_of(v).node;
+    return lifetimes_.position(*v.node) <= now_ + kSoon && node.op().kind == BodyKind::opaque &&
+           node.op().effect == Effect::pure && node.regions().empty() && !is_source(node) &&
+           !joined_.contains(&node) &&
+           std::ranges::all_of(node.inputs(), [&](Value w) { return !w || is_there(w); });
+  }
+  void copy_now(Value v) {
+    if (joined_.contains(v.node) || is_there(v)) return;
+    if (v.node->op().kind == BodyKind::view) copy_now(v.node->inputs()[0]);
+    rewriter_.copy(*v.node);
+    joined_.insert(v.node);
   }
 
   [[nodiscard]] bool is_there(Value v) const {
@@ -169,7 +189,7 @@ class Writer {
   ValueTable<int> uses_;
   /// By what they read in full: kernels from the peak on.
   std::unordered_map<Value, std::vector<const Node*>, ValueHash> kernels_;
-  std::unordered_set<const Node*> joined_;  ///< written with a part already
+  std::unordered_set<const Node*> joined_;  ///< written already, with a part or for one
   std::size_t now_ = 0;                     ///< position of the node that is copied next
   std::unordered_set<Value, ValueHash> brought_, made_;
   std::unordered_set<const Node*> copied_;

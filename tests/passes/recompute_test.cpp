@@ -218,8 +218,8 @@ bool has_two_of_relu(const GraphImpl& graph) {
          2;
 }
 
-TEST(Recompute, AKernelThatReadsTheSameMakesTheValueToo) {
-  EXPECT_TRUE(is_graph(recompute(parse(kReadLater)), R"(graph {
+/// Computed again beside %g, which reads the same.
+constexpr const char* kMadeBeside = R"(graph {
   %x = placeholder : f32[64, 64]
   %w = placeholder : f32[64, 64]
   %a = matmul(%x, %w) : f32[64, 64]
@@ -240,7 +240,10 @@ TEST(Recompute, AKernelThatReadsTheSameMakesTheValueToo) {
   %f = matmul(%k, %s) : f32[64, 64]
   %h = matmul(%f, %g) : f32[64, 64]
   return %h
-})"));
+})";
+
+TEST(Recompute, AKernelThatReadsTheSameMakesTheValueToo) {
+  EXPECT_TRUE(is_graph(recompute(parse(kReadLater)), kMadeBeside));
 }
 
 TEST(Recompute, AKernelThatWouldTakeMoreMemoryEarlierStaysWhereItIs) {
@@ -251,11 +254,19 @@ TEST(Recompute, AKernelThatWouldTakeMoreMemoryEarlierStaysWhereItIs) {
   EXPECT_TRUE(has_two_of_relu(*recompute(parse(text))));
 }
 
+TEST(Recompute, AProductThatSuchAKernelReadsRunsBeforeIt) {
+  std::string text = kReadLater;
+  const std::string product = "  %e = matmul(%k, %w) : f32[64, 64]\n";
+  text.erase(text.find(product), product.size());
+  text.insert(text.find("  %g ="), product);
+  EXPECT_TRUE(is_graph(recompute(parse(text)), kMadeBeside));
+}
+
 TEST(Recompute, AKernelWhoseOtherInputsComeLaterStaysWhereItIs) {
   std::string text = kReadLater;
-  const std::string late = "  %e = matmul(%k, %w) : f32[64, 64]\n";
-  text.erase(text.find(late), late.size());
-  text.insert(text.find("  %g ="), late);
+  const std::string product = "  %e = matmul(%k, %w) : f32[64, 64]\n";
+  text.erase(text.find(product), product.size());
+  text.insert(text.find("  %g ="), "  %e = matmul(%f, %w) : f32[64, 64]\n");
   EXPECT_TRUE(has_two_of_relu(*recompute(parse(text))));
 }
 
