@@ -16,8 +16,8 @@ namespace {
 // Of all that nodes of several threads' tapes share: watches, and MadeAgain. Held while a value is
 // computed only where memory is about to change: then nodes may not go meanwhile.
 std::recursive_mutex& shared_state() {
-  static std::recursive_mutex mutex;
-  return mutex;
+  static auto* mutex = new std::recursive_mutex;  // immortal: nodes may go after static destructors
+  return *mutex;
 }
 
 TapeWatch& watch_of(Storage& storage) {
@@ -48,8 +48,7 @@ class Sources {
       if (!input.is_there) return true;
       if (!is_free && !take(input.shape, input.dtype)) return false;
       if (input.value().defined()) return add(input.value(), input.saved.version);
-      return input.node &&
-             input.node->outputs()[input.output].saved.version == input.saved.version &&
+      return input.node && input.node->outputs()[input.output].saved.saw_same(input.saved) &&
              find(*input.node, input.output);
     });
   }
@@ -146,7 +145,9 @@ bool leave_out(InputRecord& input, const TensorImpl& value) {
   if (bytes < RematerializeFrom::current() || bytes == 0) return false;
   TapeNode& node = *input.node;
   OutputRecord& record = node.outputs()[input.output];
-  if (record.saved.tensor.defined() || record.saved.version != input.saved.version) return false;
+  // What was written to the tensor since counts, and so does the memory: a write gives a tensor the
+  // place on the tape of the value that it takes.
+  if (record.saved.tensor.defined() || !record.saved.saw_same(input.saved)) return false;
 
   const std::scoped_lock lock(shared_state());
   if (!record.again) {

@@ -153,7 +153,7 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
         input.leaf = *inputs[i];
       }
     }
-    if (impl->storage) input.saved.version = impl->storage->version();
+    input.saved.see(*impl);
     if (saves(op.saved_inputs, i) && (!kept || kept->inputs[i]) && !input.leaf.defined() &&
         !leave_out(input, *impl))
       input.saved.tensor = *inputs[i];
@@ -165,7 +165,7 @@ void record(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Te
     OutputRecord& output = node.outputs()[i];
     output.shape = shape_of(outputs[i]);
     output.dtype = impl->dtype;
-    if (impl->storage) output.saved.version = impl->storage->version();
+    output.saved.see(*impl);
     if (saves(op.saved_outputs, i) && (!kept || kept->outputs[i]))
       output.saved.tensor = alias(*impl);
     if (!is_differentiable(impl->dtype)) continue;

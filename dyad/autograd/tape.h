@@ -19,6 +19,17 @@ using Hook = std::function<Tensor(const Tensor&)>;
 struct SavedTensor {
   Tensor tensor;
   std::uint32_t version = 0;
+  const Storage* memory = nullptr;  ///< which one; it may be gone
+
+  /// Notes both, without the tensor.
+  void see(const TensorImpl& impl) noexcept {
+    memory = impl.storage.get();
+    if (memory) version = memory->version();
+  }
+  /// Whether both saw the same contents.
+  [[nodiscard]] bool saw_same(const SavedTensor& other) const noexcept {
+    return memory == other.memory && version == other.version;
+  }
 };
 
 /// What the tape knows of one input of an operator: its type, where its gradient goes (a node's
@@ -30,7 +41,7 @@ struct InputRecord {
   std::uint32_t output = 0;
   Ref<TapeNode> node;
   Tensor leaf;
-  SavedTensor saved;                  ///< of a leaf, and of what is not kept, the version alone
+  SavedTensor saved;                  ///< of a leaf, and of what is not kept, without the tensor
   std::unique_ptr<LeftOut> left_out;  ///< the rule reads the value, and `node` makes it again
 
   [[nodiscard]] bool needs_grad() const noexcept { return node || leaf.defined(); }
