@@ -207,16 +207,16 @@ TEST(Rematerialize, ATensorThatTookAValueIsNotThatValueForEver) {
   const auto found = [](std::size_t from) {
     const RematerializeFrom scope(from);
     Tensor x = numbers({4, 8}).requires_grad(), w = numbers({4, 4}, 0.11).requires_grad();
-    Tensor base = x * 2, y = zeros({8, 4});
+    Tensor y = zeros({8, 4});
     {
       const NoGrad no_grad;
-      base += 1;
-      base += 1;
+      x += 1;
+      x += 1;
     }
-    y.copy_(transpose(base, 0, 1));  // y has the place of that view on the tape now
+    y.copy_(transpose(x, 0, 1));  // y has the place of that view on the tape now
     {
       const NoGrad no_grad;
-      y.mul_(3);  // and as many writes as base had
+      y.mul_(3);  // and as many writes as x had
     }
     return bits_of(grad(sum(matmul(y, w)) + sum(matmul(gelu(y), w)), {w}));
   };
