@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -37,6 +38,18 @@ bool is_cheap_call(const Node& node) {
   return node.op().kind == BodyKind::opaque && node.op().cheap;
 }
 
+/// What may be computed again, each with what is before it.
+enum class Again : std::uint8_t {
+  pointwise_like_reading,
+  pointwise_and_norms,
+  rows_of_tables,  // which read about as much as they give, but lead to long chains
+};
+bool may_come_again(const Node& node, Again what) {
+  if (what == Again::pointwise_like_reading) return is_pointwise(node) && costs_little(node);
+  return is_pointwise(node) || is_cheap_call(node) ||
+         (what == Again::rows_of_tables && node.is("index_select"));
+}
+
 /// Those and other pointwise operators take the time of about this many multiplications and
 /// additions of a product for each element (gelu 45, tanh 40, exp 20).
 constexpr std::int64_t kOperations = 45;
@@ -55,13 +68,10 @@ std::int64_t costly(Value result, const Part& part) {
 /// The values before the peak that are worth computing again after it, each with its kernel.
 class Choice {
  public:
-  Choice(const GraphImpl& graph, Lifetimes& lifetimes, bool any_cheap)
+  Choice(const GraphImpl& graph, Lifetimes& lifetimes, Again what)
       : graph_(graph),
         lifetimes_(lifetimes),
-        may_([any_cheap](const Node& node) {
-          return any_cheap ? is_pointwise(node) || is_cheap_call(node)
-                           : is_pointwise(node) && costs_little(node);
-        }),
+        may_([what](const Node& node) { return may_come_again(node, what); }),
         vertex_(graph, -1) {}
 
   Parts make() {
@@ -169,13 +179,18 @@ Ref<GraphImpl> recompute(const Ref<GraphImpl>& graph, const RecomputeOptions& op
         operations == 0 || operations <= lifetimes.operations_of_products(*graph) / kPartOfProducts;
     return made;
   };
-  const Parts cheap = Choice(*graph, lifetimes, false).make();
-  const Parts any = Choice(*graph, lifetimes, true).make();
-  const Tried little = tried(cheap), all = same_values(cheap, any) ? little : tried(any);
   const auto too_much = [&](const Tried& one) {
     return options.memory_limit > 0 && one.bytes > options.memory_limit;
   };
-  const Tried& best = all.bytes < little.bytes && (all.is_cheap || too_much(little)) ? all : little;
+  Parts last = Choice(*graph, lifetimes, Again::pointwise_like_reading).make();
+  Tried best = tried(last);
+  for (const Again what : {Again::pointwise_and_norms, Again::rows_of_tables}) {
+    Parts more = Choice(*graph, lifetimes, what).make();
+    if (same_values(last, more)) continue;
+    last = std::move(more);
+    Tried again = tried(last);
+    if (again.bytes < best.bytes && (again.is_cheap || too_much(best))) best = std::move(again);
+  }
   return too_much(best) ? checkpoint(graph, best.graph, options) : best.graph;
 }
 

@@ -93,6 +93,19 @@ TEST(Recompute, ANormalisationOfRowsOnlyOverTheLimit) {
   }
 }
 
+TEST(Recompute, RowsOfATableOnlyOverTheLimit) {
+  const auto with_rows = [](std::string text) {
+    constexpr std::string_view kCall = "OP(%a)";
+    for (std::size_t at; (at = text.find(kCall)) != std::string::npos;)
+      text.replace(at, kCall.size(), "index_select(%w, %i) {axis = 0}");
+    return text.insert(text.find("  %a ="), "  %i = placeholder : i64[64]\n");
+  };
+  const std::string kept = with_rows(kKept), again = with_rows(kComputedAgain);
+  constexpr std::int64_t kMatrix = 64 * 64 * 4;
+  EXPECT_TRUE(is_graph(recompute(parse(kept)), kept));
+  EXPECT_TRUE(is_graph(recompute(parse(kept), {.memory_limit = 5 * kMatrix - 1}), again));
+}
+
 TEST(Recompute, AResultInThePlaceOfAnInputTakesNoMemory) {
   // %k lies where %e did. So the peak is %f, with %a, %r and %e, and there %r can be made again.
   const std::string kept = R"(graph {
