@@ -124,7 +124,7 @@ Tensor value_of(TapeNode& node, std::uint32_t output, bool is_kept) {
 
 }  // namespace
 
-void TapeWatch::make_all() {
+void TapeWatch::before_write() {
   const std::scoped_lock lock(shared_state());
   while (!outputs_.empty()) {
     const auto [node, output] = outputs_.back();
@@ -202,10 +202,9 @@ void let_go(InputRecord& input) noexcept {
 
 void before_release(TapeNode& node) {
   for (InputRecord& input : node.inputs()) let_go(input);
+  // As before a write: others must not need it any more.
   const auto make_from = [](const Tensor& held) {
-    if (!held.defined() || !held.impl()->storage) return;
-    if (WriteWatch* const watch = held.impl()->storage->watch())
-      static_cast<TapeWatch&>(*watch).make_all();
+    if (held.defined() && held.impl()->storage) held.impl()->storage->before_write();
   };
   for (const InputRecord& input : node.inputs()) make_from(input.saved.tensor);
   for (std::size_t i = 0; i < node.outputs().size(); ++i) {

@@ -17,11 +17,9 @@ struct InputRecord;
 /// it holds.
 class TapeWatch final : public WriteWatch {
  public:
-  void before_write() override { make_all(); }
+  void before_write() override;
   void after_write() noexcept override { ++writes_; }
   [[nodiscard]] std::uint32_t writes() const noexcept { return writes_; }
-  /// Computes them now.
-  void make_all();
 
   // For those who hold the lock of what tapes share.
   void add(TapeNode& node, std::uint32_t output);

@@ -42,9 +42,13 @@ constexpr const char* kComputedAgain = R"(graph {
   return %g
 })";
 
-std::string with_op(std::string text, std::string_view op) {
-  for (std::size_t at; (at = text.find("OP")) != std::string::npos;) text.replace(at, 2, op);
+std::string with_call(std::string text, std::string_view what, std::string_view call) {
+  for (std::size_t at; (at = text.find(what)) != std::string::npos;)
+    text.replace(at, what.size(), call);
   return text;
+}
+std::string with_op(std::string text, std::string_view op) {
+  return with_call(std::move(text), "OP", op);
 }
 
 TEST(Recompute, WhatCostsLittleIsComputedAgainFromWhatIsKept) {
@@ -79,9 +83,7 @@ TEST(Recompute, OtherPointwiseOperatorsWhereTheyAreLittleBesideTheProducts) {
 TEST(Recompute, ANormalisationOfRowsOnlyOverTheLimit) {
   // It counts as a pointwise operator that takes the time of some multiplications.
   const auto with_norm = [](std::string text, std::string_view norm) {
-    constexpr std::string_view kCall = "OP(%a)";
-    for (std::size_t at; (at = text.find(kCall)) != std::string::npos;)
-      text.replace(at, kCall.size(), norm);
+    text = with_call(std::move(text), "OP(%a)", norm);
     return text.insert(text.find("  %a ="), "  %u = placeholder : f32[64]\n");
   };
   for (const char* norm :
@@ -95,9 +97,7 @@ TEST(Recompute, ANormalisationOfRowsOnlyOverTheLimit) {
 
 TEST(Recompute, RowsOfATableOnlyOverTheLimit) {
   const auto with_rows = [](std::string text) {
-    constexpr std::string_view kCall = "OP(%a)";
-    for (std::size_t at; (at = text.find(kCall)) != std::string::npos;)
-      text.replace(at, kCall.size(), "index_select(%w, %i) {axis = 0}");
+    text = with_call(std::move(text), "OP(%a)", "index_select(%w, %i) {axis = 0}");
     return text.insert(text.find("  %a ="), "  %i = placeholder : i64[64]\n");
   };
   const std::string kept = with_rows(kKept), again = with_rows(kComputedAgain);
