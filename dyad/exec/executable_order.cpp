@@ -2,6 +2,7 @@
 
 #include "dyad/exec/executable_draft.h"
 #include "dyad/passes/fused_op.h"
+#include "dyad/runtime/op_kernel.h"
 
 namespace dyad::exec {
 namespace {
@@ -247,6 +248,24 @@ void reuse_in_place(Draft& draft) {
   }
 }
 
+/// Kernels that can work in the memory of an input do so where nobody needs it afterwards.
+void let_spoil(Draft& draft) {
+  for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
+    DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
+    if (step.kind != DraftStep::Kind::opaque) continue;
+    const int spoiled = runtime::find_kernel(step.node->op())->spoiled_input(step.attrs->data());
+    if (spoiled < 0) continue;
+    const int slot = step.reads[static_cast<std::size_t>(spoiled)];
+    const Buffer& buffer = draft.buffer_of(slot);
+    const auto lies_there = [&](int other) {
+      return other >= 0 && &draft.buffer_of(other) == &buffer;
+    };
+    step.spoils = buffer.source == Source::arena && buffer.last_step == i &&
+                  std::ranges::count_if(step.reads, lies_there) == 1 &&
+                  std::ranges::none_of(step.writes, lies_there);
+  }
+}
+
 /// What is kept of variables, and where it belongs, is needed until nothing fails any more.
 void keep_what_is_saved(Draft& draft) {
   for (const DraftStep& step : draft.steps) {
@@ -269,6 +288,7 @@ ArenasPlan place_memory(Draft& draft) {
   }
   keep_what_is_saved(draft);
   reuse_in_place(draft);
+  let_spoil(draft);
   std::vector<BufferRequest> requests;
   std::vector<LaterMemory> later;
   std::vector<int> placed, outputs;  // buffers

@@ -29,15 +29,17 @@ class KernelStep final : public Step {
 class OpaqueStep final : public Step {
  public:
   OpaqueStep(const Node* node, Ref<Attrs> attrs, std::vector<Tensor> inputs,
-             std::vector<Tensor> outputs, std::uint64_t constants)
+             std::vector<Tensor> outputs, std::uint64_t constants, bool spoils)
       : Step(node),
         kernel_(*runtime::find_kernel(node->op())),
         attrs_(std::move(attrs)),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
-        constants_(constants) {}
+        constants_(constants),
+        spoils_(spoils) {}
   void run(Plan&, const RunContext&) override {
-    kernel_.run({node().op(), attrs_->data(), inputs_, outputs_, node().loc(), constants_, &memo_});
+    kernel_.run({node().op(), attrs_->data(), inputs_, outputs_, node().loc(), constants_, &memo_,
+                 spoils_});
   }
 
  private:
@@ -45,6 +47,7 @@ class OpaqueStep final : public Step {
   Ref<Attrs> attrs_;
   std::vector<Tensor> inputs_, outputs_;
   std::uint64_t constants_;
+  bool spoils_;
   std::unique_ptr<runtime::KernelMemo> memo_;
 };
 
@@ -200,7 +203,7 @@ std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft) {
   return std::make_unique<OpaqueStep>(
       draft.node, draft.attrs,
       patched_tensors(plan, draft.reads, runtime::find_kernel(draft.node->op())->packs),
-      patched_tensors(plan, draft.writes), constants_among(plan, draft));
+      patched_tensors(plan, draft.writes), constants_among(plan, draft), draft.spoils);
 }
 
 std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft) {

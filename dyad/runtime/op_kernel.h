@@ -30,6 +30,8 @@ struct OpCall {
   std::uint64_t constants = 0;
   /// Where a step of a plan keeps its kernel's memo; null in eager execution.
   std::unique_ptr<KernelMemo>* memo = nullptr;
+  /// Whether nobody needs the input that OpKernel::spoils names once the kernel has run.
+  bool may_spoil = false;
 
   template <class A>
   [[nodiscard]] const A& attrs_as() const noexcept {
@@ -63,6 +65,13 @@ struct OpKernel {
   /// The one input that the kernel reads under a ContentsHold if it is a constant: it keeps a copy
   /// in a layout of its own, for which the constant's own contents may be away; -1: none.
   int packs = -1;
+  /// The one input in whose memory the kernel works, if it may, instead of in memory of its own;
+  /// -1: none with these attributes. Null: none.
+  int (*spoils)(const void* attrs) = nullptr;
+
+  [[nodiscard]] int spoiled_input(const void* attrs) const {
+    return spoils == nullptr ? -1 : spoils(attrs);
+  }
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "dyad/core/storage.h"
 #include "dyad/ops/attrs/nn.h"
 #include "tests/runtime/support.h"
 
@@ -175,6 +176,23 @@ TEST(ConvWeights, OverwrittenWeightsAreSeen) {
       EXPECT_EQ(value_at(convolved(), out), value_at(before, out) + value_at(x, in));
     }
   }
+}
+
+TEST(ConvWeights, WrittenBetweenCallsLeaveNoCopies) {
+  const ops::ConvAttrs attrs;
+  const Tensor x = random(f32, {2, 256, 6, 6}, 1);
+  std::vector<Tensor> weights;  // 4.7 MB each
+  for (int i = 0; i < 4; ++i) weights.push_back(random(f32, {512, 256, 3, 3}, 2));
+  const auto use = [&](const Tensor& w) {
+    (void)run_kernel("conv", &attrs, {x, w, Tensor()}, f32, {2, 512, 4, 4});
+    w.impl()->storage->bump_version();
+  };
+  use(weights[0]);
+  const std::size_t before = memory_stats().in_use;
+  for (int step = 0; step < 2; ++step) {
+    for (const Tensor& w : weights) use(w);
+  }
+  EXPECT_LE(memory_stats().in_use, before + (std::size_t{1} << 20));
 }
 
 TEST(ConvBits, SameRunToRunAtEachThreadCount) {

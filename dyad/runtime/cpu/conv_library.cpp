@@ -57,16 +57,16 @@ struct Plan {
   Turned x, out;                        ///< images on both sides, or their gradients
   memory::desc plain, packed;           ///< weights as the tensor has them, as the primitive wants
   std::optional<onednn::Held> reorder;  ///< between the two, when they differ
-  std::optional<memory> packed_gradient;  ///< backward_weight: where the primitive writes
   bool adds_last = false;  ///< a residual is added to the sums; other kernels begin with it
 };
 
-/// A packed copy of a weight, good while the weight's elements are those it was made from. Those of
-/// a weight that was written since, as training does at each step, are taken for others unseen.
+/// What is known of a weight that primitives want packed. A copy is kept from the second time on
+/// that it is asked for without a write between: training writes at each step, and would keep
+/// copies for nothing. It is good while the weight's elements are those that it was made from.
 struct Packed {
-  std::uint32_t version = 0;
-  std::optional<std::uint64_t> fingerprint;  ///< none until the same version is asked for again
-  std::optional<memory> elements;
+  std::optional<std::uint32_t> version;  ///< when it was asked for last
+  std::uint64_t fingerprint = 0;         ///< of the elements that the copy has
+  Ref<Storage> copy;
 };
 
 /// What tells one content of a buffer from another: 64 bits over all of it, in eight independent
@@ -133,7 +133,6 @@ Plan make_forward(const Layouts& l, bool with_bias, const Epilogue& epilogue = {
             .plain = l.plain_weights,
             .packed = pd.weights_desc(),
             .reorder = {},
-            .packed_gradient = {},
             .adds_last = std::string_view(pd.impl_info_str()).starts_with("brg")};
   if (with_bias) {
     plan.convolution.emplace(
@@ -166,8 +165,7 @@ Plan make_backward_input(const ConvShape& s) {
             .out = {l.out, pd.diff_dst_desc()},
             .plain = l.plain_weights,
             .packed = pd.weights_desc(),
-            .reorder = {},
-            .packed_gradient = {}};
+            .reorder = {}};
   plan.convolution.emplace(
       dnnl::convolution_backward_data(pd),
       std::initializer_list<onednn::Held::Argument>{{DNNL_ARG_WEIGHTS, plan.packed},
@@ -189,17 +187,13 @@ Plan make_backward_weight(const ConvShape& s) {
             .out = {l.out, pd.diff_dst_desc()},
             .plain = l.plain_weights,
             .packed = pd.diff_weights_desc(),
-            .reorder = {},
-            .packed_gradient = {}};
+            .reorder = {}};
   plan.convolution.emplace(
       dnnl::convolution_backward_weights(pd),
       std::initializer_list<onednn::Held::Argument>{{DNNL_ARG_DIFF_WEIGHTS, plan.packed},
                                                     {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
                                                     {DNNL_ARG_SRC, pd.src_desc()}});
-  if (plan.packed != plan.plain) {
-    plan.reorder = make_reorder(plan.packed, plan.plain);
-    plan.packed_gradient.emplace(plan.packed, onednn::engine());
-  }
+  if (plan.packed != plan.plain) plan.reorder = make_reorder(plan.packed, plan.plain);
   return plan;
 }
 
@@ -239,39 +233,44 @@ const memory& constant_weight(const memory::desc& plain, const memory::desc& wan
   return *elements;
 }
 
-/// The weight in the layout of the plan; null when that is the tensor's own.
-const memory* packed_weight(Plan& plan, PlanKey key, const Tensor& weight) {
-  if (!plan.reorder) return nullptr;
+/// The weight's elements in the layout of the plan: its own, a copy that is kept, or one in this
+/// thread's memory for packing.
+const void* packed_weight(Plan& plan, PlanKey key, const Tensor& weight) {
+  const std::byte* const elements = weight.impl()->data;
+  if (!plan.reorder) return elements;
   constexpr std::size_t kPacked = 128;
   thread_local Lru<Packed> copies(kPacked);
-  key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(weight.impl()->data)));
+  key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(elements)));
   Packed& packed = copies.get(key, [] { return Packed(); });
   const std::uint32_t version = weight.impl()->storage->version();
-  std::optional<std::uint64_t> print;
-  if (packed.elements && packed.version == version) {
-    print = fingerprint(weight.impl()->data,
-                        static_cast<std::size_t>(weight.impl()->numel()) * size_of(weight.dtype()));
-    if (packed.fingerprint == print) return &*packed.elements;
+  std::byte* into = nullptr;
+  if (std::exchange(packed.version, version) == version) {
+    const std::uint64_t print = fingerprint(
+        elements, static_cast<std::size_t>(weight.impl()->numel()) * size_of(weight.dtype()));
+    if (packed.copy && packed.fingerprint == print) return packed.copy->data();
+    if (!packed.copy) packed.copy = Storage::allocate(plan.packed.get_size());
+    packed.fingerprint = print;
+    into = packed.copy->data();
+  } else {
+    packed.copy = {};
+    into = onednn::packing_memory(plan.packed.get_size());
   }
-  if (!packed.elements) packed.elements.emplace(plan.packed, onednn::engine());
-  plan.reorder->run({weight.impl()->data, nullptr}, {nullptr, &*packed.elements});
-  packed.version = version;
-  packed.fingerprint = print;
-  return &*packed.elements;
+  plan.reorder->run({elements, into});
+  return into;
 }
 
 /// A convolution as planned; `key` is the plan's.
 void run_forward(Plan& plan, PlanKey key, const Tensor& image, const Tensor& weight,
                  const Tensor& bias, const Tensor& out, const OpCall& call) {
-  const memory* packed = plan.reorder && has_constant_weight(call, weight)
-                             ? &constant_weight(plan.plain, plan.packed, weight, call)
-                             : packed_weight(plan, std::move(key), weight);
-  const ContentsHold read(packed == nullptr ? weight.impl()->storage : Ref<Storage>());
+  const memory* const constant = plan.reorder && has_constant_weight(call, weight)
+                                     ? &constant_weight(plan.plain, plan.packed, weight, call)
+                                     : nullptr;
+  const void* const packed = constant ? nullptr : packed_weight(plan, std::move(key), weight);
+  const ContentsHold read(plan.reorder ? Ref<Storage>() : weight.impl()->storage);
   Tensor turned_in, turned_out;
-  plan.convolution->run(
-      {weight.impl()->data, plan.x.taken(image, turned_in), plan.out.place(out, turned_out),
-       bias.defined() ? bias.impl()->data : nullptr},
-      {packed});
+  plan.convolution->run({packed, plan.x.taken(image, turned_in), plan.out.place(out, turned_out),
+                         bias.defined() ? bias.impl()->data : nullptr},
+                        {constant});
   plan.out.give(turned_out, out);
 }
 
@@ -361,7 +360,7 @@ bool conv_library_integer(const ConvShape& s, const std::uint8_t* image, const T
                         false);
   });
   if (!plan.convolution) return false;
-  plan.convolution->run({weight.impl()->data, image, out}, {packed_weight(plan, key, weight)});
+  plan.convolution->run({packed_weight(plan, key, weight), image, out});
   return true;
 }
 
@@ -375,11 +374,9 @@ bool conv_library_backward_input(const ConvShape& s, const Tensor& grad, const T
   const PlanKey key = plan_key_of(Direction::backward_input, s, false, threads);
   Plan& plan = planned(key, [&] { return make_backward_input(s); });
   if (!plan.convolution) return false;
-  const memory* packed = packed_weight(plan, key, weight);
+  const void* const packed = packed_weight(plan, key, weight);
   Tensor turned_in, turned_out;
-  plan.convolution->run(
-      {weight.impl()->data, plan.out.taken(rows, turned_in), plan.x.place(out, turned_out)},
-      {packed});
+  plan.convolution->run({packed, plan.out.taken(rows, turned_in), plan.x.place(out, turned_out)});
   plan.x.give(turned_out, out);
   return true;
 }
@@ -393,12 +390,12 @@ bool conv_library_backward_weight(const ConvShape& s, const Tensor& grad, const 
   Plan& plan = planned(plan_key_of(Direction::backward_weight, s, false, threads),
                        [&] { return make_backward_weight(s); });
   if (!plan.convolution) return false;
-  const memory* gradient = plan.packed_gradient ? &*plan.packed_gradient : nullptr;
+  std::byte* const made =
+      plan.reorder ? onednn::packing_memory(plan.packed.get_size()) : out.impl()->data;
   Tensor turned_grad, turned_image;
   plan.convolution->run(
-      {out.impl()->data, plan.out.taken(rows, turned_grad), plan.x.taken(image, turned_image)},
-      {gradient});
-  if (plan.reorder) plan.reorder->run({nullptr, out.impl()->data}, {gradient, nullptr});
+      {made, plan.out.taken(rows, turned_grad), plan.x.taken(image, turned_image)});
+  if (plan.reorder) plan.reorder->run({made, out.impl()->data});
   return true;
 }
 

@@ -136,14 +136,24 @@ std::shared_ptr<const dnnl::memory> packed_constant(const void* data,
 
 namespace {
 
-/// This thread's memory for primitives that bring none; good until the next call.
-void* scratch_memory(std::size_t bytes) {
-  thread_local Ref<Storage> held;
+/// The memory of `held`, of at least that many bytes.
+std::byte* at_least(Ref<Storage>& held, std::size_t bytes) {
   if (!held || held->bytes() < bytes) held = Storage::allocate(bytes);
   return held->data();
 }
 
+/// This thread's memory for primitives that bring none; good until the next call.
+std::byte* scratch_memory(std::size_t bytes) {
+  thread_local Ref<Storage> held;
+  return at_least(held, bytes);
+}
+
 }  // namespace
+
+std::byte* packing_memory(std::size_t bytes) {
+  thread_local Ref<Storage> held;
+  return at_least(held, bytes);
+}
 
 Held::Held(dnnl::primitive primitive, std::initializer_list<Argument> arguments,
            const dnnl::memory::desc& scratch)

@@ -58,6 +58,10 @@ namespace dyad::runtime::cpu::onednn {
                                                                   const dnnl::memory::desc& from,
                                                                   const dnnl::memory::desc& to);
 
+/// This thread's memory for elements on their way into or out of a primitive's layout; good until
+/// the next call.
+[[nodiscard]] std::byte* packing_memory(std::size_t bytes);
+
 /// A primitive with the memory objects of its arguments, ready to be run on any buffers of their
 /// layouts. Belongs to one thread, unless it was made with on_any_thread() and is given the layout
 /// of its scratch memory.

@@ -359,11 +359,20 @@ void recurrent_forward(const OpCall& call) {
   for (const ComputedOutput* output : {&y, &h, &c}) output->finish();
 }
 
+/// The gates, which the gradients of the steps' sums replace one by one: but a gru whose r
+/// multiplies h needs r once more at the end.
+int spoiled_by_backward(const void* attrs) {
+  const auto& layer = attrs_at<ops::RecurrentAttrs>(attrs);
+  constexpr int kGates = 13;
+  return layer.cell == "gru" && !layer.linear_before_reset ? -1 : kGates;
+}
+
 }  // namespace
 
 std::span<const NamedKernel> recurrent_kernels() {
-  static constexpr NamedKernel kernels[] = {{"recurrent_forward", {recurrent_forward}},
-                                            {"recurrent_backward", {recurrent_backward}}};
+  static constexpr NamedKernel kernels[] = {
+      {"recurrent_forward", {recurrent_forward}},
+      {"recurrent_backward", {.run = recurrent_backward, .spoils = spoiled_by_backward}}};
   return kernels;
 }
 

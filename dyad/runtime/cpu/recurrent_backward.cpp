@@ -53,6 +53,7 @@ DYAD_VECTOR_CLONES void add_to_row(double* to, const double* row, std::int64_t n
 template <class T>
 struct Buffers {
   const T *grad, *y, *gates, *cells;
+  T* sums;  // where the gates are, if they may be written over, or null
   T *dx, *dweight_ih, *dweight_hh, *dbias_ih, *dbias_hh, *dh0, *dc0, *dpeephole;  // or null
 };
 
@@ -66,7 +67,9 @@ class Backward {
         rows_(layer.gate_width()),
         dh_(std::move(dh)),
         dc_(std::move(dc)),
-        sums_(layer.steps * layer.samples * rows_),
+        own_sums_(to.sums == nullptr ? layer.steps * layer.samples * rows_ : 0),
+        sums_(to.sums == nullptr ? own_sums_.data() : to.sums),
+        in_work_(to.sums == nullptr ? 0 : layer.samples * rows_),
         hidden_sums_(layer.resets_after() ? layer.steps * layer.samples * rows_ : 0),
         before_(layer.steps * layer.samples * n_) {
     find_states_before();
@@ -91,12 +94,12 @@ class Backward {
       l_.each_sample(part, [&](std::int64_t i) { step(t, i); });
       if (splits) {
         std::fill(dreset.begin(), dreset.end(), T{});
-        to_reset.add(sums_.data() + first + 2 * n_, rows_, dreset.data(), n_);
+        to_reset.add(sums_ + first + 2 * n_, rows_, dreset.data(), n_);
         l_.each_sample(part, [&](std::int64_t i) {
           through_reset(t, i, dreset.data() + (i - part.first) * n_);
         });
       }
-      to_h.add((l_.resets_after() ? hidden_sums_ : sums_).data() + first, rows_, dh, n_);
+      to_h.add(sums_from_h() + first, rows_, dh, n_);
     }
   }
 
@@ -131,15 +134,16 @@ class Backward {
 
   void step(std::int64_t t, std::int64_t i) {
     const std::int64_t at = t * l_.samples + i;
-    T* d = sums_.data() + at * rows_;
+    T* const sums = sums_ + at * rows_;
     if (!l_.active(t, i)) {  // what comes from later steps passes
-      std::fill_n(d, rows_, T{});
+      std::fill_n(sums, rows_, T{});
       if (l_.resets_after()) std::fill_n(hidden_sums_.data() + at * rows_, rows_, T{});
       return;
     }
     T* dh = dh_.data() + i * n_;
     add_to_row(dh, to_.grad + at * n_, n_);
     const T* z = to_.gates + at * rows_;
+    T* const d = to_.sums == nullptr ? sums : in_work_.data() + i * rows_;
     switch (l_.cell) {
       case RecurrentLayer::Cell::rnn:
         std::copy_n(dh, n_, d);
@@ -153,6 +157,7 @@ class Backward {
         step_gru(at, z, d, dh);
         break;
     }
+    if (d != sums) std::copy_n(d, rows_, sums);
   }
 
   void step_lstm(std::int64_t t, std::int64_t i, const T* z, T* d, T* dh) {
@@ -214,7 +219,7 @@ class Backward {
     if (!l_.active(t, i)) return;
     const std::int64_t at = t * l_.samples + i;
     const T* r = to_.gates + at * rows_;
-    T* d = sums_.data() + at * rows_;
+    T* d = sums_ + at * rows_;
     products(d, dreset, before_.data() + at * n_, n_);
     through_activation(l_.f[0], l_.attrs.clip, r, d, n_);
     more_products(dh_.data() + i * n_, dreset, r, n_);
@@ -237,7 +242,7 @@ class Backward {
     gemm(g, a, b, nullptr, c);
   }
   /// The sums of the columns of all steps' sums.
-  void add_columns(const Scratch<T>& from, T* to) {
+  void add_columns(const T* from, T* to) {
     if (to == nullptr) return;
     const std::int64_t rows = l_.steps * l_.samples;
     const double bytes = static_cast<double>(rows) * sizeof(T);
@@ -245,7 +250,7 @@ class Backward {
                  [&](std::int64_t lo, std::int64_t hi) {
                    std::fill(to + lo, to + hi, T{});
                    for (std::int64_t row = 0; row < rows; ++row) {
-                     add_to_row(to + lo, from.data() + row * rows_ + lo, hi - lo);
+                     add_to_row(to + lo, from + row * rows_ + lo, hi - lo);
                    }
                  });
   }
@@ -263,19 +268,18 @@ class Backward {
       g.b_row = l_.width;
       g.b_column = 1;
       g.c_row = l_.width;
-      gemm(g, sums_.data(), elements_of<T>(l_.weight_ih), nullptr, to_.dx);
+      gemm(g, sums_, elements_of<T>(l_.weight_ih), nullptr, to_.dx);
     }
-    over_steps(sums_.data(), rows_, rows_, elements_of<const T>(l_.x), l_.width, to_.dweight_ih);
-    const Scratch<T>& from_h = l_.resets_after() ? hidden_sums_ : sums_;
+    over_steps(sums_, rows_, rows_, elements_of<const T>(l_.x), l_.width, to_.dweight_ih);
+    const T* const from_h = sums_from_h();
     const bool splits = l_.cell == RecurrentLayer::Cell::gru && !l_.resets_after();
-    over_steps(from_h.data(), rows_, splits ? 2 * n_ : rows_, before_.data(), n_, to_.dweight_hh);
+    over_steps(from_h, rows_, splits ? 2 * n_ : rows_, before_.data(), n_, to_.dweight_hh);
     if (splits) {
       for (std::int64_t row = 0; row < all; ++row) {
         T* h = before_.data() + row * n_;
         products(h, h, to_.gates + row * rows_, n_);
       }
-      over_steps(from_h.data() + 2 * n_, rows_, n_, before_.data(), n_,
-                 to_.dweight_hh + 2 * n_ * n_);
+      over_steps(from_h + 2 * n_, rows_, n_, before_.data(), n_, to_.dweight_hh + 2 * n_ * n_);
     }
     add_columns(sums_, to_.dbias_ih);
     if (l_.resets_after() || to_.dbias_ih == nullptr) {
@@ -294,7 +298,7 @@ class Backward {
       for (std::int64_t i = 0; i < l_.samples; ++i) {
         if (!l_.active(t, i)) continue;
         const std::int64_t at = t * l_.samples + i;
-        const T* d = sums_.data() + at * rows_;
+        const T* d = sums_ + at * rows_;
         more_products(to_.dpeephole + n_, d + 3 * n_, to_.cells + at * n_, n_);
         const T* before = cell_before(t, i);
         if (before == nullptr) continue;
@@ -304,11 +308,19 @@ class Backward {
     }
   }
 
+  /// The gradients of what the steps add up from h.
+  [[nodiscard]] const T* sums_from_h() const {
+    return l_.resets_after() ? hidden_sums_.data() : sums_;
+  }
+
   const RecurrentLayer& l_;
   const Buffers<T>& to_;
   std::int64_t n_, rows_;
   std::vector<T> dh_, dc_;
-  Scratch<T> sums_, hidden_sums_, before_;
+  Scratch<T> own_sums_;
+  T* sums_;             // of the gates, [t, n, g h]
+  Scratch<T> in_work_;  // those of the samples' present step, where they replace the gates
+  Scratch<T> hidden_sums_, before_;
 };
 
 }  // namespace
@@ -328,6 +340,7 @@ void recurrent_backward(const OpCall& call) {
                              elements_of<const T>(y),
                              elements_of<const T>(gates),
                              elements_of<const T>(cells),
+                             call.may_spoil ? elements_of<T>(gates) : nullptr,
                              layer.attrs.with_x ? elements_of<T>(outputs[0].tensor()) : nullptr,
                              elements_of<T>(outputs[1].tensor()),
                              elements_of<T>(outputs[2].tensor()),
