@@ -10,6 +10,7 @@
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/gemm.h"
 #include "dyad/runtime/cpu/kernels.h"
+#include "dyad/runtime/cpu/lstm_rows.h"
 #include "dyad/runtime/cpu/packed_product.h"
 #include "dyad/runtime/cpu/panel_product.h"
 #include "dyad/runtime/cpu/recurrent_activation.h"
@@ -58,6 +59,12 @@ RecurrentLayer::RecurrentLayer(const OpCall& call, std::size_t first)
                        call.loc);
     }
   }
+}
+
+bool RecurrentLayer::is_usual_lstm() const noexcept {
+  using Kind = ops::Activation::Kind;
+  return cell == Cell::lstm && f[0].kind == Kind::sigmoid && f[1].kind == Kind::tanh &&
+         f[2].kind == Kind::tanh && attrs.clip == 0 && !attrs.input_forget && !peephole.defined();
 }
 
 std::int64_t RecurrentLayer::grain() const noexcept {
@@ -137,6 +144,7 @@ class Forward {
         h_(state_of<T>(layer.h0, layer.samples * layer.hidden)),
         c_(state_of<T>(
             layer.c0, layer.cell == RecurrentLayer::Cell::lstm ? layer.samples * layer.hidden : 0)),
+        is_usual_lstm_(layer.is_usual_lstm()),
         hidden_part_(layer.resets_after()
                          ? static_cast<std::size_t>(layer.samples * layer.gate_width())
                          : 0) {}
@@ -278,6 +286,10 @@ class Forward {
       return;
     }
     T* h = h_.data() + i * n;
+    if (is_usual_lstm_) {
+      lstm_row(LstmRow<T>{gates_at(t, i), c_.data() + i * n, h, y_ + at, cells_ + at}, n);
+      return;
+    }
     switch (l_.cell) {
       case RecurrentLayer::Cell::rnn:
         activate(l_.f[0], l_.attrs.clip, gates_at(t, i), n);
@@ -330,7 +342,9 @@ class Forward {
   LayerProducts& products_;
   bool constant_weights_;
   T *y_, *gates_, *cells_;
-  std::vector<T> h_, c_, hidden_part_;
+  std::vector<T> h_, c_;
+  bool is_usual_lstm_;
+  std::vector<T> hidden_part_;
 };
 
 void recurrent_forward(const OpCall& call) {

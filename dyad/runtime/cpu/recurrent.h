@@ -41,6 +41,8 @@ struct RecurrentLayer {
   [[nodiscard]] bool resets_after() const noexcept {
     return cell == Cell::gru && attrs.linear_before_reset;
   }
+  /// What lstm_rows.h computes in one pass.
+  [[nodiscard]] bool is_usual_lstm() const noexcept;
   [[nodiscard]] std::int64_t gate_width() const noexcept { return gates * hidden; }
   [[nodiscard]] std::int64_t grain() const noexcept;
 

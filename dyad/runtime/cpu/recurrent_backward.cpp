@@ -1,5 +1,6 @@
 #include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/gemm.h"
+#include "dyad/runtime/cpu/lstm_rows.h"
 #include "dyad/runtime/cpu/packed_product.h"
 #include "dyad/runtime/cpu/recurrent.h"
 #include "dyad/runtime/cpu/recurrent_activation.h"
@@ -69,7 +70,8 @@ class Backward {
         dc_(std::move(dc)),
         own_sums_(to.sums == nullptr ? layer.steps * layer.samples * rows_ : 0),
         sums_(to.sums == nullptr ? own_sums_.data() : to.sums),
-        in_work_(to.sums == nullptr ? 0 : layer.samples * rows_),
+        is_usual_lstm_(layer.is_usual_lstm()),
+        in_work_(to.sums == nullptr || is_usual_lstm_ ? 0 : layer.samples * rows_),
         hidden_sums_(layer.resets_after() ? layer.steps * layer.samples * rows_ : 0),
         before_(layer.steps * layer.samples * n_) {
     find_states_before();
@@ -141,8 +143,14 @@ class Backward {
       return;
     }
     T* dh = dh_.data() + i * n_;
-    add_to_row(dh, to_.grad + at * n_, n_);
-    const T* z = to_.gates + at * rows_;
+    const T *const grad = to_.grad + at * n_, *const z = to_.gates + at * rows_;
+    if (is_usual_lstm_) {
+      lstm_row_gradients(LstmGradients<T>{grad, z, to_.cells + at * n_, cell_before(t, i), sums, dh,
+                                          dc_.data() + i * n_},
+                         n_);
+      return;
+    }
+    add_to_row(dh, grad, n_);
     T* const d = to_.sums == nullptr ? sums : in_work_.data() + i * rows_;
     switch (l_.cell) {
       case RecurrentLayer::Cell::rnn:
@@ -318,7 +326,8 @@ class Backward {
   std::int64_t n_, rows_;
   std::vector<T> dh_, dc_;
   Scratch<T> own_sums_;
-  T* sums_;             // of the gates, [t, n, g h]
+  T* sums_;  // of the gates, [t, n, g h]
+  bool is_usual_lstm_;
   Scratch<T> in_work_;  // those of the samples' present step, where they replace the gates
   Scratch<T> hidden_sums_, before_;
 };
