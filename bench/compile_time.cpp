@@ -69,11 +69,11 @@ Sample measure(const std::string& cache, std::size_t workload, bool compiled, in
                   workload, compiled ? "--compiled" : "");
   FILE* output = popen(command.c_str(), "r");
   Sample sample;
-  const bool read = output != nullptr &&
-                    std::fscanf(output, "%lf %lf %lf %lf %lf %lf %lf %lf", &sample.wall_ms,
-                                &sample.cpu_ms, &sample.start_ms, &sample.first_ms,
-                                &sample.library_ms, &sample.compiler_ms, &sample.process_mb,
-                                &sample.tensors_mb) == 8;
+  const bool read =
+      output != nullptr &&
+      std::fscanf(output, "%lf %lf %lf %lf %lf %lf %lf %lf", &sample.wall_ms, &sample.cpu_ms,
+                  &sample.start_ms, &sample.first_ms, &sample.library_ms, &sample.compiler_ms,
+                  &sample.process_mb, &sample.tensors_mb) == 8;
   if (output == nullptr || pclose(output) != 0 || !read)
     throw IoError("'" + command + "' did not succeed");
   return sample;

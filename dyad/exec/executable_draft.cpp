@@ -308,20 +308,6 @@ bool Draft::same_layout(int a, int b) const {
          size_of(tensor(a).dtype) == size_of(tensor(b).dtype);
 }
 
-bool Draft::lies_alone(int variable) const {
-  const int own = slots[static_cast<std::size_t>(variable)].buffer;
-  // Of a placeholder that is written a run looks itself.
-  if (buffers[static_cast<std::size_t>(own)].source == Source::placeholder) return true;
-  const Ref<Storage>& storage = buffers[static_cast<std::size_t>(own)].base.impl()->storage;
-  for (std::size_t b = 0; b < buffers.size(); ++b) {
-    const Buffer& other = buffers[b];
-    if (static_cast<int>(b) != own && other.source == Source::variable && other.base.defined() &&
-        other.base.impl()->storage == storage)
-      return false;
-  }
-  return true;
-}
-
 int Draft::add_buffer(Source source, Tensor base, int index) {
   Buffer& made = buffers.emplace_back();
   made.source = source;

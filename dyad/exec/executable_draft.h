@@ -86,8 +86,6 @@ struct Draft {
   [[nodiscard]] bool is_empty(const DraftStep& step) const;
   /// Whether element i of both lies at one place of their buffers, for all i.
   [[nodiscard]] bool same_layout(int a, int b) const;
-  /// Whether no other variable is in the memory of this one.
-  [[nodiscard]] bool lies_alone(int variable) const;
   int add_buffer(Source source, Tensor base = {}, int index = 0);
   /// A value of that layout in a buffer, `offset` elements after its start.
   int add_slot(int buffer, DType dtype, const Shape& shape, const Strides& strides,
@@ -119,9 +117,11 @@ void join_parts_in_place(Draft& draft);
 /// nobody needs the old value any more, otherwise as copies at the very end.
 void order_writes(Draft& draft);
 
-/// Lets operators that replace a part of a variable, such as slice_scatter, write to the variable
-/// itself, one after the other, if who reads it before reads it earlier; false where that cannot be
-/// done. What they write over is kept where a later step may fail.
+/// Whether the result of a step is its first input but for a part, as that of slice_scatter is.
+[[nodiscard]] bool writes_part(const DraftStep& step);
+/// Lets such steps write to the variable itself, in whose memory no other is, one after the other,
+/// if who reads it before reads it earlier; false where that cannot be done. What they write over
+/// is kept where a later step may fail.
 bool write_parts_in_place(Draft& draft, const DraftWrite& write);
 
 /// Finds how long each buffer is needed, lets element-wise kernels write over inputs that nobody

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "dyad/exec/executable_draft.h"
 #include "dyad/passes/fused_op.h"
@@ -29,9 +31,15 @@ class WriteOrder {
       if (late[i]) ordered.push_back(draft_.steps[i]);
     }
     draft_.steps = std::move(ordered);
+    find_late_uses();
+    const bool any_part = std::ranges::any_of(draft_.steps, writes_part);
     for (const DraftWrite& write : draft_.writes) {
-      if (!write_parts_in_place(draft_, write) && !write_in_place(write))
+      const bool alone = lies_alone(write.variable);
+      if (alone && any_part && write_parts_in_place(draft_, write)) {
+        find_late_uses();
+      } else if (!alone || !write_in_place(write)) {
         add_copy_step(write.value, write.variable, write.node);
+      }
     }
   }
 
@@ -72,26 +80,55 @@ class WriteOrder {
 
   /// A value that lies in a variable which this run writes is copied before.
   void save_old_values() {
+    std::unordered_set<int> written;  // buffers
+    std::unordered_set<const Storage*> storages;
+    for (const DraftWrite& write : draft_.writes) {
+      written.insert(buffer(write.variable));
+      storages.insert(storage(buffer(write.variable)));
+    }
+    storages.erase(nullptr);
     for (DraftWrite& write : draft_.writes) {
-      const bool overwritten = std::ranges::any_of(draft_.writes, [&](const DraftWrite& other) {
-        return share_storage(other.variable, write.value);
-      });
-      if (overwritten) write.value = copied(write.value, Source::arena, write.node);
+      const int lies_in = buffer(write.value);
+      if (written.contains(lies_in) || storages.contains(storage(lies_in)))
+        write.value = copied(write.value, Source::arena, write.node);
     }
   }
 
-  [[nodiscard]] bool share_storage(int slot_a, int slot_b) const {
-    if (buffer(slot_a) == buffer(slot_b)) return true;
-    const Tensor& a = draft_.buffers[static_cast<std::size_t>(buffer(slot_a))].base;
-    const Tensor& b = draft_.buffers[static_cast<std::size_t>(buffer(slot_b))].base;
-    return a.defined() && b.defined() && a.impl()->storage == b.impl()->storage;
+  /// Of what has memory before the run; else null.
+  [[nodiscard]] const Storage* storage(int which) const {
+    const Tensor& base = draft_.buffers[static_cast<std::size_t>(which)].base;
+    return base.defined() ? base.impl()->storage.get() : nullptr;
   }
 
-  [[nodiscard]] bool reads_buffer(const DraftStep& step, int which) const {
-    return std::ranges::any_of(step.reads, [&](int slot) { return buffer(slot) == which; });
+  /// What write_in_place() asks of the late steps for each variable, and of the slots.
+  void find_late_uses() {
+    const std::size_t buffers = draft_.buffers.size();
+    first_write_.assign(buffers, draft_.steps.size());
+    last_read_.assign(buffers, 0);
+    slots_in_.assign(buffers, 0);
+    variables_at_.clear();
+    for (const Slot& slot : draft_.slots) ++slots_in_[static_cast<std::size_t>(slot.buffer)];
+    for (const Buffer& one : draft_.buffers) {
+      if (one.source == Source::variable && one.base.defined())
+        ++variables_at_[one.base.impl()->storage.get()];
+    }
+    for (std::size_t i = draft_.commit; i < draft_.steps.size(); ++i) {
+      for (const int slot : draft_.steps[i].writes) {
+        std::size_t& first = first_write_[static_cast<std::size_t>(buffer(slot))];
+        first = std::min(first, i);
+      }
+      for (const int slot : draft_.steps[i].reads) {
+        if (slot >= 0) last_read_[static_cast<std::size_t>(buffer(slot))] = i;
+      }
+    }
   }
-  [[nodiscard]] bool writes_buffer(const DraftStep& step, int which) const {
-    return std::ranges::any_of(step.writes, [&](int slot) { return buffer(slot) == which; });
+
+  /// Whether no other variable is in the memory of this one.
+  [[nodiscard]] bool lies_alone(int variable) const {
+    const Buffer& own = draft_.buffers[static_cast<std::size_t>(buffer(variable))];
+    // Of a placeholder that is written a run looks itself.
+    return own.source == Source::placeholder ||
+           variables_at_.at(own.base.impl()->storage.get()) == 1;
   }
 
   static bool cannot_fail(const DraftStep& step) {
@@ -127,24 +164,13 @@ class WriteOrder {
   /// Lets the kernel that computes the new value write it over the old one, if nothing reads the
   /// old one afterwards.
   bool write_in_place(const DraftWrite& write) {
-    const int value = buffer(write.value), variable = buffer(write.variable);
-    if (draft_.buffers[static_cast<std::size_t>(value)].source != Source::arena) return false;
-    if (!draft_.lies_alone(write.variable)) return false;
-    for (std::size_t s = 0; s < draft_.slots.size(); ++s) {
-      if (draft_.slots[s].buffer == value && static_cast<int>(s) != write.value) return false;
-    }
-    bool computed = false;
-    for (std::size_t i = draft_.commit; i < draft_.steps.size(); ++i) {
-      const DraftStep& step = draft_.steps[i];
-      if (!computed) {
-        if (!writes_buffer(step, value)) continue;
-        if (!step.elementwise || !reads_only_as_a_whole(step, write.variable)) return false;
-        computed = true;
-      } else if (reads_buffer(step, variable)) {
-        return false;
-      }
-    }
-    if (!computed) return false;
+    const auto value = static_cast<std::size_t>(buffer(write.value)),
+               variable = static_cast<std::size_t>(buffer(write.variable));
+    if (draft_.buffers[value].source != Source::arena || slots_in_[value] != 1) return false;
+    const std::size_t computed = first_write_[value];
+    if (computed == draft_.steps.size() || last_read_[variable] > computed) return false;
+    const DraftStep& step = draft_.steps[computed];
+    if (!step.elementwise || !reads_only_as_a_whole(step, write.variable)) return false;
     // From here on the value is the variable, in the variable's layout.
     draft_.slots[static_cast<std::size_t>(write.value)] =
         draft_.slots[static_cast<std::size_t>(write.variable)];
@@ -159,6 +185,10 @@ class WriteOrder {
   }
 
   Draft& draft_;
+  // By buffer, of the steps from the commit on: the first that writes it, the last that reads it.
+  std::vector<std::size_t> first_write_, last_read_;
+  std::vector<int> slots_in_;                             // by buffer
+  std::unordered_map<const Storage*, int> variables_at_;  // how many lie there
 };
 
 void note_uses(Draft& draft, const DraftStep& step, int number) {

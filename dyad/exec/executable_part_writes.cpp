@@ -14,18 +14,13 @@ constexpr std::array<std::string_view, 7> kPartWriters{
     "slice_scatter", "select_scatter", "scatter",    "scatter_add",
     "scatter_mul",   "scatter_max",    "scatter_min"};
 
-bool writes_part(const DraftStep& step) {
-  return step.kind == DraftStep::Kind::opaque &&
-         std::ranges::find(kPartWriters, step.node->op().name) != kPartWriters.end();
-}
-
 /// From a variable to its new value by operators that replace a part each.
 class PartWrites {
  public:
   PartWrites(Draft& draft, const DraftWrite& write) : draft_(draft), write_(write) {}
 
   bool run() {
-    if (!draft_.lies_alone(write_.variable) || !find_links()) return false;
+    if (!find_links()) return false;
     if (!std::ranges::all_of(links_, [&](const Link& link) { return is_read_before(link); }))
       return false;
     for (const Link& link : links_) {
@@ -105,6 +100,11 @@ class PartWrites {
 };
 
 }  // namespace
+
+bool writes_part(const DraftStep& step) {
+  return step.kind == DraftStep::Kind::opaque &&
+         std::ranges::find(kPartWriters, step.node->op().name) != kPartWriters.end();
+}
 
 bool write_parts_in_place(Draft& draft, const DraftWrite& write) {
   return PartWrites(draft, write).run();
