@@ -67,7 +67,7 @@ Sample measure(const std::string& cache, std::size_t workload, bool compiled, in
   const std::string command =
       fmt::format("{} '{}' --threads {} --first-steps {} {}", cache, program.data(), threads,
                   workload, compiled ? "--compiled" : "");
-  FILE* output = popen(command.c_str(), "r");
+  FILE* output = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): it is written above
   Sample sample;
   const bool read =
       output != nullptr &&

@@ -36,8 +36,8 @@ void branch(Results& results, int threads) {
   const std::vector<Tensor> parameters = nn::parameters(model);
   // Each call takes the other side.
   const Tensor inputs[] = {uniform({32, 64}) + 0.1, uniform({32, 64}) - 0.1};
-  const auto forward = [&](Tensor x) { return model(x); };
-  const auto step = [&](Tensor x) {
+  const auto forward = [&](const Tensor& x) { return model(x); };
+  const auto step = [&](const Tensor& x) {
     for (const Tensor& p : parameters) p.zero_grad();
     sum(model(x)).backward();
   };
@@ -71,7 +71,8 @@ void branch(Results& results, int threads) {
 /// A call that does nearly nothing.
 void small_call(Results& results, int threads) {
   const std::string name = "call of a compiled sum of 16 elements";
-  const auto f = compile([](Tensor x, Tensor y) { return x + y; }, {.recheck = false});
+  const auto f =
+      compile([](const Tensor& x, const Tensor& y) { return x + y; }, {.recheck = false});
   const Tensor x = uniform({16}), y = uniform({16});
   no_grad([&] {
     for (int i = 0; i < 3; ++i) {
@@ -127,7 +128,7 @@ void lengths(Results& results, int threads, const std::string& name) {
   manual_seed(5);
   Trainer trainer;
   const auto compiled =
-      compile([&](Tensor x, Tensor y) { return trainer(x, y); }, {.recheck = false});
+      compile([&](const Tensor& x, const Tensor& y) { return trainer(x, y); }, {.recheck = false});
   const auto [first, loss] = pass(compiled);
   if (loss != eager_loss) results.fail(name, "eager and compiled differ");
   results.add({name + ", first pass", "dyad-compiled", threads, first, "s", 0});

@@ -76,7 +76,7 @@ Storage::~Storage() {
   if (WriteWatch* const told = watch()) told->release();
 }
 
-WriteWatch& Storage::set_watch(Ref<WriteWatch> watch) noexcept {
+WriteWatch& Storage::set_watch(const Ref<WriteWatch>& watch) noexcept {
   WriteWatch* told = nullptr;
   if (!watch_.compare_exchange_strong(told, watch.get(), std::memory_order_acq_rel)) return *told;
   watch->retain();

@@ -54,7 +54,7 @@ class Storage : public RefCounted<Storage> {
     return watch_.load(std::memory_order_acquire);
   }
   /// Lets `watch` be told, unless somebody is already; returns who is.
-  WriteWatch& set_watch(Ref<WriteWatch> watch) noexcept;
+  WriteWatch& set_watch(const Ref<WriteWatch>& watch) noexcept;
   void bump_version() noexcept {
     version_.fetch_add(1, std::memory_order_relaxed);
     if (WriteWatch* const told = watch()) told->after_write();

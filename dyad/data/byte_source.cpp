@@ -97,7 +97,7 @@ std::size_t ByteSource::read_up_to(void* into, std::size_t bytes) {
 }
 
 void ByteSource::expect_end(std::string_view what) {
-  std::byte extra;
+  std::byte extra{};
   const std::uint64_t end = offset_;
   if (read_up_to(&extra, 1) != 0) {
     fail(fmt::format("at byte {}: expected the end after {}, found more data", end, what));

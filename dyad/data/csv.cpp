@@ -55,7 +55,7 @@ class LineReader {
 
   static constexpr std::size_t kMaxLine = 16u << 20;
   ByteSource& source_;
-  std::vector<char> buffer_ = std::vector<char>(64 * 1024);
+  std::vector<char> buffer_ = std::vector<char>(std::size_t{64} << 10);
   std::size_t begin_ = 0, end_ = 0;
   std::int64_t number_ = 0;
 };
@@ -105,8 +105,8 @@ bool parse_number(std::string_view field, bool missing_as_nan, T& value) {
     }
   }
   if (field.starts_with('+') && !field.starts_with("+-")) field.remove_prefix(1);
-  const char* end = field.data() + field.size();
-  const auto [stop, error] = std::from_chars(field.data(), end, value);
+  const char *const begin = field.data(), *const end = begin + field.size();
+  const auto [stop, error] = std::from_chars(begin, end, value);
   if (error == std::errc::result_out_of_range && std::is_floating_point_v<T> && stop == end) {
     // Beyond the range: infinity or zero, as strtod gives.
     value = static_cast<T>(std::strtod(std::string(field).c_str(), nullptr));

@@ -54,7 +54,10 @@ std::string line_chart_svg(std::string_view x_label, std::string_view y_label,
 
   std::string svg =
       fmt::format("<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\">", kWidth, kHeight);
-  for (double tick = low; tick <= high + y_step / 2; tick += y_step) {
+  // None where the range is infinite.
+  const auto y_ticks = static_cast<int>(std::fmax(-1, std::round((high - low) / y_step)));
+  for (int i = 0; i <= y_ticks; ++i) {
+    const double tick = low + i * y_step;
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
         "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>",
@@ -62,7 +65,9 @@ std::string line_chart_svg(std::string_view x_label, std::string_view y_label,
         std::abs(tick) < y_step / 1e6 ? 0.0 : tick);
   }
   const double x_step = std::max(1.0, nice_step(static_cast<double>(steps), 8));
-  for (double tick = x_step; tick <= static_cast<double>(steps); tick += x_step) {
+  const auto x_ticks = static_cast<int>(static_cast<double>(steps) / x_step);
+  for (int i = 1; i <= x_ticks; ++i) {
+    const double tick = i * x_step;
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:g}</text>", x(tick),
                        kHeight - kBottom + 16, tick);
   }

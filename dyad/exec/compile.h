@@ -214,7 +214,7 @@ class CompiledFunction {
     using Given = std::tuple<std::decay_t<Args>...>;
     using Result = std::invoke_result_t<F&, std::decay_t<Args>&...>;
     Given given(args...);
-    return exec::call_packed<Result, Given>(*core_, given, function_.get(),
+    return exec::call_packed<Result, Given>(*core_, given, static_cast<void*>(function_.get()),
                                             [](void* function, Given& now) -> Result {
                                               return std::apply(*static_cast<F*>(function), now);
                                             });

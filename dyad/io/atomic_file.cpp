@@ -15,7 +15,7 @@
 namespace dyad::io {
 namespace {
 
-constexpr std::size_t kBuffer = 256 * 1024;
+constexpr std::size_t kBuffer = std::size_t{256} << 10;
 
 /// Where a chain of symbolic links ends; the last one may point to a file that does not exist yet.
 std::filesystem::path resolved(std::filesystem::path path) {

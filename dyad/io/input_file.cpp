@@ -25,7 +25,7 @@ class RangeSource final : public data::ByteSource {
       : ByteSource(fmt::format("{}:{}", file.path(), name), file.loc()),
         file_(file),
         range_(range),
-        buffer_(64 * 1024) {
+        buffer_(std::size_t{64} << 10) {
     if (range_.deflated && inflateInit2(&stream_, -15) != Z_OK) {
       throw MemoryError(fmt::format("'{}': no memory for the decompressor", this->name()),
                         file.loc().user());
@@ -98,9 +98,11 @@ class RangeSource final : public data::ByteSource {
 
 }  // namespace
 
-InputFile::InputFile(std::string path, Loc loc) : path_(std::move(path)), loc_(loc) {
-  // O_NONBLOCK: opening a pipe must not wait for a writer.
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+// O_NONBLOCK: opening a pipe must not wait for a writer.
+InputFile::InputFile(std::string path, Loc loc)
+    : path_(std::move(path)),
+      loc_(loc),
+      descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ < 0) fail(fmt::format("cannot be opened: {}", std::strerror(errno)));
   struct stat info{};
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -107,13 +107,13 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     return go(Place::entry);
   }
   bool number_unsigned(number_unsigned_t value) override {
-    SafetensorsEntry* entry = header_.entries.empty() ? nullptr : &header_.entries.back();
     if (place_ == Place::shape_item) {
-      entry->sizes.push_back(value);
+      header_.entries.back().sizes.push_back(value);
       return true;
     }
     if (place_ == Place::offsets_item && offsets_ < 2) {
-      (offsets_++ == 0 ? entry->begin : entry->end) = value;
+      SafetensorsEntry& entry = header_.entries.back();
+      (offsets_++ == 0 ? entry.begin : entry.end) = value;
       return true;
     }
     return refuse(fmt::format("the number {}", value));
@@ -231,7 +231,8 @@ void check_sizes(const InputFile& file, const SafetensorsEntry& entry) {
   const bool none = std::find(entry.sizes.begin(), entry.sizes.end(), 0) != entry.sizes.end();
   constexpr std::uint64_t kMost = std::uint64_t{1} << 60;
   for (const std::uint64_t size : entry.sizes) {
-    if (size > kMost || (!none && (bytes *= size) > kMost)) {
+    if (!none && size <= kMost) bytes *= size;
+    if (size > kMost || bytes > kMost) {
       file.fail(fmt::format("tensor {}: {}[{}] is larger than can be addressed", shown(entry.name),
                             name_of(entry.dtype), fmt::join(entry.sizes, ", ")));
     }

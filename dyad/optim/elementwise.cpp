@@ -85,7 +85,7 @@ void Elementwise::update_rows(std::size_t index, const SparseRows& gradient, Loc
   for (const Tensor& x : whole) rows.push_back(index_select(x, 0, gradient.index));
   // Rows of equal index have equal sums, so they become equal: whichever is put last.
   const Tensor g = rule.maximize ? neg(sums) : sums;
-  std::vector<const Tensor*> inputs{&rows[0], &g};
+  std::vector<const Tensor*> inputs{rows.data(), &g};
   for (std::size_t i = 1; i < rows.size(); ++i) inputs.push_back(&rows[i]);
   add_numbers(inputs, index);
   exec::update(*rule.op, inputs, rule.attrs->data(), rows, loc);

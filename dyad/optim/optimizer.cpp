@@ -24,7 +24,7 @@ Parameters::Parameters(const std::vector<Tensor>& tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i) entries_.add(std::to_string(i), tensors[i]);
 }
 
-Optimizer::Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc)
+Optimizer::Optimizer(std::string name, const std::vector<GroupSpec>& groups, Loc loc)
     : name_(std::move(name)) {
   for (const GroupSpec& spec : groups) append(spec, loc);
   if (parameters_.empty()) {

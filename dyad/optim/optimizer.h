@@ -105,7 +105,7 @@ class Optimizer {
   /// ValueError for no parameters, one twice, one that is no floating leaf with data (those that
   /// track no gradients, frozen ones, are passed over), or a learning rate or weight decay that is
   /// not at least 0.
-  Optimizer(std::string name, std::vector<GroupSpec> groups, Loc loc);
+  Optimizer(std::string name, const std::vector<GroupSpec>& groups, Loc loc);
   /// One more group, with the same errors; nothing has changed then.
   void append(const GroupSpec& spec, Loc loc);
 

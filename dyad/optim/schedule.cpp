@@ -54,7 +54,10 @@ double half_cosine(double done) { return (1 + std::cos(std::numbers::pi * done))
 
 LrFactor step_decay(std::int64_t every, double gamma, Loc loc) {
   require_steps("step_decay", "every", every, loc);
-  return [=](std::int64_t t) { return std::pow(gamma, static_cast<double>(t / every)); };
+  return [=](std::int64_t t) {
+    const std::int64_t decays = t / every;
+    return std::pow(gamma, static_cast<double>(decays));
+  };
 }
 
 LrFactor multi_step_decay(std::vector<std::int64_t> milestones, double gamma, Loc loc) {
@@ -98,7 +101,7 @@ LrFactor linear(std::int64_t steps, double first, double last, Loc loc) {
   return [=](std::int64_t t) { return first + (last - first) * share(t, steps); };
 }
 
-LrFactor linear_warmup(std::int64_t steps, double first, LrFactor next, Loc loc) {
+LrFactor linear_warmup(std::int64_t steps, double first, const LrFactor& next, Loc loc) {
   require_steps("linear_warmup", "steps", steps, loc);
   return [=](std::int64_t t) {
     if (t < steps) return first + (1 - first) * share(t, steps);

@@ -35,7 +35,8 @@ using LrFactor = std::function<double(std::int64_t t)>;
                               Loc loc = std::source_location::current());
 /// Rises evenly from `first` to 1 over `steps` steps, then goes on as `next` from its t = 0 (1 when
 /// empty). ValueError for steps < 1.
-[[nodiscard]] LrFactor linear_warmup(std::int64_t steps, double first = 0, LrFactor next = {},
+[[nodiscard]] LrFactor linear_warmup(std::int64_t steps, double first = 0,
+                                     const LrFactor& next = {},
                                      Loc loc = std::source_location::current());
 /// sqrt(steps / max(t, steps)): what follows a warm-up of as many steps in transformers (Vaswani et
 /// al., 2017, up to a factor). ValueError for steps < 1.

@@ -119,7 +119,8 @@ AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
     : attrs(call.attrs_as<ops::AttentionAttrs>()),
       q(call.inputs[first]),
       k(call.inputs[first + 1]),
-      v(call.inputs[first + 2]) {
+      v(call.inputs[first + 2]),
+      value_width(call.inputs[first + 2].impl()->shape[3].number()) {
   const auto given = [&](std::size_t i) {
     return first + i < call.inputs.size() ? call.inputs[first + i] : Tensor();
   };
@@ -131,7 +132,6 @@ AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
   length = sizes[2];
   keys = key_sizes[2];
   width = sizes[3];
-  value_width = v.tensor().impl()->shape[3].number();
   scale = attrs.scale != 0 ? attrs.scale
                            : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(width, 1)));
   if (const Tensor m = given(3); m.defined()) {

@@ -7,6 +7,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/literal.h"
+#include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/rows.h"
@@ -21,7 +22,7 @@ using ops::CheckedAttrs;
 std::string checked_place(std::span<const std::int64_t> sizes, std::int64_t at) {
   std::string text;
   for (std::size_t i = sizes.size(); i-- > 0; at /= sizes[i]) {
-    text = std::to_string(at % sizes[i]) + (text.empty() ? "" : ", ") + text;
+    text.insert(0, std::to_string(at % sizes[i]) + (text.empty() ? "" : ", "));
   }
   return "[" + text + "]";
 }

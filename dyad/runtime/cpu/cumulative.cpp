@@ -188,7 +188,7 @@ void cum_extreme(const OpCall& call) {
       const T* from = reinterpret_cast<const T*>(x.data) + lines.offsets[0];
       T* to = reinterpret_cast<T*>(values.data) + lines.offsets[1];
       auto* at = reinterpret_cast<std::int64_t*>(indices.data) + lines.offsets[2];
-      T best[kLineWidth];
+      T best[kLineWidth] = {};
       std::int64_t place[kLineWidth];
       for (std::int64_t i = 0; i < lines.length; ++i) {
         for (std::int64_t j = 0; j < lines.width; ++j) {

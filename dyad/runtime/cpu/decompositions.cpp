@@ -448,7 +448,11 @@ Squares::Matrix exponential(const Squares& at, std::int64_t n, Squares::Matrix a
                           182.,
                           1.};
   int squarings = 0;
-  for (double size = at.norm(a); size > kReach; size /= 2) ++squarings;
+  double size = at.norm(a);
+  while (size > kReach) {
+    size /= 2;
+    ++squarings;
+  }
   const double scale = std::ldexp(1.0, -squarings);
   for (std::int64_t i = 0; i < n * n; ++i) a[i] *= scale;
   const auto a2 = at.product(a, a), a4 = at.product(a2, a2), a6 = at.product(a2, a4);

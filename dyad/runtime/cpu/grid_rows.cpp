@@ -14,6 +14,7 @@ template <class T>
 using Bit = typename vector_math::Parts<T>::Bits;
 template <class T, int kBytes>
 struct IndicesOf {
+  // NOLINTNEXTLINE(modernize-use-using): an alias drops attributes that depend on a parameter.
   typedef std::int32_t type
       __attribute__((vector_size(4 * vector_math::kVectorLanes<T, kBytes>), aligned(4), may_alias));
 };

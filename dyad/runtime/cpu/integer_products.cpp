@@ -340,7 +340,7 @@ void conv_integer(const OpCall& call) {
                           .b_column = 1,
                           .c_row = s.o};
   // Positions whose windows, and the sums that come of them, stay in cache.
-  constexpr std::int64_t kCached = 256 * 1024;
+  constexpr std::int64_t kCached = std::int64_t{256} << 10;
   const std::int64_t block =
       in_place ? whole.m
                : std::min(whole.m, std::max<std::int64_t>(

@@ -13,7 +13,7 @@ namespace {
 /// Positions of a block: their sums with one panel stay in the first cache.
 constexpr std::int64_t kMostPositions = 128;
 /// Words of the part of an image that a block reads: they stay in the second cache.
-constexpr std::int64_t kMostWords = 128 * 1024;
+constexpr std::int64_t kMostWords = std::int64_t{128} << 10;
 /// Words side by side that are worth a call of the product.
 constexpr std::int64_t kLeastRun = 32;
 
@@ -70,7 +70,7 @@ class Blocks {
     const std::int64_t blocks = s_.n * rows * columns;
     // Where blocks are few threads share their panels.
     const std::int64_t shares =
-        std::clamp<std::int64_t>(parts_of(4 * team_size(), blocks), 1, panels_);
+        std::clamp<std::int64_t>(parts_of(std::int64_t{4} * team_size(), blocks), 1, panels_);
     const std::int64_t units = blocks * shares;
     const double flops = s_.flops() / static_cast<double>(units);
     parallel_for(

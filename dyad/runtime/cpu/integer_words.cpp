@@ -75,11 +75,13 @@ template <int kCount>
     const __m256i left = _mm256_loadu_si256(columns), right = _mm256_loadu_si256(columns + 1);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      std::int32_t pair;
+      std::int32_t pair = 0;
       std::memcpy(&pair, i < 3 ? a + i * a_row : later + (i - 3) * a_row, sizeof(pair));
       const __m256i both = _mm256_set1_epi32(pair);
+      // NOLINTBEGIN(portability-simd-intrinsics): of four elements, + would add i64
       low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(both, left));
       high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(both, right));
+      // NOLINTEND(portability-simd-intrinsics)
     }
   }
 #pragma GCC unroll 8

@@ -28,7 +28,7 @@ void MatrixBatch::fail() const {
     std::int64_t left = worst_;
     std::string place;
     for (std::size_t axis = batch_.size(); axis-- > 0; left /= batch_[axis]) {
-      place = std::to_string(left % batch_[axis]) + (place.empty() ? "" : ", ") + place;
+      place.insert(0, std::to_string(left % batch_[axis]) + (place.empty() ? "" : ", "));
     }
     name = "matrix [" + place + "] of the batch ";
   }

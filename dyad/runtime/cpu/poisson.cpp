@@ -22,7 +22,7 @@ constexpr double kLargeRate = 0x1p20;
 double probability(double n, double rate) {
   if (n < 16) {
     double p = std::exp(-rate);
-    for (double k = 1; k <= n; ++k) p *= rate / k;
+    for (int k = 1; k <= n; ++k) p *= rate / k;
     return p;
   }
   const double series = 1 / (12 * n) - 1 / (360 * n * n * n) + 1 / (1260 * n * n * n * n * n);

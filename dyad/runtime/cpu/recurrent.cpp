@@ -27,7 +27,9 @@ RecurrentLayer::RecurrentLayer(const OpCall& call, std::size_t first)
     : attrs(call.attrs_as<ops::RecurrentAttrs>()),
       cell(attrs.cell == "lstm"  ? Cell::lstm
            : attrs.cell == "gru" ? Cell::gru
-                                 : Cell::rnn) {
+                                 : Cell::rnn),
+      hidden(call.inputs[first + 2].impl()->shape[1].number()),
+      gates(ops::gates_of(attrs.cell)) {
   std::string problem;
   f = ops::parse_activations(attrs, problem);
   const auto given = [&](std::size_t i) {
@@ -45,8 +47,6 @@ RecurrentLayer::RecurrentLayer(const OpCall& call, std::size_t first)
   steps = sizes[0];
   samples = sizes[1];
   width = sizes[2];
-  hidden = weight_hh.impl()->shape[1].number();
-  gates = ops::gates_of(attrs.cell);
   lengths.assign(static_cast<std::size_t>(samples), steps);
   if (const Tensor counts = given(5); counts.defined()) {
     with_index(counts.dtype(), [&]<class I>(I) {

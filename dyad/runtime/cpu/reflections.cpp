@@ -115,7 +115,7 @@ void Reflections<W>::add(std::int64_t first, std::int64_t count, const W* a, std
                     W(0), block.t.get(), count);
   make_triangle(block.t.get(), tau, count);
   blocks_.push_back(std::move(block));
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the vector has them
 
 template <class W>
 void Reflections<W>::reflect(const Block& block, bool transpose, W* c, std::int64_t ldc,
@@ -242,10 +242,12 @@ int symmetric_eigenvectors(std::int64_t n, W* a, W* w, W* z) {
   return 0;
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): arguments are parts of declarations.
 #define DYAD_FOR(W)                                                                   \
   template class Reflections<W>;                                                      \
   template int singular_vectors<W>(bool, std::int64_t, std::int64_t, W*, W*, W*, W*); \
   template int symmetric_eigenvectors<W>(std::int64_t, W*, W*, W*);
+// NOLINTEND(bugprone-macro-parentheses)
 DYAD_FOR(float)
 DYAD_FOR(double)
 #undef DYAD_FOR

@@ -83,7 +83,7 @@ Taps resample_taps(const ops::ResampleAttrs& a, std::int64_t in, std::int64_t ou
       }
     };
     if (!outside && is_nearest) {
-      add(static_cast<std::int64_t>(nearest(a.rounding, x)), 1);
+      add(static_cast<std::int64_t>(nearest(a.rounding, x)), 1.0);
     } else if (!outside) {
       // The element at or left of x; x itself is left of none, so its ratio is 1 there, not 0.
       const double left = std::ceil(x) - 1, ratio = x - left;

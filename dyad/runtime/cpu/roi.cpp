@@ -178,7 +178,7 @@ struct Regions {
       high = low + 1;
       return v - static_cast<double>(low);
     };
-    std::int64_t top, bottom, left, right;
+    std::int64_t top = 0, bottom = 0, left = 0, right = 0;
     const double ly = split(y, height, top, bottom), lx = split(x, width, left, right);
     taps.push_back({top * width + left, (1 - ly) * (1 - lx) * share});
     taps.push_back({top * width + right, (1 - ly) * lx * share});
