@@ -69,7 +69,7 @@ class DataLoader {
   /// ValueError for options out of range.
   template <Dataset D>
     requires(detail::arity<D> == N)
-  explicit DataLoader(D dataset, const LoaderOptions& options = {},
+  explicit DataLoader(const D& dataset, const LoaderOptions& options = {},
                       Loc loc = std::source_location::current())
       : stream_(static_cast<std::int64_t>(dataset.size()), detail::make_fetch(dataset), options,
                 loc) {}

@@ -87,7 +87,7 @@ Node* GraphImpl::append_copy(const Node& node, std::vector<Value> inputs) {
   return copy;
 }
 
-Value GraphImpl::add_placeholder(std::string name, Type type, Loc loc) {
+Value GraphImpl::add_placeholder(std::string name, const Type& type, Loc loc) {
   if (!type.is_tensor()) {
     throw GraphError("placeholder \"" + name + "\" must be a tensor but is " + to_string(type),
                      loc.user());
@@ -124,7 +124,7 @@ std::string GraphImpl::free_name(const std::string& wanted) {
   return name;
 }
 
-Value GraphImpl::add_variable(std::string name, const Tensor& tensor, Loc loc) {
+Value GraphImpl::add_variable(const std::string& name, const Tensor& tensor, Loc loc) {
   if (const Value known = find_variable(tensor)) return known;
   const VariableAttrs attrs{free_name(name), tensor};
   return append_checked(kVariableOp, Attrs::copy_of(attrs_info<VariableAttrs>, &attrs), {},

@@ -98,10 +98,10 @@ class GraphImpl : public RefCounted<GraphImpl> {
   Node* append_copy(const Node& node, std::vector<Value> inputs);
 
   /// A value fed from outside; the name must be new (GraphError).
-  Value add_placeholder(std::string name, Type type, Loc loc);
+  Value add_placeholder(std::string name, const Type& type, Loc loc);
   /// The value of a concrete tensor that the graph reads at each run (and may write): one node for
   /// each tensor object. A name in use gets a number (`w_1`).
-  Value add_variable(std::string name, const Tensor& tensor, Loc loc);
+  Value add_variable(const std::string& name, const Tensor& tensor, Loc loc);
   /// A literal: a copy of the tensor's elements becomes part of the graph. A tensor that is moved
   /// in, and that nobody else holds, is taken over without a copy.
   Value add_constant(const Tensor& value, Loc loc);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <utility>
@@ -78,7 +79,8 @@ class Bench {
     }
     std::ranges::sort(times);
     const auto at = [&](double part) {
-      return times[static_cast<std::size_t>(part * static_cast<double>(times.size() - 1) + 0.5)];
+      const double place = std::round(part * static_cast<double>(times.size() - 1));
+      return times[static_cast<std::size_t>(place)];
     };
     result_.runs = static_cast<std::int64_t>(times.size());
     result_.min_ms = times.front();

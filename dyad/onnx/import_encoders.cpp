@@ -38,7 +38,7 @@ Tensor first_listed(NodeImport& n, std::initializer_list<std::string_view> names
 /// Whether each element of x is each of the keys: [..., keys]. NaN is NaN here.
 Tensor is_key(const Tensor& x, const Tensor& keys, Loc loc) {
   const Tensor wide = unsqueeze(x, -1, loc);
-  const Tensor same = eq(wide, keys, loc);
+  Tensor same = eq(wide, keys, loc);
   if (!is_floating(x.dtype())) return same;
   return logical_or(same, logical_and(isnan(wide, loc), isnan(keys, loc), loc), loc);
 }

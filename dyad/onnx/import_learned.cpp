@@ -90,7 +90,7 @@ Tensor linear_scores(NodeImport& n, std::int64_t targets) {
            " targets");
   }
   const Tensor weights = listed_numbers(n, "coefficients", {targets, count / targets});
-  const Tensor scores = matmul(x, transpose(weights, 0, 1, n.loc()), n.loc());
+  Tensor scores = matmul(x, transpose(weights, 0, 1, n.loc()), n.loc());
   if (!n.has_attribute("intercepts")) return scores;
   return add(scores, listed_numbers(n, "intercepts", {targets}), n.loc());
 }

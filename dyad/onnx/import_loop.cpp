@@ -201,7 +201,7 @@ class LoopImport {
     };
     const std::vector<Tensor> results =
         n_.importer().record([&] { return exec::run_scan(body, init, numbers, n_.loc()); });
-    const Tensor ran = results.back();
+    const Tensor& ran = results.back();
     std::vector<Tensor> given(results.begin(),
                               results.begin() + static_cast<std::ptrdiff_t>(init_.size()));
     for (std::size_t i = 0; i < stacks_; ++i) {

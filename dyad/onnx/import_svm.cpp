@@ -22,7 +22,7 @@ Tensor kernel_of(NodeImport& n, const Tensor& x, const Tensor& vectors) {
     const Tensor apart = sub(unsqueeze(x, 1, loc), vectors, loc);
     return exp(mul(sum(mul(apart, apart, loc), {-1}, false, loc), -gamma, loc), loc);
   }
-  const Tensor dots = matmul(x, transpose(vectors, 0, 1, loc), loc);
+  Tensor dots = matmul(x, transpose(vectors, 0, 1, loc), loc);
   if (kind == "LINEAR") return dots;
   const Tensor shifted = add(mul(dots, gamma, loc), coef0, loc);
   if (kind == "POLY") return pow(shifted, degree, loc);
@@ -184,7 +184,7 @@ class PairwiseClassifier {
           logical_and(lt(state[0], 100, loc), any(state[2], {}, false, loc), loc)};
     };
     const auto improve = [&](std::span<const Tensor> state) {
-      const Tensor before = state[1];
+      const Tensor& before = state[1];
       Tensor p = before, qp = sum(mul(q, unsqueeze(p, 1, loc), loc), {-1}, false, loc);
       Tensor pqp = sum(mul(p, qp, loc), {-1}, true, loc);
       const Tensor error = max(abs(sub(qp, pqp, loc), loc), {-1}, true, loc);

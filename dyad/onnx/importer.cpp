@@ -440,7 +440,7 @@ ImportedGraph Importer::build(const KnownInputs& known) {
             fail(fmt::format("input \"{}\" has no type", input.name()));
           }
         }
-        if (!unknown.forms.empty()) throw unknown;
+        if (!unknown.forms.empty()) throw NeedsValues(std::move(unknown));
         run_nodes(proto.node(), {.scope = scope, .opsets = opsets_});
         std::vector<Tensor> results;
         for (const pb::ValueInfoProto& output : proto.output()) {

@@ -105,7 +105,7 @@ std::optional<Shape> KnownSizes::of(const Tensor& tensor) {
 
 void KnownSizes::learn(const Tensor& tensor, const Shape& sizes) {
   sizes::Ratios known;
-  for (const Dim size : sizes) known.push_back(sizes::as_ratio(size));
+  for (const Dim size : sizes) known.emplace_back(sizes::as_ratio(size));
   known_[graph_value(tensor)->value] = known;
 }
 

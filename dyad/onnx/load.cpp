@@ -25,7 +25,7 @@ namespace {
 const Graph& handed_out(const Graph& graph) {
   visit_constants(*graph.impl(),
                   [](const Tensor& constant) { constant.impl()->storage->keep_contents(); });
-  return graph;
+  return graph;  // NOLINT(bugprone-return-const-ref-from-parameter): the model's own
 }
 
 std::vector<std::string> names_of(const std::vector<ValueInfo>& values) {

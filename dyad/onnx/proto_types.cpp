@@ -136,7 +136,7 @@ void fill_tensor_type(pb::TensorProto& proto, std::string_view name, const Tenso
 
 Tensor raw_elements(const Tensor& tensor) {
   static_assert(std::endian::native == std::endian::little);
-  const Tensor dense = contiguous(detach(tensor));
+  Tensor dense = contiguous(detach(tensor));
   if (!contains(kSmall & ~kFloat8, dense.dtype())) return dense;
   // ONNX packs elements of 4 and 2 bits, the first in the lowest ones.
   const int bits = dense.dtype() == DType::f4e2m1 ? 4 : small_int_width(dense.dtype());

@@ -186,7 +186,7 @@ Writes last_writes_of(const GraphImpl& graph) {
   return writes;
 }
 
-void write_step(const std::string& path, const GraphImpl& graph, Step step,
+void write_step(const std::string& path, const GraphImpl& graph, const Step& step,
                 const TrainingOptions& options, Loc loc) {
   SaveOptions save = options.save;
   if (save.outputs.empty() && step.results.size() == 1) save.outputs = {"loss"};
@@ -214,7 +214,7 @@ void save_training_function(const std::string& path, const Function& step,
     writes.emplace_back(variable_of(graph, write.variable), write.value);
   }
   made.state = state_of(graph, writes, options.state);
-  write_step(path, graph, std::move(made), options, loc);
+  write_step(path, graph, made, options, loc);
 }
 
 }  // namespace detail
@@ -227,7 +227,7 @@ void save_training(const std::string& path, const Graph& graph, const TrainingOp
     step.inputs.emplace_back(input.node->attrs_as<PlaceholderAttrs>().name, input);
   }
   step.state = state_of(impl, last_writes_of(impl), options.state);
-  write_step(path, impl, std::move(step), options, loc.user());
+  write_step(path, impl, step, options, loc.user());
 }
 
 }  // namespace dyad::onnx
