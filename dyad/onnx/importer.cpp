@@ -164,6 +164,7 @@ Imported imported(const Tensor& tensor) {
   return made;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved
 bool ImportScope::add(const std::string& name, Imported value) {
   return values_.try_emplace(name, std::move(value)).second;
 }

@@ -97,7 +97,7 @@ auto compile_now(F function, Loc loc = std::source_location::current()) {
 }
 
 /// -1, 0, 1... in that shape.
-inline Tensor count_up(Shape shape) {
+inline Tensor count_up(const Shape& shape) {
   const std::int64_t n = shape.numel().number();
   return reshape(arange(n).to(f32) - 1, shape);
 }

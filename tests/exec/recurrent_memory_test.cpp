@@ -18,7 +18,8 @@ struct Cell {
 };
 
 template <class Op>
-std::function<RecurrentResult(std::span<const Tensor>)> layer(Op op, RecurrentArgs args = {}) {
+std::function<RecurrentResult(std::span<const Tensor>)> layer(Op op,
+                                                              const RecurrentArgs& args = {}) {
   return [op, args](std::span<const Tensor> in) {
     return op(in[0], in[1], in[2], in[3], in[4], args, Loc());
   };
