@@ -240,15 +240,17 @@ class Layouter {
   }
 
   void add_opaque(Node& node) {
-    if (!runtime::find_kernel(node.op())) {
+    const runtime::OpKernel* const kernel = runtime::find_kernel(node.op());
+    if (!kernel) {
       throw DeviceError(fmt::format("{} has no kernel for the CPU; register one with "
                                     "runtime::register_kernel",
                                     node.op().name),
                         node.loc());
     }
     DraftStep& step = add_step(DraftStep::Kind::opaque, node);
-    step.elementwise = runtime::find_kernel(node.op())->in_place;
-    step.takes_over = runtime::find_kernel(node.op())->takes_over;
+    step.elementwise = kernel->in_place;
+    step.takes_over = kernel->takes_over;
+    if (kernel->spoils) step.spoils = kernel->spoils(step.attrs->data());
     for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
       add_output(step, node, i, layout_of(node, step, i));
     }

@@ -48,7 +48,7 @@ struct DraftStep {
   std::vector<int> writes;   ///< slots
   bool elementwise = false;  ///< of an input in its layout, output element i needs element i only
   int takes_over = -1;       ///< the read in whose memory writes[0] may lie although it is not
-  bool spoils = false;       ///< writes over the read that its kernel names; set by place_memory
+  int spoils = -1;           ///< the read in whose memory it works if nobody needs it any more
   std::vector<DraftStep> members;  ///< of rows
   int space_rank = 0;              ///< of a member: axes of the space that it runs over
   RowBlocks blocks = {};           ///< of rows

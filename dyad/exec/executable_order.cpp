@@ -4,7 +4,6 @@
 
 #include "dyad/exec/executable_draft.h"
 #include "dyad/passes/fused_op.h"
-#include "dyad/runtime/op_kernel.h"
 
 namespace dyad::exec {
 namespace {
@@ -278,21 +277,24 @@ void reuse_in_place(Draft& draft) {
   }
 }
 
-/// Kernels that can work in the memory of an input do so where nobody needs it afterwards.
-void let_spoil(Draft& draft) {
+/// Keeps kernels from working in the memory of an input that somebody needs afterwards.
+void keep_from_spoiling(Draft& draft) {
   for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
     DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
-    if (step.kind != DraftStep::Kind::opaque) continue;
-    const int spoiled = runtime::find_kernel(step.node->op())->spoiled_input(step.attrs->data());
-    if (spoiled < 0) continue;
-    const int slot = step.reads[static_cast<std::size_t>(spoiled)];
+    if (step.spoils < 0) continue;
+    const int slot = step.reads[static_cast<std::size_t>(step.spoils)];
+    if (slot < 0) {
+      step.spoils = -1;  // an absent input
+      continue;
+    }
     const Buffer& buffer = draft.buffer_of(slot);
     const auto lies_there = [&](int other) {
       return other >= 0 && &draft.buffer_of(other) == &buffer;
     };
-    step.spoils = buffer.source == Source::arena && buffer.last_step == i &&
-                  std::ranges::count_if(step.reads, lies_there) == 1 &&
-                  std::ranges::none_of(step.writes, lies_there);
+    const bool may = buffer.source == Source::arena && buffer.last_step == i &&
+                     std::ranges::count_if(step.reads, lies_there) == 1 &&
+                     std::ranges::none_of(step.writes, lies_there);
+    if (!may) step.spoils = -1;
   }
 }
 
@@ -318,7 +320,7 @@ ArenasPlan place_memory(Draft& draft) {
   }
   keep_what_is_saved(draft);
   reuse_in_place(draft);
-  let_spoil(draft);
+  keep_from_spoiling(draft);
   std::vector<BufferRequest> requests;
   std::vector<LaterMemory> later;
   std::vector<int> placed, outputs;  // buffers

@@ -203,7 +203,7 @@ std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft) {
   return std::make_unique<OpaqueStep>(
       draft.node, draft.attrs,
       patched_tensors(plan, draft.reads, runtime::find_kernel(draft.node->op())->packs),
-      patched_tensors(plan, draft.writes), constants_among(plan, draft), draft.spoils);
+      patched_tensors(plan, draft.writes), constants_among(plan, draft), draft.spoils >= 0);
 }
 
 std::unique_ptr<Step> make_copy_step(Plan& plan, const DraftStep& draft) {

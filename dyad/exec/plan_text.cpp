@@ -19,7 +19,6 @@
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/size_sources.h"
 #include "dyad/passes/stages.h"
-#include "dyad/runtime/op_kernel.h"
 
 namespace dyad::exec {
 namespace {
@@ -199,10 +198,8 @@ class PlanWriter {
     for (const int slot : step.writes) results.push_back(name(slot) + place_of(step, slot));
     std::string text = fmt::format("{}{}({})", number, operators_of(step), fmt::join(inputs, ", "));
     if (!results.empty()) text += fmt::format(" -> {}", fmt::join(results, ", "));
-    if (step.spoils) {
-      const int spoiled = runtime::find_kernel(step.node->op())->spoiled_input(step.attrs->data());
-      text += " in the memory of " + inputs[static_cast<std::size_t>(spoiled)];
-    }
+    if (step.spoils >= 0)
+      text += " in the memory of " + inputs[static_cast<std::size_t>(step.spoils)];
     if (step.kind == DraftStep::Kind::rows) {
       text +=
           fmt::format(", {} row{} at a time", step.blocks.rows, step.blocks.rows == 1 ? "" : "s");

@@ -68,10 +68,6 @@ struct OpKernel {
   /// The one input in whose memory the kernel works, if it may, instead of in memory of its own;
   /// -1: none with these attributes. Null: none.
   int (*spoils)(const void* attrs) = nullptr;
-
-  [[nodiscard]] int spoiled_input(const void* attrs) const {
-    return spoils == nullptr ? -1 : spoils(attrs);
-  }
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

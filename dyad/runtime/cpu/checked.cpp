@@ -11,21 +11,13 @@
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
 namespace {
 
 using ops::CheckedAttrs;
-
-/// `[1, 2]`: the place of an element, or of a line along the last axis, of a row-major array.
-std::string checked_place(std::span<const std::int64_t> sizes, std::int64_t at) {
-  std::string text;
-  for (std::size_t i = sizes.size(); i-- > 0; at /= sizes[i]) {
-    text.insert(0, std::to_string(at % sizes[i]) + (text.empty() ? "" : ", "));
-  }
-  return "[" + text + "]";
-}
 
 std::string checked_call(const OpCall& call) {
   const auto& rule = call.attrs_as<CheckedAttrs>();
@@ -36,9 +28,8 @@ template <class T>
 [[noreturn]] void fail_checked(const OpCall& call, std::int64_t at, T value) {
   const auto& rule = call.attrs_as<CheckedAttrs>();
   const auto sizes = call.inputs[0].impl()->shape.numbers();
-  const std::string element = sizes.empty()
-                                  ? rule.argument
-                                  : "element " + checked_place(sizes, at) + " of " + rule.argument;
+  const std::string element =
+      sizes.empty() ? rule.argument : "element " + place_in(sizes, at) + " of " + rule.argument;
   const std::string bound = rule.most.number() == CheckedAttrs::kAny
                                 ? "finite and at least 0"
                                 : "from 0 to " + to_string(rule.most);
@@ -57,7 +48,7 @@ template <class T>
   const auto sizes = call.inputs[0].impl()->shape.numbers();
   const auto outer = sizes.first(sizes.size() - 1);
   throw ValueError(checked_call(call) + rule.argument +
-                       (outer.empty() ? "" : " at " + checked_place(outer, line)) +
+                       (outer.empty() ? "" : " at " + place_in(outer, line)) +
                        " are all 0, but one of them at least must be above 0",
                    call.loc);
 }

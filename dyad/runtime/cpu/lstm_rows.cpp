@@ -53,28 +53,15 @@ template <class T>
   }
 }
 
-DYAD_VECTOR_CLONES void forward_clones(const LstmRow<float>& row, std::int64_t n) {
-  forward(row, n);
-}
-DYAD_VECTOR_CLONES void forward_clones(const LstmRow<double>& row, std::int64_t n) {
-  forward(row, n);
-}
-DYAD_VECTOR_CLONES void gradient_clones(const LstmGradients<float>& row, std::int64_t n) {
-  gradients(row, n);
-}
-DYAD_VECTOR_CLONES void gradient_clones(const LstmGradients<double>& row, std::int64_t n) {
-  gradients(row, n);
-}
-
 }  // namespace
 
-void lstm_row(const LstmRow<float>& row, std::int64_t n) { forward_clones(row, n); }
-void lstm_row(const LstmRow<double>& row, std::int64_t n) { forward_clones(row, n); }
-void lstm_row_gradients(const LstmGradients<float>& row, std::int64_t n) {
-  gradient_clones(row, n);
+DYAD_VECTOR_CLONES void lstm_row(const LstmRow<float>& row, std::int64_t n) { forward(row, n); }
+DYAD_VECTOR_CLONES void lstm_row(const LstmRow<double>& row, std::int64_t n) { forward(row, n); }
+DYAD_VECTOR_CLONES void lstm_row_gradients(const LstmGradients<float>& row, std::int64_t n) {
+  gradients(row, n);
 }
-void lstm_row_gradients(const LstmGradients<double>& row, std::int64_t n) {
-  gradient_clones(row, n);
+DYAD_VECTOR_CLONES void lstm_row_gradients(const LstmGradients<double>& row, std::int64_t n) {
+  gradients(row, n);
 }
 
 }  // namespace dyad::runtime::cpu

@@ -1,6 +1,7 @@
 #include "dyad/runtime/cpu/matrices.h"
 
 #include "dyad/base/error.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 
 namespace dyad::runtime::cpu {
 
@@ -23,15 +24,8 @@ Ints batch_strides(const TensorImpl& t, std::span<const std::int64_t> batch, std
 void MatrixBatch::fail() const {
   Types types;
   for (const Tensor& input : call_.inputs) types.push_back(type_of(input));
-  std::string name = "the matrix ";
-  if (!batch_.empty()) {
-    std::int64_t left = worst_;
-    std::string place;
-    for (std::size_t axis = batch_.size(); axis-- > 0; left /= batch_[axis]) {
-      place.insert(0, std::to_string(left % batch_[axis]) + (place.empty() ? "" : ", "));
-    }
-    name = "matrix [" + place + "] of the batch ";
-  }
+  const std::string name =
+      batch_.empty() ? "the matrix " : "matrix " + place_in(batch_, worst_) + " of the batch ";
   throw ValueError(call_string(call_.op, types, call_.attrs) + ": " + name + problem_, call_.loc);
 }
 

@@ -16,4 +16,11 @@ std::vector<std::int64_t> index_values(const Tensor& index) {
   return values;
 }
 
+std::string place_in(std::span<const std::int64_t> sizes, std::int64_t at) {
+  std::string text;
+  for (std::size_t i = sizes.size(); i-- > 0; at /= sizes[i])
+    text.insert(0, std::to_string(at % sizes[i]) + (text.empty() ? "" : ", "));
+  return "[" + text + "]";
+}
+
 }  // namespace dyad::runtime::cpu

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "dyad/core/tensor.h"
@@ -22,5 +23,8 @@ template <class T>
 
 /// The elements of an index tensor (i32 or i64, any strides), row-major.
 [[nodiscard]] std::vector<std::int64_t> index_values(const Tensor& index);
+
+/// `[1, 2]`: the place of an element, or of a line along the last axis, of a row-major array.
+[[nodiscard]] std::string place_in(std::span<const std::int64_t> sizes, std::int64_t at);
 
 }  // namespace dyad::runtime::cpu
