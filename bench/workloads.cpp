@@ -48,7 +48,6 @@ Workload::Step make() {
     Optimizer optimizer{nn::parameters(model), options_of(std::type_identity<Optimizer>())};
   };
   return [trainer = std::make_shared<Trainer>()](const Tensor& x, const Tensor& y) {
-    trainer->optimizer.zero_grad();
     Tensor loss;
     {
       const Autocast scope(bf16, narrow);
@@ -56,6 +55,7 @@ Workload::Step make() {
     }
     loss.backward();
     trainer->optimizer.step();
+    trainer->optimizer.zero_grad();
     return loss;
   };
 }

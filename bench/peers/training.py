@@ -72,10 +72,10 @@ def torch_case(workload, system, compiled=False, tuned=False):
         loss_of = torch.compile(loss_of)
 
     def step(i):
-        optimizer.zero_grad(set_to_none=True)
         loss = loss_of(*data[i % len(data)])
         loss.backward()
         optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
         return loss.item()
     return measured(workload, system, memory_before, step, compiled)
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "dyad/base/error.h"
 #include "dyad/core/allocation_limit.h"
@@ -131,6 +132,11 @@ AllocationLimit::AllocationLimit(std::size_t bytes) noexcept : previous_(most_in
 }
 
 AllocationLimit::~AllocationLimit() { most_in_use = previous_; }
+
+detail::NoAllocationLimit::NoAllocationLimit() noexcept
+    : previous_(std::exchange(most_in_use, std::numeric_limits<std::size_t>::max())) {}
+
+detail::NoAllocationLimit::~NoAllocationLimit() { most_in_use = previous_; }
 
 std::size_t detail::text_bytes() noexcept { return texts_here; }
 

@@ -117,6 +117,13 @@ void join_parts_in_place(Draft& draft);
 /// nobody needs the old value any more, otherwise as copies at the very end.
 void order_writes(Draft& draft);
 
+/// Whether a step surely succeeds, whatever its values.
+[[nodiscard]] bool cannot_fail(const Draft& draft, const DraftStep& step);
+/// Moves the steps that write variables to where what they read is known and their old values are
+/// not needed any more, where that lowers the most memory of all steps: gradients that the program
+/// drops then make way for one another. Behind the first of these steps none can fail.
+void update_early(Draft& draft);
+
 /// Whether the result of a step is its first input but for a part, as that of slice_scatter is.
 [[nodiscard]] bool writes_part(const DraftStep& step);
 /// Lets such steps write to the variable itself, in whose memory no other is, one after the other,

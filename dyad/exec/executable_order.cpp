@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -130,10 +131,11 @@ class WriteOrder {
            variables_at_.at(own.base.impl()->storage.get()) == 1;
   }
 
-  static bool cannot_fail(const DraftStep& step) {
+  /// Steps that cannot fail, and whose results may be written over old values.
+  static bool may_be_late(const DraftStep& step) {
     return step.kind == DraftStep::Kind::kernel ||
            (step.kind == DraftStep::Kind::opaque && step.elementwise) ||
-           (step.kind == DraftStep::Kind::rows && std::ranges::all_of(step.members, cannot_fail));
+           (step.kind == DraftStep::Kind::rows && std::ranges::all_of(step.members, may_be_late));
   }
 
   /// Kernels that compute what is written to a variable, and that only such kernels read.
@@ -151,7 +153,7 @@ class WriteOrder {
         computes_write = computes_write || written[static_cast<std::size_t>(buffer(slot))];
         needed_early = needed_early || read_early[static_cast<std::size_t>(buffer(slot))];
       }
-      late[i] = cannot_fail(step) && computes_write && !needed_early;
+      late[i] = may_be_late(step) && computes_write && !needed_early;
       if (late[i]) continue;
       for (const int slot : step.reads) {
         if (slot >= 0) read_early[static_cast<std::size_t>(buffer(slot))] = true;
@@ -345,7 +347,8 @@ ArenasPlan place_memory(Draft& draft) {
     requests.erase(requests.begin() + static_cast<std::ptrdiff_t>(i));
     placed.erase(placed.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  ArenasPlan plan = plan_arenas(requests, later);
+  ArenasPlan plan =
+      plan_arenas(requests, later, draft.taken_before(std::numeric_limits<int>::max()));
   for (std::size_t i = 0; i < placed.size(); ++i) {
     Buffer& buffer = draft.buffers[static_cast<std::size_t>(placed[i])];
     buffer.offset = plan.offsets[i];

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "dyad/core/allocation_limit.h"
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/step_profile.h"
 
@@ -149,6 +150,7 @@ std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Cancel
       run_step(at);
     }
     if (cancel) cancel->check(where);
+    const detail::NoAllocationLimit no_limit;  // results are there: what kernels work in is left
     for (; at < steps.size(); ++at) run_step(at);
   } catch (const Error& error) {
     const Loc declared = at < steps.size() ? steps[at]->node().loc() : Loc();

@@ -96,10 +96,12 @@ void write_back(Draft& draft, const GraphImpl& lowered, std::span<const WrittenB
 }  // namespace
 
 PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
-                  std::span<const Tensor> placeholders, std::span<const WrittenBack> written_back) {
+                  std::span<const Tensor> placeholders, bool may_update_early,
+                  std::span<const WrittenBack> written_back) {
   PlacedDraft placed{lay_out(lowered, symbols, placeholders), {}};
   write_back(placed.draft, lowered, written_back);
   order_writes(placed.draft);
+  if (may_update_early) update_early(placed.draft);
   placed.arenas = place_memory(placed.draft);
   return placed;
 }
@@ -108,7 +110,7 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
                                 std::span<const Tensor> placeholders,
                                 const RegionExecutables& regions, bool check_finite,
                                 std::span<const WrittenBack> written_back) {
-  auto [draft, arenas] = place(lowered, symbols, placeholders, written_back);
+  auto [draft, arenas] = place(lowered, symbols, placeholders, !check_finite, written_back);
   auto plan = std::make_unique<Plan>(draft.buffers);
   plan->symbols = symbols;
   plan->slots = draft.slots;

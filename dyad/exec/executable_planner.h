@@ -15,12 +15,13 @@ namespace dyad::exec {
 using RegionExecutables = std::map<const Node*, std::vector<std::unique_ptr<Executable>>>;
 
 /// A plan without kernels: steps in the order in which they run, and where memory lies.
+/// `may_update_early`: whether a step that cannot fail may come after variables are written.
 struct PlacedDraft {
   Draft draft;
   ArenasPlan arenas;
 };
 [[nodiscard]] PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
-                                std::span<const Tensor> placeholders,
+                                std::span<const Tensor> placeholders, bool may_update_early = true,
                                 std::span<const WrittenBack> written_back = {});
 /// What its runs need, but for the parts of a batch.
 [[nodiscard]] MemoryUse use_of(const PlacedDraft& placed);

@@ -20,8 +20,12 @@ struct Grouping {
 /// layer's values, say. What comes later never lies there; it takes the place of what goes first.
 class Windows {
  public:
-  Windows(std::span<const BufferRequest> requests, std::span<const LaterMemory> later, int steps)
-      : requests_(requests), grouping_{std::vector<int>(requests.size(), 0)} {
+  Windows(std::span<const BufferRequest> requests, std::span<const LaterMemory> later, int steps,
+          int latest)
+      : requests_(requests),
+        grouping_{std::vector<int>(requests.size(), 0)},
+        latest_(latest),
+        first_(latest) {
     Ledger all(steps), beside(steps);
     for (const BufferRequest& one : requests) {
       all.add(aligned(one.bytes), one.first, one.last);
@@ -82,7 +86,7 @@ class Windows {
   };
 
   void try_window(int from, int until, Window& best) {
-    Window tried{.from = from, .until = until, .first = fullest_};
+    Window tried{.from = from, .until = until, .first = std::min(fullest_, latest_)};
     change_.assign(rest_.size() + 1, 0);
     std::size_t bytes = 0;
     for (const std::size_t i : kept_) {
@@ -116,8 +120,8 @@ class Windows {
 
   std::span<const BufferRequest> requests_;
   Grouping grouping_;
-  int count_ = 0, fullest_ = 0;
-  int first_ = std::numeric_limits<int>::max(), last_ = 0;
+  int count_ = 0, fullest_ = 0, latest_;
+  int first_, last_ = 0;                       // when the one for everything else is there
   std::vector<std::ptrdiff_t> rest_, beside_;  // by step: what is in no window; all other memory
   std::vector<std::size_t> kept_;              // there in the fullest step, and in no window yet
   std::vector<std::ptrdiff_t> change_;         // of try_window
@@ -127,8 +131,8 @@ class Windows {
 /// Tries several arenas, of which some make way for what comes later.
 class ArenaCuts {
  public:
-  ArenaCuts(std::span<const BufferRequest> requests, std::span<const LaterMemory> later)
-      : requests_(requests), later_(later), steps_(steps_of(requests)) {
+  ArenaCuts(std::span<const BufferRequest> requests, std::span<const LaterMemory> later, int latest)
+      : requests_(requests), later_(later), latest_(latest), steps_(steps_of(requests)) {
     for (const LaterMemory& one : later) steps_ = std::max(steps_, one.first + 1);
   }
 
@@ -161,7 +165,7 @@ class ArenaCuts {
       best = by_last_step(cuts);
     }
     // Or with some that hold what is there in the fullest step.
-    Windows windows(requests_, later_, steps_);
+    Windows windows(requests_, later_, steps_, latest_);
     while (windows.count() < kMostCuts && is_worth_it(windows.add_best(steps))) {
       peak = windows.peak();
       best = windows.grouping();
@@ -242,8 +246,8 @@ class ArenaCuts {
     }
     return members;
   }
-  static ArenaSpan span_of(std::span<const BufferRequest> members, std::size_t bytes) {
-    ArenaSpan span{bytes, members.front().first, members.front().last};
+  [[nodiscard]] ArenaSpan span_of(std::span<const BufferRequest> members, std::size_t bytes) const {
+    ArenaSpan span{bytes, latest_, members.front().last};
     for (const BufferRequest& one : members) {
       span.first = std::min(span.first, one.first);
       span.last = std::max(span.last, one.last);
@@ -278,7 +282,7 @@ class ArenaCuts {
 
   std::span<const BufferRequest> requests_;
   std::span<const LaterMemory> later_;
-  int steps_;
+  int latest_, steps_;
 };
 
 }  // namespace
@@ -301,9 +305,9 @@ std::size_t ArenasPlan::most_at_once() const noexcept {
   return most;
 }
 
-ArenasPlan plan_arenas(std::span<const BufferRequest> requests,
-                       std::span<const LaterMemory> later) {
-  const ArenaCuts arenas(requests, later);
+ArenasPlan plan_arenas(std::span<const BufferRequest> requests, std::span<const LaterMemory> later,
+                       int latest) {
+  const ArenaCuts arenas(requests, later, latest);
   ArenasPlan plan = arenas.pack(arenas.choose());
   if (plan.arenas.size() > 1) {
     ArenasPlan one = arenas.pack_in_one();

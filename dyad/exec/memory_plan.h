@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -58,8 +59,10 @@ struct ArenasPlan {
 };
 
 /// Packs blocks into one arena, or into a few where that lowers the most memory of all steps:
-/// blocks that nobody needs any more make way for what comes later.
+/// blocks that nobody needs any more make way for what comes later. From step `latest` on no memory
+/// is taken: an arena for later steps is there before.
 [[nodiscard]] ArenasPlan plan_arenas(std::span<const BufferRequest> requests,
-                                     std::span<const LaterMemory> later);
+                                     std::span<const LaterMemory> later,
+                                     int latest = std::numeric_limits<int>::max());
 
 }  // namespace dyad::exec

@@ -68,6 +68,10 @@ struct OpKernel {
   /// The one input in whose memory the kernel works, if it may, instead of in memory of its own;
   /// -1: none with these attributes. Null: none.
   int (*spoils)(const void* attrs) = nullptr;
+  /// Whether a call with inputs and outputs of these layouts cannot fail: any contents are good,
+  /// and it asks for no memory but what a library works in. Null: it may, unless it is `in_place`.
+  bool (*cannot_fail)(const void* attrs, std::span<const Tensor> inputs,
+                      std::span<const Tensor> outputs) = nullptr;
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

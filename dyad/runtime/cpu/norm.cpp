@@ -307,10 +307,13 @@ void group_norm_backward(const OpCall& call) {
 }  // namespace
 
 std::span<const NamedKernel> norm_kernels() {
+  static constexpr auto kernel = [](auto run) {
+    return OpKernel{.run = run, .cannot_fail = all_row_major};
+  };
   static constexpr NamedKernel kernels[] = {
-      {"layer_norm", {layer_norm}}, {"layer_norm_backward", {layer_norm_backward}},
-      {"rms_norm", {rms_norm}},     {"rms_norm_backward", {rms_norm_backward}},
-      {"group_norm", {group_norm}}, {"group_norm_backward", {group_norm_backward}},
+      {"layer_norm", kernel(layer_norm)}, {"layer_norm_backward", kernel(layer_norm_backward)},
+      {"rms_norm", kernel(rms_norm)},     {"rms_norm_backward", kernel(rms_norm_backward)},
+      {"group_norm", kernel(group_norm)}, {"group_norm_backward", kernel(group_norm_backward)},
   };
   return kernels;
 }

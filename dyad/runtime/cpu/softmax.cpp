@@ -8,6 +8,7 @@
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/softmax_rows.h"
+#include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/layout.h"
 #include "dyad/runtime/threads.h"
 
@@ -156,11 +157,14 @@ Strides as_pointwise(const OpInfo&, const void*, std::span<const Tensor> inputs,
 }  // namespace
 
 std::span<const NamedKernel> softmax_kernels() {
+  static constexpr auto kernel = [](auto run) {
+    return OpKernel{.run = run, .layout = as_pointwise, .cannot_fail = all_row_major};
+  };
   static constexpr NamedKernel kernels[] = {
-      {"softmax", {softmax<false>, as_pointwise}},
-      {"log_softmax", {softmax<true>, as_pointwise}},
-      {"softmax_backward", {softmax_backward<false>, as_pointwise}},
-      {"log_softmax_backward", {softmax_backward<true>, as_pointwise}},
+      {"softmax", kernel(softmax<false>)},
+      {"log_softmax", kernel(softmax<true>)},
+      {"softmax_backward", kernel(softmax_backward<false>)},
+      {"log_softmax_backward", kernel(softmax_backward<true>)},
   };
   return kernels;
 }
