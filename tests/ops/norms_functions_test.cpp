@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "bad_calls.h"
+#include "dyad/autograd/gradients.h"
 #include "function_cases.h"
 
 namespace dyad::testing {
@@ -55,6 +56,30 @@ TEST(LayerNorm, IsExactWhereTheMeanIsLargeBesideTheDeviation) {
   EXPECT_LT(max(abs(to(layer_norm(x, weight), f64) - exact)).item<double>(), 1e-6);
   EXPECT_LT(max(abs(to(group_norm(unsqueeze(x, 2), 1), f64) - unsqueeze(exact, 2))).item<double>(),
             1e-6);
+}
+
+/// layer_norm of rows and the gradient of x where that of the result is `gradient`.
+std::vector<Tensor> both_ways(const Tensor& rows, const Tensor& gradient) {
+  const Tensor x = rows.detach().requires_grad(), weight = arange(rows.size(1)).to(rows.dtype());
+  const Tensor y = layer_norm(x, weight, cos(weight));
+  return {y, grad({&y, 1}, {&x, 1}, {.weights = {gradient}})[0]};
+}
+
+// Rows do not depend on others. A result of 17 MB is stored past the caches, its halves are not;
+// of rows of 1021 elements few begin where a vector may.
+TEST(LayerNorm, OfManyRowsHasTheBitsOfFew) {
+  for (const DType dtype : {f32, f64}) {
+    const std::int64_t rows = dtype == f32 ? 4200 : 2100, half = rows / 2;
+    const Tensor x = uniform({rows, 1021}).to(dtype), gradient = uniform({rows, 1021}).to(dtype);
+    const std::vector<Tensor> all = both_ways(x, gradient);
+    for (const std::int64_t first : {std::int64_t{0}, half}) {
+      const auto part = [&](const Tensor& t) { return t.slice(0, first, first + half); };
+      const std::vector<Tensor> few = both_ways(part(x), part(gradient));
+      for (std::size_t i = 0; i < few.size(); ++i)
+        EXPECT_TRUE(dyad::all(part(all[i]) == few[i]).item<bool>())
+            << name_of(dtype) << ", result " << i;
+    }
+  }
 }
 
 TEST(Errors, OfNormalisationsNameTheRule) {

@@ -9,6 +9,7 @@
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/norm_rows.h"
 #include "dyad/runtime/cpu/rows.h"
+#include "dyad/runtime/cpu/stream.h"
 #include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
@@ -68,24 +69,53 @@ class Wide {
       return from;
     }
   }
-  /// Where to compute n results that end() stores at `to`.
-  A* begin(T* to, std::int64_t n) {
-    if constexpr (is_half<T>) {
-      buffer_.resize(static_cast<std::size_t>(n));
-      return buffer_.data();
-    } else {
-      return to;
-    }
-  }
-  void end(T* to, std::int64_t n) {
-    if constexpr (is_half<T>) {
-      for (std::int64_t i = 0; i < n; ++i) to[i] = store<T>(buffer_[static_cast<std::size_t>(i)]);
-    }
-  }
 
  private:
   std::vector<A> buffer_;
 };
+
+/// Where a thread computes some elements of a result at a time: where they belong, or in a buffer
+/// when they are half precision, or so many that they go past the caches.
+template <class T>
+class Made {
+  using A = Accumulator<T>;
+
+ public:
+  explicit Made(bool streams) : streams_(streams && !is_half<T>) {}
+  ~Made() {
+    if (streams_) fence_streams();
+  }
+  Made(const Made&) = delete;
+  Made& operator=(const Made&) = delete;
+
+  /// Where to compute n results that end() stores at `to`.
+  A* begin(T* to, std::int64_t n) {
+    if constexpr (!is_half<T>) {
+      if (!streams_) return to;
+    }
+    buffer_.resize(static_cast<std::size_t>(n));
+    return buffer_.data();
+  }
+  void end(T* to, std::int64_t n) {
+    if constexpr (is_half<T>) {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = store<T>(buffer_[static_cast<std::size_t>(i)]);
+    } else if (streams_) {
+      stream(buffer_.data(), to, n);
+    }
+  }
+
+ private:
+  bool streams_;
+  std::vector<A> buffer_;
+};
+
+/// Whether a pass over so many arrays of the result's size, with the result, is through more than
+/// the caches hold before anything reads that again. Rows pass through the first cache.
+bool streams(const Rows& rows, const Tensor& result, std::int64_t arrays) {
+  constexpr std::int64_t kCaches = 32 << 20, kLongest = 2048;
+  const auto size = static_cast<std::int64_t>(size_of(result.dtype()));
+  return rows.length <= kLongest && arrays * result.impl()->numel() * size > kCaches;
+}
 
 /// Whether loops over a row fetch the next one: not where they are read through buffers.
 template <class T>
@@ -124,7 +154,8 @@ void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, co
     T* to = reinterpret_cast<T*>(out.impl()->data);
     parallel_for(0, rows.count, grain_for(rows.cost(3, sizeof(T)), rows.count),
                  [&](std::int64_t lo, std::int64_t hi) {
-                   Wide<T> in, made;
+                   Wide<T> in;
+                   Made<T> made(streams(rows, out, 2));
                    for (std::int64_t row = lo; row < hi; ++row) {
                      const A* from =
                          in.read(elements_of<const T>(x) + row * rows.length, rows.length);
@@ -213,7 +244,7 @@ void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x
                                                                : 1;
     const bool fetches = fetches_ahead<T>(rows);
     const auto do_rows = [&](std::int64_t row, std::int64_t count, A* sum, Wide<T>& in,
-                             Wide<T>& in_grad, Wide<T>& made) {
+                             Wide<T>& in_grad, Made<T>& made) {
       const std::int64_t length = rows.length, begin = row * length;
       const A* const from = in.read(elements_of<const T>(x) + begin, count * length);
       const A* const grad = in_grad.read(elements_of<const T>(grads) + begin, count * length);
@@ -242,7 +273,8 @@ void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x
     };
     if (rows.length > 0) {
       parallel_for(0, blocks, grain_for(cost, blocks), [&](std::int64_t lo, std::int64_t hi) {
-        Wide<T> in, in_grad, made;
+        Wide<T> in, in_grad;
+        Made<T> made(streams(rows, x_grad, 3));
         for (std::int64_t b = lo; b < hi; ++b) {
           const std::int64_t end = std::min(rows.count, (b + 1) * block);
           for (std::int64_t row = b * block; row < end; row += most) {
