@@ -118,7 +118,7 @@ void join_parts_in_place(Draft& draft);
 void order_writes(Draft& draft);
 
 /// Whether a step surely succeeds, whatever its values.
-[[nodiscard]] bool cannot_fail(const Draft& draft, const DraftStep& step);
+[[nodiscard]] bool cannot_fail(const DraftStep& step);
 /// Moves the steps that write variables to where what they read is known and their old values are
 /// not needed any more, where that lowers the most memory of all steps: gradients that the program
 /// drops then make way for one another. Behind the first of these steps none can fail.

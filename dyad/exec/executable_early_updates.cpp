@@ -18,7 +18,7 @@ class EarlyUpdates {
 
   void run() {
     if (draft_.commit == steps_.size()) return;
-    while (first_ > 0 && cannot_fail(draft_, steps_[first_ - 1])) --first_;
+    while (first_ > 0 && cannot_fail(steps_[first_ - 1])) --first_;
     if (first_ == draft_.commit) return;
     find_dependences();
     const Order now = ordered(), early = schedule();
@@ -159,30 +159,15 @@ class EarlyUpdates {
 
 }  // namespace
 
-bool cannot_fail(const Draft& draft, const DraftStep& step) {
-  const auto all_cannot = [&] {
-    return std::ranges::all_of(step.members,
-                               [&](const DraftStep& one) { return cannot_fail(draft, one); });
-  };
-  const auto tensors = [&](const std::vector<int>& slots) {
-    std::vector<Tensor> all;
-    all.reserve(slots.size());
-    for (const int slot : slots)
-      all.push_back(slot < 0 ? Tensor() : draft.slots[static_cast<std::size_t>(slot)].tensor);
-    return all;
-  };
+bool cannot_fail(const DraftStep& step) {
   switch (step.kind) {
     case DraftStep::Kind::kernel:
     case DraftStep::Kind::copy:
       return true;
     case DraftStep::Kind::rows:
-      return all_cannot();
-    case DraftStep::Kind::opaque: {
-      if (step.elementwise) return true;
-      const auto asked = runtime::find_kernel(step.node->op())->cannot_fail;
-      return asked != nullptr &&
-             asked(step.attrs->data(), tensors(step.reads), tensors(step.writes));
-    }
+      return std::ranges::all_of(step.members, cannot_fail);
+    case DraftStep::Kind::opaque:
+      return step.elementwise || runtime::find_kernel(step.node->op())->cannot_fail;
     case DraftStep::Kind::control:
     case DraftStep::Kind::save:
       return false;

@@ -68,10 +68,9 @@ struct OpKernel {
   /// The one input in whose memory the kernel works, if it may, instead of in memory of its own;
   /// -1: none with these attributes. Null: none.
   int (*spoils)(const void* attrs) = nullptr;
-  /// Whether a call with inputs and outputs of these layouts cannot fail: any contents are good,
-  /// and it asks for no memory but what a library works in. Null: it may, unless it is `in_place`.
-  bool (*cannot_fail)(const void* attrs, std::span<const Tensor> inputs,
-                      std::span<const Tensor> outputs) = nullptr;
+  /// Any contents are good, and memory is asked for only to work in: a plan may run it when it has
+  /// begun to write variables. Those of `in_place` need not say so.
+  bool cannot_fail = false;
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

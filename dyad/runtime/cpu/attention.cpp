@@ -349,8 +349,9 @@ void attention_backward(const OpCall& call) {
 
 std::span<const NamedKernel> attention_kernels() {
   static constexpr NamedKernel kernels[] = {
-      {"attention_forward", {attention_forward, attention_layout}},
-      {"attention_backward", {attention_backward}}};
+      {"attention_forward",
+       {.run = attention_forward, .layout = attention_layout, .cannot_fail = true}},
+      {"attention_backward", {.run = attention_backward, .cannot_fail = true}}};
   return kernels;
 }
 

@@ -171,7 +171,8 @@ Strides like_x(const OpInfo&, const void*, std::span<const Tensor> inputs, const
 }  // namespace
 
 std::span<const NamedKernel> batch_norm_kernels() {
-  static constexpr NamedKernel kernels[] = {{"batch_norm_backward", {batch_norm_backward, like_x}}};
+  static constexpr NamedKernel kernels[] = {
+      {"batch_norm_backward", {.run = batch_norm_backward, .layout = like_x, .cannot_fail = true}}};
   return kernels;
 }
 

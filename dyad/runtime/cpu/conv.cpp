@@ -250,12 +250,13 @@ ConvShape conv_shape(const ops::ConvAttrs& attrs, const Tensor& x, const Tensor&
 std::span<const NamedKernel> conv_kernels() {
   static constexpr NamedKernel kernels[] = {
       {"conv",
-       {conv, output_layout<ops::ConvAttrs>, /*in_place=*/false, /*takes_over=*/-1, /*packs=*/1}},
+       {.run = conv, .layout = output_layout<ops::ConvAttrs>, .packs = 1, .cannot_fail = true}},
       {"conv_epilogue",
        {conv_epilogue, output_layout<ops::ConvEpilogueAttrs>, /*in_place=*/false,
         /*takes_over=*/3, /*packs=*/1}},
-      {"conv_transpose", {conv_transpose, input_gradient_layout}},
-      {"conv_backward_weight", {conv_backward_weight}},
+      {"conv_transpose",
+       {.run = conv_transpose, .layout = input_gradient_layout, .cannot_fail = true}},
+      {"conv_backward_weight", {.run = conv_backward_weight, .cannot_fail = true}},
   };
   return kernels;
 }

@@ -93,9 +93,4 @@ GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads)
   return plan;
 }
 
-bool copies_no_operand(const Gemm& problem) {
-  const GemmPlan plan = plan_gemm(problem, 1);
-  return plan.a != Placement::other && plan.b != Placement::other;
-}
-
 }  // namespace dyad::runtime::cpu

@@ -29,8 +29,4 @@ struct GemmPlan {
 /// and the CPU. Eager execution and compiled graphs both come here, so they get the same bits.
 [[nodiscard]] GemmPlan plan_gemm(const Gemm& problem, int threads);
 
-/// Whether gemm() takes the operands of this problem where they are, and so asks for no memory for
-/// copies.
-[[nodiscard]] bool copies_no_operand(const Gemm& problem);
-
 }  // namespace dyad::runtime::cpu

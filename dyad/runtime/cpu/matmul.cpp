@@ -7,7 +7,6 @@
 #include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/gemm.h"
-#include "dyad/runtime/cpu/gemm_plan.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/layout.h"
@@ -99,41 +98,25 @@ void matmul(const OpCall& call) {
        out.impl()->data);
 }
 
-bool matmul_cannot_fail(const void* given, std::span<const Tensor> inputs,
-                        std::span<const Tensor> outputs) {
-  const TensorImpl& out = *outputs[0].impl();
-  if (out.numel() == 0) return true;
-  const auto& attrs = attrs_at<ops::MatmulAttrs>(given);
-  return !goes_wide(out.dtype) &&
-         copies_no_operand(describe(*inputs[0].impl(), *inputs[1].impl(), out, attrs.transpose_a,
-                                    attrs.transpose_b));
-}
-
-/// x[..., k] weight[n, k]^T: the axes of x before the last are rows.
-Gemm describe_linear(const TensorImpl& x, const TensorImpl& w, const TensorImpl& out) {
+/// x[..., k] weight[n, k]^T + bias[n]: the axes of x before the last are rows.
+void multiply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& out) {
+  const TensorImpl &w = *weight.impl(), &c = *out.impl(), &left = *x.impl();
   Gemm g;
-  g.dtype = out.dtype;
+  g.dtype = c.dtype;
   g.m = 1;
   g.n = w.shape[0].number();
   g.k = w.shape[1].number();
-  g.a_column = x.strides.back();
+  g.a_column = left.strides.back();
   g.a_row = g.k;
   g.c_row = g.n;
   g.b_row = w.strides[1];
   g.b_column = w.strides[0];
-  const std::size_t outer = x.shape.size() - 1;
-  const auto sizes = x.shape.numbers().first(outer);
-  set_batch(g, sizes, Strides(std::span(x.strides.data(), outer)), Strides(outer, 0),
-            Strides(std::span(out.strides.data(), outer)));
-  return g;
-}
-
-/// The same + bias[n], which may be undefined.
-void multiply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& out) {
-  const TensorImpl &left = *x.impl(), &w = *weight.impl(), &c = *out.impl();
+  const std::size_t outer = left.shape.size() - 1;
+  const auto sizes = left.shape.numbers().first(outer);
+  set_batch(g, sizes, Strides(std::span(left.strides.data(), outer)), Strides(outer, 0),
+            Strides(std::span(c.strides.data(), outer)));
   const Tensor dense_bias = bias.defined() ? contiguous_copy(bias) : Tensor();
-  gemm(describe_linear(left, w, c), left.data, w.data,
-       bias.defined() ? dense_bias.impl()->data : nullptr, c.data);
+  gemm(g, left.data, w.data, bias.defined() ? dense_bias.impl()->data : nullptr, c.data);
 }
 
 void linear(const OpCall& call) {
@@ -149,21 +132,11 @@ void linear(const OpCall& call) {
   multiply_linear(call.inputs[0], call.inputs[1], bias, out);
 }
 
-bool linear_cannot_fail(const void*, std::span<const Tensor> inputs,
-                        std::span<const Tensor> outputs) {
-  const TensorImpl& out = *outputs[0].impl();
-  if (out.numel() == 0) return true;
-  const Tensor& bias = inputs[2];
-  return !goes_wide(out.dtype) && (!bias.defined() || bias.impl()->contiguous) &&
-         copies_no_operand(describe_linear(*inputs[0].impl(), *inputs[1].impl(), out));
-}
-
 }  // namespace
 
 std::span<const NamedKernel> matmul_kernels() {
-  static constexpr NamedKernel kernels[] = {
-      {"matmul", {.run = matmul, .cannot_fail = matmul_cannot_fail}},
-      {"linear", {.run = linear, .cannot_fail = linear_cannot_fail}}};
+  static constexpr NamedKernel kernels[] = {{"matmul", {.run = matmul, .cannot_fail = true}},
+                                            {"linear", {.run = linear, .cannot_fail = true}}};
   return kernels;
 }
 

@@ -339,9 +339,7 @@ void group_norm_backward(const OpCall& call) {
 }  // namespace
 
 std::span<const NamedKernel> norm_kernels() {
-  static constexpr auto kernel = [](auto run) {
-    return OpKernel{.run = run, .cannot_fail = all_row_major};
-  };
+  static constexpr auto kernel = [](auto run) { return OpKernel{.run = run, .cannot_fail = true}; };
   static constexpr NamedKernel kernels[] = {
       {"layer_norm", kernel(layer_norm)}, {"layer_norm_backward", kernel(layer_norm_backward)},
       {"rms_norm", kernel(rms_norm)},     {"rms_norm_backward", kernel(rms_norm_backward)},

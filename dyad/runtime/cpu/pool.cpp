@@ -502,14 +502,17 @@ Strides channels_last_output(const OpInfo&, const void*, std::span<const Tensor>
 }  // namespace
 
 std::span<const NamedKernel> pool_kernels() {
+  static constexpr auto kernel = [](auto run) {
+    return OpKernel{.run = run, .layout = channels_last_output, .cannot_fail = true};
+  };
   static constexpr NamedKernel kernels[] = {
-      {"max_pool", {max_pool, channels_last_output}},
-      {"max_pool_indices", {max_pool_indices, channels_last_output}},
-      {"max_pool_backward", {max_pool_backward, channels_last_output}},
-      {"max_pool_take", {max_pool_take, channels_last_output}},
+      {"max_pool", kernel(max_pool)},
+      {"max_pool_indices", kernel(max_pool_indices)},
+      {"max_pool_backward", kernel(max_pool_backward)},
+      {"max_pool_take", kernel(max_pool_take)},
       {"max_unpool", {max_unpool}},
-      {"avg_pool", {avg_pool, channels_last_output}},
-      {"avg_pool_backward", {avg_pool_backward, channels_last_output}},
+      {"avg_pool", kernel(avg_pool)},
+      {"avg_pool_backward", kernel(avg_pool_backward)},
   };
   return kernels;
 }

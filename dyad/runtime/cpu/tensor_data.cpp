@@ -7,11 +7,6 @@
 
 namespace dyad::runtime::cpu {
 
-bool all_row_major(const void*, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
-  const auto fits = [](const Tensor& t) { return !t.defined() || t.impl()->contiguous; };
-  return std::ranges::all_of(inputs, fits) && std::ranges::all_of(outputs, fits);
-}
-
 std::vector<std::int64_t> index_values(const Tensor& index) {
   const Tensor dense = contiguous_copy(index);
   std::vector<std::int64_t> values(static_cast<std::size_t>(dense.impl()->numel()));

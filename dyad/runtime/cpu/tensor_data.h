@@ -21,10 +21,6 @@ template <class T>
   return t.defined() ? reinterpret_cast<T*>(t.impl()->data) : nullptr;
 }
 
-/// Whether all that are defined are row-major (OpKernel::cannot_fail of kernels that copy others).
-[[nodiscard]] bool all_row_major(const void* attrs, std::span<const Tensor> inputs,
-                                 std::span<const Tensor> outputs);
-
 /// The elements of an index tensor (i32 or i64, any strides), row-major.
 [[nodiscard]] std::vector<std::int64_t> index_values(const Tensor& index);
 
