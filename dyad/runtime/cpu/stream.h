@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include <cstring>
 
 namespace dyad::runtime::cpu {
 
@@ -17,13 +14,15 @@ namespace dyad::runtime::cpu {
 template <class T>
 void stream(const T* from, T* to, std::int64_t n) noexcept {
 #ifdef __SSE2__
-  constexpr std::uintptr_t kBytes = sizeof(__m128i);
-  constexpr std::int64_t kStep = kBytes / sizeof(T);
+  using Floats [[gnu::vector_size(16)]] = float;
+  constexpr std::int64_t kStep = sizeof(Floats) / sizeof(T);
   std::int64_t i = 0;
-  for (; i < n && reinterpret_cast<std::uintptr_t>(to + i) % kBytes != 0; ++i) to[i] = from[i];
+  for (; i < n && reinterpret_cast<std::uintptr_t>(to + i) % sizeof(Floats) != 0; ++i)
+    to[i] = from[i];
   for (; i + kStep <= n; i += kStep) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+    Floats some;
+    std::memcpy(&some, from + i, sizeof(some));
+    __builtin_ia32_movntps(reinterpret_cast<float*>(to + i), some);
   }
   for (; i < n; ++i) to[i] = from[i];
 #else
@@ -34,7 +33,7 @@ void stream(const T* from, T* to, std::int64_t n) noexcept {
 /// By the thread that wrote, when it is done: it waits until memory has everything.
 inline void fence_streams() noexcept {
 #ifdef __SSE2__
-  _mm_sfence();
+  __builtin_ia32_sfence();
 #else
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
