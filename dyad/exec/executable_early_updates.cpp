@@ -80,13 +80,16 @@ class EarlyUpdates {
     order.resize(first_);
     done_.assign(steps_.size(), false);
     std::fill_n(done_.begin(), first_, true);
+    asked_.assign(steps_.size(), 0);
     for (std::size_t i = first_; i < steps_.size(); ++i) {
       const std::size_t from = order.size();
       if (!done_[i]) add(i, order);
       // Those that `i`, or one of these, was the last to keep waiting.
       for (std::size_t at = from; at < order.size(); ++at) {
         for (const std::size_t update : updates_after_[order[at]]) {
-          if (!done_[update] && waits_for_numbers_only(update)) add(update, order);
+          if (done_[update]) continue;
+          ++question_;
+          if (waits_for_numbers_only(update)) add(update, order);
         }
       }
     }
@@ -100,9 +103,12 @@ class EarlyUpdates {
     order.push_back(step);
   }
   /// Numbers such as Adam's corrections for the first steps are computed when they are asked for.
-  [[nodiscard]] bool waits_for_numbers_only(std::size_t step) const {
+  [[nodiscard]] bool waits_for_numbers_only(std::size_t step) {
+    asked_[step] = question_;
     return std::ranges::all_of(before_[step], [&](std::size_t other) {
-      return done_[other] || (is_of_numbers(steps_[other]) && waits_for_numbers_only(other));
+      // One that was asked before, in the same question, did not end it.
+      return done_[other] || asked_[other] == question_ ||
+             (is_of_numbers(steps_[other]) && waits_for_numbers_only(other));
     });
   }
   [[nodiscard]] bool is_of_numbers(const DraftStep& step) const {
@@ -155,6 +161,8 @@ class EarlyUpdates {
   std::size_t first_;                                             // from here on no step can fail
   std::vector<std::vector<std::size_t>> before_, updates_after_;  // by step
   std::vector<bool> done_;
+  std::vector<int> asked_;  // by step: the question in which it was last asked what it waits for
+  int question_ = 0;
 };
 
 }  // namespace

@@ -123,7 +123,20 @@ TEST_F(EarlyUpdates, ComeLastWhereAllWaitForOneNumber) {
 )");
 }
 
-/// A step whose first layer's gradient is NaN where x is, after the second layer's is known.
+// Each number is looked at once, although there are as many ways to it as a Fibonacci number.
+TEST_F(EarlyUpdates, WaitForNumbersThatDependOnManyOthers) {
+  std::string rate = "exp(%t)\n    %n0 = sin(%t)\n    %n1 = cos(%n0)";
+  for (int i = 2; i < 100; ++i)
+    rate += "\n    %n" + std::to_string(i) + " = add(%n" + std::to_string(i - 1) + ", %n" +
+            std::to_string(i - 2) + ")";
+  std::string graph = two_layers("", rate, "");
+  const std::string used = "%g2, %rate";
+  graph.replace(graph.find(used), used.size(), "%g2, %n99");
+  const std::string steps = steps_of(graph);
+  EXPECT_LT(steps.find("variables are written"), steps.find("cos(%2)")) << steps;
+}
+
+/// A step whose first layer's gradient is NaN once the second layer's weight is negative.
 TEST_F(EarlyUpdates, ComeLastWhereResultsAreChecked) {
   Graph g;
   const Tensor x = g.placeholder("x", f32, {16, 256}), dy = g.placeholder("dy", f32, {16, 256});
