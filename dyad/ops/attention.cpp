@@ -201,7 +201,7 @@ struct AttentionBackward {
     std::vector<Tensor> inputs;
     for (std::size_t i = 2; i < 8; ++i) inputs.push_back(*in[i]);
     const auto forward = [&](const std::vector<Tensor>& x) {
-      const Tensor* refs[] = {&x[0], &x[1], &x[2], &x[3], &x[4], &x[5]};
+      const Tensor* refs[] = {x.data(), &x[1], &x[2], &x[3], &x[4], &x[5]};
       return AttentionForward::parts(attrs, refs, loc);
     };
     std::vector<Tensor> found = derivative(

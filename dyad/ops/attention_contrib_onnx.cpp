@@ -50,7 +50,7 @@ Tensor keys_seen(OnnxNode& n, const Tensor& given, const AttentionParts& parts, 
     const auto bound = [&](Dim begin) {
       return reshape(to(slice(given, 0, begin, begin + batch), i64), {batch, 1, 1, 1});
     };
-    const Tensor before_end = lt(at, bound(0));
+    Tensor before_end = lt(at, bound(0));
     if (!given.size(0).same_as(batch * 2)) return before_end;
     return logical_and(before_end, ge(at, bound(batch)));
   }

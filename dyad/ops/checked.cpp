@@ -34,8 +34,8 @@ std::span<const OpInfo* const> checked_rows() {
   return kRows;
 }
 
-Tensor checked(const Tensor& x, CheckedAttrs rule, Loc loc) {
-  return apply<Checked>(std::move(rule), loc, x);
+Tensor checked(const Tensor& x, const CheckedAttrs& rule, Loc loc) {
+  return apply<Checked>(rule, loc, x);
 }
 
 }  // namespace dyad::ops

@@ -321,7 +321,7 @@ Tensor transposed_images(std::string_view name, std::size_t axes, const Tensor& 
   attrs.high = sides.high;
   attrs.shape = transposed_shape(name, x, weight, attrs, padding.name().starts_with("same"),
                                  output_padding.over(axes), loc);
-  const Tensor out = apply<ConvTranspose>(attrs, loc, x, weight);
+  Tensor out = apply<ConvTranspose>(attrs, loc, x, weight);
   if (!bias.defined()) return out;
   if (bias.rank() != 1 || !(bias.size(0, loc) == out.size(1, loc))) {
     throw ShapeError(std::string(name) + ": bias must be [" + to_string(out.size(1, loc)) +

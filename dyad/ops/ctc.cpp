@@ -139,7 +139,7 @@ struct CtcNllBackward {
   }
   static std::vector<Tensor> parts(const Attrs& attrs, TensorRefs in, Loc loc) {
     const auto forward = [&](const std::vector<Tensor>& x) {
-      const Tensor* refs[] = {&x[0], &x[1], &x[2], &x[3]};
+      const Tensor* refs[] = {x.data(), &x[1], &x[2], &x[3]};
       return CtcNll::parts(attrs, refs, loc);
     };
     return {derivative(forward, {*in[1], *in[2], *in[3], *in[4]}, {true, false, false, false},

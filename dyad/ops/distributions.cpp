@@ -101,7 +101,7 @@ Tensor gumbel_softmax(const Tensor& logits, double temperature, bool hard, std::
   if (!(temperature > 0)) fail_positive("gumbel_softmax(temperature", temperature, loc);
   const LocScope scope(loc);
   const Tensor noise = gumbel(ops::sizes_of(logits, loc), logits.dtype(), loc);
-  const Tensor soft = softmax((logits + noise) / temperature, axis, loc);
+  Tensor soft = softmax((logits + noise) / temperature, axis, loc);
   if (!hard) return soft;
   return hardmax(soft, axis, loc) + soft - detach(soft, loc);
 }

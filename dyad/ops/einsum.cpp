@@ -117,7 +117,7 @@ Subscripts joined(std::initializer_list<Subscripts> lists) {
 /// The axes batch..., rows..., columns... of x as batch..., [rows], [columns].
 Tensor as_matrix(const Labelled& x, const Subscripts& batch, const Subscripts& rows,
                  const Subscripts& columns, const Sizes& sizes, Loc loc) {
-  const Tensor axes = ordered(x, joined({batch, rows, columns}), loc);
+  Tensor axes = ordered(x, joined({batch, rows, columns}), loc);
   if (rows.size() == 1 && columns.size() == 1) return axes;
   Shape shape;
   for (const Subscript s : batch) shape.push_back(sizes.at(s));

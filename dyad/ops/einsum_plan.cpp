@@ -287,7 +287,7 @@ ContractionOrder contraction_order_of_bits(std::vector<std::uint64_t> operands,
                                   : greedy_order(std::move(operands), result, sizes);
 }
 
-ContractionOrder contraction_order_of_bits(std::vector<std::uint64_t> operands,
+ContractionOrder contraction_order_of_bits(const std::vector<std::uint64_t>& operands,
                                            std::uint64_t result, const std::vector<Dim>& sizes) {
   if (operands.size() < 2) return {};
   return best_order(operands, result, sizes);

@@ -54,7 +54,7 @@ template <class Size>
 [[nodiscard]] ContractionOrder contraction_order_of_bits(std::vector<std::uint64_t> operands,
                                                          std::uint64_t result,
                                                          const std::vector<double>& sizes);
-[[nodiscard]] ContractionOrder contraction_order_of_bits(std::vector<std::uint64_t> operands,
+[[nodiscard]] ContractionOrder contraction_order_of_bits(const std::vector<std::uint64_t>& operands,
                                                          std::uint64_t result,
                                                          const std::vector<Dim>& sizes);
 

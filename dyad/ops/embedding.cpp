@@ -292,7 +292,7 @@ struct EmbeddingBagBackward {
     for (std::size_t i = 1; i < in.size(); ++i) inputs.push_back(*in[i]);
     inputs.resize(4);
     const auto bags = [&](const std::vector<Tensor>& x) {
-      const Tensor* refs[] = {&x[0], &x[1], &x[2], &x[3]};
+      const Tensor* refs[] = {x.data(), &x[1], &x[2], &x[3]};
       return EmbeddingBag::parts(attrs, refs, loc);
     };
     std::vector<Tensor> found =

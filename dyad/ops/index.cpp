@@ -90,7 +90,7 @@ class Indexing {
         const Tensor at = nonzero(*tensor, loc_);
         for (int i = 0; i < tensor->rank(); ++i) {
           made.emplace_back(select(at, 1, i, loc_));
-          mask_sizes_.push_back({made.size() - 1, tensor->size(i, loc_)});
+          mask_sizes_.emplace_back(made.size() - 1, tensor->size(i, loc_));
         }
       } else if (contains(kIndex, dtype)) {
         made.push_back(index);
@@ -130,7 +130,7 @@ class Indexing {
         continue;
       }
       for (auto& [at, size] : mask_sizes_) {
-        if (at == i) check_mask_.push_back({made.size(), size});
+        if (at == i) check_mask_.emplace_back(made.size(), size);
       }
       made.push_back(indices[i]);
     }
@@ -262,7 +262,7 @@ class Indexing {
     for (int i = 0; i < x.rank(); ++i) {
       apart.push_back(x.size(axes.empty() ? i : axes[static_cast<std::size_t>(i)], loc_));
     }
-    const Tensor split = axes_.size() == 1 ? made : reshape(made, apart, loc_);
+    Tensor split = axes_.size() == 1 ? made : reshape(made, apart, loc_);
     if (axes.empty()) return split;
     Ints back(axes.size(), 0);
     for (std::size_t i = 0; i < axes.size(); ++i) {

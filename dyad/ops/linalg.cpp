@@ -92,7 +92,7 @@ struct Matmul {
     return apply<Matmul>({.transpose_a = transpose_a, .transpose_b = transpose_b}, {}, a, b);
   }
   static std::string turned(OnnxEmitter& e, int i, bool transpose) {
-    const std::string x = e.input_as(i, kFloat | kIndex);
+    std::string x = e.input_as(i, kFloat | kIndex);
     if (!transpose) return x;
     std::vector<std::int64_t> perm;
     for (int axis = 0; axis < e.input_type(i).rank(); ++axis) perm.push_back(axis);

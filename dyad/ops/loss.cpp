@@ -287,7 +287,7 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, Reduction 
           wanted = add(target * (1 - label_smoothing), share);
         }
         if (weight.defined()) wanted = wanted * along_classes(weight, logits.rank());
-        const Tensor losses = neg(sum(wanted * log_softmax(logits, axis), {axis}));
+        Tensor losses = neg(sum(wanted * log_softmax(logits, axis), {axis}));
         if (reduction == Reduction::none) return losses;
         return reduction == Reduction::sum ? sum(losses) : mean(losses);
       },

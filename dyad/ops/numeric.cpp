@@ -107,7 +107,7 @@ struct Sinc {
       far = ((k % 4 < 2 ? wave : -wave) - far * static_cast<double>(k)) / z;
     }
     const Scalar near = sinc_series(z, n);
-    return scalar::select(scalar::abs(z) < n / 2 + 1.5, near, far) * std::pow(pi, n);
+    return scalar::select(scalar::abs(z) < std::floor(n / 2.0) + 1.5, near, far) * std::pow(pi, n);
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     g.set(0, g.grad() * sinc(g.input(0), attrs.derivative + 1));
@@ -378,7 +378,7 @@ Tensor isclose(const Arg& a, const Arg& b, double rtol, double atol, bool equal_
   const Tensor first = wide(a), second = wide(b);
   const Tensor distance = abs(first - second);
   const Tensor near = logical_and(isfinite(distance), distance <= abs(second) * rtol + atol);
-  const Tensor close = logical_or(first == second, near);
+  Tensor close = logical_or(first == second, near);
   if (!equal_nan) return close;
   return logical_or(close, logical_and(isnan(first), isnan(second)));
 }

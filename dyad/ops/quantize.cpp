@@ -49,7 +49,7 @@ Grain grain_of(const Shape& x, const Shape& scale) {
   const int skipped = x.rank() - scale.rank();
   for (int i = 0; i < scale.rank(); ++i) {
     const Dim size = scale[static_cast<std::size_t>(i)],
-              of_x = x[static_cast<std::size_t>(i + skipped)];
+              of_x = x[static_cast<std::size_t>(i) + static_cast<std::size_t>(skipped)];
     if (size.same_as(Dim(1)) && !of_x.same_as(Dim(1))) {
       ++narrow;
       narrow_axis = i;

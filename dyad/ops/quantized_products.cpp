@@ -124,7 +124,7 @@ struct MatmulInteger {
     }
     // Zero points for each row are in the standard; runtimes have none.
     const auto whole = [&](int i) {
-      const std::string x = e.cast(e.input(i), DType::i32);
+      std::string x = e.cast(e.input(i), DType::i32);
       if (!is_present(e, i + 2)) return x;
       std::string zero = e.cast(e.input(i + 2), DType::i32);
       const std::int64_t last[] = {1};

@@ -169,7 +169,7 @@ void RecurrentForward::grad(Gradient& g, const Attrs& attrs) {
   if (g.has_grad(1)) in[1] = g.grad(1);
   if (g.has_grad(2) && attrs.cell == "lstm") in[2] = g.grad(2);
   for (int i = 0; i < std::min<int>(kInputCount, g.input_count()); ++i) {
-    in[static_cast<std::size_t>(3 + i)] = g.input(i);
+    in[static_cast<std::size_t>(i) + 3] = g.input(i);
   }
   in[12] = g.output(0);
   in[13] = g.output(3);

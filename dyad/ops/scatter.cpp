@@ -454,7 +454,7 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
   if (is("prod", "mul")) return apply<ops::ScatterMul>(attrs, loc, base, index, source);
   if (is("amax", "max")) return apply<ops::ScatterMax>(attrs, loc, base, index, source);
   if (is("amin", "min")) return apply<ops::ScatterMin>(attrs, loc, base, index, source);
-  const Tensor total = scatter_add(base, axis, index, source, loc);
+  Tensor total = scatter_add(base, axis, index, source, loc);
   if (reduction != "mean") return total;
   const Tensor one = full({}, 1, x.dtype()), start = full({}, include_self ? 1 : 0, x.dtype());
   const Tensor count = scatter_add(expand(start, ops::sizes_of(x, loc), loc), axis, index,

@@ -173,7 +173,7 @@ Tensor convolve(const Tensor& a, const Tensor& v, std::string_view mode, Loc loc
   if (n < m) return convolve(v, a, mode, loc);
   const Dim rest = m - 1;
   const Tensor line = mode == "valid" ? a : pad(a, {rest}, {rest});
-  const Tensor made = squeeze(
+  Tensor made = squeeze(
       squeeze(conv1d(unsqueeze(unsqueeze(line, 0), 0), unsqueeze(unsqueeze(flip(v), 0), 0)), 0), 0);
   if (mode != "same") return made;
   const Dim begin = rest / 2;

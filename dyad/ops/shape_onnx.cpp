@@ -126,7 +126,7 @@ void split_parts(OnnxNode& n) {
   } else if (n.has_attribute("split")) {
     for (const std::int64_t s : n.integers("split", {})) sizes.push_back(s);
   } else {
-    const Dim whole = x.size(static_cast<int>(from_front(axis, x.rank())));
+    const Dim whole = x.size(from_front(axis, x.rank()));
     const Dim each = ceil_div(whole, count);
     for (int i = 0; i + 1 < count; ++i) sizes.push_back(each);
     sizes.push_back(whole - each * (count - 1));

@@ -68,7 +68,7 @@ Dim steps_of(const SliceAttrs& attrs, const Range& range) {
 }
 
 /// `g`, the gradient of a part of an axis, back in an axis of `size` with zeros elsewhere.
-Tensor placed(Tensor g, int axis, int rank, Dim begin, Dim size, Dim count) {
+Tensor placed(const Tensor& g, int axis, int rank, Dim begin, Dim size, Dim count) {
   Shape low(static_cast<std::size_t>(rank), 0), high(static_cast<std::size_t>(rank), 0);
   low[static_cast<std::size_t>(axis)] = begin;
   high[static_cast<std::size_t>(axis)] = size - begin - count;
