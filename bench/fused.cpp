@@ -90,12 +90,27 @@ Tensors layer_norm_both_ways(const Tensors& in) {
   Tensor x = in[0].detach(), weight = in[1].detach(), bias = in[2].detach();
   for (Tensor* leaf : {&x, &weight, &bias}) leaf->requires_grad();
   const Tensor outputs[] = {layer_norm(x, weight, bias)}, inputs[] = {x, weight, bias};
-  return {grad(outputs, inputs, {.weights = {in[3]}})[0], outputs[0]};
+  Tensors results = grad(outputs, inputs, {.weights = {in[3]}});
+  results.push_back(outputs[0]);
+  return results;
 }
 
-double expected_gradient(const Tensors& in, std::int64_t at) {
-  const std::vector<double> row = in[0][at / kColumns].to(f64).to_vector<double>();
-  const std::vector<double> grad = in[3][at / kColumns].to(f64).to_vector<double>();
+/// The part of a block with a residual: h = x + r is normalised, and goes on beside it. `in[3]` and
+/// `in[5]` are the gradients of the two.
+Tensors residual_both_ways(const Tensors& in) {
+  Tensor x = in[0].detach(), weight = in[1].detach(), bias = in[2].detach();
+  for (Tensor* leaf : {&x, &weight, &bias}) leaf->requires_grad();
+  const Tensor h = x + in[4];
+  const Tensor outputs[] = {layer_norm(h, weight, bias), h}, inputs[] = {x, weight, bias};
+  Tensors results = grad(outputs, inputs, {.weights = {in[3], in[5]}});
+  results.insert(results.end(), {outputs[0], outputs[1]});
+  return results;
+}
+
+/// Of layer_norm of `x`, by x[at].
+double layer_norm_gradient(const Tensor& x, const Tensor& grads, std::int64_t at) {
+  const std::vector<double> row = x[at / kColumns].to(f64).to_vector<double>();
+  const std::vector<double> grad = grads[at / kColumns].to(f64).to_vector<double>();
   const Moments m(row);
   const double rstd = 1 / std::sqrt(m.variance + 1e-5);
   double sum = 0, along = 0;
@@ -105,6 +120,14 @@ double expected_gradient(const Tensors& in, std::int64_t at) {
   }
   const auto i = static_cast<std::size_t>(at % kColumns);
   return rstd * (grad[i] - sum - (row[i] - m.mean) * rstd * along);
+}
+
+double expected_gradient(const Tensors& in, std::int64_t at) {
+  return layer_norm_gradient(in[0], in[3], at);
+}
+
+double expected_residual_gradient(const Tensors& in, std::int64_t at) {
+  return layer_norm_gradient(in[0] + in[4], in[3], at) + element(in[5], at);
 }
 
 std::vector<FusedWorkload> fused_workloads() {
@@ -141,6 +164,12 @@ std::vector<FusedWorkload> fused_workloads() {
        4 * kRowsBytes,
        layer_norm_both_ways,
        expected_gradient},
+      {"add, layer_norm both ways [4096,1024]",
+       {rows, weight, bias, uniform({kRows, kColumns}), uniform({kRows, kColumns}),
+        uniform({kRows, kColumns})},
+       7 * kRowsBytes,
+       residual_both_ways,
+       expected_residual_gradient},
       {"sum, 16M",
        {flat},
        4.0 * (1 << 24),

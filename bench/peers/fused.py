@@ -29,6 +29,8 @@ def workloads(lib):
             (lib["block"], [rows, rows, (COLUMNS,), (COLUMNS,)], 3 * rows_bytes),
         "layer_norm both ways [4096,1024]":
             (lib["both_ways"], [rows, (COLUMNS,), (COLUMNS,), rows], 4 * rows_bytes),
+        "add, layer_norm both ways [4096,1024]":
+            (lib["residual"], [rows, (COLUMNS,), (COLUMNS,), rows, rows, rows], 7 * rows_bytes),
         "sum, 16M": (lambda x: x.sum(), [(N,)], 4 * N),
     }
 
@@ -74,19 +76,36 @@ def torch_case(system, compiled):
                 return [*torch.autograd.grad(y, leaves, grad), y.detach()]
         return both_ways
 
+    def add_and_norm(x, other, weight, bias):
+        h = x + other
+        return layer_norm(h, weight, bias), h
+
+    def residual_of(forward):
+        def residual(x, weight, bias, grad, other, grad_h):
+            with torch.enable_grad():
+                leaves = [t.detach().requires_grad_() for t in (x, weight, bias)]
+                y, h = forward(leaves[0], other, *leaves[1:])
+                return [*torch.autograd.grad([y, h], leaves, [grad, grad_h]), y.detach(), h.detach()]
+        return residual
+
     lib = {
         "tanh": torch.tanh,
         "softmax": lambda x: torch.softmax(x, -1),
         "softmax_written_out": softmax_written_out,
         "block": lambda x, r, w, b: F.gelu(layer_norm(x + r, w, b)),
         "both_ways": both_ways_of(layer_norm),
+        "residual": residual_of(add_and_norm),
     }
 
     def prepare(function):
         if not compiled:
             return function
         # The compiler takes the forward part, and makes the backward part of it.
-        return both_ways_of(torch.compile(layer_norm)) if function is lib["both_ways"] else torch.compile(function)
+        if function is lib["both_ways"]:
+            return both_ways_of(torch.compile(layer_norm))
+        if function is lib["residual"]:
+            return residual_of(torch.compile(add_and_norm))
+        return torch.compile(function)
     with torch.no_grad():
         return rows_of(system, lib, torch.from_numpy, prepare, lambda out: None)
 
@@ -108,12 +127,20 @@ def jax_case():
         y, pull = jax.vjp(layer_norm, x, weight, bias)
         return [*pull(grad), y]
 
+    def residual(x, weight, bias, grad, other, grad_h):
+        def forward(x, weight, bias):
+            h = x + other
+            return layer_norm(h, weight, bias), h
+        (y, h), pull = jax.vjp(forward, x, weight, bias)
+        return [*pull((grad, grad_h)), y, h]
+
     lib = {
         "tanh": jnp.tanh,
         "softmax": jax.nn.softmax,
         "softmax_written_out": softmax_written_out,
         "block": lambda x, r, w, b: jax.nn.gelu(layer_norm(x + r, w, b), approximate=False),
         "both_ways": both_ways,
+        "residual": residual,
     }
     return rows_of("jax-jit", lib, jnp.asarray, jax.jit, jax.block_until_ready)
 

@@ -18,16 +18,28 @@ namespace dyad::exec {
 [[nodiscard]] std::vector<Tensor> without_memory(std::span<const Value> values);
 
 /// How steps that work on the same rows are cut into blocks: along one axis of their spaces, for
-/// each place of the axes before it.
+/// each place of the axes before it. Where sums over rows are made part by part (RowSums), a place
+/// is cut into stretches that end where a part does.
 struct RowBlocks {
-  Ints sizes;                     ///< of the axes up to that one, which is the last
-  std::int64_t rows = 1;          ///< of a block, along it
-  std::int64_t grain = 1;         ///< blocks that are worth a thread
-  std::size_t scratch_bytes = 0;  ///< for what only the members read
+  Ints sizes;                       ///< of the axes up to that one, which is the last
+  std::int64_t rows = 1;            ///< of a block, along it
+  std::int64_t stretch = 1;         ///< rows along it that are cut into blocks by themselves
+  std::int64_t part_stretches = 0;  ///< in each part that is summed up; 0: nothing is
+  std::int64_t grain = 1;           ///< blocks that are worth a thread
+  std::size_t scratch_bytes = 0;    ///< for what only the members read
 
   [[nodiscard]] std::size_t axis() const noexcept { return sizes.size() - 1; }
-  [[nodiscard]] std::int64_t blocks_of_place() const noexcept {
-    return (sizes.back() + rows - 1) / rows;
+  [[nodiscard]] std::int64_t blocks_of_stretch() const noexcept {
+    return (stretch + rows - 1) / rows;
+  }
+  [[nodiscard]] std::int64_t stretches_of_place() const noexcept {
+    return (sizes.back() + stretch - 1) / stretch;
+  }
+  /// Of all places; some have no rows where the last stretch is shorter.
+  [[nodiscard]] std::int64_t blocks() const noexcept {
+    std::int64_t count = stretches_of_place() * blocks_of_stretch();
+    for (std::size_t d = 0; d < axis(); ++d) count *= sizes[d];
+    return count;
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "dyad/exec/memory_plan.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/runtime/caches.h"
+#include "dyad/runtime/op_kernel.h"
 #include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/threads.h"
 
@@ -42,6 +44,8 @@ class RowJoin {
     std::optional<RowBlocks> blocks;
     if (!layouts_allow()) {
       note(node, "the layout of a tensor is not row-major");
+    } else if (!note_parts()) {
+      note(node, "sums over rows are made of other parts");
     } else {
       blocks = choose_blocks(node);
       if (blocks && !rows_stay_apart(*blocks)) {
@@ -111,12 +115,42 @@ class RowJoin {
       }
       for (const int slot : member.writes) {
         if (draft_.tensor(slot).numel() == 0) return false;
+        if (is_sum(slot, member)) continue;
         written_.push_back({.buffer = buffer_of(slot),
                             .slot = slot,
                             .first = i,
                             .last = i,
                             .leaves = std::ranges::find(results_, slot) != results_.end()});
       }
+    }
+    return true;
+  }
+
+  /// Whether a member writes this at the end, a sum over all rows.
+  static bool is_sum(int slot, const DraftStep& member) {
+    return member.kind == DraftStep::Kind::opaque && slot != member.writes[0] &&
+           runtime::find_kernel(member.node->op())->row_sums != nullptr;
+  }
+
+  /// Finds the rows of a part that sums over rows are made of; false when members disagree.
+  bool note_parts() {
+    for (const DraftStep& member : members_) {
+      if (member.kind != DraftStep::Kind::opaque) continue;
+      const runtime::RowSums* const sums = runtime::find_kernel(member.node->op())->row_sums;
+      if (sums == nullptr) continue;
+      std::vector<Tensor> tensors;
+      for (const std::vector<int>* slots : {&member.reads, &member.writes}) {
+        for (const int slot : *slots)
+          tensors.push_back(slot < 0 ? Tensor()
+                                     : draft_.slots[static_cast<std::size_t>(slot)].tensor);
+      }
+      const std::span<Tensor> all(tensors);
+      const std::int64_t rows =
+          sums->parts({member.node->op(), member.attrs->data(), all.first(member.reads.size()),
+                       all.subspan(member.reads.size()), member.node->loc()})
+              .rows;
+      if (part_rows_ != 0 && part_rows_ != rows) return false;
+      part_rows_ = rows;
     }
     return true;
   }
@@ -141,6 +175,7 @@ class RowJoin {
   /// that all rows share.
   [[nodiscard]] std::size_t bytes_of_row(int slot, std::size_t member, std::size_t axis) const {
     const TensorImpl& t = draft_.tensor(slot);
+    if (is_result(slot, member) && is_sum(slot, members_[member])) return 0;
     if (t.shape.rank() < spaces_[member].rank() && !is_result(slot, member)) return 0;
     std::int64_t rows = 1;
     for (std::size_t d = 0; d <= axis; ++d) rows *= t.shape.numbers()[d];
@@ -174,7 +209,8 @@ class RowJoin {
     const std::size_t cache = runtime::core_cache_bytes();
     std::size_t axis = 0, row_bytes = bytes_of_row(0);
     const std::size_t axes = std::min<std::size_t>(rows_.size(), codegen::kMaxRank);
-    while (row_bytes > cache / 4 && axis + 1 < axes) row_bytes = bytes_of_row(++axis);
+    while ((row_bytes > cache / 4 || stretch_of(axis) == 0) && axis + 1 < axes)
+      row_bytes = bytes_of_row(++axis);
     std::int64_t places = 1;
     for (std::size_t d = 0; d < axis; ++d) places *= rows_[d];
     const std::int64_t length = rows_[axis], total = places * length;
@@ -190,6 +226,14 @@ class RowJoin {
       return std::nullopt;
     }
 
+    const std::int64_t stretch = stretch_of(axis);
+    constexpr std::size_t kLeastBlock = 32 << 10;
+    if (stretch < length && static_cast<std::size_t>(stretch) * row_bytes < kLeastBlock) {
+      note(node, fmt::format("sums are made of {} rows at a time, blocks would have {}", part_rows_,
+                             stretch));
+      return std::nullopt;
+    }
+
     constexpr double kOperations = 2.5;  // of a member for each byte that it moves
     const auto bytes = static_cast<double>(row_bytes);
     const std::int64_t grain =
@@ -201,8 +245,34 @@ class RowJoin {
     if (total >= 2 * grain) {
       blocks.rows = std::min(blocks.rows, std::max(grain, (total + threads - 1) / threads));
     }
+    blocks.stretch = stretch;
+    if (part_rows_ != 0) {
+      blocks.part_stretches = std::max<std::int64_t>(1, part_rows_ / rows_behind(axis) / stretch);
+      // Blocks of a stretch that differ by a row at most.
+      const std::int64_t cuts = (stretch + blocks.rows - 1) / blocks.rows;
+      blocks.rows = (stretch + cuts - 1) / cuts;
+    }
     blocks.grain = std::max<std::int64_t>(1, grain / blocks.rows);
     return blocks;
+  }
+
+  /// Rows at each place of the axes up to `axis`.
+  [[nodiscard]] std::int64_t rows_behind(std::size_t axis) const {
+    std::int64_t rows = 1;
+    for (std::size_t d = axis + 1; d < rows_.size(); ++d) rows *= rows_[d];
+    return rows;
+  }
+
+  /// How many rows along `axis` lie between places where blocks have to end: those where the axis
+  /// does, or a part of a sum over rows. 0 where parts end elsewhere.
+  [[nodiscard]] std::int64_t stretch_of(std::size_t axis) const {
+    const std::int64_t length = rows_[axis], behind = rows_behind(axis);
+    if (part_rows_ == 0) return length;
+    if (part_rows_ % behind != 0) return 0;
+    const std::int64_t part = part_rows_ / behind;
+    const bool is_one_place =
+        std::ranges::all_of(std::span(rows_).first(axis), [](std::int64_t n) { return n == 1; });
+    return is_one_place ? std::min(part, length) : std::gcd(part, length);
   }
 
   /// Whether each member's view of what another one writes has, of every row, that row alone.
@@ -236,6 +306,13 @@ class RowJoin {
   }
 
   void place_scratch(RowBlocks& blocks) {
+    for (const DraftStep& member : members_) {
+      for (const int slot : member.writes) {
+        const bool leaves = std::ranges::find(results_, slot) != results_.end();
+        // Of a sum that nobody reads there is none.
+        if (!leaves && is_sum(slot, member)) draft_.buffer_of(slot).source = Source::scratch;
+      }
+    }
     std::vector<BufferRequest> requests;
     std::vector<int> buffers;
     for (const Written& made : written_) {
@@ -261,6 +338,7 @@ class RowJoin {
   std::vector<Shape> spaces_;       // by member
   std::vector<std::int64_t> rows_;  // sizes of the axes that number the rows
   std::vector<Written> written_;
+  std::int64_t part_rows_ = 0;  // that sums over rows are made of at a time; 0: there are none
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ struct Block {
   std::int64_t at[codegen::kMaxRank];  ///< the first one, by the axes that number them
   std::int64_t rows;
   std::byte* scratch;
+  std::int64_t part;  ///< that its rows belong to
+  std::byte* sums;    ///< of all members and parts
 };
 
 /// Where a member finds an operand's elements of a block.
@@ -72,16 +74,19 @@ class Member {
  public:
   virtual ~Member() = default;
   virtual void run(const Block& block) const = 0;
+  /// Bytes of its sums over all rows, for each part of them.
+  [[nodiscard]] virtual std::size_t sum_bytes() const { return 0; }
+  /// Writes these when all blocks are done; `sums` as in a block.
+  virtual void finish(std::byte* /*sums*/, std::int64_t /*parts*/) const {}
   /// After an error in a block: throws what all rows at once would, if this member did it.
   virtual void refuse() const {}
 };
 
-/// A generated kernel, prepared for blocks of two sizes.
+/// A generated kernel, prepared for blocks of each size.
 class KernelMember final : public Member {
  public:
   KernelMember(Plan& plan, const DraftStep& draft, const RowBlocks& blocks,
-               runtime::KernelBatch& batch)
-      : rows_(blocks.rows) {
+               runtime::KernelBatch& batch) {
     const KernelParts parts(plan, draft);
     const std::size_t axes = blocks.sizes.size();
     for (std::size_t i = 0; i < draft.reads.size(); ++i) {
@@ -93,41 +98,51 @@ class KernelMember final : public Member {
     patch(plan, draft, places_);
     Ints sizes = parts.space.numbers();
     for (std::size_t d = 0; d + 1 < axes; ++d) sizes[d] = 1;
-    sizes[blocks.axis()] = rows_;
-    whole_.emplace(parts.launch(sizes, batch));
-    sizes[blocks.axis()] = blocks.sizes.back() % rows_;
-    if (sizes[blocks.axis()] > 0) rest_.emplace(parts.launch(sizes, batch));
+    const std::int64_t last_stretch = (blocks.sizes.back() - 1) % blocks.stretch + 1;
+    for (const std::int64_t rows : {std::min(blocks.rows, last_stretch), blocks.rows,
+                                    blocks.stretch % blocks.rows, last_stretch % blocks.rows}) {
+      if (rows == 0 || std::ranges::find(launches_, rows, &Launch::rows) != launches_.end())
+        continue;
+      sizes[blocks.axis()] = rows;
+      launches_.push_back({rows, parts.launch(sizes, batch)});
+    }
   }
 
   void run(const Block& block) const override {
     void* data[codegen::kMaxOperands];
     for (std::size_t i = 0; i < places_.size(); ++i) data[i] = places_[i].of(block);
-    (block.rows == rows_ ? whole_ : rest_)->run_at({data, places_.size()});
+    std::ranges::find(launches_, block.rows, &Launch::rows)->kernel.run_at({data, places_.size()});
   }
 
  private:
-  std::int64_t rows_;
+  struct Launch {
+    std::int64_t rows;  ///< of a block
+    runtime::KernelLaunch kernel;
+  };
   std::vector<Place> places_;
-  std::optional<runtime::KernelLaunch> whole_, rest_;
+  std::vector<Launch> launches_;
 };
 
 /// A kernel of the runtime, called on tensors of the block's rows.
 class LibraryMember final : public Member {
  public:
-  LibraryMember(Plan& plan, const DraftStep& draft, const RowBlocks& blocks)
+  /// Its sums are behind those of other members, which take `sums_before` bytes in all parts.
+  LibraryMember(Plan& plan, const DraftStep& draft, const RowBlocks& blocks,
+                std::size_t sums_before)
       : node_(*draft.node),
         kernel_(*runtime::find_kernel(draft.node->op())),
         attrs_(draft.attrs),
         inputs_(draft.reads.size()),
-        axes_(blocks.sizes.size()) {
+        axes_(blocks.sizes.size()),
+        sums_before_(sums_before) {
     for (const std::vector<int>* slots : {&draft.reads, &draft.writes}) {
       for (std::size_t i = 0; i < slots->size(); ++i) {
         const int slot = (*slots)[i];
         Tensor whole;
         if (slot >= 0) whole = plan.slots[static_cast<std::size_t>(slot)].tensor;
         const bool is_read = slots == &draft.reads;
-        const bool shared =
-            slot < 0 || (is_read && passes::row_operand(node_, i) == passes::RowOperand::whole);
+        const bool shared = slot < 0 || is_sum(places_.size()) ||
+                            (is_read && passes::row_operand(node_, i) == passes::RowOperand::whole);
         const std::vector<std::int64_t> still(axes_, 0);
         places_.push_back(
             slot < 0
@@ -139,13 +154,17 @@ class LibraryMember final : public Member {
       }
     }
     patch(plan, draft, places_);
+    if (kernel_.row_sums != nullptr) {
+      std::vector<Tensor> tensors = wholes_;
+      sum_bytes_ = kernel_.row_sums->parts(call_with(tensors)).bytes;
+    }
   }
 
   void run(const Block& block) const override {
     std::vector<Tensor> tensors;
     tensors.reserve(places_.size());
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      if (!wholes_[i].defined()) {
+      if (!wholes_[i].defined() || is_sum(i)) {
         tensors.emplace_back();
         continue;
       }
@@ -162,7 +181,27 @@ class LibraryMember final : public Member {
       }
       tensors.emplace_back(std::move(part));
     }
-    call(tensors);
+    if (kernel_.row_sums == nullptr) {
+      kernel_.run(call_with(tensors));
+    } else {
+      kernel_.row_sums->add(call_with(tensors),
+                            sums(block.sums) + static_cast<std::size_t>(block.part) * sum_bytes_);
+    }
+  }
+
+  [[nodiscard]] std::size_t sum_bytes() const override { return sum_bytes_; }
+
+  void finish(std::byte* all_sums, std::int64_t parts) const override {
+    if (kernel_.row_sums == nullptr) return;
+    std::vector<Tensor> tensors = wholes_;
+    for (std::size_t i = inputs_; i < tensors.size(); ++i) {
+      if (!is_sum(i)) continue;
+      tensors[i] = Tensor();
+      if (places_[i].steps.empty()) continue;  // nobody reads it
+      tensors[i] = Tensor(make_ref<TensorImpl>(*wholes_[i].impl()));
+      tensors[i].impl()->data = static_cast<std::byte*>(places_[i].base);
+    }
+    kernel_.row_sums->total(call_with(tensors), sums(all_sums), parts);
   }
 
   void refuse() const override {
@@ -181,19 +220,24 @@ class LibraryMember final : public Member {
         std::memset(tensors.back().impl()->data, 0, tensors.back().impl()->storage->bytes());
       }
     }
-    call(tensors);
+    kernel_.run(call_with(tensors));
   }
 
  private:
-  void call(std::span<Tensor> tensors) const {
-    kernel_.run({node_.op(), attrs_->data(), tensors.first(inputs_), tensors.subspan(inputs_),
-                 node_.loc()});
+  [[nodiscard]] runtime::OpCall call_with(std::span<Tensor> tensors) const {
+    return {node_.op(), attrs_->data(), tensors.first(inputs_), tensors.subspan(inputs_),
+            node_.loc()};
   }
+  /// Whether operand `i`, results behind inputs, is a sum over all rows.
+  [[nodiscard]] bool is_sum(std::size_t i) const {
+    return i > inputs_ && kernel_.row_sums != nullptr;
+  }
+  [[nodiscard]] std::byte* sums(std::byte* all) const { return all + sums_before_; }
 
   const Node& node_;
   const runtime::OpKernel& kernel_;
   Ref<Attrs> attrs_;
-  std::size_t inputs_, axes_;
+  std::size_t inputs_, axes_, sums_before_, sum_bytes_ = 0;
   std::vector<Place> places_;
   std::vector<Tensor> wholes_;  // for their types; their data are not looked at
   std::vector<bool> shared_;
@@ -202,52 +246,72 @@ class LibraryMember final : public Member {
 class RowsStep final : public Step {
  public:
   RowsStep(Plan& plan, const DraftStep& draft, runtime::KernelBatch& batch)
-      : Step(draft.node), blocks_(draft.blocks) {
+      : Step(draft.node),
+        blocks_(draft.blocks),
+        part_blocks_(
+            std::max<std::int64_t>(1, blocks_.part_stretches * blocks_.blocks_of_stretch())),
+        parts_((blocks_.blocks() + part_blocks_ - 1) / part_blocks_) {
     for (const DraftStep& member : draft.members) {
       if (member.kind == DraftStep::Kind::kernel) {
         members_.push_back(std::make_unique<KernelMember>(plan, member, blocks_, batch));
       } else {
-        members_.push_back(std::make_unique<LibraryMember>(plan, member, blocks_));
+        members_.push_back(std::make_unique<LibraryMember>(plan, member, blocks_, sum_bytes_));
+        sum_bytes_ += static_cast<std::size_t>(parts_) * members_.back()->sum_bytes();
       }
     }
   }
 
   void run(Plan&, const RunContext&) override {
-    std::int64_t count = blocks_.blocks_of_place();
-    for (std::size_t d = 0; d < blocks_.axis(); ++d) count *= blocks_.sizes[d];
-    const auto run_blocks = [&](std::int64_t from, std::int64_t to) {
-      const Ref<Storage> scratch =
-          blocks_.scratch_bytes > 0 ? Storage::allocate(blocks_.scratch_bytes) : Ref<Storage>();
-      for (std::int64_t number = from; number < to; ++number) {
-        const Block block = block_of(number, scratch ? scratch->data() : nullptr);
-        for (const auto& member : members_) member->run(block);
-      }
-    };
+    // Of numbers as wide as any, for their alignment.
+    std::vector<double> memory((sum_bytes_ + sizeof(double) - 1) / sizeof(double));
+    auto* const sums = reinterpret_cast<std::byte*>(memory.data());
     try {
-      runtime::parallel_for(0, count, blocks_.grain, run_blocks);
+      const std::int64_t grain = std::max<std::int64_t>(1, blocks_.grain / part_blocks_);
+      runtime::parallel_for(0, parts_, grain, [&](std::int64_t from, std::int64_t to) {
+        run_blocks(from * part_blocks_, std::min(to * part_blocks_, blocks_.blocks()), sums);
+      });
     } catch (const Error&) {
       for (const auto& member : members_) member->refuse();
       throw;
     }
+    for (const auto& member : members_) member->finish(sums, parts_);
   }
 
  private:
-  [[nodiscard]] Block block_of(std::int64_t number, std::byte* scratch) const {
+  void run_blocks(std::int64_t from, std::int64_t to, std::byte* sums) const {
+    const Ref<Storage> scratch =
+        blocks_.scratch_bytes > 0 ? Storage::allocate(blocks_.scratch_bytes) : Ref<Storage>();
     Block block;
-    block.scratch = scratch;
-    const std::int64_t of_place = blocks_.blocks_of_place();
+    block.scratch = scratch ? scratch->data() : nullptr;
+    block.sums = sums;
+    for (std::int64_t number = from; number < to; ++number) {
+      set_rows(block, number);
+      if (block.rows <= 0) continue;
+      for (const auto& member : members_) member->run(block);
+    }
+  }
+
+  void set_rows(Block& block, std::int64_t number) const {
     const std::size_t axis = blocks_.axis();
-    block.at[axis] = number % of_place * blocks_.rows;
-    block.rows = std::min(blocks_.rows, blocks_.sizes[axis] - block.at[axis]);
+    block.part = number / part_blocks_;
+    const std::int64_t of_stretch = blocks_.blocks_of_stretch();
+    const std::int64_t in_stretch = number % of_stretch * blocks_.rows;
+    number /= of_stretch;
+    const std::int64_t of_place = blocks_.stretches_of_place();
+    block.at[axis] = number % of_place * blocks_.stretch + in_stretch;
+    block.rows = std::min(
+        {blocks_.rows, blocks_.stretch - in_stretch, blocks_.sizes[axis] - block.at[axis]});
     number /= of_place;
     for (std::size_t d = axis; d-- > 0;) {
       block.at[d] = number % blocks_.sizes[d];
       number /= blocks_.sizes[d];
     }
-    return block;
   }
 
   RowBlocks blocks_;
+  // Each part is the work of one thread, block after block.
+  std::int64_t part_blocks_, parts_;
+  std::size_t sum_bytes_ = 0;  // of all members and parts
   std::vector<std::unique_ptr<Member>> members_;
 };
 

@@ -31,10 +31,13 @@ struct RowWork {
   bool along = false;  ///< what it gives for an element depends on the rest of the row
 };
 
-/// Library operators whose result along one axis, or for the last axes, needs nothing else.
+/// Library operators whose result along one axis, or for the last axes that their weight has, needs
+/// nothing else.
 constexpr std::array<std::string_view, 4> kAlongAxis{"softmax", "log_softmax", "softmax_backward",
                                                      "log_softmax_backward"};
 constexpr std::array<std::string_view, 2> kLastAxes{"layer_norm", "rms_norm"};
+constexpr std::array<std::string_view, 2> kLastAxesBackward{"layer_norm_backward",
+                                                            "rms_norm_backward"};
 constexpr std::array<std::string_view, 3> kIndexing{"gather", "scatter_add", "index_select"};
 
 bool begins_with(const Shape& shape, const Shape& rows, int axes) {
@@ -86,6 +89,9 @@ RowWork work_of(const Node& node) {
   }
   if (std::ranges::find(kLastAxes, op.name) != kLastAxes.end()) {
     return {shape, shape.rank() - node.inputs()[1].type().rank(), true};
+  }
+  if (std::ranges::find(kLastAxesBackward, op.name) != kLastAxesBackward.end()) {
+    return {shape, shape.rank() - node.inputs()[2].type().rank(), true};
   }
   if (std::ranges::find(kIndexing, op.name) != kIndexing.end()) return indexing_work(node);
   return {};
@@ -244,6 +250,10 @@ class RowFusion {
   /// Whether a member works row by row, and reads other members' results in the same rows.
   [[nodiscard]] bool keeps_rows(const Node& node, std::span<const Node* const> members,
                                 const Shape& rows, int axes) const {
+    const bool reads_sums = std::ranges::any_of(node.inputs(), [&](Value v) {
+      return is_row_sum(v) && std::ranges::find(members, v.node) != members.end();
+    });
+    if (reads_sums) return false;
     if (is_view(node)) {
       return begins_with(node.types()[0].shape(), rows, axes) &&
              begins_with(node.inputs()[0].type().shape(), rows, axes);

@@ -10,7 +10,9 @@ namespace dyad::passes {
 /// pointwise kernels around them, and with each other. Runs after `fuse`.
 ///
 /// Rows are numbered by the leading axes that the reductions of a group keep, as many for all of
-/// them. A view that changes only what is in a row stays between its neighbours.
+/// them. A view that changes only what is in a row stays between its neighbours. The gradients of
+/// layer_norm and rms_norm are members too: those of weights are sums over all rows, which none of
+/// the others reads.
 [[nodiscard]] Ref<GraphImpl> fuse_rows(const GraphImpl& graph, const FuseOptions& options = {});
 
 }  // namespace dyad::passes

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -48,6 +49,20 @@ struct OpCall {
   }
 };
 
+/// How a kernel works on some rows at a time if its outputs but the first are sums over all rows.
+/// Rows are added up part by part, each part in order and from zeros on, and then the parts.
+struct RowSums {
+  struct Parts {
+    std::int64_t rows = 0;  ///< of a part; the last one may have fewer
+    std::size_t bytes = 0;  ///< that the sums of a part take
+  };
+  Parts (*parts)(const OpCall& whole);
+  /// Writes output 0 of some rows of a part, the tensors of `some`, and adds them to its sums.
+  void (*add)(const OpCall& some, std::byte* sums);
+  /// Writes those of the other outputs that are defined, from the sums of `count` parts.
+  void (*total)(const OpCall& whole, std::byte* sums, std::int64_t count);
+};
+
 /// How an opaque operator runs on the CPU. Eager execution and compiled graphs call the same kernel
 /// with the same strides, so they agree bit for bit.
 struct OpKernel {
@@ -71,6 +86,8 @@ struct OpKernel {
   /// Any contents are good, and memory is asked for only to work in: a plan may run it when it has
   /// begun to write variables. Those of `in_place` need not say so.
   bool cannot_fail = false;
+  /// Null: the outputs are not those of a RowSums.
+  const RowSums* row_sums = nullptr;
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

@@ -1,3 +1,4 @@
+#include "dyad/autograd/gradients.h"
 #include "dyad/exec/compile.h"
 #include "exec_for_tests.h"
 #include "tests/shared/message_of.h"
@@ -180,6 +181,101 @@ TEST_F(FusedRows, LibraryOperatorsKeepTheirBits) {
   expect_as_eager(block, {normal({96, 80}).t(), normal({80, 96}), normal({96}), normal({96})});
   EXPECT_EQ(
       kernels_of(block, {normal({900, 256}), normal({900, 256}), normal({256}), normal({256})}), 1);
+}
+
+/// The gradients of outputs of `fn`, weighted, by its inputs: in a graph, values of it.
+Tensors weighted_gradients(const Function& fn, std::span<const Tensor> inputs,
+                           std::span<const Tensor> weights) {
+  if (dynamic_cast<GraphEvaluator*>(&Evaluator::current()) != nullptr) {
+    return autograd::graph_gradients(fn(inputs), weights, inputs, Loc());
+  }
+  Tensors leaves;
+  for (const Tensor& input : inputs) leaves.push_back(input.detach().requires_grad());
+  return grad(fn(leaves), leaves, {.weights = {weights.begin(), weights.end()}});
+}
+
+/// A layer_norm and an rms_norm between pointwise operators, with gradients of everything.
+Tensors norms_both_ways(std::span<const Tensor> in) {
+  const Function norms = [](std::span<const Tensor> x) -> Tensors {
+    const Tensor h = x[0] * 1.5 + x[1];
+    return {layer_norm(h, x[2], x[3]) + rms_norm(h, x[2]), h};
+  };
+  return weighted_gradients(norms, in.first(4), Tensors{gelu(in[4]), in[4]});
+}
+
+TEST_F(FusedRows, GradientsOfNormsRunWithTheirNeighbours) {
+  for (const DType dtype : {f32, f64, bf16, f16}) {
+    // As many parts of rows as 32, fewer, and a last one that is shorter; more rows than a part's
+    // before the last axis ends, and fewer.
+    for (const Shape& shape : {Shape{2048, 96},
+                               {1000, 700},
+                               {1027, 515},
+                               {40, 2000},
+                               {5, 3000},
+                               {1, 9000},
+                               {33, 1},
+                               {16, 128, 64},
+                               {8, 100, 128},
+                               {7, 300, 96},
+                               {300, 7, 96},
+                               {1, 500, 80},
+                               {2, 3, 400, 64},
+                               {0, 8},
+                               {3, 0, 8}}) {
+      SCOPED_TRACE(to_string(shape) + " of " + std::string(name_of(dtype)));
+      const Tensor weight = normal({shape[shape.size() - 1]}).to(dtype);
+      const auto rows = [&] { return normal(shape).to(dtype); };
+      expect_as_eager(norms_both_ways, {rows(), rows(), weight, weight * 2, rows()});
+    }
+  }
+  const auto rows = [] { return normal({600, 256}); };
+  const Tensors in{rows(), rows(), normal({256}), normal({256}), rows()};
+  EXPECT_LE(kernels_of(norms_both_ways, in), 2) << "one for all rows, one for the weight's sum";
+}
+
+TEST_F(FusedRows, GradientsOfNormsTakeInputsOfAnyStrides) {
+  const auto turned = [] { return normal({256, 600}).t(); };
+  const Tensor w = expand(normal({1}), {256});
+  expect_as_eager(norms_both_ways, {turned(), normal({600, 256}), w, w, normal({600, 256})});
+  expect_as_eager(norms_both_ways,
+                  {normal({600, 256}), turned(), normal({256}), w, expand(w, {600, 256})});
+}
+
+TEST_F(FusedRows, OfWeightsGradientsThatNobodyReadsThereIsNone) {
+  const Function of_input = [](std::span<const Tensor> in) -> Tensors {
+    return {norms_both_ways(in)[0]};
+  };
+  const Function of_weight = [](std::span<const Tensor> in) -> Tensors {
+    return {norms_both_ways(in)[2]};
+  };
+  const auto rows = [] { return normal({600, 256}); };
+  const Tensors in{rows(), rows(), normal({256}), normal({256}), rows()};
+  expect_as_eager(of_input, in);
+  expect_as_eager(of_weight, in);
+}
+
+TEST_F(FusedRows, WeightsOfTwoAxesHaveGradientsLikeRows) {
+  // Those of a weight have the shape of what one row is for others.
+  const Function square = [](std::span<const Tensor> in) -> Tensors {
+    const Function norm = [](std::span<const Tensor> x) -> Tensors {
+      return {layer_norm(x[0], x[1], x[1])};
+    };
+    const Tensors g = weighted_gradients(norm, in.first(2), in.subspan(2));
+    return {g[0], softmax(g[1], -1), max(g[1], {-1}, true) * in[1]};
+  };
+  expect_as_eager(square, {normal({64, 64, 32}), normal({64, 32}), normal({64, 64, 32})});
+}
+
+TEST_F(FusedRows, SumsOfOtherPartsOfRowsLeaveThemApart) {
+  const auto rows = [] { return normal({7, 300, 16}); };
+  const Tensors in{rows(), rows(), normal({16}), normal({16}), rows()};
+  const auto fast = compile([](const Tensors& x) { return norms_both_ways(x); },
+                            {.recheck = false, .background = Background::never});
+  for (int call = 0; call < 2; ++call) static_cast<void>(fast(in));
+  EXPECT_THAT(fast.explain().recordings[0].fusion,
+              ::testing::Contains(::testing::HasSubstr("kernels on all rows, one after the other: "
+                                                       "sums are made of 66 rows at a time, blocks "
+                                                       "would have 6")));
 }
 
 TEST_F(FusedRows, AlongAnAxisInTheMiddle) {

@@ -71,6 +71,57 @@ TEST(FuseRows, LibraryOperatorsAlongTheRowAreMembers) {
   })"));
 }
 
+TEST(FuseRows, GradientsOfNormsAreMembersWithSumsOverRowsAtTheirEnd) {
+  EXPECT_TRUE(is_graph(with_rows(R"(graph {
+    %g = placeholder : f32[b, 8]
+    %x = placeholder : f32[b, 8]
+    %w = placeholder : f32[8]
+    %s = exp(%g) : f32[b, 8]
+    %dx, %dw, %dc = layer_norm_backward(%s, %x, %w) {eps = 1e-5} : f32[b, 8], f32[8], f32[8]
+    %y = add(%dx, %g) : f32[b, 8]
+    %u = mul(%w, %dw) : f32[8]
+    return %y, %u, %dc
+  })"),
+                       R"(graph {
+    %g = placeholder : f32[b, 8]
+    %x = placeholder : f32[b, 8]
+    %w = placeholder : f32[8]
+    %dw, %dc, %y = rows(%g, %x, %w) {axes = 1} : f32[8], f32[8], f32[b, 8]
+      region {
+        %in0 = placeholder : f32[b, 8]
+        %s = exp(%in0) : f32[b, 8]
+        %in1 = placeholder : f32[b, 8]
+        %in2 = placeholder : f32[8]
+        %dx, %dw, %dc = layer_norm_backward(%s, %in1, %in2) {eps = 1e-5} : f32[b, 8], f32[8], f32[8]
+        %y = add(%dx, %in0) : f32[b, 8]
+        return %dw, %dc, %y
+      }
+    %u = mul(%w, %dw) : f32[8]
+    return %y, %u, %dc
+  })"));
+}
+
+TEST(FuseRows, NoMemberReadsASumOverAllRows) {
+  // That of %dw has as many rows as %x.
+  for (const char* reader :
+       {"%z = softmax(%dw) {axis = 1} : f32[8, 4]", "%z = exp(%dw) : f32[8, 4]",
+        "%v = reshape(%dw) {shape = [8, 2, 2]} : f32[8, 2, 2]\n"
+        "    %z = max(%v) {axes = [1, 2], keepdim = false} : f32[8]"}) {
+    const std::string text = R"(graph {
+    %g = placeholder : f32[8, 8, 4]
+    %x = placeholder : f32[8, 8, 4]
+    %w = placeholder : f32[8, 4]
+    %dx, %dw, %dc = layer_norm_backward(%g, %x, %w) {eps = 1e-5} : f32[8, 8, 4], f32[8, 4], f32[8, 4]
+    )" + std::string(reader) +
+                             R"(
+    return %dx, %z
+  })";
+    const Ref<GraphImpl> graph = with_rows(text);
+    verify(*graph);
+    EXPECT_EQ(count_rows(*graph), 0) << to_string(*graph);
+  }
+}
+
 TEST(FuseRows, ElementsThatAnIndexPicksFromRowsAreMembers) {
   EXPECT_TRUE(is_graph(with_rows(R"(graph {
     %x = placeholder : f32[b, 8]

@@ -216,90 +216,174 @@ void by_runs(const Rows& rows, const A* grad, const A* weight, const A* x, A mea
   }
 }
 
+/// Rows whose sums are made one after the other: their number does not depend on threads.
+std::int64_t rows_of_part(const Rows& rows) noexcept {
+  constexpr std::int64_t kParts = 32;
+  return std::max<std::int64_t>(1, (rows.count + kParts - 1) / kParts);
+}
+
+/// What a gradient's kernel is called with.
+struct Backward {
+  Rows rows;
+  Tensor grad, x, weight, x_grad, weight_grad, bias_grad;
+};
+
 /// With h = grad * weight and normal = (x - mean) * rstd the gradient of x is
-/// rstd * (h - mean(h) - normal * mean(h * normal)). Those of the parameters are summed up for each
-/// block of rows, then over the blocks, whose number does not depend on threads.
-void normalize_backward(const Rows& rows, const Tensor& grad_in, const Tensor& x_in,
-                        const Tensor& weight_in, const Tensor& x_grad, const Tensor& weight_grad,
-                        const Tensor& bias_grad) {
-  constexpr std::int64_t kBlocks = 32, kMostRows = 4;
-  const Tensor grads = dense(grad_in), x = dense(x_in), weights = dense(weight_in);
-  const std::int64_t parameters = rows.parameters();
-  with_floating(x.dtype(), [&]<class T>(T) {
-    using A = Accumulator<T>;
-    Wide<T> wide_weights;
-    const A* weight =
-        weights.defined() ? wide_weights.read(elements_of<const T>(weights), parameters) : nullptr;
-    T* to = reinterpret_cast<T*>(x_grad.impl()->data);
-    const std::int64_t block = (rows.count + kBlocks - 1) / kBlocks;
-    const std::int64_t blocks = block == 0 ? 0 : (rows.count + block - 1) / block;
-    std::vector<A> sums(static_cast<std::size_t>(2 * blocks * parameters));
-    Cost cost = rows.cost(5, sizeof(T));
-    cost.bytes *= static_cast<double>(block);
-    cost.flops *= 2 * static_cast<double>(block);
+/// rstd * (h - mean(h) - normal * mean(h * normal)). Those of the parameters are sums over rows.
+template <class T>
+class BackwardRows {
+ public:
+  using A = Accumulator<T>;
+
+  explicit BackwardRows(const Backward& call)
+      : rows_(call.rows),
+        grads_(dense(call.grad)),
+        x_(dense(call.x)),
+        weights_(dense(call.weight)),
+        weight_(weights_.defined()
+                    ? wide_weights_.read(elements_of<const T>(weights_), rows_.parameters())
+                    : nullptr),
+        to_(reinterpret_cast<T*>(call.x_grad.impl()->data)),
+        streams_(streams(rows_, call.x_grad, 3)) {}
+
+  /// The gradient of the rows from `begin` to `end`. `sums` gets what comes to the weights, and
+  /// behind that to the biases.
+  void add(std::int64_t begin, std::int64_t end, A* sums) const {
+    if (rows_.length == 0) return;
     // So few that they are still in the first cache when they are read again.
-    const std::int64_t most = rows.period > 1 || rows.span > 1 ? 1
-                              : rows.length <= 512             ? 4
-                              : rows.length <= 2048            ? 2
-                                                               : 1;
-    const bool fetches = fetches_ahead<T>(rows);
-    const auto do_rows = [&](std::int64_t row, std::int64_t count, A* sum, Wide<T>& in,
-                             Wide<T>& in_grad, Made<T>& made) {
-      const std::int64_t length = rows.length, begin = row * length;
-      const A* const from = in.read(elements_of<const T>(x) + begin, count * length);
-      const A* const grad = in_grad.read(elements_of<const T>(grads) + begin, count * length);
-      A* const y = made.begin(to + begin, count * length);
-      A means[kMostRows], rstds[kMostRows];
+    const std::int64_t most = rows_.period > 1 || rows_.span > 1 ? 1
+                              : rows_.length <= 512              ? kMostRows
+                              : rows_.length <= 2048             ? 2
+                                                                 : 1;
+    Buffers buffers(streams_);
+    for (std::int64_t row = begin; row < end; row += most) {
+      add_rows(row, std::min(most, end - row), sums, buffers);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kMostRows = 4;
+
+  struct Buffers {
+    explicit Buffers(bool streams) : made(streams) {}
+    Wide<T> x, grad;
+    Made<T> made;
+  };
+
+  void add_rows(std::int64_t row, std::int64_t count, A* sums, Buffers& buffers) const {
+    const bool fetches = fetches_ahead<T>(rows_);
+    const std::int64_t length = rows_.length, begin = row * length;
+    const A* const x = buffers.x.read(elements_of<const T>(x_) + begin, count * length);
+    const A* const grad = buffers.grad.read(elements_of<const T>(grads_) + begin, count * length);
+    A* const out = buffers.made.begin(to_ + begin, count * length);
+    A means[kMostRows], rstds[kMostRows];
+    for (std::int64_t i = 0; i < count; ++i) {
+      const bool has_next = fetches && row + count + i < rows_.count;
+      const Statistics<A> s(rows_, x + i * length,
+                            has_next ? grad + (count + i) * length : nullptr);
+      means[i] = s.mean;
+      rstds[i] = s.rstd;
+    }
+    const std::int64_t first = row % rows_.period * rows_.runs();
+    const A* const weight = weight_ ? weight_ + first : nullptr;
+    A *const weight_sums = sums + first, *const bias_sums = weight_sums + rows_.parameters();
+    if (rows_.span == 1) {
+      add_parameter_grads(grad, x, count, length, means, rstds, weight_sums, bias_sums);
       for (std::int64_t i = 0; i < count; ++i) {
-        const Statistics<A> s(rows, from + i * length, fetches ? grad + i * length : nullptr);
-        means[i] = s.mean;
-        rstds[i] = s.rstd;
+        const std::int64_t at = i * length;
+        const bool has_next = fetches && row + count + i < rows_.count;
+        by_elements(rows_, grad + at, weight, x + at, means[i], rstds[i], out + at,
+                    has_next ? x + at + count * length : nullptr);
       }
-      const std::int64_t first = row % rows.period * rows.runs();
-      const A* const w = weight ? weight + first : nullptr;
-      if (rows.span == 1) {
-        add_parameter_grads(grad, from, count, length, means, rstds, sum + first,
-                            sum + parameters + first);
-        for (std::int64_t i = 0; i < count; ++i) {
-          const std::int64_t at = i * length;
-          const bool has_next = fetches && row + count + i < rows.count;
-          by_elements(rows, grad + at, w, from + at, means[i], rstds[i], y + at,
-                      has_next ? from + at + count * length : nullptr);
-        }
-      } else {
-        by_runs(rows, grad, w, from, means[0], rstds[0], sum + first, sum + parameters + first, y);
-      }
-      made.end(to + begin, count * length);
-    };
-    if (rows.length > 0) {
-      parallel_for(0, blocks, grain_for(cost, blocks), [&](std::int64_t lo, std::int64_t hi) {
-        Wide<T> in, in_grad;
-        Made<T> made(streams(rows, x_grad, 3));
-        for (std::int64_t b = lo; b < hi; ++b) {
-          const std::int64_t end = std::min(rows.count, (b + 1) * block);
-          for (std::int64_t row = b * block; row < end; row += most) {
-            do_rows(row, std::min(most, end - row), sums.data() + 2 * b * parameters, in, in_grad,
-                    made);
-          }
-        }
-      });
+    } else {
+      by_runs(rows_, grad, weight, x, means[0], rstds[0], weight_sums, bias_sums, out);
     }
-    for (std::int64_t b = 1; b < blocks; ++b) {
-      const A* const more = sums.data() + 2 * b * parameters;
-      for (std::int64_t p = 0; p < 2 * parameters; ++p)
-        sums[static_cast<std::size_t>(p)] += more[p];
+    buffers.made.end(to_ + begin, count * length);
+  }
+
+  Rows rows_;
+  Tensor grads_, x_, weights_;
+  Wide<T> wide_weights_;
+  const A* weight_;
+  T* to_;
+  bool streams_;
+};
+
+/// Stores the sums of `count` parts as the gradients of weights and biases.
+template <class T>
+void store_totals(const Backward& call, Accumulator<T>* sums, std::int64_t count) {
+  const std::int64_t parameters = call.rows.parameters();
+  for (std::int64_t part = 1; part < count; ++part) {
+    const Accumulator<T>* const more = sums + 2 * part * parameters;
+    for (std::int64_t p = 0; p < 2 * parameters; ++p) sums[p] += more[p];
+  }
+  const auto total = [&](const Tensor& result, std::int64_t offset) {
+    if (!result.defined() || result.impl()->numel() == 0) return;
+    T* into = reinterpret_cast<T*>(result.impl()->data);
+    for (std::int64_t p = 0; p < parameters; ++p) {
+      into[p] = count == 0 ? T{} : store<T>(sums[offset + p]);
     }
-    const auto total = [&](const Tensor& result, std::int64_t offset) {
-      if (!result.defined() || result.impl()->numel() == 0) return;
-      T* into = reinterpret_cast<T*>(result.impl()->data);
-      for (std::int64_t p = 0; p < parameters; ++p) {
-        into[p] = blocks == 0 ? T{} : store<T>(sums[static_cast<std::size_t>(offset + p)]);
+  };
+  total(call.weight_grad, 0);
+  total(call.bias_grad, parameters);
+}
+
+void normalize_backward(const Backward& call) {
+  const Rows& rows = call.rows;
+  with_floating(call.x.dtype(), [&]<class T>(T) {
+    const BackwardRows<T> backward(call);
+    const std::int64_t part = rows_of_part(rows), parts = (rows.count + part - 1) / part;
+    const std::int64_t numbers = 2 * rows.parameters();
+    std::vector<Accumulator<T>> sums(static_cast<std::size_t>(parts * numbers));
+    Cost cost = rows.cost(5, sizeof(T));
+    cost.bytes *= static_cast<double>(part);
+    cost.flops *= 2 * static_cast<double>(part);
+    parallel_for(0, parts, grain_for(cost, parts), [&](std::int64_t lo, std::int64_t hi) {
+      for (std::int64_t p = lo; p < hi; ++p) {
+        backward.add(p * part, std::min(rows.count, (p + 1) * part), sums.data() + p * numbers);
       }
-    };
-    total(weight_grad, 0);
-    total(bias_grad, parameters);
+    });
+    store_totals<T>(call, sums.data(), parts);
   });
 }
+
+Backward last_axes_backward(const OpCall& call, bool centered) {
+  const auto in = call.inputs;
+  const auto out = call.outputs;
+  return {.rows = last_axes(call, in[1], in[2], centered),
+          .grad = in[0],
+          .x = in[1],
+          .weight = in[2],
+          .x_grad = out[0],
+          .weight_grad = out[1],
+          .bias_grad = out.size() > 2 ? out[2] : Tensor()};
+}
+
+template <bool kCentered>
+RowSums::Parts parts_of(const OpCall& whole) {
+  const Rows rows = last_axes(whole, whole.inputs[1], whole.inputs[2], kCentered);
+  RowSums::Parts parts{.rows = rows_of_part(rows)};
+  with_floating(whole.inputs[1].dtype(), [&]<class T>(T) {
+    parts.bytes = static_cast<std::size_t>(2 * rows.parameters()) * sizeof(Accumulator<T>);
+  });
+  return parts;
+}
+template <bool kCentered>
+void add_some(const OpCall& some, std::byte* sums) {
+  const Backward call = last_axes_backward(some, kCentered);
+  with_floating(call.x.dtype(), [&]<class T>(T) {
+    BackwardRows<T>(call).add(0, call.rows.count, reinterpret_cast<Accumulator<T>*>(sums));
+  });
+}
+template <bool kCentered>
+void store_all(const OpCall& whole, std::byte* sums, std::int64_t count) {
+  const Backward call = last_axes_backward(whole, kCentered);
+  with_floating(call.x.dtype(), [&]<class T>(T) {
+    store_totals<T>(call, reinterpret_cast<Accumulator<T>*>(sums), count);
+  });
+}
+template <bool kCentered>
+constexpr RowSums kRowSums{parts_of<kCentered>, add_some<kCentered>, store_all<kCentered>};
 
 void layer_norm(const OpCall& call) {
   const auto in = call.inputs;
@@ -307,22 +391,14 @@ void layer_norm(const OpCall& call) {
             call.outputs[0]);
 }
 
-void layer_norm_backward(const OpCall& call) {
-  const auto in = call.inputs;
-  normalize_backward(last_axes(call, in[1], in[2], true), in[0], in[1], in[2], call.outputs[0],
-                     call.outputs[1], call.outputs[2]);
-}
+void layer_norm_backward(const OpCall& call) { normalize_backward(last_axes_backward(call, true)); }
 
 void rms_norm(const OpCall& call) {
   const auto in = call.inputs;
   normalize(last_axes(call, in[0], in[1], false), in[0], in[1], {}, call.outputs[0]);
 }
 
-void rms_norm_backward(const OpCall& call) {
-  const auto in = call.inputs;
-  normalize_backward(last_axes(call, in[1], in[2], false), in[0], in[1], in[2], call.outputs[0],
-                     call.outputs[1], {});
-}
+void rms_norm_backward(const OpCall& call) { normalize_backward(last_axes_backward(call, false)); }
 
 void group_norm(const OpCall& call) {
   const auto in = call.inputs;
@@ -332,18 +408,28 @@ void group_norm(const OpCall& call) {
 
 void group_norm_backward(const OpCall& call) {
   const auto in = call.inputs;
-  normalize_backward(groups_of(call, in[1]), in[0], in[1], in.size() > 2 ? in[2] : Tensor(),
-                     call.outputs[0], call.outputs[1], call.outputs[2]);
+  normalize_backward({.rows = groups_of(call, in[1]),
+                      .grad = in[0],
+                      .x = in[1],
+                      .weight = in.size() > 2 ? in[2] : Tensor(),
+                      .x_grad = call.outputs[0],
+                      .weight_grad = call.outputs[1],
+                      .bias_grad = call.outputs[2]});
 }
 
 }  // namespace
 
 std::span<const NamedKernel> norm_kernels() {
-  static constexpr auto kernel = [](auto run) { return OpKernel{.run = run, .cannot_fail = true}; };
+  static constexpr auto kernel = [](auto run, const RowSums* sums = nullptr) {
+    return OpKernel{.run = run, .cannot_fail = true, .row_sums = sums};
+  };
   static constexpr NamedKernel kernels[] = {
-      {"layer_norm", kernel(layer_norm)}, {"layer_norm_backward", kernel(layer_norm_backward)},
-      {"rms_norm", kernel(rms_norm)},     {"rms_norm_backward", kernel(rms_norm_backward)},
-      {"group_norm", kernel(group_norm)}, {"group_norm_backward", kernel(group_norm_backward)},
+      {"layer_norm", kernel(layer_norm)},
+      {"layer_norm_backward", kernel(layer_norm_backward, &kRowSums<true>)},
+      {"rms_norm", kernel(rms_norm)},
+      {"rms_norm_backward", kernel(rms_norm_backward, &kRowSums<false>)},
+      {"group_norm", kernel(group_norm)},
+      {"group_norm_backward", kernel(group_norm_backward)},
   };
   return kernels;
 }
