@@ -38,6 +38,21 @@ constexpr std::int64_t kRounds = 20000;
   return total[0];
 }
 
+/// Reads all of n elements, halves of them side by side.
+[[gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")]] float read_halves(
+    const float* from, std::int64_t n) {
+  constexpr std::int64_t kLanes = sizeof(Vector) / sizeof(float);
+  Vector sums[2] = {};
+  for (std::int64_t i = 0; i < n / 2; i += kLanes) {
+    for (int k = 0; k < 2; ++k) {
+      Vector v;
+      std::memcpy(&v, from + k * (n / 2) + i, sizeof(v));
+      sums[k] += v;
+    }
+  }
+  return sums[0][0] + sums[1][0];
+}
+
 }  // namespace
 
 double copy_rate() {
@@ -71,6 +86,20 @@ double stream_rate() {
 #else
   return copy_rate();
 #endif
+}
+
+double read_rate() {
+  constexpr std::int64_t kElements = std::int64_t{1} << 24, kPieces = 64;
+  const Tensor from = ones({kElements});
+  const auto* source = from.data<float>();
+  std::atomic<float> keep = 0;
+  const double seconds = median_seconds([&] {
+    runtime::parallel_for(0, kPieces, kPieces / 8, [&](std::int64_t lo, std::int64_t hi) {
+      constexpr std::int64_t kPiece = kElements / kPieces;
+      for (std::int64_t i = lo; i < hi; ++i) keep = read_halves(source + i * kPiece, kPiece);
+    });
+  });
+  return 1.0 * kElements * sizeof(float) / seconds;
 }
 
 double peak_flops() {

@@ -14,6 +14,8 @@ constexpr int kInitContext = 1, kAccumulateContext = 2, kCombineContext = 3, kFi
 constexpr std::int64_t kMaxStrip = 1024;
 constexpr std::int64_t kLaneBytes = 32 << 10;
 constexpr std::int64_t kPage = 4096;
+/// So many chunks of a long row are read from two places at once.
+constexpr std::int64_t kFarChunks = 64;
 /// Columns: how far ahead memory is asked for.
 constexpr std::int64_t kRowsAhead = 2;
 
@@ -243,15 +245,40 @@ bool ReductionDriver::chunks_are_rows() const {
 
 void ReductionDriver::chunks_as_rows(char* const* data, std::int64_t first, std::int64_t count,
                                      char* const* results) const {
-  char* at[kMaxOperands];
-  std::int64_t distances[kMaxOperands];
-  for (int i = 0; i < kernel_.inputs_; ++i) {
-    distances[i] = kReduceChunk * reduced_strides_[i];
-    at[i] = moved(data[i], first * distances[i]);
+  const int inputs = kernel_.inputs_;
+  // `rows` chunks from `chunk` on, `apart` from one to the next.
+  const auto reduce = [&](std::int64_t chunk, std::int64_t rows, std::int64_t apart,
+                          char* const* into) {
+    char* at[kMaxOperands];
+    std::int64_t distances[kMaxOperands];
+    for (int i = 0; i < inputs; ++i) {
+      const std::int64_t distance = kReduceChunk * reduced_strides_[i];
+      distances[i] = apart * distance;
+      at[i] = moved(data[i], chunk * distance);
+    }
+    kernel_.code_.reduce(kernel_.contexts_[kInitContext], at, distances, reduced_strides_, rows, 0,
+                         kReduceChunk, nullptr, into, args_.slots,
+                         DYAD_REDUCE_INIT | DYAD_REDUCE_RESULT);
+  };
+  if (kernel_.accumulators_ > 1) return reduce(first, count, 1, results);
+  // The code takes two rows at a time. From far apart: a core asks for two long runs of memory
+  // sooner than for one.
+  const std::int64_t bytes = kernel_.accumulator_bytes_[0];
+  for (std::int64_t begin = 0; begin < count; begin += kFarChunks) {
+    const std::int64_t n = std::min(kFarChunks, count - begin), half = n / 2;
+    for (std::int64_t i = begin; i < begin + half; ++i) {
+      alignas(8) char values[2 * 8];
+      char* into[] = {values};
+      reduce(first + i, 2, half, into);
+      for (const std::int64_t at : {std::int64_t{0}, std::int64_t{1}})
+        std::memcpy(results[0] + (i + at * half) * bytes, values + at * bytes,
+                    static_cast<std::size_t>(bytes));
+    }
+    if (n % 2 != 0) {
+      char* into[] = {results[0] + (begin + n - 1) * bytes};
+      reduce(first + begin + n - 1, 1, 1, into);
+    }
   }
-  kernel_.code_.reduce(kernel_.contexts_[kInitContext], at, distances, reduced_strides_, count, 0,
-                       kReduceChunk, nullptr, results, args_.slots,
-                       DYAD_REDUCE_INIT | DYAD_REDUCE_RESULT);
 }
 
 void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std::int64_t first,
@@ -317,14 +344,13 @@ void ReductionDriver::whole(char* const* data, std::int64_t outputs, char* const
   Levels levels(*this, outputs);
   std::int64_t c = 0;
   if (outputs == 1 && chunks_are_rows()) {
-    // A few whole chunks at once, as if they were rows of a matrix.
-    constexpr std::int64_t kFew = 16;
-    alignas(64) std::byte memory[kMaxAccumulators * kFew * 8];
+    // Some whole chunks at once, as if they were rows of a matrix.
+    alignas(64) std::byte memory[kMaxAccumulators * kFarChunks * 8];
     for (const std::int64_t whole = count_ / kReduceChunk; c < whole;) {
-      const std::int64_t n = std::min(kFew, whole - c);
+      const std::int64_t n = std::min(kFarChunks, whole - c);
       Values joined = {};
       for (int k = 0; k < kernel_.accumulators_; ++k) {
-        joined[k] = reinterpret_cast<char*>(memory + k * kFew * 8);
+        joined[k] = reinterpret_cast<char*>(memory + k * kFarChunks * 8);
       }
       chunks_as_rows(data, c, n, joined);
       for (const std::int64_t end = c + n; c < end; ++c) {
