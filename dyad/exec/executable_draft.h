@@ -63,6 +63,7 @@ struct DraftStep {
   int spoils = -1;           ///< the read in whose memory it works if nobody needs it any more
   std::vector<DraftStep> members;  ///< of rows
   int space_rank = 0;              ///< of a member: axes of the space that it runs over
+  bool past_caches = false;        ///< of a member: nothing reads its results soon
   RowBlocks blocks = {};           ///< of rows
 };
 
@@ -120,6 +121,10 @@ struct Draft {
 /// other values then lie in scratch.
 void join_rows(Draft& draft, std::size_t first, const Node& node, std::span<const int> results,
                const SymbolMap& symbols);
+
+/// Lets members of `rows` steps store results past the caches that no later step reads, where the
+/// step reads and writes more than the caches hold.
+void send_past_caches(Draft& draft);
 
 /// Lets steps write the parts of a concatenation where they belong in its result, if each lies
 /// there as it does alone: then there is nothing to copy.

@@ -320,6 +320,7 @@ ArenasPlan place_memory(Draft& draft) {
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     note_uses(draft, draft.steps[i], static_cast<int>(i));
   }
+  send_past_caches(draft);
   keep_what_is_saved(draft);
   reuse_in_place(draft);
   keep_from_spoiling(draft);

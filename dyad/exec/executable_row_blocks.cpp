@@ -341,7 +341,42 @@ class RowJoin {
   std::int64_t part_rows_ = 0;  // that sums over rows are made of at a time; 0: there are none
 };
 
+/// What a step reads and writes outside of scratch.
+std::size_t bytes_moved(const Draft& draft, const DraftStep& step) {
+  std::size_t bytes = 0;
+  for (const std::vector<int>* slots : {&step.reads, &step.writes}) {
+    for (const int slot : *slots) {
+      if (slot < 0) continue;
+      const TensorImpl& t = draft.tensor(slot);
+      bytes += static_cast<std::size_t>(t.numel()) * size_of(t.dtype);
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
+
+void send_past_caches(Draft& draft) {
+  constexpr std::size_t kCaches = std::size_t{32} << 20;
+  for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
+    DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
+    if (step.kind != DraftStep::Kind::rows || bytes_moved(draft, step) <= kCaches) continue;
+    const auto is_read = [&](int written) {
+      const Buffer& buffer = draft.buffer_of(written);
+      return buffer.last_step > i || buffer.source == Source::scratch ||
+             std::ranges::any_of(step.members, [&](const DraftStep& member) {
+               return std::ranges::any_of(member.reads, [&](int slot) {
+                 return slot >= 0 && &draft.buffer_of(slot) == &buffer;
+               });
+             });
+    };
+    for (DraftStep& member : step.members) {
+      const bool has_sums = member.kind == DraftStep::Kind::opaque && member.writes.size() > 1;
+      const std::span<const int> rows(member.writes.data(), has_sums ? 1 : member.writes.size());
+      member.past_caches = std::ranges::none_of(rows, is_read);
+    }
+  }
+}
 
 void join_rows(Draft& draft, std::size_t first, const Node& node, std::span<const int> results,
                const SymbolMap& symbols) {

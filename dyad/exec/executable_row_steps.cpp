@@ -105,6 +105,7 @@ class KernelMember final : public Member {
         continue;
       sizes[blocks.axis()] = rows;
       launches_.push_back({rows, parts.launch(sizes, batch)});
+      if (draft.past_caches) launches_.back().kernel.send_past_caches();
     }
   }
 
@@ -134,7 +135,8 @@ class LibraryMember final : public Member {
         attrs_(draft.attrs),
         inputs_(draft.reads.size()),
         axes_(blocks.sizes.size()),
-        sums_before_(sums_before) {
+        sums_before_(sums_before),
+        past_caches_(draft.past_caches) {
     for (const std::vector<int>* slots : {&draft.reads, &draft.writes}) {
       for (std::size_t i = 0; i < slots->size(); ++i) {
         const int slot = (*slots)[i];
@@ -225,8 +227,12 @@ class LibraryMember final : public Member {
 
  private:
   [[nodiscard]] runtime::OpCall call_with(std::span<Tensor> tensors) const {
-    return {node_.op(), attrs_->data(), tensors.first(inputs_), tensors.subspan(inputs_),
-            node_.loc()};
+    return {.op = node_.op(),
+            .attrs = attrs_->data(),
+            .inputs = tensors.first(inputs_),
+            .outputs = tensors.subspan(inputs_),
+            .loc = node_.loc(),
+            .past_caches = past_caches_};
   }
   /// Whether operand `i`, results behind inputs, is a sum over all rows.
   [[nodiscard]] bool is_sum(std::size_t i) const {
@@ -241,6 +247,7 @@ class LibraryMember final : public Member {
   std::vector<Place> places_;
   std::vector<Tensor> wholes_;  // for their types; their data are not looked at
   std::vector<bool> shared_;
+  bool past_caches_;
 };
 
 class RowsStep final : public Step {

@@ -70,7 +70,8 @@ void KernelCall::plan() {
     constexpr std::int64_t kLongRow = 640;
     const std::int64_t row = args.rank > 1 ? args.sizes[args.rank - 1] * size : kLongRow;
     const bool long_rows = row >= kLongRow || row % kLine == 0;
-    flags_ = units_ * size >= kPastTheCaches && long_rows ? DYAD_KERNEL_STREAM : 0;
+    const bool past = past_caches || units_ * size >= kPastTheCaches;
+    flags_ = past && long_rows ? DYAD_KERNEL_STREAM : 0;
     return;
   }
   // Columns are reduced side by side in vectors, and a thread gets a few of those. One of a team

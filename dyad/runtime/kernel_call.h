@@ -36,6 +36,8 @@ struct KernelCall {
   /// Runs on the operands at `data`, in the kernel's order.
   void run(void* const* data, const std::uint64_t* slots) const;
 
+  /// A pointwise kernel's results leave the caches before anything reads them, whatever their size.
+  bool past_caches = false;
   codegen::Iteration space;
   const codegen::CompiledKernel* kernel = nullptr;
 

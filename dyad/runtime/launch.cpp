@@ -129,6 +129,8 @@ void** KernelLaunch::address(int operand) noexcept {
 
 std::span<std::uint64_t> KernelLaunch::slots() noexcept { return state_->slots; }
 
+void KernelLaunch::send_past_caches() noexcept { state_->call.past_caches = true; }
+
 void KernelLaunch::run() { state_->call.run(state_->data.data(), state_->slots.data()); }
 
 void KernelLaunch::run_at(std::span<void* const> operands) const {

@@ -105,6 +105,10 @@ class KernelLaunch {
   /// Values of the program's parameters, bits in the low end.
   [[nodiscard]] std::span<std::uint64_t> slots() noexcept;
 
+  /// Its results leave the caches before anything reads them, whatever their size: those of a
+  /// pointwise kernel are stored past these. Before the batch is finished.
+  void send_past_caches() noexcept;
+
   /// Runs on the team where that pays.
   void run();
   /// The same on operands at other addresses (in the order given); several threads may do that at

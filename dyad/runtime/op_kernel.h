@@ -33,6 +33,8 @@ struct OpCall {
   std::unique_ptr<KernelMemo>* memo = nullptr;
   /// Whether nobody needs the input that OpKernel::spoils names once the kernel has run.
   bool may_spoil = false;
+  /// Whether results leave the caches before anything reads them, whatever their size.
+  bool past_caches = false;
 
   template <class A>
   [[nodiscard]] const A& attrs_as() const noexcept {

@@ -110,9 +110,11 @@ class Made {
 };
 
 /// Whether a pass over so many arrays of the result's size, with the result, is through more than
-/// the caches hold before anything reads that again. Rows pass through the first cache.
-bool streams(const Rows& rows, const Tensor& result, std::int64_t arrays) {
+/// the caches hold before anything reads that again, as the caller may know. Rows pass through the
+/// first cache.
+bool streams(const Rows& rows, const Tensor& result, std::int64_t arrays, bool past_caches) {
   constexpr std::int64_t kCaches = 32 << 20, kLongest = 2048;
+  if (past_caches) return rows.length <= kLongest;
   const auto size = static_cast<std::int64_t>(size_of(result.dtype()));
   return rows.length <= kLongest && arrays * result.impl()->numel() * size > kCaches;
 }
@@ -139,7 +141,7 @@ struct Statistics {
 Tensor dense(const Tensor& t) { return t.defined() ? contiguous_copy(t) : Tensor(); }
 
 void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, const Tensor& bias_in,
-               const Tensor& out) {
+               const Tensor& out, bool past_caches) {
   if (out.impl()->numel() == 0) return;
   const Tensor x = dense(x_in), weights = dense(weight_in), biases = dense(bias_in);
   with_floating(x.dtype(), [&]<class T>(T) {
@@ -155,7 +157,7 @@ void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, co
     parallel_for(0, rows.count, grain_for(rows.cost(3, sizeof(T)), rows.count),
                  [&](std::int64_t lo, std::int64_t hi) {
                    Wide<T> in;
-                   Made<T> made(streams(rows, out, 2));
+                   Made<T> made(streams(rows, out, 2, past_caches));
                    for (std::int64_t row = lo; row < hi; ++row) {
                      const A* from =
                          in.read(elements_of<const T>(x) + row * rows.length, rows.length);
@@ -226,6 +228,7 @@ std::int64_t rows_of_part(const Rows& rows) noexcept {
 struct Backward {
   Rows rows;
   Tensor grad, x, weight, x_grad, weight_grad, bias_grad;
+  bool past_caches = false;
 };
 
 /// With h = grad * weight and normal = (x - mean) * rstd the gradient of x is
@@ -244,7 +247,7 @@ class BackwardRows {
                     ? wide_weights_.read(elements_of<const T>(weights_), rows_.parameters())
                     : nullptr),
         to_(reinterpret_cast<T*>(call.x_grad.impl()->data)),
-        streams_(streams(rows_, call.x_grad, 3)) {}
+        streams_(streams(rows_, call.x_grad, 3, call.past_caches)) {}
 
   /// The gradient of the rows from `begin` to `end`. `sums` gets what comes to the weights, and
   /// behind that to the biases.
@@ -356,7 +359,8 @@ Backward last_axes_backward(const OpCall& call, bool centered) {
           .weight = in[2],
           .x_grad = out[0],
           .weight_grad = out[1],
-          .bias_grad = out.size() > 2 ? out[2] : Tensor()};
+          .bias_grad = out.size() > 2 ? out[2] : Tensor(),
+          .past_caches = call.past_caches};
 }
 
 template <bool kCentered>
@@ -388,14 +392,15 @@ constexpr RowSums kRowSums{parts_of<kCentered>, add_some<kCentered>, store_all<k
 void layer_norm(const OpCall& call) {
   const auto in = call.inputs;
   normalize(last_axes(call, in[0], in[1], true), in[0], in[1], in.size() > 2 ? in[2] : Tensor(),
-            call.outputs[0]);
+            call.outputs[0], call.past_caches);
 }
 
 void layer_norm_backward(const OpCall& call) { normalize_backward(last_axes_backward(call, true)); }
 
 void rms_norm(const OpCall& call) {
   const auto in = call.inputs;
-  normalize(last_axes(call, in[0], in[1], false), in[0], in[1], {}, call.outputs[0]);
+  normalize(last_axes(call, in[0], in[1], false), in[0], in[1], {}, call.outputs[0],
+            call.past_caches);
 }
 
 void rms_norm_backward(const OpCall& call) { normalize_backward(last_axes_backward(call, false)); }
@@ -403,7 +408,7 @@ void rms_norm_backward(const OpCall& call) { normalize_backward(last_axes_backwa
 void group_norm(const OpCall& call) {
   const auto in = call.inputs;
   normalize(groups_of(call, in[0]), in[0], in.size() > 1 ? in[1] : Tensor(),
-            in.size() > 2 ? in[2] : Tensor(), call.outputs[0]);
+            in.size() > 2 ? in[2] : Tensor(), call.outputs[0], call.past_caches);
 }
 
 void group_norm_backward(const OpCall& call) {
