@@ -69,11 +69,13 @@ void patch(Plan& plan, const DraftStep& draft, std::vector<Place>& places) {
   }
 }
 
-/// A step of the sequence; may run in several threads, each on a block of its own.
+/// A step of the sequence; may run in several threads, each on blocks of its own.
 class Member {
  public:
   virtual ~Member() = default;
-  virtual void run(const Block& block) const = 0;
+  /// What a thread hands to run() with each of its blocks.
+  [[nodiscard]] virtual std::vector<Tensor> tensors_of_blocks() const { return {}; }
+  virtual void run(const Block& block, std::span<Tensor> tensors) const = 0;
   /// Bytes of its sums over all rows, for each part of them.
   [[nodiscard]] virtual std::size_t sum_bytes() const { return 0; }
   /// Writes these when all blocks are done; `sums` as in a block.
@@ -109,7 +111,7 @@ class KernelMember final : public Member {
     }
   }
 
-  void run(const Block& block) const override {
+  void run(const Block& block, std::span<Tensor> /*tensors*/) const override {
     void* data[codegen::kMaxOperands];
     for (std::size_t i = 0; i < places_.size(); ++i) data[i] = places_[i].of(block);
     std::ranges::find(launches_, block.rows, &Launch::rows)->kernel.run_at({data, places_.size()});
@@ -162,7 +164,8 @@ class LibraryMember final : public Member {
     }
   }
 
-  void run(const Block& block) const override {
+  /// Of the types of a block's rows. Sums are no tensors there.
+  [[nodiscard]] std::vector<Tensor> tensors_of_blocks() const override {
     std::vector<Tensor> tensors;
     tensors.reserve(places_.size());
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -176,12 +179,18 @@ class LibraryMember final : public Member {
       part->shape = whole.shape;
       part->strides = whole.strides;
       part->contiguous = whole.contiguous;
-      part->data = places_[i].of(block);
-      if (!shared_[i]) {
-        for (std::size_t d = 0; d + 1 < axes_; ++d) part->shape[d] = 1;
-        part->shape[axes_ - 1] = block.rows;
-      }
+      for (std::size_t d = 0; !shared_[i] && d + 1 < axes_; ++d) part->shape[d] = 1;
       tensors.emplace_back(std::move(part));
+    }
+    return tensors;
+  }
+
+  void run(const Block& block, std::span<Tensor> tensors) const override {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (!tensors[i].defined()) continue;
+      TensorImpl& part = *tensors[i].impl();
+      part.data = places_[i].of(block);
+      if (!shared_[i]) part.shape[axes_ - 1] = block.rows;
     }
     if (kernel_.row_sums == nullptr) {
       kernel_.run(call_with(tensors));
@@ -291,10 +300,12 @@ class RowsStep final : public Step {
     Block block;
     block.scratch = scratch ? scratch->data() : nullptr;
     block.sums = sums;
+    std::vector<std::vector<Tensor>> tensors;
+    for (const auto& member : members_) tensors.push_back(member->tensors_of_blocks());
     for (std::int64_t number = from; number < to; ++number) {
       set_rows(block, number);
       if (block.rows <= 0) continue;
-      for (const auto& member : members_) member->run(block);
+      for (std::size_t i = 0; i < members_.size(); ++i) members_[i]->run(block, tensors[i]);
     }
   }
 

@@ -204,6 +204,7 @@ class PlanWriter {
       text +=
           fmt::format(", {} row{} at a time", step.blocks.rows, step.blocks.rows == 1 ? "" : "s");
     }
+    if (step.past_caches) text += " past the caches";
     if (draft_.is_empty(step)) text += ", no elements: not run";
     line(text + (step.members.empty() ? lines_of(*step.node) : ""));
     for (const DraftStep& member : step.members) {

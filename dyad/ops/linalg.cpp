@@ -44,9 +44,11 @@ struct Matmul {
     const Shape &a = in[0].shape(), &b = in[1].shape();
     if (a.rank() < 2 || b.rank() < 2) {
       const bool first = a.rank() < 2;
-      fail_shape(in, std::string(first ? "a" : "b") + " has " +
-                         std::to_string((first ? a : b).rank()) +
-                         " axes, a matrix product needs 1 or more");
+      const int rank = (first ? a : b).rank();
+      // Vectors get a second axis before they come here, but from a graph's text.
+      fail_shape(in, std::string(first ? "a" : "b") + " has " + std::to_string(rank) +
+                         (rank == 0 ? " axes, a matrix product needs 1 or more"
+                                    : " axis, a matrix product needs 2 or more"));
     }
     const Dim columns = from_back(a, attrs.transpose_a ? 2 : 1);
     const Dim rows = from_back(b, attrs.transpose_b ? 1 : 2);

@@ -233,6 +233,12 @@ TEST_F(FusedRows, GradientsOfNormsRunWithTheirNeighbours) {
   EXPECT_LE(kernels_of(norms_both_ways, in), 2) << "one for all rows, one for the weight's sum";
 }
 
+TEST_F(FusedRows, ResultsThatGoPastTheCachesHaveTheSameBits) {
+  const auto rows = [] { return normal({3000, 1024}); };
+  expect_as_eager(norms_both_ways, {rows(), rows(), normal({1024}), normal({1024}), rows()});
+  expect_as_eager(softmax_by_hand, {normal({5000, 1023})});
+}
+
 TEST_F(FusedRows, GradientsOfNormsTakeInputsOfAnyStrides) {
   const auto turned = [] { return normal({256, 600}).t(); };
   const Tensor w = expand(normal({1}), {256});

@@ -251,6 +251,23 @@ constexpr std::string_view kScan = R"(graph {
   return %0, %2
 })";
 
+TEST_F(PlanText, RowsThatNobodyReadsGoPastTheCachesWhereTheseHoldLess) {
+  const Ref<GraphImpl> graph = lowered(parse(R"(graph {
+    %x = placeholder : f32[n, 1024] @model.cpp:3
+    %r = placeholder : f32[n, 1024] @model.cpp:4
+    %w = placeholder : f32[1024] @model.cpp:5
+    %v = placeholder : f32[1024, 1] @model.cpp:6
+    %h = add(%x, %r) @model.cpp:7
+    %y = layer_norm(%h, %w, %w) {eps = 1e-5} @model.cpp:8
+    %z = matmul(%h, %v) @model.cpp:9
+    return %y, %z
+  })"));
+  const auto plan = [&](std::int64_t n) { return plan_text(*graph, sizes_of({{"n", n}})); };
+  EXPECT_THAT(plan(4096), AllOf(HasSubstr("  add(%x, %r) -> %0 @model.cpp:7\n"),
+                                HasSubstr("  layer_norm(%0, %w, %w) -> %1 past the caches")));
+  EXPECT_THAT(plan(512), Not(HasSubstr("past the caches")));
+}
+
 TEST_F(PlanText, ALoopsRegionHasAPlanBelowItsStep) {
   const PlanTextOptions options{.lower = lowered};
   EXPECT_EQ(plan_text(*lowered(parse(kScan)), sizes_of({{"n", 6}}), options), R"(steps:

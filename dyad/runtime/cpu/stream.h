@@ -13,7 +13,7 @@ namespace dyad::runtime::cpu {
 /// to[i] = from[i]. fence_streams() puts it before what follows.
 template <class T>
 void stream(const T* from, T* to, std::int64_t n) noexcept {
-#ifdef __SSE2__
+#if defined(__SSE2__) && !defined(__clang__)
   using Floats [[gnu::vector_size(16)]] = float;
   constexpr std::int64_t kStep = sizeof(Floats) / sizeof(T);
   std::int64_t i = 0;
