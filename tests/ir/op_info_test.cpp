@@ -97,13 +97,6 @@ TEST(InferTypes, ThirdInputThatDoesNotBroadcast) {
               HasSubstr("axis 0 is 2 in condition with a and 3 in b"));
 }
 
-TEST(InferTypes, ProductsOfLessThanMatrices) {
-  EXPECT_THAT(message_of<ShapeError>([] { infer("matmul", {Type(f32, {3, 4}), Type(f32, {4})}); }),
-              HasSubstr("b has 1 axis, a matrix product needs 2 or more"));
-  EXPECT_THAT(message_of<ShapeError>([] { infer("matmul", {Type(f32, {}), Type(f32, {4, 2})}); }),
-              HasSubstr("a has 0 axes, a matrix product needs 1 or more"));
-}
-
 TEST(InferTypes, DTypeThatIsNotTaken) {
   EXPECT_THAT(
       message_of<DTypeError>([] { infer("matmul", {Type(f32, {3, 4}), Type(i64, {5, 2})}); }),

@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "bad_calls.h"
+#include "dyad/ops/attrs/linalg.h"
+#include "dyad/ops/registry.h"
 
 namespace dyad::testing {
 namespace {
@@ -160,6 +162,19 @@ const std::vector<BadCall>& bad_calls() {
        }},
   };
   return calls;
+}
+
+TEST(Errors, ANodesProductTakesMatrices) {
+  ops::register_builtin_ops();
+  const Types types{Type(f32, {3, 4}), Type(f32, {4})};
+  const ops::MatmulAttrs attrs;
+  try {
+    static_cast<void>(infer_types(*find_op("matmul"), types, &attrs, Loc()));
+    FAIL();
+  } catch (const ShapeError& error) {
+    EXPECT_EQ(error.message(),
+              "matmul(a: f32[3, 4], b: f32[4]): b has 1 axis, a matrix product needs 2 or more");
+  }
 }
 
 TEST(Errors, NameTheRule) { expect_errors(bad_calls(), "errors_test.cpp"); }
