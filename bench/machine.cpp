@@ -110,8 +110,8 @@ double peak_flops() {
       keep = multiply_add(kRounds * (hi - lo), 0.5f);
     });
   });
-  constexpr double kLanes = sizeof(Vector) / sizeof(float);
-  return 2.0 * kLanes * kAccumulators * kRounds * kPieces / seconds;
+  constexpr std::size_t kLanes = sizeof(Vector) / sizeof(float);
+  return 2.0 * static_cast<double>(kLanes) * kAccumulators * kRounds * kPieces / seconds;
 }
 
 double product_flops() {

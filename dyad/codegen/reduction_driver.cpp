@@ -138,7 +138,7 @@ ReductionDriver::ReductionDriver(const CompiledKernel& kernel, const KernelArgs&
       chunks_(chunks(count_)) {
   int bytes = 0;
   for (int k = 0; k < kernel.accumulators_; ++k) bytes += kernel.accumulator_bytes_[k];
-  strip_ = std::min(kMaxStrip, kLaneBytes / kReduceLanes / bytes / 16 * 16);
+  strip_ = std::min(kMaxStrip, kLaneBytes / kReduceLanes / std::max(bytes, 1) / 16 * 16);
   for (int i = 0; i < kernel.operands_; ++i) {
     for (int d = 0; d < rank_; ++d) strides_[d][i] = args.strides[i * rank_ + d] * kernel.sizes_[i];
     kept_strides_[i] = kept_ > 0 ? strides_[kept_ - 1][i] : 0;

@@ -371,9 +371,14 @@ void send_past_caches(Draft& draft) {
              });
     };
     for (DraftStep& member : step.members) {
-      const bool has_sums = member.kind == DraftStep::Kind::opaque && member.writes.size() > 1;
-      const std::span<const int> rows(member.writes.data(), has_sums ? 1 : member.writes.size());
-      member.past_caches = std::ranges::none_of(rows, is_read);
+      std::span<const int> written = member.writes;
+      if (member.kind == DraftStep::Kind::opaque) {
+        if (!runtime::find_kernel(member.node->op())->streams) continue;
+        written = written.first(1);  // behind it are sums
+      } else if (passes::reduction_of(*member.node)) {
+        continue;
+      }
+      member.past_caches = std::ranges::none_of(written, is_read);
     }
   }
 }

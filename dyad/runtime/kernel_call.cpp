@@ -86,7 +86,8 @@ void KernelCall::plan() {
   if (units_ > 0 && all_partials > units_ && too_few &&
       static_cast<double>(units_) * std::max(cost.bytes / 25, cost.flops / 60) > 5000) {
     partials_ = all_partials;
-    const auto parts = static_cast<double>(all_partials / units_);  // of a unit
+    const std::int64_t of_unit = all_partials / units_;
+    const auto parts = static_cast<double>(of_unit);
     partial_grain_ =
         std::max<std::int64_t>(columns ? std::min(units_, few) : 1,
                                grain_for({cost.bytes / parts, cost.flops / parts}, all_partials));

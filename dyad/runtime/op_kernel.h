@@ -90,6 +90,8 @@ struct OpKernel {
   bool cannot_fail = false;
   /// Null: the outputs are not those of a RowSums.
   const RowSums* row_sums = nullptr;
+  /// Stores results past the caches where OpCall::past_caches says that these gain nothing.
+  bool streams = false;
 };
 
 /// Adds the kernel of an operator that has none (a user's own); ValueError when it has one. The

@@ -338,7 +338,7 @@ TEST_F(FusedRows, WriteOverInputsThatNobodyNeedsAfterwards) {
   expect_as_eager(block, {x});
   Executable executable(record(block, types_of(Tensors{x})));
   static_cast<void>(executable.run(Tensors{x}));
-  EXPECT_EQ(executable.stats().arena_bytes, 2u * 512 * 512 * sizeof(float))
+  EXPECT_EQ(executable.stats().arena_bytes, std::size_t{2} * 512 * 512 * sizeof(float))
       << "the product lies over the one that it was made from";
   // Read again after the result of its layout is written, or by a member that needs whole rows.
   expect_as_eager(

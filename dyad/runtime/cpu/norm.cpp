@@ -426,7 +426,7 @@ void group_norm_backward(const OpCall& call) {
 
 std::span<const NamedKernel> norm_kernels() {
   static constexpr auto kernel = [](auto run, const RowSums* sums = nullptr) {
-    return OpKernel{.run = run, .cannot_fail = true, .row_sums = sums};
+    return OpKernel{.run = run, .cannot_fail = true, .row_sums = sums, .streams = true};
   };
   static constexpr NamedKernel kernels[] = {
       {"layer_norm", kernel(layer_norm)},
