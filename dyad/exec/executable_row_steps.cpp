@@ -209,8 +209,7 @@ class LibraryMember final : public Member {
       if (!is_sum(i)) continue;
       tensors[i] = Tensor();
       if (places_[i].steps.empty()) continue;  // nobody reads it
-      tensors[i] = Tensor(make_ref<TensorImpl>(*wholes_[i].impl()));
-      tensors[i].impl()->data = static_cast<std::byte*>(places_[i].base);
+      tensors[i] = whole_in_place(i);
     }
     kernel_.row_sums->total(call_with(tensors), sums(all_sums), parts);
   }
@@ -223,9 +222,7 @@ class LibraryMember final : public Member {
       if (!wholes_[i].defined()) {
         tensors.emplace_back();
       } else if (i < inputs_ && !places_[i].steps.empty()) {
-        Ref<TensorImpl> whole = make_ref<TensorImpl>(*wholes_[i].impl());
-        whole->data = static_cast<std::byte*>(places_[i].base);
-        tensors.emplace_back(std::move(whole));
+        tensors.push_back(whole_in_place(i));
       } else {
         tensors.push_back(make_empty(wholes_[i].dtype(), wholes_[i].shape()));
         std::memset(tensors.back().impl()->data, 0, tensors.back().impl()->storage->bytes());
@@ -242,6 +239,12 @@ class LibraryMember final : public Member {
             .outputs = tensors.subspan(inputs_),
             .loc = node_.loc(),
             .past_caches = past_caches_};
+  }
+  /// All rows of operand `i`, which lies outside of scratch.
+  [[nodiscard]] Tensor whole_in_place(std::size_t i) const {
+    Ref<TensorImpl> whole = make_ref<TensorImpl>(*wholes_[i].impl());
+    whole->data = static_cast<std::byte*>(places_[i].base);
+    return Tensor(std::move(whole));
   }
   /// Whether operand `i`, results behind inputs, is a sum over all rows.
   [[nodiscard]] bool is_sum(std::size_t i) const {

@@ -36,8 +36,6 @@ struct RowWork {
 constexpr std::array<std::string_view, 4> kAlongAxis{"softmax", "log_softmax", "softmax_backward",
                                                      "log_softmax_backward"};
 constexpr std::array<std::string_view, 2> kLastAxes{"layer_norm", "rms_norm"};
-constexpr std::array<std::string_view, 2> kLastAxesBackward{"layer_norm_backward",
-                                                            "rms_norm_backward"};
 constexpr std::array<std::string_view, 3> kIndexing{"gather", "scatter_add", "index_select"};
 
 bool begins_with(const Shape& shape, const Shape& rows, int axes) {
@@ -90,7 +88,7 @@ RowWork work_of(const Node& node) {
   if (std::ranges::find(kLastAxes, op.name) != kLastAxes.end()) {
     return {shape, shape.rank() - node.inputs()[1].type().rank(), true};
   }
-  if (std::ranges::find(kLastAxesBackward, op.name) != kLastAxesBackward.end()) {
+  if (has_row_sums(node)) {
     return {shape, shape.rank() - node.inputs()[2].type().rank(), true};
   }
   if (std::ranges::find(kIndexing, op.name) != kIndexing.end()) return indexing_work(node);

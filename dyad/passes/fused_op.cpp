@@ -88,9 +88,10 @@ RowOperand row_operand(const Node& node, std::size_t input) {
   return v && v.type().rank() == node.types()[0].rank() ? RowOperand::split : RowOperand::whole;
 }
 
-bool is_row_sum(Value value) {
-  return value && value.index > 0 &&
-         (value.node->is("layer_norm_backward") || value.node->is("rms_norm_backward"));
+bool has_row_sums(const Node& node) {
+  return node.is("layer_norm_backward") || node.is("rms_norm_backward");
 }
+
+bool is_row_sum(Value value) { return value && value.index > 0 && has_row_sums(*value.node); }
 
 }  // namespace dyad::passes

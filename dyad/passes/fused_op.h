@@ -55,6 +55,8 @@ enum class RowOperand : std::uint8_t {
   whole,  ///< all rows read it: a weight, a table
 };
 [[nodiscard]] RowOperand row_operand(const Node& node, std::size_t input);
+/// Whether the outputs of a library operator but the first are sums over all rows.
+[[nodiscard]] bool has_row_sums(const Node& node);
 /// Whether a value is a sum over all rows of its node, a library operator: the gradient of a
 /// weight that they share. A `rows` node has it at its end; no other member can read it.
 [[nodiscard]] bool is_row_sum(Value value);
