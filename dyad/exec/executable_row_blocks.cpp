@@ -357,10 +357,10 @@ std::size_t bytes_moved(const Draft& draft, const DraftStep& step) {
 }  // namespace
 
 void send_past_caches(Draft& draft) {
-  constexpr std::size_t kCaches = std::size_t{32} << 20;
   for (int i = 0; i < static_cast<int>(draft.steps.size()); ++i) {
     DraftStep& step = draft.steps[static_cast<std::size_t>(i)];
-    if (step.kind != DraftStep::Kind::rows || bytes_moved(draft, step) <= kCaches) continue;
+    if (step.kind != DraftStep::Kind::rows || bytes_moved(draft, step) <= runtime::kPastCachesBytes)
+      continue;
     const auto is_read = [&](int written) {
       const Buffer& buffer = draft.buffer_of(written);
       return buffer.last_step > i || buffer.source == Source::scratch ||

@@ -7,6 +7,7 @@
 #include "dyad/base/error.h"
 #include "dyad/codegen/kernel_provider.h"
 #include "dyad/core/storage.h"
+#include "dyad/runtime/caches.h"
 #include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/threads.h"
 
@@ -64,13 +65,14 @@ void KernelCall::plan() {
 
   if (!kernel->recipe().is_reduction()) {
     // Results this large leave the caches before anything reads them again.
-    constexpr std::int64_t kPastTheCaches = 32 << 20, kLine = 64;
+    constexpr std::int64_t kLine = 64;
     const auto size = static_cast<std::int64_t>(size_of(kernel->recipe().outputs[0].dtype));
+    const auto bytes = static_cast<std::size_t>(units_ * size);
     // Lines that two rows share gain nothing: of rows shorter than this too many are.
     constexpr std::int64_t kLongRow = 640;
     const std::int64_t row = args.rank > 1 ? args.sizes[args.rank - 1] * size : kLongRow;
     const bool long_rows = row >= kLongRow || row % kLine == 0;
-    const bool past = past_caches || units_ * size >= kPastTheCaches;
+    const bool past = past_caches || bytes >= kPastCachesBytes;
     flags_ = past && long_rows ? DYAD_KERNEL_STREAM : 0;
     return;
   }

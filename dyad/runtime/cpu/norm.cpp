@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/runtime/caches.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
 #include "dyad/runtime/cpu/kernels.h"
@@ -113,10 +114,11 @@ class Made {
 /// the caches hold before anything reads that again, as the caller may know. Rows pass through the
 /// first cache.
 bool streams(const Rows& rows, const Tensor& result, std::int64_t arrays, bool past_caches) {
-  constexpr std::int64_t kCaches = 32 << 20, kLongest = 2048;
+  constexpr std::int64_t kLongest = 2048;
   if (past_caches) return rows.length <= kLongest;
-  const auto size = static_cast<std::int64_t>(size_of(result.dtype()));
-  return rows.length <= kLongest && arrays * result.impl()->numel() * size > kCaches;
+  const std::size_t bytes =
+      static_cast<std::size_t>(arrays * result.impl()->numel()) * size_of(result.dtype());
+  return rows.length <= kLongest && bytes > kPastCachesBytes;
 }
 
 /// Whether loops over a row fetch the next one: not where they are read through buffers.
