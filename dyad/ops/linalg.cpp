@@ -2,6 +2,7 @@
 
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/ops/complex_support.h"
+#include "dyad/ops/matrix_support.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/registry.h"
@@ -13,10 +14,6 @@ namespace {
 
 constexpr ArgInfo kLinearInputs[] = {
     {"x", kFloat}, {"weight", kFloat}, {"bias", kFloat, /*optional=*/true}};
-
-Dim from_back(const Shape& shape, int i) {
-  return shape[static_cast<std::size_t>(shape.rank() - i)];
-}
 
 /// How many rows all matrices of `shape` have together, or -1 for reshape() to find it, which it
 /// cannot beside a size that is or may be 0.
@@ -41,30 +38,7 @@ struct Matmul {
       .batching = Batching::leading};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     require_one_dtype(in);
-    const Shape &a = in[0].shape(), &b = in[1].shape();
-    if (a.rank() < 2 || b.rank() < 2) {
-      const bool first = a.rank() < 2;
-      const int rank = (first ? a : b).rank();
-      // Vectors get a second axis before they come here, but from a graph's text.
-      fail_shape(in, std::string(first ? "a" : "b") + " has " + std::to_string(rank) +
-                         (rank == 0 ? " axes, a matrix product needs 1 or more"
-                                    : " axis, a matrix product needs 2 or more"));
-    }
-    const Dim columns = from_back(a, attrs.transpose_a ? 2 : 1);
-    const Dim rows = from_back(b, attrs.transpose_b ? 1 : 2);
-    if (!columns.same_as(rows) && !(columns == rows)) {
-      fail_shape(in,
-                 "columns of a = " + to_string(columns) + " but rows of b = " + to_string(rows));
-    }
-    const Shape batch_a(a.begin(), a.end() - 2), batch_b(b.begin(), b.end() - 2);
-    Shape shape;
-    if (!broadcast(batch_a, batch_b, shape)) {
-      fail_shape(in, "the axes before the last two, " + to_string(batch_a) + " and " +
-                         to_string(batch_b) + ", do not broadcast");
-    }
-    shape.push_back(from_back(a, attrs.transpose_a ? 1 : 2));
-    shape.push_back(from_back(b, attrs.transpose_b ? 2 : 1));
-    return {Type(in[0].dtype(), shape)};
+    return {Type(in[0].dtype(), product_shape(in, 0, 1, attrs.transpose_a, attrs.transpose_b))};
   }
   static void grad(Gradient& g, const Attrs& attrs) {
     const bool ta = attrs.transpose_a, tb = attrs.transpose_b;

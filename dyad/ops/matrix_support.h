@@ -27,6 +27,32 @@ namespace dyad::ops {
   return shape;
 }
 
+/// The shape of the matrix product of inputs `a_at` and `b_at`, either transposed on request; the
+/// axes before the last two broadcast. Throws ShapeError.
+[[nodiscard]] inline Shape product_shape(const InferIn& in, std::size_t a_at, std::size_t b_at,
+                                         bool transpose_a = false, bool transpose_b = false) {
+  const Shape &a = in[a_at].shape(), &b = in[b_at].shape();
+  for (const std::size_t i : {a_at, b_at}) {
+    if (in[i].rank() >= 2) continue;
+    // Where vectors are operands they get a second axis before they come here, but for a graph's
+    // text.
+    fail_shape(in, std::string(input_info(in.op, i)->name) + " has " +
+                       std::to_string(in[i].rank()) +
+                       (in[i].rank() == 0 ? " axes, a matrix product needs 1 or more"
+                                          : " axis, a matrix product needs 2 or more"));
+  }
+  const Dim columns = from_back(a, transpose_a ? 2 : 1), rows = from_back(b, transpose_b ? 1 : 2);
+  if (!columns.same_as(rows) && !(columns == rows)) {
+    fail_shape(in, "columns of a = " + to_string(columns) + " but rows of b = " + to_string(rows));
+  }
+  Shape shape;
+  const Shape batch_a = leading(a, 2), batch_b = leading(b, 2);
+  if (!broadcast(batch_a, batch_b, shape)) {
+    fail_shape(in, "the axes before the last two, " + to_string(batch_a) + " and " +
+                       to_string(batch_b) + ", do not broadcast");
+  }
+  return with_axes(shape, {from_back(a, transpose_a ? 1 : 2), from_back(b, transpose_b ? 2 : 1)});
+}
 /// ShapeError unless input i has two axes or more.
 inline void require_matrices(const InferIn& in, std::size_t i) {
   if (in[i].rank() >= 2) return;

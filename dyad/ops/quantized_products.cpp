@@ -7,6 +7,7 @@
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/linalg.h"
+#include "dyad/ops/matrix_support.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/quantize.h"
 #include "dyad/ops/quantize_support.h"
@@ -61,29 +62,6 @@ void require_beside(const InferIn& in, std::size_t i, const Shape& matrix, std::
                        to_string(matrix) + ": it has one number for each " +
                        (last == 1 ? "row" : "column"));
   }
-}
-
-/// The shape of the product of inputs a and b.
-Shape product_shape(const InferIn& in, std::size_t a_at, std::size_t b_at) {
-  const Shape &a = in[a_at].shape(), &b = in[b_at].shape();
-  for (const std::size_t i : {a_at, b_at}) {
-    if (in[i].rank() >= 2) continue;
-    fail_shape(in, name_of_input(in, i) + " has " + std::to_string(in[i].rank()) +
-                       " axes, a matrix product needs 1 or more");
-  }
-  const Dim columns = a.back(), rows = b[b.size() - 2];
-  if (!columns.same_as(rows) && !(columns == rows)) {
-    fail_shape(in, "columns of a = " + to_string(columns) + " but rows of b = " + to_string(rows));
-  }
-  const Shape batch_a(a.begin(), a.end() - 2), batch_b(b.begin(), b.end() - 2);
-  Shape shape;
-  if (!broadcast(batch_a, batch_b, shape)) {
-    fail_shape(in, "the axes before the last two, " + to_string(batch_a) + " and " +
-                       to_string(batch_b) + ", do not broadcast");
-  }
-  shape.push_back(a[a.size() - 2]);
-  shape.push_back(b.back());
-  return shape;
 }
 
 bool is_present(OnnxEmitter& e, int i) { return i < e.input_count() && !e.input(i).empty(); }

@@ -82,6 +82,15 @@ TEST(Errors, OfIntegerProductsNameTheArgument) {
            "axes, a matrix product needs 1 or more",
            [&](const Make& m) { (void)matmul_integer(byte(m, {}), byte(m, {4, 2})); }},
           {Kind::shape,
+           "qlinear_matmul(a: u8[3], a_scale: f32[], a_zero_point: u8[], b: u8[3, 2], b_scale: "
+           "f32[], b_zero_point: u8[], scale: f32[], zero_point: u8[]): a has 1 axis, a matrix "
+           "product needs 2 or more",
+           [&](const Make& m) {
+             const Tensor scale = m(f32, {}), point = m(u8, {});
+             (void)qlinear_matmul({byte(m, {3}), scale, point}, {byte(m, {3, 2}), scale, point},
+                                  scale, point);
+           }},
+          {Kind::shape,
            "matmul_integer(a: u8[2, 3], b: u8[3, 2], a_zero_point: u8[3], b_zero_point: none): "
            "a_zero_point must be a scalar or have one number for each of the 2 rows, but is [3]",
            [&](const Make& m) {
