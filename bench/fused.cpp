@@ -184,7 +184,7 @@ std::vector<FusedWorkload> fused_workloads() {
 
 void fused(Results& results, int threads) {
   manual_seed(1);
-  const double copy = stream_rate() / 1e9, read = read_rate() / 1e9;
+  const double copy = copy_rate() / 1e9, read = read_rate() / 1e9;
   for (const FusedWorkload& w : fused_workloads()) {
     if (!results.wants(w.name)) continue;
     const auto compiled = compile([&](const Tensors& in) { return w.run(in); }, {.recheck = false});

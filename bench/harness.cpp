@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -53,6 +55,27 @@ double median_seconds(const std::function<void()>& body) {
   auto& samples = reporter.samples;
   std::nth_element(samples.begin(), samples.begin() + kSamples / 2, samples.end());
   return samples[kSamples / 2];
+}
+
+double least_seconds(const std::function<void()>& body, double during) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kSampleSeconds = 0.001;
+  constexpr int kSamples = 7;
+  body();
+  double least = std::numeric_limits<double>::infinity(), total = 0;
+  for (int i = 0; i < kSamples || total < during; ++i) {
+    const auto start = Clock::now();
+    double passed = 0;
+    int calls = 0;
+    while (passed < kSampleSeconds) {
+      body();
+      ++calls;
+      passed = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+    least = std::min(least, passed / calls);
+    total += passed;
+  }
+  return least;
 }
 
 bool Results::wants(const std::string& workload) const {

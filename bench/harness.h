@@ -46,6 +46,10 @@ class Results {
 /// after a warm-up. The peers' scripts measure by the same rule.
 [[nodiscard]] double median_seconds(const std::function<void()>& body);
 
+/// Seconds of one call in the fastest of samples of 1 ms, after a warm-up: for floors, which are
+/// what the machine does at its best. Seven samples at least, for as many seconds as `during`.
+[[nodiscard]] double least_seconds(const std::function<void()>& body, double during = 0.03);
+
 /// A named set of measurements, run once for each number of threads.
 struct Group {
   std::string name, what;

@@ -4,7 +4,9 @@
 #include <immintrin.h>
 #endif
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -53,53 +55,65 @@ constexpr std::int64_t kRounds = 20000;
   return sums[0][0] + sums[1][0];
 }
 
-}  // namespace
+/// How long rates are measured: each decides on whole tables, and a machine may be busy for a
+/// while.
+constexpr double kLong = 0.3;
 
-double copy_rate() {
-  constexpr std::int64_t kElements = std::int64_t{1} << 24;
-  Tensor from = ones({kElements}), to = zeros({kElements});
-  const auto* source = from.data<float>();
-  auto* target = to.data<float>();
-  const double seconds = median_seconds([&] {
-    runtime::parallel_for(0, kElements, kElements / 64, [&](std::int64_t lo, std::int64_t hi) {
-      std::memcpy(target + lo, source + lo, static_cast<std::size_t>(hi - lo) * sizeof(float));
-    });
-  });
-  return 2.0 * kElements * sizeof(float) / seconds;
+/// What threads share out is cut into pieces of 64 kB.
+constexpr std::int64_t kPiece = 16384;
+std::int64_t pieces_of(double bytes) {
+  return std::max<std::int64_t>(1, std::llround(bytes / (kPiece * sizeof(float))));
+}
+std::int64_t grain_of(std::int64_t pieces) {
+  return std::max<std::int64_t>(1, pieces / get_num_threads());
 }
 
-double stream_rate() {
+/// A copy with stores past the caches, where the CPU has them.
+void stream(float* to, const float* from, std::int64_t n) {
 #ifdef __SSE2__
-  constexpr std::int64_t kElements = std::int64_t{1} << 24;
-  Tensor from = ones({kElements}), to = zeros({kElements});
-  const auto* source = from.data<float>();
-  auto* target = to.data<float>();
-  const double seconds = median_seconds([&] {
-    runtime::parallel_for(0, kElements / 4, kElements / 256, [&](std::int64_t lo, std::int64_t hi) {
-      for (std::int64_t i = 4 * lo; i < 4 * hi; i += 4) {
-        _mm_stream_ps(target + i, _mm_loadu_ps(source + i));
-      }
-      _mm_sfence();
-    });
-  });
-  return 2.0 * kElements * sizeof(float) / seconds;
+  for (std::int64_t i = 0; i < n; i += 4) _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+  _mm_sfence();
 #else
-  return copy_rate();
+  std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(float));
 #endif
 }
 
-double read_rate() {
-  constexpr std::int64_t kElements = std::int64_t{1} << 24, kPieces = 64;
-  const Tensor from = ones({kElements});
+}  // namespace
+
+double copy_rate(double bytes) {
+  const std::int64_t pieces = pieces_of(bytes / 2), elements = pieces * kPiece;
+  const Tensor from = ones({elements}), to = zeros({elements});
+  const auto* source = from.data<float>();
+  auto* target = to.data<float>();
+  const auto rate = [&](auto copy) {
+    return 2.0 * static_cast<double>(elements) * sizeof(float) /
+           least_seconds(
+               [&] {
+                 runtime::parallel_for(0, pieces, grain_of(pieces), [&](auto lo, auto hi) {
+                   copy(target + lo * kPiece, source + lo * kPiece, (hi - lo) * kPiece);
+                 });
+               },
+               kLong);
+  };
+  return std::max(rate([](float* a, const float* b, std::int64_t n) {
+                    std::memcpy(a, b, static_cast<std::size_t>(n) * sizeof(float));
+                  }),
+                  rate(stream));
+}
+
+double read_rate(double bytes) {
+  const std::int64_t pieces = pieces_of(bytes), elements = pieces * kPiece;
+  const Tensor from = ones({elements});
   const auto* source = from.data<float>();
   std::atomic<float> keep = 0;
-  const double seconds = median_seconds([&] {
-    runtime::parallel_for(0, kPieces, kPieces / 8, [&](std::int64_t lo, std::int64_t hi) {
-      constexpr std::int64_t kPiece = kElements / kPieces;
-      for (std::int64_t i = lo; i < hi; ++i) keep = read_halves(source + i * kPiece, kPiece);
-    });
-  });
-  return 1.0 * kElements * sizeof(float) / seconds;
+  const double seconds = least_seconds(
+      [&] {
+        runtime::parallel_for(0, pieces, grain_of(pieces), [&](std::int64_t lo, std::int64_t hi) {
+          keep = read_halves(source + lo * kPiece, (hi - lo) * kPiece);
+        });
+      },
+      kLong);
+  return static_cast<double>(elements) * sizeof(float) / seconds;
 }
 
 double peak_flops() {
@@ -116,9 +130,9 @@ double peak_flops() {
 
 double product_flops() {
   const NoGrad scope;
-  constexpr std::int64_t kSide = 1024;
+  constexpr std::int64_t kSide = 512;
   const Tensor a = uniform({kSide, kSide}), b = uniform({kSide, kSide});
-  return 2.0 * kSide * kSide * kSide / median_seconds([&] { (void)matmul(a, b); });
+  return 2.0 * kSide * kSide * kSide / least_seconds([&] { (void)matmul(a, b); }, kLong);
 }
 
 }  // namespace dyad::bench

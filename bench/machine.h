@@ -2,21 +2,22 @@
 
 namespace dyad::bench {
 
-/// Bytes a second, read and written, of a copy of 64 MB by as many threads as kernels use: the
-/// floor of whatever only moves memory. Ordinary stores into warm pages.
-[[nodiscard]] double copy_rate();
-/// The same with stores past the caches, where the CPU has them: nothing that writes as much as it
-/// reads is faster.
-[[nodiscard]] double stream_rate();
-/// Bytes a second that are only read: 64 MB, from two places at once in each thread, which is
-/// faster than from one.
-[[nodiscard]] double read_rate();
+/// Bytes that copy_rate and read_rate move by default: more than caches hold.
+inline constexpr double kManyBytes = 128 << 20;
+
+/// Bytes a second, read and written, of a copy that moves so many by as many threads as kernels
+/// use: the floor of whatever only moves memory. In huge pages, with stores past the caches or
+/// ordinary ones, whichever are faster: the latter are where everything lies in caches.
+[[nodiscard]] double copy_rate(double bytes = kManyBytes);
+/// Bytes a second that are only read, from two places at once in each thread, which is faster than
+/// from one.
+[[nodiscard]] double read_rate(double bytes = kManyBytes / 2);
 
 /// Fused multiply-adds in float32, two operations each, that as many threads as kernels use do in a
 /// second out of registers: the floor of products and convolutions.
 [[nodiscard]] double peak_flops();
 
-/// The same of the product of two f32 matrices of 1024 x 1024: what products reach in practice.
+/// The same of the product of two f32 matrices of 512 x 512: what products reach in practice.
 [[nodiscard]] double product_flops();
 
 }  // namespace dyad::bench

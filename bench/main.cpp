@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/floor.h"
 #include "bench/harness.h"
+#include "bench/machine.h"
 #include "bench/ops.h"
 #include "dyad/base/error.h"
 #include "dyad/runtime/threads.h"
@@ -38,6 +40,8 @@ int main(int argc, char** argv) {
   app.add_flag("--compiled", first_compiled)->group("");
   bool serves_ops = false;
   app.add_flag("--serve-ops", serves_ops, "What bench/peers/ops.py drives")->group("");
+  double weight_bytes = 0;
+  app.add_option("--rates", weight_bytes, "What bench/onnx/run.py makes floors of")->group("");
   CLI11_PARSE(app, argc, argv);
   dyad::bench::Results results(only);
   try {
@@ -49,6 +53,13 @@ int main(int argc, char** argv) {
     if (profile) {
       dyad::set_num_threads(threads.back());
       dyad::bench::profile_training(results);
+      return 0;
+    }
+    if (weight_bytes > 0) {
+      dyad::set_num_threads(threads.front());
+      fmt::print("{{\"products\": {}, \"convolutions\": {}, \"bytes\": {}}}\n",
+                 dyad::bench::product_flops(), dyad::bench::convolution_flops(),
+                 dyad::bench::read_rate(weight_bytes));
       return 0;
     }
     if (serves_ops) {

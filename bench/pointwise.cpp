@@ -40,7 +40,7 @@ void pointwise(Results& results, int threads) {
   manual_seed(1);
   const Tensor x = uniform({kElements}, -3.0f, 3.0f);
   const float at = slice(x, 0, 12345, 12346).item<float>();
-  const double floor = stream_rate() / 1e9;
+  const double floor = copy_rate() / 1e9;
   constexpr double kBytes = 2.0 * kElements * sizeof(float);
   for (const Chain& chain : kChains) {
     const auto compiled = compile(chain.run, {.recheck = false});

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bench/harness.h"
-#include "bench/machine.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/step_profile.h"
@@ -79,12 +78,10 @@ void profile_training(const Results& wanted) {
 }
 
 void training(Results& results, int threads) {
-  const double products = product_flops(), copy = copy_rate();
   for (const Workload& workload : workloads()) {
     if (!results.wants(workload.name)) continue;
-    measure(
-        results, workload, threads,
-        workload.flops == 0 ? 0 : 1 / (workload.flops / products + workload.update_bytes / copy));
+    measure(results, workload, threads,
+            1 / floor_seconds(workload.layers, workload.dtype, workload.update_bytes));
   }
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "bench/floor.h"
 #include "dyad/core/tensor.h"
 
 namespace dyad::bench {
@@ -22,14 +24,18 @@ struct Workload {
   /// A new model with its optimiser, drawn from the default generator; a call is a training step
   /// and gives the loss.
   Step (*make)() = nullptr;
-  /// Operations of products and convolutions in a step: forward and the gradient of weights
-  /// everywhere, the gradient of inputs but for the first layer. Causal attention counts half.
-  /// 0: the step has no floor.
-  double flops = 0;
+  /// The products of a step, and what their operands are.
+  std::vector<Layer> layers;
+  DType dtype = f32;
   /// Bytes that the update of all parameters reads and writes.
   double update_bytes = 0;
   double classes = 10;  ///< the loss of a new model is near the logarithm of this
 };
+
+/// The products of the LSTM's step (models.h) over so many characters, and the bytes of its update
+/// by Adam.
+[[nodiscard]] std::vector<Layer> lstm_layers(std::int64_t batch, std::int64_t length);
+[[nodiscard]] double lstm_update_bytes();
 
 /// The training steps that are measured, in the order in which they are.
 [[nodiscard]] const std::vector<Workload>& workloads();

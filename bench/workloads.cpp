@@ -60,41 +60,72 @@ Workload::Step make() {
   };
 }
 
-/// Of `samples`, each with so many multiply-adds in the first layer and in the others.
-constexpr double flops(double samples, double first, double others) {
-  return 2 * samples * (2 * first + 3 * others);
-}
 // Reads the parameter, its gradient and what is kept for it, writes all but the gradient.
 constexpr double adam_bytes(double parameters) { return 7 * 4 * parameters; }
 constexpr double momentum_bytes(double parameters) { return 5 * 4 * parameters; }
 
-/// Multiply-adds of a stage of ResNet-18 that begins by halving the image.
-constexpr double kStage = 9.0 * 64 * 128 * 256 + 3 * 9.0 * 128 * 128 * 256 + 64.0 * 128 * 256;
-/// Of a layer of the GPT, for each token: four products and half of the attention's two.
-constexpr double kGptLayer = 12.0 * 256 * 256 + 128 * 256;
+std::vector<Layer> mlp_layers() {
+  return {linear(128, 784, 512, Passes::first_layer), linear(128, 512, 512), linear(128, 512, 10)};
+}
+
+std::vector<Layer> resnet_layers() {
+  std::vector<Layer> layers = {convolution({32, 3, 32}, 64, {}, Passes::first_layer),
+                               4 * convolution({32, 64, 32}, 64), linear(32, 512, 10)};
+  // Stages that begin by halving the images.
+  for (const std::int64_t in : {64, 128, 256}) {
+    const std::int64_t out = 2 * in, size = 32 * 64 / in;
+    layers.push_back(convolution({32, in, size}, out, {.stride = 2}));
+    layers.push_back(convolution({32, in, size}, out, {.size = 1, .stride = 2, .padding = 0}));
+    layers.push_back(3 * convolution({32, out, size / 2}, out));
+  }
+  return layers;
+}
+
+std::vector<Layer> gpt_layers() {
+  constexpr std::int64_t kRows = 16 * 128;
+  return {4 * linear(kRows, 256, 768),  4 * attention(16 * 4, 128, 64),
+          4 * linear(kRows, 256, 256),  4 * linear(kRows, 256, 1024),
+          4 * linear(kRows, 1024, 256), linear(kRows, 256, kCharacters)};
+}
 
 }  // namespace
 
+double lstm_update_bytes() { return adam_bytes(420289); }
+
+std::vector<Layer> lstm_layers(std::int64_t batch, std::int64_t length) {
+  return {linear(batch * length, 128, 4 * 256), recurrent(batch, length, 256),
+          linear(batch * length, 256, kCharacters)};
+}
+
 const std::vector<Workload>& workloads() {
   static const std::vector<Workload> all = {
-      {"MLP training, batch 128", images<128, 784>, make<Mlp, optim::Adam>,
-       flops(128, 784.0 * 512, 512.0 * 512 + 512 * 10), adam_bytes(669706)},
-      {"demo CNN training, batch 128", images<128, 1, 28, 28>, make<DemoCnn, optim::Adam>,
-       flops(128, 9.0 * 16 * 784, 9.0 * 16 * 32 * 784 + 6272 * 64 + 64 * 10), adam_bytes(406922)},
-      {"example CNN training, batch 64", images<64, 1, 28, 28>, make<ExampleCnn, optim::SGD>,
-       flops(64, 9.0 * 32 * 676, 9.0 * 32 * 64 * 576 + 9216 * 128 + 128 * 10),
+      {"MLP training, batch 128", images<128, 784>, make<Mlp, optim::Adam>, mlp_layers(), f32,
+       adam_bytes(669706)},
+      {"demo CNN training, batch 128",
+       images<128, 1, 28, 28>,
+       make<DemoCnn, optim::Adam>,
+       {convolution({128, 1, 28}, 16, {}, Passes::first_layer), convolution({128, 16, 28}, 32),
+        linear(128, 6272, 64), linear(128, 64, 10)},
+       f32,
+       adam_bytes(406922)},
+      {"example CNN training, batch 64",
+       images<64, 1, 28, 28>,
+       make<ExampleCnn, optim::SGD>,
+       {convolution({64, 1, 28}, 32, {.padding = 0}, Passes::first_layer),
+        convolution({64, 32, 26}, 64, {.padding = 0}), linear(64, 9216, 128), linear(64, 128, 10)},
+       f32,
        momentum_bytes(1199882)},
       {"ResNet-18 training, batch 32", images<32, 3, 32, 32>, make<ResNet18, optim::SGD>,
-       flops(32, 9.0 * 3 * 64 * 1024, 4 * 9.0 * 64 * 64 * 1024 + 3 * kStage + 5120),
-       momentum_bytes(11173962)},
-      {"GPT training, batch 16", texts<16, 128>, make<Gpt, optim::AdamW>,
-       flops(16 * 128, 0, 4 * kGptLayer + 256 * 65), adam_bytes(3225921), kCharacters},
-      // The machine's rate is that of products in f32: no floor.
-      {"MLP training, batch 128, bf16", images<128, 784>, make<Mlp, optim::Adam, true>},
-      {"GPT training, batch 16, bf16", texts<16, 128>, make<Gpt, optim::AdamW, true>, 0, 0,
-       kCharacters},
-      {"LSTM training, batch 32", texts<32, 64>, make<LstmModel, optim::Adam>,
-       flops(32 * 64, 0, 4 * 256 * (128 + 256) + 256 * 65), adam_bytes(420289), kCharacters},
+       resnet_layers(), f32, momentum_bytes(11173962)},
+      {"GPT training, batch 16", texts<16, 128>, make<Gpt, optim::AdamW>, gpt_layers(), f32,
+       adam_bytes(3225921), kCharacters},
+      // Gradients in bf16 are read, and parameters written in it too: as many bytes.
+      {"MLP training, batch 128, bf16", images<128, 784>, make<Mlp, optim::Adam, true>,
+       mlp_layers(), bf16, adam_bytes(669706)},
+      {"GPT training, batch 16, bf16", texts<16, 128>, make<Gpt, optim::AdamW, true>, gpt_layers(),
+       bf16, adam_bytes(3225921), kCharacters},
+      {"LSTM training, batch 32", texts<32, 64>, make<LstmModel, optim::Adam>, lstm_layers(32, 64),
+       f32, lstm_update_bytes(), kCharacters},
   };
   return all;
 }

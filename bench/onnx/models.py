@@ -1,9 +1,10 @@
 """The models that inference is measured on: random weights (seed 0), exported by PyTorch at fixed
 batches, with inputs and the results that PyTorch gives.
 
-    python models.py FOLDER        ->  FOLDER/NAME-bN/model.onnx, x0.npy..., y.npy
+    python models.py FOLDER        ->  FOLDER/NAME-bN/model.onnx, x0.npy..., y.npy, work.json
 """
 import argparse
+import json
 import os
 import warnings
 
@@ -153,6 +154,36 @@ def shift_statistics(model):
             nn.init.uniform_(m.weight, 0.5, 1.5)
 
 
+def work(model, inputs):
+    """The result, and beside it what a run cannot do without: operations of products and (of the direct way) of
+    convolutions of 3 x 3 that may take fewer, and bytes of the weights. Of a table of embeddings few rows are read."""
+    needed = {"products": 0, "convolutions": 0, "bytes": 0}
+
+    def count(module, given, result):
+        kind = "products"
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            if isinstance(module, nn.Conv2d) and module.kernel_size == (3, 3) and module.stride == (1, 1) \
+                    and module.groups == 1:
+                kind = "convolutions"
+            weights, flops = module.weight.numel(), 2 * result.numel() * module.weight[0].numel()
+        elif isinstance(module, nn.LSTM):
+            weights = module.weight_ih_l0.numel() + module.weight_hh_l0.numel()
+            flops = 2 * given[0].shape[0] * given[0].shape[1] * weights
+        elif isinstance(module, EncoderLayer):      # its attention
+            batch, length, width = given[0].shape
+            weights, flops = 0, 4 * batch * length * length * width
+        else:
+            return
+        needed[kind] += flops
+        needed["bytes"] += 4 * weights
+    hooks = [module.register_forward_hook(count) for module in model.modules()]
+    with torch.no_grad():
+        result = model(*inputs)
+    for hook in hooks:
+        hook.remove()
+    return result, needed
+
+
 def export(name, batch, folder):
     build, inputs_of = MODELS[name]
     torch.manual_seed(0)
@@ -166,8 +197,9 @@ def export(name, batch, folder):
         warnings.simplefilter("ignore")
         torch.onnx.export(model, inputs, os.path.join(folder, "model.onnx"), dynamo=False, opset_version=17,
                           input_names=["x%d" % i for i in range(len(inputs))])
-    with torch.no_grad():
-        result = model(*inputs)
+    result, needed = work(model, inputs)
+    with open(os.path.join(folder, "work.json"), "w") as out:
+        json.dump(needed, out)
     np.save(os.path.join(folder, "y.npy"), (result[0] if isinstance(result, tuple) else result).numpy())
     for i, x in enumerate(inputs):
         np.save(os.path.join(folder, "x%d.npy" % i), x.numpy())

@@ -1,7 +1,11 @@
 """Inference of exported models in Dyad, ONNX Runtime and OpenVINO, in turn: in each round every
 system runs once, in a process of its own on cores of its own. A figure is the median over rounds.
 
-    python run.py --dyad build/bin/dyad [--threads 1,2] [--rounds 3] [--seconds 1] [--json FILE] [MODEL...]
+The floor is the longer of two times, at rates measured beside: that of the operations, of products (as 512 x 512
+matrices reach) and of convolutions of 3 x 3 (as those reach), and that of reading the weights once.
+
+    python run.py --dyad build/bin/dyad --bench build/bin/dyad-bench [--threads 1,2] [--rounds 3] [--seconds 1]
+                  [--json FILE] [MODEL...]
 """
 import argparse
 import json
@@ -51,11 +55,21 @@ def dyad(program, folder, threads, seconds, cache):
             "where": ", ".join("%s %.0f %%" % (o["onnx"] or o["kernel"], 100 * o["share"]) for o in top)}
 
 
+def floor_ms(program, folder, threads, cache):
+    with open(os.path.join(folder, "work.json")) as file:
+        work = json.load(file)
+    rates = json.loads(run([program, "--threads", str(threads), "--rates", str(work["bytes"])], threads, cache))
+    seconds = {what: work[what] / rates[what] for what in work}
+    return 1e3 * max(seconds["products"] + seconds["convolutions"], seconds["bytes"])
+
+
 def measure(options, folder, threads, cache):
     """system -> medians over the rounds; `cold_ms`: a start of Dyad before them, with no kernel in its cache."""
     samples = {system: [] for system in SYSTEMS}
+    floors = []
     cold = dyad(options.dyad, folder, threads, options.seconds, cache)
     for _ in range(options.rounds):
+        floors.append(floor_ms(options.bench, folder, threads, cache))
         for system in SYSTEMS:
             if system == "dyad":
                 row = dyad(options.dyad, folder, threads, options.seconds, cache)
@@ -69,6 +83,7 @@ def measure(options, folder, threads, cache):
     for system, all_rows in samples.items():
         rows[system] = {key: statistics.median(row[key] for row in all_rows)
                         for key in ("median_ms", "ready_ms", "peak_bytes")}
+    rows["dyad"]["floor_ms"] = statistics.median(floors)
     rows["dyad"]["cold_ms"] = cold["ready_ms"]
     rows["dyad"]["where"] = samples["dyad"][-1]["where"]
     return rows
@@ -76,9 +91,10 @@ def measure(options, folder, threads, cache):
 
 def line(name, batch, threads, rows):
     own, ort, ov = (rows[system] for system in SYSTEMS)
-    return "| %s | %d | %d | %.3g | %.2f | %.2f | %.0f, %.0f, %.0f (cold %.0f) | %.0f, %.0f, %.0f | %s |" % (
-        name, batch, threads, own["median_ms"], own["median_ms"] / ort["median_ms"],
-        own["median_ms"] / ov["median_ms"], own["ready_ms"], ort["ready_ms"], ov["ready_ms"], own["cold_ms"],
+    return "| %s | %d | %d | %.3g | %.0f %% | %.2f | %.2f | %.0f, %.0f, %.0f (cold %.0f) | %.0f, %.0f, %.0f | %s |" % (
+        name, batch, threads, own["median_ms"], 100 * own["floor_ms"] / own["median_ms"],
+        own["median_ms"] / ort["median_ms"], own["median_ms"] / ov["median_ms"],
+        own["ready_ms"], ort["ready_ms"], ov["ready_ms"], own["cold_ms"],
         own["peak_bytes"] / 1e6, ort["peak_bytes"] / 1e6, ov["peak_bytes"] / 1e6, own["where"])
 
 
@@ -86,6 +102,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="MODEL", help="of " + ", ".join(NAMES))
     parser.add_argument("--dyad", required=True)
+    parser.add_argument("--bench", required=True)
     parser.add_argument("--threads", default="1,%d" % len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1)
@@ -99,8 +116,8 @@ def main():
         if not options.folder:
             subprocess.run([sys.executable, os.path.join(HERE, "models.py"), folder], check=True,
                            stdout=subprocess.DEVNULL)
-        print("| model | batch | threads | Dyad, ms | by ONNX Runtime | by OpenVINO | load and first run, ms | "
-              "memory, MB | where Dyad's time goes |\n|---|---|---|---|---|---|---|---|---|", flush=True)
+        print("| model | batch | threads | Dyad, ms | of the floor | by ONNX Runtime | by OpenVINO | "
+              "load and first run, ms | memory, MB | where Dyad's time goes |\n|---|---|---|---|---|---|---|---|---|---|", flush=True)
         for name in options.models or NAMES:
             for batch in BATCHES:
                 for threads in counts:
