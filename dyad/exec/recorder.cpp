@@ -381,6 +381,7 @@ void Recorder::note_grad(const Tensor& leaf, bool overwrites) {
   const auto is_same = [&](const GradNote& note) { return note.is_same(touched); };
   if (std::ranges::any_of(path_.grads, is_same)) return;
   const Tensor before = autograd::grad_of(*leaf.impl());
+  if (before_) before_->keep_grad(touched, before);
   path_.grads.push_back({touched, before.defined(), !overwrites, before,
                          before.defined() ? before.impl()->shape : Shape(), hooks_on(leaf)});
 }

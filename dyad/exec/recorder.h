@@ -8,6 +8,7 @@
 
 #include "dyad/core/evaluator.h"
 #include "dyad/core/recording_notes.h"
+#include "dyad/exec/before_call.h"
 #include "dyad/exec/path.h"
 #include "dyad/exec/taped_loop.h"
 #include "dyad/ir/graph_evaluator.h"
@@ -29,6 +30,9 @@ class Recorder final : public Evaluator, public RecordingNotes {
 
   /// The arguments to call the function with: the caller's memory, known to this recording.
   [[nodiscard]] std::span<const Tensor> arguments() const noexcept { return arguments_; }
+
+  /// From here on `before`, which must outlive it, gets what is there before the call changes it.
+  void keep_before(BeforeCall& before) noexcept { before_ = &before; }
 
   /// Notes that a backward pass inside the function has reached what an argument was computed from.
   void refuse_pass_through_argument(Loc loc);
@@ -102,6 +106,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   [[nodiscard]] bool is_made_here(const Tensor& tensor) const noexcept;
   /// The argument, as given, or the captured tensor whose memory it is; undefined for other memory.
   [[nodiscard]] Tensor variable_of(Value memory) const;
+  /// Tells `before_` that memory is about to be written, if it is from outside.
+  void keep_before(Value memory, const Tensor& target);
   /// How many tensors of that memory only the recording holds.
   [[nodiscard]] int handles_of(const Storage* storage) const;
   /// Puts hooks of arguments where the caller's tensors are on the tape.
@@ -203,6 +209,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<TapeVisit> visits_;               ///< of passes since then
   int passes_ = 0, open_passes_ = 0;
   std::int64_t taped_ = 0, writes_ = 0;  ///< how often it did so
+  BeforeCall* before_ = nullptr;         ///< none: nobody asks
   Path path_;
 };
 

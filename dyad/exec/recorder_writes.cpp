@@ -84,6 +84,10 @@ Tensor Recorder::variable_of(Value memory) const {
   return {};
 }
 
+void Recorder::keep_before(Value memory, const Tensor& target) {
+  if (before_ && variable_of(memory).defined()) before_->keep(target);
+}
+
 int Recorder::handles_of(const Storage* storage) const {
   int count = 0;
   const auto [begin, end] = captures_by_storage_.equal_range(storage);
@@ -105,6 +109,7 @@ void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   const Value written = value_of(value, loc);
   const Ref<GraphValue> to = handle_of(target, loc);
   refuse_sliced(*to, loc);
+  keep_before(to->memory, target);
   const bool like_target =
       to->value == to->content && keeps_layout(target, written, *value.impl(), loc);
   {
@@ -149,6 +154,9 @@ bool Recorder::update(const OpInfo& op, TensorRefs inputs, const void* attrs,
   if (!written_.empty()) refuse_written_gaps(op, inputs, loc);
   Node* const node =
       graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), std::move(values), loc);
+  if (before_) {
+    for (const Tensor& target : targets) keep_before(handle_of(target, loc)->memory, target);
+  }
   {
     const Evaluator::Scope eager(EagerEvaluator::instance());
     update_in_place(op, inputs, attrs, targets, loc);

@@ -16,11 +16,14 @@ namespace dyad {
 
 /// The first operator of a function whose compiled result has other bits than the eager one.
 struct VerifyDifference {
-  std::string op;                   ///< `exp`
-  std::string type;                 ///< of its result: `f32[32, 10]`
-  Loc loc;                          ///< the line that called it
-  std::int64_t element = 0;         ///< the first that differs, row-major
-  std::string eager, compiled;      ///< that element
+  std::string op;               ///< `exp`
+  std::string type;             ///< of its result: `f32[32, 10]`
+  Loc loc;                      ///< the line that called it
+  std::int64_t element = 0;     ///< the first that differs, row-major
+  std::string eager, compiled;  ///< that element
+  /// The loops and branches that it is in, the outermost first: `step 2 of the scan at rnn.cpp:12`,
+  /// counted from 0 in the order in which they run.
+  std::vector<std::string> inside = {};
   std::optional<std::string> pass;  ///< which made it differ; none when it differs with every pass
                                     ///< off that may be
 };
@@ -47,10 +50,12 @@ using VerifyBody = std::function<std::vector<Tensor>(std::span<const Tensor> arg
 /// Calls `function` once, eagerly, on `inputs` (its only argument, or a tuple of arguments: what a
 /// compiled function takes), then computes what it did again, operator by operator and compiled,
 /// and compares all that the call leaves: results, writes, gradients, and those that its results
-/// would give. The numbers are those of the tensors as the call left them. Two NaN are equal.
+/// would give. Both begin with the numbers that the call found in what it wrote. Two NaN are equal.
+/// InternalError where what the call itself left differs from what its operators give again.
 ///
-/// Of a difference it names the first operator, and the pass that makes it: with all passes off
-/// that may be, they are switched on one after the other, in their order.
+/// Of a difference it names the first operator, inside of loops and branches too, and the pass that
+/// makes it: with all passes off that may be, they are switched on one after the other, in their
+/// order.
 template <class F, class Inputs>
 [[nodiscard]] VerifyReport verify(F&& function, const Inputs& inputs,
                                   Loc loc = std::source_location::current()) {

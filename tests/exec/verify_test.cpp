@@ -3,34 +3,15 @@
 #include <tuple>
 
 #include "dyad/autograd/grad_mode.h"
-#include "dyad/passes/pipeline.h"
-#include "dyad/passes/rewriter.h"
 #include "exec_for_tests.h"
+#include "wrong_pass.h"
 
 namespace dyad {
 namespace {
 
+using exec::wrong_pass;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-/// A pass that makes `now` of each operator `was`.
-passes::Pass wrong_pass(std::string name, std::string was, std::string now,
-                        passes::PassUse use = passes::PassUse::optional) {
-  return {std::move(name), "makes mistakes", use,
-          [was, now](const Ref<GraphImpl>& graph, const passes::LowerOptions&) {
-            passes::Rewriter rewriter(*graph);
-            for (const auto& node : graph->nodes()) {
-              if (!node->is(was)) {
-                rewriter.copy(*node);
-                continue;
-              }
-              Node* made = rewriter.to()->append_checked(*find_op(now), no_attrs(),
-                                                         rewriter.at(node->inputs()), node->loc());
-              rewriter.set(node->output(), made->output());
-            }
-            return rewriter.finish();
-          }};
-}
 
 Tensor chain(const Tensor& x) {
   const Tensor a = tanh(x);
