@@ -549,6 +549,12 @@ void free_block(void* block, std::size_t bytes) noexcept {
 
 std::size_t block_size(std::size_t bytes) noexcept { return rounded(bytes); }
 
+std::size_t full_block_below(std::size_t bytes) noexcept {
+  if (bytes > kHugePage) return (bytes - 1) / kHugePage * kHugePage;
+  const int size_class = class_of(bytes);
+  return size_class == 0 ? 0 : bytes_of(size_class - 1);
+}
+
 std::size_t physical_memory() noexcept {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
                             static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

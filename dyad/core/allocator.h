@@ -21,6 +21,8 @@ void free_block(void* block, std::size_t bytes) noexcept;
 
 /// Bytes of the block that a request for `bytes` is served with.
 [[nodiscard]] std::size_t block_size(std::size_t bytes) noexcept;
+/// The most bytes below this number of which a block has no more than it was asked for.
+[[nodiscard]] std::size_t full_block_below(std::size_t bytes) noexcept;
 
 /// What MemoryStats::away says.
 [[nodiscard]] std::size_t shed_bytes() noexcept;

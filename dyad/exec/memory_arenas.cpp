@@ -1,6 +1,8 @@
 /// Arenas that make way for what comes later.
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "dyad/core/allocator.h"
@@ -9,6 +11,19 @@
 
 namespace dyad::exec {
 namespace {
+
+/// Whether what is saved is worth more arenas: one of so many parts of the peak.
+bool is_worth(std::size_t peak, std::size_t lower, std::size_t parts = 64) {
+  constexpr std::size_t kWorthIt = 64 << 10;  // bytes
+  return lower < peak && peak - lower >= std::max(kWorthIt, peak / parts);
+}
+
+/// What so many bytes take at least: a block without loss, and one for the rest.
+std::size_t memory_of(std::size_t bytes) {
+  if (detail::block_size(bytes) == bytes) return bytes;
+  const std::size_t full = detail::full_block_below(bytes);
+  return full + detail::block_size(bytes - full);
+}
 
 /// Which of several arenas each request lies in; an arena may be empty.
 struct Grouping {
@@ -101,12 +116,11 @@ class Windows {
       tried.last = std::max(tried.last, one.last);
     }
     if (bytes == 0) return;
-    tried.bytes = static_cast<std::ptrdiff_t>(detail::block_size(bytes));
+    tried.bytes = static_cast<std::ptrdiff_t>(memory_of(bytes));
     std::ptrdiff_t most = 0, here = 0;  // of the rest
     for (std::size_t step = 0; step < rest_.size(); ++step)
       most = std::max(most, rest_[step] - (here += change_[step]));
-    const auto main =
-        static_cast<std::ptrdiff_t>(detail::block_size(static_cast<std::size_t>(most)));
+    const auto main = static_cast<std::ptrdiff_t>(memory_of(static_cast<std::size_t>(most)));
     std::ptrdiff_t peak = 0;
     for (int step = 0; step < static_cast<int>(rest_.size()); ++step) {
       const bool is_there = tried.first <= step && step <= tried.last;
@@ -138,14 +152,11 @@ class ArenaCuts {
 
   /// One arena, and others where they pay.
   [[nodiscard]] Grouping choose() const {
-    constexpr std::size_t kWorthIt = 64 << 10, kWorthShare = 64;  // bytes, and parts of the peak
     const std::vector<int> steps = births();
     Grouping best{std::vector<int>(requests_.size(), 0)};
     if (steps.empty() || requests_.empty()) return best;
     std::size_t peak = estimate(best);
-    const auto is_worth_it = [&](std::size_t bytes) {
-      return bytes < peak && peak - bytes >= std::max(kWorthIt, peak / kWorthShare);
-    };
+    const auto is_worth_it = [&](std::size_t bytes) { return is_worth(peak, bytes); };
     constexpr int kMostCuts = 3;
     std::vector<int> cuts;
     while (std::ssize(cuts) < kMostCuts) {
@@ -177,27 +188,15 @@ class ArenaCuts {
     ArenasPlan plan;
     plan.offsets.resize(requests_.size());
     plan.arena_of.resize(requests_.size());
+    std::vector<Packed> arenas;
     for (int k = 0; k < grouping.arenas; ++k) {
-      std::vector<std::size_t> members, large, small;
+      std::vector<std::size_t> members;
       for (std::size_t i = 0; i < requests_.size(); ++i) {
-        if (grouping.arena_of[i] != k) continue;
-        members.push_back(i);
-        constexpr std::size_t kSmall = 128 << 10;
-        (requests_[i].bytes <= kSmall ? small : large).push_back(i);
+        if (grouping.arena_of[i] == k) members.push_back(i);
       }
-      if (members.empty()) continue;
-      // Memory comes in large pages: a few small values may cost one.
-      const MemoryPlan whole = plan_memory(requests_of(members));
-      const MemoryPlan without = plan_memory(requests_of(large)),
-                       few = plan_memory(requests_of(small));
-      if (detail::block_size(without.arena_bytes) + detail::block_size(few.arena_bytes) <
-          detail::block_size(whole.arena_bytes)) {
-        add(plan, large, without);
-        add(plan, small, few);
-      } else {
-        add(plan, members, whole);
-      }
+      if (!members.empty()) std::ranges::move(tightly(members), std::back_inserter(arenas));
     }
+    for (const Packed& arena : arenas) add(plan, arena);
     return plan;
   }
   [[nodiscard]] ArenasPlan pack_in_one() const {
@@ -205,10 +204,10 @@ class ArenaCuts {
   }
 
   /// The most memory of all steps.
-  [[nodiscard]] std::size_t peak_of(std::span<const ArenaSpan> arenas) const {
+  [[nodiscard]] std::size_t peak_of(std::span<const ArenaSpan> arenas,
+                                    std::size_t (*block)(std::size_t) = detail::block_size) const {
     Ledger all(steps_);
-    for (const ArenaSpan& arena : arenas)
-      all.add(detail::block_size(arena.bytes), arena.first, arena.last);
+    for (const ArenaSpan& arena : arenas) all.add(block(arena.bytes), arena.first, arena.last);
     for (const LaterMemory& one : later_)
       all.add(detail::block_size(one.bytes), one.first, steps_ - 1);
     return all.peak();
@@ -224,14 +223,42 @@ class ArenaCuts {
     }
     return grouping;
   }
-  /// An arena for some requests, packed.
-  void add(ArenasPlan& plan, std::span<const std::size_t> members, const MemoryPlan& packed) const {
-    if (members.empty()) return;
+  /// Some requests, and where they lie in an arena.
+  struct Packed {
+    std::vector<std::size_t> members;
+    MemoryPlan plan;
+  };
+  static std::size_t memory_of_all(std::span<const Packed> arenas) {
+    std::size_t bytes = 0;
+    for (const Packed& arena : arenas) bytes += detail::block_size(arena.plan.arena_bytes);
+    return bytes;
+  }
+
+  /// One arena for these requests, or several where their blocks take less: memory comes in sizes
+  /// of its own, so what lies beyond the last full page may cost a page.
+  [[nodiscard]] std::vector<Packed> tightly(const std::vector<std::size_t>& members,
+                                            int cuts = 3) const {
+    std::vector<Packed> best{{members, plan_memory(requests_of(members))}};
+    const std::size_t bytes = best[0].plan.arena_bytes, full = detail::full_block_below(bytes);
+    if (cuts == 0 || !is_worth(detail::block_size(bytes), bytes)) return best;
+    std::vector<std::size_t> below, beyond;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      plan.offsets[members[i]] = packed.offsets[i];
-      plan.arena_of[members[i]] = static_cast<int>(plan.arenas.size());
+      const bool fits = requests_[members[i]].bytes + best[0].plan.offsets[i] <= full;
+      (fits ? below : beyond).push_back(members[i]);
     }
-    plan.arenas.push_back(span_of(requests_of(members), packed.arena_bytes));
+    if (below.empty() || beyond.empty()) return best;
+    std::vector<Packed> apart = tightly(below, cuts - 1);
+    std::ranges::move(tightly(beyond, cuts - 1), std::back_inserter(apart));
+    return memory_of_all(apart) < memory_of_all(best) ? apart : best;
+  }
+
+  /// Adds an arena.
+  void add(ArenasPlan& plan, const Packed& packed) const {
+    for (std::size_t i = 0; i < packed.members.size(); ++i) {
+      plan.offsets[packed.members[i]] = packed.plan.offsets[i];
+      plan.arena_of[packed.members[i]] = static_cast<int>(plan.arenas.size());
+    }
+    plan.arenas.push_back(span_of(requests_of(packed.members), packed.plan.arena_bytes));
   }
   [[nodiscard]] std::vector<BufferRequest> requests_of(std::span<const std::size_t> members) const {
     std::vector<BufferRequest> requests;
@@ -277,12 +304,40 @@ class ArenaCuts {
       const std::vector<BufferRequest> members = members_of(grouping, k);
       if (!members.empty()) arenas.push_back(span_of(members, live_peak_of(members)));
     }
-    return peak_of(arenas);
+    return peak_of(arenas, memory_of);
   }
 
   std::span<const BufferRequest> requests_;
   std::span<const LaterMemory> later_;
   int latest_, steps_;
+};
+
+/// Requests in the order of their numbers, by size.
+struct BySize {
+  explicit BySize(std::span<const BufferRequest> requests) {
+    constexpr std::size_t kSmall = 128 << 10;
+    for (const BufferRequest& one : requests) {
+      is_large.push_back(one.bytes > kSmall);
+      if (is_large.back()) large.push_back(one);
+    }
+  }
+  /// An arena of small ones beside those of large ones: few of these are there long, a number that
+  /// all updates read say, and would keep a large arena.
+  [[nodiscard]] Grouping with_small(const Grouping& of_large) const {
+    Grouping all{{}, of_large.arenas + 1};
+    auto next = of_large.arena_of.begin();
+    for (const bool one : is_large) all.arena_of.push_back(one ? *next++ : of_large.arenas);
+    return all;
+  }
+  /// Each large one by itself.
+  [[nodiscard]] Grouping alone() const {
+    Grouping each{std::vector<int>(large.size()), static_cast<int>(large.size())};
+    std::iota(each.arena_of.begin(), each.arena_of.end(), 0);
+    return with_small(each);
+  }
+
+  std::vector<bool> is_large;
+  std::vector<BufferRequest> large;
 };
 
 }  // namespace
@@ -308,10 +363,17 @@ std::size_t ArenasPlan::most_at_once() const noexcept {
 ArenasPlan plan_arenas(std::span<const BufferRequest> requests, std::span<const LaterMemory> later,
                        int latest) {
   const ArenaCuts arenas(requests, later, latest);
-  ArenasPlan plan = arenas.pack(arenas.choose());
+  const BySize sizes(requests);
+  ArenasPlan plan = arenas.pack(sizes.with_small(ArenaCuts(sizes.large, later, latest).choose()));
   if (plan.arenas.size() > 1) {
     ArenasPlan one = arenas.pack_in_one();
     if (arenas.peak_of(one.arenas) <= arenas.peak_of(plan.arenas)) plan = std::move(one);
+  }
+  constexpr std::size_t kMostAlone = 256, kParts = 32;
+  if (!later.empty() && sizes.large.size() <= kMostAlone) {
+    ArenasPlan alone = arenas.pack(sizes.alone());
+    if (is_worth(arenas.peak_of(plan.arenas), arenas.peak_of(alone.arenas), kParts))
+      plan = std::move(alone);
   }
   plan.live_peak = live_peak_of(requests);
   return plan;

@@ -124,6 +124,39 @@ TEST(ArenasPlan, AFewSmallValuesCostNoLargePage) {
   EXPECT_EQ(plan.arenas[1].bytes, 32u << 10);
 }
 
+TEST(ArenasPlan, WhatLiesBeyondTheLastFullPageCostsNoOther) {
+  constexpr std::size_t kHalf = 512 << 10;
+  const std::vector<BufferRequest> requests(6, {kHalf, 0, 3});  // 3 MB; a block would have 4
+  const ArenasPlan plan = plan_arenas(requests, {});
+  ASSERT_EQ(plan.arenas.size(), 2u);
+  EXPECT_EQ(plan.arenas[0].bytes, 4 * kHalf);
+  EXPECT_EQ(plan.arenas[1].bytes, 2 * kHalf);
+}
+
+TEST(ArenasPlan, ANumberThatIsNeededLongKeepsNoLargeArena) {
+  const std::vector<BufferRequest> requests{{8 << 20, 0, 3}, {4, 2, 9}};
+  const std::vector<LaterMemory> later{{8 << 20, 4, 4}};
+  const ArenasPlan plan = plan_arenas(requests, later);
+  ASSERT_EQ(plan.arenas.size(), 2u);
+  EXPECT_EQ(plan.arenas[0].last, 3);
+  EXPECT_EQ(plan.arenas[1].bytes, 64u);
+}
+
+TEST(ArenasPlan, LargeValuesLieAloneWhereFewArenasWouldTakeMuchMore) {
+  // Kept by a forward part of 16 layers; the backward part makes a gradient as large of each.
+  constexpr int kLayers = 16;
+  constexpr std::size_t kMegabyte = 1 << 20;
+  std::vector<BufferRequest> requests;
+  std::vector<LaterMemory> later;
+  for (int i = 0; i < kLayers; ++i) {
+    requests.push_back({kMegabyte, i, 2 * kLayers - 1 - i});
+    later.push_back({kMegabyte, 2 * kLayers - i, 2 * kLayers - i});
+  }
+  const ArenasPlan plan = plan_arenas(requests, later);
+  EXPECT_EQ(plan.arenas.size(), std::size_t{kLayers});
+  EXPECT_EQ(most(plan.arenas, later, 2 * kLayers + 1), kLayers * kMegabyte);
+}
+
 TEST(ArenasPlan, IsOneArenaWhereNothingComesLater) {
   const std::vector<BufferRequest> requests{{4 * kMega, 0, 3}, {2 * kMega, 2, 6}};
   EXPECT_EQ(plan_arenas(requests, {}).arenas.size(), 1u);
