@@ -40,12 +40,12 @@ void require_one(const Tensor& tensor, const char* what, Loc loc) {
 }  // namespace
 
 DType Tensor::dtype() const { return require(impl_, "dtype()").dtype; }
-const Shape& Tensor::shape() const {
-  const TensorImpl& impl = require(impl_, "shape()");
+const Shape& Tensor::shape(Loc loc) const {
+  const TensorImpl& impl = require(impl_, "shape()", loc);
   if (!Evaluator::is_eager() && impl.kind == TensorImpl::Kind::concrete) {
     // The caller gets numbers, so a recording holds for these alone.
     for (int axis = 0; axis < impl.shape.rank(); ++axis) {
-      static_cast<void>(Evaluator::current().size(*this, axis).value());
+      static_cast<void>(Evaluator::current().size(*this, axis, loc).value(loc));
     }
   }
   return impl.shape;
@@ -58,14 +58,14 @@ Dim Tensor::size(std::int64_t axis, Loc loc) const {
   if (Evaluator::is_eager() && impl.kind == TensorImpl::Kind::concrete) {
     return impl.shape[static_cast<std::size_t>(at)];
   }
-  return Evaluator::current().size(*this, at);
+  return Evaluator::current().size(*this, at, loc);
 }
 
-Dim Tensor::numel() const {
-  const TensorImpl& impl = require(impl_, "numel()");
+Dim Tensor::numel(Loc loc) const {
+  const TensorImpl& impl = require(impl_, "numel()", loc);
   if (Evaluator::is_eager()) return impl.shape.numel();
   Dim product = 1;
-  for (int axis = 0; axis < impl.shape.rank(); ++axis) product *= size(axis);
+  for (int axis = 0; axis < impl.shape.rank(); ++axis) product *= size(axis, loc);
   return product;
 }
 

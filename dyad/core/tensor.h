@@ -52,12 +52,13 @@ class Tensor {
 
   [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
   [[nodiscard]] DType dtype() const;
-  [[nodiscard]] const Shape& shape() const;
+  /// While a function is recorded the recording holds for these sizes alone.
+  [[nodiscard]] const Shape& shape(Loc loc = std::source_location::current()) const;
   [[nodiscard]] int rank() const;
   /// The size along `axis` (negative from the end). While a function is recorded it carries symbol
   /// and value.
   [[nodiscard]] Dim size(std::int64_t axis, Loc loc = std::source_location::current()) const;
-  [[nodiscard]] Dim numel() const;
+  [[nodiscard]] Dim numel(Loc loc = std::source_location::current()) const;
   [[nodiscard]] Device device() const;
 
   /// True when the tensor has data now.

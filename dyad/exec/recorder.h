@@ -52,7 +52,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) override;
   bool apply_over(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) override;
-  Dim size(const Tensor& tensor, int axis) override;
+  Dim size(const Tensor& tensor, int axis, Loc loc) override;
   std::int64_t dim_value(Dim dim, Loc loc) override;
   bool dim_equal(Dim a, Dim b, Loc loc) override;
   bool dim_less(Dim a, Dim b, Loc loc) override;
@@ -187,6 +187,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<const TensorImpl*> capture_order_;  ///< those with a variable of their own
   std::unordered_multimap<const Storage*, const TensorImpl*> captures_by_storage_;
   std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
+  std::vector<std::pair<Dim, Loc>> asked_;     ///< sizes, and where the program asked for them
   std::vector<Dim> open_sizes_;           ///< symbols of sizes that only the data of this call told
   std::vector<Tensor> literals_;          ///< filled by the host during this call
   std::vector<Tensor> detached_;          ///< made during this call of memory from outside

@@ -8,8 +8,10 @@
 
 namespace dyad::exec {
 
-Dim Recorder::size(const Tensor& tensor, int axis) {
-  return shape_of(tensor)[static_cast<std::size_t>(axis)];
+Dim Recorder::size(const Tensor& tensor, int axis, Loc loc) {
+  const Dim size = shape_of(tensor)[static_cast<std::size_t>(axis)];
+  if (size.is_symbolic()) asked_.emplace_back(size, loc.user());
+  return size;
 }
 
 std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
@@ -26,6 +28,12 @@ void Recorder::guard(const DimGuard& made) {
     return;
   }
   path_.guards.push_back(made);
+  // What compares sizes has no line: that where the last of them was asked for tells as much.
+  for (auto known = asked_.rbegin(); known != asked_.rend() && !made.loc; ++known) {
+    if (!known->first.same_as(made.a) && !known->first.same_as(made.b)) continue;
+    path_.guards.back().loc = known->second;
+    break;
+  }
 }
 
 bool Recorder::is_told_by_data(Dim size) const {

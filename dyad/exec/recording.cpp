@@ -39,15 +39,6 @@ void add_new(List& into, const List& from, const Same& same) {
   }
 }
 
-std::optional<Mismatch> guards_fail(std::span<const DimGuard> guards, const SymbolMap& symbols) {
-  for (const DimGuard& guard : guards) {
-    if (holds(guard, symbols)) continue;
-    return Mismatch{"guard " + guard_string(guard) + " failed with " + sizes_string(symbols),
-                    guard.loc};
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::string autocast_of(const CallKey& key) {
@@ -188,6 +179,38 @@ std::optional<Mismatch> Recording::hidden_layout(std::span<const Tensor> argumen
   return strides_matter ? strides_differ(layouts, arguments) : std::nullopt;
 }
 
+std::string Recording::sizes_of(const DimGuard& guard, const SymbolMap& now) const {
+  std::vector<Dim> symbols;
+  collect_symbols(guard.a, symbols);
+  collect_symbols(guard.b, symbols);
+  std::string text;
+  for (const Dim symbol : symbols) {
+    text += (text.empty() ? "" : "; ") + to_string(symbol);
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const auto axis =
+          std::ranges::find_if(shapes[i], [&](Dim size) { return size.same_as(symbol); });
+      if (axis == shapes[i].end()) continue;
+      text += ", axis " + std::to_string(axis - shapes[i].begin()) + " of " + argument(i) + ",";
+      break;
+    }
+    if (const std::int64_t* const then = hints.find(symbol))
+      text += " was " + std::to_string(*then) + ", is " + std::to_string(evaluate(symbol, now));
+    else
+      text += " is " + std::to_string(evaluate(symbol, now));
+  }
+  return text;
+}
+
+std::optional<Mismatch> Recording::guards_fail(std::span<const DimGuard> of_calls,
+                                               const SymbolMap& symbols) const {
+  for (const DimGuard& guard : of_calls) {
+    if (holds(guard, symbols)) continue;
+    return Mismatch{"guard " + guard_string(guard) + " failed: " + sizes_of(guard, symbols),
+                    guard.loc};
+  }
+  return std::nullopt;
+}
+
 std::optional<Mismatch> Recording::small_sizes_differ(const SymbolMap& symbols) const {
   const SymbolMap sizes = small_sizes_of(symbols);
   if (sizes.entries().empty()) return std::nullopt;
@@ -301,6 +324,7 @@ std::string Recording::why_eager() const {
 }
 
 void Recording::learn(const Path& path) {
+  if (hints.entries().empty()) hints = path.hints;
   add_new(guards, path.guards, std::mem_fn(&DimGuard::asks_same));
   add_new(states, path.states,
           [](const StateGuard& a, const StateGuard& b) { return a.state == b.state; });

@@ -45,6 +45,7 @@ struct Mismatch {
 struct Recording {
   CallKey key;
   std::vector<Shape> shapes;  ///< of the arguments, symbols where sizes vary
+  SymbolMap hints;            ///< those sizes when it was recorded
   std::shared_ptr<DecisionTree> tree;
   std::unique_ptr<BucketedCalls> bucketed;  ///< null without buckets
   std::vector<std::any> skeletons;          ///< one for each leaf of the tree
@@ -119,6 +120,10 @@ struct Recording {
  private:
   /// What the tensor at a position among the arguments is called.
   [[nodiscard]] std::string argument(std::size_t position) const;
+  /// `s0, axis 1 of argument 2, was 5, is 3` for each symbol of the guard.
+  [[nodiscard]] std::string sizes_of(const DimGuard& guard, const SymbolMap& now) const;
+  [[nodiscard]] std::optional<Mismatch> guards_fail(std::span<const DimGuard> of_calls,
+                                                    const SymbolMap& symbols) const;
   [[nodiscard]] std::string key_difference(const CallKey& of_call,
                                            std::span<const Tensor> arguments) const;
   [[nodiscard]] std::optional<Mismatch> sizes_differ(std::span<const Tensor> arguments,

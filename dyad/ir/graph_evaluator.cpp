@@ -190,7 +190,7 @@ void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
   }
 }
 
-Dim GraphEvaluator::size(const Tensor& tensor, int axis) {
+Dim GraphEvaluator::size(const Tensor& tensor, int axis, Loc /*loc*/) {
   return tensor.impl()->shape[static_cast<std::size_t>(axis)];
 }
 

@@ -16,7 +16,7 @@ class FakeEvaluator : public Evaluator {
   bool equal = true;  ///< what sizes are to each other
 
   void apply(const OpInfo&, TensorRefs, const void*, std::span<Tensor>, Loc) override {}
-  Dim size(const Tensor&, int axis) override { return Dim("s" + std::to_string(axis)); }
+  Dim size(const Tensor&, int axis, Loc) override { return Dim("s" + std::to_string(axis)); }
   std::int64_t dim_value(Dim, Loc) override {
     ++guards;
     return 42;

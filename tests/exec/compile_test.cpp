@@ -129,6 +129,37 @@ TEST(Compile, ARecompilationMayBeForbidden) {
   EXPECT_EQ(fast.explain().recordings.size(), 1u);
 }
 
+TEST(Compile, AFailedGuardTellsArgumentOldAndNewSizeAndLine) {
+  int line = 0;
+  const auto expect_told = [&](const auto& fn, const std::string& guard) {
+    const auto fast =
+        compile(fn, {.varying = {{0, 0}}, .recheck = false, .on_recompile = OnRecompile::fail});
+    (void)fast(ones({5, 8}));
+    const std::string told = message_of<RecompileError>([&] { (void)fast(ones({2, 8})); });
+    EXPECT_THAT(told,
+                HasSubstr("guard " + guard + " failed: s0, axis 0 of argument 0, was 5, is 2\n"));
+    EXPECT_THAT(told, HasSubstr("compile_test.cpp:" + std::to_string(line)));
+  };
+  expect_told(
+      [&](const Tensor& x) {
+        line = __LINE__ + 1;
+        return x.size(0) > 3 ? x * 2.0f : x;
+      },
+      "s0 > 3");
+  expect_told(
+      [&](const Tensor& x) {
+        line = __LINE__ + 1;
+        return x * static_cast<float>(x.shape()[0].number());
+      },
+      "s0 == 5");
+  expect_told(
+      [&](const Tensor& x) {
+        line = __LINE__ + 1;
+        return x.numel().value() > 20 ? x * 2.0f : x;
+      },
+      "8*s0 == 40");
+}
+
 TEST(Compile, SizesKnownToVaryNeedNoOtherRecording) {
   const auto fn = [](const Tensor& x, const Tensor& y) { return sum(x * y, {0}) * mean(y); };
   for (const OnRecompile policy : {OnRecompile::fail, OnRecompile::run_eagerly}) {
