@@ -188,15 +188,13 @@ class ArenaCuts {
     ArenasPlan plan;
     plan.offsets.resize(requests_.size());
     plan.arena_of.resize(requests_.size());
-    std::vector<Packed> arenas;
-    for (int k = 0; k < grouping.arenas; ++k) {
-      std::vector<std::size_t> members;
-      for (std::size_t i = 0; i < requests_.size(); ++i) {
-        if (grouping.arena_of[i] == k) members.push_back(i);
-      }
-      if (!members.empty()) std::ranges::move(tightly(members), std::back_inserter(arenas));
+    std::vector<std::vector<std::size_t>> groups(static_cast<std::size_t>(grouping.arenas));
+    for (std::size_t i = 0; i < requests_.size(); ++i)
+      groups[static_cast<std::size_t>(grouping.arena_of[i])].push_back(i);
+    for (const std::vector<std::size_t>& members : groups) {
+      if (members.empty()) continue;
+      for (const Packed& arena : tightly(members)) add(plan, arena);
     }
-    for (const Packed& arena : arenas) add(plan, arena);
     return plan;
   }
   [[nodiscard]] ArenasPlan pack_in_one() const {

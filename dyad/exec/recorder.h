@@ -187,7 +187,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<const TensorImpl*> capture_order_;  ///< those with a variable of their own
   std::unordered_multimap<const Storage*, const TensorImpl*> captures_by_storage_;
   std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
-  std::vector<std::pair<Dim, Loc>> asked_;     ///< sizes, and where the program asked for them
+  std::vector<std::pair<Dim, Loc>> asked_;     ///< sizes, and where the program asked last
   std::vector<Dim> open_sizes_;           ///< symbols of sizes that only the data of this call told
   std::vector<Tensor> literals_;          ///< filled by the host during this call
   std::vector<Tensor> detached_;          ///< made during this call of memory from outside

@@ -10,7 +10,15 @@ namespace dyad::exec {
 
 Dim Recorder::size(const Tensor& tensor, int axis, Loc loc) {
   const Dim size = shape_of(tensor)[static_cast<std::size_t>(axis)];
-  if (size.is_symbolic()) asked_.emplace_back(size, loc.user());
+  if (!size.is_symbolic()) return size;
+  constexpr std::size_t kMost = 64;  // found one by one
+  const auto known =
+      std::ranges::find_if(asked_, [&](const auto& one) { return one.first.same_as(size); });
+  if (known != asked_.end()) {
+    known->second = loc.user();
+  } else if (asked_.size() < kMost) {
+    asked_.emplace_back(size, loc.user());
+  }
   return size;
 }
 
@@ -28,12 +36,12 @@ void Recorder::guard(const DimGuard& made) {
     return;
   }
   path_.guards.push_back(made);
-  // What compares sizes has no line: that where the last of them was asked for tells as much.
-  for (auto known = asked_.rbegin(); known != asked_.rend() && !made.loc; ++known) {
-    if (!known->first.same_as(made.a) && !known->first.same_as(made.b)) continue;
-    path_.guards.back().loc = known->second;
-    break;
-  }
+  if (made.loc) return;
+  // What compares sizes has no line: that where one was asked for last tells as much.
+  const auto known = std::ranges::find_if(asked_, [&](const auto& one) {
+    return one.first.same_as(made.a) || one.first.same_as(made.b);
+  });
+  if (known != asked_.end()) path_.guards.back().loc = known->second;
 }
 
 bool Recorder::is_told_by_data(Dim size) const {
