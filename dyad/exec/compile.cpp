@@ -66,6 +66,11 @@ void check_option(std::string_view name, std::int64_t given, std::int64_t least,
       loc.user());
 }
 
+bool in_background(const CompileOptions& options) {
+  return options.background == Background::always ||
+         (options.background == Background::automatic && compiles_in_background());
+}
+
 }  // namespace
 
 struct CompiledCore::State {
@@ -133,19 +138,16 @@ struct CompiledCore::State {
   void begin_tree(Recording& recording, const std::shared_ptr<const Path>& path,
                   std::any skeleton) const;
   void add_buckets(Recording& recording, const std::shared_ptr<const Path>& path) const;
-  [[nodiscard]] ExecutableOptions executable_options() const {
-    return {.passes_off = options.passes_off,
-            .fast_math = options.fast_math,
-            .memory = {.memory_limit = options.memory_limit},
-            .hot_runs = options.hot_calls,
-            .hot_in_background = in_background()};
-  }
   void compile_ahead(const Recording& recording, std::span<const Tensor> arguments) const;
-  [[nodiscard]] bool in_background() const {
-    return options.background == Background::always ||
-           (options.background == Background::automatic && compiles_in_background());
-  }
 };
+
+ExecutableOptions executable_options(const CompileOptions& options) {
+  return {.passes_off = options.passes_off,
+          .fast_math = options.fast_math,
+          .memory = {.memory_limit = options.memory_limit},
+          .hot_runs = options.hot_calls,
+          .hot_in_background = in_background(options)};
+}
 
 CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_unique<State>()) {
   passes::check_passes_off(options.passes_off, loc.user());
@@ -483,7 +485,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
 /// Makes `path` the only way through the recording.
 void CompiledCore::State::begin_tree(Recording& recording, const std::shared_ptr<const Path>& path,
                                      std::any skeleton) const {
-  recording.tree = std::make_shared<DecisionTree>(path, executable_options());
+  recording.tree = std::make_shared<DecisionTree>(path, executable_options(options));
   recording.skeletons = {std::move(skeleton)};
   recording.bucketed = nullptr;
   add_buckets(recording, path);
@@ -504,7 +506,8 @@ void CompiledCore::State::add_buckets(Recording& recording,
       if (size.is_symbolic() && is_new) symbols.push_back({size, sizes});
     }
     if (symbols.empty()) return;
-    recording.bucketed = std::make_unique<BucketedCalls>(std::move(symbols), executable_options());
+    recording.bucketed =
+        std::make_unique<BucketedCalls>(std::move(symbols), executable_options(options));
   }
   recording.bucketed->add(path);
 }
@@ -515,7 +518,7 @@ void CompiledCore::State::compile_ahead(const Recording& recording,
   // Calls that run eagerly meanwhile would escape OnRecompile::fail.
   const bool suits =
       options.on_recompile != OnRecompile::fail || options.background == Background::always;
-  if (!suits || !in_background() || !recording.refusal.empty()) return;
+  if (!suits || !in_background(options) || !recording.refusal.empty()) return;
   if (recording.bucketed) {
     const SymbolMap& sizes = recording.tree->leaves().back().path->hints;
     if (const auto padded = recording.bucketed->padded(arguments, sizes))

@@ -110,6 +110,10 @@ struct CompileOptions {
 namespace exec {
 
 class StepProfile;
+struct ExecutableOptions;
+
+/// What these say of how recordings run.
+[[nodiscard]] ExecutableOptions executable_options(const CompileOptions& options);
 
 /// The parts of a function's result: tensors that are defined, and the whole with others in their
 /// places.

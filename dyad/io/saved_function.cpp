@@ -12,6 +12,7 @@
 
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/exec/executable.h"
 #include "dyad/exec/read_graph.h"
 #include "dyad/exec/recording.h"
 #include "dyad/ir/graph_ops.h"
@@ -530,6 +531,19 @@ std::unique_ptr<Recording> load_recording(const JsonValue& from, const LoadedPar
   return recording;
 }
 
+/// Those of its options that are the function's own, wherever it runs.
+CompileOptions load_options(const JsonValue& from) {
+  CompileOptions options{.name = from.text("name"), .fast_math = from.boolean("fast_math")};
+  const auto number = [&](const char* key, auto& option) {
+    if (!from.has(key)) return;  // in files of earlier versions
+    option = from.whole<std::remove_reference_t<decltype(option)>>(key);
+    if (option < 0) from.at(key).fail("0 or more for '" + std::string(key) + "'");
+  };
+  number("memory_limit", options.memory_limit);
+  number("hot_calls", options.hot_calls);
+  return options;
+}
+
 }  // namespace
 
 std::size_t SavedParts::add(const GraphImpl& graph, Loc loc) {
@@ -582,10 +596,10 @@ std::string save_function(const exec::CompiledCore& core, SavedParts& parts, Loc
     }
     recordings.push_back(save_recording(recording, grads_read, parts, loc));
   });
-  const json made = {{"name", core.options().name},
-                     {"numbers", numbers},
-                     {"fast_math", core.options().fast_math},
-                     {"recordings", std::move(recordings)}};
+  const json made = {
+      {"name", core.options().name},           {"numbers", numbers},
+      {"fast_math", core.options().fast_math}, {"memory_limit", core.options().memory_limit},
+      {"hot_calls", core.options().hot_calls}, {"recordings", std::move(recordings)}};
   return made.dump();
 }
 
@@ -594,10 +608,11 @@ LoadedFunction load_function(const JsonValue& from, const LoadedParts& parts) {
   for (const JsonValue& number : from.list("numbers")) {
     made.numbers.push_back(number.as_whole<std::int64_t>("numbers"));
   }
-  const exec::ExecutableOptions options{.fast_math = from.boolean("fast_math")};
+  CompileOptions options = load_options(from);
   std::vector<std::unique_ptr<Recording>> recordings;
   for (const JsonValue& entry : from.list("recordings")) {
-    recordings.push_back(load_recording(entry, parts, made.numbers, options));
+    recordings.push_back(
+        load_recording(entry, parts, made.numbers, exec::executable_options(options)));
   }
   if (recordings.empty()) from.fail("a recording");
   const Path& newest = *recordings.back()->tree->leaves()[0].path;
@@ -613,9 +628,8 @@ LoadedFunction load_function(const JsonValue& from, const LoadedParts& parts) {
       }
     }
   }
-  made.core = std::make_unique<exec::CompiledCore>(
-      CompileOptions{.name = from.text("name"), .fast_math = options.fast_math}, Loc(),
-      std::move(recordings));
+  made.core =
+      std::make_unique<exec::CompiledCore>(std::move(options), Loc(), std::move(recordings));
   return made;
 }
 

@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/autograd/gradients.h"
 #include "dyad/core/create.h"
+#include "dyad/core/storage.h"
 #include "dyad/exec/autocast.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/custom_gradient.h"
@@ -529,6 +531,54 @@ TEST(ProgramFile, DamageIsFoundAndOtherFilesAreRefused) {
   EXPECT_THAT(with(R"({"format": 2})"), HasSubstr("expected format 1, found 2"));
   EXPECT_THAT(with("{"), HasSubstr("the program cannot be read"));
   EXPECT_THAT(with(R"({"format": 1, "graphs": 1})"), HasSubstr("expected 1 graphs, found 0"));
+}
+
+TEST(ProgramFile, OptionsOutOfRangeAreRefused) {
+  const TempFile file("options.dyad"), altered("altered.dyad");
+  const auto fast = compile([](const Tensor& x) { return x * 2.0f; },
+                            {.hot_calls = 7, .memory_limit = 5, .name = "f"});
+  static_cast<void>(fast(ones({2})));
+  save(file.path(), fast);
+  const Safetensors whole = read_safetensors(file.path());
+  const auto with = [&](const std::string& was, const std::string& now) {
+    Metadata metadata = whole.metadata;
+    std::string& program = metadata.at("dyad.program");
+    const std::size_t at = program.find(was);
+    program.replace(at, was.size(), now);
+    metadata[kChecksumKey] = "";
+    save_safetensors(altered.path(), whole.tensors, metadata);
+    return message_of<IoError>([&] { static_cast<void>(load(altered.path())); });
+  };
+  EXPECT_THAT(with(R"("memory_limit":5)", R"("memory_limit":-5)"),
+              HasSubstr("expected 0 or more for 'memory_limit', found -5"));
+  EXPECT_THAT(with(R"("hot_calls":7)", R"("hot_calls":-7)"),
+              HasSubstr("expected 0 or more for 'hot_calls', found -7"));
+  EXPECT_THAT(with(R"("hot_calls":7)", R"("hot_calls":"7")"),
+              HasSubstr("expected a whole number for 'hot_calls', found \"7\""));
+}
+
+TEST(ProgramOptions, AMemoryLimitIsKept) {
+  // Of each layer the product and its tanh are kept for the gradient; the latter follows from the
+  // former.
+  const TempFile file("limited.dyad");
+  Tensor w = full({64, 64}, 0.01f).requires_grad();
+  const auto fn = [&](Tensor x) {
+    for (int layer = 0; layer < 8; ++layer) x = tanh(matmul(x, w));
+    return grad(sum(x * x), {w})[0];
+  };
+  const Tensor x = normal({1024, 64});
+  const auto most_of = [&](std::int64_t limit) {
+    const auto fast = compile(fn, {.recheck = false, .memory_limit = limit});
+    static_cast<void>(fast(x));
+    save(file.path(), fast);
+    const Program program = load(file.path());
+    EXPECT_EQ(values_of<float>(program(x)[0]), values_of<float>(fn(x)));
+    reset_peak_memory();
+    const std::size_t before = memory_stats().in_use;
+    static_cast<void>(program(x));
+    return memory_stats().peak - before;
+  };
+  EXPECT_LT(most_of(1), most_of(0) * 3 / 4);
 }
 
 TEST(ProgramFile, FilesOfThisFormatAreRead) {
