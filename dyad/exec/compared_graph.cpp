@@ -13,6 +13,7 @@
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/drawn_keys.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/executable_bind.h"
 #include "dyad/ir/graph_ops.h"
@@ -104,7 +105,7 @@ ComparedGraph::ComparedGraph(const GraphImpl& graph, GraphFeed feed, std::span<c
 void ComparedGraph::find_live() {
   for (const Value v : wanted_) live_.insert(v.node);
   for (const auto& node : std::views::reverse(graph_.nodes())) {
-    if (node->op().effect == Effect::random) live_.insert(node.get());
+    if (find_drawing(*node)) live_.insert(node.get());
     if (!live_.contains(node.get())) continue;
     for (const Value v : node->inputs()) live_.insert(v.node);
   }

@@ -4,6 +4,7 @@
 #include "dyad/exec/control_flow_gradients.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/control_node.h"
+#include "dyad/exec/drawn_keys.h"
 
 namespace dyad::exec {
 namespace {
@@ -39,6 +40,7 @@ GradientRegion branch_gradient(const GraphImpl& branch, std::span<const std::siz
 
 /// The gradient of whichever function ran.
 void cond_grad(Gradient& g) {
+  if (drawing_grad(g)) return;
   ControlNode node(g);
   const Loc loc = node.node().loc();
   std::vector<std::size_t> of, by;  // among the results, and the operands, which follow pred

@@ -137,12 +137,6 @@ Dim scan_length(std::span<const Tensor> xs, Loc loc) {
   return xs[0].size(0, loc);
 }
 
-Type without_first_axis(const Type& type) {
-  Shape shape;
-  for (std::size_t i = 1; i < type.shape().size(); ++i) shape.push_back(type.shape()[i]);
-  return {type.dtype(), shape};
-}
-
 /// What the body of a scan makes, found by recording it: with the symbols of the recording around,
 /// if there is one, or with the sizes at hand.
 Types body_types(const TensorFunction& body, std::span<const Tensor> carries,

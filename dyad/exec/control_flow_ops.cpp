@@ -75,6 +75,12 @@ Type stacked(const Type& type, Dim length) {
   return {type.dtype(), std::move(shape)};
 }
 
+Type without_first_axis(const Type& type) {
+  Shape shape;
+  for (std::size_t i = 1; i < type.shape().size(); ++i) shape.push_back(type.shape()[i]);
+  return {type.dtype(), shape};
+}
+
 Ref<Attrs> loop_attrs(std::size_t states, std::size_t slices, bool reverse) {
   const LoopAttrs attrs{static_cast<std::int64_t>(states), static_cast<std::int64_t>(slices),
                         reverse};

@@ -34,6 +34,8 @@ extern const OpInfo kCondOp, kWhileOp, kScanOp, kWhileStatesOp;
 
 /// The type of `length` tensors of a type along a new first axis.
 [[nodiscard]] Type stacked(const Type& type, Dim length);
+/// That of a slice along the first axis.
+[[nodiscard]] Type without_first_axis(const Type& type);
 
 [[nodiscard]] Ref<Attrs> loop_attrs(std::size_t states, std::size_t slices, bool reverse = false);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "dyad/autograd/gradients.h"
-#include "dyad/base/error.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/node_gradient.h"
@@ -43,34 +42,11 @@ std::vector<std::size_t> differentiable_outputs(const GraphImpl& region, std::si
   return positions;
 }
 
-namespace {
-
-/// What draws random numbers in the graphs that a node holds, and in those inside of these.
-const Node* find_drawing(const Node& node) {
-  for (const Ref<GraphImpl>& region : node.regions()) {
-    for (const auto& inner : region->nodes()) {
-      if (inner->op().effect == Effect::random) return inner.get();
-      if (const Node* const found = find_drawing(*inner)) return found;
-    }
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 ControlNode::ControlNode(Gradient& g)
     : g_(g),
       sums_(dynamic_cast<SumGradient&>(g)),
       node_(dynamic_cast<NodeGradient&>(g).node()),
-      outer_(dynamic_cast<GraphEvaluator&>(Evaluator::current())) {
-  if (const Node* const drawing = find_drawing(node_)) {
-    throw GradError(fmt::format("gradient of {}: a function inside draws random numbers, which the "
-                                "backward pass would draw anew; draw them outside and use them "
-                                "inside",
-                                node_.op().name),
-                    node_.loc(), drawing->loc());
-  }
-}
+      outer_(dynamic_cast<GraphEvaluator&>(Evaluator::current())) {}
 
 Tensor ControlNode::input(std::size_t i) const {
   return symbolic_tensor(outer_.graph(), node_.inputs()[i]);

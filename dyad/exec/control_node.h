@@ -32,7 +32,6 @@ void append_all(std::vector<T>& to, std::span<const T> values) {
 /// A control node while its gradient is written into the same graph.
 class ControlNode {
  public:
-  /// GradError where a function inside draws random numbers.
   explicit ControlNode(Gradient& g);
 
   [[nodiscard]] Tensor input(std::size_t i) const;

@@ -8,6 +8,7 @@
 #include "dyad/exec/control_flow_gradients.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/control_node.h"
+#include "dyad/exec/drawn_keys.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/indexing.h"
@@ -46,6 +47,7 @@ Tensor with_no_step(const Tensor& gradient, const Type& type, bool reverse, Loc 
 
 /// The states before each step, then a scan the other way round.
 void scan_grad(Gradient& g) {
+  if (drawing_grad(g)) return;
   ControlNode node(g);
   const Loc loc = node.node().loc();
   const auto attrs = node.node().attrs_as<LoopAttrs>();
@@ -159,6 +161,7 @@ std::vector<Tensor> steps_backwards(GraphEvaluator& region, const BodyGradient& 
 
 /// The loop again, keeping its states, and then its steps backwards.
 void while_grad(Gradient& g) {
+  if (drawing_grad(g)) return;
   ControlNode node(g);
   const Loc loc = node.node().loc();
   const auto states = static_cast<std::size_t>(node.node().attrs_as<LoopAttrs>().states);
@@ -221,6 +224,7 @@ void while_grad(Gradient& g) {
 /// The loop again, keeping its states: then the gradient of what was computed from them, and the
 /// steps backwards, each with the gradient of the states before it.
 void while_states_grad(Gradient& g) {
+  if (drawing_grad(g)) return;
   ControlNode node(g);
   const Loc loc = node.node().loc();
   const auto& attrs = node.node().attrs_as<WhileStatesAttrs>();

@@ -11,6 +11,7 @@
 #include "dyad/autograd/tape.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/drawn_keys.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/recorded.h"
 
@@ -180,9 +181,23 @@ bool RecordedLoop::only_computes(bool on_tape) const {
   if (on_tape) expected.taped = marks().taped;
   if (marks() != expected || !recorder_->path_.refusal.empty()) return false;
   const auto& nodes = recorder_->graph_->nodes();
-  return std::all_of(nodes.begin() + trace_.begin, nodes.end(), [&](const auto& node) {
-    if (trace_.kept.contains(node.get()) || node->is("constant")) return true;
-    return node->op().effect == Effect::pure && node->op().kind != BodyKind::structural;
+  return std::all_of(nodes.begin() + trace_.begin, nodes.end(),
+                     [&](const auto& node) {
+                       if (trace_.kept.contains(node.get()) || node->is("constant")) return true;
+                       if (find_drawing(*node))
+                         return node->op().effect != Effect::random || node->is("random_key");
+                       return node->op().effect == Effect::pure &&
+                              node->op().kind != BodyKind::structural;
+                     }) &&
+         !conditions_draw();
+}
+
+bool RecordedLoop::conditions_draw() const {
+  if (trace_.op != &kWhileOp) return false;
+  const auto& nodes = recorder_->graph_->nodes();
+  return std::ranges::any_of(trace_.steps, [&](const LoopTrace::Step& step) {
+    return std::any_of(nodes.begin() + step.condition, nodes.begin() + step.body,
+                       [](const auto& node) { return find_drawing(*node) != nullptr; });
   });
 }
 

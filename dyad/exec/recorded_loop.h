@@ -19,9 +19,9 @@ namespace dyad::exec {
 /// any number of steps, and is replayed without a list of them. Whether a while_loop does any step
 /// stays something that the host reads. Everywhere else it does nothing.
 ///
-/// Steps that differ, write in place, draw random numbers, touch gradients or hand tensors to the
-/// program around them stay in the recording one by one, as do loops of fewer than two steps, which
-/// show nothing that repeats. A loop on the tape becomes a TapedLoop.
+/// Steps that differ, write in place, touch gradients or hand tensors to the program around them
+/// stay in the recording one by one, as do loops of fewer than two steps, which show nothing that
+/// repeats, and those whose conditions draw random numbers. A loop on the tape becomes a TapedLoop.
 class RecordedLoop {
  public:
   /// `xs`: what a scan slices along its first axes, of that `length`.
@@ -59,7 +59,10 @@ class RecordedLoop {
     [[nodiscard]] bool operator==(const Marks&) const noexcept = default;
   };
   [[nodiscard]] Marks marks() const;
+  /// Whether its steps did nothing but compute and draw random numbers.
   [[nodiscard]] bool only_computes(bool on_tape) const;
+  /// What the host has read of a while_loop is computed once more, so it must draw nothing.
+  [[nodiscard]] bool conditions_draw() const;
   /// Whether what later steps asked of sizes the first one asked, too.
   [[nodiscard]] bool asks_as_first() const;
   /// Whether nobody outside the loop can see what its steps made, but for the results.

@@ -8,6 +8,7 @@
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
+#include "dyad/exec/drawn_keys.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_evaluator.h"
 
@@ -345,7 +346,7 @@ void Recording::learn(const Path& path) {
                      return node->op().effect == Effect::host;
                    });
   draws = draws || std::ranges::any_of(path.graph->nodes(), [](const auto& node) {
-            return node->op().effect == Effect::random;
+            return find_drawing(*node) != nullptr;
           });
   writes_outside =
       writes_outside || !written_captures.empty() ||

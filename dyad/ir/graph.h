@@ -66,6 +66,7 @@ class Node {
   void set_input(std::size_t i, Value value) { inputs_[i] = value; }
   void set_types(Types types) { types_ = std::move(types); }
   void add_region(Ref<GraphImpl> region) { regions_.push_back(std::move(region)); }
+  void set_region(std::size_t i, Ref<GraphImpl> region) { regions_[i] = std::move(region); }
 
  private:
   friend class GraphImpl;

@@ -7,65 +7,22 @@
 #include "dyad/ir/graph.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "exec_for_tests.h"
+#include "same_in_graph.h"
 #include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
 using dyad::testing::message_of;
+using exec::expect_same_in_graph;
+using exec::Model;
 using exec::same_bits;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
-/// Gives results first; gradients of results[0] are taken by the inputs.
-using Model = std::function<Tensors(const Tensors& in)>;
-
 class ControlFlowTest : public ::testing::Test {
  protected:
   void SetUp() override { manual_seed(9); }
 };
-
-/// That results and first gradients in a static graph are those of eager mode, bit for bit.
-void expect_same_in_graph(const Model& model, const Tensors& inputs) {
-  Tensors leaves;
-  for (const Tensor& x : inputs) {
-    leaves.push_back(clone(x));
-    if (is_floating(x.dtype())) leaves.back().requires_grad();
-  }
-  Tensors by;
-  for (const Tensor& leaf : leaves) {
-    if (is_floating(leaf.dtype())) by.push_back(leaf);
-  }
-  Tensors expected = model(leaves);
-  GradOptions options;
-  options.allow_unused = true;
-  const Tensors eager_grads = grad({expected.data(), 1}, by, options);
-
-  Graph g;
-  std::vector<Feed> feeds;
-  const auto [results, grads] = g.define([&] {
-    Tensors in, by_symbols;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      in.push_back(placeholder("x" + std::to_string(i), inputs[i].dtype(), inputs[i].shape()));
-      feeds.emplace_back("x" + std::to_string(i), inputs[i]);
-      if (is_floating(inputs[i].dtype())) by_symbols.push_back(in.back());
-    }
-    const Tensors out = model(in);
-    return std::pair(out, gradients(out[0], by_symbols));
-  });
-  g.verify();
-  EXPECT_EQ(Graph::parse(g.to_string()).to_string(), g.to_string());
-  Session s(g);
-  const Tensors given = s.run(results, feeds);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_TRUE(same_bits(given[i], expected[i].detach())) << "result " << i;
-  }
-  for (std::size_t i = 0; i < by.size(); ++i) {
-    const Tensor like = eager_grads[i].defined() ? eager_grads[i] : zeros_like(by[i].detach());
-    ASSERT_TRUE(grads[i].defined()) << "gradient " << i;
-    EXPECT_TRUE(same_bits(s.run({grads[i]}, feeds)[0], like)) << "gradient " << i << "\n"
-                                                              << g.to_string();
-  }
-}
 
 TEST_F(ControlFlowTest, WhatIsTheSameInEveryStepRunsOnce) {
   const auto loops = [](const Tensors& in) {
@@ -337,18 +294,6 @@ TEST_F(ControlFlowTest, RandomNumbersInsideAreDrawnInEachRunOfTheFunction) {
   EXPECT_TRUE(same_bits(s.run({y}, {{"p", tensor(true)}})[0], first));
   EXPECT_TRUE(same_bits(s.run({y}, {{"p", tensor(false)}})[0], zeros({3})));
   EXPECT_TRUE(same_bits(s.run({y}, {{"p", tensor(true)}})[0], second));
-}
-
-TEST_F(ControlFlowTest, GradientsThroughRandomNumbersInsideAreRefused) {
-  Graph g;
-  EXPECT_THAT(message_of<GradError>([&] {
-                g.define([] {
-                  const Tensor x = placeholder("x", f32, {3});
-                  const Tensor y = cond(sum(x) > 0, [&] { return dropout(x); }, [&] { return x; });
-                  return gradients(sum(y), {x})[0];
-                });
-              }),
-              HasSubstr("gradient of cond: a function inside draws random numbers"));
 }
 
 TEST_F(ControlFlowTest, CompiledFunctionsTakeTheirBranchesAndLoops) {

@@ -282,7 +282,7 @@ TEST(FoundByOtherSeeds, RandomNumbersDeepInsideOfWhatIsDifferentiatedInAGraph) {
   };
   Graph g;
   EXPECT_THAT(message_of<GradError>([&] { g.define(define); }),
-              HasSubstr("a function inside draws random numbers"));
+              HasSubstr("a while_loop in the body of another loop draws random numbers"));
 }
 
 }  // namespace

@@ -272,18 +272,73 @@ TEST(RecordedLoops, OnTheTapeOrNot) {
   EXPECT_EQ(call(f, inputs).loops, 1);
 }
 
-TEST(RecordedLoops, RandomNumbersAreDrawnStepByStep) {
-  const auto f = [](const Tensor& x, const Tensor& end) {
-    return while_loop([&](const Tensor& s) { return sum(s) < end; },
-                      [](const Tensor& s) { return s + uniform({3}); }, x);
+/// Calls as `call` does, with the same random numbers for both.
+Calls call_drawing(const std::function<Tensors(const Tensors&)>& f,
+                   const std::vector<Tensors>& inputs) {
+  std::uint64_t seed = 0, calls = 0;
+  const auto seeded = [&](const Tensors& in) {
+    // The recorded call does not run this: what is drawn there goes on from where this one ends.
+    Tensors all = f(in);
+    all.push_back(uniform({2}));
+    return all;
   };
-  const auto c = compile_now(f);
-  for (int i = 0; i < 6; ++i) {
-    manual_seed(static_cast<std::uint64_t>(i));
-    const Tensor eager = f(ones({3}), limit(9));
-    manual_seed(static_cast<std::uint64_t>(i));
-    EXPECT_TRUE(same_bits(eager, c(ones({3}), limit(9)))) << i;
+  const auto c = compile_now(std::function<Tensors(const Tensors&)>(seeded));
+  for (const Tensors& in : inputs) {
+    manual_seed(++seed);
+    const Tensors eager = seeded(in);
+    manual_seed(seed);
+    const Tensors compiled = c(in);
+    ++calls;
+    for (std::size_t k = 0; k < eager.size(); ++k)
+      EXPECT_TRUE(same_bits(eager[k], compiled[k])) << "call " << calls << ", result " << k;
   }
+  const Explanation page = c.explain();
+  Calls done{static_cast<std::int64_t>(page.recordings.size()), page.replays, page.recorded};
+  for (const CompiledGraph& graph : c.graphs())
+    done.loops += count_of(*graph.recorded, "while_loop") + count_of(*graph.recorded, "scan");
+  return done;
+}
+
+TEST(RecordedLoops, RandomNumbersAreDrawnInTheLoop) {
+  const auto whiles = [](const Tensors& in) -> Tensors {
+    return {while_loop([&](const Tensor& s) { return sum(s) < in[1]; },
+                       [](const Tensor& s) { return s + uniform({3}); }, in[0])};
+  };
+  const Tensor x = ones({3});
+  const Calls done = call_drawing(whiles, {{x, limit(9)},
+                                           {x, limit(9)},
+                                           {x, limit(60)},
+                                           {x, limit(20)},
+                                           {x, limit(5)},
+                                           {x, limit(90)}});
+  EXPECT_EQ(done.loops, 1);
+  EXPECT_EQ(done.recordings, 1);
+
+  const auto scans = [](const Tensors& in) -> Tensors {
+    const auto [last, all] = scan(
+        [](const Tensor& s, const Tensor& row) {
+          const Tensor kept = dropout(row, 0.5);
+          return std::pair(s * 0.5 + kept, kept * uniform({3}));
+        },
+        zeros({3}), in[0]);
+    return {last, all};
+  };
+  std::vector<Tensors> rows;
+  for (std::int64_t length = 3; length < 63; ++length) rows.push_back({ones({length, 3})});
+  const Calls of_any_length = call_drawing(scans, rows);
+  EXPECT_EQ(of_any_length.recordings, 2);
+  EXPECT_EQ(of_any_length.loops, 2);
+  EXPECT_GE(of_any_length.replays, 50);
+}
+
+TEST(RecordedLoops, ConditionsThatDrawAreReadByTheHost) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    return {while_loop([&](const Tensor& s) { return sum(s) + uniform({}) * 3 < in[1]; },
+                       [](const Tensor& s) { return s * 2; }, in[0])};
+  };
+  const Tensor x = ones({3});
+  EXPECT_EQ(call_drawing(f, {{x, limit(9)}, {x, limit(9)}, {x, limit(60)}, {x, limit(9)}}).loops,
+            0);
 }
 
 TEST(RecordedLoops, ALoopInTheBodyOfAnother) {

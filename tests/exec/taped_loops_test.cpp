@@ -94,9 +94,13 @@ Trained train(const std::function<Tensor(const Tensor&)>& loss, const Tensors& l
       rows = rows.requires_grad();
       same = same.requires_grad();
     }
+    const RandomKey before = default_generator().state();
     const Tensors eager = step({rows});
     const auto expected = gradients(rows);
+    const RandomKey after = default_generator().state();
+    default_generator().set_state(before);
     const Tensors compiled = c(Tensors{same});
+    EXPECT_EQ(default_generator().state(), after) << "call " << i;
     EXPECT_TRUE(same_bits(eager[0], compiled[0])) << "call " << i;
     EXPECT_EQ(gradients(same), expected) << "call " << i << ", length " << lengths[i];
   }
@@ -312,6 +316,21 @@ TEST(TapedLoops, WhatIsSlicedAndUsedInTheStepsToo) {
                    .second);
   };
   static_cast<void>(train(begin, {}, {2, 2}, true));
+}
+
+TEST(TapedLoops, WithDropoutInTheSteps) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) {
+              const Tensor next = dropout(w.step(state, dropout(row, 0.2)), 0.3);
+              return Pair(next, next + uniform({2, 4}));
+            },
+            zeros({2, 4}), dropout(x, 0.1));
+        return mean(all * all) + mean(dropout(h));
+      },
+      w.all(), kLengths));
 }
 
 TEST(TapedLoops, OfALengthThatDataTell) {
