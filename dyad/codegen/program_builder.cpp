@@ -87,11 +87,15 @@ KernelRecipe recipe_of(const OpInfo& op, const void* attrs, std::span<const DTyp
   }
   ProgramBuilder builder;
   std::vector<ProgramBuilder::Id> operands;
-  for (const DType dtype : inputs) operands.push_back(builder.input(dtype));
+  std::vector<DType> read = in;
+  if (op.counted) read.push_back(DType::i64);
+  for (const DType dtype : read) operands.push_back(builder.input(dtype));
   for (const ProgramBuilder::Id result : builder.apply(op, attrs, operands, out)) {
     builder.output(result);
   }
-  return pointwise_recipe(std::string(op.name), builder.take(), in, out);
+  KernelRecipe recipe = pointwise_recipe(std::string(op.name), builder.take(), read, out);
+  if (op.counted) recipe.inputs.back().index = true;
+  return recipe;
 }
 
 ReductionProgram with_prologue(const ReductionProgram& reduction, const ScalarProgram& prologue) {

@@ -1,5 +1,6 @@
 #include "dyad/exec/executable_program.h"
 
+#include <optional>
 #include <unordered_map>
 
 #include "dyad/codegen/program_builder.h"
@@ -40,6 +41,7 @@ class RegionProgram {
   StepProgram write(const GraphImpl& region) {
     StepProgram made;
     const Node* reduction = nullptr;
+    for (const Value v : region.placeholders()) value_of_[v] = builder_.input(v.type().dtype());
     for (const auto& node : region.nodes()) {
       const OpInfo& op = node->op();
       if (&op != &kPlaceholderOp && &op != &kConstantOp && !node->is("full")) {
@@ -47,10 +49,11 @@ class RegionProgram {
       }
       if (op.kind == BodyKind::reduction) {
         reduction = node.get();
-      } else {
+      } else if (&op != &kPlaceholderOp) {
         add_values(*node);
       }
     }
+    made.counts = number_.has_value();
     if (!reduction) {
       for (const Value v : region.outputs()) builder_.output(value_of_.at(v));
       made.pointwise = builder_.take();
@@ -65,12 +68,13 @@ class RegionProgram {
 
  private:
   void add_values(Node& node) {
-    if (node.op().kind != BodyKind::pointwise || node.is("full")) {
-      value_of_[node.output()] = given(node);
+    if (node.is("full") || (node.op().kind != BodyKind::pointwise && !node.op().counted)) {
+      value_of_[node.output()] = constant(node);
       return;
     }
     std::vector<ProgramBuilder::Id> operands;
     for (const Value v : node.inputs()) operands.push_back(value_of_.at(v));
+    if (node.op().counted) operands.push_back(number());
     const auto results = builder_.apply(node.op(), attrs_with(node, symbols_)->data(), operands,
                                         dtypes_of(node.types()), node.loc());
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -78,10 +82,14 @@ class RegionProgram {
     }
   }
 
-  /// An input of the region, or a number.
-  ProgramBuilder::Id given(const Node& node) {
+  /// The number of the element, an input behind those of the region.
+  ProgramBuilder::Id number() {
+    if (!number_) number_ = builder_.input(DType::i64);
+    return *number_;
+  }
+
+  ProgramBuilder::Id constant(const Node& node) {
     const DType dtype = node.types()[0].dtype();
-    if (&node.op() == &kPlaceholderOp) return builder_.input(dtype);
     if (&node.op() == &kConstantOp) {
       const TensorImpl& literal = *node.attrs_as<ConstantAttrs>().value.impl();
       const double number = visit_element(dtype, [&]<class T>(std::type_identity<T>) {
@@ -94,6 +102,7 @@ class RegionProgram {
 
   const SymbolMap& symbols_;
   ProgramBuilder builder_;
+  std::optional<ProgramBuilder::Id> number_;
   std::unordered_map<Value, ProgramBuilder::Id, ValueHash> value_of_;
 };
 

@@ -14,6 +14,7 @@ struct StepProgram {
   bool is_reduction = false;
   ScalarProgram pointwise;     ///< inputs to outputs
   ReductionProgram reduction;  ///< its map starts from the node's inputs
+  bool counts = false;         ///< behind these is the number of the element, row-major
   Shape space;                 ///< a reduction's: the shape of its element
   Ints reduced;                ///< the axes of the space that are reduced
 };

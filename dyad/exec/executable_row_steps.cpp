@@ -98,6 +98,11 @@ class KernelMember final : public Member {
       places_.push_back(place_of(plan, draft.writes[i], parts.outputs[i].strides, axes));
     }
     patch(plan, draft, places_);
+    if (parts.program.counts) {
+      const Strides& steps = parts.inputs.back().strides;
+      numbers_.assign(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(axes));
+    }
+    inputs_ = draft.reads.size();
     Ints sizes = parts.space.numbers();
     for (std::size_t d = 0; d + 1 < axes; ++d) sizes[d] = 1;
     const std::int64_t last_stretch = (blocks.sizes.back() - 1) % blocks.stretch + 1;
@@ -113,8 +118,12 @@ class KernelMember final : public Member {
 
   void run(const Block& block, std::span<Tensor> /*tensors*/) const override {
     void* data[codegen::kMaxOperands];
-    for (std::size_t i = 0; i < places_.size(); ++i) data[i] = places_[i].of(block);
-    std::ranges::find(launches_, block.rows, &Launch::rows)->kernel.run_at({data, places_.size()});
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (i == inputs_ && !numbers_.empty()) data[count++] = first_number(block);
+      data[count++] = places_[i].of(block);
+    }
+    std::ranges::find(launches_, block.rows, &Launch::rows)->kernel.run_at({data, count});
   }
 
  private:
@@ -122,7 +131,16 @@ class KernelMember final : public Member {
     std::int64_t rows;  ///< of a block
     runtime::KernelLaunch kernel;
   };
+  /// That of the block's first element, as an address: the kernel counts on from it.
+  [[nodiscard]] void* first_number(const Block& block) const {
+    std::int64_t number = 0;
+    for (std::size_t d = 0; d < numbers_.size(); ++d) number += block.at[d] * numbers_[d];
+    return reinterpret_cast<void*>(number);
+  }
+
   std::vector<Place> places_;
+  std::size_t inputs_ = 0;             // of the places
+  std::vector<std::int64_t> numbers_;  // from one row to the next, by axis, if elements are counted
   std::vector<Launch> launches_;
 };
 

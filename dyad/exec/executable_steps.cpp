@@ -171,6 +171,10 @@ KernelParts::KernelParts(const Plan& plan, const DraftStep& draft)
   for (const int slot : draft.reads) {
     inputs.push_back(runtime::LaunchOperand::of(tensor(slot), space.numbers()));
   }
+  if (program.counts) {
+    inputs.push_back(
+        {.dtype = DType::i64, .strides = contiguous_strides(space), .index = true, .origin = 0});
+  }
   for (const int slot : draft.writes) {
     outputs.push_back({.dtype = tensor(slot).dtype(),
                        .strides = program.is_reduction
@@ -192,10 +196,10 @@ std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft,
                                        runtime::KernelBatch& batch) {
   const KernelParts parts(plan, draft);
   auto step = std::make_unique<KernelStep>(draft.node, parts.launch(parts.space.numbers(), batch));
-  int operand = 0;
-  for (const std::vector<int>* slots : {&draft.reads, &draft.writes}) {
-    for (const int slot : *slots) plan.patch_address(slot, step->address(operand++));
-  }
+  for (std::size_t i = 0; i < draft.reads.size(); ++i)
+    plan.patch_address(draft.reads[i], step->address(static_cast<int>(i)));
+  for (std::size_t i = 0; i < draft.writes.size(); ++i)
+    plan.patch_address(draft.writes[i], step->address(static_cast<int>(parts.inputs.size() + i)));
   return step;
 }
 

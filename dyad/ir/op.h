@@ -32,6 +32,7 @@ struct Schema {
   bool cheap = false;      ///< see OpInfo
   bool may_copy = false;   ///< views: see OpInfo
   bool own_types = false;  ///< pointwise: see OpInfo
+  bool counted = false;    ///< see OpInfo
   Batching batching = Batching::none;
   BodyKind kind = BodyKind::opaque;  ///< read only when the struct has no body of its own: opaque,
                                      ///< control, structural
@@ -93,6 +94,7 @@ constexpr OpInfo make_op_info() {
              .cheap = s.cheap,
              .may_copy = s.may_copy,
              .own_types = s.own_types,
+             .counted = s.counted,
              .batching = s.batching,
              .attrs = &attrs_info<A>};
   if constexpr (requires { &Op::infer; }) {
@@ -101,10 +103,11 @@ constexpr OpInfo make_op_info() {
     row.infer = infer_pointwise;
   }
   if constexpr (detail::has_eval<Op>) {
-    row.kind = BodyKind::pointwise;
+    if (!s.counted) row.kind = BodyKind::pointwise;
     row.eval = [](const void* attrs, std::span<const Scalar> in, std::span<Scalar> out) {
       const auto results = detail::call_eval<Op>(
-          attrs_at<A>(attrs), in, std::make_index_sequence<Op::schema.inputs.size()>{});
+          attrs_at<A>(attrs), in,
+          std::make_index_sequence<Op::schema.inputs.size() + (Op::schema.counted ? 1 : 0)>{});
       if constexpr (std::convertible_to<decltype(results), Scalar>) {
         out[0] = results;
       } else {  // several outputs: a std::array

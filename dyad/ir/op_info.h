@@ -128,11 +128,14 @@ struct OpInfo {
   bool may_copy = false;   ///< view: there are strides that leave only a copy
   bool own_types = false;  ///< pointwise: inputs have dtypes for reasons of their own (a scale, a
                            ///< key); those without axes are not cast to what the others have
+  /// Opaque, with an `eval` as a pointwise operator has it, whose last operand is the number of the
+  /// element in the result, row-major (i64): kernels of its users may make it. Inputs are scalars.
+  bool counted = false;
   Batching batching = Batching::none;
   const AttrsInfo* attrs = &attrs_info<NoAttrs>;
 
   Types (*infer)(const InferIn& in) = nullptr;
-  /// Pointwise: fills `out` from `in`, all recorded in one program.
+  /// Pointwise, counted: fills `out` from `in`, all recorded in one program.
   void (*eval)(const void* attrs, std::span<const Scalar> in, std::span<Scalar> out) = nullptr;
   /// Reduction: builds init, combine and finish for an element type.
   void (*reduce)(const void* attrs, ReductionBuilder& builder) = nullptr;

@@ -99,8 +99,9 @@ Scalar floor_mod(Scalar a, Scalar b);
 /// Four independent 32-bit random words (i64 values 0..2^32-1) of Philox 4x32-10 (Salmon et al.
 /// 2011) for a 64-bit counter and a 64-bit key, both i64.
 std::array<Scalar, 4> philox(Scalar key, Scalar counter);
-/// Uniform in [0, 1) of `type` f32 (24 bits of one word) or f64 (53 bits of two).
-Scalar uniform(Scalar key, Scalar counter, ScalarType type);
+/// Uniform in [0, 1) of `type` f32 (24 bits of one word, the lowest `dropped` of them 0) or f64 (53
+/// bits of two).
+Scalar uniform(Scalar key, Scalar counter, ScalarType type, int dropped = 0);
 /// Standard normal of `type` f32 or f64: Box and Muller's transform of two words, computed in f32
 /// or f64.
 Scalar normal(Scalar key, Scalar counter, ScalarType type);

@@ -7,9 +7,13 @@ namespace {
 
 constexpr std::int64_t kWord = 0xFFFFFFFF;
 
-/// Word in [0, 1), of 24 bits (f32) or with another word of 53 (f64).
-Scalar fraction(ScalarType type, Scalar word, Scalar more) {
-  if (type == ScalarType::f32) return convert(convert(word >> 8, ScalarType::i32), type) * 0x1p-24;
+/// Word in [0, 1), of 24 bits (f32), the lowest `dropped` of them 0, or with another word of 53
+/// (f64).
+Scalar fraction(ScalarType type, Scalar word, Scalar more, int dropped = 0) {
+  if (type == ScalarType::f32) {
+    const Scalar bits = dropped > 0 ? word >> (8 + dropped) << dropped : word >> 8;
+    return convert(convert(bits, ScalarType::i32), type) * 0x1p-24;
+  }
   if (type != ScalarType::f64) {
     throw DTypeError("uniform random numbers are f32 or f64, not " + std::string(name_of(type)));
   }
@@ -32,9 +36,9 @@ std::array<Scalar, 4> philox(Scalar key, Scalar counter) {
   return c;
 }
 
-Scalar uniform(Scalar key, Scalar counter, ScalarType type) {
+Scalar uniform(Scalar key, Scalar counter, ScalarType type, int dropped) {
   const auto words = philox(key, counter);
-  return fraction(type, words[0], words[1]);
+  return fraction(type, words[0], words[1], dropped);
 }
 
 Scalar normal(Scalar key, Scalar counter, ScalarType type) {

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "dyad/core/generator.h"
+#include "dyad/ir/scalar_math.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/attrs/random.h"
 #include "dyad/ops/compare.h"
@@ -80,7 +81,13 @@ struct Uniform {
       .inputs = kKeyParts,
       .outputs = kOut,
       .doc = "Uniform in [0, 1): element i is a function of (seed, offset + i).",
-      .samples = {.differentiable = false}};
+      .samples = {.differentiable = false},
+      .counted = true};
+  static Scalar eval(const Attrs& attrs, Scalar seed, Scalar offset, Scalar number) {
+    // Half precision drops the bits that do not fit, so that 1 is never reached.
+    const int dropped = attrs.dtype == DType::f16 ? 13 : attrs.dtype == DType::bf16 ? 16 : 0;
+    return scalar::uniform(seed, offset + number, scalar::compute_type(attrs.dtype), dropped);
+  }
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_random(in, attrs); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
 };
@@ -101,13 +108,13 @@ struct Normal {
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_random(in, attrs); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {
-    Shape pairs = attrs.shape;
-    pairs.insert(0, 2);
     const DType exact = attrs.dtype == DType::f64 ? DType::f64 : DType::f32;
-    const Tensor u = uniform_of(*in[0], *in[1], pairs, exact);
+    const Tensor behind = *in[1] + size_tensor(attrs.shape.numel());
+    const Tensor u = uniform_of(*in[0], *in[1], attrs.shape, exact);
+    const Tensor v = uniform_of(*in[0], behind, attrs.shape, exact);
     // 1 - u is in (0, 1], so its logarithm is finite.
-    const Tensor radius = sqrt(log(1 - select(u, 0, 0)) * -2);
-    return {to(radius * cos(select(u, 0, 1) * (2 * std::numbers::pi)), attrs.dtype)};
+    const Tensor radius = sqrt(log(1 - u) * -2);
+    return {to(radius * cos(v * (2 * std::numbers::pi)), attrs.dtype)};
   }
 };
 

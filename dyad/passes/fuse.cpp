@@ -45,6 +45,9 @@ bool is_immediate(const Node& node) {
   return value >= -kMost && value <= kMost;
 }
 
+/// Whether a kernel that goes over the elements of its result may make it.
+bool is_made_by_element(const Node& node) { return is_pointwise(node) || node.op().counted; }
+
 /// Alone or not, it is worth a region: the kernel needs no memory for the filled tensor.
 bool reads_filled(const Node& node) {
   return is_pointwise(node) &&
@@ -62,7 +65,7 @@ void note_apart(const FuseOptions& options, const Node& made, const Node& node,
 /// Chains and diamonds: a pointwise operator joins those whose results it uses.
 void join_producers(FusionGroups& groups, const Node& node, const FuseOptions& options) {
   for (const Value v : node.inputs()) {
-    if (!v || !is_pointwise(*v.node) || is_immediate(*v.node)) continue;
+    if (!v || !is_made_by_element(*v.node) || is_immediate(*v.node)) continue;
     if (!shape_of(*v.node).same_as(shape_of(node))) {
       note_apart(options, *v.node, node,
                  fmt::format("{} is computed once, not for each element of {}",

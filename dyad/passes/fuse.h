@@ -17,7 +17,8 @@ struct FuseOptions {
   std::function<void(Loc where, const std::string& text)> note = {};
 };
 
-/// Groups pointwise operators into `fused` nodes of one kernel each: those of one shape that use
+/// Groups pointwise operators, and what they need that is made element by element (random numbers),
+/// into `fused` nodes of one kernel each: those of one shape that use
 /// one another's results or read the same tensor; then a group that only feeds a reduction into
 /// that reduction, as its prologue. Nothing is computed twice: only constants of one element are
 /// copied into each group that uses them. Operators with effects stay in their order.

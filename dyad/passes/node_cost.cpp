@@ -52,6 +52,7 @@ std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
     for (const auto& inner : node.regions()[0]->nodes()) sum += operations_of(*inner, symbols);
     return sum;
   }
+  if (node.op().counted) return elements_of(result(), symbols);
   switch (node.op().kind) {
     case BodyKind::pointwise:
       return elements_of(result(), symbols);

@@ -18,6 +18,15 @@ LaunchOperand LaunchOperand::of(const Tensor& tensor, std::span<const std::int64
           .strides = broadcast_strides(t.shape.numbers(), t.strides, space)};
 }
 
+namespace {
+
+/// An index operand's is its origin.
+void* address_of(const LaunchOperand& o) {
+  return o.index ? reinterpret_cast<void*>(o.origin) : o.data;
+}
+
+}  // namespace
+
 struct KernelLaunch::State {
   explicit State(codegen::Iteration space) : call(std::move(space)) {}
 
@@ -76,7 +85,7 @@ KernelLaunch KernelLaunch::pointwise(const std::string& name, const ScalarProgra
   const auto add = [&](const LaunchOperand& o) {
     state->call.space.add(o.strides);
     state->place_of.push_back(state->data.size());
-    state->data.push_back(o.index ? reinterpret_cast<void*>(o.origin) : o.data);
+    state->data.push_back(address_of(o));
   };
   for (const LaunchOperand& o : inputs) {
     add(o);
@@ -110,7 +119,7 @@ KernelLaunch KernelLaunch::reduction(const std::string& name, const ReductionPro
     if (i == inputs.size()) break;
     state->call.space.add(order.permuted(inputs[i].strides));
     state->place_of.push_back(state->data.size());
-    state->data.push_back(inputs[i].data);
+    state->data.push_back(address_of(inputs[i]));
     in.push_back(inputs[i].dtype);
   }
   for (const LaunchOperand& o : outputs) {
@@ -119,8 +128,12 @@ KernelLaunch KernelLaunch::reduction(const std::string& name, const ReductionPro
     state->data.push_back(o.data);
     out.push_back(o.dtype);
   }
+  codegen::KernelRecipe recipe = codegen::reduction_recipe(name, program, in, out);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].index) recipe.inputs[state->place_of[i]].index = true;
+  }
   state->slots.resize(static_cast<std::size_t>(program.map.param_count()));
-  return prepared(std::move(state), codegen::reduction_recipe(name, program, in, out), batch);
+  return prepared(std::move(state), std::move(recipe), batch);
 }
 
 void** KernelLaunch::address(int operand) noexcept {

@@ -35,6 +35,8 @@ void run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs,
 /// output may lie where an input of the same layout lies; no other memory is shared.
 void run_pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs,
                         std::span<const Tensor> outputs);
+/// Runs a counted operator (see OpInfo), whose inputs are scalars, into a row-major tensor.
+void run_counted(const OpInfo& op, const void* attrs, TensorRefs inputs, const Tensor& output);
 /// Runs a reduction into new row-major tensors of the inferred types.
 void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,
                    std::span<const Type> types, std::span<Tensor> outputs);

@@ -127,6 +127,38 @@ void run_pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs,
   call.run(data.data(), nullptr);
 }
 
+void run_counted(const OpInfo& op, const void* attrs, TensorRefs inputs, const Tensor& output) {
+  constexpr std::int64_t kRepeated = 0, kNext = 1;
+  const std::int64_t n = output.impl()->numel();
+  if (n == 0) return;
+  KernelCall call{codegen::Iteration({&n, 1})};
+  InlineVector<void*, kOperands> data;
+  InlineVector<DType, kOperands> dtypes;
+  CallKey key{&op, 0, 0, hash_of(op, attrs)};
+  for (const Tensor* input : inputs) {
+    const TensorImpl& t = *input->impl();
+    call.space.add({&kRepeated, 1});
+    data.push_back(t.data);
+    dtypes.push_back(t.dtype);
+    key.dtypes = key.dtypes << 5 | static_cast<std::uint64_t>(t.dtype);
+  }
+  call.space.add_index();
+  data.push_back(nullptr);
+  call.space.add({&kNext, 1});
+  data.push_back(output.impl()->data);
+  call.space.collapse();
+  key.access = call.space.access_key();
+  const DType result = output.dtype();
+  const CallCache::Entry* entry = CallCache::of_thread().find(key, attrs);
+  if (entry != nullptr && entry->result == result) {
+    call.prepare(*entry->kernel);
+  } else {
+    call.prepare(codegen::recipe_of(op, attrs, dtypes, {&result, 1}));
+    remember(key, attrs, *call.kernel, result);
+  }
+  call.run(data.data(), nullptr);
+}
+
 bool try_run_pointwise(const OpInfo& op, const void* attrs, TensorRefs inputs, Tensor& output) {
   if (inputs.size() > kMaxInputs) return false;
   const TensorImpl* widest = nullptr;

@@ -27,7 +27,7 @@ TEST(Rows, EveryRowIsComplete) {
     EXPECT_GE(row->version, 1);
     EXPECT_EQ(find_op(row->name), row);
     for (const char c : row->name) EXPECT_TRUE(std::islower(c) || std::isdigit(c) || c == '_');
-    EXPECT_EQ(row->eval != nullptr, row->kind == BodyKind::pointwise);
+    EXPECT_EQ(row->eval != nullptr, row->kind == BodyKind::pointwise || row->counted);
     EXPECT_EQ(row->reduce != nullptr, row->kind == BodyKind::reduction);
     EXPECT_EQ(row->reduced_axes != nullptr, row->kind == BodyKind::reduction);
     EXPECT_EQ(row->view != nullptr, row->kind == BodyKind::view);

@@ -58,6 +58,43 @@ TEST(Fuse, ValuesUsedOutsideAreResultsToo) {
   })"));
 }
 
+TEST(Fuse, RandomNumbersAreMadeWhereTheyAreUsed) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[n, 4]
+    %seed, %offset = random_key() {count = 4*n} : i64[], i64[]
+    %u = uniform(%seed, %offset) {shape = [n, 4]} : f32[n, 4]
+    %p = constant 0.5 : f32[]
+    %kept = gt(%u, %p) : bool[n, 4]
+    %zero = constant 0.0 : f32[]
+    %y = where(%kept, %x, %zero) : f32[n, 4]
+    %rows = uniform(%seed, %offset) {shape = [n, 1]} : f32[n, 1]
+    %z = mul(%y, %rows) : f32[n, 4]
+    %alone = uniform(%seed, %offset) {shape = [4, 4]} : f32[4, 4]
+    return %z, %alone
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[n, 4]
+    %seed, %offset = random_key() {count = 4*n} : i64[], i64[]
+    %rows = uniform(%seed, %offset) {shape = [n, 1]} : f32[n, 1]
+    %z = fused(%seed, %offset, %x, %rows) : f32[n, 4]
+      region {
+        %in0 = placeholder : i64[]
+        %in1 = placeholder : i64[]
+        %u = uniform(%in0, %in1) {shape = [n, 4]} : f32[n, 4]
+        %p = constant 0.5 : f32[]
+        %kept = gt(%u, %p) : bool[n, 4]
+        %in2 = placeholder : f32[n, 4]
+        %zero = constant 0.0 : f32[]
+        %y = where(%kept, %in2, %zero) : f32[n, 4]
+        %in3 = placeholder : f32[n, 1]
+        %z = mul(%y, %in3) : f32[n, 4]
+        return %z
+      }
+    %alone = uniform(%seed, %offset) {shape = [4, 4]} : f32[4, 4]
+    return %z, %alone
+  })"));
+}
+
 TEST(Fuse, SiblingsThatReadOneTensorReadItOnce) {
   EXPECT_TRUE(is_graph(fused(R"(graph {
     %g = placeholder : f32[4]

@@ -66,7 +66,7 @@ std::optional<KernelRecipe> recipe_for(const OpInfo& op, const void* attrs, DTyp
       own = contains(input.dtypes, DType::boolean) ? DType::boolean : DType::i64;
     if (!contains(input.dtypes, own)) return std::nullopt;
     inputs.push_back(own);
-    types.emplace_back(own, Shape{2, 2});
+    types.emplace_back(own, op.counted ? Shape() : Shape{2, 2});
   }
   if (inputs.empty()) return std::nullopt;
   try {
@@ -114,6 +114,15 @@ void add_pointwise(std::vector<KernelRecipe>& recipes, const KernelRecipe& recip
   }
 }
 
+/// Of scalars and the element's number; for one element, too.
+void add_counted(std::vector<KernelRecipe>& recipes, KernelRecipe recipe) {
+  recipes.push_back(recipe);
+  for (codegen::Operand& input : recipe.inputs) {
+    if (!input.index) input.access = Access::broadcast;
+  }
+  recipes.push_back(std::move(recipe));
+}
+
 void add_reduction(std::vector<KernelRecipe>& recipes, KernelRecipe recipe) {
   recipe.kind = KernelKind::reduce_rows;
   recipes.push_back(recipe);
@@ -132,13 +141,17 @@ std::vector<KernelRecipe> common_recipes() {
   std::vector<KernelRecipe> recipes;
   for (const OpInfo* op : all_ops()) {
     const bool reduction = op->kind == BodyKind::reduction;
-    if (op->effect != Effect::pure || (op->kind != BodyKind::pointwise && !reduction)) continue;
+    if (op->effect != Effect::pure ||
+        (op->kind != BodyKind::pointwise && !reduction && !op->counted))
+      continue;
     for (const Ref<Attrs>& attrs : Variants::of(*op->attrs)) {
       for (const DType dtype : kCommon) {
         const std::optional<KernelRecipe> recipe = recipe_for(*op, attrs->data(), dtype);
         if (!recipe) continue;
         if (reduction)
           add_reduction(recipes, *recipe);
+        else if (op->counted)
+          add_counted(recipes, *recipe);
         else if (!is_rare(*op, *recipe, dtype))
           add_pointwise(recipes, *recipe, dtype);
       }
