@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "dyad/base/error.h"
 #include "dyad/exec/executable_bind.h"
 #include "dyad/exec/executable_errors.h"
+#include "dyad/exec/executable_program.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/passes/fused_op.h"
@@ -169,6 +171,12 @@ class Layouter {
             draft_.slots[static_cast<std::size_t>(step.reads[next_input++])].tensor;
         continue;
       }
+      if (inner->op().kind == BodyKind::view) {
+        const TensorImpl& from = *tensors.at(inner->inputs()[0]).impl();
+        const ViewLayout layout = view_layout(*inner, from.shape, from.strides);
+        tensors[inner->output()] = without_memory(from.dtype, layout.shape, layout.strides);
+        continue;
+      }
       std::vector<Tensor> inputs;
       for (const Value v : inner->inputs()) inputs.push_back(v ? tensors.at(v) : Tensor());
       step.elementwise = step.elementwise && inner->op().kind != BodyKind::reduction;
@@ -181,10 +189,40 @@ class Layouter {
                                                   inputs, shape, i));
       }
     }
+    add_reads(step, region);
     for (int i = 0; i < static_cast<int>(region.outputs().size()); ++i) {
       add_output(step, node, i,
                  tensors.at(region.outputs()[static_cast<std::size_t>(i)]).impl()->strides);
     }
+  }
+
+  [[nodiscard]] ViewLayout view_layout(const Node& view, const Shape& shape,
+                                       const Strides& strides) const {
+    return view.op().view(attrs_with(view, symbols_)->data(), shape, strides,
+                          shape_of(view.types()[0]));
+  }
+
+  /// What a kernel computes at the places that a view shows reads its operands there.
+  void add_reads(DraftStep& step, const GraphImpl& region) {
+    const std::vector<int> inputs = std::exchange(step.reads, {});
+    for (const RegionRead& read : region_reads(region)) {
+      const int input = inputs[read.input];
+      step.reads.push_back(read.views.empty() ? input : add_slot_through(read, input));
+    }
+  }
+
+  int add_slot_through(const RegionRead& read, int input) {
+    const Slot from = draft_.slots[static_cast<std::size_t>(input)];
+    const TensorImpl& tensor = *from.tensor.impl();
+    ViewLayout seen{.shape = shape_of(read.as), .strides = {}};
+    seen.strides =
+        runtime::broadcast_strides(tensor.shape.numbers(), tensor.strides, seen.shape.numbers());
+    auto offset = static_cast<std::int64_t>(from.offset / size_of(tensor.dtype));
+    for (const Node* view : read.views) {
+      seen = view_layout(*view, seen.shape, seen.strides);
+      offset += seen.offset;
+    }
+    return draft_.add_slot(from.buffer, tensor.dtype, seen.shape, seen.strides, offset);
   }
 
   /// The members as steps of their own, or as one step where they can be cut into blocks.
@@ -209,17 +247,13 @@ class Layouter {
 
   void add_view(Node& node) {
     ++draft_.views;
-    const Ref<Attrs> attrs = attrs_with(node, symbols_);
-    const Shape shape = shape_of(node.types()[0]);
     int from = draft_.slot_of.at(node.inputs()[0]);
-    ViewLayout layout = node.op().view(attrs->data(), draft_.tensor(from).shape,
-                                       draft_.tensor(from).strides, shape);
+    ViewLayout layout = view_layout(node, draft_.tensor(from).shape, draft_.tensor(from).strides);
     const DType dtype = node.types()[0].dtype();
     const std::size_t width = size_of(dtype);
     if (!layout.possible || draft_.slots[static_cast<std::size_t>(from)].offset % width != 0) {
       from = add_copy(node, from);
-      layout = node.op().view(attrs->data(), draft_.tensor(from).shape, draft_.tensor(from).strides,
-                              shape);
+      layout = view_layout(node, draft_.tensor(from).shape, draft_.tensor(from).strides);
     }
     const Slot& base = draft_.slots[static_cast<std::size_t>(from)];
     const auto start = static_cast<std::int64_t>(base.offset / width);

@@ -24,7 +24,9 @@ std::vector<StepTime::Part> parts_of(const Node& node) {
   std::vector<StepTime::Part> parts;
   for (const auto& inner : node.regions()[0]->nodes()) {
     const OpInfo& op = inner->op();
-    if (&op == &kPlaceholderOp || &op == &kConstantOp || inner->is("full")) continue;
+    if (&op == &kPlaceholderOp || &op == &kConstantOp || op.kind == BodyKind::view ||
+        inner->is("full"))
+      continue;
     for (StepTime::Part& part : parts_of(*inner)) parts.push_back(std::move(part));
   }
   return parts;

@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "dyad/core/element.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ops/attrs/indexing.h"
 #include "dyad/passes/dce.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/fusion_groups.h"
@@ -76,6 +78,112 @@ void join_producers(FusionGroups& groups, const Node& node, const FuseOptions& o
   }
 }
 
+/// A view that an operand's strides express, whatever they are, and that repeats no element.
+bool is_index_map(const Node& node) {
+  return node.op().kind == BodyKind::view && !node.op().may_copy && !node.is("expand") &&
+         !node.is("stop_gradient") && node.types()[0].dtype() == node.inputs()[0].type().dtype();
+}
+
+/// Whether these cut a tensor into parts that have no element in common.
+bool are_apart(std::span<Node* const> views) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> parts;
+  std::int64_t axis = 0;
+  for (const Node* view : views) {
+    if (!view->is("slice")) return false;
+    const auto& attrs = view->attrs_as<ops::SliceAttrs>();
+    if (attrs.axis < 0) return false;  // before it is in canonical form
+    const Dim size = view->types()[0].shape()[static_cast<std::size_t>(attrs.axis)];
+    if (!attrs.begin.is_number() || attrs.begin.number() < 0 || !size.is_number() ||
+        attrs.step != 1 || (!parts.empty() && attrs.axis != axis))
+      return false;
+    axis = attrs.axis;
+    parts.emplace_back(attrs.begin.number(), attrs.begin.number() + size.number());
+  }
+  std::ranges::sort(parts);
+  return std::ranges::adjacent_find(parts, [](const auto& one, const auto& next) {
+           return next.first < one.second;
+         }) == parts.end();
+}
+
+/// Views of what a group computes, which may be seen through: the group then computes it at the
+/// places that the view shows.
+class SeenThrough {
+ public:
+  SeenThrough(FusionGroups& groups, const GraphImpl& graph)
+      : groups_(groups), outputs_(graph.outputs().begin(), graph.outputs().end()) {}
+
+  /// Lets the reader take in the view that it reads, and what that is a view of.
+  void join(const Node& reader, Value view, const FuseOptions& options) {
+    const Node* base = view.node;
+    while (is_index_map(*base)) base = base->inputs()[0].node;
+    if (!is_pointwise(*base) || groups_.together(*base, reader)) return;
+    const std::string_view view_name = view.node->op().name;
+    if (!view.type().shape().same_as(shape_of(reader))) {
+      return note_apart(options, *base, reader,
+                        fmt::format("{} is computed once, not for each element of {}",
+                                    to_string(view.type().shape()), to_string(shape_of(reader))));
+    }
+    if (std::ranges::any_of(groups_.members(*base),
+                            [](const Node* member) { return member->op().counted; })) {
+      return note_apart(options, *base, reader,
+                        fmt::format("random numbers are not seen through {}", view_name));
+    }
+    std::vector<const Node*> views;
+    if (const Node* const elsewhere = find_leaving(reader, *view.node, *base, views)) {
+      return note_apart(options, *base, reader,
+                        fmt::format("the result of {} is read elsewhere too, not only through {}",
+                                    elsewhere->op().name, view_name));
+    }
+    const bool merged =
+        std::ranges::all_of(views, [&](const Node* node) { return groups_.merge(*node, reader); });
+    if (!merged || !groups_.merge(*base, reader))
+      note_apart(options, *base, reader, groups_.refusal());
+  }
+
+ private:
+  /// What is seen through must be needed for the reader's group alone: views, and the group that
+  /// computes `base`. One of these that is not, or null and all of the views.
+  [[nodiscard]] const Node* find_leaving(const Node& reader, const Node& view, const Node& base,
+                                         std::vector<const Node*>& views) const {
+    const auto tops = groups_.users(base);
+    const bool several = tops.size() > 1 && are_apart(tops);
+    for (const Node* node = &view; node != &base; node = node->inputs()[0].node) {
+      if (!is_for(*node, reader)) return node;
+      views.push_back(node);
+    }
+    for (const Node* top : tops) {
+      if (std::ranges::find(views, top) != views.end()) continue;
+      if (!several || !is_for(*top, reader)) return &base;
+      views.push_back(top);
+    }
+    for (const Node* member : groups_.members(base)) {
+      const bool leaves =
+          member != &base && std::ranges::any_of(groups_.users(*member), [&](const Node* other) {
+            return !groups_.together(*other, *member);
+          });
+      if (leaves || is_output(*member)) return member;
+    }
+    return nullptr;
+  }
+  /// Whether nobody reads it but one of the reader's group, maybe through views.
+  [[nodiscard]] bool is_for(const Node& node, const Node& reader) const {
+    const Node* at = &node;
+    while (groups_.users(*at).size() == 1 && !is_output(*at)) {
+      const Node& shown = *at;
+      at = groups_.users(shown)[0];
+      if (groups_.together(*at, reader)) return shape_of(shown).same_as(shape_of(*at));
+      if (!is_index_map(*at)) return false;
+    }
+    return false;
+  }
+  [[nodiscard]] bool is_output(const Node& node) const {
+    return std::ranges::any_of(outputs_, [&](Value output) { return output.node == &node; });
+  }
+
+  FusionGroups& groups_;
+  std::vector<Value> outputs_;
+};
+
 /// Siblings: operators that read the same tensor in full read it once. Only the nearest are tried:
 /// with all users of a tensor that each of n operators reads, compilation would take n^2 tries.
 void join_siblings(FusionGroups& groups, const Node& node) {
@@ -138,6 +246,14 @@ Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options) {
     if (!is_pointwise(*node)) continue;
     join_producers(groups, *node, options);
     join_siblings(groups, *node);
+  }
+  // Groups have all their members of one shape now: what else reads these is known.
+  SeenThrough seen(groups, graph);
+  for (const auto& node : graph.nodes()) {
+    if (!is_pointwise(*node)) continue;
+    for (const Value v : node->inputs()) {
+      if (v && is_index_map(*v.node)) seen.join(*node, v, options);
+    }
   }
   for (const auto& node : graph.nodes()) {
     if (is_reduction(*node)) join_prologue(groups, graph, *node, options);

@@ -18,10 +18,11 @@ struct FuseOptions {
 };
 
 /// Groups pointwise operators, and what they need that is made element by element (random numbers),
-/// into `fused` nodes of one kernel each: those of one shape that use
-/// one another's results or read the same tensor; then a group that only feeds a reduction into
-/// that reduction, as its prologue. Nothing is computed twice: only constants of one element are
-/// copied into each group that uses them. Operators with effects stay in their order.
+/// into `fused` nodes of one kernel each: those of one shape that use one another's results or read
+/// the same tensor; groups that are read through views by one other, which computes them at the
+/// places that these show; then a group that only feeds a reduction into that reduction, as its
+/// prologue. Nothing is computed twice: only constants of one element are copied into each group
+/// that uses them. Operators with effects stay in their order.
 [[nodiscard]] Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options = {});
 
 }  // namespace dyad::passes

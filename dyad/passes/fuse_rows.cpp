@@ -95,6 +95,15 @@ RowWork work_of(const Node& node) {
   return {};
 }
 
+/// Whether what a kernel sees through views lies in the row that it works on.
+bool sees_own_rows(const Node& node, int axes) {
+  if (&node.op() != &kFusedOp) return true;
+  return std::ranges::all_of(node.regions()[0]->nodes(), [&](const auto& inner) {
+    return !is_view(*inner) ||
+           (inner->is("slice") && inner->template attrs_as<ops::SliceAttrs>().axis >= axes);
+  });
+}
+
 class RowFusion {
  public:
   RowFusion(const GraphImpl& graph, const FuseOptions& options)
@@ -262,6 +271,7 @@ class RowFusion {
       const Value v = node.inputs()[i];
       if (!v || std::ranges::find(members, v.node) == members.end()) continue;
       if (is_opaque && row_operand(node, i) != RowOperand::split) return false;
+      if (!sees_own_rows(node, axes)) return false;
       if (v.type().rank() != work(node).space.rank() || !begins_with(v.type().shape(), rows, axes))
         return false;
     }

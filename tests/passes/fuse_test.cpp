@@ -58,6 +58,95 @@ TEST(Fuse, ValuesUsedOutsideAreResultsToo) {
   })"));
 }
 
+TEST(Fuse, WhatAViewShowsIsComputedWhereItIsRead) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[n, 4]
+    %b = placeholder : f32[4]
+    %e = exp(%x) : f32[n, 4]
+    %a = add(%e, %b) : f32[n, 4]
+    %t = permute(%a) {axes = [1, 0]} : f32[4, n]
+    %y = sin(%t) : f32[4, n]
+    return %y
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[n, 4]
+    %b = placeholder : f32[4]
+    %y = fused(%x, %b) : f32[4, n]
+      region {
+        %in0 = placeholder : f32[n, 4]
+        %e = exp(%in0) : f32[n, 4]
+        %in1 = placeholder : f32[4]
+        %a = add(%e, %in1) : f32[n, 4]
+        %t = permute(%a) {axes = [1, 0]} : f32[4, n]
+        %y = sin(%t) : f32[4, n]
+        return %y
+      }
+    return %y
+  })"));
+}
+
+TEST(Fuse, PartsThatDoNotOverlapAreComputedWhereTheyAreRead) {
+  EXPECT_TRUE(is_graph(fused(R"(graph {
+    %x = placeholder : f32[n, 4]
+    %e = exp(%x) : f32[n, 4]
+    %a = slice(%e) {axis = 1, begin = 0, end = 2} : f32[n, 2]
+    %b = slice(%e) {axis = 1, begin = 2, end = 4} : f32[n, 2]
+    %y = mul(%a, %b) : f32[n, 2]
+    return %y
+  })"),
+                       R"(graph {
+    %x = placeholder : f32[n, 4]
+    %y = fused(%x) : f32[n, 2]
+      region {
+        %in0 = placeholder : f32[n, 4]
+        %e = exp(%in0) : f32[n, 4]
+        %a = slice(%e) {axis = 1, begin = 0, end = 2} : f32[n, 2]
+        %b = slice(%e) {axis = 1, begin = 2, end = 4} : f32[n, 2]
+        %y = mul(%a, %b) : f32[n, 2]
+        return %y
+      }
+    return %y
+  })"));
+}
+
+TEST(Fuse, WhatIsReadElsewhereThanThroughAViewIsComputedOnceAndSaysWhy) {
+  const auto note_of = [](std::string_view text) {
+    std::string notes;
+    static_cast<void>(
+        fused(text, {.note = [&](Loc, const std::string& note) { notes += note + "\n"; }}));
+    return notes;
+  };
+  EXPECT_EQ(note_of(R"(graph {
+    %x = placeholder : f32[n, 4]
+    %e = exp(%x) : f32[n, 4]
+    %t = permute(%e) {axes = [1, 0]} : f32[4, n]
+    %y = sin(%t) : f32[4, n]
+    return %y, %e
+  })"),
+            "exp and sin have kernels of their own: the result of exp is read elsewhere too, not "
+            "only through permute\n");
+  EXPECT_EQ(note_of(R"(graph {
+    %x = placeholder : f32[4, 4]
+    %e = exp(%x) : f32[4, 4]
+    %a = slice(%e) {axis = 1, begin = 0, end = 3} : f32[4, 3]
+    %b = slice(%e) {axis = 1, begin = 1, end = 4} : f32[4, 3]
+    %y = mul(%a, %b) : f32[4, 3]
+    return %y
+  })"),
+            "exp and mul have kernels of their own: the result of exp is read elsewhere too, not "
+            "only through slice\nexp and mul have kernels of their own: the result of exp is read "
+            "elsewhere too, not only through slice\n");
+  EXPECT_EQ(note_of(R"(graph {
+    %x = placeholder : f32[n, 4]
+    %e = exp(%x) : f32[n, 4]
+    %a = select(%e) {axis = 0, index = 1} : f32[4]
+    %y = mul(%x, %a) : f32[n, 4]
+    return %y
+  })"),
+            "exp and mul have kernels of their own: [4] is computed once, not for each element of "
+            "[n, 4]\n");
+}
+
 TEST(Fuse, RandomNumbersAreMadeWhereTheyAreUsed) {
   EXPECT_TRUE(is_graph(fused(R"(graph {
     %x = placeholder : f32[n, 4]
