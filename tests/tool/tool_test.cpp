@@ -463,7 +463,7 @@ TEST(Opt, PlansTheGraphThatRuns) {
   EXPECT_EQ(run("opt plan.txt --plan --dim n=8 --dim m=8").err,
             "dyad: no size of the graph is called m\n");
   EXPECT_THAT(run("opt plan.txt --plan --dim n=many").err, HasSubstr("'many' is no size"));
-  EXPECT_EQ(run("opt plan.txt --dim n=8").status, 2);
+  EXPECT_EQ(run("opt plan.txt --dim n=8").status, 0);
   std::ofstream(folder() + "open.txt") << R"(graph {
   %x = placeholder : f32[4]
   %y = nonzero(%x)
@@ -471,6 +471,40 @@ TEST(Opt, PlansTheGraphThatRuns) {
 })";
   EXPECT_THAT(run("opt open.txt --plan").err,
               StartsWith("dyad: data decide on the sizes of %0 = nonzero: "));
+}
+
+TEST(Opt, ComputesAgainUnderAMemoryLimitAndSaysWhyKernelsAreApart) {
+  std::ofstream(folder() + "kept.txt") << R"(graph {
+  %x = placeholder : f32[n, 4] @model.cpp:3
+  %w = variable : f32[4, 4]
+  %a = exp(%x) @model.cpp:4
+  %b = matmul(%a, %w) @model.cpp:5
+  %c = matmul(%b, %w) @model.cpp:6
+  %d = matmul(%c, %w) @model.cpp:7
+  %y = mul(%d, %a) @model.cpp:8
+  return %y
+})";
+  const auto made = [](const std::string& arguments) {
+    const Output out = run("opt kept.txt --no-lines " + arguments);
+    EXPECT_EQ(out.status, 0) << out.err;
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = out.out.find("exp(", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_EQ(made(""), 1);
+  EXPECT_EQ(made("--memory-limit 1 --dim n=100000"), 2);
+  EXPECT_EQ(made("--memory-limit 1 --dim n=100"), 1);
+  std::ofstream(folder() + "apart.txt") << R"(graph {
+  %x = placeholder : f32[4, 4] @model.cpp:3
+  %a = exp(%x) @model.cpp:4
+  %t = permute(%a) {axes = [1, 0]} @model.cpp:5
+  %y = sin(%t) @model.cpp:6
+  return %y, %a
+})";
+  EXPECT_THAT(run("opt apart.txt --notes").out,
+              HasSubstr("}\n// model.cpp:6: exp and sin have kernels of their own: the result of "
+                        "exp is read elsewhere too, not only through permute\n"));
+  EXPECT_EQ(run("opt apart.txt --dim n=1").err, "dyad: no size of the graph is called n\n");
 }
 
 TEST(Opt, PlansTheGraphsInsideIt) {

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "dyad/base/error.h"
 #include "dyad/exec/executable.h"
@@ -26,7 +27,8 @@ namespace {
 struct OptOptions {
   std::string file;
   std::vector<std::string> passes, off;
-  bool each = false, lines = true, fast_math = false, plan = false;
+  bool each = false, lines = true, fast_math = false, plan = false, notes = false;
+  std::optional<std::uint64_t> memory_limit;  ///< MB
   std::map<std::string, std::int64_t> sizes;
 };
 
@@ -64,13 +66,16 @@ Ref<GraphImpl> run_passes(Ref<GraphImpl> graph, const std::vector<std::string>& 
   return graph;
 }
 
-/// The numbers for a graph's symbols; ValueError where one is missing that every plan needs, or is
-/// for none.
-SymbolMap numbers_of(const GraphImpl& graph, const std::map<std::string, std::int64_t>& sizes) {
+/// The numbers for a graph's symbols; ValueError where one is missing that a plan needs, or is for
+/// none.
+SymbolMap numbers_of(const GraphImpl& graph, const std::map<std::string, std::int64_t>& sizes,
+                     bool for_plan) {
   SymbolMap numbers;
   for (const auto& [name, size] : sizes) numbers.bind(Dim::symbol(name), size);
   std::vector<Dim> needed, known;
-  for (const Value v : graph.placeholders()) passes::collect_result_symbols(*v.node, needed);
+  for (const Value v : graph.placeholders()) {
+    if (for_plan) passes::collect_result_symbols(*v.node, needed);
+  }
   for (const auto& node : graph.nodes()) passes::collect_all_symbols(*node, known);
   std::string missing, example;
   for (const Dim symbol : needed) {
@@ -95,13 +100,24 @@ int optimise(const OptOptions& options) {
   passes::register_epilogue_ops();
   passes::register_fused_ops();
   Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
-  const SymbolMap numbers = options.plan ? numbers_of(*graph, options.sizes) : SymbolMap();
+  const SymbolMap numbers = numbers_of(*graph, options.sizes, options.plan);
   const GraphTextOptions text{.lines = options.lines};
   passes::LowerOptions lower{
       .evaluate = exec::evaluate_node,
       .off = options.off,
       .fast_math = options.fast_math,
       .channel_blocks = !options.passes.empty() || runtime::prefers_channel_blocks()};
+  constexpr std::int64_t kMegabyte = 1'000'000;
+  lower.memory = {
+      .memory_limit = static_cast<std::int64_t>(options.memory_limit.value_or(0)) * kMegabyte,
+      .sizes = numbers};
+  std::vector<std::string> notes;
+  if (options.notes) {
+    lower.fusion.note = lower.rows.note = [&](Loc where, const std::string& text) {
+      std::string note = where ? fmt::format("{}: {}", to_string(where), text) : text;
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
+    };
+  }
   if (options.each) {
     lower.dump = [&](std::string_view pass, const GraphImpl& now) {
       fmt::print("// {}\n{}", pass == "input" ? "as given" : "after " + std::string(pass),
@@ -119,6 +135,7 @@ int optimise(const OptOptions& options) {
   } else if (!options.each) {
     fmt::print("{}", to_string(*graph, text));
   }
+  for (const std::string& note : notes) fmt::print("// {}\n", note);
   return 0;
 }
 
@@ -164,8 +181,16 @@ Command add_opt(CLI::App& program) {
   add_flag(command, "--each", options->each, "Print the graph after each pass");
   add_flag(command, "--plan", options->plan,
            "Print how the graph then runs: its steps in order, and where their memory lies");
-  add_sizes(command, options->sizes, "With --plan: the size that the graph calls NAME is N",
-            "--plan");
+  add_sizes(
+      command, options->sizes,
+      "The size that the graph calls NAME is N: for --plan and --memory-limit (otherwise 64)");
+  add_option(command,
+             {.name = "--memory-limit",
+              .help = "Compute again what keeps a run's values above so many megabytes",
+              .value = "MB"},
+             &options->memory_limit);
+  add_flag(command, "--notes", options->notes,
+           "Say at the end, in comments, why operators share kernels or do not");
   add_flag(command, "!--no-lines", options->lines, "Leave out the source lines");
   add_footer(
       command,
@@ -179,6 +204,8 @@ Command add_opt(CLI::App& program) {
       "  dyad opt graph.txt --pass cse,dce       after these two alone\n"
       "  dyad opt graph.txt --each               after each pass\n"
       "  dyad opt graph.txt --plan --dim n=32    steps and memory where the size n is 32\n"
+      "  dyad opt step.txt --memory-limit 100    a step that takes 100 MB, if it can be\n"
+      "  dyad opt graph.txt --notes              and why it has the kernels that it has\n"
       "  dyad inspect model.onnx --text | dyad opt - --without fuse");
   return {&command, [options] { return optimise(*options); }};
 }
