@@ -95,7 +95,8 @@ void check_version(const TapeNode& node, DType dtype, const Shape& shape, std::u
 void check_version(const TapeNode& node, const Tensor& value, std::uint32_t version,
                    std::string_view what, int i) {
   if (!value.defined()) return;  // an optional input that is absent
-  check_version(node, value.dtype(), shape_of(value), version, value.impl()->storage->version(),
+  // In numbers, also while a function is recorded with symbols.
+  check_version(node, value.dtype(), value.impl()->shape, version, value.impl()->storage->version(),
                 what, i);
 }
 

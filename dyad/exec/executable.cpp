@@ -26,6 +26,7 @@
 #include "dyad/ir/graph_constants.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
+#include "dyad/ir/undecided.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/hoist.h"
 #include "dyad/passes/lower.h"
@@ -152,7 +153,12 @@ struct Executable::State {
       }
       return;
     }
-    lowered = lower(*graph, options);
+    try {
+      lowered = lower(*graph, options);
+    } catch (const UndecidedError& question) {
+      lowered.graph = graph;
+      undecided = question.what();
+    }
     for (const auto& node : lowered.graph->nodes()) note_written(*node);
     stats.lowered_nodes = count_operators(*lowered.graph);
     stats.lower_ms = milliseconds_since(start);
@@ -266,11 +272,37 @@ struct Executable::State {
     const auto start = std::chrono::steady_clock::now();
     const SymbolMap symbols = bind_symbols(*graph, values, outer, where);
     if (!symbols.entries().empty()) check_types(*graph, symbols, where);
-    const Lowered& version = lowered_for(key_of(values), writes_back);
-    taken.push_front(plan_for(version, symbols, values, writes_back));
+    if (!undecided.empty()) {
+      taken.push_front(plan_by_numbers(symbols, values, writes_back, start));
+    } else {
+      const Lowered& version = lowered_for(key_of(values), writes_back);
+      taken.push_front(plan_for(version, symbols, values, writes_back));
+      note_plan(*taken.front(), version, start);
+    }
     taken.front()->outer = outer;
-    note_plan(*taken.front(), version, start);
     return taken;
+  }
+
+  /// A plan of a version for these sizes alone, which it keeps: how they compare decided what the
+  /// graph is when it was recorded.
+  std::unique_ptr<Plan> plan_by_numbers(const SymbolMap& symbols, std::span<const Tensor> values,
+                                        bool writes_back,
+                                        std::chrono::steady_clock::time_point start) {
+    Lowered made = lower_for(symbols);
+    made.notes.push_back("compiled for each combination of sizes: " + undecided);
+    auto version = std::make_shared<const Lowered>(std::move(made));
+    std::unique_ptr<Plan> plan = plan_for(*version, {}, values, writes_back);
+    plan->version = version;
+    note_plan(*plan, *version, start);
+    return plan;
+  }
+
+  [[nodiscard]] Lowered lower_for(const SymbolMap& sizes) const {
+    const auto number_of = [&](Dim symbol) {
+      const std::int64_t* const number = sizes.find(symbol);
+      return number ? Dim(*number) : symbol;
+    };
+    return lower(*with_sizes(*graph, number_of), options);
   }
 
   /// The version for such values: that of their sizes, if there is one.
@@ -314,7 +346,7 @@ struct Executable::State {
     stats.views = made.views;
     stats.arena_bytes = made.arena_bytes;
     stats.live_peak = made.live_peak;
-    planned = {.of = &version, .nodes = {}, .symbols = made.symbols};
+    planned = {.of = &version, .keeps = made.version, .nodes = {}, .symbols = made.symbols};
     for (const auto& step : made.steps) planned.nodes.push_back(&step->node());
     stats.plan_ms = milliseconds_since(start);
   }
@@ -348,11 +380,7 @@ struct Executable::State {
   /// Makes the version for `sizes`, and a plan for them, which later runs find.
   void specialise(HotSizes& sizes) {
     const auto start = std::chrono::steady_clock::now();
-    const auto number_of = [&](Dim symbol) {
-      const std::int64_t* const number = sizes.symbols.find(symbol);
-      return number ? Dim(*number) : symbol;
-    };
-    auto version = std::make_unique<const Lowered>(lower(*with_sizes(*graph, number_of), options));
+    auto version = std::make_unique<const Lowered>(lower_for(sizes.symbols));
     auto plan = plan_for(*version, {}, sizes.placeholders, sizes.writes_back);
     note_plan(*plan, *version, start);
     const std::scoped_lock lock(mutex);
@@ -428,12 +456,14 @@ struct Executable::State {
   /// The steps of a plan, in their order, and the sizes that it is for.
   struct Planned {
     const Lowered* of = nullptr;
+    std::shared_ptr<const void> keeps;  ///< that version, where only plans do
     std::vector<const Node*> nodes;
     SymbolMap symbols;
   };
 
   Ref<GraphImpl> graph;
   Lowered lowered;
+  std::string undecided;  // what could not be known for all sizes; each plan's have a version then
   std::vector<Tensor> written;  // the tensors of assigned variables
   ExecutableOptions options;
   std::vector<WrittenBack> written_back;
@@ -502,7 +532,7 @@ std::vector<Tensor> Executable::prepare(std::span<const Tensor> placeholders, Lo
 }
 
 std::optional<MemoryUse> Executable::memory(std::span<const Tensor> placeholders, Loc where) const {
-  if (!state_->stages.empty()) return {};
+  if (!state_->stages.empty() || !state_->undecided.empty()) return {};
   const SymbolMap symbols = bind_symbols(*state_->graph, placeholders, {}, where);
   if (!symbols.entries().empty()) check_types(*state_->graph, symbols, where);
   return measure_memory(*state_->lowered.graph, symbols, placeholders, state_->lowered.regions);

@@ -104,8 +104,9 @@ class Plan {
   std::vector<std::int64_t> key;  ///< sizes and strides of the placeholders
   std::vector<DType> dtypes;      ///< of the placeholders
   std::vector<int> ranks;
-  bool writes_back = false;  ///< outputs that placeholders get lie there
-  bool is_hot = false;       ///< of a graph with these sizes as numbers
+  bool writes_back = false;             ///< outputs that placeholders get lie there
+  bool is_hot = false;                  ///< of a graph with these sizes as numbers
+  std::shared_ptr<const void> version;  ///< that graph, where nobody else keeps it
   std::int64_t runs = 0;
   SymbolMap outer;  ///< symbols given from outside
   SymbolMap symbols;

@@ -387,20 +387,13 @@ Svd svd(const Tensor& x, bool full_matrices, Loc loc) {
       apply_multi<ops::SvdOp>({.full_matrices = full_matrices}, loc, inputs, 3);
   return {parts[0], parts[1], parts[2]};
 }
-Tensor svdvals(const Tensor& x, Loc loc) {
-  // The gradient needs the vectors, which cost as much later again as all of it now.
-  if (ops::is_taped(x)) return svd(x, false, loc).s;
-  return apply<ops::Svdvals>({}, loc, x);
-}
+Tensor svdvals(const Tensor& x, Loc loc) { return apply<ops::Svdvals>({}, loc, x); }
 Eigh eigh(const Tensor& x, Loc loc) {
   const Tensor* const inputs[] = {&x};
   std::vector<Tensor> parts = apply_multi<ops::EighOp>({}, loc, inputs, 2);
   return {parts[0], parts[1]};
 }
-Tensor eigvalsh(const Tensor& x, Loc loc) {
-  if (ops::is_taped(x)) return eigh(x, loc).w;
-  return apply<ops::Eigvalsh>({}, loc, x);
-}
+Tensor eigvalsh(const Tensor& x, Loc loc) { return apply<ops::Eigvalsh>({}, loc, x); }
 Lu lu(const Tensor& x, Loc loc) {
   const Tensor* const inputs[] = {&x};
   std::vector<Tensor> parts = apply_multi<ops::LuOp>({}, loc, inputs, 3);

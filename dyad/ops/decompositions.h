@@ -39,7 +39,8 @@ struct Svd {
 };
 [[nodiscard]] Svd svd(const Tensor& x, bool full_matrices = true,
                       Loc loc = std::source_location::current());
-/// The singular values alone, which takes a fraction of the time where no gradient is recorded.
+/// The singular values alone, which takes a fraction of the time, to last bits of their own; a
+/// gradient computes the vectors, too.
 [[nodiscard]] Tensor svdvals(const Tensor& x, Loc loc = std::source_location::current());
 
 /// x = v @ diag(w) @ v^T for symmetric x: eigenvalues w from the smallest up and eigenvectors as

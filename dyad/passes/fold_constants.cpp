@@ -78,7 +78,10 @@ class Folder {
   }
 
   Value literal(const Tensor& result, std::span<const Tensor> inputs, Loc loc) {
-    if (result.impl()->numel() <= max_elements_) return rewriter_.to()->add_constant(result, loc);
+    // How it lies decides how a library computes with it, and a copy would lie row by row.
+    const TensorImpl& made = *result.impl();
+    if (made.numel() <= max_elements_ && made.contiguous)
+      return rewriter_.to()->add_constant(result, loc);
     const bool is_view = std::ranges::any_of(inputs, [&](const Tensor& input) {
       return input.defined() && input.impl()->storage == result.impl()->storage;
     });

@@ -285,5 +285,29 @@ TEST(FoundByOtherSeeds, RandomNumbersDeepInsideOfWhatIsDifferentiatedInAGraph) {
               HasSubstr("a while_loop in the body of another loop draws random numbers"));
 }
 
+TEST(FoundByOtherSeeds, AViewOfAConstantLiesAsItDoesEagerly) {
+  const auto f = [](const Tensor& x) {
+    const Tensor rows = stack({arange(x.size(0), f32), arange(x.size(0), f32) + 0.001}, 1);
+    return matmul(tanh(rows), transpose(tanh(rows), -1, -2)) + x;
+  };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(same_bits(f(ones({3})), c(ones({3})))) << i;
+}
+
+TEST(FoundByOtherSeeds, AnErrorWhileRecordingTellsSizesInNumbers) {
+  const auto f = [](const Tensor& x) {
+    Tensor y = 2.0 / masked_select(x, x > 0);
+    const Tensor z = silu(y);
+    y.copy_(y * 2);
+    return grad(sum(z), {x})[0];
+  };
+  const auto c = compile(f);
+  const Tensor x = tensor({1.0f, -1.0f, 2.0f}).requires_grad();
+  const std::string eager = message_of<GradError>([&] { static_cast<void>(f(x)); });
+  EXPECT_THAT(eager, HasSubstr("backward of silu: input 0 (f32[2]) was overwritten in place"));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(message_of<GradError>([&] { static_cast<void>(c(x)); }), eager) << i;
+}
+
 }  // namespace
 }  // namespace dyad

@@ -266,5 +266,21 @@ TEST(StaticGraphs, LinesBehindAConvolutionMayLieInAnotherOrder) {
   }
 }
 
+TEST(FoundSizes, WhatSizesOfTheCallDecidedInsideOfAnOperatorIsCompiledForThem) {
+  // einsum() reshapes r, of which one size is the smaller of two, as it was when it was recorded.
+  const auto f = [](const Tensor& x) { return einsum("bij,bjk->ki", {x, qr(x).r}); };
+  const auto c = compile_now(f);
+  manual_seed(3);
+  for (const std::int64_t n : {1, 2, 2, 2, 2, 2}) {
+    const Tensor x = normal({1, 2, n});
+    EXPECT_TRUE(same_bits(f(x), c(x))) << n;
+  }
+  for (const std::int64_t n : {3, 5, 3, 4, 5, 3}) {
+    const Tensor x = normal({1, n, n});
+    EXPECT_TRUE(same_bits(f(x), c(x))) << n;
+  }
+  EXPECT_LE(c.explain().recordings.size(), 3U);
+}
+
 }  // namespace
 }  // namespace dyad

@@ -174,10 +174,10 @@ class Maker {
     return all[i];
   }
   const Instruction& draw_instruction() {
-    static const std::size_t without_state = instructions_of(0);
-    const bool stateful = is_stateful(program_.seed) && numbers_.chance(35);
-    return stateful ? draw_instruction(without_state, instructions().size())
-                    : draw_instruction(0, without_state);
+    const auto [first, end] = special_instructions(program_.seed);
+    const bool special = first != end && numbers_.chance(35);
+    return special ? draw_instruction(first, end)
+                   : draw_instruction(0, special_instructions(0).first);
   }
 
   Numbers numbers_;

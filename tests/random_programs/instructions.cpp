@@ -85,15 +85,26 @@ const Instructions& instructions() {
     add_writes(list);
     add_control(list);
     add_stateful(list);
+    add_layers(list);
     return list;
   }();
   return all;
 }
 
 std::size_t instructions_of(std::uint64_t seed) {
-  static const auto without_state =
-      std::ranges::count(instructions(), false, &Instruction::stateful);
-  return is_stateful(seed) ? instructions().size() : static_cast<std::size_t>(without_state);
+  const auto [first, end] = special_instructions(seed);
+  return special_instructions(0).first + end - first;
+}
+
+std::pair<std::size_t, std::size_t> special_instructions(std::uint64_t seed) {
+  const auto count = [](bool Instruction::* kind) {
+    return static_cast<std::size_t>(std::ranges::count(instructions(), true, kind));
+  };
+  static const std::size_t layered = instructions().size() - count(&Instruction::layered),
+                           stateful = layered - count(&Instruction::stateful);
+  if (is_stateful(seed)) return {stateful, layered};
+  return {is_layered(seed) ? layered : stateful,
+          is_layered(seed) ? instructions().size() : stateful};
 }
 
 bool any_value(const Tensor&) { return true; }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "program.h"
@@ -92,13 +93,17 @@ struct Instruction {
   Form form = Form::call;
   bool library = false;   ///< its bits may depend on the machine: a library computes it
   bool stateful = false;  ///< only programs from kFirstStateful on have it
+  bool layered = false;   ///< only programs from kFirstLayered on have it
 };
 
 using Instructions = std::vector<Instruction>;
-/// Every instruction, in an order that does not change; stateful ones are last.
+/// Every instruction, in an order that does not change: stateful ones follow those that any program
+/// may have, layered ones are last.
 const Instructions& instructions();
 /// How many of them the program of that seed may have.
 std::size_t instructions_of(std::uint64_t seed);
+/// Where those begin and end that only programs of its kind have.
+std::pair<std::size_t, std::size_t> special_instructions(std::uint64_t seed);
 
 // The parts of the list.
 void add_pointwise(Instructions& list);
@@ -110,6 +115,7 @@ void add_sources(Instructions& list);
 void add_writes(Instructions& list);
 void add_control(Instructions& list);
 void add_stateful(Instructions& list);
+void add_layers(Instructions& list);
 
 // Which values fit.
 bool any_value(const Tensor& x);

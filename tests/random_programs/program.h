@@ -80,8 +80,13 @@ enum class After : std::uint8_t {
 /// Programs of the seeds from here on have state beside their values: leaves that keep gradients,
 /// arguments that live on, memory that the caller has too, seeds.
 inline constexpr std::uint64_t kFirstStateful = 1'000'000;
+/// Those from here on have layers, transforms and decompositions instead.
+inline constexpr std::uint64_t kFirstLayered = 2'000'000;
 [[nodiscard]] constexpr bool is_stateful(std::uint64_t seed) noexcept {
-  return seed >= kFirstStateful;
+  return seed >= kFirstStateful && seed < kFirstLayered;
+}
+[[nodiscard]] constexpr bool is_layered(std::uint64_t seed) noexcept {
+  return seed >= kFirstLayered;
 }
 
 /// A function of tensors and the calls that are made of it.

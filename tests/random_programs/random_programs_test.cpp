@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kFolder = "tests/random_programs";
 constexpr int kBlocks = 20;
-constexpr int kBlocksWithState = 2;
+constexpr int kBlocksWithState = 2, kBlocksWithLayers = 3;
 
 struct Block {
   std::uint64_t first;  ///< seed
@@ -81,6 +81,13 @@ INSTANTIATE_TEST_SUITE_P(Blocks, RandomPrograms, ::testing::ValuesIn(blocks(0, k
                          number_of);
 INSTANTIATE_TEST_SUITE_P(WithState, RandomPrograms,
                          ::testing::ValuesIn(blocks(kFirstStateful, kBlocksWithState)), number_of);
+INSTANTIATE_TEST_SUITE_P(WithLayers, RandomPrograms,
+                         ::testing::ValuesIn(blocks(kFirstLayered, kBlocksWithLayers)), number_of);
+/// Seeds of all kinds, one after the other.
+std::uint64_t seed_of_some_kind(std::uint64_t i) {
+  return i % 4 == 3 ? kFirstStateful + i : i % 4 == 2 ? kFirstLayered + i : i;
+}
+
 const Instruction& instruction(const std::string& name) {
   for (const Instruction& one : instructions()) {
     if (one.name == name) return one;
@@ -100,7 +107,7 @@ TEST(ProgramGenerator, MakesTheSameProgramFromASeedAndEveryKindOfStatement) {
     }
   };
   for (std::uint64_t i = 0; i < 400; ++i) {
-    const std::uint64_t seed = i % 4 == 3 ? kFirstStateful + i : i;
+    const std::uint64_t seed = seed_of_some_kind(i);
     const Program program = generate(seed);
     look(program.body);
     if (i >= 40) continue;
@@ -177,7 +184,7 @@ TEST(ProgramText, IsCppThatCompiles) {
   for (const Instruction& one : instructions()) missing.insert(one.name);
   std::string all;
   for (std::uint64_t i = 0; i < 3000 && !missing.empty(); ++i) {
-    const std::uint64_t seed = i % 4 == 3 ? kFirstStateful + i : i;
+    const std::uint64_t seed = seed_of_some_kind(i);
     const Program program = generate(seed);
     bool adds = false;
     const std::function<void(const Body&)> look = [&](const Body& body) {
@@ -206,7 +213,7 @@ TEST(ProgramText, IsCppThatCompiles) {
 }
 
 TEST(ProgramDigests, AreReadAndWritten) {
-  for (const std::uint64_t seed : {std::uint64_t{0}, kFirstStateful}) {
+  for (const std::uint64_t seed : {std::uint64_t{0}, kFirstStateful, kFirstLayered}) {
     const DigestFile file = digest_file(::testing::TempDir(), seed + 700);
     EXPECT_EQ(file.first, seed);
     write_digests(file, {1, 0xABCDEF0123456789u});
@@ -216,6 +223,7 @@ TEST(ProgramDigests, AreReadAndWritten) {
   }
   EXPECT_GE(read_digests(digest_file(kFolder, 0).path).size(), static_cast<std::size_t>(kBlocks));
   EXPECT_LT(instructions_of(0), instructions_of(kFirstStateful));
+  EXPECT_LT(instructions_of(0), instructions_of(kFirstLayered));
 }
 
 TEST(CompiledSoak, MemoryIsFlatAndRecordingsAreBounded) {

@@ -42,7 +42,7 @@ constexpr std::string_view kHelp =
 
 Runs the random programs A to B - 1 (0:2000) eagerly, as static graphs and compiled, and compares
 bits; a difference is shrunk to its smallest program, printed as C++. Programs from 1000000 on have
-state besides. The environment's DYAD_KERNELS=interpreter saves the time of compiling kernels.
+state besides, those from 2000000 on layers, transforms and decompositions. The environment's DYAD_KERNELS=interpreter saves the time of compiling kernels.
 
   --seconds N       stop after N seconds
   --digests FOLDER  compare what 100 programs in a row do with the digest kept there of it
@@ -96,9 +96,11 @@ Options parse(int count, char** arguments) {
     }
   }
   if (options.from >= options.to) throw std::invalid_argument("--seeds A:B needs A below B");
-  if (is_stateful(options.from) != is_stateful(options.to - 1))
-    throw std::invalid_argument(
-        fmt::format("programs from {} on are of another kind: run them alone", kFirstStateful));
+  for (const std::uint64_t first : {kFirstStateful, kFirstLayered}) {
+    if (options.from < first && options.to > first)
+      throw std::invalid_argument(
+          fmt::format("programs from {} on are of another kind: run them alone", first));
+  }
   return options;
 }
 
