@@ -131,6 +131,21 @@ double expected_residual_gradient(const Tensors& in, std::int64_t at) {
   return layer_norm_gradient(in[0] + in[4], in[3], at) + element(in[5], at);
 }
 
+constexpr double kDropped = 0.1;
+constexpr std::uint64_t kSeed = 3;
+
+/// The same numbers at each call, so that the answer can be told.
+Tensors residual_with_dropout(const Tensors& in) {
+  manual_seed(kSeed);
+  return {in[0] + dropout(in[1], kDropped)};
+}
+
+double expected_dropout(const Tensors& in, std::int64_t at) {
+  const double drawn = static_cast<double>(random_words({kSeed, 0}, at)[0] >> 8) * 0x1p-24;
+  const double kept = drawn >= kDropped ? element(in[1], at) / (1 - kDropped) : 0;
+  return element(in[0], at) + kept;
+}
+
 std::vector<FusedWorkload> fused_workloads() {
   const Tensor rows = uniform({kRows, kColumns}), weight = ones({kColumns}),
                bias = zeros({kColumns}), flat = uniform({std::int64_t{1} << 24});
@@ -160,6 +175,11 @@ std::vector<FusedWorkload> fused_workloads() {
        3 * kRowsBytes,
        [](const Tensors& in) -> Tensors { return {gelu(layer_norm(in[0] + in[1], in[2], in[3]))}; },
        expected_block},
+      {"add, dropout [4096,1024]",
+       {rows, uniform({kRows, kColumns})},
+       3 * kRowsBytes,
+       residual_with_dropout,
+       expected_dropout},
       {"layer_norm both ways [4096,1024]",
        {rows, weight, bias, uniform({kRows, kColumns})},
        4 * kRowsBytes,

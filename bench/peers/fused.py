@@ -4,6 +4,7 @@ import numpy as np
 from common import main, median_seconds, row, threads, usual_cases
 
 ROWS, COLUMNS, SIDE, N = 4096, 1024, 2048, 1 << 24
+DROPOUT = "add, dropout [4096,1024]"
 
 
 def chain_of_30(tanh):
@@ -27,6 +28,7 @@ def workloads(lib):
         "softmax written out [4096,1024]": (lib["softmax_written_out"], [rows], 2 * rows_bytes),
         "add, layer_norm, gelu [4096,1024]":
             (lib["block"], [rows, rows, (COLUMNS,), (COLUMNS,)], 3 * rows_bytes),
+        DROPOUT: (lib["dropout"], [rows, rows], 3 * rows_bytes),
         "layer_norm both ways [4096,1024]":
             (lib["both_ways"], [rows, (COLUMNS,), (COLUMNS,), rows], 4 * rows_bytes),
         "add, layer_norm both ways [4096,1024]":
@@ -47,6 +49,8 @@ def rows_of(system, lib, to_array, prepare, wait):
         inputs = [to_array(random.random(shape, np.float32)) for shape in shapes]
         prepared = prepare(function)
         for got, wanted in zip(as_list(prepared(*inputs)), as_list(function(*inputs))):
+            if workload == DROPOUT:  # other numbers at each call
+                got, wanted = np.asarray(got).mean(), np.asarray(wanted).mean()
             assert np.allclose(np.asarray(got), np.asarray(wanted), rtol=1e-3, atol=1e-4), workload
 
         def run(n):
@@ -93,6 +97,7 @@ def torch_case(system, compiled):
         "softmax": lambda x: torch.softmax(x, -1),
         "softmax_written_out": softmax_written_out,
         "block": lambda x, r, w, b: F.gelu(layer_norm(x + r, w, b)),
+        "dropout": lambda x, r: x + F.dropout(r, 0.1, training=True),
         "both_ways": both_ways_of(layer_norm),
         "residual": residual_of(add_and_norm),
     }
@@ -134,15 +139,26 @@ def jax_case():
         (y, h), pull = jax.vjp(forward, x, weight, bias)
         return [*pull((grad, grad_h)), y, h]
 
+    key = jax.random.key(0)
+
+    def dropout(x, r, key=key):
+        return x + jnp.where(jax.random.bernoulli(key, 0.9, r.shape), r / 0.9, 0)
+
     lib = {
         "tanh": jnp.tanh,
         "softmax": jax.nn.softmax,
         "softmax_written_out": softmax_written_out,
         "block": lambda x, r, w, b: jax.nn.gelu(layer_norm(x + r, w, b), approximate=False),
+        "dropout": dropout,
         "both_ways": both_ways,
         "residual": residual,
     }
-    return rows_of("jax-jit", lib, jnp.asarray, jax.jit, jax.block_until_ready)
+
+    def prepare(function):
+        compiled = jax.jit(function)
+        # An argument: a key that is a constant might be drawn from while compiling.
+        return (lambda x, r: compiled(x, r, key)) if function is dropout else compiled
+    return rows_of("jax-jit", lib, jnp.asarray, prepare, jax.block_until_ready)
 
 
 CASES = usual_cases(torch_case, jax_case)

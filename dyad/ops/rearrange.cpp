@@ -379,7 +379,8 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t count, std::int64_t axis,
   Shape spread = ops::sizes_of(x, loc), joined = spread;
   joined[static_cast<std::size_t>(at)] *= count;
   spread.insert(static_cast<std::size_t>(at) + 1, count);
-  return reshape(expand(unsqueeze(x, at + 1, loc), spread, loc), joined, loc);
+  // A copy whatever the sizes are: of one slice the repeated view would do, and writes show in it.
+  return reshape(clone(expand(unsqueeze(x, at + 1, loc), spread, loc), loc), joined, loc);
 }
 
 Tensor as_strided(const Tensor& x, const Shape& shape, const Ints& strides, std::int64_t offset,

@@ -309,5 +309,20 @@ TEST(FoundByOtherSeeds, AnErrorWhileRecordingTellsSizesInNumbers) {
     EXPECT_EQ(message_of<GradError>([&] { static_cast<void>(c(x)); }), eager) << i;
 }
 
+TEST(FoundByOtherSeeds, RepeatInterleaveIsACopyOfOneSliceToo) {
+  const auto f = [](const Tensor& x) {
+    Tensor places = nonzero(x);
+    const Tensor twice = repeat_interleave(places, 2, 0);
+    places.fill_(7);
+    return twice;
+  };
+  EXPECT_EQ(f(tensor({0.0f, 1.0f})).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, 1}));
+  const auto c = compile(f);
+  for (const float second : {0.0f, 2.0f, 0.0f, 2.0f, 3.0f}) {
+    const Tensor x = tensor({1.0f, second, 0.0f});
+    EXPECT_TRUE(same_bits(f(x), c(x))) << second;
+  }
+}
+
 }  // namespace
 }  // namespace dyad

@@ -106,7 +106,7 @@ TEST(ProgramGenerator, MakesTheSameProgramFromASeedAndEveryKindOfStatement) {
       for (const Body& inner : statement.bodies) look(inner);
     }
   };
-  for (std::uint64_t i = 0; i < 400; ++i) {
+  for (std::uint64_t i = 0; i < 1000; ++i) {
     const std::uint64_t seed = seed_of_some_kind(i);
     const Program program = generate(seed);
     look(program.body);
