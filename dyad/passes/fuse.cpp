@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -134,13 +136,51 @@ class SeenThrough {
                         fmt::format("the result of {} is read elsewhere too, not only through {}",
                                     elsewhere->op().name, view_name));
     }
+    const auto times = static_cast<int>(groups_.users(*base).size());
+    const int operands = operands_of(reader) + times * operands_of(*base);
+    if (operands > options.max_operands) {
+      return note_apart(options, *base, reader,
+                        fmt::format("{} tensors seen through views, {} are allowed", operands,
+                                    options.max_operands));
+    }
+    const std::vector<Node*> inner(groups_.members(*base).begin(), groups_.members(*base).end());
     const bool merged =
         std::ranges::all_of(views, [&](const Node* node) { return groups_.merge(*node, reader); });
     if (!merged || !groups_.merge(*base, reader))
-      note_apart(options, *base, reader, groups_.refusal());
+      return note_apart(options, *base, reader, groups_.refusal());
+    for (const Node* member : inner) {
+      Seen& seen = seen_[member];
+      if (!seen.from) seen.from = base;
+      seen.times *= times;
+    }
   }
 
  private:
+  /// Through how many views a member of a group is seen.
+  struct Seen {
+    const Node* from = nullptr;  ///< what these show first; null: through none
+    int times = 1;
+  };
+
+  /// How many operands the kernel of a group has for what it reads: one for each view that shows
+  /// it.
+  [[nodiscard]] int operands_of(const Node& of) const {
+    std::unordered_map<Value, std::vector<Seen>, ValueHash> reads;
+    int count = 0;
+    for (const Node* member : groups_.members(of)) {
+      const auto found = seen_.find(member);
+      const Seen seen = found == seen_.end() ? Seen() : found->second;
+      for (const Value v : member->inputs()) {
+        if (!v || groups_.together(*v.node, of)) continue;
+        std::vector<Seen>& known = reads[v];
+        if (std::ranges::find(known, seen.from, &Seen::from) != known.end()) continue;
+        known.push_back(seen);
+        count += seen.times;
+      }
+    }
+    return count;
+  }
+
   /// What is seen through must be needed for the reader's group alone: views, and the group that
   /// computes `base`. One of these that is not, or null and all of the views.
   [[nodiscard]] const Node* find_leaving(const Node& reader, const Node& view, const Node& base,
@@ -154,7 +194,11 @@ class SeenThrough {
     for (const Node* top : tops) {
       if (std::ranges::find(views, top) != views.end()) continue;
       if (!several || !is_for(*top, reader)) return &base;
-      views.push_back(top);
+      // As above, from the reader on: what is in the group is read inside of it alone.
+      const auto first = static_cast<std::ptrdiff_t>(views.size());
+      for (const Node* node = top; !groups_.together(*node, reader); node = groups_.users(*node)[0])
+        views.push_back(node);
+      std::reverse(views.begin() + first, views.end());
     }
     for (const Node* member : groups_.members(base)) {
       const bool leaves =
@@ -182,6 +226,7 @@ class SeenThrough {
 
   FusionGroups& groups_;
   std::vector<Value> outputs_;
+  std::unordered_map<const Node*, Seen> seen_;
 };
 
 /// Siblings: operators that read the same tensor in full read it once. Only the nearest are tried:

@@ -55,6 +55,23 @@ TEST_F(FusedViews, OneKernel) {
   EXPECT_EQ(kernels_through_views(into_a_reduction, {x, x}), 2);
 }
 
+TEST_F(FusedViews, OfManyTensorsInManyParts) {
+  // As many operands as there are parts of each tensor: more than a kernel takes.
+  for (const int count : {3, 8, 20}) {
+    const auto of_many = [](std::span<const Tensor> in) {
+      Tensor sum = in[0];
+      for (const Tensor& x : in.subspan(1)) sum = sum * 0.5 + x;
+      const std::vector<Tensor> parts = chunk(sum, 4, 1);
+      const Tensor y = tanh(parts[0]) * parts[1] + transpose(transpose(parts[2], 0, 1), 0, 1);
+      const std::vector<Tensor> again = chunk(y - flip(parts[3], {0}), 2, 0);
+      return Tensors{exp(again[0]) * sigmoid(again[1])};
+    };
+    Tensors in;
+    for (int i = 0; i < count; ++i) in.push_back(normal({6, 8}));
+    expect_as_eager(of_many, in);
+  }
+}
+
 TEST_F(FusedViews, WhatIsReadElsewhereTooIsComputedOnce) {
   const Tensor x = normal({6, 8});
   const auto given = [](std::span<const Tensor> in) {
