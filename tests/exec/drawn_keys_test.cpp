@@ -18,7 +18,6 @@ namespace {
 
 using dyad::testing::message_of;
 using exec::expect_same_in_graph;
-using exec::same_bits;
 using ::testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 

@@ -106,8 +106,10 @@ TEST(ProgramSizes, GuardsSayWhichAreServed) {
   const auto fn = [](const Tensor& x) { return x.size(0) == 1 ? x * 2.0f : x + 1.0f; };
   const Program program = saved(fn, file, {8});
   EXPECT_EQ(bits_of(program(rows(0, 1))[0]), bits_of(fn(rows(0, 1))));
-  EXPECT_THAT(message_of<GraphError>([&] { program(rows(1, 1)); }),
-              HasSubstr("has no recording for this call: guard s0 != 1 failed: s0, axis 0 of argument 0, is 1"));
+  EXPECT_THAT(
+      message_of<GraphError>([&] { program(rows(1, 1)); }),
+      HasSubstr(
+          "has no recording for this call: guard s0 != 1 failed: s0, axis 0 of argument 0, is 1"));
   const Program with_one = saved(fn, both, {8, 1});
   for (const std::int64_t n : {1, 4, 0})
     EXPECT_EQ(bits_of(with_one(rows(n, 1))[0]), bits_of(fn(rows(n, 1)))) << n;

@@ -9,7 +9,7 @@ namespace dyad::runtime::cpu {
 namespace {
 
 void uniform(const OpCall& call) {
-  const Tensor* const inputs[] = {&call.inputs[0], &call.inputs[1]};
+  const Tensor* const inputs[] = {call.inputs.data(), &call.inputs[1]};
   run_counted(call.op, call.attrs, inputs, call.outputs[0]);
 }
 
