@@ -99,9 +99,11 @@ Scalar floor_mod(Scalar a, Scalar b);
 /// Four independent 32-bit random words (i64 values 0..2^32-1) of Philox 4x32-10 (Salmon et al.
 /// 2011) for a 64-bit counter and a 64-bit key, both i64.
 std::array<Scalar, 4> philox(Scalar key, Scalar counter);
-/// Uniform in [0, 1) of `type` f32 (24 bits of one word, the lowest `dropped` of them 0) or f64 (53
-/// bits of two).
-Scalar uniform(Scalar key, Scalar counter, ScalarType type, int dropped = 0);
+/// Uniform in [0, 1) of `type` f32 (24 bits of one word) or f64 (53 bits of two).
+Scalar uniform(Scalar key, Scalar counter, ScalarType type);
+/// The same for an element of a dtype: f16 and bf16 have the bits of f32 that fit, so that 1 is
+/// never reached.
+Scalar uniform(Scalar key, Scalar counter, DType dtype);
 /// Standard normal of `type` f32 or f64: Box and Muller's transform of two words, computed in f32
 /// or f64.
 Scalar normal(Scalar key, Scalar counter, ScalarType type);

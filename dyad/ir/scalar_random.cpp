@@ -36,9 +36,15 @@ std::array<Scalar, 4> philox(Scalar key, Scalar counter) {
   return c;
 }
 
-Scalar uniform(Scalar key, Scalar counter, ScalarType type, int dropped) {
+Scalar uniform(Scalar key, Scalar counter, ScalarType type) {
   const auto words = philox(key, counter);
-  return fraction(type, words[0], words[1], dropped);
+  return fraction(type, words[0], words[1]);
+}
+
+Scalar uniform(Scalar key, Scalar counter, DType dtype) {
+  const int dropped = dtype == DType::f16 ? 13 : dtype == DType::bf16 ? 16 : 0;
+  const auto words = philox(key, counter);
+  return fraction(compute_type(dtype), words[0], words[1], dropped);
 }
 
 Scalar normal(Scalar key, Scalar counter, ScalarType type) {

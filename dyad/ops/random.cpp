@@ -84,9 +84,7 @@ struct Uniform {
       .samples = {.differentiable = false},
       .counted = true};
   static Scalar eval(const Attrs& attrs, Scalar seed, Scalar offset, Scalar number) {
-    // Half precision drops the bits that do not fit, so that 1 is never reached.
-    const int dropped = attrs.dtype == DType::f16 ? 13 : attrs.dtype == DType::bf16 ? 16 : 0;
-    return scalar::uniform(seed, offset + number, scalar::compute_type(attrs.dtype), dropped);
+    return scalar::uniform(seed, offset + number, attrs.dtype);
   }
   static Types infer(const InferIn& in, const Attrs& attrs) { return infer_random(in, attrs); }
   static void to_onnx(OnnxEmitter& e, const Attrs&) { fail_to_export(e); }

@@ -2,15 +2,27 @@
 
 #include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ir/scalar_math.h"
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/launch.h"
 
 namespace dyad::runtime::cpu {
 namespace {
 
+/// The operator's own row has this definition, too; a program need not have the operators.
+constexpr ArgInfo kKeyParts[] = {{"seed"}, {"offset"}};
+constexpr OpInfo kUniformRow{
+    .name = "uniform",
+    .inputs = kKeyParts,
+    .counted = true,
+    .attrs = &attrs_info<ops::UniformAttrs>,
+    .eval = [](const void* attrs, std::span<const Scalar> in, std::span<Scalar> out) {
+      out[0] = scalar::uniform(in[0], in[1] + in[2], attrs_at<ops::UniformAttrs>(attrs).dtype);
+    }};
+
 void uniform(const OpCall& call) {
   const Tensor* const inputs[] = {call.inputs.data(), &call.inputs[1]};
-  run_counted(call.op, call.attrs, inputs, call.outputs[0]);
+  run_counted(kUniformRow, call.attrs, inputs, call.outputs[0]);
 }
 
 void random_key(const OpCall& call) {
