@@ -84,7 +84,7 @@ class KeyResults {
   static std::optional<Values> given_in(const GraphImpl& region) {
     Values keys;
     for (const auto& node : region.nodes()) {
-      if (!node->is("random_key") && holds_drawing(*node) && !has_them(*node)) return std::nullopt;
+      if (holds_drawing(*node) && !has_them(*node)) return std::nullopt;
       append_all<Value>(keys, last_results(*node, key_count(*node)));
     }
     return keys;
@@ -276,9 +276,8 @@ Values append_twin(GraphEvaluator& into, const Node& node, Values inputs,
     regions.push_back(made.graph());
   } else {
     const std::size_t states = state_count(node);
-    GraphEvaluator& outer = into;
-    const Evaluator::Scope current(outer);
-    const Value first = outer.value_of(zeros_of(Type(DType::i64, Shape()), loc), nullptr, loc);
+    const Evaluator::Scope current(into);
+    const Value first = into.value_of(zeros_of(Type(DType::i64, Shape()), loc), nullptr, loc);
     inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(states), first);
     append_all<Value>(inputs, keys);
     attrs = loop_attrs(states + 1, 0);

@@ -37,8 +37,7 @@ std::array<Scalar, 4> philox(Scalar key, Scalar counter) {
 }
 
 Scalar uniform(Scalar key, Scalar counter, ScalarType type) {
-  const auto words = philox(key, counter);
-  return fraction(type, words[0], words[1]);
+  return uniform(key, counter, dtype_of_type(type));
 }
 
 Scalar uniform(Scalar key, Scalar counter, DType dtype) {

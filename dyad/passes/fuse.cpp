@@ -66,6 +66,24 @@ void note_apart(const FuseOptions& options, const Node& made, const Node& node,
                                        node.op().name, why));
 }
 
+bool is_output(const GraphImpl& graph, const Node& node) {
+  return std::ranges::any_of(graph.outputs(), [&](Value output) { return output.node == &node; });
+}
+
+/// A member of the group of `of` that is a result of the graph, or that somebody outside reads who
+/// may not, by `may_read(member, user)`; null for none.
+template <class MayRead>
+const Node* find_read_elsewhere(const FusionGroups& groups, const GraphImpl& graph, const Node& of,
+                                const MayRead& may_read) {
+  for (const Node* member : groups.members(of)) {
+    const bool leaves = std::ranges::any_of(groups.users(*member), [&](const Node* user) {
+      return !groups.together(*user, *member) && !may_read(*member, *user);
+    });
+    if (leaves || is_output(graph, *member)) return member;
+  }
+  return nullptr;
+}
+
 /// Chains and diamonds: a pointwise operator joins those whose results it uses.
 void join_producers(FusionGroups& groups, const Node& node, const FuseOptions& options) {
   for (const Value v : node.inputs()) {
@@ -111,8 +129,7 @@ bool are_apart(std::span<Node* const> views) {
 /// places that the view shows.
 class SeenThrough {
  public:
-  SeenThrough(FusionGroups& groups, const GraphImpl& graph)
-      : groups_(groups), outputs_(graph.outputs().begin(), graph.outputs().end()) {}
+  SeenThrough(FusionGroups& groups, const GraphImpl& graph) : groups_(groups), graph_(graph) {}
 
   /// Lets the reader take in the view that it reads, and what that is a view of.
   void join(const Node& reader, Value view, const FuseOptions& options) {
@@ -200,19 +217,14 @@ class SeenThrough {
         views.push_back(node);
       std::reverse(views.begin() + first, views.end());
     }
-    for (const Node* member : groups_.members(base)) {
-      const bool leaves =
-          member != &base && std::ranges::any_of(groups_.users(*member), [&](const Node* other) {
-            return !groups_.together(*other, *member);
-          });
-      if (leaves || is_output(*member)) return member;
-    }
-    return nullptr;
+    return find_read_elsewhere(groups_, graph_, base, [&](const Node& member, const Node&) {
+      return &member == &base;  // by these views
+    });
   }
   /// Whether nobody reads it but one of the reader's group, maybe through views.
   [[nodiscard]] bool is_for(const Node& node, const Node& reader) const {
     const Node* at = &node;
-    while (groups_.users(*at).size() == 1 && !is_output(*at)) {
+    while (groups_.users(*at).size() == 1 && !is_output(graph_, *at)) {
       const Node& shown = *at;
       at = groups_.users(shown)[0];
       if (groups_.together(*at, reader)) return shape_of(shown).same_as(shape_of(*at));
@@ -220,12 +232,8 @@ class SeenThrough {
     }
     return false;
   }
-  [[nodiscard]] bool is_output(const Node& node) const {
-    return std::ranges::any_of(outputs_, [&](Value output) { return output.node == &node; });
-  }
-
   FusionGroups& groups_;
-  std::vector<Value> outputs_;
+  const GraphImpl& graph_;
   std::unordered_map<const Node*, Seen> seen_;
 };
 
@@ -254,16 +262,12 @@ void join_prologue(FusionGroups& groups, const GraphImpl& graph, const Node& red
   const Value input = reduction.inputs()[0];
   if (reduction.inputs().size() != 1 || reduction.types().size() != 1 || !is_pointwise(*input.node))
     return;
-  for (const Node* member : groups.members(*input.node)) {
-    const bool leaves = std::ranges::any_of(groups.users(*member), [&](const Node* user) {
-      return user != &reduction && !groups.together(*user, *member);
-    });
-    const bool is_output =
-        std::ranges::any_of(graph.outputs(), [&](Value output) { return output.node == member; });
-    if (leaves || is_output) {
-      return note_apart(options, *input.node, reduction,
-                        fmt::format("the result of {} is read elsewhere too", member->op().name));
-    }
+  const Node* const elsewhere =
+      find_read_elsewhere(groups, graph, *input.node,
+                          [&](const Node&, const Node& user) { return &user == &reduction; });
+  if (elsewhere) {
+    return note_apart(options, *input.node, reduction,
+                      fmt::format("the result of {} is read elsewhere too", elsewhere->op().name));
   }
   if (!groups.merge(*input.node, reduction)) {
     note_apart(options, *input.node, reduction, groups.refusal());

@@ -30,6 +30,14 @@ struct Calls {
   int loops = 0;  ///< nodes of the first recording's stretches
 };
 
+Calls calls_of(const auto& c) {
+  const Explanation page = c.explain();
+  Calls done{static_cast<std::int64_t>(page.recordings.size()), page.replays, page.recorded};
+  for (const CompiledGraph& graph : c.graphs())
+    done.loops += count_of(*graph.recorded, "while_loop") + count_of(*graph.recorded, "scan");
+  return done;
+}
+
 /// Calls a function and its compiled form on each of the inputs: the same bits.
 Calls call(const std::function<Tensors(const Tensors&)>& f, const std::vector<Tensors>& inputs) {
   const auto c = compile_now(f);
@@ -39,11 +47,7 @@ Calls call(const std::function<Tensors(const Tensors&)>& f, const std::vector<Te
     for (std::size_t k = 0; k < eager.size(); ++k)
       EXPECT_TRUE(same_bits(eager[k], compiled[k])) << "call " << i << ", result " << k;
   }
-  const Explanation page = c.explain();
-  Calls done{static_cast<std::int64_t>(page.recordings.size()), page.replays, page.recorded};
-  for (const CompiledGraph& graph : c.graphs())
-    done.loops += count_of(*graph.recorded, "while_loop") + count_of(*graph.recorded, "scan");
-  return done;
+  return calls_of(c);
 }
 
 Tensor limit(double of) { return full({}, of); }
@@ -292,11 +296,7 @@ Calls call_drawing(const std::function<Tensors(const Tensors&)>& f,
     for (std::size_t k = 0; k < eager.size(); ++k)
       EXPECT_TRUE(same_bits(eager[k], compiled[k])) << "call " << calls << ", result " << k;
   }
-  const Explanation page = c.explain();
-  Calls done{static_cast<std::int64_t>(page.recordings.size()), page.replays, page.recorded};
-  for (const CompiledGraph& graph : c.graphs())
-    done.loops += count_of(*graph.recorded, "while_loop") + count_of(*graph.recorded, "scan");
-  return done;
+  return calls_of(c);
 }
 
 TEST(RecordedLoops, RandomNumbersAreDrawnInTheLoop) {

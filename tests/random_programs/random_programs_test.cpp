@@ -83,6 +83,7 @@ INSTANTIATE_TEST_SUITE_P(WithState, RandomPrograms,
                          ::testing::ValuesIn(blocks(kFirstStateful, kBlocksWithState)), number_of);
 INSTANTIATE_TEST_SUITE_P(WithLayers, RandomPrograms,
                          ::testing::ValuesIn(blocks(kFirstLayered, kBlocksWithLayers)), number_of);
+
 /// Seeds of all kinds, one after the other.
 std::uint64_t seed_of_some_kind(std::uint64_t i) {
   return i % 4 == 3 ? kFirstStateful + i : i % 4 == 2 ? kFirstLayered + i : i;

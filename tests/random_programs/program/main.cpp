@@ -42,7 +42,8 @@ constexpr std::string_view kHelp =
 
 Runs the random programs A to B - 1 (0:2000) eagerly, as static graphs and compiled, and compares
 bits; a difference is shrunk to its smallest program, printed as C++. Programs from 1000000 on have
-state besides, those from 2000000 on layers, transforms and decompositions. The environment's DYAD_KERNELS=interpreter saves the time of compiling kernels.
+state besides, those from 2000000 on layers, transforms and decompositions. The environment's
+DYAD_KERNELS=interpreter saves the time of compiling kernels.
 
   --seconds N       stop after N seconds
   --digests FOLDER  compare what 100 programs in a row do with the digest kept there of it
