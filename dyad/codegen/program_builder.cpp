@@ -1,5 +1,6 @@
 #include "dyad/codegen/program_builder.h"
 
+#include <optional>
 #include <utility>
 
 namespace dyad::codegen {
@@ -99,18 +100,57 @@ KernelRecipe recipe_of(const OpInfo& op, const void* attrs, std::span<const DTyp
 }
 
 ReductionProgram with_prologue(const ReductionProgram& reduction, const ScalarProgram& prologue) {
-  ReductionProgram fused = reduction;
-  fused.map = ScalarProgram();
+  return with_prologue(std::span(&reduction, 1), prologue);
+}
+
+ReductionProgram with_prologue(std::span<const ReductionProgram> reductions,
+                               const ScalarProgram& prologue) {
+  ReductionProgram fused;
   std::vector<Scalar> inputs;
   for (std::size_t i = 0; i < prologue.inputs().size(); ++i) {
     inputs.push_back(fused.map.input(prologue.input_type(i)));
   }
-  std::vector<Scalar> elements = fused.map.inlined(prologue, inputs);
-  if (reduction.index_input >= 0) {
-    fused.index_input = static_cast<int>(inputs.size());
-    elements.insert(elements.begin() + reduction.index_input, fused.map.input(ScalarType::i64));
+  const std::vector<Scalar> elements = fused.map.inlined(prologue, inputs);
+  std::optional<Scalar> index;
+  std::vector<ScalarType> types;  // of all accumulators
+  for (std::size_t i = 0; i < reductions.size(); ++i) {
+    const ReductionProgram& one = reductions[i];
+    std::vector<Scalar> mapped{elements[i]};
+    if (one.index_input >= 0) {
+      if (fused.index_input < 0) {
+        fused.index_input = static_cast<int>(inputs.size());
+        index = fused.map.input(ScalarType::i64);
+      }
+      mapped.insert(mapped.begin() + one.index_input, *index);
+    }
+    for (const Scalar& value : fused.map.inlined(one.map, mapped)) {
+      fused.map.output(value);
+      types.push_back(value.type());
+    }
+    fused.init.insert(fused.init.end(), one.init.begin(), one.init.end());
   }
-  for (const Scalar& value : fused.map.inlined(reduction.map, elements)) fused.map.output(value);
+
+  std::vector<Scalar> before, taken_in, finished;
+  for (const ScalarType type : types) before.push_back(fused.combine.input(type));
+  for (const ScalarType type : types) taken_in.push_back(fused.combine.input(type));
+  for (const ScalarType type : types) finished.push_back(fused.finish.input(type));
+  const Scalar count = fused.finish.input(ScalarType::i64);
+  std::size_t first = 0;
+  for (const ReductionProgram& one : reductions) {
+    const auto own_of = [&](const std::vector<Scalar>& all) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+      return std::vector<Scalar>(begin, begin + static_cast<std::ptrdiff_t>(one.init.size()));
+    };
+    std::vector<Scalar> both = own_of(before);
+    const std::vector<Scalar> others = own_of(taken_in);
+    both.insert(both.end(), others.begin(), others.end());
+    for (const Scalar& value : fused.combine.inlined(one.combine, both))
+      fused.combine.output(value);
+    std::vector<Scalar> ends = own_of(finished);
+    ends.push_back(count);
+    for (const Scalar& value : fused.finish.inlined(one.finish, ends)) fused.finish.output(value);
+    first += one.init.size();
+  }
   return fused;
 }
 

@@ -67,5 +67,9 @@ class ProgramBuilder {
 /// inputs, an index comes after them.
 [[nodiscard]] ReductionProgram with_prologue(const ReductionProgram& reduction,
                                              const ScalarProgram& prologue);
+/// Reductions side by side in one program, each of an output of `prologue`: the results of the
+/// first come first.
+[[nodiscard]] ReductionProgram with_prologue(std::span<const ReductionProgram> reductions,
+                                             const ScalarProgram& prologue);
 
 }  // namespace dyad::codegen

@@ -125,7 +125,7 @@ class RegionProgram {
 
   StepProgram write() {
     StepProgram made;
-    const Node* reduction = nullptr;
+    bool reduces = false;
     const NodeTable<char> own = at_own_places(region_);
     for (const auto& node : region_.nodes()) {
       const OpInfo& op = node->op();
@@ -134,7 +134,7 @@ class RegionProgram {
       if (computes && !node->is("full"))
         made.name += (made.name.empty() ? "" : "_") + std::string(op.name);
       if (op.kind == BodyKind::reduction) {
-        reduction = node.get();
+        reduces = true;
       } else if (op.kind == BodyKind::view) {
         if (own[*node] != 0) value_of_[node->output()] = elsewhere_.at(node->output());
       } else if (&op != &kPlaceholderOp && own[*node] != 0) {
@@ -142,19 +142,28 @@ class RegionProgram {
       }
     }
     made.counts = number_.has_value();
-    if (!reduction) {
-      for (const Value v : region_.outputs()) builder_.output(value_of_.at(v));
-      made.pointwise = builder_.take();
+    if (reduces) {
+      set_reductions(made);
       return made;
     }
-    builder_.output(value_of_.at(reduction->inputs()[0]));
-    const Ref<Attrs> attrs = attrs_with(*reduction, symbols_);
-    set_reduction(made, *reduction, attrs->data(), symbols_);
-    made.reduction = codegen::with_prologue(made.reduction, builder_.take());
+    for (const Value v : region_.outputs()) builder_.output(value_of_.at(v));
+    made.pointwise = builder_.take();
     return made;
   }
 
  private:
+  /// The results of the region are those of its reductions, which are over the same axes.
+  void set_reductions(StepProgram& made) {
+    std::vector<ReductionProgram> all;
+    for (const Value v : region_.outputs()) {
+      builder_.output(value_of_.at(v.node->inputs()[0]));
+      const Ref<Attrs> attrs = attrs_with(*v.node, symbols_);
+      set_reduction(made, *v.node, attrs->data(), symbols_);
+      all.push_back(std::move(made.reduction));
+    }
+    made.reduction = codegen::with_prologue(all, builder_.take());
+  }
+
   void add_values(Node& node) {
     if (node.is("full") || (node.op().kind != BodyKind::pointwise && !node.op().counted)) {
       value_of_[node.output()] = constant(node);

@@ -18,15 +18,12 @@
 #include "dyad/passes/dce.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/fusion_groups.h"
+#include "dyad/passes/join_reductions.h"
 #include "dyad/passes/region_writer.h"
 #include "dyad/passes/rewriter.h"
 
 namespace dyad::passes {
 namespace {
-
-bool is_reduction(const Node& node) {
-  return node.op().kind == BodyKind::reduction && node.op().effect == Effect::pure;
-}
 
 const Shape& shape_of(const Node& node) { return node.types()[0].shape(); }
 
@@ -56,32 +53,6 @@ bool is_made_by_element(const Node& node) { return is_pointwise(node) || node.op
 bool reads_filled(const Node& node) {
   return is_pointwise(node) &&
          std::ranges::any_of(node.inputs(), [](Value v) { return v && v.node->is("full"); });
-}
-
-/// Says that two operators have kernels of their own.
-void note_apart(const FuseOptions& options, const Node& made, const Node& node,
-                const std::string& why) {
-  if (!options.note) return;
-  options.note(node.loc(), fmt::format("{} and {} have kernels of their own: {}", made.op().name,
-                                       node.op().name, why));
-}
-
-bool is_output(const GraphImpl& graph, const Node& node) {
-  return std::ranges::any_of(graph.outputs(), [&](Value output) { return output.node == &node; });
-}
-
-/// A member of the group of `of` that is a result of the graph, or that somebody outside reads who
-/// may not, by `may_read(member, user)`; null for none.
-template <class MayRead>
-const Node* find_read_elsewhere(const FusionGroups& groups, const GraphImpl& graph, const Node& of,
-                                const MayRead& may_read) {
-  for (const Node* member : groups.members(of)) {
-    const bool leaves = std::ranges::any_of(groups.users(*member), [&](const Node* user) {
-      return !groups.together(*user, *member) && !may_read(*member, *user);
-    });
-    if (leaves || is_output(graph, *member)) return member;
-  }
-  return nullptr;
 }
 
 /// Chains and diamonds: a pointwise operator joins those whose results it uses.
@@ -256,24 +227,6 @@ void join_siblings(FusionGroups& groups, const Node& node) {
   }
 }
 
-/// A reduction takes in the group that computes its input, if nobody else wants its results.
-void join_prologue(FusionGroups& groups, const GraphImpl& graph, const Node& reduction,
-                   const FuseOptions& options) {
-  const Value input = reduction.inputs()[0];
-  if (reduction.inputs().size() != 1 || reduction.types().size() != 1 || !is_pointwise(*input.node))
-    return;
-  const Node* const elsewhere =
-      find_read_elsewhere(groups, graph, *input.node,
-                          [&](const Node&, const Node& user) { return &user == &reduction; });
-  if (elsewhere) {
-    return note_apart(options, *input.node, reduction,
-                      fmt::format("the result of {} is read elsewhere too", elsewhere->op().name));
-  }
-  if (!groups.merge(*input.node, reduction)) {
-    note_apart(options, *input.node, reduction, groups.refusal());
-  }
-}
-
 /// The values of a group that others want.
 std::vector<Value> results_of(const FusionGroups& groups, std::span<Node* const> members,
                               const std::unordered_set<Value, ValueHash>& outputs) {
@@ -304,9 +257,7 @@ Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options) {
       if (v && is_index_map(*v.node)) seen.join(*node, v, options);
     }
   }
-  for (const auto& node : graph.nodes()) {
-    if (is_reduction(*node)) join_prologue(groups, graph, *node, options);
-  }
+  join_reductions(groups, graph, options);
 
   Rewriter rewriter(graph);
   const std::unordered_set<Value, ValueHash> outputs(graph.outputs().begin(),

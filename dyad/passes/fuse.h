@@ -21,8 +21,9 @@ struct FuseOptions {
 /// into `fused` nodes of one kernel each: those of one shape that use one another's results or read
 /// the same tensor; groups that are read through views by one other, which computes them at the
 /// places that these show; then a group that only feeds a reduction into that reduction, as its
-/// prologue. Nothing is computed twice: only constants of one element are copied into each group
-/// that uses them. Operators with effects stay in their order.
+/// prologue; then reductions over the same axes that read the same tensor. Nothing is computed
+/// twice: only constants of one element are copied into each group that uses them. Operators with
+/// effects stay in their order.
 [[nodiscard]] Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options = {});
 
 }  // namespace dyad::passes

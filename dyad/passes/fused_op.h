@@ -7,9 +7,10 @@
 
 namespace dyad::passes {
 
-/// Row `fused`: computes its one region, a graph of pointwise operators (and at most one reduction,
-/// the last node), in one kernel. Inputs are the region's placeholders, outputs its outputs; all
-/// pointwise outputs have one shape, to which the inputs broadcast.
+/// Row `fused`: computes its one region in one kernel: a graph of pointwise operators, or of
+/// reductions over the same axes, which are its results, and the pointwise operators that these
+/// reduce the results of. Inputs are the region's placeholders, outputs its outputs; all pointwise
+/// outputs have one shape, to which the inputs broadcast.
 extern const OpInfo kFusedOp;
 
 /// How many leading axes of all its members' spaces a `rows` node's rows are numbered by.
@@ -40,8 +41,7 @@ void register_fused_ops();
 /// Whether a node computes element by element, and nothing else happens.
 [[nodiscard]] bool is_pointwise(const Node& node) noexcept;
 
-/// The reduction that a node is, or that a fused node ends with (what nobody reads may come after
-/// it); null for none.
+/// The reduction that a node is, or the first of those of a fused node; null for none.
 [[nodiscard]] const Node* reduction_of(const Node& node);
 
 /// The space that a pointwise operator, a reduction or a fused node runs over: the shape of its

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -52,5 +53,25 @@ class FusionGroups {
   std::uint32_t search_ = 0;
   std::string refusal_;
 };
+
+[[nodiscard]] bool is_output(const GraphImpl& graph, const Node& node);
+
+/// A member of the group of `of` that is a result of the graph, or that somebody outside reads who
+/// may not, by `may_read(member, user)`; null for none.
+template <class MayRead>
+const Node* find_read_elsewhere(const FusionGroups& groups, const GraphImpl& graph, const Node& of,
+                                const MayRead& may_read) {
+  for (const Node* member : groups.members(of)) {
+    const bool leaves = std::ranges::any_of(groups.users(*member), [&](const Node* user) {
+      return !groups.together(*user, *member) && !may_read(*member, *user);
+    });
+    if (leaves || is_output(graph, *member)) return member;
+  }
+  return nullptr;
+}
+
+/// Says that two operators have kernels of their own.
+void note_apart(const FuseOptions& options, const Node& made, const Node& node,
+                const std::string& why);
 
 }  // namespace dyad::passes

@@ -1,5 +1,7 @@
 #include "dyad/passes/fuse.h"
 
+#include <algorithm>
+
 #include "passes_for_tests.h"
 
 namespace dyad::passes {
@@ -7,6 +9,10 @@ namespace {
 
 Ref<GraphImpl> fused(std::string_view text, const FuseOptions& options = {}) {
   return fuse(*parse(text), options);
+}
+
+std::ptrdiff_t count_of(std::string_view op, const GraphImpl& graph) {
+  return std::ranges::count_if(graph.nodes(), [&](const auto& node) { return node->is(op); });
 }
 
 TEST(Fuse, AChainBecomesOneKernelWithItsNumbersInside) {
@@ -241,6 +247,67 @@ TEST(Fuse, AReductionLeavesWhatOthersReadAsWell) {
     return %y
   })";
   EXPECT_TRUE(is_graph(fused(softmax), softmax));
+}
+
+TEST(Fuse, ReductionsOverTheSameAxesReadOneTensorOnce) {
+  const Ref<GraphImpl> graph = fuse(*parse(R"(graph {
+    %x = placeholder : f32[n, 8]
+    %sum = sum(%x) {axes = [0], keepdim = false} @model.cpp:1
+    %square = mul(%x, %x) @model.cpp:2
+    %squares = sum(%square) {axes = [0], keepdim = true} @model.cpp:3
+    %most = max(%x) {axes = [0], keepdim = false} @model.cpp:4
+    return %sum, %squares, %most
+  })"));
+  EXPECT_TRUE(is_graph(graph, R"(graph {
+    %x = placeholder : f32[n, 8]
+    %0, %1, %2 = fused(%x) : f32[8], f32[1, 8], f32[8]
+      region {
+        %x = placeholder : f32[n, 8]
+        %sum = sum(%x) {axes = [0], keepdim = false}
+        %square = mul(%x, %x)
+        %squares = sum(%square) {axes = [0], keepdim = true}
+        %most = max(%x) {axes = [0], keepdim = false}
+        return %sum, %squares, %most
+      }
+    return %0, %1, %2
+  })"));
+}
+
+TEST(Fuse, ReductionsOfOthersOrOverOtherAxesStayApart) {
+  const char* text = R"(graph {
+    %x = placeholder : f32[n, 8]
+    %y = placeholder : f32[n, 8]
+    %rows = sum(%x) {axes = [1], keepdim = false}
+    %columns = sum(%x) {axes = [0], keepdim = false}
+    %others = sum(%y) {axes = [0], keepdim = false}
+    return %rows, %columns, %others
+  })";
+  EXPECT_TRUE(is_graph(fuse(*parse(text)), text));
+}
+
+TEST(Fuse, AReductionOfWhatNeedsAnotherOneComesBehindIt) {
+  const Ref<GraphImpl> graph = fuse(*parse(R"(graph {
+    %x = placeholder : f32[n, 8]
+    %mean = mean(%x) {axes = [0], keepdim = true}
+    %d = sub(%x, %mean)
+    %square = mul(%d, %d)
+    %variance = mean(%square) {axes = [0], keepdim = false}
+    return %mean, %variance
+  })"));
+  EXPECT_EQ(count_of("mean", *graph), 1);
+  EXPECT_EQ(count_of("fused", *graph), 1);
+}
+
+TEST(Fuse, AKernelHasFourAccumulators) {
+  const Ref<GraphImpl> graph = fuse(*parse(R"(graph {
+    %x = placeholder : f32[n, 8]
+    %a = argmax(%x) {axis = 0, keepdim = false}
+    %b = argmin(%x) {axis = 0, keepdim = false}
+    %c = sum(%x) {axes = [0], keepdim = false}
+    %d = max(%x) {axes = [0], keepdim = false}
+    return %a, %b, %c, %d
+  })"));
+  EXPECT_EQ(count_of("fused", *graph), 2);
 }
 
 TEST(Fuse, NothingIsComputedForEachElementThatIsComputedOnce) {
