@@ -42,6 +42,8 @@ class Storage : public RefCounted<Storage> {
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Device device() const noexcept { return device_; }
+  /// Whether the memory is nobody else's, but the tensors' that share this storage.
+  [[nodiscard]] bool is_own() const noexcept { return memory_ != Memory::adopted; }
   [[nodiscard]] std::uint32_t version() const noexcept {
     return version_.load(std::memory_order_relaxed);
   }

@@ -101,7 +101,7 @@ struct CompiledCore::State {
   };
 
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
-                  const Body& body, const NamesOf& names);
+                  const Body& body, const NamesOf& names, std::uint64_t given_away);
   Found find(const CallKey& key, std::span<const Tensor> arguments) const;
   std::pair<FlatResult, std::shared_ptr<Path>> record(Recorder& recorder, const Body& body,
                                                       const CancelToken& token);
@@ -115,7 +115,8 @@ struct CompiledCore::State {
                           std::span<const Tensor> arguments, const Body& body,
                           const CancelToken& token);
   std::optional<FlatResult> replay(const Found& found, std::span<const Tensor> arguments,
-                                   const CancelToken& token, std::optional<Mismatch>& miss);
+                                   std::uint64_t given_away, const CancelToken& token,
+                                   std::optional<Mismatch>& miss);
   void note_miss(std::int64_t call, Mismatch reason);
   std::vector<std::vector<bool>> known_to_vary(std::span<const Tensor> arguments) const;
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
@@ -196,7 +197,7 @@ void CompiledCore::visit(const std::function<void(const Recording&)>& see) const
 
 FlatResult CompiledCore::call(std::span<const Tensor> arguments,
                               std::span<const std::int64_t> numbers, const Body& body,
-                              const NamesOf& names) {
+                              const NamesOf& names, std::uint64_t given_away) {
   const bool symbolic = std::any_of(arguments.begin(), arguments.end(),
                                     [](const Tensor& t) { return t.is_symbolic(); });
   // Inside another recording or a graph's definition the function is simply part of it.
@@ -204,7 +205,7 @@ FlatResult CompiledCore::call(std::span<const Tensor> arguments,
     return run_eagerly(body, arguments, state_->cancels.begin());
   std::optional<ThreadScope> threads;
   if (state_->options.threads > 0) threads.emplace(state_->options.threads);
-  return state_->call(arguments, numbers, body, names);
+  return state_->call(arguments, numbers, body, names, given_away);
 }
 
 CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
@@ -255,7 +256,7 @@ CompiledCore::State::Way CompiledCore::State::way_of_miss(const Mismatch& reason
 
 FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
                                      std::span<const std::int64_t> numbers, const Body& body,
-                                     const NamesOf& names) {
+                                     const NamesOf& names, std::uint64_t given_away) {
   const std::int64_t number = ++calls;
   const CancelToken token = cancels.begin();
   const CallKey key = key_of(arguments, numbers);
@@ -283,7 +284,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
         way = Way::recheck;
       } else if (!found.recording->is_ready()) {
         way = Way::early;
-      } else if (auto result = replay(found, arguments, token, miss)) {
+      } else if (auto result = replay(found, arguments, given_away, token, miss)) {
         return *std::move(result);
       } else if (miss->is_error) {
         way = Way::eager;
@@ -310,7 +311,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       ++found.recording->calls;
       if (!found.recording->is_ready()) {
         way = Way::early;
-      } else if (auto result = replay(found, arguments, token, miss)) {
+      } else if (auto result = replay(found, arguments, given_away, token, miss)) {
         return *std::move(result);
       } else if (miss->is_error) {
         way = Way::eager;
@@ -590,6 +591,7 @@ FlatResult CompiledCore::State::record_small(Recording& recording, const SymbolM
 /// been written then.
 std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
                                                       std::span<const Tensor> arguments,
+                                                      std::uint64_t given_away,
                                                       const CancelToken& token,
                                                       std::optional<Mismatch>& miss) {
   const Recording& recording = *found.recording;
@@ -609,8 +611,8 @@ std::optional<FlatResult> CompiledCore::State::replay(const Found& found,
       outcome = recording.bucketed->tree()->run(padded->arguments, &token);
       if (outcome.leaf >= 0 && !outcome.error) recording.bucketed->cut_results(*padded, outcome);
     } else {
-      outcome =
-          recording.tree->run(arguments, &token, all ? nullptr : recording.ways_at(found.symbols));
+      outcome = recording.tree->run(arguments, &token,
+                                    all ? nullptr : recording.ways_at(found.symbols), given_away);
     }
   }
   if (outcome.error) {

@@ -139,9 +139,10 @@ class CompiledCore {
   /// Tells what the parts of the call are called.
   using NamesOf = std::function<pack::Names()>;
   /// Calls the function: `arguments` are the tensors among its arguments, `numbers` everything else
-  /// that shapes the call.
+  /// that shapes the call. `given_away`: bit i lets results lie where argument i does, which nobody
+  /// needs any more.
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
-                  const Body& body, const NamesOf& names = {});
+                  const Body& body, const NamesOf& names = {}, std::uint64_t given_away = 0);
 
   [[nodiscard]] Explanation explain(const StepProfile* profile) const;
   [[nodiscard]] std::vector<CompiledGraph> graphs() const;
@@ -163,7 +164,8 @@ template <class Result, class Given>
 Result call_packed(CompiledCore& core, Given& given, void* function,
                    Result (*apply)(void* function, Given& now)) {
   static_assert(!std::is_reference_v<Result>, "a compiled function returns by value");
-  const pack::Parts parts = pack::parts_of(given);
+  const pack::Parts parts = pack::take_parts(given);
+  const std::uint64_t free = pack::given_away(parts.tensors);
   const auto names = [&given] { return pack::names_of(given); };
   if constexpr (std::is_void_v<Result>) {
     core.call(
@@ -173,7 +175,7 @@ Result call_packed(CompiledCore& core, Given& given, void* function,
           apply(function, given);
           return FlatResult{};
         },
-        names);
+        names, free);
   } else {
     static_assert(!pack::holds_number<Result>(),
                   "a compiled function returns tensors: a number read on the host would not "
@@ -191,7 +193,7 @@ Result call_packed(CompiledCore& core, Given& given, void* function,
           });
           return FlatResult{pack::defined_tensors(*fresh), std::move(skeleton)};
         },
-        names);
+        names, free);
     if (fresh) return *std::move(fresh);
     auto result = std::any_cast<Result>(flat.skeleton);
     pack::replace_defined(result, flat.tensors);
@@ -211,13 +213,14 @@ class CompiledFunction {
         core_(std::make_shared<exec::CompiledCore>(std::move(options), loc)) {}
 
   /// Calls the function with tensors, numbers, and vectors, tuples, optionals or aggregates of
-  /// them.
+  /// them. A tensor that is moved here (`state = step(std::move(state), x)`), and whose memory
+  /// nobody else has, is given away: a result of its type may be computed where it lies.
   template <class... Args>
     requires std::invocable<F&, std::decay_t<Args>&...>
-  auto operator()(const Args&... args) const {
+  auto operator()(Args&&... args) const {
     using Given = std::tuple<std::decay_t<Args>...>;
     using Result = std::invoke_result_t<F&, std::decay_t<Args>&...>;
-    Given given(args...);
+    Given given(std::forward<Args>(args)...);
     return exec::call_packed<Result, Given>(*core_, given, static_cast<void*>(function_.get()),
                                             [](void* function, Given& now) -> Result {
                                               return std::apply(*static_cast<F*>(function), now);

@@ -50,6 +50,32 @@ void forget_rows(const Path& path, const GradWrite& write, const Tensor& leaf,
   if (replaced) autograd::set_sparse_grad(leaf, {});
 }
 
+/// Of the arguments that are given away, those that nothing looks at after the last operator.
+std::uint64_t free_after(const Path& path, std::uint64_t given) {
+  if (given == 0 || path.backward || !path.spent.outputs.empty()) return 0;
+  const auto keep = [&](Value memory) {
+    const auto at = std::ranges::find(path.graph->placeholders(), memory);
+    const auto number = at - path.graph->placeholders().begin();
+    if (number < 64) given &= ~(std::uint64_t{1} << number);
+  };
+  for (std::size_t i = 0; i < path.outputs.size(); ++i) {
+    if (path.places[i].memory) keep(path.places[i].memory);
+    keep(path.outputs[i]);
+  }
+  for (const Write& write : path.writes) {
+    if (!write.variable.defined())
+      keep(path.graph->placeholders()[static_cast<std::size_t>(write.argument)]);
+    keep(write.value);
+  }
+  for (const GradWrite& write : path.grad_writes) {
+    if (write.argument >= 0)
+      keep(path.graph->placeholders()[static_cast<std::size_t>(write.argument)]);
+    if (write.place.memory) keep(write.place.memory);
+    if (write.value) keep(write.value);
+  }
+  return given;
+}
+
 /// A way through a function as it was when its compilation was asked for.
 struct WayAhead {
   struct Part {
@@ -249,7 +275,8 @@ void DecisionTree::forget_replaced_gradients() const {
 
 DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
                                         const CancelToken* cancel,
-                                        const std::vector<std::size_t>* allowed) {
+                                        const std::vector<std::size_t>* allowed,
+                                        std::uint64_t given_away) {
   forget_replaced_gradients();
   Outcome outcome;
   Fork* fork = root_.get();
@@ -264,7 +291,8 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
       return outcome;
     Executable& compiled = fork->segment->executable();  // may throw, but no error of an operator
     try {
-      fork->segment->run(compiled, arguments, outcome.env, cancel);
+      fork->segment->run(compiled, arguments, outcome.env, cancel,
+                         ends_here ? free_after(*fork->path, given_away) : 0);
     } catch (const CancelledError&) {
       throw;
     } catch (const Error&) {

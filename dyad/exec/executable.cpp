@@ -34,6 +34,7 @@
 #include "dyad/passes/stages.h"
 #include "dyad/runtime/background.h"
 #include "dyad/runtime/channel_blocks.h"
+#include "dyad/runtime/op_kernel.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::exec {
@@ -105,6 +106,7 @@ Lowered lower(const GraphImpl& graph, const ExecutableOptions& options) {
   Lowered made;
   passes::LowerOptions how;
   how.evaluate = evaluate_node;
+  how.cannot_fail = never_fails;
   how.fusion.note = how.rows.note = [&](Loc where, const std::string& text) {
     made.notes.push_back(to_string(where) + ": " + text);
   };
@@ -125,7 +127,7 @@ Lowered lower(const GraphImpl& graph, const ExecutableOptions& options) {
 struct HotSizes {
   std::vector<std::int64_t> key;     ///< of the plans for them
   std::vector<Tensor> placeholders;  ///< values of these sizes and strides, without memory
-  bool writes_back = false;
+  PlaceholderUse use;
   SymbolMap symbols;
   std::unique_ptr<const Lowered> lowered;  ///< null until it is made
   std::unique_ptr<runtime::BackgroundTask> task;
@@ -160,6 +162,7 @@ struct Executable::State {
       undecided = question.what();
     }
     for (const auto& node : lowered.graph->nodes()) note_written(*node);
+    if (!options.check_finite) find_takeable();
     stats.lowered_nodes = count_operators(*lowered.graph);
     stats.lower_ms = milliseconds_since(start);
   }
@@ -173,8 +176,23 @@ struct Executable::State {
     });
     if (!any_loop || std::ranges::find(options.passes_off, "hoist") != options.passes_off.end())
       return;
-    graph = passes::hoist(*graph);
+    graph = passes::hoist(*graph, never_fails);
     stages = passes::cut_at_open_sizes(*graph);
+  }
+
+  void find_takeable() {
+    const auto placeholders =
+        graph->placeholders().first(std::min<std::size_t>(graph->placeholders().size(), 64));
+    for (std::size_t i = 0; i < placeholders.size(); ++i) {
+      const auto is_like = [&](Value output) {
+        return output.type().is_tensor() && output.type().same_as(placeholders[i].type());
+      };
+      const bool is_target = std::ranges::any_of(written_back, [&](const WrittenBack& one) {
+        return one.placeholder == static_cast<int>(i);
+      });
+      if (!is_target && std::ranges::any_of(graph->outputs(), is_like))
+        takeable |= std::uint64_t{1} << i;
+    }
   }
 
   void note_written(const Node& node) {
@@ -259,12 +277,12 @@ struct Executable::State {
   /// A plan for values like these, for one run: the one used last, another one kept, or a new one.
   /// While a run has it, runs of other threads take others.
   Plans take_plan(std::span<const Tensor> values, const SymbolMap& outer, Loc where,
-                  bool writes_back) {
+                  PlaceholderUse use) {
     Plans taken;
     if (values.size() == graph->placeholders().size()) {
       const std::scoped_lock lock(mutex);
       for (auto it = plans.begin(); it != plans.end(); ++it) {
-        if ((*it)->writes_back != writes_back || !fits(**it, values, outer)) continue;
+        if ((*it)->use != use || !fits(**it, values, outer)) continue;
         taken.splice(taken.begin(), plans, it);
         return taken;
       }
@@ -273,10 +291,10 @@ struct Executable::State {
     const SymbolMap symbols = bind_symbols(*graph, values, outer, where);
     if (!symbols.entries().empty()) check_types(*graph, symbols, where);
     if (!undecided.empty()) {
-      taken.push_front(plan_by_numbers(symbols, values, writes_back, start));
+      taken.push_front(plan_by_numbers(symbols, values, use, start));
     } else {
-      const Lowered& version = lowered_for(key_of(values), writes_back);
-      taken.push_front(plan_for(version, symbols, values, writes_back));
+      const Lowered& version = lowered_for(key_of(values), use);
+      taken.push_front(plan_for(version, symbols, values, use));
       note_plan(*taken.front(), version, start);
     }
     taken.front()->outer = outer;
@@ -286,12 +304,12 @@ struct Executable::State {
   /// A plan of a version for these sizes alone, which it keeps: how they compare decided what the
   /// graph is when it was recorded.
   std::unique_ptr<Plan> plan_by_numbers(const SymbolMap& symbols, std::span<const Tensor> values,
-                                        bool writes_back,
+                                        PlaceholderUse use,
                                         std::chrono::steady_clock::time_point start) {
     Lowered made = lower_for(symbols);
     made.notes.push_back("compiled for each combination of sizes: " + undecided);
     auto version = std::make_shared<const Lowered>(std::move(made));
-    std::unique_ptr<Plan> plan = plan_for(*version, {}, values, writes_back);
+    std::unique_ptr<Plan> plan = plan_for(*version, {}, values, use);
     plan->version = version;
     note_plan(*plan, *version, start);
     return plan;
@@ -306,28 +324,27 @@ struct Executable::State {
   }
 
   /// The version for such values: that of their sizes, if there is one.
-  const Lowered& lowered_for(const std::vector<std::int64_t>& key, bool writes_back) {
+  const Lowered& lowered_for(const std::vector<std::int64_t>& key, PlaceholderUse use) {
     const std::scoped_lock lock(mutex);
-    const HotSizes* const known = find_hot(key, writes_back);
+    const HotSizes* const known = find_hot(key, use);
     return known && known->lowered ? *known->lowered : lowered;
   }
 
   [[nodiscard]] const HotSizes* find_hot(const std::vector<std::int64_t>& key,
-                                         bool writes_back) const {
-    const auto at = std::ranges::find_if(hot, [&](const HotSizes& sizes) {
-      return sizes.writes_back == writes_back && sizes.key == key;
-    });
+                                         PlaceholderUse use) const {
+    const auto at = std::ranges::find_if(
+        hot, [&](const HotSizes& sizes) { return sizes.use == use && sizes.key == key; });
     return at == hot.end() ? nullptr : &*at;
   }
 
   std::unique_ptr<Plan> plan_for(const Lowered& version, const SymbolMap& symbols,
-                                 std::span<const Tensor> values, bool writes_back) const {
+                                 std::span<const Tensor> values, PlaceholderUse use) const {
     const std::span<const WrittenBack> back(written_back);
-    auto made =
-        make_plan(*version.graph, &version == &lowered ? symbols : SymbolMap(), values,
-                  version.regions, options.check_finite, writes_back ? back : back.first(0));
+    auto made = make_plan(*version.graph, &version == &lowered ? symbols : SymbolMap(), values,
+                          version.regions, options.check_finite,
+                          use.writes_back ? back : back.first(0), use.given_away);
     made->is_hot = &version != &lowered;
-    made->writes_back = writes_back;
+    made->use = use;
     made->key = key_of(values);
     for (const Tensor& value : values) {
       made->dtypes.push_back(value.dtype());
@@ -347,7 +364,7 @@ struct Executable::State {
     stats.arena_bytes = made.arena_bytes;
     stats.live_peak = made.live_peak;
     planned = {.of = &version, .keeps = made.version, .nodes = {}, .symbols = made.symbols};
-    for (const auto& step : made.steps) planned.nodes.push_back(&step->node());
+    for (const auto& step : made.steps) step->add_nodes(planned.nodes);
     stats.plan_ms = milliseconds_since(start);
   }
 
@@ -360,10 +377,10 @@ struct Executable::State {
     HotSizes* sizes = nullptr;
     {
       const std::scoped_lock lock(mutex);
-      if (hot.size() == kMostHot || find_hot(plan.key, plan.writes_back)) return;
+      if (hot.size() == kMostHot || find_hot(plan.key, plan.use)) return;
       sizes = &hot.emplace_back(HotSizes{.key = plan.key,
                                          .placeholders = {},
-                                         .writes_back = plan.writes_back,
+                                         .use = plan.use,
                                          .symbols = plan.symbols,
                                          .lowered = nullptr,
                                          .task = nullptr});
@@ -381,7 +398,7 @@ struct Executable::State {
   void specialise(HotSizes& sizes) {
     const auto start = std::chrono::steady_clock::now();
     auto version = std::make_unique<const Lowered>(lower_for(sizes.symbols));
-    auto plan = plan_for(*version, {}, sizes.placeholders, sizes.writes_back);
+    auto plan = plan_for(*version, {}, sizes.placeholders, sizes.use);
     note_plan(*plan, *version, start);
     const std::scoped_lock lock(mutex);
     sizes.lowered = std::move(version);
@@ -392,7 +409,7 @@ struct Executable::State {
   /// Whether there is a version for the sizes of a plan that was made without.
   [[nodiscard]] bool is_outdone(const Plan& plan) const {
     if (plan.is_hot || !plan.outer.entries().empty()) return false;
-    const HotSizes* const known = find_hot(plan.key, plan.writes_back);
+    const HotSizes* const known = find_hot(plan.key, plan.use);
     return known && known->lowered;
   }
 
@@ -405,14 +422,14 @@ struct Executable::State {
   }
 
   std::vector<Tensor> run(std::span<const Tensor> values, const SymbolMap& outer,
-                          const CancelToken* cancel, Loc where,
-                          std::span<const Tensor> places = {}) {
+                          const CancelToken* cancel, Loc where, std::span<const Tensor> places = {},
+                          std::uint64_t given_away = 0) {
     std::unique_lock<std::mutex> turn;
     if (!written.empty()) turn = std::unique_lock(turns);
     std::vector<Tensor> copies;
     values = apart_from_written(values, copies);
     if (!stages.empty()) return run_stages(values, outer, cancel, where);
-    Plans taken = take_plan(values, outer, where, lie_alone(values));
+    Plans taken = take_plan(values, outer, where, {lie_alone(values), given_away & takeable});
     const Finally kept([&] { put_back(taken); });
     std::vector<Tensor> results = taken.front()->run(values, cancel, where, places);
     if (options.hot_runs > 0) count_run(*taken.front(), values);
@@ -467,6 +484,8 @@ struct Executable::State {
   std::vector<Tensor> written;  // the tensors of assigned variables
   ExecutableOptions options;
   std::vector<WrittenBack> written_back;
+  std::uint64_t takeable =
+      0;  // bit i: an output has the type of placeholder i, which nobody writes
   std::vector<passes::Stage> stages;  // when some sizes only data tell: the graph in parts
   std::vector<std::unique_ptr<Executable>> parts;
   std::mutex turns;         // of runs that write variables
@@ -476,6 +495,11 @@ struct Executable::State {
   Planned planned;          // what the latest plan runs, whoever has it
   std::list<HotSizes> hot;  // whose tasks end before the rest goes
 };
+
+bool never_fails(const Node& node) {
+  const runtime::OpKernel* const kernel = runtime::find_kernel(node.op());
+  return kernel && (kernel->cannot_fail || kernel->in_place);
+}
 
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
   return evaluate_node_at(node, inputs, {});
@@ -504,8 +528,8 @@ Executable::Executable(Executable&&) noexcept = default;
 Executable& Executable::operator=(Executable&&) noexcept = default;
 
 std::vector<Tensor> Executable::run(std::span<const Tensor> placeholders, const CancelToken* cancel,
-                                    Loc where) {
-  return state_->run(placeholders, {}, cancel, where);
+                                    Loc where, std::uint64_t given_away) {
+  return state_->run(placeholders, {}, cancel, where, {}, given_away);
 }
 
 std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
@@ -517,7 +541,8 @@ std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
 std::vector<Tensor> Executable::prepare(std::span<const Tensor> placeholders, Loc where) {
   std::vector<Tensor> outputs;
   if (!state_->stages.empty()) return outputs;
-  State::Plans taken = state_->take_plan(placeholders, {}, where, !state_->written_back.empty());
+  State::Plans taken =
+      state_->take_plan(placeholders, {}, where, {!state_->written_back.empty(), 0});
   const Plan& plan = *taken.front();
   for (const int slot : plan.outputs) {
     outputs.push_back(without_memory(plan.slots[static_cast<std::size_t>(slot)].tensor));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -68,6 +69,9 @@ struct ExecutableStats {
   std::vector<std::string> notes = {};
 };
 
+/// Whether the kernel of a library operator succeeds whatever its values are.
+[[nodiscard]] bool never_fails(const Node& node);
+
 /// Runs one operator as eager mode does: what passes compute constants with.
 [[nodiscard]] std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs);
 /// The same where its attributes have symbols.
@@ -94,8 +98,10 @@ class Executable {
   /// declared the node: ShapeError and DTypeError (a value that does not fit its placeholder),
   /// CancelledError, and what operators throw on data. Threads may run it at the same time, each
   /// with memory of its own; where variables are written they take turns.
+  /// `given_away`: bit i lets outputs lie where placeholder i does, when nobody else has its memory
+  /// and nothing can fail any more.
   std::vector<Tensor> run(std::span<const Tensor> placeholders, const CancelToken* cancel = nullptr,
-                          Loc where = {});
+                          Loc where = {}, std::uint64_t given_away = 0);
 
   /// The same for the graph inside a control node, under the symbols of the graph around it.
   /// `places` (none, or one for each output, undefined where it does not matter): row-major tensors

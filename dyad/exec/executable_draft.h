@@ -67,11 +67,17 @@ struct DraftStep {
   RowBlocks blocks = {};           ///< of rows
 };
 
+/// Steps from number `first` to `last`, both included.
+struct StepRange {
+  std::size_t first = 0, last = 0;
+};
+
 /// `variable`, or a placeholder, gets the value of `slot` at the end of the run.
 struct DraftWrite {
   int variable = -1;  ///< slot
   int value = -1;     ///< slot
   const Node* node = nullptr;
+  int output = -1;  ///< of that number, which lies there only where nothing has to be copied
 };
 
 /// A plan in the making: values with their layouts, and steps in program order.
@@ -86,8 +92,9 @@ struct Draft {
   /// Of the graph's values, and of those of the graphs in `rows` nodes.
   std::unordered_map<Value, int, ValueHash> slot_of;
   int views = 0;
-  std::size_t commit = 0;          ///< set by order_writes
-  std::vector<std::string> notes;  ///< how the members of `rows` nodes run
+  std::size_t commit = 0;           ///< set by order_writes
+  std::vector<StepRange> together;  ///< set by find_together
+  std::vector<std::string> notes;   ///< how the members of `rows` nodes run
 
   [[nodiscard]] const TensorImpl& tensor(int slot) const {
     return *slots[static_cast<std::size_t>(slot)].tensor.impl();
@@ -151,5 +158,9 @@ bool write_parts_in_place(Draft& draft, const DraftWrite& write);
 /// Finds how long each buffer is needed, lets element-wise kernels write over inputs that nobody
 /// needs any more, and packs the rest into arenas.
 [[nodiscard]] ArenasPlan place_memory(Draft& draft);
+
+/// Finds pointwise kernels that follow one another and need nothing of one another, such as the
+/// updates of parameters: the team is called once for all of them.
+void find_together(Draft& draft, const ArenasPlan& arenas);
 
 }  // namespace dyad::exec

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "dyad/exec/executable.h"
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/memory_ledger.h"
-#include "dyad/runtime/op_kernel.h"
 
 namespace dyad::exec {
 namespace {
@@ -175,7 +175,7 @@ bool cannot_fail(const DraftStep& step) {
     case DraftStep::Kind::rows:
       return std::ranges::all_of(step.members, cannot_fail);
     case DraftStep::Kind::opaque:
-      return step.elementwise || runtime::find_kernel(step.node->op())->cannot_fail;
+      return never_fails(*step.node);
     case DraftStep::Kind::control:
     case DraftStep::Kind::save:
       return false;

@@ -33,7 +33,13 @@ class WriteOrder {
     draft_.steps = std::move(ordered);
     find_late_uses();
     const bool any_part = std::ranges::any_of(draft_.steps, writes_part);
+    std::erase_if(draft_.writes, [&](const DraftWrite& write) {
+      if (write.output < 0 || write_in_place(write)) return false;
+      draft_.buffer_of(write.value).source = Source::output;
+      return true;
+    });
     for (const DraftWrite& write : draft_.writes) {
+      if (write.output >= 0) continue;
       const bool alone = lies_alone(write.variable);
       if (alone && any_part && write_parts_in_place(draft_, write)) {
         find_late_uses();
@@ -67,7 +73,9 @@ class WriteOrder {
 
   void give_outputs_memory() {
     for (std::size_t i = 0; i < draft_.outputs.size(); ++i) {
-      if (draft_.given_back[i]) continue;
+      const bool is_offered = std::ranges::find(draft_.writes, static_cast<int>(i),
+                                                &DraftWrite::output) != draft_.writes.end();
+      if (draft_.given_back[i] || is_offered) continue;
       int& output = draft_.outputs[i];
       Buffer& held = draft_.buffer_of(output);
       if (held.source == Source::arena) {

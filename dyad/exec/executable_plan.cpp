@@ -135,13 +135,18 @@ std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Cancel
   bind(placeholders);
   for (const int buffer : written)
     buffers[static_cast<std::size_t>(buffer)].base.impl()->storage->before_write();
+  const auto memory_of = [&](int placeholder) -> Storage& {
+    return *placeholders[static_cast<std::size_t>(placeholder)].impl()->storage;
+  };
+  for (const int placeholder : taken) memory_of(placeholder).before_write();
   const RunContext context{symbols, cancel, where};
   StepProfile* const profile = StepProfile::active();
   auto event = events.cbegin();
   const auto run_step = [&](std::size_t number) {
     Step& step = *steps[number];
     for (; event != events.cend() && event->step == number; ++event) handle(*event);
-    StepProfile::time(profile, step.node(), [&] { step.run(*this, context); });
+    StepProfile::time(step.times_itself() ? nullptr : profile, step.node(),
+                      [&] { step.run(*this, context); });
   };
   std::size_t at = 0;
   try {
@@ -163,6 +168,7 @@ std::vector<Tensor> Plan::run(std::span<const Tensor> placeholders, const Cancel
   for (const int buffer : written) {
     buffers[static_cast<std::size_t>(buffer)].base.impl()->storage->bump_version();
   }
+  for (const int placeholder : taken) memory_of(placeholder).bump_version();
   std::vector<Tensor> results = collect(placeholders);
   let_go();
   return results;

@@ -72,12 +72,23 @@ class Step {
   explicit Step(const Node* node) : node_(node) {}
   virtual ~Step() = default;
   virtual void run(Plan& plan, const RunContext& context) = 0;
+  /// Whether a run counts the times of several nodes by itself.
+  [[nodiscard]] virtual bool times_itself() const noexcept { return false; }
+  /// Adds the nodes that it computes.
+  virtual void add_nodes(std::vector<const Node*>& to) const { to.push_back(node_); }
   /// Takes back what the run of the steps behind it wrote to a variable, after one of them failed.
   virtual void undo() noexcept {}
   [[nodiscard]] const Node& node() const noexcept { return *node_; }
 
  private:
   const Node* node_;
+};
+
+/// What a run may do to the memory of its placeholders.
+struct PlaceholderUse {
+  bool writes_back = false;      ///< outputs that placeholders get lie there
+  std::uint64_t given_away = 0;  ///< bit i: outputs may lie where placeholder i does
+  [[nodiscard]] bool operator==(const PlaceholderUse&) const noexcept = default;
 };
 
 /// Everything about running a graph at given sizes that does not change from run to run: the steps,
@@ -104,7 +115,7 @@ class Plan {
   std::vector<std::int64_t> key;  ///< sizes and strides of the placeholders
   std::vector<DType> dtypes;      ///< of the placeholders
   std::vector<int> ranks;
-  bool writes_back = false;             ///< outputs that placeholders get lie there
+  PlaceholderUse use;
   bool is_hot = false;                  ///< of a graph with these sizes as numbers
   std::shared_ptr<const void> version;  ///< that graph, where nobody else keeps it
   std::int64_t runs = 0;
@@ -120,6 +131,7 @@ class Plan {
   std::size_t commit = 0;       ///< the first step that writes a variable
   std::vector<int> outputs;     ///< slots
   std::vector<int> written;     ///< buffers of the variables that a run writes
+  std::vector<int> taken;       ///< placeholders, by number, where outputs lie
   std::size_t arena_bytes = 0;  ///< of all arenas
   std::size_t live_peak = 0;
   int kernels = 0, views = 0;

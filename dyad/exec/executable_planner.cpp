@@ -1,5 +1,7 @@
 #include "dyad/exec/executable_planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "dyad/exec/executable_control.h"
 #include "dyad/exec/executable_draft.h"
 #include "dyad/exec/executable_steps.h"
+#include "dyad/ir/graph_ops.h"
 #include "dyad/passes/fused_op.h"
 
 namespace dyad::exec {
@@ -93,24 +96,50 @@ void write_back(Draft& draft, const GraphImpl& lowered, std::span<const WrittenB
   }
 }
 
+/// Offers outputs the memory of placeholders of their types that are given away, each once.
+void offer(Draft& draft, const GraphImpl& lowered, std::uint64_t given_away) {
+  std::vector<bool> has_place = draft.given_back;
+  for (std::size_t i = 0; i < std::min<std::size_t>(lowered.placeholders().size(), 64); ++i) {
+    if ((given_away >> i & 1) == 0) continue;
+    const int target = draft.slot_of.at(lowered.placeholders()[i]);
+    for (std::size_t output = 0; output < draft.outputs.size(); ++output) {
+      const int value = draft.outputs[output];
+      const bool is_used =
+          std::ranges::count(draft.outputs, value) > 1 ||
+          std::ranges::find(draft.writes, value, &DraftWrite::value) != draft.writes.end();
+      if (has_place[output] || is_used || draft.buffer_of(value).source != Source::arena ||
+          draft.tensor(value).dtype != draft.tensor(target).dtype ||
+          !draft.same_layout(value, target))
+        continue;
+      has_place[output] = true;
+      draft.writes.push_back({target, value, draft.output_nodes[output], static_cast<int>(output)});
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
                   std::span<const Tensor> placeholders, bool may_update_early,
-                  std::span<const WrittenBack> written_back) {
+                  std::span<const WrittenBack> written_back, std::uint64_t given_away) {
   PlacedDraft placed{lay_out(lowered, symbols, placeholders), {}};
   write_back(placed.draft, lowered, written_back);
+  if (given_away != 0) offer(placed.draft, lowered, given_away);
   order_writes(placed.draft);
   if (may_update_early) update_early(placed.draft);
   placed.arenas = place_memory(placed.draft);
+  find_together(placed.draft, placed.arenas);
   return placed;
 }
 
 std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders,
                                 const RegionExecutables& regions, bool check_finite,
-                                std::span<const WrittenBack> written_back) {
-  auto [draft, arenas] = place(lowered, symbols, placeholders, !check_finite, written_back);
+                                std::span<const WrittenBack> written_back,
+                                std::uint64_t given_away) {
+  auto [draft, arenas] =
+      place(lowered, symbols, placeholders, !check_finite, written_back, given_away);
   auto plan = std::make_unique<Plan>(draft.buffers);
   plan->symbols = symbols;
   plan->slots = draft.slots;
@@ -124,6 +153,8 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   const std::vector<MemoryEvent> events = memory_events(*plan, draft, arenas);
   auto event = events.begin();
   runtime::KernelBatch batch;
+  auto together = draft.together.cbegin();
+  std::vector<std::unique_ptr<Step>> joined;
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     if (i == draft.commit) plan->commit = plan->steps.size();
     if (draft.is_empty(draft.steps[i])) continue;
@@ -137,15 +168,29 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
     if (check_finite && computes && i < draft.commit) {
       step = make_checked_step(*plan, draft.steps[i], std::move(step));
     }
-    plan->steps.push_back(std::move(step));
+    if (check_finite || together == draft.together.cend() || i < together->first) {
+      plan->steps.push_back(std::move(step));
+      continue;
+    }
+    joined.push_back(std::move(step));
+    if (i < together->last) continue;
+    plan->steps.push_back(make_together_step(std::exchange(joined, {})));
+    ++together;
   }
   batch.finish();
   if (draft.commit == draft.steps.size()) plan->commit = plan->steps.size();
   plan->kernels = static_cast<int>(plan->steps.size());
   for (const DraftWrite& write : draft.writes) {
     const int buffer = plan->slots[static_cast<std::size_t>(write.variable)].buffer;
-    if (plan->buffers[static_cast<std::size_t>(buffer)].source == Source::variable)
-      plan->written.push_back(buffer);
+    const Buffer& target = plan->buffers[static_cast<std::size_t>(buffer)];
+    if (target.source == Source::variable) plan->written.push_back(buffer);
+    if (write.output < 0) continue;
+    plan->taken.push_back(target.index);
+    plan->notes.push_back(
+        fmt::format("output {} is computed in the memory of {}, which is given away", write.output,
+                    lowered.placeholders()[static_cast<std::size_t>(target.index)]
+                        .node->attrs_as<PlaceholderAttrs>()
+                        .name));
   }
   return plan;
 }

@@ -22,7 +22,8 @@ struct PlacedDraft {
 };
 [[nodiscard]] PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders, bool may_update_early = true,
-                                std::span<const WrittenBack> written_back = {});
+                                std::span<const WrittenBack> written_back = {},
+                                std::uint64_t given_away = 0);
 /// What its runs need, but for the parts of a batch.
 [[nodiscard]] MemoryUse use_of(const PlacedDraft& placed);
 
@@ -31,7 +32,8 @@ struct PlacedDraft {
 [[nodiscard]] std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
                                               std::span<const Tensor> placeholders,
                                               const RegionExecutables& regions, bool check_finite,
-                                              std::span<const WrittenBack> written_back);
+                                              std::span<const WrittenBack> written_back,
+                                              std::uint64_t given_away);
 
 /// What such a plan's runs need; makes no kernels.
 [[nodiscard]] MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,

@@ -8,6 +8,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/anomaly.h"
+#include "dyad/exec/step_profile.h"
 #include "dyad/ops/attrs/indexing.h"
 #include "dyad/runtime/launch.h"
 #include "dyad/runtime/op_kernel.h"
@@ -21,9 +22,40 @@ class KernelStep final : public Step {
       : Step(node), launch_(std::move(launch)) {}
   void run(Plan&, const RunContext&) override { launch_.run(); }
   void** address(int operand) noexcept { return launch_.address(operand); }
+  runtime::KernelLaunch& launch() noexcept { return launch_; }
 
  private:
   runtime::KernelLaunch launch_;
+};
+
+class TogetherStep final : public Step {
+ public:
+  explicit TogetherStep(std::vector<std::unique_ptr<Step>> steps)
+      : Step(&steps.front()->node()), steps_(std::move(steps)), group_(launches_of(steps_)) {}
+  void run(Plan& plan, const RunContext& context) override {
+    StepProfile* const profile = StepProfile::active();
+    if (!profile) {
+      group_.run();
+      return;
+    }
+    for (const auto& step : steps_)
+      StepProfile::time(profile, step->node(), [&] { step->run(plan, context); });
+  }
+  [[nodiscard]] bool times_itself() const noexcept override { return true; }
+  void add_nodes(std::vector<const Node*>& to) const override {
+    for (const auto& step : steps_) step->add_nodes(to);
+  }
+
+ private:
+  static std::vector<runtime::KernelLaunch*> launches_of(
+      const std::vector<std::unique_ptr<Step>>& steps) {
+    std::vector<runtime::KernelLaunch*> launches;
+    for (const auto& step : steps) launches.push_back(&static_cast<KernelStep&>(*step).launch());
+    return launches;
+  }
+
+  std::vector<std::unique_ptr<Step>> steps_;
+  runtime::LaunchGroup group_;
 };
 
 class OpaqueStep final : public Step {
@@ -201,6 +233,10 @@ std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft,
   for (std::size_t i = 0; i < draft.writes.size(); ++i)
     plan.patch_address(draft.writes[i], step->address(static_cast<int>(parts.inputs.size() + i)));
   return step;
+}
+
+std::unique_ptr<Step> make_together_step(std::vector<std::unique_ptr<Step>> steps) {
+  return std::make_unique<TogetherStep>(std::move(steps));
 }
 
 std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft) {

@@ -33,6 +33,9 @@ struct KernelParts {
 [[nodiscard]] std::unique_ptr<Step> make_kernel_step(Plan& plan, const DraftStep& draft,
                                                      runtime::KernelBatch& batch);
 
+/// One step of several that make_kernel_step made, which need nothing of one another.
+[[nodiscard]] std::unique_ptr<Step> make_together_step(std::vector<std::unique_ptr<Step>> steps);
+
 /// The step of an opaque operator: a call of its kernel on tensors made in advance.
 [[nodiscard]] std::unique_ptr<Step> make_opaque_step(Plan& plan, const DraftStep& draft);
 

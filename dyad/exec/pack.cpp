@@ -2,11 +2,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "dyad/core/tensor_impl.h"
 
 namespace dyad::exec::pack {
 
-Tensor any_tensor() { return make_empty(DType::f32, {}); }
+Tensor any_tensor() {
+  static thread_local const Tensor one =
+      make_empty(DType::f32, {});  // threads do not share a count
+  return one;
+}
+
+std::uint64_t given_away(std::span<const Tensor> tensors) noexcept {
+  std::uint64_t given = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(tensors.size(), 64); ++i) {
+    if (!tensors[i].is_concrete()) continue;
+    const TensorImpl& tensor = *tensors[i].impl();
+    if (tensor.use_count() == 1 && tensor.storage->use_count() == 1 && tensor.storage->is_own() &&
+        !tensors[i].tracks_grad())
+      given |= std::uint64_t{1} << i;
+  }
+  return given;
+}
 
 std::string name_of(const Place& place) {
   if (!place.outer) return "the arguments";

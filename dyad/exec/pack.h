@@ -134,18 +134,24 @@ struct Parts {
   std::vector<std::int64_t> numbers;
 };
 
+/// Takes the tensors out of `value`, where others stand for them, so that those that the caller has
+/// given away have no other owner; replace_defined() puts them back.
 template <class T>
-[[nodiscard]] Parts parts_of(T& value) {
+[[nodiscard]] Parts take_parts(T& value) {
   Parts parts;
+  const Tensor defined = any_tensor();
   visit(
       value,
       [&](Tensor& tensor, const Place&) {
         parts.numbers.push_back(tensor.defined() ? 1 : 0);
-        if (tensor.defined()) parts.tensors.push_back(tensor);
+        if (tensor.defined()) parts.tensors.push_back(std::exchange(tensor, defined));
       },
       [&](std::int64_t bits, NumberKind, const Place&) { parts.numbers.push_back(bits); });
   return parts;
 }
+
+/// Bit i: tensor i has no other owner, nor has its memory, and no gradient is to come to it.
+[[nodiscard]] std::uint64_t given_away(std::span<const Tensor> tensors) noexcept;
 
 /// The names of a call's parts, in their order.
 struct Names {

@@ -113,8 +113,13 @@ class PlanWriter {
 
   std::string write() {
     line("steps:");
+    auto together = draft_.together.cbegin();
     for (std::size_t i = 0; i < draft_.steps.size(); ++i) {
       if (i == draft_.commit) line("  variables are written from here on:");
+      if (together != draft_.together.cend() && i == together->first) {
+        line(fmt::format("  {} to {} in one call of the threads:", i, together->last));
+        ++together;
+      }
       const DraftStep& step = draft_.steps[i];
       write_step(step, fmt::format("  {}: ", i), "  ");
       if (step.kind == DraftStep::Kind::control) write_regions(*step.node);

@@ -189,10 +189,10 @@ std::vector<ExplainedKernel> Segment::kernels(const StepProfile* profile) const 
 }
 
 void Segment::run(Executable& compiled, std::span<const Tensor> arguments, Environment& env,
-                  const CancelToken* cancel) const {
+                  const CancelToken* cancel, std::uint64_t given_away) const {
   std::vector<Tensor> inputs(arguments.begin(), arguments.end());
   for (const ValueId& external : externals_) inputs.push_back(env.at(external));
-  std::vector<Tensor> outputs = compiled.run(inputs, cancel);
+  std::vector<Tensor> outputs = compiled.run(inputs, cancel, {}, given_away);
   for (std::size_t i = 0; i < exposed_.size(); ++i)
     env.insert_or_assign(exposed_[i], std::move(outputs[i]));
 }

@@ -52,9 +52,9 @@ class Segment {
   }
 
   /// Runs `compiled`, its executable(), on the arguments and the values in `env`, and adds what it
-  /// gives.
+  /// gives, which may lie where the arguments do whose bits are set in `given_away`.
   void run(Executable& compiled, std::span<const Tensor> arguments, Environment& env,
-           const CancelToken* cancel) const;
+           const CancelToken* cancel, std::uint64_t given_away = 0) const;
   /// Compiles now when needed.
   Executable& executable();
 
@@ -119,9 +119,9 @@ class DecisionTree {
     std::vector<Tensor> results;
     Environment env;
   };
-  /// `allowed`: the leaves at which it may end; null for all.
+  /// `allowed`: the leaves at which it may end; null for all. `given_away`: see CompiledCore::call.
   Outcome run(std::span<const Tensor> arguments, const CancelToken* cancel,
-              const std::vector<std::size_t>* allowed = nullptr);
+              const std::vector<std::size_t>* allowed = nullptr, std::uint64_t given_away = 0);
 
   /// Compiles the newest way in the background, for calls like the one that was recorded.
   void compile_ahead(std::span<const Tensor> arguments);

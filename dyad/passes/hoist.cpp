@@ -16,24 +16,27 @@ namespace {
 
 bool is_loop(const Node& node) { return node.is("while_loop") || node.is("scan"); }
 
-/// Cheap in memory or worth it, and nothing in its data can make it fail.
-bool may_move(const Node& node) {
+using Predicate = std::function<bool(const Node&)>;
+
+/// Nothing in its data can make it fail.
+bool may_move(const Node& node, const Predicate& cannot_fail) {
   if (node.op().effect != Effect::pure || !node.regions().empty()) return false;
   const BodyKind kind = node.op().kind;
   return kind == BodyKind::pointwise || kind == BodyKind::reduction || kind == BodyKind::view ||
-         node.is("matmul");
+         (kind == BodyKind::opaque && cannot_fail && cannot_fail(node));
 }
 
 /// What a region computes from its captures alone.
 class Invariants {
  public:
-  Invariants(const GraphImpl& region, std::size_t captures_from) {
+  Invariants(const GraphImpl& region, std::size_t captures_from, const Predicate& cannot_fail) {
     for (std::size_t i = captures_from; i < region.placeholders().size(); ++i) {
       known_.insert(region.placeholders()[i].node);
     }
     const auto is_known = [&](Value v) { return v && known_.contains(v.node); };
     for (const auto& node : region.nodes()) {
-      const bool moves = may_move(*node) && std::ranges::any_of(node->inputs(), is_known) &&
+      const bool moves = may_move(*node, cannot_fail) &&
+                         std::ranges::any_of(node->inputs(), is_known) &&
                          std::ranges::all_of(node->inputs(), [&](Value v) {
                            return !v || is_known(v) || &v.node->op() == &kConstantOp;
                          });
@@ -75,8 +78,11 @@ class Invariants {
 /// A loop on its way into the new graph, with more captures and less to do.
 class LoopWriter {
  public:
-  LoopWriter(Rewriter& rewriter, const Node& loop)
-      : rewriter_(rewriter), loop_(loop), inputs_(rewriter.at(loop.inputs())) {
+  LoopWriter(Rewriter& rewriter, const Node& loop, const Predicate& cannot_fail)
+      : rewriter_(rewriter),
+        loop_(loop),
+        cannot_fail_(cannot_fail),
+        inputs_(rewriter.at(loop.inputs())) {
     const auto fixed = static_cast<std::size_t>(int_attr(loop, "states").value_or(0) +
                                                 int_attr(loop, "slices").value_or(0));
     no_parameters_ = inputs_.size() - loop.regions()[0]->placeholders().size();
@@ -87,7 +93,7 @@ class LoopWriter {
     // The values of each region before the loop that the region shall capture.
     std::vector<Invariants> invariants;
     for (const Ref<GraphImpl>& region : loop_.regions()) {
-      invariants.emplace_back(*region, captures_from_);
+      invariants.emplace_back(*region, captures_from_, cannot_fail_);
     }
     std::vector<Type> added;
     std::vector<std::size_t> first_added;
@@ -161,6 +167,7 @@ class LoopWriter {
 
   Rewriter& rewriter_;
   const Node& loop_;
+  const Predicate& cannot_fail_;
   std::vector<Value> inputs_;
   std::size_t captures_from_ = 0;  // parameters of the regions
   std::size_t no_parameters_ =
@@ -169,11 +176,11 @@ class LoopWriter {
 
 }  // namespace
 
-Ref<GraphImpl> hoist(const GraphImpl& graph) {
+Ref<GraphImpl> hoist(const GraphImpl& graph, const std::function<bool(const Node&)>& cannot_fail) {
   Rewriter rewriter(graph);
   for (const auto& node : graph.nodes()) {
     if (is_loop(*node)) {
-      LoopWriter(rewriter, *node).write();
+      LoopWriter(rewriter, *node, cannot_fail).write();
     } else {
       rewriter.copy(*node);
     }

@@ -41,8 +41,8 @@ std::vector<Pass> built_in() {
       // A form that the other passes may rely on.
       {"sink_assigns", "writes of variables come last", required,
        [](const GraphRef& g, const LowerOptions&) { return sink_assigns(*g); }},
-      {"fold_norms", "a norm behind a convolution goes into its constants", on_request,
-       [](const GraphRef& g, const LowerOptions&) { return fold_norms(*g); }},
+      {"fold_norms", "norms and factors behind convolutions and products go into their constants",
+       on_request, [](const GraphRef& g, const LowerOptions&) { return fold_norms(*g); }},
       {"expand_composites", "composite operators become the operators that they are made of",
        required,
        [](const GraphRef& g, const LowerOptions&) {
@@ -63,9 +63,9 @@ std::vector<Pass> built_in() {
       {"simplify_algebra", "arithmetic that changes no bit goes", optional,
        [](const GraphRef& g, const LowerOptions&) { return simplify_algebra(*g); }},
       {"hoist", "what is the same in every step of a loop runs before it", optional,
-       [](const GraphRef& g, const LowerOptions&) {
+       [](const GraphRef& g, const LowerOptions& options) {
          return has(*g, [](const Node& node) { return node.op().kind == BodyKind::control; })
-                    ? hoist(*g)
+                    ? hoist(*g, options.cannot_fail)
                     : g;
        }},
       {"join_parts", "gradients of parts that fill a tensor are put side by side, not added",

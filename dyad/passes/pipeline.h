@@ -19,6 +19,8 @@ namespace dyad::passes {
 struct LowerOptions {
   /// Computes constant nodes; without it nothing is folded.
   ConstantEvaluator evaluate = {};
+  /// Whether a library operator succeeds whatever its values; without it none does for sure.
+  std::function<bool(const Node&)> cannot_fail = {};
   FuseOptions fusion = {};
   FuseOptions rows = {.max_operands = 48, .max_nodes = 64};  ///< of kernels on the same rows
   RecomputeOptions memory = {};

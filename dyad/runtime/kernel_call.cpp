@@ -121,6 +121,13 @@ void KernelCall::run_block(void* const* data, const std::uint64_t* slots) const 
                [&](std::int64_t lo, std::int64_t hi) { (*kernel)(args, lo, hi); });
 }
 
+void KernelCall::run_units(void* const* data, const std::uint64_t* slots, std::int64_t lo,
+                           std::int64_t hi) const {
+  codegen::KernelArgs args = space.args(data, slots);
+  args.flags = flags_;
+  (*kernel)(args, lo, hi);
+}
+
 void KernelCall::run(void* const* data, const std::uint64_t* slots) const {
   if (outer_ == 0) {
     run_block(data, slots);

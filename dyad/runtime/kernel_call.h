@@ -36,6 +36,16 @@ struct KernelCall {
   /// Runs on the operands at `data`, in the kernel's order.
   void run(void* const* data, const std::uint64_t* slots) const;
 
+  /// Whether each unit is computed by itself, on the operands as they are: not where axes are
+  /// looped over here, or a reduction is split by chunks.
+  [[nodiscard]] bool is_plain() const noexcept { return outer_ == 0 && partials_ == 0; }
+  [[nodiscard]] std::int64_t units() const noexcept { return units_; }
+  /// Units that are worth a thread.
+  [[nodiscard]] std::int64_t grain() const noexcept { return grain_; }
+  /// Some units of a plain call, on this thread.
+  void run_units(void* const* data, const std::uint64_t* slots, std::int64_t lo,
+                 std::int64_t hi) const;
+
   /// A pointwise kernel's results leave the caches before anything reads them, whatever their size.
   bool past_caches = false;
   codegen::Iteration space;

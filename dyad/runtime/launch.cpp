@@ -157,4 +157,52 @@ const codegen::CompiledKernel& KernelLaunch::kernel() const noexcept {
   return *state_->call.kernel;
 }
 
+namespace {
+
+/// Work is counted in these: that many take as long as what is worth a thread.
+constexpr std::int64_t kSharesOfGrain = 64;
+
+}  // namespace
+
+void LaunchGroup::plan() {
+  std::int64_t end = 0;
+  for (KernelLaunch* launch : launches_) {
+    const KernelCall& call = launch->state_->call;
+    if (!call.is_plain() || call.units() == 0) continue;
+    const double grains = static_cast<double>(call.units()) / static_cast<double>(call.grain());
+    end += std::max<std::int64_t>(1, static_cast<std::int64_t>(grains * kSharesOfGrain));
+    shared_.push_back(launch);
+    ends_.push_back(end);
+  }
+}
+
+void LaunchGroup::run_shares(std::int64_t lo, std::int64_t hi) const {
+  const auto first = std::ranges::upper_bound(ends_, lo);
+  for (auto i = static_cast<std::size_t>(first - ends_.begin()); i < ends_.size(); ++i) {
+    const std::int64_t begin = i == 0 ? 0 : ends_[i - 1], shares = ends_[i] - begin;
+    if (begin >= hi) return;
+    const KernelLaunch::State& state = *shared_[i]->state_;
+    // Threads meet where a vector of results, and mostly a line of memory, ends.
+    const auto unit_at = [&](std::int64_t share) {
+      constexpr std::int64_t kVector = 16;
+      if (share <= 0) return std::int64_t{0};
+      if (share >= shares) return state.call.units();
+      const double part = static_cast<double>(share) / static_cast<double>(shares);
+      return static_cast<std::int64_t>(part * static_cast<double>(state.call.units())) / kVector *
+             kVector;
+    };
+    const std::int64_t from = unit_at(lo - begin), to = unit_at(hi - begin);
+    if (from < to) state.call.run_units(state.data.data(), state.slots.data(), from, to);
+  }
+}
+
+void LaunchGroup::run() {
+  if (shared_.empty()) plan();
+  for (KernelLaunch* launch : launches_) {
+    if (!launch->state_->call.is_plain()) launch->run();
+  }
+  parallel_for(0, ends_.empty() ? 0 : ends_.back(), kSharesOfGrain,
+               [&](std::int64_t lo, std::int64_t hi) { run_shares(lo, hi); });
+}
+
 }  // namespace dyad::runtime

@@ -120,11 +120,30 @@ class KernelLaunch {
   [[nodiscard]] const codegen::CompiledKernel& kernel() const noexcept;
 
  private:
+  friend class LaunchGroup;
   struct State;
   static KernelLaunch prepared(std::unique_ptr<State> state, codegen::KernelRecipe recipe,
                                KernelBatch* batch);
   explicit KernelLaunch(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
+};
+
+/// Launches that need nothing of one another, run by one call of the team: what forking and joining
+/// cost is paid once, and threads share out all of them, small ones whole. Running it is safe in
+/// one thread at a time.
+class LaunchGroup {
+ public:
+  /// `launches` outlive the group.
+  explicit LaunchGroup(std::vector<KernelLaunch*> launches) : launches_(std::move(launches)) {}
+  void run();
+
+ private:
+  void plan();
+  void run_shares(std::int64_t lo, std::int64_t hi) const;
+
+  std::vector<KernelLaunch*> launches_;
+  std::vector<KernelLaunch*> shared_;  ///< those that threads share out; the others run alone
+  std::vector<std::int64_t> ends_;     ///< of the work of these, one after the other
 };
 
 }  // namespace dyad::runtime

@@ -275,11 +275,11 @@ TEST(FoldNorms, ANormBehindAConvolutionGoesIntoItsConstants) {
     %a = add(%var, %eps) : f32[2]
     %root = rsqrt(%a) : f32[2]
     %s = mul(%scale, %root) : f32[2]
-    %each = reshape(%s) {shape = [-1, 1, 1, 1]} : f32[2, 1, 1, 1]
-    %weight = mul(%w, %each) : f32[2, 1, 1, 1]
     %minus = neg(%mean) : f32[2]
     %moved = mul(%minus, %s) : f32[2]
     %bias = add(%moved, %shift) : f32[2]
+    %each = reshape(%s) {shape = [-1, 1, 1, 1]} : f32[2, 1, 1, 1]
+    %weight = mul(%w, %each) : f32[2, 1, 1, 1]
     %z = conv(%x, %weight, %bias) {stride = [2, 2]} : f32[n, 2, 4, 4]
     return %z
   })"));
@@ -305,6 +305,72 @@ TEST(FoldNorms, StatisticsThatChangeAndResultsThatAreReadTwiceStay) {
     return %z, %y
   })";
   EXPECT_TRUE(is_graph(fold_norms(*parse(twice)), twice));
+}
+
+TEST(FoldNorms, AFactorBehindAConvolutionOrProductGoesIntoItsConstants) {
+  const Ref<GraphImpl> graph = fold_norms(*parse(R"(graph {
+    %x = placeholder : f32[n, 1, 8, 8]
+    %v = placeholder : f32[n, 2]
+    %w = constant [1.0, 2.0] : f32[2, 1, 1, 1]
+    %b = constant [0.5, 0.25] : f32[2]
+    %half = constant 0.5 : f32[]
+    %each = constant [3.0, 4.0] : f32[2, 1, 1]
+    %last = constant [5.0, 6.0] : f32[1, 2]
+    %m = constant [1.0, 2.0, 3.0, 4.0] : f32[2, 2]
+    %y = conv(%x, %w, %b) : f32[n, 2, 8, 8]
+    %z = mul(%y, %each) : f32[n, 2, 8, 8]
+    %l = linear(%v, %m, %b) : f32[n, 2]
+    %s = mul(%half, %l) : f32[n, 2]
+    %p = matmul(%v, %m) : f32[n, 2]
+    %q = mul(%p, %last) : f32[n, 2]
+    return %z, %s, %q
+  })"));
+  EXPECT_TRUE(is_graph(graph, R"(graph {
+    %x = placeholder : f32[n, 1, 8, 8]
+    %v = placeholder : f32[n, 2]
+    %w = constant [1.0, 2.0] : f32[2, 1, 1, 1]
+    %b = constant [0.5, 0.25] : f32[2]
+    %half = constant 0.5 : f32[]
+    %each = constant [3.0, 4.0] : f32[2, 1, 1]
+    %last = constant [5.0, 6.0] : f32[1, 2]
+    %m = constant [1.0, 2.0, 3.0, 4.0] : f32[2, 2]
+    %e = reshape(%each) {shape = [-1]} : f32[2]
+    %be = mul(%b, %e) : f32[2]
+    %e4 = reshape(%e) {shape = [-1, 1, 1, 1]} : f32[2, 1, 1, 1]
+    %we = mul(%w, %e4) : f32[2, 1, 1, 1]
+    %z = conv(%x, %we, %be) : f32[n, 2, 8, 8]
+    %h = reshape(%half) {shape = [-1]} : f32[1]
+    %bh = mul(%b, %h) : f32[2]
+    %h2 = reshape(%h) {shape = [-1, 1]} : f32[1, 1]
+    %mh = mul(%m, %h2) : f32[2, 2]
+    %s = linear(%v, %mh, %bh) : f32[n, 2]
+    %f = reshape(%last) {shape = [-1]} : f32[2]
+    %f2 = reshape(%f) {shape = [1, -1]} : f32[1, 2]
+    %mf = mul(%m, %f2) : f32[2, 2]
+    %q = matmul(%v, %mf) : f32[n, 2]
+    return %z, %s, %q
+  })"));
+}
+
+TEST(FoldNorms, FactorsOfRowsAndOfChangingWeightsStay) {
+  const char* text = R"(graph {
+    %v = placeholder : f32[2, 2]
+    %m = constant [1.0, 2.0, 3.0, 4.0] : f32[2, 2]
+    %changing = variable : f32[2, 2]
+    %rows = constant [3.0, 4.0] : f32[2, 1]
+    %two = constant 2.0 : f32[]
+    %wider = constant [1.0, 2.0, 3.0, 4.0, 5.0, 6.0] : f32[3, 1, 2]
+    %p = matmul(%v, %m) : f32[2, 2]
+    %a = mul(%p, %rows) : f32[2, 2]
+    %q = matmul(%v, %changing) : f32[2, 2]
+    %b = mul(%q, %two) : f32[2, 2]
+    %r = matmul(%v, %m) : f32[2, 2]
+    %c = mul(%r, %wider) : f32[3, 2, 2]
+    %s = matmul(%v, %m) : f32[2, 2]
+    %d = mul(%s, %v) : f32[2, 2]
+    return %a, %b, %c, %d
+  })";
+  EXPECT_TRUE(is_graph(fold_norms(*parse(text)), text));
 }
 
 }  // namespace

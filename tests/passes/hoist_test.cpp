@@ -126,6 +126,50 @@ TEST(Hoist, WhatMayFailAndViewsAloneStay) {
     return %end, %all
   })";
   EXPECT_TRUE(is_graph(hoist(*read(text)), to_string(*read(text))));
+  const auto only_softmax = [](const Node& node) { return node.is("softmax"); };
+  EXPECT_TRUE(is_graph(hoist(*read(text), only_softmax), to_string(*read(text))));
+}
+
+TEST(Hoist, LibraryOperatorsThatCannotFailRunBeforeTheLoop) {
+  const Ref<GraphImpl> before = read(R"(graph {
+    %s = placeholder : f32[2, 4]
+    %x = placeholder : f32[4, 4]
+    %w = placeholder : f32[4, 4]
+    %b = placeholder : f32[4]
+    %end, %all = scan(%s, %x, %w, %b) {states = 1, slices = 0} : f32[2, 4], f32[9, 2, 4]
+      region {
+        %a = placeholder : f32[2, 4]
+        %x = placeholder : f32[4, 4]
+        %w = placeholder : f32[4, 4]
+        %b = placeholder : f32[4]
+        %l = linear(%x, %w, %b)
+        %p = softmax(%l) {axis = 1}
+        %m = matmul(%a, %p)
+        return %m, %m
+      }
+    return %end, %all
+  })");
+  EXPECT_TRUE(is_graph(hoist(*before), to_string(*before)));
+  const auto those = [](const Node& node) { return node.is("softmax") || node.is("linear"); };
+  EXPECT_TRUE(is_graph(hoist(*before, those), R"(graph {
+    %s = placeholder : f32[2, 4]
+    %x = placeholder : f32[4, 4]
+    %w = placeholder : f32[4, 4]
+    %b = placeholder : f32[4]
+    %l = linear(%x, %w, %b)
+    %p = softmax(%l) {axis = 1}
+    %end, %all = scan(%s, %x, %w, %b, %p) {states = 1, slices = 0} : f32[2, 4], f32[9, 2, 4]
+      region {
+        %a = placeholder : f32[2, 4]
+        %x = placeholder : f32[4, 4]
+        %w = placeholder : f32[4, 4]
+        %b = placeholder : f32[4]
+        %hoisted0 = placeholder : f32[4, 4]
+        %m = matmul(%a, %hoisted0)
+        return %m, %m
+      }
+    return %end, %all
+  })"));
 }
 
 }  // namespace

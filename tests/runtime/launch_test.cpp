@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 
 #include "dyad/codegen/program_builder.h"
 #include "dyad/ops/registry.h"
+#include "dyad/runtime/threads.h"
 #include "tests/runtime/support.h"
 
 namespace dyad::testing {
@@ -435,6 +437,47 @@ TEST(KernelLaunch, ArgmaxOfAFusedProgramCountsReducedElements) {
                                    std::vector{runtime::LaunchOperand::of(x, space)}, {&out, 1})
       .run();
   EXPECT_TRUE(same_bits(y, expected));
+}
+
+TEST(LaunchGroup, ThreadsShareOutAllLaunches) {
+  std::vector<runtime::KernelLaunch> launches;
+  std::vector<Tensor> read, made, expected;
+  const auto add = [&](std::initializer_list<std::int64_t> sizes, Lie lie = Lie::dense) {
+    const Tensor x = random(f32, sizes, static_cast<unsigned>(made.size()), lie);
+    read.push_back(x);
+    expected.push_back(pointwise("exp", {x}));
+    made.push_back(make(f32, sizes));
+    ProgramBuilder builder;
+    const int in = builder.input(f32);
+    builder.output(builder.apply(row("exp"), &kNone, {&in, 1}, f32));
+    const std::vector<std::int64_t> space(sizes);
+    const auto input = runtime::LaunchOperand::of(x, space),
+               output = runtime::LaunchOperand::of(made.back(), space);
+    launches.push_back(
+        runtime::KernelLaunch::pointwise("exp", builder.take(), space, {&input, 1}, {&output, 1}));
+  };
+  // Far more work than is worth two threads, in some; three elements in others; none; and one with
+  // more axes than a kernel takes.
+  add({3});
+  add({200000});
+  add({1});
+  add({0});
+  add({17});
+  add({64, 5000});
+  add({100001});
+  add({2, 3, 2, 3, 2, 3, 2, 3, 2, 3}, Lie::reversed);
+  add({16});
+  std::vector<runtime::KernelLaunch*> all;
+  for (runtime::KernelLaunch& launch : launches) all.push_back(&launch);
+  runtime::LaunchGroup group(all);
+  for (const int threads : {1, 2, 3}) {
+    const ThreadScope scope(threads);
+    for (const Tensor& y : made)
+      std::fill_n(static_cast<float*>(y.raw_data()), y.numel().number(), 0.0F);
+    group.run();
+    for (std::size_t i = 0; i < made.size(); ++i)
+      EXPECT_TRUE(same_bits(made[i], expected[i])) << i << " on " << threads;
+  }
 }
 
 TEST(KernelLaunch, IndexOperandsCountPlaces) {

@@ -104,6 +104,7 @@ int optimise(const OptOptions& options) {
   const GraphTextOptions text{.lines = options.lines};
   passes::LowerOptions lower{
       .evaluate = exec::evaluate_node,
+      .cannot_fail = exec::never_fails,
       .off = options.off,
       .fast_math = options.fast_math,
       .channel_blocks = !options.passes.empty() || runtime::prefers_channel_blocks()};
