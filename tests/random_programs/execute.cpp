@@ -198,6 +198,18 @@ Traces run_eagerly(const Program& program) {
 }
 
 Traces run_compiled(const Program& program, const CompileOptions& options) {
+  // Of half of the programs arguments that nobody looks at afterwards are given away.
+  const bool gives_away = program.seed % 2 == 0 &&
+                          !any_statement(program.body, [](const Statement& statement) {
+                            return statement.op->form == Form::write;
+                          });
+  const auto is_given_away = [&](std::size_t i) {
+    const Input& input = program.inputs[i];
+    return gives_away && input.order == Order::row_major && !input.requires_grad && !input.kept &&
+           !input.computed && input.view_of < 0 &&
+           std::ranges::find(program.inputs, static_cast<int>(i), &Input::view_of) ==
+               program.inputs.end();
+  };
   Tensors captured;
   const auto fast = compile(
       [&](const Tensors& arguments) {
@@ -212,10 +224,10 @@ Traces run_compiled(const Program& program, const CompileOptions& options) {
     captured = inputs;
     Tensors arguments;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!program.inputs[i].captured) arguments.push_back(inputs[i]);
+      if (program.inputs[i].captured) continue;
+      arguments.push_back(is_given_away(i) ? inputs[i].clone() : inputs[i]);
     }
-    Tensors results = fast(arguments);
-    return results;
+    return fast(std::move(arguments));
   });
 }
 

@@ -3,6 +3,8 @@
 #include "dyad/autograd/row_grad.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/checkpoint.h"
+#include "dyad/exec/update.h"
+#include "dyad/ops/attrs/optimizer_steps.h"
 #include "dyad/ops/ops.h"
 #include "instructions.h"
 
@@ -41,6 +43,23 @@ Tensor derivative(const Tensor& x, const Tensor& by, bool create_graph) {
 Tensor rows_of(const Tensor& leaf) {
   const SparseRows rows = sparse_grad(leaf);
   return rows.defined() ? sum(rows.rows) + to(sum(rows.index), f32) : zeros({});
+}
+
+/// What an optimizer does to a parameter and what it keeps for it.
+void adam_step(const Tensor& w, const Tensor& g, const Tensor& mean, const Tensor& square) {
+  const Tensor size = full({}, 0.125, w.dtype()), one = ones({}, w.dtype());
+  const std::vector<Tensor> targets{w, mean, square};
+  const Tensor* inputs[] = {&w, &g, &mean, &square, &size, &one, &size, &one};
+  const ops::AdamAttrs attrs;
+  no_grad([&] { exec::update(*find_op("adam_step"), inputs, &attrs, targets, {}); });
+}
+
+void momentum_step(const Tensor& w, const Tensor& g, const Tensor& velocity) {
+  const Tensor size = full({}, 0.125, w.dtype());
+  const std::vector<Tensor> targets{w, velocity};
+  const Tensor* inputs[] = {&w, &g, &velocity, &size, &size, &size};
+  const ops::MomentumAttrs attrs;
+  no_grad([&] { exec::update(*find_op("sgd_momentum_step"), inputs, &attrs, targets, {}); });
 }
 
 void add_values(Instructions& list) {
@@ -132,6 +151,21 @@ void add_actions(Instructions& list) {
       "update", "no_grad([&] { $0.sub_($1 * 0.125); })", 5,
       [](F f) { no_grad([&] { f[0].sub_(f[1] * 0.125); }); },
       [](Draft& d) { return d.input(is_tracked_leaf) && d.input(same_type(d.example(0))); });
+  const auto kept_for = [](const Tensor& w) {
+    return [fits = same_type(w)](const Tensor& x) { return fits(x) && !x.tracks_grad(); };
+  };
+  one(
+      "adam_step", "adam_step($0, $1, $2, $3)", 6, [](F f) { adam_step(f[0], f[1], f[2], f[3]); },
+      [=](Draft& d) {
+        return d.input(is_tracked_leaf) && d.input(same_type(d.example(0))) &&
+               d.input(kept_for(d.example(0))) && d.input(kept_for(d.example(0)));
+      });
+  one(
+      "momentum_step", "momentum_step($0, $1, $2)", 6, [](F f) { momentum_step(f[0], f[1], f[2]); },
+      [=](Draft& d) {
+        return d.input(is_tracked_leaf) && d.input(same_type(d.example(0))) &&
+               d.input(kept_for(d.example(0)));
+      });
   one(
       "hook", "$0.register_hook([](const Tensor& g) { return g * 2; })", 2,
       [](F f) { f[0].register_hook([](const Tensor& g) { return g * 2; }); },
