@@ -3,6 +3,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import time
 from dataclasses import dataclass
 from typing import Callable
@@ -70,4 +71,7 @@ def main(cases):
     parser.add_argument("case", choices=list(cases))
     parser.add_argument("part", nargs="*")
     options = parser.parse_args()
-    print(json.dumps(cases[options.case].run(*options.part)))
+    try:
+        print(json.dumps(cases[options.case].run(*options.part)))
+    except ModuleNotFoundError as missing:
+        sys.exit("%s: pip install -r bench/peers/requirements.txt" % missing)

@@ -147,7 +147,7 @@ def jax_lengths(system, bucket):
     def whole(p, state, x, y):
         loss, g = jax.value_and_grad(loss_of)(p, x, y)
         return *jax_adam(p, state, g, RATE), loss
-    p = jax.tree.map(jnp.asarray, models.jax_weights("lstm"))
+    p = jax.tree.map(jnp.asarray, models.transposed_weights("lstm"))
     zeros = lambda: jax.tree.map(jnp.zeros_like, p)
     carry = [p, (zeros(), zeros(), jnp.zeros(()))]
 
@@ -192,7 +192,7 @@ def torch_sizes(system, compiled):
 def jax_sizes(system, buckets):
     """Batches padded to the next of `buckets`, and cut again; each padded size compiles."""
     import jax
-    model, p = models.jax_model("mlp"), models.jax_weights("mlp")
+    model, p = models.jax_model("mlp"), models.transposed_weights("mlp")
 
     @jax.jit
     def forward(x):

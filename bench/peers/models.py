@@ -1,6 +1,8 @@
-"""The models of bench/models.h: their weights in NumPy, in torch.nn, and as functions for JAX.
+"""The models of bench/models.h: their weights in NumPy, in torch.nn, and as functions for JAX and TensorFlow.
 
 The weights of a model are a dictionary by PyTorch's names and in its layout, from which every system starts."""
+from types import SimpleNamespace
+
 import numpy as np
 
 CHARACTERS, WIDTH, HEADS, LAYERS, CONTEXT = 65, 256, 4, 4, 128
@@ -174,10 +176,10 @@ def torch_model(model):
     return made.train()
 
 
-# ---- JAX --------------------------------------------------------------------------
+# ---- JAX and TensorFlow -----------------------------------------------------------
 
-def jax_weights(model):
-    """The same weights in the layouts that suit XLA: HWIO and [in, out]; the first linear layer
+def transposed_weights(model):
+    """The same weights in the layouts that suit JAX and TensorFlow: HWIO and [in, out]; the first linear layer
     after the convolutions reads pixels by height, width, channel."""
     weights = initial(model)
     for name, w in weights.items():
@@ -195,85 +197,132 @@ def jax_weights(model):
     return weights
 
 
-def jax_model(model):
-    """A function of the weights, the running statistics and x that gives the logits, and what
-    becomes of the statistics; images come as [batch, height, width, channel]."""
-    import jax
-    import jax.numpy as jnp
-    from jax import lax
+def statistics(model):
+    """The running statistics of normalisations over a batch."""
+    names = [k[:-len(".norm.weight")] for k in SHAPES[model] if k.endswith(".norm.weight")]
+    return {name + part: np.full(SHAPES[model][name + ".norm.weight"], part == "var", np.float32)
+            for name in names for part in ("mean", "var")}
 
-    def conv(x, w, stride, padding):
-        return lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2,
-                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+def functional_model(model, lib):
+    """A function of the weights, the running statistics and x that gives the logits, and what becomes of the
+    statistics, by the functions of `lib`; images come as [batch, height, width, channel]. `lib.product` may give
+    bf16, as PyTorch's autocast has it; `lib.wide` makes that f32."""
+    def product(x, w):              # one flat product: those of batches are slower in TensorFlow
+        flat = lib.product(lib.reshape(x, (-1, x.shape[-1])), w)
+        return lib.reshape(flat, (*x.shape[:-1], w.shape[-1]))
 
     def linear(p, name, x):
-        return x @ p[name + ".weight"] + p[name + ".bias"]
+        return lib.add_bias(product(x, p[name + ".weight"]), p[name + ".bias"])
 
     def mlp(p, s, x):
-        return linear(p, "l3", jax.nn.relu(linear(p, "l2", jax.nn.relu(linear(p, "l1", x))))), s
+        return linear(p, "l3", lib.relu(linear(p, "l2", lib.relu(linear(p, "l1", x))))), s
 
     def cnn(p, s, x):
         for name in ("conv1", "conv2"):
-            x = jax.nn.relu(conv(x, p[name + ".weight"], 1, PADDING[model]) + p[name + ".bias"])
-        x = lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
-        return linear(p, "fc2", jax.nn.relu(linear(p, "fc1", x.reshape(x.shape[0], -1)))), s
+            x = lib.relu(lib.add_bias(lib.conv(x, p[name + ".weight"], 1, PADDING[model]), p[name + ".bias"]))
+        x = lib.reshape(lib.max_pool(x), (x.shape[0], -1))
+        return linear(p, "fc2", lib.relu(linear(p, "fc1", x))), s
 
     def resnet(p, s, x):
         new = {}
 
         def conv_norm(x, name, stride):
             w = p[name + ".conv.weight"]
-            x = conv(x, w, stride, w.shape[0] // 2)
-            count = x.size // x.shape[-1]
-            mean, var = x.mean((0, 1, 2)), x.var((0, 1, 2))
-            for part, value in (("mean", mean), ("var", var * count / (count - 1))):
-                new[name + part] = 0.9 * s[name + part] + 0.1 * lax.stop_gradient(value)
-            return (x - mean) * (lax.rsqrt(var + 1e-5) * p[name + ".norm.weight"]) + p[name + ".norm.bias"]
-        x = jax.nn.relu(conv_norm(x, "stem", 1))
+            x, mean, var = lib.batch_norm(lib.conv(x, w, stride, w.shape[0] // 2),
+                                          p[name + ".norm.weight"], p[name + ".norm.bias"])
+            for part, value in (("mean", mean), ("var", var)):
+                new[name + part] = 0.9 * s[name + part] + 0.1 * value
+            return x
+        x = lib.relu(conv_norm(x, "stem", 1))
         for i, (inputs, out, stride) in enumerate(BLOCKS):
             name = "blocks.%d." % i
-            y = conv_norm(jax.nn.relu(conv_norm(x, name + "first", stride)), name + "second", 1)
-            x = jax.nn.relu(y + (conv_norm(x, name + "around", stride) if inputs != out else x))
-        return linear(p, "head", x.mean((1, 2))), new
+            y = conv_norm(lib.relu(conv_norm(x, name + "first", stride)), name + "second", 1)
+            x = lib.relu(y + (conv_norm(x, name + "around", stride) if inputs != out else x))
+        return linear(p, "head", lib.mean(x, (1, 2))), new
 
     def norm(p, name, x):
-        mean = x.mean(-1, keepdims=True)
-        var = ((x - mean) ** 2).mean(-1, keepdims=True)
-        return (x - mean) * lax.rsqrt(var + 1e-5) * p[name + ".weight"] + p[name + ".bias"]
+        x = x - lib.mean(x, -1, keepdims=True)
+        return x * lib.rsqrt(lib.mean(x * x, -1, keepdims=True) + 1e-5) * p[name + ".weight"] + p[name + ".bias"]
 
     def gpt(p, s, x):
         n, t = x.shape
-        seen = jnp.tril(jnp.ones((t, t), bool))
-        x = p["tokens.weight"][x] + p["places.weight"][:t]
+        unseen = np.triu(np.full((t, t), -np.inf, np.float32), 1)
+        x = lib.rows(p["tokens.weight"], x) + p["places.weight"][:t]
         for i in range(LAYERS):
             name = "layers.%d." % i
-            qkv = linear(p, name + "qkv", norm(p, name + "norm1", x)).reshape(n, t, 3, HEADS, WIDTH // HEADS)
-            q, k, v = (qkv[:, :, part].transpose(0, 2, 1, 3) for part in range(3))
-            a = jnp.where(seen, q @ k.transpose(0, 1, 3, 2) / np.float32(np.sqrt(WIDTH // HEADS)), -jnp.inf)
-            y = (jax.nn.softmax(a) @ v).transpose(0, 2, 1, 3).reshape(n, t, WIDTH)
-            x = x + linear(p, name + "proj", y)
-            h = jax.nn.gelu(linear(p, name + "up", norm(p, name + "norm2", x)), approximate=True)
-            x = x + linear(p, name + "down", h)
-        return linear(p, "head", norm(p, "norm", x)).reshape(-1, CHARACTERS), s
+            qkv = lib.reshape(linear(p, name + "qkv", norm(p, name + "norm1", x)), (n, t, 3, HEADS, WIDTH // HEADS))
+            q, k, v = lib.unstack(lib.transpose(qkv, (2, 0, 3, 1, 4)))
+            a = lib.wide(lib.product(q, lib.transpose(k, (0, 1, 3, 2)))) / np.float32(np.sqrt(WIDTH // HEADS))
+            y = lib.transpose(lib.product(lib.softmax(a + unseen), v), (0, 2, 1, 3))
+            x = x + lib.wide(linear(p, name + "proj", lib.reshape(y, (n, t, WIDTH))))
+            h = lib.gelu(linear(p, name + "up", norm(p, name + "norm2", x)), approximate=True)
+            x = x + lib.wide(linear(p, name + "down", h))
+        return lib.reshape(linear(p, "head", norm(p, "norm", x)), (-1, CHARACTERS)), s
 
     def lstm(p, s, x):
-        gates = (p["embedding.weight"][x] @ p["lstm.weight_ih_l0"] + p["lstm.bias_ih_l0"]
-                 + p["lstm.bias_hh_l0"]).transpose(1, 0, 2)
+        x = lib.rows(p["embedding.weight"], lib.transpose(x, (1, 0)))
+        gates = product(x, p["lstm.weight_ih_l0"]) + (p["lstm.bias_ih_l0"] + p["lstm.bias_hh_l0"])
 
         def cell(carry, x):
             h, c = carry
-            i, f, g, o = jnp.split(x + h @ p["lstm.weight_hh_l0"], 4, -1)
-            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            i, f, g, o = lib.split(x + lib.product(h, p["lstm.weight_hh_l0"]), 4, -1)
+            c = lib.sigmoid(f) * c + lib.sigmoid(i) * lib.tanh(g)
+            h = lib.sigmoid(o) * lib.tanh(c)
             return (h, c), h
-        zero = jnp.zeros((x.shape[0], 256))
-        y = lax.scan(cell, (zero, zero), gates)[1]
-        return linear(p, "head", y.transpose(1, 0, 2)).reshape(-1, CHARACTERS), s
+        zero = np.zeros((x.shape[1], 256), np.float32)
+        y = lib.loop(cell, (zero, zero), gates)
+        return lib.reshape(linear(p, "head", lib.transpose(y, (1, 0, 2))), (-1, CHARACTERS)), s
     return {"mlp": mlp, "demo": cnn, "example": cnn, "resnet": resnet, "gpt": gpt, "lstm": lstm}[model]
 
 
-def jax_statistics(model):
-    """The running statistics of normalisations over a batch."""
-    names = [k[:-len(".norm.weight")] for k in SHAPES[model] if k.endswith(".norm.weight")]
-    return {name + part: np.full(SHAPES[model][name + ".norm.weight"], part == "var", np.float32)
-            for name in names for part in ("mean", "var")}
+def jax_model(model, narrow=False):
+    """`narrow`: products in bf16; what lies between them is quicker in f32."""
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    dtype = jnp.bfloat16 if narrow else jnp.float32
+
+    def conv(x, w, stride, padding):
+        return lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2,
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def batch_norm(x, weight, bias):
+        count = x.size // x.shape[-1]
+        mean, var = x.mean((0, 1, 2)), x.var((0, 1, 2))
+        x = (x - mean) * (lax.rsqrt(var + 1e-5) * weight) + bias
+        return x, lax.stop_gradient(mean), lax.stop_gradient(var * count / (count - 1))
+    return functional_model(model, SimpleNamespace(
+        product=lambda a, b: (a.astype(dtype) @ b.astype(dtype)).astype(jnp.float32), wide=lambda x: x,
+        add_bias=jnp.add, conv=conv, batch_norm=batch_norm,
+        max_pool=lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+        rows=lambda table, x: table[x], loop=lambda cell, carry, x: lax.scan(cell, carry, x)[1],
+        relu=jax.nn.relu, gelu=jax.nn.gelu, softmax=jax.nn.softmax, sigmoid=jax.nn.sigmoid, tanh=jnp.tanh,
+        rsqrt=lax.rsqrt, mean=jnp.mean, reshape=jnp.reshape, transpose=jnp.transpose, split=jnp.split,
+        unstack=jnp.unstack))
+
+
+def tf_model(model, narrow=False):
+    """`narrow`: products in bf16."""
+    import tensorflow as tf
+    dtype = tf.bfloat16 if narrow else tf.float32
+
+    def conv(x, w, stride, padding):
+        return tf.nn.conv2d(x, w, stride, [[0, 0], [padding, padding], [padding, padding], [0, 0]])
+
+    def batch_norm(x, weight, bias):
+        return tf.raw_ops.FusedBatchNormV3(x=x, scale=weight, offset=bias, mean=[], variance=[], epsilon=1e-5)[:3]
+
+    def loop(cell, carry, x):       # unrolled: the fastest way at a fixed length
+        steps = []
+        for x in tf.unstack(x):
+            carry, y = cell(carry, x)
+            steps.append(y)
+        return tf.stack(steps)
+    return functional_model(model, SimpleNamespace(
+        product=lambda a, b: tf.cast(a, dtype) @ tf.cast(b, dtype), wide=lambda x: tf.cast(x, tf.float32),
+        add_bias=lambda x, b: tf.nn.bias_add(x, tf.cast(b, x.dtype)), conv=conv, batch_norm=batch_norm,
+        max_pool=lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), rows=tf.gather, loop=loop,
+        relu=tf.nn.relu, gelu=tf.nn.gelu, softmax=tf.nn.softmax, sigmoid=tf.sigmoid, tanh=tf.tanh,
+        rsqrt=tf.math.rsqrt, mean=tf.reduce_mean, reshape=tf.reshape, transpose=tf.transpose, split=tf.split,
+        unstack=tf.unstack))

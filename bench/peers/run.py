@@ -54,7 +54,7 @@ class Run:
 
     def peer_process(self, script, name, part, case, count, cold):
         env = dict(os.environ, PEER_THREADS=str(count), OMP_NUM_THREADS=str(count), MKL_NUM_THREADS=str(count),
-                   JAX_PLATFORMS="cpu", PYTHONWARNINGS="ignore", PEER_CACHE=self.cache,
+                   JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="3", PYTHONWARNINGS="ignore", PEER_CACHE=self.cache,
                    TORCHINDUCTOR_CACHE_DIR=os.path.join(self.cache, "inductor-%s-%d" % (script, count)))
         if case.keep_memory:
             env.update(KEEP_MEMORY)

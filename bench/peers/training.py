@@ -44,6 +44,10 @@ def measured(workload, system, memory_before, step, compiles):
     return {"rows": rows, "losses": {workload: losses}}
 
 
+def is_narrow(workload):
+    return workload.endswith("bf16")
+
+
 def torch_case(workload, system, compiled=False, tuned=False):
     """tuned: the fused optimiser, and channels-last images for convolutions. A compiled step is
     always tuned so: in 2.13.0 contiguous images leave convolutions without a gradient."""
@@ -66,7 +70,7 @@ def torch_case(workload, system, compiled=False, tuned=False):
             weight_decay=decay, **extra)
 
     def loss_of(x, y):
-        with torch.autocast("cpu", torch.bfloat16, enabled=workload.endswith("bf16")):
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_narrow(workload)):
             return F.cross_entropy(model(x), y)
     if compiled:
         loss_of = torch.compile(loss_of)
@@ -78,6 +82,13 @@ def torch_case(workload, system, compiled=False, tuned=False):
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
     return measured(workload, system, memory_before, step, compiled)
+
+
+def channels_last(name, batch, sample):
+    """The batches for JAX and TensorFlow: integers of 32 bits, too."""
+    for x, y in models.batches(name, batch, sample):
+        x = x.transpose(0, 2, 3, 1) if len(sample) == 3 else x
+        yield (x if x.dtype == np.float32 else x.astype(np.int32)), y.reshape(-1).astype(np.int32)
 
 
 def jax_adam(p, state, g, rate, decay=0):
@@ -99,10 +110,8 @@ def jax_case(workload):
     tree = jax.tree.map
     memory_before = status_mb("VmRSS")
     name, batch, sample, kind, rate, decay = WORKLOADS[workload]
-    model = models.jax_model(name)
-    images = (lambda x: x.transpose(0, 2, 3, 1)) if len(sample) == 3 else (lambda x: x)
-    as_jax = lambda x: jnp.asarray(x if x.dtype == np.float32 else x.astype(np.int32))
-    data = [(as_jax(images(x)), as_jax(y.reshape(-1))) for x, y in models.batches(name, batch, sample)]
+    model = models.jax_model(name, is_narrow(workload))
+    data = [tree(jnp.asarray, pair) for pair in channels_last(name, batch, sample)]
 
     def loss_of(p, s, x, y):
         logits, s = model(p, s, x)
@@ -114,7 +123,7 @@ def jax_case(workload):
 
     def adam(p, state, g):
         return jax_adam(p, state, g, rate, decay)
-    p = tree(jnp.asarray, models.jax_weights(name))
+    p = tree(jnp.asarray, models.transposed_weights(name))
     zeros = lambda: tree(jnp.zeros_like, p)
     state = zeros() if kind == "sgd" else (zeros(), zeros(), jnp.zeros(()))
 
@@ -122,12 +131,51 @@ def jax_case(workload):
         (loss, s), g = jax.value_and_grad(loss_of, has_aux=True)(p, s, x, y)
         return *(sgd if kind == "sgd" else adam)(p, state, g), s, loss
     whole = jax.jit(whole, donate_argnums=(0, 1, 2))
-    carry = [p, state, tree(jnp.asarray, models.jax_statistics(name))]
+    carry = [p, state, tree(jnp.asarray, models.statistics(name))]
 
     def step(i):
         *carry[:], loss = whole(*carry, *data[i % len(data)])
         return float(loss)
     return measured(workload, "jax-jit", memory_before, step, True)
+
+
+def tf_case(workload):
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(threads())
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    memory_before = status_mb("VmRSS")
+    name, batch, sample, kind, rate, decay = WORKLOADS[workload]
+    model = models.tf_model(name, is_narrow(workload))
+    data = [(tf.constant(x), tf.constant(y)) for x, y in channels_last(name, batch, sample)]
+    p = {k: tf.Variable(v) for k, v in models.transposed_weights(name).items()}
+    s = {k: tf.Variable(v, trainable=False) for k, v in models.statistics(name).items()}
+    zeros = lambda: {k: tf.Variable(tf.zeros_like(v), trainable=False) for k, v in p.items()}
+    state = (zeros(),) if kind == "sgd" else (zeros(), zeros())
+    t = tf.Variable(0.0, trainable=False)
+
+    def update(p, g, m, v=None):
+        if kind == "sgd":
+            tf.raw_ops.ResourceApplyMomentum(var=p.handle, accum=m.handle, lr=rate, grad=g, momentum=MOMENTUM)
+            return
+        if decay:
+            p.assign(p * (1 - rate * decay))
+        b1, b2 = ADAM["b1"] ** t, ADAM["b2"] ** t
+        tf.raw_ops.ResourceApplyAdam(       # adds its epsilon before it corrects v by 1 - b2
+            var=p.handle, m=m.handle, v=v.handle, beta1_power=b1, beta2_power=b2, lr=rate, beta1=ADAM["b1"],
+            beta2=ADAM["b2"], epsilon=ADAM["eps"] * tf.sqrt(1 - b2), grad=g)
+
+    @tf.function(autograph=False)     # with jit_compile no model is faster, and the LSTM compiles for a minute
+    def whole(x, y):
+        with tf.GradientTape() as tape:
+            logits, new = model(p, s, x)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, tf.cast(logits, tf.float32)))
+        t.assign_add(1)
+        for k, g in tape.gradient(loss, p).items():
+            update(p[k], tf.convert_to_tensor(g), *(slots[k] for slots in state))
+        for k, value in new.items():
+            s[k].assign(value)
+        return loss
+    return measured(workload, "tensorflow", memory_before, lambda i: float(whole(*data[i % len(data)])), True)
 
 
 CASES = {
@@ -136,7 +184,8 @@ CASES = {
                                 parts=list(WORKLOADS)),
     "pytorch-compile": Case(lambda w: torch_case(w, "pytorch-compile", compiled=True, tuned=True),
                             keep_memory=True, parts=list(WORKLOADS)),
-    "jax-jit": Case(jax_case, keep_memory=True, parts=[w for w in WORKLOADS if not w.endswith("bf16")]),
+    "jax-jit": Case(jax_case, keep_memory=True, parts=list(WORKLOADS)),
+    "tensorflow": Case(tf_case, keep_memory=True, parts=list(WORKLOADS)),
 }
 
 if __name__ == "__main__":
