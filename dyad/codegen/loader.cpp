@@ -10,6 +10,8 @@
 
 #include "dyad/base/error.h"
 #include "dyad/codegen/code_registry.h"
+#include "dyad/codegen/jit_dump.h"
+#include "dyad/codegen/line_table.h"
 
 namespace dyad::codegen {
 
@@ -125,9 +127,12 @@ class LoadedObject::Builder {
 
   std::string name_of(const Elf64_Sym& symbol) const {
     if (symbol.st_name >= strings_.sh_size) bad("has a symbol without a name");
-    const char* first =
-        reinterpret_cast<const char*>(image_.data() + strings_.sh_offset + symbol.st_name);
-    return {first, strnlen(first, strings_.sh_size - symbol.st_name)};
+    return std::string(text_at(strings_, symbol.st_name));
+  }
+
+  std::string_view text_at(const Elf64_Shdr& texts, std::uint64_t offset) const {
+    const char* first = reinterpret_cast<const char*>(image_.data() + texts.sh_offset + offset);
+    return {first, strnlen(first, texts.sh_size - offset)};
   }
 
   std::uint64_t address_of(std::uint64_t number) const {
@@ -180,7 +185,23 @@ class LoadedObject::Builder {
       bad("cannot be protected");
   }
 
+  /// The lines of all code, once relocated; none from a section that is damaged or missing, because
+  /// the code runs without them.
+  LineTable read_lines() const {
+    if (header_.e_shstrndx >= sections_.size()) return {};
+    const Elf64_Shdr& names = sections_[header_.e_shstrndx];
+    if (names.sh_type == SHT_NOBITS) return {};
+    for (const Elf64_Shdr& s : sections_) {
+      if (s.sh_type != SHT_NOBITS && s.sh_name < names.sh_size &&
+          text_at(names, s.sh_name) == ".debug_line")
+        return LineTable::read(std::span(image_).subspan(s.sh_offset, s.sh_size));
+    }
+    return {};
+  }
+
   void export_functions() {
+    const bool dumped = jit_dump_wanted();
+    const LineTable lines = dumped ? read_lines() : LineTable();
     for (const Elf64_Sym& symbol : symbols_) {
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
       const Elf64_Shdr& code = section(symbol.st_shndx);
@@ -190,6 +211,10 @@ class LoadedObject::Builder {
       const std::string name = name_of(symbol);
       target_.symbols_.emplace(name.substr(name.rfind('$') + 1), address);
       add_to_perf_map(address, symbol.st_size, name);
+      if (!dumped) continue;
+      const std::uint64_t size = std::min(symbol.st_size, code.sh_size - symbol.st_value);
+      add_to_jit_dump({static_cast<const std::byte*>(address), size}, name,
+                      lines.lines(code.sh_addr + symbol.st_value, size));
     }
   }
 

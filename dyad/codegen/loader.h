@@ -15,8 +15,8 @@ namespace dyad::codegen {
 class LoadedObject {
  public:
   /// Maps and relocates; throws IoError that says what is wrong with the object. Undefined symbols
-  /// are an error: kernels call nothing. Tells the debugger about it and, when DYAD_PERF_MAP is
-  /// set, perf.
+  /// are an error: kernels call nothing. Tells the debugger about it and, when DYAD_PERF_MAP or
+  /// DYAD_PERF_JITDUMP is set, perf.
   static std::shared_ptr<const LoadedObject> load(std::span<const std::byte> object);
 
   LoadedObject(const LoadedObject&) = delete;
