@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "dyad/debug/line_diff.h"
 
 namespace dyad::debug {
 
@@ -20,9 +24,9 @@ class HtmlReport {
 
   void heading(std::string_view text);
   void paragraph(std::string_view text);
-  /// The first column is left-aligned, the others are numbers.
+  /// The first columns hold text and are left-aligned, the others are numbers.
   void table(const std::vector<std::string>& header,
-             const std::vector<std::vector<std::string>>& rows);
+             const std::vector<std::vector<std::string>>& rows, std::size_t text_columns = 1);
   /// Lines over `x_label` (steps, epochs), values that are not finite left out. `caption` tells
   /// what is seen.
   void chart(std::string_view caption, std::string_view x_label, std::string_view y_label,
@@ -31,6 +35,11 @@ class HtmlReport {
   void picture(std::string_view caption, std::string_view svg);
   /// Text as it is, in a fixed-width font.
   void preformatted(std::string_view text);
+  /// The same below `caption`, folded until the reader opens it.
+  void folded(std::string_view caption, std::string_view text);
+  /// Lines that are gone and lines that are new, in colours and with signs, with three lines of
+  /// what stays around them; folded. Of lines of more than 400 bytes the rest is left out.
+  void difference(std::string_view caption, std::span<const DiffLine> lines);
 
   /// The page.
   [[nodiscard]] std::string html() const;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -690,6 +691,19 @@ std::vector<CompiledGraph> CompiledCore::graphs() const {
       found.push_back({share(segment->graph()), share(segment->executable().lowered())});
   }
   return found;
+}
+
+std::vector<ExplainedPasses> CompiledCore::explain_passes() const {
+  state_->check_is_outside("explain_passes()");
+  const std::shared_lock lock(state_->mutex);
+  state_->wait_for_compilation();
+  std::vector<ExplainedPasses> all;
+  for (std::size_t i = 0; i < state_->recordings.size(); ++i) {
+    std::vector<ExplainedPasses> more =
+        state_->recordings[i]->explain_passes("recording " + std::to_string(i + 1));
+    std::ranges::move(more, std::back_inserter(all));
+  }
+  return all;
 }
 
 void CompiledCore::cancel() noexcept { state_->cancels.cancel(); }

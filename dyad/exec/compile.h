@@ -146,6 +146,7 @@ class CompiledCore {
 
   [[nodiscard]] Explanation explain(const StepProfile* profile) const;
   [[nodiscard]] std::vector<CompiledGraph> graphs() const;
+  [[nodiscard]] std::vector<ExplainedPasses> explain_passes() const;
   [[nodiscard]] const CompileOptions& options() const noexcept;
   /// Shows every recording, the first first; no call runs meanwhile.
   void visit(const std::function<void(const Recording&)>& see) const;
@@ -235,6 +236,11 @@ class CompiledFunction {
   /// The recorded graphs and what became of them, to print or to draw: those of the first recording
   /// first, each from its start to its ends.
   [[nodiscard]] std::vector<CompiledGraph> graphs() const { return core_->graphs(); }
+  /// What each pass of the compiler does to each of these graphs: runs the passes once more. Then
+  /// the graphs inside of their branches and loops, and the backward parts that have run.
+  [[nodiscard]] std::vector<ExplainedPasses> explain_passes() const {
+    return core_->explain_passes();
+  }
   /// Stops the calls in progress, from any thread: they throw CancelledError between two operators.
   /// Calls that are replayed write nothing then; those that run eagerly, to be recorded or checked
   /// too, leave what they wrote before, as eager code does.

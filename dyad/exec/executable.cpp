@@ -1,5 +1,7 @@
 #include "dyad/exec/executable.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -21,6 +23,7 @@
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/executable_plan.h"
 #include "dyad/exec/executable_planner.h"
+#include "dyad/exec/pass_log.h"
 #include "dyad/exec/small_sizes.h"
 #include "dyad/exec/step_profile.h"
 #include "dyad/ir/graph_constants.h"
@@ -33,7 +36,6 @@
 #include "dyad/passes/node_cost.h"
 #include "dyad/passes/stages.h"
 #include "dyad/runtime/background.h"
-#include "dyad/runtime/channel_blocks.h"
 #include "dyad/runtime/op_kernel.h"
 #include "dyad/runtime/threads.h"
 
@@ -104,17 +106,10 @@ void compile_regions(const Node& node, const ExecutableOptions& options, Lowered
 Lowered lower(const GraphImpl& graph, const ExecutableOptions& options) {
   const std::vector<ContentsHold> read = hold_constants(graph);
   Lowered made;
-  passes::LowerOptions how;
-  how.evaluate = evaluate_node;
-  how.cannot_fail = never_fails;
+  passes::LowerOptions how = lower_options(options);
   how.fusion.note = how.rows.note = [&](Loc where, const std::string& text) {
     made.notes.push_back(to_string(where) + ": " + text);
   };
-  how.off = options.passes_off;
-  how.fast_math = options.fast_math;
-  how.channel_blocks = options.channel_blocks.value_or(runtime::prefers_channel_blocks());
-  how.memory = options.memory;
-  how.dump = options.dump;
   made.graph = passes::lower(graph, how);
   if (!read.empty()) let_constants_shed(*made.graph);  // what was made of those that may
   for (const auto& node : made.graph->nodes()) {
@@ -621,6 +616,30 @@ std::vector<ExplainedKernel> Executable::kernels(const StepProfile* profile) con
     if (const auto inner = regions.find(node); inner != regions.end()) {
       for (const auto& region : inner->second) append(*region);
     }
+  }
+  return all;
+}
+
+std::vector<ExplainedPasses> Executable::explain_passes(const std::string& name) const {
+  std::vector<ExplainedPasses> all;
+  if (state_->stages.empty())
+    all.push_back(exec::explain_passes(*state_->graph, name, state_->options));
+  const auto append = [&](const Executable& inner, const std::string& part) {
+    std::vector<ExplainedPasses> more = inner.explain_passes(name + ", " + part);
+    std::ranges::move(more, std::back_inserter(all));
+  };
+  const auto numbered = [](std::string_view what, std::size_t i, std::size_t count) {
+    return count == 1 ? std::string(what) : fmt::format("{} {} of {}", what, i + 1, count);
+  };
+  for (std::size_t i = 0; i < state_->parts.size(); ++i)
+    append(*state_->parts[i], numbered("part", i, state_->parts.size()));
+  for (const auto& node : state_->lowered.graph->nodes()) {
+    const auto inside = state_->lowered.regions.find(node.get());
+    if (inside == state_->lowered.regions.end()) continue;
+    const std::string of = fmt::format(" of the {}{}", node->op().name,
+                                       node->loc() ? " at " + to_string(node->loc()) : "");
+    for (std::size_t i = 0; i < inside->second.size(); ++i)
+      append(*inside->second[i], numbered("region", i, inside->second.size()) + of);
   }
   return all;
 }

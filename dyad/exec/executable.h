@@ -123,6 +123,9 @@ class Executable {
   /// The steps of the latest plan, those inside of branches and loops after the step that runs
   /// them; with the times that a profile took of them.
   [[nodiscard]] std::vector<ExplainedKernel> kernels(const StepProfile* profile) const;
+  /// Runs the passes once more and tells what each does: to the graph, which reports call `name`,
+  /// or to its parts where data decide on sizes; then to the graphs inside of branches and loops.
+  [[nodiscard]] std::vector<ExplainedPasses> explain_passes(const std::string& name) const;
   [[nodiscard]] const GraphImpl& graph() const noexcept;
   /// The graph after the passes.
   [[nodiscard]] const GraphImpl& lowered() const noexcept;

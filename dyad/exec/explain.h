@@ -94,6 +94,28 @@ struct CompiledGraph {
   std::shared_ptr<const GraphImpl> compiled;  ///< as it runs: optimised, chains of operators fused
 };
 
+/// What one pass of the compiler did to a graph.
+struct ExplainedPass {
+  std::string name, summary;
+  int operators_before = 0;  ///< of the graph, without those inside of branches, loops and kernels
+  int operators_after = 0;
+  double ms = 0;
+  std::string text;  ///< the graph after it; empty where it changed nothing
+
+  [[nodiscard]] bool changed() const noexcept { return !text.empty(); }
+};
+
+/// What the passes did to one graph. Texts are without the elements of constants that take more
+/// than 64 KiB in all.
+struct ExplainedPasses {
+  std::string graph;  ///< which: `recording 1`, `recording 2, region of the scan at rnn.cpp:12`
+  std::string text;   ///< as it was given to the first pass
+  std::vector<ExplainedPass> passes;  ///< in their order
+  /// What a pass behind the last one asked of sizes that vary: such a graph goes through the passes
+  /// at each combination of sizes. Mostly empty.
+  std::string undecided;
+};
+
 /// A page to read.
 [[nodiscard]] std::string to_string(const Explanation& explanation);
 

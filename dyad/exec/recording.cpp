@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <span>
 
 #include "dyad/autograd/grad_mode.h"
@@ -464,6 +465,28 @@ ExplainedRecording Recording::explain(const StepProfile* profile) const {
     }
   }
   return told;
+}
+
+std::vector<ExplainedPasses> Recording::explain_passes(const std::string& name) const {
+  std::vector<ExplainedPasses> all;
+  if (!tree) return all;
+  const auto append = [&](Segment& segment, const std::string& called) {
+    std::vector<ExplainedPasses> more = segment.explain_passes(called);
+    std::ranges::move(more, std::back_inserter(all));
+  };
+  const DecisionTree* const padded = padded_tree();
+  const DecisionTree& ways = padded ? *padded : *tree;
+  const std::vector<Segment*> segments = ways.segments();
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    append(*segments[i], segments.size() == 1 ? name
+                                              : name + ", stretch " + std::to_string(i + 1) +
+                                                    " of " + std::to_string(segments.size()));
+  }
+  for (const DecisionTree::Leaf& leaf : ways.leaves()) {
+    if (leaf.backward && leaf.backward->stats().plans > 0)
+      append(*leaf.backward, name + ", backward");
+  }
+  return all;
 }
 
 }  // namespace dyad::exec

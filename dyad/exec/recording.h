@@ -116,6 +116,9 @@ struct Recording {
   /// True when a tensor that it writes shares memory with another one from outside.
   [[nodiscard]] bool writes_overlap(std::span<const Tensor> arguments) const;
   [[nodiscard]] ExplainedRecording explain(const StepProfile* profile) const;
+  /// What the passes do to its segments, and to the backward parts that have run; none where it
+  /// runs eagerly. `name`: what it is called.
+  [[nodiscard]] std::vector<ExplainedPasses> explain_passes(const std::string& name) const;
 
  private:
   /// What the tensor at a position among the arguments is called.

@@ -188,6 +188,13 @@ std::vector<ExplainedKernel> Segment::kernels(const StepProfile* profile) const 
   return executable_ ? executable_->kernels(profile) : std::vector<ExplainedKernel>();
 }
 
+std::vector<ExplainedPasses> Segment::explain_passes(const std::string& name) {
+  const Executable& compiled = executable();
+  const GuardedSizes sizes(path_->guards);
+  const SizeFacts::Scope scope(sizes);
+  return compiled.explain_passes(name);
+}
+
 void Segment::run(Executable& compiled, std::span<const Tensor> arguments, Environment& env,
                   const CancelToken* cancel, std::uint64_t given_away) const {
   std::vector<Tensor> inputs(arguments.begin(), arguments.end());

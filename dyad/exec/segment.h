@@ -76,6 +76,8 @@ class Segment {
   [[nodiscard]] ExecutableStats stats() const;
   /// The steps that it was compiled to, if it has run; with the times that a profile took.
   [[nodiscard]] std::vector<ExplainedKernel> kernels(const StepProfile* profile) const;
+  /// What the passes do to it, called `name` in reports. Compiles now when needed.
+  [[nodiscard]] std::vector<ExplainedPasses> explain_passes(const std::string& name);
   /// The recorded graph of this stretch.
   [[nodiscard]] const GraphImpl& graph() const noexcept { return *graph_; }
 

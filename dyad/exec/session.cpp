@@ -215,4 +215,12 @@ std::string Session::explain() const {
   return text;
 }
 
+std::vector<ExplainedPasses> Session::explain_passes(const std::vector<Tensor>& fetches, Loc loc) {
+  loc = loc.user();
+  exec::require_eager("a session", loc);
+  const Threads threads(state_->options);
+  const Program& program = state_->program_for(fetches, loc);
+  return program.executable.explain_passes("fetches " + program.fetches);
+}
+
 }  // namespace dyad

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dyad/exec/explain.h"
 #include "dyad/exec/graph.h"
 #include "dyad/exec/memory_use.h"
 
@@ -69,6 +70,10 @@ class Session {
 
   /// What was compiled so far, for each set of fetches: nodes, kernels, memory.
   [[nodiscard]] std::string explain() const;
+  /// What each pass of the compiler does to what a run with these fetches needs: runs the passes
+  /// once more. GraphError: a fetch of another graph.
+  [[nodiscard]] std::vector<ExplainedPasses> explain_passes(
+      const std::vector<Tensor>& fetches, Loc loc = std::source_location::current());
 
  private:
   struct State;

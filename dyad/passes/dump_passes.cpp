@@ -12,9 +12,6 @@
 namespace dyad::passes {
 namespace {
 
-/// A dump is there to be read: weights of more bytes are left out.
-constexpr std::int64_t kDataLimit = 1 << 16;
-
 void append(const std::string& path, const std::string& text) {
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
@@ -40,7 +37,7 @@ PassDump::PassDump() {
 
 void PassDump::operator()(std::string_view pass, const GraphImpl& graph) {
   if (path_.empty()) return;
-  std::string text = to_string(graph, {.data_limit = kDataLimit});
+  std::string text = to_string(graph, {.data_limit = kDumpDataLimit});
   if (text == last_) {
     append(path_, fmt::format("// graph {}, after {}: as before\n", number_, pass));
     return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -7,9 +8,12 @@
 
 namespace dyad::passes {
 
+/// A dump is there to be read: of constants that take more bytes in all the elements are left out.
+inline constexpr std::int64_t kDumpDataLimit = 1 << 16;
+
 /// What the environment variable DYAD_DUMP_PASSES=FILE asks for (`-` is the standard error): each
 /// graph that is compiled, as text, as it was given and after each pass that changed it, appended
-/// to the file. Constants of more than 64 KiB in all are left out. Nothing when it is not set. One
+/// to the file. Constants of more than kDumpDataLimit are left out. Nothing when it is not set. One
 /// object for each graph.
 class PassDump {
  public:

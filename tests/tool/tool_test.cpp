@@ -429,6 +429,45 @@ TEST(Opt, RunsPassesOnAGraphInTextForm) {
                                 HasSubstr(" by --fast-math\n")));
 }
 
+TEST(Opt, TellsWhatEachPassDoesAsJsonAndAsAPage) {
+  std::ofstream(folder() + "told.txt") << R"(graph {
+  %x = placeholder : f32[n] @model.cpp:3
+  %a = exp(%x) @model.cpp:4
+  %b = exp(%x) @model.cpp:5
+  %y = mul(%a, %b) @model.cpp:6
+  return %y
+})";
+  const Output shown = run("opt told.txt --pass cse,dce --json");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  const json told = json::parse(shown.out);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0]["graph"], "told.txt");
+  EXPECT_THAT(told[0]["text"].get<std::string>(), HasSubstr("%1 = exp(%x) : f32[n] @model.cpp:5"));
+  ASSERT_EQ(told[0]["passes"].size(), 2u);
+  const json &cse = told[0]["passes"][0], &dce = told[0]["passes"][1];
+  EXPECT_EQ(cse["name"], "cse");
+  EXPECT_EQ(cse["operators_before"], 3);
+  EXPECT_EQ(cse["operators_after"], 2);
+  EXPECT_THAT(cse["text"].get<std::string>(), HasSubstr("%1 = mul(%0, %0)"));
+  EXPECT_EQ(dce["name"], "dce");
+  EXPECT_EQ(dce["changed"], false);
+  EXPECT_FALSE(dce.contains("text"));
+
+  const Output page = run("opt told.txt --no-lines --html told.html");
+  EXPECT_EQ(page.status, 0);
+  EXPECT_EQ(page.out, "");
+  EXPECT_EQ(page.err, "wrote told.html\n");
+  EXPECT_THAT(contents(folder() + "told.html"),
+              AllOf(StartsWith("<!doctype html>"), HasSubstr("<h2>Passes: told.txt</h2>"),
+                    HasSubstr("<del>-   %was1 = exp(%x) : f32[n]\n")));
+  EXPECT_THAT(run("opt - --each --html told.html --pass cse < told.txt").out,
+              StartsWith("// as given\ngraph {"));
+  EXPECT_THAT(contents(folder() + "told.html"), HasSubstr("<h2>Passes: standard input</h2>"));
+  for (const char* other : {"--each", "--notes", "--plan --dim n=2"})
+    EXPECT_EQ(run("opt told.txt --json " + std::string(other)).status, 2) << other;
+  EXPECT_EQ(run("opt told.txt --html no/such/folder/x.html").status, 1);
+}
+
 TEST(Opt, PlansTheGraphThatRuns) {
   std::ofstream(folder() + "plan.txt") << R"(graph {
   %x = placeholder : f32[n, 4] @model.cpp:3

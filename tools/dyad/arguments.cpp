@@ -80,9 +80,9 @@ CLI::App& add_command(CLI::App& program, const std::string& name, const std::str
 }
 
 void add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& help,
-              const std::string& without) {
+              const std::vector<std::string>& without) {
   CLI::Option* const option = command.add_flag(name, value, help);
-  if (!without.empty()) option->excludes(command.get_option(without));
+  for (const std::string& other : without) option->excludes(command.get_option(other));
 }
 
 void add_option(CLI::App& command, const OptionText& text, OptionValue value) {

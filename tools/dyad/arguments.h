@@ -31,9 +31,9 @@ int run_program(int argc, const char* const* argv, const std::string& descriptio
 
 CLI::App& add_command(CLI::App& program, const std::string& name, const std::string& description);
 
-/// `without` is an option that cannot be given together with it.
+/// `without` are options that cannot be given together with it.
 void add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& help,
-              const std::string& without = {});
+              const std::vector<std::string>& without = {});
 
 struct OptionText {
   std::string name;  ///< `--name`, or `name` for what stands alone

@@ -271,7 +271,7 @@ Command add_inspect(CLI::App& program) {
   add_flag(command, "--parameters", options->parameters, "List the parameters by name");
   add_flag(command, "--json", options->json, "Print everything as JSON");
   add_flag(command, "--text", options->text, "Print the graph instead: one line for each node",
-           "--json");
+           {"--json"});
   add_option(command,
              {.name = "--svg",
               .help = "Draw the graph into a file, to look at in a browser",

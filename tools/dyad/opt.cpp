@@ -11,9 +11,13 @@
 #include <optional>
 
 #include "dyad/base/error.h"
+#include "dyad/debug/html_report.h"
+#include "dyad/debug/pass_report.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/graph.h"
+#include "dyad/exec/pass_log.h"
 #include "dyad/exec/plan_text.h"
+#include "dyad/passes/dump_passes.h"
 #include "dyad/passes/epilogue_ops.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/lower.h"
@@ -27,7 +31,8 @@ namespace {
 struct OptOptions {
   std::string file;
   std::vector<std::string> passes, off;
-  bool each = false, lines = true, fast_math = false, plan = false, notes = false;
+  bool each = false, lines = true, fast_math = false, plan = false, notes = false, json = false;
+  std::string html;                           ///< a file, or none
   std::optional<std::uint64_t> memory_limit;  ///< MB
   std::map<std::string, std::int64_t> sizes;
 };
@@ -52,18 +57,13 @@ int list_passes() {
 }
 
 /// The passes that were asked for, one after the other.
-Ref<GraphImpl> run_passes(Ref<GraphImpl> graph, const std::vector<std::string>& names,
+Ref<GraphImpl> run_passes(const Ref<GraphImpl>& graph, const std::vector<std::string>& names,
                           const passes::LowerOptions& options) {
   if (names.empty()) return passes::lower(*graph, options);
   std::vector<passes::Pass> chosen;
   chosen.reserve(names.size());
   for (const std::string& name : names) chosen.push_back(passes::find_pass(name));
-  if (options.dump) options.dump("input", *graph);
-  for (const passes::Pass& pass : chosen) {
-    graph = pass.run(graph, options);
-    if (options.dump) options.dump(pass.name, *graph);
-  }
-  return graph;
+  return passes::run_passes(graph, chosen, options);
 }
 
 /// The numbers for a graph's symbols; ValueError where one is missing that a plan needs, or is for
@@ -96,12 +96,7 @@ SymbolMap numbers_of(const GraphImpl& graph, const std::map<std::string, std::in
   return numbers;
 }
 
-int optimise(const OptOptions& options) {
-  passes::register_epilogue_ops();
-  passes::register_fused_ops();
-  Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
-  const SymbolMap numbers = numbers_of(*graph, options.sizes, options.plan);
-  const GraphTextOptions text{.lines = options.lines};
+passes::LowerOptions lower_options(const OptOptions& options, const SymbolMap& numbers) {
   passes::LowerOptions lower{
       .evaluate = exec::evaluate_node,
       .cannot_fail = exec::never_fails,
@@ -112,6 +107,26 @@ int optimise(const OptOptions& options) {
   lower.memory = {
       .memory_limit = static_cast<std::int64_t>(options.memory_limit.value_or(0)) * kMegabyte,
       .sizes = numbers};
+  return lower;
+}
+
+/// Writes the page that was asked for, and prints the JSON.
+void report(const OptOptions& options, const ExplainedPasses& told) {
+  if (options.json) fmt::print("{}\n", debug::to_json({&told, 1}));
+  if (options.html.empty()) return;
+  debug::HtmlReport page("Passes of the compiler", told.graph);
+  debug::add_passes(page, {&told, 1});
+  page.save(options.html);
+  fmt::print(stderr, "wrote {}\n", options.html);
+}
+
+int optimise(const OptOptions& options) {
+  passes::register_epilogue_ops();
+  passes::register_fused_ops();
+  Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
+  const SymbolMap numbers = numbers_of(*graph, options.sizes, options.plan);
+  const GraphTextOptions text{.lines = options.lines};
+  passes::LowerOptions lower = lower_options(options, numbers);
   std::vector<std::string> notes;
   if (options.notes) {
     lower.fusion.note = lower.rows.note = [&](Loc where, const std::string& text) {
@@ -119,21 +134,25 @@ int optimise(const OptOptions& options) {
       if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
     };
   }
-  if (options.each) {
-    lower.dump = [&](std::string_view pass, const GraphImpl& now) {
-      fmt::print("// {}\n{}", pass == "input" ? "as given" : "after " + std::string(pass),
-                 to_string(now, text));
-    };
-  }
-  graph = run_passes(std::move(graph), options.passes, lower);
+  const bool reports = options.json || !options.html.empty();
+  exec::PassLog log(options.file == "-" ? "standard input" : options.file,
+                    {.lines = options.lines, .data_limit = passes::kDumpDataLimit});
+  lower.dump = [&](std::string_view pass, const GraphImpl& now) {
+    if (reports) log(pass, now);
+    if (!options.each) return;
+    fmt::print("// {}\n{}", pass == "input" ? "as given" : "after " + std::string(pass),
+               to_string(now, text));
+  };
+  graph = run_passes(graph, options.passes, lower);
   lower.dump = {};
+  if (reports) report(options, log.take());
   if (options.plan) {
     const exec::PlanTextOptions plan{.lines = options.lines,
                                      .lower = [&](const Ref<GraphImpl>& region) {
                                        return run_passes(clone(*region), options.passes, lower);
                                      }};
     fmt::print("{}{}", options.each ? "// the plan\n" : "", exec::plan_text(*graph, numbers, plan));
-  } else if (!options.each) {
+  } else if (!options.each && !reports) {
     fmt::print("{}", to_string(*graph, text));
   }
   for (const std::string& note : notes) fmt::print("// {}\n", note);
@@ -192,6 +211,14 @@ Command add_opt(CLI::App& program) {
              &options->memory_limit);
   add_flag(command, "--notes", options->notes,
            "Say at the end, in comments, why operators share kernels or do not");
+  add_flag(command, "--json", options->json,
+           "Print what each pass does as JSON instead, times in milliseconds",
+           {"--each", "--plan", "--notes"});
+  add_option(command,
+             {.name = "--html",
+              .help = "Write what each pass does into a file, to look at in a browser",
+              .value = "FILE"},
+             &options->html);
   add_flag(command, "!--no-lines", options->lines, "Leave out the source lines");
   add_footer(
       command,
@@ -200,10 +227,14 @@ Command add_opt(CLI::App& program) {
       "read, and ->\nwhat they give (\"over %1\": in the memory of %1, which nobody needs any "
       "more). Then one for each\nblock of memory: the values that lie there, where it is, its "
       "bytes, the steps that need it.\n\n"
+      "--json and --html tell of each pass: its time, the operators before and after it, and the "
+      "graph after\nit, if it changed anything (on the page: the lines that differ). Of constants "
+      "that take more than\n64 KiB in all the elements are left out.\n\n"
       "Examples:\n"
       "  dyad opt graph.txt                      the graph that runs\n"
       "  dyad opt graph.txt --pass cse,dce       after these two alone\n"
       "  dyad opt graph.txt --each               after each pass\n"
+      "  dyad opt graph.txt --html passes.html   what each pass changes, as a page\n"
       "  dyad opt graph.txt --plan --dim n=32    steps and memory where the size n is 32\n"
       "  dyad opt step.txt --memory-limit 100    a step that takes 100 MB, if it can be\n"
       "  dyad opt graph.txt --notes              and why it has the kernels that it has\n"
