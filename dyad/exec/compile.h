@@ -101,9 +101,9 @@ struct CompileOptions {
   std::vector<std::string> passes_off = {};
   /// Allows what changes bits, and no more than dyad/passes/fast_math.h lists: arithmetic with
   /// numbers is shortened; convolutions take in norms, sums and activations behind them, products
-  /// with constants sums and activations, so that NaN may become a number; attention that is
-  /// written out is computed by tiles; images stay in blocks of channels, large batches run in
-  /// parts.
+  /// with constants sums and activations, so that NaN may become a number; softmaxes and norms that
+  /// are written out are one call; attention that is written out is computed by tiles; images stay
+  /// in blocks of channels, large batches run in parts.
   bool fast_math = false;
 };
 

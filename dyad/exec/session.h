@@ -28,9 +28,9 @@ struct Feed {
 struct SessionOptions {
   /// Allows what changes bits, and no more than dyad/passes/fast_math.h lists: arithmetic with
   /// numbers is shortened; convolutions take in norms, sums and activations behind them, products
-  /// with constants sums and activations, so that NaN may become a number; attention that is
-  /// written out is computed by tiles; images stay in blocks of channels, large batches run in
-  /// parts. Without effect under DetectAnomaly.
+  /// with constants sums and activations, so that NaN may become a number; softmaxes and norms that
+  /// are written out are one call; attention that is written out is computed by tiles; images stay
+  /// in blocks of channels, large batches run in parts. Without effect under DetectAnomaly.
   bool fast_math = false;
   int threads = 0;  ///< of its kernels: 0 for as many as set_num_threads() says
 };

@@ -116,4 +116,8 @@ std::optional<double> number_of(Value value) {
   });
 }
 
+bool only_names_sizes(const Node& node) {
+  return node.is("reshape") || node.is("squeeze") || node.is("unsqueeze");
+}
+
 }  // namespace dyad::passes

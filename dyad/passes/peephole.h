@@ -50,4 +50,7 @@ class Peephole {
 /// element, or a filled tensor.
 [[nodiscard]] std::optional<double> number_of(Value value);
 
+/// Whether a node gives the elements of its input, in their order, with other names for the sizes.
+[[nodiscard]] bool only_names_sizes(const Node& node);
+
 }  // namespace dyad::passes

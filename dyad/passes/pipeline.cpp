@@ -18,6 +18,7 @@
 #include "dyad/passes/hoist.h"
 #include "dyad/passes/join_attention.h"
 #include "dyad/passes/join_epilogues.h"
+#include "dyad/passes/join_norms.h"
 #include "dyad/passes/join_parts.h"
 #include "dyad/passes/simplify_algebra.h"
 #include "dyad/passes/simplify_views.h"
@@ -77,6 +78,15 @@ std::vector<Pass> built_in() {
       // With other bits, for those who allow it.
       {"fast_math", "x + 0, division by numbers, numbers one after the other", on_request,
        [](const GraphRef& g, const LowerOptions&) { return fast_math(*g); }},
+      {"join_norms", "softmaxes and norms that are written out become one call", on_request,
+       [](const GraphRef& g, const LowerOptions&) {
+         const auto may_be_part = [](const Node& node) {
+           return node.is("sum") || node.is("mean") || node.is("softmax");
+         };
+         if (!has(*g, may_be_part)) return g;
+         dce(*g);  // what other passes have left behind would count as readers
+         return join_norms(*g);
+       }},
       {"join_attention", "attention that is written out becomes one call, by tiles", on_request,
        [](const GraphRef& g, const LowerOptions&) { return join_attention(*g); }},
 

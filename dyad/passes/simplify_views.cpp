@@ -38,10 +38,6 @@ Value without_permute(const Node& node, Value x, GraphImpl& to) {
       ->output();
 }
 
-bool only_names_sizes(const Node& node) {
-  return node.is("reshape") || node.is("squeeze") || node.is("unsqueeze");
-}
-
 /// Gives the elements of its first input, in their order, when the shape is the same.
 bool keeps_elements(const Node& node) {
   if (node.is("slice")) return int_attr(node, "step") == 1;

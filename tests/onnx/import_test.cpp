@@ -30,11 +30,6 @@ using ::testing::IsEmpty;
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
-std::string floats(std::string_view name, const Numbers& dims, const std::vector<float>& values) {
-  return tensor_proto(name, kFloat, dims,
-                      {reinterpret_cast<const char*>(values.data()), values.size() * 4});
-}
-
 // --- Whole numbers -------------------------------------------------------------------------------
 
 TEST(ImportIntegers, BoxesWithoutALimit) {

@@ -65,6 +65,11 @@ inline std::string tensor_proto(std::string_view name, const Numbers& values) {
   if (!values.empty()) std::memcpy(raw.data(), values.data(), raw.size());
   return tensor_proto(name, kInt64, {static_cast<std::int64_t>(values.size())}, raw);
 }
+inline std::string floats(std::string_view name, const Numbers& dims,
+                          const std::vector<float>& values) {
+  return tensor_proto(name, kFloat, dims,
+                      {reinterpret_cast<const char*>(values.data()), values.size() * 4});
+}
 inline std::string scalar(std::string_view name, std::int64_t value) {
   const std::string raw(reinterpret_cast<const char*>(&value), 8);
   return tensor_proto(name, kInt64, {}, raw);
