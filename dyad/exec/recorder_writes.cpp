@@ -18,6 +18,13 @@ bool same_strides(const TensorImpl& a, const TensorImpl& b) noexcept {
   return (a.contiguous && b.contiguous) || a.strides == b.strides;
 }
 
+/// What copy_() expands to the shape that it has already.
+Value unexpanded(Value value) {
+  while (value.node->is("expand") && value.type().same_as(value.node->inputs()[0].type()))
+    value = value.node->inputs()[0];
+  return value;
+}
+
 }  // namespace
 
 void Recorder::forget_lone_pairs() {
@@ -106,7 +113,7 @@ int Recorder::handles_of(const Storage* storage) const {
 void Recorder::write(const Tensor& target, const Tensor& value, Loc loc) {
   loc = loc.user();
   ++writes_;
-  const Value written = value_of(value, loc);
+  const Value written = unexpanded(value_of(value, loc));
   const Ref<GraphValue> to = handle_of(target, loc);
   refuse_sliced(*to, loc);
   keep_before(to->memory, target);

@@ -17,6 +17,31 @@
 namespace dyad::passes {
 namespace {
 
+/// Whether one call is slower than kernels of the operators, which a CPU runs together on rows:
+/// library calls take a row at a time, and short ones cost more than they hold. Unknown sizes are
+/// taken for long ones.
+bool is_short(const WrittenNorm& norm) {
+  const auto least = [&]() -> std::int64_t {
+    switch (norm.kind) {
+      case NormKind::softmax:
+      case NormKind::log_softmax:
+        return 128;
+      case NormKind::layer_norm:
+        return 256;
+      case NormKind::rms_norm:
+        return 512;
+    }
+    return 0;
+  };
+  std::int64_t row = 1;
+  for (const std::int64_t axis : norm.axes) {
+    const Dim size = norm.x.type().shape()[static_cast<std::size_t>(axis)];
+    if (!size.is_number()) return false;
+    row *= size.number();
+  }
+  return row < least();
+}
+
 /// The nodes before `root` that its call takes the place of.
 std::unordered_set<const Node*> inside(const Node& root, const WrittenNorm& norm) {
   std::unordered_set<const Node*> found;
@@ -35,12 +60,12 @@ std::unordered_set<const Node*> inside(const Node& root, const WrittenNorm& norm
 /// The calls that a graph is rewritten to have, by the nodes whose place they take.
 class NormFinder {
  public:
-  explicit NormFinder(const GraphImpl& graph) : uses_(count_uses(graph)), parts_(graph, 0) {
+  NormFinder(const GraphImpl& graph, bool short_rows) : uses_(count_uses(graph)), parts_(graph, 0) {
     // What follows a norm may be part of it, so the last nodes are asked first.
     for (const auto& node : std::views::reverse(graph.nodes())) {
       if (parts_[*node] != 0) continue;
       const auto found = written_norm_at(*node);
-      if (!found) continue;
+      if (!found || (is_short(*found) && !short_rows)) continue;
       const auto nodes = inside(*node, *found);
       if (!are_alone(nodes, *node, *found)) continue;
       for (const Node* part : nodes) parts_[*part] = 1;
@@ -110,8 +135,8 @@ Value write_norm(const WrittenNorm& norm, const Node& root, Rewriter& rewriter,
 
 }  // namespace
 
-Ref<GraphImpl> join_norms(const GraphImpl& graph) {
-  const NormFinder finder(graph);
+Ref<GraphImpl> join_norms(const GraphImpl& graph, bool short_rows) {
+  const NormFinder finder(graph, short_rows);
   if (finder.empty()) return clone(graph);
   Rewriter rewriter(graph);
   GraphEvaluator evaluator(rewriter.to());

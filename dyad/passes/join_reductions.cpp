@@ -70,10 +70,28 @@ class Joiner {
                         fmt::format("the reductions of it need {} accumulators, a kernel has {}",
                                     accumulators, kMostAccumulators));
     }
-    for (const Node* reader : readers) {
-      if (need_one_another(*reader, reduction) || !groups_.merge(made, *reader))
-        note_apart(options_, made, *reader, groups_.refusal());
+    // All or none of several. None needs another one: that would lead out of the group and back.
+    if (readers.size() > 1 && !has_room(made, readers.size())) {
+      return note_apart(options_, made, reduction,
+                        "several reductions of it would make too large a kernel");
     }
+    for (const Node* reader : readers) {
+      if (!groups_.merge(made, *reader)) note_apart(options_, made, *reader, groups_.refusal());
+    }
+  }
+
+  /// Whether the limits allow so many nodes more in a group, each with a result of its own.
+  [[nodiscard]] bool has_room(const Node& of, std::size_t more) const {
+    std::unordered_set<Value, ValueHash> read;
+    const auto members = groups_.members(of);
+    for (const Node* member : members) {
+      for (const Value v : member->inputs()) {
+        if (v && !groups_.together(*v.node, of)) read.insert(v);
+      }
+    }
+    const std::size_t nodes = members.size() + more;
+    return nodes <= static_cast<std::size_t>(options_.max_nodes) &&
+           read.size() + nodes <= static_cast<std::size_t>(options_.max_operands);
   }
 
   /// Lets a reduction, with its prologue, join one of those before it.

@@ -64,6 +64,7 @@ TEST_F(EarlyUpdates, MakeRoomForTheNextGradient) {
   2: matmul(%dy, %w2) -> %2
   3: exp(%t) -> %6
   variables are written from here on:
+  4 to 5 in one call of the threads:
   4: sgd_step(%w2, %1, %6, %t) -> %8 over %w2
   5: cos(%2) -> %3 over %2
   6: sum(%0) -> %4
@@ -85,6 +86,7 @@ TEST_F(EarlyUpdates, ComeLastBehindAStepThatMayFail) {
   6: matmul(%x, %3) -> %6
   7: exp(%t) -> %7
   variables are written from here on:
+  8 to 9 in one call of the threads:
   8: sgd_step(%w1, %6, %7, %t) -> %8 over %w1
   9: sgd_step(%w2, %1, %7, %t) -> %9 over %w2
   10: add(%t, %t) -> %10 over %t
@@ -101,6 +103,7 @@ TEST_F(EarlyUpdates, ComeLastWhereGradientsStay) {
   5: matmul(%x, %3) -> %5
   6: exp(%t) -> %6
   variables are written from here on:
+  7 to 8 in one call of the threads:
   7: sgd_step(%w1, %5, %6, %t) -> %7 over %w1
   8: sgd_step(%w2, %1, %6, %t) -> %8 over %w2
   9: add(%t, %t) -> %9 over %t
@@ -117,6 +120,7 @@ TEST_F(EarlyUpdates, ComeLastWhereAllWaitForOneNumber) {
   5: matmul(%x, %3) -> %5
   6: max(%5) -> %6
   variables are written from here on:
+  7 to 8 in one call of the threads:
   7: sgd_step(%w1, %5, %6, %t) -> %7 over %w1
   8: sgd_step(%w2, %1, %6, %t) -> %8 over %w2
   9: add(%t, %t) -> %9 over %t

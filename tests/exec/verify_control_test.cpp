@@ -35,7 +35,7 @@ class VerifyControl : public ::testing::TestWithParam<bool> {
 
   Tensor give(const Tensor& y) {
     const NoGrad no_tape;
-    if (GetParam()) seen_.copy_(y);
+    if (GetParam()) seen_.copy_(-y);
     return y;
   }
   /// Sums of exp(v), but for the first slice.

@@ -600,5 +600,37 @@ TEST(ViewWritesInAGraph, AVariablesHandleShowsWritesInPlaceButNoAssignment) {
   EXPECT_EQ(graph.variables()[0].second.to_vector<float>(), (std::vector<float>{0, 0, 3, 3}));
 }
 
+TEST(WholeWrites, TakeTheValueAsItIs) {
+  Tensor w = arange(12).to(f32).reshape({3, 4});
+  const auto step = compile(
+      [&](const Tensor& x) {
+        w.copy_(w * 0.5f + x);
+        return sum(w);
+      },
+      CompileOptions{.recheck = false, .background = Background::never});
+  Tensor expected = w.clone();
+  for (int i = 0; i < 3; ++i) {
+    static_cast<void>(step(ones({3, 4})));
+    expected = expected * 0.5f + ones({3, 4});
+    EXPECT_TRUE(same_bits(w, expected));
+  }
+  const CompiledGraph graph = step.graphs().at(0);
+  EXPECT_EQ(exec::count_of(*graph.compiled, "slice_scatter"), 0);
+  // What lies otherwise than the tensor is still put where that lies.
+  const auto turned = compile(
+      [&](const Tensor& x) {
+        w.copy_(transpose(x, 0, 1) + 1.0f);
+        return w * 2.0f;
+      },
+      CompileOptions{.recheck = false, .background = Background::never});
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = normal({4, 3});
+    const Tensor y = turned(x);
+    EXPECT_TRUE(same_bits(w, contiguous(transpose(x, 0, 1) + 1.0f)));
+    EXPECT_TRUE(same_bits(y, w * 2.0f));
+    EXPECT_TRUE(w.is_contiguous());
+  }
+}
+
 }  // namespace
 }  // namespace dyad

@@ -262,15 +262,47 @@ TEST(Fuse, ReductionsOverTheSameAxesReadOneTensorOnce) {
     %x = placeholder : f32[n, 8]
     %0, %1, %2 = fused(%x) : f32[8], f32[1, 8], f32[8]
       region {
-        %x = placeholder : f32[n, 8]
-        %sum = sum(%x) {axes = [0], keepdim = false}
-        %square = mul(%x, %x)
+        %in0 = placeholder : f32[n, 8]
+        %sum = sum(%in0) {axes = [0], keepdim = false}
+        %square = mul(%in0, %in0)
         %squares = sum(%square) {axes = [0], keepdim = true}
-        %most = max(%x) {axes = [0], keepdim = false}
+        %most = max(%in0) {axes = [0], keepdim = false}
         return %sum, %squares, %most
       }
     return %0, %1, %2
   })"));
+}
+
+TEST(Fuse, SeveralReductionsTakeInWhatTheyAloneRead) {
+  const Ref<GraphImpl> graph = fused(R"(graph {
+    %x = placeholder : f32[n, 8]
+    %square = mul(%x, %x)
+    %size = abs(%x)
+    %squares = sum(%square) {axes = [0], keepdim = false}
+    %sizes = sum(%size) {axes = [0], keepdim = false}
+    return %squares, %sizes
+  })");
+  EXPECT_EQ(count_of("fused", *graph), 1);
+  EXPECT_EQ(count_of("sum", *graph), 0);
+  EXPECT_EQ(graph->outputs().size(), 2u);
+}
+
+TEST(Fuse, TooManyReductionsOfOneGroupReadItsResults) {
+  std::string text = "graph {\n%x = placeholder : f32[n, 8]\n", results;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = std::to_string(i);
+    text += "%e" + name + " = " + std::vector{"exp", "abs", "sin", "cos", "tanh"}[i] + "(%x)\n";
+    text += "%s" + name + " = sum(%e" + name + ") {axes = [0], keepdim = false}\n";
+    results += (i == 0 ? "" : ", ") + ("%s" + name);
+  }
+  std::vector<std::string> notes;
+  const Ref<GraphImpl> graph =
+      fused(text + "return " + results + "\n}",
+            {.note = [&](Loc, const std::string& note) { notes.push_back(note); }});
+  EXPECT_EQ(count_of("sum", *graph), 5);
+  EXPECT_EQ(notes.front(),
+            "exp and sum have kernels of their own: the reductions of it need 5 accumulators, a "
+            "kernel has 4");
 }
 
 TEST(Fuse, ReductionsOfOthersOrOverOtherAxesStayApart) {

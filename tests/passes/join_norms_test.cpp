@@ -24,7 +24,7 @@ std::string of_rows(const std::string& lines, const std::string& dtype = "f32") 
 }
 
 Ref<GraphImpl> with_norms_joined(const std::string& text) {
-  Ref<GraphImpl> graph = join_norms(*parse(text));
+  Ref<GraphImpl> graph = join_norms(*parse(text), /*short_rows=*/true);
   dce(*graph);
   return graph;
 }
@@ -190,6 +190,27 @@ TEST(JoinNorms, ASoftmaxThatIsWrittenOutMayBePartOfAttention) {
   dce(*joined);
   EXPECT_TRUE(is_graph(joined, begin + "%y, %lse = attention_forward(%q, %k, %v, none, none, none) "
                                        "{scale = 1.0}\n return %y\n}"));
+}
+
+TEST(JoinNorms, RowsThatAreKnownToBeShortStay) {
+  const auto softmax_of = [](const std::string& size) {
+    return R"(graph {
+    %x = placeholder : f32[n, )" +
+           size + R"(]
+    %m = max(%x) {axes = [1], keepdim = true}
+    %s = sub(%x, %m)
+    %e = exp(%s)
+    %t = sum(%e) {axes = [1], keepdim = true}
+    %y = div(%e, %t)
+    return %y
+  })";
+  };
+  EXPECT_TRUE(is_graph(join_norms(*parse(softmax_of("127"))), softmax_of("127")));
+  for (const char* size : {"128", "m"}) {
+    EXPECT_TRUE(is_graph(join_norms(*parse(softmax_of(size))),
+                         std::string("graph {\n%x = placeholder : f32[n, ") + size +
+                             "]\n%y = softmax(%x) {axis = 1}\nreturn %y\n}"));
+  }
 }
 
 // --- log_softmax ---------------------------------------------------------------------------------
