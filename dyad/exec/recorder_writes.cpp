@@ -18,11 +18,14 @@ bool same_strides(const TensorImpl& a, const TensorImpl& b) noexcept {
   return (a.contiguous && b.contiguous) || a.strides == b.strides;
 }
 
-/// What copy_() expands to the shape that it has already.
+/// What copy_() expands to the shape that it has already, if an operator has computed it: a view,
+/// or what comes from outside, is not in memory of its own.
 Value unexpanded(Value value) {
-  while (value.node->is("expand") && value.type().same_as(value.node->inputs()[0].type()))
-    value = value.node->inputs()[0];
-  return value;
+  if (!value.node->is("expand")) return value;
+  const Value inner = value.node->inputs()[0];
+  const BodyKind kind = inner.node->op().kind;
+  const bool is_own = kind != BodyKind::view && kind != BodyKind::structural;
+  return is_own && value.type().same_as(inner.type()) ? inner : value;
 }
 
 }  // namespace

@@ -616,6 +616,20 @@ TEST(WholeWrites, TakeTheValueAsItIs) {
   }
   const CompiledGraph graph = step.graphs().at(0);
   EXPECT_EQ(exec::count_of(*graph.compiled, "slice_scatter"), 0);
+  // Of an argument there is a copy.
+  const auto copied = compile(
+      [](const Tensor& x) {
+        Tensor y = sum(x);
+        y.copy_(x);
+        return y;
+      },
+      CompileOptions{.recheck = false, .background = Background::never});
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = full({}, 2.5f);
+    Tensor y = copied(x);
+    y.fill_(7);
+    EXPECT_EQ(x.item<float>(), 2.5f);
+  }
   // What lies otherwise than the tensor is still put where that lies.
   const auto turned = compile(
       [&](const Tensor& x) {

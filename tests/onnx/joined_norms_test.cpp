@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "checker.h"
 #include "dyad/core/tensor_impl.h"
@@ -16,16 +18,25 @@ namespace {
 
 using namespace bytes;
 
-/// A model of x, [n, 3, 4], with numbers, a weight and a bias for its nodes.
+constexpr std::int64_t kRow = 512;  // long enough for each of them to be one call
+
+std::vector<float> again_and_again(const std::vector<float>& values) {
+  std::vector<float> all;
+  while (all.size() < kRow) all.insert(all.end(), values.begin(), values.end());
+  return all;
+}
+
+/// A model of x, [n, 3, kRow], with numbers, a weight and a bias for its nodes.
 std::string of_x(const Names& nodes) {
   Names all{node("Constant", {}, {"two"}, {of_tensor("value", floats("", {}, {2}))}),
             node("Constant", {}, {"eps"}, {of_tensor("value", floats("", {}, {1e-5F}))})};
   all.insert(all.end(), nodes.begin(), nodes.end());
   return model({.nodes = all,
-                .inputs = {value("x", kFloat, {-1, 3, 4})},
-                .outputs = {value("y", kFloat, {-1, 3, 4})},
-                .tensors = {tensor_proto("last", {-1}), floats("weight", {4}, {0.5, 1, -2, 3}),
-                            floats("bias", {4}, {1, 0, -1, 0.25})}});
+                .inputs = {value("x", kFloat, {-1, 3, kRow})},
+                .outputs = {value("y", kFloat, {-1, 3, kRow})},
+                .tensors = {tensor_proto("last", {-1}),
+                            floats("weight", {kRow}, again_and_again({0.5, 1, -2, 3})),
+                            floats("bias", {kRow}, again_and_again({1, 0, -1, 0.25}))}});
 }
 
 /// That a model runs as `op` and `others` more operators, and gives what its operators give one by
@@ -45,7 +56,7 @@ void expect_call(const Names& nodes, std::string_view op, int others) {
     EXPECT_EQ(calls, 1) << to_string(*lowered);
     EXPECT_EQ(computed, 1 + others) << to_string(*lowered);
     for (const std::int64_t n : {2, 5, 1, 0}) {
-      const Tensor x = random_tensor(f32, {n, 3, 4}, -3, 5, 1);
+      const Tensor x = random_tensor(f32, {n, 3, kRow}, -3, 5, 1);
       const Tensor given = joined.run({{"x", x}})[0], want = apart.run({{"x", x}})[0];
       ASSERT_EQ(type_string(given), type_string(want));
       if (n > 0) {

@@ -199,7 +199,7 @@ Traces run_eagerly(const Program& program) {
 
 Traces run_compiled(const Program& program, const CompileOptions& options) {
   // Of half of the programs arguments that nobody looks at afterwards are given away.
-  const bool gives_away = program.seed % 2 == 0 &&
+  const bool gives_away = program.seed % 2 == 0 && program.after == After::nothing &&
                           !any_statement(program.body, [](const Statement& statement) {
                             return statement.op->form == Form::write;
                           });

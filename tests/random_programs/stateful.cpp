@@ -6,6 +6,7 @@
 #include "dyad/exec/update.h"
 #include "dyad/ops/attrs/optimizer_steps.h"
 #include "dyad/ops/ops.h"
+#include "dyad/ops/registry.h"
 #include "instructions.h"
 
 // What touches more than values: leaves made inside and their gradients, backward() in the middle,
@@ -45,13 +46,18 @@ Tensor rows_of(const Tensor& leaf) {
   return rows.defined() ? sum(rows.rows) + to(sum(rows.index), f32) : zeros({});
 }
 
+const OpInfo& row(std::string_view name) {
+  ops::register_builtin_ops();
+  return *find_op(name);
+}
+
 /// What an optimizer does to a parameter and what it keeps for it.
 void adam_step(const Tensor& w, const Tensor& g, const Tensor& mean, const Tensor& square) {
   const Tensor size = full({}, 0.125, w.dtype()), one = ones({}, w.dtype());
   const std::vector<Tensor> targets{w, mean, square};
   const Tensor* inputs[] = {&w, &g, &mean, &square, &size, &one, &size, &one};
   const ops::AdamAttrs attrs;
-  no_grad([&] { exec::update(*find_op("adam_step"), inputs, &attrs, targets, {}); });
+  no_grad([&] { exec::update(row("adam_step"), inputs, &attrs, targets, {}); });
 }
 
 void momentum_step(const Tensor& w, const Tensor& g, const Tensor& velocity) {
@@ -59,7 +65,7 @@ void momentum_step(const Tensor& w, const Tensor& g, const Tensor& velocity) {
   const std::vector<Tensor> targets{w, velocity};
   const Tensor* inputs[] = {&w, &g, &velocity, &size, &size, &size};
   const ops::MomentumAttrs attrs;
-  no_grad([&] { exec::update(*find_op("sgd_momentum_step"), inputs, &attrs, targets, {}); });
+  no_grad([&] { exec::update(row("sgd_momentum_step"), inputs, &attrs, targets, {}); });
 }
 
 void add_values(Instructions& list) {
