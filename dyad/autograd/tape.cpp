@@ -4,7 +4,9 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
@@ -204,6 +206,29 @@ void check_write(const Tensor& target, const Tensor& value, int handles, Loc loc
   }
 }
 
+namespace {
+
+/// `now`, which a tensor that was written is about to own, and what it was computed from may keep
+/// that very tensor and would never go: they keep another one that shows its memory. A pass that
+/// reads it is refused all the same, because it was overwritten. Older nodes than the one that the
+/// tensor had, number `before`, have not seen it.
+void keep_apart(TensorImpl& impl, TapeNode& now, std::uint64_t before) {
+  if (impl.use_count() == 1) return;
+  std::unordered_set<const TapeNode*> seen{&now};
+  std::vector<TapeNode*> open{&now};
+  while (!open.empty()) {
+    TapeNode& node = *open.back();
+    open.pop_back();
+    for (InputRecord& input : node.inputs()) {
+      if (input.saved.tensor.impl() == &impl) input.saved.tensor = alias(impl);
+      TapeNode* const from = input.node.get();
+      if (from && from->sequence() > before && seen.insert(from).second) open.push_back(from);
+    }
+  }
+}
+
+}  // namespace
+
 void after_write(const Tensor& target, const Tensor& value) {
   TensorImpl& impl = *target.impl();
   if (impl.storage) impl.storage->bump_version();
@@ -211,6 +236,10 @@ void after_write(const Tensor& target, const Tensor& value) {
   if (value.impl()->requires_grad) {
     // A leaf has no place on the tape to share: multiplying by one makes a value that has.
     const Tensor source = value.is_leaf() ? mul(value, 1) : value;
+    if (TapeNode* const now = node_of(*source.impl())) {
+      const TapeNode* const old = node_of(impl);
+      keep_apart(impl, *now, old ? old->sequence() : 0);
+    }
     impl.grad_meta = source.impl()->grad_meta;
     impl.grad_output = source.impl()->grad_output;
     impl.requires_grad = true;

@@ -9,6 +9,7 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
+#include "dyad/core/storage.h"
 #include "dyad/ops/ops.h"
 #include "tests/shared/message_of.h"
 
@@ -318,6 +319,39 @@ TEST(DetectAnomaly, NamesTheRuleBackward) {
   const DetectAnomaly scope;
   EXPECT_THAT(message_of<AnomalyError>([&] { y.backward(); }),
               HasSubstr("in the backward pass of sqrt"));
+}
+
+TEST(InPlace, WhatWasWrittenDoesNotOwnItself) {
+  Tensor w = full({1 << 16}, 2.0f).requires_grad();
+  const std::vector<std::pair<const char*, void (*)(Tensor&, const Tensor&)>> writes{
+      {"mul_", [](Tensor& y, const Tensor&) { y.mul_(2); }},
+      {"tanh", [](Tensor& y, const Tensor&) { y.copy_(tanh(y)); }},
+      {"square", [](Tensor& y, const Tensor&) { y.copy_(y * y); }},
+      {"twice",
+       [](Tensor& y, const Tensor&) {
+         y.mul_(3);
+         y.copy_(sin(y) * y);
+       }},
+      {"through others", [](Tensor& y, const Tensor& w) { y.copy_(exp(sin(y) * w) + cos(y)); }},
+  };
+  for (const bool begins_on_tape : {true, false}) {
+    for (const auto& [name, write] : writes) {
+      const std::size_t before = memory_stats().in_use;
+      for (int i = 0; i < 40; ++i) {
+        Tensor y = begins_on_tape ? 2.0f / w : full({1 << 16}, 0.5f);
+        if (!begins_on_tape) y.copy_(y * w);
+        write(y, w);
+      }
+      EXPECT_LT(memory_stats().in_use, before + (1 << 20)) << name;
+    }
+  }
+  Tensor y = w + 1.0f;
+  const Tensor z = sin(y);
+  y.mul_(2);
+  EXPECT_THAT(
+      message_of<GradError>([&] { static_cast<void>(grad(sum(z), {w})); }),
+      ::testing::HasSubstr("backward of sin: input 0 (f32[65536]) was overwritten in place"));
+  EXPECT_EQ(grad(sum(y), {w})[0].to_vector<float>()[0], 2.0f);
 }
 
 }  // namespace
