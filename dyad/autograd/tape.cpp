@@ -208,19 +208,33 @@ void check_write(const Tensor& target, const Tensor& value, int handles, Loc loc
 
 namespace {
 
+/// Stands for a saved tensor that was overwritten: a pass that reads it is refused by its version,
+/// so it needs none of the memory.
+Tensor stale(const TensorImpl& impl, std::uint32_t saved) {
+  Tensor made = alias(impl);
+  TensorImpl& stands = *made.impl();
+  stands.storage = Storage::allocate(0);
+  stands.data = stands.storage->data();
+  constexpr std::uint32_t kTold = 1000;  // of more writes the error tells a smaller number
+  const std::uint32_t now = std::min(impl.storage->version(), kTold);
+  while (stands.storage->version() < now || stands.storage->version() == saved)
+    stands.storage->bump_version();
+  return made;
+}
+
 /// `now`, which a tensor that was written is about to own, and what it was computed from may keep
-/// that very tensor and would never go: they keep another one that shows its memory. A pass that
-/// reads it is refused all the same, because it was overwritten. Older nodes than the one that the
-/// tensor had, number `before`, have not seen it.
+/// that very tensor and would never go: something else stands for it there. Older nodes than the
+/// one that the tensor had, number `before`, have not seen it.
 void keep_apart(TensorImpl& impl, TapeNode& now, std::uint64_t before) {
-  if (impl.use_count() == 1) return;
+  if (impl.use_count() == 1 || !impl.storage) return;
   std::unordered_set<const TapeNode*> seen{&now};
   std::vector<TapeNode*> open{&now};
   while (!open.empty()) {
     TapeNode& node = *open.back();
     open.pop_back();
     for (InputRecord& input : node.inputs()) {
-      if (input.saved.tensor.impl() == &impl) input.saved.tensor = alias(impl);
+      if (input.saved.tensor.impl() == &impl && input.saved.version != impl.storage->version())
+        input.saved.tensor = stale(impl, input.saved.version);
       TapeNode* const from = input.node.get();
       if (from && from->sequence() > before && seen.insert(from).second) open.push_back(from);
     }

@@ -352,6 +352,12 @@ TEST(InPlace, WhatWasWrittenDoesNotOwnItself) {
       message_of<GradError>([&] { static_cast<void>(grad(sum(z), {w})); }),
       ::testing::HasSubstr("backward of sin: input 0 (f32[65536]) was overwritten in place"));
   EXPECT_EQ(grad(sum(y), {w})[0].to_vector<float>()[0], 2.0f);
+  // Nothing else has its memory: it may leave the tape and come back.
+  Tensor again = w + 1.0f;
+  again.add_(again * again);
+  again.fill_(0);
+  again.copy_(w * 4.0f);
+  EXPECT_EQ(grad(sum(again), {w})[0].to_vector<float>()[0], 4.0f);
 }
 
 }  // namespace
