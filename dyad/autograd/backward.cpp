@@ -87,9 +87,8 @@ void check_version(const TapeNode& node, DType dtype, const Shape& shape, std::u
   if (now == version) return;
   throw GradError("backward of " + std::string(node.op().name) + ": " + std::string(what) + " " +
                       std::to_string(i) + " (" + type_string(dtype, shape) +
-                      ") was overwritten in place after it was saved (version " +
-                      std::to_string(version) + " then, " + std::to_string(now) +
-                      " now); call backward() before the write, or write to a clone()",
+                      ") was overwritten in place after it was saved; call backward() before the "
+                      "write, or write to a clone()",
                   node.loc());
 }
 void check_version(const TapeNode& node, const Tensor& value, std::uint32_t version,

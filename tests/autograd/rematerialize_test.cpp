@@ -186,7 +186,7 @@ TEST(Rematerialize, AWriteToTheValueIsTheErrorThatItIsWhereItIsKept) {
   };
   EXPECT_EQ(error(kAll), error(kNone));
   EXPECT_THAT(error(kAll), HasSubstr("backward of matmul: input 0 (f32[8, 16]) was overwritten in "
-                                     "place after it was saved (version 0 then, 1 now)"));
+                                     "place after it was saved; call backward() before"));
 }
 
 TEST(Rematerialize, AWriteToTheValueBeforeItIsReadCounts) {
