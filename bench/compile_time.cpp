@@ -81,7 +81,7 @@ Sample measure(const std::string& cache, std::size_t workload, bool compiled, in
 
 /// The medians of several processes.
 Sample measure_often(const std::string& cache, std::size_t workload, bool compiled, int threads) {
-  constexpr std::size_t kProcesses = 5;
+  constexpr std::size_t kProcesses = 9;
   std::vector<Sample> samples;
   for (std::size_t i = 0; i < kProcesses; ++i) {
     samples.push_back(measure(cache, workload, compiled, threads));

@@ -86,6 +86,7 @@ struct CompiledCore::State {
   std::map<CallKey, std::vector<std::vector<bool>>>
       varying;                        ///< per argument and axis: a size that has varied
   std::map<CallKey, bool> distinct;   ///< sizes that were equal at first turned out not to be one
+  std::map<CallKey, int> waited;      ///< calls that were not kept, see tells_too_little
   bool sealed = false;                ///< there is no function to record
   std::vector<ExplainedMiss> misses;  ///< the last few
   std::atomic<std::int64_t> calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0,
@@ -118,6 +119,8 @@ struct CompiledCore::State {
   std::optional<FlatResult> replay(const Found& found, std::span<const Tensor> arguments,
                                    std::uint64_t given_away, const CancelToken& token,
                                    std::optional<Mismatch>& miss);
+  std::optional<Mismatch> tells_too_little(const Recording& made,
+                                           std::span<const Tensor> arguments);
   void note_miss(std::int64_t call, Mismatch reason);
   std::vector<std::vector<bool>> known_to_vary(std::span<const Tensor> arguments) const;
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
@@ -332,12 +335,15 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     return run_eagerly(body, arguments, token);
   }
   ++eager;
-  if (miss) note_miss(number, *std::move(miss));
+  if (miss) {
+    const std::unique_lock lock(mutex);
+    note_miss(number, *std::move(miss));
+  }
   return run_eagerly(body, arguments, token);
 }
 
+/// Notes why a call ran eagerly; the caller has the mutex.
 void CompiledCore::State::note_miss(std::int64_t call, Mismatch reason) {
-  const std::unique_lock lock(mutex);
   constexpr std::size_t kKept = 8;
   if (misses.size() == kKept) misses.erase(misses.begin());
   misses.push_back({call, std::move(reason.text), reason.loc});
@@ -439,6 +445,30 @@ void CompiledCore::State::check_limits(Recording& recording) const {
                       "if (x > 1), and only its answer is recorded";
 }
 
+/// Why a recording of this call would serve no other sizes, though its axes are said to vary: it
+/// takes 0 and 1 for numbers. What is recorded at other sizes serves such calls, too, so the first
+/// few make none.
+std::optional<Mismatch> CompiledCore::State::tells_too_little(const Recording& made,
+                                                              std::span<const Tensor> arguments) {
+  constexpr int kMostCalls = 8;
+  const bool is_known = std::ranges::any_of(
+      recordings, [&](const auto& recording) { return recording->key == made.key; });
+  if (is_known || !options.dynamic_sizes || options.on_recompile == OnRecompile::fail) return {};
+  const std::vector<std::vector<bool>> flags = known_to_vary(arguments);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    for (std::size_t axis = 0; axis < flags[i].size(); ++axis) {
+      const std::int64_t size = arguments[i].impl()->shape[axis].number();
+      if (!flags[i][axis] || size > 1) continue;
+      if (++waited[made.key] > kMostCalls) return {};
+      return Mismatch{fmt::format("axis {} of {} is {}, which tells nothing of other sizes: a call "
+                                  "at 2 or more is recorded for all",
+                                  axis, made.argument(i), size),
+                      {}};
+    }
+  }
+  return {};
+}
+
 /// Calls the function while it is recorded.
 std::pair<FlatResult, std::shared_ptr<Path>> CompiledCore::State::record(Recorder& recorder,
                                                                          const Body& body,
@@ -471,6 +501,10 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   recording->calls = 1;
   recording->learn(*path);
   if (recording->writes_outside) takes_turns = true;
+  if (auto waits = tells_too_little(*recording, arguments)) {
+    note_miss(calls, *std::move(waits));
+    return result;
+  }
   recording->overlap = recording->writes_overlap(arguments);
   recording->layouts = layouts_of(arguments);
   for (const Tensor& argument : arguments) recording->gaps.push_back(has_gaps(*argument.impl()));
@@ -714,6 +748,7 @@ void CompiledCore::reset() {
   state_->recordings.clear();
   state_->varying.clear();
   state_->distinct.clear();
+  state_->waited.clear();
   state_->misses.clear();
 }
 

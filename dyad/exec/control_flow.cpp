@@ -10,6 +10,7 @@
 #include "dyad/exec/control_flow_region.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/graph_of_call.h"
+#include "dyad/exec/recorded_branch.h"
 #include "dyad/exec/recorded_loop.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ops/creation.h"
@@ -232,7 +233,12 @@ std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
   inputs.insert(inputs.end(), operands.begin(), operands.end());
   const GraphOfCall recording(inputs);
   if (!recording.evaluator()) {
-    return Evaluator::current().read_bool(pred, loc) ? then(operands) : otherwise(operands);
+    RecordedBranch branch(inputs[0], loc);
+    const bool is_true = Evaluator::current().read_bool(pred, loc);
+    branch.begin(is_true);
+    std::vector<Tensor> results = is_true ? then(operands) : otherwise(operands);
+    branch.end(results);
+    return results;
   }
   register_control_ops();
   Captures captures;

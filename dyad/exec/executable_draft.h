@@ -160,7 +160,7 @@ bool write_parts_in_place(Draft& draft, const DraftWrite& write);
 [[nodiscard]] ArenasPlan place_memory(Draft& draft);
 
 /// Finds pointwise kernels that follow one another and need nothing of one another, such as the
-/// updates of parameters: the team is called once for all of them.
-void find_together(Draft& draft, const ArenasPlan& arenas);
+/// updates of parameters: the team is called once for all of them, with no `events` between.
+void find_together(Draft& draft, std::span<const MemoryEvent> events);
 
 }  // namespace dyad::exec

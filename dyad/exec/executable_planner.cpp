@@ -40,8 +40,15 @@ std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
                            regions.at(draft.node));
 }
 
+/// Whether an output gets its memory just before the step that writes it first, not with all
+/// others.
+bool comes_late(const Buffer& buffer, const Draft& draft) {
+  return buffer.source == Source::output && buffer.first_step >= 0 && buffer.bytes > 0 &&
+         draft.commit > 0;
+}
+
 /// Memory that comes and goes just before steps of the draft, by step.
-std::vector<MemoryEvent> memory_events(Plan& plan, const Draft& draft, const ArenasPlan& placed) {
+std::vector<MemoryEvent> memory_events(const Draft& draft, const ArenasPlan& placed) {
   using Kind = MemoryEvent::Kind;
   std::vector<MemoryEvent> events;
   const auto add = [&](int step, Kind kind, std::size_t index) {
@@ -51,14 +58,9 @@ std::vector<MemoryEvent> memory_events(Plan& plan, const Draft& draft, const Are
     add(draft.taken_before(placed.arenas[i].first), Kind::take_arena, i);
     add(placed.arenas[i].last + 1, Kind::drop_arena, i);
   }
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    Buffer& buffer = plan.buffers[i];
-    if (buffer.source != Source::output || buffer.first_step < 0) continue;
-    if (buffer.bytes == 0 || draft.commit == 0) {
-      buffer.first_step = -1;
-    } else {
-      add(draft.taken_before(buffer.first_step), Kind::take_output, i);
-    }
+  for (std::size_t i = 0; i < draft.buffers.size(); ++i) {
+    if (comes_late(draft.buffers[i], draft))
+      add(draft.taken_before(draft.buffers[i].first_step), Kind::take_output, i);
   }
   std::ranges::stable_sort(events, {}, [](const MemoryEvent& event) {
     return std::pair(event.step, event.kind);  // what goes makes way for what comes
@@ -123,13 +125,14 @@ void offer(Draft& draft, const GraphImpl& lowered, std::uint64_t given_away) {
 PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
                   std::span<const Tensor> placeholders, bool may_update_early,
                   std::span<const WrittenBack> written_back, std::uint64_t given_away) {
-  PlacedDraft placed{lay_out(lowered, symbols, placeholders), {}};
+  PlacedDraft placed{lay_out(lowered, symbols, placeholders), {}, {}};
   write_back(placed.draft, lowered, written_back);
   if (given_away != 0) offer(placed.draft, lowered, given_away);
   order_writes(placed.draft);
   if (may_update_early) update_early(placed.draft);
   placed.arenas = place_memory(placed.draft);
-  find_together(placed.draft, placed.arenas);
+  placed.events = memory_events(placed.draft, placed.arenas);
+  find_together(placed.draft, placed.events);
   return placed;
 }
 
@@ -138,7 +141,7 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
                                 const RegionExecutables& regions, bool check_finite,
                                 std::span<const WrittenBack> written_back,
                                 std::uint64_t given_away) {
-  auto [draft, arenas] =
+  auto [draft, arenas, events] =
       place(lowered, symbols, placeholders, !check_finite, written_back, given_away);
   auto plan = std::make_unique<Plan>(draft.buffers);
   plan->symbols = symbols;
@@ -150,15 +153,17 @@ std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbo
   plan->live_peak = arenas.live_peak;
   plan->views = draft.views;
   plan->notes = std::move(draft.notes);
-  const std::vector<MemoryEvent> events = memory_events(*plan, draft, arenas);
-  auto event = events.begin();
+  for (Buffer& buffer : plan->buffers) {
+    if (buffer.source == Source::output && !comes_late(buffer, draft)) buffer.first_step = -1;
+  }
+  auto event = events.cbegin();
   runtime::KernelBatch batch;
   auto together = draft.together.cbegin();
   std::vector<std::unique_ptr<Step>> joined;
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     if (i == draft.commit) plan->commit = plan->steps.size();
     if (draft.is_empty(draft.steps[i])) continue;
-    for (; event != events.end() && event->step <= i; ++event) {
+    for (; event != events.cend() && event->step <= i; ++event) {
       plan->events.push_back(*event);  // also of steps before that do nothing
       plan->events.back().step = plan->steps.size();
     }

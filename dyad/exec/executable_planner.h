@@ -19,6 +19,7 @@ using RegionExecutables = std::map<const Node*, std::vector<std::unique_ptr<Exec
 struct PlacedDraft {
   Draft draft;
   ArenasPlan arenas;
+  std::vector<MemoryEvent> events;  ///< just before steps of the draft, by step
 };
 [[nodiscard]] PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders, bool may_update_early = true,

@@ -28,14 +28,14 @@ std::vector<DType> dtypes_of(std::span<const Type> types) {
   return dtypes;
 }
 
-void set_reduction(StepProgram& made, const Node& node, const void* attrs,
-                   const SymbolMap& symbols) {
+/// The program of a reduction; `made` is told what it goes over.
+ReductionProgram set_reduction(StepProgram& made, const Node& node, const void* attrs,
+                               const SymbolMap& symbols) {
   const Type& element = node.inputs()[0].type();
   made.is_reduction = true;
-  made.reduction =
-      codegen::reduction_of(node.op(), attrs, element.dtype(), dtypes_of(node.types()));
   made.space = evaluate(element.shape(), symbols);
   made.reduced = node.op().reduced_axes(attrs, element.rank());
+  return codegen::reduction_of(node.op(), attrs, element.dtype(), dtypes_of(node.types()));
 }
 
 bool is_view(Value value) { return value.node->op().kind == BodyKind::view; }
@@ -158,8 +158,7 @@ class RegionProgram {
     for (const Value v : region_.outputs()) {
       builder_.output(value_of_.at(v.node->inputs()[0]));
       const Ref<Attrs> attrs = attrs_with(*v.node, symbols_);
-      set_reduction(made, *v.node, attrs->data(), symbols_);
-      all.push_back(std::move(made.reduction));
+      all.push_back(set_reduction(made, *v.node, attrs->data(), symbols_));
     }
     made.reduction = codegen::with_prologue(all, builder_.take());
   }
@@ -242,7 +241,7 @@ StepProgram program_of(const Node& node, const Attrs& attrs, const SymbolMap& sy
   StepProgram made;
   made.name = node.op().name;
   if (node.op().kind == BodyKind::reduction) {
-    set_reduction(made, node, attrs.data(), symbols);
+    made.reduction = set_reduction(made, node, attrs.data(), symbols);
     return made;
   }
   ProgramBuilder builder;

@@ -68,20 +68,6 @@ class TouchedMemory {
   std::unordered_map<std::uintptr_t, std::vector<Range>> ranges_;
 };
 
-/// Whether memory comes or goes just before a step.
-std::vector<bool> steps_with_events(const Draft& draft, const ArenasPlan& arenas) {
-  std::vector<bool> events(draft.steps.size() + 1, false);
-  for (const ArenaSpan& arena : arenas.arenas) {
-    events[static_cast<std::size_t>(draft.taken_before(arena.first))] = true;
-    events[static_cast<std::size_t>(arena.last) + 1] = true;
-  }
-  for (const Buffer& buffer : draft.buffers) {
-    if (buffer.source == Source::output && buffer.first_step >= 0)
-      events[static_cast<std::size_t>(draft.taken_before(buffer.first_step))] = true;
-  }
-  return events;
-}
-
 /// A kernel that computes element by element from memory whose whereabouts are known: what graphs
 /// inside of a step return may lie anywhere.
 bool may_join(Draft& draft, const DraftStep& step) {
@@ -93,8 +79,7 @@ bool may_join(Draft& draft, const DraftStep& step) {
 
 }  // namespace
 
-void find_together(Draft& draft, const ArenasPlan& arenas) {
-  const std::vector<bool> events = steps_with_events(draft, arenas);
+void find_together(Draft& draft, std::span<const MemoryEvent> events) {
   TouchedMemory touched(draft);
   StepRange range;
   int members = 0;
@@ -105,7 +90,8 @@ void find_together(Draft& draft, const ArenasPlan& arenas) {
   };
   for (std::size_t i = 0; i < draft.steps.size(); ++i) {
     const DraftStep& step = draft.steps[i];
-    if (i == draft.commit || events[i]) end_range();
+    if (i == draft.commit || std::ranges::binary_search(events, i, {}, &MemoryEvent::step))
+      end_range();
     if (draft.is_empty(step)) continue;
     if (!may_join(draft, step)) {
       end_range();

@@ -26,6 +26,7 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
   trace_.xs = values_of(xs);
   begin_ = marks();
   first_handle_ = recorder_->loop_handles_.size();
+  first_branch_ = recorder_->loop_branches_.size();
   may_be_taped_ = grad_enabled() && recorder_->open_loops_ == 0;
   number_ = recorder_->loops_++;
   ++recorder_->open_loops_;
@@ -34,6 +35,7 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
 RecordedLoop::~RecordedLoop() {
   if (!recorder_ || --recorder_->open_loops_ > 0) return;
   recorder_->loop_handles_.clear();
+  recorder_->loop_branches_.clear();
   recorder_->slicing_loop_ = nullptr;
 }
 
@@ -96,19 +98,24 @@ void RecordedLoop::begin_step(std::span<const Tensor> states) {
   tape_.push_back(autograd::latest_sequence());
 }
 
+void RecordedLoop::begin_body(LoopTrace::Step& step) const {
+  step.body = step.end = static_cast<int>(recorder_->graph_->nodes().size());
+  step.first_branch = step.last_branch = recorder_->loop_branches_.size();
+}
+
 void RecordedLoop::end_condition(const Tensor& go_on) {
   if (!recorder_) return;
   const std::vector<Value> value = values_of({&go_on, 1});
   trace_.conditions.push_back(value[0]);
   LoopTrace::Step& step = trace_.steps.back();
-  step.body = step.end = static_cast<int>(recorder_->graph_->nodes().size());
+  begin_body(step);
 }
 
 void RecordedLoop::end_slicing(std::span<const Tensor> slices) {
   if (!recorder_) return;
   LoopTrace::Step& step = trace_.steps.back();
   step.slices = values_of(slices);
-  step.body = step.end = static_cast<int>(recorder_->graph_->nodes().size());
+  begin_body(step);
   slicing_.back().second = recorder_->path_.guards.size();
 }
 
@@ -117,6 +124,7 @@ void RecordedLoop::end_body(std::span<const Tensor> made) {
   trace_.slices_made.push_back(values_of(made));
   tape_end_ = autograd::latest_sequence();
   trace_.steps.back().end = static_cast<int>(recorder_->graph_->nodes().size());
+  trace_.steps.back().last_branch = recorder_->loop_branches_.size();
   bodies_asked_ = recorder_->path_.guards.size();
 }
 
@@ -178,7 +186,11 @@ void RecordedLoop::keep_invariant() {
 bool RecordedLoop::only_computes(bool on_tape) const {
   Marks expected = begin_;
   expected.decisions += trace_.conditions.size();
-  if (on_tape) expected.taped = marks().taped;
+  if (on_tape) {
+    expected.taped = marks().taped;
+  } else {
+    expected.decisions += recorder_->loop_branches_.size() - first_branch_;
+  }
   if (marks() != expected || !recorder_->path_.refusal.empty()) return false;
   const auto& nodes = recorder_->graph_->nodes();
   return std::all_of(nodes.begin() + trace_.begin, nodes.end(),
@@ -189,7 +201,7 @@ bool RecordedLoop::only_computes(bool on_tape) const {
                        return node->op().effect == Effect::pure &&
                               node->op().kind != BodyKind::structural;
                      }) &&
-         !conditions_draw();
+         !conditions_draw() && !conditions_branch();
 }
 
 bool RecordedLoop::conditions_draw() const {
@@ -199,6 +211,13 @@ bool RecordedLoop::conditions_draw() const {
     return std::any_of(nodes.begin() + step.condition, nodes.begin() + step.body,
                        [](const auto& node) { return find_drawing(*node) != nullptr; });
   });
+}
+
+bool RecordedLoop::conditions_branch() const {
+  std::size_t in_bodies = 0;
+  for (const LoopTrace::Step& step : trace_.steps)
+    in_bodies += step.last_branch - step.first_branch;
+  return in_bodies != recorder_->loop_branches_.size() - first_branch_;
 }
 
 bool RecordedLoop::asks_as_first() const {
@@ -216,11 +235,18 @@ bool RecordedLoop::asks_as_first() const {
   for (std::size_t t = 1; t <= slicing_.size(); ++t) {
     const std::size_t stop = t < slicing_.size() ? slicing_[t].first : end;
     for (; at < stop; ++at) {
-      if (!asked_by_first(guards[at])) return false;
+      if (!is_of_branch(at) && !asked_by_first(guards[at])) return false;
     }
     if (t < slicing_.size()) at = slicing_[t].second;
   }
   return true;
+}
+
+bool RecordedLoop::is_of_branch(std::size_t guard) const {
+  return std::ranges::any_of(std::span(recorder_->loop_branches_).subspan(first_branch_),
+                             [&](const TracedBranch& branch) {
+                               return guard >= branch.guards_begin && guard < branch.guards_end;
+                             });
 }
 
 bool RecordedLoop::is_closed(std::span<const Tensor> results, std::span<const Tensor> last) const {
@@ -267,6 +293,7 @@ bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor>
   if (!is_plain_ || trace_.slices_made.size() < 2) return false;
   recorder_->forget_lone_pairs();
   keep_outside();
+  trace_.branches = recorder_->loop_branches_;
   if (!only_computes(false) || !asks_as_first() || !is_closed(results, last)) return false;
   const std::optional<RolledLoop> rolled = this->rolled(results);
   if (!rolled) return false;
@@ -333,9 +360,11 @@ std::vector<Node*> RecordedLoop::nodes_from(int begin, int end) const {
 
 void RecordedLoop::forget_guards() {
   std::vector<DimGuard>& guards = recorder_->path_.guards;
-  guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(slicing_[1].first), guards.end());
-  guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(slicing_[0].first),
-               guards.begin() + static_cast<std::ptrdiff_t>(slicing_[0].second));
+  std::size_t left = slicing_[0].first;
+  for (std::size_t i = slicing_[0].second; i < guards.size(); ++i) {
+    if (i < slicing_[1].first || is_of_branch(i)) guards[left++] = guards[i];
+  }
+  guards.resize(left);
 }
 
 void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> results,
@@ -365,6 +394,7 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
     if (i < rolled.constant.size() && rolled.constant[i]) continue;
     recorder_->set_value(results[i], node->output(static_cast<int>(i)));
   }
+  recorder_->loop_branches_.resize(first_branch_);
   std::erase_if(recorder_->loop_handles_,
                 [](const Ref<GraphValue>& handle) { return handle->use_count() == 1; });
   if (length_.is_symbolic()) static_cast<void>(recorder_->dim_less(1, length_, trace_.loc));

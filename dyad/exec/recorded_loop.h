@@ -19,9 +19,11 @@ namespace dyad::exec {
 /// any number of steps, and is replayed without a list of them. Whether a while_loop does any step
 /// stays something that the host reads. Everywhere else it does nothing.
 ///
-/// Steps that differ, write in place, touch gradients or hand tensors to the program around them
-/// stay in the recording one by one, as do loops of fewer than two steps, which show nothing that
-/// repeats, and those whose conditions draw random numbers. A loop on the tape becomes a TapedLoop.
+/// Steps may differ in the ways that they go through a `cond` (RecordedBranch), which becomes one
+/// of the node's graph. Those that differ otherwise, write in place, touch gradients or hand
+/// tensors to the program around them stay in the recording one by one, as do loops of fewer than
+/// two steps, which show nothing that repeats, and those whose conditions draw random numbers. A
+/// loop on the tape becomes a TapedLoop, unless steps go through a cond.
 class RecordedLoop {
  public:
   /// `xs`: what a scan slices along its first axes, of that `length`.
@@ -61,8 +63,13 @@ class RecordedLoop {
   [[nodiscard]] Marks marks() const;
   /// Whether its steps did nothing but compute and draw random numbers.
   [[nodiscard]] bool only_computes(bool on_tape) const;
+  void begin_body(LoopTrace::Step& step) const;
+  /// Whether it is one of those that a way through a cond asked for.
+  [[nodiscard]] bool is_of_branch(std::size_t guard) const;
   /// What the host has read of a while_loop is computed once more, so it must draw nothing.
   [[nodiscard]] bool conditions_draw() const;
+  /// What they read is not one number a step then.
+  [[nodiscard]] bool conditions_branch() const;
   /// Whether what later steps asked of sizes the first one asked, too.
   [[nodiscard]] bool asks_as_first() const;
   /// Whether nobody outside the loop can see what its steps made, but for the results.
@@ -91,7 +98,7 @@ class RecordedLoop {
   Dim length_;
   LoopTrace trace_;
   Marks begin_;
-  std::size_t first_handle_ = 0;
+  std::size_t first_handle_ = 0, first_branch_ = 0;
   std::int64_t number_ = 0;  // among the recording's loops
   bool may_be_taped_ = false;
   std::vector<std::uint64_t> tape_;  // its numbers before each step

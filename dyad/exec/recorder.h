@@ -10,12 +10,14 @@
 #include "dyad/core/recording_notes.h"
 #include "dyad/exec/before_call.h"
 #include "dyad/exec/path.h"
+#include "dyad/exec/roll_loop.h"
 #include "dyad/exec/taped_loop.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/recorded.h"
 
 namespace dyad::exec {
 
+class RecordedBranch;
 class RecordedLoop;
 
 /// Executes every operator as eager mode does and writes down what it did. Tensors made on the way
@@ -78,6 +80,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void set_random_state(const RandomKey& state, Loc loc) override;
 
  private:
+  friend class RecordedBranch;
   friend class RecordedLoop;
 
   /// What writes and views mean in the recorded graph; sizes are compared as the recording does.
@@ -205,6 +208,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   int loops_ = 0;                              ///< RecordedLoops so far
   int open_loops_ = 0;                         ///< those that are not over
   std::vector<Ref<GraphValue>> loop_handles_;  ///< made in the steps of open loops
+  std::vector<TracedBranch> loop_branches_;    ///< of conds in their steps
   std::vector<TapedLoop> taped_loops_;
   std::vector<Ref<GraphValue>> taped_handles_;  ///< made in their steps, and after the first one
   std::vector<TapeVisit> visits_;               ///< of passes since then

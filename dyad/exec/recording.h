@@ -115,14 +115,14 @@ struct Recording {
                                                  SymbolMap& symbols) const;
   /// True when a tensor that it writes shares memory with another one from outside.
   [[nodiscard]] bool writes_overlap(std::span<const Tensor> arguments) const;
+  /// What the tensor at a position among the arguments is called.
+  [[nodiscard]] std::string argument(std::size_t position) const;
   [[nodiscard]] ExplainedRecording explain(const StepProfile* profile) const;
   /// What the passes do to its segments, and to the backward parts that have run; none where it
   /// runs eagerly. `name`: what it is called.
   [[nodiscard]] std::vector<ExplainedPasses> explain_passes(const std::string& name) const;
 
  private:
-  /// What the tensor at a position among the arguments is called.
-  [[nodiscard]] std::string argument(std::size_t position) const;
   /// `s0, axis 1 of argument 2, was 5, is 3` for each symbol of the guard.
   [[nodiscard]] std::string sizes_of(const DimGuard& guard, const SymbolMap& now) const;
   [[nodiscard]] std::optional<Mismatch> guards_fail(std::span<const DimGuard> of_calls,

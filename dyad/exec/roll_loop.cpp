@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -14,20 +16,49 @@ namespace {
 /// What an operand is in every step.
 struct Role {
   enum class Kind : std::uint8_t { none, local, state, slice, capture } kind = Kind::none;
-  std::size_t number = 0;  ///< of the node in its part, the state, the slice or the capture
-  int index = 0;           ///< of the node's output
+  std::size_t number = 0;  ///< of the item that makes it, the state, the slice or the capture
+  int index = 0;           ///< of the item's output
+  [[nodiscard]] bool operator==(const Role&) const noexcept = default;
 };
 
-/// One part of a loop, its condition or its body, as all steps have it.
-struct Part {
-  std::vector<const Node*> nodes;  ///< of the first step
-  std::vector<std::vector<Role>> inputs;
+/// What is done in every step of some: items in order, and what they are for.
+struct Block {
+  std::vector<std::size_t> items;
   std::vector<Role> outputs;
 };
 
+/// What stands somewhere in one step, one of the two.
+struct Entry {
+  const Node* node = nullptr;
+  const TracedBranch* branch = nullptr;
+};
+
+/// The same of all steps of a block.
+struct Item {
+  Entry first;                ///< of the first of them
+  std::vector<Role> inputs;   ///< of a cond: what it asks
+  std::array<Block, 2> ways;  ///< of a cond: then, otherwise
+};
+
+/// A stretch of one step.
+struct Range {
+  std::size_t step = 0;
+  int begin = 0, end = 0;
+  std::size_t first_branch = 0, last_branch = 0;
+};
+
+/// Values of a graph by what they are.
+using Known = std::vector<std::pair<Role, Value>>;
+
+Value value_of(const Known& known, const Role& role) {
+  if (role.kind == Role::Kind::none) return {};
+  return std::ranges::find(known, role, &Known::value_type::first)->second;
+}
+
 class Roller {
  public:
-  Roller(const GraphImpl& graph, const LoopTrace& trace) : graph_(graph), trace_(trace) {
+  Roller(const GraphImpl& graph, const LoopTrace& trace)
+      : graph_(graph), trace_(trace), local_(trace.steps.size()), given_(trace.steps.size()) {
     const std::size_t states = trace.steps[0].states.size();
     for (std::size_t i = 0; i < states; ++i) {
       const Value first = trace.steps[0].states[i];
@@ -41,31 +72,36 @@ class Roller {
   std::optional<RolledLoop> roll() {
     const bool is_while = trace_.op == &kWhileOp;
     const std::size_t bodies = trace_.steps.size() - (is_while ? 1 : 0);
-    if (bodies < 2) return std::nullopt;
-    std::vector<Part> parts;
+    if (bodies < kFewest) return std::nullopt;
+    std::vector<Block> blocks;
     if (is_while) {
-      std::vector<std::pair<int, int>> ranges;
-      ranges.reserve(trace_.steps.size());
-      for (const LoopTrace::Step& step : trace_.steps)
-        ranges.emplace_back(step.condition, step.body);
+      std::vector<Range> ranges;
+      for (std::size_t t = 0; t < trace_.steps.size(); ++t) {
+        const LoopTrace::Step& step = trace_.steps[t];
+        ranges.push_back({.step = t, .begin = step.condition, .end = step.body});
+      }
       auto condition = match(ranges, {trace_.conditions});
       if (!condition) return std::nullopt;
-      parts.push_back(*std::move(condition));
+      blocks.push_back(*std::move(condition));
     }
     auto body = match_body(bodies);
     if (!body) return std::nullopt;
-    parts.push_back(*std::move(body));
+    blocks.push_back(*std::move(body));
     RolledLoop rolled{{}, captures_, constant_};
-    for (const Part& part : parts) rolled.regions.push_back(build(part));
+    for (const Block& block : blocks) rolled.regions.push_back(build(block));
     return rolled;
   }
 
  private:
-  std::optional<Part> match_body(std::size_t bodies) {
-    std::vector<std::pair<int, int>> ranges;
-    ranges.reserve(bodies);
-    for (std::size_t t = 0; t < bodies; ++t)
-      ranges.emplace_back(trace_.steps[t].body, trace_.steps[t].end);
+  /// Of fewer steps nobody can tell what is the same in all of them.
+  static constexpr std::size_t kFewest = 2;
+
+  std::optional<Block> match_body(std::size_t bodies) {
+    std::vector<Range> ranges;
+    for (std::size_t t = 0; t < bodies; ++t) {
+      const LoopTrace::Step& step = trace_.steps[t];
+      ranges.push_back({t, step.body, step.end, step.first_branch, step.last_branch});
+    }
     std::vector<std::vector<Value>> results;  // one list for each of them
     for (std::size_t i = 0; i < trace_.last_states.size(); ++i) {
       std::vector<Value>& of = results.emplace_back();
@@ -82,60 +118,140 @@ class Roller {
     return match(ranges, results);
   }
 
-  /// The nodes of each range, one list a step, and `results`, one list a result.
-  std::optional<Part> match(std::span<const std::pair<int, int>> ranges,
-                            const std::vector<std::vector<Value>>& results) {
-    std::vector<std::vector<const Node*>> nodes;
-    local_.assign(ranges.size(), {});
-    for (std::size_t t = 0; t < ranges.size(); ++t) {
-      std::vector<const Node*>& of = nodes.emplace_back();
-      for (int at = ranges[t].first; at < ranges[t].second; ++at) {
-        const Node* node = graph_.nodes()[static_cast<std::size_t>(at)].get();
-        if (trace_.kept.contains(node)) continue;
-        local_[t].emplace(node, of.size());
-        of.push_back(node);
+  [[nodiscard]] std::vector<Entry> entries(const Range& range) const {
+    std::vector<Entry> all;
+    const auto add_nodes = [&](int begin, int end) {
+      for (int at = begin; at < end; ++at) {
+        const Node* const node = graph_.nodes()[static_cast<std::size_t>(at)].get();
+        if (!trace_.kept.contains(node)) all.push_back({.node = node});
       }
-      if (of.size() != nodes[0].size()) return std::nullopt;
+    };
+    int at = range.begin;
+    for (std::size_t b = range.first_branch; b < range.last_branch;) {
+      const TracedBranch& branch = trace_.branches[b];
+      add_nodes(at, branch.begin);
+      all.push_back({.branch = &branch});
+      at = branch.end;
+      b = branch.last;
     }
-    Part part{.nodes = nodes[0], .inputs = {}, .outputs = {}};
-    std::vector<Value> operand(ranges.size());
-    for (std::size_t k = 0; k < part.nodes.size(); ++k) {
-      const Node& first = *part.nodes[k];
-      for (const std::vector<const Node*>& of : nodes) {
-        if (!same_work(first, *of[k])) return std::nullopt;
-      }
-      std::vector<Role>& roles = part.inputs.emplace_back();
-      for (std::size_t i = 0; i < first.inputs().size(); ++i) {
-        for (std::size_t t = 0; t < nodes.size(); ++t) operand[t] = nodes[t][k]->inputs()[i];
-        const auto role = role_of(operand);
-        if (!role) return std::nullopt;
-        roles.push_back(*role);
+    add_nodes(at, range.end);
+    return all;
+  }
+
+  /// What the ranges have in common, and what `results`, one list a result, are. What they make is
+  /// known to nobody else afterwards.
+  std::optional<Block> match(std::span<const Range> ranges,
+                             const std::vector<std::vector<Value>>& results) {
+    std::vector<std::vector<Entry>> of;
+    for (const Range& range : ranges) {
+      of.push_back(entries(range));
+      if (of.back().size() != of[0].size()) return std::nullopt;
+    }
+    std::vector<std::size_t> given_before;
+    for (const Range& range : ranges) given_before.push_back(given_[range.step].size());
+    Block block;
+    std::vector<Entry> column(ranges.size());
+    for (std::size_t k = 0; k < of[0].size(); ++k) {
+      for (std::size_t t = 0; t < ranges.size(); ++t) column[t] = of[t][k];
+      auto item = column[0].node ? match_nodes(ranges, column) : match_branches(ranges, column);
+      if (!item) return std::nullopt;
+      const std::size_t number = items_.size();
+      items_.push_back(*std::move(item));
+      block.items.push_back(number);
+      for (std::size_t t = 0; t < ranges.size(); ++t) {
+        const std::size_t step = ranges[t].step;
+        if (column[t].node) {
+          local_[step].emplace(column[t].node, number);
+          continue;
+        }
+        const std::vector<Value>& values = column[t].branch->results;
+        for (std::size_t i = 0; i < values.size(); ++i)
+          given_[step].push_back({values[i], {Role::Kind::local, number, static_cast<int>(i)}});
       }
     }
     for (const std::vector<Value>& result : results) {
-      const auto role = role_of(result);
+      const auto role = role_of(ranges, result);
       if (!role) return std::nullopt;
-      part.outputs.push_back(*role);
+      block.outputs.push_back(*role);
     }
-    return part;
+    for (std::size_t t = 0; t < ranges.size(); ++t) {
+      for (const Entry& entry : of[t]) local_[ranges[t].step].erase(entry.node);
+      given_[ranges[t].step].resize(given_before[t]);
+    }
+    return block;
   }
 
-  std::optional<Role> role_of(std::span<const Value> operand) {
+  std::optional<Item> match_nodes(std::span<const Range> ranges, std::span<const Entry> column) {
+    const Node& first = *column[0].node;
+    for (const Entry& entry : column) {
+      if (!entry.node || !same_work(first, *entry.node)) return std::nullopt;
+    }
+    Item item{.first = column[0], .inputs = {}, .ways = {}};
+    std::vector<Value> operand(column.size());
+    for (std::size_t i = 0; i < first.inputs().size(); ++i) {
+      for (std::size_t t = 0; t < column.size(); ++t) operand[t] = column[t].node->inputs()[i];
+      const auto role = role_of(ranges, operand);
+      if (!role) return std::nullopt;
+      item.inputs.push_back(*role);
+    }
+    return item;
+  }
+
+  std::optional<Item> match_branches(std::span<const Range> ranges, std::span<const Entry> column) {
+    const std::vector<Value>& first = column[0].branch->results;
+    std::vector<Value> preds;
+    std::array<std::vector<Range>, 2> taken;
+    std::array<std::vector<std::vector<Value>>, 2> results;
+    for (auto& way : results) way.resize(first.size());
+    for (std::size_t t = 0; t < column.size(); ++t) {
+      const TracedBranch* const branch = column[t].branch;
+      if (!branch || branch->results.size() != first.size()) return std::nullopt;
+      preds.push_back(branch->pred);
+      const std::size_t way = branch->then ? 0 : 1;
+      const auto inside = static_cast<std::size_t>(branch - trace_.branches.data()) + 1;
+      taken[way].push_back({ranges[t].step, branch->begin, branch->end, inside, branch->last});
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        if (!branch->results[i].type().same_as(first[i].type())) return std::nullopt;
+        results[way][i].push_back(branch->results[i]);
+      }
+    }
+    const auto pred = role_of(ranges, preds);
+    if (!pred) return std::nullopt;
+    Item item{.first = column[0], .inputs = {*pred}, .ways = {}};
+    for (std::size_t way = 0; way < 2; ++way) {
+      if (taken[way].size() < kFewest) return std::nullopt;
+      auto block = match(taken[way], results[way]);
+      if (!block) return std::nullopt;
+      item.ways[way] = *std::move(block);
+    }
+    return item;
+  }
+
+  std::optional<Role> role_of(std::span<const Range> ranges, std::span<const Value> operand) {
     const auto everywhere = [&](const auto& is_it) {
       for (std::size_t t = 0; t < operand.size(); ++t) {
-        if (!is_it(t)) return false;
+        if (!is_it(t, ranges[t].step)) return false;
       }
       return true;
     };
     const Value first = operand[0];
     if (!first) {
-      return everywhere([&](std::size_t t) { return !operand[t]; }) ? std::optional(Role{})
-                                                                    : std::nullopt;
+      return everywhere([&](std::size_t t, std::size_t) { return !operand[t]; })
+                 ? std::optional(Role{})
+                 : std::nullopt;
     }
-    if (const auto local = local_[0].find(first.node); local != local_[0].end()) {
-      const bool same = everywhere([&](std::size_t t) {
-        const auto here = local_[t].find(operand[t].node);
-        return here != local_[t].end() && here->second == local->second &&
+    for (const auto& [value, role] : given_[ranges[0].step]) {
+      if (everywhere([&](std::size_t t, std::size_t step) {
+            return std::ranges::find(given_[step], std::pair(operand[t], role)) !=
+                   given_[step].end();
+          }))
+        return role;
+    }
+    if (const auto local = local_[ranges[0].step].find(first.node);
+        local != local_[ranges[0].step].end()) {
+      const bool same = everywhere([&](std::size_t t, std::size_t step) {
+        const auto here = local_[step].find(operand[t].node);
+        return here != local_[step].end() && here->second == local->second &&
                operand[t].index == first.index;
       });
       if (!same) return std::nullopt;
@@ -144,20 +260,24 @@ class Roller {
     std::vector<Role> fits;
     bool all_constant = true;
     for (std::size_t i = 0; i < constant_.size(); ++i) {
-      if (!everywhere([&](std::size_t t) { return trace_.steps[t].states[i] == operand[t]; }))
+      if (!everywhere([&](std::size_t t, std::size_t step) {
+            return trace_.steps[step].states[i] == operand[t];
+          }))
         continue;
       fits.push_back({Role::Kind::state, i});
       all_constant = all_constant && constant_[i];
     }
     for (std::size_t j = 0; j < trace_.xs.size(); ++j) {
-      if (!everywhere([&](std::size_t t) { return trace_.steps[t].slices[j] == operand[t]; }))
+      if (!everywhere([&](std::size_t t, std::size_t step) {
+            return trace_.steps[step].slices[j] == operand[t];
+          }))
         continue;
       fits.push_back({Role::Kind::slice, j});
       all_constant = false;
     }
     const bool is_outside = first.node->id() < trace_.begin || trace_.kept.contains(first.node);
     const bool is_capture =
-        is_outside && everywhere([&](std::size_t t) { return operand[t] == first; });
+        is_outside && everywhere([&](std::size_t t, std::size_t) { return operand[t] == first; });
     // What several states are in every step seen may part in the next one, unless none changes.
     if (fits.size() + (is_capture ? 1 : 0) > 1 && !all_constant) return std::nullopt;
     if (!fits.empty()) return fits[0];
@@ -168,49 +288,97 @@ class Roller {
     return Role{Role::Kind::capture, number};
   }
 
-  [[nodiscard]] Ref<GraphImpl> build(const Part& part) const {
+  [[nodiscard]] Ref<GraphImpl> build(const Block& block) const {
     const auto graph = make_ref<GraphImpl>();
-    std::vector<Value> parameters, captures;
-    const auto add_parameter = [&](Value like) {
-      parameters.push_back(
-          graph->add_placeholder(fmt::format("p{}", parameters.size()), like.type(), trace_.loc));
-    };
-    for (const Value state : trace_.steps[0].states) add_parameter(state);
-    for (const Value slice : trace_.steps[0].slices) add_parameter(slice);
-    for (const Value capture : captures_) {
-      captures.push_back(
-          graph->add_placeholder(fmt::format("c{}", captures.size()), capture.type(), trace_.loc));
-    }
-    std::vector<Node*> made;
-    const auto value_of = [&](const Role& role) -> Value {
-      switch (role.kind) {
-        case Role::Kind::local:
-          return made[role.number]->output(role.index);
-        case Role::Kind::state:
-          return parameters[role.number];
-        case Role::Kind::slice:
-          return parameters[constant_.size() + role.number];
-        case Role::Kind::capture:
-          return captures[role.number];
-        case Role::Kind::none:
-          break;
+    Known known;
+    std::size_t parameters = 0;
+    const auto add = [&](Role::Kind kind, std::span<const Value> values, char letter,
+                         std::size_t& count) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::string name = fmt::format("{}{}", letter, count++);
+        known.emplace_back(Role{kind, i},
+                           graph->add_placeholder(name, values[i].type(), trace_.loc));
       }
-      return {};
     };
-    for (std::size_t k = 0; k < part.nodes.size(); ++k) {
-      std::vector<Value> inputs;
-      for (const Role& role : part.inputs[k]) inputs.push_back(value_of(role));
-      made.push_back(graph->append_copy(*part.nodes[k], std::move(inputs)));
-    }
-    for (const Role& role : part.outputs) graph->outputs().push_back(value_of(role));
+    add(Role::Kind::state, trace_.steps[0].states, 'p', parameters);
+    add(Role::Kind::slice, trace_.steps[0].slices, 'p', parameters);
+    std::size_t captures = 0;
+    add(Role::Kind::capture, captures_, 'c', captures);
+    append(graph, block, known);
     return graph;
+  }
+
+  /// Puts the block at the end of the graph, and its outputs in the place of the graph's.
+  void append(const Ref<GraphImpl>& graph, const Block& block, Known& known) const {
+    for (const std::size_t number : block.items) {
+      const Item& item = items_[number];
+      std::vector<Value> inputs;
+      for (const Role& role : item.inputs) inputs.push_back(value_of(known, role));
+      Node* const made = item.first.node ? graph->append_copy(*item.first.node, std::move(inputs))
+                                         : append_cond(graph, item, inputs[0], known);
+      for (std::size_t i = 0; i < made->types().size(); ++i) {
+        const auto index = static_cast<int>(i);
+        known.emplace_back(Role{Role::Kind::local, number, index}, made->output(index));
+      }
+    }
+    for (const Role& role : block.outputs) graph->outputs().push_back(value_of(known, role));
+  }
+
+  Node* append_cond(const Ref<GraphImpl>& graph, const Item& item, Value pred,
+                    const Known& known) const {
+    std::vector<Role> used;
+    for (const Block& way : item.ways) {
+      std::vector<std::size_t> own;
+      collect_used(way, own, used);
+    }
+    std::vector<Value> inputs{pred};
+    for (const Role& role : used) inputs.push_back(value_of(known, role));
+    std::vector<Ref<GraphImpl>> regions;
+    for (const Block& way : item.ways) {
+      const auto region = make_ref<GraphImpl>();
+      Known inside;
+      for (std::size_t i = 0; i < used.size(); ++i) {
+        inside.emplace_back(used[i],
+                            region->add_placeholder(fmt::format("c{}", i), inputs[i + 1].type(),
+                                                    item.first.branch->loc));
+      }
+      append(region, way, inside);
+      regions.push_back(region);
+    }
+    Types types;
+    for (const Value output : regions[0]->outputs()) types.push_back(output.type());
+    const NoAttrs none;
+    Node* const node = graph->append(kCondOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
+                                     std::move(inputs), std::move(types), item.first.branch->loc);
+    for (Ref<GraphImpl>& region : regions) node->add_region(std::move(region));
+    return node;
+  }
+
+  /// What the block uses that none of its items, `own` among them, makes.
+  void collect_used(const Block& block, std::vector<std::size_t>& own,
+                    std::vector<Role>& used) const {
+    const auto use = [&](const Role& role) {
+      const bool is_own =
+          role.kind == Role::Kind::none ||
+          (role.kind == Role::Kind::local && std::ranges::find(own, role.number) != own.end());
+      if (!is_own && std::ranges::find(used, role) == used.end()) used.push_back(role);
+    };
+    for (const std::size_t number : block.items) {
+      own.push_back(number);
+      std::ranges::for_each(items_[number].inputs, use);
+      for (const Block& way : items_[number].ways) collect_used(way, own, used);
+    }
+    std::ranges::for_each(block.outputs, use);
   }
 
   const GraphImpl& graph_;
   const LoopTrace& trace_;
+  std::vector<Item> items_;
   std::vector<bool> constant_;
   std::vector<Value> captures_;
-  std::vector<std::unordered_map<const Node*, std::size_t>> local_;  // of the part being matched
+  /// Of each step what makes the nodes of the blocks being matched, and what conds gave there.
+  std::vector<std::unordered_map<const Node*, std::size_t>> local_;
+  std::vector<std::vector<std::pair<Value, Role>>> given_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <unordered_set>
@@ -9,20 +10,34 @@
 
 namespace dyad::exec {
 
+/// A `cond` that went one of its ways in a step of a loop: nodes `begin..end - 1` are that way.
+struct TracedBranch {
+  Loc loc;
+  Value pred;
+  bool then = false;
+  int begin = 0, end = 0;
+  std::vector<Value> results;
+  std::size_t last = 0;  ///< those inside of it follow it in a list up to here
+  std::size_t guards_begin = 0, guards_end = 0;  ///< of the recording, that the way asked for
+};
+
 /// What a loop did in a graph, one step after the other.
 struct LoopTrace {
   /// Nodes `condition..body - 1` are the condition (of a scan: the slicing), `body..end - 1` the
-  /// body. The last step of a while_loop is a condition alone.
+  /// body, with `branches` from `first_branch` to `last_branch - 1`. The last step of a while_loop
+  /// is a condition alone.
   struct Step {
     std::vector<Value> states, slices;
     int condition = 0, body = 0, end = 0;
+    std::size_t first_branch = 0, last_branch = 0;
   };
   const OpInfo* op = nullptr;
   Loc loc;
   int begin = 0;          ///< nodes before belong to what came before the loop
   std::vector<Value> xs;  ///< what a scan slices
   std::vector<Step> steps;
-  std::vector<Value> conditions;  ///< what a while_loop's conditions gave, one for each step
+  std::vector<TracedBranch> branches;  ///< in the order in which they began
+  std::vector<Value> conditions;       ///< what a while_loop's conditions gave, one for each step
   std::vector<Value> last_states;
   /// What the bodies gave beside their states, one list for each step.
   std::vector<std::vector<Value>> slices_made;
@@ -37,6 +52,8 @@ struct RolledLoop {
 };
 
 /// Nothing where two steps differ, or where two of them do not tell which state an operand is.
+/// Steps that went different ways through a `cond` are alike if both ways were gone at least twice,
+/// and all that went the same way are alike.
 [[nodiscard]] std::optional<RolledLoop> roll_loop(const GraphImpl& graph, const LoopTrace& trace);
 
 }  // namespace dyad::exec

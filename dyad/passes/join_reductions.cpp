@@ -23,14 +23,6 @@ bool may_share(const Node& node) {
 
 const Shape& space_of_input(const Node& reduction) { return reduction.inputs()[0].type().shape(); }
 
-Ints axes_of(const Node& reduction) {
-  return reduction.op().reduced_axes(reduction.attrs().data(), space_of_input(reduction).rank());
-}
-
-bool go_over_the_same(const Node& a, const Node& b) {
-  return space_of_input(a).same_as(space_of_input(b)) && axes_of(a) == axes_of(b);
-}
-
 class Joiner {
  public:
   Joiner(FusionGroups& groups, const GraphImpl& graph, const FuseOptions& options)
@@ -110,6 +102,19 @@ class Joiner {
     }
   }
 
+  const Ints& axes_of(const Node& reduction) {
+    const auto [known, is_new] = axes_.try_emplace(&reduction);
+    if (is_new) {
+      known->second =
+          reduction.op().reduced_axes(reduction.attrs().data(), space_of_input(reduction).rank());
+    }
+    return known->second;
+  }
+
+  bool go_over_the_same(const Node& a, const Node& b) {
+    return space_of_input(a).same_as(space_of_input(b)) && axes_of(a) == axes_of(b);
+  }
+
   /// Of the reductions in a group.
   std::size_t accumulators_of_group(const Node& of) {
     std::size_t count = 0;
@@ -162,6 +167,7 @@ class Joiner {
   const GraphImpl& graph_;
   const FuseOptions& options_;
   std::vector<const Node*> reductions_;
+  std::unordered_map<const Node*, Ints> axes_;
   std::unordered_map<const Node*, std::size_t> accumulators_;
 };
 

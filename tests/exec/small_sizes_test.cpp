@@ -227,19 +227,69 @@ TEST(SmallSizesOfCalls, ExplainTellsWhatWasCompared) {
 
 TEST(SmallSizesOfCalls, TheSmallOneFirst) {
   const auto fn = [](const Tensor& x) { return exp(x) - 1.0f; };
-  for (const bool named : {false, true}) {
-    const auto fast = compile(
-        fn, {.varying = named ? std::vector<ArgumentAxis>{{0, 0}} : std::vector<ArgumentAxis>{}});
-    for (const std::int64_t n : {1, 1, 6, 1, 9, 0, 1, 0, 6}) {
+  const auto fast = compile(fn);
+  for (const std::int64_t n : {1, 1, 6, 1, 9, 0, 1, 0, 6}) {
+    const Tensor x = randn({n, 3});
+    EXPECT_TRUE(same_bits(fast(x), fn(x))) << n;
+  }
+  const Explanation told = fast.explain();
+  ASSERT_EQ(told.recordings.size(), 2u) << to_string(told);
+  EXPECT_EQ(told.recordings[0].arguments[0], "f32[1, 3]");
+  EXPECT_EQ(told.recordings[1].arguments[0], "f32[s0, 3]");
+  EXPECT_EQ(told.recordings[1].small_sizes.size(), 1u) << "of 1 there is a recording";
+}
+
+TEST(SmallSizesOfCalls, TheSmallOneFirstOfASizeThatIsSaidToVary) {
+  const auto fn = [](const Tensor& x) { return exp(x) - 1.0f; };
+  for (const OnRecompile policy : {OnRecompile::compile, OnRecompile::run_eagerly}) {
+    const auto fast = compile(fn, {.varying = {{0, 0}}, .recheck = false, .on_recompile = policy});
+    for (const std::int64_t n : {1, 0, 1, 6, 1, 9, 0, 1, 0, 6}) {
       const Tensor x = randn({n, 3});
       EXPECT_TRUE(same_bits(fast(x), fn(x))) << n;
     }
     const Explanation told = fast.explain();
-    ASSERT_EQ(told.recordings.size(), 2u) << to_string(told);
-    EXPECT_EQ(told.recordings[0].arguments[0], "f32[1, 3]");
-    EXPECT_EQ(told.recordings[1].arguments[0], "f32[s0, 3]");
-    EXPECT_EQ(told.recordings[1].small_sizes.size(), 1u) << "of 1 there is a recording";
+    ASSERT_EQ(told.recordings.size(), 1u) << to_string(told);
+    EXPECT_EQ(told.recordings[0].arguments[0], "f32[s0, 3]");
+    EXPECT_EQ(told.recordings[0].small_sizes.size(), 2u);
+    EXPECT_THAT(to_string(told),
+                HasSubstr("\n  call 2 ran eagerly: axis 0 of argument 0 is 0, which tells nothing "
+                          "of other sizes: a call at 2 or more is recorded for all"));
   }
+}
+
+TEST(SmallSizesOfCalls, OneThatNeverVariesIsRecordedInTheEnd) {
+  const auto fn = [](const Tensor& x) { return exp(x) - 1.0f; };
+  const auto fast = compile(fn, {.varying = {{0, 0}}, .recheck = false});
+  for (int i = 0; i < 12; ++i) {
+    const Tensor x = randn({1, 3});
+    EXPECT_TRUE(same_bits(fast(x), fn(x))) << i;
+  }
+  EXPECT_EQ(fast.explain().recordings.size(), 1u);
+  EXPECT_EQ(fast.explain().replays, 3);
+  // Calls that may only be those recorded cannot wait.
+  const auto strict =
+      compile(fn, {.varying = {{0, 0}}, .recheck = false, .on_recompile = OnRecompile::fail});
+  (void)strict(randn({1, 3}));
+  (void)strict(randn({1, 3}));
+  EXPECT_EQ(strict.explain().replays, 1);
+}
+
+/// What such calls write shows, and takes turns with others, as it would if they were recorded.
+TEST(SmallSizesOfCalls, FirstOnesThatWrite) {
+  Tensor total = zeros({3});
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        total.add_(sum(x, {0}));
+        return total * 2;
+      },
+      {.varying = {{0, 0}}, .recheck = false});
+  double expected = 0;
+  for (const std::int64_t n : {1, 1, 4, 1, 7}) {
+    expected += static_cast<double>(n);
+    EXPECT_EQ(fast(ones({n, 3}))[0].item<double>(), 2 * expected);
+    EXPECT_EQ(total[1].item<double>(), expected);
+  }
+  EXPECT_EQ(fast.explain().recordings.size(), 1u);
 }
 
 TEST(SmallSizesOfCalls, EachCombinationIsCompared) {

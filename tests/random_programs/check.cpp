@@ -36,7 +36,8 @@ Finding compare(const std::string& mode, const Traces& got, const Traces& want) 
 
 bool is_graph_control(const Statement& one) {
   return one.op->form == Form::cond || one.op->form == Form::while_loop ||
-         one.op->form == Form::scan || one.op->form == Form::host_if;
+         one.op->form == Form::while_cond || one.op->form == Form::scan ||
+         one.op->form == Form::host_if;
 }
 
 /// Of gradients that were taken inside, through loops: what a graph and the tape have in common. In

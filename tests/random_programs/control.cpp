@@ -51,18 +51,33 @@ Tensors apart(const Tensors& results) {
   return copies;
 }
 
-Tensors run_while(F f) {
+/// A loop of number 0 steps; `body(n, state)` is step n.
+template <class Body>
+Tensors counted_while(F f, const Body& body) {
   Tensors state = state_of(f, 0);
   state.insert(state.begin(), tensor(std::int64_t{0}));
   state = while_loop([&](const Tensors& s) { return s[0] < f.whole(0); },
                      [&](const Tensors& s) {
-                       Tensors next = f.run(0, {s.begin() + 1, s.end()});
+                       Tensors next = body(s[0], Tensors(s.begin() + 1, s.end()));
                        next.insert(next.begin(), s[0] + 1);
                        return next;
                      },
                      state);
   state.erase(state.begin());
   return apart(state);
+}
+
+Tensors run_while(F f) {
+  return counted_while(f, [&](const Tensor&, const Tensors& state) { return f.run(0, state); });
+}
+
+/// Steps go through a cond: one in number 1 of them this way, all others that way.
+Tensors run_while_cond(F f) {
+  return counted_while(f, [&](const Tensor& n, const Tensors& state) {
+    return cond(
+        remainder(n, tensor(f.whole(1))) < 1, [&] { return f.run(0, state); },
+        [&] { return f.run(1, state); });
+  });
 }
 
 Tensors run_scan(F f) {
@@ -143,6 +158,26 @@ void add_control(Instructions& list) {
                     d.whole(0, 4);
                     return true;
                   }});
+}
+
+void add_nested_control(Instructions& list) {
+  list.push_back({.name = "while_cond",
+                  .text = "",
+                  .weight = 3,
+                  .run = run_while_cond,
+                  .draft =
+                      [](Draft& d) {
+                        d.whole(0, 9);
+                        d.whole(2, 3);
+                        const std::vector<std::size_t> state = state_draft(d, 0);
+                        if (state.empty()) return false;
+                        d.body(examples(d, state), state);
+                        d.body(examples(d, state), state);
+                        return true;
+                      },
+                  .outputs = 0,
+                  .form = Form::while_cond,
+                  .layered = true});
 }
 
 }  // namespace dyad::testing

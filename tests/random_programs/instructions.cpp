@@ -86,6 +86,7 @@ const Instructions& instructions() {
     add_control(list);
     add_stateful(list);
     add_layers(list);
+    add_nested_control(list);
     return list;
   }();
   return all;

@@ -78,7 +78,16 @@ class Draft {
 };
 
 /// How a statement is written down.
-enum class Form : std::uint8_t { call, write, cond, while_loop, scan, host_if, host_for };
+enum class Form : std::uint8_t {
+  call,
+  write,
+  cond,
+  while_loop,
+  while_cond,
+  scan,
+  host_if,
+  host_for
+};
 
 /// Something that a statement can do.
 struct Instruction {
@@ -115,6 +124,8 @@ void add_sources(Instructions& list);
 void add_writes(Instructions& list);
 void add_control(Instructions& list);
 void add_stateful(Instructions& list);
+/// Those of layered programs.
+void add_nested_control(Instructions& list);
 void add_layers(Instructions& list);
 
 // Which values fit.

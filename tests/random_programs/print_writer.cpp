@@ -113,6 +113,7 @@ void Writer::statement(const Statement& one) {
       });
       break;
     case Form::while_loop:
+    case Form::while_cond:
       loop(one);
       break;
     case Form::scan:
@@ -157,14 +158,39 @@ void Writer::loop(const Statement& one) {
       [&] {
         line("[&](std::vector<Tensor> s) -> std::vector<Tensor> {");
         deeper();
-        parameters(one.bodies[0], "s", 1);
-        body(one.bodies[0]);
-        line(fmt::format("return {{s[0] + 1, {}}};", names(one.bodies[0].results)));
+        if (one.op->form == Form::while_cond) {
+          branch(one);
+        } else {
+          parameters(one.bodies[0], "s", 1);
+          body(one.bodies[0]);
+          line(fmt::format("return {{s[0] + 1, {}}};", names(one.bodies[0].results)));
+        }
         back();
         line("},");
         line(fmt::format("std::vector<Tensor>{{tensor(std::int64_t{{0}}), {}}});", names(one.in)));
       },
       1);
+}
+
+/// The step of a loop that goes one of two ways.
+void Writer::branch(const Statement& one) {
+  line(fmt::format(
+      "std::vector<Tensor> next = cond(remainder(s[0], tensor(std::int64_t{{{}}})) < 1,",
+      one.numbers[1].n));
+  deeper();
+  for (std::size_t way = 0; way < 2; ++way) {
+    const Body& of = one.bodies[way];
+    line("[&]() -> std::vector<Tensor> {");
+    deeper();
+    parameters(of, "s", 1);
+    body(of);
+    line(fmt::format("return {{{}}};", names(of.results)));
+    back();
+    line(way == 0 ? "}," : "});");
+  }
+  back();
+  line("next.insert(next.begin(), s[0] + 1);");
+  line("return next;");
 }
 
 void Writer::scan(const Statement& one) {

@@ -36,6 +36,7 @@ class Writer {
   void function(const Body& of, const std::string& end);
   void parameters(const Body& of, const std::string& from, std::size_t first = 0);
   void loop(const Statement& one);
+  void branch(const Statement& one);
   void scan(const Statement& one);
   void give(const std::vector<int>& to, const std::vector<int>& from);
   void host_if(const Statement& one);
