@@ -11,26 +11,26 @@ RecordedBranch::RecordedBranch(const Tensor& pred, Loc loc)
     : recorder_(dynamic_cast<Recorder*>(&Evaluator::current())) {
   if (recorder_ && recorder_->open_loops_ == 0) recorder_ = nullptr;
   if (!recorder_) return;
-  number_ = recorder_->loop_branches_.size();
+  number_ = recorder_->loop_parts_.size();
   decisions_ = recorder_->path_.decisions.size();
-  TracedBranch& branch = recorder_->loop_branches_.emplace_back();
+  TracedPart& branch = recorder_->loop_parts_.emplace_back();
   branch.loc = loc;
   branch.pred = recorder_->value_of(pred, loc);
 }
 
 RecordedBranch::~RecordedBranch() {
-  if (recorder_ && !is_over_) recorder_->loop_branches_.resize(number_);
+  if (recorder_ && !is_over_) recorder_->loop_parts_.resize(number_);
 }
 
 void RecordedBranch::begin(bool then) {
   if (!recorder_) return;
   if (recorder_->path_.decisions.size() == decisions_) {
     // What is a constant of the recording decides nothing.
-    recorder_->loop_branches_.pop_back();
+    recorder_->loop_parts_.pop_back();
     recorder_ = nullptr;
     return;
   }
-  TracedBranch& branch = recorder_->loop_branches_[number_];
+  TracedPart& branch = recorder_->loop_parts_[number_];
   branch.then = then;
   branch.begin = static_cast<int>(recorder_->graph_->nodes().size());
   branch.guards_begin = recorder_->path_.guards.size();
@@ -43,13 +43,13 @@ void RecordedBranch::end(std::span<const Tensor> results) {
     const bool is_plain = result.defined() && result.is_concrete() && !result.impl()->is_number &&
                           result.impl()->contiguous;
     if (!is_plain) return;
-    values.push_back(recorder_->value_of(result, recorder_->loop_branches_[number_].loc));
+    values.push_back(recorder_->value_of(result, recorder_->loop_parts_[number_].loc));
   }
-  TracedBranch& branch = recorder_->loop_branches_[number_];
+  TracedPart& branch = recorder_->loop_parts_[number_];
   branch.results = std::move(values);
   branch.end = static_cast<int>(recorder_->graph_->nodes().size());
   branch.guards_end = recorder_->path_.guards.size();
-  branch.last = recorder_->loop_branches_.size();
+  branch.last = recorder_->loop_parts_.size();
   is_over_ = true;
 }
 

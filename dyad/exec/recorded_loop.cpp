@@ -26,7 +26,7 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
   trace_.xs = values_of(xs);
   begin_ = marks();
   first_handle_ = recorder_->loop_handles_.size();
-  first_branch_ = recorder_->loop_branches_.size();
+  first_part_ = recorder_->loop_parts_.size();
   may_be_taped_ = grad_enabled() && recorder_->open_loops_ == 0;
   number_ = recorder_->loops_++;
   ++recorder_->open_loops_;
@@ -35,7 +35,7 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
 RecordedLoop::~RecordedLoop() {
   if (!recorder_ || --recorder_->open_loops_ > 0) return;
   recorder_->loop_handles_.clear();
-  recorder_->loop_branches_.clear();
+  recorder_->loop_parts_.clear();
   recorder_->slicing_loop_ = nullptr;
 }
 
@@ -100,7 +100,7 @@ void RecordedLoop::begin_step(std::span<const Tensor> states) {
 
 void RecordedLoop::begin_body(LoopTrace::Step& step) const {
   step.body = step.end = static_cast<int>(recorder_->graph_->nodes().size());
-  step.first_branch = step.last_branch = recorder_->loop_branches_.size();
+  step.first_part = step.last_part = recorder_->loop_parts_.size();
 }
 
 void RecordedLoop::end_condition(const Tensor& go_on) {
@@ -124,17 +124,37 @@ void RecordedLoop::end_body(std::span<const Tensor> made) {
   trace_.slices_made.push_back(values_of(made));
   tape_end_ = autograd::latest_sequence();
   trace_.steps.back().end = static_cast<int>(recorder_->graph_->nodes().size());
-  trace_.steps.back().last_branch = recorder_->loop_branches_.size();
+  trace_.steps.back().last_part = recorder_->loop_parts_.size();
   bodies_asked_ = recorder_->path_.guards.size();
 }
 
 void RecordedLoop::end(std::span<Tensor> results, std::span<const Tensor> last) {
-  if (!recorder_ || roll(results, last) || postpone(results)) return;
+  if (!recorder_) return;
+  const bool rolled = roll(results, last);
+  if (trace_.op == &kWhileOp && recorder_->open_loops_ > 1) note_part(rolled, results);
+  if (rolled || postpone(results)) return;
   if (recorder_->slicing_loop_ == this) keep_handles();
   if (trace_.op == &kScanOp && length_.is_symbolic())
     static_cast<void>(recorder_->dim_value(length_, trace_.loc));
   recorder_->path_.unrolled.emplace_back(trace_.begin,
                                          static_cast<int>(recorder_->graph_->nodes().size()));
+}
+
+void RecordedLoop::note_part(bool rolled, std::span<const Tensor> results) {
+  const bool has_parts = recorder_->loop_parts_.size() > first_part_;
+  if (!is_plain_ || has_parts || (!rolled && trace_.slices_made.size() > 1)) return;
+  TracedPart part;
+  part.loc = trace_.loc;
+  part.begin = trace_.begin;
+  part.end = static_cast<int>(recorder_->graph_->nodes().size());
+  part.results = values_of(results);
+  part.last = first_part_ + 1;
+  part.decisions = recorder_->path_.decisions.size() - begin_.decisions;
+  part.is_loop = true;
+  if (rolled) part.node = recorder_->graph_->nodes().back().get();
+  part.steps = rolled ? std::vector{trace_.steps[0]} : trace_.steps;
+  part.conditions = trace_.conditions;
+  recorder_->loop_parts_.push_back(std::move(part));
 }
 
 bool RecordedLoop::is_of_steps(Value value) const {
@@ -189,7 +209,8 @@ bool RecordedLoop::only_computes(bool on_tape) const {
   if (on_tape) {
     expected.taped = marks().taped;
   } else {
-    expected.decisions += recorder_->loop_branches_.size() - first_branch_;
+    for (const TracedPart& part : std::span(recorder_->loop_parts_).subspan(first_part_))
+      expected.decisions += part.decisions;
   }
   if (marks() != expected || !recorder_->path_.refusal.empty()) return false;
   const auto& nodes = recorder_->graph_->nodes();
@@ -201,7 +222,7 @@ bool RecordedLoop::only_computes(bool on_tape) const {
                        return node->op().effect == Effect::pure &&
                               node->op().kind != BodyKind::structural;
                      }) &&
-         !conditions_draw() && !conditions_branch();
+         !conditions_draw() && !conditions_have_parts();
 }
 
 bool RecordedLoop::conditions_draw() const {
@@ -213,11 +234,10 @@ bool RecordedLoop::conditions_draw() const {
   });
 }
 
-bool RecordedLoop::conditions_branch() const {
+bool RecordedLoop::conditions_have_parts() const {
   std::size_t in_bodies = 0;
-  for (const LoopTrace::Step& step : trace_.steps)
-    in_bodies += step.last_branch - step.first_branch;
-  return in_bodies != recorder_->loop_branches_.size() - first_branch_;
+  for (const LoopTrace::Step& step : trace_.steps) in_bodies += step.last_part - step.first_part;
+  return in_bodies != recorder_->loop_parts_.size() - first_part_;
 }
 
 bool RecordedLoop::asks_as_first() const {
@@ -243,9 +263,9 @@ bool RecordedLoop::asks_as_first() const {
 }
 
 bool RecordedLoop::is_of_branch(std::size_t guard) const {
-  return std::ranges::any_of(std::span(recorder_->loop_branches_).subspan(first_branch_),
-                             [&](const TracedBranch& branch) {
-                               return guard >= branch.guards_begin && guard < branch.guards_end;
+  return std::ranges::any_of(std::span(recorder_->loop_parts_).subspan(first_part_),
+                             [&](const TracedPart& part) {
+                               return guard >= part.guards_begin && guard < part.guards_end;
                              });
 }
 
@@ -293,7 +313,7 @@ bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor>
   if (!is_plain_ || trace_.slices_made.size() < 2) return false;
   recorder_->forget_lone_pairs();
   keep_outside();
-  trace_.branches = recorder_->loop_branches_;
+  trace_.parts = recorder_->loop_parts_;
   if (!only_computes(false) || !asks_as_first() || !is_closed(results, last)) return false;
   const std::optional<RolledLoop> rolled = this->rolled(results);
   if (!rolled) return false;
@@ -394,7 +414,9 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
     if (i < rolled.constant.size() && rolled.constant[i]) continue;
     recorder_->set_value(results[i], node->output(static_cast<int>(i)));
   }
-  recorder_->loop_branches_.resize(first_branch_);
+  recorder_->loop_parts_.resize(first_part_);
+  std::erase_if(recorder_->path_.unrolled,
+                [&](const auto& range) { return range.first >= trace_.begin; });
   std::erase_if(recorder_->loop_handles_,
                 [](const Ref<GraphValue>& handle) { return handle->use_count() == 1; });
   if (length_.is_symbolic()) static_cast<void>(recorder_->dim_less(1, length_, trace_.loc));

@@ -69,7 +69,7 @@ class RecordedLoop {
   /// What the host has read of a while_loop is computed once more, so it must draw nothing.
   [[nodiscard]] bool conditions_draw() const;
   /// What they read is not one number a step then.
-  [[nodiscard]] bool conditions_branch() const;
+  [[nodiscard]] bool conditions_have_parts() const;
   /// Whether what later steps asked of sizes the first one asked, too.
   [[nodiscard]] bool asks_as_first() const;
   /// Whether nobody outside the loop can see what its steps made, but for the results.
@@ -86,6 +86,8 @@ class RecordedLoop {
   bool roll(std::span<const Tensor> results, std::span<const Tensor> last);
   /// Leaves it to the end of the recording.
   bool postpone(std::span<Tensor> results);
+  /// Tells the loop around it what it did. `rolled`: as one node, the last one.
+  void note_part(bool rolled, std::span<const Tensor> results);
   /// What the program still holds of the steps.
   void keep_handles();
   /// Of the guards that the steps asked for those of the first one are left, but for slicing.
@@ -98,7 +100,7 @@ class RecordedLoop {
   Dim length_;
   LoopTrace trace_;
   Marks begin_;
-  std::size_t first_handle_ = 0, first_branch_ = 0;
+  std::size_t first_handle_ = 0, first_part_ = 0;
   std::int64_t number_ = 0;  // among the recording's loops
   bool may_be_taped_ = false;
   std::vector<std::uint64_t> tape_;  // its numbers before each step

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/traced_while.h"
 
 namespace dyad::exec {
 namespace {
@@ -30,7 +31,7 @@ struct Block {
 /// What stands somewhere in one step, one of the two.
 struct Entry {
   const Node* node = nullptr;
-  const TracedBranch* branch = nullptr;
+  const TracedPart* part = nullptr;
 };
 
 /// The same of all steps of a block.
@@ -44,7 +45,7 @@ struct Item {
 struct Range {
   std::size_t step = 0;
   int begin = 0, end = 0;
-  std::size_t first_branch = 0, last_branch = 0;
+  std::size_t first_part = 0, last_part = 0;
 };
 
 /// Values of a graph by what they are.
@@ -100,7 +101,7 @@ class Roller {
     std::vector<Range> ranges;
     for (std::size_t t = 0; t < bodies; ++t) {
       const LoopTrace::Step& step = trace_.steps[t];
-      ranges.push_back({t, step.body, step.end, step.first_branch, step.last_branch});
+      ranges.push_back({t, step.body, step.end, step.first_part, step.last_part});
     }
     std::vector<std::vector<Value>> results;  // one list for each of them
     for (std::size_t i = 0; i < trace_.last_states.size(); ++i) {
@@ -127,12 +128,12 @@ class Roller {
       }
     };
     int at = range.begin;
-    for (std::size_t b = range.first_branch; b < range.last_branch;) {
-      const TracedBranch& branch = trace_.branches[b];
-      add_nodes(at, branch.begin);
-      all.push_back({.branch = &branch});
-      at = branch.end;
-      b = branch.last;
+    for (std::size_t b = range.first_part; b < range.last_part;) {
+      const TracedPart& part = trace_.parts[b];
+      add_nodes(at, part.begin);
+      all.push_back({.part = &part});
+      at = part.end;
+      b = part.last;
     }
     add_nodes(at, range.end);
     return all;
@@ -153,7 +154,9 @@ class Roller {
     std::vector<Entry> column(ranges.size());
     for (std::size_t k = 0; k < of[0].size(); ++k) {
       for (std::size_t t = 0; t < ranges.size(); ++t) column[t] = of[t][k];
-      auto item = column[0].node ? match_nodes(ranges, column) : match_branches(ranges, column);
+      auto item = column[0].node            ? match_nodes(ranges, column)
+                  : column[0].part->is_loop ? match_loops(ranges, column)
+                                            : match_branches(ranges, column);
       if (!item) return std::nullopt;
       const std::size_t number = items_.size();
       items_.push_back(*std::move(item));
@@ -164,7 +167,7 @@ class Roller {
           local_[step].emplace(column[t].node, number);
           continue;
         }
-        const std::vector<Value>& values = column[t].branch->results;
+        const std::vector<Value>& values = column[t].part->results;
         for (std::size_t i = 0; i < values.size(); ++i)
           given_[step].push_back({values[i], {Role::Kind::local, number, static_cast<int>(i)}});
       }
@@ -198,17 +201,17 @@ class Roller {
   }
 
   std::optional<Item> match_branches(std::span<const Range> ranges, std::span<const Entry> column) {
-    const std::vector<Value>& first = column[0].branch->results;
+    const std::vector<Value>& first = column[0].part->results;
     std::vector<Value> preds;
     std::array<std::vector<Range>, 2> taken;
     std::array<std::vector<std::vector<Value>>, 2> results;
     for (auto& way : results) way.resize(first.size());
     for (std::size_t t = 0; t < column.size(); ++t) {
-      const TracedBranch* const branch = column[t].branch;
-      if (!branch || branch->results.size() != first.size()) return std::nullopt;
+      const TracedPart* const branch = column[t].part;
+      if (!branch || branch->is_loop || branch->results.size() != first.size()) return std::nullopt;
       preds.push_back(branch->pred);
       const std::size_t way = branch->then ? 0 : 1;
-      const auto inside = static_cast<std::size_t>(branch - trace_.branches.data()) + 1;
+      const auto inside = static_cast<std::size_t>(branch - trace_.parts.data()) + 1;
       taken[way].push_back({ranges[t].step, branch->begin, branch->end, inside, branch->last});
       for (std::size_t i = 0; i < first.size(); ++i) {
         if (!branch->results[i].type().same_as(first[i].type())) return std::nullopt;
@@ -223,6 +226,36 @@ class Roller {
       auto block = match(taken[way], results[way]);
       if (!block) return std::nullopt;
       item.ways[way] = *std::move(block);
+    }
+    return item;
+  }
+
+  /// while_loops, of which one at least is a node: all do what that does.
+  std::optional<Item> match_loops(std::span<const Range> ranges, std::span<const Entry> column) {
+    const auto is_node = [](const Entry& entry) { return entry.part && entry.part->node; };
+    const auto model = std::ranges::find_if(column, is_node);
+    if (model == column.end()) return std::nullopt;
+    const Node& node = *model->part->node;
+    Item item{.first = {.node = &node}, .inputs = {}, .ways = {}};
+    // By column the values of each input, and the steps that tell them.
+    std::vector<std::vector<Value>> inputs(node.inputs().size());
+    std::vector<std::vector<Range>> telling(node.inputs().size());
+    for (std::size_t t = 0; t < column.size(); ++t) {
+      const TracedPart* const part = column[t].part;
+      if (!part || !part->is_loop) return std::nullopt;
+      const auto values = inputs_of(*part, node, graph_, trace_.kept);
+      if (!values) return std::nullopt;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!(*values)[i]) continue;  // no step was there to use it
+        inputs[i].push_back((*values)[i]);
+        telling[i].push_back(ranges[t]);
+      }
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].size() < kFewest) return std::nullopt;
+      const auto role = role_of(telling[i], inputs[i]);
+      if (!role) return std::nullopt;
+      item.inputs.push_back(*role);
     }
     return item;
   }
@@ -340,7 +373,7 @@ class Roller {
       for (std::size_t i = 0; i < used.size(); ++i) {
         inside.emplace_back(used[i],
                             region->add_placeholder(fmt::format("c{}", i), inputs[i + 1].type(),
-                                                    item.first.branch->loc));
+                                                    item.first.part->loc));
       }
       append(region, way, inside);
       regions.push_back(region);
@@ -349,7 +382,7 @@ class Roller {
     for (const Value output : regions[0]->outputs()) types.push_back(output.type());
     const NoAttrs none;
     Node* const node = graph->append(kCondOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
-                                     std::move(inputs), std::move(types), item.first.branch->loc);
+                                     std::move(inputs), std::move(types), item.first.part->loc);
     for (Ref<GraphImpl>& region : regions) node->add_region(std::move(region));
     return node;
   }

@@ -10,34 +10,45 @@
 
 namespace dyad::exec {
 
-/// A `cond` that went one of its ways in a step of a loop: nodes `begin..end - 1` are that way.
-struct TracedBranch {
+/// One step of a loop in a graph: nodes `condition..body - 1` are the condition (of a scan: the
+/// slicing), `body..end - 1` the body, with the loop's parts from `first_part` to `last_part - 1`.
+/// The last step of a while_loop is a condition alone.
+struct TracedStep {
+  std::vector<Value> states, slices;
+  int condition = 0, body = 0, end = 0;
+  std::size_t first_part = 0, last_part = 0;
+};
+
+/// What steps may do each in its own way, nodes `begin..end - 1` of one of them: a `cond`, of which
+/// they are the way that it went, or a while_loop of any number of steps.
+struct TracedPart {
   Loc loc;
-  Value pred;
-  bool then = false;
   int begin = 0, end = 0;
   std::vector<Value> results;
-  std::size_t last = 0;  ///< those inside of it follow it in a list up to here
+  std::size_t last = 0;       ///< those inside of it follow it in a list up to here
+  std::size_t decisions = 1;  ///< of the host, without theirs
+
+  bool is_loop = false;
+  // Of a cond.
+  Value pred;
+  bool then = false;
   std::size_t guards_begin = 0, guards_end = 0;  ///< of the recording, that the way asked for
+  // Of a while_loop.
+  const Node* node = nullptr;     ///< all steps as one; none: there are as many as are listed
+  std::vector<TracedStep> steps;  ///< of a node the first alone
+  std::vector<Value> conditions;  ///< what they gave
 };
 
 /// What a loop did in a graph, one step after the other.
 struct LoopTrace {
-  /// Nodes `condition..body - 1` are the condition (of a scan: the slicing), `body..end - 1` the
-  /// body, with `branches` from `first_branch` to `last_branch - 1`. The last step of a while_loop
-  /// is a condition alone.
-  struct Step {
-    std::vector<Value> states, slices;
-    int condition = 0, body = 0, end = 0;
-    std::size_t first_branch = 0, last_branch = 0;
-  };
+  using Step = TracedStep;
   const OpInfo* op = nullptr;
   Loc loc;
   int begin = 0;          ///< nodes before belong to what came before the loop
   std::vector<Value> xs;  ///< what a scan slices
   std::vector<Step> steps;
-  std::vector<TracedBranch> branches;  ///< in the order in which they began
-  std::vector<Value> conditions;       ///< what a while_loop's conditions gave, one for each step
+  std::vector<TracedPart> parts;  ///< in the order in which they began
+  std::vector<Value> conditions;  ///< what a while_loop's conditions gave, one for each step
   std::vector<Value> last_states;
   /// What the bodies gave beside their states, one list for each step.
   std::vector<std::vector<Value>> slices_made;
@@ -53,7 +64,8 @@ struct RolledLoop {
 
 /// Nothing where two steps differ, or where two of them do not tell which state an operand is.
 /// Steps that went different ways through a `cond` are alike if both ways were gone at least twice,
-/// and all that went the same way are alike.
+/// and all that went the same way are alike; those whose while_loops had different numbers of steps
+/// are alike if what these did is what one of the loops does as a node.
 [[nodiscard]] std::optional<RolledLoop> roll_loop(const GraphImpl& graph, const LoopTrace& trace);
 
 }  // namespace dyad::exec

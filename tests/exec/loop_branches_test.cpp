@@ -156,6 +156,32 @@ TEST(LoopBranches, OneAfterTheOtherInALoopInALoop) {
   EXPECT_EQ(done.loops, 1);
 }
 
+TEST(LoopBranches, WithLoopsInside) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto shrunk = [&](const Tensor& of, double by) {
+      return while_loop([&](const Tensor& r) { return sum(abs(r)) > in[1]; },
+                        [&](const Tensor& r) { return r * by; }, of);
+    };
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const Tensor& row) {
+          const Tensor next = cond(
+              row[0] > 0, [&](const Tensor& x) { return x + shrunk(row, 0.75); },
+              [&](const Tensor& x) { return shrunk(x - row, 0.5); }, s);
+          return std::pair(next, shrunk(next, 0.75));
+        },
+        zeros({3}), in[0]);
+    return {last, all};
+  };
+  manual_seed(32);
+  std::vector<Tensors> inputs;
+  for (std::int64_t length = 40; length < 60; ++length)
+    inputs.push_back({normal({length, 3}) * 3.0, limit(2)});
+  const Calls done = call(f, inputs);
+  EXPECT_EQ(done.recordings, 2);
+  EXPECT_EQ(done.loops, 2);
+  EXPECT_GE(done.replays, 10);
+}
+
 TEST(LoopBranches, AWayThatWasNotGoneIsWaitedFor) {
   manual_seed(25);
   const Tensor w = normal({3});

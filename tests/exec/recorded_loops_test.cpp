@@ -333,8 +333,55 @@ TEST(RecordedLoops, InnerLoopsOfFewStepsInSomeOfTheOuterSteps) {
     return {n, x};
   };
   const Tensor x = ones({3});
-  call(f,
-       {{x, limit(4)}, {x, limit(4)}, {x, limit(3)}, {x, limit(6)}, {x, limit(4)}, {x, limit(2)}});
+  const Calls done = call(
+      f,
+      {{x, limit(4)}, {x, limit(4)}, {x, limit(3)}, {x, limit(6)}, {x, limit(4)}, {x, limit(2)}});
+  EXPECT_EQ(done.recordings, 1);
+  EXPECT_EQ(done.loops, 1);
+}
+
+TEST(RecordedLoops, InnerLoopsWhoseStepsDataTell) {
+  // Each row is halved until it is small: no step, one, or many.
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const Tensor& row) {
+          const Tensor small =
+              while_loop([&](const Tensor& r) { return sum(abs(r)) > in[2]; },
+                         [&](const Tensor& r) { return r * 0.5 + in[1] * 0.01; }, row);
+          const Tensor next = tanh(s + small);
+          return std::pair(next, next * small);
+        },
+        zeros({3}), in[0]);
+    return {last, all};
+  };
+  manual_seed(41);
+  std::vector<Tensors> inputs;
+  for (std::int64_t length = 20; length < 50; ++length)
+    inputs.push_back({normal({length, 3}) * 4.0, normal({3}), limit(2)});
+  const Calls done = call(f, inputs);
+  EXPECT_EQ(done.recordings, 2) << "one length, then any";
+  EXPECT_EQ(done.loops, 2);
+  EXPECT_GE(done.replays, 20);
+}
+
+TEST(RecordedLoops, InnerLoopsThatTheHostMakesDifferStayApart) {
+  const auto f = [](const Tensors& in) -> Tensors {
+    int row_number = 0;
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const Tensor& row) {
+          const double factor = ++row_number % 2 == 0 ? 0.5 : 0.25;
+          const Tensor small = while_loop([&](const Tensor& r) { return sum(abs(r)) > in[1]; },
+                                          [&](const Tensor& r) { return r * factor; }, row);
+          return std::pair(s + small, row);
+        },
+        zeros({3}), in[0]);
+    return {last, all};
+  };
+  manual_seed(42);
+  const Tensor rows = normal({9, 3}) * 4.0;
+  EXPECT_GT(call(f, {{rows, limit(2)}, {rows, limit(2)}, {rows, limit(1)}, {rows, limit(2)}}).loops,
+            1)
+      << "the inner ones";
 }
 
 TEST(RecordedLoops, WeightsFromOutsideAreReadAnew) {

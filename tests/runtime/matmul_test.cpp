@@ -84,6 +84,20 @@ TEST(Matmul, EveryDType) {
   }
 }
 
+/// The library may be told to do without what the CPU has. A process of its own is.
+TEST(MatmulDeathTest, BFloat16WhereTheLibraryIsToDoWithoutItsUnits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  // NOLINTBEGIN(concurrency-mt-unsafe): the process has one thread.
+  const auto there = [] {
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+    setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
+    check(random(bf16, {40, 64}, 3), random(bf16, {64, 40}, 4), {}, {40, 40});
+    std::exit(::testing::Test::HasFailure() ? 1 : 0);
+  };
+  // NOLINTEND(concurrency-mt-unsafe)
+  EXPECT_EXIT(there(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(Matmul, IntegersWrap) {
   const Tensor a = make(i8, {1, 2}), b = make(i8, {2, 1});
   for_each_index(a.shape().numbers(), [&](auto index) { set_value(a, index, 100); });

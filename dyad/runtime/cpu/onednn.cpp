@@ -26,9 +26,9 @@ dnnl::stream& stream() {
 }
 
 bool takes(DType dtype) {
-  // Emulated bfloat16 is slower than f32: the CPU must have the instructions.
-  static const bool native_bf16 = __builtin_cpu_supports("avx512bf16");
-  return dtype == DType::f32 || (dtype == DType::bf16 && native_bf16);
+  // Emulated bfloat16 is slower than f32: the CPU must have the instructions, and the library use
+  // them (ONEDNN_MAX_CPU_ISA may forbid it).
+  return dtype == DType::f32 || (dtype == DType::bf16 && uses(dnnl_cpu_isa_avx512_core_bf16));
 }
 
 bool uses(dnnl_cpu_isa_t instructions) noexcept {
