@@ -142,7 +142,6 @@ struct CompiledCore::State {
   }
   void begin_tree(Recording& recording, const std::shared_ptr<const Path>& path,
                   std::any skeleton) const;
-  void add_buckets(Recording& recording, const std::shared_ptr<const Path>& path) const;
   void compile_ahead(const Recording& recording, std::span<const Tensor> arguments) const;
 };
 
@@ -524,28 +523,7 @@ void CompiledCore::State::begin_tree(Recording& recording, const std::shared_ptr
   recording.tree = std::make_shared<DecisionTree>(path, executable_options(options));
   recording.skeletons = {std::move(skeleton)};
   recording.bucketed = nullptr;
-  add_buckets(recording, path);
-}
-
-/// Lets a way of the recording run on padded arguments, too, if that is wanted.
-void CompiledCore::State::add_buckets(Recording& recording,
-                                      const std::shared_ptr<const Path>& path) const {
-  if (!recording.bucketed) {
-    std::vector<BucketedSymbol> symbols;
-    for (const auto& [axis, sizes] : options.buckets) {
-      const Shape& shape = recording.shapes[static_cast<std::size_t>(axis.argument)];
-      const int rank = shape.rank();
-      const Dim size =
-          shape[static_cast<std::size_t>(axis.axis < 0 ? axis.axis + rank : axis.axis)];
-      const bool is_new = std::ranges::none_of(
-          symbols, [&](const BucketedSymbol& known) { return known.symbol.same_as(size); });
-      if (size.is_symbolic() && is_new) symbols.push_back({size, sizes});
-    }
-    if (symbols.empty()) return;
-    recording.bucketed =
-        std::make_unique<BucketedCalls>(std::move(symbols), executable_options(options));
-  }
-  recording.bucketed->add(path);
+  recording.add_buckets(path, options);
 }
 
 /// Has the way recorded last compiled by another thread, if that is wanted.

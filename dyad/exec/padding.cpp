@@ -216,7 +216,7 @@ class PathPadder {
       if (path.same_as[i] != static_cast<int>(i) || !shows_padding(place, output)) continue;
       if (place.outside) throw NotPadded{fmt::format("result {} lies in an argument's memory", i)};
       for (std::size_t j = 0; j < path.outputs.size(); ++j) {
-        if (i != j && path.same_as[j] == static_cast<int>(j) &&
+        if (i != j && path.same_as[j] == static_cast<int>(j) && place.lies_in &&
             path.places[j].lies_in == place.lies_in)
           throw NotPadded{fmt::format("results {} and {} share memory", i, j)};
       }

@@ -9,6 +9,7 @@
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
+#include "dyad/exec/compile.h"
 #include "dyad/exec/drawn_keys.h"
 #include "dyad/exec/eager.h"
 #include "dyad/ir/graph_evaluator.h"
@@ -127,6 +128,25 @@ std::optional<Mismatch> Recording::sizes_differ(std::span<const Tensor> argument
     }
   }
   return std::nullopt;
+}
+
+void Recording::add_buckets(const std::shared_ptr<const Path>& path,
+                            const CompileOptions& options) {
+  if (!bucketed) {
+    std::vector<BucketedSymbol> symbols;
+    for (const auto& [axis, sizes] : options.buckets) {
+      const Shape& shape = shapes[static_cast<std::size_t>(axis.argument)];
+      const int rank = shape.rank();
+      const Dim size =
+          shape[static_cast<std::size_t>(axis.axis < 0 ? axis.axis + rank : axis.axis)];
+      const bool is_new = std::ranges::none_of(
+          symbols, [&](const BucketedSymbol& known) { return known.symbol.same_as(size); });
+      if (size.is_symbolic() && is_new) symbols.push_back({size, sizes});
+    }
+    if (symbols.empty()) return;
+    bucketed = std::make_unique<BucketedCalls>(std::move(symbols), executable_options(options));
+  }
+  bucketed->add(path);
 }
 
 bool Recording::writes_overlap(std::span<const Tensor> arguments) const {

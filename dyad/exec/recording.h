@@ -18,6 +18,10 @@
 #include "dyad/exec/segment.h"
 #include "dyad/exec/small_sizes.h"
 
+namespace dyad {
+struct CompileOptions;
+}
+
 namespace dyad::exec {
 
 /// What must be equal for two calls to share a recording, element by element:
@@ -113,6 +117,8 @@ struct Recording {
   [[nodiscard]] std::optional<Mismatch> mismatch(const CallKey& of_call,
                                                  std::span<const Tensor> arguments,
                                                  SymbolMap& symbols) const;
+  /// Lets a way of the recording run on padded arguments, too, if the options want that.
+  void add_buckets(const std::shared_ptr<const Path>& path, const CompileOptions& options);
   /// True when a tensor that it writes shares memory with another one from outside.
   [[nodiscard]] bool writes_overlap(std::span<const Tensor> arguments) const;
   /// What the tensor at a position among the arguments is called.

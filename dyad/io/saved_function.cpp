@@ -15,6 +15,7 @@
 #include "dyad/exec/executable.h"
 #include "dyad/exec/read_graph.h"
 #include "dyad/exec/recording.h"
+#include "dyad/io/saved_options.h"
 #include "dyad/ir/graph_ops.h"
 
 namespace dyad::io {
@@ -118,29 +119,41 @@ std::vector<exec::ArgumentLayout> load_layouts(const JsonValue& from, std::size_
   return layouts;
 }
 
-json save_small(const SmallSizes& known) {
-  json made = {{"symbols", json::array()},
-               {"sizes", json::array()},
-               {"differs", known.differs},
-               {"ways", known.ways},
-               {"guards", save_guards(known.guards)},
-               {"strides_matter", known.strides_matter},
-               {"layouts", save_layouts(known.layouts)}};
-  for (const auto& [symbol, size] : known.sizes.entries()) {
+/// Adds sizes by their symbols, in two lists.
+void add_sizes(json& made, const SymbolMap& known) {
+  made["symbols"] = made["sizes"] = json::array();
+  for (const auto& [symbol, size] : known.entries()) {
     made["symbols"].push_back(to_string(symbol));
     made["sizes"].push_back(size);
+  }
+}
+
+SymbolMap load_sizes(const JsonValue& from) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 48;
+  SymbolMap made;
+  const std::vector<JsonValue> symbols = from.list("symbols"), sizes = from.list("sizes");
+  if (symbols.size() != sizes.size()) from.fail("the size of each symbol");
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const auto size = sizes[i].as_whole<std::int64_t>("sizes");
+    if (size < 0 || size > kMost) sizes[i].fail("a size");
+    made.bind(parse_dim(symbols[i].as_text("symbols")), size);
   }
   return made;
 }
 
+json save_small(const SmallSizes& known) {
+  json made = {{"differs", known.differs},
+               {"ways", known.ways},
+               {"guards", save_guards(known.guards)},
+               {"strides_matter", known.strides_matter},
+               {"layouts", save_layouts(known.layouts)}};
+  add_sizes(made, known.sizes);
+  return made;
+}
+
 SmallSizes load_small(const JsonValue& from, const Recording& recording) {
-  SmallSizes made{.differs = from.text("differs"), .guards = load_guards(from)};
-  const std::vector<JsonValue> symbols = from.list("symbols"), sizes = from.list("sizes");
-  if (symbols.size() != sizes.size()) from.fail("the size of each symbol");
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    made.sizes.bind(parse_dim(symbols[i].as_text("symbols")),
-                    sizes[i].as_whole<std::int64_t>("sizes"));
-  }
+  SmallSizes made{
+      .sizes = load_sizes(from), .differs = from.text("differs"), .guards = load_guards(from)};
   for (const JsonValue& way : from.list("ways")) {
     made.ways.push_back(way.as_whole<std::size_t>("ways"));
   }
@@ -190,6 +203,7 @@ class PathWriter {
                  {"strides_matter", path_.strides_matter},
                  {"layout_sizes", names_of(path_.layout_sizes)},
                  {"outputs", values(path_.outputs)}};
+    add_sizes(made["recorded_at"], path_.hints);
     made["captures"] = json::array();
     for (const auto& [tensor, tracked] : path_.captures) {
       made["captures"].push_back(parts_.texts.name_of(tensor, "capture"));
@@ -329,6 +343,7 @@ class PathReader {
     placeholders();
     decisions();
     path_->guards = load_guards(from_);
+    if (from_.has("recorded_at")) path_->hints = load_sizes(from_.at("recorded_at"));
     layout_sizes();
     writes();
     grads();
@@ -504,11 +519,11 @@ void add_path(Recording& recording, const std::shared_ptr<Path>& path,
 
 std::unique_ptr<Recording> load_recording(const JsonValue& from, const LoadedParts& parts,
                                           const std::vector<std::int64_t>& numbers,
-                                          const exec::ExecutableOptions& options) {
+                                          const CompileOptions& options) {
   auto recording = std::make_unique<Recording>();
   recording->overlap = from.boolean("overlap");
   for (const JsonValue& entry : from.list("paths")) {
-    add_path(*recording, PathReader(entry, parts).read(), options);
+    add_path(*recording, PathReader(entry, parts).read(), exec::executable_options(options));
   }
   if (!recording->tree) from.fail("a path of each recording");
   const Path& first = *recording->tree->leaves()[0].path;
@@ -528,20 +543,15 @@ std::unique_ptr<Recording> load_recording(const JsonValue& from, const LoadedPar
     for (const JsonValue& known : from.list("small_sizes"))
       recording->small.push_back(load_small(known, *recording));
   }
+  for (const Buckets& one : options.buckets) {
+    const auto argument = static_cast<std::size_t>(one.axis.argument);
+    const int rank = argument < recording->shapes.size() ? recording->shapes[argument].rank() : 0;
+    if (one.axis.axis < -rank || one.axis.axis >= rank)
+      from.fail("an argument with the axis that is padded");
+  }
+  for (const exec::DecisionTree::Leaf& leaf : recording->tree->leaves())
+    recording->add_buckets(leaf.path, options);
   return recording;
-}
-
-/// Those of its options that are the function's own, wherever it runs.
-CompileOptions load_options(const JsonValue& from) {
-  CompileOptions options{.name = from.text("name"), .fast_math = from.boolean("fast_math")};
-  const auto number = [&](const char* key, auto& option) {
-    if (!from.has(key)) return;  // in files of earlier versions
-    option = from.whole<std::remove_reference_t<decltype(option)>>(key);
-    if (option < 0) from.at(key).fail("0 or more for '" + std::string(key) + "'");
-  };
-  number("memory_limit", options.memory_limit);
-  number("hot_calls", options.hot_calls);
-  return options;
 }
 
 }  // namespace
@@ -596,10 +606,9 @@ std::string save_function(const exec::CompiledCore& core, SavedParts& parts, Loc
     }
     recordings.push_back(save_recording(recording, grads_read, parts, loc));
   });
-  const json made = {
-      {"name", core.options().name},           {"numbers", numbers},
-      {"fast_math", core.options().fast_math}, {"memory_limit", core.options().memory_limit},
-      {"hot_calls", core.options().hot_calls}, {"recordings", std::move(recordings)}};
+  json made = save_options(core.options());
+  made["numbers"] = numbers;
+  made["recordings"] = std::move(recordings);
   return made.dump();
 }
 
@@ -611,8 +620,7 @@ LoadedFunction load_function(const JsonValue& from, const LoadedParts& parts) {
   CompileOptions options = load_options(from);
   std::vector<std::unique_ptr<Recording>> recordings;
   for (const JsonValue& entry : from.list("recordings")) {
-    recordings.push_back(
-        load_recording(entry, parts, made.numbers, exec::executable_options(options)));
+    recordings.push_back(load_recording(entry, parts, made.numbers, options));
   }
   if (recordings.empty()) from.fail("a recording");
   const Path& newest = *recordings.back()->tree->leaves()[0].path;

@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "dyad/core/create.h"
+#include "dyad/core/storage.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/io/program.h"
+#include "dyad/io/safetensors.h"
+#include "dyad/io/safetensors_header.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
 #include "dyad/optim/optim.h"
@@ -108,8 +111,8 @@ TEST(ProgramSizes, GuardsSayWhichAreServed) {
   EXPECT_EQ(bits_of(program(rows(0, 1))[0]), bits_of(fn(rows(0, 1))));
   EXPECT_THAT(
       message_of<GraphError>([&] { program(rows(1, 1)); }),
-      HasSubstr(
-          "has no recording for this call: guard s0 != 1 failed: s0, axis 0 of argument 0, is 1"));
+      HasSubstr("has no recording for this call: guard s0 != 1 failed: s0, axis 0 of argument 0, "
+                "was 8, is 1"));
   const Program with_one = saved(fn, both, {8, 1});
   for (const std::int64_t n : {1, 4, 0})
     EXPECT_EQ(bits_of(with_one(rows(n, 1))[0]), bits_of(fn(rows(n, 1)))) << n;
@@ -140,6 +143,72 @@ TEST(ProgramSizes, WritesThroughAHiddenLayoutNeedACallOfThatSize) {
 }
 
 /// What was compared before the program was saved is in the file.
+TEST(ProgramBuckets, CallsAreStillPadded) {
+  const TempFile file("padded.dyad"), again("again.dyad");
+  manual_seed(3);
+  const nn::Linear layer(36, 16);
+  const auto serve = [&](const Tensor& x) {
+    const Tensor y = layer(flatten(x, 1));
+    return std::tuple(softmax(y, 0), mean(y));
+  };
+  const auto fast =
+      compile(serve, {.buckets = {{{0, 0}, {8, 4096}}}, .recheck = false, .name = "serve"});
+  static_cast<void>(fast(rows(5, 0)));
+  save(file.path(), fast);
+  save(again.path(), load(file.path()));
+  for (const std::string& path : {file.path(), again.path()}) {
+    const Program program = load(path);
+    for (const std::int64_t n : {5, 8, 9, 1, 100, 5000, 7}) {
+      const Tensor x = rows(n, 1);
+      reset_peak_memory();
+      const std::size_t before = memory_stats().in_use;
+      const std::vector<Tensor> got = program(x);
+      const std::size_t taken = memory_stats().peak - before;
+      // What 4096 rows of 16 numbers take, or none at all that 9 rows need.
+      const bool is_padded = taken > std::size_t{4096} * 16 * 4;
+      EXPECT_EQ(is_padded, n > 8) << n << " rows take " << taken;
+      const auto [want, average] = serve(x);
+      EXPECT_TRUE(allclose(got[0], want)) << n;
+      EXPECT_TRUE(allclose(got[1], average)) << n;
+      const auto [as_before, mean_before] = fast(x);
+      EXPECT_EQ(bits_of(got[0]), bits_of(as_before)) << n;
+      EXPECT_EQ(bits_of(got[1]), bits_of(mean_before)) << n;
+    }
+  }
+}
+
+TEST(ProgramBuckets, WhatCannotHaveBeenSavedIsRefused) {
+  const TempFile file("buckets.dyad"), altered("altered.dyad");
+  const auto fast = compile([](const Tensor& x) { return x * 2.0f; },
+                            {.buckets = {{{0, -1}, {4, 8}}}, .name = "f"});
+  static_cast<void>(fast(ones({2, 3})));
+  save(file.path(), fast);
+  const Safetensors whole = read_safetensors(file.path());
+  const auto with = [&](const std::string& was, const std::string& now) {
+    Metadata metadata = whole.metadata;
+    std::string& program = metadata.at("dyad.program");
+    const std::size_t at = program.find(was);
+    program.replace(at, was.size(), now);
+    metadata[kChecksumKey] = "";
+    save_safetensors(altered.path(), whole.tensors, metadata);
+    return message_of<IoError>([&] { static_cast<void>(load(altered.path())); });
+  };
+  for (const std::string sizes : {"[8,4]", "[1,4]", "[4,4]", "[]", "[-4]"}) {
+    EXPECT_THAT(with(R"("sizes":[4,8])", R"("sizes":)" + sizes),
+                HasSubstr("expected sizes of 2 or more, the smallest first"))
+        << sizes;
+  }
+  for (const std::string axis : {"2", "-3"}) {
+    EXPECT_THAT(with(R"("axis":-1)", R"("axis":)" + axis),
+                HasSubstr("expected an argument with the axis that is padded"));
+  }
+  EXPECT_THAT(with(R"("argument":0)", R"("argument":1)"),
+              HasSubstr("expected an argument with the axis that is padded"));
+  EXPECT_THAT(with(R"("argument":0)", R"("argument":-1)"),
+              HasSubstr("expected the position of an argument"));
+  EXPECT_THAT(with(R"("sizes":[3])", R"("sizes":[-3])"), HasSubstr("expected a size"));
+}
+
 TEST(ProgramSizes, ComparedSizesAreSaved) {
   const TempFile file("same.dyad");
   const auto fn = [](const Tensor& x) {
