@@ -157,7 +157,7 @@ def tensor_files():
 
 
 def programs():
-    """A graph, and a function that reads a number on the host and writes a tensor."""
+    """A graph, functions that read a number on the host and write a tensor, or pad what they get."""
     weight = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 
     def program(name, kind, body, graphs, layouts):
@@ -185,6 +185,14 @@ def programs():
     recording = {"overlap": False, "layouts": [{"strides": [2, 1], "contiguous": True}], "paths": paths}
     program("function.safetensors", "function", {"name": "f", "numbers": [1], "fast_math": False, "recordings": [recording]}, graphs,
             {"w": [1]})
+    mean = ("graph {\n  %x = placeholder : f32[s0, 2]\n  %w = variable : f32[2]\n  %0 = mul(%x, %w) : f32[s0, 2]\n"
+            "  %1 = sum(%0) {axes = [0], keepdim = false} : f32[2]\n  return\n}\n")
+    path = {**paths[0], "graph": 0, "outputs": [[3, 0], [2, 0]], "decisions": [], "writes": [], "guards": [],
+            "recorded_at": {"symbols": ["s0"], "sizes": [3]}, "layout_sizes": []}
+    recording = {"overlap": False, "layouts": [{"strides": [2, 1], "contiguous": True}], "paths": [path], "small_sizes": []}
+    body = {"name": "padded", "numbers": [1], "fast_math": False, "memory_limit": 0, "hot_calls": 64,
+            "buckets": [{"argument": 0, "axis": 0, "sizes": [4, 8]}], "recordings": [recording]}
+    program("padded.safetensors", "function", body, [mean], {"w": [1]})
 
 
 def tables():
@@ -196,6 +204,28 @@ def tables():
     write("csv", "quoted.csv", b'x,"y"\r\n1,2\r\n"3", 4 \r\n\r\n')
     write("csv", "missing.csv", b"1,,3\n,5,\n")
     write("csv", "packed.csv.gz", gzip.compress(b"1,2\n3,4\n", mtime=0))
+
+
+def line_tables():
+    """Sections .debug_line of DWARF 4: names of folders and files, then what makes the rows."""
+    end = b"\x00\x01\x01"
+
+    def unit(names, program):
+        header = bytes([1, 1, 1, 0xFB, 14, 13]) + bytes([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]) + names
+        rest = struct.pack("<HI", 4, len(header)) + header + program
+        return struct.pack("<I", len(rest)) + rest
+
+    def at(address):
+        return b"\x00\x09\x02" + struct.pack("<Q", address)
+
+    one = unit(b"\x00a.cpp\x00\x00\x00\x00\x00", at(0x1000) + b"\x01\x02\x02" + end)
+    # Line 7, then 4 bytes and 2 lines on, a discriminator, 17 bytes on, line 3, the second file, 256 bytes on.
+    steps = (at(0x1000) + b"\x03\x06\x01\x05\x81\x01\x0a" + bytes([13 + 5 + 2 + 14 * 4]) + b"\x00\x02\x04\x03\x08" +
+             b"\x03\x7a\x06\x01\x04\x02\x01\x09\x00\x01\x01\x02\x04" + end)
+    two = unit(b"/src\x00\x00model.cpp\x00\x01\x00\x00b.cpp\x00\x00\x00\x00\x00", steps)
+    write("line_table", "one.bin", one)
+    write("line_table", "two_units.bin", two + one)
+    write("line_table", "no_rows.bin", unit(b"\x00\x00", b""))
 
 
 GRAPHS = {
@@ -262,3 +292,4 @@ if __name__ == "__main__":
     tensor_files()
     programs()
     tables()
+    line_tables()

@@ -15,6 +15,7 @@ constexpr Target kTargets[] = {
     {"program", read_program},
     {"idx", read_idx},
     {"csv", read_csv},
+    {"line_table", read_line_table},
 };
 
 }  // namespace

@@ -26,5 +26,6 @@ void read_checkpoint(std::string_view bytes);
 void read_program(std::string_view bytes);
 void read_idx(std::string_view bytes);
 void read_csv(std::string_view bytes);
+void read_line_table(std::string_view bytes);
 
 }  // namespace dyad::fuzz
