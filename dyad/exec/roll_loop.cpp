@@ -30,7 +30,7 @@ struct Block {
 
 /// What stands somewhere in one step, one of the two.
 struct Entry {
-  const Node* node = nullptr;
+  Node* node = nullptr;
   const TracedPart* part = nullptr;
 };
 
@@ -123,7 +123,7 @@ class Roller {
     std::vector<Entry> all;
     const auto add_nodes = [&](int begin, int end) {
       for (int at = begin; at < end; ++at) {
-        const Node* const node = graph_.nodes()[static_cast<std::size_t>(at)].get();
+        Node* const node = graph_.nodes()[static_cast<std::size_t>(at)].get();
         if (!trace_.kept.contains(node)) all.push_back({.node = node});
       }
     };
@@ -235,7 +235,7 @@ class Roller {
     const auto is_node = [](const Entry& entry) { return entry.part && entry.part->node; };
     const auto model = std::ranges::find_if(column, is_node);
     if (model == column.end()) return std::nullopt;
-    const Node& node = *model->part->node;
+    Node& node = *model->part->node;
     Item item{.first = {.node = &node}, .inputs = {}, .ways = {}};
     // By column the values of each input, and the steps that tell them.
     std::vector<std::vector<Value>> inputs(node.inputs().size());
@@ -260,7 +260,56 @@ class Roller {
     return item;
   }
 
+  /// What the operand is in all these steps; nothing where that cannot be told.
   std::optional<Role> role_of(std::span<const Range> ranges, std::span<const Value> operand) {
+    std::optional<Role> found = role_without_results(ranges, operand);
+    // A cond may give what went in: in these steps, or in all.
+    for (const auto& [value, role] : given_[ranges[0].step]) {
+      bool fits = true;
+      for (std::size_t t = 0; fits && t < operand.size(); ++t)
+        fits = value_in(ranges[t].step, role) == operand[t];
+      if (!fits) continue;
+      if (found && !are_one(*found, role)) return std::nullopt;
+      found = role;
+    }
+    return found;
+  }
+
+  /// Whether both are the same value wherever both are there.
+  [[nodiscard]] bool are_one(const Role& a, const Role& b) const {
+    for (std::size_t step = 0; step < trace_.steps.size(); ++step) {
+      const Value in_a = value_in(step, a), in_b = value_in(step, b);
+      if (in_a && in_b && !(in_a == in_b)) return false;
+    }
+    return true;
+  }
+
+  /// What has the role in the step; no value where nothing has.
+  [[nodiscard]] Value value_in(std::size_t step, const Role& role) const {
+    switch (role.kind) {
+      case Role::Kind::none:
+        return {};
+      case Role::Kind::state:
+        return trace_.steps[step].states[role.number];
+      case Role::Kind::slice:
+        return trace_.steps[step].slices[role.number];
+      case Role::Kind::capture:
+        return captures_[role.number];
+      case Role::Kind::local:
+        break;
+    }
+    const auto& given = given_[step];
+    const auto result = std::ranges::find(given, role, &std::pair<Value, Role>::second);
+    if (result != given.end()) return result->first;
+    for (const auto& [node, item] : local_[step]) {
+      if (item == role.number) return {node, role.index};
+    }
+    return {};
+  }
+
+  /// The same but for results of conds and loops.
+  std::optional<Role> role_without_results(std::span<const Range> ranges,
+                                           std::span<const Value> operand) {
     const auto everywhere = [&](const auto& is_it) {
       for (std::size_t t = 0; t < operand.size(); ++t) {
         if (!is_it(t, ranges[t].step)) return false;
@@ -272,13 +321,6 @@ class Roller {
       return everywhere([&](std::size_t t, std::size_t) { return !operand[t]; })
                  ? std::optional(Role{})
                  : std::nullopt;
-    }
-    for (const auto& [value, role] : given_[ranges[0].step]) {
-      if (everywhere([&](std::size_t t, std::size_t step) {
-            return std::ranges::find(given_[step], std::pair(operand[t], role)) !=
-                   given_[step].end();
-          }))
-        return role;
     }
     if (const auto local = local_[ranges[0].step].find(first.node);
         local != local_[ranges[0].step].end()) {
@@ -410,7 +452,7 @@ class Roller {
   std::vector<bool> constant_;
   std::vector<Value> captures_;
   /// Of each step what makes the nodes of the blocks being matched, and what conds gave there.
-  std::vector<std::unordered_map<const Node*, std::size_t>> local_;
+  std::vector<std::unordered_map<Node*, std::size_t>> local_;
   std::vector<std::vector<std::pair<Value, Role>>> given_;
 };
 

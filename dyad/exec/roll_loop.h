@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct TracedPart {
   bool then = false;
   std::size_t guards_begin = 0, guards_end = 0;  ///< of the recording, that the way asked for
   // Of a while_loop.
-  const Node* node = nullptr;     ///< all steps as one; none: there are as many as are listed
+  Node* node = nullptr;           ///< all steps as one; none: there are as many as are listed
   std::vector<TracedStep> steps;  ///< of a node the first alone
   std::vector<Value> conditions;  ///< what they gave
 };
@@ -47,8 +48,8 @@ struct LoopTrace {
   int begin = 0;          ///< nodes before belong to what came before the loop
   std::vector<Value> xs;  ///< what a scan slices
   std::vector<Step> steps;
-  std::vector<TracedPart> parts;  ///< in the order in which they began
-  std::vector<Value> conditions;  ///< what a while_loop's conditions gave, one for each step
+  std::span<const TracedPart> parts;  ///< in the order in which they began
+  std::vector<Value> conditions;      ///< what a while_loop's conditions gave, one for each step
   std::vector<Value> last_states;
   /// What the bodies gave beside their states, one list for each step.
   std::vector<std::vector<Value>> slices_made;

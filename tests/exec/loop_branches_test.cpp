@@ -182,6 +182,35 @@ TEST(LoopBranches, WithLoopsInside) {
   EXPECT_GE(done.replays, 10);
 }
 
+TEST(LoopBranches, WhatOneConditionChoseIsNotTakenForWhatWasChosenFrom) {
+  // Where both conditions have the same answers, the second branches could read what the first cond
+  // gave, or what it was given.
+  const auto f = [](const Tensors& in) -> Tensors {
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const Tensor& row) {
+          const Tensor a = row * 2, b = row * 3;
+          const Tensor chosen = cond(row[0] > 0, [&] { return a; }, [&] { return b; });
+          const Tensor next = cond(
+              row[1] > 0, [&](const Tensor& x) { return x + a; },
+              [&](const Tensor& x) { return x * 0.5 - b; }, s);
+          return std::pair(next, chosen);
+        },
+        zeros({3}), in[0]);
+    return {last, all};
+  };
+  manual_seed(33);
+  const auto rows = [](bool together) {
+    Tensor made = normal({12, 3});
+    if (together) made.select(1, 1).copy_(made.select(1, 0));
+    return made;
+  };
+  for (const bool first : {true, false}) {
+    std::vector<Tensors> inputs{{rows(first)}, {rows(first)}, {rows(true)}};
+    for (int i = 0; i < 6; ++i) inputs.push_back({rows(false)});
+    EXPECT_EQ(call(f, inputs).loops, 1);
+  }
+}
+
 TEST(LoopBranches, AWayThatWasNotGoneIsWaitedFor) {
   manual_seed(25);
   const Tensor w = normal({3});
