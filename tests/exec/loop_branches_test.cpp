@@ -26,6 +26,7 @@ using exec::call_drawing;
 using exec::Calls;
 using exec::compile_now;
 using exec::limit;
+using exec::same_bits;
 using exec::Tensors;
 
 /// Random rows of these lengths, each with what else is passed.
@@ -188,7 +189,7 @@ TEST(LoopBranches, WhatOneConditionChoseIsNotTakenForWhatWasChosenFrom) {
   const auto f = [](const Tensors& in) -> Tensors {
     const auto [last, all] = scan(
         [&](const Tensor& s, const Tensor& row) {
-          const Tensor a = row * 2, b = row * 3;
+          Tensor a = row * 2, b = row * 3;
           const Tensor chosen = cond(row[0] > 0, [&] { return a; }, [&] { return b; });
           const Tensor next = cond(
               row[1] > 0, [&](const Tensor& x) { return x + a; },
