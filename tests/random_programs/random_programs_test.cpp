@@ -114,7 +114,7 @@ TEST(ProgramGenerator, MakesTheSameProgramFromASeedAndEveryKindOfStatement) {
     if (i >= 40) continue;
     EXPECT_EQ(to_cpp(program, {}, ""), to_cpp(generate(seed), {}, "")) << seed;
   }
-  EXPECT_EQ(forms.size(), 7u);
+  EXPECT_EQ(forms.size(), 8u);
   EXPECT_GT(names.size(), 120u);
 }
 
