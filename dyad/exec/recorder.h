@@ -208,7 +208,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   int loops_ = 0;                              ///< RecordedLoops so far
   int open_loops_ = 0;                         ///< those that are not over
   std::vector<Ref<GraphValue>> loop_handles_;  ///< made in the steps of open loops
-  std::vector<TracedPart> loop_parts_;    ///< of conds in their steps
+  std::vector<TracedPart> loop_parts_;         ///< of conds in their steps
   std::vector<TapedLoop> taped_loops_;
   std::vector<Ref<GraphValue>> taped_handles_;  ///< made in their steps, and after the first one
   std::vector<TapeVisit> visits_;               ///< of passes since then

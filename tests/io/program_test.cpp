@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "altered_program.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/core/create.h"
 #include "dyad/core/storage.h"
@@ -541,13 +542,7 @@ TEST(ProgramFile, OptionsOutOfRangeAreRefused) {
   save(file.path(), fast);
   const Safetensors whole = read_safetensors(file.path());
   const auto with = [&](const std::string& was, const std::string& now) {
-    Metadata metadata = whole.metadata;
-    std::string& program = metadata.at("dyad.program");
-    const std::size_t at = program.find(was);
-    program.replace(at, was.size(), now);
-    metadata[kChecksumKey] = "";
-    save_safetensors(altered.path(), whole.tensors, metadata);
-    return message_of<IoError>([&] { static_cast<void>(load(altered.path())); });
+    return message_when_altered(whole, altered.path(), was, now);
   };
   EXPECT_THAT(with(R"("memory_limit":5)", R"("memory_limit":-5)"),
               HasSubstr("expected 0 or more for 'memory_limit', found -5"));
