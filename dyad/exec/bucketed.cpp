@@ -4,12 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "dyad/core/create.h"
 #include "dyad/ops/creation.h"
 
 namespace dyad::exec {
+
+bool are_buckets(std::span<const std::int64_t> sizes) {
+  return !sizes.empty() && sizes.front() >= 2 &&
+         std::ranges::adjacent_find(sizes, std::greater_equal<>()) == sizes.end();
+}
 
 BucketedCalls::BucketedCalls(std::vector<BucketedSymbol> symbols, ExecutableOptions options)
     : symbols_(std::move(symbols)), options_(std::move(options)) {

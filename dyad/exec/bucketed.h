@@ -18,6 +18,9 @@ struct BucketedSymbol {
   std::vector<std::int64_t> sizes;
 };
 
+/// Whether sizes may be buckets: 2 or more, the smallest first, each once.
+[[nodiscard]] bool are_buckets(std::span<const std::int64_t> sizes);
+
 /// The ways of a recording on padded arguments: one plan for each bucket, whatever sizes come.
 class BucketedCalls {
  public:

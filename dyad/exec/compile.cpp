@@ -162,9 +162,7 @@ CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_u
                "recordings, of which the first call makes one", loc);
   check_option("hot_calls", options.hot_calls, 0, "calls with the same sizes, 0 for never", loc);
   for (const Buckets& one : options.buckets) {
-    const bool rises =
-        std::ranges::adjacent_find(one.sizes, std::greater_equal<>()) == one.sizes.end();
-    if (!one.sizes.empty() && rises && one.sizes.front() >= 2) continue;
+    if (are_buckets(one.sizes)) continue;
     throw ValueError(fmt::format("compile: buckets has the sizes [{}], but they must be 2 or more, "
                                  "the smallest first, each once",
                                  fmt::join(one.sizes, ", ")),
@@ -453,7 +451,8 @@ std::optional<Mismatch> CompiledCore::State::tells_too_little(const Recording& m
   const bool is_known = std::ranges::any_of(
       recordings, [&](const auto& recording) { return recording->key == made.key; });
   if (is_known || !options.dynamic_sizes || options.on_recompile == OnRecompile::fail) return {};
-  const std::vector<std::vector<bool>> flags = known_to_vary(arguments);
+  // Without a recording those that are said to vary, as shapes_for found them.
+  const std::vector<std::vector<bool>>& flags = varying.at(made.key);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     for (std::size_t axis = 0; axis < flags[i].size(); ++axis) {
       const std::int64_t size = arguments[i].impl()->shape[axis].number();

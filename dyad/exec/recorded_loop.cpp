@@ -144,13 +144,11 @@ void RecordedLoop::note_part(bool rolled, std::span<const Tensor> results) {
   const bool has_parts = recorder_->loop_parts_.size() > first_part_;
   if (!is_plain_ || has_parts || (!rolled && trace_.slices_made.size() > 1)) return;
   TracedPart part;
-  part.loc = trace_.loc;
   part.begin = trace_.begin;
   part.end = static_cast<int>(recorder_->graph_->nodes().size());
   part.results = values_of(results);
   part.last = first_part_ + 1;
   part.decisions = recorder_->path_.decisions.size() - begin_.decisions;
-  part.is_loop = true;
   if (rolled) part.node = recorder_->graph_->nodes().back().get();
   part.steps = rolled ? std::vector{trace_.steps[0]} : trace_.steps;
   part.conditions = trace_.conditions;

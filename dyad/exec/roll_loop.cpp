@@ -154,9 +154,9 @@ class Roller {
     std::vector<Entry> column(ranges.size());
     for (std::size_t k = 0; k < of[0].size(); ++k) {
       for (std::size_t t = 0; t < ranges.size(); ++t) column[t] = of[t][k];
-      auto item = column[0].node            ? match_nodes(ranges, column)
-                  : column[0].part->is_loop ? match_loops(ranges, column)
-                                            : match_branches(ranges, column);
+      auto item = column[0].node              ? match_nodes(ranges, column)
+                  : column[0].part->is_loop() ? match_loops(ranges, column)
+                                              : match_branches(ranges, column);
       if (!item) return std::nullopt;
       const std::size_t number = items_.size();
       items_.push_back(*std::move(item));
@@ -208,7 +208,8 @@ class Roller {
     for (auto& way : results) way.resize(first.size());
     for (std::size_t t = 0; t < column.size(); ++t) {
       const TracedPart* const branch = column[t].part;
-      if (!branch || branch->is_loop || branch->results.size() != first.size()) return std::nullopt;
+      if (!branch || branch->is_loop() || branch->results.size() != first.size())
+        return std::nullopt;
       preds.push_back(branch->pred);
       const std::size_t way = branch->then ? 0 : 1;
       const auto inside = static_cast<std::size_t>(branch - trace_.parts.data()) + 1;
@@ -242,7 +243,7 @@ class Roller {
     std::vector<std::vector<Range>> telling(node.inputs().size());
     for (std::size_t t = 0; t < column.size(); ++t) {
       const TracedPart* const part = column[t].part;
-      if (!part || !part->is_loop) return std::nullopt;
+      if (!part || !part->is_loop()) return std::nullopt;
       const auto values = inputs_of(*part, node, graph_, trace_.kept);
       if (!values) return std::nullopt;
       for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -23,14 +23,13 @@ struct TracedStep {
 /// What steps may do each in its own way, nodes `begin..end - 1` of one of them: a `cond`, of which
 /// they are the way that it went, or a while_loop of any number of steps.
 struct TracedPart {
-  Loc loc;
   int begin = 0, end = 0;
   std::vector<Value> results;
   std::size_t last = 0;       ///< those inside of it follow it in a list up to here
   std::size_t decisions = 1;  ///< of the host, without theirs
 
-  bool is_loop = false;
   // Of a cond.
+  Loc loc;
   Value pred;
   bool then = false;
   std::size_t guards_begin = 0, guards_end = 0;  ///< of the recording, that the way asked for
@@ -38,6 +37,8 @@ struct TracedPart {
   Node* node = nullptr;           ///< all steps as one; none: there are as many as are listed
   std::vector<TracedStep> steps;  ///< of a node the first alone
   std::vector<Value> conditions;  ///< what they gave
+
+  [[nodiscard]] bool is_loop() const noexcept { return !steps.empty(); }
 };
 
 /// What a loop did in a graph, one step after the other.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <stdexcept>
@@ -14,6 +13,7 @@
 
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/exec/bucketed.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/read_graph.h"
 #include "dyad/exec/recording.h"
@@ -575,8 +575,7 @@ Buckets load_buckets(const JsonValue& from) {
   if (made.axis.argument < 0) from.at("argument").fail("the position of an argument");
   for (const JsonValue& size : from.list("sizes"))
     made.sizes.push_back(size.as_whole<std::int64_t>("sizes"));
-  const auto not_rising = std::ranges::adjacent_find(made.sizes, std::greater_equal<>());
-  if (made.sizes.empty() || made.sizes.front() < 2 || not_rising != made.sizes.end())
+  if (!exec::are_buckets(made.sizes))
     from.at("sizes").fail("sizes of 2 or more, the smallest first");
   return made;
 }

@@ -142,7 +142,6 @@ TEST(ProgramSizes, WritesThroughAHiddenLayoutNeedACallOfThatSize) {
   for (const std::int64_t n : {1, 6}) expect_same(with_one, n);
 }
 
-/// What was compared before the program was saved is in the file.
 TEST(ProgramBuckets, CallsAreStillPadded) {
   const TempFile file("padded.dyad"), again("again.dyad");
   manual_seed(3);
@@ -203,6 +202,7 @@ TEST(ProgramBuckets, WhatCannotHaveBeenSavedIsRefused) {
   EXPECT_THAT(with(R"("sizes":[3])", R"("sizes":[-3])"), HasSubstr("expected a size"));
 }
 
+/// What was compared before the program was saved is in the file.
 TEST(ProgramSizes, ComparedSizesAreSaved) {
   const TempFile file("same.dyad");
   const auto fn = [](const Tensor& x) {

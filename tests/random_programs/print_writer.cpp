@@ -139,6 +139,7 @@ void Writer::call(const Statement& one) {
 void Writer::function(const Body& of, const std::string& end) {
   line("[&]() -> std::vector<Tensor> {");
   deeper();
+  parameters(of, "s", 1);
   body(of);
   line(fmt::format("return {{{}}};", names(of.results)));
   back();
@@ -178,16 +179,8 @@ void Writer::branch(const Statement& one) {
       "std::vector<Tensor> next = cond(remainder(s[0], tensor(std::int64_t{{{}}})) < 1,",
       one.numbers[1].n));
   deeper();
-  for (std::size_t way = 0; way < 2; ++way) {
-    const Body& of = one.bodies[way];
-    line("[&]() -> std::vector<Tensor> {");
-    deeper();
-    parameters(of, "s", 1);
-    body(of);
-    line(fmt::format("return {{{}}};", names(of.results)));
-    back();
-    line(way == 0 ? "}," : "});");
-  }
+  function(one.bodies[0], ",");
+  function(one.bodies[1], ");");
   back();
   line("next.insert(next.begin(), s[0] + 1);");
   line("return next;");
