@@ -6,6 +6,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include <numeric>
 #include <stdexcept>
@@ -66,6 +67,22 @@ Value* round_to_bfloat(llvm::IRBuilder<>& ir, Value* x) {
 Value* from_bfloat(llvm::IRBuilder<>& ir, Value* stored) {
   Value* wide = ir.CreateZExt(stored, like(stored, ir.getInt32Ty()));
   return ir.CreateBitCast(ir.CreateShl(wide, number(wide, 16)), like(stored, ir.getFloatTy()));
+}
+
+/// What round_to_bfloat() gave, of which from_bfloat() made the value, or null.
+Value* rounded_bfloat(Value* x) {
+  using namespace llvm::PatternMatch;
+  Value* stored = nullptr;
+  const bool is_wide = match(x, m_BitCast(m_Shl(m_ZExt(m_Value(stored)), m_SpecificInt(16))));
+  return is_wide && match(stored, m_Trunc(m_Value())) ? stored : nullptr;
+}
+
+/// The same of an f16.
+Value* rounded_half(Value* x) {
+  using namespace llvm::PatternMatch;
+  Value* stored = nullptr;
+  const bool is_wide = match(x, m_FPExt(m_Value(stored)));
+  return is_wide && match(stored, m_FPTrunc(m_Value())) ? stored : nullptr;
 }
 
 /// Floating to u64: saturates, NaN gives 0.
@@ -464,10 +481,13 @@ Value* from_memory(llvm::IRBuilder<>& ir, DType dtype, Value* loaded) {
 }
 
 Value* to_memory(llvm::IRBuilder<>& ir, DType dtype, Value* value) {
+  // No pass over the code would see that what was rounded needs no more rounding.
   switch (dtype) {
     case DType::f16:
+      if (Value* const half = rounded_half(value)) return half;
       return round_to_half(ir, value);
     case DType::bf16:
+      if (Value* const bfloat = rounded_bfloat(value)) return bfloat;
       return round_to_bfloat(ir, value);
     case DType::u32:
       return ir.CreateTrunc(value, like(value, ir.getInt32Ty()));
