@@ -152,12 +152,25 @@ class Writer {
     const Node& node = *root_of(v).node;
     return lifetimes_.position(*v.node) <= now_ + kSoon && node.op().kind == BodyKind::opaque &&
            node.op().effect == Effect::pure && node.regions().empty() && !is_source(node) &&
-           !joined_.contains(&node) &&
-           std::ranges::all_of(node.inputs(), [&](Value w) { return !w || is_there(w); });
+           !joined_.contains(&node) && std::ranges::all_of(node.inputs(), [&](Value w) {
+             return !w || is_there(w) || can_be_made(w);
+           });
+  }
+  /// Whether it is made again of what is there.
+  [[nodiscard]] bool can_be_made(Value v) const {
+    const auto part = chosen_.find(v);
+    return part != chosen_.end() && !brought_.contains(v) &&
+           std::ranges::all_of(part->second.inputs, [&](Value w) { return is_there(w); });
   }
   void copy_now(Value v) {
     if (joined_.contains(v.node) || is_there(v)) return;
-    if (v.node->op().kind == BodyKind::view) copy_now(v.node->inputs()[0]);
+    if (v.node->op().kind == BodyKind::view) {
+      copy_now(v.node->inputs()[0]);
+    } else {
+      for (const Value w : v.node->inputs()) {
+        if (w) bring(w);
+      }
+    }
     rewriter_.copy(*v.node);
     joined_.insert(v.node);
   }

@@ -275,6 +275,22 @@ TEST(Recompute, AProductThatSuchAKernelReadsRunsBeforeIt) {
   EXPECT_TRUE(is_graph(recompute(parse(text)), kMadeBeside));
 }
 
+TEST(Recompute, SoDoesOneOfAValueThatIsComputedAgainToo) {
+  // As a weight's copy in half precision is.
+  std::string text = kReadLater, expected = kMadeBeside;
+  const std::string product = "  %e = matmul(%k, %w) : f32[64, 64]\n";
+  text.erase(text.find(product), product.size());
+  text.insert(text.find("  %g ="), "  %e = matmul(%k, %q) : f32[64, 64]\n");
+  const std::string first = "  %b = matmul(%r, %w)";
+  for (std::string* graph : {&text, &expected}) {
+    graph->replace(graph->find(first), first.size(),
+                   "  %q = abs(%w) : f32[64, 64]\n  %b = matmul(%r, %q)");
+  }
+  expected.replace(expected.find(product), product.size(),
+                   "  %p = abs(%w) : f32[64, 64]\n  %e = matmul(%k, %p) : f32[64, 64]\n");
+  EXPECT_TRUE(is_graph(recompute(parse(text)), expected));
+}
+
 TEST(Recompute, AKernelWhoseOtherInputsComeLaterStaysWhereItIs) {
   std::string text = kReadLater;
   const std::string product = "  %e = matmul(%k, %w) : f32[64, 64]\n";
