@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <thread>
+#include <vector>
 
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/runtime/cpu/gemm.h"
@@ -154,12 +158,15 @@ TEST(Matmul, EmptySizes) {
             0u);
 }
 
+/// Elements whose sums depend on the order in which they are added up.
+Tensor waves(DType dtype, std::initializer_list<std::int64_t> sizes, int first) {
+  const Tensor t = make(dtype, sizes);
+  for_each_index(t.shape().numbers(), [&](auto index) { set_value(t, index, std::sin(++first)); });
+  return t;
+}
+
 TEST(Matmul, SameBitsRunToRunAndAtEachThreadCount) {
-  const Tensor a = make(f32, {130, 300}), b = make(f32, {300, 140});
-  int i = 0;
-  for (const Tensor& t : {a, b}) {
-    for_each_index(t.shape().numbers(), [&](auto index) { set_value(t, index, std::sin(++i)); });
-  }
+  const Tensor a = waves(f32, {130, 300}, 0), b = waves(f32, {300, 140}, 39000);
   const MatmulAttrs attrs;
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
@@ -194,6 +201,55 @@ TEST(Matmul, LoopsAgreeWithThePlannedProduct) {
     const std::int64_t column = index[1];
     EXPECT_EQ(value_at(loops, index), 2 * value_at(planned, index) - value_at(bias, {&column, 1}));
   });
+}
+
+/// The results for each of these numbers of rows, of a thread that has made no product before.
+std::vector<Tensor> on_a_fresh_thread(const std::vector<std::int64_t>& rows, int threads,
+                                      const std::function<Tensor(std::int64_t)>& product) {
+  std::vector<Tensor> results;
+  std::thread([&] {
+    const Threads scope(threads);
+    for (const std::int64_t m : rows) results.push_back(product(m));
+  }).join();
+  return results;
+}
+
+TEST(Matmul, RowsThatKeepChangingHaveTheBitsOfAPrimitiveOfTheirOwn) {
+  // Each comes often enough to be put together of pieces and to get its own.
+  constexpr std::array<std::int64_t, 10> kNumbers{100, 17, 31, 33, 64, 77, 129, 300, 45, 520};
+  std::vector<std::int64_t> rows;
+  for (int time = 1; time <= 6; ++time) rows.insert(rows.end(), kNumbers.begin(), kNumbers.end());
+  for (const DType dtype : {f32, bf16}) {
+    for (const Sizes s : {Sizes{520, 130, 1500}, {520, 300, 64}, {520, 10, 700}}) {
+      const Tensor a = waves(dtype, {s.m, s.k}, 0), bias = waves(dtype, {s.n}, 7);
+      for (const bool by_columns : {true, false}) {
+        const Tensor b = waves(dtype, {s.k, s.n}, 1 << 20);  // or its transpose, n rows of k
+        const auto product = [&](std::int64_t m) {
+          runtime::cpu::Gemm g{.dtype = dtype, .m = m, .n = s.n, .k = s.k};
+          g.a_row = s.k;
+          g.a_column = 1;
+          g.b_row = by_columns ? 1 : s.n;
+          g.b_column = by_columns ? s.k : 1;
+          g.c_row = s.n;
+          const Tensor c = make(dtype, {m, s.n});
+          runtime::cpu::gemm(g, a.raw_data(), b.raw_data(), m % 2 == 0 ? nullptr : bias.raw_data(),
+                             c.raw_data());
+          return c;
+        };
+        for (const int threads : {1, 2}) {
+          const std::vector<Tensor> changing = on_a_fresh_thread(rows, threads, product);
+          for (std::size_t i = 0; i < rows.size(); ++i) {
+            const Tensor alone = i < kNumbers.size()
+                                      ? on_a_fresh_thread({rows[i]}, threads, product)[0]
+                                      : changing[i % kNumbers.size()];
+            EXPECT_TRUE(same_bits(changing[i], alone))
+                << rows[i] << " rows of " << s.k << " and " << s.n << " columns, " << threads
+                << " threads, time " << i / kNumbers.size() + 1;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Linear, WithAndWithoutBias) {

@@ -1,7 +1,6 @@
 #include "dyad/runtime/cpu/gemm.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string>
 
@@ -10,7 +9,7 @@
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/gemm_plan.h"
 #include "dyad/runtime/cpu/lapack.h"
-#include "dyad/runtime/cpu/lru.h"
+#include "dyad/runtime/cpu/matmul_primitive.h"
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/cpu/rows.h"
 #include "dyad/runtime/threads.h"
@@ -59,6 +58,14 @@ std::int64_t leading(Placement placement, const Operand& o, std::int64_t rows,
   if (placement == Placement::columns)
     return columns == 1 ? std::max<std::int64_t>(1, rows) : o.column;
   return rows == 1 ? std::max<std::int64_t>(1, columns) : o.row;
+}
+
+MatmulOperand for_primitive(Placement placement, const Operand& o, std::int64_t rows,
+                            std::int64_t columns) {
+  return {.data = o.data,
+          .by_columns = placement == Placement::columns,
+          .leading = leading(placement, o, rows, columns),
+          .batch = o.batch};
 }
 
 /// op(a) op(b), added to c or in its place.
@@ -141,82 +148,6 @@ void run_parts(const Gemm& g, const GemmPlan& plan, const Operand& a, const Oper
   });
 }
 
-/// Sizes and strides of an operand of the primitive, batch first.
-dnnl::memory::desc matrix(DType dtype, std::int64_t batch, std::int64_t batch_stride,
-                          std::int64_t rows, std::int64_t columns, std::int64_t row,
-                          std::int64_t column) {
-  const bool shared = batch == 1 || batch_stride == 0;
-  const std::int64_t span = std::max(rows * row, columns * column);
-  return {{shared ? 1 : batch, rows, columns},
-          onednn::data_type(dtype),
-          {shared ? span : batch_stride, row, column}};
-}
-
-onednn::Held make_matmul(const Gemm& g, const dnnl::memory::desc& a, const dnnl::memory::desc& b,
-                         std::int64_t items, std::int64_t c_batch, bool with_bias) {
-  const auto c = matrix(g.dtype, items, c_batch, g.m, g.n, g.c_row, 1);
-  if (with_bias) {
-    const dnnl::memory::desc bias({1, 1, g.n}, onednn::data_type(g.dtype), {g.n, g.n, 1});
-    const dnnl::matmul::primitive_desc pd({a, b, bias, c}, onednn::engine());
-    return {dnnl::matmul(pd),
-            {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}, {DNNL_ARG_BIAS, bias}}};
-  }
-  const dnnl::matmul::primitive_desc pd({a, b, c}, onednn::engine());
-  return {dnnl::matmul(pd), {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}}};
-}
-
-void run_matmul(const Gemm& g, const GemmPlan& plan, const Operand& a, const Operand& b,
-                const void* bias, void* c) {
-  // The primitive takes one batch axis, which at least one operand has; the ones outside it are
-  // looped over.
-  const bool both_shared = !g.batch.empty() && a.batch.back() == 0 && b.batch.back() == 0;
-  const std::size_t axes = both_shared ? 0 : g.batch.size();
-  const std::int64_t items = axes ? g.batch.back() : 1;
-  const std::int64_t a_batch = axes ? a.batch.back() : 0, b_batch = axes ? b.batch.back() : 0,
-                     c_batch = axes ? g.c_batch.back() : 0;
-  const std::int64_t lda = leading(plan.a, a, g.m, g.k), ldb = leading(plan.b, b, g.k, g.n);
-  const bool a_columns = plan.a == Placement::columns, b_columns = plan.b == Placement::columns;
-
-  PlanKey key{static_cast<std::int64_t>(g.dtype),
-              plan.threads,
-              g.m,
-              g.n,
-              g.k,
-              items,
-              a_batch,
-              b_batch,
-              c_batch,
-              lda,
-              ldb,
-              g.c_row,
-              a_columns,
-              b_columns,
-              bias != nullptr};
-  constexpr std::size_t kHeld = 256;
-  thread_local Lru<onednn::Held> held(kHeld);
-  onednn::Held& primitive = held.get(key, [&] {
-    try {
-      const auto left =
-          matrix(g.dtype, items, a_batch, g.m, g.k, a_columns ? 1 : lda, a_columns ? lda : 1);
-      const auto right =
-          matrix(g.dtype, items, b_batch, g.k, g.n, b_columns ? 1 : ldb, b_columns ? ldb : 1);
-      return make_matmul(g, left, right, items, c_batch, bias != nullptr);
-    } catch (const dnnl::error& error) {
-      onednn::fail(error);
-    }
-  });
-
-  const Ints outer(g.batch.begin(),
-                   both_shared ? g.batch.end() : g.batch.begin() + (axes ? axes - 1 : 0));
-  const std::array<Ints, 3> strides{a.batch, b.batch, g.c_batch};
-  const auto bytes = static_cast<std::int64_t>(size_of(g.dtype));
-  RowWalk<3> at(outer, strides, 0);
-  for (std::int64_t i = 0, count = product(outer); i < count; ++i, at.next()) {
-    primitive.run({a.data + at[0] * bytes, b.data + at[1] * bytes,
-                   static_cast<std::byte*>(c) + at[2] * bytes, bias});
-  }
-}
-
 #endif
 
 }  // namespace
@@ -240,7 +171,8 @@ void gemm(const Gemm& g, const void* a, const void* b, const void* bias, void* c
     if (plan.method == GemmPlan::Method::product) {
       run_product(g, plan, left, right, static_cast<const float*>(bias), static_cast<float*>(c));
     } else {
-      run_matmul(g, plan, left, right, bias, c);
+      run_matmul(g, plan.threads, for_primitive(plan.a, left, g.m, g.k),
+                 for_primitive(plan.b, right, g.k, g.n), bias, c);
     }
     return;
   }

@@ -31,14 +31,19 @@ class Lru {
  public:
   explicit Lru(std::size_t capacity) : capacity_(capacity) {}
 
+  /// The value of the key, if it is held.
+  Value* find(const PlanKey& key) {
+    if (!order_.empty() && order_.front().first == key) return &order_.front().second;
+    const auto found = index_.find(key);
+    if (found == index_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, found->second);
+    return &found->second->second;
+  }
+
   /// The value of the key, made by `make()` if it is not held.
   template <class Make>
   Value& get(const PlanKey& key, Make&& make) {
-    if (!order_.empty() && order_.front().first == key) return order_.front().second;
-    if (const auto found = index_.find(key); found != index_.end()) {
-      order_.splice(order_.begin(), order_, found->second);
-      return found->second->second;
-    }
+    if (Value* const held = find(key)) return *held;
     {
       const LibraryTime timed;
       order_.emplace_front(key, make());

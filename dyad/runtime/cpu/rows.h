@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "dyad/core/shape.h"
 
@@ -16,13 +17,12 @@ class RowWalk {
  public:
   /// `sizes` are the axes outside the row; `strides[k]` those of operand k along them. Starts at
   /// row number `first`.
-  RowWalk(std::span<const std::int64_t> sizes, const std::array<Ints, N>& strides,
-          std::int64_t first)
-      : sizes_(sizes), strides_(strides), index_(sizes.size(), 0) {
+  RowWalk(std::span<const std::int64_t> sizes, std::array<Ints, N> strides, std::int64_t first)
+      : sizes_(sizes), strides_(std::move(strides)), index_(sizes.size(), 0) {
     for (std::size_t axis = sizes.size(); axis-- > 0 && first > 0;) {
       index_[axis] = first % sizes[axis];
       first /= sizes[axis];
-      for (std::size_t k = 0; k < N; ++k) offsets_[k] += index_[axis] * strides[k][axis];
+      for (std::size_t k = 0; k < N; ++k) offsets_[k] += index_[axis] * strides_[k][axis];
     }
   }
 
@@ -42,7 +42,7 @@ class RowWalk {
 
  private:
   std::span<const std::int64_t> sizes_;
-  const std::array<Ints, N>& strides_;
+  std::array<Ints, N> strides_;
   Ints index_;
   std::array<std::int64_t, N> offsets_{};
 };
