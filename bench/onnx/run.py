@@ -109,6 +109,9 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--folder", help="with models that models.py wrote; otherwise they are made")
     options = parser.parse_args()
+    unknown = [name for name in options.models if name not in NAMES]
+    if unknown:
+        parser.error("no model is called %s; there are %s" % (", ".join(unknown), ", ".join(NAMES)))
     counts = sorted({int(count) for count in options.threads.split(",")})
     rows = []
     with tempfile.TemporaryDirectory(prefix="dyad-onnx-") as scratch:

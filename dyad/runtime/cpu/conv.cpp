@@ -118,7 +118,7 @@ void convolve(const OpCall& call, const Operands& o, const Tensor& out) {
       [&](const ConvShape& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
         if (!is_pointwise_product(s, x, y) &&
             (conv_winograd(s, x, w, b, {}, y, /*out_is_channels_last=*/true, call, {}) ||
-             conv_library_forward(s, x, w, b, y, call))) {
+             conv_pixels(s, x, w, b, y, call) || conv_library_forward(s, x, w, b, y, call))) {
           return true;
         }
         read = ContentsHold(o.weight.impl()->storage);
@@ -145,6 +145,7 @@ void conv_epilogue(const OpCall& call) {
   if (!exactly && o.shape.flops() > 0 &&
       (conv_winograd(o.shape, o.x, o.weight, o.bias, residual.defined() ? o.out : Tensor(), o.out,
                      /*out_is_channels_last=*/true, call, epilogue) ||
+       conv_pixels(o.shape, o.x, o.weight, o.bias, o.out, call, epilogue) ||
        conv_library_forward(o.shape, o.x, o.weight, o.bias, o.out, call, epilogue))) {
     return;
   }

@@ -69,6 +69,8 @@ bool conv_pointwise_backward_input(const ConvShape& shape, const Tensor& grad, c
                                    const Tensor& out);
 bool conv_pointwise_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,
                                     const Tensor& out);
+/// Whether windows are single elements of f32, one after the other, of all channels.
+[[nodiscard]] bool is_pointwise(const ConvShape& shape);
 /// Whether the forward pass is such a product.
 [[nodiscard]] bool is_pointwise_product(const ConvShape& shape, const Tensor& x, const Tensor& out);
 
@@ -98,6 +100,9 @@ bool conv_library_blocks(const ConvShape& shape, const Tensor& x, const Tensor& 
 bool conv_winograd(const ConvShape& shape, const Tensor& x, const Tensor& weight,
                    const Tensor& bias, const Tensor& residual, const Tensor& out,
                    bool out_is_channels_last, const OpCall& call, const Epilogue& epilogue);
+/// The same where they are products of pixels that are faster than the library's (pixel_product.h).
+bool conv_pixels(const ConvShape& shape, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                 const Tensor& out, const OpCall& call, const Epilogue& epilogue = {});
 bool conv_library_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight,
                                  const Tensor& out);
 bool conv_library_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x,

@@ -13,6 +13,7 @@
 #include "dyad/runtime/cpu/integer_gemm.h"
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/pixel_product.h"
 #include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/cpu/winograd.h"
 #include "dyad/runtime/threads.h"
@@ -31,6 +32,10 @@ bool conv_library_blocks(const ConvShape&, const Tensor&, const Tensor&, const T
 }
 bool conv_winograd(const ConvShape&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                    const Tensor&, bool, const OpCall&, const Epilogue&) {
+  return false;
+}
+bool conv_pixels(const ConvShape&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                 const OpCall&, const Epilogue&) {
   return false;
 }
 bool conv_library_backward_input(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) {
@@ -344,6 +349,41 @@ bool conv_winograd(const ConvShape& s, const Tensor& x, const Tensor& weight, co
                     .x_is_channels_last = x_is_channels_last,
                     .out_is_channels_last = out_is_channels_last},
                    epilogue);
+  return true;
+}
+
+bool conv_pixels(const ConvShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                 const Tensor& out, const OpCall& call, const Epilogue& epilogue) {
+  const std::int64_t pixels = s.n * s.positions();
+  if (!is_pointwise(s) || !takes_pixel_product(pixels, s.o, s.c)) return false;
+  if (!is_channels_last(out)) return false;
+  const Tensor image = channels_last(x);
+  Tensor turned;
+  const float* rows = nullptr;  // of the weight, [c, o]
+  if (has_constant_weight(call, weight)) {
+    const memory::desc plain = Layouts(s, Images::channels_last).plain_weights;
+    memory::dims strides(plain.dims().size(), s.o * s.c);
+    strides[0] = 1;
+    strides[1] = s.o;
+    const memory::desc wanted(plain.dims(), plain.data_type(), strides);
+    rows =
+        static_cast<const float*>(constant_weight(plain, wanted, weight, call).get_data_handle());
+  } else {
+    const ContentsHold read(weight.impl()->storage);
+    turned = make_empty(DType::f32, {s.c, s.o});
+    const std::int64_t sizes[] = {s.c, s.o};
+    copy_elements(DType::f32, sizes, turned.impl()->data, Ints{s.o, 1}, weight.impl()->data,
+                  Ints{1, s.c});
+    rows = elements_of<float>(turned);
+  }
+  pixel_product({.m = pixels,
+                 .n = s.o,
+                 .k = s.c,
+                 .a = elements_of<const float>(image),
+                 .b = rows,
+                 .bias = bias.defined() ? elements_of<const float>(bias) : nullptr,
+                 .c = elements_of<float>(out),
+                 .epilogue = epilogue});
   return true;
 }
 

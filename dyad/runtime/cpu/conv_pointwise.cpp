@@ -19,16 +19,6 @@ bool is_row_major(const Tensor& image) {
   return is_contiguous(t.shape, t.strides) && !is_channels_last(image);
 }
 
-/// Whether windows are single elements, one after the other, of all channels.
-bool is_pointwise(const ConvShape& s) {
-  bool pointwise = s.dtype == DType::f32 && s.groups == 1;
-  for (int i = 0; i < 3; ++i) {
-    pointwise =
-        pointwise && s.kernel[i] == 1 && s.stride[i] == 1 && s.low[i] == 0 && s.in[i] == s.out[i];
-  }
-  return pointwise;
-}
-
 /// How an image's elements are found: strides of its channels and of its positions.
 struct Steps {
   std::int64_t channel, position;
@@ -53,6 +43,15 @@ DYAD_VECTOR_CLONES void add_up(const float* parts, std::int64_t count, std::int6
 }
 
 }  // namespace
+
+bool is_pointwise(const ConvShape& s) {
+  bool pointwise = s.dtype == DType::f32 && s.groups == 1;
+  for (int i = 0; i < 3; ++i) {
+    pointwise =
+        pointwise && s.kernel[i] == 1 && s.stride[i] == 1 && s.low[i] == 0 && s.in[i] == s.out[i];
+  }
+  return pointwise;
+}
 
 bool is_pointwise_product(const ConvShape& s, const Tensor& x, const Tensor& out) {
   return is_pointwise(s) && is_row_major(x) && is_channels_last(out);
