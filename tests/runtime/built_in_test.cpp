@@ -122,7 +122,7 @@ class Call {
   std::vector<std::vector<std::byte>> inputs_;
 };
 
-class BuiltIn : public testing::TestWithParam<int> {
+class BuiltIn : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     if (GetParam() > built_in_level()) GTEST_SKIP() << "this CPU has no x86-64-v" << GetParam();
@@ -183,7 +183,7 @@ TEST_P(BuiltIn, SameBitsAsCompiledNow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, BuiltIn, testing::Values(3, 4));
+INSTANTIATE_TEST_SUITE_P(Levels, BuiltIn, ::testing::Values(3, 4));
 
 /// A reduction that nobody built in, but for how its results are combined and finished.
 TEST(BuiltInKernels, ServeAsPartsOfOthers) {

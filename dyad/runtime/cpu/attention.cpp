@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <vector>
 
 #include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/copy.h"
@@ -114,30 +116,40 @@ DYAD_VECTOR_CLONES void multiply_row(double* s, std::int64_t n, double factor) {
   multiply_all(s, n, factor);
 }
 
+/// Scores of a tile.
+template <class T>
+std::vector<T> tile_of(const AttentionInputs& x) {
+  return std::vector<T>(
+      static_cast<std::size_t>(x.tile_rows() * std::min(kAttentionColumns, x.keys)));
+}
+
 /// What a thread works in.
 template <class T>
-struct Tile {
-  std::vector<T> elements;
-  explicit Tile(const AttentionInputs& x)
-      : elements(static_cast<std::size_t>(x.tile_rows() * std::min(kAttentionColumns, x.keys))) {}
-  T* data() noexcept { return elements.data(); }
+struct Forward {
+  HeadRows<T> q, k, v;
+  HeadResults<T> out;
+  std::vector<T> tile;
+
+  Forward(const AttentionInputs& x, const AttentionRows& result)
+      : q(x.q), k(x.k), v(x.v), out(result), tile(tile_of<T>(x)) {}
 };
 
-/// Queries q0 to q0 + rows of one head: `out` gets their results, `out_row` elements apart, `lse`
-/// their sums' logarithms.
+/// Queries q0 to q0 + rows of one head: `lse` gets their sums' logarithms.
 template <class T>
 void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64_t q0,
-            std::int64_t rows, Tile<T>& tile, T* out, std::int64_t out_row, T* lse) {
+            std::int64_t rows, Forward<T>& in, T* lse) {
   constexpr T kNone = -std::numeric_limits<T>::infinity();
   T top[kAttentionRows], sum[kAttentionRows];
   std::fill_n(top, rows, kNone);
   std::fill_n(sum, rows, T{});
-  const std::int64_t end = x.seen(q0 + rows - 1), e = x.value_width;
+  const std::int64_t end = x.seen(q0 + rows - 1), e = x.value_width, out_row = in.out.row();
+  T* const out = in.out.begin(b, h, q0, rows);
+  T* const tile = in.tile.data();
   for (std::int64_t k0 = 0; k0 < end; k0 += kAttentionColumns) {
     const std::int64_t n = std::min(kAttentionColumns, end - k0);
-    x.scores(b, h, q0, rows, k0, n, tile.data());
+    x.scores(in.q, in.k, b, h, q0, rows, k0, n, tile);
     for (std::int64_t i = 0; i < rows; ++i) {
-      T* s = tile.data() + i * n;
+      T* s = tile + i * n;
       const std::int64_t seen = x.visible(q0 + i, k0, n);
       const T most = std::max(top[i], largest(s, seen, n));
       const T from = most == kNone ? T{} : most;
@@ -150,9 +162,9 @@ void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64
       sum[i] += part;
       top[i] = most;
     }
-    if (x.attrs.dropout > 0) x.drop(b, h, q0, rows, k0, n, tile.data());
-    multiply_tile<T>(false, false, rows, e, n, tile.data(), n, x.v.at<T>(b, x.key_head(h), k0),
-                     x.v.row(), k0 > 0, out, out_row);
+    if (x.attrs.dropout > 0) x.drop(b, h, q0, rows, k0, n, tile);
+    multiply_tile<T>(false, false, rows, e, n, tile, n, in.v.at(b, x.key_head(h), k0, n),
+                     in.v.row(), k0 > 0, out, out_row);
   }
   for (std::int64_t i = 0; i < rows; ++i) {
     const bool none = sum[i] == 0;
@@ -163,6 +175,7 @@ void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64
     }
     lse[i] = none ? kNone : top[i] + std::log(sum[i]);
   }
+  in.out.finish();
 }
 
 /// The result lies in the order of q's axes: heads that are columns of what a linear layer gave are
@@ -178,8 +191,7 @@ Strides attention_layout(const OpInfo&, const void*, std::span<const Tensor> inp
 
 void attention_forward(const OpCall& call) {
   const AttentionInputs x(call, 0);
-  const ComputedOutput out(call.outputs[0]);
-  const Strides& out_at = out.tensor().impl()->strides;
+  const AttentionRows out(call.outputs[0]);
   const Tensor& lse = call.outputs[1];
   const std::int64_t tile_rows = x.tile_rows();
   const std::int64_t blocks = x.length == 0 ? 0 : (x.length + tile_rows - 1) / tile_rows;
@@ -190,18 +202,14 @@ void attention_forward(const OpCall& call) {
                          static_cast<double>(x.keys * (x.width + x.value_width + 8));
     parallel_for(
         0, units, grain_for({.flops = flops}, units), [&](std::int64_t lo, std::int64_t hi) {
-          Tile<T> tile(x);
+          Forward<T> in(x, out);
           for (std::int64_t unit = lo; unit < hi; ++unit) {
             const std::int64_t head = unit / blocks, q0 = unit % blocks * tile_rows;
-            const std::int64_t b = head / x.heads, h = head % x.heads;
-            attend(x, b, h, q0, std::min(tile_rows, x.length - q0), tile,
-                   reinterpret_cast<T*>(out.tensor().impl()->data) + b * out_at[0] + h * out_at[1] +
-                       q0 * out_at[2],
-                   out_at[2], reinterpret_cast<T*>(lse.impl()->data) + head * x.length + q0);
+            attend(x, head / x.heads, head % x.heads, q0, std::min(tile_rows, x.length - q0), in,
+                   reinterpret_cast<T*>(lse.impl()->data) + head * x.length + q0);
           }
         });
   });
-  out.finish();
 }
 
 // --- gradients ---------------------------------------------------------------------------------
@@ -223,77 +231,98 @@ DYAD_VECTOR_CLONES void by_scores(double* by_p, const double* p, std::int64_t n,
 
 template <class T>
 struct BackwardBuffers {
-  const AttentionRows& grad;  // [b, h, l, e]
-  const T* lse;               // [b, h, l]
+  const AttentionRows &grad, &dq, &dk, &dv;  // [b, h, l, e], and as q, k and v
+  const T* lse;                              // [b, h, l]
   const T* common;  // [b, h, l]: what every element of a row of the softmax's gradient loses
-  T *dq, *dk, *dv;
+};
+
+/// What a thread works in.
+template <class T>
+struct Backward {
+  HeadRows<T> q, k, v, grad;
+  std::vector<HeadResults<T>> dq;  // of the heads that meet one of k and v
+  HeadResults<T> dk, dv;
+  std::vector<T> p, by_p, raw, kept;
+
+  Backward(const AttentionInputs& x, const BackwardBuffers<T>& to)
+      : q(x.q),
+        k(x.k),
+        v(x.v),
+        grad(to.grad),
+        dq(static_cast<std::size_t>(x.group()), HeadResults<T>(to.dq)),
+        dk(to.dk),
+        dv(to.dv),
+        p(tile_of<T>(x)),
+        by_p(tile_of<T>(x)) {}
 };
 
 /// Multiplies by the derivative of the cap at each raw score.
 template <class T>
 void through_cap(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64_t q0,
-                 std::int64_t rows, std::int64_t k0, std::int64_t n, T* by_score,
-                 std::vector<T>& raw) {
-  raw.resize(static_cast<std::size_t>(rows * n));
-  multiply_tile<T>(false, true, rows, n, x.width, x.q.at<T>(b, h, q0), x.q.row(),
-                   x.k.at<T>(b, x.key_head(h), k0), x.k.row(), false, raw.data(), n,
+                 std::int64_t rows, std::int64_t k0, std::int64_t n, Backward<T>& in) {
+  in.raw.resize(static_cast<std::size_t>(rows * n));
+  multiply_tile<T>(false, true, rows, n, x.width, in.q.at(b, h, q0, rows), in.q.row(),
+                   in.k.at(b, x.key_head(h), k0, n), in.k.row(), false, in.raw.data(), n,
                    static_cast<T>(x.scale));
   const T before = static_cast<T>(1 / x.attrs.softcap);
-  for (std::int64_t i = 0; i < rows * n; ++i) {
-    const T t = vector_math::tanh(raw[static_cast<std::size_t>(i)] * before);
-    by_score[i] *= 1 - t * t;
+  for (std::size_t i = 0; i < in.raw.size(); ++i) {
+    const T t = vector_math::tanh(in.raw[i] * before);
+    in.by_p[i] *= 1 - t * t;
   }
 }
 
 /// All heads of q that meet one head of k and v.
 template <class T>
 void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_head,
-                     const BackwardBuffers<T>& to, Tile<T>& p, Tile<T>& by_p) {
-  const std::int64_t d = x.width, e = x.value_width;
-  const std::int64_t key_row = (b * x.key_heads + key_head) * x.keys;
-  std::vector<T> raw, kept;
+                     const BackwardBuffers<T>& to, Backward<T>& in) {
+  const std::int64_t d = x.width, e = x.value_width, first_head = key_head * x.group();
+  T *const p = in.p.data(), *const by_p = in.by_p.data();
   for (std::int64_t k0 = 0; k0 < x.keys; k0 += kAttentionColumns) {
     const std::int64_t block = std::min(kAttentionColumns, x.keys - k0);
-    T* const dk = to.dk + (key_row + k0) * d;
-    T* const dv = to.dv + (key_row + k0) * e;
+    T* const dk = in.dk.begin(b, key_head, k0, block);
+    T* const dv = in.dv.begin(b, key_head, k0, block);
     std::fill_n(dk, block * d, T{});
     std::fill_n(dv, block * e, T{});
-    for (std::int64_t h = key_head * x.group(); h < (key_head + 1) * x.group(); ++h) {
+    for (std::int64_t h = first_head; h < first_head + x.group(); ++h) {
+      HeadResults<T>& by_q = in.dq[static_cast<std::size_t>(h - first_head)];
+      // Blocks of keys add to it one after the other.
+      T* const dq = k0 == 0 ? by_q.begin(b, h, 0, x.length) : by_q.data();
       for (std::int64_t q0 = 0; q0 < x.length; q0 += x.tile_rows()) {
         const std::int64_t rows = std::min(x.tile_rows(), x.length - q0);
         const std::int64_t n = std::min(block, x.seen(q0 + rows - 1) - k0);
         if (n <= 0) continue;
         const std::int64_t row = (b * x.heads + h) * x.length + q0;
-        const T *grad = to.grad.template at<T>(b, h, q0), *keys = x.k.at<T>(b, key_head, k0);
-        x.scores(b, h, q0, rows, k0, n, p.data());
+        x.scores(in.q, in.k, b, h, q0, rows, k0, n, p);
         for (std::int64_t i = 0; i < rows; ++i) {
-          T* s = p.data() + i * n;
           const bool none = to.lse[row + i] == -std::numeric_limits<T>::infinity();
           const std::int64_t seen = none ? 0 : x.visible(q0 + i, k0, n);
-          exp_row(s, seen, n, to.lse[row + i]);
+          exp_row(p + i * n, seen, n, to.lse[row + i]);
         }
-        multiply_tile<T>(false, true, rows, n, e, grad, to.grad.row(), x.v.at<T>(b, key_head, k0),
-                         x.v.row(), false, by_p.data(), n);
-        const T* weights = p.data();
+        const T *const q = in.q.at(b, h, q0, rows), *const k = in.k.at(b, key_head, k0, n),
+                       *const v = in.v.at(b, key_head, k0, n),
+                       *const grad = in.grad.at(b, h, q0, rows);
+        multiply_tile<T>(false, true, rows, n, e, grad, in.grad.row(), v, in.v.row(), false, by_p,
+                         n);
+        const T* weights = p;
         if (x.attrs.dropout > 0) {
-          x.drop(b, h, q0, rows, k0, n, by_p.data());
-          kept.assign(p.data(), p.data() + rows * n);
-          x.drop(b, h, q0, rows, k0, n, kept.data());
-          weights = kept.data();
+          x.drop(b, h, q0, rows, k0, n, by_p);
+          in.kept.assign(p, p + rows * n);
+          x.drop(b, h, q0, rows, k0, n, in.kept.data());
+          weights = in.kept.data();
         }
-        multiply_tile<T>(true, false, n, e, rows, weights, n, grad, to.grad.row(), true, dv, e);
+        multiply_tile<T>(true, false, n, e, rows, weights, n, grad, in.grad.row(), true, dv, e);
         for (std::int64_t i = 0; i < rows; ++i) {
-          by_scores(by_p.data() + i * n, p.data() + i * n, n, to.common[row + i],
-                    static_cast<T>(x.scale));
+          by_scores(by_p + i * n, p + i * n, n, to.common[row + i], static_cast<T>(x.scale));
         }
-        if (x.attrs.softcap != 0) through_cap(x, b, h, q0, rows, k0, n, by_p.data(), raw);
-        multiply_tile<T>(true, false, n, d, rows, by_p.data(), n, x.q.at<T>(b, h, q0), x.q.row(),
-                         true, dk, d);
-        multiply_tile<T>(false, false, rows, d, n, by_p.data(), n, keys, x.k.row(), k0 > 0,
-                         to.dq + row * d, d);
+        if (x.attrs.softcap != 0) through_cap(x, b, h, q0, rows, k0, n, in);
+        multiply_tile<T>(true, false, n, d, rows, by_p, n, q, in.q.row(), true, dk, d);
+        multiply_tile<T>(false, false, rows, d, n, by_p, n, k, in.k.row(), k0 > 0, dq + q0 * d, d);
       }
     }
+    in.dk.finish();
+    in.dv.finish();
   }
+  for (const HeadResults<T>& by_q : in.dq) by_q.finish();
 }
 
 /// For each query: sum of grad * out, less the gradient of its lse.
@@ -306,11 +335,12 @@ std::vector<T> common_parts(const AttentionInputs& x, const AttentionRows& grad,
       grad_lse.defined() ? reinterpret_cast<const T*>(grad_lse.impl()->data) : nullptr;
   const double bytes = 2.0 * static_cast<double>(width) * sizeof(T);
   parallel_for(0, rows, grain_for({.bytes = bytes}, rows), [&](std::int64_t lo, std::int64_t hi) {
+    HeadRows<T> by(grad), of(out);
     for (std::int64_t i = lo; i < hi; ++i) {
       const std::int64_t head = i / x.length;
       const std::int64_t b = head / x.heads, h = head % x.heads, row = i % x.length;
       const T sum =
-          static_cast<T>(sum_products(grad.at<T>(b, h, row), out.at<T>(b, h, row), T{}, width));
+          static_cast<T>(sum_products(by.at(b, h, row, 1), of.at(b, h, row, 1), T{}, width));
       common[static_cast<std::size_t>(i)] = by_lse ? sum - by_lse[i] : sum;
     }
   });
@@ -322,27 +352,29 @@ void attention_backward(const OpCall& call) {
   const AttentionRows grad(call.inputs[0]);
   const AttentionRows out(call.inputs[8]);
   const Tensor lse = dense_computed(call.inputs[9]), grad_lse = dense_computed(call.inputs[1]);
-  const ComputedOutput dq(call.outputs[0]), dk(call.outputs[1]), dv(call.outputs[2]);
+  const AttentionRows dq(call.outputs[0]), dk(call.outputs[1]), dv(call.outputs[2]);
   const LibraryTeam alone(1);
   with_computed(x.q.tensor().dtype(), [&]<class T>(T) {
-    const auto data = [](const Tensor& t) { return reinterpret_cast<T*>(t.impl()->data); };
     const std::vector<T> common = common_parts<T>(x, grad, out, grad_lse);
     const BackwardBuffers<T> to{
-        grad, data(lse), common.data(), data(dq.tensor()), data(dk.tensor()), data(dv.tensor())};
-    if (x.keys == 0) std::fill_n(to.dq, dq.tensor().impl()->numel(), T{});
+        grad, dq, dk, dv, reinterpret_cast<const T*>(lse.impl()->data), common.data()};
+    if (x.keys == 0) {
+      const Tensor& by_q = call.outputs[0];
+      std::memset(by_q.impl()->data, 0,
+                  static_cast<std::size_t>(by_q.impl()->numel()) * size_of(by_q.dtype()));
+    }
     const std::int64_t units = x.batch * x.key_heads;
     if (units == 0) return;
     const double flops = 5.0 * static_cast<double>(x.group() * x.length) *
                          static_cast<double>(x.keys * (x.width + 8));
     parallel_for(0, units, grain_for({.flops = flops}, units),
                  [&](std::int64_t lo, std::int64_t hi) {
-                   Tile<T> p(x), by_p(x);
+                   Backward<T> in(x, to);
                    for (std::int64_t unit = lo; unit < hi; ++unit) {
-                     attend_backward(x, unit / x.key_heads, unit % x.key_heads, to, p, by_p);
+                     attend_backward(x, unit / x.key_heads, unit % x.key_heads, to, in);
                    }
                  });
   });
-  for (const ComputedOutput* result : {&dq, &dk, &dv}) result->finish();
 }
 
 }  // namespace

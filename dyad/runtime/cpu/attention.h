@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "dyad/core/generator.h"
-#include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/attention.h"
+#include "dyad/runtime/cpu/attention_rows.h"
 #include "dyad/runtime/op_kernel.h"
 
 namespace dyad::runtime::cpu {
@@ -21,33 +20,16 @@ void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int6
                    std::int64_t k, const T* a, std::int64_t a_row, const T* b, std::int64_t b_row,
                    bool add, T* c, std::int64_t c_row, T scale = 1);
 
-/// A tensor [b, h, l, width] whose rows, each without gaps, are read where they lie; one that has
-/// none, or half precision, is copied (to f32).
-class AttentionRows {
- public:
-  explicit AttentionRows(const Tensor& tensor);
-  template <class T>
-  [[nodiscard]] const T* at(std::int64_t b, std::int64_t h, std::int64_t i) const noexcept {
-    return reinterpret_cast<const T*>(tensor_.impl()->data) + b * batch_ + h * head_ + i * row_;
-  }
-  /// Elements from one row to the next.
-  [[nodiscard]] std::int64_t row() const noexcept { return row_; }
-  [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
-
- private:
-  Tensor tensor_;
-  std::int64_t batch_, head_, row_;
-};
-
-/// The inputs of attention from q on, f16 and bf16 widened to f32.
+/// The inputs of attention from q on.
 struct AttentionInputs {
   AttentionInputs(const OpCall& call, std::size_t first);
 
   /// Scores of queries q0.. and keys k0.. of one head, [rows, columns], before the softmax: scaled,
   /// capped, masked, -inf where the mask says so. Of row i, only `visible` ones mean anything.
   template <class T>
-  void scores(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,
-              std::int64_t columns, T* to) const;
+  void scores(HeadRows<T>& queries, HeadRows<T>& keys_of, std::int64_t b, std::int64_t h,
+              std::int64_t q0, std::int64_t rows, std::int64_t k0, std::int64_t columns,
+              T* to) const;
   /// Multiplies a tile of the same place by what dropout does to it.
   template <class T>
   void drop(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,

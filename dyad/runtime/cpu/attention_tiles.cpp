@@ -103,16 +103,16 @@ template void multiply_tile(bool, bool, std::int64_t, std::int64_t, std::int64_t
 
 AttentionRows::AttentionRows(const Tensor& tensor) : tensor_(tensor) {
   const auto sizes = tensor.impl()->shape.numbers();
-  const auto dense_rows = [&] {
-    const Strides& strides = tensor.impl()->strides;
-    return (sizes[3] <= 1 || strides[3] == 1) && (sizes[2] <= 1 || strides[2] >= sizes[3]) &&
-           (tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64);
-  };
-  if (!dense_rows()) tensor_ = dense_computed(tensor);
+  const Strides& given = tensor.impl()->strides;
+  const bool has_dense_rows =
+      (sizes[3] <= 1 || given[3] == 1) && (sizes[2] <= 1 || given[2] >= sizes[3]);
+  if (!has_dense_rows) tensor_ = contiguous_copy(tensor);
   const Strides& strides = tensor_.impl()->strides;
   batch_ = strides[0];
   head_ = strides[1];
-  row_ = sizes[2] <= 1 ? std::max<std::int64_t>(1, sizes[3]) : strides[2];
+  length_ = sizes[2];
+  width_ = sizes[3];
+  row_ = sizes[2] <= 1 ? std::max<std::int64_t>(1, width_) : strides[2];
 }
 
 AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
@@ -151,10 +151,12 @@ AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
 }
 
 template <class T>
-void AttentionInputs::scores(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows,
-                             std::int64_t k0, std::int64_t columns, T* to) const {
-  multiply_tile<T>(false, true, rows, columns, width, q.at<T>(b, h, q0), q.row(),
-                   k.at<T>(b, key_head(h), k0), k.row(), false, to, columns, static_cast<T>(scale));
+void AttentionInputs::scores(HeadRows<T>& queries, HeadRows<T>& keys_of, std::int64_t b,
+                             std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,
+                             std::int64_t columns, T* to) const {
+  multiply_tile<T>(false, true, rows, columns, width, queries.at(b, h, q0, rows), queries.row(),
+                   keys_of.at(b, key_head(h), k0, columns), keys_of.row(), false, to, columns,
+                   static_cast<T>(scale));
   if (attrs.softcap == 0 && !mask.defined()) return;
   const std::int64_t masked =
       b * mask_strides[0] + h * mask_strides[1] + q0 * mask_strides[2] + k0 * mask_strides[3];
@@ -172,10 +174,12 @@ void AttentionInputs::scores(std::int64_t b, std::int64_t h, std::int64_t q0, st
   }
 }
 
-template void AttentionInputs::scores(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                                      std::int64_t, std::int64_t, float*) const;
-template void AttentionInputs::scores(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                                      std::int64_t, std::int64_t, double*) const;
+template void AttentionInputs::scores(HeadRows<float>&, HeadRows<float>&, std::int64_t,
+                                      std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                      std::int64_t, float*) const;
+template void AttentionInputs::scores(HeadRows<double>&, HeadRows<double>&, std::int64_t,
+                                      std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                      std::int64_t, double*) const;
 
 template <class T>
 void AttentionInputs::drop(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows,

@@ -70,6 +70,14 @@ void with_half(DType dtype, F f) {
 
 }  // namespace
 
+void widen(DType half, const std::byte* from, float* to, std::int64_t n) {
+  with_half(half, [&]<class T>(T) { widen_row(reinterpret_cast<const T*>(from), to, n); });
+}
+
+void narrow(DType half, const float* from, std::byte* to, std::int64_t n) {
+  with_half(half, [&]<class T>(T) { narrow_row(from, reinterpret_cast<T*>(to), n); });
+}
+
 Tensor widened(const Tensor& half) {
   const Tensor dense = contiguous_copy(half);
   Tensor wide = make_empty(DType::f32, half.impl()->shape);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "dyad/core/tensor.h"
 
 namespace dyad::runtime::cpu {
@@ -8,6 +11,10 @@ namespace dyad::runtime::cpu {
 [[nodiscard]] Tensor widened(const Tensor& half);
 /// Rounds the elements of `wide` (f32) into `half` (f16 or bf16), once each; same strides.
 void narrow(const Tensor& wide, const Tensor& half);
+
+// The same of n neighbours, on this thread.
+void widen(DType half, const std::byte* from, float* to, std::int64_t n);
+void narrow(DType half, const float* from, std::byte* to, std::int64_t n);
 
 /// `t` row-major, f16 and bf16 as f32; undefined where `t` is.
 [[nodiscard]] Tensor dense_computed(const Tensor& t);
