@@ -36,13 +36,7 @@ struct Block {
   int number;
 };
 
-// A program runs a few times, so kernels are interpreted; those of a few blocks are compiled.
-class RandomPrograms : public ::testing::TestWithParam<Block> {
- protected:
-  RandomPrograms() {
-    if (GetParam().number % 10 != 9) setenv("DYAD_KERNELS", "interpreter", /*overwrite=*/0);
-  }
-};
+class RandomPrograms : public ::testing::TestWithParam<Block> {};
 
 TEST_P(RandomPrograms, DoTheSameInEveryMode) {
   const auto [first, number] = GetParam();
