@@ -240,8 +240,8 @@ TEST(Matmul, RowsThatKeepChangingHaveTheBitsOfAPrimitiveOfTheirOwn) {
           const std::vector<Tensor> changing = on_a_fresh_thread(rows, threads, product);
           for (std::size_t i = 0; i < rows.size(); ++i) {
             const Tensor alone = i < kNumbers.size()
-                                      ? on_a_fresh_thread({rows[i]}, threads, product)[0]
-                                      : changing[i % kNumbers.size()];
+                                     ? on_a_fresh_thread({rows[i]}, threads, product)[0]
+                                     : changing[i % kNumbers.size()];
             EXPECT_TRUE(same_bits(changing[i], alone))
                 << rows[i] << " rows of " << s.k << " and " << s.n << " columns, " << threads
                 << " threads, time " << i / kNumbers.size() + 1;

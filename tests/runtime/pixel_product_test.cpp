@@ -16,7 +16,6 @@ namespace dyad::testing {
 namespace {
 
 using runtime::cpu::Epilogue;
-using runtime::cpu::PixelProduct;
 using Activation = Epilogue::Activation;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
@@ -157,7 +156,7 @@ TEST_F(PixelProductTest, ResultsThatLeaveTheCaches) {
 
 TEST_F(PixelProductTest, IsWhatConvolutionsOfOneElementAre) {
   // 2 images of 40 x 30 pixels, 12 channels to 24.
-  const Pixels pixels(2 * 40 * 30, 24, 12);
+  const Pixels pixels(2400, 24, 12);
   const Tensor x = make(f32, {2, 12, 40, 30}, Lie::channels_last),
                weight = make(f32, {24, 12, 1, 1});
   std::memcpy(x.raw_data(), pixels.a.raw_data(),

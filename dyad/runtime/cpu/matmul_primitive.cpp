@@ -99,7 +99,8 @@ class Primitives {
   }
 
  private:
-  /// Sixteen or, from there on, at most eight numbers of rows for each power of two are pieces.
+  /// Rows of the last piece, of which the first has a multiple: so few that little is computed
+  /// twice, so many that first pieces have eight sizes at most between two powers of two.
   static std::int64_t piece_of(std::int64_t rows) {
     if (rows < 32) return 16;
     return std::max<std::int64_t>(

@@ -19,8 +19,8 @@ struct MatmulOperand {
 ///
 /// Such a primitive is code for these sizes, which takes 0.3 ms to make, so each thread keeps those
 /// that it used last. Numbers of rows that keep changing, as batches and sequences do, are put
-/// together from pieces of 16 and of 32 n rows until they have come a few times: a row's sums are
-/// made in the same order in all of them, so the bits are those of one primitive.
+/// together from two pieces of sizes that there are few of, until they have come a few times: a
+/// row's sums are made in the same order in all of them, so the bits are those of one primitive.
 void run_matmul(const Gemm& problem, int threads, const MatmulOperand& a, const MatmulOperand& b,
                 const void* bias, void* c);
 

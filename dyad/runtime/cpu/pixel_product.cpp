@@ -1,6 +1,8 @@
 #include "dyad/runtime/cpu/pixel_product.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
 #include "dyad/base/error.h"
 #include "dyad/runtime/caches.h"
@@ -71,10 +73,8 @@ DYAD_AVX512_INLINE __m512 activated(const Epilogue& e, __m512 v) {
 DYAD_AVX512_INLINE void finish(const Finish& f, __m512 sum, std::int64_t row, std::int64_t column,
                                __mmask16 mask) {
   float* const to = f.c + row * f.c_row + column;
-  if (f.bias != nullptr) {
-    sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, f.bias + column));
-  }
-  if (f.epilogue->adds) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, to));
+  if (f.bias != nullptr) sum += _mm512_maskz_loadu_ps(mask, f.bias + column);
+  if (f.epilogue->adds) sum += _mm512_maskz_loadu_ps(mask, to);
   sum = activated(*f.epilogue, sum);
   if (f.streams) {
     _mm512_stream_ps(to, sum);
