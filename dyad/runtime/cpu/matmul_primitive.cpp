@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
+#include "dyad/runtime/cpu/row_pieces.h"
 #include "dyad/runtime/cpu/rows.h"
 
 namespace dyad::runtime::cpu {
@@ -77,54 +77,18 @@ onednn::Held make_primitive(const Problem& p) {
 }
 
 /// The primitives that a thread keeps, and what it knows of sizes for which it has none.
-class Primitives {
- public:
+struct Primitives {
+  Lru<onednn::Held> held{256};
+  RowPieces pieces;
+
   onednn::Held& of(const Problem& p) {
-    return held_.get(p.key(), [&] { return make_primitive(p); });
+    return held.get(p.key(), [&] { return make_primitive(p); });
   }
-
-  /// Of how many rows the pieces are that the problem is put together from now: 0 where it has or
-  /// gets a primitive of its own.
-  std::int64_t piece_rows(const Problem& p) {
-    const std::int64_t piece = piece_of(p.m);
-    if (!has_independent_rows(p) || p.m < piece || p.m % piece == 0) return 0;
-    const PlanKey key = p.key();
-    if (piece * p.n * p.k > kMostExtra || held_.find(key) != nullptr) return 0;
-    int& numbers_of_rows = numbers_of_rows_.get(p.with_rows(0).key(), [] { return 0; });
-    int& times = times_.get(key, [&] {
-      ++numbers_of_rows;
-      return 0;
-    });
-    return numbers_of_rows > kFewNumbers && ++times <= kTimesInPieces ? piece : 0;
+  /// Of the last piece, or 0 (RowPieces).
+  std::int64_t last_rows(const Problem& p) {
+    if (p.items > 1 || p.a_by_columns || held.find(p.key()) != nullptr) return 0;
+    return pieces.last_rows(p.with_rows(0).key(), {p.dtype, p.m, p.n, p.k, p.threads});
   }
-
- private:
-  /// Rows of the last piece, of which the first has a multiple: so few that little is computed
-  /// twice, so many that first pieces have eight sizes at most between two powers of two.
-  static std::int64_t piece_of(std::int64_t rows) {
-    if (rows < 32) return 16;
-    return std::max<std::int64_t>(
-        32, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows) / 8)));
-  }
-  /// Products of rows that two pieces share, above which making a primitive is quicker.
-  static constexpr std::int64_t kMostExtra = std::int64_t{1} << 24;
-  /// A batch, what is left of the data at the end, and the same of what is validated with.
-  static constexpr int kFewNumbers = 4;
-  /// As often as it takes for the pieces' extra time to reach that of making a primitive.
-  static constexpr int kTimesInPieces = 4;
-
-  /// Whether a row's bits do not depend on how many others there are. The library's kernels with
-  /// AVX-512 add up a row's products in the order of k; only where columns are too few for the
-  /// threads may they divide k among these, which the number of rows decides.
-  static bool has_independent_rows(const Problem& p) {
-    constexpr std::int64_t kColumnsOfOneThread = 64;
-    return p.items == 1 && !p.a_by_columns && onednn::uses(dnnl_cpu_isa_avx512_core) &&
-           (p.threads == 1 || p.n >= kColumnsOfOneThread * p.threads);
-  }
-
-  Lru<onednn::Held> held_{256};
-  Lru<int> times_{1024};           // that a problem was put together
-  Lru<int> numbers_of_rows_{256};  // of problems that are the same otherwise
 };
 
 }  // namespace
@@ -151,23 +115,17 @@ void run_matmul(const Gemm& g, int threads, const MatmulOperand& a, const Matmul
                         .b_by_columns = b.by_columns,
                         .has_bias = bias != nullptr};
   thread_local Primitives primitives;
-  const std::int64_t piece = primitives.piece_rows(problem);
+  const std::int64_t last = primitives.last_rows(problem);
 
   const Ints outer(g.batch.begin(), has_axis ? g.batch.end() - 1 : g.batch.end());
   const auto bytes = static_cast<std::int64_t>(size_of(g.dtype));
   RowWalk<3> at(outer, {a.batch, b.batch, g.c_batch}, 0);
   for (std::int64_t i = 0, count = product(outer); i < count; ++i, at.next()) {
-    const auto run_rows = [&](std::int64_t first, std::int64_t rows) {
+    RowPieces::each(g.m, last, [&](std::int64_t first, std::int64_t rows) {
       primitives.of(problem.with_rows(rows))
           .run({a.data + (at[0] + first * a.leading) * bytes, b.data + at[1] * bytes,
                 static_cast<std::byte*>(c) + (at[2] + first * g.c_row) * bytes, bias});
-    };
-    if (piece == 0) {
-      run_rows(0, g.m);
-    } else {
-      run_rows(0, g.m / piece * piece);
-      run_rows(g.m - piece, piece);
-    }
+    });
   }
 }
 

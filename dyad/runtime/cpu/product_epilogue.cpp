@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/epilogue.h"
@@ -10,6 +12,7 @@
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/cpu/panel_product.h"
+#include "dyad/runtime/cpu/row_pieces.h"
 #include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/threads.h"
 
@@ -82,8 +85,8 @@ struct PackedWeight final : KernelMemo {
   }
 };
 
-Planned plan_product(const Product& p, const Epilogue& epilogue) {
-  const auto x = onednn::f32_matrix(p.m, p.k, p.k, 1), out = onednn::f32_matrix(p.m, p.n, p.n, 1),
+Planned plan_product(const Product& p, std::int64_t m, const Epilogue& epilogue) {
+  const auto x = onednn::f32_matrix(m, p.k, p.k, 1), out = onednn::f32_matrix(m, p.n, p.n, 1),
              bias = onednn::f32_matrix(1, p.n, p.n, 1);
   const memory::desc weight = onednn::weight_layout(p.k, p.n);
   dnnl::primitive_attr attributes;
@@ -130,15 +133,31 @@ void run_library(const OpCall& call, const Product& p, const Epilogue& epilogue)
       2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const int threads = worth_a_team(flops) ? team_size() : 1;
   const LibraryTeam team(threads);
-  PlanKey key{p.m, p.n, p.k, threads, p.bias.defined()};
-  epilogue.add_to(key);
+  const auto key_of = [&](std::int64_t rows) {
+    PlanKey key{rows, p.n, p.k, threads, p.bias.defined()};
+    epilogue.add_to(key);
+    return key;
+  };
   constexpr std::size_t kHeld = 256;
   thread_local Lru<Planned> plans(kHeld);
-  Planned& planned = plans.get(key, [&] { return plan_product(p, epilogue); });
+  thread_local RowPieces pieces;
+  const std::int64_t last = plans.find(key_of(p.m)) != nullptr
+                                ? 0
+                                : pieces.last_rows(key_of(0), {DType::f32, p.m, p.n, p.k, threads});
+  const auto *const x = elements_of<const float>(p.x), *const bias =
+                                                           elements_of<const float>(p.bias);
+  auto* const out = elements_of<float>(p.out);
+  // What the first piece is added to the last one needs again.
+  const std::int64_t shared = last > 0 && epilogue.adds ? p.m / last * last - (p.m - last) : 0;
+  const std::vector<float> residual(out + (p.m - last) * p.n, out + (p.m - last + shared) * p.n);
   auto& weight = call.memo_as<PackedWeight>();
-  if (!weight.lies_in(planned.packed)) weight.pack(p, planned.packed);
-  planned.product.run({p.x.impl()->data, nullptr, p.out.impl()->data, p.bias_data()},
-                      {nullptr, weight.elements.get()});
+  RowPieces::each(p.m, last, [&](std::int64_t first, std::int64_t rows) {
+    if (first > 0) std::ranges::copy(residual, out + first * p.n);
+    Planned& planned = plans.get(key_of(rows), [&] { return plan_product(p, rows, epilogue); });
+    if (!weight.lies_in(planned.packed)) weight.pack(p, planned.packed);
+    planned.product.run({x + first * p.k, nullptr, out + first * p.n, bias},
+                        {nullptr, weight.elements.get()});
+  });
 }
 
 /// With a constant weight.
