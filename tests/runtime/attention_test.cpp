@@ -32,17 +32,6 @@ struct AttentionSizes {
   std::int64_t heads, key_heads, length, keys, width, value_width;
 };
 
-/// Elements of no short sums, so that another order would show.
-Tensor scattered(DType dtype, std::initializer_list<std::int64_t> sizes, unsigned seed, Lie lie) {
-  const Tensor t = make(dtype, sizes, lie);
-  std::uint32_t state = seed;
-  for_each_index(t.shape().numbers(), [&](auto index) {
-    state = state * 1664525u + 1013904223u;
-    set_value(t, index, static_cast<double>(state >> 8) * 0x1p-23 - 1);
-  });
-  return t;
-}
-
 // Rows of half precision are widened a tile at a time: as if all of it were f32, rounded at the
 // end.
 TEST(AttentionKernels, HalfPrecisionIsF32RoundedAtTheEnd) {
@@ -51,10 +40,10 @@ TEST(AttentionKernels, HalfPrecisionIsF32RoundedAtTheEnd) {
       for (const bool causal : {false, true}) {
         for (const Lie lie : {Lie::dense, Lie::spread, Lie::channels_last}) {
           const AttentionAttrs attrs{.is_causal = causal};
-          const Tensor q = scattered(dtype, {2, s.heads, s.length, s.width}, 1, lie),
-                       k = scattered(dtype, {2, s.key_heads, s.keys, s.width}, 2, lie),
-                       v = scattered(dtype, {2, s.key_heads, s.keys, s.value_width}, 3, lie),
-                       grad = scattered(dtype, {2, s.heads, s.length, s.value_width}, 4, lie);
+          const Tensor q = waves(dtype, {2, s.heads, s.length, s.width}, 1000000, lie),
+                       k = waves(dtype, {2, s.key_heads, s.keys, s.width}, 2000000, lie),
+                       v = waves(dtype, {2, s.key_heads, s.keys, s.value_width}, 3000000, lie),
+                       grad = waves(dtype, {2, s.heads, s.length, s.value_width}, 4000000, lie);
           const auto run = [&](const Tensor& q1, const Tensor& k1, const Tensor& v1) {
             return run_kernel("attention_forward", &attrs, {q1, k1, v1, {}, {}, {}},
                               {make(q1.dtype(), {2, s.heads, s.length, s.value_width}),
@@ -84,12 +73,11 @@ TEST(AttentionKernels, HalfPrecisionIsF32RoundedAtTheEnd) {
 
 TEST(AttentionKernels, WithoutKeysGradientsAreZero) {
   const AttentionAttrs attrs;
-  const Tensor q = scattered(bf16, {1, 2, 3, 8}, 1, Lie::dense), none = make(bf16, {1, 2, 0, 8}),
+  const Tensor q = waves(bf16, {1, 2, 3, 8}, 0), none = make(bf16, {1, 2, 0, 8}),
                lse = make(f32, {1, 2, 3});
-  const auto made =
-      run_kernel("attention_backward", &attrs, {q, {}, q, none, none, {}, {}, {}, q, lse},
-                 {scattered(bf16, {1, 2, 3, 8}, 2, Lie::dense), make(bf16, {1, 2, 0, 8}),
-                  make(bf16, {1, 2, 0, 8})});
+  const auto made = run_kernel(
+      "attention_backward", &attrs, {q, {}, q, none, none, {}, {}, {}, q, lse},
+      {waves(bf16, {1, 2, 3, 8}, 48), make(bf16, {1, 2, 0, 8}), make(bf16, {1, 2, 0, 8})});
   EXPECT_EQ(values(made[0]), std::vector<double>(48, 0.0));
 }
 

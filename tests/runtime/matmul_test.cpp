@@ -158,13 +158,6 @@ TEST(Matmul, EmptySizes) {
             0u);
 }
 
-/// Elements whose sums depend on the order in which they are added up.
-Tensor waves(DType dtype, std::initializer_list<std::int64_t> sizes, int first) {
-  const Tensor t = make(dtype, sizes);
-  for_each_index(t.shape().numbers(), [&](auto index) { set_value(t, index, std::sin(++first)); });
-  return t;
-}
-
 TEST(Matmul, SameBitsRunToRunAndAtEachThreadCount) {
   const Tensor a = waves(f32, {130, 300}, 0), b = waves(f32, {300, 140}, 39000);
   const MatmulAttrs attrs;

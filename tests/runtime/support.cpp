@@ -1,5 +1,6 @@
 #include "tests/runtime/support.h"
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <random>
@@ -82,6 +83,12 @@ Tensor make(DType dtype, std::initializer_list<std::int64_t> sizes, Lie lie) {
     s *= 2;
   }
   return make_view(base, shape, strides, offset);
+}
+
+Tensor waves(DType dtype, std::initializer_list<std::int64_t> sizes, int first, Lie lie) {
+  const Tensor t = make(dtype, sizes, lie);
+  for_each_index(t.shape().numbers(), [&](auto index) { set_value(t, index, std::sin(++first)); });
+  return t;
 }
 
 Tensor random(DType dtype, std::initializer_list<std::int64_t> sizes, unsigned seed, Lie lie) {

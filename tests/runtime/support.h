@@ -35,6 +35,9 @@ enum class Lie { dense, reversed, spread, channels_last };
 /// dtype, and -2..2 for integers.
 [[nodiscard]] Tensor random(DType dtype, std::initializer_list<std::int64_t> sizes, unsigned seed,
                             Lie lie = Lie::dense);
+/// The same with sines of whole numbers from `first` + 1 on, whose sums depend on their order.
+[[nodiscard]] Tensor waves(DType dtype, std::initializer_list<std::int64_t> sizes, int first,
+                           Lie lie = Lie::dense);
 /// Whole numbers from low to high - 1.
 [[nodiscard]] Tensor random_indices(DType dtype, std::initializer_list<std::int64_t> sizes,
                                     std::int64_t low, std::int64_t high, unsigned seed);

@@ -381,7 +381,7 @@ bool conv_pixels(const ConvShape& s, const Tensor& x, const Tensor& weight, cons
                  .k = s.c,
                  .a = elements_of<const float>(image),
                  .b = rows,
-                 .bias = bias.defined() ? elements_of<const float>(bias) : nullptr,
+                 .bias = elements_of<const float>(bias),
                  .c = elements_of<float>(out),
                  .epilogue = epilogue});
   return true;

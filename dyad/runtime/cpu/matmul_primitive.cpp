@@ -3,7 +3,6 @@
 #include "dyad/runtime/cpu/matmul_primitive.h"
 
 #include <algorithm>
-#include <array>
 
 #include "dyad/runtime/cpu/lru.h"
 #include "dyad/runtime/cpu/onednn.h"
@@ -119,14 +118,14 @@ void run_matmul(const Gemm& g, int threads, const MatmulOperand& a, const Matmul
 
   const Ints outer(g.batch.begin(), has_axis ? g.batch.end() - 1 : g.batch.end());
   const auto bytes = static_cast<std::int64_t>(size_of(g.dtype));
-  RowWalk<3> at(outer, {a.batch, b.batch, g.c_batch}, 0);
-  for (std::int64_t i = 0, count = product(outer); i < count; ++i, at.next()) {
-    RowPieces::each(g.m, last, [&](std::int64_t first, std::int64_t rows) {
-      primitives.of(problem.with_rows(rows))
-          .run({a.data + (at[0] + first * a.leading) * bytes, b.data + at[1] * bytes,
-                static_cast<std::byte*>(c) + (at[2] + first * g.c_row) * bytes, bias});
-    });
-  }
+  RowPieces::each(g.m, last, [&](std::int64_t first, std::int64_t rows) {
+    onednn::Held& primitive = primitives.of(problem.with_rows(rows));
+    RowWalk<3> at(outer, {a.batch, b.batch, g.c_batch}, 0);
+    for (std::int64_t i = 0, count = product(outer); i < count; ++i, at.next()) {
+      primitive.run({a.data + (at[0] + first * a.leading) * bytes, b.data + at[1] * bytes,
+                     static_cast<std::byte*>(c) + (at[2] + first * g.c_row) * bytes, bias});
+    }
+  });
 }
 
 }  // namespace dyad::runtime::cpu
