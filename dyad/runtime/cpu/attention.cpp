@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "dyad/runtime/cpu/attention_products.h"
 #include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
@@ -16,8 +17,8 @@
 #include "dyad/runtime/layout.h"
 #include "dyad/runtime/threads.h"
 
-// Tiles of kAttentionRows queries and kAttentionColumns keys, each row with a running maximum and
-// sum (Dao et al., 2022). The order of every sum depends on the sizes alone.
+// Tiles of up to kAttentionRows queries and kAttentionColumns keys, each row with a running maximum
+// and sum (Dao et al., 2022). The order of every sum depends on the sizes, and on the CPU alone.
 
 namespace dyad::runtime::cpu {
 namespace {
@@ -116,28 +117,35 @@ DYAD_VECTOR_CLONES void multiply_row(double* s, std::int64_t n, double factor) {
   multiply_all(s, n, factor);
 }
 
+/// Queries of a tile.
+template <class Products>
+std::int64_t tile_rows(const AttentionInputs& x) {
+  const std::int64_t few = Products::causal_rows(x.length);
+  return std::min(x.attrs.is_causal && x.length > few ? few : kAttentionRows, x.length);
+}
+
 /// Scores of a tile.
-template <class T>
+template <class T, class Products>
 std::vector<T> tile_of(const AttentionInputs& x) {
   return std::vector<T>(
-      static_cast<std::size_t>(x.tile_rows() * std::min(kAttentionColumns, x.keys)));
+      static_cast<std::size_t>(tile_rows<Products>(x) * std::min(kAttentionColumns, x.keys)));
 }
 
 /// What a thread works in.
-template <class T>
+template <class T, class Products>
 struct Forward {
-  HeadRows<T> q, k, v;
+  Products products;
   HeadResults<T> out;
   std::vector<T> tile;
 
   Forward(const AttentionInputs& x, const AttentionRows& result)
-      : q(x.q), k(x.k), v(x.v), out(result), tile(tile_of<T>(x)) {}
+      : products(x, nullptr), out(result), tile(tile_of<T, Products>(x)) {}
 };
 
 /// Queries q0 to q0 + rows of one head: `lse` gets their sums' logarithms.
-template <class T>
+template <class T, class Products>
 void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64_t q0,
-            std::int64_t rows, Forward<T>& in, T* lse) {
+            std::int64_t rows, Forward<T, Products>& in, T* lse) {
   constexpr T kNone = -std::numeric_limits<T>::infinity();
   T top[kAttentionRows], sum[kAttentionRows];
   std::fill_n(top, rows, kNone);
@@ -147,7 +155,9 @@ void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64
   T* const tile = in.tile.data();
   for (std::int64_t k0 = 0; k0 < end; k0 += kAttentionColumns) {
     const std::int64_t n = std::min(kAttentionColumns, end - k0);
-    x.scores(in.q, in.k, b, h, q0, rows, k0, n, tile);
+    const AttentionTile here{b, h, x.key_head(h), q0, rows, k0, n};
+    in.products.scores(here, tile);
+    x.hide_scores(here, tile);
     for (std::int64_t i = 0; i < rows; ++i) {
       T* s = tile + i * n;
       const std::int64_t seen = x.visible(q0 + i, k0, n);
@@ -162,9 +172,8 @@ void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64
       sum[i] += part;
       top[i] = most;
     }
-    if (x.attrs.dropout > 0) x.drop(b, h, q0, rows, k0, n, tile);
-    multiply_tile<T>(false, false, rows, e, n, tile, n, in.v.at(b, x.key_head(h), k0, n),
-                     in.v.row(), k0 > 0, out, out_row);
+    if (x.attrs.dropout > 0) x.drop(here, tile);
+    in.products.values(here, tile, k0 > 0, out, out_row);
   }
   for (std::int64_t i = 0; i < rows; ++i) {
     const bool none = sum[i] == 0;
@@ -176,6 +185,14 @@ void attend(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64
     lse[i] = none ? kNone : top[i] + std::log(sum[i]);
   }
   in.out.finish();
+}
+
+/// Calls `use` with the type that attention is computed in, and the products of its tiles.
+template <class Use>
+void with_products(const AttentionInputs& x, const AttentionRows* grad, Use use) {
+  if (WordProducts::kind_for(x, grad)) return use.template operator()<float, WordProducts>();
+  with_computed(x.q.tensor().dtype(),
+                [&]<class T>(T) { use.template operator()<T, WideProducts<T>>(); });
 }
 
 /// The result lies in the order of q's axes: heads that are columns of what a linear layer gave are
@@ -193,22 +210,22 @@ void attention_forward(const OpCall& call) {
   const AttentionInputs x(call, 0);
   const AttentionRows out(call.outputs[0]);
   const Tensor& lse = call.outputs[1];
-  const std::int64_t tile_rows = x.tile_rows();
-  const std::int64_t blocks = x.length == 0 ? 0 : (x.length + tile_rows - 1) / tile_rows;
-  const std::int64_t units = x.batch * x.heads * blocks;
   const LibraryTeam alone(1);  // a tile's products stay on its thread
-  with_computed(x.q.tensor().dtype(), [&]<class T>(T) {
-    const double flops = 2.0 * static_cast<double>(tile_rows) *
+  with_products(x, nullptr, [&]<class T, class Products>() {
+    const std::int64_t most = tile_rows<Products>(x);
+    const std::int64_t blocks = x.length == 0 ? 0 : (x.length + most - 1) / most;
+    const std::int64_t units = x.batch * x.heads * blocks;
+    const double flops = 2.0 * static_cast<double>(most) *
                          static_cast<double>(x.keys * (x.width + x.value_width + 8));
-    parallel_for(
-        0, units, grain_for({.flops = flops}, units), [&](std::int64_t lo, std::int64_t hi) {
-          Forward<T> in(x, out);
-          for (std::int64_t unit = lo; unit < hi; ++unit) {
-            const std::int64_t head = unit / blocks, q0 = unit % blocks * tile_rows;
-            attend(x, head / x.heads, head % x.heads, q0, std::min(tile_rows, x.length - q0), in,
-                   reinterpret_cast<T*>(lse.impl()->data) + head * x.length + q0);
-          }
-        });
+    parallel_for(0, units, grain_for({.flops = flops}, units),
+                 [&](std::int64_t lo, std::int64_t hi) {
+                   Forward<T, Products> in(x, out);
+                   for (std::int64_t unit = lo; unit < hi; ++unit) {
+                     const std::int64_t head = unit / blocks, q0 = unit % blocks * most;
+                     attend(x, head / x.heads, head % x.heads, q0, std::min(most, x.length - q0),
+                            in, reinterpret_cast<T*>(lse.impl()->data) + head * x.length + q0);
+                   }
+                 });
   });
 }
 
@@ -237,33 +254,27 @@ struct BackwardBuffers {
 };
 
 /// What a thread works in.
-template <class T>
+template <class T, class Products>
 struct Backward {
-  HeadRows<T> q, k, v, grad;
+  Products products;
   std::vector<HeadResults<T>> dq;  // of the heads that meet one of k and v
   HeadResults<T> dk, dv;
   std::vector<T> p, by_p, raw, kept;
 
   Backward(const AttentionInputs& x, const BackwardBuffers<T>& to)
-      : q(x.q),
-        k(x.k),
-        v(x.v),
-        grad(to.grad),
+      : products(x, &to.grad),
         dq(static_cast<std::size_t>(x.group()), HeadResults<T>(to.dq)),
         dk(to.dk),
         dv(to.dv),
-        p(tile_of<T>(x)),
-        by_p(tile_of<T>(x)) {}
+        p(tile_of<T, Products>(x)),
+        by_p(tile_of<T, Products>(x)) {}
 };
 
 /// Multiplies by the derivative of the cap at each raw score.
-template <class T>
-void through_cap(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::int64_t q0,
-                 std::int64_t rows, std::int64_t k0, std::int64_t n, Backward<T>& in) {
-  in.raw.resize(static_cast<std::size_t>(rows * n));
-  multiply_tile<T>(false, true, rows, n, x.width, in.q.at(b, h, q0, rows), in.q.row(),
-                   in.k.at(b, x.key_head(h), k0, n), in.k.row(), false, in.raw.data(), n,
-                   static_cast<T>(x.scale));
+template <class T, class Products>
+void through_cap(const AttentionInputs& x, const AttentionTile& tile, Backward<T, Products>& in) {
+  in.raw.resize(static_cast<std::size_t>(tile.rows * tile.columns));
+  in.products.scores(tile, in.raw.data());
   const T before = static_cast<T>(1 / x.attrs.softcap);
   for (std::size_t i = 0; i < in.raw.size(); ++i) {
     const T t = vector_math::tanh(in.raw[i] * before);
@@ -272,13 +283,14 @@ void through_cap(const AttentionInputs& x, std::int64_t b, std::int64_t h, std::
 }
 
 /// All heads of q that meet one head of k and v.
-template <class T>
+template <class T, class Products>
 void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_head,
-                     const BackwardBuffers<T>& to, Backward<T>& in) {
-  const std::int64_t d = x.width, e = x.value_width, first_head = key_head * x.group();
+                     const BackwardBuffers<T>& to, Backward<T, Products>& in) {
+  const std::int64_t d = x.width, e = x.value_width, first_head = key_head * x.group(),
+                     most = tile_rows<Products>(x);
   T *const p = in.p.data(), *const by_p = in.by_p.data();
   for (std::int64_t k0 = 0; k0 < x.keys; k0 += kAttentionColumns) {
-    const std::int64_t block = std::min(kAttentionColumns, x.keys - k0);
+    const std::int64_t block = x.keys_from(k0);
     T* const dk = in.dk.begin(b, key_head, k0, block);
     T* const dv = in.dv.begin(b, key_head, k0, block);
     std::fill_n(dk, block * d, T{});
@@ -287,36 +299,33 @@ void attend_backward(const AttentionInputs& x, std::int64_t b, std::int64_t key_
       HeadResults<T>& by_q = in.dq[static_cast<std::size_t>(h - first_head)];
       // Blocks of keys add to it one after the other.
       T* const dq = k0 == 0 ? by_q.begin(b, h, 0, x.length) : by_q.data();
-      for (std::int64_t q0 = 0; q0 < x.length; q0 += x.tile_rows()) {
-        const std::int64_t rows = std::min(x.tile_rows(), x.length - q0);
+      for (std::int64_t q0 = 0; q0 < x.length; q0 += most) {
+        const std::int64_t rows = std::min(most, x.length - q0);
         const std::int64_t n = std::min(block, x.seen(q0 + rows - 1) - k0);
         if (n <= 0) continue;
         const std::int64_t row = (b * x.heads + h) * x.length + q0;
-        x.scores(in.q, in.k, b, h, q0, rows, k0, n, p);
+        const AttentionTile here{b, h, key_head, q0, rows, k0, n};
+        in.products.scores(here, p);
+        x.hide_scores(here, p);
         for (std::int64_t i = 0; i < rows; ++i) {
           const bool none = to.lse[row + i] == -std::numeric_limits<T>::infinity();
           const std::int64_t seen = none ? 0 : x.visible(q0 + i, k0, n);
           exp_row(p + i * n, seen, n, to.lse[row + i]);
         }
-        const T *const q = in.q.at(b, h, q0, rows), *const k = in.k.at(b, key_head, k0, n),
-                       *const v = in.v.at(b, key_head, k0, n),
-                       *const grad = in.grad.at(b, h, q0, rows);
-        multiply_tile<T>(false, true, rows, n, e, grad, in.grad.row(), v, in.v.row(), false, by_p,
-                         n);
+        in.products.weight_gradients(here, by_p);
         const T* weights = p;
         if (x.attrs.dropout > 0) {
-          x.drop(b, h, q0, rows, k0, n, by_p);
+          x.drop(here, by_p);
           in.kept.assign(p, p + rows * n);
-          x.drop(b, h, q0, rows, k0, n, in.kept.data());
+          x.drop(here, in.kept.data());
           weights = in.kept.data();
         }
-        multiply_tile<T>(true, false, n, e, rows, weights, n, grad, in.grad.row(), true, dv, e);
+        in.products.value_gradients(here, weights, dv);
         for (std::int64_t i = 0; i < rows; ++i) {
           by_scores(by_p + i * n, p + i * n, n, to.common[row + i], static_cast<T>(x.scale));
         }
-        if (x.attrs.softcap != 0) through_cap(x, b, h, q0, rows, k0, n, in);
-        multiply_tile<T>(true, false, n, d, rows, by_p, n, q, in.q.row(), true, dk, d);
-        multiply_tile<T>(false, false, rows, d, n, by_p, n, k, in.k.row(), k0 > 0, dq + q0 * d, d);
+        if (x.attrs.softcap != 0) through_cap(x, here, in);
+        in.products.score_gradients(here, by_p, dk, k0 > 0, dq + q0 * d);
       }
     }
     in.dk.finish();
@@ -354,7 +363,7 @@ void attention_backward(const OpCall& call) {
   const Tensor lse = dense_computed(call.inputs[9]), grad_lse = dense_computed(call.inputs[1]);
   const AttentionRows dq(call.outputs[0]), dk(call.outputs[1]), dv(call.outputs[2]);
   const LibraryTeam alone(1);
-  with_computed(x.q.tensor().dtype(), [&]<class T>(T) {
+  with_products(x, &grad, [&]<class T, class Products>() {
     const std::vector<T> common = common_parts<T>(x, grad, out, grad_lse);
     const BackwardBuffers<T> to{
         grad, dq, dk, dv, reinterpret_cast<const T*>(lse.impl()->data), common.data()};
@@ -369,7 +378,7 @@ void attention_backward(const OpCall& call) {
                          static_cast<double>(x.keys * (x.width + 8));
     parallel_for(0, units, grain_for({.flops = flops}, units),
                  [&](std::int64_t lo, std::int64_t hi) {
-                   Backward<T> in(x, to);
+                   Backward<T, Products> in(x, to);
                    for (std::int64_t unit = lo; unit < hi; ++unit) {
                      attend_backward(x, unit / x.key_heads, unit % x.key_heads, to, in);
                    }

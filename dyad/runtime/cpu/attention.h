@@ -20,30 +20,29 @@ void multiply_tile(bool transpose_a, bool transpose_b, std::int64_t m, std::int6
                    std::int64_t k, const T* a, std::int64_t a_row, const T* b, std::int64_t b_row,
                    bool add, T* c, std::int64_t c_row, T scale = 1);
 
+/// Queries q0 to q0 + rows of one head by keys k0 to k0 + columns.
+struct AttentionTile {
+  std::int64_t b = 0, h = 0, key_head = 0, q0 = 0, rows = 0, k0 = 0, columns = 0;
+};
+
 /// The inputs of attention from q on.
 struct AttentionInputs {
   AttentionInputs(const OpCall& call, std::size_t first);
 
-  /// Scores of queries q0.. and keys k0.. of one head, [rows, columns], before the softmax: scaled,
-  /// capped, masked, -inf where the mask says so. Of row i, only `visible` ones mean anything.
+  /// Caps and masks the products of a tile: scores before the softmax, -inf where the mask says so.
+  /// Of row i, only `visible` ones mean anything.
   template <class T>
-  void scores(HeadRows<T>& queries, HeadRows<T>& keys_of, std::int64_t b, std::int64_t h,
-              std::int64_t q0, std::int64_t rows, std::int64_t k0, std::int64_t columns,
-              T* to) const;
-  /// Multiplies a tile of the same place by what dropout does to it.
+  void hide_scores(const AttentionTile& tile, T* scores) const;
+  /// Multiplies a tile by what dropout does to it.
   template <class T>
-  void drop(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,
-            std::int64_t columns, T* tile) const;
+  void drop(const AttentionTile& tile, T* weights) const;
   /// Heads of q to one of k and v.
   [[nodiscard]] std::int64_t group() const noexcept { return heads / key_heads; }
   /// Heads of k and v that head h of q meets.
   [[nodiscard]] std::int64_t key_head(std::int64_t h) const noexcept { return h / group(); }
-  /// Queries of a tile: a function of the sizes. With smaller ones more tiles of a causal mask are
-  /// passed over.
-  [[nodiscard]] std::int64_t tile_rows() const noexcept {
-    return std::min(
-        attrs.is_causal && length > kAttentionRows / 2 ? kAttentionRows / 2 : kAttentionRows,
-        length);
+  /// Keys of the block that begins with key k0.
+  [[nodiscard]] std::int64_t keys_from(std::int64_t k0) const noexcept {
+    return std::min(kAttentionColumns, keys - k0);
   }
   /// How many of the columns from key k0 on query i sees.
   [[nodiscard]] std::int64_t visible(std::int64_t i, std::int64_t k0,

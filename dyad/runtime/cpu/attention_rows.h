@@ -19,27 +19,28 @@ class AttentionRows {
   explicit AttentionRows(const Tensor& tensor);
 
   [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
-  [[nodiscard]] bool is_half() const noexcept { return size_of(tensor_.dtype()) == 2; }
+  [[nodiscard]] DType dtype() const noexcept { return tensor_.impl()->dtype; }
+  [[nodiscard]] bool is_half() const noexcept { return element_ == 2; }
   [[nodiscard]] std::int64_t width() const noexcept { return width_; }
   /// Elements from one row to the next.
   [[nodiscard]] std::int64_t row() const noexcept { return row_; }
+  [[nodiscard]] std::int64_t row_bytes() const noexcept { return row_ * element_; }
   /// Fetches row i of a head, if there is one, as no CPU does by itself of rows that lie apart.
   void fetch(std::int64_t b, std::int64_t h, std::int64_t i) const noexcept {
     constexpr std::int64_t kLine = 64;
-    const std::int64_t bytes = width_ * static_cast<std::int64_t>(size_of(tensor_.dtype()));
-    for (std::int64_t at_byte = 0; at_byte < bytes && i < length_; at_byte += kLine) {
+    for (std::int64_t at_byte = 0; at_byte < width_ * element_ && i < length_; at_byte += kLine) {
       __builtin_prefetch(at(b, h, i) + at_byte);
     }
   }
   /// Where row i of a head begins.
   [[nodiscard]] std::byte* at(std::int64_t b, std::int64_t h, std::int64_t i) const noexcept {
-    return tensor_.impl()->data + (b * batch_ + h * head_ + i * row_) *
-                                      static_cast<std::int64_t>(size_of(tensor_.dtype()));
+    return tensor_.impl()->data + (b * batch_ + h * head_ + i * row_) * element_;
   }
 
  private:
   Tensor tensor_;
   std::int64_t batch_, head_, row_, length_, width_;
+  std::int64_t element_;  ///< bytes
 };
 
 /// Rows of one head at a time in what a thread computes in: where they lie or, of half precision,
@@ -65,8 +66,7 @@ class HeadRows {
       constexpr std::int64_t kAhead = 8;
       for (; held_ < count; ++held_) {
         all_.fetch(b, h, first + held_ + kAhead);
-        widen(all_.tensor().dtype(), all_.at(b, h, first + held_), wide_.data() + held_ * width,
-              width);
+        widen(all_.dtype(), all_.at(b, h, first + held_), wide_.data() + held_ * width, width);
       }
       return wide_.data();
     }
@@ -75,6 +75,7 @@ class HeadRows {
   [[nodiscard]] std::int64_t row() const noexcept {
     return all_.is_half() ? all_.width() : all_.row();
   }
+  [[nodiscard]] std::int64_t width() const noexcept { return all_.width(); }
 
  private:
   const AttentionRows& all_;
@@ -112,7 +113,7 @@ class HeadResults {
     if (!all_.is_half()) return;
     if constexpr (std::is_same_v<T, float>) {
       for (std::int64_t i = 0; i < count_; ++i) {
-        narrow(all_.tensor().dtype(), wide_.data() + i * all_.width(), all_.at(b_, h_, first_ + i),
+        narrow(all_.dtype(), wide_.data() + i * all_.width(), all_.at(b_, h_, first_ + i),
                all_.width());
       }
     }

@@ -112,6 +112,7 @@ AttentionRows::AttentionRows(const Tensor& tensor) : tensor_(tensor) {
   head_ = strides[1];
   length_ = sizes[2];
   width_ = sizes[3];
+  element_ = static_cast<std::int64_t>(size_of(tensor_.dtype()));
   row_ = sizes[2] <= 1 ? std::max<std::int64_t>(1, width_) : strides[2];
 }
 
@@ -151,18 +152,13 @@ AttentionInputs::AttentionInputs(const OpCall& call, std::size_t first)
 }
 
 template <class T>
-void AttentionInputs::scores(HeadRows<T>& queries, HeadRows<T>& keys_of, std::int64_t b,
-                             std::int64_t h, std::int64_t q0, std::int64_t rows, std::int64_t k0,
-                             std::int64_t columns, T* to) const {
-  multiply_tile<T>(false, true, rows, columns, width, queries.at(b, h, q0, rows), queries.row(),
-                   keys_of.at(b, key_head(h), k0, columns), keys_of.row(), false, to, columns,
-                   static_cast<T>(scale));
+void AttentionInputs::hide_scores(const AttentionTile& tile, T* scores) const {
   if (attrs.softcap == 0 && !mask.defined()) return;
-  const std::int64_t masked =
-      b * mask_strides[0] + h * mask_strides[1] + q0 * mask_strides[2] + k0 * mask_strides[3];
-  for (std::int64_t i = 0; i < rows; ++i) {
-    T* s = to + i * columns;
-    const std::int64_t n = visible(q0 + i, k0, columns);
+  const std::int64_t masked = tile.b * mask_strides[0] + tile.h * mask_strides[1] +
+                              tile.q0 * mask_strides[2] + tile.k0 * mask_strides[3];
+  for (std::int64_t i = 0; i < tile.rows; ++i) {
+    T* s = scores + i * tile.columns;
+    const std::int64_t n = visible(tile.q0 + i, tile.k0, tile.columns);
     if (attrs.softcap != 0) cap_row(s, n, static_cast<T>(attrs.softcap));
     if (!mask.defined()) continue;
     const std::int64_t at = masked + i * mask_strides[2], step = mask_strides[3];
@@ -174,31 +170,24 @@ void AttentionInputs::scores(HeadRows<T>& queries, HeadRows<T>& keys_of, std::in
   }
 }
 
-template void AttentionInputs::scores(HeadRows<float>&, HeadRows<float>&, std::int64_t,
-                                      std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                                      std::int64_t, float*) const;
-template void AttentionInputs::scores(HeadRows<double>&, HeadRows<double>&, std::int64_t,
-                                      std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                                      std::int64_t, double*) const;
+template void AttentionInputs::hide_scores(const AttentionTile&, float*) const;
+template void AttentionInputs::hide_scores(const AttentionTile&, double*) const;
 
 template <class T>
-void AttentionInputs::drop(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows,
-                           std::int64_t k0, std::int64_t columns, T* tile) const {
+void AttentionInputs::drop(const AttentionTile& tile, T* weights) const {
   const T kept = static_cast<T>(1 / (1 - attrs.dropout));
   const auto limit = static_cast<float>(attrs.dropout);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const std::int64_t at = ((b * heads + h) * length + q0 + i) * keys + k0;
-    for (std::int64_t j = 0; j < columns; ++j) {
+  for (std::int64_t i = 0; i < tile.rows; ++i) {
+    const std::int64_t at = ((tile.b * heads + tile.h) * length + tile.q0 + i) * keys + tile.k0;
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
       const auto u = static_cast<float>(random_words(random, at + j)[0] >> 8) * 0x1p-24f;
-      T& element = tile[i * columns + j];
+      T& element = weights[i * tile.columns + j];
       element = u >= limit ? element * kept : T{};
     }
   }
 }
 
-template void AttentionInputs::drop(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                                    std::int64_t, std::int64_t, float*) const;
-template void AttentionInputs::drop(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                                    std::int64_t, std::int64_t, double*) const;
+template void AttentionInputs::drop(const AttentionTile&, float*) const;
+template void AttentionInputs::drop(const AttentionTile&, double*) const;
 
 }  // namespace dyad::runtime::cpu
