@@ -100,6 +100,24 @@ TEST_P(WordProduct, FirstRowsAndColumnsOfLargerPanels) {
   expect_product(c, a, b, 20, before, true);
 }
 
+TEST_P(WordProduct, NothingToAddUp) {
+  const Tensor none = make(dtype(), {7, 0}), before = random(f32, {7, 21}, 6);
+  for (const bool from_transpose : {false, true}) {
+    WordPanels panels(GetParam());
+    if (from_transpose) {
+      panels.pack_transposed(bytes(none), 0, 0, 20);
+    } else {
+      panels.pack(bytes(none), 0, 0, 20);
+    }
+    for (const bool adds : {false, true}) {
+      const Tensor c = random(f32, {7, 21}, 6);
+      word_product(7, 20, 0, {.at = bytes(none)}, panels, adds, static_cast<float*>(c.raw_data()),
+                   21);
+      expect_product(c, none, none, 0, before, adds);
+    }
+  }
+}
+
 TEST_P(WordProduct, AnOddKHasAZeroBehindIt) {
   const Tensor b = random(dtype(), {5, 40}, 7), x = random(f32, {3, 5}, 8), turned = transposed(x),
                before = random(f32, {3, 41}, 9);

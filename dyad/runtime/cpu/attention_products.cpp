@@ -14,15 +14,14 @@ bool HeadFactors::Packed::changes(std::int64_t new_b, std::int64_t new_h, std::i
 
 WordRows HeadFactors::where(std::int64_t b, std::int64_t h, std::int64_t first,
                             std::int64_t count) {
-  const bool is_wide = straight_.panels.kind() == WordKind::f32 && rows_.is_half();
-  if (!is_wide) return {.at = rows_.at(b, h, first), .row = rows_.row_bytes()};
+  if (!widens_) return {.at = rows_.at(b, h, first), .row = rows_.row_bytes()};
   const float* const at = wide_.at(b, h, first, count);
   return {.at = reinterpret_cast<const std::byte*>(at),
           .row = wide_.row() * static_cast<std::int64_t>(sizeof(float))};
 }
 
 WordRows HeadFactors::rows(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) rows_.fetch(b, h, first + i);
+  for (std::int64_t i = 0; i < count && !widens_; ++i) rows_.fetch(b, h, first + i);
   return where(b, h, first, count);
 }
 

@@ -68,10 +68,13 @@ class WideProducts {
 class HeadFactors {
  public:
   HeadFactors(const AttentionRows& rows, WordKind kind)
-      : rows_(rows), wide_(rows), straight_(kind), transposed_(kind) {}
+      : rows_(rows),
+        widens_(rows.is_half() && kind == WordKind::f32),
+        wide_(rows),
+        straight_(kind),
+        transposed_(kind) {}
 
   // Each of `count` rows from number `first` on; good until it is asked for others.
-  /// They are fetched.
   WordRows rows(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t count);
   const WordPanels& panels(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t count);
   /// Of the transpose.
@@ -92,6 +95,7 @@ class HeadFactors {
   WordRows where(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t count);
 
   const AttentionRows& rows_;
+  bool widens_;
   HeadRows<float> wide_;
   Packed straight_, transposed_;
 };
@@ -106,6 +110,7 @@ class WordProducts {
 
   WordProducts(const AttentionInputs& x, const AttentionRows* grad);
 
+  /// In between, products lose less than what nobody sees takes.
   static constexpr std::int64_t causal_rows(std::int64_t length) noexcept {
     return length >= 64 && length <= 512 ? 24 : 64;
   }

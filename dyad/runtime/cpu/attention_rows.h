@@ -25,6 +25,8 @@ class AttentionRows {
   /// Elements from one row to the next.
   [[nodiscard]] std::int64_t row() const noexcept { return row_; }
   [[nodiscard]] std::int64_t row_bytes() const noexcept { return row_ * element_; }
+  /// From one row to the next in what is computed in: those of half precision, in f32, are dense.
+  [[nodiscard]] std::int64_t computed_row() const noexcept { return is_half() ? width_ : row_; }
   /// Fetches row i of a head, if there is one, as no CPU does by itself of rows that lie apart.
   void fetch(std::int64_t b, std::int64_t h, std::int64_t i) const noexcept {
     constexpr std::int64_t kLine = 64;
@@ -72,9 +74,7 @@ class HeadRows {
     }
     return nullptr;
   }
-  [[nodiscard]] std::int64_t row() const noexcept {
-    return all_.is_half() ? all_.width() : all_.row();
-  }
+  [[nodiscard]] std::int64_t row() const noexcept { return all_.computed_row(); }
   [[nodiscard]] std::int64_t width() const noexcept { return all_.width(); }
 
  private:
@@ -106,9 +106,7 @@ class HeadResults {
   }
   /// That room.
   T* data() noexcept { return begin_; }
-  [[nodiscard]] std::int64_t row() const noexcept {
-    return all_.is_half() ? all_.width() : all_.row();
-  }
+  [[nodiscard]] std::int64_t row() const noexcept { return all_.computed_row(); }
   void finish() const {
     if (!all_.is_half()) return;
     if constexpr (std::is_same_v<T, float>) {

@@ -36,7 +36,9 @@ std::int64_t WordPanels::row(std::int64_t number) const noexcept {
 void WordPanels::resize(std::int64_t k, std::int64_t n) {
   depth_ = words_of(kind_, k);
   columns_ = (n + kVectorWords - 1) / kVectorWords * kVectorWords;
-  const auto lines = static_cast<std::size_t>(depth_ * columns_ / kVectorWords);
+  // One at least, for there to be an address.
+  const auto lines =
+      static_cast<std::size_t>(std::max<std::int64_t>(1, depth_ * columns_ / kVectorWords));
   if (lines_.size() < lines) lines_.resize(lines);
 }
 
