@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 
 #include "bench/harness.h"
 #include "dyad/core/create.h"
@@ -133,6 +134,28 @@ double product_flops() {
   constexpr std::int64_t kSide = 512;
   const Tensor a = uniform({kSide, kSide}), b = uniform({kSide, kSide});
   return 2.0 * kSide * kSide * kSide / least_seconds([&] { (void)matmul(a, b); }, kLong);
+}
+
+double core_round_trip_ns() {
+  constexpr int kTurns = 20000, kPatience = 1000;
+  struct alignas(128) Line {
+    std::atomic<int> turn{0};
+  } line;
+  const auto take_turns = [&](int first) {
+    for (int i = first; i < 2 * kTurns; i += 2) {
+      // Where both have one core, each must make way for the other.
+      for (int spins = 0; line.turn.load(std::memory_order_acquire) != i; ++spins) {
+        if (spins > kPatience) std::this_thread::yield();
+      }
+      line.turn.store(i + 1, std::memory_order_release);
+    }
+  };
+  return 1e9 / kTurns * least_seconds([&] {
+           line.turn = 0;
+           std::thread other([&] { take_turns(1); });
+           take_turns(0);
+           other.join();
+         });
 }
 
 }  // namespace dyad::bench

@@ -20,4 +20,9 @@ inline constexpr double kManyBytes = 128 << 20;
 /// The same of the product of two f32 matrices of 512 x 512: what products reach in practice.
 [[nodiscard]] double product_flops();
 
+/// Nanoseconds that a cache line takes from one thread to another and back, each on a core of its
+/// own. Virtual cores may come to lie in two groups of cores without a common cache while programs
+/// run (here 340 in the place of 55): steps on several threads are slower then.
+[[nodiscard]] double core_round_trip_ns();
+
 }  // namespace dyad::bench

@@ -81,9 +81,14 @@ int main(int argc, char** argv) {
       if (!names.empty() && std::find(names.begin(), names.end(), group.name) == names.end())
         continue;
       for (const int count : threads) {
-        fmt::print(stderr, "measuring {} with {} thread{}...\n", group.name, count,
-                   count == 1 ? "" : "s");
         dyad::set_num_threads(count);
+        const std::string apart =
+            dyad::get_num_threads() == 1
+                ? ""
+                : fmt::format(", a line goes from core to core and back in {:.0f} ns",
+                              dyad::bench::core_round_trip_ns());
+        fmt::print(stderr, "measuring {} with {} thread{}{}...\n", group.name, count,
+                   count == 1 ? "" : "s", apart);
         group.run(results, count);
       }
     }

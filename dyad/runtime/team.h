@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -9,36 +8,43 @@
 
 namespace dyad::runtime::detail {
 
-/// One parallel loop: threads claim chunks of it until none is left, so that a thread that the
-/// system takes off its core holds up no more than one chunk.
+/// One parallel loop. Every thread has a share of its chunks, the same one whenever the loop is the
+/// same: what it wrote in its caches it finds there again. Who is through takes chunks from the
+/// ends of others' shares, so that a thread that the system takes off its core holds up no more
+/// than one chunk.
 class TeamJob {
  public:
-  TeamJob(std::int64_t begin, std::int64_t end, std::int64_t chunk, RangeFunction function,
-          void* context) noexcept
-      : begin_(begin),
-        end_(end),
-        chunk_(chunk),
-        chunks_((end - begin + chunk - 1) / chunk),
-        function_(function),
-        context_(context) {}
+  TeamJob(std::int64_t begin, std::int64_t end, std::int64_t chunk, std::int64_t threads,
+          RangeFunction function, void* context) noexcept;
 
-  /// Works on chunks until none is left. Called by every thread of the team.
-  void work() noexcept;
+  /// Works on chunks until none is left. Called by every thread of the team, with its number.
+  void work(int thread) noexcept;
   void rethrow() {
     if (error_) std::rethrow_exception(error_);
   }
   [[nodiscard]] std::int64_t chunks() const noexcept { return chunks_; }
 
  private:
+  static constexpr int kMostShares = 64;
+  /// The first chunk that nobody has taken in the high half, the end in the low one; on a line of
+  /// its own. Those of shares that a job does not have are never written.
+  struct alignas(64) Share {
+    std::uint64_t left;
+  };
+  /// The number of a chunk that is this thread's now; -1 where none is left.
+  std::int64_t take(Share& share, bool from_front) noexcept;
+  void work_on(Share& share, bool from_front);
+
   std::int64_t begin_, end_, chunk_, chunks_;
   RangeFunction function_;
   void* context_;
-  std::atomic<std::int64_t> next_{0};
+  int share_count_;
+  Share shares_[kMostShares];
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };
 
-/// Runs `job.work()` on `threads` threads, the calling one among them. One call at a time.
+/// Runs `job.work(number)` on `threads` threads, the calling one among them. One call at a time.
 void run_on_team(TeamJob& job, int threads);
 /// Tells the run-time that libraries share with us how many threads this thread's next regions
 /// have; returns what it was told before.

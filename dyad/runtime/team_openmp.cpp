@@ -12,7 +12,7 @@ namespace dyad::runtime::detail {
 
 void run_on_team(TeamJob& job, int threads) {
 #pragma omp parallel num_threads(threads)
-  job.work();
+  job.work(omp_get_thread_num());
 }
 
 int set_library_threads(int threads) noexcept {

@@ -34,7 +34,7 @@ class Pool {
       ++round_;
     }
     wake_.notify_all();
-    job.work();
+    job.work(0);
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return pending_ == 0; });
     job_ = nullptr;
@@ -51,7 +51,7 @@ class Pool {
       if (index >= helpers_) continue;
       TeamJob& job = *job_;
       lock.unlock();
-      job.work();
+      job.work(index + 1);
       lock.lock();
       if (--pending_ == 0) done_.notify_one();
     }

@@ -148,7 +148,7 @@ double empty_region_ns() {
   const int threads = get_num_threads();
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kTries; ++i) {
-    detail::TeamJob job(0, threads, 1, [](void*, std::int64_t, std::int64_t) {}, nullptr);
+    detail::TeamJob job(0, threads, 1, threads, [](void*, std::int64_t, std::int64_t) {}, nullptr);
     const Clock::time_point start = Clock::now();
     detail::run_on_team(job, threads);
     least = std::min(least, std::chrono::duration<double, std::nano>(Clock::now() - start).count());
@@ -199,19 +199,51 @@ LibraryTeam::~LibraryTeam() {
 
 namespace detail {
 
-void TeamJob::work() noexcept {
+TeamJob::TeamJob(std::int64_t begin, std::int64_t end, std::int64_t chunk, std::int64_t threads,
+                 RangeFunction function, void* context) noexcept
+    : begin_(begin),
+      end_(end),
+      chunk_(chunk),
+      chunks_((end - begin + chunk - 1) / chunk),
+      function_(function),
+      context_(context),
+      share_count_(static_cast<int>(std::clamp<std::int64_t>(threads, 1, kMostShares))) {
+  for (int i = 0; i < share_count_; ++i) {
+    const auto first = static_cast<std::uint64_t>(chunks_ * i / share_count_),
+               last = static_cast<std::uint64_t>(chunks_ * (i + 1) / share_count_);
+    shares_[i].left = first << 32 | last;
+  }
+}
+
+std::int64_t TeamJob::take(Share& share, bool from_front) noexcept {
+  const std::atomic_ref left(share.left);
+  std::uint64_t now = left.load(std::memory_order_relaxed);
+  for (;;) {
+    const std::uint64_t first = now >> 32, end = now & 0xFFFFFFFF;
+    if (first >= end) return -1;
+    const std::uint64_t less = from_front ? (first + 1) << 32 | end : first << 32 | (end - 1);
+    if (left.compare_exchange_weak(now, less, std::memory_order_relaxed))
+      return static_cast<std::int64_t>(from_front ? first : end - 1);
+  }
+}
+
+void TeamJob::work_on(Share& share, bool from_front) {
+  for (std::int64_t i = take(share, from_front); i >= 0; i = take(share, from_front)) {
+    const std::int64_t lo = begin_ + i * chunk_;
+    function_(context_, lo, std::min(end_, lo + chunk_));
+  }
+}
+
+void TeamJob::work(int thread) noexcept {
   in_region = true;
   try {
-    for (;;) {
-      const std::int64_t i = next_.fetch_add(1, std::memory_order_relaxed);
-      if (i >= chunks_) break;
-      const std::int64_t lo = begin_ + i * chunk_;
-      function_(context_, lo, std::min(end_, lo + chunk_));
-    }
+    for (int i = 0; i < share_count_; ++i) work_on(shares_[(thread + i) % share_count_], i == 0);
   } catch (...) {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = std::current_exception();
-    next_.store(chunks_, std::memory_order_relaxed);
+    for (int i = 0; i < share_count_; ++i) {
+      std::atomic_ref(shares_[i].left).store(0, std::memory_order_relaxed);
+    }
   }
   in_region = false;
 }
@@ -228,7 +260,7 @@ void run_team(std::int64_t begin, std::int64_t end, std::int64_t grain, RangeFun
   const std::int64_t threads =
       std::min<std::int64_t>(get_num_threads(), units / std::max<std::int64_t>(1, grain));
   const std::int64_t even = (units + threads * kChunksPerThread - 1) / (threads * kChunksPerThread);
-  TeamJob job(begin, end, std::max(even, grain), function, context);
+  TeamJob job(begin, end, std::max(even, grain), threads, function, context);
   run_on_team(job, static_cast<int>(std::min(threads, job.chunks())));
   job.rethrow();
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/runtime/cancel.h"
+#include "dyad/runtime/team.h"
 #include "tests/runtime/support.h"
 
 namespace dyad {
@@ -52,6 +54,31 @@ TEST(Threads, SecondThreadTakesPart) {
     if (inside == 2) met = true;
   });
   EXPECT_TRUE(met);
+}
+
+/// What a thread of that number takes of units 0 to n - 1 where no other works.
+std::vector<std::int64_t> taken_alone(int thread, std::int64_t n, std::int64_t threads) {
+  std::vector<std::int64_t> taken;
+  const auto take = [](void* context, std::int64_t lo, std::int64_t hi) {
+    for (std::int64_t i = lo; i < hi; ++i)
+      static_cast<std::vector<std::int64_t>*>(context)->push_back(i);
+  };
+  runtime::detail::TeamJob job(0, n, 1, threads, take, &taken);
+  job.work(thread);
+  return taken;
+}
+
+// The same thread has the same part of a loop in its caches the next time.
+TEST(Threads, EachTakesItsOwnShareFirst) {
+  EXPECT_EQ(taken_alone(0, 8, 2), (std::vector<std::int64_t>{0, 1, 2, 3, 7, 6, 5, 4}));
+  EXPECT_EQ(taken_alone(1, 8, 2), (std::vector<std::int64_t>{4, 5, 6, 7, 3, 2, 1, 0}));
+  EXPECT_EQ(taken_alone(1, 5, 3), (std::vector<std::int64_t>{1, 2, 4, 3, 0}));
+  EXPECT_EQ(taken_alone(2, 2, 3), (std::vector<std::int64_t>{1, 0}));
+  std::vector<std::int64_t> all = taken_alone(70, 300, 100);
+  std::ranges::sort(all);
+  std::vector<std::int64_t> expected(300);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(all, expected);
 }
 
 TEST(Threads, NestedLoopsStayOnTheirThread) {
