@@ -14,6 +14,7 @@ namespace dyad::runtime::detail {
 /// than one chunk.
 class TeamJob {
  public:
+  /// Of fewer than 2^32 chunks.
   TeamJob(std::int64_t begin, std::int64_t end, std::int64_t chunk, std::int64_t threads,
           RangeFunction function, void* context) noexcept;
 

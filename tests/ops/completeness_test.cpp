@@ -386,15 +386,10 @@ bool multiplies_rounded(std::string_view name, DType narrow) {
   return narrow == bf16 && name.find("attention") != name.npos;
 }
 
-/// How far a narrow result may be off, as a part of the largest one.
-double part_of_largest(std::string_view name, DType narrow) {
-  return multiplies_rounded(name, narrow) ? 0x1p-6 : 1e-5;
-}
-
 /// What is wrong with the narrow results beside those in f32: each is rounded once, or from sums
 /// that were.
-std::string narrow_error(const Tensors& narrow, const Tensors& wide, double of_largest,
-                         double loose = 1) {
+std::string narrow_error(const Tensors& narrow, const Tensors& wide, double loose = 1,
+                         double of_largest = 1e-5) {
   for (std::size_t i = 0; i < narrow.size(); ++i) {
     const DType dtype = narrow[i].dtype();
     const double eps = dtype == f16 ? 0x1p-10 : dtype == bf16 ? 0x1p-7 : 0x1p-20;
@@ -450,7 +445,8 @@ void find_narrow(Lacks& lacks) {
         }
         std::string error;
         try {
-          error = narrow_error(run(c, given->first), wide, part_of_largest(name, narrow));
+          error = narrow_error(run(c, given->first), wide, 1,
+                               multiplies_rounded(name, narrow) ? 0x1p-6 : 1e-5);
         } catch (const DTypeError& e) {
           // Functions may be of dtypes that have no narrow ones: complex numbers.
           if (c.op) error = e.what();
@@ -477,8 +473,7 @@ void find_narrow_gradients(Lacks& lacks) {
         try {
           const auto given = narrow_and_wide(c, narrow, change);
           if (!given) continue;
-          error = narrow_error(gradients_of(c, given->first), gradients_of(c, given->second),
-                               part_of_largest(name, narrow), 8);
+          error = narrow_error(gradients_of(c, given->first), gradients_of(c, given->second), 8);
         } catch (const Error&) {
           continue;
         }

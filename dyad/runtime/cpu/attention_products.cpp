@@ -2,16 +2,6 @@
 
 namespace dyad::runtime::cpu {
 
-bool HeadFactors::Packed::changes(std::int64_t new_b, std::int64_t new_h, std::int64_t new_first,
-                                  std::int64_t new_count) {
-  if (b == new_b && h == new_h && first == new_first && count == new_count) return false;
-  b = new_b;
-  h = new_h;
-  first = new_first;
-  count = new_count;
-  return true;
-}
-
 WordRows HeadFactors::where(std::int64_t b, std::int64_t h, std::int64_t first,
                             std::int64_t count) {
   if (!widens_) return {.at = rows_.at(b, h, first), .row = rows_.row_bytes()};
@@ -27,7 +17,7 @@ WordRows HeadFactors::rows(std::int64_t b, std::int64_t h, std::int64_t first, s
 
 const WordPanels& HeadFactors::panels(std::int64_t b, std::int64_t h, std::int64_t first,
                                       std::int64_t count) {
-  if (straight_.changes(b, h, first, count)) {
+  if (straight_.changes({b, h, first, count})) {
     const WordRows from = where(b, h, first, count);
     straight_.panels.pack(from.at, from.row, count, rows_.width());
   }
@@ -36,7 +26,7 @@ const WordPanels& HeadFactors::panels(std::int64_t b, std::int64_t h, std::int64
 
 const WordPanels& HeadFactors::transposed(std::int64_t b, std::int64_t h, std::int64_t first,
                                           std::int64_t count) {
-  if (transposed_.changes(b, h, first, count)) {
+  if (transposed_.changes({b, h, first, count})) {
     const WordRows from = where(b, h, first, count);
     transposed_.panels.pack_transposed(from.at, from.row, rows_.width(), count);
   }

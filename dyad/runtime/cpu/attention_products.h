@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "dyad/runtime/cpu/attention.h"
@@ -82,14 +84,14 @@ class HeadFactors {
                                std::int64_t count);
 
  private:
+  using Place = std::array<std::int64_t, 4>;  // b, h, first and count
   struct Packed {
     WordPanels panels;
-    std::int64_t b = -1, h = -1, first = -1, count = -1;
+    Place place{-1, -1, -1, -1};
 
     explicit Packed(WordKind kind) : panels(kind) {}
-    /// Whether it is of others.
-    bool changes(std::int64_t new_b, std::int64_t new_h, std::int64_t new_first,
-                 std::int64_t new_count);
+    /// Whether it was of others.
+    bool changes(const Place& now) { return std::exchange(place, now) != now; }
   };
 
   WordRows where(std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t count);
