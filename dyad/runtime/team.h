@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -11,7 +12,8 @@ namespace dyad::runtime::detail {
 /// One parallel loop. Every thread has a share of its chunks, the same one whenever the loop is the
 /// same: what it wrote in its caches it finds there again. Who is through takes chunks from the
 /// ends of others' shares, so that a thread that the system takes off its core holds up no more
-/// than one chunk.
+/// than one chunk; but not at once, for a thread that only lags takes its chunks itself, and what
+/// is taken from it once lies in another core's caches from then on.
 class TeamJob {
  public:
   /// Of fewer than 2^32 chunks.
@@ -32,9 +34,18 @@ class TeamJob {
   struct alignas(64) Share {
     std::uint64_t left;
   };
+  using Clock = std::chrono::steady_clock;
+  /// The first chunk of a share when nobody has taken any.
+  [[nodiscard]] std::int64_t begin_of(int share) const noexcept {
+    return chunks_ * share / share_count_;
+  }
   /// The number of a chunk that is this thread's now; -1 where none is left.
-  std::int64_t take(Share& share, bool from_front) noexcept;
-  void work_on(Share& share, bool from_front);
+  static std::int64_t take(Share& share, bool from_front) noexcept;
+  void run(std::int64_t chunk);
+  /// Returns what a chunk takes, 0 where there was none.
+  Clock::duration work_on_own(int share);
+  /// Takes chunks of a share whose thread takes none for longer than it should.
+  void work_on_others(int share, Clock::duration of_a_chunk);
 
   std::int64_t begin_, end_, chunk_, chunks_;
   RangeFunction function_;

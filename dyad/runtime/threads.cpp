@@ -10,6 +10,7 @@
 #include <limits>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "dyad/base/error.h"
@@ -209,8 +210,8 @@ TeamJob::TeamJob(std::int64_t begin, std::int64_t end, std::int64_t chunk, std::
       context_(context),
       share_count_(static_cast<int>(std::clamp<std::int64_t>(threads, 1, kMostShares))) {
   for (int i = 0; i < share_count_; ++i) {
-    const auto first = static_cast<std::uint64_t>(chunks_ * i / share_count_),
-               last = static_cast<std::uint64_t>(chunks_ * (i + 1) / share_count_);
+    const auto first = static_cast<std::uint64_t>(begin_of(i)),
+               last = static_cast<std::uint64_t>(begin_of(i + 1));
     shares_[i].left = first << 32 | last;
   }
 }
@@ -227,17 +228,50 @@ std::int64_t TeamJob::take(Share& share, bool from_front) noexcept {
   }
 }
 
-void TeamJob::work_on(Share& share, bool from_front) {
-  for (std::int64_t i = take(share, from_front); i >= 0; i = take(share, from_front)) {
-    const std::int64_t lo = begin_ + i * chunk_;
-    function_(context_, lo, std::min(end_, lo + chunk_));
+void TeamJob::run(std::int64_t chunk) {
+  const std::int64_t lo = begin_ + chunk * chunk_;
+  function_(context_, lo, std::min(end_, lo + chunk_));
+}
+
+TeamJob::Clock::duration TeamJob::work_on_own(int share) {
+  const Clock::time_point start = Clock::now();
+  std::int64_t taken = 0;
+  for (std::int64_t i = take(shares_[share], true); i >= 0; i = take(shares_[share], true)) {
+    run(i);
+    ++taken;
+  }
+  return taken == 0 ? Clock::duration{0} : (Clock::now() - start) / taken;
+}
+
+void TeamJob::work_on_others(int share, Clock::duration of_a_chunk) {
+  using namespace std::chrono_literals;
+  constexpr Clock::duration kToWake = 20us, kLongest = 500us;
+  const std::atomic_ref left(shares_[share].left);
+  auto first = static_cast<std::uint64_t>(begin_of(share));
+  Clock::duration patience = std::min(2 * of_a_chunk, kToWake);
+  Clock::time_point since = Clock::now();
+  for (;;) {
+    const std::uint64_t now = left.load(std::memory_order_relaxed);
+    if (now >> 32 >= (now & 0xFFFFFFFF)) return;
+    if (now >> 32 != first) {
+      first = now >> 32;
+      patience = std::min(2 * of_a_chunk, kLongest);
+      since = Clock::now();
+    } else if (Clock::now() - since < patience) {
+      std::this_thread::yield();
+    } else if (const std::int64_t chunk = take(shares_[share], false); chunk >= 0) {
+      run(chunk);
+    }
   }
 }
 
 void TeamJob::work(int thread) noexcept {
   in_region = true;
   try {
-    for (int i = 0; i < share_count_; ++i) work_on(shares_[(thread + i) % share_count_], i == 0);
+    const Clock::duration of_a_chunk = work_on_own(thread % share_count_);
+    for (int i = 1; i < share_count_; ++i) {
+      work_on_others((thread + i) % share_count_, of_a_chunk);
+    }
   } catch (...) {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = std::current_exception();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -79,6 +80,44 @@ TEST(Threads, EachTakesItsOwnShareFirst) {
   std::vector<std::int64_t> expected(300);
   std::iota(expected.begin(), expected.end(), 0);
   EXPECT_EQ(all, expected);
+}
+
+/// Chunks of thread 1's share that thread 0 takes, where thread 1 needs 1.7 times as long for each.
+int taken_from_who_lags() {
+  using Clock = std::chrono::steady_clock;
+  struct Loop {
+    std::atomic<int> begun{0}, taken{0};
+    std::thread::id first;
+  } loop;
+  const auto work = [](void* context, std::int64_t lo, std::int64_t) {
+    auto& own = *static_cast<Loop*>(context);
+    const bool is_first = std::this_thread::get_id() == own.first;
+    if (lo == 0 || lo == 4) {  // both begin at once
+      ++own.begun;
+      while (own.begun < 2) std::this_thread::yield();
+    }
+    if (is_first && lo >= 4) ++own.taken;
+    const auto end = Clock::now() + std::chrono::microseconds(is_first ? 50 : 85);
+    while (Clock::now() < end) continue;
+  };
+  runtime::detail::TeamJob job(0, 8, 1, 2, work, &loop);
+  loop.first = std::this_thread::get_id();
+  // The first to begin would take what has not begun at all.
+  std::thread second([&] { job.work(1); });
+  while (loop.begun == 0) std::this_thread::yield();
+  job.work(0);
+  second.join();
+  return loop.taken;
+}
+
+// What is taken from it would lie in another core's caches from then on.
+TEST(Threads, WhoOnlyLagsKeepsItsShare) {
+  if (runtime::available_cores() < 2) GTEST_SKIP() << "the process may use one core only";
+  // A thread may lose its core meanwhile, and then should lose chunks.
+  constexpr int kTries = 100;
+  int kept = 0;
+  for (int i = 0; i < kTries; ++i) kept += taken_from_who_lags() == 0 ? 1 : 0;
+  EXPECT_GE(kept, kTries / 4);
 }
 
 TEST(Threads, NestedLoopsStayOnTheirThread) {
