@@ -235,7 +235,7 @@ void DecisionTree::compile_ahead(std::span<const Tensor> arguments) {
   for (const Fork* fork : newest_) {
     for (const GradCapture& capture : fork->path->grad_captures) {
       if (const Tensor grad = autograd::grad_of(*capture.in(arguments).impl()); grad.defined())
-        way->layouts.emplace(id_of(capture.placeholder), without_memory(grad));
+        way->layouts.insert_or_assign(id_of(capture.placeholder), without_memory(grad));
     }
     way->parts.emplace_back(fork->segment);
   }
@@ -281,9 +281,10 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   Outcome outcome;
   Fork* fork = root_.get();
   for (;;) {
+    // Beyond what paths share the same number stands for something else in each of them.
     for (const GradCapture& capture : fork->path->grad_captures) {
       const Tensor grad = autograd::grad_of(*capture.in(arguments).impl());
-      if (grad.defined()) outcome.env.emplace(id_of(capture.placeholder), grad);
+      if (grad.defined()) outcome.env.insert_or_assign(id_of(capture.placeholder), grad);
     }
     const bool ends_here = fork->decision < 0;
     if (ends_here && allowed &&

@@ -79,6 +79,27 @@ TEST(LeafGrads, OfAFreshArgumentNeedOneRecording) {
   EXPECT_EQ(fast.explain().replays, 8);
 }
 
+TEST(LeafGrads, EachWayAddsToThoseOfItsOwnLeaves) {
+  const Tensor a = leaf(2), b = leaf(3), same_a = leaf(2), same_b = leaf(3);
+  const auto by_sign = [](const Tensor& first, const Tensor& second, const Tensor& x) {
+    const bool positive = (mean(x) > 0).item<bool>();
+    const Tensor result = sum((positive ? first : second) * x);
+    result.backward();
+    return result.detach();
+  };
+  const auto fast = compile([&](const Tensor& x) { return by_sign(same_a, same_b, x); },
+                            {.recheck = false, .background = Background::never});
+  for (const float value : {1.F, 2.F, -1.F, -2.F, 3.F, -3.F, 4.F, -4.F}) {
+    const Tensor x = full({2}, value);
+    EXPECT_TRUE(same_bits(by_sign(a, b, x), fast(x))) << value;
+    for (const auto& [eager, compiled] : {std::pair(a, same_a), std::pair(b, same_b)}) {
+      ASSERT_EQ(eager.grad().defined(), compiled.grad().defined()) << value;
+      if (!eager.grad().defined()) continue;
+      EXPECT_TRUE(same_bits(eager.grad(), compiled.grad())) << value;
+    }
+  }
+}
+
 TEST(LeafGrads, OfALeafMadeInsideNeedOneRecording) {
   const Tensor w = full({3}, 0.5f).requires_grad();
   // The penalty of a critic: the gradient's distance from 1, at points between real and made ones.
