@@ -64,6 +64,39 @@ std::optional<PathDifference> compare_outputs(const Path& a, const Path& b) {
   return PathDifference{"other values are returned now", {}, {}};
 }
 
+/// Where two paths part; see compare_paths.
+std::optional<PathDifference> find_difference(const Path& a, const Path& b, std::size_t& common) {
+  common = 0;
+  const auto& nodes_a = a.graph->nodes();
+  const auto& nodes_b = b.graph->nodes();
+  std::size_t at = 0;
+  for (;;) {
+    const bool more_a = common < a.decisions.size(), more_b = common < b.decisions.size();
+    const std::size_t end_a =
+        more_a ? static_cast<std::size_t>(a.decisions[common].position) : nodes_a.size();
+    const std::size_t end_b =
+        more_b ? static_cast<std::size_t>(b.decisions[common].position) : nodes_b.size();
+    for (; at < std::min(end_a, end_b); ++at) {
+      if (auto difference = compare_nodes(*nodes_a[at], *nodes_b[at])) {
+        difference->in_loop = has_loop_at(a, at) || has_loop_at(b, at);
+        return difference;
+      }
+    }
+    if (end_a != end_b || more_a != more_b) {
+      const bool longer_a = end_a > end_b;
+      const Loc loc = longer_a ? nodes_a[at]->loc() : end_b > end_a ? nodes_b[at]->loc() : Loc();
+      return PathDifference{
+          end_a == end_b ? "one call read a number on the host where the other did not"
+          : longer_a     ? "first " + describe(*nodes_a[at]) + ", now nothing more"
+                         : "now " + describe(*nodes_b[at]) + ", which was not there at first",
+          loc, loc, has_loop_at(a, at) || has_loop_at(b, at)};
+    }
+    if (!more_a) return compare_outputs(a, b);
+    if (a.decisions[common].outcome != b.decisions[common].outcome) return std::nullopt;
+    ++common;
+  }
+}
+
 }  // namespace
 
 bool holds(const DimGuard& guard, const SymbolMap& symbols) try {
@@ -161,35 +194,9 @@ std::string outcome_string(std::int64_t outcome, Decision::Kind kind) {
 }
 
 std::optional<PathDifference> compare_paths(const Path& a, const Path& b, std::size_t& common) {
-  common = 0;
-  const auto& nodes_a = a.graph->nodes();
-  const auto& nodes_b = b.graph->nodes();
-  std::size_t at = 0;
-  for (;;) {
-    const bool more_a = common < a.decisions.size(), more_b = common < b.decisions.size();
-    const std::size_t end_a =
-        more_a ? static_cast<std::size_t>(a.decisions[common].position) : nodes_a.size();
-    const std::size_t end_b =
-        more_b ? static_cast<std::size_t>(b.decisions[common].position) : nodes_b.size();
-    for (; at < std::min(end_a, end_b); ++at) {
-      if (auto difference = compare_nodes(*nodes_a[at], *nodes_b[at])) {
-        difference->in_loop = has_loop_at(a, at) || has_loop_at(b, at);
-        return difference;
-      }
-    }
-    if (end_a != end_b || more_a != more_b) {
-      const bool longer_a = end_a > end_b;
-      const Loc loc = longer_a ? nodes_a[at]->loc() : end_b > end_a ? nodes_b[at]->loc() : Loc();
-      return PathDifference{
-          end_a == end_b ? "one call read a number on the host where the other did not"
-          : longer_a     ? "first " + describe(*nodes_a[at]) + ", now nothing more"
-                         : "now " + describe(*nodes_b[at]) + ", which was not there at first",
-          loc, loc, has_loop_at(a, at) || has_loop_at(b, at)};
-    }
-    if (!more_a) return compare_outputs(a, b);
-    if (a.decisions[common].outcome != b.decisions[common].outcome) return std::nullopt;
-    ++common;
-  }
+  auto difference = find_difference(a, b, common);
+  if (difference && (a.has_ways || b.has_ways)) difference->in_loop = true;
+  return difference;
 }
 
 }  // namespace dyad::exec

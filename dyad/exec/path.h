@@ -179,6 +179,9 @@ struct Path {
   std::vector<DimGuard> guards;
   /// Loops that are there step by step: the nodes before them, and those up to their end.
   std::vector<std::pair<int, int>> unrolled;
+  /// Whether steps of a loop that is differentiated went through conds: what comes behind them, the
+  /// ways put in order that were gone first.
+  bool has_ways = false;
   std::vector<StateGuard> states;
   std::vector<GradNote> grads;
   std::vector<std::pair<Tensor, bool>>
@@ -210,7 +213,7 @@ struct PathDifference {
   std::string text;
   Loc first, second;
   /// They part where one has a loop as a node and the other has its steps, which may be too few to
-  /// make a node of.
+  /// make a node of; or anywhere, if steps went ways that decide on an order.
   bool in_loop = false;
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/autograd/tape.h"
 #include "dyad/core/tensor_impl.h"
 
 namespace dyad::exec {
@@ -34,6 +35,7 @@ void RecordedBranch::begin(bool then) {
   branch.then = then;
   branch.begin = static_cast<int>(recorder_->graph_->nodes().size());
   branch.guards_begin = recorder_->path_.guards.size();
+  branch.tape_begin = autograd::latest_sequence();
 }
 
 void RecordedBranch::end(std::span<const Tensor> results) {
@@ -49,6 +51,7 @@ void RecordedBranch::end(std::span<const Tensor> results) {
   branch.results = std::move(values);
   branch.end = static_cast<int>(recorder_->graph_->nodes().size());
   branch.guards_end = recorder_->path_.guards.size();
+  branch.tape_end = autograd::latest_sequence();
   branch.last = recorder_->loop_parts_.size();
   is_over_ = true;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <ranges>
 #include <unordered_set>
 #include <utility>
 
@@ -89,6 +90,7 @@ void RecordedLoop::begin_step(std::span<const Tensor> states) {
   LoopTrace::Step step;
   step.states = values_of(states);
   for (const Tensor& state : states) is_plain_ = is_plain_ && state.impl()->contiguous;
+  note_tracked(states);
   const auto at = static_cast<int>(recorder_->graph_->nodes().size());
   const std::size_t asked = recorder_->path_.guards.size();
   if (trace_.steps.empty()) trace_.begin = at;
@@ -204,12 +206,9 @@ void RecordedLoop::keep_invariant() {
 bool RecordedLoop::only_computes(bool on_tape) const {
   Marks expected = begin_;
   expected.decisions += trace_.conditions.size();
-  if (on_tape) {
-    expected.taped = marks().taped;
-  } else {
-    for (const TracedPart& part : std::span(recorder_->loop_parts_).subspan(first_part_))
-      expected.decisions += part.decisions;
-  }
+  if (on_tape) expected.taped = marks().taped;
+  for (const TracedPart& part : std::span(recorder_->loop_parts_).subspan(first_part_))
+    expected.decisions += part.decisions;
   if (marks() != expected || !recorder_->path_.refusal.empty()) return false;
   const auto& nodes = recorder_->graph_->nodes();
   return std::all_of(nodes.begin() + trace_.begin, nodes.end(),
@@ -319,15 +318,31 @@ bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor>
   return true;
 }
 
+void RecordedLoop::note_tracked(std::span<const Tensor> states) {
+  std::vector<bool>& now = tracked_.emplace_back();
+  for (const Tensor& state : states) now.push_back(state.defined() && state.tracks_grad());
+}
+
+bool RecordedLoop::stays_tracked() const {
+  for (std::size_t t = 1; t < tracked_.size(); ++t) {
+    for (std::size_t i = 0; i < tracked_[t].size(); ++i) {
+      if (tracked_[t - 1][i] && !tracked_[t][i]) return false;
+    }
+  }
+  return true;
+}
+
 bool RecordedLoop::postpone(std::span<Tensor> results) {
   const bool is_taped = may_be_taped_ && marks().taped != begin_.taped;
   if (!is_taped || !is_plain_ || trace_.slices_made.size() < 2 ||
       recorder_->is_told_by_data(length_) || !only_computes(true) || !asks_as_first())
     return false;
+  const std::size_t states = trace_.last_states.size();
+  note_tracked(results.first(states));
+  if (!trace_.parts.empty() && !stays_tracked()) return false;
   std::optional<RolledLoop> rolled = this->rolled(results);
   if (!rolled) return false;
   forget_guards();
-  const std::size_t states = trace_.last_states.size();
   for (std::size_t i = states; i < results.size(); ++i) {
     results[i] = recorder_->with_length(
         results[i], length_,
@@ -349,15 +364,44 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
   const std::size_t bodies = trace_.slices_made.size();
   if (loop.tape.size() == bodies) loop.tape.push_back(tape_end_);
   for (LoopTrace::Step& step : std::span(trace_.steps).first(bodies)) {
-    loop.trace.steps.push_back({.forward = nodes_from(step.body, step.end),
-                                .backward = {},
-                                .states = std::move(step.states),
-                                .slices = std::move(step.slices),
-                                .gradients = {}});
+    BackwardTrace::Step& made = loop.trace.steps.emplace_back();
+    for (Node* const node : nodes_from(step.body, step.end)) {
+      if (const auto item = loop.forward.item_of.find(node); item != loop.forward.item_of.end())
+        made.forward.emplace_back(node, item->second);
+    }
+    note_ways(loop.forward, step.first_part, step.last_part, made);
+    made.states = std::move(step.states);
+    made.slices = std::move(step.slices);
   }
   recorder_->taped_loops_.push_back(std::move(loop));
   keep_handles();
   return true;
+}
+
+void RecordedLoop::note_ways(const RolledLoop& rolled, std::size_t first, std::size_t last,
+                             BackwardTrace::Step& step) const {
+  const std::vector<TracedPart>& parts = recorder_->loop_parts_;
+  std::vector<std::size_t> in_order;
+  for (std::size_t i = first; i < last; i = parts[i].last) in_order.push_back(i);
+  // A pass comes to the last one first.
+  for (const std::size_t i : std::views::reverse(in_order)) {
+    const TracedPart& part = parts[i];
+    const std::size_t item = rolled.item_of_part.at(&part);
+    for (std::size_t k = 0; k < part.results.size(); ++k) {
+      step.given.emplace_back(part.results[k],
+                              Stack{Stack::Of::forward, item, static_cast<int>(k)});
+    }
+    if (part.is_loop()) continue;
+    const std::size_t number = step.ways.size();
+    step.ways.push_back({.pred = part.pred,
+                         .then = part.then,
+                         .loc = part.loc,
+                         .cond = item,
+                         .tape_begin = part.tape_begin,
+                         .tape_end = part.tape_end});
+    note_ways(rolled, i + 1, part.last, step);
+    step.ways[number].last = step.ways.size();
+  }
 }
 
 void RecordedLoop::keep_handles() {
@@ -400,8 +444,10 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
   // tensors that went in.
   const bool is_while = trace_.op == &kWhileOp;
   recorder_->path_.decisions.resize(begin_.decisions + (is_while ? 1 : 0));
-  recorder_->graph_->erase_from(is_while ? first.body : trace_.begin,
+  const int begin = is_while ? first.body : trace_.begin;
+  recorder_->graph_->erase_from(begin,
                                 [&](const Node& node) { return !trace_.kept.contains(&node); });
+  if (!trace_.parts.empty()) put_in_order(begin, rolled.captures);
 
   Node* const node =
       recorder_->graph_->append(*trace_.op, loop_attrs(first.states.size(), trace_.xs.size()),
@@ -418,6 +464,14 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
   std::erase_if(recorder_->loop_handles_,
                 [](const Ref<GraphValue>& handle) { return handle->use_count() == 1; });
   if (length_.is_symbolic()) static_cast<void>(recorder_->dim_less(1, length_, trace_.loc));
+}
+
+void RecordedLoop::put_in_order(int begin, std::span<const Value> captures) const {
+  std::vector<Node*> order;
+  for (const auto& node : recorder_->graph_->nodes()) order.push_back(node.get());
+  const auto kept = std::span(order).subspan(static_cast<std::size_t>(begin));
+  std::ranges::copy(in_order_of_use(kept, captures), kept.begin());
+  static_cast<void>(recorder_->graph_->rearrange(order));
 }
 
 }  // namespace dyad::exec

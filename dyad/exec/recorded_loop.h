@@ -9,6 +9,7 @@
 
 #include "dyad/autograd/tape.h"
 #include "dyad/core/tensor.h"
+#include "dyad/exec/backward_trace.h"
 #include "dyad/exec/recorder.h"
 #include "dyad/exec/roll_loop.h"
 
@@ -23,7 +24,7 @@ namespace dyad::exec {
 /// of the node's graph. Those that differ otherwise, write in place, touch gradients or hand
 /// tensors to the program around them stay in the recording one by one, as do loops of fewer than
 /// two steps, which show nothing that repeats, and those whose conditions draw random numbers. A
-/// loop on the tape becomes a TapedLoop, unless steps go through a cond.
+/// loop on the tape becomes a TapedLoop.
 class RecordedLoop {
  public:
   /// `xs`: what a scan slices along its first axes, of that `length`.
@@ -86,6 +87,13 @@ class RecordedLoop {
   bool roll(std::span<const Tensor> results, std::span<const Tensor> last);
   /// Leaves it to the end of the recording.
   bool postpone(std::span<Tensor> results);
+  void note_tracked(std::span<const Tensor> states);
+  /// Whether no step ended the tape of a state. Ways may, and which ones that were the data tell:
+  /// what a pass does before them is not there then.
+  [[nodiscard]] bool stays_tracked() const;
+  /// What a step did in conds, parts `first..last - 1`, for the pass that comes back through it.
+  void note_ways(const RolledLoop& rolled, std::size_t first, std::size_t last,
+                 BackwardTrace::Step& step) const;
   /// Tells the loop around it what it did. `rolled`: as one node, the last one.
   void note_part(bool rolled, std::span<const Tensor> results);
   /// What the program still holds of the steps.
@@ -93,6 +101,8 @@ class RecordedLoop {
   /// Of the guards that the steps asked for those of the first one are left, but for slicing.
   void forget_guards();
   [[nodiscard]] std::vector<Node*> nodes_from(int begin, int end) const;
+  /// What steps left behind that goes on being used.
+  void put_in_order(int begin, std::span<const Value> captures) const;
   void replace(const RolledLoop& rolled, std::span<const Tensor> results,
                std::span<const Tensor> last);
 
@@ -103,7 +113,8 @@ class RecordedLoop {
   std::size_t first_handle_ = 0, first_part_ = 0;
   std::int64_t number_ = 0;  // among the recording's loops
   bool may_be_taped_ = false;
-  std::vector<std::uint64_t> tape_;  // its numbers before each step
+  std::vector<std::vector<bool>> tracked_;  // of the states before each step, and after the last
+  std::vector<std::uint64_t> tape_;         // its numbers before each step
   std::uint64_t tape_end_ = 0;
   bool is_plain_ = true;          // all states and results are tensors that lie row by row
   std::size_t bodies_asked_ = 0;  // guards of the last body end here

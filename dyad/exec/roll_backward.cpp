@@ -1,263 +1,532 @@
 #include "dyad/exec/roll_backward.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <functional>
-#include <unordered_map>
-#include <utility>
+#include <array>
 
 namespace dyad::exec {
 namespace {
 
-using StepRole = RolledBackward::Role;
-using Stack = RolledBackward::Stack;
-
-/// Tries to see the steps from `high` down to `low` as one.
-class Matcher {
- public:
-  Matcher(const BackwardTrace& trace, const StepValues& values, int low, int high)
-      : trace_(trace), values_(values), count_(static_cast<std::size_t>(high - low + 1)) {
-    rolled_.low = low;
-    rolled_.high = high;
-  }
-
-  std::optional<RolledBackward> match() {
-    const std::vector<Node*>& first = nodes(0);
-    if (first.empty()) return std::nullopt;
-    local_.resize(count_);
-    for (std::size_t r = 0; r < count_; ++r) {
-      const std::vector<Node*>& here = nodes(r);
-      if (here.size() != first.size()) return std::nullopt;
-      for (std::size_t k = 0; k < here.size(); ++k) {
-        if (!same_work(*first[k], *here[k])) return std::nullopt;
-        local_[r].emplace(here[k], k);
-      }
-    }
-    std::vector<Value> operand(count_);
-    for (std::size_t k = 0; k < first.size(); ++k) {
-      std::vector<StepRole>& roles = rolled_.inputs.emplace_back();
-      for (std::size_t i = 0; i < first[k]->inputs().size(); ++i) {
-        for (std::size_t r = 0; r < count_; ++r) operand[r] = nodes(r)[k]->inputs()[i];
-        const auto role = role_of(operand);
-        if (!role) return std::nullopt;
-        roles.push_back(*role);
-      }
-    }
-    return std::move(rolled_);
-  }
-
- private:
-  /// The step that is visited as number `r`.
-  [[nodiscard]] int step(std::size_t r) const noexcept {
-    return rolled_.high - static_cast<int>(r);
-  }
-  [[nodiscard]] const std::vector<Node*>& nodes(std::size_t r) const {
-    return trace_.steps[static_cast<std::size_t>(step(r))].backward;
-  }
-  /// The number of the node among those of the step visited as number `r`, or -1.
-  [[nodiscard]] std::ptrdiff_t local(std::size_t r, Value value) const {
-    const auto found = local_[r].find(value.node);
-    return found == local_[r].end() ? -1 : static_cast<std::ptrdiff_t>(found->second);
-  }
-  [[nodiscard]] bool everywhere(const std::function<bool(std::size_t)>& is_it,
-                                std::size_t from = 0) const {
-    for (std::size_t r = from; r < count_; ++r) {
-      if (!is_it(r)) return false;
-    }
-    return true;
-  }
-
-  std::optional<StepRole> role_of(std::span<const Value> operand) {
-    const Value first = operand[0];
-    if (!first) {
-      if (!everywhere([&](std::size_t r) { return !operand[r]; })) return std::nullopt;
-      return StepRole{};
-    }
-    if (const std::ptrdiff_t number = local(0, first); number >= 0) {
-      const bool same = everywhere([&](std::size_t r) {
-        return operand[r] && local(r, operand[r]) == number && operand[r].index == first.index;
-      });
-      if (!same) return std::nullopt;
-      return StepRole{StepRole::Kind::local, static_cast<std::size_t>(number), first.index};
-    }
-    if (everywhere([&](std::size_t r) { return operand[r] == first; })) return captured(first);
-    if (is_view_of_steps(operand)) return viewed(operand);
-    if (const auto stack = stack_of(operand))
-      return StepRole{StepRole::Kind::stacked, number_of(rolled_.stacks, *stack)};
-    return carried(operand);
-  }
-
-  /// Whether they are views that steps made, forward or, after the first, backwards.
-  [[nodiscard]] bool is_view_of_steps(std::span<const Value> operand) const {
-    const StepValues::Place* const place = values_.find(operand[0]);
-    if (place) return place->stack.of == Stack::Of::forward && is_view(operand[0]);
-    return operand[1] && is_view(operand[1]) && local(0, operand[1]) >= 0;
-  }
-
-  std::optional<StepRole> viewed(std::span<const Value> operand) {
-    const Value first = operand[0];
-    const bool alike = everywhere([&](std::size_t r) {
-      return operand[r] && operand[r].index == first.index &&
-             same_work(*first.node, *operand[r].node);
-    });
-    if (!alike) return std::nullopt;
-    RolledBackward::View view{first, {}};
-    std::vector<Value> of(operand.size());
-    for (std::size_t i = 0; i < first.node->inputs().size(); ++i) {
-      for (std::size_t r = 0; r < count_; ++r) of[r] = operand[r].node->inputs()[i];
-      const auto role = role_of(of);
-      if (!role) return std::nullopt;
-      view.inputs.push_back(*role);
-    }
-    rolled_.views.push_back(std::move(view));
-    return StepRole{StepRole::Kind::viewed, rolled_.views.size() - 1};
-  }
-
-  std::optional<StepRole> captured(Value value) {
-    // What a step made is no longer there.
-    if (values_.find(value)) return std::nullopt;
-    return StepRole{StepRole::Kind::captured, number_of(rolled_.captures, value)};
-  }
-
-  /// What is another value of the loop in every step.
-  [[nodiscard]] std::optional<Stack> stack_of(std::span<const Value> operand) const {
-    if (const StepValues::Place* const place = values_.find(operand[0])) {
-      Stack stack = place->stack;
-      stack.shift = place->step - step(0);
-      const bool fits = everywhere([&](std::size_t r) {
-        const StepValues::Place* const here = operand[r] ? values_.find(operand[r]) : nullptr;
-        return here && here->stack == place->stack && here->step == step(r) + stack.shift;
-      });
-      if (fits) return stack;
-    }
-    const std::size_t states = trace_.steps[0].states.size();
-    for (std::size_t i = 0; i < states; ++i) {
-      const bool fits = everywhere([&](std::size_t r) {
-        return trace_.steps[static_cast<std::size_t>(step(r))].states[i] == operand[r];
-      });
-      if (fits) return Stack{Stack::Of::state, i};
-    }
-    return std::nullopt;
-  }
-
-  /// What the step visited before made; `operand[0]` in the first one.
-  std::optional<StepRole> carried(std::span<const Value> operand) {
-    if (!operand[1]) return std::nullopt;
-    const std::ptrdiff_t number = local(0, operand[1]);
-    const int index = operand[1].index;
-    const auto is_it = [&](std::size_t r) {
-      return operand[r] && local(r - 1, operand[r]) == number && operand[r].index == index;
-    };
-    const bool fits = number >= 0 && everywhere(is_it, 1);
-    if (!fits || !operand[0].type().same_as(operand[1].type())) return std::nullopt;
-    const auto node = static_cast<std::size_t>(number);
-    const auto known = std::ranges::find_if(rolled_.carried, [&](const auto& c) {
-      return c.first == operand[0] && c.node == node && c.index == index;
-    });
-    const auto at = static_cast<std::size_t>(known - rolled_.carried.begin());
-    if (known == rolled_.carried.end()) rolled_.carried.push_back({operand[0], node, index});
-    return StepRole{StepRole::Kind::carried, at};
-  }
-
-  const BackwardTrace& trace_;
-  const StepValues& values_;
-  std::size_t count_;
-  RolledBackward rolled_;
-  std::vector<std::unordered_map<const Node*, std::size_t>> local_;
-};
-
-Type part_type(const BackwardTrace& trace, const Stack& stack) {
-  const BackwardTrace::Step& step = trace.steps[0];
-  switch (stack.of) {
-    case Stack::Of::forward:
-      return step.forward[stack.number]->output(stack.index).type();
-    case Stack::Of::state:
-      return step.states[stack.number].type();
-    case Stack::Of::slice:
-      return step.slices[stack.number].type();
-    case Stack::Of::gradient:
-      break;
-  }
-  return step.gradients[stack.number].type();
-}
+using Kind = StepRole::Kind;
 
 }  // namespace
 
-StepValues::StepValues(const BackwardTrace& trace) {
-  for (std::size_t t = 0; t < trace.steps.size(); ++t) {
-    const BackwardTrace::Step& step = trace.steps[t];
-    const int at = static_cast<int>(t);
-    for (std::size_t k = 0; k < step.forward.size(); ++k) {
-      const int outputs = static_cast<int>(step.forward[k]->types().size());
-      for (int i = 0; i < outputs; ++i)
-        places_.emplace(step.forward[k]->output(i), Place{{Stack::Of::forward, k, i}, at});
-    }
-    for (std::size_t j = 0; j < step.slices.size(); ++j)
-      places_.emplace(step.slices[j], Place{{Stack::Of::slice, j}, at});
-    for (std::size_t j = 0; j < step.gradients.size(); ++j)
-      places_.emplace(step.gradients[j], Place{{Stack::Of::gradient, j}, at});
+RolledBackward::RolledBackward(const BackwardTrace& trace, const StepValues& values,
+                               const RolledLoop& loop, int low, int high, bool all_steps)
+    : trace_(trace),
+      values_(values),
+      loop_(loop),
+      low_(low),
+      high_(high),
+      count_(static_cast<std::size_t>(high - low + 1)),
+      all_steps_(all_steps),
+      made_(count_),
+      makers_(count_),
+      given_(count_) {}
+
+bool RolledBackward::match() {
+  std::vector<Range> ranges;
+  bool any = false;
+  for (std::size_t visit = 0; visit < count_; ++visit) {
+    const BackwardTrace::Step& of = trace_.steps[static_cast<std::size_t>(step(visit))];
+    ranges.push_back({visit, 0, of.backward.size(), 0, of.ways.size()});
+    any = any || !of.backward.empty();
+    for (const Node* const node : of.backward) steps_.emplace(node, step(visit));
   }
+  if (!any) return false;
+  auto body = match_block(ranges);
+  if (!body) return false;
+  body_ = *std::move(body);
+  open_ = &body_;
+  return true;
 }
 
-const StepValues::Place* StepValues::find(Value value) const {
+const RolledBackward::Place* RolledBackward::find(Value value) const {
   const auto found = places_.find(value);
   return found == places_.end() ? nullptr : &found->second;
 }
 
-std::optional<RolledBackward> roll_backward(const BackwardTrace& trace, const StepValues& values) {
-  const int count = static_cast<int>(trace.steps.size());
-  for (int apart = 0; apart <= std::min(2 * kMostStepsApart, count - 2); ++apart) {
-    for (int low = std::max(0, apart - kMostStepsApart); low <= std::min(apart, kMostStepsApart);
-         ++low) {
-      const int high = count - 1 - (apart - low);
-      if (auto rolled = Matcher(trace, values, low, high).match()) return rolled;
+std::vector<RolledBackward::Entry> RolledBackward::entries(const Range& range) const {
+  const BackwardTrace::Step& of = trace_.steps[static_cast<std::size_t>(step(range.visit))];
+  std::vector<Entry> all;
+  std::size_t at = range.begin;
+  const auto add_nodes = [&](std::size_t end) {
+    for (; at < end; ++at) all.push_back({.node = of.backward[at], .way = nullptr, .addend = {}});
+  };
+  for (std::size_t w = range.first_way; w < range.last_way; w = of.ways[w].last) {
+    add_nodes(of.ways[w].begin);
+    all.push_back({.node = nullptr, .way = &of.ways[w], .addend = {}});
+    at = of.ways[w].end;
+  }
+  add_nodes(range.end);
+  return all;
+}
+
+/// What the ranges have in common. The longest of them says what there is to be done.
+std::optional<StepBlock> RolledBackward::match_block(std::span<const Range> ranges) {
+  std::vector<std::vector<Entry>> of;
+  std::size_t model = 0;
+  for (const Range& range : ranges) {
+    of.push_back(entries(range));
+    if (of.back().size() > of[model].size()) model = of.size() - 1;
+  }
+  std::vector<std::size_t> next(ranges.size());
+  StepBlock block;
+  StepBlock* const outer = std::exchange(open_, &block);
+  const auto closed = [&](std::optional<StepBlock> made) {
+    open_ = outer;
+    return made;
+  };
+  std::vector<Entry> column(ranges.size());
+  for (const Entry& wanted : of[model]) {
+    const std::size_t model_visit = ranges[model].visit;
+    for (std::size_t t = 0; t < ranges.size(); ++t) {
+      const std::size_t visit = ranges[t].visit;
+      const bool lacks_some = of[t].size() < of[model].size();
+      if (next[t] < of[t].size() && fits(wanted, model_visit, of[t][next[t]], visit, lacks_some)) {
+        column[t] = of[t][next[t]++];
+        continue;
+      }
+      const auto without = missing(wanted, model_visit, visit);
+      if (!without) return closed(std::nullopt);
+      column[t] = *without;
     }
+    auto item = wanted.way ? match_ways(ranges, column) : match_nodes(ranges, column, wanted.node);
+    if (!item) return closed(std::nullopt);
+    const std::size_t number = add_item(*std::move(item), wanted.way ? wanted.way->cond : 0);
+    for (std::size_t t = 0; t < ranges.size(); ++t) note_made(ranges[t].visit, number, column[t]);
+    for (std::size_t way = 0; way < 2; ++way) {
+      for (const std::size_t inside : items_[number].ways[way].items) {
+        around_[inside] = {number, way};
+        in_sight_[inside] = false;
+      }
+    }
+  }
+  for (std::size_t t = 0; t < ranges.size(); ++t) {
+    if (next[t] < of[t].size()) return closed(std::nullopt);
+  }
+  return closed(block);
+}
+
+std::size_t RolledBackward::add_item(StepItem item, std::size_t cond_of_loop) {
+  const std::size_t number = items_.size();
+  items_.push_back(std::move(item));
+  open_->items.push_back(number);
+  in_sight_.push_back(true);
+  around_.emplace_back(WrittenItem::kNoCond, 0);
+  gone_.emplace_back();
+  cond_of_loop_.push_back(cond_of_loop);
+  return number;
+}
+
+/// Whether a step has here what the model has. Where it lacks some of that, what it computes from
+/// tells which of it this is.
+bool RolledBackward::fits(const Entry& model, std::size_t model_visit, const Entry& entry,
+                          std::size_t visit, bool lacks_some) const {
+  if (model.way || entry.way) return model.way && entry.way && model.way->cond == entry.way->cond;
+  if (!same_work(*model.node, *entry.node)) return false;
+  for (std::size_t i = 0; lacks_some && i < model.node->inputs().size(); ++i) {
+    if (differ(model.node->inputs()[i], model_visit, entry.node->inputs()[i], visit)) return false;
+  }
+  return true;
+}
+
+/// Whether two operands are different things in their steps for certain: what a way made or was
+/// given, and what is handed on, may be the same.
+bool RolledBackward::differ(Value a, std::size_t visit_a, Value b, std::size_t visit_b) const {
+  if (!a || !b) return static_cast<bool>(a) != static_cast<bool>(b);
+  const StepRole *const made_a = in_sight_of(a, visit_a), *const made_b = in_sight_of(b, visit_b);
+  if (made_a && made_b) {
+    const std::vector<StepRole>& roles = makers_[visit_b].at(b);
+    return std::ranges::find(roles, *made_a) == roles.end();
+  }
+  const std::vector<Stack> known_a = stacks_with(a, visit_a), known_b = stacks_with(b, visit_b);
+  return !known_a.empty() && !known_b.empty() &&
+         std::ranges::find_first_of(known_a, known_b) == known_a.end();
+}
+
+/// All that a value of the loop is, seen from this visit.
+std::vector<Stack> RolledBackward::stacks_with(Value value, std::size_t visit) const {
+  std::vector<Stack> found;
+  const StepValues::Place* const place = values_.find(value);
+  if (!place) return found;
+  const auto add_of = [&](int at) {
+    const BackwardTrace::Step& of = trace_.steps[static_cast<std::size_t>(at)];
+    const auto add = [&](Stack stack) {
+      stack.shift = at - step(visit);
+      found.push_back(stack);
+    };
+    for (const auto& [given, stack] : of.given) {
+      if (given == value) add(stack);
+    }
+    for (std::size_t i = 0; i < of.states.size(); ++i) {
+      if (of.states[i] == value) add({Stack::Of::state, i});
+    }
+  };
+  found.push_back(place->stack);
+  found.back().shift = place->step - step(visit);
+  add_of(step(visit));
+  if (place->step != step(visit)) add_of(place->step);
+  return found;
+}
+
+/// What the step has in the place of the model's node, if it may be without it.
+std::optional<RolledBackward::Entry> RolledBackward::missing(const Entry& model,
+                                                             std::size_t model_visit,
+                                                             std::size_t visit) const {
+  if (!all_steps_ || !model.node) return std::nullopt;
+  for (std::size_t sum = 0; sum < 2 && model.node->is("add"); ++sum) {
+    const auto addend = counterpart(model.node->inputs()[1 - sum], model_visit, visit);
+    const bool is_handed_on = !in_sight_of(model.node->inputs()[sum], model_visit) &&
+                              !counterpart(model.node->inputs()[sum], model_visit, visit);
+    if (addend && is_handed_on && addend->type().same_as(model.node->types()[0]))
+      return Entry{.node = nullptr, .way = nullptr, .addend = *addend, .sum = sum};
+  }
+  return Entry{};
+}
+
+/// What in the step is what `value` is in the model's; nothing where that is handed on, or where
+/// the step does not make it.
+std::optional<Value> RolledBackward::counterpart(Value value, std::size_t of_visit,
+                                                 std::size_t visit) const {
+  if (!value) return std::nullopt;
+  Value found;
+  if (const StepRole* const made = in_sight_of(value, of_visit)) {
+    found = made_at(visit, *made);
+  } else if (const StepValues::Place* const place = values_.find(value);
+             place && !is_of_way(place->stack)) {
+    found = values_.value_at(place->stack, place->step - step(of_visit) + step(visit));
+  }
+  return found ? std::optional(found) : std::nullopt;
+}
+
+/// What of that which is in sight makes the value in this step.
+const StepRole* RolledBackward::in_sight_of(Value value, std::size_t visit) const {
+  const auto made = makers_[visit].find(value);
+  if (made == makers_[visit].end()) return nullptr;
+  const StepRole& role = made->second[0];
+  return in_sight_[role.number] ? &role : nullptr;
+}
+
+bool RolledBackward::is_of_way(const Stack& stack) const {
+  return stack.of == Stack::Of::forward && loop_.items[stack.number].cond != WrittenItem::kNoCond;
+}
+
+std::optional<int> RolledBackward::step_of(Value value) const {
+  const auto found = steps_.find(value.node);
+  return found == steps_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Value RolledBackward::made_at(std::size_t visit, const StepRole& role) const {
+  const auto made = made_[visit].find(role.number);
+  const auto index = static_cast<std::size_t>(role.index);
+  return made == made_[visit].end() || made->second.size() <= index ? Value() : made->second[index];
+}
+
+bool RolledBackward::is_made_at(std::size_t visit, Value value) const {
+  return makers_[visit].contains(value);
+}
+
+void RolledBackward::note_made(std::size_t visit, std::size_t item, const Entry& entry) {
+  if (entry.way) {
+    gone_[item].emplace(visit, entry.way->then ? 0 : 1);
+    return;
+  }
+  const auto add = [&](Value value, int index) {
+    const StepRole role{Kind::local, item, index};
+    made_[visit][item].push_back(value);
+    makers_[visit][value].push_back(role);
+    if (entry.node) places_.emplace(value, Place{step(visit), role});
+  };
+  if (entry.addend) add(entry.addend, 0);
+  if (!entry.node) return;
+  const int outputs = static_cast<int>(entry.node->types().size());
+  for (int i = 0; i < outputs; ++i) add(entry.node->output(i), i);
+}
+
+std::optional<StepItem> RolledBackward::match_nodes(std::span<const Range> ranges,
+                                                    std::span<const Entry> column, Node* model) {
+  StepItem item{.node = model, .loc = {}, .inputs = {}, .ways = {}};
+  for (std::size_t i = 0; i < model->inputs().size(); ++i) {
+    Column operand;
+    for (std::size_t t = 0; t < column.size(); ++t) {
+      if (column[t].node) {
+        operand.push_back({ranges[t].visit, column[t].node->inputs()[i]});
+      } else if (column[t].addend) {
+        const bool nothing = i == column[t].sum;
+        operand.push_back({ranges[t].visit, nothing ? Value() : column[t].addend, nothing});
+      }
+    }
+    const auto role = role_of(operand);
+    if (!role) return std::nullopt;
+    item.inputs.push_back(*role);
+  }
+  return item;
+}
+
+std::optional<StepItem> RolledBackward::match_ways(std::span<const Range> ranges,
+                                                   std::span<const Entry> column) {
+  Column preds;
+  std::array<std::vector<Range>, 2> taken;
+  for (std::size_t t = 0; t < column.size(); ++t) {
+    const std::size_t visit = ranges[t].visit;
+    const BackwardTrace::Way& way = *column[t].way;
+    const auto inside = static_cast<std::size_t>(
+        &way - trace_.steps[static_cast<std::size_t>(step(visit))].ways.data());
+    preds.push_back({visit, way.pred});
+    taken[way.then ? 0 : 1].push_back({visit, way.begin, way.end, inside + 1, way.last});
+  }
+  const auto pred = role_of(preds);
+  if (!pred) return std::nullopt;
+  StepItem item{.node = nullptr, .loc = column[0].way->loc, .inputs = {*pred}, .ways = {}};
+  for (std::size_t way = 0; way < 2; ++way) {
+    if (taken[way].size() < kFewest) return std::nullopt;
+    auto block = match_block(taken[way]);
+    if (!block) return std::nullopt;
+    // The other way does not see what this one makes.
+    for (const std::size_t inside : block->items) in_sight_[inside] = false;
+    item.ways[way] = *std::move(block);
+  }
+  return item;
+}
+
+/// What the operand is in all these steps; nothing where that cannot be told.
+std::optional<StepRole> RolledBackward::role_of(const Column& column) {
+  if (column.size() < kFewest) return std::nullopt;
+  const auto is_none = [](const Seen& seen) { return !seen.value && !seen.nothing; };
+  if (std::ranges::all_of(column, is_none)) return StepRole{};
+  if (std::ranges::any_of(column, is_none)) return std::nullopt;
+  const bool is_nothing = std::ranges::all_of(column, &Seen::nothing);
+  if (is_nothing && may_be_nothing_) return StepRole{Kind::nothing};
+  if (const auto role = local(column)) return role;
+  if (const auto role = captured(column)) return role;
+  if (is_view_of_steps(column)) return viewed(column);
+  if (const auto stack = stack_of(column)) return StepRole{Kind::slice, number_of(stacks_, *stack)};
+  if (const auto cond = cond_around(column)) return result_of(*cond, column);
+  if (const auto role = state_of(column)) return role;
+  return result_of_any(column);
+}
+
+std::optional<StepRole> RolledBackward::local(const Column& column) const {
+  const auto is_it = [&](const StepRole& role) {
+    return in_sight_[role.number] && std::ranges::all_of(column, [&](const Seen& seen) {
+             return !seen.nothing && made_at(seen.visit, role) == seen.value;
+           });
+  };
+  for (const auto* known : {&makers_, &given_}) {
+    const auto& here = (*known)[column[0].visit];
+    const auto roles = here.find(column[0].value);
+    if (roles == here.end()) continue;
+    const auto role = std::ranges::find_if(roles->second, is_it);
+    if (role != roles->second.end()) return *role;
   }
   return std::nullopt;
 }
 
-Ref<GraphImpl> region_of(const RolledBackward& rolled, const BackwardTrace& trace,
-                         std::span<const std::pair<std::size_t, int>> made, Loc loc) {
-  const auto graph = make_ref<GraphImpl>();
-  std::vector<Value> carried, parts, captures;
-  const auto add = [&](std::vector<Value>& to, std::string_view name, const Type& type) {
-    to.push_back(graph->add_placeholder(fmt::format("{}{}", name, to.size()), type, loc));
+std::optional<StepRole> RolledBackward::captured(const Column& column) {
+  const Value first = column[0].value;
+  const bool is_same = std::ranges::all_of(
+      column, [&](const Seen& seen) { return !seen.nothing && seen.value == first; });
+  // What a step made is no longer there.
+  if (!is_same || values_.find(first) || step_of(first)) return std::nullopt;
+  return StepRole{Kind::capture, number_of(captures_, first)};
+}
+
+/// Whether they are views that steps made, forward or, after the first, backwards.
+bool RolledBackward::is_view_of_steps(const Column& column) const {
+  return std::ranges::any_of(column, [&](const Seen& seen) {
+    if (seen.nothing || !is_view(seen.value)) return false;
+    const StepValues::Place* const place = values_.find(seen.value);
+    if (place) return place->stack.of == Stack::Of::forward;
+    return step_of(seen.value).value_or(step(seen.visit)) != step(seen.visit);
+  });
+}
+
+std::optional<StepRole> RolledBackward::viewed(const Column& column) {
+  const Value first = column[0].value;
+  const bool alike = std::ranges::all_of(column, [&](const Seen& seen) {
+    return !seen.nothing && seen.value.index == first.index &&
+           same_work(*first.node, *seen.value.node);
+  });
+  if (!alike) return std::nullopt;
+  StepView view{first, {}};
+  for (std::size_t i = 0; i < first.node->inputs().size(); ++i) {
+    Column of;
+    for (const Seen& seen : column) of.push_back({seen.visit, seen.value.node->inputs()[i]});
+    const auto role = role_of(of);
+    if (!role) return std::nullopt;
+    view.inputs.push_back(*role);
+  }
+  views_.push_back(std::move(view));
+  return StepRole{Kind::view, views_.size() - 1};
+}
+
+/// What is another value of the loop in every step.
+std::optional<Stack> RolledBackward::stack_of(const Column& column) const {
+  const auto fits = [&](const Stack& stack) {
+    const Stack unshifted{stack.of, stack.number, stack.index};
+    return std::ranges::all_of(column, [&](const Seen& seen) {
+      return !seen.nothing &&
+             values_.value_at(unshifted, step(seen.visit) + stack.shift) == seen.value;
+    });
   };
-  for (const RolledBackward::Carried& c : rolled.carried) add(carried, "p", c.first.type());
-  for (const Stack& stack : rolled.stacks) add(parts, "x", part_type(trace, stack));
-  for (const Value capture : rolled.captures) add(captures, "c", capture.type());
-  std::vector<Node*> nodes, views;
-  const auto value_of = [&](const StepRole& role) -> Value {
-    switch (role.kind) {
-      case StepRole::Kind::local:
-        return nodes[role.number]->output(role.index);
-      case StepRole::Kind::carried:
-        return carried[role.number];
-      case StepRole::Kind::stacked:
-        return parts[role.number];
-      case StepRole::Kind::captured:
-        return captures[role.number];
-      case StepRole::Kind::viewed:
-        return views[role.number]->output(rolled.views[role.number].model.index);
-      case StepRole::Kind::none:
-        break;
+  if (column[0].nothing) return std::nullopt;
+  const int here = step(column[0].visit);
+  if (const StepValues::Place* const place = values_.find(column[0].value)) {
+    Stack stack = place->stack;
+    stack.shift = place->step - here;
+    // What a step has of the one before it, it has as a state: before the first one, too. Gradients
+    // of results there are none of then.
+    const bool may_be = !all_steps_ || stack.shift == 0 || stack.of == Stack::Of::gradient;
+    if (may_be && fits(stack)) return stack;
+  }
+  const BackwardTrace::Step& first = trace_.steps[static_cast<std::size_t>(here)];
+  for (const auto& [value, stack] : first.given) {
+    if (value == column[0].value && fits(stack)) return stack;
+  }
+  for (std::size_t i = 0; i < first.states.size(); ++i) {
+    if (const Stack stack{Stack::Of::state, i}; fits(stack)) return stack;
+  }
+  return std::nullopt;
+}
+
+/// The cond in sight in one of whose ways a step makes the value.
+std::optional<std::size_t> RolledBackward::cond_around(const Column& column) const {
+  for (const Seen& seen : column) {
+    if (seen.nothing) continue;
+    const auto made = makers_[seen.visit].find(seen.value);
+    if (made == makers_[seen.visit].end()) continue;
+    std::size_t item = made->second[0].number;
+    while (around_[item].first != WrittenItem::kNoCond && !in_sight_[item])
+      item = around_[item].first;
+    if (in_sight_[item] && item != made->second[0].number) return item;
+  }
+  return std::nullopt;
+}
+
+/// What the ways of a cond give, if what the column is in the steps of each of them can be told.
+std::optional<StepRole> RolledBackward::result_of(std::size_t cond, const Column& column) {
+  std::array<StepRole, 2> roles;
+  for (std::size_t way = 0; way < 2; ++way) {
+    Column here;
+    for (const Seen& seen : column) {
+      const auto gone = gone_[cond].find(seen.visit);
+      if (gone == gone_[cond].end()) return std::nullopt;
+      if (gone->second == way) here.push_back(seen);
     }
-    return {};
+    if (here.empty() && !settling_ && is_without(cond, way, column)) {
+      roles[way] = {Kind::nothing};
+      continue;
+    }
+    const std::vector<std::size_t>& inside = items_[cond].ways[way].items;
+    for (const std::size_t item : inside) in_sight_[item] = true;
+    ++ways_in_sight_;
+    const auto role = role_of(here);
+    --ways_in_sight_;
+    for (const std::size_t item : inside) in_sight_[item] = false;
+    if (!role) return std::nullopt;
+    roles[way] = *role;
+  }
+  const auto place = chooser(cond, roles);
+  if (!place) return std::nullopt;
+  const StepRole result = add_result(*place, roles[0], roles[1]);
+  for (const Seen& seen : column) {
+    if (seen.nothing) continue;
+    std::vector<Value>& values = made_[seen.visit][*place];
+    if (values.size() <= static_cast<std::size_t>(result.index))
+      values.resize(static_cast<std::size_t>(result.index) + 1);
+    values[static_cast<std::size_t>(result.index)] = seen.value;
+    given_[seen.visit][seen.value].push_back(result);
+  }
+  return result;
+}
+
+/// Whether steps that went this way do without what the column is for, and not because nothing was
+/// there yet to be differentiated.
+bool RolledBackward::is_without(std::size_t cond, std::size_t way, const Column& column) const {
+  const auto counts = [&](const auto& gone) {
+    return gone.second == way && gone.first < column.back().visit;
   };
-  const auto append = [&](const Node& model, std::span<const StepRole> roles) {
-    std::vector<Value> inputs;
-    for (const StepRole& role : roles) inputs.push_back(value_of(role));
-    return graph->append_copy(model, std::move(inputs));
+  return static_cast<std::size_t>(std::ranges::count_if(gone_[cond], counts)) >= kFewest;
+}
+
+std::optional<StepRole> RolledBackward::result_of_any(const Column& column) {
+  for (std::size_t item = items_.size(); item-- > 0;) {
+    if (items_[item].node || !in_sight_[item]) continue;
+    const bool both =
+        std::ranges::all_of(std::array{std::size_t{0}, std::size_t{1}}, [&](auto way) {
+          return std::ranges::any_of(column, [&](const Seen& seen) {
+            const auto gone = gone_[item].find(seen.visit);
+            return gone != gone_[item].end() && gone->second == way;
+          });
+        });
+    if (!both) continue;
+    if (const auto role = result_of(item, column)) return role;
+  }
+  return std::nullopt;
+}
+
+/// Whether the item can use what has the role.
+bool RolledBackward::is_before(const StepRole& role, std::size_t item) const {
+  if (role.kind == Kind::view) {
+    return std::ranges::all_of(views_[role.number].inputs,
+                               [&](const StepRole& input) { return is_before(input, item); });
+  }
+  return role.kind != Kind::local || role.number < item;
+}
+
+bool RolledBackward::is_in_sight(const StepRole& role) const {
+  if (role.kind == Kind::view) {
+    return std::ranges::all_of(views_[role.number].inputs,
+                               [&](const StepRole& input) { return is_in_sight(input); });
+  }
+  return role.kind != Kind::local || in_sight_[role.number];
+}
+
+/// The cond itself, or where it comes before what it would have to give another one that asks the
+/// same. That cannot give what is made in the ways.
+std::optional<std::size_t> RolledBackward::chooser(std::size_t cond,
+                                                   const std::array<StepRole, 2>& roles) {
+  if (std::ranges::all_of(roles, [&](const StepRole& role) { return is_before(role, cond); }))
+    return cond;
+  const bool is_inside =
+      std::ranges::any_of(roles, [&](const StepRole& role) { return !is_in_sight(role); });
+  if (ways_in_sight_ > 0 || is_inside) return std::nullopt;
+  const std::size_t made = add_item(
+      {.node = nullptr, .loc = items_[cond].loc, .inputs = items_[cond].inputs, .ways = {}},
+      cond_of_loop_[cond]);
+  gone_[made] = gone_[cond];
+  return made;
+}
+
+StepRole RolledBackward::add_result(std::size_t cond, const StepRole& then,
+                                    const StepRole& otherwise) {
+  auto& ways = items_[cond].ways;
+  std::size_t index = 0;
+  while (index < ways[0].outputs.size() &&
+         !(ways[0].outputs[index] == then && ways[1].outputs[index] == otherwise))
+    ++index;
+  if (index == ways[0].outputs.size()) {
+    ways[0].outputs.push_back(then);
+    ways[1].outputs.push_back(otherwise);
+  }
+  return {Kind::local, cond, static_cast<int>(index)};
+}
+
+std::unique_ptr<RolledBackward> roll_backward(const BackwardTrace& trace, const StepValues& values,
+                                              const RolledLoop& loop) {
+  const int count = static_cast<int>(trace.steps.size());
+  const auto match = [&](int low, int high, bool all_steps) {
+    auto rolled = std::make_unique<RolledBackward>(trace, values, loop, low, high, all_steps);
+    return rolled->match() ? std::move(rolled) : nullptr;
   };
-  for (const RolledBackward::View& view : rolled.views)
-    views.push_back(append(*view.model.node, view.inputs));
-  const std::vector<Node*>& step = trace.steps[static_cast<std::size_t>(rolled.high)].backward;
-  for (std::size_t k = 0; k < step.size(); ++k) nodes.push_back(append(*step[k], rolled.inputs[k]));
-  for (const RolledBackward::Carried& c : rolled.carried)
-    graph->outputs().push_back(nodes[c.node]->output(c.index));
-  for (const auto& [node, index] : made) graph->outputs().push_back(nodes[node]->output(index));
-  return graph;
+  if (!trace.steps[0].ways.empty()) return match(0, count - 1, true);
+  for (int apart = 0; apart <= std::min(2 * kMostStepsApart, count - 2); ++apart) {
+    for (int low = std::max(0, apart - kMostStepsApart); low <= std::min(apart, kMostStepsApart);
+         ++low) {
+      if (auto rolled = match(low, count - 1 - (apart - low), false)) return rolled;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace dyad::exec

@@ -14,31 +14,13 @@
 namespace dyad::exec {
 namespace {
 
-/// What an operand is in every step.
-struct Role {
-  enum class Kind : std::uint8_t { none, local, state, slice, capture } kind = Kind::none;
-  std::size_t number = 0;  ///< of the item that makes it, the state, the slice or the capture
-  int index = 0;           ///< of the item's output
-  [[nodiscard]] bool operator==(const Role&) const noexcept = default;
-};
-
-/// What is done in every step of some: items in order, and what they are for.
-struct Block {
-  std::vector<std::size_t> items;
-  std::vector<Role> outputs;
-};
+using Role = StepRole;
+using Block = StepBlock;
 
 /// What stands somewhere in one step, one of the two.
 struct Entry {
   Node* node = nullptr;
   const TracedPart* part = nullptr;
-};
-
-/// The same of all steps of a block.
-struct Item {
-  Entry first;                ///< of the first of them
-  std::vector<Role> inputs;   ///< of a cond: what it asks
-  std::array<Block, 2> ways;  ///< of a cond: then, otherwise
 };
 
 /// A stretch of one step.
@@ -47,14 +29,6 @@ struct Range {
   int begin = 0, end = 0;
   std::size_t first_part = 0, last_part = 0;
 };
-
-/// Values of a graph by what they are.
-using Known = std::vector<std::pair<Role, Value>>;
-
-Value value_of(const Known& known, const Role& role) {
-  if (role.kind == Role::Kind::none) return {};
-  return std::ranges::find(known, role, &Known::value_type::first)->second;
-}
 
 class Roller {
  public:
@@ -88,8 +62,10 @@ class Roller {
     auto body = match_body(bodies);
     if (!body) return std::nullopt;
     blocks.push_back(*std::move(body));
-    RolledLoop rolled{{}, captures_, constant_};
-    for (const Block& block : blocks) rolled.regions.push_back(build(block));
+    RolledLoop rolled{{}, captures_, constant_, {}, std::move(item_of_), std::move(item_of_part_)};
+    StepWriter writer(items_);
+    for (const Block& block : blocks) rolled.regions.push_back(build(writer, block));
+    rolled.items = std::move(writer.written());
     return rolled;
   }
 
@@ -165,8 +141,10 @@ class Roller {
         const std::size_t step = ranges[t].step;
         if (column[t].node) {
           local_[step].emplace(column[t].node, number);
+          item_of_.emplace(column[t].node, number);
           continue;
         }
+        item_of_part_.emplace(column[t].part, number);
         const std::vector<Value>& values = column[t].part->results;
         for (std::size_t i = 0; i < values.size(); ++i)
           given_[step].push_back({values[i], {Role::Kind::local, number, static_cast<int>(i)}});
@@ -184,12 +162,13 @@ class Roller {
     return block;
   }
 
-  std::optional<Item> match_nodes(std::span<const Range> ranges, std::span<const Entry> column) {
+  std::optional<StepItem> match_nodes(std::span<const Range> ranges,
+                                      std::span<const Entry> column) {
     const Node& first = *column[0].node;
     for (const Entry& entry : column) {
       if (!entry.node || !same_work(first, *entry.node)) return std::nullopt;
     }
-    Item item{.first = column[0], .inputs = {}, .ways = {}};
+    StepItem item{.node = column[0].node, .loc = {}, .inputs = {}, .ways = {}};
     std::vector<Value> operand(column.size());
     for (std::size_t i = 0; i < first.inputs().size(); ++i) {
       for (std::size_t t = 0; t < column.size(); ++t) operand[t] = column[t].node->inputs()[i];
@@ -200,7 +179,8 @@ class Roller {
     return item;
   }
 
-  std::optional<Item> match_branches(std::span<const Range> ranges, std::span<const Entry> column) {
+  std::optional<StepItem> match_branches(std::span<const Range> ranges,
+                                         std::span<const Entry> column) {
     const std::vector<Value>& first = column[0].part->results;
     std::vector<Value> preds;
     std::array<std::vector<Range>, 2> taken;
@@ -221,7 +201,7 @@ class Roller {
     }
     const auto pred = role_of(ranges, preds);
     if (!pred) return std::nullopt;
-    Item item{.first = column[0], .inputs = {*pred}, .ways = {}};
+    StepItem item{.node = nullptr, .loc = column[0].part->loc, .inputs = {*pred}, .ways = {}};
     for (std::size_t way = 0; way < 2; ++way) {
       if (taken[way].size() < kFewest) return std::nullopt;
       auto block = match(taken[way], results[way]);
@@ -232,12 +212,13 @@ class Roller {
   }
 
   /// while_loops, of which one at least is a node: all do what that does.
-  std::optional<Item> match_loops(std::span<const Range> ranges, std::span<const Entry> column) {
+  std::optional<StepItem> match_loops(std::span<const Range> ranges,
+                                      std::span<const Entry> column) {
     const auto is_node = [](const Entry& entry) { return entry.part && entry.part->node; };
     const auto model = std::ranges::find_if(column, is_node);
     if (model == column.end()) return std::nullopt;
     Node& node = *model->part->node;
-    Item item{.first = {.node = &node}, .inputs = {}, .ways = {}};
+    StepItem item{.node = &node, .loc = {}, .inputs = {}, .ways = {}};
     // By column the values of each input, and the steps that tell them.
     std::vector<std::vector<Value>> inputs(node.inputs().size());
     std::vector<std::vector<Range>> telling(node.inputs().size());
@@ -289,6 +270,8 @@ class Roller {
   [[nodiscard]] Value value_in(std::size_t step, const Role& role) const {
     switch (role.kind) {
       case Role::Kind::none:
+      case Role::Kind::nothing:
+      case Role::Kind::view:
         return {};
       case Role::Kind::state:
         return trace_.steps[step].states[role.number];
@@ -364,9 +347,9 @@ class Roller {
     return Role{Role::Kind::capture, number};
   }
 
-  [[nodiscard]] Ref<GraphImpl> build(const Block& block) const {
+  Ref<GraphImpl> build(StepWriter& writer, const Block& block) const {
     const auto graph = make_ref<GraphImpl>();
-    Known known;
+    KnownRoles known;
     std::size_t parameters = 0;
     const auto add = [&](Role::Kind kind, std::span<const Value> values, char letter,
                          std::size_t& count) {
@@ -380,76 +363,15 @@ class Roller {
     add(Role::Kind::slice, trace_.steps[0].slices, 'p', parameters);
     std::size_t captures = 0;
     add(Role::Kind::capture, captures_, 'c', captures);
-    append(graph, block, known);
+    writer.append(graph, block, known);
     return graph;
-  }
-
-  /// Puts the block at the end of the graph, and its outputs in the place of the graph's.
-  void append(const Ref<GraphImpl>& graph, const Block& block, Known& known) const {
-    for (const std::size_t number : block.items) {
-      const Item& item = items_[number];
-      std::vector<Value> inputs;
-      for (const Role& role : item.inputs) inputs.push_back(value_of(known, role));
-      Node* const made = item.first.node ? graph->append_copy(*item.first.node, std::move(inputs))
-                                         : append_cond(graph, item, inputs[0], known);
-      for (std::size_t i = 0; i < made->types().size(); ++i) {
-        const auto index = static_cast<int>(i);
-        known.emplace_back(Role{Role::Kind::local, number, index}, made->output(index));
-      }
-    }
-    for (const Role& role : block.outputs) graph->outputs().push_back(value_of(known, role));
-  }
-
-  Node* append_cond(const Ref<GraphImpl>& graph, const Item& item, Value pred,
-                    const Known& known) const {
-    std::vector<Role> used;
-    for (const Block& way : item.ways) {
-      std::vector<std::size_t> own;
-      collect_used(way, own, used);
-    }
-    std::vector<Value> inputs{pred};
-    for (const Role& role : used) inputs.push_back(value_of(known, role));
-    std::vector<Ref<GraphImpl>> regions;
-    for (const Block& way : item.ways) {
-      const auto region = make_ref<GraphImpl>();
-      Known inside;
-      for (std::size_t i = 0; i < used.size(); ++i) {
-        inside.emplace_back(used[i],
-                            region->add_placeholder(fmt::format("c{}", i), inputs[i + 1].type(),
-                                                    item.first.part->loc));
-      }
-      append(region, way, inside);
-      regions.push_back(region);
-    }
-    Types types;
-    for (const Value output : regions[0]->outputs()) types.push_back(output.type());
-    const NoAttrs none;
-    Node* const node = graph->append(kCondOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
-                                     std::move(inputs), std::move(types), item.first.part->loc);
-    for (Ref<GraphImpl>& region : regions) node->add_region(std::move(region));
-    return node;
-  }
-
-  /// What the block uses that none of its items, `own` among them, makes.
-  void collect_used(const Block& block, std::vector<std::size_t>& own,
-                    std::vector<Role>& used) const {
-    const auto use = [&](const Role& role) {
-      const bool is_own =
-          role.kind == Role::Kind::none ||
-          (role.kind == Role::Kind::local && std::ranges::find(own, role.number) != own.end());
-      if (!is_own && std::ranges::find(used, role) == used.end()) used.push_back(role);
-    };
-    for (const std::size_t number : block.items) {
-      own.push_back(number);
-      std::ranges::for_each(items_[number].inputs, use);
-      for (const Block& way : items_[number].ways) collect_used(way, own, used);
-    }
-    std::ranges::for_each(block.outputs, use);
   }
 
   const GraphImpl& graph_;
   const LoopTrace& trace_;
-  std::vector<Item> items_;
+  std::vector<StepItem> items_;
+  std::unordered_map<const Node*, std::size_t> item_of_;
+  std::unordered_map<const TracedPart*, std::size_t> item_of_part_;
   std::vector<bool> constant_;
   std::vector<Value> captures_;
   /// Of each step what makes the nodes of the blocks being matched, and what conds gave there.
@@ -458,6 +380,21 @@ class Roller {
 };
 
 }  // namespace
+
+std::vector<Node*> in_order_of_use(std::span<Node* const> nodes, std::span<const Value> captures) {
+  std::unordered_set<Node*> left(nodes.begin(), nodes.end());
+  std::vector<Node*> order;
+  const auto take = [&](const auto& self, Node* node) -> void {
+    if (left.erase(node) == 0) return;
+    for (const Value input : node->inputs()) {
+      if (input) self(self, input.node);
+    }
+    order.push_back(node);
+  };
+  for (const Value capture : captures) take(take, capture.node);
+  for (Node* const node : nodes) take(take, node);
+  return order;
+}
 
 std::optional<RolledLoop> roll_loop(const GraphImpl& graph, const LoopTrace& trace) {
   return Roller(graph, trace).roll();

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "dyad/exec/rolled_block.h"
 #include "dyad/ir/graph.h"
 
 namespace dyad::exec {
@@ -33,6 +36,7 @@ struct TracedPart {
   Value pred;
   bool then = false;
   std::size_t guards_begin = 0, guards_end = 0;  ///< of the recording, that the way asked for
+  std::uint64_t tape_begin = 0, tape_end = 0;    ///< numbers of the tape before and after
   // Of a while_loop.
   Node* node = nullptr;           ///< all steps as one; none: there are as many as are listed
   std::vector<TracedStep> steps;  ///< of a node the first alone
@@ -62,7 +66,16 @@ struct RolledLoop {
   std::vector<Ref<GraphImpl>> regions;
   std::vector<Value> captures;
   std::vector<bool> constant;  ///< states that no step changes
+  std::vector<WrittenItem> items;
+  /// Which item a node of the trace is, or a part.
+  std::unordered_map<const Node*, std::size_t> item_of;
+  std::unordered_map<const TracedPart*, std::size_t> item_of_part;
 };
+
+/// These nodes, which loops go on using, in the order in which `captures` come to them: which of
+/// them a step made first, the way may have told that it went.
+[[nodiscard]] std::vector<Node*> in_order_of_use(std::span<Node* const> nodes,
+                                                 std::span<const Value> captures);
 
 /// Nothing where two steps differ, or where two of them do not tell which state an operand is.
 /// Steps that went different ways through a `cond` are alike if both ways were gone at least twice,

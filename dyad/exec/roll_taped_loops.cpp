@@ -1,21 +1,24 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/control_node.h"
 #include "dyad/exec/taped_loop_graph.h"
 #include "dyad/ir/graph_evaluator.h"
+#include "dyad/ops/compare.h"
 #include "dyad/ops/indexing.h"
+#include "dyad/ops/reduce.h"
 #include "dyad/ops/views.h"
 
 namespace dyad::exec {
 namespace {
 
-using Stack = RolledBackward::Stack;
 using Values = std::unordered_map<Value, Value, ValueHash>;
 
 Type with_first(const Type& type, Dim size) {
@@ -44,13 +47,16 @@ class TapedLoopRoller {
     const std::vector<Decision> decisions = path_.decisions;
     if (path_.backward && in_.rolled) join_parts(*path_.backward);
     forget_conditions(0);
+    forget_ways();
     walk();
     path_.decisions = decisions;
-    if (failed_) {
+    if (!settle()) {
       path_.backward = single;
       return false;
     }
     writes_ = true;
+    path_.has_ways = path_.has_ways || loop_.has_ways();
+    forget_ways();
     if (loop_.is_while()) peel();
     walk();
     return true;
@@ -77,7 +83,7 @@ class TapedLoopRoller {
 
   /// How many steps there must be for the loops to stand for them.
   [[nodiscard]] int fewest_steps() const {
-    const int apart = in_.rolled ? in_.steps() - 1 - in_.rolled->high + in_.rolled->low : 0;
+    const int apart = in_.rolled ? in_.steps() - 1 - in_.rolled->high() + in_.rolled->low() : 0;
     return std::max(apart + 1, shortest_);
   }
 
@@ -90,6 +96,39 @@ class TapedLoopRoller {
     }
   }
 
+  /// Nor does it read which ways steps go.
+  void forget_ways() {
+    for (const BackwardTrace::Step& step : loop_.trace.steps) {
+      for (const BackwardTrace::Way& way : step.ways) {
+        const auto read = std::ranges::find(path_.decisions, way.pred, &Decision::value);
+        if (read != path_.decisions.end()) path_.decisions.erase(read);
+      }
+    }
+  }
+
+  /// After a walk that found what is needed: whether it can be had.
+  bool settle() {
+    if (failed_ || (in_.rolled && !in_.rolled->settle())) return false;
+    if (in_.rolled) make_backward();
+    if (failed_) return false;
+    // What would stay of the first steps goes one way, and another one in other calls.
+    if (loop_.is_while() && loop_.has_ways() && fewest_steps() > 1) return false;
+    for (const Value value : asked_) {
+      const auto ways = in_.rolled->begins(*in_.rolled->after(value));
+      if (!ways) return false;
+      need_one_of(*ways);
+    }
+    return true;
+  }
+
+  /// That a tensor has a gradient from the loop at all the data tell, if all of what comes to it
+  /// is from some ways. The host reads whether one of these was gone.
+  void need_one_of(std::vector<RolledBackward::WayOfCond> ways) {
+    if (ways.empty()) return;
+    std::ranges::sort(ways);
+    number_of(needed_, ways);
+  }
+
   /// Nothing but its conditions tells that a while_loop does as many steps as there must be. So the
   /// host goes on reading that many, and the steps before the last of those stay as they are: the
   /// loop begins where they end, and its stacks with what they made.
@@ -98,9 +137,9 @@ class TapedLoopRoller {
     forget_conditions(first_ + 1);
     loop_.length = graph_.fresh_symbol();
     path_.hints.bind(loop_.length, in_.steps());
-    const std::vector<Node*>& body = loop_.trace.steps[first_].forward;
+    const auto& body = loop_.trace.steps[first_].forward;
     for (const Node* const node : loop_.nodes) {
-      if (!body.empty() && node == body.front()) break;
+      if (!body.empty() && node == body.front().first) break;
       in_.gone.erase(node);
     }
   }
@@ -116,57 +155,68 @@ class TapedLoopRoller {
   template <class Owner, class Same>
   void join_parts_of(std::vector<Owner>& owners, std::vector<BackwardPart::Part>& parts,
                      const Same& same_owner) {
-    const auto step_of = [&](std::size_t i) {
-      const auto made = i < parts.size() && parts[i].whole ? in_.backward.find(parts[i].whole.node)
-                                                           : in_.backward.end();
-      return made == in_.backward.end() ? -1 : made->second.first;
+    const auto place_of = [&](std::size_t i) {
+      return i < parts.size() && parts[i].whole ? in_.rolled->find(parts[i].whole) : nullptr;
     };
     std::vector<Owner> kept_owners;
     std::vector<BackwardPart::Part> kept;
-    const auto count = static_cast<std::size_t>(in_.rolled->high - in_.rolled->low) + 1;
     for (std::size_t i = 0; i < parts.size();) {
-      std::size_t in_step = 0;
-      while (step_of(i + in_step) == in_.rolled->high && same_owner(owners[i + in_step], owners[i]))
-        ++in_step;
-      if (in_step == 0 || !repeat(parts, owners, same_owner, i, in_step)) {
-        kept_owners.push_back(owners[i]);
-        kept.push_back(parts[i++]);
+      std::size_t end = i;
+      while (place_of(end) && same_owner(owners[end], owners[i])) ++end;
+      const auto of_steps = parts_of_steps(std::span(parts).subspan(i, end - i));
+      if (of_steps.empty()) {
+        end = std::max(end, i + 1);
+        kept_owners.insert(kept_owners.end(), owners.begin() + i, owners.begin() + end);
+        kept.insert(kept.end(), parts.begin() + i, parts.begin() + end);
+        i = end;
         continue;
       }
-      for (std::size_t k = 0; k < in_step; ++k) {
-        const Value last = parts[i + in_step * (count - 1) + k].whole;
+      std::vector<RolledBackward::WayOfCond> ways;
+      bool always = false;
+      for (std::size_t k = 0; k < of_steps.size(); ++k) {
+        const auto& [role, last] = of_steps[k];
+        const auto of = in_.rolled->begins(role);
+        always = always || of.empty();
+        ways.insert(ways.end(), of.begin(), of.end());
         kept_owners.push_back(owners[i]);
         kept.push_back({.whole = last,
                         .index = {},
                         .rows = {},
                         .stacked = true,
-                        .alternates = k + 1 < in_step});
-        stacked_parts_.insert(last);
+                        .alternates = k + 1 < of_steps.size()});
+        stacked_parts_.emplace(last, role);
       }
-      i += in_step * count;
+      if (!always) need_one_of(std::move(ways));
+      i = end;
     }
     owners = std::move(kept_owners);
     parts = std::move(kept);
   }
 
-  /// Whether the parts from number `first` on, `in_step` from each step, are alike in all of them.
-  template <class Owner, class Same>
-  [[nodiscard]] bool repeat(const std::vector<BackwardPart::Part>& parts,
-                            const std::vector<Owner>& owners, const Same& same_owner,
-                            std::size_t first, std::size_t in_step) const {
-    for (int step = in_.rolled->high, at = 0; step >= in_.rolled->low; --step) {
-      for (std::size_t k = 0; k < in_step; ++k, ++at) {
-        const std::size_t i = first + static_cast<std::size_t>(at);
-        if (i >= parts.size() || !parts[i].whole || !same_owner(owners[i], owners[first]))
-          return false;
-        const auto made = in_.backward.find(parts[i].whole.node);
-        const auto model = in_.backward.find(parts[first + k].whole.node);
-        if (made == in_.backward.end() || made->second != std::pair(step, model->second.second) ||
-            parts[i].whole.index != parts[first + k].whole.index)
-          return false;
-      }
+  /// What the steps give of these parts, in the order in which each step does, and the last of each
+  /// of them; nothing where they do not all give the same, but for what only some ways have.
+  [[nodiscard]] std::vector<std::pair<StepRole, Value>> parts_of_steps(
+      std::span<const BackwardPart::Part> parts) {
+    // Items are numbered in the order of the pass.
+    std::map<StepRole, std::vector<Value>> of_items;
+    std::pair<int, StepRole> before{in_.rolled->high() + 1, {}};
+    for (const BackwardPart::Part& part : parts) {
+      const RolledBackward::Place& place = *in_.rolled->find(part.whole);
+      const bool goes_on = place.step == before.first && place.role > before.second;
+      if (place.step >= before.first && !goes_on) return {};
+      before = {place.step, place.role};
+      std::vector<Value>& values = of_items[place.role];
+      values.resize(in_.rolled->visits());
+      values[static_cast<std::size_t>(in_.rolled->high() - place.step)] = part.whole;
     }
-    return true;
+    std::vector<std::pair<StepRole, Value>> all;
+    for (const auto& [item, values] : of_items) {
+      const auto role = in_.rolled->role_in_all(values);
+      if (!role) return {};
+      all.emplace_back(*role, *std::find_if(values.rbegin(), values.rend(),
+                                            [](Value value) { return bool(value); }));
+    }
+    return all;
   }
 
   // The same walk finds what is needed, and writes it.
@@ -175,8 +225,9 @@ class TapedLoopRoller {
     const auto count = static_cast<int>(graph_.nodes().size());
     made_up_to_ = count;
     order_.clear();
+    kept_.clear();
     before_.assign(1, 0);
-    bool after = !in_.rolled.has_value();
+    bool after = !in_.rolled;
     for (int at = 0; at < count; ++at) {
       Node* const node = graph_.nodes()[static_cast<std::size_t>(at)].get();
       const auto assembled =
@@ -190,11 +241,15 @@ class TapedLoopRoller {
           if (writes_) node->set_input(i, input);
         }
         take_new();
-        order_.push_back(node);
+        (is_kept(*node) ? kept_ : order_).push_back(node);
       }
-      if (node == loop_.nodes.back()) make_forward();
+      if (node == loop_.nodes.back()) {
+        for (Node* const kept : in_order_of_use(kept_, loop_.forward.captures))
+          order_.push_back(kept);
+        make_forward();
+      }
       if (node == in_.last) {
-        make_backward();
+        if (writes_) make_backward();
         after = true;
       }
       before_.push_back(static_cast<int>(order_.size()));
@@ -218,6 +273,14 @@ class TapedLoopRoller {
       replaced_.emplace(a.length->output(), a.sum->output());
   }
 
+  /// Whether steps that may have gone other ways left the node behind. What tells whether there is
+  /// a first step comes before it.
+  [[nodiscard]] bool is_kept(const Node& node) const {
+    const int first = loop_.is_while() ? loop_.conditions[0].node->id() : -1;
+    return loop_.has_ways() && node.id() > std::max(first, loop_.nodes.front()->id()) &&
+           node.id() < loop_.nodes.back()->id();
+  }
+
   /// What a node reads in the place of a value that may be gone.
   Value moved(Value value, const User& user) {
     if (!value) return value;
@@ -237,10 +300,11 @@ class TapedLoopRoller {
                  ? again(value, user)
                  : part(place->stack, place->step, user, value);
     }
-    if (const auto at = in_.backward.find(value.node); at != in_.backward.end())
-      return user.is_path && stacked_parts_.contains(value)
-                 ? made_by_steps({at->second.second, value.index}, value)
-                 : last_of(at->second.first, {at->second.second, value.index}, user, value);
+    if (const auto* const at = in_.rolled ? in_.rolled->find(value) : nullptr) {
+      const auto stacked = stacked_parts_.find(value);
+      return user.is_path && stacked != stacked_parts_.end() ? made_by_steps(stacked->second, value)
+                                                             : last_of(*at, user, value);
+    }
     return in_.gone.contains(value.node) ? fail(value) : value;
   }
 
@@ -271,34 +335,37 @@ class TapedLoopRoller {
     // As many steps from the beginning, or from the end, in every call.
     const int from_end = in_.steps() - step;
     shortest_ = std::max(shortest_, user.after ? step + 1 : from_end);
-    const bool is_near = in_.rolled && (user.after ? step - in_.rolled->low
-                                                   : in_.rolled->high - step) <= kMostStepsApart;
-    if (!is_near) return fail(value);
+    const bool is_near = in_.rolled && (user.after ? step - in_.rolled->low()
+                                                   : in_.rolled->high() - step) <= kMostStepsApart;
+    const bool is_of_way = stack.of == Stack::Of::forward &&
+                           loop_.forward.items[stack.number].cond != WrittenItem::kNoCond;
+    if (!is_near || is_of_way) return fail(value);
     const Value from = whole(stack);
     if (!writes_) return value;
     const Dim index = user.after ? Dim(step) : loop_.length - from_end;
     return value_of(select(tensor(from), 0, index, loop_.loc));
   }
 
-  /// What the last of the steps backwards made.
-  Value last_of(int step, std::pair<std::size_t, int> made, const User& user, Value value) {
-    if (!user.after || step != in_.rolled->low) return fail(value);
-    if (is_view(value)) return last_view(value, user);
-    for (std::size_t c = 0; c < in_.rolled->carried.size(); ++c) {
-      if (in_.rolled->carried[c].node != made.first || in_.rolled->carried[c].index != made.second)
-        continue;
-      return writes_ ? backward_node_->output(static_cast<int>(c)) : value;
+  /// What the last of the steps backwards made, or one before it that the last handed on.
+  Value last_of(const RolledBackward::Place& made, const User& user, Value value) {
+    if (!user.after) return fail(value);
+    const bool is_last = made.step == in_.rolled->low();
+    if (is_view(value) && is_last) return last_view(value, user);
+    const auto state = writes_ ? in_.rolled->after(value) : in_.rolled->ask_after(value);
+    if (state) {
+      if (!writes_) number_of(asked_, value);
+      return writes_ ? backward_node_->output(static_cast<int>(*state)) : value;
     }
-    if (user.is_path) return fail(value);
-    const Value all = made_by_steps(made, value);
+    if (user.is_path || !is_last || in_.rolled->is_of_way(made.role)) return fail(value);
+    const Value all = made_by_steps(made.role, value);
     return writes_ ? value_of(select(tensor(all), 0, 0, loop_.loc)) : value;
   }
 
   /// What all steps backwards made, stacked.
-  Value made_by_steps(std::pair<std::size_t, int> made, Value value) {
+  Value made_by_steps(const StepRole& made, Value value) {
     const std::size_t number = number_of(made_, made);
     if (!writes_) return value;
-    return backward_node_->output(static_cast<int>(in_.rolled->carried.size() + number));
+    return backward_node_->output(static_cast<int>(in_.rolled->carried().size() + number));
   }
 
   Value forward_output(std::size_t number, Value value) const {
@@ -321,32 +388,32 @@ class TapedLoopRoller {
 
   /// Whether the loop gives that stack anyway.
   [[nodiscard]] bool is_result(const Stack& stack, std::size_t result) const {
-    for (std::size_t t = 0; t < loop_.slices_made.size(); ++t) {
-      Node* const node = loop_.trace.steps[t].forward[stack.number];
-      if (!(loop_.slices_made[t][result] == node->output(stack.index))) return false;
-    }
-    return true;
+    const WrittenItem& item = loop_.forward.items[stack.number];
+    return item.cond == WrittenItem::kNoCond &&
+           loop_.forward.regions.back()->outputs()[loop_.last_states.size() + result] ==
+               item.node->output(stack.index);
   }
 
   void make_forward() {
     if (!writes_) return;
-    const BackwardTrace::Step& first = loop_.trace.steps[first_];
-    const std::vector<Value>& init = first.states;
+    const std::vector<Value>& init = loop_.trace.steps[first_].states;
     const Ref<GraphImpl>& region = loop_.forward.regions.back();
-    const std::size_t parameters = region->placeholders().size();
+    const std::span<const WrittenItem> items = loop_.forward.items;
     Types types;
+    const auto give = [&](Value inside) {
+      region->outputs().push_back(inside);
+      types.push_back(stacked(inside.type(), loop_.length));
+    };
     for (const Value state : init) types.push_back(state.type());
     for (const Value made : loop_.slices_made[0])
       types.push_back(stacked(made.type(), loop_.length));
     for (const Stack& stack : stacks_) {
-      const bool is_state = stack.of == Stack::Of::state;
-      const Value inside = is_state
-                               ? region->placeholders()[stack.number]
-                               : region->nodes()[parameters + stack.number]->output(stack.index);
-      region->outputs().push_back(inside);
-      types.push_back(stacked(is_state ? init[stack.number].type()
-                                       : first.forward[stack.number]->output(stack.index).type(),
-                              loop_.length));
+      give(stack.of == Stack::Of::state ? region->placeholders()[stack.number]
+                                        : exposed(items, stack.number, stack.index));
+    }
+    const std::size_t first_reached = types.size();
+    for (const auto& ways : needed_) {
+      for (const auto& [cond, way] : ways) give(reached(items, cond, way));
     }
     std::vector<Value> inputs = init;
     const std::vector<Value> slices = loop_.is_while() ? begun_stacks() : loop_.xs;
@@ -355,6 +422,29 @@ class TapedLoopRoller {
     forward_node_ =
         append_loop(loop_.is_while() ? kWhileOp : kScanOp, loop_attrs(init.size(), slices.size()),
                     std::move(inputs), std::move(types), loop_.forward.regions);
+    read_ways(first_reached);
+  }
+
+  /// The host reads whether one of the ways was gone that something needs; results `first..` say in
+  /// which steps they were.
+  void read_ways(std::size_t first) {
+    const int position = loop_.nodes.back()->id() + 1;
+    auto at = std::ranges::find_if(path_.decisions,
+                                   [&](const Decision& read) { return read.position > position; });
+    for (const auto& ways : needed_) {
+      Tensor gone;
+      for (std::size_t i = 0; i < ways.size(); ++i, ++first) {
+        const Tensor steps = tensor(forward_node_->output(static_cast<int>(first)));
+        const Tensor any_step = any(steps, {}, false, loop_.loc);
+        gone = gone.defined() ? logical_or(gone, any_step, loop_.loc) : any_step;
+      }
+      at = std::next(path_.decisions.insert(at, {.value = value_of(gone),
+                                                 .position = position,
+                                                 .outcome = 1,
+                                                 .kind = Decision::Kind::boolean,
+                                                 .loc = loop_.loc}));
+    }
+    take_new();
   }
 
   /// What the steps that stay before a while_loop made, one row each.
@@ -364,48 +454,64 @@ class TapedLoopRoller {
     for (const Stack& made : stacks_) {
       std::vector<Tensor> rows;
       for (std::size_t t = 0; t < first_; ++t) {
-        const BackwardTrace::Step& step = loop_.trace.steps[t];
-        rows.push_back(tensor(made.of == Stack::Of::state
-                                  ? step.states[made.number]
-                                  : step.forward[made.number]->output(made.index)));
+        rows.push_back(tensor(in_.values->value_at(made, static_cast<int>(t))));
       }
       begun.push_back(value_of(stack(rows, 0, loop_.loc)));
     }
     return begun;
   }
 
+  /// Without writing it finds what that will need, once it is known how the steps go on.
   void make_backward() {
     const User before{.after = false, .in_pass = true};
     std::vector<Value> inputs;
     Types types;
-    for (const RolledBackward::Carried& c : in_.rolled->carried) {
-      inputs.push_back(moved(c.first, before));
-      types.push_back(c.first.type());
+    for (const RolledBackward::Carried& c : in_.rolled->carried()) {
+      types.push_back(c.type);
+      if (*c.first) {
+        inputs.push_back(moved(*c.first, before));
+      } else if (writes_) {
+        inputs.push_back(value_of(nothing_of(c.type, loop_.loc)));
+      }
     }
-    const int from_end = in_.steps() - 1 - in_.rolled->high;
-    const Dim count = loop_.length - (from_end + in_.rolled->low);
-    for (const Stack& stack : in_.rolled->stacks) {
+    const int from_end = in_.steps() - 1 - in_.rolled->high();
+    const Dim count = loop_.length - (from_end + in_.rolled->low());
+    for (const Stack& stack : in_.rolled->stacks()) {
       const Value all = whole(stack);
-      if (!writes_) continue;
-      const int first = in_.rolled->low + stack.shift, left = from_end - stack.shift;
-      inputs.push_back(all);
-      if (first == 0 && left == 0) continue;
-      const Value some = value_of(slice(tensor(all), 0, first, loop_.length - left, 1, loop_.loc));
-      some.node->set_types({with_first(some.type(), count)});
-      inputs.back() = some;
+      const int first = in_.rolled->low() + stack.shift, left = from_end - stack.shift;
+      shortest_ = std::max({shortest_, -first, -left});
+      if (writes_) inputs.push_back(rows_of(all, first, left, count));
     }
-    for (const Value capture : in_.rolled->captures) inputs.push_back(moved(capture, before));
+    for (const Value capture : in_.rolled->captures()) inputs.push_back(moved(capture, before));
     if (!writes_) return;
-    const std::vector<Node*>& step =
-        loop_.trace.steps[static_cast<std::size_t>(in_.rolled->high)].backward;
-    for (const auto& [node, index] : made_)
-      types.push_back(stacked(step[node]->output(index).type(), count));
-    const Ref<GraphImpl> region = region_of(*in_.rolled, loop_.trace, made_, loop_.loc);
+    const Ref<GraphImpl> region = in_.rolled->region(made_, loop_.loc);
+    for (const Value made : std::span(region->outputs()).subspan(types.size()))
+      types.push_back(stacked(made.type(), count));
     backward_node_ = append_loop(
-        kScanOp, loop_attrs(in_.rolled->carried.size(), in_.rolled->stacks.size(), true),
+        kScanOp, loop_attrs(in_.rolled->carried().size(), in_.rolled->stacks().size(), true),
         std::move(inputs), std::move(types), {&region, 1});
     for (const auto& [view, user] : views_to_make_) last_views_.emplace(view, again(view, user));
     take_new();
+  }
+
+  /// The `count` rows from `first` on, without the last `left`. What there would be before the
+  /// first row or after the last one is for steps that do not use it.
+  Value rows_of(Value all, int first, int left, Dim count) {
+    if (first == 0 && left == 0) return all;
+    const Tensor some =
+        slice(tensor(all), 0, std::max(first, 0), loop_.length - std::max(left, 0), 1, loop_.loc);
+    std::vector<Tensor> pieces{some};
+    const auto add = [&](int rows, auto at) {
+      if (rows >= 0) return;
+      Shape shape = all.type().shape();
+      shape[0] = -rows;
+      pieces.insert(at(), nothing_of({all.type().dtype(), shape}, loop_.loc));
+    };
+    add(first, [&] { return pieces.begin(); });
+    add(left, [&] { return pieces.end(); });
+    const Value made = pieces.size() == 1 ? value_of(some) : value_of(concat(pieces, 0, loop_.loc));
+    made.node->set_types({with_first(made.type(), count)});
+    return made;
   }
 
   Node* append_loop(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types,
@@ -420,29 +526,33 @@ class TapedLoopRoller {
   /// The gradient of what is sliced, with the loop's stacked parts in the place of single ones.
   void join(const TapedLoopGraph::Assembled& a) {
     const User user{.after = true, .in_pass = true};
-    const std::span<const Value> parts = a.joined->inputs();
-    std::optional<std::pair<std::size_t, int>> made;
-    std::vector<Tensor> pieces;
-    for (int t = 0; t < in_.steps(); ++t) {
-      const Value one = parts[static_cast<std::size_t>(t)];
-      const auto at = in_.backward.find(one.node);
-      if (at == in_.backward.end()) {
-        const Value piece = moved(one, user);
-        if (writes_) pieces.push_back(tensor(piece));
-        continue;
+    const std::span<const Value> parts = a.parts;
+    const auto low = static_cast<std::size_t>(in_.rolled->low()),
+               high = static_cast<std::size_t>(in_.rolled->high());
+    if (!writes_) {
+      std::vector<Value> of_steps(parts.begin() + low, parts.begin() + high + 1);
+      std::ranges::reverse(of_steps);
+      const auto role = in_.rolled->role_in_all(of_steps);
+      if (!role) {
+        failed_ = true;
+        return;
       }
-      const std::pair made_here(at->second.second, one.index);
-      if (at->second.first != t || (made && *made != made_here)) failed_ = true;
-      if (made) continue;
-      made = made_here;
-      const Value all = made_by_steps(made_here, one);
+      joined_roles_.emplace(a.joined, *role);
+      need_one_of(in_.rolled->begins(*role));
+    }
+    const auto model = std::ranges::find_if(parts, [](Value part) { return bool(part); });
+    std::vector<Tensor> pieces;
+    for (std::size_t t = 0; t < parts.size(); ++t) {
+      if (t > low && t <= high) continue;
+      const bool is_rolled = t == low;
+      const Value made =
+          is_rolled ? made_by_steps(joined_roles_.at(a.joined), *model) : moved(parts[t], user);
       if (!writes_) continue;
       // A stack of parts with a first axis of size 1.
-      Shape shape = one.type().shape();
-      shape[0] = all.type().shape()[0];
-      pieces.push_back(reshape(tensor(all), shape, loop_.loc));
+      Shape shape = model->type().shape();
+      if (is_rolled) shape[0] = made.type().shape()[0];
+      pieces.push_back(is_rolled ? reshape(tensor(made), shape, loop_.loc) : tensor(made));
     }
-    if (!made) failed_ = true;
     if (!writes_) return;
     const Value whole = value_of(concat(pieces, 0, loop_.loc));
     whole.node->set_types({with_first(whole.type(), loop_.length)});
@@ -464,40 +574,58 @@ class TapedLoopRoller {
   GraphImpl& graph_;
   TapedLoop& loop_;
   TapedLoopGraph in_;
-  std::unordered_set<Value, ValueHash> stacked_parts_;  // of gradients, for all steps
+  /// Of gradients, for all steps.
+  std::unordered_map<Value, StepRole, ValueHash> stacked_parts_;
   // What the loops give beside their states.
   std::vector<Stack> stacks_;
-  std::vector<std::pair<std::size_t, int>> made_;
+  std::vector<StepRole> made_;
+  std::vector<Value> asked_;  // states after the last step backwards
+  std::vector<std::vector<RolledBackward::WayOfCond>> needed_;
 
   bool failed_ = false, writes_ = false;
   int shortest_ = 0;       // length of the loop
   std::size_t first_ = 0;  // step that the loop does
   std::vector<Node*> order_;
+  std::vector<Node*> kept_;  // among the steps
   std::vector<int> before_;
   std::size_t made_up_to_ = 0;
   Node* forward_node_ = nullptr;
   Node* backward_node_ = nullptr;
+  std::unordered_map<const Node*, StepRole> joined_roles_;
   std::unordered_map<const Node*, Value> joined_;
   std::vector<std::pair<Value, User>> views_to_make_;
   Values last_views_;
   Values replaced_;
 };
 
-/// Says which nodes belong to which step backwards; false where several passes came through.
+/// Says which nodes belong to which step backwards, and to which way in it; false where several
+/// passes came through.
 bool find_steps_backwards(const GraphImpl& graph, TapedLoop& loop,
                           std::span<const TapeVisit> visits) {
   std::optional<int> pass;
+  std::vector<std::vector<std::uint64_t>> sequences(loop.trace.steps.size());  // of their nodes
   for (std::size_t i = 0; i + 1 < visits.size(); ++i) {
     const std::uint64_t sequence = visits[i].sequence;
     if (sequence <= loop.tape.front() || sequence > loop.tape.back()) continue;
     if (pass.value_or(visits[i].pass) != visits[i].pass) return false;
     pass = visits[i].pass;
     const auto after = std::ranges::lower_bound(loop.tape, sequence);
-    BackwardTrace::Step& step =
-        loop.trace.steps[static_cast<std::size_t>(after - loop.tape.begin()) - 1];
+    const auto step = static_cast<std::size_t>(after - loop.tape.begin()) - 1;
     for (int at = visits[i].nodes; at < visits[i + 1].nodes; ++at) {
       Node* const node = graph.nodes()[static_cast<std::size_t>(at)].get();
-      if (!node->is("variable") && !node->is("placeholder")) step.backward.push_back(node);
+      if (node->is("variable") || node->is("placeholder")) continue;
+      loop.trace.steps[step].backward.push_back(node);
+      sequences[step].push_back(sequence);
+    }
+  }
+  for (std::size_t t = 0; t < sequences.size(); ++t) {
+    for (BackwardTrace::Way& way : loop.trace.steps[t].ways) {
+      const auto count_after = [&](std::uint64_t number) {
+        const auto is_after = [&](std::uint64_t sequence) { return sequence > number; };
+        return static_cast<std::size_t>(std::ranges::count_if(sequences[t], is_after));
+      };
+      way.begin = count_after(way.tape_end);
+      way.end = count_after(way.tape_begin);
     }
   }
   return true;

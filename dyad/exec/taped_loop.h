@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "dyad/exec/backward_trace.h"
 #include "dyad/exec/path.h"
-#include "dyad/exec/roll_backward.h"
 #include "dyad/exec/roll_loop.h"
 
 namespace dyad::exec {
@@ -47,6 +47,8 @@ struct TapedLoop {
   /// The tape's numbers up to each step, and after the last one.
   std::vector<std::uint64_t> tape;
   [[nodiscard]] bool is_while() const noexcept { return !conditions.empty(); }
+  /// Whether its steps go through a cond.
+  [[nodiscard]] bool has_ways() const noexcept { return !trace.steps[0].ways.empty(); }
 };
 
 /// A pass came to a node of the tape, or ended (number 0), when the graph had so many nodes.

@@ -6,8 +6,6 @@
 
 namespace dyad::exec {
 
-using Stack = RolledBackward::Stack;
-
 bool TapedLoopGraph::find() {
   for (const auto& node : path.graph->nodes()) {
     for (const Value input : node->inputs()) {
@@ -72,10 +70,20 @@ bool TapedLoopGraph::find_assembled(Node& length) {
   const Value sum = length.inputs()[0];
   if (!sum.node->is("add") || !sole_user(sum)) return false;
   const Value joined = sum.node->inputs()[0];
-  if (!joined.node->is("concat") || !sole_user(joined) ||
-      static_cast<int>(joined.node->inputs().size()) != steps())
-    return false;
-  assembled.push_back({&length, sum.node, joined.node});
+  if (!joined.node->is("concat") || !sole_user(joined)) return false;
+  Assembled made{&length, sum.node, joined.node, {}};
+  for (const Value part : joined.node->inputs()) {
+    // What no step gives a part to has zeros.
+    const Dim rows = part.type().shape()[0];
+    if (!rows.is_number()) return false;
+    const bool is_gap = part.node->is("full") && sole_user(part);
+    if (is_gap) gone.insert(part.node);
+    if (!is_gap && rows.number() != 1) return false;
+    made.parts.insert(made.parts.end(), static_cast<std::size_t>(rows.number()),
+                      is_gap ? Value() : part);
+  }
+  if (static_cast<int>(made.parts.size()) != steps()) return false;
+  assembled.push_back(std::move(made));
   gone.insert(joined.node);
   return true;
 }
@@ -84,39 +92,37 @@ bool TapedLoopGraph::find_backward() {
   std::vector<BackwardTrace::Step>& steps = loop.trace.steps;
   const bool any =
       std::ranges::any_of(steps, [](const auto& step) { return !step.backward.empty(); });
-  if (!any) return assembled.empty();
-  rolled = roll_backward(loop.trace, *values);
+  // Where steps may go other ways, these may be all that keeps a pass away.
+  if (!any) return assembled.empty() && !loop.has_ways();
+  rolled = roll_backward(loop.trace, *values, loop.forward);
   if (!rolled) return false;
   // One at least, which tells how many steps there are.
-  if (rolled->stacks.empty())
-    rolled->stacks.push_back({.of = loop.is_while() ? Stack::Of::state : Stack::Of::slice});
+  if (rolled->stacks().empty())
+    rolled->stacks().push_back({.of = loop.is_while() ? Stack::Of::state : Stack::Of::slice});
   for (int t = 0; t < this->steps(); ++t) {
-    const bool is_rolled = t >= rolled->low && t <= rolled->high;
     const std::vector<Node*>& nodes = steps[static_cast<std::size_t>(t)].backward;
-    for (std::size_t k = 0; k < nodes.size(); ++k) {
-      if (is_rolled) {
-        backward.emplace(nodes[k], std::pair(t, k));
-        gone.insert(nodes[k]);
-      } else {
-        in_pass.insert(nodes[k]);
-      }
-    }
+    const bool is_rolled = t >= rolled->low() && t <= rolled->high();
+    (is_rolled ? gone : in_pass).insert(nodes.begin(), nodes.end());
+    if (is_rolled && !nodes.empty() && (!last || nodes.back()->id() > last->id()))
+      last = nodes.back();
   }
-  last = steps[static_cast<std::size_t>(rolled->low)].backward.back();
   return only_computes();
 }
 
 /// Whether the steps backwards, in which hooks may have done anything, did nothing else.
 bool TapedLoopGraph::only_computes() const {
-  const std::vector<Node*>& first =
-      loop.trace.steps[static_cast<std::size_t>(rolled->high)].backward;
-  const bool is_pure = std::ranges::all_of(first, [](const Node* node) {
-    return node->is("constant") ||
-           (node->op().effect == Effect::pure && node->op().kind != BodyKind::structural);
+  int first = last->id();
+  for (int t = rolled->low(); t <= rolled->high(); ++t) {
+    for (const Node* const node : loop.trace.steps[static_cast<std::size_t>(t)].backward) {
+      first = std::min(first, node->id());
+      const bool is_pure = node->is("constant") || (node->op().effect == Effect::pure &&
+                                                    node->op().kind != BodyKind::structural);
+      if (!is_pure) return false;
+    }
+  }
+  return std::ranges::none_of(path.decisions, [&](const Decision& read) {
+    return read.position > first && read.position <= last->id();
   });
-  return is_pure && std::ranges::none_of(path.decisions, [&](const Decision& read) {
-           return read.position > first[0]->id() && read.position <= last->id();
-         });
 }
 
 }  // namespace dyad::exec

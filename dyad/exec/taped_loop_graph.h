@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "dyad/exec/roll_backward.h"
 #include "dyad/exec/taped_loop.h"
 
 namespace dyad::exec {
@@ -19,10 +21,8 @@ struct TapedLoopGraph {
     Node* length = nullptr;
     Node* sum = nullptr;
     Node* joined = nullptr;
+    std::vector<Value> parts;  ///< one for each step; no value: none came from there
   };
-  /// Of which step, and the number of the node in it.
-  using Place = std::pair<int, std::size_t>;
-
   TapedLoopGraph(const Path& of_path, TapedLoop& of_loop) : path(of_path), loop(of_loop) {}
   /// Finds all that follows; false where the loop cannot be rolled up.
   [[nodiscard]] bool find();
@@ -36,10 +36,9 @@ struct TapedLoopGraph {
   std::vector<Value> gradients;      ///< of stacked results
   std::optional<StepValues> values;  ///< of the steps
   std::vector<Assembled> assembled;
-  std::unordered_map<const Node*, Place> backward;  ///< nodes of steps that are rolled up
-  std::unordered_set<const Node*> in_pass;          ///< of steps backwards that stay as they are
-  std::optional<RolledBackward> rolled;             ///< none: no pass came
-  const Node* last = nullptr;                       ///< of the steps backwards
+  std::unordered_set<const Node*> in_pass;  ///< of steps backwards that stay as they are
+  std::unique_ptr<RolledBackward> rolled;   ///< none: no pass came
+  const Node* last = nullptr;               ///< of the steps backwards
 
  private:
   [[nodiscard]] Value sole_user(Value value);

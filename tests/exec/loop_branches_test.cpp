@@ -78,6 +78,27 @@ TEST(LoopBranches, WhatIsCapturedIsReadAnew) {
   }
 }
 
+TEST(LoopBranches, WhicheverWayIsGoneFirst) {
+  manual_seed(31);
+  const Tensor a = normal({3}), b = normal({3});
+  const auto f = [&](const Tensors& in) -> Tensors {
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const Tensor& row) {
+          const Tensor next = cond(
+              sum(row) > 0, [&](const Tensor& x) { return tanh(x + row) * a; },
+              [&](const Tensor& x) { return x * b - row; }, s);
+          return std::pair(next, next + row);
+        },
+        zeros({3}), in[0]);
+    return {last, all};
+  };
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t n = 20; n < 40; ++n) lengths.push_back(n);
+  const Calls done = call(f, rows_of(lengths));
+  EXPECT_EQ(done.recordings, 2);
+  EXPECT_GE(done.replays, 14) << "but for those that are looked at again";
+}
+
 TEST(LoopBranches, AWhileWithABranchThatLeavesTheStateAlone) {
   const auto f = [](const Tensors& in) -> Tensors {
     const auto [n, x] = while_loop([&](const Tensor& i, const Tensor&) { return i < in[1]; },

@@ -15,6 +15,7 @@
 #include "dyad/exec/control_flow.h"
 #include "dyad/ir/graph.h"
 #include "exec_for_tests.h"
+#include "taped_loops_for_tests.h"
 
 // Scans that a compiled function differentiates: their steps, and those of the pass that comes back
 // through them, become loops of one recording for any length.
@@ -24,8 +25,11 @@ namespace {
 
 using exec::compile_now;
 using exec::count_of;
+using exec::kLengths;
 using exec::same_bits;
-using Tensors = std::vector<Tensor>;
+using exec::Tensors;
+using exec::train;
+using exec::Trained;
 using Pair = std::pair<Tensor, Tensor>;
 
 /// What a recurrent network learns.
@@ -63,54 +67,6 @@ Weights same_as(const Weights& w) {
   }
   return same;
 }
-
-/// The steps of training, and what it did to a function's recordings.
-struct Trained {
-  std::int64_t recordings = 0, replays = 0;
-  int loops = 0;  ///< in all recordings
-};
-
-/// Takes the gradients of `leaves` from `loss(x)` for rows of each of the lengths, eagerly and
-/// compiled: the same bits.
-Trained train(const std::function<Tensor(const Tensor&)>& loss, const Tensors& leaves,
-              const std::vector<std::int64_t>& lengths, bool rows_need_grad = false) {
-  const auto step = [&](const Tensors& in) -> Tensors {
-    for (Tensor leaf : leaves) leaf.zero_grad();
-    const Tensor result = loss(in[0]);
-    result.backward();
-    return {result.detach()};
-  };
-  const auto c = compile_now(std::function<Tensors(const Tensors&)>(step));
-  const auto gradients = [&](const Tensor& rows) {
-    std::vector<decltype(exec::bits(rows))> all;
-    for (const Tensor& leaf : leaves) all.push_back(exec::bits(leaf.grad()));
-    if (rows_need_grad) all.push_back(exec::bits(rows.grad()));
-    return all;
-  };
-  manual_seed(11);
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    Tensor rows = normal({lengths[i], 2, 3}), same = rows.clone();
-    if (rows_need_grad) {
-      rows = rows.requires_grad();
-      same = same.requires_grad();
-    }
-    const RandomKey before = default_generator().state();
-    const Tensors eager = step({rows});
-    const auto expected = gradients(rows);
-    const RandomKey after = default_generator().state();
-    default_generator().set_state(before);
-    const Tensors compiled = c(Tensors{same});
-    EXPECT_EQ(default_generator().state(), after) << "call " << i;
-    EXPECT_TRUE(same_bits(eager[0], compiled[0])) << "call " << i;
-    EXPECT_EQ(gradients(same), expected) << "call " << i << ", length " << lengths[i];
-  }
-  const Explanation page = c.explain();
-  Trained done{static_cast<std::int64_t>(page.recordings.size()), page.replays};
-  for (const CompiledGraph& graph : c.graphs()) done.loops += count_of(*graph.recorded, "scan");
-  return done;
-}
-
-const std::vector<std::int64_t> kLengths{5, 8, 6, 12, 5, 9, 30};
 
 /// One recording serves all lengths but the first, which is taken for a number.
 void expect_loops(const Trained& done, int loops = 2) {
