@@ -193,7 +193,7 @@ std::optional<Value> RolledBackward::counterpart(Value value, std::size_t of_vis
   if (const StepRole* const made = in_sight_of(value, of_visit)) {
     found = made_at(visit, *made);
   } else if (const StepValues::Place* const place = values_.find(value);
-             place && !is_of_way(place->stack)) {
+             place && !is_only_of_way(loop_, place->stack)) {
     found = values_.value_at(place->stack, place->step - step(of_visit) + step(visit));
   }
   return found ? std::optional(found) : std::nullopt;
@@ -205,10 +205,6 @@ const StepRole* RolledBackward::in_sight_of(Value value, std::size_t visit) cons
   if (made == makers_[visit].end()) return nullptr;
   const StepRole& role = made->second[0];
   return in_sight_[role.number] ? &role : nullptr;
-}
-
-bool RolledBackward::is_of_way(const Stack& stack) const {
-  return stack.of == Stack::Of::forward && loop_.items[stack.number].cond != WrittenItem::kNoCond;
 }
 
 std::optional<int> RolledBackward::step_of(Value value) const {
@@ -467,19 +463,11 @@ std::optional<StepRole> RolledBackward::result_of_any(const Column& column) {
 
 /// Whether the item can use what has the role.
 bool RolledBackward::is_before(const StepRole& role, std::size_t item) const {
-  if (role.kind == Kind::view) {
-    return std::ranges::all_of(views_[role.number].inputs,
-                               [&](const StepRole& input) { return is_before(input, item); });
-  }
-  return role.kind != Kind::local || role.number < item;
+  return is_made_there(role, views_, [&](std::size_t maker) { return maker < item; });
 }
 
 bool RolledBackward::is_in_sight(const StepRole& role) const {
-  if (role.kind == Kind::view) {
-    return std::ranges::all_of(views_[role.number].inputs,
-                               [&](const StepRole& input) { return is_in_sight(input); });
-  }
-  return role.kind != Kind::local || in_sight_[role.number];
+  return is_made_there(role, views_, [&](std::size_t maker) { return in_sight_[maker]; });
 }
 
 /// The cond itself, or where it comes before what it would have to give another one that asks the

@@ -19,6 +19,11 @@ namespace dyad::exec {
 /// values may come from that it reads.
 inline constexpr int kMostStepsApart = 4;
 
+/// Whether steps have what is stacked only if they went a way through a cond.
+[[nodiscard]] inline bool is_only_of_way(const RolledLoop& loop, const Stack& stack) {
+  return stack.of == Stack::Of::forward && loop.items[stack.number].cond != WrittenItem::kNoCond;
+}
+
 /// The place of `item` in `list`, to which it is added if it is not there yet.
 template <class T>
 std::size_t number_of(std::vector<T>& list, const T& item) {
@@ -132,7 +137,6 @@ class RolledBackward {
   [[nodiscard]] std::optional<Value> counterpart(Value value, std::size_t of_visit,
                                                  std::size_t visit) const;
   [[nodiscard]] const StepRole* in_sight_of(Value value, std::size_t visit) const;
-  [[nodiscard]] bool is_of_way(const Stack& stack) const;
   /// The step that makes the value; nothing of what none of these does.
   [[nodiscard]] std::optional<int> step_of(Value value) const;
   [[nodiscard]] Value made_at(std::size_t visit, const StepRole& role) const;

@@ -236,15 +236,10 @@ bool RolledBackward::is_of_way(const StepRole& made) const {
 /// Whether every operand is made before it is used, where it is used. `made`: the items of the
 /// blocks around.
 bool RolledBackward::is_in_order(const StepBlock& block, std::vector<bool> made) const {
-  const auto is_there = [&](const auto& self, const StepRole& role) -> bool {
-    if (role.kind == Kind::view) {
-      return std::ranges::all_of(views_[role.number].inputs,
-                                 [&](const StepRole& input) { return self(self, input); });
-    }
-    return role.kind != Kind::local || made[role.number];
-  };
   const auto are_there = [&](std::span<const StepRole> roles) {
-    return std::ranges::all_of(roles, [&](const StepRole& r) { return is_there(is_there, r); });
+    return std::ranges::all_of(roles, [&](const StepRole& role) {
+      return is_made_there(role, views_, [&](std::size_t maker) { return made[maker]; });
+    });
   };
   for (const std::size_t number : block.items) {
     const StepItem& item = items_[number];

@@ -337,9 +337,7 @@ class TapedLoopRoller {
     shortest_ = std::max(shortest_, user.after ? step + 1 : from_end);
     const bool is_near = in_.rolled && (user.after ? step - in_.rolled->low()
                                                    : in_.rolled->high() - step) <= kMostStepsApart;
-    const bool is_of_way = stack.of == Stack::Of::forward &&
-                           loop_.forward.items[stack.number].cond != WrittenItem::kNoCond;
-    if (!is_near || is_of_way) return fail(value);
+    if (!is_near || is_only_of_way(loop_.forward, stack)) return fail(value);
     const Value from = whole(stack);
     if (!writes_) return value;
     const Dim index = user.after ? Dim(step) : loop_.length - from_end;

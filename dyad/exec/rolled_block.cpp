@@ -137,22 +137,20 @@ Node* StepWriter::append_cond(const Ref<GraphImpl>& graph, std::size_t number,
 /// What the block uses that none of its items, `own` among them, makes.
 void StepWriter::collect_used(const StepBlock& block, std::vector<std::size_t>& own,
                               std::vector<StepRole>& used) const {
-  const auto use = [&](const auto& self, const StepRole& role) -> void {
-    if (role.kind == StepRole::Kind::view) {
-      for (const StepRole& input : views_[role.number].inputs) self(self, input);
-      return;
-    }
-    const bool is_own =
-        role.kind == StepRole::Kind::none || role.kind == StepRole::Kind::nothing ||
-        (role.kind == StepRole::Kind::local && std::ranges::find(own, role.number) != own.end());
-    if (!is_own && std::ranges::find(used, role) == used.end()) used.push_back(role);
+  const auto use = [&](const StepRole& used_role) {
+    for_each_source(used_role, views_, [&](const StepRole& role) {
+      const bool is_own =
+          role.kind == StepRole::Kind::none || role.kind == StepRole::Kind::nothing ||
+          (role.kind == StepRole::Kind::local && std::ranges::find(own, role.number) != own.end());
+      if (!is_own && std::ranges::find(used, role) == used.end()) used.push_back(role);
+    });
   };
   for (const std::size_t number : block.items) {
     own.push_back(number);
-    for (const StepRole& role : items_[number].inputs) use(use, role);
+    std::ranges::for_each(items_[number].inputs, use);
     for (const StepBlock& way : items_[number].ways) collect_used(way, own, used);
   }
-  for (const StepRole& role : block.outputs) use(use, role);
+  std::ranges::for_each(block.outputs, use);
 }
 
 }  // namespace dyad::exec

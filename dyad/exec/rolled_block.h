@@ -50,6 +50,24 @@ struct StepView {
   std::vector<StepRole> inputs;
 };
 
+/// What a role stands for: itself, or what the view is of.
+template <class F>
+void for_each_source(const StepRole& role, std::span<const StepView> views, const F& visit) {
+  if (role.kind != StepRole::Kind::view) return visit(role);
+  for (const StepRole& input : views[role.number].inputs) for_each_source(input, views, visit);
+}
+
+/// Whether all of that is made by items that `is_there`, or by none.
+template <class F>
+[[nodiscard]] bool is_made_there(const StepRole& role, std::span<const StepView> views,
+                                 const F& is_there) {
+  bool all = true;
+  for_each_source(role, views, [&](const StepRole& source) {
+    all = all && (source.kind != StepRole::Kind::local || is_there(source.number));
+  });
+  return all;
+}
+
 /// Values of a graph by what they are.
 using KnownRoles = std::vector<std::pair<StepRole, Value>>;
 

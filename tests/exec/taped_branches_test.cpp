@@ -22,6 +22,7 @@ namespace dyad {
 namespace {
 
 using exec::compile_now;
+using exec::same_as;
 using exec::same_bits;
 using exec::Tensors;
 using exec::train;
@@ -245,12 +246,7 @@ TEST(TapedBranches, WhatOnlySomeCallsGiveAGradient) {
 
 TEST(TapedBranches, DifferentiatedFromOutside) {
   manual_seed(11);
-  const TwoWays w;
-  TwoWays same;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const NoGrad no_tape;
-    same.all()[i].copy_(w.all()[i]);
-  }
+  const TwoWays w, same = same_as(w);
   const auto run = [](const TwoWays& of, const Tensor& x) {
     const auto [h, all] = scan(
         [&](const Tensor& s, const Tensor& row) {
@@ -343,12 +339,7 @@ TEST(TapedBranches, StepsThatAreComputedAgain) {
 
 TEST(TapedBranches, InUpdatesOfTheWeights) {
   manual_seed(15);
-  const TwoWays w;
-  TwoWays same;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const NoGrad no_tape;
-    same.all()[i].copy_(w.all()[i]);
-  }
+  const TwoWays w, same = same_as(w);
   const auto step = [](const TwoWays& of, const Tensor& x) {
     for (Tensor leaf : of.all()) leaf.zero_grad();
     const auto [h, all] = scan(

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/exec/compile.h"
 #include "dyad/ir/graph.h"
 #include "exec_for_tests.h"
@@ -57,6 +59,16 @@ inline Trained train(const std::function<Tensor(const Tensor&)>& loss, const Ten
   Trained done{static_cast<std::int64_t>(page.recordings.size()), page.replays};
   for (const CompiledGraph& graph : c.graphs()) done.loops += count_of(*graph.recorded, "scan");
   return done;
+}
+
+/// Others of the same numbers; `all()` of both are the leaves.
+template <class Weights>
+Weights same_as(const Weights& weights) {
+  const Weights same;
+  const Tensors from = weights.all(), to = same.all();
+  const NoGrad no_tape;
+  for (std::size_t i = 0; i < from.size(); ++i) Tensor(to[i]).copy_(from[i]);
+  return same;
 }
 
 inline const std::vector<std::int64_t> kLengths{5, 8, 6, 12, 5, 9, 30};

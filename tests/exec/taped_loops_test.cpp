@@ -26,6 +26,7 @@ namespace {
 using exec::compile_now;
 using exec::count_of;
 using exec::kLengths;
+using exec::same_as;
 using exec::same_bits;
 using exec::Tensors;
 using exec::train;
@@ -56,17 +57,6 @@ struct Weights {
         .first;
   }
 };
-
-/// Weights with the same numbers.
-Weights same_as(const Weights& w) {
-  const Weights same;
-  for (std::size_t i = 0; i < w.all().size(); ++i) {
-    const NoGrad no_tape;
-    Tensor to = same.all()[i];
-    to.copy_(w.all()[i]);
-  }
-  return same;
-}
 
 /// One recording serves all lengths but the first, which is taken for a number.
 void expect_loops(const Trained& done, int loops = 2) {
