@@ -337,7 +337,7 @@ struct Executable::State {
     const std::span<const WrittenBack> back(written_back);
     auto made = make_plan(*version.graph, &version == &lowered ? symbols : SymbolMap(), values,
                           version.regions, options.check_finite,
-                          use.writes_back ? back : back.first(0), use.given_away);
+                          use.writes_back ? back : back.first(0), use);
     made->is_hot = &version != &lowered;
     made->use = use;
     made->key = key_of(values);
@@ -418,17 +418,38 @@ struct Executable::State {
 
   std::vector<Tensor> run(std::span<const Tensor> values, const SymbolMap& outer,
                           const CancelToken* cancel, Loc where, std::span<const Tensor> places = {},
-                          std::uint64_t given_away = 0) {
+                          PlaceholderUse use = {}) {
     std::unique_lock<std::mutex> turn;
     if (!written.empty()) turn = std::unique_lock(turns);
     std::vector<Tensor> copies;
     values = apart_from_written(values, copies);
     if (!stages.empty()) return run_stages(values, outer, cancel, where);
-    Plans taken = take_plan(values, outer, where, {lie_alone(values), given_away & takeable});
+    use.writes_back = lie_alone(values);
+    use.given_away &= takeable;
+    use.may_spoil = use.may_spoil && use.given_away != 0;
+    Plans taken = take_plan(values, outer, where, use);
     const Finally kept([&] { put_back(taken); });
     std::vector<Tensor> results = taken.front()->run(values, cancel, where, places);
     if (options.hot_runs > 0) count_run(*taken.front(), values);
     return results;
+  }
+
+  /// Of the sizes around this graph those that it names: others ask for no plan of their own.
+  SymbolMap sizes_named(const SymbolMap& around) {
+    const auto is_named = [&](Dim symbol) {
+      return std::ranges::any_of(named, [&](Dim known) { return known.same_as(symbol); });
+    };
+    std::call_once(named_once, [&] {
+      static_cast<void>(with_sizes(*graph, [&](Dim symbol) {
+        if (!is_named(symbol)) named.push_back(symbol);
+        return symbol;
+      }));
+    });
+    SymbolMap sizes;
+    for (const auto& [symbol, number] : around.entries()) {
+      if (is_named(symbol)) sizes.bind(symbol, number);
+    }
+    return sizes;
   }
 
   /// Whether there are values that the caller wants written, and nothing else lies where they do.
@@ -483,6 +504,8 @@ struct Executable::State {
       0;  // bit i: an output has the type of placeholder i, which nobody writes
   std::vector<passes::Stage> stages;  // when some sizes only data tell: the graph in parts
   std::vector<std::unique_ptr<Executable>> parts;
+  std::once_flag named_once;
+  std::vector<Dim> named;   // symbols
   std::mutex turns;         // of runs that write variables
   std::mutex mutex;         // of what follows
   Plans plans;              // that no run uses, the most recently used first
@@ -524,20 +547,22 @@ Executable& Executable::operator=(Executable&&) noexcept = default;
 
 std::vector<Tensor> Executable::run(std::span<const Tensor> placeholders, const CancelToken* cancel,
                                     Loc where, std::uint64_t given_away) {
-  return state_->run(placeholders, {}, cancel, where, {}, given_away);
+  return state_->run(placeholders, {}, cancel, where, {}, {.given_away = given_away});
 }
 
 std::vector<Tensor> Executable::run_region(std::span<const Tensor> placeholders,
                                            const SymbolMap& outer, const CancelToken* cancel,
-                                           Loc where, std::span<const Tensor> places) {
-  return state_->run(placeholders, outer, cancel, where, places);
+                                           Loc where, std::span<const Tensor> places,
+                                           std::uint64_t given_away) {
+  return state_->run(placeholders, state_->sizes_named(outer), cancel, where, places,
+                     {.given_away = given_away, .may_spoil = true});
 }
 
 std::vector<Tensor> Executable::prepare(std::span<const Tensor> placeholders, Loc where) {
   std::vector<Tensor> outputs;
   if (!state_->stages.empty()) return outputs;
   State::Plans taken =
-      state_->take_plan(placeholders, {}, where, {!state_->written_back.empty(), 0});
+      state_->take_plan(placeholders, {}, where, {.writes_back = !state_->written_back.empty()});
   const Plan& plan = *taken.front();
   for (const int slot : plan.outputs) {
     outputs.push_back(without_memory(plan.slots[static_cast<std::size_t>(slot)].tensor));

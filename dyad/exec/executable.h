@@ -106,9 +106,11 @@ class Executable {
   /// The same for the graph inside a control node, under the symbols of the graph around it.
   /// `places` (none, or one for each output, undefined where it does not matter): row-major tensors
   /// in whose memory the outputs are made where that can be done; they lie elsewhere where not.
+  /// `given_away`: as of `run`, of what nobody needs even if the graph fails; an output that is
+  /// such a placeholder lies where it does.
   std::vector<Tensor> run_region(std::span<const Tensor> placeholders, const SymbolMap& outer,
                                  const CancelToken* cancel, Loc where,
-                                 std::span<const Tensor> places = {});
+                                 std::span<const Tensor> places = {}, std::uint64_t given_away = 0);
 
   /// Makes the plan for values like these, of which only types and strides are looked at, without
   /// running it; nothing where data decide on sizes. Gives what is known of a run's outputs:

@@ -7,6 +7,7 @@
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_bind.h"
+#include "dyad/exec/pack.h"
 #include "dyad/passes/fused_op.h"
 
 namespace dyad::exec {
@@ -27,23 +28,37 @@ void append_all(Tensors& to, std::span<const Tensor> values) {
 class ControlStep : public Step {
  public:
   ControlStep(const Node& node, Tensors inputs, std::vector<int> buffers,
+              std::vector<GivenInput> given,
               const std::vector<std::unique_ptr<Executable>>& regions)
-      : Step(&node), inputs_(std::move(inputs)), buffers_(std::move(buffers)), regions_(regions) {}
+      : Step(&node),
+        inputs_(std::move(inputs)),
+        buffers_(std::move(buffers)),
+        given_(std::move(given)),
+        regions_(regions) {}
 
   void run(Plan& plan, const RunContext& context) override {
-    const Tensors results = compute(context);
+    const Tensors results = compute(context, memory_in(plan));
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      plan.set_result(buffers_[i], row_major(results[i]));
+      const auto lies_there = [&](const Tensor& other) {
+        return other.impl()->storage == results[i].impl()->storage;
+      };
+      const bool is_shared = std::ranges::count_if(results, lies_there) > 1;
+      plan.set_result(buffers_[i], row_major(results[i]), is_shared);
     }
   }
 
-  virtual Tensors compute(const RunContext& context) = 0;
+  /// Memory that results may lie in.
+  struct Memory {
+    Tensors places;                ///< none, or one for each result, undefined where it is all one
+    std::uint64_t given_away = 0;  ///< bit i: what placeholder i of the graphs is given
+  };
+  virtual Tensors compute(const RunContext& context, const Memory& memory) = 0;
 
  protected:
   Tensors run_region(std::size_t i, std::span<const Tensor> arguments, const RunContext& context,
-                     std::span<const Tensor> places = {}) const {
+                     std::span<const Tensor> places = {}, std::uint64_t given_away = 0) const {
     return regions_[i]->run_region(arguments, context.symbols, context.cancel, context.where,
-                                   places);
+                                   places, given_away);
   }
   [[nodiscard]] std::span<const Tensor> inputs(std::size_t begin) const {
     return std::span<const Tensor>(inputs_).subspan(begin);
@@ -64,8 +79,20 @@ class ControlStep : public Step {
   }
 
  private:
+  [[nodiscard]] Memory memory_in(const Plan& plan) const {
+    Memory memory;
+    for (const int buffer : buffers_)
+      memory.places.push_back(plan.buffers[static_cast<std::size_t>(buffer)].base);
+    for (const auto& [placeholder, buffer] : given_) {
+      if (!plan.buffers[static_cast<std::size_t>(buffer)].is_shared)
+        memory.given_away |= std::uint64_t{1} << placeholder;
+    }
+    return memory;
+  }
+
   Tensors inputs_;
   std::vector<int> buffers_;
+  std::vector<GivenInput> given_;
   const std::vector<std::unique_ptr<Executable>>& regions_;
 };
 
@@ -73,16 +100,20 @@ class CondStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
-  Tensors compute(const RunContext& context) override {
-    return run_region(is_true(inputs(0)[0]) ? 0 : 1, inputs(1), context);
+  Tensors compute(const RunContext& context, const Memory& memory) override {
+    return run_region(is_true(inputs(0)[0]) ? 0 : 1, inputs(1), context, memory.places,
+                      memory.given_away);
   }
 };
 
-/// States followed by what every step sees alike.
-Tensors with(std::span<const Tensor> states, std::span<const Tensor> captures) {
-  Tensors all(states.begin(), states.end());
-  append_all(all, captures);
-  return all;
+Tensors with(Tensors values, std::span<const Tensor> others) {
+  append_all(values, others);
+  return values;
+}
+
+/// Of the first `count` arguments of a step, its states, those whose memory is the step's alone.
+std::uint64_t states_given_away(std::span<const Tensor> arguments, std::size_t count) {
+  return pack::given_away(arguments.first(count));
 }
 
 /// The states that a loop begins with, row by row as those of later steps.
@@ -92,16 +123,17 @@ Tensors begin_states(std::span<const Tensor> inputs) {
   return states;
 }
 
-/// The states after a loop. What no step made is copied, because the loop's result must not be the
-/// caller's memory.
-Tensors apart_from(std::span<const Tensor> inputs, Tensors states) {
+/// What a loop gives: the states after it, and rows. What no step made is copied, because the
+/// loop's result must not be the caller's memory; nor may a state lie where it is a row, too.
+Tensors results_of_loop(std::span<const Tensor> inputs, Tensors states, const Tensors& rows) {
   for (Tensor& state : states) {
-    const bool is_given = std::ranges::any_of(inputs, [&](const Tensor& input) {
-      return input.impl()->storage == state.impl()->storage;
-    });
-    if (is_given) state = row_major_copy(state);
+    const auto lies_there = [&](const Tensor& other) {
+      return other.impl()->storage == state.impl()->storage;
+    };
+    if (std::ranges::any_of(inputs, lies_there) || std::ranges::any_of(rows, lies_there))
+      state = row_major_copy(state);
   }
-  return states;
+  return with(std::move(states), rows);
 }
 
 /// Copies what was not made in its place.
@@ -174,7 +206,7 @@ class WhileStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
-  Tensors compute(const RunContext& context) override {
+  Tensors compute(const RunContext& context, const Memory& /*memory*/) override {
     const auto& attrs = node().attrs_as<LoopAttrs>();
     const auto count = static_cast<std::size_t>(attrs.states);
     const std::span<const Tensor> begun = inputs(count, static_cast<std::size_t>(attrs.slices)),
@@ -188,11 +220,14 @@ class WhileStep final : public ControlStep {
     Tensors states = begin_states(inputs(0, count));
     for (;;) {
       check_cancelled(context);
-      const Tensors arguments = with(states, captures);
-      if (!is_true(run_region(0, arguments, context)[0])) break;
+      const Tensors arguments = with(std::move(states), captures);
+      if (!is_true(run_region(0, arguments, context)[0])) {
+        states.assign(arguments.begin(), arguments.begin() + count);
+        break;
+      }
       Tensors places(stacks.empty() ? 0 : count);
       for (GrowingStack& stack : stacks) places.push_back(stack.next());
-      states = run_region(1, arguments, context, places);
+      states = run_region(1, arguments, context, places, states_given_away(arguments, count));
       for (std::size_t i = 0; i < stacks.size(); ++i) {
         stacks[i].add(places[count + i], states[count + i]);
       }
@@ -200,10 +235,7 @@ class WhileStep final : public ControlStep {
     }
     Tensors rows;
     for (GrowingStack& stack : stacks) rows.push_back(stack.rows());
-    // A state may lie where it is a row, too.
-    states = apart_from(with(inputs(0), rows), std::move(states));
-    append_all(states, rows);
-    return states;
+    return results_of_loop(inputs(0), std::move(states), rows);
   }
 };
 
@@ -211,7 +243,7 @@ class WhileStatesStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
-  Tensors compute(const RunContext& context) override {
+  Tensors compute(const RunContext& context, const Memory& /*memory*/) override {
     const auto& attrs = node().attrs_as<WhileStatesAttrs>();
     const auto count = static_cast<std::size_t>(attrs.states);
     const std::span<const Tensor> captures =
@@ -221,7 +253,7 @@ class WhileStatesStep final : public ControlStep {
     Tensors states = begin_states(inputs(0, count));
     for (;;) {
       check_cancelled(context);
-      const Tensors arguments = with(states, captures);
+      const Tensors arguments = with(Tensors(states), captures);
       if (!is_true(run_region(0, arguments, context)[0])) break;
       before.push_back(states);
       states = run_region(1, arguments, context);
@@ -245,7 +277,7 @@ class ScanStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
-  Tensors compute(const RunContext& context) override {
+  Tensors compute(const RunContext& context, const Memory& /*memory*/) override {
     const auto& attrs = node().attrs_as<LoopAttrs>();
     const auto count = static_cast<std::size_t>(attrs.states);
     const auto slices = static_cast<std::size_t>(attrs.slices);
@@ -257,20 +289,17 @@ class ScanStep final : public ControlStep {
     for (std::int64_t i = 0; i < length; ++i) {
       check_cancelled(context);
       const std::int64_t t = attrs.reverse ? length - 1 - i : i;
-      Tensors arguments = states;
+      Tensors arguments = std::move(states);
       for (const Tensor& x : xs) arguments.push_back(slice(x, t));
       append_all(arguments, captures);
       Tensors places(count);
       for (const Tensor& result : results) places.push_back(slice(result, t));
-      Tensors made = run_region(0, arguments, context, places);
+      Tensors made = run_region(0, arguments, context, places, states_given_away(arguments, count));
       put(places, made);
       made.resize(count);
       states = std::move(made);
     }
-    // A state may lie where it is a result, too.
-    states = apart_from(with(inputs(0), results), std::move(states));
-    append_all(states, results);
-    return states;
+    return results_of_loop(inputs(0), std::move(states), results);
   }
 };
 
@@ -278,7 +307,7 @@ class PartsStep final : public ControlStep {
  public:
   using ControlStep::ControlStep;
 
-  Tensors compute(const RunContext& context) override {
+  Tensors compute(const RunContext& context, const Memory& /*memory*/) override {
     const std::int64_t count = node().attrs_as<passes::PartsAttrs>().samples;
     const std::int64_t all = inputs(0)[0].shape().numbers()[0];
     Tensors results = make_results(context);
@@ -303,10 +332,11 @@ class PartsStep final : public ControlStep {
 };
 
 std::unique_ptr<ControlStep> make_step(const Node& node, std::vector<Tensor> inputs,
-                                       std::vector<int> buffers,
+                                       std::vector<int> buffers, std::vector<GivenInput> given,
                                        const std::vector<std::unique_ptr<Executable>>& regions) {
   const auto make = [&]<class S>(std::type_identity<S>) -> std::unique_ptr<ControlStep> {
-    return std::make_unique<S>(node, std::move(inputs), std::move(buffers), regions);
+    return std::make_unique<S>(node, std::move(inputs), std::move(buffers), std::move(given),
+                               regions);
   };
   if (&node.op() == &kCondOp) return make(std::type_identity<CondStep>());
   if (&node.op() == &kWhileOp) return make(std::type_identity<WhileStep>());
@@ -320,15 +350,15 @@ std::unique_ptr<ControlStep> make_step(const Node& node, std::vector<Tensor> inp
 }  // namespace
 
 std::unique_ptr<Step> make_control_step(const Node& node, std::vector<Tensor> inputs,
-                                        std::vector<int> buffers,
+                                        std::vector<int> buffers, std::vector<GivenInput> given,
                                         const std::vector<std::unique_ptr<Executable>>& regions) {
-  return make_step(node, std::move(inputs), std::move(buffers), regions);
+  return make_step(node, std::move(inputs), std::move(buffers), std::move(given), regions);
 }
 
 std::vector<Tensor> run_control(const Node& node, std::vector<Tensor> inputs,
                                 const std::vector<std::unique_ptr<Executable>>& regions,
                                 const RunContext& context) {
-  return make_step(node, std::move(inputs), {}, regions)->compute(context);
+  return make_step(node, std::move(inputs), {}, {}, regions)->compute(context, {});
 }
 
 }  // namespace dyad::exec

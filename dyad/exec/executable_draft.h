@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -61,6 +62,8 @@ struct DraftStep {
   bool elementwise = false;  ///< of an input in its layout, output element i needs element i only
   int takes_over = -1;       ///< the read in whose memory writes[0] may lie although it is not
   int spoils = -1;           ///< the read in whose memory it works if nobody needs it any more
+  /// Of a cond, bit i: what it hands to placeholder i of its graphs is needed by nobody else.
+  std::uint64_t given_away = 0;
   std::vector<DraftStep> members;  ///< of rows
   int space_rank = 0;              ///< of a member: axes of the space that it runs over
   bool past_caches = false;        ///< of a member: nothing reads its results soon
@@ -88,7 +91,7 @@ struct Draft {
   std::vector<DraftWrite> writes;
   std::vector<int> outputs;  ///< slots
   std::vector<const Node*> output_nodes;
-  std::vector<bool> given_back;  ///< outputs that lie in the placeholder that they are written to
+  std::vector<bool> given_back;  ///< outputs that lie in the memory of a placeholder
   /// Of the graph's values, and of those of the graphs in `rows` nodes.
   std::unordered_map<Value, int, ValueHash> slot_of;
   int views = 0;
@@ -136,6 +139,10 @@ void send_past_caches(Draft& draft);
 /// Lets steps write the parts of a concatenation where they belong in its result, if each lies
 /// there as it does alone: then there is nothing to copy.
 void join_parts_in_place(Draft& draft);
+
+/// Gives conds the memory of what only they read, and offers outputs that of placeholders of their
+/// types which are given away, each once.
+void use_given_away(Draft& draft, const GraphImpl& lowered, PlaceholderUse use);
 
 /// Gives outputs memory of their own, and puts the steps that write variables last: in place where
 /// nobody needs the old value any more, otherwise as copies at the very end.

@@ -7,6 +7,12 @@
 #include "dyad/exec/step_profile.h"
 
 namespace dyad::exec {
+namespace {
+
+/// Whether a run makes it for the caller.
+bool is_made(Source source) { return source == Source::output || source == Source::control; }
+
+}  // namespace
 
 void Plan::set_base(int buffer, std::byte* data, const Ref<Storage>& storage) {
   for (const Patch& patch : patches_[static_cast<std::size_t>(buffer)]) {
@@ -41,8 +47,10 @@ void Plan::patch_tensor(int slot) {
   patches.push_back({patched.offset, nullptr, impl});
 }
 
-void Plan::set_result(int buffer, const Tensor& result) {
-  buffers[static_cast<std::size_t>(buffer)].base = result;
+void Plan::set_result(int buffer, const Tensor& result, bool is_shared) {
+  Buffer& made = buffers[static_cast<std::size_t>(buffer)];
+  made.base = result;
+  made.is_shared = is_shared;
   set_base(buffer, result.impl()->data, result.impl()->storage);
 }
 
@@ -107,13 +115,17 @@ void Plan::place_outputs(std::span<const Tensor> places) {
     if (!places[i].defined()) continue;
     const Slot& slot = slots[static_cast<std::size_t>(outputs[i])];
     const auto number = static_cast<std::size_t>(slot.buffer);
-    const Buffer& buffer = buffers[number];
+    Buffer& buffer = buffers[number];
     const TensorImpl &place = *places[i].impl(), &made = *slot.tensor.impl();
     const auto bytes = static_cast<std::size_t>(place.numel()) * size_of(place.dtype);
-    if (buffer.source != Source::output || slot.offset != 0 || !made.contiguous ||
-        buffer.bytes > bytes || fresh_[number].data ||
-        reinterpret_cast<std::uintptr_t>(place.data) % kAlignment != 0)
+    const bool is_taken = fresh_[number].data || buffer.base.defined();
+    if (!is_made(buffer.source) || slot.offset != 0 || !made.contiguous || buffer.bytes > bytes ||
+        is_taken || reinterpret_cast<std::uintptr_t>(place.data) % kAlignment != 0)
       continue;
+    if (buffer.source == Source::control) {
+      buffer.base = places[i];
+      continue;
+    }
     place.storage->before_write();
     fresh_[number] = {place.storage, place.data};
   }
@@ -213,8 +225,7 @@ void Plan::let_go() noexcept {
   for (ArenaMemory& memory : arena_memory_) memory.held = {};
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     Buffer& buffer = buffers[i];
-    const bool passing = buffer.source == Source::placeholder || buffer.source == Source::output ||
-                         buffer.source == Source::control;
+    const bool passing = buffer.source == Source::placeholder || is_made(buffer.source);
     if (!passing && buffer.source != Source::variable) continue;
     for (const Patch& patch : patches_[i]) {
       if (!patch.impl) continue;

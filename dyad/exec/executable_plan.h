@@ -27,8 +27,11 @@ enum class Source : std::uint8_t {
 /// A block of memory of a plan.
 struct Buffer {
   Source source = Source::arena;
-  int index = 0;           ///< of the placeholder
-  Tensor base;             ///< the variable or constant; the output of a control step once it ran
+  int index = 0;  ///< of the placeholder
+  /// The variable or constant; of a control step what it made, and before it ran the place where
+  /// the caller wants that, if any.
+  Tensor base;
+  bool is_shared = false;  ///< something else that the control step made lies there
   std::size_t bytes = 0;   ///< of what a run makes: arena, output, control and scratch
   std::size_t offset = 0;  ///< arena and scratch
   int arena = 0;           ///< which
@@ -88,6 +91,7 @@ class Step {
 struct PlaceholderUse {
   bool writes_back = false;      ///< outputs that placeholders get lie there
   std::uint64_t given_away = 0;  ///< bit i: outputs may lie where placeholder i does
+  bool may_spoil = false;        ///< what is given away nobody needs, even if the run fails
   [[nodiscard]] bool operator==(const PlaceholderUse&) const noexcept = default;
 };
 
@@ -109,8 +113,9 @@ class Plan {
 
   /// Points everything that looks at a buffer to where it lies now.
   void set_base(int buffer, std::byte* data, const Ref<Storage>& storage);
-  /// The same with the tensor that a control step's graph returned (row-major).
-  void set_result(int buffer, const Tensor& result);
+  /// The same with the tensor that a control step's graph returned (row-major). `is_shared`:
+  /// another one that it returned lies in the same memory.
+  void set_result(int buffer, const Tensor& result, bool is_shared);
 
   std::vector<std::int64_t> key;  ///< sizes and strides of the placeholders
   std::vector<DType> dtypes;      ///< of the placeholders

@@ -36,8 +36,14 @@ std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
   for (const int slot : draft.writes) {
     buffers.push_back(plan.slots[static_cast<std::size_t>(slot)].buffer);
   }
+  std::vector<GivenInput> given;
+  for (std::size_t i = 1; i < std::min<std::size_t>(draft.reads.size(), 65); ++i) {
+    if ((draft.given_away >> (i - 1) & 1) == 0) continue;
+    const int buffer = plan.slots[static_cast<std::size_t>(draft.reads[i])].buffer;
+    given.push_back({static_cast<int>(i - 1), buffer});
+  }
   return make_control_step(*draft.node, patched_tensors(plan, draft.reads), std::move(buffers),
-                           regions.at(draft.node));
+                           std::move(given), regions.at(draft.node));
 }
 
 /// Whether an output gets its memory just before the step that writes it first, not with all
@@ -98,36 +104,14 @@ void write_back(Draft& draft, const GraphImpl& lowered, std::span<const WrittenB
   }
 }
 
-/// Offers outputs the memory of placeholders of their types that are given away, each once.
-void offer(Draft& draft, const GraphImpl& lowered, std::uint64_t given_away) {
-  std::vector<bool> has_place = draft.given_back;
-  for (std::size_t i = 0; i < std::min<std::size_t>(lowered.placeholders().size(), 64); ++i) {
-    if ((given_away >> i & 1) == 0) continue;
-    const int target = draft.slot_of.at(lowered.placeholders()[i]);
-    for (std::size_t output = 0; output < draft.outputs.size(); ++output) {
-      const int value = draft.outputs[output];
-      const bool is_used =
-          std::ranges::count(draft.outputs, value) > 1 ||
-          std::ranges::find(draft.writes, value, &DraftWrite::value) != draft.writes.end();
-      if (has_place[output] || is_used || draft.buffer_of(value).source != Source::arena ||
-          draft.tensor(value).dtype != draft.tensor(target).dtype ||
-          !draft.same_layout(value, target))
-        continue;
-      has_place[output] = true;
-      draft.writes.push_back({target, value, draft.output_nodes[output], static_cast<int>(output)});
-      break;
-    }
-  }
-}
-
 }  // namespace
 
 PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
                   std::span<const Tensor> placeholders, bool may_update_early,
-                  std::span<const WrittenBack> written_back, std::uint64_t given_away) {
+                  std::span<const WrittenBack> written_back, PlaceholderUse use) {
   PlacedDraft placed{lay_out(lowered, symbols, placeholders), {}, {}};
   write_back(placed.draft, lowered, written_back);
-  if (given_away != 0) offer(placed.draft, lowered, given_away);
+  use_given_away(placed.draft, lowered, use);
   order_writes(placed.draft);
   if (may_update_early) update_early(placed.draft);
   placed.arenas = place_memory(placed.draft);
@@ -139,10 +123,9 @@ PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
 std::unique_ptr<Plan> make_plan(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders,
                                 const RegionExecutables& regions, bool check_finite,
-                                std::span<const WrittenBack> written_back,
-                                std::uint64_t given_away) {
+                                std::span<const WrittenBack> written_back, PlaceholderUse use) {
   auto [draft, arenas, events] =
-      place(lowered, symbols, placeholders, !check_finite, written_back, given_away);
+      place(lowered, symbols, placeholders, !check_finite, written_back, use);
   auto plan = std::make_unique<Plan>(draft.buffers);
   plan->symbols = symbols;
   plan->slots = draft.slots;

@@ -24,7 +24,7 @@ struct PlacedDraft {
 [[nodiscard]] PlacedDraft place(const GraphImpl& lowered, const SymbolMap& symbols,
                                 std::span<const Tensor> placeholders, bool may_update_early = true,
                                 std::span<const WrittenBack> written_back = {},
-                                std::uint64_t given_away = 0);
+                                PlaceholderUse use = {});
 /// What its runs need, but for the parts of a batch.
 [[nodiscard]] MemoryUse use_of(const PlacedDraft& placed);
 
@@ -34,7 +34,7 @@ struct PlacedDraft {
                                               std::span<const Tensor> placeholders,
                                               const RegionExecutables& regions, bool check_finite,
                                               std::span<const WrittenBack> written_back,
-                                              std::uint64_t given_away);
+                                              PlaceholderUse use);
 
 /// What such a plan's runs need; makes no kernels.
 [[nodiscard]] MemoryUse measure_memory(const GraphImpl& lowered, const SymbolMap& symbols,
