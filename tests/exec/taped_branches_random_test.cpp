@@ -82,7 +82,7 @@ class Program {
   [[nodiscard]] Tensor run(const Tensor& rows) const {
     if (from_outside_) return loss(rows);
     if (!accumulates_) {
-      for (Tensor leaf : weights_) leaf.zero_grad();
+      for (const Tensor& leaf : weights_) leaf.zero_grad();
     }
     const Tensor result = loss(rows);
     result.backward();

@@ -215,7 +215,7 @@ TEST(TapedBranches, WhatOnlySomeCallsGiveAGradient) {
                    .second);
   };
   const auto step = [&](const Tensor& x) {
-    for (Tensor leaf : {w.a, w.b}) leaf.zero_grad();
+    for (const Tensor& leaf : {w.a, w.b}) leaf.zero_grad();
     const Tensor result = loss(x);
     result.backward();
     return result.detach();
@@ -263,7 +263,7 @@ TEST(TapedBranches, DifferentiatedFromOutside) {
   for (const std::int64_t length : kMany) {
     Tensor x = normal({length, 2, 3}).requires_grad(), y = x.detach().clone().requires_grad();
     for (const TwoWays* const of : std::array<const TwoWays*, 2>{&w, &same}) {
-      for (Tensor leaf : of->all()) leaf.zero_grad();
+      for (const Tensor& leaf : of->all()) leaf.zero_grad();
     }
     const auto loss = [](const Tensor& rows, const TwoWays& of) {
       return sum(rows * rows) + sum(of.a * of.b);
@@ -281,7 +281,7 @@ TEST(TapedBranches, AWhileLoop) {
   manual_seed(12);
   const TwoWays w;
   const auto step = [&](const Tensors& in) -> Tensors {
-    for (Tensor leaf : {w.a, w.b}) leaf.zero_grad();
+    for (const Tensor& leaf : {w.a, w.b}) leaf.zero_grad();
     const auto [i, h] = while_loop(
         [&](const Tensor& n, const Tensor&) { return n < in[1]; },
         [&](const Tensor& n, const Tensor& s) {
@@ -341,7 +341,7 @@ TEST(TapedBranches, InUpdatesOfTheWeights) {
   manual_seed(15);
   const TwoWays w, same = same_as(w);
   const auto step = [](const TwoWays& of, const Tensor& x) {
-    for (Tensor leaf : of.all()) leaf.zero_grad();
+    for (const Tensor& leaf : of.all()) leaf.zero_grad();
     const auto [h, all] = scan(
         [&](const Tensor& s, const Tensor& row) {
           const Tensor next = cond(

@@ -25,7 +25,7 @@ struct Trained {
 inline Trained train(const std::function<Tensor(const Tensor&)>& loss, const Tensors& leaves,
                      const std::vector<std::int64_t>& lengths, bool rows_need_grad = false) {
   const auto step = [&](const Tensors& in) -> Tensors {
-    for (Tensor leaf : leaves) leaf.zero_grad();
+    for (const Tensor& leaf : leaves) leaf.zero_grad();
     const Tensor result = loss(in[0]);
     result.backward();
     return {result.detach()};

@@ -371,7 +371,7 @@ TEST(TapedLoops, HooksThatDoMoreThanComputeStayApart) {
   EXPECT_EQ(train(reads, w.all(), {5, 5, 5, 6, 6}).loops, 0);
   const auto draws = with([](const Tensor& g) { return g * uniform(g.shape()); });
   const auto step = [&](const Tensor& x) {
-    for (Tensor leaf : w.all()) leaf.zero_grad();
+    for (const Tensor& leaf : w.all()) leaf.zero_grad();
     manual_seed(9);
     draws(x).backward();
     return w.state.grad().clone();
@@ -437,7 +437,7 @@ TEST(TapedLoops, StepsThatTurnWhatTheyRead) {
 TEST(TapedLoops, InUpdatesOfTheWeights) {
   const Weights w, same = same_as(w);
   const auto step = [](const Weights& of, const Tensor& x) {
-    for (Tensor leaf : of.all()) leaf.zero_grad();
+    for (const Tensor& leaf : of.all()) leaf.zero_grad();
     const Tensor h =
         scan([&](const Tensor& state, const Tensor& row) { return Pair(of.step(state, row), row); },
              zeros({2, 4}), x)
@@ -513,7 +513,7 @@ TEST(TapedLoops, WhatTheProgramKeepsOfStepsIsStillThere) {
                    .first);
   };
   const auto c = compile_now([&](const Tensor& x) {
-    for (Tensor leaf : w.all()) leaf.zero_grad();
+    for (const Tensor& leaf : w.all()) leaf.zero_grad();
     const Tensor result = loss(x);
     result.backward();
     return result.detach();
