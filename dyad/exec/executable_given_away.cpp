@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/executable_draft.h"
@@ -20,8 +21,11 @@ class GivenAway {
   }
 
   void use() {
+    std::vector<std::size_t> reads;
     for (DraftStep& step : draft_.steps) {
-      if (step.kind == DraftStep::Kind::control && &step.node->op() == &kCondOp) give_to(step);
+      if (step.kind != DraftStep::Kind::control || &step.node->op() != &kCondOp) continue;
+      if (reads.empty()) reads = count_reads();
+      give_to(step, reads);
     }
     for (std::size_t i = 0; i < placeholders_.size(); ++i) {
       if (is_left(i)) offer(placeholders_[i]);
@@ -36,26 +40,34 @@ class GivenAway {
     return slot < 0 ? -1 : draft_.slots[static_cast<std::size_t>(slot)].buffer;
   }
 
-  /// Whether one step reads the buffer, as one operand, and nothing else does.
-  [[nodiscard]] bool is_read_once(int which) const {
-    const auto is_it = [&](int slot) { return buffer(slot) == which; };
-    const auto is_written = [&](const DraftWrite& write) {
-      return is_it(write.variable) || is_it(write.value);
+  /// How many operands of steps lie in each buffer; many, where it is needed when they are through.
+  [[nodiscard]] std::vector<std::size_t> count_reads() const {
+    std::vector<std::size_t> reads(draft_.buffers.size());
+    const auto add = [&](int slot, std::size_t count) {
+      if (slot >= 0) reads[static_cast<std::size_t>(buffer(slot))] += count;
     };
-    std::ptrdiff_t reads = 0;
-    for (const DraftStep& step : draft_.steps) reads += std::ranges::count_if(step.reads, is_it);
-    return reads == 1 && std::ranges::none_of(draft_.outputs, is_it) &&
-           std::ranges::none_of(draft_.writes, is_written);
+    for (const DraftStep& step : draft_.steps) {
+      for (const int slot : step.reads) add(slot, 1);
+      for (const DraftStep& member : step.members) {
+        for (const int slot : member.reads) add(slot, 1);
+      }
+    }
+    for (const int slot : draft_.outputs) add(slot, 2);
+    for (const DraftWrite& write : draft_.writes) {
+      add(write.variable, 2);
+      add(write.value, 2);
+    }
+    return reads;
   }
 
-  void give_to(DraftStep& cond) {
+  void give_to(DraftStep& cond, const std::vector<std::size_t>& reads) {
     for (std::size_t i = 1; i < std::min(cond.reads.size(), kMost + 1); ++i) {
       const Buffer& held = draft_.buffer_of(cond.reads[i]);
       const auto number = static_cast<std::size_t>(held.index);
       const bool is_given =
           held.source == Source::control || (held.source == Source::placeholder && use_.may_spoil &&
                                              number < kMost && is_left(number));
-      if (!is_given || !is_read_once(buffer(cond.reads[i]))) continue;
+      if (!is_given || reads[static_cast<std::size_t>(buffer(cond.reads[i]))] > 1) continue;
       cond.given_away |= std::uint64_t{1} << (i - 1);
       if (held.source == Source::placeholder) left_ &= ~(std::uint64_t{1} << number);
     }
