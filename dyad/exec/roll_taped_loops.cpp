@@ -531,7 +531,7 @@ class TapedLoopRoller {
       std::vector<Value> of_steps(parts.begin() + low, parts.begin() + high + 1);
       std::ranges::reverse(of_steps);
       const auto role = in_.rolled->role_in_all(of_steps);
-      if (!role) {
+      if (!role || role->kind == StepRole::Kind::nothing) {
         failed_ = true;
         return;
       }
@@ -546,10 +546,13 @@ class TapedLoopRoller {
       const Value made =
           is_rolled ? made_by_steps(joined_roles_.at(a.joined), *model) : moved(parts[t], user);
       if (!writes_) continue;
-      // A stack of parts with a first axis of size 1.
-      Shape shape = model->type().shape();
-      if (is_rolled) shape[0] = made.type().shape()[0];
-      pieces.push_back(is_rolled ? reshape(tensor(made), shape, loop_.loc) : tensor(made));
+      if (is_rolled) {
+        // A stack of parts with a first axis of size 1.
+        const Type whole = with_first(model->type(), made.type().shape()[0]);
+        pieces.push_back(reshape(tensor(made), whole.shape(), loop_.loc));
+      } else {
+        pieces.push_back(made ? tensor(made) : zeros_of(model->type(), loop_.loc));
+      }
     }
     if (!writes_) return;
     const Value whole = value_of(concat(pieces, 0, loop_.loc));

@@ -558,6 +558,23 @@ Trained train_outside(const std::function<Tensor(const Weights&, const Tensor&)>
   return done;
 }
 
+TEST(TapedLoops, ALastRowWithoutAGradient) {
+  const auto before = [](const Weights& w, const Tensor& x) {
+    const Tensor rows = x * 2, begin = matmul(rows.select(0, 0), w.in);
+    return scan(
+               [&](const Tensor& h, const Tensor& row) {
+                 return Pair(lerp(matmul(row, w.in) + w.bias, matmul(h, w.state), 0.5), h);
+               },
+               begin, rows)
+        .second;
+  };
+  const Trained done = train_outside(before, [](const auto& f, const Weights&, const Tensor& x) {
+    const Tensor states = f(x);
+    return sum(states * states);
+  });
+  EXPECT_LE(done.recordings, 2);
+}
+
 TEST(TapedLoops, DifferentiatedFromOutside) {
   const auto last = [](const Weights& w, const Tensor& x) { return w.last(x); };
   const auto all = [](const Weights& w, const Tensor& x) {
