@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -62,12 +63,11 @@ struct DraftStep {
   bool elementwise = false;  ///< of an input in its layout, output element i needs element i only
   int takes_over = -1;       ///< the read in whose memory writes[0] may lie although it is not
   int spoils = -1;           ///< the read in whose memory it works if nobody needs it any more
-  /// Of a cond, bit i: what it hands to placeholder i of its graphs is needed by nobody else.
-  std::uint64_t given_away = 0;
-  std::vector<DraftStep> members;  ///< of rows
-  int space_rank = 0;              ///< of a member: axes of the space that it runs over
-  bool past_caches = false;        ///< of a member: nothing reads its results soon
-  RowBlocks blocks = {};           ///< of rows
+  std::vector<std::size_t> given_away;  ///< of a cond: the reads that nobody else needs
+  std::vector<DraftStep> members;       ///< of rows
+  int space_rank = 0;                   ///< of a member: axes of the space that it runs over
+  bool past_caches = false;             ///< of a member: nothing reads its results soon
+  RowBlocks blocks = {};                ///< of rows
 };
 
 /// Steps from number `first` to `last`, both included.

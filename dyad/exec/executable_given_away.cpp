@@ -61,6 +61,7 @@ class GivenAway {
   }
 
   void give_to(DraftStep& cond, const std::vector<std::size_t>& reads) {
+    // What comes behind the condition are the graphs' placeholders.
     for (std::size_t i = 1; i < std::min(cond.reads.size(), kMost + 1); ++i) {
       const Buffer& held = draft_.buffer_of(cond.reads[i]);
       const auto number = static_cast<std::size_t>(held.index);
@@ -68,7 +69,7 @@ class GivenAway {
           held.source == Source::control || (held.source == Source::placeholder && use_.may_spoil &&
                                              number < kMost && is_left(number));
       if (!is_given || reads[static_cast<std::size_t>(buffer(cond.reads[i]))] > 1) continue;
-      cond.given_away |= std::uint64_t{1} << (i - 1);
+      cond.given_away.push_back(i);
       if (held.source == Source::placeholder) left_ &= ~(std::uint64_t{1} << number);
     }
   }

@@ -37,10 +37,9 @@ std::unique_ptr<Step> make_step(Plan& plan, const DraftStep& draft,
     buffers.push_back(plan.slots[static_cast<std::size_t>(slot)].buffer);
   }
   std::vector<GivenInput> given;
-  for (std::size_t i = 1; i < std::min<std::size_t>(draft.reads.size(), 65); ++i) {
-    if ((draft.given_away >> (i - 1) & 1) == 0) continue;
-    const int buffer = plan.slots[static_cast<std::size_t>(draft.reads[i])].buffer;
-    given.push_back({static_cast<int>(i - 1), buffer});
+  for (const std::size_t read : draft.given_away) {
+    const int buffer = plan.slots[static_cast<std::size_t>(draft.reads[read])].buffer;
+    given.push_back({static_cast<int>(read) - 1, buffer});
   }
   return make_control_step(*draft.node, patched_tensors(plan, draft.reads), std::move(buffers),
                            std::move(given), regions.at(draft.node));
