@@ -7,6 +7,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/codegen/built_in.h"
 #include "dyad/codegen/kernel_provider.h"
+#include "dyad/exec/autocast.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
 #include "dyad/optim/optim.h"
@@ -26,8 +27,9 @@ struct Cnn {
   }
 };
 
-/// Steps with two optimizers, clipping and an evaluation; gives how many kernels were compiled.
-std::size_t train() {
+/// Steps with two optimizers, clipping and an evaluation, the forward passes under autocast to bf16
+/// where that is `narrow`; gives how many kernels were compiled.
+std::size_t train(bool narrow) {
   setenv("DYAD_CACHE", "0", 1);
   setenv("DYAD_LOG", "debug", 1);  // tells which
   const Cnn model;
@@ -36,18 +38,24 @@ std::size_t train() {
   SGD sgd(nn::parameters(model), {.lr = 0.01, .momentum = 0.9});
   for (Optimizer* optimizer : {static_cast<Optimizer*>(&adam), static_cast<Optimizer*>(&sgd)}) {
     optimizer->zero_grad();
-    Tensor loss = cross_entropy(model(x), y);
+    Tensor loss = [&] {
+      const Autocast scope(bf16, narrow);
+      return cross_entropy(model(x), y);
+    }();
     loss.backward();
     (void)clip_grad_norm(nn::parameters(model), 1.0);
     optimizer->step();
   }
   nn::eval(model);
-  const NoGrad scope;
+  const NoGrad no_grad;
+  const Autocast scope(bf16, narrow);
   (void)mean((argmax(softmax(model(x), 1), 1) == y).to(f32)).item();
   return codegen::KernelProvider::instance().statistics().compiled;
 }
 
-TEST(FirstStepDeathTest, EagerTrainingCompilesNothing) {
+class FirstStepDeathTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(FirstStepDeathTest, EagerTrainingCompilesNothing) {
 #ifndef DYAD_BUILT_IN_KERNELS
   GTEST_SKIP() << "no kernels are built in";
 #endif
@@ -56,12 +64,14 @@ TEST(FirstStepDeathTest, EagerTrainingCompilesNothing) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        const std::size_t compiled = train();
+        const std::size_t compiled = train(GetParam());
         std::fprintf(stderr, "%zu kernels were compiled\n", compiled);
         std::_Exit(compiled == 0 ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "^0 kernels were compiled");
 }
+
+INSTANTIATE_TEST_SUITE_P(Autocast, FirstStepDeathTest, ::testing::Bool());
 
 }  // namespace
 }  // namespace dyad::optim

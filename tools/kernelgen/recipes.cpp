@@ -16,7 +16,8 @@ using codegen::Access;
 using codegen::KernelKind;
 using codegen::KernelRecipe;
 
-constexpr DType kCommon[] = {DType::f32, DType::f64, DType::i64, DType::i32, DType::boolean};
+constexpr DType kCommon[] = {DType::f32, DType::f64,  DType::i64,
+                             DType::i32, DType::bf16, DType::boolean};
 
 /// Changes flags and dtypes of attributes, which have few values; numbers keep their defaults.
 class Variants final : public AttrVisitor {
