@@ -16,8 +16,9 @@ StepValues::StepValues(const BackwardTrace& trace) : values_(trace.steps.size())
     }
     for (std::size_t j = 0; j < step.slices.size(); ++j)
       make({Stack::Of::slice, j}, step.slices[j]);
-    for (std::size_t j = 0; j < step.gradients.size(); ++j)
-      make({Stack::Of::gradient, j}, step.gradients[j]);
+    for (std::size_t j = 0; j < step.gradients.size(); ++j) {
+      if (step.gradients[j]) make({Stack::Of::gradient, j}, step.gradients[j]);
+    }
     for (const auto& [value, stack] : step.given) give(stack, value);
     for (std::size_t j = 0; j < step.states.size(); ++j)
       give({Stack::Of::state, j}, step.states[j]);

@@ -45,7 +45,7 @@ struct BackwardTrace {
     std::vector<Node*> backward;
     std::vector<Way> ways;              ///< in the order of the pass
     std::vector<Value> states, slices;  ///< before the step
-    std::vector<Value> gradients;       ///< what came to its parts of the stacked results
+    std::vector<Value> gradients;       ///< what came to its parts of the stacked results, or none
   };
   std::vector<Step> steps;  ///< in the order of the program
 };

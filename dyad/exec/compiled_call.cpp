@@ -230,16 +230,17 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   for (const Value& variable : leaf.backward->graph().variables())
     watch(variable.node->attrs_as<VariableAttrs>().tensor);
   std::vector<const Tensor*> inputs;
-  const auto is_stacked = [](const BackwardPart::Part& one) { return one.stacked; };
+  const auto is_stacked = [](const BackwardPart::Part& one) { return one.loops > 0; };
   const bool any_stacked = std::ranges::any_of(part.leaf_grads, is_stacked) ||
                            std::ranges::any_of(part.argument_grads, is_stacked);
   const SymbolMap all_sizes = any_stacked ? with_told(sizes, leaf, outcome.env) : SymbolMap();
   const auto add = [&](std::span<const BackwardPart::Part> parts, const auto& input) {
-    const auto steps_of = [&](std::size_t i) {
-      return evaluate(parts[i].whole.type().shape()[0], all_sizes);
+    const auto steps_of = [&](std::size_t i, std::size_t loop) {
+      return evaluate(parts[i].whole.type().shape()[loop], all_sizes);
     };
-    BackwardPart::for_each_of(parts, steps_of,
-                              [&](std::size_t i, std::int64_t) { inputs.push_back(input(i)); });
+    BackwardPart::for_each_of(parts, steps_of, [&](std::size_t i, std::span<const std::int64_t>) {
+      inputs.push_back(input(i));
+    });
   };
   // Stands for the leaves that the call made, whose gradients nobody asks for: results track them.
   Tensor inner = make_empty(DType::f32, {0});

@@ -376,11 +376,15 @@ std::vector<autograd::GradientPart> DecisionTree::backward(const Leaf& from,
     std::vector<autograd::GradientPart> given;
     for (const BackwardPart::Part& one : *values)
       given.push_back({tensor_of(one.whole), {tensor_of(one.index), tensor_of(one.rows)}});
-    const auto steps_of = [&](std::size_t i) { return given[i].whole.shape()[0].number(); };
-    BackwardPart::for_each_of(*values, steps_of, [&](std::size_t i, std::int64_t step) {
+    const auto steps_of = [&](std::size_t i, std::size_t loop) {
+      return given[i].whole.shape()[loop].number();
+    };
+    const auto add = [&](std::size_t i, std::span<const std::int64_t> steps) {
       grads.push_back(given[i]);
-      if ((*values)[i].stacked) grads.back().whole = select(given[i].whole, 0, step);
-    });
+      for (const std::int64_t step : steps)
+        grads.back().whole = select(grads.back().whole, 0, step);
+    };
+    BackwardPart::for_each_of(*values, steps_of, add);
   }
   return grads;
 }

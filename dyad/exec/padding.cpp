@@ -122,7 +122,7 @@ class PathPadder {
       }
     }
     for (const BackwardPart::Part& part : from_.backward->argument_grads) {
-      if (part.stacked || part.index || part.rows)
+      if (part.loops > 0 || part.index || part.rows)
         throw NotPadded{"an argument gets its gradient step by step, or by rows"};
     }
   }

@@ -117,9 +117,10 @@ struct BackwardPart {
     Value whole;  ///< no value, and no rows: the outputs do not depend on it
     Value index, rows;
     /// One from each step of a loop backwards, along the first axis of `whole`, the last step's
-    /// first; in each step those of the following parts come after it, while they alternate.
-    bool stacked = false;
-    bool alternates = false;
+    /// first; with loops in its steps, one from each of their steps along the next axes.
+    int loops = 0;
+    /// Of how many of these the next part is from the same step, and comes after this one there.
+    int loops_of_next = 0;
   };
   int begin = 0;                 ///< nodes before belong to the call itself
   std::vector<int> outputs;      ///< positions among the results that track gradients
@@ -129,22 +130,30 @@ struct BackwardPart {
   std::vector<int> arguments;    ///< arguments that want gradients
   std::vector<Part> argument_grads;
 
-  /// Calls `visit(i, step)` for part `i` once, or for each of its steps, which `steps_of(i)`
-  /// counts.
+  /// Calls `visit(i, steps)` for part `i` with the step of each of its loops, in the order in which
+  /// gradients come. `steps_of(i, loop)`: how many there are.
   template <class Steps, class F>
   static void for_each_of(std::span<const Part> parts, const Steps& steps_of, const F& visit) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (!parts[i].stacked) {
-        visit(i, std::int64_t{0});
-        continue;
+    std::vector<std::int64_t> steps;
+    const auto walk = [&](const auto& self, std::size_t i, std::size_t end) -> void {
+      const int around = static_cast<int>(steps.size());
+      while (i < end) {
+        if (parts[i].loops == around) {
+          visit(i, std::span<const std::int64_t>(steps));
+          ++i;
+          continue;
+        }
+        std::size_t next = i + 1;
+        while (parts[next - 1].loops_of_next > around) ++next;
+        for (std::int64_t step = steps_of(i, steps.size()); step-- > 0;) {
+          steps.push_back(step);
+          self(self, i, next);
+          steps.pop_back();
+        }
+        i = next;
       }
-      std::size_t last = i;
-      while (parts[last].alternates) ++last;
-      for (std::int64_t step = steps_of(i); step-- > 0;) {
-        for (std::size_t k = i; k <= last; ++k) visit(k, step);
-      }
-      i = last;
-    }
+    };
+    walk(walk, 0, parts.size());
   }
 
   /// Calls `visit` with every value that it gives.

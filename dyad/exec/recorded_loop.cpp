@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 #include <ranges>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -28,19 +29,26 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
   begin_ = marks();
   first_handle_ = recorder_->loop_handles_.size();
   first_part_ = recorder_->loop_parts_.size();
-  may_be_taped_ = grad_enabled() && recorder_->open_loops_ == 0;
+  first_taped_ = recorder_->taped_loops_.size();
+  // How many steps a while_loop does inside of another one's is not the same in all of these.
+  may_be_taped_ = grad_enabled() && (recorder_->open_loops_ == 0 || &op == &kScanOp);
+  around_ = recorder_->slicing_loop_;
   number_ = recorder_->loops_++;
   ++recorder_->open_loops_;
 }
 
 RecordedLoop::~RecordedLoop() {
-  if (!recorder_ || --recorder_->open_loops_ > 0) return;
+  if (!recorder_) return;
+  recorder_->slicing_loop_ = around_;
+  if (--recorder_->open_loops_ > 0) return;
   recorder_->loop_handles_.clear();
   recorder_->loop_parts_.clear();
-  recorder_->slicing_loop_ = nullptr;
 }
 
-void RecordedLoop::begin_pass() { may_be_taped_ = false; }
+void RecordedLoop::begin_pass() {
+  may_be_taped_ = false;
+  if (around_ != nullptr) around_->begin_pass();
+}
 
 std::int64_t RecordedLoop::steps() const {
   return recorder_ ? evaluate(length_, recorder_->path_.hints) : length_.value(trace_.loc);
@@ -217,7 +225,8 @@ bool RecordedLoop::only_computes(bool on_tape) const {
                        if (find_drawing(*node))
                          return node->op().effect != Effect::random || node->is("random_key");
                        return node->op().effect == Effect::pure &&
-                              node->op().kind != BodyKind::structural;
+                              (node->op().kind != BodyKind::structural ||
+                               (on_tape && &node->op() == &kWithLengthOp));
                      }) &&
          !conditions_draw() && !conditions_have_parts();
 }
@@ -276,38 +285,50 @@ bool RecordedLoop::is_closed(std::span<const Tensor> results, std::span<const Te
     if (slice.impl()->use_count() <= 2) known.insert(slice.impl()->recorded.get());
   }
   const auto& handles = recorder_->loop_handles_;
+  // Where there are loops on the tape, these hold each once more.
+  std::unordered_map<const GraphValue*, std::int64_t> held;
+  for (const Ref<GraphValue>& handle : recorder_->taped_handles_) ++held[handle.get()];
   return std::all_of(handles.begin() + static_cast<std::ptrdiff_t>(first_handle_), handles.end(),
                      [&](const Ref<GraphValue>& handle) {
                        const bool is_inside = is_of_steps(handle->value) ||
                                               is_of_steps(handle->memory) ||
                                               is_of_steps(handle->content);
-                       return !is_inside || handle->use_count() == 1 ||
-                              (handle->use_count() == 2 && known.contains(handle.get()));
+                       if (!is_inside) return true;
+                       const auto of_tape = held.find(handle.get());
+                       const std::int64_t users =
+                           handle->use_count() - (of_tape == held.end() ? 0 : of_tape->second);
+                       return users == 1 || (users == 2 && known.contains(handle.get()));
                      });
 }
 
-std::optional<RolledLoop> RecordedLoop::rolled(std::span<const Tensor> results) {
+bool RecordedLoop::may_be_results(std::span<const Tensor> results,
+                                  const std::vector<bool>& constant) {
   const std::size_t states = trace_.steps[0].states.size();
-  std::optional<RolledLoop> rolled = roll_loop(*recorder_->graph_, trace_);
-  if (!rolled) return std::nullopt;
   std::unordered_set<const TensorImpl*> distinct;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (i < states && rolled->constant[i]) continue;
+    if (i < states && constant[i]) continue;
     const Ref<GraphValue> handle = recorder_->handle_of(results[i], trace_.loc);
     // Another tensor's memory would have to be the loop's result.
     if (!is_of_steps(handle->memory) || !results[i].impl()->contiguous ||
         !distinct.insert(results[i].impl()).second)
-      return std::nullopt;
-    if (i < states && !trace_.steps[0].states[i].type().same_as(handle->value.type()))
-      return std::nullopt;
+      return false;
+    if (i < states && !trace_.steps[0].states[i].type().same_as(handle->value.type())) return false;
   }
+  return true;
+}
+
+std::optional<RolledLoop> RecordedLoop::rolled(std::span<const Tensor> results) {
+  std::optional<RolledLoop> rolled = roll_loop(*recorder_->graph_, trace_);
+  if (!rolled || !may_be_results(results, rolled->constant)) return std::nullopt;
   return rolled;
 }
 
 bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor> last) {
   const std::size_t states = trace_.steps.empty() ? 0 : trace_.steps[0].states.size();
   trace_.last_states = values_of(results.first(std::min(states, results.size())));
-  if (!is_plain_ || trace_.slices_made.size() < 2) return false;
+  const bool may_be_taped_elsewhere = may_be_taped_ && !length_.is_symbolic();
+  if (!is_plain_ || trace_.slices_made.size() < 2 || (may_be_taped_elsewhere && is_too_short()))
+    return false;
   recorder_->forget_lone_pairs();
   keep_outside();
   trace_.parts = recorder_->loop_parts_;
@@ -316,6 +337,13 @@ bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor>
   if (!rolled) return false;
   replace(*rolled, results, last);
   return true;
+}
+
+bool RecordedLoop::is_too_short() const {
+  // Inside of another one it may be on the tape in some steps alone, and a pass that comes back may
+  // leave out another one at either end in each.
+  const std::size_t fewest = recorder_->open_loops_ > 1 ? 4 : 2;
+  return trace_.slices_made.size() < fewest;
 }
 
 void RecordedLoop::note_tracked(std::span<const Tensor> states) {
@@ -332,16 +360,28 @@ bool RecordedLoop::stays_tracked() const {
   return true;
 }
 
+bool RecordedLoop::has_taped_loops() const {
+  const auto& nodes = recorder_->graph_->nodes();
+  return recorder_->taped_loops_.size() > first_taped_ ||
+         std::any_of(nodes.begin() + trace_.begin, nodes.end(),
+                     [](const auto& node) { return &node->op() == &kWithLengthOp; });
+}
+
 bool RecordedLoop::postpone(std::span<Tensor> results) {
   const bool is_taped = may_be_taped_ && marks().taped != begin_.taped;
-  if (!is_taped || !is_plain_ || trace_.slices_made.size() < 2 ||
-      recorder_->is_told_by_data(length_) || !only_computes(true) || !asks_as_first())
+  if (!is_taped || !is_plain_ || is_too_short() || recorder_->is_told_by_data(length_) ||
+      !only_computes(true) || !asks_as_first())
     return false;
   const std::size_t states = trace_.last_states.size();
   note_tracked(results.first(states));
   if (!trace_.parts.empty() && !stays_tracked()) return false;
-  std::optional<RolledLoop> rolled = this->rolled(results);
-  if (!rolled) return false;
+  std::optional<RolledLoop> rolled;
+  if (!has_taped_loops()) {
+    rolled = this->rolled(results);
+    if (!rolled) return false;
+  } else if (!trace_.parts.empty() || !may_be_results(results, trace_.constant_states())) {
+    return false;
+  }
   forget_guards();
   for (std::size_t i = states; i < results.size(); ++i) {
     results[i] = recorder_->with_length(
@@ -349,59 +389,20 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
         {.loop = number_, .of_result = true, .number = static_cast<std::int64_t>(i - states)},
         trace_.loc);
   }
-  TapedLoop loop{
-      .number = number_,
-      .length = length_,
-      .loc = trace_.loc,
-      .forward = *std::move(rolled),
-      .trace = {},
-      .xs = trace_.xs,
-      .last_states = trace_.last_states,
-      .slices_made = trace_.slices_made,
-      .conditions = trace_.conditions,
-      .nodes = nodes_from(trace_.begin, static_cast<int>(recorder_->graph_->nodes().size())),
-      .tape = tape_};
-  const std::size_t bodies = trace_.slices_made.size();
-  if (loop.tape.size() == bodies) loop.tape.push_back(tape_end_);
-  for (LoopTrace::Step& step : std::span(trace_.steps).first(bodies)) {
-    BackwardTrace::Step& made = loop.trace.steps.emplace_back();
-    for (Node* const node : nodes_from(step.body, step.end)) {
-      if (const auto item = loop.forward.item_of.find(node); item != loop.forward.item_of.end())
-        made.forward.emplace_back(node, item->second);
-    }
-    note_ways(loop.forward, step.first_part, step.last_part, made);
-    made.states = std::move(step.states);
-    made.slices = std::move(step.slices);
-  }
+  trace_.end = static_cast<int>(recorder_->graph_->nodes().size());
+  TapedLoop loop;
+  loop.number = number_;
+  loop.length = length_;
+  loop.loc = trace_.loc;
+  loop.tape = tape_;
+  if (loop.tape.size() == trace_.slices_made.size()) loop.tape.push_back(tape_end_);
+  if (rolled)
+    set_steps(loop, *recorder_->graph_, trace_, *std::move(rolled));
+  else
+    loop.open = trace_;
   recorder_->taped_loops_.push_back(std::move(loop));
   keep_handles();
   return true;
-}
-
-void RecordedLoop::note_ways(const RolledLoop& rolled, std::size_t first, std::size_t last,
-                             BackwardTrace::Step& step) const {
-  const std::vector<TracedPart>& parts = recorder_->loop_parts_;
-  std::vector<std::size_t> in_order;
-  for (std::size_t i = first; i < last; i = parts[i].last) in_order.push_back(i);
-  // A pass comes to the last one first.
-  for (const std::size_t i : std::views::reverse(in_order)) {
-    const TracedPart& part = parts[i];
-    const std::size_t item = rolled.item_of_part.at(&part);
-    for (std::size_t k = 0; k < part.results.size(); ++k) {
-      step.given.emplace_back(part.results[k],
-                              Stack{Stack::Of::forward, item, static_cast<int>(k)});
-    }
-    if (part.is_loop()) continue;
-    const std::size_t number = step.ways.size();
-    step.ways.push_back({.pred = part.pred,
-                         .then = part.then,
-                         .loc = part.loc,
-                         .cond = item,
-                         .tape_begin = part.tape_begin,
-                         .tape_end = part.tape_end});
-    note_ways(rolled, i + 1, part.last, step);
-    step.ways[number].last = step.ways.size();
-  }
 }
 
 void RecordedLoop::keep_handles() {
@@ -409,15 +410,6 @@ void RecordedLoop::keep_handles() {
   std::copy_if(handles.begin() + static_cast<std::ptrdiff_t>(first_handle_), handles.end(),
                std::back_inserter(recorder_->taped_handles_),
                [](const Ref<GraphValue>& handle) { return handle->use_count() > 1; });
-}
-
-std::vector<Node*> RecordedLoop::nodes_from(int begin, int end) const {
-  std::vector<Node*> nodes;
-  for (int at = begin; at < end; ++at) {
-    Node* const node = recorder_->graph_->nodes()[static_cast<std::size_t>(at)].get();
-    if (!trace_.kept.contains(node)) nodes.push_back(node);
-  }
-  return nodes;
 }
 
 void RecordedLoop::forget_guards() {
@@ -439,6 +431,9 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
   inputs.insert(inputs.end(), trace_.xs.begin(), trace_.xs.end());
   inputs.insert(inputs.end(), rolled.captures.begin(), rolled.captures.end());
 
+  // Nobody sees what the steps made, so nobody needs to be told that it is gone.
+  std::erase_if(recorder_->taped_handles_,
+                [&](const Ref<GraphValue>& handle) { return is_of_steps(handle->value); });
   forget_guards();
   // The host goes on reading whether there is a first step: without one the results are the very
   // tensors that went in.

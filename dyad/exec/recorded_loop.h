@@ -82,25 +82,28 @@ class RecordedLoop {
   /// weight that autocast has cast.
   void keep_invariant();
   [[nodiscard]] std::vector<Value> values_of(std::span<const Tensor> tensors);
+  /// Whether these can be the results of a node, where states that are `constant` are none.
+  [[nodiscard]] bool may_be_results(std::span<const Tensor> results,
+                                    const std::vector<bool>& constant);
   /// The steps as one, if they are alike and `results` can be its results.
   [[nodiscard]] std::optional<RolledLoop> rolled(std::span<const Tensor> results);
+  /// Whether there are loops on the tape in its steps.
+  [[nodiscard]] bool has_taped_loops() const;
   bool roll(std::span<const Tensor> results, std::span<const Tensor> last);
+  /// Whether there are too few steps to tell what they do on the tape.
+  [[nodiscard]] bool is_too_short() const;
   /// Leaves it to the end of the recording.
   bool postpone(std::span<Tensor> results);
   void note_tracked(std::span<const Tensor> states);
   /// Whether no step ended the tape of a state. Ways may, and which ones that were the data tell:
   /// what a pass does before them is not there then.
   [[nodiscard]] bool stays_tracked() const;
-  /// What a step did in conds, parts `first..last - 1`, for the pass that comes back through it.
-  void note_ways(const RolledLoop& rolled, std::size_t first, std::size_t last,
-                 BackwardTrace::Step& step) const;
   /// Tells the loop around it what it did. `rolled`: as one node, the last one.
   void note_part(bool rolled, std::span<const Tensor> results);
   /// What the program still holds of the steps.
   void keep_handles();
   /// Of the guards that the steps asked for those of the first one are left, but for slicing.
   void forget_guards();
-  [[nodiscard]] std::vector<Node*> nodes_from(int begin, int end) const;
   /// What steps left behind that goes on being used.
   void put_in_order(int begin, std::span<const Value> captures) const;
   void replace(const RolledLoop& rolled, std::span<const Tensor> results,
@@ -110,9 +113,10 @@ class RecordedLoop {
   Dim length_;
   LoopTrace trace_;
   Marks begin_;
-  std::size_t first_handle_ = 0, first_part_ = 0;
+  std::size_t first_handle_ = 0, first_part_ = 0, first_taped_ = 0;
   std::int64_t number_ = 0;  // among the recording's loops
   bool may_be_taped_ = false;
+  RecordedLoop* around_ = nullptr;          // the recorder's slicing loop before this one
   std::vector<std::vector<bool>> tracked_;  // of the states before each step, and after the last
   std::vector<std::uint64_t> tape_;         // its numbers before each step
   std::uint64_t tape_end_ = 0;

@@ -33,16 +33,11 @@ struct Range {
 class Roller {
  public:
   Roller(const GraphImpl& graph, const LoopTrace& trace)
-      : graph_(graph), trace_(trace), local_(trace.steps.size()), given_(trace.steps.size()) {
-    const std::size_t states = trace.steps[0].states.size();
-    for (std::size_t i = 0; i < states; ++i) {
-      const Value first = trace.steps[0].states[i];
-      constant_.push_back(trace.last_states[i] == first &&
-                          std::ranges::all_of(trace.steps, [&](const LoopTrace::Step& step) {
-                            return step.states[i] == first;
-                          }));
-    }
-  }
+      : graph_(graph),
+        trace_(trace),
+        constant_(trace.constant_states()),
+        local_(trace.steps.size()),
+        given_(trace.steps.size()) {}
 
   std::optional<RolledLoop> roll() {
     const bool is_while = trace_.op == &kWhileOp;
@@ -98,10 +93,8 @@ class Roller {
   [[nodiscard]] std::vector<Entry> entries(const Range& range) const {
     std::vector<Entry> all;
     const auto add_nodes = [&](int begin, int end) {
-      for (int at = begin; at < end; ++at) {
-        Node* const node = graph_.nodes()[static_cast<std::size_t>(at)].get();
-        if (!trace_.kept.contains(node)) all.push_back({.node = node});
-      }
+      for (Node* const node : trace_.nodes_between(graph_, begin, end))
+        all.push_back({.node = node});
     };
     int at = range.begin;
     for (std::size_t b = range.first_part; b < range.last_part;) {
@@ -369,10 +362,10 @@ class Roller {
 
   const GraphImpl& graph_;
   const LoopTrace& trace_;
+  std::vector<bool> constant_;
   std::vector<StepItem> items_;
   std::unordered_map<const Node*, std::size_t> item_of_;
   std::unordered_map<const TracedPart*, std::size_t> item_of_part_;
-  std::vector<bool> constant_;
   std::vector<Value> captures_;
   /// Of each step what makes the nodes of the blocks being matched, and what conds gave there.
   std::vector<std::unordered_map<Node*, std::size_t>> local_;
@@ -380,6 +373,45 @@ class Roller {
 };
 
 }  // namespace
+
+void LoopTrace::replace_positions(const std::function<int(int)>& by) {
+  begin = by(begin);
+  end = by(end);
+  for (Step& step : steps) {
+    for (int* const at : {&step.condition, &step.body, &step.end}) *at = by(*at);
+  }
+}
+
+void LoopTrace::replace_values(const std::function<Value(Value)>& by) {
+  replace_all(xs, by);
+  replace_all(last_states, by);
+  replace_all(conditions, by);
+  for (std::vector<Value>& made : slices_made) replace_all(made, by);
+  for (Step& step : steps) {
+    replace_all(step.states, by);
+    replace_all(step.slices, by);
+  }
+}
+
+std::vector<bool> LoopTrace::constant_states() const {
+  std::vector<bool> constant;
+  for (std::size_t i = 0; i < last_states.size(); ++i) {
+    const Value first = steps[0].states[i];
+    constant.push_back(last_states[i] == first && std::ranges::all_of(steps, [&](const Step& step) {
+                         return step.states[i] == first;
+                       }));
+  }
+  return constant;
+}
+
+std::vector<Node*> LoopTrace::nodes_between(const GraphImpl& graph, int first, int last) const {
+  std::vector<Node*> nodes;
+  for (int at = first; at < last; ++at) {
+    Node* const node = graph.nodes()[static_cast<std::size_t>(at)].get();
+    if (!kept.contains(node)) nodes.push_back(node);
+  }
+  return nodes;
+}
 
 std::vector<Node*> in_order_of_use(std::span<Node* const> nodes, std::span<const Value> captures) {
   std::unordered_set<Node*> left(nodes.begin(), nodes.end());

@@ -14,6 +14,12 @@
 
 namespace dyad::exec {
 
+using ValueMap = std::unordered_map<Value, Value, ValueHash>;
+
+inline void replace_all(std::vector<Value>& values, const std::function<Value(Value)>& by) {
+  for (Value& value : values) value = by(value);
+}
+
 /// One step of a loop in a graph: nodes `condition..body - 1` are the condition (of a scan: the
 /// slicing), `body..end - 1` the body, with the loop's parts from `first_part` to `last_part - 1`.
 /// The last step of a while_loop is a condition alone.
@@ -51,6 +57,7 @@ struct LoopTrace {
   const OpInfo* op = nullptr;
   Loc loc;
   int begin = 0;          ///< nodes before belong to what came before the loop
+  int end = 0;            ///< of a loop on the tape: nodes from here on came after it
   std::vector<Value> xs;  ///< what a scan slices
   std::vector<Step> steps;
   std::span<const TracedPart> parts;  ///< in the order in which they began
@@ -59,6 +66,14 @@ struct LoopTrace {
   /// What the bodies gave beside their states, one list for each step.
   std::vector<std::vector<Value>> slices_made;
   std::unordered_set<const Node*> kept;  ///< nodes among the steps that belong to none of them
+
+  // Of loops without parts:
+  void replace_positions(const std::function<int(int)>& by);
+  void replace_values(const std::function<Value(Value)>& by);
+  /// Which states no step changes.
+  [[nodiscard]] std::vector<bool> constant_states() const;
+  /// The nodes `first..last - 1` that belong to the steps.
+  [[nodiscard]] std::vector<Node*> nodes_between(const GraphImpl& graph, int first, int last) const;
 };
 
 /// Steps as one: graphs over (states, slices, captures), and the captures.

@@ -1,603 +1,16 @@
 #include <algorithm>
-#include <functional>
-#include <iterator>
-#include <map>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
+#include "dyad/exec/alike_loops.h"
 #include "dyad/exec/control_flow_ops.h"
-#include "dyad/exec/control_node.h"
-#include "dyad/exec/taped_loop_graph.h"
+#include "dyad/exec/moving_recording.h"
+#include "dyad/exec/taped_loop.h"
+#include "dyad/exec/taped_loop_roller.h"
 #include "dyad/ir/graph_evaluator.h"
-#include "dyad/ops/compare.h"
-#include "dyad/ops/indexing.h"
-#include "dyad/ops/reduce.h"
-#include "dyad/ops/views.h"
 
 namespace dyad::exec {
 namespace {
-
-using Values = std::unordered_map<Value, Value, ValueHash>;
-
-Type with_first(const Type& type, Dim size) {
-  Shape shape = type.shape();
-  shape[0] = size;
-  return {type.dtype(), shape};
-}
-
-/// Puts the graph in order and says in the path where what was before a place is now: `before[i]`
-/// nodes stand where `i` stood.
-std::vector<std::unique_ptr<Node>> arrange(Path& path, std::span<Node* const> order,
-                                           const std::vector<int>& before) {
-  path.replace_positions([&](int at) { return before[static_cast<std::size_t>(at)]; });
-  return path.graph->rearrange(order);
-}
-
-/// Puts two loops in the place of the steps of one and of the pass that came back through it.
-class TapedLoopRoller {
- public:
-  TapedLoopRoller(Path& path, TapedLoop& loop)
-      : path_(path), graph_(*path.graph), loop_(loop), in_(path, loop) {}
-
-  bool roll() {
-    if (!in_.find()) return false;
-    const std::optional<BackwardPart> single = path_.backward;
-    const std::vector<Decision> decisions = path_.decisions;
-    if (path_.backward && in_.rolled) join_parts(*path_.backward);
-    forget_conditions(0);
-    forget_ways();
-    walk();
-    path_.decisions = decisions;
-    if (!settle()) {
-      path_.backward = single;
-      return false;
-    }
-    writes_ = true;
-    path_.has_ways = path_.has_ways || loop_.has_ways();
-    forget_ways();
-    if (loop_.is_while()) peel();
-    walk();
-    return true;
-  }
-
-  /// Puts the graph in its new order; gives what is no longer there.
-  [[nodiscard]] std::vector<std::unique_ptr<Node>> finish() {
-    if (loop_.length.is_symbolic() && !loop_.is_while()) {
-      path_.guards.push_back(
-          {DimGuard::Kind::less, std::max(1, fewest_steps() - 1), loop_.length, 1, loop_.loc});
-    }
-    return arrange(path_, order_, before_);
-  }
-  /// What others know the loops' results by from now on.
-  [[nodiscard]] const Values& replaced() const noexcept { return replaced_; }
-
- private:
-  /// Who uses a value.
-  struct User {
-    bool after = true;     ///< after the steps backwards that become a loop, or before them
-    bool in_pass = false;  ///< a step backwards that stays as it is
-    bool is_path = false;  ///< no node: what the call gives or leaves
-  };
-
-  /// How many steps there must be for the loops to stand for them.
-  [[nodiscard]] int fewest_steps() const {
-    const int apart = in_.rolled ? in_.steps() - 1 - in_.rolled->high() + in_.rolled->low() : 0;
-    return std::max(apart + 1, shortest_);
-  }
-
-  /// The host reads a while_loop's conditions no more, but for the first `kept`.
-  void forget_conditions(std::size_t kept) {
-    for (std::size_t t = kept; t < loop_.conditions.size(); ++t) {
-      // A state that is the condition may be read once more behind the loop.
-      const auto read = std::ranges::find(path_.decisions, loop_.conditions[t], &Decision::value);
-      if (read != path_.decisions.end()) path_.decisions.erase(read);
-    }
-  }
-
-  /// Nor does it read which ways steps go.
-  void forget_ways() {
-    for (const BackwardTrace::Step& step : loop_.trace.steps) {
-      for (const BackwardTrace::Way& way : step.ways) {
-        const auto read = std::ranges::find(path_.decisions, way.pred, &Decision::value);
-        if (read != path_.decisions.end()) path_.decisions.erase(read);
-      }
-    }
-  }
-
-  /// After a walk that found what is needed: whether it can be had.
-  bool settle() {
-    if (failed_ || (in_.rolled && !in_.rolled->settle())) return false;
-    if (in_.rolled) make_backward();
-    if (failed_) return false;
-    // What would stay of the first steps goes one way, and another one in other calls.
-    if (loop_.is_while() && loop_.has_ways() && fewest_steps() > 1) return false;
-    for (const Value value : asked_) {
-      const auto ways = in_.rolled->begins(*in_.rolled->after(value));
-      if (!ways) return false;
-      need_one_of(*ways);
-    }
-    return true;
-  }
-
-  /// That a tensor has a gradient from the loop at all the data tell, if all of what comes to it
-  /// is from some ways. The host reads whether one of these was gone.
-  void need_one_of(std::vector<RolledBackward::WayOfCond> ways) {
-    if (ways.empty()) return;
-    std::ranges::sort(ways);
-    number_of(needed_, ways);
-  }
-
-  /// Nothing but its conditions tells that a while_loop does as many steps as there must be. So the
-  /// host goes on reading that many, and the steps before the last of those stay as they are: the
-  /// loop begins where they end, and its stacks with what they made.
-  void peel() {
-    first_ = static_cast<std::size_t>(fewest_steps() - 1);
-    forget_conditions(first_ + 1);
-    loop_.length = graph_.fresh_symbol();
-    path_.hints.bind(loop_.length, in_.steps());
-    const auto& body = loop_.trace.steps[first_].forward;
-    for (const Node* const node : loop_.nodes) {
-      if (!body.empty() && node == body.front().first) break;
-      in_.gone.erase(node);
-    }
-  }
-
-  /// What comes from every step to leaves and arguments outside, which add it up one by one, is
-  /// one part each.
-  void join_parts(BackwardPart& part) {
-    const auto same_leaf = [](const Tensor& a, const Tensor& b) { return a.is_same(b); };
-    join_parts_of(part.leaves, part.leaf_grads, same_leaf);
-    join_parts_of(part.arguments, part.argument_grads, std::equal_to<int>());
-  }
-
-  template <class Owner, class Same>
-  void join_parts_of(std::vector<Owner>& owners, std::vector<BackwardPart::Part>& parts,
-                     const Same& same_owner) {
-    const auto place_of = [&](std::size_t i) {
-      return i < parts.size() && parts[i].whole ? in_.rolled->find(parts[i].whole) : nullptr;
-    };
-    std::vector<Owner> kept_owners;
-    std::vector<BackwardPart::Part> kept;
-    for (std::size_t i = 0; i < parts.size();) {
-      std::size_t end = i;
-      while (place_of(end) && same_owner(owners[end], owners[i])) ++end;
-      const auto of_steps = parts_of_steps(std::span(parts).subspan(i, end - i));
-      if (of_steps.empty()) {
-        end = std::max(end, i + 1);
-        kept_owners.insert(kept_owners.end(), owners.begin() + i, owners.begin() + end);
-        kept.insert(kept.end(), parts.begin() + i, parts.begin() + end);
-        i = end;
-        continue;
-      }
-      std::vector<RolledBackward::WayOfCond> ways;
-      bool always = false;
-      for (std::size_t k = 0; k < of_steps.size(); ++k) {
-        const auto& [role, last] = of_steps[k];
-        const auto of = in_.rolled->begins(role);
-        always = always || of.empty();
-        ways.insert(ways.end(), of.begin(), of.end());
-        kept_owners.push_back(owners[i]);
-        kept.push_back({.whole = last,
-                        .index = {},
-                        .rows = {},
-                        .stacked = true,
-                        .alternates = k + 1 < of_steps.size()});
-        stacked_parts_.emplace(last, role);
-      }
-      if (!always) need_one_of(std::move(ways));
-      i = end;
-    }
-    owners = std::move(kept_owners);
-    parts = std::move(kept);
-  }
-
-  /// What the steps give of these parts, in the order in which each step does, and the last of each
-  /// of them; nothing where they do not all give the same, but for what only some ways have.
-  [[nodiscard]] std::vector<std::pair<StepRole, Value>> parts_of_steps(
-      std::span<const BackwardPart::Part> parts) {
-    // Items are numbered in the order of the pass.
-    std::map<StepRole, std::vector<Value>> of_items;
-    std::pair<int, StepRole> before{in_.rolled->high() + 1, {}};
-    for (const BackwardPart::Part& part : parts) {
-      const RolledBackward::Place& place = *in_.rolled->find(part.whole);
-      const bool goes_on = place.step == before.first && place.role > before.second;
-      if (place.step >= before.first && !goes_on) return {};
-      before = {place.step, place.role};
-      std::vector<Value>& values = of_items[place.role];
-      values.resize(in_.rolled->visits());
-      values[static_cast<std::size_t>(in_.rolled->high() - place.step)] = part.whole;
-    }
-    std::vector<std::pair<StepRole, Value>> all;
-    for (const auto& [item, values] : of_items) {
-      const auto role = in_.rolled->role_in_all(values);
-      if (!role) return {};
-      all.emplace_back(*role, *std::find_if(values.rbegin(), values.rend(),
-                                            [](Value value) { return bool(value); }));
-    }
-    return all;
-  }
-
-  // The same walk finds what is needed, and writes it.
-
-  void walk() {
-    const auto count = static_cast<int>(graph_.nodes().size());
-    made_up_to_ = count;
-    order_.clear();
-    kept_.clear();
-    before_.assign(1, 0);
-    bool after = !in_.rolled;
-    for (int at = 0; at < count; ++at) {
-      Node* const node = graph_.nodes()[static_cast<std::size_t>(at)].get();
-      const auto assembled =
-          std::ranges::find(in_.assembled, node, &TapedLoopGraph::Assembled::joined);
-      if (assembled != in_.assembled.end()) {
-        join(*assembled);
-      } else if (!in_.gone.contains(node)) {
-        const User user{after, in_.in_pass.contains(node)};
-        for (std::size_t i = 0; i < node->inputs().size(); ++i) {
-          const Value input = moved(node->inputs()[i], user);
-          if (writes_) node->set_input(i, input);
-        }
-        take_new();
-        (is_kept(*node) ? kept_ : order_).push_back(node);
-      }
-      if (node == loop_.nodes.back()) {
-        for (Node* const kept : in_order_of_use(kept_, loop_.forward.captures))
-          order_.push_back(kept);
-        make_forward();
-      }
-      if (node == in_.last) {
-        if (writes_) make_backward();
-        after = true;
-      }
-      before_.push_back(static_cast<int>(order_.size()));
-    }
-    const User outside{.is_path = true};
-    if (!writes_) {
-      const auto look = [&](Value value) {
-        static_cast<void>(moved(value, outside));
-        return value;
-      };
-      path_.replace_values(look);
-      graph_.replace_values(look);
-      return;
-    }
-    const auto replace = [&](Value value) { return moved(value, outside); };
-    path_.replace_values(replace);
-    graph_.replace_values(replace);
-    for (const auto& [value, at] : in_.results) replaced_.emplace(value, replace(value));
-    for (const auto& [value, at] : in_.last_state) replaced_.emplace(value, replace(value));
-    for (const TapedLoopGraph::Assembled& a : in_.assembled)
-      replaced_.emplace(a.length->output(), a.sum->output());
-  }
-
-  /// Whether steps that may have gone other ways left the node behind. What tells whether there is
-  /// a first step comes before it.
-  [[nodiscard]] bool is_kept(const Node& node) const {
-    const int first = loop_.is_while() ? loop_.conditions[0].node->id() : -1;
-    return loop_.has_ways() && node.id() > std::max(first, loop_.nodes.front()->id()) &&
-           node.id() < loop_.nodes.back()->id();
-  }
-
-  /// What a node reads in the place of a value that may be gone.
-  Value moved(Value value, const User& user) {
-    if (!value) return value;
-    if (const auto at = in_.results.find(value); at != in_.results.end())
-      return forward_output(loop_.last_states.size() + at->second, value);
-    if (const auto at = in_.last_state.find(value); at != in_.last_state.end())
-      return forward_output(at->second, value);
-    for (const TapedLoopGraph::Assembled& a : in_.assembled) {
-      if (value == a.length->output()) return a.sum->output();
-      if (value == a.joined->output()) return writes_ ? joined_.at(a.joined) : value;
-    }
-    const StepValues::Place* const place = in_.values->find(value);
-    if (place && in_.gone.contains(value.node)) {
-      const bool may_use = user.in_pass || (place->stack.of == Stack::Of::gradient && !user.after);
-      if (!may_use) return fail(value);
-      return place->stack.of == Stack::Of::forward && is_view(value)
-                 ? again(value, user)
-                 : part(place->stack, place->step, user, value);
-    }
-    if (const auto* const at = in_.rolled ? in_.rolled->find(value) : nullptr) {
-      const auto stacked = stacked_parts_.find(value);
-      return user.is_path && stacked != stacked_parts_.end() ? made_by_steps(stacked->second, value)
-                                                             : last_of(*at, user, value);
-    }
-    return in_.gone.contains(value.node) ? fail(value) : value;
-  }
-
-  Value fail(Value value) {
-    failed_ = true;
-    return value;
-  }
-
-  /// A view that the last of the steps backwards made: made again behind the loop, whoever it is
-  /// for.
-  Value last_view(Value view, const User& user) {
-    if (writes_) return last_views_.at(view);
-    const Value made = again(view, user);
-    const auto known = std::ranges::find(views_to_make_, view, &std::pair<Value, User>::first);
-    if (known == views_to_make_.end()) views_to_make_.emplace_back(view, user);
-    return made;
-  }
-
-  /// The view, of what its operands are now.
-  Value again(Value view, const User& user) {
-    std::vector<Value> inputs;
-    for (const Value input : view.node->inputs()) inputs.push_back(moved(input, user));
-    return writes_ ? graph_.append_copy(*view.node, std::move(inputs))->output(view.index) : view;
-  }
-
-  /// One step's part of a stack, for the steps before or after those that became a loop.
-  Value part(const Stack& stack, int step, const User& user, Value value) {
-    // As many steps from the beginning, or from the end, in every call.
-    const int from_end = in_.steps() - step;
-    shortest_ = std::max(shortest_, user.after ? step + 1 : from_end);
-    const bool is_near = in_.rolled && (user.after ? step - in_.rolled->low()
-                                                   : in_.rolled->high() - step) <= kMostStepsApart;
-    if (!is_near || is_only_of_way(loop_.forward, stack)) return fail(value);
-    const Value from = whole(stack);
-    if (!writes_) return value;
-    const Dim index = user.after ? Dim(step) : loop_.length - from_end;
-    return value_of(select(tensor(from), 0, index, loop_.loc));
-  }
-
-  /// What the last of the steps backwards made, or one before it that the last handed on.
-  Value last_of(const RolledBackward::Place& made, const User& user, Value value) {
-    if (!user.after) return fail(value);
-    const bool is_last = made.step == in_.rolled->low();
-    if (is_view(value) && is_last) return last_view(value, user);
-    const auto state = writes_ ? in_.rolled->after(value) : in_.rolled->ask_after(value);
-    if (state) {
-      if (!writes_) number_of(asked_, value);
-      return writes_ ? backward_node_->output(static_cast<int>(*state)) : value;
-    }
-    if (user.is_path || !is_last || in_.rolled->is_of_way(made.role)) return fail(value);
-    const Value all = made_by_steps(made.role, value);
-    return writes_ ? value_of(select(tensor(all), 0, 0, loop_.loc)) : value;
-  }
-
-  /// What all steps backwards made, stacked.
-  Value made_by_steps(const StepRole& made, Value value) {
-    const std::size_t number = number_of(made_, made);
-    if (!writes_) return value;
-    return backward_node_->output(static_cast<int>(in_.rolled->carried().size() + number));
-  }
-
-  Value forward_output(std::size_t number, Value value) const {
-    return writes_ ? forward_node_->output(static_cast<int>(number)) : value;
-  }
-
-  /// A stack over all steps.
-  Value whole(const Stack& stack) {
-    if (stack.of == Stack::Of::slice) return loop_.xs[stack.number];
-    if (stack.of == Stack::Of::gradient) return in_.gradients[stack.number];
-    const std::size_t states = loop_.last_states.size(), results = loop_.slices_made[0].size();
-    if (stack.of == Stack::Of::forward) {
-      for (std::size_t i = 0; i < results; ++i) {
-        if (is_result(stack, i)) return forward_output(states + i, {});
-      }
-    }
-    const Stack unshifted{stack.of, stack.number, stack.index};
-    return forward_output(states + results + number_of(stacks_, unshifted), {});
-  }
-
-  /// Whether the loop gives that stack anyway.
-  [[nodiscard]] bool is_result(const Stack& stack, std::size_t result) const {
-    const WrittenItem& item = loop_.forward.items[stack.number];
-    return item.cond == WrittenItem::kNoCond &&
-           loop_.forward.regions.back()->outputs()[loop_.last_states.size() + result] ==
-               item.node->output(stack.index);
-  }
-
-  void make_forward() {
-    if (!writes_) return;
-    const std::vector<Value>& init = loop_.trace.steps[first_].states;
-    const Ref<GraphImpl>& region = loop_.forward.regions.back();
-    const std::span<const WrittenItem> items = loop_.forward.items;
-    Types types;
-    const auto give = [&](Value inside) {
-      region->outputs().push_back(inside);
-      types.push_back(stacked(inside.type(), loop_.length));
-    };
-    for (const Value state : init) types.push_back(state.type());
-    for (const Value made : loop_.slices_made[0])
-      types.push_back(stacked(made.type(), loop_.length));
-    for (const Stack& stack : stacks_) {
-      give(stack.of == Stack::Of::state ? region->placeholders()[stack.number]
-                                        : exposed(items, stack.number, stack.index));
-    }
-    const std::size_t first_reached = types.size();
-    for (const auto& ways : needed_) {
-      for (const auto& [cond, way] : ways) give(reached(items, cond, way));
-    }
-    std::vector<Value> inputs = init;
-    const std::vector<Value> slices = loop_.is_while() ? begun_stacks() : loop_.xs;
-    inputs.insert(inputs.end(), slices.begin(), slices.end());
-    inputs.insert(inputs.end(), loop_.forward.captures.begin(), loop_.forward.captures.end());
-    forward_node_ =
-        append_loop(loop_.is_while() ? kWhileOp : kScanOp, loop_attrs(init.size(), slices.size()),
-                    std::move(inputs), std::move(types), loop_.forward.regions);
-    read_ways(first_reached);
-  }
-
-  /// The host reads whether one of the ways was gone that something needs; results `first..` say in
-  /// which steps they were.
-  void read_ways(std::size_t first) {
-    const int position = loop_.nodes.back()->id() + 1;
-    auto at = std::ranges::find_if(path_.decisions,
-                                   [&](const Decision& read) { return read.position > position; });
-    for (const auto& ways : needed_) {
-      Tensor gone;
-      for (std::size_t i = 0; i < ways.size(); ++i, ++first) {
-        const Tensor steps = tensor(forward_node_->output(static_cast<int>(first)));
-        const Tensor any_step = any(steps, {}, false, loop_.loc);
-        gone = gone.defined() ? logical_or(gone, any_step, loop_.loc) : any_step;
-      }
-      at = std::next(path_.decisions.insert(at, {.value = value_of(gone),
-                                                 .position = position,
-                                                 .outcome = 1,
-                                                 .kind = Decision::Kind::boolean,
-                                                 .loc = loop_.loc}));
-    }
-    take_new();
-  }
-
-  /// What the steps that stay before a while_loop made, one row each.
-  std::vector<Value> begun_stacks() {
-    std::vector<Value> begun;
-    if (first_ == 0) return begun;
-    for (const Stack& made : stacks_) {
-      std::vector<Tensor> rows;
-      for (std::size_t t = 0; t < first_; ++t) {
-        rows.push_back(tensor(in_.values->value_at(made, static_cast<int>(t))));
-      }
-      begun.push_back(value_of(stack(rows, 0, loop_.loc)));
-    }
-    return begun;
-  }
-
-  /// Without writing it finds what that will need, once it is known how the steps go on.
-  void make_backward() {
-    const User before{.after = false, .in_pass = true};
-    std::vector<Value> inputs;
-    Types types;
-    for (const RolledBackward::Carried& c : in_.rolled->carried()) {
-      types.push_back(c.type);
-      if (*c.first) {
-        inputs.push_back(moved(*c.first, before));
-      } else if (writes_) {
-        inputs.push_back(value_of(nothing_of(c.type, loop_.loc)));
-      }
-    }
-    const int from_end = in_.steps() - 1 - in_.rolled->high();
-    const Dim count = loop_.length - (from_end + in_.rolled->low());
-    for (const Stack& stack : in_.rolled->stacks()) {
-      const Value all = whole(stack);
-      const int first = in_.rolled->low() + stack.shift, left = from_end - stack.shift;
-      shortest_ = std::max({shortest_, -first, -left});
-      if (writes_) inputs.push_back(rows_of(all, first, left, count));
-    }
-    for (const Value capture : in_.rolled->captures()) inputs.push_back(moved(capture, before));
-    if (!writes_) return;
-    const Ref<GraphImpl> region = in_.rolled->region(made_, loop_.loc);
-    for (const Value made : std::span(region->outputs()).subspan(types.size()))
-      types.push_back(stacked(made.type(), count));
-    backward_node_ = append_loop(
-        kScanOp, loop_attrs(in_.rolled->carried().size(), in_.rolled->stacks().size(), true),
-        std::move(inputs), std::move(types), {&region, 1});
-    for (const auto& [view, user] : views_to_make_) last_views_.emplace(view, again(view, user));
-    take_new();
-  }
-
-  /// The `count` rows from `first` on, without the last `left`. What there would be before the
-  /// first row or after the last one is for steps that do not use it.
-  Value rows_of(Value all, int first, int left, Dim count) {
-    if (first == 0 && left == 0) return all;
-    const Tensor some =
-        slice(tensor(all), 0, std::max(first, 0), loop_.length - std::max(left, 0), 1, loop_.loc);
-    std::vector<Tensor> pieces{some};
-    const auto add = [&](int rows, auto at) {
-      if (rows >= 0) return;
-      Shape shape = all.type().shape();
-      shape[0] = -rows;
-      pieces.insert(at(), nothing_of({all.type().dtype(), shape}, loop_.loc));
-    };
-    add(first, [&] { return pieces.begin(); });
-    add(left, [&] { return pieces.end(); });
-    const Value made = pieces.size() == 1 ? value_of(some) : value_of(concat(pieces, 0, loop_.loc));
-    made.node->set_types({with_first(made.type(), count)});
-    return made;
-  }
-
-  Node* append_loop(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types,
-                    std::span<const Ref<GraphImpl>> regions) {
-    Node* const node =
-        graph_.append(op, std::move(attrs), std::move(inputs), std::move(types), loop_.loc);
-    for (const Ref<GraphImpl>& region : regions) node->add_region(region);
-    take_new();
-    return node;
-  }
-
-  /// The gradient of what is sliced, with the loop's stacked parts in the place of single ones.
-  void join(const TapedLoopGraph::Assembled& a) {
-    const User user{.after = true, .in_pass = true};
-    const std::span<const Value> parts = a.parts;
-    const auto low = static_cast<std::size_t>(in_.rolled->low()),
-               high = static_cast<std::size_t>(in_.rolled->high());
-    if (!writes_) {
-      std::vector<Value> of_steps(parts.begin() + low, parts.begin() + high + 1);
-      std::ranges::reverse(of_steps);
-      const auto role = in_.rolled->role_in_all(of_steps);
-      if (!role || role->kind == StepRole::Kind::nothing) {
-        failed_ = true;
-        return;
-      }
-      joined_roles_.emplace(a.joined, *role);
-      need_one_of(in_.rolled->begins(*role));
-    }
-    const auto model = std::ranges::find_if(parts, [](Value part) { return bool(part); });
-    std::vector<Tensor> pieces;
-    for (std::size_t t = 0; t < parts.size(); ++t) {
-      if (t > low && t <= high) continue;
-      const bool is_rolled = t == low;
-      const Value made =
-          is_rolled ? made_by_steps(joined_roles_.at(a.joined), *model) : moved(parts[t], user);
-      if (!writes_) continue;
-      if (is_rolled) {
-        // A stack of parts with a first axis of size 1.
-        const Type whole = with_first(model->type(), made.type().shape()[0]);
-        pieces.push_back(reshape(tensor(made), whole.shape(), loop_.loc));
-      } else {
-        pieces.push_back(made ? tensor(made) : zeros_of(model->type(), loop_.loc));
-      }
-    }
-    if (!writes_) return;
-    const Value whole = value_of(concat(pieces, 0, loop_.loc));
-    whole.node->set_types({with_first(whole.type(), loop_.length)});
-    a.sum->set_types({with_first(a.sum->types()[0], loop_.length)});
-    joined_.emplace(a.joined, whole);
-    take_new();
-  }
-
-  [[nodiscard]] Tensor tensor(Value value) const { return symbolic_tensor(path_.graph, value); }
-  [[nodiscard]] static Value value_of(const Tensor& made) { return graph_value(made)->value; }
-
-  /// What was written since then is next in the order.
-  void take_new() {
-    const auto& nodes = graph_.nodes();
-    for (; made_up_to_ < nodes.size(); ++made_up_to_) order_.push_back(nodes[made_up_to_].get());
-  }
-
-  Path& path_;
-  GraphImpl& graph_;
-  TapedLoop& loop_;
-  TapedLoopGraph in_;
-  /// Of gradients, for all steps.
-  std::unordered_map<Value, StepRole, ValueHash> stacked_parts_;
-  // What the loops give beside their states.
-  std::vector<Stack> stacks_;
-  std::vector<StepRole> made_;
-  std::vector<Value> asked_;  // states after the last step backwards
-  std::vector<std::vector<RolledBackward::WayOfCond>> needed_;
-
-  bool failed_ = false, writes_ = false;
-  int shortest_ = 0;       // length of the loop
-  std::size_t first_ = 0;  // step that the loop does
-  std::vector<Node*> order_;
-  std::vector<Node*> kept_;  // among the steps
-  std::vector<int> before_;
-  std::size_t made_up_to_ = 0;
-  Node* forward_node_ = nullptr;
-  Node* backward_node_ = nullptr;
-  std::unordered_map<const Node*, StepRole> joined_roles_;
-  std::unordered_map<const Node*, Value> joined_;
-  std::vector<std::pair<Value, User>> views_to_make_;
-  Values last_views_;
-  Values replaced_;
-};
 
 /// Says which nodes belong to which step backwards, and to which way in it; false where several
 /// passes came through.
@@ -632,76 +45,88 @@ bool find_steps_backwards(const GraphImpl& graph, TapedLoop& loop,
   return true;
 }
 
-/// Puts what it was given in the place of every with_length.
-std::vector<std::unique_ptr<Node>> without_lengths(Path& path) {
-  const auto itself = [](Value value) {
-    while (value && &value.node->op() == &kWithLengthOp) value = value.node->inputs()[0];
-    return value;
-  };
+/// Puts what it was given in the place of every with_length of these loops.
+template <class F>
+void remove_lengths(MovingRecording& moving, const F& is_one) {
+  ValueMap given;
   std::vector<Node*> order;
   std::vector<int> before{0};
-  for (const auto& node : path.graph->nodes()) {
-    if (&node->op() != &kWithLengthOp) {
+  for (const auto& node : moving.path.graph->nodes()) {
+    if (&node->op() == &kWithLengthOp && is_one(node->attrs_as<LengthAttrs>().loop)) {
+      const Value of = node->inputs()[0];
+      const auto known = given.find(of);
+      given.emplace(node->output(), known == given.end() ? of : known->second);
+    } else {
       order.push_back(node.get());
-      for (std::size_t i = 0; i < node->inputs().size(); ++i)
-        node->set_input(i, itself(node->inputs()[i]));
     }
     before.push_back(static_cast<int>(order.size()));
   }
-  path.replace_values(itself);
-  path.graph->replace_values(itself);
-  return arrange(path, order, before);
+  if (given.empty()) return;
+  moving.replace(given);
+  moving.arrange(order, before);
 }
 
-void rename(TapedLoop& loop, const Values& replaced) {
-  const auto rename_all = [&](std::vector<Value>& values) {
-    for (Value& value : values) {
-      if (const auto now = replaced.find(value); now != replaced.end()) value = now->second;
-    }
-  };
-  rename_all(loop.xs);
-  rename_all(loop.forward.captures);
-  for (BackwardTrace::Step& step : loop.trace.steps) rename_all(step.states);
+/// Loops in the steps that passes came through in different ways, or not at all.
+void give_alike_in_steps(MovingRecording& moving, const LoopTrace& trace) {
+  std::vector<std::vector<Node*>> scans;  // of each step
+  for (const TracedStep& step : std::span(trace.steps).first(trace.slices_made.size())) {
+    std::vector<Node*> nodes = trace.nodes_between(*moving.path.graph, step.body, step.end);
+    std::erase_if(nodes, [](const Node* node) { return &node->op() != &kScanOp; });
+    if (!scans.empty() && scans[0].size() != nodes.size()) return;
+    scans.push_back(std::move(nodes));
+  }
+  for (std::size_t k = 0; k < scans[0].size(); ++k) {
+    std::vector<Node*> alike;
+    for (const std::vector<Node*>& of : scans) alike.push_back(of[k]);
+    moving.replace(give_alike(alike));
+  }
 }
 
 /// The steps of the loop are as many in all calls that the recording serves.
-void keep_steps(Path& path, const TapedLoop& loop) {
+void keep_steps(MovingRecording& moving, TapedLoop& loop) {
   if (loop.length.is_symbolic()) {
-    path.guards.push_back({DimGuard::Kind::value, loop.length, Dim(),
-                           static_cast<std::int64_t>(loop.trace.steps.size()), loop.loc});
+    moving.guard({DimGuard::Kind::value, loop.length, Dim(),
+                  static_cast<std::int64_t>(loop.tape.size() - 1), loop.loc});
   }
-  const auto is_left = [](const Node* node) { return &node->op() != &kWithLengthOp; };
-  const auto first = std::ranges::find_if(loop.nodes, is_left);
-  const auto last = std::find_if(loop.nodes.rbegin(), loop.nodes.rend(), is_left);
-  if (first != loop.nodes.end()) path.unrolled.emplace_back((*first)->id(), (*last)->id() + 1);
+  if (loop.open) {
+    moving.path.unrolled.emplace_back(loop.open->begin, loop.open->end);
+    loop.open.reset();
+  } else {
+    moving.path.unrolled.emplace_back(loop.nodes.front()->id(), loop.nodes.back()->id() + 1);
+  }
+  remove_lengths(moving, [&](std::int64_t number) { return number == loop.number; });
+}
+
+/// Whether the loop has become one in the graph.
+bool roll(MovingRecording& moving, TapedLoop& loop) {
+  const GraphImpl& graph = *moving.path.graph;
+  if (loop.open) {
+    give_alike_in_steps(moving, *loop.open);
+    std::optional<RolledLoop> forward = roll_loop(graph, *loop.open);
+    if (!forward) return false;
+    set_steps(loop, graph, *loop.open, *std::move(forward));
+  }
+  if (!find_steps_backwards(graph, loop, moving.visits) || !roll_taped_loop(moving, loop))
+    return false;
+  loop.open.reset();
+  return true;
 }
 
 }  // namespace
 
 std::vector<std::unique_ptr<Node>> roll_taped_loops(Path& path, std::vector<TapedLoop> loops,
                                                     std::span<const TapeVisit> visits) {
-  std::vector<std::unique_ptr<Node>> removed;
-  const auto remove = [&](std::vector<std::unique_ptr<Node>> nodes) {
-    std::ranges::move(nodes, std::back_inserter(removed));
-  };
-  std::vector<bool> may_roll;
-  may_roll.reserve(loops.size());
-  for (TapedLoop& loop : loops) may_roll.push_back(find_steps_backwards(*path.graph, loop, visits));
+  MovingRecording moving{path, loops, {visits.begin(), visits.end()}, {}};
   GraphEvaluator evaluator(path.graph);
   const Evaluator::Scope current(evaluator);
-  std::vector<const TapedLoop*> left;
-  for (std::size_t i = 0; i < loops.size(); ++i) {
-    TapedLoopRoller roller(path, loops[i]);
-    if (!may_roll[i] || !roller.roll()) {
-      left.push_back(&loops[i]);
-      continue;
-    }
-    remove(roller.finish());
-    for (TapedLoop& other : loops) rename(other, roller.replaced());
+  remove_lengths(moving, [&](std::int64_t number) {
+    return std::ranges::find(loops, number, &TapedLoop::number) == loops.end();
+  });
+  // Those inside of others come first.
+  for (TapedLoop& loop : loops) {
+    if (!roll(moving, loop)) keep_steps(moving, loop);
   }
-  remove(without_lengths(path));
-  for (const TapedLoop* loop : left) keep_steps(path, *loop);
-  return removed;
+  return std::move(moving.removed);
 }
 
 }  // namespace dyad::exec

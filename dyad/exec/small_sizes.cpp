@@ -65,7 +65,7 @@ bool same_grad_capture(const GradCapture& a, const GradCapture& b) {
 
 bool same_part(const BackwardPart::Part& a, const BackwardPart::Part& b) {
   return same_value(a.whole, b.whole) && same_value(a.index, b.index) &&
-         same_value(a.rows, b.rows) && a.stacked == b.stacked && a.alternates == b.alternates;
+         same_value(a.rows, b.rows) && a.loops == b.loops && a.loops_of_next == b.loops_of_next;
 }
 
 bool same_backward(const std::optional<BackwardPart>& a, const std::optional<BackwardPart>& b) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,10 +48,18 @@ struct TapedLoop {
   std::vector<Node*> nodes;  ///< of the steps, of slicing and stacking, of conditions
   /// The tape's numbers up to each step, and after the last one.
   std::vector<std::uint64_t> tape;
+  /// What its steps did, which have loops on the tape in them: whether they are alike can be told
+  /// when these are nodes. Until then nothing else of the loop is known but its length.
+  std::optional<LoopTrace> open;
   [[nodiscard]] bool is_while() const noexcept { return !conditions.empty(); }
+  /// In the place of each value that comes to it from outside of its steps, or goes there.
+  void replace_values(const std::function<Value(Value)>& by);
   /// Whether its steps go through a cond.
   [[nodiscard]] bool has_ways() const noexcept { return !trace.steps[0].ways.empty(); }
 };
+
+/// Says what the steps did.
+void set_steps(TapedLoop& loop, const GraphImpl& graph, const LoopTrace& trace, RolledLoop forward);
 
 /// A pass came to a node of the tape, or ended (number 0), when the graph had so many nodes.
 struct TapeVisit {

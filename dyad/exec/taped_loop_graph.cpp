@@ -60,7 +60,8 @@ bool TapedLoopGraph::find_parts(Node& length) {
     gone.insert(slice);
     gone.insert(part.node);
   }
-  if (!std::ranges::all_of(parts, [](Value v) { return static_cast<bool>(v); })) return false;
+  // A step whose result was there before has no use for its part.
+  if (!std::ranges::any_of(parts, [](Value v) { return static_cast<bool>(v); })) return false;
   for (std::size_t t = 0; t < parts.size(); ++t) loop.trace.steps[t].gradients.push_back(parts[t]);
   gradients.push_back(length.inputs()[0]);
   return true;

@@ -83,8 +83,9 @@ void give_part(Gradient& g, const Tensor& part, int axis, Dim begin, Dim count) 
   auto* const by_slices = dynamic_cast<SliceGradient*>(&g);
   const bool known = begin.is_number() && end.is_number() && size.is_number();
   if (by_slices && known && end.number() <= size.number() && part.is_concrete() &&
-      part.impl()->contiguous && by_slices->takes_slices(0)) {
-    by_slices->set_slice(0, {part, axis, begin.number(), end.number()});
+      by_slices->takes_slices(0)) {
+    const Tensor dense = part.impl()->contiguous ? part : contiguous(part);
+    by_slices->set_slice(0, {dense, axis, begin.number(), end.number()});
   } else {
     g.set(0, placed(part, axis, shape.rank(), begin, size, count));
   }

@@ -617,6 +617,49 @@ TEST(TapedLoops, StepsThatDifferentiateTheirSlices) {
   }
 }
 
+TEST(TapedLoops, SlicesOfWhichOneNumberIsUsed) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) {
+              const Tensor next = tanh(matmul(state, w.state) * mean(row));
+              return Pair(next, next);
+            },
+            ones({2, 4}), x);
+        return mean(all) + sum(h);
+      },
+      w.all(), kLengths, true));
+}
+
+TEST(TapedLoops, StatesBeforeTheSteps) {
+  const Weights w;
+  expect_loops(train(
+      [&](const Tensor& x) {
+        const auto [h, all] = scan(
+            [&](const Tensor& state, const Tensor& row) { return Pair(w.step(state, row), state); },
+            ones({2, 4}), x);
+        return mean(all * all) + sum(h);
+      },
+      w.all(), kLengths));
+}
+
+TEST(TapedLoops, BeforeOneThatIsNotOnTheTape) {
+  const Weights w;
+  expect_loops(train(
+                   [&](const Tensor& x) {
+                     const Tensor h = w.last(x);
+                     const Tensor norm =
+                         scan([](const Tensor& s,
+                                 const Tensor& row) { return Pair(s * 0.5 + sum(row), row); },
+                              ones({2, 4}), x)
+                             .first;
+                     return sum(h * norm);
+                   },
+                   w.all(), kLengths),
+               3);
+}
+
 TEST(TapedLoops, AnErrorInAStepLeavesTheRecordingWhole) {
   const Weights w;
   const auto loss = [&](const Tensor& x) {
