@@ -26,6 +26,7 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
   register_control_ops();
   trace_.op = &op;
   trace_.xs = values_of(xs);
+  trace_.entered = static_cast<int>(recorder_->graph_->nodes().size());
   begin_ = marks();
   first_handle_ = recorder_->loop_handles_.size();
   first_part_ = recorder_->loop_parts_.size();

@@ -327,9 +327,14 @@ class Roller {
       fits.push_back({Role::Kind::slice, j});
       all_constant = false;
     }
-    const bool is_outside = first.node->id() < trace_.begin || trace_.kept.contains(first.node);
+    const int at = first.node->id();
+    const bool is_outside = at < trace_.begin || trace_.kept.contains(first.node);
+    // Nobody but the steps knows the copy that a state begins with.
+    const bool is_first_state =
+        at >= trace_.entered && at < trace_.begin && first.node->is("clone");
     const bool is_capture =
-        is_outside && everywhere([&](std::size_t t, std::size_t) { return operand[t] == first; });
+        is_outside && !is_first_state &&
+        everywhere([&](std::size_t t, std::size_t) { return operand[t] == first; });
     // What several states are in every step seen may part in the next one, unless none changes.
     if (fits.size() + (is_capture ? 1 : 0) > 1 && !all_constant) return std::nullopt;
     if (!fits.empty()) return fits[0];
@@ -375,8 +380,7 @@ class Roller {
 }  // namespace
 
 void LoopTrace::replace_positions(const std::function<int(int)>& by) {
-  begin = by(begin);
-  end = by(end);
+  for (int* const at : {&entered, &begin, &end}) *at = by(*at);
   for (Step& step : steps) {
     for (int* const at : {&step.condition, &step.body, &step.end}) *at = by(*at);
   }

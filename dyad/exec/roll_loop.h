@@ -56,6 +56,7 @@ struct LoopTrace {
   using Step = TracedStep;
   const OpInfo* op = nullptr;
   Loc loc;
+  int entered = 0;        ///< the loop's copies of what it begins with are from here to `begin`
   int begin = 0;          ///< nodes before belong to what came before the loop
   int end = 0;            ///< of a loop on the tape: nodes from here on came after it
   std::vector<Value> xs;  ///< what a scan slices

@@ -62,6 +62,29 @@ TEST(LoopBranches, AScanServesAnyLengthAndAnyWays) {
   EXPECT_GE(done.replays, 30);
 }
 
+TEST(LoopBranches, StepsThatAreSkippedBeforeTheFirstThatIsNot) {
+  manual_seed(23);
+  std::vector<Tensors> inputs;
+  for (const std::int64_t n : {12, 15, 20, 13, 30, 18, 14, 25}) {
+    inputs.push_back({normal({n, 3}), arange(0, n) >= n / 2, normal({3})});
+  }
+  const auto padded = [](const Tensors& in) -> Tensors {
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const std::pair<Tensor, Tensor>& of) {
+          const Tensor next = cond(
+              of.second, [&](const Tensor& x) { return tanh(x + of.first) * in[2]; },
+              [](const Tensor& x) { return x; }, s);
+          return std::pair(next, next);
+        },
+        zeros({3}), std::pair(in[0], in[1]));
+    return {last, all};
+  };
+  const Calls done = call(padded, inputs);
+  EXPECT_EQ(done.recordings, 2);
+  EXPECT_EQ(done.loops, 2);
+  EXPECT_GE(done.replays, 3);
+}
+
 TEST(LoopBranches, WhatIsCapturedIsReadAnew) {
   manual_seed(22);
   const Tensor w = normal({3});
