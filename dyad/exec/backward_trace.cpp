@@ -14,11 +14,13 @@ StepValues::StepValues(const BackwardTrace& trace) : values_(trace.steps.size())
       const int outputs = static_cast<int>(node->types().size());
       for (int i = 0; i < outputs; ++i) make({Stack::Of::forward, item, i}, node->output(i));
     }
-    for (std::size_t j = 0; j < step.slices.size(); ++j)
-      make({Stack::Of::slice, j}, step.slices[j]);
-    for (std::size_t j = 0; j < step.gradients.size(); ++j) {
-      if (step.gradients[j]) make({Stack::Of::gradient, j}, step.gradients[j]);
-    }
+    const auto make_all = [&](Stack::Of of, std::span<const Value> values) {
+      for (std::size_t j = 0; j < values.size(); ++j) {
+        if (values[j]) make({of, j}, values[j]);
+      }
+    };
+    make_all(Stack::Of::slice, step.slices);
+    make_all(Stack::Of::gradient, step.gradients);
     for (const auto& [value, stack] : step.given) give(stack, value);
     for (std::size_t j = 0; j < step.states.size(); ++j)
       give({Stack::Of::state, j}, step.states[j]);

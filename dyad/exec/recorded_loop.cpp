@@ -4,8 +4,6 @@
 #include <functional>
 #include <iterator>
 #include <optional>
-#include <ranges>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -40,6 +38,11 @@ RecordedLoop::RecordedLoop(const OpInfo& op, std::span<const Tensor> xs, Dim len
 
 RecordedLoop::~RecordedLoop() {
   if (!recorder_) return;
+  // An exception left it, which the program may catch: there are as many steps at least.
+  const auto begun = static_cast<std::int64_t>(trace_.steps.size());
+  if (!is_over_ && begun > 0 && length_.is_symbolic())
+    recorder_->path_.guards.push_back({DimGuard::Kind::less, begun - 1, length_, 1, trace_.loc});
+  for (auto& sliced : recorder_->sliced_) sliced.is_open = sliced.is_open && sliced.loop != number_;
   recorder_->slicing_loop_ = around_;
   if (--recorder_->open_loops_ > 0) return;
   recorder_->loop_handles_.clear();
@@ -67,7 +70,7 @@ std::vector<Tensor> RecordedLoop::to_slice(std::span<const Tensor> xs) {
     const LengthAttrs attrs{.loop = number_, .number = static_cast<std::int64_t>(i)};
     rows[i] = recorder_->with_length(xs[i], steps(), attrs, trace_.loc);
     recorder_->sliced_.push_back({recorder_->handle_of(xs[i], trace_.loc)->memory,
-                                  recorder_->handle_of(rows[i], trace_.loc)->memory});
+                                  recorder_->handle_of(rows[i], trace_.loc)->memory, number_});
     recorder_->slicing_loop_ = this;
   }
   return rows;
@@ -141,6 +144,7 @@ void RecordedLoop::end_body(std::span<const Tensor> made) {
 
 void RecordedLoop::end(std::span<Tensor> results, std::span<const Tensor> last) {
   if (!recorder_) return;
+  is_over_ = true;
   const bool rolled = roll(results, last);
   if (trace_.op == &kWhileOp && recorder_->open_loops_ > 1) note_part(rolled, results);
   if (rolled || postpone(results)) return;
@@ -285,21 +289,37 @@ bool RecordedLoop::is_closed(std::span<const Tensor> results, std::span<const Te
     // One is held here, one by who called the body.
     if (slice.impl()->use_count() <= 2) known.insert(slice.impl()->recorded.get());
   }
+  return are_ours(
+      [&](const GraphValue& handle) {
+        return is_of_steps(handle.value) || is_of_steps(handle.memory) ||
+               is_of_steps(handle.content);
+      },
+      known);
+}
+
+template <class F>
+bool RecordedLoop::are_ours(const F& is_one,
+                            const std::unordered_set<const Recorded*>& known) const {
   const auto& handles = recorder_->loop_handles_;
   // Where there are loops on the tape, these hold each once more.
-  std::unordered_map<const GraphValue*, std::int64_t> held;
-  for (const Ref<GraphValue>& handle : recorder_->taped_handles_) ++held[handle.get()];
+  std::unordered_set<const GraphValue*> held;
+  for (const Ref<GraphValue>& handle : recorder_->taped_handles_) held.insert(handle.get());
   return std::all_of(handles.begin() + static_cast<std::ptrdiff_t>(first_handle_), handles.end(),
                      [&](const Ref<GraphValue>& handle) {
-                       const bool is_inside = is_of_steps(handle->value) ||
-                                              is_of_steps(handle->memory) ||
-                                              is_of_steps(handle->content);
-                       if (!is_inside) return true;
-                       const auto of_tape = held.find(handle.get());
+                       if (!is_one(*handle)) return true;
                        const std::int64_t users =
-                           handle->use_count() - (of_tape == held.end() ? 0 : of_tape->second);
+                           handle->use_count() - (held.contains(handle.get()) ? 1 : 0);
                        return users == 1 || (users == 2 && known.contains(handle.get()));
                      });
+}
+
+bool RecordedLoop::knows_first_states() const {
+  return are_ours(
+      [&](const GraphValue& handle) {
+        const int at = handle.value.node->id();
+        return at >= trace_.entered && at < trace_.begin && handle.value.node->is("clone");
+      },
+      {});
 }
 
 bool RecordedLoop::may_be_results(std::span<const Tensor> results,
@@ -333,6 +353,7 @@ bool RecordedLoop::roll(std::span<const Tensor> results, std::span<const Tensor>
   recorder_->forget_lone_pairs();
   keep_outside();
   trace_.parts = recorder_->loop_parts_;
+  if (!knows_first_states()) trace_.entered = trace_.begin;
   if (!only_computes(false) || !asks_as_first() || !is_closed(results, last)) return false;
   const std::optional<RolledLoop> rolled = this->rolled(results);
   if (!rolled) return false;
@@ -368,12 +389,22 @@ bool RecordedLoop::has_taped_loops() const {
                      [](const auto& node) { return &node->op() == &kWithLengthOp; });
 }
 
+void RecordedLoop::note_stacking(const Tensor& result, TapedLoop& loop) const {
+  autograd::TapeNode* const node = autograd::node_of(*result.impl());
+  if (!node || node->inputs().size() != trace_.slices_made.size()) return;
+  for (std::size_t t = 0; t < node->inputs().size(); ++t) {
+    if (const auto& row = node->inputs()[t].node)
+      loop.stacking.emplace_back(row->sequence(), static_cast<int>(t));
+  }
+}
+
 bool RecordedLoop::postpone(std::span<Tensor> results) {
   const bool is_taped = may_be_taped_ && marks().taped != begin_.taped;
   if (!is_taped || !is_plain_ || is_too_short() || recorder_->is_told_by_data(length_) ||
       !only_computes(true) || !asks_as_first())
     return false;
   const std::size_t states = trace_.last_states.size();
+  trace_.entered = trace_.begin;  // the tape may hold what states begin with, and so may others
   note_tracked(results.first(states));
   if (!trace_.parts.empty() && !stays_tracked()) return false;
   std::optional<RolledLoop> rolled;
@@ -384,14 +415,15 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
     return false;
   }
   forget_guards();
+  TapedLoop loop;
   for (std::size_t i = states; i < results.size(); ++i) {
+    note_stacking(results[i], loop);
     results[i] = recorder_->with_length(
         results[i], length_,
         {.loop = number_, .of_result = true, .number = static_cast<std::int64_t>(i - states)},
         trace_.loc);
   }
   trace_.end = static_cast<int>(recorder_->graph_->nodes().size());
-  TapedLoop loop;
   loop.number = number_;
   loop.length = length_;
   loop.loc = trace_.loc;
@@ -408,9 +440,12 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
 
 void RecordedLoop::keep_handles() {
   const auto& handles = recorder_->loop_handles_;
+  std::unordered_set<const GraphValue*> kept;
+  for (const Ref<GraphValue>& handle : recorder_->taped_handles_) kept.insert(handle.get());
   std::copy_if(handles.begin() + static_cast<std::ptrdiff_t>(first_handle_), handles.end(),
-               std::back_inserter(recorder_->taped_handles_),
-               [](const Ref<GraphValue>& handle) { return handle->use_count() > 1; });
+               std::back_inserter(recorder_->taped_handles_), [&](const Ref<GraphValue>& handle) {
+                 return handle->use_count() > 1 && !kept.contains(handle.get());
+               });
 }
 
 void RecordedLoop::forget_guards() {
@@ -457,8 +492,12 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
   recorder_->loop_parts_.resize(first_part_);
   std::erase_if(recorder_->path_.unrolled,
                 [&](const auto& range) { return range.first >= trace_.begin; });
-  std::erase_if(recorder_->loop_handles_,
-                [](const Ref<GraphValue>& handle) { return handle->use_count() == 1; });
+  auto& handles = recorder_->loop_handles_;
+  const auto own = handles.begin() + static_cast<std::ptrdiff_t>(first_handle_);
+  handles.erase(
+      std::remove_if(own, handles.end(),
+                     [](const Ref<GraphValue>& handle) { return handle->use_count() == 1; }),
+      handles.end());
   if (length_.is_symbolic()) static_cast<void>(recorder_->dim_less(1, length_, trace_.loc));
 }
 

@@ -75,6 +75,13 @@ class RecordedLoop {
   [[nodiscard]] bool asks_as_first() const;
   /// Whether nobody outside the loop can see what its steps made, but for the results.
   [[nodiscard]] bool is_closed(std::span<const Tensor> results, std::span<const Tensor> last) const;
+  /// Whether nobody but the recording holds the handles that `is_one` of what was made since the
+  /// loop began; those that are `known` may be held once.
+  template <class F>
+  [[nodiscard]] bool are_ours(const F& is_one,
+                              const std::unordered_set<const Recorded*>& known) const;
+  /// Whether nobody else has kept what the states begin with.
+  [[nodiscard]] bool knows_first_states() const;
   [[nodiscard]] bool is_of_steps(Value value) const;
   /// What tensors from outside became when a step used them first belongs to all steps.
   void keep_outside();
@@ -92,6 +99,8 @@ class RecordedLoop {
   bool roll(std::span<const Tensor> results, std::span<const Tensor> last);
   /// Whether there are too few steps to tell what they do on the tape.
   [[nodiscard]] bool is_too_short() const;
+  /// Which steps' results the rows of a stacked one are, on the tape.
+  void note_stacking(const Tensor& result, TapedLoop& loop) const;
   /// Leaves it to the end of the recording.
   bool postpone(std::span<Tensor> results);
   void note_tracked(std::span<const Tensor> states);
@@ -120,6 +129,7 @@ class RecordedLoop {
   std::vector<std::vector<bool>> tracked_;  // of the states before each step, and after the last
   std::vector<std::uint64_t> tape_;         // its numbers before each step
   std::uint64_t tape_end_ = 0;
+  bool is_over_ = false;
   bool is_plain_ = true;          // all states and results are tensors that lie row by row
   std::size_t bodies_asked_ = 0;  // guards of the last body end here
   std::vector<std::pair<std::size_t, std::size_t>> slicing_;  // guards that slices asked for

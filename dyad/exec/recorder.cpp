@@ -354,7 +354,8 @@ void Recorder::begin_pass() {
 
 void Recorder::visit(std::uint64_t sequence) {
   if (taped_loops_.empty() || open_passes_ > 1) return;
-  visits_.push_back({passes_, sequence, static_cast<int>(graph_->nodes().size())});
+  visits_.push_back(
+      {passes_, sequence, static_cast<int>(graph_->nodes().size()), autograd::latest_sequence()});
 }
 
 void Recorder::end_pass() {

@@ -41,6 +41,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
 
   /// Another tensor for the same elements, whose first size the recording knows as `first` from
   /// here on; it is on the tape where x is.
+  /// The number of the pass that goes on, or of the last one.
+  [[nodiscard]] int pass() const noexcept { return passes_; }
   [[nodiscard]] Tensor with_length(const Tensor& x, Dim first, const LengthAttrs& attrs, Loc loc);
 
   /// update() of dyad/exec/update.h where the targets lie; false where that cannot be done, and
@@ -197,6 +199,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   RecordedLoop* slicing_loop_ = nullptr;  ///< open, and its slices have a length of their own
   struct SlicedMemory {
     Value of, slices;
+    std::int64_t loop = 0;
+    bool is_open = true;
   };
   std::vector<SlicedMemory> sliced_;               ///< of taped loops
   std::unordered_set<const Node*> sizes_guarded_;  ///< with the sizes of their operands

@@ -204,7 +204,7 @@ void Recorder::refuse_sliced(const GraphValue& target, Loc loc) {
       return handle->memory == one.slices && handle->use_count() > 1;
     };
     return (target.memory == one.of || target.memory == one.slices) &&
-           (open_loops_ > 0 || std::ranges::any_of(taped_handles_, is_slice));
+           (one.is_open || std::ranges::any_of(taped_handles_, is_slice));
   };
   if (std::ranges::none_of(sliced_, holds_slice)) return;
   refuse(

@@ -329,7 +329,6 @@ class Roller {
     }
     const int at = first.node->id();
     const bool is_outside = at < trace_.begin || trace_.kept.contains(first.node);
-    // Nobody but the steps knows the copy that a state begins with.
     const bool is_first_state =
         at >= trace_.entered && at < trace_.begin && first.node->is("clone");
     const bool is_capture =

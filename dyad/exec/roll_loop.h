@@ -56,7 +56,8 @@ struct LoopTrace {
   using Step = TracedStep;
   const OpInfo* op = nullptr;
   Loc loc;
-  int entered = 0;        ///< the loop's copies of what it begins with are from here to `begin`
+  int entered = 0;        ///< copies of what states begin with, that nobody else has, are from
+                          ///< here to `begin`
   int begin = 0;          ///< nodes before belong to what came before the loop
   int end = 0;            ///< of a loop on the tape: nodes from here on came after it
   std::vector<Value> xs;  ///< what a scan slices
@@ -68,8 +69,7 @@ struct LoopTrace {
   std::vector<std::vector<Value>> slices_made;
   std::unordered_set<const Node*> kept;  ///< nodes among the steps that belong to none of them
 
-  // Of loops without parts:
-  void replace_positions(const std::function<int(int)>& by);
+  void replace_positions(const std::function<int(int)>& by);  ///< but for those of the parts
   void replace_values(const std::function<Value(Value)>& by);
   /// Which states no step changes.
   [[nodiscard]] std::vector<bool> constant_states() const;

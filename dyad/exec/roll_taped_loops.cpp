@@ -4,6 +4,7 @@
 
 #include "dyad/exec/alike_loops.h"
 #include "dyad/exec/control_flow_ops.h"
+#include "dyad/exec/later_passes.h"
 #include "dyad/exec/moving_recording.h"
 #include "dyad/exec/taped_loop.h"
 #include "dyad/exec/taped_loop_roller.h"
@@ -12,17 +13,15 @@
 namespace dyad::exec {
 namespace {
 
-/// Says which nodes belong to which step backwards, and to which way in it; false where several
-/// passes came through.
-bool find_steps_backwards(const GraphImpl& graph, TapedLoop& loop,
+/// Says which nodes of the loop's first pass belong to which step backwards, and to which way in
+/// it.
+void find_steps_backwards(const GraphImpl& graph, TapedLoop& loop,
                           std::span<const TapeVisit> visits) {
-  std::optional<int> pass;
   std::vector<std::vector<std::uint64_t>> sequences(loop.trace.steps.size());  // of their nodes
   for (std::size_t i = 0; i + 1 < visits.size(); ++i) {
     const std::uint64_t sequence = visits[i].sequence;
     if (sequence <= loop.tape.front() || sequence > loop.tape.back()) continue;
-    if (pass.value_or(visits[i].pass) != visits[i].pass) return false;
-    pass = visits[i].pass;
+    if (visits[i].pass != loop.pass) continue;
     const auto after = std::ranges::lower_bound(loop.tape, sequence);
     const auto step = static_cast<std::size_t>(after - loop.tape.begin()) - 1;
     for (int at = visits[i].nodes; at < visits[i + 1].nodes; ++at) {
@@ -42,7 +41,6 @@ bool find_steps_backwards(const GraphImpl& graph, TapedLoop& loop,
       way.end = count_after(way.tape_begin);
     }
   }
-  return true;
 }
 
 /// Puts what it was given in the place of every with_length of these loops.
@@ -82,17 +80,51 @@ void give_alike_in_steps(MovingRecording& moving, const LoopTrace& trace) {
   }
 }
 
+void keep_length(MovingRecording& moving, const TapedLoop& loop) {
+  if (!loop.length.is_symbolic()) return;
+  const auto steps = static_cast<std::int64_t>(loop.tape.size() - 1);
+  moving.guard({DimGuard::Kind::value, loop.length, Dim(), steps, loop.loc});
+}
+
 /// The steps of the loop are as many in all calls that the recording serves.
 void keep_steps(MovingRecording& moving, TapedLoop& loop) {
-  if (loop.length.is_symbolic()) {
-    moving.guard({DimGuard::Kind::value, loop.length, Dim(),
-                  static_cast<std::int64_t>(loop.tape.size() - 1), loop.loc});
-  }
+  keep_length(moving, loop);
   if (loop.open) {
     moving.path.unrolled.emplace_back(loop.open->begin, loop.open->end);
     loop.open.reset();
   } else {
     moving.path.unrolled.emplace_back(loop.nodes.front()->id(), loop.nodes.back()->id() + 1);
+  }
+  remove_lengths(moving, [&](std::int64_t number) { return number == loop.number; });
+}
+
+bool is_length_of(const Node& node, const TapedLoop& loop) {
+  return &node.op() == &kWithLengthOp && node.attrs_as<LengthAttrs>().loop == loop.number;
+}
+
+/// Makes loops of what later passes did in the steps. Where that cannot be done, what is left of
+/// them holds for this number of steps alone.
+void roll_later_passes(MovingRecording& moving, const TapedLoop& loop, std::size_t first,
+                       std::size_t count) {
+  const GraphImpl& graph = *moving.path.graph;
+  bool are_rolled = true;
+  for (std::size_t k = first; k < count && are_rolled; ++k) {
+    gather_steps(moving, find_passes(graph, loop, moving.visits)[k]);
+    const std::vector<StepsOfPass> passes = find_passes(graph, loop, moving.visits);
+    TapedLoop own = loop_of_pass(moving.path, loop, passes[k]);
+    are_rolled = roll_taped_loop(moving, own, nodes_of(passes, k + 1));
+  }
+  // What else goes on with a length that is taken for a number.
+  are_rolled = are_rolled && std::ranges::none_of(graph.nodes(), [&](const auto& node) {
+                 return std::ranges::any_of(node->inputs(), [&](Value input) {
+                   return input && is_length_of(*input.node, loop) && !is_length_of(*node, loop);
+                 });
+               });
+  if (!are_rolled) {
+    keep_length(moving, loop);
+    const auto left = nodes_of(find_passes(graph, loop, moving.visits), first);
+    const auto [begin, end] = std::ranges::minmax_element(left, {}, &Node::id);
+    if (begin != left.end()) moving.path.unrolled.emplace_back((*begin)->id(), (*end)->id() + 1);
   }
   remove_lengths(moving, [&](std::int64_t number) { return number == loop.number; });
 }
@@ -106,9 +138,25 @@ bool roll(MovingRecording& moving, TapedLoop& loop) {
     if (!forward) return false;
     set_steps(loop, graph, *loop.open, *std::move(forward));
   }
-  if (!find_steps_backwards(graph, loop, moving.visits) || !roll_taped_loop(moving, loop))
-    return false;
+  const std::vector<StepsOfPass> passes = find_passes(graph, loop, moving.visits);
+  const auto is_unknown = [&](const auto& node) {
+    if (!is_length_of(*node, loop) || !node->template attrs_as<LengthAttrs>().gradient)
+      return false;
+    const auto pass = node->template attrs_as<LengthAttrs>().pass;
+    return std::ranges::find(passes, pass, &StepsOfPass::pass) == passes.end();
+  };
+  // A pass that came to the stacked results, and not to the steps.
+  if (std::ranges::any_of(graph.nodes(), is_unknown)) return false;
+  loop.pass = passes.empty() ? 0 : passes[0].pass;
+  const auto is_later = [&](const StepsOfPass& steps) { return steps.pass != loop.pass; };
+  const auto first_later =
+      static_cast<std::size_t>(std::ranges::find_if(passes, is_later) - passes.begin());
+  const bool has_later_ones = first_later < passes.size();
+  if (has_later_ones && (loop.has_ways() || loop.is_while() || moving.path.backward)) return false;
+  find_steps_backwards(graph, loop, moving.visits);
+  if (!roll_taped_loop(moving, loop, nodes_of(passes, first_later))) return false;
   loop.open.reset();
+  if (has_later_ones) roll_later_passes(moving, loop, first_later, passes.size());
   return true;
 }
 

@@ -17,6 +17,7 @@ void with_length_grad(Gradient& g) {
   LengthAttrs attrs = attrs_at<LengthAttrs>(g.raw_attrs());
   auto* const recorder = attrs.loop >= 0 ? dynamic_cast<Recorder*>(&Evaluator::current()) : nullptr;
   attrs.gradient = true;
+  attrs.pass = recorder ? recorder->pass() : 0;
   g.set(0, recorder ? recorder->with_length(g.grad(), g.input_shape(0)[0], attrs, Loc().user())
                     : g.grad());
 }
@@ -52,7 +53,12 @@ void note_ways(const RolledLoop& rolled, std::span<const TracedPart> parts, std:
 void TapedLoop::replace_values(const std::function<Value(Value)>& by) {
   replace_all(xs, by);
   replace_all(forward.captures, by);
-  for (BackwardTrace::Step& step : trace.steps) replace_all(step.states, by);
+  replace_all(conditions, by);
+  for (BackwardTrace::Step& step : trace.steps) {
+    replace_all(step.states, by);
+    for (auto& [value, stack] : step.given) value = by(value);
+    for (BackwardTrace::Way& way : step.ways) way.pred = by(way.pred);
+  }
   if (open) open->replace_values(by);
 }
 

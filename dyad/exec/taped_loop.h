@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "dyad/exec/backward_trace.h"
@@ -23,6 +24,7 @@ struct LengthAttrs {
   bool of_result = false;  ///< of a stacked result, or of what is sliced
   std::int64_t number = 0;
   bool gradient = false;  ///< of the gradient of that
+  std::int64_t pass = 0;  ///< that the gradient is of
 };
 extern const OpInfo kWithLengthOp;
 
@@ -48,9 +50,21 @@ struct TapedLoop {
   std::vector<Node*> nodes;  ///< of the steps, of slicing and stacking, of conditions
   /// The tape's numbers up to each step, and after the last one.
   std::vector<std::uint64_t> tape;
+  /// The same of what puts a step's result beside those of the others, and which step's that is.
+  std::vector<std::pair<std::uint64_t, int>> stacking;
+  int pass = 0;  ///< that came back through it first; of a loop of a pass, that
+  // Of the steps of a later pass, which slice what was stacked and are no loop of the program:
+  bool ascends =
+      false;  ///< the pass came to the first step first: steps and rows count from the end
+  /// Where in xs the row of the first step is, and how many rows there are.
+  struct Rows {
+    int first = 0, count = 0;
+  };
+  std::vector<Rows> rows;
   /// What its steps did, which have loops on the tape in them: whether they are alike can be told
   /// when these are nodes. Until then nothing else of the loop is known but its length.
   std::optional<LoopTrace> open;
+  [[nodiscard]] bool is_of_later_pass() const noexcept { return forward.regions.empty(); }
   [[nodiscard]] bool is_while() const noexcept { return !conditions.empty(); }
   /// In the place of each value that comes to it from outside of its steps, or goes there.
   void replace_values(const std::function<Value(Value)>& by);
@@ -66,6 +80,7 @@ struct TapeVisit {
   int pass = 0;
   std::uint64_t sequence = 0;
   int nodes = 0;
+  std::uint64_t latest = 0;  ///< number of the tape
 };
 
 /// Puts loops in the place of their steps, backwards too, where that can be done; elsewhere the

@@ -16,7 +16,7 @@ bool TapedLoopGraph::find() {
   for (std::size_t i = 0; i < loop.last_states.size(); ++i) {
     if (!loop.forward.constant[i]) last_state.emplace(loop.last_states[i], i);
   }
-  if (!find_lengths()) return false;
+  if (!(loop.is_of_later_pass() ? find_assembled_by_steps() : find_lengths())) return false;
   values.emplace(loop.trace);
   return find_backward();
 }
@@ -30,7 +30,7 @@ bool TapedLoopGraph::find_lengths() {
   for (const auto& node : path.graph->nodes()) {
     if (&node->op() != &kWithLengthOp) continue;
     const auto& attrs = node->attrs_as<LengthAttrs>();
-    if (attrs.loop != loop.number) continue;
+    if (attrs.loop != loop.number || (attrs.gradient && attrs.pass != loop.pass)) continue;
     gone.insert(node.get());
     const auto at = static_cast<std::size_t>(attrs.number);
     if (!attrs.gradient && attrs.of_result) {
@@ -40,6 +40,26 @@ bool TapedLoopGraph::find_lengths() {
     } else if (attrs.gradient) {
       if (!find_assembled(*node)) return false;
     }
+  }
+  return true;
+}
+
+/// The gradients that are put together of what the steps of a later pass give.
+bool TapedLoopGraph::find_assembled_by_steps() {
+  std::unordered_set<const Node*> own;
+  for (const BackwardTrace::Step& step : loop.trace.steps)
+    own.insert(step.backward.begin(), step.backward.end());
+  for (const auto& node : path.graph->nodes()) {
+    if (&node->op() != &kWithLengthOp) continue;
+    const auto& attrs = node->attrs_as<LengthAttrs>();
+    if (attrs.loop != loop.number || !attrs.gradient || attrs.pass != loop.pass) continue;
+    const Node& sum = *node->inputs()[0].node;
+    const auto is_of_steps = [&](Value part) { return part && own.contains(part.node); };
+    if (!sum.is("add") || std::ranges::none_of(sum.inputs()[0].node->inputs(), is_of_steps))
+      continue;
+    if (!find_assembled(*node)) return false;
+    if (loop.ascends) std::ranges::reverse(assembled.back().parts);
+    gone.insert(node.get());
   }
   return true;
 }
@@ -96,8 +116,9 @@ bool TapedLoopGraph::find_backward() {
   // Where steps may go other ways, these may be all that keeps a pass away.
   if (!any) return assembled.empty() && !loop.has_ways();
   rolled = roll_backward(loop.trace, *values, loop.forward);
-  if (!rolled) return false;
+  if (!rolled) return is_at_ends();
   // One at least, which tells how many steps there are.
+  if (rolled->stacks().empty() && loop.is_of_later_pass() && loop.xs.empty()) return false;
   if (rolled->stacks().empty())
     rolled->stacks().push_back({.of = loop.is_while() ? Stack::Of::state : Stack::Of::slice});
   for (int t = 0; t < this->steps(); ++t) {
@@ -108,6 +129,18 @@ bool TapedLoopGraph::find_backward() {
       last = nodes.back();
   }
   return only_computes();
+}
+
+/// Whether a later pass did something in the steps at the ends alone, which stay as they are.
+bool TapedLoopGraph::is_at_ends() {
+  if (!loop.is_of_later_pass() || !assembled.empty() || steps() <= 2 * kMostStepsApart)
+    return false;
+  for (int t = 0; t < steps(); ++t) {
+    const std::vector<Node*>& nodes = loop.trace.steps[static_cast<std::size_t>(t)].backward;
+    if (!nodes.empty() && std::min(t, steps() - 1 - t) > kMostStepsApart) return false;
+    in_pass.insert(nodes.begin(), nodes.end());
+  }
+  return true;
 }
 
 /// Whether the steps backwards, in which hooks may have done anything, did nothing else.

@@ -43,9 +43,11 @@ struct TapedLoopGraph {
  private:
   [[nodiscard]] Value sole_user(Value value);
   bool find_lengths();
+  bool find_assembled_by_steps();
   bool find_parts(Node& length);
   bool find_assembled(Node& length);
   bool find_backward();
+  bool is_at_ends();
   [[nodiscard]] bool only_computes() const;
 
   std::unordered_map<Value, std::vector<Node*>, ValueHash> users_;

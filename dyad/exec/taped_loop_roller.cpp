@@ -15,6 +15,7 @@
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/indexing.h"
+#include "dyad/ops/rearrange.h"
 #include "dyad/ops/reduce.h"
 #include "dyad/ops/views.h"
 
@@ -30,8 +31,8 @@ Type with_first(const Type& type, Dim size) {
 /// Puts two loops in the place of the steps of one and of the pass that came back through it.
 class TapedLoopRoller {
  public:
-  TapedLoopRoller(Path& path, TapedLoop& loop)
-      : path_(path), graph_(*path.graph), loop_(loop), in_(path, loop) {}
+  TapedLoopRoller(Path& path, TapedLoop& loop, std::unordered_set<const Node*> later)
+      : path_(path), graph_(*path.graph), loop_(loop), in_(path, loop), later_(std::move(later)) {}
 
   bool roll() {
     if (!in_.find()) return false;
@@ -67,14 +68,17 @@ class TapedLoopRoller {
  private:
   /// Who uses a value.
   struct User {
-    bool after = true;     ///< after the steps backwards that become a loop, or before them
-    bool in_pass = false;  ///< a step backwards that stays as it is
-    bool is_path = false;  ///< no node: what the call gives or leaves
+    bool after = true;      ///< after the steps backwards that become a loop, or before them
+    bool in_pass = false;   ///< a step backwards that stays as it is
+    bool is_path = false;   ///< no node: what the call gives or leaves
+    bool is_later = false;  ///< a step of a later pass
   };
 
   /// How many steps there must be for the loops to stand for them.
   [[nodiscard]] int fewest_steps() const {
-    const int apart = in_.rolled ? in_.steps() - 1 - in_.rolled->high() + in_.rolled->low() : 0;
+    const int apart = in_.rolled ? in_.steps() - 1 - in_.rolled->high() + in_.rolled->low()
+                      : loop_.is_of_later_pass() ? 2 * kMostStepsApart
+                                                 : 0;
     return std::max(apart + 1, shortest_);
   }
 
@@ -232,7 +236,7 @@ class TapedLoopRoller {
       if (assembled != in_.assembled.end()) {
         join(*assembled);
       } else if (!in_.gone.contains(node)) {
-        const User user{after, in_.in_pass.contains(node)};
+        const User user{after, in_.in_pass.contains(node), false, later_.contains(node)};
         for (std::size_t i = 0; i < node->inputs().size(); ++i) {
           const Value input = moved(node->inputs()[i], user);
           if (writes_) node->set_input(i, input);
@@ -240,7 +244,7 @@ class TapedLoopRoller {
         take_new();
         (is_kept(*node) ? kept_ : order_).push_back(node);
       }
-      if (node == loop_.nodes.back()) {
+      if (!loop_.is_of_later_pass() && node == loop_.nodes.back()) {
         for (Node* const kept : in_order_of_use(kept_, loop_.forward.captures))
           order_.push_back(kept);
         make_forward();
@@ -290,6 +294,7 @@ class TapedLoopRoller {
       if (value == a.joined->output()) return writes_ ? joined_.at(a.joined) : value;
     }
     const StepValues::Place* const place = in_.values->find(value);
+    if (user.is_later) return for_later(value, user);
     if (place && in_.gone.contains(value.node)) {
       const bool may_use = user.in_pass || (place->stack.of == Stack::Of::gradient && !user.after);
       if (!may_use) return fail(value);
@@ -303,6 +308,52 @@ class TapedLoopRoller {
                                                              : last_of(*at, user, value);
     }
     return in_.gone.contains(value.node) ? fail(value) : value;
+  }
+
+  /// What a step of a later pass reads of a step: a row of what is stacked.
+  Value for_later(Value value, const User& user) {
+    const StepValues::Place* const place = in_.values->find(value);
+    const auto* const at = in_.rolled ? in_.rolled->find(value) : nullptr;
+    const bool is_of_steps = place && in_.gone.contains(value.node);
+    if (!is_of_steps && !at) return in_.gone.contains(value.node) ? fail(value) : value;
+    if (is_view(value) && (at || place->stack.of == Stack::Of::forward)) return again(value, user);
+    const Value all = is_of_steps ? whole(place->stack) : in_program_order(at->role, value);
+    if (!writes_) return value;
+    int row = is_of_steps ? row_of(place->stack, place->step) : at->step - in_.rolled->low();
+    if (at && loop_.ascends) row = static_cast<int>(in_.rolled->visits()) - 1 - row;
+    return value_of(select(tensor(all), 0, row, loop_.loc));
+  }
+
+  /// What all steps backwards made, stacked, the program's first step first.
+  Value in_program_order(const StepRole& made, Value value) {
+    if (!loop_.ascends) return made_by_steps(made, value);
+    number_of(made_in_order_, made);
+    const Value all = made_by_steps(made, value);
+    return writes_ ? flipped(all) : all;
+  }
+
+  /// The rows in the opposite order.
+  Value flipped(Value rows) {
+    Value& known = flipped_[rows];
+    if (!known) known = value_of(flip(tensor(rows), {0}, loop_.loc));
+    return known;
+  }
+
+  /// Where in the stack the step's row is.
+  [[nodiscard]] int row_of(const Stack& stack, int step) const {
+    return stack.of == Stack::Of::slice && loop_.is_of_later_pass()
+               ? loop_.rows[stack.number].first + step
+               : step;
+  }
+  /// How many rows it has.
+  [[nodiscard]] int rows_in(const Stack& stack) const {
+    return stack.of == Stack::Of::slice && loop_.is_of_later_pass() ? loop_.rows[stack.number].count
+                                                                    : in_.steps();
+  }
+  [[nodiscard]] Dim length_of(const Stack& stack) const {
+    return stack.of == Stack::Of::slice && loop_.is_of_later_pass()
+               ? loop_.xs[stack.number].type().shape()[0]
+               : loop_.length;
   }
 
   Value fail(Value value) {
@@ -330,14 +381,19 @@ class TapedLoopRoller {
   /// One step's part of a stack, for the steps before or after those that became a loop.
   Value part(const Stack& stack, int step, const User& user, Value value) {
     // As many steps from the beginning, or from the end, in every call.
-    const int from_end = in_.steps() - step;
-    shortest_ = std::max(shortest_, user.after ? step + 1 : from_end);
-    const bool is_near = in_.rolled && (user.after ? step - in_.rolled->low()
-                                                   : in_.rolled->high() - step) <= kMostStepsApart;
-    if (!is_near || is_only_of_way(loop_.forward, stack)) return fail(value);
+    const bool from_begin = in_.rolled ? user.after : step < in_.steps() / 2;
+    shortest_ = std::max(shortest_, from_begin ? step + 1 : in_.steps() - step);
+    const int low = in_.rolled ? in_.rolled->low() : 0;
+    const int high = in_.rolled ? in_.rolled->high() : in_.steps() - 1;
+    const bool is_near = (from_begin ? step - low : high - step) <= kMostStepsApart &&
+                         (from_begin ? step <= high : step >= low);
+    if (!(in_.rolled || loop_.is_of_later_pass()) || !is_near ||
+        is_only_of_way(loop_.forward, stack))
+      return fail(value);
     const Value from = whole(stack);
     if (!writes_) return value;
-    const Dim index = user.after ? Dim(step) : loop_.length - from_end;
+    const int row = row_of(stack, step);
+    const Dim index = from_begin ? Dim(row) : length_of(stack) - (rows_in(stack) - row);
     return value_of(select(tensor(from), 0, index, loop_.loc));
   }
 
@@ -369,7 +425,10 @@ class TapedLoopRoller {
 
   /// A stack over all steps.
   Value whole(const Stack& stack) {
-    if (stack.of == Stack::Of::slice) return loop_.xs[stack.number];
+    if (stack.of == Stack::Of::slice) {
+      const Value rows = loop_.xs[stack.number];
+      return loop_.ascends && writes_ ? flipped(rows) : rows;
+    }
     if (stack.of == Stack::Of::gradient) return in_.gradients[stack.number];
     const std::size_t states = loop_.last_states.size(), results = loop_.slices_made[0].size();
     if (stack.of == Stack::Of::forward) {
@@ -473,9 +532,10 @@ class TapedLoopRoller {
     const Dim count = loop_.length - (from_end + in_.rolled->low());
     for (const Stack& stack : in_.rolled->stacks()) {
       const Value all = whole(stack);
-      const int first = in_.rolled->low() + stack.shift, left = from_end - stack.shift;
+      const int first = row_of(stack, in_.rolled->low() + stack.shift);
+      const int left = rows_in(stack) - 1 - row_of(stack, in_.rolled->high() + stack.shift);
       shortest_ = std::max({shortest_, -first, -left});
-      if (writes_) inputs.push_back(rows_of(all, first, left, count));
+      if (writes_) inputs.push_back(rows_of(all, length_of(stack), first, left, count));
     }
     for (const Value capture : in_.rolled->captures()) inputs.push_back(moved(capture, before));
     if (!writes_) return;
@@ -486,15 +546,16 @@ class TapedLoopRoller {
         kScanOp, loop_attrs(in_.rolled->carried().size(), in_.rolled->stacks().size(), true),
         std::move(inputs), std::move(types), {&region, 1});
     for (const auto& [view, user] : views_to_make_) last_views_.emplace(view, again(view, user));
+    for (const StepRole& made : made_in_order_) flipped(made_by_steps(made, {}));
     take_new();
   }
 
   /// The `count` rows from `first` on, without the last `left`. What there would be before the
   /// first row or after the last one is for steps that do not use it.
-  Value rows_of(Value all, int first, int left, Dim count) {
+  Value rows_of(Value all, Dim length, int first, int left, Dim count) {
     if (first == 0 && left == 0) return all;
     const Tensor some =
-        slice(tensor(all), 0, std::max(first, 0), loop_.length - std::max(left, 0), 1, loop_.loc);
+        slice(tensor(all), 0, std::max(first, 0), length - std::max(left, 0), 1, loop_.loc);
     std::vector<Tensor> pieces{some};
     const auto add = [&](int rows, auto at) {
       if (rows >= 0) return;
@@ -552,8 +613,9 @@ class TapedLoopRoller {
       }
     }
     if (!writes_) return;
-    const Value whole = value_of(concat(pieces, 0, loop_.loc));
+    Value whole = value_of(concat(pieces, 0, loop_.loc));
     whole.node->set_types({with_first(whole.type(), loop_.length)});
+    if (loop_.ascends) whole = flipped(whole);
     a.sum->set_types({with_first(a.sum->types()[0], loop_.length)});
     joined_.emplace(a.joined, whole);
     take_new();
@@ -576,10 +638,11 @@ class TapedLoopRoller {
   std::unordered_map<Value, StepRole, ValueHash> stacked_parts_;
   // What the loops give beside their states.
   std::vector<Stack> stacks_;
-  std::vector<StepRole> made_;
+  std::vector<StepRole> made_, made_in_order_;
   std::vector<Value> asked_;  // states after the last step backwards
   std::vector<std::vector<RolledBackward::WayOfCond>> needed_;
 
+  const std::unordered_set<const Node*> later_;  // nodes of later passes
   bool failed_ = false, writes_ = false;
   int shortest_ = 0;       // length of the loop
   std::size_t first_ = 0;  // step that the loop does
@@ -592,14 +655,15 @@ class TapedLoopRoller {
   std::unordered_map<const Node*, StepRole> joined_roles_;
   std::unordered_map<const Node*, Value> joined_;
   std::vector<std::pair<Value, User>> views_to_make_;
-  ValueMap last_views_;
+  ValueMap last_views_, flipped_;
   ValueMap replaced_;  // what others know the loops' results by from now on
 };
 
 }  // namespace
 
-bool roll_taped_loop(MovingRecording& moving, TapedLoop& loop) {
-  TapedLoopRoller roller(moving.path, loop);
+bool roll_taped_loop(MovingRecording& moving, TapedLoop& loop,
+                     std::unordered_set<const Node*> later) {
+  TapedLoopRoller roller(moving.path, loop, std::move(later));
   if (!roller.roll()) return false;
   roller.finish(moving);
   return true;

@@ -85,6 +85,59 @@ TEST(LoopBranches, StepsThatAreSkippedBeforeTheFirstThatIsNot) {
   EXPECT_GE(done.replays, 3);
 }
 
+TEST(LoopBranches, WhatTheProgramKeepsOfTheFirstStateIsNotTheState) {
+  manual_seed(24);
+  const auto anchored = [](const Tensors& in) -> Tensors {
+    Tensor first;
+    const auto [last, all] = scan(
+        [&](const Tensor& s, const std::pair<Tensor, Tensor>& of) {
+          if (!first.defined()) first = s;
+          const Tensor next = cond(
+              of.second, [&](const Tensor& x) { return tanh(x + of.first) * in[2]; },
+              [&](const Tensor&) { return first * 2; }, s);
+          return std::pair(next, next);
+        },
+        in[3], std::pair(in[0], in[1]));
+    return {last, all};
+  };
+  std::vector<Tensors> inputs;
+  for (const std::int64_t n : {12, 15, 20, 13, 30, 18, 14, 25}) {
+    const Tensor way = inputs.size() < 3 ? arange(0, n) >= n / 2 : remainder(arange(0, n), 3) > 0;
+    inputs.push_back({normal({n, 3}), way, normal({3}), normal({3})});
+  }
+  static_cast<void>(call(anchored, inputs));
+}
+
+TEST(LoopBranches, ThreeDeepWithOperatorsBetween) {
+  manual_seed(25);
+  std::vector<Tensors> inputs;
+  for (const std::int64_t n : {6, 7, 9, 6, 8, 12}) inputs.push_back({normal({n, 4, 5, 3})});
+  const auto deep = [](const Tensors& in) -> Tensors {
+    const auto [last, all] = scan(
+        [](const Tensor& a, const Tensor& page) {
+          Tensor begin = a;
+          for (int i = 0; i < 20; ++i) begin = tanh(begin + 0.01 * i);
+          const Tensor next =
+              scan(
+                  [](const Tensor& b, const Tensor& line) {
+                    const Tensor inner =
+                        scan([](const Tensor& c,
+                                const Tensor& word) { return std::pair(c * 0.5 + word, c); },
+                             b, line)
+                            .first;
+                    return std::pair(sigmoid(inner), b);
+                  },
+                  begin, page)
+                  .first;
+          return std::pair(next * 1.0, next);
+        },
+        zeros({3}), in[0]);
+    return {last, all};
+  };
+  const Calls done = call(deep, inputs);
+  EXPECT_EQ(done.recordings, 2);
+}
+
 TEST(LoopBranches, WhatIsCapturedIsReadAnew) {
   manual_seed(22);
   const Tensor w = normal({3});

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
 #include "dyad/ir/graph.h"
 #include "exec_for_tests.h"
 
@@ -59,6 +61,38 @@ inline Trained train(const std::function<Tensor(const Tensor&)>& loss, const Ten
   Trained done{static_cast<std::int64_t>(page.recordings.size()), page.replays};
   for (const CompiledGraph& graph : c.graphs()) done.loops += count_of(*graph.recorded, "scan");
   return done;
+}
+
+/// What a recurrent network learns.
+struct CellWeights {
+  Tensor in = normal({3, 4}).requires_grad(), state = normal({4, 4}).requires_grad(),
+         bias = normal({4}).requires_grad();
+  [[nodiscard]] Tensors all() const { return {in, state, bias}; }
+  [[nodiscard]] Tensor step(const Tensor& h, const Tensor& x) const {
+    return tanh(matmul(x, in) + matmul(h, state) + bias);
+  }
+  /// The last state, and all of them.
+  [[nodiscard]] std::pair<Tensor, Tensor> run(const Tensor& x) const {
+    return scan(
+        [&](const Tensor& h, const Tensor& row) {
+          const Tensor next = step(h, row);
+          return std::pair(next, next);
+        },
+        zeros({2, 4}), x);
+  }
+  /// The last state, where nobody asks for the others.
+  [[nodiscard]] Tensor last(const Tensor& x) const {
+    return scan([&](const Tensor& h, const Tensor& row) { return std::pair(step(h, row), row); },
+                zeros({2, 4}), x)
+        .first;
+  }
+};
+
+/// One recording serves all lengths but the first, which is taken for a number.
+inline void expect_loops(const Trained& done, int loops = 2) {
+  EXPECT_EQ(done.recordings, 2);
+  EXPECT_EQ(done.loops, 2 * loops);
+  EXPECT_GE(done.replays, 3);
 }
 
 /// Others of the same numbers; `all()` of both are the leaves.

@@ -25,6 +25,7 @@ namespace {
 
 using exec::compile_now;
 using exec::count_of;
+using exec::expect_loops;
 using exec::kLengths;
 using exec::same_as;
 using exec::same_bits;
@@ -33,37 +34,7 @@ using exec::train;
 using exec::Trained;
 using Pair = std::pair<Tensor, Tensor>;
 
-/// What a recurrent network learns.
-struct Weights {
-  Tensor in = normal({3, 4}).requires_grad(), state = normal({4, 4}).requires_grad(),
-         bias = normal({4}).requires_grad();
-  [[nodiscard]] Tensors all() const { return {in, state, bias}; }
-  [[nodiscard]] Tensor step(const Tensor& h, const Tensor& x) const {
-    return tanh(matmul(x, in) + matmul(h, state) + bias);
-  }
-  /// The last state, and all of them.
-  [[nodiscard]] Pair run(const Tensor& x) const {
-    return scan(
-        [&](const Tensor& h, const Tensor& row) {
-          const Tensor next = step(h, row);
-          return Pair(next, next);
-        },
-        zeros({2, 4}), x);
-  }
-  /// The last state, where nobody asks for the others.
-  [[nodiscard]] Tensor last(const Tensor& x) const {
-    return scan([&](const Tensor& h, const Tensor& row) { return Pair(step(h, row), row); },
-                zeros({2, 4}), x)
-        .first;
-  }
-};
-
-/// One recording serves all lengths but the first, which is taken for a number.
-void expect_loops(const Trained& done, int loops = 2) {
-  EXPECT_EQ(done.recordings, 2);
-  EXPECT_EQ(done.loops, 2 * loops);
-  EXPECT_GE(done.replays, 3);
-}
+using Weights = exec::CellWeights;
 
 TEST(TapedLoops, OneRecordingServesAllLengths) {
   const Weights w;
@@ -383,7 +354,7 @@ TEST(TapedLoops, HooksThatDoMoreThanComputeStayApart) {
   }
 }
 
-TEST(TapedLoops, SeveralPassesStayApart) {
+TEST(TapedLoops, SeveralPassesThatAddToLeaves) {
   const Weights w;
   static_cast<void>(train(
       [&](const Tensor& x) {
@@ -527,16 +498,6 @@ TEST(TapedLoops, WhatTheProgramKeepsOfStepsIsStillThere) {
   EXPECT_EQ((kept + kept).shape(), Shape({2, 4}));
 }
 
-TEST(TapedLoops, SecondDerivatives) {
-  const Weights w;
-  const auto loss = [&](const Tensor& x) {
-    const Tensor h = w.last(x);
-    const Tensors first = grad(sum(h * h), {w.state}, {.create_graph = true});
-    return sum(first[0] * first[0]);
-  };
-  static_cast<void>(train(loss, w.all(), {5, 6, 7, 5}));
-}
-
 /// Differentiates what `f(weights, x)` gives by `loss`, outside of the compiled function.
 Trained train_outside(const std::function<Tensor(const Weights&, const Tensor&)>& f,
                       const std::function<Tensor(const std::function<Tensor(const Tensor&)>&,
@@ -632,6 +593,18 @@ TEST(TapedLoops, SlicesOfWhichOneNumberIsUsed) {
       w.all(), kLengths, true));
 }
 
+TEST(TapedLoops, StatesThatNoStepChanges) {
+  const Weights w;
+  static_cast<void>(train(
+      [&](const Tensor& x) {
+        const auto [h, all] =
+            scan([](const Tensor& state, const Tensor&) { return Pair(state, state); },
+                 matmul(w.state, w.state), x);
+        return mean(all * all) + sum(h);
+      },
+      w.all(), kLengths));
+}
+
 TEST(TapedLoops, StatesBeforeTheSteps) {
   const Weights w;
   expect_loops(train(
@@ -681,6 +654,25 @@ TEST(TapedLoops, AnErrorInAStepLeavesTheRecordingWhole) {
     return sum(run(false));
   };
   expect_loops(train(loss, w.all(), kLengths, true));
+}
+
+TEST(TapedLoops, AnErrorThatIsAnAnswerForThoseThatAreLongEnough) {
+  const Weights w;
+  const auto loss = [&](const Tensor& x) {
+    int t = 0;
+    try {
+      return sum(scan(
+                     [&](const Tensor& h, const Tensor& row) {
+                       if (++t == 7) throw ValueError("enough", Loc());
+                       return Pair(w.step(h, row), row);
+                     },
+                     zeros({2, 4}), x)
+                     .first);
+    } catch (const ValueError&) {
+      return sum(w.bias * 2);
+    }
+  };
+  static_cast<void>(train(loss, w.all(), {8, 9, 12, 5}));
 }
 
 TEST(TapedLoops, OfStepsThatAreComputedAgain) {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <utility>
 
 #include "dyad/exec/control_flow.h"

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/autograd/gradients.h"
+#include "dyad/exec/autocast.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/ir/graph.h"
@@ -27,7 +29,7 @@ using exec::Trained;
 using Pair = std::pair<Tensor, Tensor>;
 
 /// A network over words, and one over what it gives of sentences.
-struct Weights {
+struct TextWeights {
   Tensor word = normal({3, 4}).requires_grad(), sentence = normal({4, 4}).requires_grad(),
          state = normal({4, 4}).requires_grad(), bias = normal({4}).requires_grad();
   [[nodiscard]] Tensors all() const { return {word, sentence, state, bias}; }
@@ -45,15 +47,17 @@ struct Weights {
   }
 };
 
-struct Lengths {
+struct TextLengths {
   std::int64_t sentences, words;
 };
-const std::vector<Lengths> kLengths{{5, 6}, {7, 8}, {6, 6}, {9, 5}, {5, 12}, {12, 7}, {7, 8}};
+const std::vector<TextLengths> kTextLengths{{5, 6},  {7, 8},  {6, 6}, {9, 5},
+                                            {5, 12}, {12, 7}, {7, 8}};
 
 /// Takes the gradients of `leaves` from `loss(x)`, and of x where `rows_need_grad`, eagerly and
 /// compiled: the same bits.
-Trained train(const std::function<Tensor(const Tensor&)>& loss, const Tensors& leaves,
-              bool rows_need_grad = false, const std::vector<Lengths>& lengths = kLengths) {
+Trained train_on_texts(const std::function<Tensor(const Tensor&)>& loss, const Tensors& leaves,
+                       bool rows_need_grad = false,
+                       const std::vector<TextLengths>& lengths = kTextLengths) {
   const auto step = [&](const Tensors& in) -> Tensors {
     for (const Tensor& leaf : leaves) leaf.zero_grad();
     const Tensor result = loss(in[0]);
@@ -94,7 +98,7 @@ void expect_one_recording(const Trained& done) {
 
 /// A state of sentences that goes on by what `of_sentence` makes of it and each of them.
 template <class F>
-Tensor over_sentences(const Weights& w, const F& of_sentence, const Tensor& x) {
+Tensor over_sentences(const TextWeights& w, const F& of_sentence, const Tensor& x) {
   const auto [h, all] = scan(
       [&](const Tensor& state, const Tensor& sentence) {
         const Tensor next = tanh(of_sentence(state, sentence) + matmul(state, w.state));
@@ -105,7 +109,7 @@ Tensor over_sentences(const Weights& w, const F& of_sentence, const Tensor& x) {
 }
 
 TEST(TapedNested, WordsOfSentences) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -114,23 +118,23 @@ TEST(TapedNested, WordsOfSentences) {
         },
         x);
   };
-  expect_one_recording(train(loss, w.all()));
-  expect_one_recording(train(loss, w.all(), true));
+  expect_one_recording(train_on_texts(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all(), true));
 }
 
 TEST(TapedNested, WordsThatBeginWithTheStateOfSentences) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w, [&](const Tensor& state, const Tensor& sentence) { return w.words(state, sentence); },
         x);
   };
-  expect_one_recording(train(loss, w.all()));
-  expect_one_recording(train(loss, w.all(), true));
+  expect_one_recording(train_on_texts(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all(), true));
 }
 
 TEST(TapedNested, OneStateForBoth) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return sum(scan(
                    [&](const Tensor& state, const Tensor& sentence) {
@@ -140,12 +144,12 @@ TEST(TapedNested, OneStateForBoth) {
                    zeros({2, 4}), x)
                    .second);
   };
-  expect_one_recording(train(loss, w.all()));
-  expect_one_recording(train(loss, w.all(), true));
+  expect_one_recording(train_on_texts(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all(), true));
 }
 
 TEST(TapedNested, AllStatesOfWords) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -160,12 +164,12 @@ TEST(TapedNested, AllStatesOfWords) {
         },
         x);
   };
-  expect_one_recording(train(loss, w.all()));
-  expect_one_recording(train(loss, w.all(), true));
+  expect_one_recording(train_on_texts(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all(), true));
 }
 
 TEST(TapedNested, TwoOneBehindTheOther) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -185,12 +189,12 @@ TEST(TapedNested, TwoOneBehindTheOther) {
         },
         x);
   };
-  expect_one_recording(train(loss, w.all()));
-  expect_one_recording(train(loss, w.all(), true));
+  expect_one_recording(train_on_texts(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all(), true));
 }
 
 TEST(TapedNested, OverWhatTheProgramMadeOfTheSentence) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -199,13 +203,13 @@ TEST(TapedNested, OverWhatTheProgramMadeOfTheSentence) {
         },
         x);
   };
-  expect_one_recording(train(loss, w.all()));
-  expect_one_recording(train(loss, w.all(), true));
+  expect_one_recording(train_on_texts(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all(), true));
 }
 
 TEST(TapedNested, WordsOfAFixedNumber) {
-  const Weights w;
-  std::vector<Lengths> lengths;
+  const TextWeights w;
+  std::vector<TextLengths> lengths;
   for (const std::int64_t sentences : exec::kLengths) lengths.push_back({sentences, 0});
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
@@ -213,13 +217,13 @@ TEST(TapedNested, WordsOfAFixedNumber) {
         x);
   };
   for (const std::int64_t words : {6, 5, 4, 3, 2, 1}) {
-    for (Lengths& of : lengths) of.words = words;
-    expect_one_recording(train(loss, w.all(), false, lengths));
+    for (TextLengths& of : lengths) of.words = words;
+    expect_one_recording(train_on_texts(loss, w.all(), false, lengths));
   }
 }
 
 TEST(TapedNested, ThreeDeep) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -240,11 +244,11 @@ TEST(TapedNested, ThreeDeep) {
         },
         x);
   };
-  expect_one_recording(train(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all()));
 }
 
 TEST(TapedNested, WhileLoopsOfSentences) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     const Tensor count = full({}, 5, i64);
     const auto [n, h] = while_loop([&](const Tensor& i, const Tensor&) { return i < count; },
@@ -256,12 +260,12 @@ TEST(TapedNested, WhileLoopsOfSentences) {
                                    Pair(zeros({}, i64), zeros({2, 4})));
     return sum(h * h);
   };
-  expect_one_recording(train(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all()));
 }
 
 // Step by step: which steps add to what the data tell.
 TEST(TapedNested, BesideBranches) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -272,13 +276,13 @@ TEST(TapedNested, BesideBranches) {
         },
         x);
   };
-  std::vector<Lengths> lengths = kLengths;
-  for (Lengths& of : lengths) of.sentences += 15;
-  static_cast<void>(train(loss, w.all(), false, lengths));
+  std::vector<TextLengths> lengths = kTextLengths;
+  for (TextLengths& of : lengths) of.sentences += 15;
+  static_cast<void>(train_on_texts(loss, w.all(), false, lengths));
 }
 
 TEST(TapedNested, WithBranchesInside) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -295,13 +299,13 @@ TEST(TapedNested, WithBranchesInside) {
         },
         x);
   };
-  std::vector<Lengths> lengths = kLengths;
-  for (Lengths& of : lengths) of.words += 20;
-  static_cast<void>(train(loss, w.all(), false, lengths));
+  std::vector<TextLengths> lengths = kTextLengths;
+  for (TextLengths& of : lengths) of.words += 20;
+  static_cast<void>(train_on_texts(loss, w.all(), false, lengths));
 }
 
 TEST(TapedNested, DifferentiatedFromOutside) {
-  const Weights w;
+  const TextWeights w;
   const auto run = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -312,7 +316,7 @@ TEST(TapedNested, DifferentiatedFromOutside) {
   };
   const auto c = compile_now(run);
   manual_seed(5);
-  for (const Lengths& of : kLengths) {
+  for (const TextLengths& of : kTextLengths) {
     const Tensor drawn = normal({of.sentences, of.words, 2, 3});
     std::vector<std::vector<decltype(bits(drawn))>> gradients;
     for (const bool compiled : {false, true}) {
@@ -329,8 +333,87 @@ TEST(TapedNested, DifferentiatedFromOutside) {
   EXPECT_GE(c.explain().replays, 3);
 }
 
+TEST(TapedNested, WeightsThatArePassed) {
+  const TextWeights w;
+  const auto run = [&](const Tensor& x, const Tensor& state) {
+    const auto words = [&](const Tensor& begin, const Tensor& sentence) {
+      return scan(
+                 [&](const Tensor& h, const Tensor& row) {
+                   return Pair(tanh(matmul(row, w.word) + matmul(h, state)), row);
+                 },
+                 begin, sentence)
+          .first;
+    };
+    return sum(scan(
+                   [&](const Tensor& h, const Tensor& sentence) {
+                     const Tensor next = tanh(words(h, sentence) + matmul(h, state));
+                     return Pair(next, next);
+                   },
+                   zeros({2, 4}), x)
+                   .second);
+  };
+  const auto c = compile_now(run);
+  manual_seed(6);
+  for (const TextLengths& of : kTextLengths) {
+    const Tensor drawn = normal({of.sentences, of.words, 2, 3}), weight = normal({4, 4}) * 0.5;
+    std::vector<std::vector<decltype(bits(drawn))>> gradients;
+    for (const bool compiled : {false, true}) {
+      const Tensor state = weight.clone().requires_grad();
+      w.word.zero_grad();
+      const Tensor loss = compiled ? c(drawn, state) : run(drawn, state);
+      loss.backward();
+      gradients.push_back({bits(loss), bits(state.grad()), bits(w.word.grad())});
+    }
+    EXPECT_EQ(gradients[0], gradients[1]) << of.sentences << " sentences of " << of.words;
+  }
+  EXPECT_EQ(c.explain().recordings.size(), 2U);
+}
+
+TEST(TapedNested, WritesBesideLoops) {
+  const TextWeights w;
+  const auto loss = [&](const Tensor& x) {
+    const Tensor counts = zeros({4});
+    const auto [h, all] = scan(
+        [&](const Tensor& state, const Tensor& sentence) {
+          const Tensor next = w.words(state, sentence);
+          const NoGrad no_tape;
+          Tensor(counts).add_(1);
+          return Pair(next, next);
+        },
+        zeros({2, 4}), x);
+    return sum(all * all) + sum(h * counts);
+  };
+  static_cast<void>(train_on_texts(loss, w.all(), true));
+}
+
+TEST(TapedNested, UnderAutocast) {
+  const TextWeights w;
+  const auto loss = [&](const Tensor& x) {
+    const Autocast scope(bf16);
+    return over_sentences(
+        w, [&](const Tensor& state, const Tensor& sentence) { return w.words(state, sentence); },
+        x);
+  };
+  static_cast<void>(train_on_texts(loss, w.all()));
+}
+
+TEST(TapedNested, SecondDerivatives) {
+  const TextWeights w;
+  const auto loss = [&](const Tensor& x) {
+    const Tensor first = over_sentences(
+        w, [&](const Tensor& state, const Tensor& sentence) { return w.words(state, sentence); },
+        x);
+    const Tensor g = grad(first, {w.state}, {.create_graph = true})[0];
+    return first + sum(g * g);
+  };
+  std::vector<TextLengths> lengths = kTextLengths;
+  for (TextLengths& of : lengths) of = {of.sentences + 6, of.words + 6};
+  static_cast<void>(train_on_texts(loss, w.all(), false, lengths));
+  static_cast<void>(train_on_texts(loss, w.all()));
+}
+
 TEST(TapedNested, WithDropout) {
-  const Weights w;
+  const TextWeights w;
   const auto loss = [&](const Tensor& x) {
     return over_sentences(
         w,
@@ -339,7 +422,7 @@ TEST(TapedNested, WithDropout) {
         },
         x);
   };
-  expect_one_recording(train(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all()));
 }
 
 }  // namespace
