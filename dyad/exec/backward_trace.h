@@ -43,10 +43,10 @@ struct BackwardTrace {
     std::vector<std::pair<Node*, std::size_t>> forward;  ///< and which items of the loop they are
     std::vector<std::pair<Value, Stack>> given;          ///< by conds
     std::vector<Node*> backward;
-    std::vector<Way> ways;              ///< in the order of the pass
-    std::vector<Value> states;          ///< before the step
-    std::vector<Value> slices;          ///< of a later pass some only where a step has them
-    std::vector<Value> gradients;       ///< what came to its parts of the stacked results, or none
+    std::vector<Way> ways;         ///< in the order of the pass
+    std::vector<Value> states;     ///< before the step
+    std::vector<Value> slices;     ///< of a later pass some only where a step has them
+    std::vector<Value> gradients;  ///< what came to its parts of the stacked results, or none
   };
   std::vector<Step> steps;  ///< in the order of the program
 };

@@ -23,7 +23,8 @@ namespace dyad::exec {
 /// Steps may differ in the ways that they go through a `cond` (RecordedBranch), which becomes one
 /// of the node's graph. Those that differ otherwise, write in place, touch gradients or hand
 /// tensors to the program around them stay in the recording one by one, as do loops of fewer than
-/// two steps, which show nothing that repeats, and those whose conditions draw random numbers. A
+/// two steps (inside of others, where they may be on the tape, four), which show nothing that
+/// repeats, and those whose conditions draw random numbers. A
 /// loop on the tape becomes a TapedLoop.
 class RecordedLoop {
  public:

@@ -62,7 +62,7 @@ struct TapedLoop {
   };
   std::vector<Rows> rows;
   /// What its steps did, which have loops on the tape in them: whether they are alike can be told
-  /// when these are nodes. Until then nothing else of the loop is known but its length.
+  /// when these are nodes. Until then `trace`, `forward` and what else tells of the steps is empty.
   std::optional<LoopTrace> open;
   [[nodiscard]] bool is_of_later_pass() const noexcept { return forward.regions.empty(); }
   [[nodiscard]] bool is_while() const noexcept { return !conditions.empty(); }

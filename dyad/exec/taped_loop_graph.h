@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -41,6 +42,7 @@ struct TapedLoopGraph {
   const Node* last = nullptr;               ///< of the steps backwards
 
  private:
+  void find_users();
   [[nodiscard]] Value sole_user(Value value);
   bool find_lengths();
   bool find_assembled_by_steps();
@@ -50,7 +52,11 @@ struct TapedLoopGraph {
   bool is_at_ends();
   [[nodiscard]] bool only_computes() const;
 
-  std::unordered_map<Value, std::vector<Node*>, ValueHash> users_;
+  [[nodiscard]] std::span<Node* const> users_of(const Node& node) const;
+
+  /// The users of node i are from first_user_[i] to first_user_[i + 1].
+  std::vector<std::size_t> first_user_;
+  std::vector<Node*> users_;
 };
 
 }  // namespace dyad::exec

@@ -36,6 +36,8 @@ class TapedLoopRoller {
 
   bool roll() {
     if (!in_.find()) return false;
+    of_loop_.resize(graph_.nodes().size());
+    for (const Node* const node : in_.gone) of_loop_[static_cast<std::size_t>(node->id())] = true;
     const std::optional<BackwardPart> single = path_.backward;
     const std::vector<Decision> decisions = path_.decisions;
     if (path_.backward && in_.rolled) join_parts(*path_.backward);
@@ -235,7 +237,7 @@ class TapedLoopRoller {
           std::ranges::find(in_.assembled, node, &TapedLoopGraph::Assembled::joined);
       if (assembled != in_.assembled.end()) {
         join(*assembled);
-      } else if (!in_.gone.contains(node)) {
+      } else if (!is_of_loop(*node) || !in_.gone.contains(node)) {
         const User user{after, in_.in_pass.contains(node), false, later_.contains(node)};
         for (std::size_t i = 0; i < node->inputs().size(); ++i) {
           const Value input = moved(node->inputs()[i], user);
@@ -282,9 +284,15 @@ class TapedLoopRoller {
            node.id() < loop_.nodes.back()->id();
   }
 
+  /// Whether the node may be gone: most are not, and there are many.
+  [[nodiscard]] bool is_of_loop(const Node& node) const {
+    const auto at = static_cast<std::size_t>(node.id());
+    return at < of_loop_.size() && of_loop_[at];
+  }
+
   /// What a node reads in the place of a value that may be gone.
   Value moved(Value value, const User& user) {
-    if (!value) return value;
+    if (!value || !is_of_loop(*value.node)) return value;
     if (const auto at = in_.results.find(value); at != in_.results.end())
       return forward_output(loop_.last_states.size() + at->second, value);
     if (const auto at = in_.last_state.find(value); at != in_.last_state.end())
@@ -643,6 +651,7 @@ class TapedLoopRoller {
   std::vector<std::vector<RolledBackward::WayOfCond>> needed_;
 
   const std::unordered_set<const Node*> later_;  // nodes of later passes
+  std::vector<bool> of_loop_;                    // by number: nodes that may be gone
   bool failed_ = false, writes_ = false;
   int shortest_ = 0;       // length of the loop
   std::size_t first_ = 0;  // step that the loop does

@@ -5,12 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "dyad/base/error.h"
 #include "dyad/exec/compile.h"
-#include "dyad/exec/control_flow.h"
 #include "exec_for_tests.h"
 
 namespace dyad::exec {

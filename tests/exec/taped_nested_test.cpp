@@ -10,7 +10,6 @@
 #include "dyad/exec/autocast.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
-#include "dyad/ir/graph.h"
 #include "exec_for_tests.h"
 #include "taped_loops_for_tests.h"
 
@@ -22,8 +21,6 @@ namespace {
 
 using exec::bits;
 using exec::compile_now;
-using exec::count_of;
-using exec::same_bits;
 using exec::Tensors;
 using exec::Trained;
 using Pair = std::pair<Tensor, Tensor>;
@@ -53,46 +50,18 @@ struct TextLengths {
 const std::vector<TextLengths> kTextLengths{{5, 6},  {7, 8},  {6, 6}, {9, 5},
                                             {5, 12}, {12, 7}, {7, 8}};
 
-/// Takes the gradients of `leaves` from `loss(x)`, and of x where `rows_need_grad`, eagerly and
-/// compiled: the same bits.
 Trained train_on_texts(const std::function<Tensor(const Tensor&)>& loss, const Tensors& leaves,
                        bool rows_need_grad = false,
                        const std::vector<TextLengths>& lengths = kTextLengths) {
-  const auto step = [&](const Tensors& in) -> Tensors {
-    for (const Tensor& leaf : leaves) leaf.zero_grad();
-    const Tensor result = loss(in[0]);
-    result.backward();
-    return {result.detach()};
-  };
-  const auto c = compile_now(std::function<Tensors(const Tensors&)>(step));
-  manual_seed(11);
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const Tensor drawn = normal({lengths[i].sentences, lengths[i].words, 2, 3});
-    std::vector<std::vector<decltype(bits(drawn))>> gradients;
-    std::vector<Tensor> losses;
-    const RandomKey before = default_generator().state();
-    for (const bool compiled : {false, true}) {
-      default_generator().set_state(before);
-      const Tensor x = rows_need_grad ? drawn.clone().requires_grad() : drawn.clone();
-      losses.push_back(compiled ? c(Tensors{x})[0] : step({x})[0]);
-      gradients.emplace_back();
-      for (const Tensor& leaf : leaves) {
-        if (leaf.grad().defined()) gradients.back().push_back(bits(leaf.grad()));
-      }
-      if (rows_need_grad) gradients.back().push_back(bits(x.grad()));
-    }
-    EXPECT_TRUE(same_bits(losses[0], losses[1])) << "call " << i;
-    EXPECT_EQ(gradients[0], gradients[1]) << "call " << i;
-  }
-  const Explanation page = c.explain();
-  Trained done{static_cast<std::int64_t>(page.recordings.size()), page.replays};
-  for (const CompiledGraph& graph : c.graphs()) done.loops += count_of(*graph.recorded, "scan");
-  return done;
+  std::vector<Shape> shapes;
+  for (const TextLengths& of : lengths) shapes.push_back({of.sentences, of.words, 2, 3});
+  return exec::train(loss, leaves, shapes, rows_need_grad);
 }
 
 /// One recording serves all lengths but the first, which are taken for numbers.
 void expect_one_recording(const Trained& done) {
   EXPECT_EQ(done.recordings, 2);
+  EXPECT_GT(done.loops, 0);
   EXPECT_GE(done.replays, 3);
 }
 
