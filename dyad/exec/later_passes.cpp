@@ -74,7 +74,7 @@ class RowReader {
     forget_rows_that_stay();
   }
 
-  [[nodiscard]] TapedLoop loop() {
+  [[nodiscard]] std::optional<TapedLoop> loop() {
     TapedLoop made;
     made.number = loop_.number;
     made.length = loop_.length;
@@ -108,6 +108,12 @@ class RowReader {
       for (const auto& [source, value] : slices[number]) own[source] = value;
     }
     collect_readers(made);
+    const std::unordered_set<const Node*> readers(made.nodes.begin(), made.nodes.end());
+    for (const BackwardTrace::Step& step : made.trace.steps) {
+      for (const Value row : step.slices) {
+        if (row && !readers.contains(row.node)) return std::nullopt;
+      }
+    }
     return made;
   }
 
@@ -277,7 +283,8 @@ std::unordered_set<const Node*> nodes_of(std::span<const StepsOfPass> passes, st
   return all;
 }
 
-TapedLoop loop_of_pass(const Path& path, const TapedLoop& loop, const StepsOfPass& steps) {
+std::optional<TapedLoop> loop_of_pass(const Path& path, const TapedLoop& loop,
+                                      const StepsOfPass& steps) {
   return RowReader(path, loop, steps).loop();
 }
 

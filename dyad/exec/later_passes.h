@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -35,7 +36,8 @@ void gather_steps(MovingRecording& moving, const StepsOfPass& steps);
 
 /// The steps of a pass as those of a loop of its own, which slices what was stacked: the single
 /// rows that they read of tensors from outside, each of its own step or of one some steps away.
-[[nodiscard]] TapedLoop loop_of_pass(const Path& path, const TapedLoop& loop,
-                                     const StepsOfPass& steps);
+/// Nothing where something else reads such a row with them.
+[[nodiscard]] std::optional<TapedLoop> loop_of_pass(const Path& path, const TapedLoop& loop,
+                                                    const StepsOfPass& steps);
 
 }  // namespace dyad::exec

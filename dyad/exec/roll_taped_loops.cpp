@@ -111,8 +111,8 @@ void roll_later_passes(MovingRecording& moving, const TapedLoop& loop, std::size
   for (std::size_t k = first; k < count && are_rolled; ++k) {
     gather_steps(moving, find_passes(graph, loop, moving.visits)[k]);
     const std::vector<StepsOfPass> passes = find_passes(graph, loop, moving.visits);
-    TapedLoop own = loop_of_pass(moving.path, loop, passes[k]);
-    are_rolled = roll_taped_loop(moving, own, nodes_of(passes, k + 1));
+    std::optional<TapedLoop> own = loop_of_pass(moving.path, loop, passes[k]);
+    are_rolled = own && roll_taped_loop(moving, *own, nodes_of(passes, k + 1));
   }
   // What else goes on with a length that is taken for a number.
   are_rolled = are_rolled && std::ranges::none_of(graph.nodes(), [&](const auto& node) {
