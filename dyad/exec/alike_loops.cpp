@@ -46,15 +46,11 @@ bool are_of_same_steps(std::span<Node* const> scans) {
 }
 
 void replace(GraphImpl& graph, const ValueMap& moved) {
-  const auto now = [&](Value value) {
-    const auto found = moved.find(value);
-    return found == moved.end() ? value : found->second;
-  };
   for (const auto& node : graph.nodes()) {
     for (std::size_t i = 0; i < node->inputs().size(); ++i)
-      node->set_input(i, now(node->inputs()[i]));
+      node->set_input(i, now_of(moved, node->inputs()[i]));
   }
-  for (Value& output : graph.outputs()) output = now(output);
+  for (Value& output : graph.outputs()) output = now_of(moved, output);
 }
 
 /// The same for the scans in the bodies; false where some still differ in what they give.

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dyad/exec/node_users.h"
 #include "dyad/ops/attrs/indexing.h"
 
 namespace dyad::exec {
@@ -64,12 +65,7 @@ std::optional<Row> row_of(const Path& path, const TapedLoop& loop, Value value) 
 class RowReader {
  public:
   RowReader(const Path& path, const TapedLoop& loop, const StepsOfPass& steps)
-      : path_(path), loop_(loop), steps_(steps) {
-    for (const auto& node : path.graph->nodes()) {
-      for (const Value input : node->inputs()) {
-        if (input) users_[input.node].push_back(node.get());
-      }
-    }
+      : path_(path), loop_(loop), steps_(steps), users_(*path.graph) {
     for (const auto& nodes : steps.nodes) own_.insert(nodes.begin(), nodes.end());
     forget_rows_that_stay();
   }
@@ -129,9 +125,8 @@ class RowReader {
   [[nodiscard]] bool is_reading(Node& node) const {
     if (node.types().size() != 1) return false;
     if (moving_row(node.output())) return true;
-    const auto users = users_.find(&node);
-    return node.is("slice") && users != users_.end() &&
-           std::ranges::all_of(users->second, [&](Node* user) {
+    const std::span<Node* const> users = users_.of(node);
+    return node.is("slice") && !users.empty() && std::ranges::all_of(users, [&](Node* user) {
              return user->is("squeeze") && moving_row(user->output()).has_value();
            });
   }
@@ -176,10 +171,10 @@ class RowReader {
   /// What gets rows for these steps alone is gone with them.
   void collect_readers(TapedLoop& made) const {
     const auto is_for_steps = [&](const auto& self, Node& node) -> bool {
-      const auto users = users_.find(&node);
-      return users != users_.end() && std::ranges::all_of(users->second, [&](Node* user) {
-               return is_reading(*user) ? self(self, *user) : own_.contains(user);
-             });
+      const std::span<Node* const> users = users_.of(node);
+      return !users.empty() && std::ranges::all_of(users, [&](Node* user) {
+        return is_reading(*user) ? self(self, *user) : own_.contains(user);
+      });
     };
     for (const auto& node : path_.graph->nodes()) {
       if (is_reading(*node) && is_for_steps(is_for_steps, *node)) made.nodes.push_back(node.get());
@@ -189,7 +184,7 @@ class RowReader {
   const Path& path_;
   const TapedLoop& loop_;
   const StepsOfPass& steps_;
-  std::unordered_map<const Node*, std::vector<Node*>> users_;
+  const NodeUsers users_;
   std::unordered_set<const Node*> own_;
   std::unordered_set<Value, ValueHash> stays_;
 };

@@ -1,20 +1,9 @@
 #include "dyad/exec/moving_recording.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 
 namespace dyad::exec {
-namespace {
-
-std::function<Value(Value)> by(const ValueMap& now) {
-  return [&now](Value value) {
-    const auto found = now.find(value);
-    return found == now.end() ? value : found->second;
-  };
-}
-
-}  // namespace
 
 void MovingRecording::arrange(std::span<Node* const> order, const std::vector<int>& before) {
   const auto now = [&](int at) { return before[static_cast<std::size_t>(at)]; };
@@ -27,17 +16,19 @@ void MovingRecording::arrange(std::span<Node* const> order, const std::vector<in
 }
 
 void MovingRecording::replace_in_loops(const ValueMap& now) {
-  for (TapedLoop& loop : loops) loop.replace_values(by(now));
+  for (TapedLoop& loop : loops)
+    loop.replace_values([&](Value value) { return now_of(now, value); });
 }
 
 void MovingRecording::replace(const ValueMap& now) {
   if (now.empty()) return;
   for (const auto& node : path.graph->nodes()) {
     for (std::size_t i = 0; i < node->inputs().size(); ++i)
-      node->set_input(i, by(now)(node->inputs()[i]));
+      node->set_input(i, now_of(now, node->inputs()[i]));
   }
-  path.replace_values(by(now));
-  path.graph->replace_values(by(now));
+  const auto by = [&](Value value) { return now_of(now, value); };
+  path.replace_values(by);
+  path.graph->replace_values(by);
   replace_in_loops(now);
 }
 

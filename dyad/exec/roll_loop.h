@@ -16,6 +16,12 @@ namespace dyad::exec {
 
 using ValueMap = std::unordered_map<Value, Value, ValueHash>;
 
+/// What the value is now: itself, where the map has no other.
+[[nodiscard]] inline Value now_of(const ValueMap& now, Value value) {
+  const auto found = now.find(value);
+  return found == now.end() ? value : found->second;
+}
+
 inline void replace_all(std::vector<Value>& values, const std::function<Value(Value)>& by) {
   for (Value& value : values) value = by(value);
 }

@@ -1,14 +1,13 @@
 #include "dyad/exec/taped_loop_graph.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "dyad/ops/attrs/indexing.h"
 
 namespace dyad::exec {
 
 bool TapedLoopGraph::find() {
-  find_users();
+  users_.emplace(*path.graph);
   gone.insert(loop.nodes.begin(), loop.nodes.end());
   for (std::size_t i = 0; i < loop.last_states.size(); ++i) {
     if (!loop.forward.constant[i]) last_state.emplace(loop.last_states[i], i);
@@ -18,30 +17,8 @@ bool TapedLoopGraph::find() {
   return find_backward();
 }
 
-void TapedLoopGraph::find_users() {
-  const auto& nodes = path.graph->nodes();
-  const auto for_each_input = [&](const auto& visit) {
-    for (const auto& node : nodes) {
-      for (const Value input : node->inputs()) {
-        if (input) visit(static_cast<std::size_t>(input.node->id()), node.get());
-      }
-    }
-  };
-  first_user_.assign(nodes.size() + 1, 0);
-  for_each_input([&](std::size_t of, Node*) { ++first_user_[of + 1]; });
-  std::partial_sum(first_user_.begin(), first_user_.end(), first_user_.begin());
-  users_.resize(first_user_.back());
-  std::vector<std::size_t> next(first_user_.begin(), first_user_.end() - 1);
-  for_each_input([&](std::size_t of, Node* user) { users_[next[of]++] = user; });
-}
-
-std::span<Node* const> TapedLoopGraph::users_of(const Node& node) const {
-  const auto at = static_cast<std::size_t>(node.id());
-  return std::span(users_).subspan(first_user_[at], first_user_[at + 1] - first_user_[at]);
-}
-
 Value TapedLoopGraph::sole_user(Value value) {
-  const std::span<Node* const> users = users_of(*value.node);
+  const std::span<Node* const> users = users_->of(*value.node);
   return users.size() == 1 ? users[0]->output() : Value();
 }
 
@@ -86,7 +63,7 @@ bool TapedLoopGraph::find_assembled_by_steps() {
 /// What of the gradient of a stacked result comes to each step.
 bool TapedLoopGraph::find_parts(Node& length) {
   std::vector<Value> parts(static_cast<std::size_t>(steps()));
-  for (Node* const slice : users_of(length)) {
+  for (Node* const slice : users_->of(length)) {
     if (!slice->is("slice")) return false;
     const auto& attrs = slice->attrs_as<ops::SliceAttrs>();
     const Dim begin = attrs.begin;

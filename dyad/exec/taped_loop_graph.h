@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "dyad/exec/node_users.h"
 #include "dyad/exec/roll_backward.h"
 #include "dyad/exec/taped_loop.h"
 
@@ -42,7 +42,6 @@ struct TapedLoopGraph {
   const Node* last = nullptr;               ///< of the steps backwards
 
  private:
-  void find_users();
   [[nodiscard]] Value sole_user(Value value);
   bool find_lengths();
   bool find_assembled_by_steps();
@@ -52,11 +51,7 @@ struct TapedLoopGraph {
   bool is_at_ends();
   [[nodiscard]] bool only_computes() const;
 
-  [[nodiscard]] std::span<Node* const> users_of(const Node& node) const;
-
-  /// The users of node i are from first_user_[i] to first_user_[i + 1].
-  std::vector<std::size_t> first_user_;
-  std::vector<Node*> users_;
+  std::optional<NodeUsers> users_;
 };
 
 }  // namespace dyad::exec

@@ -33,14 +33,17 @@ struct TextWeights {
   [[nodiscard]] Tensor step(const Tensor& h, const Tensor& x) const {
     return tanh(matmul(x, word) + matmul(h, state) + bias);
   }
-  [[nodiscard]] Tensor words(const Tensor& begin, const Tensor& x) const {
+  /// The last state, and all of them.
+  [[nodiscard]] Pair run(const Tensor& begin, const Tensor& x) const {
     return scan(
-               [&](const Tensor& h, const Tensor& row) {
-                 const Tensor next = step(h, row);
-                 return Pair(next, next);
-               },
-               begin, x)
-        .first;
+        [&](const Tensor& h, const Tensor& row) {
+          const Tensor next = step(h, row);
+          return Pair(next, next);
+        },
+        begin, x);
+  }
+  [[nodiscard]] Tensor words(const Tensor& begin, const Tensor& x) const {
+    return run(begin, x).first;
   }
 };
 
@@ -65,6 +68,12 @@ void expect_one_recording(const Trained& done) {
   EXPECT_GE(done.replays, 3);
 }
 
+/// The same of training, and of training that differentiates by the words, too.
+void expect_one_recording(const std::function<Tensor(const Tensor&)>& loss, const TextWeights& w) {
+  expect_one_recording(train_on_texts(loss, w.all()));
+  expect_one_recording(train_on_texts(loss, w.all(), true));
+}
+
 /// A state of sentences that goes on by what `of_sentence` makes of it and each of them.
 template <class F>
 Tensor over_sentences(const TextWeights& w, const F& of_sentence, const Tensor& x) {
@@ -87,8 +96,7 @@ TEST(TapedNested, WordsOfSentences) {
         },
         x);
   };
-  expect_one_recording(train_on_texts(loss, w.all()));
-  expect_one_recording(train_on_texts(loss, w.all(), true));
+  expect_one_recording(loss, w);
 }
 
 TEST(TapedNested, WordsThatBeginWithTheStateOfSentences) {
@@ -98,8 +106,7 @@ TEST(TapedNested, WordsThatBeginWithTheStateOfSentences) {
         w, [&](const Tensor& state, const Tensor& sentence) { return w.words(state, sentence); },
         x);
   };
-  expect_one_recording(train_on_texts(loss, w.all()));
-  expect_one_recording(train_on_texts(loss, w.all(), true));
+  expect_one_recording(loss, w);
 }
 
 TEST(TapedNested, OneStateForBoth) {
@@ -113,8 +120,7 @@ TEST(TapedNested, OneStateForBoth) {
                    zeros({2, 4}), x)
                    .second);
   };
-  expect_one_recording(train_on_texts(loss, w.all()));
-  expect_one_recording(train_on_texts(loss, w.all(), true));
+  expect_one_recording(loss, w);
 }
 
 TEST(TapedNested, AllStatesOfWords) {
@@ -133,8 +139,7 @@ TEST(TapedNested, AllStatesOfWords) {
         },
         x);
   };
-  expect_one_recording(train_on_texts(loss, w.all()));
-  expect_one_recording(train_on_texts(loss, w.all(), true));
+  expect_one_recording(loss, w);
 }
 
 TEST(TapedNested, TwoOneBehindTheOther) {
@@ -143,12 +148,7 @@ TEST(TapedNested, TwoOneBehindTheOther) {
     return over_sentences(
         w,
         [&](const Tensor& state, const Tensor& sentence) {
-          const auto [h, all] = scan(
-              [&](const Tensor& inner, const Tensor& row) {
-                const Tensor next = w.step(inner, row);
-                return Pair(next, next);
-              },
-              state, sentence);
+          const auto [h, all] = w.run(state, sentence);
           return scan(
                      [&](const Tensor& inner, const Tensor& row) {
                        return Pair(tanh(inner * 0.5 + matmul(row, w.sentence)), row);
@@ -158,8 +158,7 @@ TEST(TapedNested, TwoOneBehindTheOther) {
         },
         x);
   };
-  expect_one_recording(train_on_texts(loss, w.all()));
-  expect_one_recording(train_on_texts(loss, w.all(), true));
+  expect_one_recording(loss, w);
 }
 
 TEST(TapedNested, OverWhatTheProgramMadeOfTheSentence) {
@@ -172,8 +171,7 @@ TEST(TapedNested, OverWhatTheProgramMadeOfTheSentence) {
         },
         x);
   };
-  expect_one_recording(train_on_texts(loss, w.all()));
-  expect_one_recording(train_on_texts(loss, w.all(), true));
+  expect_one_recording(loss, w);
 }
 
 TEST(TapedNested, WordsOfAFixedNumber) {
