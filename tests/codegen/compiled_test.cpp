@@ -97,6 +97,12 @@ INSTANTIATE_TEST_SUITE_P(
               [](Scalar x) {
                 return min(max(x, -1.0), x * 0.5) + maximum(x, 0.0) * minimum(x, 1.0);
               }},
+        Named{"zero_by_zero",
+              [](Scalar x) {
+                const Scalar whole = convert(x, ScalarType::i64);
+                const Scalar zero = convert(whole - whole, x.type());
+                return select(x < 0.5, zero / zero + 0.0 / zero, x.like(0.0));
+              }},
         Named{"compare", [](Scalar x) { return select((x < 0.5) != (x * x >= 1.0), x, -x); }}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -238,6 +238,17 @@ Value* scale_by_factors(llvm::IRBuilder<>& ir, Value* a, Value* n) {
   return ir.CreateFMul(ir.CreateFMul(a, power(half)), power(ir.CreateSub(whole, half)));
 }
 
+/// a / b of floating-point numbers. LLVM 19 takes a quotient of zeros for zero where some lanes of
+/// it are not used and both operands become constants as instructions are selected
+/// (SimplifyDemandedVectorElts), as in select(mask, (x - x) / (x - x), 0) of integers: it is not to
+/// see what `a` is.
+Value* divide_numbers(llvm::IRBuilder<>& ir, Value* a, Value* b) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(a);
+  if (constant == nullptr || constant->isZeroValue())
+    a = ir.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {a->getType()}, {a});
+  return ir.CreateFDiv(a, b);
+}
+
 /// a * 2^n: one instruction where the CPU has it for vectors.
 Value* scale(llvm::IRBuilder<>& ir, Value* a, Value* n, const VectorTarget& target) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
@@ -295,7 +306,7 @@ Value* emit(llvm::IRBuilder<>& ir, const DyadInstruction& i, ScalarType operand,
     case Op::mul:
       return floating ? ir.CreateFMul(a, b) : ir.CreateMul(a, b);
     case Op::div:
-      return floating ? ir.CreateFDiv(a, b) : divide(ir, a, b, false, is_signed);
+      return floating ? divide_numbers(ir, a, b) : divide(ir, a, b, false, is_signed);
     case Op::rem:
       return divide(ir, a, b, true, is_signed);
     case Op::min:

@@ -76,7 +76,7 @@ void over_planes(Channels<T>& s, const T* grad, const T* x, std::int64_t n, std:
                    const auto i = static_cast<std::size_t>(c);
                    for (std::int64_t at = c; at < n * channels; at += channels) {
                      input_grad(grad + at * plane, nullptr, x + at * plane, s.mean[c], s.scale[i],
-                                s.shift[i], s.slope[i], x_grad + at * plane, plane);
+                                s.shift[i], s.slope[i], x_grad + at * plane, plane, false);
                    }
                  }
                });

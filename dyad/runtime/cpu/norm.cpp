@@ -76,13 +76,14 @@ class Wide {
 };
 
 /// Where a thread computes some elements of a result at a time: where they belong, or in a buffer
-/// when they are half precision, or so many that they go past the caches.
+/// when they are half precision, or short runs that go past the caches together.
 template <class T>
 class Made {
   using A = Accumulator<T>;
 
  public:
-  explicit Made(bool streams) : streams_(streams && !is_half<T>) {}
+  Made(bool streams, bool in_runs)
+      : streams_(streams && !is_half<T>), buffers_(is_half<T> || (streams_ && in_runs)) {}
   ~Made() {
     if (streams_) fence_streams();
   }
@@ -92,21 +93,23 @@ class Made {
   /// Where to compute n results that end() stores at `to`.
   A* begin(T* to, std::int64_t n) {
     if constexpr (!is_half<T>) {
-      if (!streams_) return to;
+      if (!buffers_) return to;
     }
     buffer_.resize(static_cast<std::size_t>(n));
     return buffer_.data();
   }
+  /// Whether they are to be stored past the caches there.
+  [[nodiscard]] bool past_caches() const noexcept { return streams_ && !buffers_; }
   void end(T* to, std::int64_t n) {
     if constexpr (is_half<T>) {
       for (std::int64_t i = 0; i < n; ++i) to[i] = store<T>(buffer_[static_cast<std::size_t>(i)]);
-    } else if (streams_) {
+    } else if (buffers_) {
       stream(buffer_.data(), to, n);
     }
   }
 
  private:
-  bool streams_;
+  bool streams_, buffers_;
   std::vector<A> buffer_;
 };
 
@@ -121,23 +124,29 @@ bool streams(const Rows& rows, const Tensor& result, std::int64_t arrays, bool p
   return rows.length <= kLongest && bytes > kPastCachesBytes;
 }
 
-/// Whether loops over a row fetch the next one: not where they are read through buffers.
-template <class T>
-bool fetches_ahead(const Rows& rows) {
-  return !is_half<T> && rows.length <= 4096;
+/// Of rows so short some are worked on step by step, as what one's numbers wait for is made for
+/// others meanwhile: so few that they are still in the first cache at the next step.
+constexpr std::int64_t kShortRow = 512, kMostRows = 4;
+
+/// What loops over a row fetch of `rows` for later: nothing where these are read through buffers.
+template <class T, class A>
+Fetched<A> fetched(const Rows& rows, const A* next, bool from_memory) {
+  if (is_half<T> || rows.length > 4096) return {};
+  return {next, from_memory && rows.length > kShortRow};
 }
 
 template <class A>
 struct Statistics {
-  /// Fetches the row at `next` on the way.
-  Statistics(const Rows& rows, const A* x, const A* next)
+  Statistics() = default;
+  /// Fetches the row `next` on the way.
+  Statistics(const Rows& rows, const A* x, Fetched<A> next)
       : mean(rows.centered
                  ? static_cast<A>(sum_row(x, rows.length) / static_cast<double>(rows.length))
                  : A{}),
         rstd(static_cast<A>(1 / std::sqrt(sum_squares(x, mean, rows.length, next) /
                                               static_cast<double>(rows.length) +
                                           rows.eps))) {}
-  A mean, rstd;
+  A mean{}, rstd{};
 };
 
 Tensor dense(const Tensor& t) { return t.defined() ? contiguous_copy(t) : Tensor(); }
@@ -159,44 +168,39 @@ void normalize(const Rows& rows, const Tensor& x_in, const Tensor& weight_in, co
     parallel_for(0, rows.count, grain_for(rows.cost(3, sizeof(T)), rows.count),
                  [&](std::int64_t lo, std::int64_t hi) {
                    Wide<T> in;
-                   Made<T> made(streams(rows, out, 2, past_caches));
-                   for (std::int64_t row = lo; row < hi; ++row) {
+                   const bool far = streams(rows, out, 2, past_caches);
+                   Made<T> made(far, rows.span > 1);
+                   const std::int64_t most = rows.length <= kShortRow ? kMostRows : 1;
+                   for (std::int64_t row = lo; row < hi; row += most) {
+                     const std::int64_t count = std::min(most, hi - row), length = rows.length;
                      const A* from =
-                         in.read(elements_of<const T>(x) + row * rows.length, rows.length);
-                     T* target = to + row * rows.length;
-                     A* y = made.begin(target, rows.length);
-                     const bool fetches = fetches_ahead<T>(rows) && row + 1 < hi;
-                     const Statistics<A> s(rows, from, fetches ? from + rows.length : nullptr);
-                     const std::int64_t first = row % rows.period * rows.runs();
-                     if (rows.span == 1 && weight) {
-                       scale_each(from, s.mean, s.rstd, weight + first,
-                                  bias ? bias + first : nullptr, y, rows.length);
-                     } else {
+                         in.read(elements_of<const T>(x) + row * length, count * length);
+                     Statistics<A> s[kMostRows];
+                     for (std::int64_t i = 0; i < count; ++i) {
+                       const A* next = row + count + i < hi ? from + (count + i) * length : nullptr;
+                       s[i] = {rows, from + i * length, fetched<T>(rows, next, far)};
+                     }
+                     A* y = made.begin(to + row * length, count * length);
+                     for (std::int64_t i = 0; i < count; ++i, from += length, y += length) {
+                       const std::int64_t first = (row + i) % rows.period * rows.runs();
+                       if (rows.span == 1 && weight) {
+                         scale_each(from, s[i].mean, s[i].rstd, weight + first,
+                                    bias ? bias + first : nullptr, y, length, made.past_caches());
+                         continue;
+                       }
                        for (std::int64_t run = 0; run < rows.runs(); ++run) {
-                         const A scale = weight ? s.rstd * weight[first + run] : s.rstd;
-                         scale_row(from + run * rows.span, s.mean, scale,
+                         const A scale = weight ? s[i].rstd * weight[first + run] : s[i].rstd;
+                         scale_row(from + run * rows.span, s[i].mean, scale,
                                    bias ? bias[first + run] : A{}, y + run * rows.span, rows.span);
                        }
                      }
-                     made.end(target, rows.length);
+                     made.end(to + row * length, count * length);
                    }
                  });
   });
 }
 
-/// The gradient of a row whose elements each have a weight, or none.
-template <class A>
-void by_elements(const Rows& rows, const A* grad, const A* weight, const A* x, A mean, A rstd,
-                 A* out, const A* next) {
-  const WeightedSums h =
-      weight ? weighted_sums(grad, weight, x, mean, rows.length, next)
-             : WeightedSums{sum_row(grad, rows.length), sum_products(grad, x, mean, rows.length)};
-  const double r = rstd, n = static_cast<double>(rows.length);
-  input_grad(grad, weight, x, mean, rstd, rows.centered ? static_cast<A>(r * h.of_h / n) : A{},
-             static_cast<A>(r * r * r * h.along_x / n), out, rows.length);
-}
-
-/// Of a row whose runs of elements share a weight; adds what comes to these.
+/// The gradient of a row whose runs of elements share a weight; adds what comes to these.
 template <class A>
 void by_runs(const Rows& rows, const A* grad, const A* weight, const A* x, A mean, A rstd,
              A* weight_sums, A* bias_sums, A* out) {
@@ -216,7 +220,7 @@ void by_runs(const Rows& rows, const A* grad, const A* weight, const A* x, A mea
     const std::int64_t at = run * rows.span;
     input_grad(grad + at, nullptr, x + at, mean, weight ? rstd * weight[run] : rstd,
                static_cast<A>(r * h.of_h / n), static_cast<A>(r * r * r * h.along_x / n), out + at,
-               rows.span);
+               rows.span, false);
   }
 }
 
@@ -255,53 +259,55 @@ class BackwardRows {
   /// behind that to the biases.
   void add(std::int64_t begin, std::int64_t end, A* sums) const {
     if (rows_.length == 0) return;
-    // So few that they are still in the first cache when they are read again.
     const std::int64_t most = rows_.period > 1 || rows_.span > 1 ? 1
-                              : rows_.length <= 512              ? kMostRows
-                              : rows_.length <= 2048             ? 2
+                              : rows_.length <= kShortRow        ? kMostRows
+                              : rows_.length <= 4 * kShortRow    ? 2
                                                                  : 1;
-    Buffers buffers(streams_);
+    Buffers buffers(streams_, rows_.span > 1);
     for (std::int64_t row = begin; row < end; row += most) {
       add_rows(row, std::min(most, end - row), sums, buffers);
     }
   }
 
  private:
-  static constexpr std::int64_t kMostRows = 4;
-
   struct Buffers {
-    explicit Buffers(bool streams) : made(streams) {}
+    Buffers(bool streams, bool in_runs) : made(streams, in_runs) {}
     Wide<T> x, grad;
     Made<T> made;
   };
 
   void add_rows(std::int64_t row, std::int64_t count, A* sums, Buffers& buffers) const {
-    const bool fetches = fetches_ahead<T>(rows_);
     const std::int64_t length = rows_.length, begin = row * length;
     const A* const x = buffers.x.read(elements_of<const T>(x_) + begin, count * length);
     const A* const grad = buffers.grad.read(elements_of<const T>(grads_) + begin, count * length);
     A* const out = buffers.made.begin(to_ + begin, count * length);
-    A means[kMostRows], rstds[kMostRows];
-    for (std::int64_t i = 0; i < count; ++i) {
-      const bool has_next = fetches && row + count + i < rows_.count;
-      const Statistics<A> s(rows_, x + i * length,
-                            has_next ? grad + (count + i) * length : nullptr);
-      means[i] = s.mean;
-      rstds[i] = s.rstd;
-    }
+    const auto next_of = [&](const A* these, std::int64_t i) {
+      const bool is_there = row + count + i < rows_.count;
+      return fetched<T>(rows_, is_there ? these + (count + i) * length : nullptr, streams_);
+    };
+    Statistics<A> s[kMostRows];
+    for (std::int64_t i = 0; i < count; ++i) s[i] = {rows_, x + i * length, next_of(grad, i)};
     const std::int64_t first = row % rows_.period * rows_.runs();
     const A* const weight = weight_ ? weight_ + first : nullptr;
     A *const weight_sums = sums + first, *const bias_sums = weight_sums + rows_.parameters();
     if (rows_.span == 1) {
-      add_parameter_grads(grad, x, count, length, means, rstds, weight_sums, bias_sums);
+      WeightedSums h[kMostRows];
       for (std::int64_t i = 0; i < count; ++i) {
         const std::int64_t at = i * length;
-        const bool has_next = fetches && row + count + i < rows_.count;
-        by_elements(rows_, grad + at, weight, x + at, means[i], rstds[i], out + at,
-                    has_next ? x + at + count * length : nullptr);
+        h[i] = row_grads(grad + at, weight, x + at, s[i].mean, s[i].rstd, length, next_of(x, i),
+                         weight_sums, bias_sums);
+      }
+      const auto n = static_cast<double>(length);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t at = i * length;
+        const double r = s[i].rstd;
+        input_grad(grad + at, weight, x + at, s[i].mean, s[i].rstd,
+                   rows_.centered ? static_cast<A>(r * h[i].of_h / n) : A{},
+                   static_cast<A>(r * r * r * h[i].along_x / n), out + at, length,
+                   buffers.made.past_caches());
       }
     } else {
-      by_runs(rows_, grad, weight, x, means[0], rstds[0], weight_sums, bias_sums, out);
+      by_runs(rows_, grad, weight, x, s[0].mean, s[0].rstd, weight_sums, bias_sums, out);
     }
     buffers.made.end(to_ + begin, count * length);
   }

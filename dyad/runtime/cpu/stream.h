@@ -5,10 +5,28 @@
 #include <cstdint>
 #include <cstring>
 
+#include "dyad/runtime/cpu/vector_math.h"
+
 namespace dyad::runtime::cpu {
 
 // Stores past the caches, for results that leave them before anything reads these again: a line
 // that is written as a whole is not read first, and what the caches hold stays there.
+
+/// A vector of kBytes to where these are aligned.
+template <int kBytes, class T>
+[[gnu::always_inline]] inline void stream_vector(const vector_math::Vector<T, kBytes>& from,
+                                                 T* to) noexcept {
+  auto& there = *reinterpret_cast<vector_math::Unaligned<T, kBytes>*>(to);
+#if defined(__x86_64__) && !defined(__clang__) && !defined(DYAD_PLAIN_LOOPS)
+  if constexpr (kBytes == 16) {
+    asm("movntps %1, %0" : "=m"(there) : "x"(from));
+  } else {
+    asm("vmovntps %1, %0" : "=m"(there) : "v"(from));
+  }
+#else
+  there = from;
+#endif
+}
 
 /// to[i] = from[i]. fence_streams() puts it before what follows.
 template <class T>
@@ -28,6 +46,31 @@ void stream(const T* from, T* to, std::int64_t n) noexcept {
 #else
   std::copy_n(from, n, to);
 #endif
+}
+
+/// out[i] for i in [0, n): `value(at, put)` is to call `put` with what belongs there, where `at(x)`
+/// stands for x[i], or for as many of them as are computed with at once. For loops that
+/// DYAD_VECTOR_VERSIONS compiles; fence_streams() puts those past the caches before what follows.
+template <int kBytes, class T, class Value>
+[[gnu::always_inline]] inline void store_each(T* out, std::int64_t n, bool past_caches,
+                                              Value value) {
+  using namespace vector_math;
+  constexpr std::int64_t kWidth = kVectorLanes<T, kBytes>;
+  std::int64_t i = 0;
+  const auto one = [&] {
+    value([i](const T* x) -> const T& { return x[i]; }, [&](const T& v) { out[i] = v; });
+  };
+  if (past_caches) {
+    for (; i < n && reinterpret_cast<std::uintptr_t>(out + i) % kBytes != 0; ++i) one();
+    for (; i + kWidth <= n; i += kWidth) {
+      value(VectorAt<T, kBytes>{i}, [&](const auto& v) { stream_vector<kBytes>(v, out + i); });
+    }
+  }
+  for (; i + kWidth <= n; i += kWidth) {
+    const VectorAt<T, kBytes> at{i};
+    value(at, [&](const auto& v) { at(out) = v; });
+  }
+  for (; i < n; ++i) one();
 }
 
 /// By the thread that wrote, when it is done: it waits until memory has everything.

@@ -47,6 +47,17 @@ using Unaligned = typename VectorOf<T, kBytes>::unaligned;
 template <class T, int kBytes>
 inline constexpr std::int64_t kVectorLanes = kBytes / static_cast<std::int64_t>(sizeof(T));
 
+/// What is computed with at once of arrays, from element i on.
+template <class T, int kBytes>
+struct VectorAt {
+  using U = Unaligned<T, kBytes>;
+  std::int64_t i;
+  [[gnu::always_inline]] const U& operator()(const T* x) const {
+    return *reinterpret_cast<const U*>(x + i);
+  }
+  [[gnu::always_inline]] U& operator()(T* x) const { return *reinterpret_cast<U*>(x + i); }
+};
+
 /// a = a * b + c, rounded once; R is float, double or a vector of them. Vectors of 32 bytes and
 /// more belong to CPUs that have the instruction, which GCC would not make of vectors.
 template <class R>

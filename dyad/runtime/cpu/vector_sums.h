@@ -13,12 +13,21 @@ inline constexpr std::int64_t kGroupLanes = 16, kGroups = 4;
 /// So many elements are added up in their own dtype, those sums in f64.
 inline constexpr std::int64_t kSumChunk = 4096;
 
+/// Elements that are fetched while others are added up; none at null. Far: into the second cache
+/// only, for rows that come from memory: in the first one those that lie a multiple of 4 KB apart
+/// would push each other out.
+template <class T>
+struct Fetched {
+  const T* at = nullptr;
+  bool far = false;
+};
+
 /// Adds up kSums sums over i in [0, n). `terms(at, add)` is to call `add(k, term)` for each of
-/// them, where `at(x)` stands for x[i], or for as many of them as are computed with at once.
+/// them, where `at(x)` stands for x[i], or for as many of them as are computed with at once; it may
+/// write to these. Each i comes once.
 template <int kBytes, class T, int kSums, class Terms>
-[[gnu::always_inline]] inline void sum_terms(std::int64_t n, double* totals, const T* next,
+[[gnu::always_inline]] inline void sum_terms(std::int64_t n, double* totals, Fetched<T> next,
                                              Terms terms) {
-  using U = Unaligned<T, kBytes>;
   constexpr std::int64_t kWidth = kVectorLanes<T, kBytes>, kParts = kGroupLanes / kWidth;
   const auto add_up = [](auto& p, const auto& q) { p += q; };
   std::fill_n(totals, kSums, 0.0);
@@ -26,9 +35,15 @@ template <int kBytes, class T, int kSums, class Terms>
     const std::int64_t end = std::min(n, begin + kSumChunk);
     Vector<T, kBytes> sums[kSums][kGroups][kParts] = {};
     const auto add_group = [&](std::int64_t i, std::int64_t group) __attribute__((always_inline)) {
-      if (next) __builtin_prefetch(next + i);
+      if (next.at) {
+        if (next.far) {
+          __builtin_prefetch(next.at + i, 0, 2);
+        } else {
+          __builtin_prefetch(next.at + i);
+        }
+      }
       for (std::int64_t part = 0; part < kParts; ++part, i += kWidth) {
-        terms([i](const T* x) -> const U& { return *reinterpret_cast<const U*>(x + i); },
+        terms(VectorAt<T, kBytes>{i},
               [&](int k, const auto& term) { sums[k][group][part] += term; });
       }
     };
@@ -45,8 +60,7 @@ template <int kBytes, class T, int kSums, class Terms>
     }
     T rest[kSums] = {};
     for (; i < end; ++i) {
-      terms([i](const T* x) -> const T& { return x[i]; },
-            [&](int k, const T& term) { rest[k] += term; });
+      terms([i](auto* x) -> auto& { return x[i]; }, [&](int k, const T& term) { rest[k] += term; });
     }
 #pragma GCC unroll 4
     for (int k = 0; k < kSums; ++k) {
