@@ -82,6 +82,17 @@ TEST(LayerNorm, OfManyRowsHasTheBitsOfFew) {
   }
 }
 
+// Runs of 51 elements, of which few begin where a vector may, go past the caches row by row.
+TEST(GroupNorm, OfManyRowsHasTheBitsOfFew) {
+  const Tensor x = uniform({4200, 20, 51}), weight = arange(20).to(f32), bias = cos(weight);
+  const auto norm = [&](const Tensor& rows) { return group_norm(rows, 1, weight, bias); };
+  const Tensor all = norm(x);
+  for (const std::int64_t first : {0, 2100}) {
+    const auto part = [&](const Tensor& t) { return t.slice(0, first, first + 2100); };
+    EXPECT_TRUE(dyad::all(part(all) == norm(part(x))).item<bool>()) << first;
+  }
+}
+
 TEST(Errors, OfNormalisationsNameTheRule) {
   expect_errors(bad_norm_calls(), "norms_functions_test.cpp");
 }

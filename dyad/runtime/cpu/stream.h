@@ -1,9 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 
 #include "dyad/runtime/cpu/vector_math.h"
 
@@ -25,26 +23,6 @@ template <int kBytes, class T>
   }
 #else
   there = from;
-#endif
-}
-
-/// to[i] = from[i]. fence_streams() puts it before what follows.
-template <class T>
-void stream(const T* from, T* to, std::int64_t n) noexcept {
-#if defined(__SSE2__) && !defined(__clang__)
-  using Floats [[gnu::vector_size(16)]] = float;
-  constexpr std::int64_t kStep = sizeof(Floats) / sizeof(T);
-  std::int64_t i = 0;
-  for (; i < n && reinterpret_cast<std::uintptr_t>(to + i) % sizeof(Floats) != 0; ++i)
-    to[i] = from[i];
-  for (; i + kStep <= n; i += kStep) {
-    Floats some;
-    std::memcpy(&some, from + i, sizeof(some));
-    __builtin_ia32_movntps(reinterpret_cast<float*>(to + i), some);
-  }
-  for (; i < n; ++i) to[i] = from[i];
-#else
-  std::copy_n(from, n, to);
 #endif
 }
 
@@ -71,6 +49,12 @@ template <int kBytes, class T, class Value>
     value(at, [&](const auto& v) { at(out) = v; });
   }
   for (; i < n; ++i) one();
+}
+
+/// to[i] = from[i]. fence_streams() puts it before what follows.
+template <class T>
+void stream(const T* from, T* to, std::int64_t n) noexcept {
+  store_each<16>(to, n, true, [=](const auto& at, const auto& put) { put(at(from)); });
 }
 
 /// By the thread that wrote, when it is done: it waits until memory has everything.
