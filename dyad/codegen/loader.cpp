@@ -1,8 +1,6 @@
 #include "dyad/codegen/loader.h"
 
 #include <elf.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +27,7 @@ class LoadedObject::Builder {
     for (std::size_t s = 0; s < sections_.size(); ++s) {
       if (sections_[s].sh_type == SHT_RELA) relocate(sections_[s]);
     }
-    protect();
+    target_.memory_.make_executable();
     export_functions();
     std::memcpy(image_.data() + header_.e_shoff, sections_.data(),
                 sections_.size() * sizeof(Elf64_Shdr));
@@ -67,36 +65,28 @@ class LoadedObject::Builder {
   static bool executable(const Elf64_Shdr& s) { return (s.sh_flags & SHF_EXECINSTR) != 0; }
   static bool mapped(const Elf64_Shdr& s) { return (s.sh_flags & SHF_ALLOC) != 0; }
 
-  /// Code first, data from a page of its own on.
+  /// Code and its constants, one after the other: they need one kind of access, so that many
+  /// objects are one mapping.
   void place() {
-    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    const auto align = [](std::uint64_t at, std::uint64_t to) { return (at + to - 1) / to * to; };
+    constexpr std::uint64_t kPage = 4096;
     offsets_.resize(sections_.size());
     std::uint64_t at = 0;
-    for (bool code : {true, false}) {
-      for (std::size_t s = 0; s < sections_.size(); ++s) {
-        const Elf64_Shdr& section = sections_[s];
-        if (!mapped(section) || executable(section) != code) continue;
-        if (section.sh_addralign > page || section.sh_size > (std::uint64_t{1} << 30))
-          bad("has an odd section");
-        at = align(at, std::max<std::uint64_t>(1, section.sh_addralign));
-        offsets_[s] = at;
-        at += section.sh_size;
-      }
-      at = align(at, page);
-      if (code) code_bytes_ = at;
+    for (std::size_t s = 0; s < sections_.size(); ++s) {
+      const Elf64_Shdr& section = sections_[s];
+      if (!mapped(section)) continue;
+      if (section.sh_addralign > kPage || section.sh_size > (std::uint64_t{1} << 30))
+        bad("has an odd section");
+      const std::uint64_t alignment = std::max<std::uint64_t>(1, section.sh_addralign);
+      offsets_[s] = (at + alignment - 1) / alignment * alignment;
+      at = offsets_[s] + section.sh_size;
     }
-    target_.size_ = std::max(at, page);
-    void* memory =
-        mmap(nullptr, target_.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) bad("no memory");
-    target_.memory_ = static_cast<std::byte*>(memory);
+    target_.memory_ = CodeMemory(at);
   }
 
   void copy(std::size_t s) {
     Elf64_Shdr& section = sections_[s];
     if (!mapped(section)) return;
-    std::byte* at = target_.memory_ + offsets_[s];
+    std::byte* at = target_.memory_.bytes().data() + offsets_[s];
     if (section.sh_type != SHT_NOBITS)
       std::memcpy(at, image_.data() + section.sh_offset, section.sh_size);
     section.sh_addr = reinterpret_cast<std::uint64_t>(at);
@@ -147,8 +137,9 @@ class LoadedObject::Builder {
   /// the image.
   void relocate(const Elf64_Shdr& relocations) {
     const Elf64_Shdr& where = section(relocations.sh_info);
-    std::byte* bytes = mapped(where) ? target_.memory_ + offsets_[relocations.sh_info]
-                                     : image_.data() + stored(where).sh_offset;
+    std::byte* bytes = mapped(where)
+                           ? target_.memory_.bytes().data() + offsets_[relocations.sh_info]
+                           : image_.data() + stored(where).sh_offset;
     for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= relocations.sh_size;
          at += sizeof(Elf64_Rela)) {
       const auto r = read<Elf64_Rela>(relocations.sh_offset + at);
@@ -175,14 +166,6 @@ class LoadedObject::Builder {
       }
       std::memcpy(bytes + r.r_offset, &value, width);  // x86-64 is little-endian
     }
-  }
-
-  void protect() {
-    std::byte* const data = target_.memory_ + code_bytes_;
-    if (code_bytes_ > 0 && mprotect(target_.memory_, code_bytes_, PROT_READ | PROT_EXEC) != 0)
-      bad("cannot be made executable");
-    if (target_.size_ > code_bytes_ && mprotect(data, target_.size_ - code_bytes_, PROT_READ) != 0)
-      bad("cannot be protected");
   }
 
   /// The lines of all code, once relocated; none from a section that is damaged or missing, because
@@ -223,7 +206,6 @@ class LoadedObject::Builder {
   Elf64_Ehdr header_ = {};
   std::vector<Elf64_Shdr> sections_;
   std::vector<std::uint64_t> offsets_;
-  std::size_t code_bytes_ = 0;
   Elf64_Shdr strings_ = {};
   std::vector<Elf64_Sym> symbols_;
 };
@@ -235,10 +217,7 @@ std::shared_ptr<const LoadedObject> LoadedObject::load(std::span<const std::byte
   return loaded;
 }
 
-LoadedObject::~LoadedObject() {
-  debugger_.reset();
-  if (memory_ != nullptr) munmap(memory_, size_);
-}
+LoadedObject::~LoadedObject() = default;
 
 const void* LoadedObject::find(const std::string& key) const {
   const auto at = symbols_.find(key);

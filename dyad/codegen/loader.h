@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dyad/codegen/code_memory.h"
+
 namespace dyad::codegen {
 
 /// A relocatable ELF object for x86-64 in executable memory. Checks every offset in the file, so a
@@ -31,8 +33,7 @@ class LoadedObject {
   LoadedObject() = default;
   class Builder;
 
-  std::byte* memory_ = nullptr;
-  std::size_t size_ = 0;
+  CodeMemory memory_;
   std::unordered_map<std::string, const void*> symbols_;
   std::vector<std::byte> debug_image_;  // the object as the debugger reads it
   std::unique_ptr<class DebuggerEntry> debugger_;

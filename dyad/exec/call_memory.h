@@ -1,10 +1,10 @@
 #pragma once
 
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "dyad/base/flat_map.h"
 #include "dyad/exec/segment.h"
 
 namespace dyad::exec {
@@ -30,8 +30,8 @@ class CallMemory {
   const Path& path_;
   std::span<const Tensor> arguments_;
   const Environment& env_;
-  std::vector<std::pair<Value, Tensor>> shared_;      ///< what several tensors show
-  std::unordered_map<const Storage*, Value> owners_;  ///< of memory that is given away
+  std::vector<std::pair<Value, Tensor>> shared_;  ///< what several tensors show
+  FlatMap<const Storage*, Value> owners_;         ///< of memory that is given away
   using Copy = std::pair<std::pair<Value, Value>, Tensor>;
   std::vector<Copy> copies_;  ///< of what lies in one memory and is one value
 };

@@ -169,32 +169,28 @@ Result call_packed(CompiledCore& core, Given& given, void* function,
   const std::uint64_t free = pack::given_away(parts.tensors);
   const auto names = [&given] { return pack::names_of(given); };
   if constexpr (std::is_void_v<Result>) {
-    core.call(
-        parts.tensors, parts.numbers,
-        [&](std::span<const Tensor> arguments) {
-          pack::replace_defined(given, arguments);
-          apply(function, given);
-          return FlatResult{};
-        },
-        names, free);
+    const auto body = [&](std::span<const Tensor> arguments) {
+      pack::replace_defined(given, arguments);
+      apply(function, given);
+      return FlatResult{};
+    };
+    core.call(parts.tensors, parts.numbers, std::ref(body), names, free);
   } else {
     static_assert(!pack::holds_number<Result>(),
                   "a compiled function returns tensors: a number read on the host would not "
                   "change from call to call");
     std::optional<Result> fresh;
-    const FlatResult flat = core.call(
-        parts.tensors, parts.numbers,
-        [&](std::span<const Tensor> arguments) {
-          pack::replace_defined(given, arguments);
-          fresh.emplace(apply(function, given));
-          Result skeleton = *fresh;
-          const Tensor defined = pack::any_tensor();
-          pack::for_each_tensor(skeleton, [&](Tensor& tensor) {
-            if (tensor.defined()) tensor = defined;
-          });
-          return FlatResult{pack::defined_tensors(*fresh), std::move(skeleton)};
-        },
-        names, free);
+    const auto body = [&](std::span<const Tensor> arguments) {
+      pack::replace_defined(given, arguments);
+      fresh.emplace(apply(function, given));
+      Result skeleton = *fresh;
+      const Tensor defined = pack::any_tensor();
+      pack::for_each_tensor(skeleton, [&](Tensor& tensor) {
+        if (tensor.defined()) tensor = defined;
+      });
+      return FlatResult{pack::defined_tensors(*fresh), std::move(skeleton)};
+    };
+    const FlatResult flat = core.call(parts.tensors, parts.numbers, std::ref(body), names, free);
     if (fresh) return *std::move(fresh);
     auto result = std::any_cast<Result>(flat.skeleton);
     pack::replace_defined(result, flat.tensors);

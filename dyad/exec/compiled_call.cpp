@@ -216,7 +216,8 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   const auto keep = [&](ValueId value) {
     const auto it = outcome.env.find(value);
     if (it == outcome.env.end() || call->env.contains(value)) return;
-    watch(call->env.emplace(value, Tensor(make_ref<TensorImpl>(*it->second.impl()))).first->second);
+    watch(call->env.try_emplace(value, Tensor(make_ref<TensorImpl>(*it->second.impl())))
+              .first->second);
   };
   for (const ValueId& external : leaf.backward->externals()) keep(external);
   part.for_each_grad([&](Value grad) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/base/inline_vector.h"
 #include "dyad/base/reflect.h"
 #include "dyad/core/tensor.h"
 
@@ -131,7 +132,7 @@ template <class T>
 /// of it as numbers, among them for each tensor whether it is defined.
 struct Parts {
   std::vector<Tensor> tensors;
-  std::vector<std::int64_t> numbers;
+  Ints numbers;
 };
 
 /// Takes the tensors out of `value`, where others stand for them, so that those that the caller has
@@ -139,6 +140,7 @@ struct Parts {
 template <class T>
 [[nodiscard]] Parts take_parts(T& value) {
   Parts parts;
+  parts.tensors.reserve(4);
   const Tensor defined = any_tensor();
   visit(
       value,

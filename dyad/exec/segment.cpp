@@ -197,9 +197,14 @@ std::vector<ExplainedPasses> Segment::explain_passes(const std::string& name) {
 
 void Segment::run(Executable& compiled, std::span<const Tensor> arguments, Environment& env,
                   const CancelToken* cancel, std::uint64_t given_away) const {
-  std::vector<Tensor> inputs(arguments.begin(), arguments.end());
-  for (const ValueId& external : externals_) inputs.push_back(env.at(external));
-  std::vector<Tensor> outputs = compiled.run(inputs, cancel, {}, given_away);
+  std::vector<Tensor> inputs;
+  if (!externals_.empty()) {
+    inputs.reserve(arguments.size() + externals_.size());
+    inputs.assign(arguments.begin(), arguments.end());
+    for (const ValueId& external : externals_) inputs.push_back(env.at(external));
+    arguments = inputs;
+  }
+  std::vector<Tensor> outputs = compiled.run(arguments, cancel, {}, given_away);
   for (std::size_t i = 0; i < exposed_.size(); ++i)
     env.insert_or_assign(exposed_[i], std::move(outputs[i]));
 }

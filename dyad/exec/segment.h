@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "dyad/autograd/backward.h"
+#include "dyad/base/flat_map.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/path.h"
 #include "dyad/runtime/background.h"
@@ -21,7 +23,7 @@ namespace dyad::exec {
 struct ValueId {
   int node = -1;
   int index = 0;
-  [[nodiscard]] bool operator==(const ValueId&) const noexcept = default;
+  [[nodiscard]] auto operator<=>(const ValueId&) const noexcept = default;
 };
 struct ValueIdHash {
   std::size_t operator()(const ValueId& id) const noexcept {
@@ -33,7 +35,7 @@ struct ValueIdHash {
 }
 
 /// The values of one replayed call so far.
-using Environment = std::unordered_map<ValueId, Tensor, ValueIdHash>;
+using Environment = FlatMap<ValueId, Tensor>;
 
 /// A stretch of a recording without host reads, compiled: it takes the arguments and values of
 /// earlier stretches, and gives those that later ones, the decision at its end or the caller need.

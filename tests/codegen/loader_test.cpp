@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "dyad/base/error.h"
 #include "dyad/codegen/compiler_plugin.h"
@@ -88,6 +90,37 @@ TEST(Loader, ObjectsHoldTheUsersLines) {
   EXPECT_NE(text.find("model.cpp"), std::string::npos);
   EXPECT_NE(text.find("forward"), std::string::npos);
   EXPECT_NE(text.find("exponential$"), std::string::npos);
+}
+
+/// The mappings of this process, and how many of them can be written and run.
+std::pair<int, int> mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::pair<int, int> found = {0, 0};
+  for (std::string line; std::getline(maps, line); ++found.first)
+    found.second += line.find(" rwx") != std::string::npos;
+  return found;
+}
+
+TEST(Loader, ManyObjectsAreFewMappings) {
+  const auto bytes = object();
+  const std::string key = functions_of(recipe()).at(0).key.hex();
+  const int before = mappings().first;
+  std::vector<std::shared_ptr<const LoadedObject>> all;
+  for (int i = 0; i < 1000; ++i) all.push_back(LoadedObject::load(bytes));
+  EXPECT_LT(mappings().first - before, 100);
+  EXPECT_EQ(mappings().second, 0);
+  // Every other one goes, the rest still run.
+  for (std::size_t i = 0; i < all.size(); i += 2) all[i].reset();
+  for (std::size_t i = 1; i < all.size(); i += 2) {
+    const auto row = reinterpret_cast<DyadRowFn>(const_cast<void*>(all[i]->find(key)));
+    float x[] = {0}, y[1];
+    char* data[] = {reinterpret_cast<char*>(x), reinterpret_cast<char*>(y)};
+    const std::int64_t strides[] = {4, 4};
+    row(nullptr, data, strides, 1, nullptr, 0);
+    ASSERT_EQ(y[0], 1.0f);
+  }
+  all.clear();
+  EXPECT_LT(mappings().first - before, 20);
 }
 
 TEST(Loader, PerfMapNamesKernels) {
