@@ -22,6 +22,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
+#include "dyad/base/log.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/cancel_scope.h"
@@ -89,6 +90,7 @@ struct CompiledCore::State {
   std::map<CallKey, int> waited;      ///< calls that were not kept, see tells_too_little
   bool sealed = false;                ///< there is no function to record
   std::vector<ExplainedMiss> misses;  ///< the last few
+  std::atomic<bool> warned = false;   ///< that calls run eagerly
   std::atomic<std::int64_t> calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0,
                             early = 0;
 
@@ -121,6 +123,7 @@ struct CompiledCore::State {
                                    std::optional<Mismatch>& miss);
   std::optional<Mismatch> tells_too_little(const Recording& made,
                                            std::span<const Tensor> arguments);
+  [[nodiscard]] std::string warning_of(const Found& found) const;
   void note_miss(std::int64_t call, Mismatch reason);
   std::vector<std::vector<bool>> known_to_vary(std::span<const Tensor> arguments) const;
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
@@ -212,11 +215,11 @@ FlatResult CompiledCore::call(std::span<const Tensor> arguments,
 CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
                                                      std::span<const Tensor> arguments) const {
   Found found;
-  found.reason = {"first call", {}};
-  bool same_key = false;
-  std::optional<Found> unproved;  // serves the call if a comparison says so
+  std::optional<Mismatch> reason;  // of the newest recording of the same kind of call
+  std::optional<Found> unproved;   // serves the call if a comparison says so
   for (auto it = recordings.rbegin(); it != recordings.rend(); ++it) {
     Recording& recording = **it;
+    if (recording.key != key) continue;
     SymbolMap symbols;
     std::optional<Mismatch> differs = recording.mismatch(key, arguments, symbols);
     if (!differs && sealed) differs = recording.hidden_layout(arguments, symbols);
@@ -229,11 +232,10 @@ CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
       if (!unproved) unproved = found;
       continue;
     }
-    // The newest recording of the same kind of call is the one to compare with.
-    if (!same_key && (recording.key == key || it == recordings.rbegin())) found.reason = *differs;
-    same_key = same_key || recording.key == key;
+    if (!reason) reason = std::move(differs);
   }
   if (unproved) return *std::move(unproved);
+  found.reason = reason ? *std::move(reason) : difference_of_kind(recordings, key, arguments);
   if (sealed) {
     throw GraphError("'" + options.name + "' has no recording for this call: " + found.reason.text +
                          "; call the function so before it is saved",
@@ -268,6 +270,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   take_turn();
   Way way = Way::record;
   std::optional<Mismatch> miss;  // why the call fits nothing recorded
+  std::string warning;
   {
     std::shared_lock lock(mutex);
     if (takes_turns && !turn) {  // another thread has recorded the first that writes
@@ -278,6 +281,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     const Found found = find(key, arguments);
     way = found.way;
     if (!found.recording) miss = found.reason;
+    if (way == Way::eager && !warned) warning = warning_of(found);
     if (way == Way::replay) {
       const auto count = static_cast<std::uint64_t>(++found.recording->calls);
       if (options.recheck && std::has_single_bit(count)) {
@@ -332,11 +336,25 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     return run_eagerly(body, arguments, token);
   }
   ++eager;
+  if (!warning.empty() && !warned.exchange(true)) log(LogLevel::warning, warning);
   if (miss) {
     const std::unique_lock lock(mutex);
     note_miss(number, *std::move(miss));
   }
   return run_eagerly(body, arguments, token);
+}
+
+/// What is said, once, when a call that was to be compiled runs eagerly; empty where it was not.
+std::string CompiledCore::State::warning_of(const Found& found) const {
+  const std::string name = fmt::format("compiled function '{}' ({})", options.name, to_string(loc));
+  if (found.recording)
+    return fmt::format("{} runs eagerly: {}", name, found.recording->why_eager());
+  if (options.on_recompile != OnRecompile::compile) return {};
+  return fmt::format(
+      "{}, call {}, runs eagerly, because none of its {} recordings (max_recordings) serves it: "
+      "{}. "
+      "Numbers and lengths of lists are part of a recording; pass what changes often as a tensor",
+      name, calls.load(), recordings.size(), found.reason.text);
 }
 
 /// Notes why a call ran eagerly; the caller has the mutex.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <span>
+#include <utility>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
@@ -42,6 +44,19 @@ void add_new(List& into, const List& from, const Same& same) {
   }
 }
 
+/// What a key tells of a call beside its tensors.
+std::span<const std::int64_t> numbers_of(const CallKey& key) {
+  return std::span(key).subspan(2 + 3 * static_cast<std::size_t>(key[1]));
+}
+
+/// How many are equal: behind another number of parts, the same place means something else.
+std::size_t entries_in_common(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  if (a.size() != b.size())
+    return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  return std::inner_product(a.begin(), a.end(), b.begin(), std::size_t{0}, std::plus<>(),
+                            std::equal_to<>());
+}
+
 }  // namespace
 
 std::string autocast_of(const CallKey& key) {
@@ -51,7 +66,10 @@ std::string autocast_of(const CallKey& key) {
 CallKey key_of(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers) {
   const std::int64_t autocast =
       autocast_dtype() ? 2 * (static_cast<std::int64_t>(*autocast_dtype()) + 1) : 0;
-  CallKey key{autocast + (grad_enabled() ? 1 : 0), static_cast<std::int64_t>(arguments.size())};
+  CallKey key;
+  key.reserve(2 + 3 * arguments.size() + numbers.size());
+  key.push_back(autocast + (grad_enabled() ? 1 : 0));
+  key.push_back(static_cast<std::int64_t>(arguments.size()));
   for (const Tensor& argument : arguments) {
     key.push_back(static_cast<std::int64_t>(argument.dtype()));
     key.push_back(argument.rank());
@@ -97,8 +115,7 @@ std::string Recording::key_difference(const CallKey& of_call,
     return argument(i) + " was " + types[i] + ", is " + now;
   }
   // Up to the first number that differs both calls have the same parts.
-  const auto numbers = std::span(key).subspan(2 + 3 * static_cast<std::size_t>(key[1]));
-  const auto now = std::span(of_call).subspan(2 + 3 * arguments.size());
+  const auto numbers = numbers_of(key), now = numbers_of(of_call);
   const auto [was, is] = std::ranges::mismatch(numbers, now);
   const auto position = static_cast<std::size_t>(was - numbers.begin());
   if (position < names.numbers.size() && is != now.end())
@@ -333,6 +350,22 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
                     {}};
   }
   return std::nullopt;
+}
+
+Mismatch difference_of_kind(std::span<const std::unique_ptr<Recording>> recordings,
+                            const CallKey& of_call, std::span<const Tensor> arguments) {
+  const Recording* nearest = nullptr;
+  std::pair<std::size_t, std::size_t> most;  // numbers in common, and all entries of the key
+  for (const auto& recording : recordings) {
+    const std::pair common(entries_in_common(numbers_of(recording->key), numbers_of(of_call)),
+                           entries_in_common(recording->key, of_call));
+    if (nearest && common < most) continue;
+    nearest = recording.get();
+    most = common;
+  }
+  if (!nearest) return {"first call", {}};
+  SymbolMap symbols;
+  return *nearest->mismatch(of_call, arguments, symbols);
 }
 
 std::string Recording::why_eager() const {

@@ -150,4 +150,10 @@ struct Recording {
                                                     std::span<const Tensor> arguments) const;
 };
 
+/// What tells a call of another kind from the recorded ones: of those that have most in common with
+/// it, from the newest.
+[[nodiscard]] Mismatch difference_of_kind(std::span<const std::unique_ptr<Recording>> recordings,
+                                          const CallKey& of_call,
+                                          std::span<const Tensor> arguments);
+
 }  // namespace dyad::exec

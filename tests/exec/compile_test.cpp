@@ -14,6 +14,7 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/base/error.h"
+#include "dyad/base/log.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
 #include "dyad/core/storage.h"
@@ -30,6 +31,7 @@ using dyad::testing::message_of;
 using exec::bits;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Compile, ReplaysWithTheSameBits) {
@@ -214,6 +216,57 @@ TEST(Compile, RecordingsHaveABound) {
   EXPECT_EQ(told.eager, 18);
   EXPECT_EQ(told.misses.size(), 8u);
   EXPECT_EQ(told.misses.back().call, 20);
+}
+
+/// The warnings that come while it lives.
+class Warnings {
+ public:
+  Warnings() {
+    set_log_sink([this](LogLevel level, std::string_view text) {
+      if (level == LogLevel::warning) lines.emplace_back(text);
+    });
+  }
+  ~Warnings() { set_log_sink({}); }
+  std::vector<std::string> lines;
+};
+
+TEST(Compile, CallsBeyondTheBoundAreWarnedOfOnceWithWhatChanges) {
+  const auto fn = [](const std::vector<Tensor>& xs, double rate) { return xs.back() * rate; };
+  const auto fast = compile(fn, {.recheck = false, .max_recordings = 2, .name = "scale"});
+  const std::vector<Tensor> two(2, ones({2})), three(3, ones({2}));
+  const Warnings warnings;
+  (void)fast(two, 0.5);
+  (void)fast(three, 0.5);
+  EXPECT_THAT(warnings.lines, ::testing::IsEmpty());
+  for (const double rate : {0.25, 0.125}) EXPECT_EQ(bits(fast(two, rate)), bits(fn(two, rate)));
+  EXPECT_THAT(warnings.lines,
+              ElementsAre(AllOf(
+                  ::testing::StartsWith("compiled function 'scale' (compile_test.cpp:"),
+                  HasSubstr("), call 3, runs eagerly, because none of its 2 recordings "
+                            "(max_recordings) serves it: argument 1 was 0.5, is 0.25. Numbers and "
+                            "lengths of lists are part of a recording; pass what changes often as "
+                            "a tensor"))));
+  const Explanation told = fast.explain();
+  ASSERT_EQ(told.misses.size(), 2u);
+  // Compared with the recording of as many elements, which is not the newest.
+  EXPECT_EQ(told.misses[1].reason, "argument 1 was 0.5, is 0.125");
+}
+
+TEST(Compile, WhatIsNotCompiledIsWarnedOfOnce) {
+  const auto fn = [](const Tensor& x) { return x * sum(x).item<float>(); };
+  const auto fast = compile(fn, {.recheck = false, .max_outcomes = 2, .name = "read"});
+  const auto asked = compile(fn, {.recheck = false, .on_recompile = OnRecompile::run_eagerly});
+  const Warnings warnings;
+  for (int n = 1; n < 8; ++n) {
+    const Tensor x = full({2}, n);
+    EXPECT_EQ(bits(fast(x)), bits(fn(x)));
+    (void)asked(x);
+  }
+  EXPECT_THAT(
+      warnings.lines,
+      ElementsAre(AllOf(HasSubstr("compiled function 'read' (compile_test.cpp:"),
+                        HasSubstr(") runs eagerly: what the host reads at compile_test.cpp:"),
+                        HasSubstr(" (max_outcomes is 2)"))));
 }
 
 TEST(Compile, OptionsBelowTheLeastAreErrors) {

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "dyad/base/log.h"
 #include "tests/random_programs/campaign.h"
 #include "tests/random_programs/generate.h"
 #include "tests/random_programs/print.h"
@@ -200,6 +201,11 @@ int main(int count, char** arguments) {
       std::cout << dyad::testing::kHelp;
       return 0;
     }
+    // Not that a program runs eagerly, as many do.
+    dyad::set_log_sink([](dyad::LogLevel level, std::string_view text) {
+      if (level >= dyad::LogLevel::warning && !text.starts_with("compiled function"))
+        std::cerr << text << "\n";
+    });
     if (options.soak > 0) return dyad::testing::run_soak(options.soak) ? 0 : 1;
     if (options.show) {
       dyad::testing::show(options);
