@@ -92,7 +92,7 @@ void Tensor::set_grad(Tensor grad) const {
                     "): only a leaf keeps a gradient, and this tensor was computed from others; "
                     "pass a gradient to its backward() instead");
   }
-  if (!grad.shape().same_as(shape()) || grad.dtype() != grad_dtype(dtype())) {
+  if (!(grad.shape() == shape()) || grad.dtype() != grad_dtype(dtype())) {
     throw ShapeError("set_grad: the gradient is " + type_string(grad) + " but the tensor is " +
                      type_string(*this));
   }

@@ -271,7 +271,7 @@ Tensor through_hooks(const std::vector<Hook>& hooks, Tensor gradient, Loc loc) {
     if (!replaced.defined()) continue;
     const std::string rule = "a hook replaced the gradient " + type_string(gradient) + " by " +
                              type_string(replaced) + ": the two must have the same ";
-    if (!replaced.shape().same_as(gradient.shape())) throw ShapeError(rule + "shape", loc);
+    if (!(replaced.shape() == gradient.shape())) throw ShapeError(rule + "shape", loc);
     if (replaced.dtype() != gradient.dtype()) throw DTypeError(rule + "dtype", loc);
     gradient = std::move(replaced);
   }

@@ -227,6 +227,8 @@ Dim extremum(Dim a, Dim b, DimAtom::Kind kind) {
 Dim::Dim(const char* name) : Dim(symbol(name)) {}
 Dim::Dim(const std::string& name) : Dim(symbol(name)) {}
 
+std::int64_t Dim::symbol_value() const { return Evaluator::current().dim_value(*this, Loc()); }
+
 std::int64_t Dim::value(Loc loc) const {
   return is_number() ? word_ : Evaluator::current().dim_value(*this, loc.user());
 }

@@ -48,8 +48,10 @@ class Dim {
 
   [[nodiscard]] constexpr bool is_number() const noexcept { return word_ >= kMinNumber; }
   [[nodiscard]] constexpr bool is_symbolic() const noexcept { return word_ < kMinNumber; }
-  /// The number; for a symbolic Dim only defined through `value()`.
-  [[nodiscard]] constexpr std::int64_t number() const noexcept { return word_; }
+  /// The number; of a symbolic Dim its value().
+  [[nodiscard]] constexpr std::int64_t number() const {
+    return is_number() ? word_ : symbol_value();
+  }
   /// The number, or what the current evaluator knows it to be: while recording that adds a guard;
   /// where no value exists it throws GraphError naming the symbol.
   [[nodiscard]] std::int64_t value(Loc loc = std::source_location::current()) const;
@@ -86,6 +88,7 @@ class Dim {
   friend class DimTable;
   static constexpr std::int64_t kMinNumber = -(std::int64_t{1} << 62);
   static std::int64_t overflow();
+  [[nodiscard]] std::int64_t symbol_value() const;
   std::int64_t word_ = 0;
 };
 

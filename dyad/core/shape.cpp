@@ -18,6 +18,11 @@ Dim Shape::numel() const {
   return product;
 }
 
+void Shape::fail_symbolic() const {
+  throw GraphError("the shape " + to_string(*this) +
+                   " has symbolic sizes, and so no list of numbers; ask each for its value()");
+}
+
 std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (const Dim size : shape) {

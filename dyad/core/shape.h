@@ -37,9 +37,10 @@ class Shape : public InlineVector<Dim, 6> {
   /// Number of elements: the product of the sizes (1 for a scalar, 0 when a size is 0); overflow of
   /// 2^62 is a ShapeError.
   [[nodiscard]] Dim numel() const;
-  /// The sizes as numbers, in place; only for a concrete shape.
-  [[nodiscard]] std::span<const std::int64_t> numbers() const noexcept {
+  /// The sizes as numbers, in place. GraphError when one is symbolic: ask each for its value().
+  [[nodiscard]] std::span<const std::int64_t> numbers() const {
     static_assert(sizeof(Dim) == sizeof(std::int64_t));
+    if (!is_concrete()) fail_symbolic();
     return {reinterpret_cast<const std::int64_t*>(data()), size()};
   }
   [[nodiscard]] bool same_as(const Shape& other) const noexcept {
@@ -49,6 +50,9 @@ class Shape : public InlineVector<Dim, 6> {
     }
     return true;
   }
+
+ private:
+  [[noreturn]] void fail_symbolic() const;
 };
 
 /// Sizes as an argument: a shape, a list or one number: `zeros({2, 3})`, `zeros(3)`.

@@ -42,13 +42,8 @@ void require_one(const Tensor& tensor, const char* what, Loc loc) {
 DType Tensor::dtype() const { return require(impl_, "dtype()").dtype; }
 const Shape& Tensor::shape(Loc loc) const {
   const TensorImpl& impl = require(impl_, "shape()", loc);
-  if (!Evaluator::is_eager() && impl.kind == TensorImpl::Kind::concrete) {
-    // The caller gets numbers, so a recording holds for these alone.
-    for (int axis = 0; axis < impl.shape.rank(); ++axis) {
-      static_cast<void>(Evaluator::current().size(*this, axis, loc).value(loc));
-    }
-  }
-  return impl.shape;
+  if (Evaluator::is_eager() || impl.kind != TensorImpl::Kind::concrete) return impl.shape;
+  return Evaluator::current().shape(*this, loc);
 }
 int Tensor::rank() const { return require(impl_, "rank()").shape.rank(); }
 
@@ -58,7 +53,7 @@ Dim Tensor::size(std::int64_t axis, Loc loc) const {
   if (Evaluator::is_eager() && impl.kind == TensorImpl::Kind::concrete) {
     return impl.shape[static_cast<std::size_t>(at)];
   }
-  return Evaluator::current().size(*this, at, loc);
+  return Evaluator::current().shape(*this, loc)[static_cast<std::size_t>(at)];
 }
 
 Dim Tensor::numel(Loc loc) const {

@@ -55,7 +55,7 @@ std::vector<std::string> to_strings(const Tensor& x, Loc loc) {
   }
   const auto* data = static_cast<const Text*>(x.raw_data(loc));
   std::vector<std::string> values;
-  for_each_offset(x.shape(), x.strides(),
+  for_each_offset(x.impl()->shape, x.strides(),
                   [&](std::int64_t offset) { values.emplace_back(data[offset].view()); });
   return values;
 }

@@ -13,7 +13,7 @@ Tensor packed(const Tensor& x, Loc loc) {
   Tensor copy = make_empty(x.dtype(), x.shape());
   auto* to = static_cast<std::byte*>(copy.raw_data(loc));
   const std::size_t bytes = size_of(x.dtype());
-  for_each_offset(x.shape(), x.strides(), [&](std::int64_t offset) {
+  for_each_offset(x.impl()->shape, x.strides(), [&](std::int64_t offset) {
     std::memcpy(to, from + offset * static_cast<std::int64_t>(bytes), bytes);
     to += bytes;
   });

@@ -17,7 +17,7 @@ void add_numbers(const Tensor& tensor, TensorSummary& summary) {
   std::int64_t finite = 0;
   visit_element(tensor.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (!is_complex_element<T>) {
-      for_each_offset(tensor.shape(), tensor.strides(), [&](std::int64_t offset) {
+      for_each_offset(tensor.impl()->shape, tensor.strides(), [&](std::int64_t offset) {
         const auto value =
             convert_element<double>(reinterpret_cast<const T*>(tensor.impl()->data)[offset]);
         if (std::isnan(value)) {
@@ -52,7 +52,7 @@ TensorSummary summarize(const Tensor& tensor, std::size_t first) {
   }
   add_numbers(tensor, summary);
   if (tensor.impl()->numel() == 0) return summary;
-  for_each_offset(tensor.shape(), tensor.strides(), [&](std::int64_t offset) {
+  for_each_offset(tensor.impl()->shape, tensor.strides(), [&](std::int64_t offset) {
     if (summary.first.size() >= first) return;
     const auto bytes = offset * static_cast<std::int64_t>(size_of(tensor.dtype()));
     summary.first.push_back(element_text(tensor.dtype(), tensor.impl()->data + bytes));

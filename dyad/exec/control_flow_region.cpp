@@ -74,9 +74,8 @@ Evaluator* RegionEvaluator::who_knows(Dim a, Dim b) const {
   return region ? region->who_knows(a, b) : nullptr;
 }
 
-Dim RegionEvaluator::size(const Tensor& tensor, int axis, Loc loc) {
-  return who_knows() ? shape_of(tensor)[static_cast<std::size_t>(axis)]
-                     : GraphEvaluator::size(tensor, axis, loc);
+const Shape& RegionEvaluator::shape(const Tensor& tensor, Loc loc) {
+  return who_knows() ? shape_of(tensor) : GraphEvaluator::shape(tensor, loc);
 }
 
 std::int64_t RegionEvaluator::dim_value(Dim dim, Loc loc) {

@@ -208,8 +208,8 @@ void EagerEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
   if (DetectAnomaly::active()) exec::check_finite(op, inputs, outputs, loc);
 }
 
-Dim EagerEvaluator::size(const Tensor& tensor, int axis, Loc /*loc*/) {
-  return tensor.impl()->shape[static_cast<std::size_t>(axis)];
+const Shape& EagerEvaluator::shape(const Tensor& tensor, Loc /*loc*/) {
+  return tensor.impl()->shape;
 }
 
 namespace {

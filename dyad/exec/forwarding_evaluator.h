@@ -22,7 +22,7 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
              Loc loc) override {
     to_.apply(op, inputs, attrs, outputs, loc);
   }
-  Dim size(const Tensor& tensor, int axis, Loc loc) override { return to_.size(tensor, axis, loc); }
+  const Shape& shape(const Tensor& tensor, Loc loc) override { return to_.shape(tensor, loc); }
   std::int64_t dim_value(Dim dim, Loc loc) override { return to_.dim_value(dim, loc); }
   bool dim_equal(Dim a, Dim b, Loc loc) override { return to_.dim_equal(a, b, loc); }
   bool dim_less(Dim a, Dim b, Loc loc) override { return to_.dim_less(a, b, loc); }

@@ -8,18 +8,20 @@
 
 namespace dyad::exec {
 
-Dim Recorder::size(const Tensor& tensor, int axis, Loc loc) {
-  const Dim size = shape_of(tensor)[static_cast<std::size_t>(axis)];
-  if (!size.is_symbolic()) return size;
+const Shape& Recorder::shape(const Tensor& tensor, Loc loc) {
+  const Shape& shape = shape_of(tensor);
   constexpr std::size_t kMost = 64;  // found one by one
-  const auto known =
-      std::ranges::find_if(asked_, [&](const auto& one) { return one.first.same_as(size); });
-  if (known != asked_.end()) {
-    known->second = loc.user();
-  } else if (asked_.size() < kMost) {
-    asked_.emplace_back(size, loc.user());
+  for (const Dim size : shape) {
+    if (!size.is_symbolic()) continue;
+    const auto known =
+        std::ranges::find_if(asked_, [&](const auto& one) { return one.first.same_as(size); });
+    if (known != asked_.end()) {
+      known->second = loc.user();
+    } else if (asked_.size() < kMost) {
+      asked_.emplace_back(size, loc.user());
+    }
   }
-  return size;
+  return shape;
 }
 
 std::int64_t Recorder::dim_value(Dim dim, Loc loc) {

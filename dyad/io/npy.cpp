@@ -58,7 +58,7 @@ std::string_view descr_of(const Tensor& tensor, Loc loc) {
 
 /// Everything before the elements: format 1.0, padded so that they are aligned to 64.
 std::string header_of(const Tensor& tensor, Loc loc) {
-  const auto sizes = tensor.shape().numbers();
+  const auto sizes = tensor.impl()->shape.numbers();
   std::string text =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
                   descr_of(tensor, loc), fmt::join(sizes, ", "), sizes.size() == 1 ? "," : "");

@@ -104,7 +104,7 @@ void save_safetensors(const std::string& path, const TensorDict& tensors, const 
     }
     packed.push_back(data::packed(tensor, loc));
     SafetensorsEntry entry{.name = name, .dtype = tensor.dtype(), .sizes = {}};
-    for (const std::int64_t size : tensor.shape().numbers()) {
+    for (const std::int64_t size : tensor.impl()->shape.numbers()) {
       entry.sizes.push_back(static_cast<std::uint64_t>(size));
     }
     entries.push_back(std::move(entry));

@@ -190,8 +190,8 @@ void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
   }
 }
 
-Dim GraphEvaluator::size(const Tensor& tensor, int axis, Loc /*loc*/) {
-  return tensor.impl()->shape[static_cast<std::size_t>(axis)];
+const Shape& GraphEvaluator::shape(const Tensor& tensor, Loc /*loc*/) {
+  return tensor.impl()->shape;
 }
 
 void GraphEvaluator::fail_undecided(SizeQuestion asked, Dim a, Dim b, Loc loc) const {

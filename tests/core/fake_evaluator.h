@@ -16,7 +16,12 @@ class FakeEvaluator : public Evaluator {
   bool equal = true;  ///< what sizes are to each other
 
   void apply(const OpInfo&, TensorRefs, const void*, std::span<Tensor>, Loc) override {}
-  Dim size(const Tensor&, int axis, Loc) override { return Dim("s" + std::to_string(axis)); }
+  const Shape& shape(const Tensor& tensor, Loc) override {
+    sizes_.clear();
+    for (int axis = 0; axis < tensor.rank(); ++axis)
+      sizes_.push_back(Dim("s" + std::to_string(axis)));
+    return sizes_;
+  }
   std::int64_t dim_value(Dim, Loc) override {
     ++guards;
     return 42;
@@ -44,6 +49,9 @@ class FakeEvaluator : public Evaluator {
     backward_calls += outputs.size() == 1 && grads.size() == 1 ? 1 : 100;
     return {};
   }
+
+ private:
+  Shape sizes_;
 };
 
 }  // namespace dyad

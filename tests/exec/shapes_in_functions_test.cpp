@@ -1,0 +1,101 @@
+// Functions that ask for shapes and numbers of elements serve any sizes by one recording; what they
+// ask to know as numbers is guarded.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "dyad/base/error.h"
+#include "dyad/core/create.h"
+#include "dyad/core/generator.h"
+#include "dyad/exec/compile.h"
+#include "dyad/ops/ops.h"
+#include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
+
+namespace dyad {
+namespace {
+
+using dyad::testing::message_of;
+using exec::bits;
+using ::testing::HasSubstr;
+
+/// Calls `fn` compiled on ten heights; how many recordings that made, the first of all included.
+template <class F>
+std::size_t recordings_of(const F& fn) {
+  const auto fast = compile(fn, {.recheck = false});
+  for (const std::int64_t rows : {5, 6, 9, 17, 4, 30, 7, 8, 33, 12}) {
+    const Tensor x = reshape(arange(rows * 4), {rows, 4}).to(f32) * 0.25f;
+    manual_seed(3);
+    const std::vector<Tensor> wanted = {fn(x)};
+    manual_seed(3);
+    EXPECT_EQ(bits(fast(x)), bits(wanted[0])) << rows;
+  }
+  EXPECT_EQ(fast.explain().eager, 0);
+  return fast.explain().recordings.size();
+}
+
+// The first call's sizes are numbers, the second one's recording is for all.
+constexpr std::size_t kOneForAll = 2;
+
+TEST(ShapesInFunctions, ShapesOfArgumentsAndOfWhatWasComputedAreSymbols) {
+  EXPECT_EQ(recordings_of([](const Tensor& x) { return x + ones(x.shape()); }), kOneForAll);
+  EXPECT_EQ(recordings_of([](const Tensor& x) {
+              const Tensor half = slice(x, 1, 0, 2);
+              return half + normal(half.shape());
+            }),
+            kOneForAll);
+  EXPECT_EQ(recordings_of([](const Tensor& x) {
+              const Shape& s = x.shape();
+              return reshape(x, {s[0] * 2, 2});
+            }),
+            kOneForAll);
+  EXPECT_EQ(recordings_of([](const Tensor& x) {
+              Shape rows = x.shape();
+              rows.back() = 1;
+              return cat({x, zeros(rows)}, 1);
+            }),
+            kOneForAll);
+  EXPECT_EQ(recordings_of([](const Tensor& x) { return sum(x) / x.shape().numel().value(); }), 10u);
+}
+
+TEST(ShapesInFunctions, ComparedShapesAreGuardedNoMoreThanNeeded) {
+  EXPECT_EQ(recordings_of([](const Tensor& x) {
+              const Tensor y = tanh(x);
+              return x.shape() == y.shape() ? y : x;
+            }),
+            kOneForAll);
+  EXPECT_EQ(recordings_of([](const Tensor& x) { return x.shape()[0] > 2 ? -x : x; }), kOneForAll);
+}
+
+TEST(ShapesInFunctions, NumbersOfSizesAreGuarded) {
+  EXPECT_EQ(
+      recordings_of([](const Tensor& x) { return x * static_cast<float>(x.shape()[0].number()); }),
+      10u);
+  EXPECT_EQ(
+      recordings_of([](const Tensor& x) { return x * static_cast<float>(x.size(0).number()); }),
+      10u);
+  const auto listed =
+      compile([](const Tensor& x) { return x * static_cast<float>(x.shape().numbers().size()); });
+  EXPECT_EQ(bits(listed(ones({3, 4}))), bits(full({3, 4}, 2.0)));
+  EXPECT_THAT(message_of<GraphError>([&] { (void)listed(ones({5, 4})); }),
+              HasSubstr("the shape [s0, 4] has symbolic sizes, and so no list of numbers; ask each "
+                        "for its value()"));
+}
+
+TEST(ShapesInFunctions, AGradientThatIsSetHasTheShapeForAnySize) {
+  const auto fn = [](const Tensor& x) {
+    Tensor leaf = x.detach().clone();
+    leaf.requires_grad();
+    leaf.set_grad(ones(x.shape()));
+    sum(leaf * leaf).backward();
+    return leaf.grad();
+  };
+  EXPECT_LE(recordings_of(fn), 3u);
+}
+
+}  // namespace
+}  // namespace dyad
