@@ -52,7 +52,8 @@ class Tensor {
 
   [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
   [[nodiscard]] DType dtype() const;
-  /// While a function is recorded the recording holds for these sizes alone.
+  /// The sizes. While a function is recorded they are symbols where it serves others, too; the
+  /// reference then holds until the call returns.
   [[nodiscard]] const Shape& shape(Loc loc = std::source_location::current()) const;
   [[nodiscard]] int rank() const;
   /// The size along `axis` (negative from the end). While a function is recorded it carries symbol
