@@ -27,13 +27,13 @@ Shape with_first(std::int64_t first, std::span<const Dim> rest) {
 Tensor stack_samples(std::span<const Tensor> samples) {
   if (samples.empty()) throw ValueError("DataLoader: a batch needs at least one sample");
   const Tensor& first = samples[0];
-  Tensor batch = make_empty(first.dtype(),
-                            with_first(static_cast<std::int64_t>(samples.size()), first.shape()));
+  Tensor batch = make_empty(
+      first.dtype(), with_first(static_cast<std::int64_t>(samples.size()), first.impl()->shape));
   auto* out = static_cast<std::byte*>(batch.raw_data());
   const std::size_t bytes = bytes_of(first);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const Tensor sample = packed(samples[i]);
-    if (sample.dtype() != first.dtype() || !sample.shape().same_as(first.shape())) {
+    if (sample.dtype() != first.dtype() || !sample.impl()->shape.same_as(first.impl()->shape)) {
       const std::string text = fmt::format(
           "DataLoader: samples of a batch must have one type: sample 0 is {}, sample {} is {}; pad "
           "them, or give the dataset a batch() that joins them",
@@ -47,7 +47,7 @@ Tensor stack_samples(std::span<const Tensor> samples) {
 }
 
 Tensor take_rows(const Tensor& x, std::span<const std::int64_t> indices) {
-  const Shape& shape = x.shape();
+  const Shape& shape = x.impl()->shape;
   Tensor rows =
       make_empty(x.dtype(), with_first(static_cast<std::int64_t>(indices.size()),
                                        std::span<const Dim>(shape.data() + 1, shape.size() - 1)));
