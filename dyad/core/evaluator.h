@@ -43,9 +43,10 @@ class Evaluator {
   virtual void apply(const OpInfo& op, TensorRefs inputs, const void* attrs,
                      std::span<Tensor> outputs, Loc loc) = 0;
 
-  /// The sizes of `tensor`, asked for at `loc`: numbers in eager mode, symbols where the evaluator
-  /// has them.
-  [[nodiscard]] virtual const Shape& shape(const Tensor& tensor, Loc loc) = 0;
+  /// The sizes of `tensor`: numbers in eager mode, symbols where the evaluator has them.
+  [[nodiscard]] virtual const Shape& shape(const Tensor& tensor) = 0;
+  /// The program asked for that size at `loc`; what it decides by it later has no line of its own.
+  virtual void note_asked(Dim /*size*/, Loc /*loc*/) {}
   /// The value of a symbolic Dim that the program asks to know (guards when recording).
   virtual std::int64_t dim_value(Dim dim, Loc loc) = 0;
   /// The outcome of comparing two Dims that the text cannot decide: a == b, or a < b.

@@ -43,7 +43,10 @@ DType Tensor::dtype() const { return require(impl_, "dtype()").dtype; }
 const Shape& Tensor::shape(Loc loc) const {
   const TensorImpl& impl = require(impl_, "shape()", loc);
   if (Evaluator::is_eager() || impl.kind != TensorImpl::Kind::concrete) return impl.shape;
-  return Evaluator::current().shape(*this, loc);
+  Evaluator& evaluator = Evaluator::current();
+  const Shape& shape = evaluator.shape(*this);
+  for (const Dim size : shape) evaluator.note_asked(size, loc);
+  return shape;
 }
 int Tensor::rank() const { return require(impl_, "rank()").shape.rank(); }
 
@@ -53,7 +56,10 @@ Dim Tensor::size(std::int64_t axis, Loc loc) const {
   if (Evaluator::is_eager() && impl.kind == TensorImpl::Kind::concrete) {
     return impl.shape[static_cast<std::size_t>(at)];
   }
-  return Evaluator::current().shape(*this, loc)[static_cast<std::size_t>(at)];
+  Evaluator& evaluator = Evaluator::current();
+  const Dim size = evaluator.shape(*this)[static_cast<std::size_t>(at)];
+  evaluator.note_asked(size, loc);
+  return size;
 }
 
 Dim Tensor::numel(Loc loc) const {

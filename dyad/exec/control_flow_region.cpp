@@ -74,8 +74,8 @@ Evaluator* RegionEvaluator::who_knows(Dim a, Dim b) const {
   return region ? region->who_knows(a, b) : nullptr;
 }
 
-const Shape& RegionEvaluator::shape(const Tensor& tensor, Loc loc) {
-  return who_knows() ? shape_of(tensor) : GraphEvaluator::shape(tensor, loc);
+const Shape& RegionEvaluator::shape(const Tensor& tensor) {
+  return who_knows() ? shape_of(tensor) : GraphEvaluator::shape(tensor);
 }
 
 std::int64_t RegionEvaluator::dim_value(Dim dim, Loc loc) {

@@ -208,9 +208,7 @@ void EagerEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
   if (DetectAnomaly::active()) exec::check_finite(op, inputs, outputs, loc);
 }
 
-const Shape& EagerEvaluator::shape(const Tensor& tensor, Loc /*loc*/) {
-  return tensor.impl()->shape;
-}
+const Shape& EagerEvaluator::shape(const Tensor& tensor) { return tensor.impl()->shape; }
 
 namespace {
 

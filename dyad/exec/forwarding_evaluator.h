@@ -22,7 +22,8 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
              Loc loc) override {
     to_.apply(op, inputs, attrs, outputs, loc);
   }
-  const Shape& shape(const Tensor& tensor, Loc loc) override { return to_.shape(tensor, loc); }
+  const Shape& shape(const Tensor& tensor) override { return to_.shape(tensor); }
+  void note_asked(Dim size, Loc loc) override { to_.note_asked(size, loc); }
   std::int64_t dim_value(Dim dim, Loc loc) override { return to_.dim_value(dim, loc); }
   bool dim_equal(Dim a, Dim b, Loc loc) override { return to_.dim_equal(a, b, loc); }
   bool dim_less(Dim a, Dim b, Loc loc) override { return to_.dim_less(a, b, loc); }

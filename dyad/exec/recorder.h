@@ -56,7 +56,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) override;
   bool apply_over(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) override;
-  const Shape& shape(const Tensor& tensor, Loc loc) override;
+  const Shape& shape(const Tensor& tensor) override { return shape_of(tensor); }
+  void note_asked(Dim size, Loc loc) override;
   std::int64_t dim_value(Dim dim, Loc loc) override;
   bool dim_equal(Dim a, Dim b, Loc loc) override;
   bool dim_less(Dim a, Dim b, Loc loc) override;

@@ -8,20 +8,16 @@
 
 namespace dyad::exec {
 
-const Shape& Recorder::shape(const Tensor& tensor, Loc loc) {
-  const Shape& shape = shape_of(tensor);
+void Recorder::note_asked(Dim size, Loc loc) {
+  if (!size.is_symbolic()) return;
   constexpr std::size_t kMost = 64;  // found one by one
-  for (const Dim size : shape) {
-    if (!size.is_symbolic()) continue;
-    const auto known =
-        std::ranges::find_if(asked_, [&](const auto& one) { return one.first.same_as(size); });
-    if (known != asked_.end()) {
-      known->second = loc.user();
-    } else if (asked_.size() < kMost) {
-      asked_.emplace_back(size, loc.user());
-    }
+  const auto known =
+      std::ranges::find_if(asked_, [&](const auto& one) { return one.first.same_as(size); });
+  if (known != asked_.end()) {
+    known->second = loc.user();
+  } else if (asked_.size() < kMost) {
+    asked_.emplace_back(size, loc.user());
   }
-  return shape;
 }
 
 std::int64_t Recorder::dim_value(Dim dim, Loc loc) {

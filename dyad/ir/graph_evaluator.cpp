@@ -190,9 +190,7 @@ void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
   }
 }
 
-const Shape& GraphEvaluator::shape(const Tensor& tensor, Loc /*loc*/) {
-  return tensor.impl()->shape;
-}
+const Shape& GraphEvaluator::shape(const Tensor& tensor) { return tensor.impl()->shape; }
 
 void GraphEvaluator::fail_undecided(SizeQuestion asked, Dim a, Dim b, Loc loc) const {
   std::string message;

@@ -38,7 +38,7 @@ class GraphEvaluator : public Evaluator {
              Loc loc) override;
   /// Puts a fresh symbol in place of each size that only a run can tell (unknown_size).
   virtual void bind_unknown_sizes(Types& types) { graph_->bind_unknown_sizes(types); }
-  const Shape& shape(const Tensor& tensor, Loc loc) override;
+  const Shape& shape(const Tensor& tensor) override;
   /// GraphError that names the sizes and the ways out: sizes have no values in a graph.
   std::int64_t dim_value(Dim dim, Loc loc) override;
   bool dim_equal(Dim a, Dim b, Loc loc) override;

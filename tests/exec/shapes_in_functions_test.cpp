@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dyad/base/error.h"
@@ -84,6 +84,22 @@ TEST(ShapesInFunctions, NumbersOfSizesAreGuarded) {
   EXPECT_THAT(message_of<GraphError>([&] { (void)listed(ones({5, 4})); }),
               HasSubstr("the shape [s0, 4] has symbolic sizes, and so no list of numbers; ask each "
                         "for its value()"));
+}
+
+TEST(ShapesInFunctions, AGuardHasTheLineWhereItsOwnSizeWasAsked) {
+  int line = 0;
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        const auto [rows, here] = std::pair(x.size(0), __LINE__);
+        line = here;
+        const Dim columns = x.size(1);
+        return rows > 7 ? reshape(x, {columns, rows}) : x;
+      },
+      {.varying = {{0, 0}, {0, 1}}, .recheck = false});
+  (void)fast(ones({9, 4}));
+  const std::vector<std::string> guards = fast.explain().recordings.at(0).guards;
+  ASSERT_EQ(guards.size(), 1u);
+  EXPECT_THAT(guards[0], HasSubstr("shapes_in_functions_test.cpp:" + std::to_string(line)));
 }
 
 TEST(ShapesInFunctions, AGradientThatIsSetHasTheShapeForAnySize) {
