@@ -26,6 +26,12 @@ std::uint64_t given_away(std::span<const Tensor> tensors) noexcept {
   return given;
 }
 
+std::int64_t bits_of(std::string_view text) noexcept {
+  std::uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return static_cast<std::int64_t>(hash);
+}
+
 std::string name_of(const Place& place) {
   if (!place.outer) return "the arguments";
   if (!place.outer->outer) return fmt::format("argument {}", place.index);
@@ -55,6 +61,10 @@ std::string difference(const Names::Number& number, std::int64_t before, std::in
                          now);
     case NumberKind::presence:
       return number.name + (now != 0 ? " had no value, has one" : " had a value, has none");
+    case NumberKind::text:
+      return number.name + " was another text";
+    case NumberKind::key:
+      return number.name + " had other names";
     case NumberKind::defined:
       return told(now != 0 ? "undefined" : "a tensor", now != 0 ? "a tensor" : "undefined");
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +21,8 @@
 namespace dyad::exec {
 
 /// What tensors and host numbers an argument or result of a function consists of: tensors, numbers,
-/// enums, and vectors, arrays, pairs, tuples, optionals and aggregates of them.
+/// enums, and vectors, arrays, pairs, tuples, optionals, maps by name and aggregates of them; an
+/// argument of texts, too.
 namespace pack {
 
 template <class T>
@@ -31,6 +33,12 @@ template <class T>
 struct IsOptional : std::false_type {};
 template <class T>
 struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsMap : std::false_type {};
+template <class T, class... Rest>
+struct IsMap<std::map<std::string, T, Rest...>> : std::true_type {};
+template <class T>
+concept Text = std::convertible_to<T, std::string_view>;
 template <class T>
 concept TupleLike = requires { std::tuple_size<T>::value; };
 template <class T>
@@ -46,6 +54,8 @@ enum class NumberKind : std::uint8_t {
   length,    ///< of a vector
   presence,  ///< whether an optional has a value
   defined,   ///< whether a tensor is defined
+  text,      ///< what stands for a text
+  key,       ///< what stands for the name of a map's element
 };
 
 template <class T>
@@ -71,9 +81,12 @@ struct Place {
 /// `argument 1`, `argument 1[0].weight`: the name of a part of a tuple of arguments.
 [[nodiscard]] std::string name_of(const Place& place);
 
+/// A number that stands for a text.
+[[nodiscard]] std::int64_t bits_of(std::string_view text) noexcept;
+
 /// Calls `on_tensor(Tensor&, const Place&)` and `on_number(std::int64_t bits, NumberKind, const
-/// Place&)` for the parts of `value`, in order. The lengths of vectors and the presence of
-/// optionals count as numbers.
+/// Place&)` for the parts of `value`, in order. The lengths of vectors, the presence of optionals,
+/// the names in maps and texts count as numbers.
 template <class T, class OnTensor, class OnNumber>
 void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number, const Place& place = {}) {
   using Plain = std::remove_cv_t<T>;
@@ -84,6 +97,14 @@ void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number, const Place& pl
               place);
   } else if constexpr (Number<Plain>) {
     on_number(static_cast<std::int64_t>(value), kind_of_number<Plain>(), place);
+  } else if constexpr (Text<Plain>) {
+    on_number(bits_of(value), NumberKind::text, place);
+  } else if constexpr (IsMap<Plain>::value) {
+    on_number(static_cast<std::int64_t>(value.size()), NumberKind::length, place);
+    for (auto& [name, element] : value) {
+      on_number(bits_of(name), NumberKind::key, place);
+      visit(element, on_tensor, on_number, Place{&place, 0, name});
+    }
   } else if constexpr (IsVector<Plain>::value) {
     on_number(static_cast<std::int64_t>(value.size()), NumberKind::length, place);
     Place inner{&place};
@@ -104,8 +125,7 @@ void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number, const Place& pl
   } else {
     static_assert(reflect::Aggregate<Plain>,
                   "a compiled function takes and returns tensors, numbers, and vectors, tuples, "
-                  "optionals and "
-                  "aggregates of them");
+                  "optionals, maps by name and aggregates of them");
     reflect::for_each_member(value, [&](std::string_view name, auto& member) {
       visit(member, on_tensor, on_number, Place{&place, 0, name});
     });
@@ -196,21 +216,25 @@ void replace_defined(T& value, std::span<const Tensor> tensors) {
       [](std::int64_t, NumberKind, const Place&) {});
 }
 
-/// True when a result holds a host number, which a replay could not compute.
+/// True when a result holds a host number or text, which a replay could not compute.
 template <class T>
 consteval bool holds_number() {
   if constexpr (std::same_as<T, Tensor>) {
     return false;
-  } else if constexpr (Number<T>) {
+  } else if constexpr (Number<T> || Text<T>) {
     return true;
+  } else if constexpr (IsMap<T>::value) {
+    return holds_number<typename T::mapped_type>();
   } else if constexpr (IsVector<T>::value || IsOptional<T>::value) {
     return holds_number<typename T::value_type>();
   } else if constexpr (TupleLike<T>) {
     return []<std::size_t... I>(std::index_sequence<I...>) {
       return (holds_number<std::remove_cvref_t<std::tuple_element_t<I, T>>>() || ...);
     }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
+  } else if constexpr (reflect::Aggregate<T>) {
     return holds_number<reflect::MembersOf<T>>();
+  } else {
+    return false;  // visit() says what it may be
   }
 }
 
