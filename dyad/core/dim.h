@@ -97,6 +97,10 @@ class Dim {
 /// ceil(a / b) for positive b.
 [[nodiscard]] Dim ceil_div(Dim a, Dim b);
 
+/// Whether comparing `size` has an outcome (which a recording guards): not where a static graph
+/// leaves it open, nor where only data tell it.
+[[nodiscard]] bool is_known(Dim size);
+
 /// Comparisons decide: numbers at once; expressions whose difference is known to have one sign
 /// (it is a number, or its symbols can only make it larger) at once too; otherwise through the
 /// current evaluator, which guards on the outcome, or GraphError.
@@ -114,6 +118,8 @@ inline bool operator>=(Dim a, Dim b) { return !(a < b); }
 /// back by parse_dim. A name that is no identifier is written in single quotes, with `\'`, `\\` and
 /// `\x1b` for control characters and bytes that are no UTF-8.
 [[nodiscard]] std::string to_string(Dim dim);
+/// As messages tell a size: its number, where it is known.
+[[nodiscard]] std::string size_text(Dim size);
 /// Throws GraphError with the position of the first character that cannot be read.
 [[nodiscard]] Dim parse_dim(std::string_view text);
 

@@ -1,5 +1,8 @@
 #include "dyad/core/evaluator.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "dyad/base/error.h"
 #include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
@@ -18,6 +21,15 @@ void Evaluator::host_access(const Tensor& tensor, Loc loc) {
                        " is a value of a graph and has no elements until the graph runs; fetch it "
                        "with Session::run, or compute with operators instead of reading it",
                    loc);
+}
+
+std::span<const std::int64_t> Evaluator::values(const Shape& shape) {
+  const auto known =
+      std::ranges::find_if(told_, [&](const auto& one) { return one.first.same_as(shape); });
+  if (known != told_.end()) return known->second;
+  Ints values;
+  for (const Dim size : shape) values.push_back(size.number());
+  return told_.emplace_front(shape, std::move(values)).second;
 }
 
 void Evaluator::set_random_state(const RandomKey& state, Loc) { default_generator().put(state); }

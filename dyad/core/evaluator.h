@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <forward_list>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "dyad/core/tensor.h"
@@ -47,8 +49,12 @@ class Evaluator {
   [[nodiscard]] virtual const Shape& shape(const Tensor& tensor) = 0;
   /// The program asked for that size at `loc`; what it decides by it later has no line of its own.
   virtual void note_asked(Dim /*size*/, Loc /*loc*/) {}
+  /// What `size` is in this run, without noting that the program knows: itself where nothing tells.
+  [[nodiscard]] virtual Dim peek(Dim size) const { return size; }
   /// The value of a symbolic Dim that the program asks to know (guards when recording).
   virtual std::int64_t dim_value(Dim dim, Loc loc) = 0;
+  /// Those of all sizes of a shape: one list for as long as this evaluator lives.
+  [[nodiscard]] std::span<const std::int64_t> values(const Shape& shape);
   /// The outcome of comparing two Dims that the text cannot decide: a == b, or a < b.
   virtual bool dim_equal(Dim a, Dim b, Loc loc) = 0;
   virtual bool dim_less(Dim a, Dim b, Loc loc) = 0;
@@ -123,6 +129,9 @@ class Evaluator {
    private:
     Evaluator* previous_;
   };
+
+ private:
+  std::forward_list<std::pair<Shape, Ints>> told_;
 };
 
 }  // namespace dyad

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "dyad/base/error.h"
+#include "dyad/core/evaluator.h"
 
 namespace dyad {
 
@@ -18,19 +19,23 @@ Dim Shape::numel() const {
   return product;
 }
 
-void Shape::fail_symbolic() const {
-  throw GraphError("the shape " + to_string(*this) +
-                   " has symbolic sizes, and so no list of numbers; ask each for its value()");
-}
+std::span<const std::int64_t> Shape::values() const { return Evaluator::current().values(*this); }
 
-std::string to_string(const Shape& shape) {
+namespace {
+
+std::string listed(const Shape& shape, std::string (*text_of)(Dim)) {
   std::string text = "[";
   for (const Dim size : shape) {
     if (text.size() > 1) text += ", ";
-    text += to_string(size);
+    text += text_of(size);
   }
   return text + "]";
 }
+
+}  // namespace
+
+std::string to_string(const Shape& shape) { return listed(shape, to_string); }
+std::string size_text(const Shape& shape) { return listed(shape, size_text); }
 
 bool broadcast(const Shape& a, const Shape& b, Shape& result) {
   const Shape& longer = a.size() >= b.size() ? a : b;

@@ -37,10 +37,11 @@ class Shape : public InlineVector<Dim, 6> {
   /// Number of elements: the product of the sizes (1 for a scalar, 0 when a size is 0); overflow of
   /// 2^62 is a ShapeError.
   [[nodiscard]] Dim numel() const;
-  /// The sizes as numbers, in place. GraphError when one is symbolic: ask each for its value().
+  /// The sizes as numbers, in place; of a symbolic size its value(), as long as the function that
+  /// asks is recorded. GraphError where one has no value.
   [[nodiscard]] std::span<const std::int64_t> numbers() const {
     static_assert(sizeof(Dim) == sizeof(std::int64_t));
-    if (!is_concrete()) fail_symbolic();
+    if (!is_concrete()) return values();
     return {reinterpret_cast<const std::int64_t*>(data()), size()};
   }
   [[nodiscard]] bool same_as(const Shape& other) const noexcept {
@@ -52,7 +53,7 @@ class Shape : public InlineVector<Dim, 6> {
   }
 
  private:
-  [[noreturn]] void fail_symbolic() const;
+  [[nodiscard]] std::span<const std::int64_t> values() const;
 };
 
 /// Sizes as an argument: a shape, a list or one number: `zeros({2, 3})`, `zeros(3)`.
@@ -69,6 +70,8 @@ class Sizes : public Shape {
 
 /// `[3, batch, 4]`
 [[nodiscard]] std::string to_string(const Shape& shape);
+/// With a number for each size that is known, as messages tell shapes.
+[[nodiscard]] std::string size_text(const Shape& shape);
 
 /// The shape that a and b broadcast to (NumPy's rule), comparing sizes as Dim does; false when they
 /// do not fit. With symbols, a size that is the number 1 broadcasts, and two different expressions

@@ -130,8 +130,8 @@ Dim scan_length(std::span<const Tensor> xs, Loc loc) {
     // By size(), which a recording keeps as a guard: it repeats the body so often.
     if (!(x.size(0, loc) == xs[0].size(0, loc))) {
       throw ShapeError(fmt::format("scan: the first axes must agree, but {} has {} and {} has {}",
-                                   type_string(xs[0]), to_string(xs[0].shape()[0]), type_string(x),
-                                   to_string(x.shape()[0])),
+                                   type_string(xs[0]), size_text(xs[0].size(0, loc)),
+                                   type_string(x), size_text(x.size(0, loc))),
                        loc);
     }
   }

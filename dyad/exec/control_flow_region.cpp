@@ -78,6 +78,11 @@ const Shape& RegionEvaluator::shape(const Tensor& tensor) {
   return who_knows() ? shape_of(tensor) : GraphEvaluator::shape(tensor);
 }
 
+Dim RegionEvaluator::peek(Dim size) const {
+  const Evaluator* const known = who_knows(size, size);
+  return known ? known->peek(size) : size;
+}
+
 std::int64_t RegionEvaluator::dim_value(Dim dim, Loc loc) {
   Evaluator* const known = who_knows(dim, dim);
   return known ? known->dim_value(dim, loc) : GraphEvaluator::dim_value(dim, loc);

@@ -61,6 +61,7 @@ class RegionEvaluator : public GraphEvaluator {
   void apply(const OpInfo& op, TensorRefs inputs, const void* attrs, std::span<Tensor> outputs,
              Loc loc) override;
   const Shape& shape(const Tensor& tensor) override;
+  [[nodiscard]] Dim peek(Dim size) const override;
   std::int64_t dim_value(Dim dim, Loc loc) override;
   bool dim_equal(Dim a, Dim b, Loc loc) override;
   bool dim_less(Dim a, Dim b, Loc loc) override;

@@ -24,6 +24,7 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
   }
   const Shape& shape(const Tensor& tensor) override { return to_.shape(tensor); }
   void note_asked(Dim size, Loc loc) override { to_.note_asked(size, loc); }
+  [[nodiscard]] Dim peek(Dim size) const override { return to_.peek(size); }
   std::int64_t dim_value(Dim dim, Loc loc) override { return to_.dim_value(dim, loc); }
   bool dim_equal(Dim a, Dim b, Loc loc) override { return to_.dim_equal(a, b, loc); }
   bool dim_less(Dim a, Dim b, Loc loc) override { return to_.dim_less(a, b, loc); }

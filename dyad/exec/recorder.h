@@ -58,6 +58,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   bool apply_over(const OpInfo& op, TensorRefs inputs, const void* attrs, Loc loc) override;
   const Shape& shape(const Tensor& tensor) override { return shape_of(tensor); }
   void note_asked(Dim size, Loc loc) override;
+  [[nodiscard]] Dim peek(Dim size) const override;
   std::int64_t dim_value(Dim dim, Loc loc) override;
   bool dim_equal(Dim a, Dim b, Loc loc) override;
   bool dim_less(Dim a, Dim b, Loc loc) override;

@@ -20,6 +20,10 @@ void Recorder::note_asked(Dim size, Loc loc) {
   }
 }
 
+Dim Recorder::peek(Dim size) const {
+  return is_told_by_data(size) ? size : Dim(evaluate(size, path_.hints));
+}
+
 std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
   const std::int64_t value = evaluate(dim, path_.hints);
   guard({DimGuard::Kind::value, dim, Dim(), value, loc.user()});

@@ -132,7 +132,7 @@ AttentionResult MultiheadAttention::operator()(const Tensor& query, const Tensor
             ? given.size(0, loc) == keys
             : given.rank() == 2 && given.size(0, loc) == samples && given.size(1, loc) == keys;
     check_mask("key_padding", given, fits,
-               fmt::format("[{}{}]", one_sample ? "" : to_string(samples) + ", ", to_string(keys)),
+               fmt::format("[{}{}]", one_sample ? "" : size_text(samples) + ", ", size_text(keys)),
                loc);
     padding = reshape(turned(given, loc), {samples, 1, 1, keys}, loc);
   }
@@ -146,8 +146,8 @@ AttentionResult MultiheadAttention::operator()(const Tensor& query, const Tensor
                                               given.size(0, loc) == samples * Dim(heads);
     check_mask("attention", given, fits,
                fmt::format("[{}, {}], or [{}, {}, {}] for each head of each sample",
-                           to_string(length), to_string(keys), to_string(samples * Dim(heads)),
-                           to_string(length), to_string(keys)),
+                           size_text(length), size_text(keys), size_text(samples * Dim(heads)),
+                           size_text(length), size_text(keys)),
                loc);
     scores = turned(given, loc);
     if (scores.rank() == 3) {

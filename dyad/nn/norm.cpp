@@ -46,10 +46,10 @@ void BatchNorm::move_statistics(const Tensor& x, const Tensor& mean, const Tenso
                                 Loc loc) const {
   Dim count = x.size(0, loc);
   for (int axis = 2; axis < x.rank(); ++axis) count *= x.size(axis, loc);
-  if (count.is_number() && count.number() <= 1) {
+  if (is_known(count) && count <= 1) {
     throw ValueError(fmt::format("BatchNorm({}): training needs more than one value for each "
                                  "channel, found {}; use a larger batch or eval(model)",
-                                 type_string(x), count.number()),
+                                 type_string(x), size_text(count)),
                      loc.user());
   }
   const NoGrad no_grad;

@@ -180,8 +180,8 @@ Tensor Transformer::operator()(const Tensor& source, const Tensor& target,
   }
   const int samples = encoder.layers.front().options.batch_first ? 0 : 1;
   if (rank == 3 && !(source.size(samples, loc) == target.size(samples, loc))) {
-    fail("the numbers of samples differ, " + to_string(source.size(samples, loc)) + " and " +
-         to_string(target.size(samples, loc)));
+    fail("the numbers of samples differ, " + size_text(source.size(samples, loc)) + " and " +
+         size_text(target.size(samples, loc)));
   }
   return decoder(target, encoder(source, masks.source, loc), masks.target, masks.memory, loc);
 }

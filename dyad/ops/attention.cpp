@@ -131,7 +131,7 @@ struct Operands {
     } else if (const Dim width = q.size(3); width.is_number()) {
       s = s * (1 / std::sqrt(static_cast<double>(width.number())));
     } else {
-      s = s / sqrt(to(size_tensor(width), dtype));
+      s = s * to(1 / sqrt(to(size_tensor(width), f64)), dtype);
     }
     if (attrs.softcap != 0) s = tanh(s / attrs.softcap) * attrs.softcap;
     if (attrs.is_causal) {

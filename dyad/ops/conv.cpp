@@ -324,7 +324,7 @@ Tensor transposed_images(std::string_view name, std::size_t axes, const Tensor& 
   Tensor out = apply<ConvTranspose>(attrs, loc, x, weight);
   if (!bias.defined()) return out;
   if (bias.rank() != 1 || !(bias.size(0, loc) == out.size(1, loc))) {
-    throw ShapeError(std::string(name) + ": bias must be [" + to_string(out.size(1, loc)) +
+    throw ShapeError(std::string(name) + ": bias must be [" + size_text(out.size(1, loc)) +
                          "], the output channels, but is " + type_string(bias),
                      loc.user());
   }

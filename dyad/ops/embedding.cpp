@@ -359,15 +359,15 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, Loc loc) {
 Tensor embedding(const Tensor& indices, const Tensor& weight, std::int64_t padding_idx, Loc loc) {
   if (padding_idx < 0) {
     const Dim row = weight.size(0, loc) + padding_idx;
-    if (!row.is_number()) {
+    if (!is_known(row)) {
       throw GraphError("embedding: padding_idx = " + std::to_string(padding_idx) +
-                           " counts from the end of a table of " + to_string(weight.size(0, loc)) +
+                           " counts from the end of a table of " + size_text(weight.size(0, loc)) +
                            " rows, a number that the graph does not know; name it from the front",
                        loc.user());
     }
     if (row.number() < 0) {
       throw IndexError("embedding: padding_idx = " + std::to_string(padding_idx) +
-                           " counts from the end of a table of " + to_string(weight.size(0, loc)) +
+                           " counts from the end of a table of " + size_text(weight.size(0, loc)) +
                            " rows, which has no such row; name it from the front",
                        loc.user());
     }

@@ -187,8 +187,8 @@ class Indexing {
     } else if (const Tensor* const tensor = index.get<Tensor>()) {
       for (const auto& [at, size] : check_mask_) {
         if (static_cast<int>(at) == place && !(size == x.size(axis, loc))) {
-          fail<ShapeError>("a mask has size " + to_string(size) + " where axis " +
-                           std::to_string(axis) + " has " + to_string(x.size(axis, loc)));
+          fail<ShapeError>("a mask has size " + size_text(size) + " where axis " +
+                           std::to_string(axis) + " has " + size_text(x.size(axis, loc)));
         }
       }
       note(place);
@@ -394,11 +394,11 @@ Tensor compress(const Tensor& condition, const Tensor& x, std::optional<std::int
   const Dim most = axis ? x.size(normalize_axis(*axis, x.rank(), "compress", loc), loc)
                         : ops::sizes_of(x, loc).numel();
   const Dim length = condition.size(0, loc);
-  if (length.is_number() && most.is_number() && length.number() > most.number()) {
+  if (is_known(length) && is_known(most) && length > most) {
     throw ShapeError("compress(condition: " + type_string(condition) + ", " + type_string(x) +
-                         "): condition has " + to_string(length) + " elements, but " +
+                         "): condition has " + size_text(length) + " elements, but " +
                          (axis ? "axis " + std::to_string(*axis) + " of x has size " : "x has ") +
-                         to_string(most),
+                         size_text(most),
                      loc.user());
   }
   const Tensor places = select(nonzero(condition), 1, 0);

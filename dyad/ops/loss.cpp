@@ -281,9 +281,10 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, Reduction 
         Tensor wanted = target;
         if (label_smoothing != 0) {
           const Dim classes = logits.size(axis);
-          const Arg share = classes.is_number()
-                                ? Arg(label_smoothing / static_cast<double>(classes.number()))
-                                : Arg(label_smoothing / to(size_tensor(classes), target.dtype()));
+          const Arg share =
+              classes.is_number()
+                  ? Arg(label_smoothing / static_cast<double>(classes.number()))
+                  : Arg(to(label_smoothing / to(size_tensor(classes), f64), target.dtype()));
           wanted = add(target * (1 - label_smoothing), share);
         }
         if (weight.defined()) wanted = wanted * along_classes(weight, logits.rank());

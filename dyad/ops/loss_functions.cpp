@@ -90,8 +90,8 @@ void check(std::string_view loss, Named arguments, Loc loc) {
     }
     if (!equal) {
       throw ShapeError(call_of(loss, arguments) + ": " + std::string(first_name) + " is " +
-                           to_string(first->shape()) + " but " + std::string(name) + " is " +
-                           to_string(tensor->shape()) +
+                           size_text(first->shape()) + " but " + std::string(name) + " is " +
+                           size_text(tensor->shape()) +
                            "; reshape() one, or expand() it if the broadcast is meant",
                        loc.user());
     }

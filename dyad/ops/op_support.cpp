@@ -164,8 +164,8 @@ Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Lo
     fits = value.size(axis, loc) == target.size(axis, loc);
   }
   if (!fits) {
-    throw ShapeError(call() + ": the result would be " + to_string(value.shape()) +
-                         ", but in place the shape " + to_string(target.shape()) + " stays",
+    throw ShapeError(call() + ": the result would be " + size_text(value.shape()) +
+                         ", but in place the shape " + size_text(target.shape()) + " stays",
                      loc.user());
   }
   if (category_of(value.dtype()) > category_of(target.dtype())) {

@@ -67,7 +67,7 @@ Tensor pad_axis(const Tensor& x, int axis, Dim low, Dim high, Mode mode, Loc loc
 Tensor pad(const Tensor& x, const Shape& low, const Shape& high, std::string_view name, Loc loc) {
   if (name == "constant") return pad(x, low, high, 0.0, loc);
   const auto call = [&] {
-    return "pad(" + type_string(x) + ", low = " + to_string(low) + ", high = " + to_string(high) +
+    return "pad(" + type_string(x) + ", low = " + size_text(low) + ", high = " + size_text(high) +
            ", mode = \"" + std::string(name) + "\")";
   };
   Mode mode = Mode::edge;
@@ -92,15 +92,15 @@ Tensor pad(const Tensor& x, const Shape& low, const Shape& high, std::string_vie
     const Dim size = x.size(axis, loc);
     bool beyond = false;
     for (const Dim count : {low[at], high[at]}) {
-      if (count.is_number() && count.number() < 0) {
+      if (is_known(count) && count < 0) {
         throw ValueError(call() + ": only mode \"constant\" crops; slice() does it here",
                          loc.user());
       }
-      const bool known = x.is_concrete() || (count.is_number() && size.is_number());
+      const bool known = x.is_concrete() || (is_known(count) && is_known(size));
       if (count.same_as(0) || !known || count == 0) continue;
       if (size == 0) {
         throw ShapeError(call() + ": axis " + std::to_string(axis) + " of size 0 has no " +
-                             to_string(count) + " elements to take",
+                             size_text(count) + " elements to take",
                          loc.user());
       }
       if (mode != Mode::edge && count > (mode == Mode::reflect ? size - 1 : size)) beyond = true;

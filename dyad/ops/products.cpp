@@ -73,8 +73,8 @@ std::string letters(char first, int count) {
 Tensor bmm(const Tensor& a, const Tensor& b, Loc loc) {
   require_rank("bmm", a, b, 3, 3, "both operands must be batches of matrices, of 3 axes", loc);
   if (!(a.size(0, loc) == b.size(0, loc))) {
-    throw ShapeError(call_text("bmm", a, b) + "a has " + to_string(a.size(0)) +
-                         " matrices but b has " + to_string(b.size(0)) +
+    throw ShapeError(call_text("bmm", a, b) + "a has " + size_text(a.size(0)) +
+                         " matrices but b has " + size_text(b.size(0)) +
                          "; matmul() broadcasts a batch of one",
                      loc.user());
   }
@@ -254,7 +254,7 @@ Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis, Loc loc) {
     const int found = normalize_axis(axis, x.rank(), "cross", loc);
     if (!(x.size(found, loc) == Dim(3))) {
       throw ShapeError(call_text("cross", a, b) + "axis " + std::to_string(axis) + " of " +
-                           std::string(name) + " has size " + to_string(x.size(found)) +
+                           std::string(name) + " has size " + size_text(x.size(found)) +
                            ", a vector product needs 3",
                        loc.user());
     }

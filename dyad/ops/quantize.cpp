@@ -349,12 +349,11 @@ Tensor along(std::string_view function, std::string_view name, const Tensor& t, 
               loc);
   }
   const int axis = normalize_axis(named_axis, x.rank(), function, loc);
-  if (t.shape()[0].is_number() && x.shape()[static_cast<std::size_t>(axis)].is_number() &&
-      !(t.shape()[0] == x.shape()[static_cast<std::size_t>(axis)])) {
+  if (const Dim count = t.size(0, loc), size = x.size(axis, loc);
+      is_known(count) && is_known(size) && !(count == size)) {
     fail_call(function, x,
-              std::string(name) + " has " + to_string(t.shape()[0]) + " elements but axis " +
-                  std::to_string(axis) + " of x has " +
-                  to_string(x.shape()[static_cast<std::size_t>(axis)]),
+              std::string(name) + " has " + size_text(count) + " elements but axis " +
+                  std::to_string(axis) + " of x has " + size_text(size),
               loc);
   }
   Shape shape(static_cast<std::size_t>(x.rank() - axis), 1);

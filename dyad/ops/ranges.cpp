@@ -43,9 +43,9 @@ Tensor bessel_i0(const Tensor& x, double largest) {
 }
 
 void require_count(std::string_view function, Dim count, Loc loc) {
-  if (!count.is_number() || count.number() >= 0) return;
+  if (!is_known(count) || count >= 0) return;
   throw ValueError(
-      std::string(function) + "(count = " + to_string(count) + "): the count must be at least 0",
+      std::string(function) + "(count = " + size_text(count) + "): the count must be at least 0",
       loc.user());
 }
 

@@ -404,9 +404,9 @@ Tensor as_strided(const Tensor& x, const Shape& shape, const Ints& strides, std:
     (reach < 0 ? low : high) += reach;
   }
   if (known && !empty && (low < 0 || high >= x.numel().number())) {
-    throw ShapeError("as_strided(" + type_string(x) + ", shape = " + to_string(shape) +
+    throw ShapeError("as_strided(" + type_string(x) + ", shape = " + size_text(shape) +
                          "): it reaches from element " + std::to_string(low) + " to " +
-                         std::to_string(high) + ", but x has " + to_string(x.numel()),
+                         std::to_string(high) + ", but x has " + size_text(x.numel()),
                      loc.user());
   }
   return ops::index_select_from_front(reshape(x, {-1}), 0, expand(places, shape));

@@ -26,9 +26,9 @@ Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement, 
   }
   if (count < 1) throw ValueError(call() + "the count must be at least 1", loc.user());
   const Dim classes = weights.size(-1, loc);
-  if (!replacement && classes.is_number() && classes.number() < count) {
+  if (!replacement && is_known(classes) && classes < count) {
     throw ValueError(
-        call() + "without replacement there are no more than " + to_string(classes) + " indices",
+        call() + "without replacement there are no more than " + size_text(classes) + " indices",
         loc.user());
   }
   const LocScope scope(loc);

@@ -66,7 +66,7 @@ Tensor slopes(const Tensor& f, const Tensor& widths, std::int64_t axis, Loc loc)
   const Dim count = f.size(at, loc);
   if (count < Dim(2)) {
     throw ShapeError("gradient(" + type_string(f) + "): axis " + std::to_string(at) + " has " +
-                         to_string(count) + " points, but two are needed",
+                         size_text(count) + " points, but two are needed",
                      loc.user());
   }
   const Tensor between = (without_first(f, at) - without_last(f, at)) / widths;

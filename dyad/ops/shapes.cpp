@@ -103,7 +103,7 @@ std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors, Loc loc) 
     const Shape before = shape;
     if (!broadcast(before, ops::sizes_of(x, loc), shape)) {
       throw ShapeError("broadcast_tensors: " + type_string(x) + " does not broadcast with " +
-                           to_string(before) + ", the shape of those before it",
+                           size_text(before) + ", the shape of those before it",
                        loc.user());
     }
   }

@@ -364,9 +364,9 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, std::int64_t axis
   Dim total = 0;
   for (const Dim part : sizes) total += part;
   if (!(total == size)) {
-    throw ShapeError("split(" + type_string(x) + ", sizes = " + to_string(sizes) +
-                         "): the sizes add up to " + to_string(total) + " but axis " +
-                         std::to_string(axis) + " has size " + to_string(size),
+    throw ShapeError("split(" + type_string(x) + ", sizes = " + size_text(sizes) +
+                         "): the sizes add up to " + size_text(total) + " but axis " +
+                         std::to_string(axis) + " has size " + size_text(size),
                      loc.user());
   }
   std::vector<Tensor> parts;

@@ -89,9 +89,8 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftArgs& args, Loc loc) 
   Tensor signal = is_real ? ops::real_signal(x, f.call, loc) : ops::pairs_of(x, loc);
   if (x.rank() == 1) signal = unsqueeze(signal, 0, loc);
   const Dim given = signal.size(1, loc);
-  if (args.center && args.pad_mode == "reflect" && given.is_number() &&
-      given.number() <= n_fft / 2) {
-    throw ShapeError(f.call + ": x has " + to_string(given) +
+  if (args.center && args.pad_mode == "reflect" && is_known(given) && given <= n_fft / 2) {
+    throw ShapeError(f.call + ": x has " + size_text(given) +
                          " samples; centered frames are reflected at both ends, which takes more "
                          "than n_fft / 2 = " +
                          std::to_string(n_fft / 2),
@@ -103,9 +102,9 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftArgs& args, Loc loc) 
     signal = pad(signal, sides, sides, args.pad_mode, loc);
   }
   const Dim samples = signal.size(1, loc);
-  if (samples.is_number() && samples.number() < n_fft) {
+  if (is_known(samples) && samples < n_fft) {
     throw ShapeError(
-        f.call + ": the signal has " + to_string(samples) + " samples, less than a frame of n_fft",
+        f.call + ": the signal has " + size_text(samples) + " samples, less than a frame of n_fft",
         loc.user());
   }
   // [batch, frames, size], and the parts.
@@ -152,7 +151,7 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const StftArgs& args, Loc loc)
   }
   const std::int64_t wanted = onesided ? n_fft / 2 + 1 : n_fft;
   if (!(given == wanted)) {
-    throw ShapeError(f.call + ": x has " + to_string(given) + " frequencies, but " +
+    throw ShapeError(f.call + ": x has " + size_text(given) + " frequencies, but " +
                          (onesided ? "n_fft / 2 + 1 = " : "n_fft = ") + std::to_string(wanted) +
                          " are needed",
                      loc.user());

@@ -352,7 +352,7 @@ Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights, bo
   }
   const LocScope scope(loc);
   const Dim bins = edges.size(0, loc) - 1;
-  if (bins.is_number() && bins.number() < 1) {
+  if (is_known(bins) && bins < 1) {
     throw ShapeError("histogram(" + type_string(x) + ", edges: " + type_string(edges) +
                          "): two edges or more are needed, one part lies between two",
                      loc.user());
@@ -395,7 +395,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::int64_t axi
   if (each.rank() == 0) each = expand(unsqueeze(each, 0), {size});
   if (each.rank() == 1 && !(ops::sizes_of(each)[0] == size)) {
     throw ShapeError("repeat_interleave(" + type_string(x) + ", counts: " + type_string(counts) +
-                         "): a count for each of the " + to_string(size) + " slices along axis " +
+                         "): a count for each of the " + size_text(size) + " slices along axis " +
                          std::to_string(axis) + " is needed",
                      loc.user());
   }

@@ -255,5 +255,13 @@ TEST(Modes, SwitchedInsideACompiledFunctionAreAsEagerly) {
   EXPECT_GT(puts_it_back.explain().replays, 0);
 }
 
+TEST(BatchNormLayer, OneValueIsAnErrorWhereACompiledFunctionServedMore) {
+  const BatchNorm norm(2);
+  const auto fast = compile([&](const Tensor& x) { return norm(x); }, {.recheck = false});
+  for (const std::int64_t rows : {4, 6, 5}) (void)fast(ones({rows, 2}));
+  EXPECT_THAT(message_of<ValueError>([&] { (void)fast(ones({1, 2})); }),
+              HasSubstr("found 1; use a larger batch or eval(model)"));
+}
+
 }  // namespace
 }  // namespace dyad::nn
