@@ -278,7 +278,13 @@ bool Batch::try_moved(const Node& node, const Inputs& inputs, Outputs& outputs) 
         const Type in = type_for(x);
         const Types types = infer_types(op, {&in, 1}, attrs->data(), node.loc());
         if (!types[0].shape().same_as(with_batch(size_, result.shape()))) continue;
-        if (sample.shape().is_concrete() && size_.is_number() && in.shape().is_concrete()) {
+        // Any number of samples tells as much, where theirs is open.
+        const Dim count = size_.is_number() ? size_ : Dim(2);
+        Shape all_in = in.shape();
+        all_in[0] = count;
+        if (sample.shape().is_concrete() && all_in.is_concrete()) {
+          MovedAttrs with_count(count, names_all);
+          const Ref<Attrs> counted = edited(node, with_count);
           const Shape& from = sample.shape();
           const std::int64_t apart = std::max<std::int64_t>(from.numel().number(), 1) * 2;
           const ViewLayout one =
@@ -286,10 +292,11 @@ bool Batch::try_moved(const Node& node, const Inputs& inputs, Outputs& outputs) 
           Strides strides = contiguous_strides(from);
           for (int axis = rank; pads && axis < out_rank; ++axis) strides.insert(0, apart);
           strides.insert(0, apart);
-          const ViewLayout all = op.view(attrs->data(), in.shape(), strides, types[0].shape());
+          const ViewLayout all =
+              op.view(counted->data(), all_in, strides, with_batch(count, result.shape()));
           if (!one.possible || !all.possible || one.offset != all.offset) continue;
           bool same = all.strides.size() == one.strides.size() + 1;
-          if (same && size_.number() > 1) same = all.strides[0] == apart;
+          if (same && count.number() > 1) same = all.strides[0] == apart;
           for (std::size_t i = 0; same && i < one.strides.size(); ++i) {
             same = result.shape()[i].number() == 1 || all.strides[i + 1] == one.strides[i];
           }
@@ -370,7 +377,7 @@ Batch::Outputs Batch::by_parts(const Node& node, const Inputs& inputs) {
 }
 
 Batch::Outputs Batch::one_by_one(const Node& node, const Inputs& inputs) {
-  if (!size_.is_number()) {
+  if (!is_known(size_)) {
     throw GraphError(fmt::format("vmap: {} is called once for each sample, but the size of the "
                                  "batch, {}, is not known in this graph; give it as a number",
                                  node.op().name, to_string(size_)),

@@ -48,9 +48,10 @@ int checked_axis(std::int64_t axis, int rank, std::string_view of, Loc loc) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-/// The sizes that the function is recorded for: of data, numbers.
-Shape sizes_for(const Tensor& x, Loc loc) {
+/// The sizes of one of the samples along `axis`, if there is one: of data, numbers.
+Shape sizes_of_one(const Tensor& x, std::optional<int> axis, Loc loc) {
   Shape shape = shape_of(x);
+  if (axis) shape.erase(static_cast<std::size_t>(*axis));
   if (!x.is_concrete()) return shape;
   for (Dim& size : shape) {
     if (!size.is_number()) size = Evaluator::current().dim_value(size, loc);
@@ -78,23 +79,22 @@ std::vector<Tensor> run_vmap(const TensorFunction& fn, std::span<const Tensor> i
       throw ValueError(fmt::format("vmap: tensor {} is undefined", i), loc);
     }
     const std::string name = fmt::format("tensor {}, {}", i, type_string(inputs[i]));
-    Shape shape = sizes_for(inputs[i], loc);
+    std::optional<int> axis;
     if (!in_axes[i]) {
       given.push_back({inputs[i], false});
     } else {
-      const int axis = checked_axis(*in_axes[i], shape.rank(), name, loc);
-      const Dim here = shape[static_cast<std::size_t>(axis)];
+      axis = checked_axis(*in_axes[i], inputs[i].rank(), name, loc);
+      const Dim here = shape_of(inputs[i])[static_cast<std::size_t>(*axis)];
       if (size && !(*size == here)) {
         throw ShapeError(fmt::format("vmap: {} has {} samples but {} has {}", first,
-                                     to_string(*size), name, to_string(here)),
+                                     size_text(*size), name, size_text(here)),
                          loc);
       }
       if (!size) first = name;
       size = size.value_or(here);
-      shape.erase(static_cast<std::size_t>(axis));
-      given.push_back({moved(inputs[i], axis, 0), true});
+      given.push_back({moved(inputs[i], *axis, 0), true});
     }
-    samples.emplace_back(inputs[i].dtype(), shape);
+    samples.emplace_back(inputs[i].dtype(), sizes_of_one(inputs[i], axis, loc));
   }
   if (!size) {
     throw ValueError("vmap: no argument has an axis of samples; name one in in_axes", loc);

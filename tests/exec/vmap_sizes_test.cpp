@@ -1,0 +1,88 @@
+// vmap in compiled functions: one recording serves any number of samples.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/core/create.h"
+#include "dyad/core/generator.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/vmap.h"
+#include "dyad/ops/ops.h"
+#include "exec_for_tests.h"
+
+namespace dyad {
+namespace {
+
+using OfABatch = std::function<Tensor(const Tensor&)>;
+
+void expect_same(const OfABatch& fast, const OfABatch& fn, std::int64_t samples) {
+  manual_seed(3);
+  const Tensor x = randn({samples, 6});
+  manual_seed(4);
+  const Tensor wanted = fn(x);
+  manual_seed(4);
+  EXPECT_TRUE(exec::same_bits(fast(x), wanted)) << samples;
+}
+
+/// That one recording for all sizes, made at the second, does what `fn` does eagerly.
+void expect_one_for_all(const OfABatch& fn) {
+  const auto fast = compile(fn, {.recheck = false});
+  for (const std::int64_t samples : {5, 4, 8, 7, 12, 10, 2, 9}) expect_same(fast, fn, samples);
+  EXPECT_EQ(fast.explain().eager, 0);
+  EXPECT_EQ(fast.explain().recordings.size(), 2u);
+}
+
+TEST(VmapSizes, OfPointwiseOperatorsAndReductions) {
+  expect_one_for_all([](const Tensor& x) {
+    return vmap([](const Tensor& one) { return softmax(one, 0) * 2; })(x);
+  });
+  expect_one_for_all([](const Tensor& x) {
+    return vmap([](const Tensor& one) { return sum(one * one) / norm(one); })(x);
+  });
+}
+
+TEST(VmapSizes, OfViewsProductsAndTensorsFromOutside) {
+  manual_seed(2);
+  const Tensor weight = randn({6, 4});
+  expect_one_for_all([&](const Tensor& x) {
+    return vmap([&](const Tensor& one) {
+      return transpose(reshape(matmul(one, weight), {2, 2}), 0, 1) + one.slice(0, 0, 2);
+    })(x);
+  });
+  expect_one_for_all([&](const Tensor& x) {
+    return vmap([&](const Tensor& one) { return matmul(expand(one, {3, 6}), weight)[1]; })(x);
+  });
+}
+
+TEST(VmapSizes, OfOperatorsThatAreCalledForEachSample) {
+  const auto fn = [](const Tensor& x) {
+    return vmap([](const Tensor& one) {
+      return index_add(uniform({4}), 0, remainder(argsort(one), 4), one);
+    })(x);
+  };
+  const auto fast = compile(fn, {.recheck = false});
+  for (const std::int64_t samples : {5, 3, 8, 3, 5, 8}) expect_same(fast, fn, samples);
+  EXPECT_EQ(fast.explain().eager, 0);
+}
+
+TEST(VmapSizes, OfGradients) {
+  manual_seed(2);
+  const Tensor weight = randn({6}).requires_grad();
+  expect_one_for_all([&](const Tensor& x) {
+    return vmap([&](const Tensor& one) { return grad(sum(tanh(weight * one)), {weight})[0]; })(x);
+  });
+}
+
+TEST(VmapSizes, OfVmapsInside) {
+  expect_one_for_all([](const Tensor& x) {
+    return vmap([](const Tensor& one) {
+      return vmap([](const Tensor& number) { return exp(number) * 2; })(one);
+    })(x);
+  });
+}
+
+}  // namespace
+}  // namespace dyad
