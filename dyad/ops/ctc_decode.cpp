@@ -76,9 +76,9 @@ CtcDecoded ctc_greedy_decode(const Tensor& log_probs, const Tensor& input_length
     throw ShapeError(call() + "log_probs must be [steps, samples, classes]", loc.user());
   }
   const Dim classes = log_probs.size(2, loc);
-  if (blank < 0 || (classes.is_number() && blank >= classes.number())) {
+  if (blank < 0 || (is_known(classes) && classes <= blank)) {
     throw IndexError(call() + "blank = " + std::to_string(blank) + " is out of range for " +
-                         to_string(classes) + " classes",
+                         size_text(classes) + " classes",
                      loc.user());
   }
   const LocScope scope(loc);

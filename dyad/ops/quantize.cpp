@@ -364,12 +364,12 @@ Tensor along(std::string_view function, std::string_view name, const Tensor& t, 
 /// Puts one scale beside each block of elements along the axis.
 Beside in_blocks(std::string_view function, Beside b, int axis, std::int64_t block, Loc loc) {
   const Dim size = b.x.size(axis, loc), blocks = b.scale.size(axis, loc);
-  if (size.is_number() && blocks.is_number() &&
-      (size.number() + block - 1) / block != blocks.number()) {
+  if (const Dim wanted = ceil_div(size, block);
+      is_known(size) && is_known(blocks) && !(wanted == blocks)) {
     fail_call(function, b.x,
-              "axis " + std::to_string(axis) + " has " + to_string(size) + " elements, " +
-                  to_string(Dim((size.number() + block - 1) / block)) + " blocks of " +
-                  std::to_string(block) + ", but scale is " + type_string(b.scale),
+              "axis " + std::to_string(axis) + " has " + size_text(size) + " elements, " +
+                  size_text(wanted) + " blocks of " + std::to_string(block) + ", but scale is " +
+                  type_string(b.scale),
               loc);
   }
   const auto each = [&](auto f) {

@@ -351,9 +351,9 @@ Tensor tile(const Tensor& x, const Sizes& counts, Loc loc) {
     const std::size_t from_back = rank - 1 - i;
     const Dim size = from_back < sizes.size() ? sizes[sizes.size() - 1 - from_back] : Dim(1);
     const Dim count = from_back < counts.size() ? counts[counts.size() - 1 - from_back] : Dim(1);
-    if (count.is_number() && count.number() < 0) {
+    if (is_known(count) && count < 0) {
       throw ValueError(
-          "tile(" + type_string(x) + ", counts = " + to_string(counts) + "): a count is negative",
+          "tile(" + type_string(x) + ", counts = " + size_text(counts) + "): a count is negative",
           loc.user());
     }
     if (!count.same_as(1)) {
@@ -431,7 +431,7 @@ Tensor pixel_shuffle(const Tensor& x, std::int64_t factor, Loc loc) {
 Tensor pixel_unshuffle(const Tensor& x, std::int64_t factor, Loc loc) {
   const int rank = x.rank();
   const Shape sizes = ops::sizes_of(x, loc);
-  const auto divides = [&](Dim d) { return !d.is_number() || d.number() % factor == 0; };
+  const auto divides = [&](Dim d) { return !is_known(d) || d % factor == 0; };
   if (rank < 3 || factor < 1 || !divides(sizes[sizes.size() - 2]) || !divides(sizes.back())) {
     throw ShapeError("pixel_unshuffle(" + type_string(x) + ", factor = " + std::to_string(factor) +
                          "): an image [..., c, h, w] whose height and width are multiples of the "

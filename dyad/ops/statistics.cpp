@@ -88,7 +88,7 @@ struct RepeatPlaces {
 Dim size_with_middle(const Tensor& x, std::int64_t axis, std::string_view function, Loc loc) {
   const int at = normalize_axis(axis, x.rank(), function, loc);
   const Dim size = x.size(at, loc);
-  if (size.is_number() && size.number() == 0) {
+  if (is_known(size) && size == 0) {
     throw ShapeError(std::string(function) + "(" + type_string(x) + "): axis " +
                          std::to_string(at) + " has size 0, and no elements have no middle one",
                      loc.user());
@@ -120,7 +120,7 @@ Tensor quantiles(const Tensor& x, const Tensor& q, std::int64_t axis,
   }
   const int along = normalize_axis(axis, x.rank(), "quantile", loc);
   const Dim size = x.size(along, loc);
-  if (size.is_number() && size.number() == 0) {
+  if (is_known(size) && size == 0) {
     throw ShapeError(call + ": x has no elements along axis " + std::to_string(axis) +
                          ", and none have no quantile",
                      loc.user());

@@ -122,6 +122,15 @@ const Case kCases[] = {
        y.mul_(x);
        return y;
      }},
+    {"median", [](const Tensor& x) { return median(x, 1).values; }, {8, 6, 10, 12}, {0}},
+    {"quantile", [](const Tensor& x) { return quantile(x, 0.3, 1); }, {8, 6, 10, 12}, {0}},
+    {"nanquantile", [](const Tensor& x) { return nanquantile(x, 0.3, 1); }, {8, 6, 10, 12}, {0}},
+    {"pixel_unshuffle", [](const Tensor& x) { return pixel_unshuffle(unsqueeze(x, 0), 2); }},
+    {"tile", [](const Tensor& x) { return tile(x, {x.size(1) - 5}); }, {8, 6, 10, 12}, {4}},
+    {"quantize_blocks",
+     [](const Tensor& x) {
+       return quantize_linear(x, ones({2, x.size(1) / 2}), {}, {.axis = 1, .block_size = 2});
+     }},
     {"cross",
      [](const Tensor& x) { return cross(reshape(x, {2, 2, -1}), ones({1, 1, 3})); },
      {6},
