@@ -120,8 +120,12 @@ std::uint64_t digest(const Program& program, const Traces& traces) {
     for (const Seen& seen : trace.seen) {
       mixer.add(seen.name);
       if (!seen.value.defined()) continue;
-      mixer.add(type_string(seen.value));
-      if (exact) mixer.add_elements(seen.value);
+      mixer.add(std::string(name_of(seen.value.dtype())));
+      mixer.add(static_cast<std::uint64_t>(seen.value.rank()));
+      if (!exact) continue;
+      for (const Dim size : seen.value.shape())
+        mixer.add(static_cast<std::uint64_t>(size.number()));
+      mixer.add_elements(seen.value);
     }
   }
   return mixer.hash();

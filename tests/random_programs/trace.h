@@ -33,8 +33,8 @@ using Traces = std::vector<Trace>;
 /// Where two runs of one call part: empty when they do not. Any NaN equals any other.
 std::string difference(const Trace& got, const Trace& want);
 
-/// A digest of what a program did: the same on every machine. `exact`: with the bits of all values,
-/// which do not depend on the machine where no library took part.
+/// A digest of what a program did: the same on every machine. Where a library took part, whose bits
+/// depend on the machine, it is without elements, and without sizes, which may follow from them.
 std::uint64_t digest(const Program& program, const Traces& traces);
 
 }  // namespace dyad::testing
