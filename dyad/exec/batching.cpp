@@ -146,6 +146,7 @@ Batch::Outputs Batch::apply(const Node& node, const Inputs& inputs) {
     return outputs;
   }
   Outputs outputs;
+  if (try_drawn(node, inputs, outputs)) return outputs;
   switch (op.kind) {
     case BodyKind::pointwise:
       return pointwise(node, inputs);
@@ -172,11 +173,12 @@ Batch::Outputs Batch::apply(const Node& node, const Inputs& inputs) {
           }
           break;
         case Batching::all_samples:
-          return with_more_samples(node, inputs);
+          if (all_have_samples(node)) return with_more_samples(node, inputs);
+          break;
         case Batching::none:
           break;
       }
-      if (op.kind == BodyKind::composite) return by_parts(node, inputs);
+      if (op.kind == BodyKind::composite || op.expand) return by_parts(node, inputs);
   }
   return one_by_one(node, inputs);
 }
@@ -204,7 +206,17 @@ Batch::Outputs Batch::draw_keys(const Node& node) {
   const Tensor numbers = arange(size_);
   const Tensor step = count.of_one.is_number() ? mul(numbers, count.of_one.number())
                                                : mul(numbers, size_tensor(count.of_one));
-  return {{key[0], false}, {add(key[1], step), true}};
+  return {{key[0], false}, {add(key[1], step), true, key[1], count.of_one}};
+}
+
+bool Batch::try_drawn(const Node& node, const Inputs& inputs, Outputs& outputs) {
+  if (!node.is("uniform") || inputs[0].batched || !inputs[1].first.defined() ||
+      !inputs[1].apart.same_as(node.types()[0].shape().numel()))
+    return false;
+  MovedAttrs moved(size_, false);
+  const Tensor key[] = {inputs[0].tensor, inputs[1].first};
+  outputs = all_batched(call(node, key, edited(node, moved)->data()));
+  return true;
 }
 
 /// Inputs broadcast from the back: their axes must meet with the batch in front of all of them.
@@ -321,6 +333,13 @@ Batch::Outputs Batch::with_new_axis(const Node& node, const Inputs& inputs) {
     given.push_back(shared ? inputs[i].tensor : for_each(inputs[i]));
   }
   return all_batched(call(node, given, attrs->data()));
+}
+
+bool Batch::all_have_samples(const Node& node) {
+  const Shape& first = node.inputs()[0].type().shape();
+  return std::ranges::all_of(node.inputs(), [&](Value v) {
+    return !v || (v.type().rank() > 0 && v.type().shape()[0].same_as(first[0]));
+  });
 }
 
 Batch::Outputs Batch::with_more_samples(const Node& node, const Inputs& inputs) {

@@ -12,6 +12,9 @@ namespace dyad::exec {
 struct Batched {
   Tensor tensor;
   bool batched = false;
+  /// Of offsets of random numbers, `apart` from sample to sample: the first sample's.
+  Tensor first = {};
+  Dim apart = 0;
 };
 
 /// Carries out a graph that was recorded for one sample for `size` of them, by the current
@@ -29,6 +32,8 @@ class Batch {
 
   Outputs apply(const Node& node, const Inputs& inputs);
   Outputs draw_keys(const Node& node);
+  /// The numbers of all samples where they follow one another.
+  bool try_drawn(const Node& node, const Inputs& inputs, Outputs& outputs);
   /// Also for products, whose axes in front broadcast.
   Outputs pointwise(const Node& node, const Inputs& inputs);
   /// Whether the row takes these inputs to one result for each sample.
@@ -36,6 +41,8 @@ class Batch {
   /// With attributes and shapes moved on by an axis, where the row confirms that this is meant.
   bool try_moved(const Node& node, const Inputs& inputs, Outputs& outputs);
   Outputs with_new_axis(const Node& node, const Inputs& inputs);
+  /// Whether each input has as many members along axis 0 as the first.
+  [[nodiscard]] static bool all_have_samples(const Node& node);
   Outputs with_more_samples(const Node& node, const Inputs& inputs);
   Outputs by_parts(const Node& node, const Inputs& inputs);
   Outputs one_by_one(const Node& node, const Inputs& inputs);

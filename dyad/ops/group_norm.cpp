@@ -88,7 +88,8 @@ struct LayerNorm {
           "(x - mean) / sqrt(var + eps) * weight + bias over the last axes of x, as many as "
           "weight has.",
       .saved_inputs = kFirst | kSecond,
-      .cheap = true};
+      .cheap = true,
+      .batching = Batching::first};
   static Types infer(const InferIn& in, const Attrs&) {
     check_last_axes(in, 0);
     return {in[0]};
@@ -144,7 +145,8 @@ struct RmsNorm {
       .outputs = kOut,
       .doc = "x / sqrt(mean(x^2) + eps) * weight over the last axes of x, as many as weight has.",
       .saved_inputs = kFirst | kSecond,
-      .cheap = true};
+      .cheap = true,
+      .batching = Batching::first};
   static Types infer(const InferIn& in, const Attrs&) {
     check_last_axes(in, 0);
     return {in[0]};

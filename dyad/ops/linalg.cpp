@@ -84,7 +84,8 @@ struct Linear {
       .inputs = kLinearInputs,
       .outputs = kOut,
       .doc = "x @ weight^T + bias: x[..., in], weight[out, in], bias[out].",
-      .saved_inputs = kFirst | kSecond};
+      .saved_inputs = kFirst | kSecond,
+      .batching = Batching::first};
   static Types infer(const InferIn& in, const Attrs&) {
     require_one_dtype(in);
     const Shape &x = in[0].shape(), &weight = in[1].shape();

@@ -76,6 +76,30 @@ TEST(VmapSizes, OfGradients) {
   });
 }
 
+TEST(VmapSizes, OfLayersAndLosses) {
+  manual_seed(2);
+  const Tensor weight = randn({3, 6}).requires_grad(), scale = ones({6}).requires_grad();
+  const auto loss = [&](const Tensor& one) {
+    return cross_entropy(linear(layer_norm(one, scale, zeros({6})), weight), tensor(1));
+  };
+  expect_one_for_all([&](const Tensor& x) { return vmap(loss)(x); });
+  expect_one_for_all([&](const Tensor& x) {
+    return vmap([&](const Tensor& one) { return grad(loss(one), {weight})[0]; })(x);
+  });
+  expect_one_for_all([&](const Tensor& x) {
+    return vmap([&](const Tensor& one) { return grad(loss(one), {scale})[0]; })(x);
+  });
+  expect_one_for_all([](const Tensor& x) {
+    return vmap([](const Tensor& one) { return dropout(one, 0.25); })(x);
+  });
+  expect_one_for_all([](const Tensor& x) {
+    return vmap([](const Tensor& one) {
+      const Tensor q = reshape(one, {1, 1, 3, 2});
+      return scaled_dot_product_attention(q, q * 2, q + 1);
+    })(x);
+  });
+}
+
 TEST(VmapSizes, OfVmapsInside) {
   expect_one_for_all([](const Tensor& x) {
     return vmap([](const Tensor& one) {
