@@ -16,6 +16,7 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/indexing.h"
+#include "dyad/ops/linalg.h"
 #include "dyad/ops/views.h"
 
 namespace dyad::exec {
@@ -165,6 +166,7 @@ Batch::Outputs Batch::apply(const Node& node, const Inputs& inputs) {
                            [](const Batched& x) { return x.batched; })) {
             return with_new_axis(node, inputs);
           }
+          if (node.is("linear")) return linear(node, inputs);
           break;
         case Batching::samples:
           if (std::none_of(inputs.begin() + 1, inputs.end(),
@@ -322,6 +324,16 @@ bool Batch::try_moved(const Node& node, const Inputs& inputs, Outputs& outputs) 
     }
   }
   return false;
+}
+
+Batch::Outputs Batch::linear(const Node& node, const Inputs& inputs) {
+  const bool is_row = rank_of(node, 0) == 1;
+  const int rank = is_row ? 2 : rank_of(node, 0);
+  Tensor x = for_each(inputs[0]);
+  if (is_row) x = unsqueeze(x, 1);
+  Tensor y = matmul(x, transpose(padded(for_each(inputs[1]), 2, rank), -1, -2));
+  if (inputs[2].tensor.defined()) y = add(y, padded(for_each(inputs[2]), 1, rank));
+  return all_batched({is_row ? squeeze(y, 1) : y});
 }
 
 Batch::Outputs Batch::with_new_axis(const Node& node, const Inputs& inputs) {

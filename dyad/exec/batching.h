@@ -40,6 +40,8 @@ class Batch {
   [[nodiscard]] bool gives_batches(const Node& node, std::span<const Tensor> inputs) const;
   /// With attributes and shapes moved on by an axis, where the row confirms that this is meant.
   bool try_moved(const Node& node, const Inputs& inputs, Outputs& outputs);
+  /// Weights of their own for each sample: products of as many matrices.
+  Outputs linear(const Node& node, const Inputs& inputs);
   Outputs with_new_axis(const Node& node, const Inputs& inputs);
   /// Whether each input has as many members along axis 0 as the first.
   [[nodiscard]] static bool all_have_samples(const Node& node);

@@ -100,6 +100,19 @@ TEST(VmapSizes, OfLayersAndLosses) {
   });
 }
 
+TEST(VmapSizes, OfWeightsOfEachSample) {
+  manual_seed(2);
+  const Tensor data = randn({4, 3}), bias = randn({2});
+  const auto one_model = [&](const Tensor& one) {
+    const Tensor weight = reshape(one, {2, 3});
+    return linear(data, weight, bias) + linear(data[0], weight) +
+           linear(reshape(data, {2, 2, 3}), weight, one.slice(0, 0, 2)).sum();
+  };
+  expect_one_for_all([&](const Tensor& x) { return vmap(one_model)(x); });
+  const Tensor x = randn({3, 6}), all = vmap(one_model)(x);
+  for (std::int64_t i = 0; i < 3; ++i) exec::expect_near(all[i], one_model(x[i]), 1e-5);
+}
+
 TEST(VmapSizes, OfVmapsInside) {
   expect_one_for_all([](const Tensor& x) {
     return vmap([](const Tensor& one) {
