@@ -175,8 +175,7 @@ Batch::Outputs Batch::apply(const Node& node, const Inputs& inputs) {
           }
           break;
         case Batching::all_samples:
-          if (all_have_samples(node)) return with_more_samples(node, inputs);
-          break;
+          return with_more_samples(node, inputs);
         case Batching::none:
           break;
       }
@@ -296,7 +295,10 @@ bool Batch::try_moved(const Node& node, const Inputs& inputs, Outputs& outputs) 
         const Dim count = size_.is_number() ? size_ : Dim(2);
         Shape all_in = in.shape();
         all_in[0] = count;
-        if (sample.shape().is_concrete() && all_in.is_concrete()) {
+        const bool can_tell = sample.shape().is_concrete() && all_in.is_concrete();
+        if (can_tell && !result.shape().is_concrete()) {
+          if (is_known(size_)) continue;
+        } else if (can_tell) {
           MovedAttrs with_count(count, names_all);
           const Ref<Attrs> counted = edited(node, with_count);
           const Shape& from = sample.shape();
@@ -345,13 +347,6 @@ Batch::Outputs Batch::with_new_axis(const Node& node, const Inputs& inputs) {
     given.push_back(shared ? inputs[i].tensor : for_each(inputs[i]));
   }
   return all_batched(call(node, given, attrs->data()));
-}
-
-bool Batch::all_have_samples(const Node& node) {
-  const Shape& first = node.inputs()[0].type().shape();
-  return std::ranges::all_of(node.inputs(), [&](Value v) {
-    return !v || (v.type().rank() > 0 && v.type().shape()[0].same_as(first[0]));
-  });
 }
 
 Batch::Outputs Batch::with_more_samples(const Node& node, const Inputs& inputs) {

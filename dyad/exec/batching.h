@@ -43,8 +43,6 @@ class Batch {
   /// Weights of their own for each sample: products of as many matrices.
   Outputs linear(const Node& node, const Inputs& inputs);
   Outputs with_new_axis(const Node& node, const Inputs& inputs);
-  /// Whether each input has as many members along axis 0 as the first.
-  [[nodiscard]] static bool all_have_samples(const Node& node);
   Outputs with_more_samples(const Node& node, const Inputs& inputs);
   Outputs by_parts(const Node& node, const Inputs& inputs);
   Outputs one_by_one(const Node& node, const Inputs& inputs);

@@ -110,12 +110,13 @@ void check(const exec::Path& path, Loc loc) {
     }
   }
   for (const exec::DimGuard& guard : path.guards) {
-    // That a size is not 1 is assumed: other sizes do not broadcast.
+    // That a size is more than 1 is assumed: other sizes do not broadcast.
     const auto is_one = [](Dim size) { return size.is_number() && size.number() < 2; };
     if (guard.kind == exec::DimGuard::Kind::equal && guard.answer == 0 &&
         (is_one(guard.a) || is_one(guard.b))) {
       continue;
     }
+    if (guard.kind == exec::DimGuard::Kind::less && guard.answer != 0 && is_one(guard.a)) continue;
     refuse(guard.kind == exec::DimGuard::Kind::value
                ? fmt::format("depends on the number that the size {} is", to_string(guard.a))
                : fmt::format("depends on how the sizes {} and {} compare", to_string(guard.a),

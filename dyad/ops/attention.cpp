@@ -156,8 +156,7 @@ struct AttentionForward {
       .outputs = kAttentionForwardOutputs,
       .doc = "softmax(scale q k^T + mask) v by tiles, and the logarithm of each row's sum.",
       .saved_inputs = 63,
-      .saved_outputs = kFirst | kSecond,
-      .batching = Batching::all_samples};
+      .saved_outputs = kFirst | kSecond};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const Type out = check_attention(in, attrs, 0);
     const Shape& s = out.shape();
@@ -182,8 +181,7 @@ struct AttentionBackward {
                                  .inputs = kAttentionBackwardInputs,
                                  .outputs = kAttentionBackwardOutputs,
                                  .doc = "The gradients of q, k and v of attention_forward.",
-                                 .saved_inputs = 1023,
-                                 .batching = Batching::all_samples};
+                                 .saved_inputs = 1023};
   static Types infer(const InferIn& in, const Attrs& attrs) {
     const Type out = check_attention(in, attrs, 2);
     const Shape& s = out.shape();
