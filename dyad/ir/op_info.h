@@ -71,7 +71,7 @@ enum class Typing : std::uint8_t {
 /// How an opaque or composite operator computes for a whole batch at once, for vmap(); the other
 /// kinds, views included, say it by their bodies.
 enum class Batching : std::uint8_t {
-  none,     ///< one call for each member of the batch (composites: by their parts)
+  none,     ///< by its parts, or one call for each member of the batch
   leading,  ///< axes in front of those that it works on are a batch and broadcast: matmul
   axes,     ///< one more axis in front of every input, and `axis`, `axes`, `shape` moved on by one:
             ///< concat, softmax, gather
