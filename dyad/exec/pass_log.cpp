@@ -7,7 +7,7 @@
 #include "dyad/ir/graph_constants.h"
 #include "dyad/ir/undecided.h"
 #include "dyad/passes/lower.h"
-#include "dyad/runtime/channel_blocks.h"
+#include "dyad/runtime/convolutions.h"
 
 namespace dyad::exec {
 
@@ -43,6 +43,7 @@ passes::LowerOptions lower_options(const ExecutableOptions& options) {
   how.off = options.passes_off;
   how.fast_math = options.fast_math;
   how.channel_blocks = options.channel_blocks.value_or(runtime::prefers_channel_blocks());
+  how.convolves = runtime::convolves;
   how.memory = options.memory;
   how.dump = options.dump;
   return how;

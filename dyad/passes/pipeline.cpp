@@ -24,6 +24,7 @@
 #include "dyad/passes/simplify_views.h"
 #include "dyad/passes/sink_assigns.h"
 #include "dyad/passes/split_batch.h"
+#include "dyad/passes/widen_convs.h"
 
 namespace dyad::passes {
 namespace {
@@ -117,6 +118,14 @@ std::vector<Pass> built_in() {
        }},
       {"fuse", "pointwise operators and reductions that they feed share a kernel", optional,
        [](const GraphRef& g, const LowerOptions& options) { return fuse(*g, options.fusion); }},
+      {"widen_convs", "convolutions in dtypes that the CPU has none for are casts and one in f32",
+       optional,
+       [](const GraphRef& g, const LowerOptions& options) {
+         const auto is_narrow = [&](const Node& node) {
+           return is_conv_to_widen(node, options.convolves);
+         };
+         return options.convolves && has(*g, is_narrow) ? widen_convs(*g, options.convolves) : g;
+       }},
       {"recompute", "values kept for long that kept ones give are computed again", optional,
        [](const GraphRef& g, const LowerOptions& options) { return recompute(g, options.memory); }},
       {"fuse_rows", "kernels on the same rows run a few rows at a time", optional,

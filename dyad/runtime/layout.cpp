@@ -102,6 +102,14 @@ Strides output_layout(const OpInfo& op, const void* attrs, std::span<const Tenso
                                                               : contiguous_strides(shape);
 }
 
+bool lies_with(const Tensor& tensor, std::span<const std::int64_t> strides) {
+  const TensorImpl& t = *tensor.impl();
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    if (t.shape[i].number() != 1 && t.strides[i] != strides[i]) return false;
+  }
+  return true;
+}
+
 Strides channels_last_strides(std::span<const std::int64_t> sizes) {
   Strides strides(sizes.size(), 1);
   std::int64_t step = std::max<std::int64_t>(1, sizes[1]);

@@ -38,6 +38,10 @@ struct StridedShape {
                                         std::span<const std::int64_t> strides,
                                         std::span<const std::int64_t> shape);
 
+/// Whether the elements of a concrete tensor lie as these strides say; those of axes of size 1 say
+/// nothing.
+[[nodiscard]] bool lies_with(const Tensor& tensor, std::span<const std::int64_t> strides);
+
 /// Strides of channels-last: the axes in order [n, h, w, c] for a shape [n, c, h, w], and so with
 /// any number of spatial axes.
 [[nodiscard]] Strides channels_last_strides(std::span<const std::int64_t> sizes);

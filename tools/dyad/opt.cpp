@@ -22,7 +22,7 @@
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/lower.h"
 #include "dyad/passes/size_sources.h"
-#include "dyad/runtime/channel_blocks.h"
+#include "dyad/runtime/convolutions.h"
 #include "tools/dyad/text.h"
 
 namespace dyad::tool {
@@ -102,7 +102,10 @@ passes::LowerOptions lower_options(const OptOptions& options, const SymbolMap& n
       .cannot_fail = exec::never_fails,
       .off = options.off,
       .fast_math = options.fast_math,
-      .channel_blocks = !options.passes.empty() || runtime::prefers_channel_blocks()};
+      .channel_blocks = !options.passes.empty() || runtime::prefers_channel_blocks(),
+      .convolves = [&](DType dtype) {
+        return options.passes.empty() && runtime::convolves(dtype);
+      }};
   constexpr std::int64_t kMegabyte = 1'000'000;
   lower.memory = {
       .memory_limit = static_cast<std::int64_t>(options.memory_limit.value_or(0)) * kMegabyte,

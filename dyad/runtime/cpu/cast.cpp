@@ -7,6 +7,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/vector_clones.h"
+#include "dyad/runtime/layout.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {
@@ -68,6 +69,17 @@ void with_half(DType dtype, F f) {
   }
 }
 
+/// Elements that lie without gaps, the same way on both sides.
+void widen_all(const Tensor& half, const Tensor& wide) {
+  const std::int64_t n = wide.impl()->numel();
+  auto* to = reinterpret_cast<float*>(wide.impl()->data);
+  with_half(half.impl()->dtype, [&]<class T>(T) {
+    const auto* from = reinterpret_cast<const T*>(half.impl()->data);
+    parallel_for(0, n, grain_for({.bytes = 6}, n),
+                 [&](std::int64_t lo, std::int64_t hi) { widen_row(from + lo, to + lo, hi - lo); });
+  });
+}
+
 }  // namespace
 
 void widen(DType half, const std::byte* from, float* to, std::int64_t n) {
@@ -79,15 +91,21 @@ void narrow(DType half, const float* from, std::byte* to, std::int64_t n) {
 }
 
 Tensor widened(const Tensor& half) {
-  const Tensor dense = contiguous_copy(half);
   Tensor wide = make_empty(DType::f32, half.impl()->shape);
-  const std::int64_t n = wide.impl()->numel();
-  auto* to = reinterpret_cast<float*>(wide.impl()->data);
-  with_half(half.impl()->dtype, [&]<class T>(T) {
-    const auto* from = reinterpret_cast<const T*>(dense.impl()->data);
-    parallel_for(0, n, grain_for({.bytes = 6}, n),
-                 [&](std::int64_t lo, std::int64_t hi) { widen_row(from + lo, to + lo, hi - lo); });
-  });
+  widen_all(contiguous_copy(half), wide);
+  return wide;
+}
+
+Tensor widened_as_it_lies(const Tensor& half) {
+  const Shape& shape = half.impl()->shape;
+  const Strides strides = pointwise_layout(std::span(&half, 1), shape);
+  Tensor dense = half;
+  if (!lies_with(half, strides)) {
+    dense = make_empty_strided(half.impl()->dtype, shape, strides);
+    copy_tensor(half, dense);
+  }
+  Tensor wide = make_empty_strided(DType::f32, shape, strides);
+  widen_all(dense, wide);
   return wide;
 }
 

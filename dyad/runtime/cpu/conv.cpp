@@ -3,6 +3,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/epilogue.h"
 #include "dyad/ops/attrs/nn.h"
+#include "dyad/runtime/convolutions.h"
 #include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
@@ -30,12 +31,7 @@ Tensor with_three_axes(const Tensor& image) {
 }
 
 bool is_channels_last(const Tensor& image) {
-  const TensorImpl& t = *image.impl();
-  const Strides wanted = channels_last_strides(t.shape.numbers());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (t.shape[i].number() != 1 && t.strides[i] != wanted[i]) return false;
-  }
-  return true;
+  return lies_with(image, channels_last_strides(image.impl()->shape.numbers()));
 }
 
 Tensor channels_last(const Tensor& image) {
@@ -73,7 +69,8 @@ ConvShape describe(const Attrs& a, const Tensor& x, const Tensor& weight, const 
 }
 
 /// Runs a pass where the library or the loops have it: f64 in loops, f16 (and bf16 where the CPU
-/// has no such products) in f32, rounded at the end.
+/// has no such products) in f32, rounded at the end. What the pass widen_convs makes of them is the
+/// same convolution of the same copies.
 template <class Library, class Loops>
 void run(const Library& library, const Loops& loops, ConvShape s, const Tensor& a, const Tensor& b,
          const Tensor& bias, const Tensor& out) {
@@ -85,7 +82,8 @@ void run(const Library& library, const Loops& loops, ConvShape s, const Tensor& 
   }
   const Tensor wide = make_empty_strided(DType::f32, out.impl()->shape, out.impl()->strides);
   s.dtype = DType::f32;
-  run(library, loops, s, widened(a), widened(b), bias.defined() ? widened(bias) : Tensor(), wide);
+  run(library, loops, s, widened_as_it_lies(a), widened_as_it_lies(b),
+      bias.defined() ? widened_as_it_lies(bias) : Tensor(), wide);
   narrow(wide, out);
 }
 
@@ -222,13 +220,22 @@ void conv_backward_weight(const OpCall& call) {
   }
 }
 
+/// Channels-last; what is computed in f32 lies as a cast from there does, also along axes of
+/// size 1.
+Strides channels_last_layout(DType dtype, const Shape& shape) {
+  const Strides strides = channels_last_strides(shape.numbers());
+  if (convolves(dtype)) return strides;
+  const StridedShape wide[] = {{shape.numbers(), strides}};
+  return pointwise_layout(wide, shape.numbers());
+}
+
 template <class Attrs>
 Strides output_layout(const OpInfo&, const void* attrs, std::span<const Tensor> inputs,
                       const Shape& shape, int) {
   const std::int64_t groups = static_cast<const Attrs*>(attrs)->groups;
   return runs_by_planes(inputs[0], inputs[0].shape()[1].number(), groups)
              ? contiguous_strides(shape)
-             : channels_last_strides(shape.numbers());
+             : channels_last_layout(inputs[0].dtype(), shape);
 }
 
 Strides input_gradient_layout(const OpInfo&, const void* attrs, std::span<const Tensor> inputs,
@@ -237,7 +244,7 @@ Strides input_gradient_layout(const OpInfo&, const void* attrs, std::span<const 
   const std::int64_t channels = shape[1].number();
   return !runs_by_planes(inputs[0], channels, groups) &&
                  input_gradient_channels_last(channels, groups)
-             ? channels_last_strides(shape.numbers())
+             ? channels_last_layout(inputs[0].dtype(), shape)
              : contiguous_strides(shape);
 }
 

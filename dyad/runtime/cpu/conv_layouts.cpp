@@ -3,17 +3,23 @@
 #include <algorithm>
 
 #include "dyad/core/tensor_impl.h"
-#include "dyad/runtime/channel_blocks.h"
+#include "dyad/runtime/convolutions.h"
 #include "dyad/runtime/layout.h"
 
 #ifdef DYAD_PLAIN_LOOPS
 
 bool dyad::runtime::prefers_channel_blocks() noexcept { return false; }
+bool dyad::runtime::convolves(DType dtype) noexcept {
+  return dtype == DType::f32 || dtype == DType::f64;
+}
 
 #else
 
 bool dyad::runtime::prefers_channel_blocks() noexcept {
   return cpu::onednn::uses(dnnl_cpu_isa_avx2) && !cpu::onednn::uses(dnnl_cpu_isa_avx512_core);
+}
+bool dyad::runtime::convolves(DType dtype) noexcept {
+  return dtype == DType::f64 || cpu::onednn::takes(dtype);
 }
 
 namespace dyad::runtime::cpu {

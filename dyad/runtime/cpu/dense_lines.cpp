@@ -5,6 +5,7 @@
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/runtime/cpu/copy.h"
+#include "dyad/runtime/layout.h"
 
 namespace dyad::runtime::cpu {
 namespace {
@@ -37,12 +38,8 @@ DenseLines dense_lines(const Tensor& x, const Tensor& out, std::size_t axis) {
       (before ? lines.outer : lines.inner) *= size;
     }
   }
-  bool lies = true;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    lies = lies && (from.shape[i].number() == 1 || from.strides[i] == wanted[i]);
-  }
   lines.x = x;
-  if (!lies) {
+  if (!lies_with(x, wanted)) {
     lines.x = make_empty_strided(from.dtype, from.shape, wanted);
     copy_tensor(x, lines.x);
   }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "dyad/core/tensor_impl.h"
-#include "dyad/runtime/channel_blocks.h"
+#include "dyad/runtime/convolutions.h"
 #include "dyad/runtime/cpu/winograd_tiles.h"
 #include "dyad/runtime/threads.h"
 

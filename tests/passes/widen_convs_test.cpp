@@ -1,0 +1,92 @@
+// widen_convs: a graph's text before and after.
+#include "dyad/passes/widen_convs.h"
+
+#include <string>
+
+#include "passes_for_tests.h"
+
+namespace dyad::passes {
+namespace {
+
+/// A CPU with convolutions in f32 and `also`.
+auto only_f32_and(DType also) {
+  return [also](DType dtype) { return dtype == DType::f32 || dtype == also; };
+}
+
+void expect_widened(std::string_view before, std::string_view after) {
+  EXPECT_TRUE(is_graph(widen_convs(*parse(before), only_f32_and(DType::f64)), after));
+}
+
+void expect_kept(std::string_view text, DType also = DType::f64) {
+  EXPECT_TRUE(is_graph(widen_convs(*parse(text), only_f32_and(also)), text));
+}
+
+constexpr std::string_view kConv = R"(graph {
+    %x = placeholder : bf16[n, 3, 8, 8]
+    %w = variable : bf16[4, 3, 3, 3]
+    %b = variable : bf16[4]
+    %y = conv(%x, %w, %b) {stride = [1, 1], low = [1, 1], high = [1, 1], dilation = [1, 1], groups = 1}
+    return %y
+  })";
+
+TEST(WidenConvs, CastsItsOperandsAndItsResult) {
+  expect_widened(kConv, R"(graph {
+    %x = placeholder : bf16[n, 3, 8, 8]
+    %w = variable : bf16[4, 3, 3, 3]
+    %b = variable : bf16[4]
+    %xf = cast(%x) {dtype = f32, saturate = true}
+    %wf = cast(%w) {dtype = f32, saturate = true}
+    %bf = cast(%b) {dtype = f32, saturate = true}
+    %y = conv(%xf, %wf, %bf) {stride = [1, 1], low = [1, 1], high = [1, 1], dilation = [1, 1], groups = 1}
+    %h = cast(%y) {dtype = bf16, saturate = true}
+    return %h
+  })");
+}
+
+TEST(WidenConvs, StayWhereTheCpuHasThem) { expect_kept(kConv, DType::bf16); }
+
+TEST(WidenConvs, OfF32StayEverywhere) {
+  expect_kept(R"(graph {
+    %x = placeholder : f32[n, 3, 8]
+    %w = variable : f32[4, 3, 3]
+    %y = conv(%x, %w, none) {stride = [1], low = [0], high = [0], dilation = [1], groups = 1}
+    return %y
+  })");
+}
+
+TEST(WidenConvs, GradientsHaveCopiesOfTheirOwn) {
+  expect_widened(R"(graph {
+    %g = placeholder : f16[n, 4, 6]
+    %x = placeholder : f16[n, 6, 8]
+    %w = variable : f16[4, 3, 3]
+    %dx = conv_transpose(%g, %w) {stride = [1], low = [0], high = [0], dilation = [1], groups = 2, shape = [n, 6, 8]}
+    %dw = conv_backward_weight(%g, %x) {stride = [1], low = [0], high = [0], dilation = [1], groups = 2, shape = [4, 3, 3]}
+    return %dx, %dw
+  })",
+                 R"(graph {
+    %g = placeholder : f16[n, 4, 6]
+    %x = placeholder : f16[n, 6, 8]
+    %w = variable : f16[4, 3, 3]
+    %g1 = cast(%g) {dtype = f32, saturate = true}
+    %w1 = cast(%w) {dtype = f32, saturate = true}
+    %dx = conv_transpose(%g1, %w1) {stride = [1], low = [0], high = [0], dilation = [1], groups = 2, shape = [n, 6, 8]}
+    %hx = cast(%dx) {dtype = f16, saturate = true}
+    %g2 = cast(%g) {dtype = f32, saturate = true}
+    %x2 = cast(%x) {dtype = f32, saturate = true}
+    %dw = conv_backward_weight(%g2, %x2) {stride = [1], low = [0], high = [0], dilation = [1], groups = 2, shape = [4, 3, 3]}
+    %hw = cast(%dw) {dtype = f16, saturate = true}
+    return %hx, %hw
+  })");
+}
+
+TEST(WidenConvs, WithOneChannelAGroupStay) {
+  expect_kept(R"(graph {
+    %x = placeholder : bf16[n, 4, 8]
+    %w = variable : bf16[8, 1, 3]
+    %y = conv(%x, %w, none) {stride = [1], low = [0], high = [0], dilation = [1], groups = 4}
+    return %y
+  })");
+}
+
+}  // namespace
+}  // namespace dyad::passes
