@@ -34,10 +34,10 @@ void fill(char* at, std::int64_t count, std::uint64_t bits, std::int64_t bytes) 
 
 /// How far behind `memory` lanes begin so that a load of what is added to them is not held up by a
 /// store before it: CPUs compare the places of both within a page alone.
-std::int64_t distance_in_page(const std::byte* memory, const char* data) {
+std::int64_t distance_in_page(std::intptr_t memory, const char* data) {
   constexpr std::int64_t kAhead = 1024;
   const auto place = reinterpret_cast<std::intptr_t>(data) + kAhead;
-  return (place - reinterpret_cast<std::intptr_t>(memory)) & (kPage - 64);
+  return (place - memory) & (kPage - 64);
 }
 
 void advance(char*& data, std::int64_t bytes) { data = moved(data, bytes); }
@@ -286,7 +286,8 @@ void ReductionDriver::chunk_columns(char* const* data, std::int64_t outputs, std
   const int k = kernel_.accumulators_, inputs = kernel_.inputs_;
   alignas(64) std::byte memory[kLaneBytes + kPage + 64];
   Values lanes = {};
-  place_lanes(memory + distance_in_page(memory, data[0]), outputs, lanes);
+  const auto begin = reinterpret_cast<std::intptr_t>(&memory);
+  place_lanes(memory + distance_in_page(begin, data[0]), outputs, lanes);
   fill_init(lanes, kReduceLanes * outputs);
   char* at[kMaxOperands];
   std::int64_t strides[kMaxOperands];

@@ -15,7 +15,8 @@ template <int kBytes, class T>
 [[gnu::always_inline]] inline void stream_vector(const vector_math::Vector<T, kBytes>& from,
                                                  T* to) noexcept {
   auto& there = *reinterpret_cast<vector_math::Unaligned<T, kBytes>*>(to);
-#if defined(__x86_64__) && !defined(__clang__) && !defined(DYAD_PLAIN_LOOPS)
+#if defined(__x86_64__) && !defined(__clang__) && !defined(DYAD_PLAIN_LOOPS) && \
+    defined(__OPTIMIZE__)
   if constexpr (kBytes == 16) {
     asm("movntps %1, %0" : "=m"(there) : "x"(from));
   } else {

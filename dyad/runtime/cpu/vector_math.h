@@ -66,7 +66,7 @@ template <class R>
     a = std::fma(a, b, c);
   } else {
     using T = std::remove_cvref_t<decltype(a[0])>;
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__OPTIMIZE__)  // else vectors are in memory, not in registers
     if constexpr (sizeof(R) >= 32 && std::is_same_v<T, float>) {
       asm("vfmadd213ps %2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
       return;
