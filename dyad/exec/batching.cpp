@@ -179,7 +179,7 @@ Batch::Outputs Batch::apply(const Node& node, const Inputs& inputs) {
         case Batching::none:
           break;
       }
-      if (op.kind == BodyKind::composite || op.expand) return by_parts(node, inputs);
+      if (op.expand) return by_parts(node, inputs);
   }
   return one_by_one(node, inputs);
 }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "dyad/base/hash.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/attr_text.h"
 #include "dyad/ir/base64.h"
@@ -18,19 +19,13 @@
 namespace dyad {
 namespace {
 
-std::uint64_t content_hash(std::span<const std::byte> bytes) {
-  std::uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-  for (const std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001B3u;
-  return hash;
-}
-
 /// Elements too many for a line, by the hash of their bytes; equal constants are written once.
 class DataSection {
  public:
   std::string key_of(const Tensor& tensor) {
     const std::vector<std::byte> bytes = packed_elements(tensor);
     std::array<char, 16> digits;
-    const std::uint64_t hash = content_hash(bytes);
+    const std::uint64_t hash = fnv1a(bytes);
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16).ptr;
     const std::string name(digits.data(), end);
     std::string key = name;
