@@ -230,7 +230,7 @@ Dim::Dim(const std::string& name) : Dim(symbol(name)) {}
 bool is_known(Dim size) { return size.is_number() || Evaluator::current().peek(size).is_number(); }
 
 std::string size_text(Dim size) {
-  return to_string(size.is_number() ? size : Evaluator::current().peek(size));
+  return to_string(Evaluator::is_eager() ? size : Evaluator::current().peek(size));
 }
 
 std::int64_t Dim::symbol_value() const { return Evaluator::current().dim_value(*this, Loc()); }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dyad/core/element.h"
@@ -418,7 +419,16 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   return out << to_string(tensor);
 }
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
-std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
-std::ostream& operator<<(std::ostream& out, Dim dim) { return out << to_string(dim); }
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << size_text(shape); }
+std::ostream& operator<<(std::ostream& out, Dim dim) { return out << size_text(dim); }
+std::ostream& operator<<(std::ostream& out, const Ints& numbers) {
+  const char* before = "[";
+  for (const std::int64_t number : numbers) out << std::exchange(before, ", ") << number;
+  return out << (numbers.empty() ? "[]" : "]");
+}
+std::ostream& operator<<(std::ostream& out, Device device) {
+  out << "cpu";
+  return device.index == 0 ? out : out << ':' << int{device.index};
+}
 
 }  // namespace dyad

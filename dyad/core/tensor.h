@@ -23,6 +23,7 @@ namespace dyad {
 
 struct TensorImpl;
 class Arg;
+class Tensor;
 class Index;
 struct Slice;
 struct Unique;
@@ -33,6 +34,15 @@ inline constexpr std::int64_t kEnd = (std::int64_t{1} << 62) - 1;
 /// A bound before every element, for slices that step backwards to the first one:
 /// slice(x, 0, kEnd, kStart, -1) is x[::-1].
 inline constexpr std::int64_t kStart = -kEnd;
+
+/// What Arg takes: a tensor, a host number or a size.
+template <class T>
+concept Operand = std::is_arithmetic_v<T> || std::is_same_v<T, Dim> || std::is_same_v<T, Tensor>;
+/// Two operands that are not both tensors nor both host numbers.
+template <class A, class B>
+concept MixedOperands =
+    Operand<A> && Operand<B> && !(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>) &&
+    !(std::is_same_v<A, Tensor> && std::is_same_v<B, Tensor>);
 
 template <>
 struct RefCounting<TensorImpl> {
@@ -49,6 +59,13 @@ class Tensor {
   /// No tensor: `defined()` is false; an operator given one throws ValueError.
   Tensor() noexcept = default;
   explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) noexcept = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  /// A name gets another tensor. Not for results of calls: `x[0] = y` would change nothing and does
+  /// not compile; `x[0].copy_(y)` writes to x.
+  Tensor& operator=(const Tensor&) & noexcept = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
 
   [[nodiscard]] bool defined() const noexcept { return static_cast<bool>(impl_); }
   [[nodiscard]] DType dtype() const;
@@ -154,6 +171,9 @@ class Tensor {
   Tensor& clamp_(Number low, Number high = std::numeric_limits<double>::infinity(),
                  Loc loc = std::source_location::current());
   Tensor& clamp_(const Tensor& low, const Tensor& high, Loc loc = std::source_location::current());
+  template <class Low, class High>
+    requires MixedOperands<Low, High>
+  Tensor& clamp_(const Low& low, const High& high, Loc loc = std::source_location::current());
   Tensor& addcmul_(const Tensor& a, const Tensor& b, double value = 1,
                    Loc loc = std::source_location::current());
   Tensor& addcdiv_(const Tensor& a, const Tensor& b, double value = 1,
@@ -352,6 +372,10 @@ class Tensor {
                              Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor clamp(const Tensor& low, const Tensor& high,
                              Loc loc = std::source_location::current()) const;
+  template <class Low, class High>
+    requires MixedOperands<Low, High>
+  [[nodiscard]] Tensor clamp(const Low& low, const High& high,
+                             Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor masked_fill(const Tensor& mask, const Arg& value,
                                    Loc loc = std::source_location::current()) const;
   [[nodiscard]] Tensor masked_select(const Tensor& mask,
@@ -428,11 +452,11 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-/// An operand of an overloaded operator or a function that also takes numbers: a tensor or a host
-/// number, with the place where it was written. A number takes the dtype of the tensor that it
-/// meets; until then it is a scalar marked as a number, kept in f64, i64 or bool so that no digit
-/// is lost. A named tensor is referred to, not held: it must outlive the Arg, which is meant to be
-/// a parameter.
+/// An operand of an overloaded operator or a function that also takes numbers: a tensor, a host
+/// number or a size, with the place where it was written. A number takes the dtype of the tensor
+/// that it meets; until then it is a scalar marked as a number, kept in f64, i64 or bool so that no
+/// digit is lost. A named tensor is referred to, not held: it must outlive the Arg, which is meant
+/// to be a parameter.
 class Arg {
  public:
   Arg(const Tensor& tensor, Loc loc = std::source_location::current()) noexcept
@@ -443,6 +467,8 @@ class Arg {
     requires std::is_arithmetic_v<T>
   Arg(T number, Loc loc = std::source_location::current())
       : Arg(number_tensor(Number(number)), loc) {}
+  /// A size, as an i64 scalar: `sum(x) / x.size(0)` stays right where the size varies.
+  Arg(Dim size, Loc loc = std::source_location::current());
 
   [[nodiscard]] const Tensor& tensor() const noexcept { return named_ ? *named_ : held_; }
   [[nodiscard]] Loc loc() const noexcept { return loc_; }
@@ -454,6 +480,17 @@ class Arg {
   Tensor held_;
   Loc loc_;
 };
+
+template <class Low, class High>
+  requires MixedOperands<Low, High>
+Tensor Tensor::clamp(const Low& low, const High& high, Loc loc) const {
+  return clamp(Arg(low, loc).tensor(), Arg(high, loc).tensor(), loc);
+}
+template <class Low, class High>
+  requires MixedOperands<Low, High>
+Tensor& Tensor::clamp_(const Low& low, const High& high, Loc loc) {
+  return clamp_(Arg(low, loc).tensor(), Arg(high, loc).tensor(), loc);
+}
 
 /// Prints as NumPy prints arrays (bf16 by the rules for f16); a symbolic tensor prints its name and
 /// type.

@@ -209,10 +209,10 @@ class CompiledFunction {
       : function_(std::make_shared<F>(std::move(function))),
         core_(std::make_shared<exec::CompiledCore>(std::move(options), loc)) {}
 
-  /// Calls the function with tensors, numbers, texts, and vectors, tuples, optionals, maps by name
-  /// or aggregates of them. A tensor that is moved here (`state = step(std::move(state), x)`), and
-  /// whose memory nobody else has, is given away: a result of its type may be computed where it
-  /// lies.
+  /// Calls the function with tensors, numbers, sizes, texts, and vectors, tuples, optionals, maps
+  /// by name or aggregates of them. A tensor that is moved here (`state = step(std::move(state),
+  /// x)`), and whose memory nobody else has, is given away: a result of its type may be computed
+  /// where it lies.
   template <class... Args>
     requires std::invocable<F&, std::decay_t<Args>&...>
   auto operator()(Args&&... args) const {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "dyad/base/error.h"
+#include "dyad/base/hash.h"
 #include "dyad/core/tensor_impl.h"
 
 namespace dyad::exec::pack {
@@ -27,9 +29,12 @@ std::uint64_t given_away(std::span<const Tensor> tensors) noexcept {
 }
 
 std::int64_t bits_of(std::string_view text) noexcept {
-  std::uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return static_cast<std::int64_t>(hash);
+  return static_cast<std::int64_t>(fnv1a(std::as_bytes(std::span(text))));
+}
+
+void fail_null_text(const Place& place) {
+  throw ValueError(
+      fmt::format("{} of a compiled function is a null pointer, no text", name_of(place)));
 }
 
 std::string name_of(const Place& place) {

@@ -16,19 +16,24 @@
 
 #include "dyad/base/inline_vector.h"
 #include "dyad/base/reflect.h"
+#include "dyad/core/shape.h"
 #include "dyad/core/tensor.h"
 
 namespace dyad::exec {
 
 /// What tensors and host numbers an argument or result of a function consists of: tensors, numbers,
 /// enums, and vectors, arrays, pairs, tuples, optionals, maps by name and aggregates of them; an
-/// argument of texts, too.
+/// argument of texts, sizes and shapes, too.
 namespace pack {
 
 template <class T>
 struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
+template <>
+struct IsVector<Shape> : std::true_type {};
+template <>
+struct IsVector<Ints> : std::true_type {};
 template <class T>
 struct IsOptional : std::false_type {};
 template <class T>
@@ -38,11 +43,11 @@ struct IsMap : std::false_type {};
 template <class T, class... Rest>
 struct IsMap<std::map<std::string, T, Rest...>> : std::true_type {};
 template <class T>
-concept Text = std::convertible_to<T, std::string_view>;
+concept Text = std::convertible_to<T, std::string_view> && !std::is_null_pointer_v<T>;
 template <class T>
 concept TupleLike = requires { std::tuple_size<T>::value; };
 template <class T>
-concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, Dim>;
 
 /// What a number tells of a call.
 enum class NumberKind : std::uint8_t {
@@ -62,6 +67,8 @@ template <class T>
 consteval NumberKind kind_of_number() {
   if constexpr (std::same_as<T, bool>) {
     return NumberKind::boolean;
+  } else if constexpr (std::same_as<T, Dim>) {
+    return NumberKind::integer;
   } else if constexpr (std::same_as<T, float>) {
     return NumberKind::f32;
   } else if constexpr (std::is_floating_point_v<T>) {
@@ -84,6 +91,9 @@ struct Place {
 /// A number that stands for a text.
 [[nodiscard]] std::int64_t bits_of(std::string_view text) noexcept;
 
+/// ValueError that the text at `place` is a null pointer.
+[[noreturn]] void fail_null_text(const Place& place);
+
 /// Calls `on_tensor(Tensor&, const Place&)` and `on_number(std::int64_t bits, NumberKind, const
 /// Place&)` for the parts of `value`, in order. The lengths of vectors, the presence of optionals,
 /// the names in maps and texts count as numbers.
@@ -95,9 +105,14 @@ void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number, const Place& pl
   } else if constexpr (std::is_floating_point_v<Plain>) {
     on_number(std::bit_cast<std::int64_t>(static_cast<double>(value)), kind_of_number<Plain>(),
               place);
+  } else if constexpr (std::same_as<Plain, Dim>) {
+    on_number(value.number(), kind_of_number<Plain>(), place);
   } else if constexpr (Number<Plain>) {
     on_number(static_cast<std::int64_t>(value), kind_of_number<Plain>(), place);
   } else if constexpr (Text<Plain>) {
+    if constexpr (std::is_pointer_v<Plain>) {
+      if (value == nullptr) fail_null_text(place);
+    }
     on_number(bits_of(value), NumberKind::text, place);
   } else if constexpr (IsMap<Plain>::value) {
     on_number(static_cast<std::int64_t>(value.size()), NumberKind::length, place);
@@ -108,10 +123,16 @@ void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number, const Place& pl
   } else if constexpr (IsVector<Plain>::value) {
     on_number(static_cast<std::int64_t>(value.size()), NumberKind::length, place);
     Place inner{&place};
-    for (auto& element : value) {
-      visit(element, on_tensor, on_number, inner);
+    for (auto&& element : value) {
+      if constexpr (std::same_as<Plain, std::vector<bool>>) {
+        on_number(element ? 1 : 0, NumberKind::boolean, inner);
+      } else {
+        visit(element, on_tensor, on_number, inner);
+      }
       ++inner.index;
     }
+  } else if constexpr (std::same_as<Plain, std::nullopt_t>) {
+    on_number(0, NumberKind::presence, place);
   } else if constexpr (IsOptional<Plain>::value) {
     on_number(value.has_value() ? 1 : 0, NumberKind::presence, place);
     if (value) visit(*value, on_tensor, on_number, place);
@@ -125,7 +146,7 @@ void visit(T& value, OnTensor&& on_tensor, OnNumber&& on_number, const Place& pl
   } else {
     static_assert(reflect::Aggregate<Plain>,
                   "a compiled function takes and returns tensors, numbers, and vectors, tuples, "
-                  "optionals, maps by name and aggregates of them");
+                  "optionals, maps by name (std::map) and aggregates of them");
     reflect::for_each_member(value, [&](std::string_view name, auto& member) {
       visit(member, on_tensor, on_number, Place{&place, 0, name});
     });

@@ -21,7 +21,11 @@ void Recorder::note_asked(Dim size, Loc loc) {
 }
 
 Dim Recorder::peek(Dim size) const {
-  return is_told_by_data(size) ? size : Dim(evaluate(size, path_.hints));
+  if (is_told_by_data(size)) return size;
+  return substitute(size, [&](Dim symbol) {
+    const std::int64_t* const known = path_.hints.find(symbol);
+    return known == nullptr ? symbol : Dim(*known);
+  });
 }
 
 std::int64_t Recorder::dim_value(Dim dim, Loc loc) {

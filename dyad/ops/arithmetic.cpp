@@ -271,13 +271,21 @@ bool is_square(const Tensor& base, const Tensor& exponent) {
   return *reinterpret_cast<const double*>(two.impl()->data) == 2;
 }
 
-/// f16 or bf16 where a tensor of this dtype meets a host number that it does not hold.
+/// A host number, or a scalar of whole numbers, such as a size: what f16 and bf16 need not hold.
+bool is_scalar_number(const TensorImpl& t) {
+  return t.is_number || (t.shape.empty() && is_integer(t.dtype));
+}
+
+/// f16 or bf16 where a tensor of this dtype meets a number that it does not hold, or may not.
 std::optional<DType> narrow_beside_number(const Tensor& a, const Tensor& b) {
   const TensorImpl *const x = a.impl(), *const y = b.impl();
-  if (x == nullptr || y == nullptr || x->is_number == y->is_number) return std::nullopt;
-  const DType dtype = (x->is_number ? y : x)->dtype;
+  if (x == nullptr || y == nullptr) return std::nullopt;
+  const bool first = is_scalar_number(*x);
+  if (first == is_scalar_number(*y)) return std::nullopt;
+  const DType dtype = (first ? y : x)->dtype;
   if (!is_narrow(dtype)) return std::nullopt;
-  const Tensor& number = x->is_number ? a : b;
+  const Tensor& number = first ? a : b;
+  if (!number.impl()->is_number) return dtype;
   // Not by data(), as above.
   const auto value = [](const Tensor& t) {
     return *reinterpret_cast<const double*>(convert_number(t, DType::f64).impl()->data);
@@ -286,13 +294,15 @@ std::optional<DType> narrow_beside_number(const Tensor& a, const Tensor& b) {
   return given == held || std::isnan(given) ? std::nullopt : std::optional(dtype);
 }
 
-/// Op(a, b). A host number that f16 or bf16 does not hold is not rounded to it: the operator runs
-/// in f32, and its result is rounded once.
+/// Op(a, b). A number that f16 or bf16 does not hold is not rounded to it: the operator runs in
+/// f32, and its result is rounded once.
 template <Operator Op>
 Tensor arithmetic(const Tensor& a, const Tensor& b, Loc loc) {
   const std::optional<DType> dtype = narrow_beside_number(a, b);
   if (!dtype) return apply<Op>({}, loc, a, b);
-  const auto wide = [&](const Tensor& x) { return x.impl()->is_number ? x : to(x, f32, loc); };
+  const auto wide = [&](const Tensor& x) {
+    return is_scalar_number(*x.impl()) ? x : to(x, f32, loc);
+  };
   return to(apply<Op>({}, loc, wide(a), wide(b)), *dtype, loc);
 }
 

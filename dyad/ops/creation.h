@@ -66,7 +66,8 @@ template <std::floating_point T>
   return ops::floating_range(0, static_cast<double>(end), 1, dtype, loc);
 }
 
-/// A size as an i64 scalar: `sum(x) / size_tensor(x.size(0))` stays right when the size varies.
+/// A size as an i64 scalar, which stays right when the size varies: what `sum(x) / x.size(0)`
+/// divides by.
 [[nodiscard]] Tensor size_tensor(Dim size, Loc loc = std::source_location::current());
 
 }  // namespace dyad

@@ -53,18 +53,12 @@ namespace dyad {
 [[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high = {},
                            Loc loc = std::source_location::current());
 
-/// The same with a number on one side.
-template <class T>
-  requires std::is_arithmetic_v<T>
-[[nodiscard]] Tensor clamp(const Tensor& x, T low, const Tensor& high,
+/// The same with a number or a size (Dim) on one side, or a size on both.
+template <class Low, class High>
+  requires MixedOperands<Low, High>
+[[nodiscard]] Tensor clamp(const Tensor& x, const Low& low, const High& high,
                            Loc loc = std::source_location::current()) {
-  return clamp(x, Arg(low).tensor(), high, loc);
-}
-template <class T>
-  requires std::is_arithmetic_v<T>
-[[nodiscard]] Tensor clamp(const Tensor& x, const Tensor& low, T high,
-                           Loc loc = std::source_location::current()) {
-  return clamp(x, low, Arg(high).tensor(), loc);
+  return clamp(x, Arg(low, loc).tensor(), Arg(high, loc).tensor(), loc);
 }
 
 /// x converted: floats to integers truncate and saturate (NaN gives 0), integers to narrower ones

@@ -391,22 +391,22 @@ Tensor as_strided(const Tensor& x, const Shape& shape, const Ints& strides, std:
                      loc.user());
   }
   const LocScope scope(loc);
-  std::int64_t low = offset, high = offset;
-  bool known = shape.is_concrete() && x.numel().is_number(), empty = false;
+  Dim low = offset, high = offset;
+  bool known = is_known(x.numel()), empty = false;
   Tensor places = full({}, static_cast<double>(offset), i64);
   for (std::size_t i = 0; i < shape.size(); ++i) {
     Shape along(shape.size(), 1);
     along[i] = shape[i];
     places = places + reshape(arange(shape[i]) * strides[i], along);
+    known = known && is_known(shape[i]);
     if (!known) continue;
-    empty = empty || shape[i].number() == 0;
-    const std::int64_t reach = (shape[i].number() - 1) * strides[i];
-    (reach < 0 ? low : high) += reach;
+    empty = empty || shape[i] == 0;
+    (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
   }
-  if (known && !empty && (low < 0 || high >= x.numel().number())) {
+  if (known && !empty && (low < 0 || high >= x.numel())) {
     throw ShapeError("as_strided(" + type_string(x) + ", shape = " + size_text(shape) +
-                         "): it reaches from element " + std::to_string(low) + " to " +
-                         std::to_string(high) + ", but x has " + size_text(x.numel()),
+                         "): it reaches from element " + size_text(low) + " to " + size_text(high) +
+                         ", but x has " + size_text(x.numel()),
                      loc.user());
   }
   return ops::index_select_from_front(reshape(x, {-1}), 0, expand(places, shape));

@@ -180,7 +180,8 @@ struct Range {
     line = to(detach(line_of(x, loc)), exact);
     first = full({}, low, exact);
     last = full({}, high, exact);
-    if (low == high && !line.numel().same_as(0)) {
+    const Dim count = line.numel();
+    if (low == high && !(is_known(count) && count == 0)) {
       first = min(line);
       last = max(line);
     }

@@ -5,6 +5,7 @@
 #include "dyad/ops/assemble.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/complex.h"
+#include "dyad/ops/creation.h"
 #include "dyad/ops/cumulative.h"
 #include "dyad/ops/diagonal.h"
 #include "dyad/ops/division.h"
@@ -26,6 +27,8 @@
 #include "dyad/ops/views.h"
 
 namespace dyad {
+
+Arg::Arg(Dim size, Loc loc) : Arg(size_tensor(size, loc), loc) {}
 
 Tensor Tensor::to(DType dtype, Loc loc) const { return dyad::to(*this, dtype, loc); }
 Tensor Tensor::contiguous(Loc loc) const { return dyad::contiguous(*this, loc); }

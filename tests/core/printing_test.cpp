@@ -108,6 +108,10 @@ TEST(Printing, TypesAndSizes) {
   const Shape shape{"batch", 3};
   out << f32 << " " << boolean << " " << shape << " " << shape[0] * 2 + 1 << " " << Shape();
   EXPECT_EQ(out.str(), "f32 bool [batch, 3] 2*batch + 1 []");
+  out.str("");
+  out << Ints{12, 4, 1} << " " << Strides() << " " << Device() << " "
+      << Device{Device::Kind::cpu, 1};
+  EXPECT_EQ(out.str(), "[12, 4, 1] [] cpu cpu:1");
 }
 
 }  // namespace

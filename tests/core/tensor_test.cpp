@@ -28,6 +28,13 @@ Tensor counting(DType dtype, const Shape& shape) {
   return tensor;
 }
 
+// `x[0] = y` would change nothing: names alone are assigned to.
+static_assert(std::movable<Tensor> && std::copyable<Tensor>);
+static_assert(std::is_nothrow_copy_assignable_v<Tensor> &&
+              std::is_nothrow_move_assignable_v<Tensor>);
+static_assert(!std::is_assignable_v<Tensor, Tensor> &&
+              !std::is_assignable_v<Tensor, const Tensor&>);
+
 TEST(Tensor, Undefined) {
   const Tensor none;
   EXPECT_FALSE(none.defined());

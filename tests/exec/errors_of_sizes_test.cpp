@@ -78,6 +78,13 @@ TEST_P(ErrorsOfSizes, AreEagerOnes) {
 }
 
 const Case kCases[] = {
+    {.name = "as_strided",
+     .step = [](const Tensor& x) { return as_strided(x, {3, 2}, {2, 1}) * 2; },
+     .refused = {2}},
+    {.name = "histc_of_nothing",
+     .step = [](const Tensor& x) { return histc(x, 5); },
+     .taken = {8, 6, 10, 0, 12},
+     .refused = {}},
     {"glu", [](const Tensor& x) { return glu(x); }},
     {"channel_shuffle", [](const Tensor& x) { return channel_shuffle(unsqueeze(x, -1), 2); }},
     {"multinomial", [](const Tensor& x) { return multinomial(x, 4, false); }},

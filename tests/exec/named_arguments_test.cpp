@@ -66,6 +66,44 @@ TEST(NamedArguments, TextsMakeARecordingEach) {
   EXPECT_THAT(fast.explain().recordings[1].reason, HasSubstr("argument 1 was another text"));
 }
 
+TEST(NamedArguments, SizesShapesAndNothingMakeARecordingEach) {
+  const auto fast =
+      compile([](const Tensor& x, Dim rows, const Shape& shape, const Ints& axes,
+                 const std::optional<Tensor>& factor, const std::vector<bool>& flags) {
+        const Tensor y = sum(x, axes) * rows + zeros(shape);
+        return factor && flags[1] ? y * *factor : y;
+      });
+  const std::vector<bool> flags{false, true};
+  const Tensor x = ones({3, 4});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(bits(fast(x, x.size(0), Shape{2, 4}, Ints{0}, std::nullopt, flags)),
+              bits(full({2, 4}, 9)));
+    EXPECT_EQ(bits(fast(x, x.size(0), Shape{2, 4}, Ints{0}, std::optional<Tensor>(), flags)),
+              bits(full({2, 4}, 9)));
+    EXPECT_EQ(bits(fast(x, x.size(1), Shape{2, 4}, Ints{0}, x[0], flags)), bits(full({2, 4}, 12)));
+    EXPECT_EQ(bits(fast(x, x.size(0), Shape{3}, Ints{1}, std::nullopt, flags)),
+              bits(full({3}, 12)));
+  }
+  const auto recordings = fast.explain().recordings;
+  ASSERT_EQ(recordings.size(), 3u);
+  EXPECT_THAT(recordings[1].reason, HasSubstr("argument 1 was 3, is 4"));
+  EXPECT_THAT(recordings[2].reason, HasSubstr("argument 2"));
+}
+
+TEST(NamedArguments, ATextThatIsANullPointerIsAnError) {
+  const auto fast = compile([](const Tensor& x, const char*) { return x * 2; });
+  EXPECT_EQ(bits(fast(ones({2}), "double")), bits(full({2}, 2.0)));
+  const char* const none = nullptr;
+  try {
+    (void)fast(ones({2}), none);
+    FAIL() << "nothing was thrown";
+  } catch (const ValueError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("argument 1 of a compiled function is a null pointer, no text"));
+  }
+  EXPECT_EQ(bits(fast(ones({2}), "double")), bits(full({2}, 2.0)));
+}
+
 TEST(NamedArguments, AreStatesOfLoops) {
   const auto fn = [](const Tensor& xs) {
     return scan(

@@ -6,13 +6,18 @@
 
 #include <cstdint>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "dyad/autograd/gradients.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
+#include "dyad/core/printing.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
 #include "exec_for_tests.h"
 
@@ -39,6 +44,72 @@ std::size_t recordings_of(const F& fn) {
 
 // The first call's sizes are numbers, the second one's recording is for all.
 constexpr std::size_t kOneForAll = 2;
+
+TEST(ShapesInFunctions, SizesAreOperands) {
+  const Tensor x = tensor({{1.0f, 2.0f, 3.0f}, {4.0f, 5.0f, 6.0f}});
+  EXPECT_EQ(bits(sum(x) / x.size(0)), bits(full({}, 10.5)));
+  EXPECT_EQ(bits(x.numel() - x), bits(6 - x));
+  EXPECT_EQ(bits(clamp(x, 2, x.size(1))), bits(clamp(x, 2, 3)));
+  EXPECT_EQ(bits(clamp(x, x.size(0), x.size(1) + 1)), bits(clamp(x, 2, 4)));
+  EXPECT_EQ(bits(where(x > x.size(1), x.size(0), x)), bits(where(x > 3, 2, x)));
+  const Tensor of_size = x.size(0) * 1.5;
+  EXPECT_EQ(of_size.dtype(), f32);
+  EXPECT_EQ(bits(of_size), bits(full({}, 3.0)));
+  // A size is a scalar of i64 in every mode, whatever it meets.
+  EXPECT_EQ((x.to(f16) * x.size(0)).dtype(), f16);
+  EXPECT_EQ((x.to(i32) * x.size(0)).dtype(), i32);
+  EXPECT_EQ((tensor(2).to(i32) * x.size(0)).dtype(), i64);
+  // It is not rounded to what bf16 and f16 hold, as numbers are not.
+  const Tensor many = ones({1001, 70}), count = tensor(1001.0f).to(bf16);
+  EXPECT_EQ(bits((count * 500 / many.size(0)).to(f32)), bits((count * 500 / 1001).to(f32)));
+  EXPECT_EQ(bits((ones({2}, f16) / many.numel()).to(f32)), bits((ones({2}, f16) / 70070).to(f32)));
+  Tensor narrow = ones({2}, f16) * 1000;
+  narrow /= many.numel();
+  EXPECT_EQ(bits(narrow.to(f32)), bits((ones({2}, f16) * 1000 / 70070).to(f32)));
+  EXPECT_EQ(bits(x.clamp(2, x.size(1))), bits(clamp(x, 2, 3)));
+  EXPECT_EQ(bits(x.clone().clamp_(x.size(0), 4)), bits(clamp(x, 2, 4)));
+
+  EXPECT_EQ(recordings_of([](const Tensor& x) { return sum(x, {0}) / x.size(0); }), kOneForAll);
+  EXPECT_EQ(recordings_of([](const Tensor& x) {
+              Tensor mean = sum(x);
+              mean /= x.numel();
+              return x - mean;
+            }),
+            kOneForAll);
+  EXPECT_EQ(recordings_of([](const Tensor& x) {
+              const Tensor last = clamp(arange(x.size(0)) + 2, 0, x.size(0) - 1);
+              return index_select(x, 0, last) * tensor(2).to(i32) * x.size(0);
+            }),
+            kOneForAll);
+  EXPECT_EQ(recordings_of([](const Tensor& x) {
+              const Tensor leaf = x.detach().requires_grad();
+              return grad(sum(square(leaf)) / leaf.size(0), {leaf})[0];
+            }),
+            kOneForAll);
+  EXPECT_EQ(
+      recordings_of([](const Tensor& x) { return ((x.to(bf16) / x.numel()) * x.size(0)).to(f32); }),
+      kOneForAll);
+  Graph graph;
+  const Tensor mean = graph.define([] {
+    const Tensor any = placeholder("x", f32, {"n", 3});
+    return sum(any) / any.size(0);
+  });
+  Session session(graph);
+  EXPECT_EQ(bits(session.run({mean}, {{"x", x}})[0]), bits(full({}, 10.5)));
+}
+
+TEST(ShapesInFunctions, PrintTheSizesOfTheCall) {
+  std::ostringstream out;
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        out << x.shape() << " " << x.size(0) * 2 << " " << Dim("elsewhere") << "; ";
+        return x * 2;
+      },
+      {.recheck = false});
+  for (const int rows : {3, 5, 7}) (void)fast(ones({rows, 4}));
+  EXPECT_EQ(out.str(), "[3, 4] 6 elsewhere; [5, 4] 10 elsewhere; ");
+  EXPECT_EQ(fast.explain().recordings.size(), kOneForAll);
+}
 
 TEST(ShapesInFunctions, ShapesOfArgumentsAndOfWhatWasComputedAreSymbols) {
   EXPECT_EQ(recordings_of([](const Tensor& x) { return x + ones(x.shape()); }), kOneForAll);
