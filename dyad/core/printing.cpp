@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdio>
 #include <ostream>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "dyad/core/element.h"
@@ -422,9 +422,7 @@ std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << size_text(shape); }
 std::ostream& operator<<(std::ostream& out, Dim dim) { return out << size_text(dim); }
 std::ostream& operator<<(std::ostream& out, const Ints& numbers) {
-  const char* before = "[";
-  for (const std::int64_t number : numbers) out << std::exchange(before, ", ") << number;
-  return out << (numbers.empty() ? "[]" : "]");
+  return out << to_string(Shape(std::span(numbers)));
 }
 std::ostream& operator<<(std::ostream& out, Device device) {
   out << "cpu";

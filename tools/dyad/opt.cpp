@@ -97,15 +97,15 @@ SymbolMap numbers_of(const GraphImpl& graph, const std::map<std::string, std::in
 }
 
 passes::LowerOptions lower_options(const OptOptions& options, const SymbolMap& numbers) {
+  // A pass that is asked for by name does what it does on a CPU that needs it.
+  const bool by_name = !options.passes.empty();
   passes::LowerOptions lower{
       .evaluate = exec::evaluate_node,
       .cannot_fail = exec::never_fails,
       .off = options.off,
       .fast_math = options.fast_math,
-      .channel_blocks = !options.passes.empty() || runtime::prefers_channel_blocks(),
-      .convolves = [&](DType dtype) {
-        return options.passes.empty() && runtime::convolves(dtype);
-      }};
+      .channel_blocks = by_name || runtime::prefers_channel_blocks(),
+      .convolves = [by_name](DType dtype) { return !by_name && runtime::convolves(dtype); }};
   constexpr std::int64_t kMegabyte = 1'000'000;
   lower.memory = {
       .memory_limit = static_cast<std::int64_t>(options.memory_limit.value_or(0)) * kMegabyte,
