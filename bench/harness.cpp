@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "dyad/base/error.h"
@@ -79,9 +80,17 @@ double least_seconds(const std::function<void()>& body, double during) {
 }
 
 bool Results::wants(const std::string& workload) const {
-  return only_.empty() || std::ranges::any_of(only_, [&](const std::string& text) {
-           return workload.find(text) != std::string::npos;
-         });
+  const auto has = [&](std::string_view text) { return workload.find(text) != std::string::npos; };
+  bool named = false, any_named = false;
+  for (const std::string_view text : only_) {
+    if (text.starts_with('-')) {
+      if (has(text.substr(1))) return false;
+    } else {
+      any_named = true;
+      named = named || has(text);
+    }
+  }
+  return named || !any_named;
 }
 
 void Results::add(Row row) { rows_.push_back(std::move(row)); }

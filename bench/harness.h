@@ -21,7 +21,8 @@ struct Row {
 /// them as JSON.
 class Results {
  public:
-  /// Only workloads whose names have one of these texts are wanted; all of them when there is none.
+  /// Only workloads whose names have one of these texts are wanted, all of them when there is none,
+  /// but for those that have one of the texts after a `-`.
   explicit Results(std::vector<std::string> only = {}) : only_(std::move(only)) {}
   [[nodiscard]] bool wants(const std::string& workload) const;
   void add(Row row);

@@ -28,7 +28,9 @@ int main(int argc, char** argv) {
   app.add_option("--json", json, "Also write the rows to this file");
   app.add_option("--table", table, "Only print the table of the rows in this file");
   std::vector<std::string> only;
-  app.add_option("--only", only, "Of training and compile the models whose names have these texts")
+  app.add_option("--only", only,
+                 "Of training and compile the models whose names have these texts; GPT,-bf16: but "
+                 "not those with bf16")
       ->delimiter(',')
       ->allow_extra_args(false);
   bool profile = false;

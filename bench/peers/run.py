@@ -27,6 +27,14 @@ def pinned(command, count):
     return ["taskset", "-c", ",".join(map(str, cores))] + command
 
 
+def wants(only, name):
+    """As dyad-bench has it: names with one of the texts, without those with one of the texts after a -."""
+    texts = only.split(",") if only else []
+    named = [text for text in texts if not text.startswith("-")]
+    return ((not named or any(text in name for text in named)) and
+            not any(text[1:] in name for text in texts if text.startswith("-")))
+
+
 class Run:
     def __init__(self, options, cache):
         self.options, self.cache = options, cache
@@ -48,7 +56,7 @@ class Run:
 
     def peer(self, script, name, case, count, cold):
         for part in case.parts or [None]:
-            if part and self.options.only and not any(t in part for t in self.options.only.split(",")):
+            if part and not wants(self.options.only, part):
                 continue
             self.peer_process(script, name, [part] if part else [], case, count, cold)
 
@@ -98,7 +106,8 @@ def main():
     parser.add_argument("--dyad", required=True)
     parser.add_argument("--json", required=True)
     parser.add_argument("--threads", default="1,%d" % len(os.sched_getaffinity(0)))
-    parser.add_argument("--only", default="", help="of training, models whose names have one of these texts")
+    parser.add_argument("--only", default="", help="of training, models whose names have one of these texts; "
+                        "GPT,-bf16: but not those with bf16")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     groups = options.groups or list(SCRIPTS)

@@ -35,7 +35,7 @@ struct ExecutableOptions {
   /// otherwise that is done where the CPU is faster so.
   std::optional<bool> channel_blocks = {};
   /// The first operator that makes a NaN or an infinity throws AnomalyError. With the passes
-  /// "widen_convs", "join_epilogues", "fuse" and "fuse_rows" off, each operator has a kernel of its
+  /// "widen_calls", "join_epilogues", "fuse" and "fuse_rows" off, each operator has a kernel of its
   /// own; the kernels that write variables are not looked at.
   bool check_finite = false;
   /// What passes are told of memory: how much there may be, sizes to count with.

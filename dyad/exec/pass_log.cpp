@@ -7,7 +7,7 @@
 #include "dyad/ir/graph_constants.h"
 #include "dyad/ir/undecided.h"
 #include "dyad/passes/lower.h"
-#include "dyad/runtime/convolutions.h"
+#include "dyad/runtime/library_calls.h"
 
 namespace dyad::exec {
 
@@ -43,7 +43,7 @@ passes::LowerOptions lower_options(const ExecutableOptions& options) {
   how.off = options.passes_off;
   how.fast_math = options.fast_math;
   how.channel_blocks = options.channel_blocks.value_or(runtime::prefers_channel_blocks());
-  how.convolves = runtime::convolves;
+  how.library = {runtime::convolves, runtime::multiplies};
   how.memory = options.memory;
   how.dump = options.dump;
   return how;

@@ -143,7 +143,7 @@ struct Session::State {
     exec::ExecutableOptions options;
     options.check_finite = key.second;
     if (options.check_finite)
-      options.passes_off = {"widen_convs", "join_epilogues", "fuse", "fuse_rows"};
+      options.passes_off = {"widen_calls", "join_epilogues", "fuse", "fuse_rows"};
     options.fast_math = this->options.fast_math && !options.check_finite;
     auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before),
                                              std::move(options));

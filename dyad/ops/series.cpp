@@ -420,9 +420,14 @@ Tensor pdist(const Tensor& x, double p, Loc loc) {
     throw ShapeError("pdist(" + type_string(x) + "): x must be a matrix", loc.user());
   }
   const LocScope scope(loc);
-  const std::int64_t rows = x.size(0, loc).value(loc);
-  const Tensor pairs = triu_indices(rows, rows, 1);
-  return take(cdist(x, x, p, loc), select(pairs, 0, 0) * rows + select(pairs, 0, 1));
+  // The pairs of row i begin at place i (2n - i - 1) / 2.
+  const Dim rows = x.size(0, loc);
+  const Tensor n = size_tensor(rows), row = arange(rows);
+  const Tensor begins = floor_divide(row * (n * 2 - row - 1), 2);
+  const Tensor place = arange(rows * (rows - 1) / 2);
+  const Tensor first = searchsorted(begins, place, true) - 1;
+  const Tensor second = place - take(begins, first) + first + 1;
+  return take(cdist(x, x, p, loc), first * n + second);
 }
 Tensor renorm(const Tensor& x, double p, std::int64_t axis, double most, Loc loc) {
   if (!(p > 0 && most > 0)) {

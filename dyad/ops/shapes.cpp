@@ -126,11 +126,12 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count, std::int64
                          " must be 1 or more",
                      loc.user());
   }
-  const std::int64_t size = known_size(x, axis, loc);
+  const LocScope called(loc, "tensor_split");
+  const Dim size = x.size(axis, loc);
   std::vector<Tensor> parts;
-  std::int64_t begin = 0;
+  Dim begin = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t end = begin + size / count + (i < size % count ? 1 : 0);
+    const Dim end = begin + ceil_div(size - i, count);
     parts.push_back(slice(x, axis, begin, end, 1, loc));
     begin = end;
   }

@@ -24,7 +24,6 @@
 #include "dyad/passes/simplify_views.h"
 #include "dyad/passes/sink_assigns.h"
 #include "dyad/passes/split_batch.h"
-#include "dyad/passes/widen_convs.h"
 
 namespace dyad::passes {
 namespace {
@@ -118,13 +117,13 @@ std::vector<Pass> built_in() {
        }},
       {"fuse", "pointwise operators and reductions that they feed share a kernel", optional,
        [](const GraphRef& g, const LowerOptions& options) { return fuse(*g, options.fusion); }},
-      {"widen_convs", "convolutions in dtypes that the CPU has none for are casts and one in f32",
+      {"widen_calls", "calls in dtypes that the CPU's library lacks are casts and one in f32",
        optional,
        [](const GraphRef& g, const LowerOptions& options) {
          const auto is_narrow = [&](const Node& node) {
-           return is_conv_to_widen(node, options.convolves);
+           return is_call_to_widen(node, options.library);
          };
-         return options.convolves && has(*g, is_narrow) ? widen_convs(*g, options.convolves) : g;
+         return has(*g, is_narrow) ? widen_calls(*g, options.library) : g;
        }},
       {"recompute", "values kept for long that kept ones give are computed again", optional,
        [](const GraphRef& g, const LowerOptions& options) { return recompute(g, options.memory); }},

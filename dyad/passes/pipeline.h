@@ -12,6 +12,7 @@
 #include "dyad/passes/fold_constants.h"
 #include "dyad/passes/fuse.h"
 #include "dyad/passes/recompute.h"
+#include "dyad/passes/widen_calls.h"
 
 namespace dyad::passes {
 
@@ -31,9 +32,7 @@ struct LowerOptions {
   /// Convolutions are faster with channels in blocks of eight: see block_channels.h. With fast_math
   /// alone.
   bool channel_blocks = false;
-  /// Whether the CPU has convolutions in a dtype; without it all are left as they are. See
-  /// widen_convs.h.
-  std::function<bool(DType)> convolves = {};
+  LibraryDTypes library = {};  ///< of this CPU
   /// Called with the graph as given (pass "input") and after each pass.
   std::function<void(std::string_view pass, const GraphImpl& graph)> dump = {};
 };

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "cases.h"
+#include "dyad/autograd/gradients.h"
 #include "dyad/core/create.h"
 #include "dyad/exec/compile.h"
 #include "dyad/ops/ops.h"
@@ -57,6 +58,41 @@ TEST_F(Recordings, FunctionsWithTablesOfTheirOwnRunCompiled) {
   expect_replays([](const Tensor& x) { return pdist(x[0][1]); });
   expect_replays([](const Tensor& x) { return combinations(x[0][1][2], 3); });
   expect_replays([](const Tensor& x) { return x + alibi_bias(3, 4, 5); });
+}
+
+/// Of matrices of any number of rows, `fn` and its gradient are recorded once behind the first
+/// call, and `more` times.
+template <class F>
+void expect_any_rows(const F& fn, std::size_t more = 0) {
+  const auto step = [&fn](const Tensor& x) {
+    Tensors all = fn(x);
+    Tensor loss = tensor(0.0f);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      loss = loss + sum(all[i] * all[i]) * static_cast<double>(i + 1);
+    all.push_back(grad(loss, {x})[0]);
+    return all;
+  };
+  const auto fast = compile(step, {.background = Background::never});
+  for (const std::int64_t rows : {5, 4, 9, 1, 0, 2, 12, 3, 7}) {
+    const Tensor x = normal({rows, 3}).requires_grad();
+    const Tensors got = fast(x), want = step(x);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].shape(), want[i].shape()) << rows << " rows, result " << i;
+      EXPECT_EQ(got[i].to_vector<float>(), want[i].to_vector<float>())
+          << rows << " rows, result " << i;
+    }
+  }
+  EXPECT_LE(fast.explain().recordings.size(), 2 + more) << to_string(fast.explain());
+  EXPECT_EQ(fast.explain().eager, 0) << to_string(fast.explain());
+}
+
+TEST_F(Recordings, PairsAndPartsOfAnyNumberOfRowsAreOne) {
+  // One row is compared with itself: nothing is repeated.
+  expect_any_rows([](const Tensor& x) { return Tensors{pdist(x, 1)}; }, 1);
+  expect_any_rows([](const Tensor& x) { return Tensors{pdist(x * 2)}; }, 1);
+  expect_any_rows([](const Tensor& x) { return tensor_split(x, 4); });
+  expect_any_rows([](const Tensor& x) { return vsplit(x, 3); });
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(Lower, TheDriverRunsThePassesInOrderAndDumpsEach) {
               ::testing::ElementsAre("input", "sink_assigns", "expand_composites", "canonical",
                                      "fold_constants", "simplify_views", "simplify_algebra",
                                      "hoist", "join_parts", "cse", "dce", "join_epilogues", "fuse",
-                                     "widen_convs", "recompute", "fuse_rows"));
+                                     "widen_calls", "recompute", "fuse_rows"));
   EXPECT_EQ(to_string(*given), before) << "the given graph stays as it is";
 }
 

@@ -22,7 +22,7 @@
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/lower.h"
 #include "dyad/passes/size_sources.h"
-#include "dyad/runtime/convolutions.h"
+#include "dyad/runtime/library_calls.h"
 #include "tools/dyad/text.h"
 
 namespace dyad::tool {
@@ -105,7 +105,9 @@ passes::LowerOptions lower_options(const OptOptions& options, const SymbolMap& n
       .off = options.off,
       .fast_math = options.fast_math,
       .channel_blocks = by_name || runtime::prefers_channel_blocks(),
-      .convolves = [by_name](DType dtype) { return !by_name && runtime::convolves(dtype); }};
+      .library = {
+          .convolves = [by_name](DType dtype) { return !by_name && runtime::convolves(dtype); },
+          .multiplies = [by_name](DType dtype) { return !by_name && runtime::multiplies(dtype); }}};
   constexpr std::int64_t kMegabyte = 1'000'000;
   lower.memory = {
       .memory_limit = static_cast<std::int64_t>(options.memory_limit.value_or(0)) * kMegabyte,

@@ -3,7 +3,6 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ops/attrs/epilogue.h"
 #include "dyad/ops/attrs/nn.h"
-#include "dyad/runtime/convolutions.h"
 #include "dyad/runtime/cpu/cast.h"
 #include "dyad/runtime/cpu/copy.h"
 #include "dyad/runtime/cpu/element.h"
@@ -11,6 +10,7 @@
 #include "dyad/runtime/cpu/tensor_data.h"
 #include "dyad/runtime/cpu/winograd.h"
 #include "dyad/runtime/layout.h"
+#include "dyad/runtime/library_calls.h"
 
 namespace dyad::runtime::cpu {
 
@@ -69,7 +69,7 @@ ConvShape describe(const Attrs& a, const Tensor& x, const Tensor& weight, const 
 }
 
 /// Runs a pass where the library or the loops have it: f64 in loops, f16 (and bf16 where the CPU
-/// has no such products) in f32, rounded at the end. What the pass widen_convs makes of them is the
+/// has no such products) in f32, rounded at the end. What the pass widen_calls makes of them is the
 /// same convolution of the same copies.
 template <class Library, class Loops>
 void run(const Library& library, const Loops& loops, ConvShape s, const Tensor& a, const Tensor& b,

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "dyad/core/tensor_impl.h"
-#include "dyad/runtime/convolutions.h"
 #include "dyad/runtime/layout.h"
+#include "dyad/runtime/library_calls.h"
 
 #ifdef DYAD_PLAIN_LOOPS
 

@@ -10,19 +10,21 @@
 #include "dyad/runtime/cpu/kernels.h"
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/layout.h"
+#include "dyad/runtime/library_calls.h"
 
-namespace dyad::runtime::cpu {
-namespace {
+namespace dyad::runtime {
 
-/// Whether half precision goes through f32 tensors because the library has no such product.
-bool goes_wide(DType dtype) {
+bool multiplies(DType dtype) noexcept {
 #ifdef DYAD_PLAIN_LOOPS
   static_cast<void>(dtype);
-  return false;
+  return true;
 #else
-  return (dtype == DType::f16 || dtype == DType::bf16) && !onednn::takes(dtype);
+  return (dtype != DType::f16 && dtype != DType::bf16) || cpu::onednn::takes(dtype);
 #endif
 }
+
+namespace cpu {
+namespace {
 
 /// Batch axes that only make A and C longer, because B is shared and rows follow one another,
 /// become rows.
@@ -85,8 +87,8 @@ void matmul(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::MatmulAttrs>();
   const Tensor& out = call.outputs[0];
   if (out.impl()->numel() == 0) return;
-  if (goes_wide(out.dtype())) {
-    const Tensor a = widened(call.inputs[0]), b = widened(call.inputs[1]);
+  if (!multiplies(out.dtype())) {
+    const Tensor a = widened_as_it_lies(call.inputs[0]), b = widened_as_it_lies(call.inputs[1]);
     const Tensor c = make_empty(DType::f32, out.impl()->shape);
     gemm(describe(*a.impl(), *b.impl(), *c.impl(), attrs.transpose_a, attrs.transpose_b),
          a.impl()->data, b.impl()->data, nullptr, c.impl()->data);
@@ -122,10 +124,10 @@ void multiply_linear(const Tensor& x, const Tensor& weight, const Tensor& bias, 
 void linear(const OpCall& call) {
   const Tensor &out = call.outputs[0], &bias = call.inputs[2];
   if (out.impl()->numel() == 0) return;
-  if (goes_wide(out.dtype())) {
+  if (!multiplies(out.dtype())) {
     const Tensor c = make_empty(DType::f32, out.impl()->shape);
-    multiply_linear(widened(call.inputs[0]), widened(call.inputs[1]),
-                    bias.defined() ? widened(bias) : Tensor(), c);
+    multiply_linear(widened_as_it_lies(call.inputs[0]), widened_as_it_lies(call.inputs[1]),
+                    bias.defined() ? widened_as_it_lies(bias) : Tensor(), c);
     narrow(c, out);
     return;
   }
@@ -140,4 +142,5 @@ std::span<const NamedKernel> matmul_kernels() {
   return kernels;
 }
 
-}  // namespace dyad::runtime::cpu
+}  // namespace cpu
+}  // namespace dyad::runtime

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "dyad/core/tensor_impl.h"
-#include "dyad/runtime/convolutions.h"
 #include "dyad/runtime/cpu/winograd_tiles.h"
+#include "dyad/runtime/library_calls.h"
 #include "dyad/runtime/threads.h"
 
 namespace dyad::runtime::cpu {

@@ -1,4 +1,4 @@
-#include "dyad/passes/widen_convs.h"
+#include "dyad/passes/widen_calls.h"
 
 #include <utility>
 #include <vector>
@@ -36,17 +36,19 @@ bool is_depthwise(const Channels& channels) {
 
 }  // namespace
 
-bool is_conv_to_widen(const Node& node, const std::function<bool(DType)>& convolves) {
+bool is_call_to_widen(const Node& node, const LibraryDTypes& dtypes) {
+  const bool is_product = node.is("matmul") || node.is("linear");
   const Channels channels = channels_of(node);
-  if (channels.groups == 0 || is_depthwise(channels)) return false;
+  if (!is_product && (channels.groups == 0 || is_depthwise(channels))) return false;
+  const auto& has = is_product ? dtypes.multiplies : dtypes.convolves;
   const DType dtype = node.types()[0].dtype();
-  return (dtype == DType::f16 || dtype == DType::bf16) && !convolves(dtype);
+  return (dtype == DType::f16 || dtype == DType::bf16) && has && !has(dtype);
 }
 
-Ref<GraphImpl> widen_convs(const GraphImpl& graph, const std::function<bool(DType)>& convolves) {
+Ref<GraphImpl> widen_calls(const GraphImpl& graph, const LibraryDTypes& dtypes) {
   return Peephole(graph).rewrite([&](const Node& node, std::span<const Value> inputs,
                                      GraphImpl& to) {
-    if (!is_conv_to_widen(node, convolves)) return Value();
+    if (!is_call_to_widen(node, dtypes)) return Value();
     GraphEvaluator evaluator{Ref<GraphImpl>(&to)};
     const Evaluator::Scope current(evaluator);
     const auto cast = [&](Value value, DType wanted) {

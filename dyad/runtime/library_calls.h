@@ -2,7 +2,7 @@
 
 #include "dyad/core/dtype.h"
 
-// What passes ask of this CPU's convolutions.
+// What passes ask of this CPU's convolutions and products.
 namespace dyad::runtime {
 
 /// Whether this CPU's convolutions are faster with the channels of images in blocks of eight
@@ -12,5 +12,8 @@ namespace dyad::runtime {
 /// Whether there are convolutions in this dtype; those in others are computed on copies in f32 and
 /// rounded at the end.
 [[nodiscard]] bool convolves(DType dtype) noexcept;
+
+/// The same of products: matmul and linear.
+[[nodiscard]] bool multiplies(DType dtype) noexcept;
 
 }  // namespace dyad::runtime
