@@ -46,7 +46,7 @@ class Run:
 
     def dyad(self, groups, count):
         rows = os.path.join(self.cache, "dyad.json")
-        only = ["--only", self.options.only] if self.options.only else []
+        only = ["--only=" + self.options.only] if self.options.only else []
         done = subprocess.run(pinned([self.options.dyad, *groups, *only, "--threads", str(count), "--json", rows], count),
                               stdout=subprocess.DEVNULL)
         if done.returncode:

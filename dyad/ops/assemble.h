@@ -72,13 +72,13 @@ struct Runs {
                                   Loc loc = std::source_location::current());
 [[nodiscard]] Tensor column_stack(std::initializer_list<Tensor> tensors,
                                   Loc loc = std::source_location::current());
-/// tensor_split() along axis 1, or 0 of a vector. The size must be known.
+/// tensor_split() along axis 1, or 0 of a vector.
 [[nodiscard]] std::vector<Tensor> hsplit(const Tensor& x, std::int64_t count,
                                          Loc loc = std::source_location::current());
-/// tensor_split() along axis 0. The size must be known.
+/// tensor_split() along axis 0.
 [[nodiscard]] std::vector<Tensor> vsplit(const Tensor& x, std::int64_t count,
                                          Loc loc = std::source_location::current());
-/// tensor_split() along axis 2. The size must be known.
+/// tensor_split() along axis 2.
 [[nodiscard]] std::vector<Tensor> dsplit(const Tensor& x, std::int64_t count,
                                          Loc loc = std::source_location::current());
 /// x backwards along axis 1: a view.

@@ -420,13 +420,13 @@ Tensor pdist(const Tensor& x, double p, Loc loc) {
     throw ShapeError("pdist(" + type_string(x) + "): x must be a matrix", loc.user());
   }
   const LocScope scope(loc);
-  // The pairs of row i begin at place i (2n - i - 1) / 2.
-  const Dim rows = x.size(0, loc);
+  // The pairs of row i begin at place i (2n - i - 1) / 2. The last row has none.
+  const Dim rows = x.size(0, loc), count = rows * (rows - 1) / 2;
   const Tensor n = size_tensor(rows), row = arange(rows);
   const Tensor begins = floor_divide(row * (n * 2 - row - 1), 2);
-  const Tensor place = arange(rows * (rows - 1) / 2);
-  const Tensor first = searchsorted(begins, place, true) - 1;
-  const Tensor second = place - take(begins, first) + first + 1;
+  const Tensor later = slice(begins, 0, 1, rows - 1);
+  const Tensor first = cumsum(scatter_add(zeros({count}, i64), 0, later, ones_like(later)), 0);
+  const Tensor second = arange(count) - take(begins, first) + first + 1;
   return take(cdist(x, x, p, loc), first * n + second);
 }
 Tensor renorm(const Tensor& x, double p, std::int64_t axis, double most, Loc loc) {

@@ -115,7 +115,7 @@ namespace dyad {
 /// norm(a - b, p)
 [[nodiscard]] Tensor dist(const Tensor& a, const Tensor& b, double p = 2,
                           Loc loc = std::source_location::current());
-/// cdist() of each row of a matrix from each later one, a vector. The number of rows must be known.
+/// cdist() of each row of a matrix from each later one, a vector.
 [[nodiscard]] Tensor pdist(const Tensor& x, double p = 2,
                            Loc loc = std::source_location::current());
 /// x with each slice along the axis whose p-norm is above `most` scaled down to it. ValueError

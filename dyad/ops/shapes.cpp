@@ -17,11 +17,6 @@ std::vector<Tensor> each(std::span<const Tensor> tensors, Tensor (*f)(const Tens
   return made;
 }
 
-/// A size that the number of results depends on.
-std::int64_t known_size(const Tensor& x, std::int64_t axis, Loc loc) {
-  return x.size(axis, loc).value(loc);
-}
-
 }  // namespace
 
 Tensor movedim(const Tensor& x, const Ints& from, const Ints& to, Loc loc) {
@@ -115,7 +110,7 @@ std::vector<Tensor> broadcast_tensors(std::initializer_list<Tensor> tensors, Loc
 }
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis, Loc loc) {
   std::vector<Tensor> parts;
-  const std::int64_t count = known_size(x, axis, loc);
+  const std::int64_t count = x.size(axis, loc).value(loc);
   parts.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) parts.push_back(select(x, axis, i, loc));
   return parts;
@@ -126,13 +121,13 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count, std::int64
                          " must be 1 or more",
                      loc.user());
   }
-  const LocScope called(loc, "tensor_split");
-  const Dim size = x.size(axis, loc);
+  const int at = normalize_axis(axis, x.rank(), "tensor_split", loc);
+  const Dim size = x.size(at, loc), least = size / count, larger = size % count;
   std::vector<Tensor> parts;
   Dim begin = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Dim end = begin + ceil_div(size - i, count);
-    parts.push_back(slice(x, axis, begin, end, 1, loc));
+  for (std::int64_t i = 1; i <= count; ++i) {
+    const Dim end = i == count ? size : least * i + min(i, larger);
+    parts.push_back(slice(x, at, begin, end, 1, loc));
     begin = end;
   }
   return parts;

@@ -42,7 +42,7 @@ namespace dyad {
 /// The parts at each index of an axis, which vanishes. The size must be known.
 [[nodiscard]] std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis = 0,
                                          Loc loc = std::source_location::current());
-/// `count` slices whose sizes differ by at most one, the larger ones first. The size must be known.
+/// `count` slices whose sizes differ by at most one, the larger ones first.
 [[nodiscard]] std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t count,
                                                std::int64_t axis = 0,
                                                Loc loc = std::source_location::current());

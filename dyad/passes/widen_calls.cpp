@@ -1,5 +1,6 @@
 #include "dyad/passes/widen_calls.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -57,7 +58,11 @@ Ref<GraphImpl> widen_calls(const GraphImpl& graph, const LibraryDTypes& dtypes) 
       return evaluator.value_of(made, &node.op(), node.loc());
     };
     std::vector<Value> wide;
-    for (const Value input : inputs) wide.push_back(cast(input, DType::f32));
+    for (const Value input : inputs) {
+      const auto same = std::ranges::find(inputs.first(wide.size()), input) - inputs.begin();
+      const auto at = static_cast<std::size_t>(same);
+      wide.push_back(at < wide.size() ? wide[at] : cast(input, DType::f32));
+    }
     const Types types{Type(DType::f32, node.types()[0].shape())};
     Node* const made =
         to.append(node.op(), node.shared_attrs(), std::move(wide), types, node.loc());

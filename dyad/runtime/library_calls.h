@@ -13,7 +13,7 @@ namespace dyad::runtime {
 /// rounded at the end.
 [[nodiscard]] bool convolves(DType dtype) noexcept;
 
-/// The same of products: matmul and linear.
+/// The same of products (matmul and linear) of floats.
 [[nodiscard]] bool multiplies(DType dtype) noexcept;
 
 }  // namespace dyad::runtime

@@ -165,6 +165,19 @@ TEST_P(WidenedCalls, OfAnyNumberOfRowsGiveTheBitsOfEager) {
        {7, 24},
        {1},
        [](const Tensor& x, const Tensor& w) { return matmul(x, transpose(x, 0, 1)) * w; }},
+      {"linear of an expanded row",
+       {3, 1, 24},
+       {40, 24},
+       [&](const Tensor& x, const Tensor& w) { return linear(expand(x, {-1, 5, 24}), w, bias); }},
+      {"linear of no columns", {3, 0}, {40, 0}, linear_of},
+      {"batches, the second expanded",
+       {3, 6, 24},
+       {24, 16},
+       [](const Tensor& x, const Tensor& w) { return matmul(x, expand(w, {x.size(0), 24, 16})); }},
+      {"rows backwards",
+       {7, 24},
+       {24, 16},
+       [](const Tensor& x, const Tensor& w) { return matmul(flip(x, {0, 1}), w); }},
       {"by a vector", {7, 24}, {24}, plain},
       {"of no rows", {0, 24}, {24, 16}, plain},
       {"of no columns", {7, 0}, {0, 16}, plain},
@@ -189,14 +202,14 @@ TEST_P(WidenedCalls, AreThoseOfF32) {
   const Tensors inputs{scaled({2, 16, 8, 8}), scaled({8, 16, 3, 3}), scaled({3, 8}),
                        scaled({5, 8})};
   const Executable executable(record(fn, types_of(inputs)));
-  const auto dtype_of = [&](std::string_view name) {
+  const auto expect_dtype = [&](std::string_view name, bool is_there) {
     const auto& nodes = executable.lowered().nodes();
-    return (*std::ranges::find_if(nodes, [&](const auto& n) { return n->is(name); }))
-        ->types()[0]
-        .dtype();
+    const auto call = std::ranges::find_if(nodes, [&](const auto& n) { return n->is(name); });
+    ASSERT_NE(call, nodes.end());
+    EXPECT_EQ((*call)->types()[0].dtype(), is_there ? GetParam() : DType::f32) << name;
   };
-  EXPECT_EQ(dtype_of("conv"), runtime::convolves(GetParam()) ? GetParam() : DType::f32);
-  EXPECT_EQ(dtype_of("linear"), runtime::multiplies(GetParam()) ? GetParam() : DType::f32);
+  expect_dtype("conv", runtime::convolves(GetParam()));
+  expect_dtype("linear", runtime::multiplies(GetParam()));
   expect_as_eager(fn, inputs);
 }
 

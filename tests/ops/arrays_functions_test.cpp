@@ -297,6 +297,8 @@ TEST_F(Arrays, PlacesOutOfRangeAreErrorsWhenTheOperatorRuns) {
   EXPECT_EQ(text_of([&] { (void)scatter(x, 0, reshape(far, {1, 2}), 1.0); }),
             "scatter(x: f32[3, 4], index: i64[1, 2], source: f32[1, 2]): index 5 at [0, 1] is out "
             "of range for axis 0 of size 3; allowed are -3 to 2");
+  EXPECT_EQ(text_of([&] { (void)tensor_split(x, 2, 2); }),
+            "tensor_split: axis 2 is out of range for a tensor of rank 2: it must be from -2 to 1");
   EXPECT_EQ(text_of([&] { (void)masked_scatter(x, x == 0, zeros({11})); }),
             "masked_scatter: source has 11 elements, but mask is true at more places");
   EXPECT_EQ(text_of([&] { (void)bincount(low); }),

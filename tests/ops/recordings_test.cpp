@@ -92,6 +92,7 @@ TEST_F(Recordings, PairsAndPartsOfAnyNumberOfRowsAreOne) {
   expect_any_rows([](const Tensor& x) { return Tensors{pdist(x, 1)}; }, 1);
   expect_any_rows([](const Tensor& x) { return Tensors{pdist(x * 2)}; }, 1);
   expect_any_rows([](const Tensor& x) { return tensor_split(x, 4); });
+  expect_any_rows([](const Tensor& x) { return tensor_split(x, 300); });
   expect_any_rows([](const Tensor& x) { return vsplit(x, 3); });
 }
 

@@ -116,6 +116,21 @@ TEST(WidenCalls, ProductsHaveCopiesOfTheirOwnToo) {
   })");
 }
 
+TEST(WidenCalls, AValueThatIsReadTwiceIsCopiedOnce) {
+  expect_widened(R"(graph {
+    %x = placeholder : bf16[n, 8]
+    %y = matmul(%x, %x) {transpose_a = false, transpose_b = true}
+    return %y
+  })",
+                 R"(graph {
+    %x = placeholder : bf16[n, 8]
+    %wide = cast(%x) {dtype = f32, saturate = true}
+    %y1 = matmul(%wide, %wide) {transpose_a = false, transpose_b = true}
+    %y = cast(%y1) {dtype = bf16, saturate = true}
+    return %y
+  })");
+}
+
 TEST(WidenCalls, ProductsStayWhereTheCpuHasThem) { expect_kept(kProducts, DType::bf16); }
 
 TEST(WidenCalls, AskForEachKind) {

@@ -12,9 +12,7 @@
 #include "dyad/runtime/layout.h"
 #include "dyad/runtime/library_calls.h"
 
-namespace dyad::runtime {
-
-bool multiplies(DType dtype) noexcept {
+bool dyad::runtime::multiplies(DType dtype) noexcept {
 #ifdef DYAD_PLAIN_LOOPS
   static_cast<void>(dtype);
   return true;
@@ -23,7 +21,7 @@ bool multiplies(DType dtype) noexcept {
 #endif
 }
 
-namespace cpu {
+namespace dyad::runtime::cpu {
 namespace {
 
 /// Batch axes that only make A and C longer, because B is shared and rows follow one another,
@@ -82,6 +80,9 @@ Gemm describe(const TensorImpl& a, const TensorImpl& b, const TensorImpl& c, boo
   set_batch(g, sizes, batch_strides(a), batch_strides(b), batch_strides(c));
   return g;
 }
+
+// What the pass widen_calls makes of products that go through f32 is the same product of the same
+// copies.
 
 void matmul(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::MatmulAttrs>();
@@ -142,5 +143,4 @@ std::span<const NamedKernel> matmul_kernels() {
   return kernels;
 }
 
-}  // namespace cpu
-}  // namespace dyad::runtime
+}  // namespace dyad::runtime::cpu
