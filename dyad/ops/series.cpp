@@ -10,6 +10,7 @@
 #include "dyad/ops/diagonal.h"
 #include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
+#include "dyad/ops/index_support.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/linalg.h"
 #include "dyad/ops/op_support.h"
@@ -425,7 +426,7 @@ Tensor pdist(const Tensor& x, double p, Loc loc) {
   const Tensor n = size_tensor(rows), row = arange(rows);
   const Tensor begins = floor_divide(row * (n * 2 - row - 1), 2);
   const Tensor later = slice(begins, 0, 1, rows - 1);
-  const Tensor first = cumsum(scatter_add(zeros({count}, i64), 0, later, ones_like(later)), 0);
+  const Tensor first = cumsum(ops::scatter_added({count}, 0, later, ones_like(later)), 0);
   const Tensor second = arange(count) - take(begins, first) + first + 1;
   return take(cdist(x, x, p, loc), first * n + second);
 }

@@ -59,9 +59,9 @@ Ref<GraphImpl> widen_calls(const GraphImpl& graph, const LibraryDTypes& dtypes) 
     };
     std::vector<Value> wide;
     for (const Value input : inputs) {
-      const auto same = std::ranges::find(inputs.first(wide.size()), input) - inputs.begin();
-      const auto at = static_cast<std::size_t>(same);
-      wide.push_back(at < wide.size() ? wide[at] : cast(input, DType::f32));
+      const auto first =
+          static_cast<std::size_t>(std::ranges::find(inputs, input) - inputs.begin());
+      wide.push_back(first < wide.size() ? wide[first] : cast(input, DType::f32));
     }
     const Types types{Type(DType::f32, node.types()[0].shape())};
     Node* const made =
