@@ -574,15 +574,6 @@ static bool was_one(Dim size, Dim from, const Tensor& gradient) {
   return gradient.is_concrete() && !(size == from) && size == 1;
 }
 
-/// Whether an axis of a gradient has size 1, and so repeats nothing. Nothing where only a run
-/// tells.
-static std::optional<bool> is_one(Dim size, const Tensor& gradient) {
-  if (size.is_number()) return size.same_as(1);
-  if (!gradient.is_concrete()) return std::nullopt;
-  auto* const recording = dynamic_cast<RecordingNotes*>(&Evaluator::current());
-  return recording ? recording->is_one(size, Loc().user()) : false;
-}
-
 Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
   const TensorImpl& impl = *gradient.impl();
   if (!impl.recorded && impl.dtype == dtype && impl.shape.same_as(shape)) return gradient;
@@ -590,23 +581,16 @@ Tensor reduce_to(Tensor gradient, const Shape& shape, DType dtype) {
   if (!from.same_as(shape)) {
     const std::size_t lead = from.size() - shape.size();
     Ints axes;
-    bool surely = false;  // repeated: a run of a graph may find a size to be 1
-    bool renamed = false;
+    bool surely = false;  // repeated: a symbol may turn out to be 1
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (i >= lead && !was_one(shape[i - lead], from[i], gradient)) continue;
-      const std::optional<bool> one = i < lead ? false : is_one(from[i], gradient);
-      if (one.value_or(false)) {
-        renamed = true;
-        continue;
-      }
       axes.push_back(static_cast<std::int64_t>(i));
-      surely = surely || one.has_value();
+      surely = surely || i < lead || from[i].is_number();
     }
     if (!axes.empty()) {
       gradient = surely ? sum(gradient, axes) : ops::sum_of_repeats(gradient, axes);
-      renamed = true;
+      gradient = reshape(gradient, shape);
     }
-    if (renamed) gradient = reshape(gradient, shape);
   }
   return gradient.dtype() == dtype ? gradient : gradient.to(dtype);
 }

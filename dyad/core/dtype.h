@@ -95,6 +95,10 @@ inline constexpr DTypeSet kPlain = kAny | kComplex | kSmall,
 
 /// f64, f32, f16 and bf16: the floating-point dtypes that arithmetic is done in.
 [[nodiscard]] constexpr bool is_floating(DType t) noexcept { return t <= DType::bf16; }
+/// f16 and bf16, whose sums are made in f32.
+[[nodiscard]] constexpr bool is_narrow(DType t) noexcept {
+  return t == DType::f16 || t == DType::bf16;
+}
 /// Integers that arithmetic is done in.
 [[nodiscard]] constexpr bool is_integer(DType t) noexcept {
   return t >= DType::i64 && t <= DType::u8;

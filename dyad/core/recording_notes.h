@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
-#include "dyad/core/dim.h"
 #include "dyad/core/tensor.h"
 
 namespace dyad {
@@ -17,9 +15,6 @@ class RecordingNotes {
   virtual void note_detached(const Tensor& made) = 0;
   /// The program registers a hook of a tensor.
   virtual void note_hook(const Tensor& of, Loc loc) = 0;
-  /// What is done next depends on whether the size is 1. Nothing where only the data of each call
-  /// tell: what is done has to be right for both.
-  virtual std::optional<bool> is_one(Dim size, Loc loc) = 0;
   /// Whether the tensor's elements lie in the same order in later calls: of sizes that vary, some
   /// hide it.
   virtual bool keeps_order(const Tensor& made) = 0;

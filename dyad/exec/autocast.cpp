@@ -90,7 +90,7 @@ AutocastInputs::AutocastInputs(const OpInfo& op, TensorRefs inputs, Loc loc,
     if (policy == Policy::as_given || !input->defined() || input->impl()->is_number) continue;
     const DType from = input->dtype();
     const DType to = policy == Policy::narrow ? *dtype_ : DType::f32;
-    const bool narrow = from == DType::f16 || from == DType::bf16;
+    const bool narrow = is_narrow(from);
     if (from == to || !(narrow || (policy == Policy::narrow && from == DType::f32))) continue;
     casts_[i] = cast_to(*input, to, loc, stamp);
     refs_.back() = &casts_[i];
@@ -101,7 +101,7 @@ AutocastInputs::AutocastInputs(const OpInfo& op, TensorRefs inputs, Loc loc,
 
 Autocast::Autocast(DType dtype, bool enabled, Loc loc)
     : AutocastSwitch(enabled ? std::optional<DType>(dtype) : std::nullopt) {
-  if (dtype == DType::bf16 || dtype == DType::f16) return;
+  if (is_narrow(dtype)) return;
   throw DTypeError(fmt::format("Autocast: the dtype must be bf16 or f16, found {}", name_of(dtype)),
                    loc.user());
 }

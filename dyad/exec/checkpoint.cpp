@@ -111,7 +111,7 @@ struct Checkpoint {
       std::vector<Value> changed;
       for (const Value v : node->inputs()) changed.push_back(current(v));
       if (std::ranges::equal(changed, node->inputs())) continue;
-      Node* again = graph->append_copy(*node, std::move(changed));
+      Node* again = graph->append_copy(*node, changed);
       for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
         now[node->output(i)] = again->output(i);
       }

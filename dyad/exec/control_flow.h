@@ -87,6 +87,9 @@ State while_loop(Condition&& condition, Body&& body, const State& state,
 template <class Body, class Carry, class Xs>
 auto scan(Body&& body, const Carry& init, const Xs& xs, Loc loc = std::source_location::current()) {
   using Result = std::remove_cvref_t<std::invoke_result_t<Body&, const Carry&, const Xs&>>;
+  static_assert(
+      requires(const Result& step) { step.first, step.second; },
+      "the body of a scan returns std::pair(carry, y): y is stacked, e.g. the carry again");
   using Y = std::remove_cvref_t<decltype(std::declval<Result>().second)>;
   const std::vector<Tensor> carries = exec::pack::flatten(init);
   std::optional<Y> like;

@@ -219,7 +219,7 @@ std::vector<Value> inline_region(const GraphImpl& region, const Ref<GraphImpl>& 
     }
     std::vector<Value> inputs;
     for (const Value v : node->inputs()) inputs.push_back(v ? now.at(v) : v);
-    Node* copy = into->append_copy(*node, std::move(inputs));
+    Node* copy = into->append_copy(*node, inputs);
     for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
       now[node->output(i)] = copy->output(i);
     }
@@ -237,8 +237,7 @@ std::vector<Tensor> append_control(GraphEvaluator& outer, const OpInfo& op, Ref<
   for (const Tensor& input : inputs) {
     values.push_back(outer.value_of(around ? around->inside(input, loc) : input, &op, loc));
   }
-  Node* node =
-      outer.graph()->append(op, std::move(attrs), std::move(values), std::move(types), loc.user());
+  Node* node = outer.graph()->append(op, std::move(attrs), values, std::move(types), loc.user());
   for (Ref<GraphImpl>& region : regions) node->add_region(std::move(region));
   std::vector<Tensor> results;
   for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {

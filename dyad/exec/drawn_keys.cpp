@@ -296,7 +296,7 @@ Values append_twin(GraphEvaluator& into, const Node& node, Values inputs,
     }
   }
   Node* const made =
-      into.graph()->append(node.op(), std::move(attrs), std::move(inputs), std::move(types), loc);
+      into.graph()->append(node.op(), std::move(attrs), inputs, std::move(types), loc);
   for (Ref<GraphImpl>& region : regions) made->add_region(std::move(region));
   Values outputs;
   for (std::size_t i = 0; i < results; ++i) outputs.push_back(made->output(static_cast<int>(i)));
@@ -318,7 +318,7 @@ void RegionWithKeys::finish(std::span<const Value>& keys, std::size_t keys_given
       if (holds_drawing(*node)) {
         outputs = append_twin(evaluator_, *node, std::move(inputs), given);
       } else {
-        Node* const copy = made_->append_copy(*node, std::move(inputs));
+        Node* const copy = made_->append_copy(*node, inputs);
         for (int i = 0; i < static_cast<int>(copy->types().size()); ++i)
           outputs.push_back(copy->output(i));
       }

@@ -53,10 +53,6 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
   void note_hook(const Tensor& of, Loc loc) override {
     if (auto* const notes = next()) notes->note_hook(of, loc);
   }
-  std::optional<bool> is_one(Dim size, Loc loc) override {
-    auto* const notes = next();
-    return notes ? notes->is_one(size, loc) : std::nullopt;
-  }
   bool keeps_order(const Tensor& made) override {
     auto* const notes = next();
     return !notes || notes->keeps_order(made);

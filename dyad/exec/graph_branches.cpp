@@ -177,7 +177,7 @@ class Assembler {
         inputs.push_back(into.value_of(region ? region->inside(input, node.loc()) : input,
                                        &node.op(), node.loc()));
       }
-      Node* copied = into.graph()->append_copy(node, std::move(inputs));
+      Node* copied = into.graph()->append_copy(node, inputs);
       for (int output = 0; output < static_cast<int>(node.types().size()); ++output) {
         made.push_back(symbolic_tensor(into.graph(), copied->output(output)));
       }

@@ -159,7 +159,7 @@ Padder::Forms Padder::apply(const Node& node, Forms inputs) {
   if (!any) {
     std::vector<Value> values;
     for (const PaddedForm& form : inputs) values.push_back(form.padded);
-    Node* const made = graph_->append_copy(node, std::move(values));
+    Node* const made = graph_->append_copy(node, values);
     Forms outputs;
     for (std::size_t i = 0; i < node.types().size(); ++i)
       outputs.push_back(plain(node.types()[i], made->output(static_cast<int>(i))));
@@ -269,7 +269,7 @@ Padder::Forms Padder::apply_exactly(const Node& node, Forms& inputs) {
   std::vector<Value> values;
   for (PaddedForm& form : inputs)
     values.push_back(form.type.is_tensor() ? exact_of(form) : form.padded);
-  Node* const made = graph_->append_copy(node, std::move(values));
+  Node* const made = graph_->append_copy(node, values);
   Forms outputs;
   for (std::size_t i = 0; i < node.types().size(); ++i) {
     const Value value = made->output(static_cast<int>(i));

@@ -22,7 +22,7 @@ namespace {
 std::optional<double> neutral_element(const Node& node) {
   const bool floating = is_floating(node.inputs()[0].type().dtype());
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (node.is("sum") || node.is("any")) return 0;
+  if (node.is("sum") || node.is("sum_of_repeats") || node.is("any")) return 0;
   if (node.is("prod") || node.is("all")) return 1;
   if (node.is("max") && floating) return -kInfinity;
   if (node.is("min") && floating) return kInfinity;

@@ -268,7 +268,7 @@ void Recorder::apply_as_given(const OpInfo& op, TensorRefs inputs, const void* a
   for (const Tensor* input : inputs)
     values.push_back(input->defined() ? value_of(*input, loc) : Value());
   if (!written_.empty()) refuse_written_gaps(op, inputs, loc);
-  Node* node = graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), std::move(values), loc);
+  Node* node = graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), values, loc);
   check_types(*node, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     set_value(outputs[i], node->output(static_cast<int>(i)));

@@ -75,7 +75,6 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void note_strides() override { path_.strides_matter = true; }
   void note_detached(const Tensor& made) override;
   void note_hook(const Tensor& of, Loc loc) override;
-  std::optional<bool> is_one(Dim size, Loc loc) override;
   bool keeps_order(const Tensor& made) override { return shape_of(made).is_concrete(); }
   void begin_pass() override;
   void visit(std::uint64_t sequence) override;

@@ -70,11 +70,6 @@ bool Recorder::dim_less(Dim a, Dim b, Loc loc) {
   return answer;
 }
 
-std::optional<bool> Recorder::is_one(Dim size, Loc loc) {
-  if (is_told_by_data(size)) return std::nullopt;
-  return dim_equal(size, 1, loc);
-}
-
 void Recorder::guard_small_sizes(const Shape& shape, Loc loc) {
   for (const Dim size : shape) {
     std::vector<Dim> symbols;

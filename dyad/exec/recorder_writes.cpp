@@ -162,8 +162,7 @@ bool Recorder::update(const OpInfo& op, TensorRefs inputs, const void* attrs,
   std::vector<Value> values;  // before they change
   for (const Tensor* input : inputs) values.push_back(value_of(*input, loc));
   if (!written_.empty()) refuse_written_gaps(op, inputs, loc);
-  Node* const node =
-      graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), std::move(values), loc);
+  Node* const node = graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), values, loc);
   if (before_) {
     for (const Tensor& target : targets) keep_before(handle_of(target, loc)->memory, target);
   }
@@ -192,8 +191,7 @@ bool Recorder::apply_over(const OpInfo& op, TensorRefs inputs, const void* attrs
     const Evaluator::Scope eager(EagerEvaluator::instance());
     if (!try_over(op, inputs, attrs, loc)) return false;
   }
-  Node* const node =
-      graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), std::move(values), loc);
+  Node* const node = graph_->append_checked(op, Attrs::copy_of(*op.attrs, attrs), values, loc);
   set_value(*inputs[0], node->output());
   return true;
 }

@@ -61,7 +61,7 @@ void StepWriter::append(const Ref<GraphImpl>& graph, const StepBlock& block, Kno
     if (item.node) {
       std::vector<Value> inputs;
       for (const StepRole& role : item.inputs) inputs.push_back(value_of(graph, known, role));
-      made = graph->append_copy(*item.node, std::move(inputs));
+      made = graph->append_copy(*item.node, inputs);
     } else {
       made = append_cond(graph, number, known);
     }
@@ -90,7 +90,7 @@ Value StepWriter::value_of(const Ref<GraphImpl>& graph, const KnownRoles& known,
   const StepView& view = views_[role.number];
   std::vector<Value> inputs;
   for (const StepRole& input : view.inputs) inputs.push_back(value_of(graph, known, input));
-  return graph->append_copy(*view.model.node, std::move(inputs))->output(view.model.index);
+  return graph->append_copy(*view.model.node, inputs)->output(view.model.index);
 }
 
 Node* StepWriter::append_cond(const Ref<GraphImpl>& graph, std::size_t number,

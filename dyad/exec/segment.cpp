@@ -32,7 +32,7 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
     bind_sizes(node);
     std::vector<Value> inputs;
     for (const Value& input : node.inputs()) inputs.push_back(input ? resolve(input) : Value());
-    Node* copy = graph_->append_copy(node, std::move(inputs));
+    Node* copy = graph_->append_copy(node, inputs);
     for (int i = 0; i < static_cast<int>(node.types().size()); ++i)
       values_.emplace(ValueId{at, i}, copy->output(i));
   }
@@ -97,7 +97,7 @@ Value Segment::resolve(Value recorded) {
     // Views are made where they are read: strides decide how a library computes.
     std::vector<Value> inputs;
     for (const Value& input : node.inputs()) inputs.push_back(input ? resolve(input) : Value());
-    Node* copy = graph_->append_copy(node, std::move(inputs));
+    Node* copy = graph_->append_copy(node, inputs);
     here = copy->output(recorded.index);
   } else {
     bind_sizes(node);

@@ -383,7 +383,7 @@ class TapedLoopRoller {
   Value again(Value view, const User& user) {
     std::vector<Value> inputs;
     for (const Value input : view.node->inputs()) inputs.push_back(moved(input, user));
-    return writes_ ? graph_.append_copy(*view.node, std::move(inputs))->output(view.index) : view;
+    return writes_ ? graph_.append_copy(*view.node, inputs)->output(view.index) : view;
   }
 
   /// One step's part of a stack, for the steps before or after those that became a loop.
@@ -580,8 +580,7 @@ class TapedLoopRoller {
 
   Node* append_loop(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types,
                     std::span<const Ref<GraphImpl>> regions) {
-    Node* const node =
-        graph_.append(op, std::move(attrs), std::move(inputs), std::move(types), loop_.loc);
+    Node* const node = graph_.append(op, std::move(attrs), inputs, std::move(types), loop_.loc);
     for (const Ref<GraphImpl>& region : regions) node->add_region(region);
     take_new();
     return node;

@@ -36,15 +36,18 @@ bool is_sole(const Tensor& value) {
 
 const Type& Value::type() const { return node->types()[static_cast<std::size_t>(index)]; }
 
-Node* GraphImpl::append(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types,
-                        Loc loc) {
-  nodes_.push_back(
-      std::make_unique<Node>(op, std::move(attrs), std::move(inputs), std::move(types), loc));
-  Node* node = nodes_.back().get();
+Node* GraphImpl::append(const OpInfo& op, Ref<Attrs> attrs, const std::vector<Value>& inputs,
+                        Types types, Loc loc) {
+  return adopt(std::make_unique<Node>(op, std::move(attrs), inputs, std::move(types), loc));
+}
+
+/// Gives a new node its place, behind all others.
+Node* GraphImpl::adopt(std::unique_ptr<Node> node) {
   node->id_ = next_id_++;
   remember(*node);
-  for (const Type& type : node->types_) note_symbols(type);
-  return node;
+  for (const Type& type : node->types()) note_symbols(type);
+  nodes_.push_back(std::move(node));
+  return nodes_.back().get();
 }
 
 /// What the graph knows of a node beside its place.
@@ -59,11 +62,11 @@ void GraphImpl::remember(Node& node) {
   }
 }
 
-Node* GraphImpl::append_checked(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs,
-                                Loc loc) {
+Node* GraphImpl::append_checked(const OpInfo& op, Ref<Attrs> attrs,
+                                const std::vector<Value>& inputs, Loc loc) {
   Types types = infer_types(op, types_of(inputs), attrs->data(), loc);
   bind_unknown_sizes(types);
-  return append(op, std::move(attrs), std::move(inputs), std::move(types), loc);
+  return append(op, std::move(attrs), inputs, std::move(types), loc);
 }
 
 void GraphImpl::bind_unknown_sizes(Types& types) {
@@ -81,10 +84,8 @@ void GraphImpl::bind_unknown_sizes(Types& types) {
   }
 }
 
-Node* GraphImpl::append_copy(const Node& node, std::vector<Value> inputs) {
-  Node* copy = append(node.op(), node.attrs_, std::move(inputs), Types(node.types_), node.loc());
-  copy->regions_ = node.regions_;
-  return copy;
+Node* GraphImpl::append_copy(const Node& node, std::span<const Value> inputs) {
+  return adopt(std::make_unique<Node>(node, inputs));
 }
 
 Value GraphImpl::add_placeholder(std::string name, const Type& type, Loc loc) {
@@ -270,7 +271,7 @@ Ref<GraphImpl> clone(const GraphImpl& graph, std::unordered_map<Value, Value, Va
     std::vector<Value> inputs;
     inputs.reserve(node->inputs().size());
     for (const Value& input : node->inputs()) inputs.push_back(mapped(input));
-    Node* made = copy->append_copy(*node, std::move(inputs));
+    Node* made = copy->append_copy(*node, inputs);
     nodes.emplace(node.get(), made);
     if (map == nullptr) continue;
     for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {

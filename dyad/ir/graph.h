@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dyad/base/inline_vector.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/ir/op_info.h"
 
@@ -39,12 +40,21 @@ struct ValueHash {
 /// row says optional.
 class Node {
  public:
-  Node(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types, Loc loc)
+  Node(const OpInfo& op, Ref<Attrs> attrs, std::span<const Value> inputs, Types types, Loc loc)
       : op_(&op),
         attrs_(std::move(attrs)),
-        inputs_(std::move(inputs)),
-        types_(std::move(types)),
+        inputs_(inputs),
+        types_(std::make_shared<const Types>(std::move(types))),
         loc_(loc) {}
+  /// The same on other inputs. Passes copy nodes by the thousand: most take no memory but their
+  /// own.
+  Node(const Node& like, std::span<const Value> inputs)
+      : op_(like.op_),
+        attrs_(like.attrs_),
+        inputs_(inputs),
+        types_(like.types_),
+        loc_(like.loc_),
+        regions_(like.regions_) {}
 
   [[nodiscard]] const OpInfo& op() const noexcept { return *op_; }
   [[nodiscard]] bool is(std::string_view name) const noexcept { return op_->name == name; }
@@ -55,7 +65,7 @@ class Node {
     return attrs_->as<A>();
   }
   [[nodiscard]] std::span<const Value> inputs() const noexcept { return inputs_; }
-  [[nodiscard]] std::span<const Type> types() const noexcept { return types_; }
+  [[nodiscard]] std::span<const Type> types() const noexcept { return *types_; }
   [[nodiscard]] Value output(int i = 0) noexcept { return {this, i}; }
   [[nodiscard]] Loc loc() const noexcept { return loc_; }
   /// Position in program order; unique in the graph.
@@ -64,7 +74,7 @@ class Node {
   [[nodiscard]] std::span<const Ref<GraphImpl>> regions() const noexcept { return regions_; }
 
   void set_input(std::size_t i, Value value) { inputs_[i] = value; }
-  void set_types(Types types) { types_ = std::move(types); }
+  void set_types(Types types) { types_ = std::make_shared<const Types>(std::move(types)); }
   void add_region(Ref<GraphImpl> region) { regions_.push_back(std::move(region)); }
   void set_region(std::size_t i, Ref<GraphImpl> region) { regions_[i] = std::move(region); }
 
@@ -72,8 +82,8 @@ class Node {
   friend class GraphImpl;
   const OpInfo* op_;
   Ref<Attrs> attrs_;
-  std::vector<Value> inputs_;
-  Types types_;
+  InlineVector<Value, 3> inputs_;
+  std::shared_ptr<const Types> types_;  // of a node and its copies
   Loc loc_;
   int id_ = -1;
   std::vector<Ref<GraphImpl>> regions_;
@@ -90,13 +100,15 @@ class GraphImpl : public RefCounted<GraphImpl> {
 
   /// Appends a node of known types (no checks). What the graph knows of placeholders, variables and
   /// assignments follows from the nodes.
-  Node* append(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types, Loc loc);
+  Node* append(const OpInfo& op, Ref<Attrs> attrs, const std::vector<Value>& inputs, Types types,
+               Loc loc);
   /// Appends a node after checking and inferring its types; each size that only a run can tell
   /// (unknown_size) becomes a fresh symbol.
-  Node* append_checked(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Loc loc);
+  Node* append_checked(const OpInfo& op, Ref<Attrs> attrs, const std::vector<Value>& inputs,
+                       Loc loc);
   /// Appends a copy of a node of any graph on other inputs: the same operator, attributes, types,
   /// line and (shared) regions. How passes carry over what they do not change.
-  Node* append_copy(const Node& node, std::vector<Value> inputs);
+  Node* append_copy(const Node& node, std::span<const Value> inputs);
 
   /// A value fed from outside; the name must be new (GraphError).
   Value add_placeholder(std::string name, const Type& type, Loc loc);
@@ -149,6 +161,7 @@ class GraphImpl : public RefCounted<GraphImpl> {
   [[nodiscard]] std::string free_name(const std::string& wanted);
   /// The placeholder or variable of a name, or no value.
   [[nodiscard]] Value find_name(const std::string& name);
+  Node* adopt(std::unique_ptr<Node> node);
   void remember(Node& node);
   void note_symbols(const Type& type);
   std::deque<std::unique_ptr<Node>> nodes_;

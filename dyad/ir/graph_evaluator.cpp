@@ -112,7 +112,7 @@ Value GraphEvaluator::renewed(const GraphValue& handle) {
     inputs[0] = made;
     require_view(*view->node, {handle.value, handle.memory, handle.content, true},
                  view->node->loc());
-    made = graph_->append_copy(*view->node, std::move(inputs))->output(view->index);
+    made = graph_->append_copy(*view->node, inputs)->output(view->index);
   }
   handle.content = written;
   handle.value = made;
@@ -179,8 +179,8 @@ void GraphEvaluator::apply(const OpInfo& op, TensorRefs inputs, const void* attr
     values.push_back(t.defined() ? value_of(t, &op, place) : Value());
   }
   bind_unknown_sizes(results);
-  Node* node = graph_->append(op, Attrs::copy_of(*op.attrs, attrs), std::move(values),
-                              std::move(results), place);
+  Node* node =
+      graph_->append(op, Attrs::copy_of(*op.attrs, attrs), values, std::move(results), place);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = symbolic_tensor(graph_, node->output(static_cast<int>(i)), true);
   }
@@ -343,7 +343,7 @@ Tensor GraphEvaluator::after_writes(const Tensor& value, Loc loc) {
   const Loc place = loc.user();
   std::vector<Value> inputs = writes();
   inputs.insert(inputs.begin(), value_of(value, &kAfterOp, place));
-  Node* node = graph_->append_checked(kAfterOp, no_attrs(), std::move(inputs), place);
+  Node* node = graph_->append_checked(kAfterOp, no_attrs(), inputs, place);
   return symbolic_tensor(graph_, node->output());
 }
 

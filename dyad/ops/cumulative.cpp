@@ -67,7 +67,7 @@ struct CumSum {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType dtype = e.output_type().dtype();
-    const DType in = dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
+    const DType in = is_narrow(dtype) ? DType::f32 : dtype;
     e.output(
         0, e.node("CumSum",
                   {e.cast(e.input(0), in), e.size(from_front(attrs.axis, e.input_type(0).rank()))},

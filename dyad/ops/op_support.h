@@ -42,11 +42,6 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return is_floating(dtype) ? dtype : DType::i64;
 }
 
-/// The dtypes whose sums are made in f32.
-[[nodiscard]] constexpr bool is_narrow(DType dtype) noexcept {
-  return dtype == DType::f16 || dtype == DType::bf16;
-}
-
 /// Whether a tensor holds complex numbers: its arithmetic is written in that of its parts
 /// (complex.cpp), where a graph, a gradient and a kernel see real numbers only.
 [[nodiscard]] inline bool is_complex(const Tensor& x) noexcept {

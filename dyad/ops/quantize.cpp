@@ -87,8 +87,7 @@ bool has_linear(OnnxEmitter& e, const Grain& grain, DType number, DType quantize
   if (grain.kind == Grain::Kind::block && e.opset() < 21) return false;
   const bool wide = quantized == DType::u16 || quantized == DType::i16;
   if (wide && e.opset() < 21) return false;
-  return number == DType::f32 ||
-         ((number == DType::f16 || number == DType::bf16) && e.opset() >= 19);
+  return number == DType::f32 || (is_narrow(number) && e.opset() >= 19);
 }
 
 OnnxAttrs grain_attrs(const Grain& grain) {

@@ -51,7 +51,9 @@ struct Sum {
   }
 };
 
-/// The gradient of what may have been repeated along axes. Added to 0, a -0 would become 0.
+/// The gradient of what may have been repeated along axes: added to 0, a -0 would become 0. From -0
+/// on, which changes no number, that of one element stays what it is; added to 0 at the end, every
+/// other sum is sum()'s, to its sign of 0.
 struct SumOfRepeats {
   using Attrs = ReduceAttrs;
   static constexpr Schema schema =
@@ -61,12 +63,11 @@ struct SumOfRepeats {
   }
   static Ints reduced_axes(const Attrs& attrs, int rank) { return sorted_axes(attrs.axes, rank); }
   static void reduce(const Attrs&, ReductionBuilder& b) {
-    b.accumulate(0, wide_element(b));
-    b.accumulate(b.sum_type(), -0.0, wide_element(b));
-    b.combine(
-        [](const Scalars& a, const Scalars& x) -> Scalars { return {a[0] + x[0], a[1] + x[1]}; });
-    b.finish(
-        [](const Scalars& a, Scalar count) -> Scalars { return {select(count == 1, a[1], a[0])}; });
+    b.accumulate(-0.0, wide_element(b));
+    b.combine([](const Scalars& a, const Scalars& x) -> Scalars { return {a[0] + x[0]}; });
+    b.finish([](const Scalars& a, Scalar count) -> Scalars {
+      return {select(count == 1, a[0], a[0] + 0.0)};
+    });
   }
   static void grad(Gradient& g, const Attrs& attrs) { Sum::grad(g, attrs); }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) { Sum::to_onnx(e, attrs); }

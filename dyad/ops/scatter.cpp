@@ -442,7 +442,7 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
                          "\"): the reduction must be one of sum prod amax amin mean",
                      loc.user());
   }
-  if (reduction == "mean" && ops::is_narrow(x.dtype()) && source.dtype() == x.dtype()) {
+  if (reduction == "mean" && is_narrow(x.dtype()) && source.dtype() == x.dtype()) {
     return ops::in_f32(
         [&](const Tensor& wide, const Tensor& from) {
           return scatter_reduce(wide, axis, index, from, reduction, include_self, loc);

@@ -52,8 +52,7 @@ struct Bincount {
     if (g.needs(1)) g.set(1, index_select(g.grad(), 0, to(g.input(0), i64)));
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    const DType made = e.output_type().dtype(),
-                dtype = made == DType::f16 || made == DType::bf16 ? DType::f32 : made;
+    const DType made = e.output_type().dtype(), dtype = is_narrow(made) ? DType::f32 : made;
     const std::string x = e.cast(e.input(0), DType::i64), one = e.scalar(1, DType::i64);
     // As many as are asked for, or as the largest number needs; there may be none.
     const std::string last = e.node("Sub", {e.shape({attrs.least}), one});

@@ -143,8 +143,7 @@ class Writer {
   }
 
   Node* append(const Node& node, Ref<Attrs> attrs, std::vector<Value> inputs) {
-    return rewriter_.to()->append_checked(node.op(), std::move(attrs), std::move(inputs),
-                                          node.loc());
+    return rewriter_.to()->append_checked(node.op(), std::move(attrs), inputs, node.loc());
   }
 
   /// From now on a value in blocks stands for the result of a node.

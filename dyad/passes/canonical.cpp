@@ -61,8 +61,7 @@ Ref<GraphImpl> canonical(const GraphImpl& graph) {
   return peephole.rewrite([&](const Node& node, std::span<const Value> inputs, GraphImpl& to) {
     const auto write = [&](Ref<Attrs> attrs, std::vector<Value> in) {
       Types types(node.types().begin(), node.types().end());
-      return to.append(node.op(), std::move(attrs), std::move(in), std::move(types), node.loc())
-          ->output();
+      return to.append(node.op(), std::move(attrs), in, std::move(types), node.loc())->output();
     };
     if (Ref<Attrs> attrs = canonical_attrs(node)) {
       return write(std::move(attrs), {inputs.begin(), inputs.end()});

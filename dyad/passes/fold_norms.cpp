@@ -127,7 +127,7 @@ class Writer {
     std::vector<Value> inputs{rewriter_.at(base.inputs()[0]), value(scaled)};
     if (base.inputs().size() > 2) inputs.push_back(value(moved));
     rewriter_.set(const_cast<Node&>(last).output(),
-                  rewriter_.to()->append_copy(base, std::move(inputs))->output());
+                  rewriter_.to()->append_copy(base, inputs)->output());
   }
 
   Ref<GraphImpl> finish() { return rewriter_.finish(); }

@@ -132,7 +132,7 @@ class LoopWriter {
         }
         inputs.push_back(v ? outside.at(v) : Value());
       }
-      Node* made = rewriter_.to()->append_copy(*node, std::move(inputs));
+      Node* made = rewriter_.to()->append_copy(*node, inputs);
       for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
         outside[node->output(i)] = made->output(i);
       }

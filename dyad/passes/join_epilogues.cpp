@@ -246,8 +246,8 @@ class Joiner {
           .beta = chain.beta};
       attrs = Attrs::copy_of(attrs_info<ops::ProductEpilogueAttrs>, &made);
     }
-    Node* const made = rewriter.to()->append(*op, std::move(attrs), std::move(inputs),
-                                             {chain.last->types()[0]}, base.loc());
+    Node* const made =
+        rewriter.to()->append(*op, std::move(attrs), inputs, {chain.last->types()[0]}, base.loc());
     rewriter.set(result(chain), made->output());
   }
 

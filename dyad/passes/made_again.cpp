@@ -276,7 +276,7 @@ std::optional<Part> part_of(Value result, const std::function<bool(const Node&)>
     std::vector<Value> operands;
     operands.reserve(old.inputs().size());
     for (const Value v : old.inputs()) operands.push_back(made[v]);
-    Node* const copy = part->region->append_copy(old, std::move(operands));
+    Node* const copy = part->region->append_copy(old, operands);
     for (int k = 0; k < static_cast<int>(old.types().size()); ++k)
       made[old.output(k)] = copy->output(k);
   }

@@ -14,7 +14,7 @@ RegionWriter::RegionWriter(Rewriter& rewriter, std::function<bool(const Node&)> 
 void RegionWriter::add(const Node& node) {
   std::vector<Value> inputs;
   for (const Value v : node.inputs()) inputs.push_back(v ? inside(v) : v);
-  Node* made = region_->append_copy(node, std::move(inputs));
+  Node* made = region_->append_copy(node, inputs);
   for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
     inner_[{const_cast<Node*>(&node), i}] = made->output(i);
   }
@@ -31,7 +31,7 @@ void RegionWriter::add(const GraphImpl& region, std::span<const Value> inputs,
     }
     std::vector<Value> operands;
     for (const Value v : node->inputs()) operands.push_back(v ? made.at(v) : v);
-    Node* const copy = region_->append_copy(*node, std::move(operands));
+    Node* const copy = region_->append_copy(*node, operands);
     for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
       made[node->output(i)] = copy->output(i);
     }

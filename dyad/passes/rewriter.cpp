@@ -24,7 +24,9 @@ std::vector<Value> Rewriter::at(std::span<const Value> old) const {
 }
 
 Node* Rewriter::copy(const Node& node) {
-  Node* made = to_->append_copy(node, at(node.inputs()));
+  InlineVector<Value, 8> inputs;
+  for (const Value v : node.inputs()) inputs.push_back(at(v));
+  Node* made = to_->append_copy(node, inputs);
   for (int i = 0; i < static_cast<int>(node.types().size()); ++i) {
     set({const_cast<Node*>(&node), i}, made->output(i));
   }

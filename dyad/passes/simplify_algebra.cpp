@@ -97,7 +97,7 @@ Ref<GraphImpl> simplify_algebra(const GraphImpl& graph) {
     if (!may_skip(inner.type().dtype(), inputs[0].type().dtype(), target)) return Value();
     if (peephole.may_replace(node, inner)) return inner;
     if (target == inner.type().dtype() || !peephole.may_read(node, inner)) return Value();
-    return to.append_copy(node, {inner})->output();
+    return to.append_copy(node, {&inner, 1})->output();
   });
 }
 

@@ -60,7 +60,7 @@ Ref<GraphImpl> simplify_views(const GraphImpl& graph) {
       if (peephole.may_replace(node, inner)) return inner;
     }
     if (!node.is("reshape") || !peephole.may_read(node, inner)) return Value();
-    return to.append_copy(node, {inner})->output();
+    return to.append_copy(node, {&inner, 1})->output();
   });
 }
 

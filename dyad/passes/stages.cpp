@@ -71,7 +71,7 @@ class Cutter {
         if (is_checked_before(*node, v)) continue;
         inputs.push_back(v ? here(as_seen(v, at), at) : Value());
       }
-      Node* const made = stages_[at].graph->append_copy(*node, std::move(inputs));
+      Node* const made = stages_[at].graph->append_copy(*node, inputs);
       for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
         maps_[at][{node.get(), i}] = made->output(i);
       }
@@ -128,7 +128,7 @@ class Cutter {
       for (const Value input : v.node->inputs()) {
         inputs.push_back(here(as_seen(input, at), at));
       }
-      return map[v] = graph.append_copy(*v.node, std::move(inputs))->output();
+      return map[v] = graph.append_copy(*v.node, inputs)->output();
     }
     if (&v.node->op() != &kPlaceholderOp) {
       const std::size_t from = stage_of_.at(v.node);

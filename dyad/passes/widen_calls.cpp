@@ -43,7 +43,7 @@ bool is_call_to_widen(const Node& node, const LibraryDTypes& dtypes) {
   if (!is_product && (channels.groups == 0 || is_depthwise(channels))) return false;
   const auto& has = is_product ? dtypes.multiplies : dtypes.convolves;
   const DType dtype = node.types()[0].dtype();
-  return (dtype == DType::f16 || dtype == DType::bf16) && has && !has(dtype);
+  return is_narrow(dtype) && has && !has(dtype);
 }
 
 Ref<GraphImpl> widen_calls(const GraphImpl& graph, const LibraryDTypes& dtypes) {
@@ -64,8 +64,7 @@ Ref<GraphImpl> widen_calls(const GraphImpl& graph, const LibraryDTypes& dtypes) 
       wide.push_back(first < wide.size() ? wide[first] : cast(input, DType::f32));
     }
     const Types types{Type(DType::f32, node.types()[0].shape())};
-    Node* const made =
-        to.append(node.op(), node.shared_attrs(), std::move(wide), types, node.loc());
+    Node* const made = to.append(node.op(), node.shared_attrs(), wide, types, node.loc());
     return cast(made->output(), node.types()[0].dtype());
   });
 }

@@ -87,12 +87,15 @@ std::vector<Case> cases() {
        [](const Tensor& x, const Tensors& w) { return cumsum(x * w[0], 0); },
        {4},
        {{4}}},
-      // The gradient of what is repeated is a sum, but of one row that row: asked, so guarded.
-      {"repeated_row",
-       [](const Tensor& x, const Tensors& w) { return x * w[0]; },
+      // The gradient of what is repeated is a sum, but of one row that row, to its sign of 0.
+      {"repeated_row", [](const Tensor& x, const Tensors& w) { return x * w[0]; }, {4}, {{1, 4}}},
+      {"pairs",
+       [](const Tensor& x, const Tensors& w) {
+         const Tensor y = x * w[0];
+         return square(unsqueeze(y, 0) - unsqueeze(y, 1));
+       },
        {4},
-       {{1, 4}},
-       2},
+       {{4}}},
       {"branch",
        [](const Tensor& x, const Tensors& w) {
          return x.size(0) == 1 ? x + w[0] : x.size(0) == 0 ? x * w[0] : x - w[0];

@@ -120,7 +120,7 @@ void over_rows(Channels<T>& s, const T* grad, const T* x, std::int64_t rows, std
 
 void batch_norm_backward(const OpCall& call) {
   const DType dtype = call.outputs[0].dtype();
-  if (dtype == DType::f16 || dtype == DType::bf16) {
+  if (is_narrow(dtype)) {
     std::vector<Tensor> in, out;
     for (const Tensor& x : call.inputs) in.push_back(dense_computed(x));
     for (const Tensor& x : call.outputs) {

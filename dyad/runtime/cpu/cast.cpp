@@ -13,8 +13,6 @@
 namespace dyad::runtime::cpu {
 namespace {
 
-bool is_half_dtype(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
 // What to_float(), to_bfloat16() and to_half() compute (dyad/core/dtype.h), without branches.
 
 DYAD_VECTOR_CLONES void widen_row(const BFloat16* from, float* to, std::int64_t n) {
@@ -61,7 +59,7 @@ DYAD_VECTOR_CLONES void narrow_row(const float* from, Half* to, std::int64_t n) 
 /// Calls `f` with an element of the half precision `dtype`.
 template <class F>
 void with_half(DType dtype, F f) {
-  if (!is_half_dtype(dtype)) throw InternalError("a kernel took another dtype for a half");
+  if (!is_narrow(dtype)) throw InternalError("a kernel took another dtype for a half");
   if (dtype == DType::f16) {
     f(Half{});
   } else {
@@ -122,11 +120,11 @@ void narrow(const Tensor& wide, const Tensor& half) {
 
 Tensor dense_computed(const Tensor& t) {
   if (!t.defined()) return {};
-  return is_half_dtype(t.dtype()) ? widened(t) : contiguous_copy(t);
+  return is_narrow(t.dtype()) ? widened(t) : contiguous_copy(t);
 }
 
 ComputedOutput::ComputedOutput(const Tensor& output) : output_(output), work_(output) {
-  if (is_half_dtype(output.dtype())) {
+  if (is_narrow(output.dtype())) {
     work_ = make_empty_strided(DType::f32, output.impl()->shape, output.impl()->strides);
   }
 }

@@ -76,7 +76,7 @@ void run(const Library& library, const Loops& loops, ConvShape s, const Tensor& 
          const Tensor& bias, const Tensor& out) {
   if (out.impl()->numel() == 0) return;
   if (s.flops() > 0 && library(s, a, b, bias, out)) return;
-  if (s.dtype != DType::f16 && s.dtype != DType::bf16) {
+  if (!is_narrow(s.dtype)) {
     loops(s, a, b, bias, out);
     return;
   }

@@ -17,7 +17,7 @@ bool dyad::runtime::multiplies(DType dtype) noexcept {
   static_cast<void>(dtype);
   return true;
 #else
-  return (dtype != DType::f16 && dtype != DType::bf16) || cpu::onednn::takes(dtype);
+  return !is_narrow(dtype) || cpu::onednn::takes(dtype);
 #endif
 }
 
