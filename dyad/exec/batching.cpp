@@ -13,6 +13,7 @@
 #include "dyad/ir/op.h"
 #include "dyad/ir/partial_attr_visitor.h"
 #include "dyad/ir/recorded.h"
+#include "dyad/ir/substitute.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/indexing.h"
@@ -96,6 +97,18 @@ Shape with_batch(Dim size, const Shape& shape) {
 }
 
 Type type_for(const Tensor& x) { return {x.dtype(), shape_of(x)}; }
+
+/// Sizes as the numbers that they are in this run, where something tells.
+Shape peeked(const Shape& shape) {
+  Shape made = shape;
+  for (Dim& size : made) size = Evaluator::current().peek(size);
+  return made;
+}
+Ref<Attrs> peeked(const Ref<Attrs>& attrs) {
+  const Ref<Attrs> made = substitute_symbols(
+      attrs->info(), attrs->data(), [](Dim symbol) { return Evaluator::current().peek(symbol); });
+  return made ? made : attrs;
+}
 
 }  // namespace
 
@@ -278,6 +291,11 @@ bool Batch::try_moved(const Node& node, const Inputs& inputs, Outputs& outputs) 
     }
     return true;
   }
+  // With all sizes named: beside no samples a -1 could be anything.
+  if (node.is("reshape")) {
+    outputs = all_batched({reshape(inputs[0].tensor, with_batch(size_, node.types()[0].shape()))});
+    return true;
+  }
   // The row says whether the moved attributes mean the same view of each sample.
   for (const bool pads : {false, true}) {
     if (pads && rank >= out_rank) break;
@@ -293,30 +311,29 @@ bool Batch::try_moved(const Node& node, const Inputs& inputs, Outputs& outputs) 
         if (!types[0].shape().same_as(with_batch(size_, result.shape()))) continue;
         // Any number of samples tells as much, where theirs is open.
         const Dim count = size_.is_number() ? size_ : Dim(2);
-        Shape all_in = in.shape();
+        const Shape from = peeked(sample.shape()), to = peeked(result.shape());
+        Shape all_in = peeked(in.shape());
         all_in[0] = count;
-        const bool can_tell = sample.shape().is_concrete() && all_in.is_concrete();
-        if (can_tell && !result.shape().is_concrete()) {
+        const bool can_tell = from.is_concrete() && all_in.is_concrete();
+        if (can_tell && !to.is_concrete()) {
           if (is_known(size_)) continue;
         } else if (can_tell) {
           MovedAttrs with_count(count, names_all);
-          const Ref<Attrs> counted = edited(node, with_count);
-          const Shape& from = sample.shape();
+          const Ref<Attrs> of_one = peeked(node.shared_attrs());
+          const Ref<Attrs> counted = peeked(edited(node, with_count));
           const std::int64_t apart = std::max<std::int64_t>(from.numel().number(), 1) * 2;
-          const ViewLayout one =
-              op.view(node.attrs().data(), from, contiguous_strides(from), result.shape());
+          const ViewLayout one = op.view(of_one->data(), from, contiguous_strides(from), to);
           Strides strides = contiguous_strides(from);
           for (int axis = rank; pads && axis < out_rank; ++axis) strides.insert(0, apart);
           strides.insert(0, apart);
-          const ViewLayout all =
-              op.view(counted->data(), all_in, strides, with_batch(count, result.shape()));
+          const ViewLayout all = op.view(counted->data(), all_in, strides, with_batch(count, to));
           if (!one.possible || !all.possible || one.offset != all.offset) continue;
           bool same = all.strides.size() == one.strides.size() + 1;
           if (same && count.number() > 1) same = all.strides[0] == apart;
           for (std::size_t i = 0; same && i < one.strides.size(); ++i) {
-            same = result.shape()[i].number() == 1 || all.strides[i + 1] == one.strides[i];
+            same = to[i].number() == 1 || all.strides[i + 1] == one.strides[i];
           }
-          if (!same && result.shape().numel().number() > 0) continue;
+          if (!same && to.numel().number() > 0) continue;
         }
       } catch (const Error&) {
         continue;  // these attributes do not hold for such a tensor

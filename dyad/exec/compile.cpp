@@ -579,7 +579,10 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
         begins_anew = true;
         continue;
       }
+      if (recording.learn_strides(arguments)) return result;
       const Loc at = difference->second ? difference->second : difference->first;
+      // Calls to come would get what it was.
+      std::erase_if(recordings, [&](const auto& one) { return one.get() == &recording; });
       throw GraphError(
           "compiled function '" + options.name + "', call " + std::to_string(calls) +
               ": it did something else than when it was recorded: " + difference->text +

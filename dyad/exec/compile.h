@@ -160,14 +160,20 @@ class CompiledCore {
 
 /// Calls a compiled function with `given`. What is done here depends on the types of its arguments
 /// and result alone, so that programs hold it once for all functions of these: only `apply`, which
-/// calls the one at `function`, is made for each.
+/// calls the one at `function`, is made for each. One that is generic (`auto` parameters) may do
+/// something else with other types: these tell its calls apart.
 template <class Result, class Given>
-Result call_packed(CompiledCore& core, Given& given, void* function,
+Result call_packed(CompiledCore& core, Given& given, bool is_generic, void* function,
                    Result (*apply)(void* function, Given& now)) {
   static_assert(!std::is_reference_v<Result>, "a compiled function returns by value");
-  const pack::Parts parts = pack::take_parts(given);
+  pack::Parts parts = pack::take_parts(given);
+  if (is_generic) parts.numbers.push_back(pack::bits_of_type<Given>());
   const std::uint64_t free = pack::given_away(parts.tensors);
-  const auto names = [&given] { return pack::names_of(given); };
+  const auto names = [&given, is_generic] {
+    pack::Names all = pack::names_of(given);
+    if (is_generic) all.numbers.push_back({{}, pack::NumberKind::types});
+    return all;
+  };
   if constexpr (std::is_void_v<Result>) {
     const auto body = [&](std::span<const Tensor> arguments) {
       pack::replace_defined(given, arguments);
@@ -219,7 +225,9 @@ class CompiledFunction {
     using Given = std::tuple<std::decay_t<Args>...>;
     using Result = std::invoke_result_t<F&, std::decay_t<Args>&...>;
     Given given(std::forward<Args>(args)...);
-    return exec::call_packed<Result, Given>(*core_, given, static_cast<void*>(function_.get()),
+    constexpr bool is_generic = std::is_class_v<F> && !requires { &F::operator(); };
+    return exec::call_packed<Result, Given>(*core_, given, is_generic,
+                                            static_cast<void*>(function_.get()),
                                             [](void* function, Given& now) -> Result {
                                               return std::apply(*static_cast<F*>(function), now);
                                             });

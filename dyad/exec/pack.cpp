@@ -70,6 +70,8 @@ std::string difference(const Names::Number& number, std::int64_t before, std::in
       return number.name + " was another text";
     case NumberKind::key:
       return number.name + " had other names";
+    case NumberKind::types:
+      return "the arguments had other C++ types";
     case NumberKind::defined:
       return told(now != 0 ? "undefined" : "a tensor", now != 0 ? "a tensor" : "undefined");
   }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,7 @@ enum class NumberKind : std::uint8_t {
   defined,   ///< whether a tensor is defined
   text,      ///< what stands for a text
   key,       ///< what stands for the name of a map's element
+  types,     ///< what stands for the C++ types of all arguments
 };
 
 template <class T>
@@ -90,6 +92,13 @@ struct Place {
 
 /// A number that stands for a text.
 [[nodiscard]] std::int64_t bits_of(std::string_view text) noexcept;
+
+/// A number that stands for a C++ type, the same in every process.
+template <class T>
+[[nodiscard]] std::int64_t bits_of_type() noexcept {
+  static const auto kBits = static_cast<std::int64_t>(typeid(T).hash_code());
+  return kBits;
+}
 
 /// ValueError that the text at `place` is a null pointer.
 [[noreturn]] void fail_null_text(const Place& place);

@@ -209,6 +209,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<std::pair<Tensor, Tensor>> same_;    ///< eagerly the first is the second, which is
                                                    ///< the first of no other pair
   std::vector<Reshaped> reshaped_;
+  bool in_outer_pass_ = false;  // the backward pass of results, on gradients that stand for others
   bool reshape_copied_ = false;
   int loops_ = 0;                              ///< RecordedLoops so far
   int open_loops_ = 0;                         ///< those that are not over

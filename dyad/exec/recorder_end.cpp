@@ -7,6 +7,7 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/autograd/tape.h"
 #include "dyad/base/error.h"
+#include "dyad/base/finally.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/recorder.h"
 #include "dyad/ir/graph_evaluator.h"
@@ -45,7 +46,10 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
     seeds[i] = ones(results[i].shape(), results[i].dtype());
     set_value(seeds[i], all.seeds.back());
   }
-  if (all.outputs.empty() || record_backward_of(all, results, seeds, loc)) return;
+  if (all.outputs.empty()) return;
+  in_outer_pass_ = true;
+  const Finally passed([&] { in_outer_pass_ = false; });
+  if (record_backward_of(all, results, seeds, loc)) return;
   // A pass inside, or a write, has used up the tape of some of them: each is tried alone.
   BackwardPart alive;
   alive.begin = all.begin;

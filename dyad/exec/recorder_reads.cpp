@@ -35,19 +35,19 @@ std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
 }
 
 void Recorder::guard(const DimGuard& made) {
-  if (is_told_by_data(made.a) || is_told_by_data(made.b)) {
-    refuse("what the function does depends on a size that only data tell: " + to_string(made.a) +
-               (made.kind == DimGuard::Kind::value ? "" : " compared with " + to_string(made.b)),
-           made.loc);
-    return;
-  }
-  path_.guards.push_back(made);
-  if (made.loc) return;
+  DimGuard asked = made;
   // What compares sizes has no line: that where one was asked for last tells as much.
   const auto known = std::ranges::find_if(asked_, [&](const auto& one) {
     return one.first.same_as(made.a) || one.first.same_as(made.b);
   });
-  if (known != asked_.end()) path_.guards.back().loc = known->second;
+  if (!asked.loc && known != asked_.end()) asked.loc = known->second;
+  if (is_told_by_data(made.a) || is_told_by_data(made.b)) {
+    refuse("what the function does depends on a size that only data tell: " + to_string(made.a) +
+               (made.kind == DimGuard::Kind::value ? "" : " compared with " + to_string(made.b)),
+           asked.loc);
+    return;
+  }
+  path_.guards.push_back(asked);
 }
 
 bool Recorder::is_told_by_data(Dim size) const {
@@ -94,6 +94,14 @@ void Recorder::decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind
   loc = loc.user();
   const Value value = value_of(tensor, loc);
   if (value.node->is("constant")) return;
+  if (in_outer_pass_) {
+    refuse(
+        "the gradient of a result reads a number on the host (in a hook or a custom gradient), "
+        "which only the pass that comes later knows; choose with where(), or call backward() "
+        "inside the function",
+        loc ? loc : value.node->loc());
+    return;
+  }
   if (!loc) loc = value.node->loc();  // `if (t)` cannot tell its own line
   path_.decisions.push_back({value, static_cast<int>(graph_->nodes().size()), outcome, kind, loc});
 }

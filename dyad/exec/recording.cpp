@@ -284,6 +284,12 @@ std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> argume
   return strides_differ(layouts, arguments);
 }
 
+bool Recording::learn_strides(std::span<const Tensor> arguments) {
+  if (strides_matter || !strides_differ(layouts, arguments)) return false;
+  strides_matter = true;
+  return true;
+}
+
 std::optional<Mismatch> Recording::strides_differ(std::span<const ArgumentLayout> layouts_then,
                                                   std::span<const Tensor> arguments) const {
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -90,6 +90,9 @@ struct Recording {
   void exclude(const SymbolMap& sizes, std::string why);
   /// Whether a call that fits has sizes of 0 or 1 that no call was compared at.
   [[nodiscard]] bool is_unproved(const SymbolMap& symbols) const;
+  /// A call did something else: from now on the order of its arguments' elements tells such calls
+  /// apart. False where it was the same.
+  [[nodiscard]] bool learn_strides(std::span<const Tensor> arguments);
   /// A symbol that is 0 or 1, and of which layouts that matter tell nothing then; 0 for none.
   [[nodiscard]] Dim layout_hiding(const SymbolMap& symbols) const;
   /// The leaves that calls with these sizes may take; null for all.

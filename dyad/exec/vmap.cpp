@@ -48,14 +48,10 @@ int checked_axis(std::int64_t axis, int rank, std::string_view of, Loc loc) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-/// The sizes of one of the samples along `axis`, if there is one: of data, numbers.
-Shape sizes_of_one(const Tensor& x, std::optional<int> axis, Loc loc) {
+/// The sizes of one of the samples along `axis`, if there is one.
+Shape sizes_of_one(const Tensor& x, std::optional<int> axis) {
   Shape shape = shape_of(x);
   if (axis) shape.erase(static_cast<std::size_t>(*axis));
-  if (!x.is_concrete()) return shape;
-  for (Dim& size : shape) {
-    if (!size.is_number()) size = Evaluator::current().dim_value(size, loc);
-  }
   return shape;
 }
 
@@ -94,7 +90,7 @@ std::vector<Tensor> run_vmap(const TensorFunction& fn, std::span<const Tensor> i
       size = size.value_or(here);
       given.push_back({moved(inputs[i], *axis, 0), true});
     }
-    samples.emplace_back(inputs[i].dtype(), sizes_of_one(inputs[i], axis, loc));
+    samples.emplace_back(inputs[i].dtype(), sizes_of_one(inputs[i], axis));
   }
   if (!size) {
     throw ValueError("vmap: no argument has an axis of samples; name one in in_axes", loc);

@@ -274,12 +274,18 @@ class PathWriter {
   }
 
   std::string leaf_name(const Tensor& leaf) {
-    if (leaf.impl()->data == nullptr || !is_captured(leaf)) {
+    const bool is_of_rows = leaf.impl()->data == nullptr || !is_differentiable(leaf.dtype());
+    if (is_of_rows) {
       throw GraphError(
-          "save: the function adds to a gradient of " + type_string(leaf) +
-              " from before it that is no parameter's own (rows of a table, or an argument's): "
-              "clear gradients inside the function, by zero_grad()",
+          "save: the function computes a gradient of rows of a table (an embedding with sparse = "
+          "true), which a program cannot hold; make the table with sparse = false",
           loc_);
+    }
+    if (!is_captured(leaf)) {
+      throw GraphError("save: the function adds to a gradient of " + type_string(leaf) +
+                           " from before it that is no parameter's own: clear gradients inside "
+                           "the function, by zero_grad()",
+                       loc_);
     }
     std::string name = parts_.texts.name_of(leaf, "leaf");
     const Tensor grad = autograd::grad_of(*leaf.impl());

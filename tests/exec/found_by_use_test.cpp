@@ -8,6 +8,7 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
+#include "dyad/exec/custom_gradient.h"
 #include "dyad/exec/verify.h"
 #include "exec_for_tests.h"
 #include "tests/shared/message_of.h"
@@ -15,6 +16,7 @@
 namespace dyad {
 namespace {
 
+using dyad::testing::message_of;
 using exec::same_bits;
 using ::testing::HasSubstr;
 
@@ -191,6 +193,104 @@ TEST(FoundByUse, AGraphThatSaysMoreOfSizesThanIsSoDoesNotRun) {
   EXPECT_THAT(testing::message_of<GraphError>(
                   [&] { static_cast<void>(executable.run(exec::Tensors{ones({1})})); }),
               HasSubstr("slice gives [0] at these sizes, but the graph says [-1]"));
+}
+
+/// What it reads only the pass tells that comes later, on other gradients.
+TEST(FoundByUse, AHookThatReadsANumberRunsTheFunctionEagerly) {
+  const auto halved = [](const Tensor& g) { return sum(g) > 10.0 ? g * 0.5 : g; };
+  const auto hooked = [&](Tensor x) {
+    Tensor y = x * 1;
+    y.register_hook(halved);
+    return y * y;
+  };
+  const auto by_hand = [&](Tensor x) {
+    const auto twice =
+        custom_gradient([](const Tensor& t) { return t * 2; },
+                        [&](const CustomGradient& g) { return halved(g.grad()) * 2; });
+    return twice(x);
+  };
+  for (const std::function<Tensor(Tensor)>& fn :
+       {std::function<Tensor(Tensor)>(hooked), std::function<Tensor(Tensor)>(by_hand)}) {
+    const auto fast = compile(fn);
+    for (int i = 0; i < 6; ++i) {
+      std::vector<Tensor> grads;
+      for (const bool compiled : {false, true}) {
+        Tensor x = ones({2}).requires_grad();
+        sum((compiled ? fast(x) : fn(x)) * (i % 3 == 0 ? 10.0 : 1.0)).backward();
+        grads.push_back(x.grad());
+      }
+      EXPECT_TRUE(same_bits(grads[1], grads[0])) << i;
+    }
+    EXPECT_EQ(fast.explain().eager, 5);
+    EXPECT_THAT(to_string(fast.explain()),
+                HasSubstr("the gradient of a result reads a number on the host (in a hook or a "
+                          "custom gradient)"));
+  }
+}
+
+/// A function that is generic may do something else with each of them.
+TEST(FoundByUse, CppTypesOfArgumentsTellCallsOfAGenericFunctionApart) {
+  const auto add = compile([](const Tensor& x, auto n) { return x + n; });
+  const Tensor yes = ones({2}, boolean);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(add(yes, 1).dtype(), i64);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(add(yes, true).dtype(), boolean);
+  const Explanation told = add.explain();
+  ASSERT_EQ(told.recordings.size(), 2u);
+  EXPECT_EQ(told.recordings[1].reason, "the arguments had other C++ types");
+
+  const auto same = compile([](auto x) { return x; });
+  const Tensor x = ones({2});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(same_bits(same(x), x));
+    EXPECT_TRUE(same_bits(std::get<0>(same(std::tuple(x))), x));
+  }
+  // One that is not converts them.
+  const auto shifted = compile([](const Tensor& t, std::int64_t n) { return t + n; });
+  for (int i = 0; i < 4; ++i) static_cast<void>(i % 2 == 0 ? shifted(x, 2) : shifted(x, 2L));
+  EXPECT_EQ(shifted.explain().recordings.size(), 1u);
+}
+
+TEST(FoundByUse, SizesThatOnlyDataTellAreToldWithTheirLine) {
+  const auto fast = compile([](const Tensor& x) {
+    const Tensor chosen = nonzero(x > 0);
+    return chosen.size(0) == 0 ? x * 2 : x;
+  });
+  static_cast<void>(fast(ones({3})));
+  static_cast<void>(fast(ones({3})));
+  EXPECT_THAT(to_string(fast.explain()),
+              HasSubstr("depends on a size that only data tell: u0 compared with 0 (found_by_use"));
+}
+
+TEST(FoundByUse, GradientsOfPartsOfComplexNumbersInAnyLayout) {
+  const auto fn = [](const Tensor& x) {
+    const Tensor z = x.detach().requires_grad();
+    const Tensor c = complex(z, z * 2);
+    return grad(sum(angle(c) + real(c) * imag(c)), {z})[0];
+  };
+  const auto fast = compile(fn);
+  for (int i = 0; i < 8; ++i) {
+    const Tensor x = i % 2 == 0 ? normal({5, 4}) : normal({4, 5}).t();
+    EXPECT_TRUE(same_bits(fast(x), fn(x))) << i;
+  }
+}
+
+/// Reading it would give what the tensor was when it was recorded.
+TEST(FoundByUse, ARecordingThatIsFoundToBeOutOfDateServesNoCall) {
+  Tensor h = zeros({2});
+  const auto fast = compile([&](const Tensor& x) {
+    h = h + x;
+    return h * 1;
+  });
+  float expected = 0;
+  for (int i = 1; i <= 6; ++i) {
+    expected += 1;
+    if (i % 2 == 0) {
+      EXPECT_THAT(message_of<GraphError>([&] { static_cast<void>(fast(ones({2}))); }),
+                  HasSubstr("another tensor from outside is used"));
+    } else {
+      EXPECT_EQ(fast(ones({2}))[0].item<float>(), expected) << i;
+    }
+  }
 }
 
 TEST(FoundByUse, ResultsMayHoldTensorsThatAreUndefined) {

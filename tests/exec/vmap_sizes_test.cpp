@@ -57,6 +57,41 @@ TEST(VmapSizes, OfViewsProductsAndTensorsFromOutside) {
   });
 }
 
+TEST(VmapSizes, OfOneSampleVaryToo) {
+  manual_seed(2);
+  const Tensor weight = randn({6, 3});
+  const auto fn = [&](const Tensor& x) {
+    return vmap([&](const Tensor& one) {
+      const Tensor rows = softmax(matmul(one, weight), 0);
+      const Tensor turned = flip(transpose(rows, 0, 1), {1});
+      return std::vector{sum(turned, {1}), turned.slice(1, 1, kEnd), reshape(one, {-1}) * 2,
+                         concat({one, one.slice(0, 0, 1)}, 0), unsqueeze(cumsum(one, 0), 0)};
+    })(x);
+  };
+  const auto fast = compile(fn, {.recheck = false});
+  for (const auto& [samples, rows] : {std::pair(3, 5), {3, 4}, {6, 8}, {2, 9}, {5, 7}, {4, 2}}) {
+    const Tensor x = randn({samples, rows, 6});
+    const std::vector<Tensor> got = fast(x), want = fn(x);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(exec::same_bits(got[i], want[i])) << rows << ", " << i;
+  }
+  EXPECT_EQ(fast.explain().eager, 0);
+  EXPECT_LE(fast.explain().recordings.size(), 3u) << to_string(fast.explain());
+}
+
+/// Beside them a size of -1 could be anything.
+TEST(VmapSizes, OfNoSamplesBehindSome) {
+  const Tensor weight = normal({1, 6}).requires_grad();
+  const auto fn = [&](const Tensor& x) {
+    return vmap([&](const Tensor& one) {
+      return grad(sum(square(linear(one, weight, Tensor()))), {weight})[0] + one.ravel();
+    })(x);
+  };
+  const auto fast = compile(fn);
+  for (const std::int64_t samples : {4, 5, 0, 7, 0, 1, 0}) expect_same(fast, fn, samples);
+  EXPECT_EQ(fast.explain().eager, 0);
+}
+
 TEST(VmapSizes, OfOperatorsThatAreCalledForEachSample) {
   const auto fn = [](const Tensor& x) {
     return vmap([](const Tensor& one) {

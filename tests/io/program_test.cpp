@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "altered_program.h"
+#include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/core/create.h"
 #include "dyad/core/storage.h"
@@ -470,6 +471,15 @@ TEST(ProgramErrors, WhatCannotBeSaved) {
   mode(ones({2, 6}));
   nn::eval(net);
   EXPECT_THAT(message(mode), HasSubstr("call it so before it is saved"));
+  Tensor table = ones({9, 4}).requires_grad();
+  const auto rows = compile([&](const Tensor& ids) {
+    table.zero_grad();
+    sum(square(sparse_embedding(ids, table))).backward();
+    const NoGrad no_tape;
+    table.add_(table.grad() * -0.1f);
+  });
+  for (int i = 0; i < 3; ++i) rows(tensor({1, 2, 1}, i64));
+  EXPECT_THAT(message(rows), HasSubstr("a gradient of rows of a table"));
   Graph g;
   g.define([] {
     const auto clipped =
