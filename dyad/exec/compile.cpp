@@ -193,10 +193,12 @@ CompiledCore::~CompiledCore() = default;
 
 const CompileOptions& CompiledCore::options() const noexcept { return state_->options; }
 
-void CompiledCore::visit(const std::function<void(const Recording&)>& see) const {
+void CompiledCore::visit(const std::function<void(const Recording&)>& see,
+                         const std::function<void()>& then) const {
   state_->check_is_outside("saving");
   const std::shared_lock lock(state_->mutex);
   for (const auto& recording : state_->recordings) see(*recording);
+  if (then) then();
 }
 
 FlatResult CompiledCore::call(std::span<const Tensor> arguments,

@@ -73,7 +73,7 @@ struct CompileOptions {
   /// first call are one size, of which one may be named.
   std::vector<Buckets> buckets = {};
   bool recheck = true;  ///< record again at the second call and at powers of two, and compare: host
-                        ///< state that changed is an error
+                        ///< state that changed is an error, and what was recorded is forgotten
   OnRecompile on_recompile = OnRecompile::compile;  ///< from the second call on
   int max_outcomes = 16;  ///< values that one host read may take before the function runs eagerly,
                           ///< from 1 on
@@ -148,8 +148,9 @@ class CompiledCore {
   [[nodiscard]] std::vector<CompiledGraph> graphs() const;
   [[nodiscard]] std::vector<ExplainedPasses> explain_passes() const;
   [[nodiscard]] const CompileOptions& options() const noexcept;
-  /// Shows every recording, the first first; no call runs meanwhile.
-  void visit(const std::function<void(const Recording&)>& see) const;
+  /// Shows every recording, the first first, and calls `then`, until when all of them are there.
+  void visit(const std::function<void(const Recording&)>& see,
+             const std::function<void()>& then = {}) const;
   void cancel() noexcept;
   void reset();
 
@@ -158,20 +159,51 @@ class CompiledCore {
   std::unique_ptr<State> state_;
 };
 
+/// Whether one of the parameters keeps the type of the number that is given for it.
+template <class Function>
+inline constexpr bool kKeepsTypes = true;  // of several signatures
+template <class R, class... A>
+inline constexpr bool kKeepsTypes<R(A...)> =
+    ((std::same_as<std::remove_cvref_t<A>, Arg> || std::same_as<std::remove_cvref_t<A>, Number>) ||
+     ...);
+template <class R, class... A>
+inline constexpr bool kKeepsTypes<R (*)(A...)> = kKeepsTypes<R(A...)>;
+template <class R, class... A>
+inline constexpr bool kKeepsTypes<R (*)(A...) noexcept> = kKeepsTypes<R(A...)>;
+template <class R, class F, class... A>
+inline constexpr bool kKeepsTypes<R (F::*)(A...)> = kKeepsTypes<R(A...)>;
+template <class R, class F, class... A>
+inline constexpr bool kKeepsTypes<R (F::*)(A...) const> = kKeepsTypes<R(A...)>;
+template <class R, class F, class... A>
+inline constexpr bool kKeepsTypes<R (F::*)(A...) noexcept> = kKeepsTypes<R(A...)>;
+template <class R, class F, class... A>
+inline constexpr bool kKeepsTypes<R (F::*)(A...) const noexcept> = kKeepsTypes<R(A...)>;
+
+/// Whether calls with arguments of other C++ types may do something else: of functions with `auto`
+/// parameters, several signatures, or parameters that take any number (Arg, Number).
+template <class F>
+consteval bool takes_any_type() {
+  if constexpr (requires { &F::operator(); }) {
+    return kKeepsTypes<decltype(&F::operator())>;
+  } else {
+    return kKeepsTypes<F>;
+  }
+}
+
 /// Calls a compiled function with `given`. What is done here depends on the types of its arguments
 /// and result alone, so that programs hold it once for all functions of these: only `apply`, which
-/// calls the one at `function`, is made for each. One that is generic (`auto` parameters) may do
-/// something else with other types: these tell its calls apart.
+/// calls the one at `function`, is made for each. `by_types`: the function may do something
+/// else with other C++ types, which tell its calls apart.
 template <class Result, class Given>
-Result call_packed(CompiledCore& core, Given& given, bool is_generic, void* function,
+Result call_packed(CompiledCore& core, Given& given, bool by_types, void* function,
                    Result (*apply)(void* function, Given& now)) {
   static_assert(!std::is_reference_v<Result>, "a compiled function returns by value");
   pack::Parts parts = pack::take_parts(given);
-  if (is_generic) parts.numbers.push_back(pack::bits_of_type<Given>());
+  if (by_types) parts.numbers.insert(0, pack::bits_of_type<Given>());
   const std::uint64_t free = pack::given_away(parts.tensors);
-  const auto names = [&given, is_generic] {
+  const auto names = [&given, by_types] {
     pack::Names all = pack::names_of(given);
-    if (is_generic) all.numbers.push_back({{}, pack::NumberKind::types});
+    if (by_types) all.numbers.insert(all.numbers.begin(), {{}, pack::NumberKind::types});
     return all;
   };
   if constexpr (std::is_void_v<Result>) {
@@ -225,8 +257,7 @@ class CompiledFunction {
     using Given = std::tuple<std::decay_t<Args>...>;
     using Result = std::invoke_result_t<F&, std::decay_t<Args>&...>;
     Given given(std::forward<Args>(args)...);
-    constexpr bool is_generic = std::is_class_v<F> && !requires { &F::operator(); };
-    return exec::call_packed<Result, Given>(*core_, given, is_generic,
+    return exec::call_packed<Result, Given>(*core_, given, exec::takes_any_type<F>(),
                                             static_cast<void*>(function_.get()),
                                             [](void* function, Given& now) -> Result {
                                               return std::apply(*static_cast<F*>(function), now);

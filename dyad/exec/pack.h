@@ -93,7 +93,7 @@ struct Place {
 /// A number that stands for a text.
 [[nodiscard]] std::int64_t bits_of(std::string_view text) noexcept;
 
-/// A number that stands for a C++ type, the same in every process.
+/// A number that stands for a C++ type; files keep it.
 template <class T>
 [[nodiscard]] std::int64_t bits_of_type() noexcept {
   static const auto kBits = static_cast<std::int64_t>(typeid(T).hash_code());

@@ -286,8 +286,8 @@ Padder::Forms Padder::renamed(const Node& node, const Forms& inputs,
   Types types;
   for (const Type& type : node.types()) types.push_back(pad(type));
   const Ref<Attrs> attrs = substitute_symbols(node.attrs().info(), node.attrs().data(), rename_);
-  Node* const made = graph_->append(node.op(), attrs ? attrs : node.shared_attrs(),
-                                    std::move(values), std::move(types), node.loc());
+  Node* const made = graph_->append(node.op(), attrs ? attrs : node.shared_attrs(), values,
+                                    std::move(types), node.loc());
   Forms outputs;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     PaddedForm& form =

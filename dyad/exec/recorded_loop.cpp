@@ -482,7 +482,7 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
 
   Node* const node =
       recorder_->graph_->append(*trace_.op, loop_attrs(first.states.size(), trace_.xs.size()),
-                                std::move(inputs), std::move(types), trace_.loc);
+                                inputs, std::move(types), trace_.loc);
   for (const Ref<GraphImpl>& region : rolled.regions) node->add_region(region);
   for (const Tensor& slice : last) slice.impl()->recorded = nullptr;
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -272,6 +272,13 @@ void Recorder::apply_as_given(const OpInfo& op, TensorRefs inputs, const void* a
   check_types(*node, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     set_value(outputs[i], node->output(static_cast<int>(i)));
+  const auto memory_of = [&](const Tensor& tensor) { return handle_of(tensor, loc)->memory; };
+  if (node->is("sum_of_repeats")) {
+    Dim count = 1;
+    for (const std::int64_t axis : op.reduced_axes(attrs, inputs[0]->rank()))
+      count *= shape_of(*inputs[0])[static_cast<std::size_t>(axis)];
+    repeated_.push_back({count, memory_of(*inputs[0]), memory_of(outputs[0]), loc});
+  }
   if (op.kind == BodyKind::view && !inputs[0]->impl()->is_number) {
     if (share_storage(*inputs[0], outputs[0])) {
       auto& view = static_cast<GraphValue&>(*outputs[0].impl()->recorded);
@@ -280,10 +287,8 @@ void Recorder::apply_as_given(const OpInfo& op, TensorRefs inputs, const void* a
     } else {
       reshape_copied_ = true;
     }
-    if (op.may_copy) {
-      const auto memory_of = [&](const Tensor& tensor) { return handle_of(tensor, loc)->memory; };
+    if (op.may_copy)
       reshaped_.push_back({shape_of(*inputs[0]), memory_of(*inputs[0]), memory_of(outputs[0])});
-    }
   }
   if (!on_tape) return;
   ++taped_;

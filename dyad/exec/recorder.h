@@ -99,6 +99,13 @@ class Recorder final : public Evaluator, public RecordingNotes {
     Shape shape;
     Value from, to;
   };
+  /// A gradient of what may have been repeated `count` times, and the sum, in the memory named:
+  /// of one that is eagerly the gradient itself.
+  struct Repeated {
+    Dim count;
+    Value from, to;
+    Loc loc;
+  };
 
   /// The operator at which the tape of a recording begins: between an argument that was computed
   /// outside and what the function does with it.
@@ -134,6 +141,10 @@ class Recorder final : public Evaluator, public RecordingNotes {
   /// Guards those of a tensor whose layout matters: sizes below 2 hide it. Symbols are named in
   /// the path, because a call where one is that small is compared with the recording.
   void guard_small_sizes(const Shape& shape, Loc loc);
+  /// Guards that more than one element was added up where one memory in the place of two shows.
+  void guard_repeats();
+  /// Whether only a pass that comes from outside, later, tells the value.
+  [[nodiscard]] bool is_of_outer_pass(Value value) const;
   /// The same of all that a value was computed from: what an operator makes lies as its operands
   /// do.
   void guard_sizes_behind(Value value, Loc loc);
@@ -209,7 +220,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<std::pair<Tensor, Tensor>> same_;    ///< eagerly the first is the second, which is
                                                    ///< the first of no other pair
   std::vector<Reshaped> reshaped_;
-  bool in_outer_pass_ = false;  // the backward pass of results, on gradients that stand for others
+  std::vector<Repeated> repeated_;
+  int outer_pass_ = -1;  // where the backward pass of the results begins, while that is recorded
   bool reshape_copied_ = false;
   int loops_ = 0;                              ///< RecordedLoops so far
   int open_loops_ = 0;                         ///< those that are not over

@@ -47,8 +47,8 @@ void Recorder::record_backward(std::span<const Tensor> results, Loc loc) {
     set_value(seeds[i], all.seeds.back());
   }
   if (all.outputs.empty()) return;
-  in_outer_pass_ = true;
-  const Finally passed([&] { in_outer_pass_ = false; });
+  outer_pass_ = all.begin;
+  const Finally passed([&] { outer_pass_ = -1; });
   if (record_backward_of(all, results, seeds, loc)) return;
   // A pass inside, or a write, has used up the tape of some of them: each is tried alone.
   BackwardPart alive;
@@ -341,6 +341,18 @@ void Recorder::roll_taped() {
   }
 }
 
+void Recorder::guard_repeats() {
+  const auto is_shown = [&](Value memory) {
+    return std::ranges::find(path_.places, memory, &Place::lies_in) != path_.places.end();
+  };
+  for (const Repeated& repeated : repeated_) {
+    const bool both_shown = is_shown(repeated.from) && is_shown(repeated.to);
+    const bool tells = both_shown || is_overwritten(repeated.from) || is_overwritten(repeated.to);
+    if (tells && !is_told_by_data(repeated.count))
+      static_cast<void>(dim_equal(repeated.count, 1, repeated.loc));
+  }
+}
+
 Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
   for (const Tensor& result : results) {
     if (!result.defined())
@@ -377,6 +389,7 @@ Path Recorder::finish(std::span<const Tensor> results, Loc loc) {
     if (is_overwritten(reshaped.from) || is_overwritten(reshaped.to))
       guard_small_sizes(reshaped.shape, loc);
   }
+  guard_repeats();
   refuse_writes_to_shared_memory();
   for (const StateGuard& guard : path_.states) {
     if (guard.state->peek() == guard.value) continue;

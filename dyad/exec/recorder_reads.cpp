@@ -1,6 +1,8 @@
 /// What a recording depends on: sizes that the function asks for, numbers that the host reads.
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
+#include <vector>
 
 #include "dyad/base/error.h"
 #include "dyad/exec/eager.h"
@@ -90,14 +92,31 @@ void Recorder::host_access(const Tensor& tensor, Loc loc) {
          loc.user());
 }
 
+bool Recorder::is_of_outer_pass(Value value) const {
+  if (outer_pass_ < 0) return false;
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> open{value.node};
+  while (!open.empty()) {
+    const Node& node = *open.back();
+    open.pop_back();
+    if (node.id() < outer_pass_ || !seen.insert(&node).second) continue;
+    if (node.is("placeholder")) return true;
+    for (const Value input : node.inputs()) {
+      if (input) open.push_back(input.node);
+    }
+  }
+  return false;
+}
+
 void Recorder::decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind kind, Loc loc) {
   loc = loc.user();
   const Value value = value_of(tensor, loc);
   if (value.node->is("constant")) return;
-  if (in_outer_pass_) {
+  if (is_of_outer_pass(value)) {
     refuse(
-        "the gradient of a result reads a number on the host (in a hook or a custom gradient), "
-        "which only the pass that comes later knows; choose with where(), or call backward() "
+        "the gradient of a result reads a number of its own on the host (in a hook or a custom "
+        "gradient), which only the pass that comes later knows; choose with where(), or call "
+        "backward() "
         "inside the function",
         loc ? loc : value.node->loc());
     return;

@@ -285,9 +285,12 @@ std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> argume
 }
 
 bool Recording::learn_strides(std::span<const Tensor> arguments) {
-  if (strides_matter || !strides_differ(layouts, arguments)) return false;
-  strides_matter = true;
-  return true;
+  // Strides as such are others at other sizes, too.
+  for (std::size_t i = 0; i < arguments.size() && !strides_matter; ++i) {
+    if (arguments[i].impl()->contiguous == layouts[i].contiguous) continue;
+    return strides_matter = true;
+  }
+  return false;
 }
 
 std::optional<Mismatch> Recording::strides_differ(std::span<const ArgumentLayout> layouts_then,
@@ -296,9 +299,8 @@ std::optional<Mismatch> Recording::strides_differ(std::span<const ArgumentLayout
     const TensorImpl& now = *arguments[i].impl();
     const ArgumentLayout& then = layouts_then[i];
     if ((now.contiguous && then.contiguous) || now.strides == then.strides) continue;
-    return Mismatch{"the strides of " + argument(i) +
-                        " are others now, which decide whether a reshape is a view",
-                    {}};
+    return Mismatch{
+        "the strides of " + argument(i) + " are others now, on which what it does depends", {}};
   }
   return std::nullopt;
 }

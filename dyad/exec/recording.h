@@ -61,7 +61,7 @@ struct Recording {
   std::vector<bool> writes_argument;
   std::vector<Tensor> written_captures;
   bool overlap = false;         ///< what is written shares memory with another tensor from outside
-  bool strides_matter = false;  ///< they decided whether a reshape is a view
+  bool strides_matter = false;  ///< what it does depends on them, e.g. whether a reshape is a view
   std::vector<Dim> layout_sizes;  ///< symbols of which a layout that mattered tells nothing below 2
   std::vector<ArgumentLayout> layouts;  ///< of the arguments when it was recorded
   std::vector<bool> gaps;  ///< between the elements of arguments then; none when from a file
@@ -90,8 +90,8 @@ struct Recording {
   void exclude(const SymbolMap& sizes, std::string why);
   /// Whether a call that fits has sizes of 0 or 1 that no call was compared at.
   [[nodiscard]] bool is_unproved(const SymbolMap& symbols) const;
-  /// A call did something else: from now on the order of its arguments' elements tells such calls
-  /// apart. False where it was the same.
+  /// A call did something else: from now on the strides of its arguments tell such calls apart.
+  /// False where the elements of each lie row by row as they did, or did not.
   [[nodiscard]] bool learn_strides(std::span<const Tensor> arguments);
   /// A symbol that is 0 or 1, and of which layouts that matter tell nothing then; 0 for none.
   [[nodiscard]] Dim layout_hiding(const SymbolMap& symbols) const;

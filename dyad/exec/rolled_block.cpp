@@ -128,8 +128,8 @@ Node* StepWriter::append_cond(const Ref<GraphImpl>& graph, std::size_t number,
     types.push_back(type);
   }
   const NoAttrs none;
-  Node* const node = graph->append(kCondOp, Attrs::copy_of(attrs_info<NoAttrs>, &none),
-                                   std::move(inputs), std::move(types), item.loc);
+  Node* const node = graph->append(kCondOp, Attrs::copy_of(attrs_info<NoAttrs>, &none), inputs,
+                                   std::move(types), item.loc);
   for (Ref<GraphImpl>& region : regions) node->add_region(std::move(region));
   return node;
 }

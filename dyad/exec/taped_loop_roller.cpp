@@ -578,8 +578,8 @@ class TapedLoopRoller {
     return made;
   }
 
-  Node* append_loop(const OpInfo& op, Ref<Attrs> attrs, std::vector<Value> inputs, Types types,
-                    std::span<const Ref<GraphImpl>> regions) {
+  Node* append_loop(const OpInfo& op, Ref<Attrs> attrs, const std::vector<Value>& inputs,
+                    Types types, std::span<const Ref<GraphImpl>> regions) {
     Node* const node = graph_.append(op, std::move(attrs), inputs, std::move(types), loop_.loc);
     for (const Ref<GraphImpl>& region : regions) node->add_region(region);
     take_new();

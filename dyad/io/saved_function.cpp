@@ -191,8 +191,13 @@ Ref<GraphImpl> forward_graph_of(const Path& path) {
 
 class PathWriter {
  public:
-  PathWriter(const Path& path, const std::vector<Tensor>& grads_read, SavedParts& parts, Loc loc)
-      : path_(path), grads_read_(grads_read), parts_(parts), loc_(loc) {}
+  PathWriter(const Path& path, bool strides_matter, const std::vector<Tensor>& grads_read,
+             SavedParts& parts, Loc loc)
+      : path_(path),
+        strides_matter_(strides_matter),
+        grads_read_(grads_read),
+        parts_(parts),
+        loc_(loc) {}
 
   json write() {
     // Decisions come before what is left out, so positions there are the same.
@@ -201,7 +206,7 @@ class PathWriter {
     for (const auto& node : graph->nodes()) positions_[node->id()] = position++;
     json made = {{"graph", parts_.add(*graph, loc_)},
                  {"arguments", path_.arguments},
-                 {"strides_matter", path_.strides_matter},
+                 {"strides_matter", strides_matter_},
                  {"layout_sizes", names_of(path_.layout_sizes)},
                  {"outputs", values(path_.outputs)}};
     add_sizes(made["recorded_at"], path_.hints);
@@ -274,8 +279,7 @@ class PathWriter {
   }
 
   std::string leaf_name(const Tensor& leaf) {
-    const bool is_of_rows = leaf.impl()->data == nullptr || !is_differentiable(leaf.dtype());
-    if (is_of_rows) {
+    if (!is_differentiable(leaf.dtype())) {  // numbers of rows
       throw GraphError(
           "save: the function computes a gradient of rows of a table (an embedding with sparse = "
           "true), which a program cannot hold; make the table with sparse = false",
@@ -309,6 +313,7 @@ class PathWriter {
   }
 
   const Path& path_;
+  bool strides_matter_;
   const std::vector<Tensor>& grads_read_;
   SavedParts& parts_;
   Loc loc_;
@@ -325,7 +330,8 @@ json save_recording(const Recording& recording, const std::vector<Tensor>& grads
                     SavedParts& parts, Loc loc) {
   json paths = json::array();
   for (const exec::DecisionTree::Leaf& leaf : recording.tree->leaves()) {
-    paths.push_back(PathWriter(*leaf.path, grads_read, parts, loc).write());
+    paths.push_back(
+        PathWriter(*leaf.path, recording.strides_matter, grads_read, parts, loc).write());
   }
   json small = json::array();
   for (const SmallSizes& known : recording.small) small.push_back(save_small(known));
@@ -619,7 +625,7 @@ std::string save_function(const exec::CompiledCore& core, SavedParts& parts, Loc
   const auto fail = [&](const std::string& reason) {
     throw GraphError("save: '" + core.options().name + "' " + reason, loc);
   };
-  core.visit([&](const Recording& recording) {
+  const auto take = [&](const Recording& recording) {
     for (const exec::StateGuard& guard : recording.states) {
       if (guard.state->peek() == guard.value) continue;
       refusal = fmt::format(
@@ -641,18 +647,20 @@ std::string save_function(const exec::CompiledCore& core, SavedParts& parts, Loc
     for (const exec::GradNote& note : recording.grads) {
       if (note.reads_first) grads_read.push_back(note.leaf);
     }
-  });
-  if (taken.empty()) fail(refusal);
-  core.visit([&](const Recording& recording) {
-    if (std::ranges::find(taken, &recording) == taken.end()) return;
-    if (&recording == taken.front()) numbers = numbers_of(recording);
-    if (numbers != numbers_of(recording)) {
-      fail(
-          "was called with several values of a number, or numbers of tensors, among its "
-          "arguments; pass numbers as tensors, or compile and save a function for each");
+  };
+  const auto write = [&] {
+    if (taken.empty()) fail(refusal);
+    numbers = numbers_of(*taken.front());
+    for (const Recording* const recording : taken) {
+      if (numbers != numbers_of(*recording)) {
+        fail(
+            "was called with several values of a number, numbers of tensors or C++ types among its "
+            "arguments; pass numbers as tensors, or compile and save a function for each");
+      }
+      recordings.push_back(save_recording(*recording, grads_read, parts, loc));
     }
-    recordings.push_back(save_recording(recording, grads_read, parts, loc));
-  });
+  };
+  core.visit(take, write);
   json made = save_options(core.options());
   made["numbers"] = numbers;
   made["recordings"] = std::move(recordings);

@@ -93,8 +93,8 @@ Ref<GraphImpl> with_sizes(const GraphImpl& graph, const std::function<Dim(Dim)>&
     for (const Type& type : node->types()) types.push_back(with_sizes(type, replace));
     const Ref<Attrs> attrs =
         substitute_symbols(node->attrs().info(), node->attrs().data(), replace);
-    Node* const made = copy->append(node->op(), attrs ? attrs : node->shared_attrs(),
-                                    std::move(inputs), std::move(types), node->loc());
+    Node* const made = copy->append(node->op(), attrs ? attrs : node->shared_attrs(), inputs,
+                                    std::move(types), node->loc());
     for (const Ref<GraphImpl>& region : node->regions())
       made->add_region(with_sizes(*region, replace));
     nodes.emplace(node.get(), made);

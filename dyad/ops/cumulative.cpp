@@ -170,8 +170,8 @@ struct CumExtreme {
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
     const DType given = e.input_type(0).dtype();
-    const bool is_narrow = size_of(given) < 4;
-    const DType dtype = !is_narrow ? given : is_floating(given) ? DType::f32 : DType::i32;
+    const bool is_small = size_of(given) < 4;
+    const DType dtype = !is_small ? given : is_floating(given) ? DType::f32 : DType::i32;
     OnnxWalk walk = walk_over(e, attrs, dtype);
     const Type places(DType::i64, walk.slice.shape());
     add_state(e, walk, 0, walk.slice);

@@ -142,7 +142,7 @@ class Writer {
     return inputs;
   }
 
-  Node* append(const Node& node, Ref<Attrs> attrs, std::vector<Value> inputs) {
+  Node* append(const Node& node, Ref<Attrs> attrs, const std::vector<Value>& inputs) {
     return rewriter_.to()->append_checked(node.op(), std::move(attrs), inputs, node.loc());
   }
 

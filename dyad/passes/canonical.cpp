@@ -59,7 +59,7 @@ bool commutes(const Node& node) {
 Ref<GraphImpl> canonical(const GraphImpl& graph) {
   Peephole peephole(graph);
   return peephole.rewrite([&](const Node& node, std::span<const Value> inputs, GraphImpl& to) {
-    const auto write = [&](Ref<Attrs> attrs, std::vector<Value> in) {
+    const auto write = [&](Ref<Attrs> attrs, const std::vector<Value>& in) {
       Types types(node.types().begin(), node.types().end());
       return to.append(node.op(), std::move(attrs), in, std::move(types), node.loc())->output();
     };

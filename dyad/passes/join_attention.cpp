@@ -192,9 +192,8 @@ Value write(const Found& found, const Node& product, Rewriter& rewriter,
   inputs.resize(6);
   const OpInfo& op = ops::builtin_op("attention_forward");
   const ops::AttentionAttrs attrs{.scale = found.scale};
-  Node* const made =
-      rewriter.to()->append_checked(op, Attrs::copy_of(attrs_info<ops::AttentionAttrs>, &attrs),
-                                    std::move(inputs), product.loc());
+  Node* const made = rewriter.to()->append_checked(
+      op, Attrs::copy_of(attrs_info<ops::AttentionAttrs>, &attrs), inputs, product.loc());
   const Value out = made->output(0);
   return has_heads ? out : value(squeeze(symbolic_tensor(rewriter.to(), out), 0));
 }

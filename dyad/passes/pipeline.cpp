@@ -120,10 +120,10 @@ std::vector<Pass> built_in() {
       {"widen_calls", "calls in dtypes that the CPU's library lacks are casts and one in f32",
        optional,
        [](const GraphRef& g, const LowerOptions& options) {
-         const auto is_narrow = [&](const Node& node) {
+         const auto is_to_widen = [&](const Node& node) {
            return is_call_to_widen(node, options.library);
          };
-         return has(*g, is_narrow) ? widen_calls(*g, options.library) : g;
+         return has(*g, is_to_widen) ? widen_calls(*g, options.library) : g;
        }},
       {"recompute", "values kept for long that kept ones give are computed again", optional,
        [](const GraphRef& g, const LowerOptions& options) { return recompute(g, options.memory); }},

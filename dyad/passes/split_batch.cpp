@@ -235,8 +235,8 @@ Ref<GraphImpl> split_batch(const GraphImpl& graph, const BatchLimits& limits) {
   for (const Value v : results) types.push_back(v.type());
   const PartsAttrs attrs{*count};
   Node* const parts =
-      rewriter.to()->append(kPartsOp, Attrs::copy_of(attrs_info<PartsAttrs>, &attrs),
-                            std::move(inputs), std::move(types), samples.members().front()->loc());
+      rewriter.to()->append(kPartsOp, Attrs::copy_of(attrs_info<PartsAttrs>, &attrs), inputs,
+                            std::move(types), samples.members().front()->loc());
   parts->add_region(region);
   for (std::size_t i = 0; i < results.size(); ++i) {
     rewriter.set(results[i], parts->output(static_cast<int>(i)));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dyad/autograd/gradients.h"
+#include "dyad/exec/checkpoint.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/custom_gradient.h"
@@ -223,8 +224,8 @@ TEST(FoundByUse, AHookThatReadsANumberRunsTheFunctionEagerly) {
     }
     EXPECT_EQ(fast.explain().eager, 5);
     EXPECT_THAT(to_string(fast.explain()),
-                HasSubstr("the gradient of a result reads a number on the host (in a hook or a "
-                          "custom gradient)"));
+                HasSubstr("the gradient of a result reads a number of its own on the host (in a "
+                          "hook or a custom gradient)"));
   }
 }
 
@@ -244,7 +245,22 @@ TEST(FoundByUse, CppTypesOfArgumentsTellCallsOfAGenericFunctionApart) {
     EXPECT_TRUE(same_bits(same(x), x));
     EXPECT_TRUE(same_bits(std::get<0>(same(std::tuple(x))), x));
   }
-  // One that is not converts them.
+  const auto by_arg = compile([](const Tensor& t, const Arg& n) { return t + n; });
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(by_arg(yes, 0).dtype(), i64);
+    EXPECT_EQ(by_arg(yes, 0.0).dtype(), f32);
+    EXPECT_EQ(by_arg(yes, false).dtype(), boolean);
+  }
+  const auto any = compile([](const Tensor& t, const auto&... all) { return (t + ... + all); });
+  for (int i = 0; i < 3; ++i) {
+    static_cast<void>(any(x, 1));
+    EXPECT_EQ(any(x)[0].item<float>(), 1);
+    EXPECT_EQ(any(x, 2.5)[0].item<float>(), 3.5f);
+  }
+  for (const ExplainedRecording& one : any.explain().recordings)
+    EXPECT_TRUE(one.reason == "first call" || one.reason == "the arguments had other C++ types")
+        << one.reason;
+  // Others convert them.
   const auto shifted = compile([](const Tensor& t, std::int64_t n) { return t + n; });
   for (int i = 0; i < 4; ++i) static_cast<void>(i % 2 == 0 ? shifted(x, 2) : shifted(x, 2L));
   EXPECT_EQ(shifted.explain().recordings.size(), 1u);
@@ -259,6 +275,44 @@ TEST(FoundByUse, SizesThatOnlyDataTellAreToldWithTheirLine) {
   static_cast<void>(fast(ones({3})));
   EXPECT_THAT(to_string(fast.explain()),
               HasSubstr("depends on a size that only data tell: u0 compared with 0 (found_by_use"));
+}
+
+/// A number that the pass computes again was there before it.
+TEST(FoundByUse, ACheckpointThatBranchesIsDifferentiatedFromOutside) {
+  manual_seed(1);
+  const Tensor w = normal({4, 4}).requires_grad();
+  const auto fn = [&](const Tensor& x) {
+    return checkpoint(
+        [&](const Tensor& t) {
+          const Tensor h = tanh(matmul(t, w));
+          return mean(h) > 0 ? h * 2 : h * h;
+        },
+        x);
+  };
+  const auto fast = compile(fn);
+  for (int i = 0; i < 10; ++i) {
+    const Tensor given = normal({3, 4});
+    std::vector<Tensor> grads;
+    for (const bool compiled : {false, true}) {
+      Tensor x = given.clone().requires_grad();
+      grads.push_back(grad(sum(square(compiled ? fast(x) : fn(x))), {x})[0]);
+    }
+    EXPECT_TRUE(same_bits(grads[1], grads[0])) << i;
+  }
+  EXPECT_EQ(fast.explain().eager, 0) << to_string(fast.explain());
+}
+
+/// That the arguments lie otherwise does not hide it.
+TEST(FoundByUse, WhatTheHostChangedIsFoundInAnyLayout) {
+  float factor = 1;
+  const auto fast = compile([&](const Tensor& x) { return x * factor; }, {.varying = {{0, 1}}});
+  static_cast<void>(fast(ones({4, 3}).t()));
+  static_cast<void>(fast(ones({5, 3}).t()));
+  factor = 2;
+  static_cast<void>(fast(ones({6, 3}).t()));
+  EXPECT_THAT(message_of<GraphError>([&] { static_cast<void>(fast(ones({7, 3}).t())); }),
+              HasSubstr("it did something else than when it was recorded"));
+  EXPECT_EQ(fast(ones({8, 3}).t())[0][0].item<float>(), 2);
 }
 
 TEST(FoundByUse, GradientsOfPartsOfComplexNumbersInAnyLayout) {

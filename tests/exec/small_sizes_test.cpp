@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -208,6 +209,36 @@ TEST(SmallSizesOfCalls, ATrainingStepIsRecordedOnce) {
   const Tensors eager = seen_by(false), fast = seen_by(true);
   ASSERT_EQ(eager.size(), fast.size());
   for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(same_bits(fast[i], eager[i])) << i;
+}
+
+TEST(SmallSizesOfCalls, SumsOfRepeatsOfNegativeZeros) {
+  for (const std::int64_t n : {0, 1, 2, 7, 5000}) {
+    const Tensor x = full({n}, -0.0);
+    const auto fast = compile([](const Tensor& t) { return ops::sum_of_repeats(t, {0}); });
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(std::signbit(fast(x).item<float>()), n == 1) << n;
+  }
+}
+
+/// The gradient of what was repeated is a sum; of one row eagerly the very tensor that is summed.
+TEST(SmallSizesOfCalls, GradientsThatAreOneTensorOfOneRow) {
+  const Tensor w = randn({1, 4}).requires_grad();
+  const auto gradients = [&](const Tensor& x) { return grad(sum(square(x + w)), {x, w}); };
+  const auto written = [&](const Tensor& given) {
+    const Tensor x = given.detach().requires_grad();
+    Tensors both = gradients(x);
+    both[0].mul_(2);
+    return both[1] + 0;
+  };
+  const auto shown = [&](const Tensor& given) { return gradients(given.detach().requires_grad()); };
+  const auto fast_written = compile(written, {.varying = {{0, 0}}});
+  const auto fast_shown = compile(shown, {.varying = {{0, 0}}});
+  for (const std::int64_t n : {4, 5, 1, 1, 1, 3, 0, 0, 1}) {
+    const Tensor x = randn({n, 4});
+    EXPECT_TRUE(same_bits(fast_written(x), written(x))) << n;
+    const Tensors got = fast_shown(x), want = shown(x);
+    EXPECT_EQ(got[0].is_same(got[1]), want[0].is_same(want[1])) << n;
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(same_bits(got[i], want[i])) << n;
+  }
 }
 
 /// Without options a size becomes a symbol when it varies; from then on 1 and 0 are compared.

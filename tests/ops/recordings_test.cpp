@@ -88,7 +88,6 @@ void expect_any_rows(const F& fn) {
 }
 
 TEST_F(Recordings, PairsAndPartsOfAnyNumberOfRowsAreOne) {
-  // One row is compared with itself: nothing is repeated.
   expect_any_rows([](const Tensor& x) { return Tensors{pdist(x, 1)}; });
   expect_any_rows([](const Tensor& x) { return Tensors{pdist(x * 2)}; });
   expect_any_rows([](const Tensor& x) { return tensor_split(x, 4); });
