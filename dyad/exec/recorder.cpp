@@ -18,6 +18,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
+#include "dyad/ops/op_support.h"
 #include "dyad/ops/random.h"
 
 namespace dyad::exec {
@@ -274,9 +275,8 @@ void Recorder::apply_as_given(const OpInfo& op, TensorRefs inputs, const void* a
     set_value(outputs[i], node->output(static_cast<int>(i)));
   const auto memory_of = [&](const Tensor& tensor) { return handle_of(tensor, loc)->memory; };
   if (node->is("sum_of_repeats")) {
-    Dim count = 1;
-    for (const std::int64_t axis : op.reduced_axes(attrs, inputs[0]->rank()))
-      count *= shape_of(*inputs[0])[static_cast<std::size_t>(axis)];
+    const Ints axes = op.reduced_axes(attrs, inputs[0]->rank());
+    const Dim count = ops::count_of(shape_of(*inputs[0]), axes);
     repeated_.push_back({count, memory_of(*inputs[0]), memory_of(outputs[0]), loc});
   }
   if (op.kind == BodyKind::view && !inputs[0]->impl()->is_number) {

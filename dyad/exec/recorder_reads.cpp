@@ -38,11 +38,13 @@ std::int64_t Recorder::dim_value(Dim dim, Loc loc) {
 
 void Recorder::guard(const DimGuard& made) {
   DimGuard asked = made;
-  // What compares sizes has no line: that where one was asked for last tells as much.
-  const auto known = std::ranges::find_if(asked_, [&](const auto& one) {
-    return one.first.same_as(made.a) || one.first.same_as(made.b);
-  });
-  if (!asked.loc && known != asked_.end()) asked.loc = known->second;
+  if (!asked.loc) {
+    // What compares sizes has no line: that where one was asked for last tells as much.
+    const auto known = std::ranges::find_if(asked_, [&](const auto& one) {
+      return one.first.same_as(made.a) || one.first.same_as(made.b);
+    });
+    if (known != asked_.end()) asked.loc = known->second;
+  }
   if (is_told_by_data(made.a) || is_told_by_data(made.b)) {
     refuse("what the function does depends on a size that only data tell: " + to_string(made.a) +
                (made.kind == DimGuard::Kind::value ? "" : " compared with " + to_string(made.b)),
@@ -116,8 +118,7 @@ void Recorder::decide(const Tensor& tensor, std::int64_t outcome, Decision::Kind
     refuse(
         "the gradient of a result reads a number of its own on the host (in a hook or a custom "
         "gradient), which only the pass that comes later knows; choose with where(), or call "
-        "backward() "
-        "inside the function",
+        "backward() inside the function",
         loc ? loc : value.node->loc());
     return;
   }

@@ -286,11 +286,12 @@ std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> argume
 
 bool Recording::learn_strides(std::span<const Tensor> arguments) {
   // Strides as such are others at other sizes, too.
-  for (std::size_t i = 0; i < arguments.size() && !strides_matter; ++i) {
-    if (arguments[i].impl()->contiguous == layouts[i].contiguous) continue;
-    return strides_matter = true;
-  }
-  return false;
+  const auto lies_as_then = [](const Tensor& now, const ArgumentLayout& then) {
+    return now.impl()->contiguous == then.contiguous;
+  };
+  if (strides_matter || std::ranges::equal(arguments, layouts, lies_as_then)) return false;
+  strides_matter = true;
+  return true;
 }
 
 std::optional<Mismatch> Recording::strides_differ(std::span<const ArgumentLayout> layouts_then,
