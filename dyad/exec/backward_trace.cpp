@@ -39,4 +39,11 @@ Value StepValues::value_at(const Stack& stack, int step) const {
   return found == values.end() ? Value() : found->second;
 }
 
+bool lies_in_rows(Value value) {
+  if (!is_view(value)) return true;
+  const bool keeps_order =
+      value.node->is("reshape") || value.node->is("unsqueeze") || value.node->is("squeeze");
+  return keeps_order && lies_in_rows(value.node->inputs()[0]);
+}
+
 }  // namespace dyad::exec

@@ -192,7 +192,7 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
   if (steps == 0) {
     const Types types = types_of_no_steps(body, carries, xs, loc);
     for (std::size_t i = carry.size(); i < types.size(); ++i) {
-      const Type none = stacked(types[i], 0);
+      const Type none = stacked(types[i], length);
       carry.push_back(zeros(none.shape(), none.dtype(), loc));
     }
   }

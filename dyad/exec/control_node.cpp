@@ -16,15 +16,19 @@ namespace dyad::exec {
 
 Tensor zeros_of(const Type& type, Loc loc) { return zeros(type.shape(), type.dtype(), loc); }
 
-Tensor nothing_of(const Type& type, Loc loc) { return full(type.shape(), -0.0, type.dtype(), loc); }
+Tensor nothing_of(const Type& type, Loc loc) {
+  // Of a complex number both parts; a number that fills has no imaginary one.
+  return is_complex(type.dtype()) ? neg(zeros_of(type, loc), loc)
+                                  : full(type.shape(), -0.0, type.dtype(), loc);
+}
 
 Tensor nothing_of(const Type& type, Dim steps, Loc loc) {
   if (steps.is_number()) {
     return steps.number() > 0 ? nothing_of(type, loc) : zeros_of(type, loc);
   }
+  const Type one(type.dtype(), Shape{});
   const Tensor runs = any(ones({steps}, boolean, loc), {}, false, loc);
-  return expand(where(runs, full({}, -0.0, type.dtype(), loc), zeros({}, type.dtype(), loc), loc),
-                type.shape(), loc);
+  return expand(where(runs, nothing_of(one, loc), zeros_of(one, loc), loc), type.shape(), loc);
 }
 
 Types parameter_types(const GraphImpl& region, std::size_t begin, std::size_t end) {

@@ -111,9 +111,8 @@ void scan_grad(Gradient& g) {
   std::size_t next = back.states.size();
   for (const std::size_t c : back.captures) node.end_sum(c, grads[next++]);
   for (const std::size_t s : back.slices) {
-    // Gradients of several slices are added up, each with zeros for the others.
-    node.add_to(s, length.same_as(1) ? grads[next] : add(grads[next], 0, loc));
-    ++next;
+    // Gradients of slices are added up, each with zeros for the others.
+    node.add_to(s, add(grads[next++], 0, loc));
   }
   add_to_states(node, back, grads);
 }

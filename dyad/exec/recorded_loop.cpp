@@ -149,10 +149,20 @@ void RecordedLoop::end(std::span<Tensor> results, std::span<const Tensor> last) 
   if (trace_.op == &kWhileOp && recorder_->open_loops_ > 1) note_part(rolled, results);
   if (rolled || postpone(results)) return;
   if (recorder_->slicing_loop_ == this) keep_handles();
-  if (trace_.op == &kScanOp && length_.is_symbolic())
+  if (trace_.op == &kScanOp && length_.is_symbolic()) {
+    if (trace_.slices_made.size() == 1) open_length(results.subspan(trace_.last_states.size()));
     static_cast<void>(recorder_->dim_value(length_, trace_.loc));
+  }
   recorder_->path_.unrolled.emplace_back(trace_.begin,
                                          static_cast<int>(recorder_->graph_->nodes().size()));
+}
+
+void RecordedLoop::open_length(std::span<Tensor> stacks) const {
+  for (std::size_t i = 0; i < stacks.size(); ++i) {
+    stacks[i] = recorder_->with_length(
+        stacks[i], length_,
+        {.loop = number_, .of_result = true, .number = static_cast<std::int64_t>(i)}, trace_.loc);
+  }
 }
 
 void RecordedLoop::note_part(bool rolled, std::span<const Tensor> results) {
@@ -406,7 +416,8 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
   const std::size_t states = trace_.last_states.size();
   trace_.entered = trace_.begin;  // the tape may hold what states begin with, and so may others
   note_tracked(results.first(states));
-  if (!trace_.parts.empty() && !stays_tracked()) return false;
+  const bool is_tracked = stays_tracked();
+  if (!trace_.parts.empty() && !is_tracked) return false;
   std::optional<RolledLoop> rolled;
   if (!has_taped_loops()) {
     rolled = this->rolled(results);
@@ -416,17 +427,13 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
   }
   forget_guards();
   TapedLoop loop;
-  for (std::size_t i = states; i < results.size(); ++i) {
-    note_stacking(results[i], loop);
-    results[i] = recorder_->with_length(
-        results[i], length_,
-        {.loop = number_, .of_result = true, .number = static_cast<std::int64_t>(i - states)},
-        trace_.loc);
-  }
+  for (const Tensor& stack : results.subspan(states)) note_stacking(stack, loop);
+  open_length(results.subspan(states));
   trace_.end = static_cast<int>(recorder_->graph_->nodes().size());
   loop.number = number_;
   loop.length = length_;
   loop.loc = trace_.loc;
+  loop.stays_tracked = is_tracked;
   loop.tape = tape_;
   if (loop.tape.size() == trace_.slices_made.size()) loop.tape.push_back(tape_end_);
   if (rolled)
@@ -498,7 +505,6 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
       std::remove_if(own, handles.end(),
                      [](const Ref<GraphValue>& handle) { return handle->use_count() == 1; }),
       handles.end());
-  if (length_.is_symbolic()) static_cast<void>(recorder_->dim_less(1, length_, trace_.loc));
 }
 
 void RecordedLoop::put_in_order(int begin, std::span<const Value> captures) const {

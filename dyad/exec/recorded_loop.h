@@ -108,6 +108,8 @@ class RecordedLoop {
   /// Whether no step ended the tape of a state. Ways may, and which ones that were the data tell:
   /// what a pass does before them is not there then.
   [[nodiscard]] bool stays_tracked() const;
+  /// What follows takes the stacked results for those of any number of steps.
+  void open_length(std::span<Tensor> stacks) const;
   /// Tells the loop around it what it did. `rolled`: as one node, the last one.
   void note_part(bool rolled, std::span<const Tensor> results);
   /// What the program still holds of the steps.

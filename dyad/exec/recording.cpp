@@ -430,7 +430,7 @@ void Recording::compare_small(const SymbolMap& symbols, const Path& path,
   const auto& leaves = tree->leaves();
   for (std::size_t way = 0; way < leaves.size(); ++way) {
     const Path& recorded = *leaves[way].path;
-    const auto differs = compare_whole(recorded, path);
+    const auto differs = compare_whole(recorded, path, sizes);
     if (!differs) return prove(sizes, path, way, arguments);
     std::size_t common = 0;
     if (!compare_paths(recorded, path, common) && common < recorded.decisions.size())

@@ -139,33 +139,52 @@ bool RolledBackward::differ(Value a, std::size_t visit_a, Value b, std::size_t v
     const std::vector<StepRole>& roles = makers_[visit_b].at(b);
     return std::ranges::find(roles, *made_a) == roles.end();
   }
+  if ((made_a && is_from_forward(b)) || (made_b && is_from_forward(a))) return true;
+  // What was there before the loop is the same in all steps.
+  if (a == b) return false;
+  if (is_from_before(a) || is_from_before(b)) return true;
   const std::vector<Stack> known_a = stacks_with(a, visit_a), known_b = stacks_with(b, visit_b);
   return !known_a.empty() && !known_b.empty() &&
          std::ranges::find_first_of(known_a, known_b) == known_a.end();
 }
 
+/// Whether it is of none of the steps, which are told by what they have of each other.
+bool RolledBackward::is_from_before(Value value) const {
+  if (value.node->is("variable") || value.node->is("placeholder")) return true;
+  const BackwardTrace::Step& first = trace_.steps[0];
+  return !first.forward.empty() && value.node->id() < first.forward[0].first->id() &&
+         !values_.find(value) && std::ranges::find(first.states, value) == first.states.end();
+}
+
+/// Whether it was there before the pass, which does not make it in any step.
+bool RolledBackward::is_from_forward(Value value) const {
+  const StepValues::Place* const place = values_.find(value);
+  if (place) return place->stack.of != Stack::Of::gradient;
+  const std::vector<Value>& states = trace_.steps[0].states;
+  return is_from_before(value) || std::ranges::find(states, value) != states.end();
+}
+
 /// All that a value of the loop is, seen from this visit.
 std::vector<Stack> RolledBackward::stacks_with(Value value, std::size_t visit) const {
   std::vector<Stack> found;
-  const StepValues::Place* const place = values_.find(value);
-  if (!place) return found;
+  const auto add = [&](Stack stack, int at) {
+    stack.shift = at - step(visit);
+    found.push_back(stack);
+  };
   const auto add_of = [&](int at) {
     const BackwardTrace::Step& of = trace_.steps[static_cast<std::size_t>(at)];
-    const auto add = [&](Stack stack) {
-      stack.shift = at - step(visit);
-      found.push_back(stack);
-    };
     for (const auto& [given, stack] : of.given) {
-      if (given == value) add(stack);
+      if (given == value) add(stack, at);
     }
     for (std::size_t i = 0; i < of.states.size(); ++i) {
-      if (of.states[i] == value) add({Stack::Of::state, i});
+      if (of.states[i] == value) add({Stack::Of::state, i}, at);
     }
   };
-  found.push_back(place->stack);
-  found.back().shift = place->step - step(visit);
+  const StepValues::Place* const place = values_.find(value);
+  if (place) add(place->stack, place->step);
+  const int made_in = place ? place->step : 0;  // or it is what the first step began with
   add_of(step(visit));
-  if (place->step != step(visit)) add_of(place->step);
+  if (made_in != step(visit)) add_of(made_in);
   return found;
 }
 
@@ -295,7 +314,13 @@ std::optional<StepRole> RolledBackward::role_of(const Column& column) {
   if (is_nothing && may_be_nothing_) return StepRole{Kind::nothing};
   if (const auto role = local(column)) return role;
   if (const auto role = captured(column)) return role;
-  if (is_view_of_steps(column)) return viewed(column);
+  if (std::ranges::any_of(column, [&](const Seen& seen) { return is_view_of_step(seen); })) {
+    // What lies as anything else that is carried from step to step is carried, too.
+    const bool is_carried = std::ranges::all_of(column, [&](const Seen& seen) {
+      return !is_view_of_step(seen) || (!values_.find(seen.value) && lies_in_rows(seen.value));
+    });
+    if (!is_carried) return viewed(column);
+  }
   if (const auto stack = stack_of(column)) return StepRole{Kind::slice, number_of(stacks_, *stack)};
   if (const auto cond = cond_around(column)) return result_of(*cond, column);
   if (const auto role = state_of(column)) return role;
@@ -327,14 +352,12 @@ std::optional<StepRole> RolledBackward::captured(const Column& column) {
   return StepRole{Kind::capture, number_of(captures_, first)};
 }
 
-/// Whether they are views that steps made, forward or, after the first, backwards.
-bool RolledBackward::is_view_of_steps(const Column& column) const {
-  return std::ranges::any_of(column, [&](const Seen& seen) {
-    if (seen.nothing || !is_view(seen.value)) return false;
-    const StepValues::Place* const place = values_.find(seen.value);
-    if (place) return place->stack.of == Stack::Of::forward;
-    return step_of(seen.value).value_or(step(seen.visit)) != step(seen.visit);
-  });
+/// Whether it is a view that a step made, forward or, before this one, backwards.
+bool RolledBackward::is_view_of_step(const Seen& seen) const {
+  if (seen.nothing || !is_view(seen.value)) return false;
+  const StepValues::Place* const place = values_.find(seen.value);
+  if (place) return place->stack.of == Stack::Of::forward;
+  return step_of(seen.value).value_or(step(seen.visit)) != step(seen.visit);
 }
 
 std::optional<StepRole> RolledBackward::viewed(const Column& column) {
@@ -360,9 +383,12 @@ std::optional<StepRole> RolledBackward::viewed(const Column& column) {
 std::optional<Stack> RolledBackward::stack_of(const Column& column) const {
   const auto fits = [&](const Stack& stack) {
     const Stack unshifted{stack.of, stack.number, stack.index};
+    const auto steps = static_cast<int>(trace_.steps.size());
     return std::ranges::all_of(column, [&](const Seen& seen) {
-      return !seen.nothing &&
-             values_.value_at(unshifted, step(seen.visit) + stack.shift) == seen.value;
+      const int at = step(seen.visit) + stack.shift;
+      // There are rows of nothing before the first step, and after the last one.
+      if (seen.nothing) return stack.of == Stack::Of::gradient && (at < 0 || at >= steps);
+      return values_.value_at(unshifted, at) == seen.value;
     });
   };
   if (column[0].nothing) return std::nullopt;
@@ -501,13 +527,17 @@ StepRole RolledBackward::add_result(std::size_t cond, const StepRole& then,
 }
 
 std::unique_ptr<RolledBackward> roll_backward(const BackwardTrace& trace, const StepValues& values,
-                                              const RolledLoop& loop) {
+                                              const RolledLoop& loop, bool in_vain) {
   const int count = static_cast<int>(trace.steps.size());
   const auto match = [&](int low, int high, bool all_steps) {
     auto rolled = std::make_unique<RolledBackward>(trace, values, loop, low, high, all_steps);
     return rolled->match() ? std::move(rolled) : nullptr;
   };
-  if (!trace.steps[0].ways.empty()) return match(0, count - 1, true);
+  const bool has_ways = !trace.steps[0].ways.empty();
+  if (in_vain || has_ways) {
+    auto rolled = match(0, count - 1, true);
+    if (rolled || has_ways) return rolled;
+  }
   for (int apart = 0; apart <= std::min(2 * kMostStepsApart, count - 2); ++apart) {
     for (int low = std::max(0, apart - kMostStepsApart); low <= std::min(apart, kMostStepsApart);
          ++low) {

@@ -127,6 +127,8 @@ class RolledBackward {
   [[nodiscard]] bool fits(const Entry& model, std::size_t model_visit, const Entry& entry,
                           std::size_t visit, bool lacks_some) const;
   [[nodiscard]] bool differ(Value a, std::size_t visit_a, Value b, std::size_t visit_b) const;
+  [[nodiscard]] bool is_from_before(Value value) const;
+  [[nodiscard]] bool is_from_forward(Value value) const;
   [[nodiscard]] std::vector<Stack> stacks_with(Value value, std::size_t visit) const;
   [[nodiscard]] std::optional<Entry> missing(const Entry& model, std::size_t model_visit,
                                              std::size_t visit) const;
@@ -145,7 +147,7 @@ class RolledBackward {
   std::optional<StepRole> role_of(const Column& column);
   [[nodiscard]] std::optional<StepRole> local(const Column& column) const;
   [[nodiscard]] std::optional<StepRole> captured(const Column& column);
-  [[nodiscard]] bool is_view_of_steps(const Column& column) const;
+  [[nodiscard]] bool is_view_of_step(const Seen& seen) const;
   std::optional<StepRole> viewed(const Column& column);
   [[nodiscard]] std::optional<Stack> stack_of(const Column& column) const;
   [[nodiscard]] std::optional<StepRole> state_of(const Column& column);
@@ -203,9 +205,10 @@ class RolledBackward {
   bool may_be_nothing_ = false;  // of what is asked, in some ways
 };
 
-/// Nothing where fewer than two steps are alike.
+/// Nothing where fewer than two steps are alike. `in_vain`: whether the first step may compute what
+/// it did not.
 [[nodiscard]] std::unique_ptr<RolledBackward> roll_backward(const BackwardTrace& trace,
                                                             const StepValues& values,
-                                                            const RolledLoop& loop);
+                                                            const RolledLoop& loop, bool in_vain);
 
 }  // namespace dyad::exec

@@ -72,15 +72,16 @@ std::optional<StepRole> RolledBackward::state_of(const Column& column) {
 
 std::optional<std::size_t> RolledBackward::ask_after(Value value) {
   if (const auto known = after(value)) return known;
-  const auto maker = places_.find(value);
-  if (maker == places_.end()) return std::nullopt;
-  // A state that the same item has made before.
+  const Place* const place = find(value);
+  if (!place) return std::nullopt;
+  // A state that the same item has made before, or one that adds to what this one made.
+  const auto& makers = makers_[static_cast<std::size_t>(high_ - place->step)].at(value);
   const auto is_it = [&](const State& state) {
     return state.type.same_as(value.type()) &&
            std::ranges::any_of(state.before, [&](const std::optional<Seen>& seen) {
              if (!seen || seen->nothing) return false;
              const Place* const made = find(seen->value);
-             return made && made->role == maker->second.role;
+             return made && std::ranges::find(makers, made->role) != makers.end();
            });
   };
   for (std::size_t s = 0; s < states_.size(); ++s) {

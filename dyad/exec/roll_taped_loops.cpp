@@ -154,7 +154,11 @@ bool roll(MovingRecording& moving, TapedLoop& loop) {
   const bool has_later_ones = first_later < passes.size();
   if (has_later_ones && (loop.has_ways() || loop.is_while() || moving.path.backward)) return false;
   find_steps_backwards(graph, loop, moving.visits);
-  if (!roll_taped_loop(moving, loop, nodes_of(passes, first_later))) return false;
+  loop.stays_tracked = loop.stays_tracked && !has_later_ones;
+  bool is_rolled = roll_taped_loop(moving, loop, nodes_of(passes, first_later));
+  if (!is_rolled && std::exchange(loop.stays_tracked, false))
+    is_rolled = roll_taped_loop(moving, loop, nodes_of(passes, first_later));
+  if (!is_rolled) return false;
   loop.open.reset();
   if (has_later_ones) roll_later_passes(moving, loop, first_later, passes.size());
   return true;

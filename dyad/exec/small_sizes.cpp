@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/value_numbers.h"
 
 namespace dyad::exec {
 namespace {
@@ -17,13 +18,6 @@ bool same_tensor(const Tensor& a, const Tensor& b) noexcept {
 template <class List, class Same>
 bool same_lists(const List& a, const List& b, const Same& same) {
   return std::ranges::equal(a, b, same);
-}
-
-/// Which tensors share memory is told by all places together.
-bool same_place(const Place& a, const Place& b) {
-  return same_value(a.memory, b.memory) && same_lists(a.views, b.views, same_value) &&
-         same_tensor(a.captured, b.captured) && a.outside == b.outside &&
-         a.tracked_view == b.tracked_view && (!a.outside || same_value(a.lies_in, b.lies_in));
 }
 
 /// The memory of everything that a call leaves to its caller.
@@ -44,37 +38,9 @@ bool same_sharing(const std::vector<Value>& a, const std::vector<Value>& b) {
   return true;
 }
 
-bool same_write(const Write& a, const Write& b) {
-  return same_tensor(a.variable, b.variable) && a.argument == b.argument &&
-         same_value(a.value, b.value);
-}
-
 bool same_grad_note(const GradNote& a, const GradNote& b) {
   const bool alike = !a.reads_first || a.defined_before == b.defined_before;
   return a.is_same(b) && a.reads_first == b.reads_first && alike;
-}
-
-bool same_grad_write(const GradWrite& a, const GradWrite& b) {
-  return a.is_same(b) && same_value(a.value, b.value) && a.in_place == b.in_place &&
-         same_place(a.place, b.place);
-}
-
-bool same_grad_capture(const GradCapture& a, const GradCapture& b) {
-  return a.is_same(b) && same_value(a.placeholder, b.placeholder);
-}
-
-bool same_part(const BackwardPart::Part& a, const BackwardPart::Part& b) {
-  return same_value(a.whole, b.whole) && same_value(a.index, b.index) &&
-         same_value(a.rows, b.rows) && a.loops == b.loops && a.loops_of_next == b.loops_of_next;
-}
-
-bool same_backward(const std::optional<BackwardPart>& a, const std::optional<BackwardPart>& b) {
-  if (!a || !b) return !a && !b;
-  return a->begin == b->begin && a->outputs == b->outputs && a->arguments == b->arguments &&
-         same_lists(a->seeds, b->seeds, same_value) &&
-         same_lists(a->leaves, b->leaves, same_tensor) &&
-         same_lists(a->leaf_grads, b->leaf_grads, same_part) &&
-         same_lists(a->argument_grads, b->argument_grads, same_part);
 }
 
 bool same_spent(const SpentPart& a, const SpentPart& b) {
@@ -86,14 +52,161 @@ bool same_state(const StateGuard& a, const StateGuard& b) {
   return a.state == b.state && a.value == b.value;
 }
 
-bool same_capture(const std::pair<Tensor, bool>& a, const std::pair<Tensor, bool>& b) {
+using Captures = std::vector<std::pair<Tensor, bool>>;
+
+bool same_capture(const Captures::value_type& a, const Captures::value_type& b) {
   return same_tensor(a.first, b.first) && a.second == b.second;
 }
 
-bool same_decision(const Decision& a, const Decision& b) {
-  return same_value(a.value, b.value) && a.position == b.position && a.outcome == b.outcome &&
-         a.kind == b.kind;
+/// Compares what two calls left behind.
+class Comparison {
+ public:
+  virtual ~Comparison() = default;
+  [[nodiscard]] std::optional<PathDifference> find(const Path& recorded, const Path& small) const;
+
+ private:
+  [[nodiscard]] virtual bool same(const Value& recorded, const Value& small) const = 0;
+  [[nodiscard]] virtual bool same_gradient(const BackwardPart::Part& recorded,
+                                           const BackwardPart::Part& small) const = 0;
+  [[nodiscard]] virtual bool same_position(int recorded, int small) const = 0;
+  [[nodiscard]] virtual bool same_captures(const Captures& recorded,
+                                           const Captures& small) const = 0;
+
+  [[nodiscard]] bool same_values(const std::vector<Value>& a, const std::vector<Value>& b) const {
+    return same_lists(a, b, [this](const Value& x, const Value& y) { return same(x, y); });
+  }
+  [[nodiscard]] bool same_place(const Place& a, const Place& b) const;
+  [[nodiscard]] bool same_write(const Write& a, const Write& b) const;
+  [[nodiscard]] bool same_decision(const Decision& a, const Decision& b) const;
+  [[nodiscard]] bool same_grad_write(const GradWrite& a, const GradWrite& b) const;
+  [[nodiscard]] bool same_backward(const std::optional<BackwardPart>& a,
+                                   const std::optional<BackwardPart>& b) const;
+};
+
+/// Which tensors share memory is told by all places together.
+bool Comparison::same_place(const Place& a, const Place& b) const {
+  return same(a.memory, b.memory) && same_values(a.views, b.views) &&
+         same_tensor(a.captured, b.captured) && a.outside == b.outside &&
+         a.tracked_view == b.tracked_view && (!a.outside || same(a.lies_in, b.lies_in));
 }
+
+bool Comparison::same_write(const Write& a, const Write& b) const {
+  return same_tensor(a.variable, b.variable) && a.argument == b.argument && same(a.value, b.value);
+}
+
+bool Comparison::same_decision(const Decision& a, const Decision& b) const {
+  return same(a.value, b.value) && same_position(a.position, b.position) &&
+         a.outcome == b.outcome && a.kind == b.kind;
+}
+
+bool Comparison::same_grad_write(const GradWrite& a, const GradWrite& b) const {
+  return a.is_same(b) && same(a.value, b.value) && a.in_place == b.in_place &&
+         same_place(a.place, b.place);
+}
+
+bool Comparison::same_backward(const std::optional<BackwardPart>& a,
+                               const std::optional<BackwardPart>& b) const {
+  if (!a || !b) return !a && !b;
+  const auto same_gradients = [this](const auto& x, const auto& y) {
+    return same_lists(x, y, [this](const BackwardPart::Part& one, const BackwardPart::Part& other) {
+      return same_gradient(one, other);
+    });
+  };
+  return same_position(a->begin, b->begin) && a->outputs == b->outputs &&
+         a->arguments == b->arguments && same_values(a->seeds, b->seeds) &&
+         same_lists(a->leaves, b->leaves, same_tensor) &&
+         same_gradients(a->leaf_grads, b->leaf_grads) &&
+         same_gradients(a->argument_grads, b->argument_grads);
+}
+
+std::optional<PathDifference> Comparison::find(const Path& recorded, const Path& small) const {
+  const auto by = [this](const auto& same_one) {
+    return [this, same_one](const auto& a, const auto& b) { return (this->*same_one)(a, b); };
+  };
+  const auto differs = [](const char* what) { return PathDifference{what, {}, {}}; };
+  if (!same_lists(recorded.decisions, small.decisions, by(&Comparison::same_decision)))
+    return differs("the host read other values");
+  if (!same_position(recorded.end, small.end) || recorded.tracked != small.tracked ||
+      recorded.switched != small.switched ||
+      !same_lists(recorded.places, small.places, by(&Comparison::same_place)))
+    return differs("its results lie elsewhere in memory, or track gradients otherwise");
+  if (!same_lists(recorded.writes, small.writes, by(&Comparison::same_write)))
+    return differs("it wrote other tensors in place");
+  const auto same_grad_capture = [this](const GradCapture& a, const GradCapture& b) {
+    return a.is_same(b) && same(a.placeholder, b.placeholder);
+  };
+  if (!same_lists(recorded.grads, small.grads, same_grad_note) ||
+      !same_lists(recorded.grad_captures, small.grad_captures, same_grad_capture) ||
+      !same_lists(recorded.grad_writes, small.grad_writes, by(&Comparison::same_grad_write)))
+    return differs("it read or left other gradients");
+  if (!same_sharing(memories_of(recorded), memories_of(small)))
+    return differs("others of its results and gradients share memory");
+  if (!same_backward(recorded.backward, small.backward) || !same_spent(recorded.spent, small.spent))
+    return differs("its results are differentiated otherwise");
+  if (!same_lists(recorded.states, small.states, same_state) ||
+      !same_captures(recorded.captures, small.captures))
+    return differs("it used other tensors or switches from outside");
+  return std::nullopt;
+}
+
+/// Of recordings with the same nodes.
+class NodeByNode final : public Comparison {
+  bool same(const Value& recorded, const Value& small) const override {
+    return same_value(recorded, small);
+  }
+  bool same_gradient(const BackwardPart::Part& a, const BackwardPart::Part& b) const override {
+    return same_value(a.whole, b.whole) && same_value(a.index, b.index) &&
+           same_value(a.rows, b.rows) && a.loops == b.loops && a.loops_of_next == b.loops_of_next;
+  }
+  bool same_position(int recorded, int small) const override { return recorded == small; }
+  bool same_captures(const Captures& recorded, const Captures& small) const override {
+    return same_lists(recorded, small, same_capture);
+  }
+};
+
+/// Of recordings of which one has loops as nodes where the other has their one step, or none.
+class ByNumbers final : public Comparison {
+ public:
+  explicit ByNumbers(const SymbolMap& sizes) : numbers_(sizes) {}
+  /// Nothing but the values; false where they cannot be told.
+  [[nodiscard]] bool add(const Path& recorded, const Path& small) {
+    auto first = numbers_.add(*recorded.graph), second = numbers_.add(*small.graph);
+    if (!first || !second) return false;
+    of_recorded_ = *std::move(first);
+    of_small_ = *std::move(second);
+    return true;
+  }
+  [[nodiscard]] bool same_results(const Path& recorded, const Path& small) const {
+    return recorded.same_as == small.same_as &&
+           same_lists(recorded.outputs, small.outputs,
+                      [this](const Value& a, const Value& b) { return same(a, b); });
+  }
+
+ private:
+  bool same(const Value& recorded, const Value& small) const override {
+    if (!recorded || !small) return !recorded && !small;
+    return of_recorded_.at(recorded) == of_small_.at(small);
+  }
+  bool same_gradient(const BackwardPart::Part& a, const BackwardPart::Part& b) const override {
+    if (!same(a.index, b.index) || !same(a.rows, b.rows)) return false;
+    if (!a.whole || !b.whole) return !a.whole && !b.whole;
+    const int x = of_recorded_.at(a.whole), y = of_small_.at(b.whole);
+    return numbers_.axes_left(x, a.loops) == numbers_.axes_left(y, b.loops) &&
+           numbers_.axes_left(x, a.loops_of_next) == numbers_.axes_left(y, b.loops_of_next) &&
+           numbers_.without_ones(x, a.loops) == numbers_.without_ones(y, b.loops);
+  }
+  bool same_position(int, int) const override { return true; }
+  /// A step that there is not uses none.
+  bool same_captures(const Captures& recorded, const Captures& small) const override {
+    return std::ranges::all_of(small, [&](const auto& used) {
+      return std::ranges::any_of(recorded,
+                                 [&](const auto& known) { return same_capture(known, used); });
+    });
+  }
+
+  mutable ValueNumbers numbers_;
+  ValueNumbers::OfGraph of_recorded_, of_small_;
+};
 
 }  // namespace
 
@@ -116,29 +229,16 @@ std::string sizes_string(const SymbolMap& symbols) {
   return text;
 }
 
-std::optional<PathDifference> compare_whole(const Path& recorded, const Path& small) {
+std::optional<PathDifference> compare_whole(const Path& recorded, const Path& small,
+                                            const SymbolMap& sizes) {
   std::size_t common = 0;
-  if (auto difference = compare_paths(recorded, small, common)) return difference;
-  const auto differs = [](const char* what) { return PathDifference{what, {}, {}}; };
-  if (!same_lists(recorded.decisions, small.decisions, same_decision))
-    return differs("the host read other values");
-  if (recorded.end != small.end || recorded.tracked != small.tracked ||
-      recorded.switched != small.switched || !same_lists(recorded.places, small.places, same_place))
-    return differs("its results lie elsewhere in memory, or track gradients otherwise");
-  if (!same_lists(recorded.writes, small.writes, same_write))
-    return differs("it wrote other tensors in place");
-  if (!same_lists(recorded.grads, small.grads, same_grad_note) ||
-      !same_lists(recorded.grad_captures, small.grad_captures, same_grad_capture) ||
-      !same_lists(recorded.grad_writes, small.grad_writes, same_grad_write))
-    return differs("it read or left other gradients");
-  if (!same_sharing(memories_of(recorded), memories_of(small)))
-    return differs("others of its results and gradients share memory");
-  if (!same_backward(recorded.backward, small.backward) || !same_spent(recorded.spent, small.spent))
-    return differs("its results are differentiated otherwise");
-  if (!same_lists(recorded.states, small.states, same_state) ||
-      !same_lists(recorded.captures, small.captures, same_capture))
-    return differs("it used other tensors or switches from outside");
-  return std::nullopt;
+  const auto difference = compare_paths(recorded, small, common);
+  if (!difference) return NodeByNode().find(recorded, small);
+  if (!has_few_steps(*recorded.graph, sizes)) return difference;
+  ByNumbers by_numbers(sizes);
+  if (!by_numbers.add(recorded, small) || !by_numbers.same_results(recorded, small))
+    return difference;
+  return by_numbers.find(recorded, small);
 }
 
 }  // namespace dyad::exec

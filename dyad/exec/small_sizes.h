@@ -29,9 +29,11 @@ struct SmallSizes {
 /// `s0 = 1, s1 = 0`.
 [[nodiscard]] std::string sizes_string(const SymbolMap& symbols);
 
-/// Where `small`, a call at sizes of 0 or 1, did not do the same as `recorded`, which took the same
-/// way through the host's branches: what it computed, or left to its caller and where. Nothing when
-/// a replay of the one is a replay of the other.
-[[nodiscard]] std::optional<PathDifference> compare_whole(const Path& recorded, const Path& small);
+/// Where `small`, a call with these sizes of 0 or 1, did not do the same as `recorded`, which took
+/// the same way through the host's branches: what it computed, or left to its caller and where.
+/// Nothing when a replay of the one is a replay of the other. Loops of the recording may have
+/// taken one step in that call, or none.
+[[nodiscard]] std::optional<PathDifference> compare_whole(const Path& recorded, const Path& small,
+                                                          const SymbolMap& sizes);
 
 }  // namespace dyad::exec

@@ -7,6 +7,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/recorder.h"
 #include "dyad/ir/gradient.h"
+#include "dyad/ops/arithmetic.h"
 
 namespace dyad::exec {
 namespace {
@@ -18,8 +19,11 @@ void with_length_grad(Gradient& g) {
   auto* const recorder = attrs.loop >= 0 ? dynamic_cast<Recorder*>(&Evaluator::current()) : nullptr;
   attrs.gradient = true;
   attrs.pass = recorder ? recorder->pass() : 0;
-  g.set(0, recorder ? recorder->with_length(g.grad(), g.input_shape(0)[0], attrs, Loc().user())
-                    : g.grad());
+  // Those of several slices are added up, each with zeros for the others, and no 0 stays negative;
+  // nor does it of one, so that loops do the same for any number of steps.
+  const bool is_of_one = !attrs.of_result && g.grad().impl()->shape[0].same_as(1);
+  const Tensor grad = is_of_one ? add(g.grad(), 0) : g.grad();
+  g.set(0, recorder ? recorder->with_length(grad, g.input_shape(0)[0], attrs, Loc().user()) : grad);
 }
 
 /// What a step did in conds, parts `first..last - 1`, for the pass that comes back through it.

@@ -47,6 +47,9 @@ struct TapedLoop {
   std::vector<std::vector<Value>> slices_made;
   /// What a while_loop's conditions gave, the last of them behind the last step; none of a scan.
   std::vector<Value> conditions;
+  /// Whether no step ended the tape of a state: what the first step does not compute backwards,
+  /// since nothing before it is tracked, can then be computed in vain.
+  bool stays_tracked = false;
   std::vector<Node*> nodes;  ///< of the steps, of slicing and stacking, of conditions
   /// The tape's numbers up to each step, and after the last one.
   std::vector<std::uint64_t> tape;

@@ -7,6 +7,7 @@
 namespace dyad::exec {
 
 bool TapedLoopGraph::find() {
+  for (BackwardTrace::Step& step : loop.trace.steps) step.gradients.clear();
   users_.emplace(*path.graph);
   gone.insert(loop.nodes.begin(), loop.nodes.end());
   for (std::size_t i = 0; i < loop.last_states.size(); ++i) {
@@ -111,7 +112,7 @@ bool TapedLoopGraph::find_backward() {
       std::ranges::any_of(steps, [](const auto& step) { return !step.backward.empty(); });
   // Where steps may go other ways, these may be all that keeps a pass away.
   if (!any) return assembled.empty() && !loop.has_ways();
-  rolled = roll_backward(loop.trace, *values, loop.forward);
+  rolled = roll_backward(loop.trace, *values, loop.forward, loop.stays_tracked);
   if (!rolled) return is_at_ends();
   // One at least, which tells how many steps there are.
   if (rolled->stacks().empty() && loop.is_of_later_pass() && loop.xs.empty()) return false;

@@ -60,8 +60,7 @@ class TapedLoopRoller {
   /// Puts the graph in its new order.
   void finish(MovingRecording& moving) {
     if (loop_.length.is_symbolic() && !loop_.is_while()) {
-      moving.guard(
-          {DimGuard::Kind::less, std::max(1, fewest_steps() - 1), loop_.length, 1, loop_.loc});
+      moving.guard({DimGuard::Kind::less, fewest_steps() - 1, loop_.length, 1, loop_.loc});
     }
     moving.arrange(order_, before_);
     moving.replace_in_loops(replaced_);
@@ -409,12 +408,14 @@ class TapedLoopRoller {
   Value last_of(const RolledBackward::Place& made, const User& user, Value value) {
     if (!user.after) return fail(value);
     const bool is_last = made.step == in_.rolled->low();
-    if (is_view(value) && is_last) return last_view(value, user);
-    const auto state = writes_ ? in_.rolled->after(value) : in_.rolled->ask_after(value);
+    std::optional<std::size_t> state;
+    if (lies_in_rows(value))
+      state = writes_ ? in_.rolled->after(value) : in_.rolled->ask_after(value);
     if (state) {
       if (!writes_) number_of(asked_, value);
       return writes_ ? backward_node_->output(static_cast<int>(*state)) : value;
     }
+    if (is_view(value) && is_last) return last_view(value, user);
     if (user.is_path || !is_last || in_.rolled->is_of_way(made.role)) return fail(value);
     const Value all = made_by_steps(made.role, value);
     return writes_ ? value_of(select(tensor(all), 0, 0, loop_.loc)) : value;

@@ -15,6 +15,7 @@
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
 #include "dyad/ops/ops.h"
 #include "exec_for_tests.h"
 #include "tests/shared/message_of.h"
@@ -97,6 +98,28 @@ std::vector<Case> cases() {
        },
        {4},
        {{4}}},
+      // One step, and none of what nobody differentiates.
+      {"steps",
+       [](const Tensor& x, const Tensors& w) {
+         const auto step = [&](const Tensor& h, const Tensor& row) {
+           return std::pair(tanh(row * w[0] + h), row);
+         };
+         return x * w[0] + scan(step, w[1] * 2.0f, x).first;
+       },
+       {4},
+       {{4}, {4}},
+       2},
+      {"steps_stacked",
+       [](const Tensor& x, const Tensors& w) {
+         const auto step = [&](const Tensor& h, const Tensor& row) {
+           const Tensor next = tanh(matmul(row, w[0]) + h);
+           return std::pair(next, next * row);
+         };
+         return scan(step, zeros({2, 4}), x * w[1]).second * w[1] + sum(w[0]) + sum(x);
+       },
+       {2, 4},
+       {{4, 4}, {4}},
+       2},
       {"branch",
        [](const Tensor& x, const Tensors& w) {
          return x.size(0) == 1 ? x + w[0] : x.size(0) == 0 ? x * w[0] : x - w[0];

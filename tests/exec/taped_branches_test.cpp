@@ -367,5 +367,74 @@ TEST(TapedBranches, InUpdatesOfTheWeights) {
   EXPECT_GE(c.explain().replays, 5);
 }
 
+/// What comes to a bias is a view of what comes to the sum, and other sums are of such views.
+TEST(TapedBranches, ABiasInTheWays) {
+  const TwoWays w;
+  const Tensor bias = normal({4}).requires_grad();
+  const auto sums = [&](const Tensor& h, const Tensor& row) {
+    const Tensor e = matmul(row, w.in);
+    return cond(sum(e) > 0, [&] { return h + bias; }, [&] { return h + bias - e; });
+  };
+  expect_replays(train_steps(sums, {w.in, bias}, false, zeros({2, 4}), kLong));
+  const auto layers = [&](const Tensor& h, const Tensor& row) {
+    const Tensor e = matmul(row, w.in);
+    return cond(
+        sum(e) > 0, [&] { return tanh(matmul(h, w.a) + bias) + e; },
+        [&] { return matmul(h, w.a) + bias - e; });
+  };
+  expect_replays(train_steps(layers, {w.in, w.a, bias}, true, zeros({2, 4}), kLong));
+}
+
+/// The gradient of a vector times a matrix is a product of a column and a row.
+TEST(TapedBranches, AVectorAsState) {
+  const TwoWays w;
+  const auto step = [&](const Tensor& h, const Tensor& row) {
+    const Tensor e = matmul(sum(row, {0}), w.in);
+    return cond(
+        sum(e) > 0, [&] { return tanh(matmul(h, w.a)) + e; },
+        [&] { return matmul(h, w.a) * 0.5 - e; });
+  };
+  expect_replays(train_steps(step, {w.in, w.a}, false, zeros({4}), kLong));
+}
+
+/// What is handed on is a view of what a way computed, and is so in both.
+TEST(TapedBranches, ProductsOfAVectorThatTheLastStateIsOf) {
+  const TwoWays w;
+  const Tensor first = normal({4}).requires_grad();
+  const auto last = [&](const Tensor& x) {
+    return sum(scan(
+                   [&](const Tensor& h, const Tensor& row) {
+                     const Tensor e = matmul(sum(row, {0}), w.in);
+                     const Tensor next = cond(
+                         sum(e) > 0, [&] { return tanh(matmul(h, w.a) + e); },
+                         [&] { return matmul(h, w.a) * 0.5 - e; });
+                     return Pair(next, row);
+                   },
+                   first * 2, x)
+                   .first);
+  };
+  expect_replays(train(last, {w.in, w.a, first}, kLong));
+}
+
+/// A scale that both ways use, of a state that begins with a constant.
+TEST(TapedBranches, ASharedScale) {
+  const Tensor scale = normal({}).requires_grad();
+  const auto step = [&](const Tensor& h, const Tensor& row) {
+    return cond(
+        sum(row) > 0, [&] { return tanh(h * scale) + row; }, [&] { return h * scale - row; });
+  };
+  const auto last = [&](const Tensor& x) {
+    return sum(scan([&](const Tensor& h, const Tensor& row) { return Pair(step(h, row), row); },
+                    zeros({2, 3}), x)
+                   .first);
+  };
+  expect_replays(train(last, {scale}, kLong));
+  const auto drawn = [&](const Tensor& h, const Tensor& row) {
+    return cond(
+        uniform({}) < 0.5, [&] { return h * scale + row; }, [&] { return h * scale - row; });
+  };
+  expect_replays(train_steps(drawn, {scale}, false, zeros({2, 3}), kLong));
+}
+
 }  // namespace
 }  // namespace dyad
