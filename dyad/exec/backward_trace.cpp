@@ -40,7 +40,7 @@ Value StepValues::value_at(const Stack& stack, int step) const {
 }
 
 bool lies_in_rows(Value value) {
-  if (!is_view(value)) return true;
+  if (!is_view(value)) return !value.node->is("placeholder") && !value.node->is("variable");
   const bool keeps_order =
       value.node->is("reshape") || value.node->is("unsqueeze") || value.node->is("squeeze");
   return keeps_order && lies_in_rows(value.node->inputs()[0]);

@@ -71,8 +71,8 @@ class StepValues {
 };
 
 [[nodiscard]] inline bool is_view(Value value) { return value.node->op().kind == BodyKind::view; }
-/// Whether it lies row by row for certain, as what is carried from step to step does: no view, or
-/// one that keeps the order.
+/// Whether it lies row by row for certain, as what is carried from step to step does: computed, or
+/// a view of that which keeps the order.
 [[nodiscard]] bool lies_in_rows(Value value);
 
 }  // namespace dyad::exec

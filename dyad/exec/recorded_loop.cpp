@@ -136,6 +136,8 @@ void RecordedLoop::end_slicing(std::span<const Tensor> slices) {
 void RecordedLoop::end_body(std::span<const Tensor> made) {
   if (!recorder_) return;
   trace_.slices_made.push_back(values_of(made));
+  std::vector<bool>& tracked = made_tracked_.emplace_back();
+  for (const Tensor& one : made) tracked.push_back(one.defined() && one.tracks_grad());
   tape_end_ = autograd::latest_sequence();
   trace_.steps.back().end = static_cast<int>(recorder_->graph_->nodes().size());
   trace_.steps.back().last_part = recorder_->loop_parts_.size();
@@ -150,7 +152,9 @@ void RecordedLoop::end(std::span<Tensor> results, std::span<const Tensor> last) 
   if (rolled || postpone(results)) return;
   if (recorder_->slicing_loop_ == this) keep_handles();
   if (trace_.op == &kScanOp && length_.is_symbolic()) {
-    if (trace_.slices_made.size() == 1) open_length(results.subspan(trace_.last_states.size()));
+    // The steps of a loop around it compute, and nothing else.
+    if (trace_.slices_made.size() == 1 && recorder_->open_loops_ == 1)
+      open_length(results.subspan(trace_.last_states.size()));
     static_cast<void>(recorder_->dim_value(length_, trace_.loc));
   }
   recorder_->path_.unrolled.emplace_back(trace_.begin,
@@ -392,6 +396,22 @@ bool RecordedLoop::stays_tracked() const {
   return true;
 }
 
+std::optional<int> RecordedLoop::fewest_tracked() const {
+  // Steps that go ways of their own are told by the data.
+  if (!trace_.parts.empty()) return 0;
+  const std::size_t last = trace_.slices_made.size();
+  if (tracked_[last - 1] != tracked_[last]) return std::nullopt;
+  std::size_t fewest = last;
+  while (fewest > 0 && tracked_[fewest - 1] == tracked_[last]) --fewest;
+  for (std::size_t i = 0; i < made_tracked_[0].size(); ++i) {
+    const auto has_one = [&](const std::vector<bool>& made) { return made[i]; };
+    const auto first = std::ranges::find_if(made_tracked_, has_one);
+    if (first == made_tracked_.end()) continue;
+    fewest = std::max(fewest, static_cast<std::size_t>(first - made_tracked_.begin()) + 1);
+  }
+  return static_cast<int>(fewest);
+}
+
 bool RecordedLoop::has_taped_loops() const {
   const auto& nodes = recorder_->graph_->nodes();
   return recorder_->taped_loops_.size() > first_taped_ ||
@@ -418,6 +438,8 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
   note_tracked(results.first(states));
   const bool is_tracked = stays_tracked();
   if (!trace_.parts.empty() && !is_tracked) return false;
+  const std::optional<int> fewest = fewest_tracked();
+  if (!fewest) return false;
   std::optional<RolledLoop> rolled;
   if (!has_taped_loops()) {
     rolled = this->rolled(results);
@@ -434,6 +456,7 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
   loop.length = length_;
   loop.loc = trace_.loc;
   loop.stays_tracked = is_tracked;
+  loop.fewest = *fewest;
   loop.tape = tape_;
   if (loop.tape.size() == trace_.slices_made.size()) loop.tape.push_back(tape_end_);
   if (rolled)
@@ -477,6 +500,11 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
   // Nobody sees what the steps made, so nobody needs to be told that it is gone.
   std::erase_if(recorder_->taped_handles_,
                 [&](const Ref<GraphValue>& handle) { return is_of_steps(handle->value); });
+  // What a step gave may be there without it: a state that stays, or what is from outside.
+  for (const Tensor& slice : last) {
+    if (is_of_steps(recorder_->handle_of(slice, trace_.loc)->value))
+      slice.impl()->recorded = nullptr;
+  }
   forget_guards();
   // The host goes on reading whether there is a first step: without one the results are the very
   // tensors that went in.
@@ -491,7 +519,6 @@ void RecordedLoop::replace(const RolledLoop& rolled, std::span<const Tensor> res
       recorder_->graph_->append(*trace_.op, loop_attrs(first.states.size(), trace_.xs.size()),
                                 inputs, std::move(types), trace_.loc);
   for (const Ref<GraphImpl>& region : rolled.regions) node->add_region(region);
-  for (const Tensor& slice : last) slice.impl()->recorded = nullptr;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (i < rolled.constant.size() && rolled.constant[i]) continue;
     recorder_->set_value(results[i], node->output(static_cast<int>(i)));

@@ -108,6 +108,10 @@ class RecordedLoop {
   /// Whether no step ended the tape of a state. Ways may, and which ones that were the data tell:
   /// what a pass does before them is not there then.
   [[nodiscard]] bool stays_tracked() const;
+  /// How many steps there must be at least for states and results to be tracked as they are now:
+  /// it takes some until a state that begins untracked is, and so is one that is made of it.
+  /// Nothing where more steps could do otherwise.
+  [[nodiscard]] std::optional<int> fewest_tracked() const;
   /// What follows takes the stacked results for those of any number of steps.
   void open_length(std::span<Tensor> stacks) const;
   /// Tells the loop around it what it did. `rolled`: as one node, the last one.
@@ -130,7 +134,8 @@ class RecordedLoop {
   bool may_be_taped_ = false;
   RecordedLoop* around_ = nullptr;          // the recorder's slicing loop before this one
   std::vector<std::vector<bool>> tracked_;  // of the states before each step, and after the last
-  std::vector<std::uint64_t> tape_;         // its numbers before each step
+  std::vector<std::vector<bool>> made_tracked_;  // of what each step gave beside them
+  std::vector<std::uint64_t> tape_;              // its numbers before each step
   std::uint64_t tape_end_ = 0;
   bool is_over_ = false;
   bool is_plain_ = true;          // all states and results are tensors that lie row by row

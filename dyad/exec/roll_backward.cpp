@@ -391,7 +391,10 @@ std::optional<Stack> RolledBackward::stack_of(const Column& column) const {
       return values_.value_at(unshifted, at) == seen.value;
     });
   };
-  if (column[0].nothing) return std::nullopt;
+  const auto is_there = [](const Seen& seen) { return !seen.nothing; };
+  if (column[0].nothing ||
+      static_cast<std::size_t>(std::ranges::count_if(column, is_there)) < kFewest)
+    return std::nullopt;
   const int here = step(column[0].visit);
   if (const StepValues::Place* const place = values_.find(column[0].value)) {
     Stack stack = place->stack;
@@ -534,10 +537,10 @@ std::unique_ptr<RolledBackward> roll_backward(const BackwardTrace& trace, const 
     return rolled->match() ? std::move(rolled) : nullptr;
   };
   const bool has_ways = !trace.steps[0].ways.empty();
-  if (in_vain || has_ways) {
-    auto rolled = match(0, count - 1, true);
-    if (rolled || has_ways) return rolled;
-  }
+  // Of two steps, one of which begins sums and the other lacks something, nobody can tell what is
+  // the same in both.
+  if (in_vain && !has_ways && count < 3) return nullptr;
+  if (in_vain || has_ways) return match(0, count - 1, true);
   for (int apart = 0; apart <= std::min(2 * kMostStepsApart, count - 2); ++apart) {
     for (int low = std::max(0, apart - kMostStepsApart); low <= std::min(apart, kMostStepsApart);
          ++low) {

@@ -19,6 +19,10 @@ namespace dyad::exec {
 /// values may come from that it reads.
 inline constexpr int kMostStepsApart = 4;
 
+/// So many steps tell that those at the ends cannot be done as all others are. Of fewer that may be
+/// seen in a later call, and a loop is recorded in one way.
+inline constexpr std::size_t kEnoughSteps = 4;
+
 /// Whether steps have what is stacked only if they went a way through a cond.
 [[nodiscard]] inline bool is_only_of_way(const RolledLoop& loop, const Stack& stack) {
   return stack.of == Stack::Of::forward && loop.items[stack.number].cond != WrittenItem::kNoCond;
@@ -34,10 +38,10 @@ std::size_t number_of(std::vector<T>& list, const T& item) {
 }
 
 /// Steps backwards as one: those from number `high` down to `low`, `visits` counted from `high`.
-/// Others are not like them: the last ones begin sums, and to what was before the first one no
-/// gradient may go. Where steps go different ways through a cond, which ones they are the data
-/// tell; so all of them are in, sums begin with nothing, to which adding changes no bit, and what
-/// the first step did not compute it does in vain.
+/// All of them, if that can be: the last ones begin sums, which begin with nothing then, to which
+/// adding changes no bit, and to what was before the first one no gradient may go, which it
+/// computes in vain then. Otherwise those at the ends stay as they are, but where steps go
+/// different ways through a cond: which ones these are the data tell.
 class RolledBackward {
  public:
   /// What one step makes of the one visited before.
@@ -205,8 +209,8 @@ class RolledBackward {
   bool may_be_nothing_ = false;  // of what is asked, in some ways
 };
 
-/// Nothing where fewer than two steps are alike. `in_vain`: whether the first step may compute what
-/// it did not.
+/// Nothing where fewer than two steps are alike. `in_vain`: all steps are in, of which the first
+/// computes what it did not.
 [[nodiscard]] std::unique_ptr<RolledBackward> roll_backward(const BackwardTrace& trace,
                                                             const StepValues& values,
                                                             const RolledLoop& loop, bool in_vain);

@@ -112,7 +112,7 @@ void roll_later_passes(MovingRecording& moving, const TapedLoop& loop, std::size
     gather_steps(moving, find_passes(graph, loop, moving.visits)[k]);
     const std::vector<StepsOfPass> passes = find_passes(graph, loop, moving.visits);
     std::optional<TapedLoop> own = loop_of_pass(moving.path, loop, passes[k]);
-    are_rolled = own && roll_taped_loop(moving, *own, nodes_of(passes, k + 1));
+    are_rolled = own && roll_taped_loop(moving, *own, nodes_of(passes, k + 1), false);
   }
   // What else goes on with a length that is taken for a number.
   are_rolled = are_rolled && std::ranges::none_of(graph.nodes(), [&](const auto& node) {
@@ -154,11 +154,12 @@ bool roll(MovingRecording& moving, TapedLoop& loop) {
   const bool has_later_ones = first_later < passes.size();
   if (has_later_ones && (loop.has_ways() || loop.is_while() || moving.path.backward)) return false;
   find_steps_backwards(graph, loop, moving.visits);
-  loop.stays_tracked = loop.stays_tracked && !has_later_ones;
-  bool is_rolled = roll_taped_loop(moving, loop, nodes_of(passes, first_later));
-  if (!is_rolled && std::exchange(loop.stays_tracked, false))
-    is_rolled = roll_taped_loop(moving, loop, nodes_of(passes, first_later));
-  if (!is_rolled) return false;
+  const auto roll_as = [&](bool in_vain) {
+    return roll_taped_loop(moving, loop, nodes_of(passes, first_later), in_vain);
+  };
+  const bool may_be_in_vain = loop.stays_tracked && !has_later_ones && !loop.has_ways();
+  const bool may_be_apart = !may_be_in_vain || loop.trace.steps.size() >= kEnoughSteps;
+  if (!(may_be_in_vain && roll_as(true)) && !(may_be_apart && roll_as(false))) return false;
   loop.open.reset();
   if (has_later_ones) roll_later_passes(moving, loop, first_later, passes.size());
   return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <unordered_map>
 
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/value_numbers.h"
@@ -68,13 +69,12 @@ class Comparison {
   [[nodiscard]] virtual bool same(const Value& recorded, const Value& small) const = 0;
   [[nodiscard]] virtual bool same_gradient(const BackwardPart::Part& recorded,
                                            const BackwardPart::Part& small) const = 0;
+  /// The same, and of the same operator: how results lie is told by it.
+  [[nodiscard]] virtual bool same_view(const Value& recorded, const Value& small) const = 0;
   [[nodiscard]] virtual bool same_position(int recorded, int small) const = 0;
   [[nodiscard]] virtual bool same_captures(const Captures& recorded,
                                            const Captures& small) const = 0;
 
-  [[nodiscard]] bool same_values(const std::vector<Value>& a, const std::vector<Value>& b) const {
-    return same_lists(a, b, [this](const Value& x, const Value& y) { return same(x, y); });
-  }
   [[nodiscard]] bool same_place(const Place& a, const Place& b) const;
   [[nodiscard]] bool same_write(const Write& a, const Write& b) const;
   [[nodiscard]] bool same_decision(const Decision& a, const Decision& b) const;
@@ -85,7 +85,8 @@ class Comparison {
 
 /// Which tensors share memory is told by all places together.
 bool Comparison::same_place(const Place& a, const Place& b) const {
-  return same(a.memory, b.memory) && same_values(a.views, b.views) &&
+  const auto same_one = [this](const Value& x, const Value& y) { return same_view(x, y); };
+  return same(a.memory, b.memory) && same_lists(a.views, b.views, same_one) &&
          same_tensor(a.captured, b.captured) && a.outside == b.outside &&
          a.tracked_view == b.tracked_view && (!a.outside || same(a.lies_in, b.lies_in));
 }
@@ -107,13 +108,14 @@ bool Comparison::same_grad_write(const GradWrite& a, const GradWrite& b) const {
 bool Comparison::same_backward(const std::optional<BackwardPart>& a,
                                const std::optional<BackwardPart>& b) const {
   if (!a || !b) return !a && !b;
+  const auto same_seed = [this](const Value& x, const Value& y) { return same(x, y); };
   const auto same_gradients = [this](const auto& x, const auto& y) {
     return same_lists(x, y, [this](const BackwardPart::Part& one, const BackwardPart::Part& other) {
       return same_gradient(one, other);
     });
   };
   return same_position(a->begin, b->begin) && a->outputs == b->outputs &&
-         a->arguments == b->arguments && same_values(a->seeds, b->seeds) &&
+         a->arguments == b->arguments && same_lists(a->seeds, b->seeds, same_seed) &&
          same_lists(a->leaves, b->leaves, same_tensor) &&
          same_gradients(a->leaf_grads, b->leaf_grads) &&
          same_gradients(a->argument_grads, b->argument_grads);
@@ -158,6 +160,9 @@ class NodeByNode final : public Comparison {
     return same_value(a.whole, b.whole) && same_value(a.index, b.index) &&
            same_value(a.rows, b.rows) && a.loops == b.loops && a.loops_of_next == b.loops_of_next;
   }
+  bool same_view(const Value& recorded, const Value& small) const override {
+    return same_value(recorded, small);
+  }
   bool same_position(int recorded, int small) const override { return recorded == small; }
   bool same_captures(const Captures& recorded, const Captures& small) const override {
     return same_lists(recorded, small, same_capture);
@@ -168,34 +173,57 @@ class NodeByNode final : public Comparison {
 class ByNumbers final : public Comparison {
  public:
   explicit ByNumbers(const SymbolMap& sizes) : numbers_(sizes) {}
-  /// Nothing but the values; false where they cannot be told.
+  /// Whether both return the same values; false, too, where these cannot be told.
   [[nodiscard]] bool add(const Path& recorded, const Path& small) {
     auto first = numbers_.add(*recorded.graph), second = numbers_.add(*small.graph);
     if (!first || !second) return false;
     of_recorded_ = *std::move(first);
     of_small_ = *std::move(second);
-    return true;
-  }
-  [[nodiscard]] bool same_results(const Path& recorded, const Path& small) const {
+    note_gradients(recorded.backward, of_recorded_, parts_of_recorded_);
+    note_gradients(small.backward, of_small_, parts_of_small_);
     return recorded.same_as == small.same_as &&
            same_lists(recorded.outputs, small.outputs,
                       [this](const Value& a, const Value& b) { return same(a, b); });
   }
 
  private:
+  /// A gradient without the axes of loops that took one step, and of how many others it has some.
+  struct Part {
+    int number = 0, loops = 0, loops_of_next = 0;
+    [[nodiscard]] bool operator==(const Part&) const noexcept = default;
+  };
+  using Parts = std::unordered_map<const BackwardPart::Part*, Part>;
+
+  void note_gradients(const std::optional<BackwardPart>& backward,
+                      const ValueNumbers::OfGraph& known, Parts& parts) {
+    if (!backward) return;
+    for (const auto* const grads : {&backward->leaf_grads, &backward->argument_grads}) {
+      for (const BackwardPart::Part& part : *grads) {
+        const auto number = part.whole ? known.find(part.whole) : std::nullopt;
+        if (!number) continue;
+        parts[&part] = {numbers_.without_ones(*number, part.loops),
+                        numbers_.axes_left(*number, part.loops),
+                        numbers_.axes_left(*number, part.loops_of_next)};
+      }
+    }
+  }
   bool same(const Value& recorded, const Value& small) const override {
     if (!recorded || !small) return !recorded && !small;
-    return of_recorded_.at(recorded) == of_small_.at(small);
+    const auto a = of_recorded_.find(recorded), b = of_small_.find(small);
+    return a && a == b;
   }
   bool same_gradient(const BackwardPart::Part& a, const BackwardPart::Part& b) const override {
     if (!same(a.index, b.index) || !same(a.rows, b.rows)) return false;
     if (!a.whole || !b.whole) return !a.whole && !b.whole;
-    const int x = of_recorded_.at(a.whole), y = of_small_.at(b.whole);
-    return numbers_.axes_left(x, a.loops) == numbers_.axes_left(y, b.loops) &&
-           numbers_.axes_left(x, a.loops_of_next) == numbers_.axes_left(y, b.loops_of_next) &&
-           numbers_.without_ones(x, a.loops) == numbers_.without_ones(y, b.loops);
+    const auto x = parts_of_recorded_.find(&a), y = parts_of_small_.find(&b);
+    return x != parts_of_recorded_.end() && y != parts_of_small_.end() && x->second == y->second;
   }
-  bool same_position(int, int) const override { return true; }
+  bool same_view(const Value& recorded, const Value& small) const override {
+    return same(recorded, small) && numbers_.same_operator(*recorded.node, *small.node);
+  }
+  bool same_position(int recorded, int small) const override {
+    return of_recorded_.effects_before(recorded) == of_small_.effects_before(small);
+  }
   /// A step that there is not uses none.
   bool same_captures(const Captures& recorded, const Captures& small) const override {
     return std::ranges::all_of(small, [&](const auto& used) {
@@ -204,9 +232,17 @@ class ByNumbers final : public Comparison {
     });
   }
 
-  mutable ValueNumbers numbers_;
+  ValueNumbers numbers_;
   ValueNumbers::OfGraph of_recorded_, of_small_;
+  Parts parts_of_recorded_, parts_of_small_;
 };
+
+/// Whether the host read the same answers.
+bool went_one_way(const Path& a, const Path& b) {
+  return same_lists(a.decisions, b.decisions, [](const Decision& x, const Decision& y) {
+    return x.outcome == y.outcome && x.kind == y.kind;
+  });
+}
 
 }  // namespace
 
@@ -235,10 +271,10 @@ std::optional<PathDifference> compare_whole(const Path& recorded, const Path& sm
   const auto difference = compare_paths(recorded, small, common);
   if (!difference) return NodeByNode().find(recorded, small);
   if (!has_few_steps(*recorded.graph, sizes)) return difference;
+  if (!went_one_way(recorded, small))
+    return PathDifference{"the host's branches went another way", {}, {}};
   ByNumbers by_numbers(sizes);
-  if (!by_numbers.add(recorded, small) || !by_numbers.same_results(recorded, small))
-    return difference;
-  return by_numbers.find(recorded, small);
+  return by_numbers.add(recorded, small) ? by_numbers.find(recorded, small) : difference;
 }
 
 }  // namespace dyad::exec

@@ -22,8 +22,9 @@ void with_length_grad(Gradient& g) {
   // Those of several slices are added up, each with zeros for the others, and no 0 stays negative;
   // nor does it of one, so that loops do the same for any number of steps.
   const bool is_of_one = !attrs.of_result && g.grad().impl()->shape[0].same_as(1);
-  const Tensor grad = is_of_one ? add(g.grad(), 0) : g.grad();
-  g.set(0, recorder ? recorder->with_length(grad, g.input_shape(0)[0], attrs, Loc().user()) : grad);
+  const Loc loc = Loc().user();
+  const Tensor grad = is_of_one ? add(g.grad(), 0, loc) : g.grad();
+  g.set(0, recorder ? recorder->with_length(grad, g.input_shape(0)[0], attrs, loc) : grad);
 }
 
 /// What a step did in conds, parts `first..last - 1`, for the pass that comes back through it.

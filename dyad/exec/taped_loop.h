@@ -50,6 +50,7 @@ struct TapedLoop {
   /// Whether no step ended the tape of a state: what the first step does not compute backwards,
   /// since nothing before it is tracked, can then be computed in vain.
   bool stays_tracked = false;
+  int fewest = 0;  ///< steps that there must be, for states and results to be tracked as they are
   std::vector<Node*> nodes;  ///< of the steps, of slicing and stacking, of conditions
   /// The tape's numbers up to each step, and after the last one.
   std::vector<std::uint64_t> tape;

@@ -112,7 +112,7 @@ bool TapedLoopGraph::find_backward() {
       std::ranges::any_of(steps, [](const auto& step) { return !step.backward.empty(); });
   // Where steps may go other ways, these may be all that keeps a pass away.
   if (!any) return assembled.empty() && !loop.has_ways();
-  rolled = roll_backward(loop.trace, *values, loop.forward, loop.stays_tracked);
+  rolled = roll_backward(loop.trace, *values, loop.forward, in_vain_);
   if (!rolled) return is_at_ends();
   // One at least, which tells how many steps there are.
   if (rolled->stacks().empty() && loop.is_of_later_pass() && loop.xs.empty()) return false;

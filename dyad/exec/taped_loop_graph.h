@@ -24,7 +24,9 @@ struct TapedLoopGraph {
     Node* joined = nullptr;
     std::vector<Value> parts;  ///< one for each step; no value: none came from there
   };
-  TapedLoopGraph(const Path& of_path, TapedLoop& of_loop) : path(of_path), loop(of_loop) {}
+  /// `in_vain`: all steps backwards are in, of which the first computes what it did not.
+  TapedLoopGraph(const Path& of_path, TapedLoop& of_loop, bool in_vain)
+      : path(of_path), loop(of_loop), in_vain_(in_vain) {}
   /// Finds all that follows; false where the loop cannot be rolled up.
   [[nodiscard]] bool find();
   [[nodiscard]] int steps() const { return static_cast<int>(loop.trace.steps.size()); }
@@ -51,6 +53,7 @@ struct TapedLoopGraph {
   bool is_at_ends();
   [[nodiscard]] bool only_computes() const;
 
+  bool in_vain_;
   std::optional<NodeUsers> users_;
 };
 

@@ -31,8 +31,13 @@ Type with_first(const Type& type, Dim size) {
 /// Puts two loops in the place of the steps of one and of the pass that came back through it.
 class TapedLoopRoller {
  public:
-  TapedLoopRoller(Path& path, TapedLoop& loop, std::unordered_set<const Node*> later)
-      : path_(path), graph_(*path.graph), loop_(loop), in_(path, loop), later_(std::move(later)) {}
+  TapedLoopRoller(Path& path, TapedLoop& loop, std::unordered_set<const Node*> later, bool in_vain)
+      : path_(path),
+        graph_(*path.graph),
+        loop_(loop),
+        in_(path, loop, in_vain),
+        later_(std::move(later)),
+        shortest_(loop.fewest) {}
 
   bool roll() {
     if (!in_.find()) return false;
@@ -303,7 +308,7 @@ class TapedLoopRoller {
     const StepValues::Place* const place = in_.values->find(value);
     if (user.is_later) return for_later(value, user);
     if (place && in_.gone.contains(value.node)) {
-      const bool may_use = user.in_pass || (place->stack.of == Stack::Of::gradient && !user.after);
+      const bool may_use = user.in_pass || (!user.after && is_before_steps(*place));
       if (!may_use) return fail(value);
       return place->stack.of == Stack::Of::forward && is_view(value)
                  ? again(value, user)
@@ -315,6 +320,16 @@ class TapedLoopRoller {
                                                              : last_of(*at, user, value);
     }
     return in_.gone.contains(value.node) ? fail(value) : value;
+  }
+
+  /// Whether it is a gradient of a result that comes to what the loop backwards begins with, since
+  /// its steps have those of steps further on: there are as many of these in every call.
+  [[nodiscard]] bool is_before_steps(const StepValues::Place& place) const {
+    return in_.rolled && place.stack.of == Stack::Of::gradient &&
+           std::ranges::any_of(in_.rolled->stacks(), [&](const Stack& stack) {
+             return stack.of == place.stack.of && stack.number == place.stack.number &&
+                    place.step > in_.rolled->high() + stack.shift;
+           });
   }
 
   /// What a step of a later pass reads of a step: a row of what is stacked.
@@ -601,6 +616,9 @@ class TapedLoopRoller {
         failed_ = true;
         return;
       }
+      // Of a single part eagerly nothing is added up, and a 0 stays negative.
+      const auto gaps = std::ranges::count_if(parts, [](Value part) { return !part; });
+      if (gaps > 0) shortest_ = std::max(shortest_, static_cast<int>(gaps) + 2);
       joined_roles_.emplace(a.joined, *role);
       need_one_of(in_.rolled->begins(*role));
     }
@@ -653,7 +671,7 @@ class TapedLoopRoller {
   const std::unordered_set<const Node*> later_;  // nodes of later passes
   std::vector<bool> of_loop_;                    // by number: nodes that may be gone
   bool failed_ = false, writes_ = false;
-  int shortest_ = 0;       // length of the loop
+  int shortest_;           // length of the loop
   std::size_t first_ = 0;  // step that the loop does
   std::vector<Node*> order_;
   std::vector<Node*> kept_;  // among the steps
@@ -671,8 +689,8 @@ class TapedLoopRoller {
 }  // namespace
 
 bool roll_taped_loop(MovingRecording& moving, TapedLoop& loop,
-                     std::unordered_set<const Node*> later) {
-  TapedLoopRoller roller(moving.path, loop, std::move(later));
+                     std::unordered_set<const Node*> later, bool in_vain) {
+  TapedLoopRoller roller(moving.path, loop, std::move(later), in_vain);
   if (!roller.roll()) return false;
   roller.finish(moving);
   return true;

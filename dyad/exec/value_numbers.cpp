@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "dyad/base/error.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
@@ -25,38 +26,70 @@ bool has_no_elements(const Type& type) {
          std::ranges::any_of(type.shape(), [](Dim size) { return size.same_as(0); });
 }
 
+/// The first of what a scan slices.
+std::size_t first_slice(const Node& scan) {
+  return static_cast<std::size_t>(scan.attrs_as<LoopAttrs>().states);
+}
+
 /// How many steps a scan does on slices of this type; nothing where they may be more than one.
 std::optional<std::int64_t> few_steps(const Type& slices) {
   const Dim length = slices.shape()[0];
   return length.same_as(0) || length.same_as(1) ? std::optional(length.number()) : std::nullopt;
 }
 
-bool is_one_shape_later(const Node& node) {
+bool is_other_shape(const Node& node) {
   return node.is("reshape") || node.is("squeeze") || node.is("unsqueeze");
+}
+
+/// Whether it does what others see, or a graph inside of it does.
+bool has_effect(const Node& node) {
+  const Effect effect = node.op().effect;
+  if (effect != Effect::pure && effect != Effect::read) return true;
+  return std::ranges::any_of(node.regions(), [](const Ref<GraphImpl>& region) {
+    return std::ranges::any_of(region->nodes(),
+                               [](const auto& inside) { return has_effect(*inside); });
+  });
 }
 
 }  // namespace
 
 ValueNumbers::ValueNumbers(const SymbolMap& sizes) : size_of_(size_of(sizes)) {}
 
-std::optional<ValueNumbers::OfGraph> ValueNumbers::add(const GraphImpl& graph) {
-  OfGraph numbers;
-  next_effect_ = 0;
-  const bool are_told = add_nodes(graph, numbers) && next_effect_ == effects_.size();
-  is_first_ = false;
-  return are_told ? std::optional(std::move(numbers)) : std::nullopt;
+std::optional<int> ValueNumbers::OfGraph::find(Value value) const {
+  const auto found = numbers_.find(value);
+  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool ValueNumbers::add_nodes(const GraphImpl& graph, OfGraph& numbers) {
+std::size_t ValueNumbers::OfGraph::effects_before(int position) const {
+  return static_cast<std::size_t>(std::ranges::lower_bound(effects_, position) - effects_.begin());
+}
+
+std::optional<ValueNumbers::OfGraph> ValueNumbers::add(const GraphImpl& graph) try {
+  OfGraph known;
+  next_effect_ = 0;
+  const bool are_told = add_nodes(graph, known) && next_effect_ == effects_.size();
+  is_first_ = false;
+  return are_told ? std::optional(std::move(known)) : std::nullopt;
+} catch (const ShapeError&) {
+  return std::nullopt;  // a size that there is not, such as a quotient by 0
+}
+
+bool ValueNumbers::add_nodes(const GraphImpl& graph, OfGraph& known) {
   Numbers operands;
   for (const auto& node : graph.nodes()) {
-    if (numbers.contains(node->output())) continue;  // a parameter of steps
+    if (known.find(node->output())) continue;  // a parameter of steps
     operands.clear();
-    for (const Value v : node->inputs()) operands.push_back(v ? numbers.at(v) : kNone);
+    for (const Value v : node->inputs()) {
+      const std::optional<int> operand = v ? known.find(v) : kNone;
+      if (!operand) return false;
+      operands.push_back(*operand);
+    }
+    const std::size_t effects = next_effect_;
     const auto results = of_node(*node, operands);
     if (!results) return false;
+    known.effects_.insert(known.effects_.end(), next_effect_ - effects, node->id());
     for (std::size_t i = 0; i < results->size(); ++i)
-      numbers.emplace(node->output(static_cast<int>(i)), (*results)[i]);
+      known.numbers_.emplace(node->output(static_cast<int>(i)), (*results)[i]);
   }
   return true;
 }
@@ -64,12 +97,11 @@ bool ValueNumbers::add_nodes(const GraphImpl& graph, OfGraph& numbers) {
 std::optional<ValueNumbers::Numbers> ValueNumbers::of_node(const Node& node,
                                                            std::span<const int> operands) {
   if (&node.op() == &kScanOp) {
-    const auto slices = static_cast<std::size_t>(node.attrs_as<LoopAttrs>().states);
-    if (few_steps(type_of(operands[slices]))) return of_steps(node, operands);
+    const auto steps = few_steps(type_of(operands[first_slice(node)]));
+    if (steps) return of_steps(node, operands, *steps == 1);
   }
   Item item = item_of(node, operands);
-  if (node.op().effect != Effect::pure && node.op().effect != Effect::read)
-    return of_effect(std::move(item));
+  if (has_effect(node)) return of_effect(std::move(item));
   if (item.types.size() == 1) {
     const Type& type = item.types[0];
     // Which memory a view is of matters, if it has no elements, too.
@@ -83,14 +115,14 @@ std::optional<ValueNumbers::Numbers> ValueNumbers::of_node(const Node& node,
 }
 
 std::optional<ValueNumbers::Numbers> ValueNumbers::of_steps(const Node& scan,
-                                                            std::span<const int> operands) {
-  const auto& attrs = scan.attrs_as<LoopAttrs>();
-  const auto states = static_cast<std::size_t>(attrs.states),
-             fixed = states + static_cast<std::size_t>(attrs.slices);
+                                                            std::span<const int> operands,
+                                                            bool one) {
+  const std::size_t states = first_slice(scan);
+  const auto fixed = states + static_cast<std::size_t>(scan.attrs_as<LoopAttrs>().slices);
   Numbers results(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(states));
   Types types;
   for (const Type& type : scan.types()) types.push_back(with_sizes(type, size_of_));
-  if (*few_steps(type_of(operands[states])) == 0) {
+  if (!one) {
     for (std::size_t i = states; i < types.size(); ++i)
       results.push_back(without_elements(types[i]));
     return results;
@@ -99,17 +131,18 @@ std::optional<ValueNumbers::Numbers> ValueNumbers::of_steps(const Node& scan,
   OfGraph inside;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const bool is_slice = i >= states && i < fixed;
-    inside.emplace(
+    inside.numbers_.emplace(
         step.placeholders()[i],
         is_slice ? reshaped(operands[i], without_first_axis(type_of(operands[i]))) : operands[i]);
   }
   if (!add_nodes(step, inside)) return std::nullopt;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    const int made = inside.at(step.outputs()[i]);
+    const std::optional<int> made = inside.find(step.outputs()[i]);
+    if (!made) return std::nullopt;
     if (i < states)
-      results[i] = made;
+      results[i] = *made;
     else
-      results.push_back(reshaped(made, types[i]));
+      results.push_back(reshaped(*made, types[i]));
   }
   return results;
 }
@@ -123,10 +156,7 @@ std::optional<ValueNumbers::Numbers> ValueNumbers::of_effect(Item item) {
   }
   ++next_effect_;
   effects_.push_back(items_.size());
-  item.first = static_cast<int>(makers_.size());
-  makers_.insert(makers_.end(), item.types.size(), items_.size());
-  items_.push_back(std::move(item));
-  return results_of(items_.back());
+  return add_item(std::move(item));
 }
 
 ValueNumbers::Numbers ValueNumbers::of_item(Item item) {
@@ -139,13 +169,17 @@ ValueNumbers::Numbers ValueNumbers::of_item(Item item) {
       begin, end, [&](const auto& entry) { return is_same(items_[entry.second], item); });
   if (found != end) return results_of(items_[found->second]);
   known_.emplace(hash, items_.size());
+  return add_item(std::move(item));
+}
+
+ValueNumbers::Numbers ValueNumbers::add_item(Item item) {
   item.first = static_cast<int>(makers_.size());
   makers_.insert(makers_.end(), item.types.size(), items_.size());
   items_.push_back(std::move(item));
   return results_of(items_.back());
 }
 
-ValueNumbers::Numbers ValueNumbers::results_of(const Item& item) const {
+ValueNumbers::Numbers ValueNumbers::results_of(const Item& item) {
   Numbers results(item.types.size());
   std::iota(results.begin(), results.end(), item.first);
   return results;
@@ -183,7 +217,7 @@ bool ValueNumbers::is_same(const Item& a, const Item& b) {
 int ValueNumbers::simplified(const Node& node, std::span<const int> operands, const Type& type) {
   if (operands.empty() || operands[0] == kNone) return kNone;
   const Type& first = type_of(operands[0]);
-  if (is_one_shape_later(node)) return reshaped(operands[0], type);
+  if (is_other_shape(node)) return reshaped(operands[0], type);
   if (node.is("select")) {
     const auto axis = node.attrs_as<ops::SelectAttrs>().axis;
     const Dim size = first.shape()[static_cast<std::size_t>(axis < 0 ? axis + first.rank() : axis)];
@@ -206,7 +240,7 @@ int ValueNumbers::simplified(const Node& node, std::span<const int> operands, co
       if (only != kNone) return kNone;
       only = operand;
     }
-    return only;
+    return only != kNone && type_of(only).same_as(type) ? only : kNone;
   }
   if (node.is("add")) {
     for (std::size_t i = 0; i < 2; ++i) {
@@ -267,12 +301,17 @@ int ValueNumbers::axes_left(int number, int axes) const {
                     std::count_if(first, first + axes, [](Dim size) { return size.same_as(1); }));
 }
 
+bool ValueNumbers::same_operator(const Node& a, const Node& b) const {
+  const Item x = item_of(a, {}), y = item_of(b, {});
+  return x.op == y.op && attrs_equal(x.attrs->info(), x.attrs->data(), y.attrs->data(), true);
+}
+
 bool has_few_steps(const GraphImpl& graph, const SymbolMap& sizes) {
   const auto size = size_of(sizes);
   return std::ranges::any_of(graph.nodes(), [&](const auto& node) {
     if (&node->op() != &kScanOp) return false;
-    const auto slices = static_cast<std::size_t>(node->template attrs_as<LoopAttrs>().states);
-    return few_steps(with_sizes(node->inputs()[slices].type(), size)).has_value();
+    const Value slices = node->inputs()[first_slice(*node)];
+    return few_steps(with_sizes(slices.type(), size)).has_value();
   });
 }
 

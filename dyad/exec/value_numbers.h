@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -18,22 +17,36 @@ namespace dyad::exec {
 /// call which did too few steps to make nodes of them.
 class ValueNumbers {
  public:
-  static constexpr int kNone = -1;  ///< of an operand that is not there
-  using OfGraph = std::unordered_map<Value, int, ValueHash>;
+  /// What is known of a graph.
+  class OfGraph {
+   public:
+    /// Nothing of a value that the graph does not have.
+    [[nodiscard]] std::optional<int> find(Value value) const;
+    /// How many nodes before a position do what others see, such as to draw random numbers.
+    [[nodiscard]] std::size_t effects_before(int position) const;
+
+   private:
+    friend class ValueNumbers;
+    std::unordered_map<Value, int, ValueHash> numbers_;
+    std::vector<int> effects_;  // positions
+  };
 
   /// `sizes`: of the symbols that are 0 or 1.
   explicit ValueNumbers(const SymbolMap& sizes);
 
-  /// The numbers of a graph. Placeholders of one name are one, and so are variables of one tensor.
-  /// Nothing where the graph does not do the same as the first one where order matters, such as
-  /// drawing random numbers, or where that cannot be told.
+  /// Placeholders of one name are one, and so are variables of one tensor. Nothing where the graph
+  /// does not do the same as the first one where others see it and order matters, or where that
+  /// cannot be told.
   [[nodiscard]] std::optional<OfGraph> add(const GraphImpl& graph);
   /// That of the value without those of its first `axes` axes that have one element.
   [[nodiscard]] int without_ones(int number, int axes);
   /// How many of the first `axes` axes are left then.
   [[nodiscard]] int axes_left(int number, int axes) const;
+  /// Whether both are the same operator with the same attributes, whatever it is of.
+  [[nodiscard]] bool same_operator(const Node& a, const Node& b) const;
 
  private:
+  static constexpr int kNone = -1;  // of an operand that is not there
   /// What is computed: the same values from the same operands, whoever asks.
   struct Item {
     const OpInfo* op = nullptr;  ///< none: the operand in another shape
@@ -45,16 +58,18 @@ class ValueNumbers {
   };
   using Numbers = std::vector<int>;
 
-  bool add_nodes(const GraphImpl& graph, OfGraph& numbers);
+  bool add_nodes(const GraphImpl& graph, OfGraph& known);
   /// What its results are; nothing where that cannot be told.
   [[nodiscard]] std::optional<Numbers> of_node(const Node& node, std::span<const int> operands);
-  [[nodiscard]] std::optional<Numbers> of_steps(const Node& scan, std::span<const int> operands);
+  [[nodiscard]] std::optional<Numbers> of_steps(const Node& scan, std::span<const int> operands,
+                                                bool one);
   [[nodiscard]] std::optional<Numbers> of_effect(Item item);
   [[nodiscard]] Numbers of_item(Item item);
-  [[nodiscard]] Numbers results_of(const Item& item) const;
+  [[nodiscard]] Numbers add_item(Item item);
+  [[nodiscard]] static Numbers results_of(const Item& item);
   [[nodiscard]] Item item_of(const Node& node, std::span<const int> operands) const;
   [[nodiscard]] static bool is_same(const Item& a, const Item& b);
-  /// What is the one result of the node and was there before; kNone elsewhere.
+  /// What the node's one result is called already, or is another shape of; kNone elsewhere.
   [[nodiscard]] int simplified(const Node& node, std::span<const int> operands, const Type& type);
   [[nodiscard]] int reshaped(int number, const Type& type);
   [[nodiscard]] int without_elements(const Type& type);

@@ -380,20 +380,6 @@ TEST(TapedLoops, WhatIsOnTheTapeButNotDifferentiated) {
   EXPECT_EQ(c.explain().recordings.size(), 2U);
 }
 
-TEST(TapedLoops, OneStepIsOneOfTheLengths) {
-  const Weights w;
-  const auto last = [&](const Tensor& x) { return sum(w.last(x)); };
-  const auto all = [&](const Tensor& x) {
-    const auto [h, rows] = w.run(x);
-    return sum(h) + mean(rows * rows);
-  };
-  const std::vector<std::int64_t> lengths{4, 3, 1, 2, 1, 9, 2, 11, 1, 4, 5};
-  for (const bool rows_need_grad : {false, true}) {
-    expect_loops(train(last, w.all(), lengths, rows_need_grad));
-    expect_loops(train(all, w.all(), lengths, rows_need_grad));
-  }
-}
-
 /// What lies row by row is multiplied in another order than what is turned.
 TEST(TapedLoops, StepsThatTurnWhatTheyRead) {
   const Tensor w = normal({3, 2}).requires_grad();
@@ -718,38 +704,6 @@ TEST(TapedLoops, InABodyOfAnother) {
                        .second);
       },
       w.all(), kLengths));
-}
-
-/// A step that begins with a constant lacks what another one gives to its state.
-TEST(TapedLoops, StepsThatScaleTheirState) {
-  const Tensor w = normal({3}).requires_grad();
-  const auto sum_of_last = [](const auto& step) {
-    return [step](const Tensor& x) { return sum(scan(step, zeros({2, 3}), x).first); };
-  };
-  const std::vector<std::int64_t> lengths{8, 9, 1, 5, 1, 2, 30};
-  expect_loops(
-      train(sum_of_last([&](const Tensor& h, const Tensor& row) { return Pair(h * w + row, row); }),
-            {w}, lengths));
-  expect_loops(train(
-      sum_of_last([&](const Tensor& h, const Tensor& row) { return Pair(h * 0.5 + row * w, row); }),
-      {w}, lengths));
-  expect_loops(
-      train(sum_of_last([&](const Tensor& h, const Tensor& row) { return Pair(h + row * w, row); }),
-            {w}, lengths, true));
-}
-
-/// The gradient of w has no imaginary part, and the sign of that shows.
-TEST(TapedLoops, OfComplexNumbers) {
-  const Tensor w = complex(normal({3}), normal({3})).requires_grad();
-  static_cast<void>(train(
-      [&](const Tensor& x) {
-        const Tensor rows = complex(x, zeros_like(x));
-        const auto step = [&](const Tensor& h, const Tensor& row) {
-          return Pair(h + row * w, row);
-        };
-        return sum(real(scan(step, zeros({2, 3}, c64), rows).first));
-      },
-      {w}, kLengths));
 }
 
 }  // namespace

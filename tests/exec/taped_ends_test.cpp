@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
+#include "dyad/ops/ops.h"
+#include "exec_for_tests.h"
+#include "taped_loops_for_tests.h"
+
+// Loops that a compiled function differentiates: what their first steps and last ones do that the
+// others do not, and how few steps there may be.
+
+namespace dyad {
+namespace {
+
+using exec::compile_now;
+using exec::expect_loops;
+using exec::kLengths;
+using exec::same_bits;
+using exec::Tensors;
+using exec::train;
+using Pair = std::pair<Tensor, Tensor>;
+
+using Weights = exec::CellWeights;
+
+TEST(TapedEnds, OneStepIsOneOfTheLengths) {
+  const Weights w;
+  const auto last = [&](const Tensor& x) { return sum(w.last(x)); };
+  const auto all = [&](const Tensor& x) {
+    const auto [h, rows] = w.run(x);
+    return sum(h) + mean(rows * rows);
+  };
+  const std::vector<std::int64_t> lengths{4, 3, 1, 2, 1, 9, 2, 11, 1, 4, 5};
+  for (const bool rows_need_grad : {false, true}) {
+    expect_loops(train(last, w.all(), lengths, rows_need_grad));
+    expect_loops(train(all, w.all(), lengths, rows_need_grad));
+  }
+}
+
+/// A step that begins with a constant lacks what another one gives to its state.
+TEST(TapedEnds, StepsThatScaleTheirState) {
+  const Tensor w = normal({3}).requires_grad();
+  const auto sum_of_last = [](const auto& step) {
+    return [step](const Tensor& x) { return sum(scan(step, zeros({2, 3}), x).first); };
+  };
+  const std::vector<std::int64_t> lengths{8, 9, 1, 5, 1, 2, 30};
+  expect_loops(
+      train(sum_of_last([&](const Tensor& h, const Tensor& row) { return Pair(h * w + row, row); }),
+            {w}, lengths));
+  expect_loops(train(
+      sum_of_last([&](const Tensor& h, const Tensor& row) { return Pair(h * 0.5 + row * w, row); }),
+      {w}, lengths));
+  expect_loops(
+      train(sum_of_last([&](const Tensor& h, const Tensor& row) { return Pair(h + row * w, row); }),
+            {w}, lengths, true));
+}
+
+/// The gradient of w has no imaginary part, and the sign of that shows.
+TEST(TapedEnds, OfComplexNumbers) {
+  const Tensor w = complex(normal({3}), normal({3})).requires_grad();
+  static_cast<void>(train(
+      [&](const Tensor& x) {
+        const Tensor rows = complex(x, zeros_like(x));
+        const auto step = [&](const Tensor& h, const Tensor& row) {
+          return Pair(h + row * w, row);
+        };
+        return sum(real(scan(step, zeros({2, 3}, c64), rows).first));
+      },
+      {w}, kLengths));
+}
+
+/// What comes to the rows of a result that no step made is added up before the steps.
+TEST(TapedEnds, ResultsThatNoStepMakes) {
+  const Tensor p = ones({1}).requires_grad();
+  const auto outside = [&](const Tensor& x) {
+    const Tensor c = p * 2.0;
+    const auto [h, rows] = scan(
+        [&](const Tensor& state, const Tensor&) { return Pair(state * 0.5 + c, c); }, ones({1}), x);
+    return sum(rows) + sum(h);
+  };
+  const auto kept = [&](const Tensor& x) {
+    using States = std::vector<Tensor>;
+    const auto [h, rows] =
+        scan([](const States& s,
+                const Tensor& row) { return std::pair(States{s[0] * 0.5 + row, s[1]}, s[1]); },
+             States{ones({1}), p * 2.0}, x);
+    return sum(rows) + sum(h[0]);
+  };
+  for (const std::vector<std::int64_t>& lengths :
+       {std::vector<std::int64_t>{3, 4, 4, 9, 9, 2, 1}, {4, 5, 5, 8, 8}, {2, 2, 3, 3, 4, 36}}) {
+    std::vector<Shape> shapes;
+    for (const std::int64_t length : lengths) shapes.push_back({length, 1});
+    static_cast<void>(train(outside, {p}, shapes));
+    static_cast<void>(train(kept, {p}, shapes));
+  }
+}
+
+/// How many steps there are tells which states are tracked: an odd number of them, or some.
+TEST(TapedEnds, StatesThatAreTrackedAfterSomeSteps) {
+  using States = std::vector<Tensor>;
+  const Tensor w = (normal({3}) * 0.3).requires_grad();
+  const auto swap = [&](const Tensor& x) {
+    return scan([](const States& s,
+                   const Tensor&) { return std::pair(States{s[1] * 2.0, s[0] * 0.5}, s[1] * 1.0); },
+                States{w * 1.0, ones({3})}, x)
+        .first;
+  };
+  const auto delay = [&](const Tensor& x) {
+    return scan(
+        [&](const States& s, const Tensor&) {
+          return std::pair(States{s[0] * 0.5 + w, s[0] * 2.0, s[1] * 3.0}, sum(s[2]));
+        },
+        States{ones({3}), ones({3}), ones({3})}, x);
+  };
+  const std::vector<std::function<Tensor(const Tensor&)>> results{
+      [&](const Tensor& x) { return swap(x)[0]; },
+      [&](const Tensor& x) { return delay(x).first[2]; },
+      [&](const Tensor& x) { return delay(x).second; },
+  };
+  for (const auto& result : results) {
+    const auto step = [&](const Tensor& x) -> Tensors {
+      const Tensor made = result(x);
+      if (!made.tracks_grad()) return {made.detach(), zeros({1})};
+      return {made.detach(), grad(sum(made * made), {w})[0]};
+    };
+    for (const std::vector<std::int64_t>& lengths : {std::vector<std::int64_t>{2, 3, 5, 6, 5},
+                                                     {31, 41, 50, 30, 2, 4},
+                                                     {9, 8, 3, 2, 1, 1, 0, 4}}) {
+      const auto inside = compile_now(step);
+      const auto outside = compile_now(result);
+      for (const std::int64_t length : lengths) {
+        const Tensor x = ones({length, 3});
+        const Tensors want = step(x), got = inside(x);
+        for (std::size_t i = 0; i < want.size(); ++i)
+          EXPECT_TRUE(same_bits(got[i], want[i])) << length;
+        EXPECT_EQ(outside(x).tracks_grad(), result(x).tracks_grad()) << length;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dyad
