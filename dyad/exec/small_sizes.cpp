@@ -187,7 +187,8 @@ class ByNumbers final : public Comparison {
   }
 
  private:
-  /// A gradient without the axes of loops that took one step, and of how many others it has some.
+  /// A gradient without the axes of loops that took one step, which the other recording has as no
+  /// loops, and how many of its loops, and of those that it shares with the next, are left.
   struct Part {
     int number = 0, loops = 0, loops_of_next = 0;
     [[nodiscard]] bool operator==(const Part&) const noexcept = default;

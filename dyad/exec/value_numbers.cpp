@@ -10,6 +10,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ops/attrs/indexing.h"
+#include "dyad/passes/dce.h"
 
 namespace dyad::exec {
 namespace {
@@ -39,16 +40,6 @@ std::optional<std::int64_t> few_steps(const Type& slices) {
 
 bool is_other_shape(const Node& node) {
   return node.is("reshape") || node.is("squeeze") || node.is("unsqueeze");
-}
-
-/// Whether it does what others see, or a graph inside of it does.
-bool has_effect(const Node& node) {
-  const Effect effect = node.op().effect;
-  if (effect != Effect::pure && effect != Effect::read) return true;
-  return std::ranges::any_of(node.regions(), [](const Ref<GraphImpl>& region) {
-    return std::ranges::any_of(region->nodes(),
-                               [](const auto& inside) { return has_effect(*inside); });
-  });
 }
 
 }  // namespace
@@ -101,7 +92,7 @@ std::optional<ValueNumbers::Numbers> ValueNumbers::of_node(const Node& node,
     if (steps) return of_steps(node, operands, *steps == 1);
   }
   Item item = item_of(node, operands);
-  if (has_effect(node)) return of_effect(std::move(item));
+  if (passes::has_effect(node)) return of_effect(std::move(item));
   if (item.types.size() == 1) {
     const Type& type = item.types[0];
     // Which memory a view is of matters, if it has no elements, too.
