@@ -128,7 +128,10 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
     again_.remove_if([i](const std::pair<int, Tensor>& one) { return one.first == i; });
     return value;
   }
-  bool has_grad(int i) const override { return grads_[static_cast<std::size_t>(i)].defined(); }
+  bool has_grad(int i) const override {
+    if (grads_.size() > 1) looked_for_.push_back(i);
+    return grads_[static_cast<std::size_t>(i)].defined();
+  }
   const Tensor& input(int i) override {
     check_declared(node_, saves(node_.op().saved_inputs, static_cast<std::size_t>(i)), "input", i);
     if (in(i).left_out) return left_out_input(i);
@@ -172,6 +175,8 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
   void set_slice(int i, GradientSlice slice) override { slice_.emplace(i, std::move(slice)); }
 
   std::span<Tensor> results() noexcept { return results_.all(); }
+  /// The outputs of which the rule asked whether anything flowed back.
+  [[nodiscard]] std::span<const int> looked_for() const noexcept { return looked_for_; }
   /// What was set as a slice: of which input, and the slice.
   std::optional<std::pair<int, GradientSlice>>& slice() noexcept { return slice_; }
 
@@ -192,6 +197,7 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
   Pass* in_parts_;
   TensorList results_;
   std::optional<std::pair<int, GradientSlice>> slice_;
+  mutable std::vector<int> looked_for_;
   // What the rule holds references to.
   std::forward_list<Tensor> made_;
   std::forward_list<std::pair<int, Tensor>> again_;
@@ -442,7 +448,9 @@ class Pass {
     for (std::size_t i = 0; i < pending.grads.size(); ++i) {
       const auto& hooks = node.outputs()[i].hooks;
       if (!hooks || !pending.grads[i].defined()) continue;
+      if (recording_) recording_->open_rule({&pending.grads[i], 1});
       pending.grads[i] = through_hooks(*hooks, std::move(pending.grads[i]), node.loc());
+      if (recording_) recording_->close_rule({&pending.grads[i], 1}, {});
     }
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       if (targets_[i].node == &node && pending.grads[targets_[i].output].defined()) {
@@ -461,11 +469,13 @@ class Pass {
     {
       const LocScope place(node.loc());
       const RuleScope named(node.op());
+      if (recording_) recording_->open_rule(pending.grads.all());
       if (node.op().grad) {
         node.op().grad(gradient);
       } else {
         through_expansion(node, gradient);
       }
+      if (recording_) recording_->close_rule(gradient.results(), gradient.looked_for());
       pass_on(node, gradient.results());
       if (gradient.slice()) pass_on(node, gradient.slice()->first, gradient.slice()->second);
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "dyad/core/tensor.h"
 
@@ -23,6 +24,11 @@ class RecordingNotes {
   virtual void begin_pass() = 0;
   virtual void visit(std::uint64_t sequence) = 0;
   virtual void end_pass() = 0;
+  /// These gradients come to the rule, or the hooks, of a node of the tape.
+  virtual void open_rule(std::span<const Tensor> came) = 0;
+  /// That made these; undefined ones among them count for nothing. `looked_for`: positions among
+  /// those that came of which it asked whether they did; it has zeros for others that do not come.
+  virtual void close_rule(std::span<const Tensor> made, std::span<const int> looked_for) = 0;
 };
 
 }  // namespace dyad

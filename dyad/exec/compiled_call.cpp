@@ -10,6 +10,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/executable_bind.h"
+#include "dyad/exec/partial_backward.h"
 #include "dyad/ir/gradient.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/row_gradient.h"
@@ -23,8 +24,15 @@ struct SavedCall {
   DecisionTree::Leaf leaf;
   std::vector<Tensor> arguments;
   Environment env;
-  std::vector<std::pair<Tensor, std::uint32_t>> versions;  ///< of the memory that it reads in place
+  /// Memory that it reads in place, as it was.
+  struct Watched {
+    Tensor tensor;
+    std::uint32_t version;
+    ValueId value = {};  ///< of an argument, or of what the call made
+  };
+  std::vector<Watched> watched;
   TapeNeedFlag need;
+  SymbolMap sizes = {};  ///< for the parts of gradients that come from the steps of loops
   /// Where it ran padded: how, and how its seeds and the gradients of its arguments lie.
   std::optional<BucketedCalls::Call> padded = {};
   std::vector<PaddedLayout> seeds = {}, argument_grads = {};
@@ -54,6 +62,18 @@ constexpr AttrsInfo kHandleInfo{
                   Loc().user());
 }
 
+/// Whether a pass needs the elements of what is `value` in the call, or of the captured `tensor`.
+bool looks_at(const Segment& segment, const BackwardPart& part, ValueId value,
+              const Tensor& tensor) {
+  bool is_grad = false;
+  part.for_each_grad([&](Value grad) {
+    is_grad =
+        is_grad || id_of(grad) == value ||
+        (grad.node->is("variable") && grad.node->attrs_as<VariableAttrs>().tensor.is_same(tensor));
+  });
+  return is_grad || segment.looks_at(value, tensor);
+}
+
 void differentiate(Gradient& g) {
   const SavedCall& call = *g.attrs<SavedCallPtr>();
   if (grad_enabled()) {
@@ -62,9 +82,22 @@ void differentiate(Gradient& g) {
                   "have them; or take the gradients inside the compiled function, with "
                   "create_graph");
   }
-  for (const auto& [tensor, version] : call.versions) {
+  const BackwardPart& part = *call.leaf.path->backward;
+  std::shared_ptr<Segment> segment = call.leaf.backward;
+  std::vector<Tensor> seeds;
+  std::vector<ValueId> given;
+  for (std::size_t i = 0; i < part.outputs.size(); ++i) {
+    const int at = static_cast<int>(i);
+    seeds.push_back(g.has_grad(at) ? g.grad(at) : Tensor());
+    if (!seeds[i].defined()) continue;
+    given.push_back(id_of(part.seeds[i]));
+    if (call.padded && call.seeds[i].is_padded())
+      seeds[i] = put_in_padding(seeds[i], call.seeds[i], call.padded->exact, call.padded->padded);
+  }
+  if (given.size() < seeds.size()) segment = call.leaf.partial->part_for(given).segment;
+  for (const auto& [tensor, version, value] : call.watched) {
     const std::uint32_t now = tensor.impl()->storage->version();
-    if (now == version) continue;
+    if (now == version || !looks_at(*segment, part, value, tensor)) continue;
     throw GradError(
         "backward of a compiled function: " + type_string(tensor) +
             ", which its gradient reads, was overwritten in place after the call (version " +
@@ -72,15 +105,8 @@ void differentiate(Gradient& g) {
             " now); call backward() before the write",
         Loc().user());
   }
-  const BackwardPart& part = *call.leaf.path->backward;
-  std::vector<Tensor> seeds;
-  for (std::size_t i = 0; i < part.outputs.size(); ++i) {
-    seeds.push_back(g.grad(static_cast<int>(i)));
-    if (call.padded && call.seeds[i].is_padded())
-      seeds[i] = put_in_padding(seeds[i], call.seeds[i], call.padded->exact, call.padded->padded);
-  }
   std::vector<autograd::GradientPart> grads =
-      DecisionTree::backward(call.leaf, call.arguments, call.env, seeds);
+      DecisionTree::backward(call.leaf, *segment, call.arguments, call.env, seeds, call.sizes);
   for (std::size_t i = 0; i < call.argument_grads.size(); ++i) {
     // They come last, one each.
     Tensor& grad = grads[grads.size() - call.argument_grads.size() + i].whole;
@@ -208,8 +234,8 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
     call->seeds = calls->way(outcome.leaf).seeds;
     call->argument_grads = calls->way(outcome.leaf).argument_grads;
   }
-  const auto watch = [&](const Tensor& tensor) {
-    call->versions.emplace_back(tensor, tensor.impl()->storage->version());
+  const auto watch = [&](const Tensor& tensor, ValueId value = {}) {
+    call->watched.push_back({tensor, tensor.impl()->storage->version(), value});
   };
   // By handles of its own: a result that it keeps must not keep the tape node, which keeps the
   // call.
@@ -217,7 +243,8 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
     const auto it = outcome.env.find(value);
     if (it == outcome.env.end() || call->env.contains(value)) return;
     watch(call->env.try_emplace(value, Tensor(make_ref<TensorImpl>(*it->second.impl())))
-              .first->second);
+              .first->second,
+          value);
   };
   for (const ValueId& external : leaf.backward->externals()) keep(external);
   part.for_each_grad([&](Value grad) {
@@ -227,21 +254,19 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
       keep(id_of(grad));
     }
   });
-  for (const Tensor& argument : arguments) watch(argument);
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    watch(arguments[i], id_of(leaf.path->graph->placeholders()[i]));
   for (const Value& variable : leaf.backward->graph().variables())
     watch(variable.node->attrs_as<VariableAttrs>().tensor);
   std::vector<const Tensor*> inputs;
   const auto is_stacked = [](const BackwardPart::Part& one) { return one.loops > 0; };
   const bool any_stacked = std::ranges::any_of(part.leaf_grads, is_stacked) ||
                            std::ranges::any_of(part.argument_grads, is_stacked);
-  const SymbolMap all_sizes = any_stacked ? with_told(sizes, leaf, outcome.env) : SymbolMap();
+  if (any_stacked) call->sizes = with_told(sizes, leaf, outcome.env);
   const auto add = [&](std::span<const BackwardPart::Part> parts, const auto& input) {
-    const auto steps_of = [&](std::size_t i, std::size_t loop) {
-      return evaluate(parts[i].whole.type().shape()[loop], all_sizes);
-    };
-    BackwardPart::for_each_of(parts, steps_of, [&](std::size_t i, std::span<const std::int64_t>) {
-      inputs.push_back(input(i));
-    });
+    BackwardPart::for_each_of(
+        parts, BackwardPart::steps_at(parts, call->sizes),
+        [&](std::size_t i, std::span<const std::int64_t>) { inputs.push_back(input(i)); });
   };
   // Stands for the leaves that the call made, whose gradients nobody asks for: results track them.
   Tensor inner = make_empty(DType::f32, {0});

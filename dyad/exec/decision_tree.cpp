@@ -11,6 +11,7 @@
 #include "dyad/exec/compile_scope.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/executable_draft.h"
+#include "dyad/exec/partial_backward.h"
 #include "dyad/exec/segment.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/substitute.h"
@@ -149,7 +150,7 @@ void DecisionTree::need(const std::vector<Fork*>& chain, ValueId value) {
 
 void DecisionTree::finish_leaf(const std::shared_ptr<const Path>& path,
                                const std::vector<Fork*>& chain) {
-  Leaf leaf{path, nullptr};
+  Leaf leaf{.path = path, .backward = nullptr, .partial = nullptr};
   const auto need_at = [&](const Place& place, Value value) {
     need(chain, id_of(place.memory ? place.memory : value));
   };
@@ -174,6 +175,7 @@ void DecisionTree::finish_leaf(const std::shared_ptr<const Path>& path,
       }
     });
     for (const ValueId& external : leaf.backward->externals()) need(chain, external);
+    leaf.partial = std::make_shared<PartialBackward>(path, leaf.backward);
   }
   write_back(*path, *chain.back()->segment, leaf.backward.get());
   chain.back()->leaf = static_cast<int>(leaves_.size());
@@ -360,31 +362,37 @@ DecisionTree::Outcome DecisionTree::run(std::span<const Tensor> arguments,
   return outcome;
 }
 
-std::vector<autograd::GradientPart> DecisionTree::backward(const Leaf& from,
+std::vector<autograd::GradientPart> DecisionTree::backward(const Leaf& from, Segment& part,
                                                            std::span<const Tensor> arguments,
                                                            Environment env,
-                                                           std::span<const Tensor> seeds) {
-  const BackwardPart& part = *from.path->backward;
-  for (std::size_t i = 0; i < seeds.size(); ++i)
-    env.insert_or_assign(id_of(part.seeds[i]), seeds[i]);
-  from.backward->run(from.backward->executable(), arguments, env, nullptr);
+                                                           std::span<const Tensor> seeds,
+                                                           const SymbolMap& sizes) {
+  const BackwardPart& recorded = *from.path->backward;
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
+    if (seeds[i].defined()) env.insert_or_assign(id_of(recorded.seeds[i]), seeds[i]);
+  }
+  part.run(part.executable(), arguments, env, nullptr);
   std::vector<autograd::GradientPart> grads;
   const auto tensor_of = [&](Value value) {
-    return value ? look_up(*from.path, value, arguments, env) : Tensor();
+    if (!value) return Tensor();
+    const bool is_made = from.backward->makes(id_of(value)) && !value.node->is("variable");
+    if (is_made && !env.contains(id_of(value))) return Tensor();  // it does not come
+    return look_up(*from.path, value, arguments, env);
   };
-  for (const auto* values : {&part.leaf_grads, &part.argument_grads}) {
+  for (const auto* values : {&recorded.leaf_grads, &recorded.argument_grads}) {
     std::vector<autograd::GradientPart> given;
-    for (const BackwardPart::Part& one : *values)
-      given.push_back({tensor_of(one.whole), {tensor_of(one.index), tensor_of(one.rows)}});
-    const auto steps_of = [&](std::size_t i, std::size_t loop) {
-      return given[i].whole.shape()[loop].number();
-    };
+    for (const BackwardPart::Part& one : *values) {
+      given.push_back({tensor_of(one.whole), {}});
+      if (const Tensor rows = tensor_of(one.rows); rows.defined())
+        given.back().rows = {tensor_of(one.index), rows};
+    }
     const auto add = [&](std::size_t i, std::span<const std::int64_t> steps) {
       grads.push_back(given[i]);
+      if (!given[i].whole.defined()) return;
       for (const std::int64_t step : steps)
         grads.back().whole = select(grads.back().whole, 0, step);
     };
-    BackwardPart::for_each_of(*values, steps_of, add);
+    BackwardPart::for_each_of(*values, BackwardPart::steps_at(*values, sizes), add);
   }
   return grads;
 }

@@ -66,6 +66,12 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
   void end_pass() override {
     if (auto* const notes = next()) notes->end_pass();
   }
+  void open_rule(std::span<const Tensor> came) override {
+    if (auto* const notes = next()) notes->open_rule(came);
+  }
+  void close_rule(std::span<const Tensor> made, std::span<const int> looked_for) override {
+    if (auto* const notes = next()) notes->close_rule(made, looked_for);
+  }
   void note_host_state(const Ref<HostState>& state) override { to_.note_host_state(state); }
   void set_random_state(const RandomKey& state, Loc loc) override {
     to_.set_random_state(state, loc);

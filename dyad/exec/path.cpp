@@ -134,6 +134,7 @@ void Path::replace_values(const std::function<Value(Value)>& by) {
   for (Place& place : places) replace_place(place);
   if (!backward) return;
   for (Value& seed : backward->seeds) replace(seed);
+  for (BackwardPart::Rule& rule : backward->rules) rule.for_each(replace);
   for (auto* const grads : {&backward->leaf_grads, &backward->argument_grads}) {
     for (BackwardPart::Part& part : *grads) {
       replace(part.whole);

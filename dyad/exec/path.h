@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -122,6 +123,16 @@ struct BackwardPart {
     /// Of how many of these the next part is from the same step, and comes after this one there.
     int loops_of_next = 0;
   };
+  /// What the rule of one operator, or the hooks of one gradient, made of what came to them.
+  struct Rule {
+    std::vector<Value> came;        ///< each with zeros in its place, should another come alone
+    std::vector<Value> looked_for;  ///< it asks whether these come
+    std::vector<Value> made;
+    template <class F>
+    void for_each(const F& visit) {
+      for (auto* const values : {&came, &looked_for, &made}) std::ranges::for_each(*values, visit);
+    }
+  };
   int begin = 0;                 ///< nodes before belong to the call itself
   std::vector<int> outputs;      ///< positions among the results that track gradients
   std::vector<Value> seeds;      ///< their gradients, as placeholders
@@ -129,6 +140,9 @@ struct BackwardPart {
   std::vector<Part> leaf_grads;  ///< one for each of them
   std::vector<int> arguments;    ///< arguments that want gradients
   std::vector<Part> argument_grads;
+  /// In the order of the pass, those that say more than the graph does: several gradients came, of
+  /// which any lets the rule run; or what was made is computed from none.
+  std::vector<Rule> rules;
 
   /// Calls `visit(i, steps)` for part `i` with the step of each of its loops, in the order in which
   /// gradients come. `steps_of(i, loop)`: how many there are.
@@ -154,6 +168,13 @@ struct BackwardPart {
       }
     };
     walk(walk, 0, parts.size());
+  }
+
+  /// How many steps loops took in a call of these sizes, for the above.
+  [[nodiscard]] static auto steps_at(std::span<const Part> parts, const SymbolMap& sizes) {
+    return [parts, &sizes](std::size_t i, std::size_t loop) {
+      return evaluate(parts[i].whole.type().shape()[loop], sizes);
+    };
   }
 
   /// Calls `visit` with every value that it gives.

@@ -368,6 +368,27 @@ void Recorder::end_pass() {
   --open_passes_;
 }
 
+void Recorder::open_rule(std::span<const Tensor> came) {
+  if (outer_pass_ < 0 || open_passes_ > 1) return;
+  rules_.emplace_back();
+  for (const Tensor& gradient : came)
+    rules_.back().came.push_back(gradient.defined() ? value_of(gradient, Loc()) : Value());
+}
+
+void Recorder::close_rule(std::span<const Tensor> made, std::span<const int> looked_for) {
+  if (outer_pass_ < 0 || open_passes_ > 1) return;
+  BackwardPart::Rule& rule = rules_.back();
+  for (const int at : looked_for)
+    rule.looked_for.push_back(std::exchange(rule.came[static_cast<std::size_t>(at)], {}));
+  for (auto* const values : {&rule.came, &rule.looked_for})
+    std::erase_if(*values, [](const Value& value) { return !value; });
+  for (const Tensor& gradient : made) {
+    if (!gradient.defined()) continue;
+    const Value value = value_of(gradient, Loc());
+    if (value.node->id() >= outer_pass_) rule.made.push_back(value);
+  }
+}
+
 std::vector<Tensor> Recorder::backward(std::span<const Tensor> outputs,
                                        std::span<const Tensor> grads,
                                        std::span<const Tensor> inputs, bool retain_graph,

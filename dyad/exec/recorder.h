@@ -79,6 +79,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void begin_pass() override;
   void visit(std::uint64_t sequence) override;
   void end_pass() override;
+  void open_rule(std::span<const Tensor> came) override;
+  void close_rule(std::span<const Tensor> made, std::span<const int> looked_for) override;
   void note_host_state(const Ref<HostState>& state) override;
   void set_random_state(const RandomKey& state, Loc loc) override;
 
@@ -221,6 +223,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
                                                    ///< the first of no other pair
   std::vector<Reshaped> reshaped_;
   std::vector<Repeated> repeated_;
+  std::vector<BackwardPart::Rule> rules_;  // of the backward pass of the results, in its order
   int outer_pass_ = -1;  // where the backward pass of the results begins, while that is recorded
   bool reshape_copied_ = false;
   int loops_ = 0;                              ///< RecordedLoops so far

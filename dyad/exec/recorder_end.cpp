@@ -20,6 +20,25 @@
 // outside, what was written.
 
 namespace dyad::exec {
+namespace {
+
+/// Forgets the rules of which the graph tells what BackwardPart::rules are for.
+void keep_telling_rules(BackwardPart& part, const GraphImpl& graph) {
+  if (part.seeds.size() < 2) part.rules.clear();
+  if (part.rules.empty()) return;
+  std::unordered_set<const Node*> from_seeds;
+  const auto is_from_seeds = [&](const Value& v) { return v && from_seeds.contains(v.node); };
+  for (const Value& seed : part.seeds) from_seeds.insert(seed.node);
+  for (const auto& node : graph.nodes()) {
+    if (std::ranges::any_of(node->inputs(), is_from_seeds)) from_seeds.insert(node.get());
+  }
+  std::erase_if(part.rules, [&](const BackwardPart::Rule& rule) {
+    return rule.came.size() + rule.looked_for.size() < 2 &&
+           std::ranges::all_of(rule.made, is_from_seeds);
+  });
+}
+
+}  // namespace
 
 void Recorder::pass_on_hooks() {
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
@@ -115,6 +134,7 @@ bool Recorder::record_backward_of(BackwardPart part, std::span<const Tensor> res
   // A pass that nothing is wanted of would give leaves their gradients.
   if (wanted.empty() && inner.defined()) wanted.push_back(inner);
   std::vector<std::vector<autograd::GradientPart>> grads;
+  rules_.clear();
   try {
     grads = autograd::run_backward_in_parts(outputs, seeds, wanted, loc);
   } catch (const GradError&) {
@@ -142,6 +162,8 @@ bool Recorder::record_backward_of(BackwardPart part, std::span<const Tensor> res
     part.leaves.emplace_back();
     part.leaf_grads.emplace_back();
   }
+  part.rules = std::exchange(rules_, {});
+  keep_telling_rules(part, *graph_);
   path_.backward = std::move(part);
   return true;
 }
@@ -328,6 +350,13 @@ void Recorder::roll_taped() {
   // Tensors that the program keeps of the steps stand for values that the graph has no more.
   std::unordered_set<const Node*> gone;
   for (const auto& node : removed) gone.insert(node.get());
+  if (path_.backward) {
+    std::erase_if(path_.backward->rules, [&](BackwardPart::Rule& rule) {
+      bool is_gone = false;
+      rule.for_each([&](const Value& value) { is_gone = is_gone || gone.contains(value.node); });
+      return is_gone;
+    });
+  }
   const Ref<GraphImpl> others = make_ref<GraphImpl>();
   for (const Ref<GraphValue>& handle : taped_handles_) {
     const Node& node = *handle->value.node;

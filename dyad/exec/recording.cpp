@@ -14,6 +14,7 @@
 #include "dyad/exec/compile.h"
 #include "dyad/exec/drawn_keys.h"
 #include "dyad/exec/eager.h"
+#include "dyad/exec/partial_backward.h"
 #include "dyad/ir/graph_evaluator.h"
 
 namespace dyad::exec {
@@ -523,7 +524,9 @@ ExplainedRecording Recording::explain(const StepProfile* profile) const {
   for (const DecisionTree* const ways : {padded, exact}) {
     if (!ways) continue;
     for (const DecisionTree::Leaf& leaf : ways->leaves()) {
-      if (leaf.backward) append(*leaf.backward);
+      if (!leaf.backward) continue;
+      append(*leaf.backward);
+      for (const PartialBackward::Part& part : leaf.partial->parts()) append(*part.segment);
     }
   }
   return told;
@@ -545,8 +548,11 @@ std::vector<ExplainedPasses> Recording::explain_passes(const std::string& name) 
                                                     " of " + std::to_string(segments.size()));
   }
   for (const DecisionTree::Leaf& leaf : ways.leaves()) {
-    if (leaf.backward && leaf.backward->stats().plans > 0)
-      append(*leaf.backward, name + ", backward");
+    if (!leaf.backward) continue;
+    if (leaf.backward->stats().plans > 0) append(*leaf.backward, name + ", backward");
+    for (const PartialBackward::Part& part : leaf.partial->parts())
+      append(*part.segment,
+             name + ", backward through " + std::to_string(part.seeds.size()) + " of its results");
   }
   return all;
 }

@@ -50,6 +50,48 @@ Segment::Segment(std::shared_ptr<const Path> path, int begin, int end,
   }
 }
 
+Segment::Segment(const Segment& whole, Ref<GraphImpl> graph, std::span<const ValueId> inputs,
+                 std::vector<ValueId> exposed)
+    : path_(whole.path_),
+      begin_(whole.begin_),
+      end_(whole.end_),
+      options_(whole.options_),
+      graph_(std::move(graph)),
+      exposed_(std::move(exposed)) {
+  const std::span<const ValueId> others =
+      inputs.subspan(static_cast<std::size_t>(path_->arguments));
+  externals_.assign(others.begin(), others.end());
+}
+
+Value Segment::value_of(const Value& recorded) const {
+  const auto known = values_.find(id_of(recorded));
+  return known == values_.end() ? Value() : known->second;
+}
+
+std::vector<ValueId> Segment::inputs() const {
+  std::vector<ValueId> all;
+  const auto arguments = static_cast<std::size_t>(path_->arguments);
+  for (const Value& argument : path_->graph->placeholders().first(arguments))
+    all.push_back(id_of(argument));
+  all.insert(all.end(), externals_.begin(), externals_.end());
+  return all;
+}
+
+bool Segment::looks_at(ValueId input, const Tensor& tensor) const {
+  std::vector<Value> sought{graph_->find_variable(tensor)};
+  const std::vector<ValueId> all = inputs();
+  const auto at = std::ranges::find(all, input);
+  if (at != all.end())
+    sought.push_back(graph_->placeholders()[static_cast<std::size_t>(at - all.begin())]);
+  const auto has_any = [&](std::span<const Value> values) {
+    return std::ranges::any_of(values, [&](const Value& value) {
+      return value && std::ranges::find(sought, value) != sought.end();
+    });
+  };
+  return has_any(graph_->outputs()) ||
+         std::ranges::any_of(graph_->nodes(), [&](const auto& n) { return has_any(n->inputs()); });
+}
+
 void Segment::bind_sizes(const Node& node) {
   std::vector<Dim> used;
   passes::collect_all_symbols(node, used);
@@ -58,7 +100,15 @@ void Segment::bind_sizes(const Node& node) {
     const auto tells = [&](Value v) {
       return v.type().is_tensor() && std::ranges::any_of(v.type().shape(), is_symbol);
     };
-    if (std::ranges::any_of(graph_->placeholders(), tells)) continue;
+    // Not the seeds of a backward part, which may not be given.
+    const auto is_sure = [&](std::size_t i) {
+      const auto arguments = static_cast<std::size_t>(path_->arguments);
+      return i < arguments || externals_[i - arguments].node < begin_;
+    };
+    bool known = false;
+    for (std::size_t i = 0; i < graph_->placeholders().size() && !known; ++i)
+      known = is_sure(i) && tells(graph_->placeholders()[i]);
+    if (known) continue;
     const auto& nodes = path_->graph->nodes();
     for (int at = 0; at < begin_; ++at) {
       const auto& made = nodes[static_cast<std::size_t>(at)];

@@ -45,10 +45,23 @@ class Segment {
   Segment(std::shared_ptr<const Path> path, int begin, int end, std::span<const Write> writes,
           ExecutableOptions options);
 
+  /// `graph`, written again after that of `whole`, in its place: it takes `inputs` and gives
+  /// `exposed`, each some of those that `whole` takes and gives.
+  Segment(const Segment& whole, Ref<GraphImpl> graph, std::span<const ValueId> inputs,
+          std::vector<ValueId> exposed);
+
   /// Asks for a value made here; compiles anew at the next run when it was not given before.
   void expose(ValueId value);
   /// What it takes from outside beside the arguments.
   [[nodiscard]] const std::vector<ValueId>& externals() const noexcept { return externals_; }
+  /// What a value of the recording is in the graph; none where it is not there.
+  [[nodiscard]] Value value_of(const Value& recorded) const;
+  /// The arguments and those, as the graph's placeholders have them.
+  [[nodiscard]] std::vector<ValueId> inputs() const;
+  /// Whether it needs the elements of an input, or of the captured `tensor`.
+  [[nodiscard]] bool looks_at(ValueId input, const Tensor& tensor) const;
+  /// What it gives, as the graph's outputs have it.
+  [[nodiscard]] const std::vector<ValueId>& exposed() const noexcept { return exposed_; }
   [[nodiscard]] bool makes(ValueId value) const noexcept {
     return value.node >= begin_ && value.node < end_;
   }
@@ -103,6 +116,8 @@ class Segment {
   std::shared_ptr<Executable> executable_;
 };
 
+class PartialBackward;
+
 /// All recorded ways through one function under the same assumptions: segments joined by the
 /// numbers that the host read.
 class DecisionTree {
@@ -138,7 +153,8 @@ class DecisionTree {
   /// A way through.
   struct Leaf {
     std::shared_ptr<const Path> path;
-    std::shared_ptr<Segment> backward;  ///< null when the results cannot be differentiated
+    std::shared_ptr<Segment> backward;         ///< null when the results cannot be differentiated
+    std::shared_ptr<PartialBackward> partial;  ///< the same for passes through some results only
   };
   [[nodiscard]] const std::vector<Leaf>& leaves() const noexcept { return leaves_; }
   /// Every segment of the call itself, parents first.
@@ -146,11 +162,14 @@ class DecisionTree {
   /// The most values that any one host read has taken, and its line.
   [[nodiscard]] std::size_t most_outcomes(Loc& loc) const;
 
-  /// The gradients that a leaf's backward part gives: of its leaves, then of its arguments.
-  static std::vector<autograd::GradientPart> backward(const Leaf& from,
+  /// The gradients that `part`, compiled of a leaf's backward part, gives for the seeds: of its
+  /// leaves, then of its arguments. `seeds` has an undefined tensor for a result that the pass does
+  /// not come to. `sizes`: those of the call, which tell how many steps its loops took.
+  static std::vector<autograd::GradientPart> backward(const Leaf& from, Segment& part,
                                                       std::span<const Tensor> arguments,
                                                       Environment env,
-                                                      std::span<const Tensor> seeds);
+                                                      std::span<const Tensor> seeds,
+                                                      const SymbolMap& sizes);
 
  private:
   struct Fork {
