@@ -13,7 +13,7 @@ namespace dyad::exec {
 namespace {
 
 /// Numbers of the tape, after `begin` and up to `end`, that a step made.
-struct Made {
+struct MadeBackwards {
   std::uint64_t begin = 0, end = 0;
   int step = 0;
   bool is_beside = false;
@@ -21,13 +21,13 @@ struct Made {
 
 struct Found {
   StepsOfPass of;
-  std::size_t kin = 0;      ///< the first of those that came back through the same
-  std::size_t through = 0;  ///< which that was, by its first
-  bool is_beside = false;   ///< what was done before all steps, each for one
-  std::vector<Made> made;   ///< in order
+  std::size_t kin = 0;              ///< the first of those that came back through the same
+  std::size_t through = 0;          ///< which that was, by its first
+  bool is_beside = false;           ///< what was done before all steps, each for one
+  std::vector<MadeBackwards> made;  ///< in order
 
-  [[nodiscard]] const Made* find(std::uint64_t sequence) const {
-    const auto after = std::ranges::lower_bound(made, sequence, {}, &Made::end);
+  [[nodiscard]] const MadeBackwards* find(std::uint64_t sequence) const {
+    const auto after = std::ranges::lower_bound(made, sequence, {}, &MadeBackwards::end);
     return after == made.end() || after->begin >= sequence ? nullptr : &*after;
   }
 };
@@ -204,10 +204,10 @@ std::vector<StepsOfPass> find_passes(const GraphImpl& graph, const TapedLoop& lo
     const TapeVisit& visit = visits[i];
     if (visit.sequence == 0) continue;
     std::size_t through = 0;
-    std::optional<Made> of;
+    std::optional<MadeBackwards> of;
     for (; through < found.size(); ++through) {
       if (found[through].of.pass >= visit.pass) continue;
-      if (const Made* const made = found[through].find(visit.sequence)) of = *made;
+      if (const MadeBackwards* const made = found[through].find(visit.sequence)) of = *made;
       if (of) break;
     }
     if (!of) continue;

@@ -103,6 +103,8 @@ void RecordedLoop::begin_step(std::span<const Tensor> states) {
   step.states = values_of(states);
   for (const Tensor& state : states) is_plain_ = is_plain_ && state.impl()->contiguous;
   note_tracked(states);
+  std::vector<TapePlace>& places = before_.emplace_back();
+  for (const Tensor& state : states) places.push_back(place_of(state));
   const auto at = static_cast<int>(recorder_->graph_->nodes().size());
   const std::size_t asked = recorder_->path_.guards.size();
   if (trace_.steps.empty()) trace_.begin = at;
@@ -412,6 +414,17 @@ std::optional<int> RecordedLoop::fewest_tracked() const {
   return static_cast<int>(fewest);
 }
 
+std::optional<int> RecordedLoop::settled_steps(std::span<const Tensor> results) const {
+  if (!trace_.parts.empty()) return 0;
+  const std::size_t last = trace_.slices_made.size() - 1, count = before_[last].size();
+  const auto states = results.first(count), stacked = results.subspan(count);
+  return settled_reach({.begin = tape_[last],
+                        .before = before_[last],
+                        .after = {states.begin(), states.end()},
+                        .stacked = {stacked.begin(), stacked.end()},
+                        .wanted = tracked_[0]});
+}
+
 bool RecordedLoop::has_taped_loops() const {
   const auto& nodes = recorder_->graph_->nodes();
   return recorder_->taped_loops_.size() > first_taped_ ||
@@ -438,8 +451,8 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
   note_tracked(results.first(states));
   const bool is_tracked = stays_tracked();
   if (!trace_.parts.empty() && !is_tracked) return false;
-  const std::optional<int> fewest = fewest_tracked();
-  if (!fewest) return false;
+  const std::optional<int> fewest = fewest_tracked(), settled = settled_steps(results);
+  if (!fewest || !settled) return false;
   std::optional<RolledLoop> rolled;
   if (!has_taped_loops()) {
     rolled = this->rolled(results);
@@ -456,7 +469,7 @@ bool RecordedLoop::postpone(std::span<Tensor> results) {
   loop.length = length_;
   loop.loc = trace_.loc;
   loop.stays_tracked = is_tracked;
-  loop.fewest = *fewest;
+  loop.fewest = std::max(*fewest, *settled);
   loop.tape = tape_;
   if (loop.tape.size() == trace_.slices_made.size()) loop.tape.push_back(tape_end_);
   if (rolled)

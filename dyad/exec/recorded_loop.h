@@ -10,6 +10,7 @@
 #include "dyad/autograd/tape.h"
 #include "dyad/core/tensor.h"
 #include "dyad/exec/backward_trace.h"
+#include "dyad/exec/loop_reach.h"
 #include "dyad/exec/recorder.h"
 #include "dyad/exec/roll_loop.h"
 
@@ -112,6 +113,8 @@ class RecordedLoop {
   /// it takes some until a state that begins untracked is, and so is one that is made of it.
   /// Nothing where more steps could do otherwise.
   [[nodiscard]] std::optional<int> fewest_tracked() const;
+  /// The same for what a pass that comes back through the loop finds gradients of.
+  [[nodiscard]] std::optional<int> settled_steps(std::span<const Tensor> results) const;
   /// What follows takes the stacked results for those of any number of steps.
   void open_length(std::span<Tensor> stacks) const;
   /// Tells the loop around it what it did. `rolled`: as one node, the last one.
@@ -132,7 +135,8 @@ class RecordedLoop {
   std::size_t first_handle_ = 0, first_part_ = 0, first_taped_ = 0;
   std::int64_t number_ = 0;  // among the recording's loops
   bool may_be_taped_ = false;
-  RecordedLoop* around_ = nullptr;          // the recorder's slicing loop before this one
+  RecordedLoop* around_ = nullptr;              // the recorder's slicing loop before this one
+  std::vector<std::vector<TapePlace>> before_;  // of the states, before each step
   std::vector<std::vector<bool>> tracked_;  // of the states before each step, and after the last
   std::vector<std::vector<bool>> made_tracked_;  // of what each step gave beside them
   std::vector<std::uint64_t> tape_;              // its numbers before each step

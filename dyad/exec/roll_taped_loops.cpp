@@ -6,6 +6,7 @@
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/later_passes.h"
 #include "dyad/exec/moving_recording.h"
+#include "dyad/exec/roll_backward.h"
 #include "dyad/exec/taped_loop.h"
 #include "dyad/exec/taped_loop_roller.h"
 #include "dyad/ir/graph_evaluator.h"

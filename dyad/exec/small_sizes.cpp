@@ -53,9 +53,9 @@ bool same_state(const StateGuard& a, const StateGuard& b) {
   return a.state == b.state && a.value == b.value;
 }
 
-using Captures = std::vector<std::pair<Tensor, bool>>;
+using CapturedTensors = std::vector<std::pair<Tensor, bool>>;
 
-bool same_capture(const Captures::value_type& a, const Captures::value_type& b) {
+bool same_capture(const CapturedTensors::value_type& a, const CapturedTensors::value_type& b) {
   return same_tensor(a.first, b.first) && a.second == b.second;
 }
 
@@ -72,8 +72,8 @@ class Comparison {
   /// The same, and of the same operator: how results lie is told by it.
   [[nodiscard]] virtual bool same_view(const Value& recorded, const Value& small) const = 0;
   [[nodiscard]] virtual bool same_position(int recorded, int small) const = 0;
-  [[nodiscard]] virtual bool same_captures(const Captures& recorded,
-                                           const Captures& small) const = 0;
+  [[nodiscard]] virtual bool same_captures(const CapturedTensors& recorded,
+                                           const CapturedTensors& small) const = 0;
 
   [[nodiscard]] bool same_place(const Place& a, const Place& b) const;
   [[nodiscard]] bool same_write(const Write& a, const Write& b) const;
@@ -164,7 +164,7 @@ class NodeByNode final : public Comparison {
     return same_value(recorded, small);
   }
   bool same_position(int recorded, int small) const override { return recorded == small; }
-  bool same_captures(const Captures& recorded, const Captures& small) const override {
+  bool same_captures(const CapturedTensors& recorded, const CapturedTensors& small) const override {
     return same_lists(recorded, small, same_capture);
   }
 };
@@ -226,7 +226,7 @@ class ByNumbers final : public Comparison {
     return of_recorded_.effects_before(recorded) == of_small_.effects_before(small);
   }
   /// A step that there is not uses none.
-  bool same_captures(const Captures& recorded, const Captures& small) const override {
+  bool same_captures(const CapturedTensors& recorded, const CapturedTensors& small) const override {
     return std::ranges::all_of(small, [&](const auto& used) {
       return std::ranges::any_of(recorded,
                                  [&](const auto& known) { return same_capture(known, used); });

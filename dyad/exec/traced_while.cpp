@@ -11,10 +11,10 @@ namespace dyad::exec {
 namespace {
 
 /// Compares single steps with the regions of a node.
-class Comparison {
+class PartComparison {
  public:
-  Comparison(const TracedPart& loop, const Node& model, const GraphImpl& graph,
-             const std::unordered_set<const Node*>& kept)
+  PartComparison(const TracedPart& loop, const Node& model, const GraphImpl& graph,
+                 const std::unordered_set<const Node*>& kept)
       : loop_(loop),
         graph_(graph),
         kept_(kept),
@@ -89,7 +89,7 @@ std::optional<std::vector<Value>> inputs_of(const TracedPart& loop, const Node& 
     if (!same_work(*loop.node, model)) return {};
     return std::vector<Value>(loop.node->inputs().begin(), loop.node->inputs().end());
   }
-  Comparison comparison(loop, model, graph, kept);
+  PartComparison comparison(loop, model, graph, kept);
   const GraphImpl &condition = *model.regions()[0], &body = *model.regions()[1];
   for (std::size_t t = 0; t < loop.steps.size(); ++t) {
     const TracedStep& step = loop.steps[t];

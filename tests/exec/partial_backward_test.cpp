@@ -62,6 +62,7 @@ struct Inputs {
   std::vector<Shape> shapes;
   bool need_grad = false;
   CompileOptions options = {};
+  bool end_infinite = false;  ///< the last row
 };
 
 /// For random inputs of each of the shapes, and each set of results `through` which a pass goes:
@@ -73,7 +74,12 @@ Explanation compare(const Several& fn, const Tensors& leaves, const std::vector<
   manual_seed(5);
   for (const Shape& shape : in.shapes) {
     for (const unsigned set : through) {
-      Tensor x = normal(shape), same = x.clone();
+      Tensor x = normal(shape);
+      if (in.end_infinite) {
+        const double infinity = std::numeric_limits<double>::infinity();
+        x = concat({x.slice(0, 1), full_like(x.slice(0, 0, 1), infinity)});
+      }
+      Tensor same = x.clone();
       if (in.need_grad) {
         x.requires_grad();
         same.requires_grad();
@@ -188,6 +194,31 @@ TEST(PartialBackward, StatesThatOneStepAlonePassesBackTo) {
     return Tensors{last.first, last.second, made};
   };
   compare(fn, {w, v}, {1, 2, 3, 4, 5, 6, 7}, {{{6, 3}, {9, 3}, {7, 3}, {12, 3}}, true});
+}
+
+// Eagerly nothing is multiplied there: nothing times an infinite row would be no number.
+TEST(PartialBackward, FirstStepsThatComputeNothing) {
+  const Tensor w = normal({3}).requires_grad(), v = normal({3}).requires_grad();
+  const std::vector<Shape> shapes{{5, 3}, {4, 3}, {9, 3}, {2, 3}, {30, 3}};
+  const Several scaled = [&](const Tensor& x) {
+    const auto [last, made] =
+        scan([&](const Tensor& s, const Tensor& row) { return std::pair(s * row * w, s * 1); },
+             ones({3}), x);
+    return Tensors{last, made};
+  };
+  compare(scaled, {w}, {1, 2, 3}, {shapes, true, {.varying = {{0, 0}}}, true});
+  const Several joined = [&](const Tensor& x) {
+    const auto [last, made] = scan(
+        [&](const Pair& s, const Tensor& row) {
+          return std::pair(Pair(s.first * w, s.second * row + s.first),
+                           Tensors{row * v, s.second * 1, s.first * 1});
+        },
+        Pair(ones({3}), zeros({3})), x);
+    return Tensors{last.first, last.second, made[0], made[1], made[2]};
+  };
+  std::vector<unsigned> sets;
+  for (unsigned set = 1; set < 32; set += 3) sets.push_back(set);
+  compare(joined, {w, v}, sets, {shapes, true, {.varying = {{0, 0}}}, true});
 }
 
 TEST(PartialBackward, GatesOfACell) {

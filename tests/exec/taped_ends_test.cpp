@@ -145,5 +145,49 @@ TEST(TapedEnds, StatesThatAreTrackedAfterSomeSteps) {
   }
 }
 
+/// How many steps there are decides which leaves have a gradient.
+TEST(TapedEnds, StatesThatChangePlaces) {
+  const Tensor first = normal({2, 3}).requires_grad(), second = normal({2, 3}).requires_grad();
+  const auto places = [&](bool mix) {
+    return [&, mix](const Tensor& x) {
+      const auto last = scan(
+          [&](const Pair& s, const Tensor& row) {
+            return std::pair(Pair(s.second, mix ? tanh(s.first * s.second + row) : s.first + row),
+                             row);
+          },
+          Pair(first * 1.0, second * 1.0), x);
+      return sum(last.first.first * last.first.first) + sum(x);
+    };
+  };
+  const std::vector<std::int64_t> lengths{3, 4, 5, 9, 8, 1, 2, 30, 31};
+  train(places(false), {first, second}, lengths, true);
+  // Where each is made of both, all have one from two steps on.
+  const auto done = train(places(true), {first, second}, lengths, true);
+  EXPECT_LE(done.recordings, 4);
+}
+
+TEST(TapedEnds, WhatAPassComesToAfterSomeSteps) {
+  const Tensor w = normal({3}).requires_grad(), v = normal({3}).requires_grad();
+  const std::vector<std::int64_t> lengths{6, 9, 2, 3, 1, 4, 30};
+  const auto delayed = [&](const Tensor& x) {
+    const auto last = scan(
+        [&](const Tensors& s, const Tensor& row) {
+          return std::pair(Tensors{s[1] * v, s[2], tanh(row * w)}, row);
+        },
+        Tensors{zeros({2, 3}), zeros({2, 3}), zeros({2, 3})}, x);
+    return sum(last.first[0]) + sum(x);
+  };
+  train(delayed, {w, v}, lengths, true);
+  const auto behind = [&](const Tensor& x) {
+    const auto last = scan(
+        [&](const Pair& s, const Tensor& row) {
+          return std::pair(Pair(tanh(s.first * w + row), s.second * v + s.first), row);
+        },
+        Pair(zeros({2, 3}), zeros({2, 3})), x);
+    return sum(last.first.second) + sum(x);
+  };
+  EXPECT_LE(train(behind, {w, v}, lengths, true).recordings, 5);
+}
+
 }  // namespace
 }  // namespace dyad

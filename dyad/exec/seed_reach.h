@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "dyad/ir/graph.h"
+
+namespace dyad::exec {
+
+/// Which seeds a value is computed from. That of several is the greatest of theirs.
+enum class Reach : std::uint8_t { none, missing, given };
+
+using ValueSet = std::unordered_set<Value, ValueHash>;
+
+/// Of values; those not in it are computed from no seeds.
+class SeedReach {
+ public:
+  [[nodiscard]] Reach operator[](const Value& value) const {
+    const auto at = reached_.find(value);
+    return at == reached_.end() ? Reach::none : at->second;
+  }
+  void set(const Value& value, Reach reach) { reached_.insert_or_assign(value, reach); }
+  [[nodiscard]] std::vector<Reach> of(std::span<const Value> values) const {
+    std::vector<Reach> all;
+    all.reserve(values.size());
+    for (const Value& value : values) all.push_back((*this)[value]);
+    return all;
+  }
+  /// Finds those of a node's outputs by those of its inputs.
+  void follow(Node& node);
+
+ private:
+  std::unordered_map<Value, Reach, ValueHash> reached_;
+};
+
+/// Those of a region's values, by those of its first parameters.
+[[nodiscard]] SeedReach reached_in(const GraphImpl& region, std::span<const Reach> parameters);
+/// How many states a scan has.
+[[nodiscard]] std::size_t states_of(const Node& scan);
+/// Those of a scan's parameters in any of its steps, by what they are in the first one.
+[[nodiscard]] std::vector<Reach> in_any_step(const Node& scan, std::vector<Reach> parameters);
+
+}  // namespace dyad::exec
