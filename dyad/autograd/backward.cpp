@@ -105,12 +105,15 @@ class Pass;
 class TapeGradient final : public Gradient, public RowGradient, public SliceGradient {
  public:
   /// `in_parts`: the pass that takes rows as they are, if it is one.
+  /// `looked_for`: told of which outputs the rule asks whether anything flowed back; may be null.
   TapeGradient(TapeNode& node, std::span<Tensor> grads,
-               const std::unordered_set<const TapeNode*>* wanted, Pass* in_parts)
+               const std::unordered_set<const TapeNode*>* wanted, Pass* in_parts,
+               std::vector<int>* looked_for)
       : node_(node),
         grads_(grads),
         wanted_(wanted),
         in_parts_(in_parts),
+        looked_for_(looked_for),
         results_(node.inputs().size()) {}
 
   const Tensor& grad(int i) override {
@@ -129,7 +132,7 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
     return value;
   }
   bool has_grad(int i) const override {
-    if (grads_.size() > 1) looked_for_.push_back(i);
+    if (looked_for_) looked_for_->push_back(i);
     return grads_[static_cast<std::size_t>(i)].defined();
   }
   const Tensor& input(int i) override {
@@ -175,8 +178,6 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
   void set_slice(int i, GradientSlice slice) override { slice_.emplace(i, std::move(slice)); }
 
   std::span<Tensor> results() noexcept { return results_.all(); }
-  /// The outputs of which the rule asked whether anything flowed back.
-  [[nodiscard]] std::span<const int> looked_for() const noexcept { return looked_for_; }
   /// What was set as a slice: of which input, and the slice.
   std::optional<std::pair<int, GradientSlice>>& slice() noexcept { return slice_; }
 
@@ -195,9 +196,9 @@ class TapeGradient final : public Gradient, public RowGradient, public SliceGrad
   std::span<Tensor> grads_;
   const std::unordered_set<const TapeNode*>* wanted_;
   Pass* in_parts_;
+  std::vector<int>* looked_for_;
   TensorList results_;
   std::optional<std::pair<int, GradientSlice>> slice_;
-  mutable std::vector<int> looked_for_;
   // What the rule holds references to.
   std::forward_list<Tensor> made_;
   std::forward_list<std::pair<int, Tensor>> again_;
@@ -464,8 +465,9 @@ class Pass {
                           "retain_graph = true there",
                       node.loc());
     }
+    std::vector<int> looked_for;
     TapeGradient gradient(node, pending.grads.all(), targets_.empty() ? nullptr : &wanted_,
-                          parts_.empty() ? nullptr : this);
+                          parts_.empty() ? nullptr : this, recording_ ? &looked_for : nullptr);
     {
       const LocScope place(node.loc());
       const RuleScope named(node.op());
@@ -475,7 +477,7 @@ class Pass {
       } else {
         through_expansion(node, gradient);
       }
-      if (recording_) recording_->close_rule(gradient.results(), gradient.looked_for());
+      if (recording_) recording_->close_rule(gradient.results(), looked_for);
       pass_on(node, gradient.results());
       if (gradient.slice()) pass_on(node, gradient.slice()->first, gradient.slice()->second);
     }

@@ -32,7 +32,7 @@ struct SavedCall {
   };
   std::vector<Watched> watched;
   TapeNeedFlag need;
-  SymbolMap sizes = {};  ///< for the parts of gradients that come from the steps of loops
+  SymbolMap sizes = {};  ///< where there are loops on the tape
   /// Where it ran padded: how, and how its seeds and the gradients of its arguments lie.
   std::optional<BucketedCalls::Call> padded = {};
   std::vector<PaddedLayout> seeds = {}, argument_grads = {};
@@ -94,7 +94,7 @@ void differentiate(Gradient& g) {
     if (call.padded && call.seeds[i].is_padded())
       seeds[i] = put_in_padding(seeds[i], call.seeds[i], call.padded->exact, call.padded->padded);
   }
-  if (given.size() < seeds.size()) segment = call.leaf.partial->part_for(given).segment;
+  if (given.size() < seeds.size()) segment = call.leaf.partial->part_for(given, call.sizes).segment;
   for (const auto& [tensor, version, value] : call.watched) {
     const std::uint32_t now = tensor.impl()->storage->version();
     if (now == version || !looks_at(*segment, part, value, tensor)) continue;
@@ -262,7 +262,8 @@ void attach_backward(const DecisionTree& tree, DecisionTree::Outcome& outcome,
   const auto is_stacked = [](const BackwardPart::Part& one) { return one.loops > 0; };
   const bool any_stacked = std::ranges::any_of(part.leaf_grads, is_stacked) ||
                            std::ranges::any_of(part.argument_grads, is_stacked);
-  if (any_stacked) call->sizes = with_told(sizes, leaf, outcome.env);
+  if (any_stacked || (part.seeds.size() > 1 && leaf.partial->has_loops()))
+    call->sizes = with_told(sizes, leaf, outcome.env);
   const auto add = [&](std::span<const BackwardPart::Part> parts, const auto& input) {
     BackwardPart::for_each_of(
         parts, BackwardPart::steps_at(parts, call->sizes),

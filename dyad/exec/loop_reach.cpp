@@ -78,19 +78,20 @@ std::optional<int> settled(const TapedStep& step, const std::vector<StepReach>& 
   const int most = 4 * static_cast<int>(first.size()) + 8;
   StepReach all{std::move(first), {}};
   int settled_at = 1;
-  std::vector<bool> found;
   for (int steps = 1; steps <= most; ++steps) {
     StepReach next = each;
     for (std::size_t i = 0; i < all.states.size(); ++i) {
       if (all.states[i]) next.add(of_states[i]);
     }
     const std::size_t known = all.outside.size();
-    all.states = next.states;
     all.outside.merge(next.outside);
-    std::vector<bool> now = all.states;
-    for (std::size_t i = 0; i < now.size(); ++i) now[i] = now[i] && step.wanted[i];
-    if (steps > 1 && (now != found || all.outside.size() != known)) settled_at = steps;
-    found = std::move(now);
+    const bool is_new = all.outside.size() != known;
+    if (next.states == all.states && !is_new) return settled_at;
+    bool is_other = is_new;
+    for (std::size_t i = 0; i < next.states.size(); ++i)
+      is_other = is_other || (step.wanted[i] && next.states[i] != all.states[i]);
+    if (steps > 1 && is_other) settled_at = steps;
+    all.states = std::move(next.states);
   }
   return settled_at > most / 2 ? std::nullopt : std::optional(settled_at);
 }

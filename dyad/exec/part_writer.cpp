@@ -2,31 +2,24 @@
 
 #include <algorithm>
 
+#include "dyad/base/error.h"
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/exec/control_flow_region.h"
 #include "dyad/exec/control_node.h"
 #include "dyad/ops/indexing.h"
 #include "dyad/ops/views.h"
+#include "dyad/passes/peephole.h"
 
 namespace dyad::exec {
 
 void PartWriter::append(Node& node) {
   const Evaluator::Scope current(evaluator_);
-  const std::vector<Reach> inputs = reached_.of(node.inputs());
-  const int outputs = static_cast<int>(node.types().size());
-  int left_out = 0;
-  for (int i = 0; i < outputs; ++i) {
-    const Value output = node.output(i);
-    if (zeros_.contains(output)) {
-      now_.emplace(output, written(zeros_of(output.type(), node.loc()), node.loc()));
-      ++left_out;
-    } else if (is_missing(output)) {
-      ++left_out;
-    }
-  }
-  const bool is_left_out = outputs > 0
-                               ? left_out == outputs
-                               : !inputs.empty() && std::ranges::max(inputs) == Reach::missing;
+  const std::vector<Reach> inputs = reached_.of_inputs(node);
+  std::vector<Value> outputs;
+  for (int i = 0; i < static_cast<int>(node.types().size()); ++i) outputs.push_back(node.output(i));
+  const bool is_left_out =
+      outputs.empty() ? !inputs.empty() && std::ranges::max(inputs) == Reach::missing
+                      : std::ranges::all_of(outputs, [&](Value v) { return is_missing(v); });
   if (is_left_out) return;
   if (std::ranges::find(inputs, Reach::given) != inputs.end()) {
     if (&node.op() == &kScanOp) return append_scan(node);
@@ -56,12 +49,14 @@ Value PartWriter::now_or_zeros(const Value& value, Loc loc) {
 Value PartWriter::left_of_sum(const Node& node) const {
   if (!node.is("add")) return {};
   const Value a = node.inputs()[0], b = node.inputs()[1];
-  if (is_missing(a) || is_missing(b)) {
-    const Value left = is_missing(a) ? b : a;
-    return left.type().same_as(node.types()[0]) ? now(left) : Value();
+  const auto is_nothing = [&](const Value& v) { return reached_.in(node, v) == Reach::missing; };
+  if (is_nothing(a) || is_nothing(b)) {
+    const Value left = is_nothing(a) ? b : a;
+    const bool is_whole = left.type().same_as(node.types()[0]) && !is_missing(left);
+    return is_whole ? now(left) : Value();
   }
   // Several slices of a gradient lie side by side, plus 0; a single one has zeros around it.
-  if (!a.node->is("concat") || !b.node->is("constant")) return {};
+  if (!a.node->is("concat") || passes::number_of(b) != 0.0) return {};
   const auto is_given = [&](const Value& part) { return reached_[part] == Reach::given; };
   const auto parts = a.node->inputs();
   const bool is_single = std::ranges::count_if(parts, is_given) == 1;
@@ -74,12 +69,15 @@ void PartWriter::append_scan(Node& scan) {
   const GraphImpl& body = *scan.regions()[0];
   const std::size_t states = states_of(scan);
   const Loc loc = scan.loc();
-  std::vector<Reach> inputs = reached_.of(scan.inputs());
+  std::vector<Reach> inputs = reached_.of_inputs(scan);
   std::vector<Value> here;
   for (const Value& input : scan.inputs()) here.push_back(now_or_zeros(input, loc));
   std::vector<std::vector<Tensor>> rows(body.outputs().size());  // of the steps before the loop
-  std::size_t peeled = 0;
-  for (; peeled < states && is_other_at_first(scan, inputs); ++peeled) {
+  LoopSteps apart;
+  if (states < scan.inputs().size()) apart.length = scan.inputs()[states].type().shape()[0];
+  const std::optional<std::int64_t> count = apart.in(*sizes_);
+  const auto most = count ? std::min(*count, static_cast<std::int64_t>(states)) : 0;
+  for (; is_other_at_first(scan, inputs) && apart.before < most; ++apart.before) {
     const std::vector<Value> made = append_first_step(scan, inputs, here);
     const std::vector<Reach> reached = reached_in(body, inputs).of(body.outputs());
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -91,22 +89,25 @@ void PartWriter::append_scan(Node& scan) {
       }
     }
   }
+  apart.is_all = apart.before == count && is_other_at_first(scan, inputs);
+  if (apart.before > 0 || apart.is_all) apart_.push_back(apart);
+  const bool peeled = apart.before > 0;
   const std::vector<Reach> parameters = in_any_step(scan, inputs);
   const Dim steps = scan.inputs().size() > states ? here[states].type().shape()[0] : Dim(1);
-  for (std::size_t i = 0; i < states && peeled == 0; ++i) {
-    // A sum that the loop goes on with.
+  for (std::size_t i = 0; i < states && !peeled; ++i) {
+    // A sum that the loop goes on with; what a step before it lacks is nothing already.
     if (inputs[i] == Reach::missing && parameters[i] == Reach::given)
       here[i] = written(nothing_of(here[i].type(), steps, loc), loc);
   }
   Types types(scan.types().begin(), scan.types().end());
   for (std::size_t i = states; i < types.size(); ++i)
-    if (peeled > 0) types[i] = stacked(body.outputs()[i].type(), steps);
+    if (peeled) types[i] = stacked(body.outputs()[i].type(), steps);
   Node* const made = graph_->append(scan.op(), scan.shared_attrs(), here, std::move(types), loc);
   made->add_region(region(body, parameters, &scan));
   for (std::size_t i = 0; i < scan.types().size(); ++i) {
     const Value output = scan.output(static_cast<int>(i));
     Value now = made->output(static_cast<int>(i));
-    if (i >= states && peeled > 0) {
+    if (i >= states && peeled) {
       std::vector<Tensor> parts = std::move(rows[i]);
       parts.push_back(symbolic_tensor(graph_, now));
       if (scan.attrs_as<LoopAttrs>().reverse) std::ranges::reverse(parts);
@@ -114,6 +115,17 @@ void PartWriter::append_scan(Node& scan) {
     }
     now_.emplace(output, now);
   }
+}
+
+std::optional<std::int64_t> LoopSteps::in(const SymbolMap& sizes) const try {
+  return evaluate(length, sizes);
+} catch (const Error&) {
+  return std::nullopt;  // data that the call does not keep told it
+}
+
+bool LoopSteps::hold(const SymbolMap& sizes) const {
+  const std::optional<std::int64_t> steps = in(sizes);
+  return steps && (is_all ? *steps == before : *steps >= before);
 }
 
 bool PartWriter::is_other_at_first(const Node& scan, std::span<const Reach> inputs) {
@@ -160,7 +172,7 @@ void PartWriter::append_copy(Node& node, std::span<const Value> inputs) {
 
 Ref<GraphImpl> PartWriter::region(const GraphImpl& of, std::span<const Reach> parameters,
                                   const Node* scan) {
-  PartWriter writer(reached_in(of, parameters));
+  PartWriter writer(reached_in(of, parameters), *sizes_);
   const Evaluator::Scope current(writer.evaluator_);
   for (const Value& parameter : of.placeholders()) writer.append_copy(*parameter.node, {});
   for (const auto& node : of.nodes()) {
@@ -179,6 +191,7 @@ Ref<GraphImpl> PartWriter::region(const GraphImpl& of, std::span<const Reach> pa
     }
     writer.graph_->outputs().push_back(now);
   }
+  apart_.insert(apart_.end(), writer.apart_.begin(), writer.apart_.end());
   return writer.graph_;
 }
 

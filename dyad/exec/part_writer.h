@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,15 +13,26 @@
 
 namespace dyad::exec {
 
+/// Steps that stand before a loop.
+struct LoopSteps {
+  Dim length = 0;
+  std::int64_t before = 0;
+  bool is_all = false;  ///< there are no more, though another one would stand there, too
+  /// How many steps it has in a call; nothing where its sizes do not tell.
+  [[nodiscard]] std::optional<std::int64_t> in(const SymbolMap& sizes) const;
+  /// Whether a call of these sizes has them.
+  [[nodiscard]] bool hold(const SymbolMap& sizes) const;
+};
+
 /// Writes a graph again without what is computed from missing seeds alone.
 class PartWriter {
  public:
-  /// `zeros`: what is given, and zeros.
-  explicit PartWriter(SeedReach reached, ValueSet zeros = {})
+  /// `sizes`: those of a call.
+  PartWriter(SeedReach reached, const SymbolMap& sizes)
       : graph_(make_ref<GraphImpl>()),
         evaluator_(graph_),
         reached_(std::move(reached)),
-        zeros_(std::move(zeros)) {}
+        sizes_(&sizes) {}
 
   void append(Node& node);
   [[nodiscard]] bool is_missing(const Value& value) const {
@@ -28,6 +41,8 @@ class PartWriter {
   /// What a value is now.
   [[nodiscard]] Value now(const Value& value) const { return now_.at(value); }
   [[nodiscard]] const Ref<GraphImpl>& graph() const noexcept { return graph_; }
+  /// Of the loops whose first steps compute other gradients than later ones.
+  [[nodiscard]] const std::vector<LoopSteps>& apart() const noexcept { return apart_; }
 
  private:
   /// Rules have zeros in the place of a gradient that does not come.
@@ -44,13 +59,13 @@ class PartWriter {
                                        std::vector<Value>& here);
   void append_copy(Node& node, std::span<const Value> inputs);
   /// Writes the body of a scan, or a way of a cond, again; `scan` is null for the latter.
-  static Ref<GraphImpl> region(const GraphImpl& of, std::span<const Reach> parameters,
-                               const Node* scan);
+  Ref<GraphImpl> region(const GraphImpl& of, std::span<const Reach> parameters, const Node* scan);
 
   Ref<GraphImpl> graph_;
   GraphEvaluator evaluator_;
   SeedReach reached_;
-  ValueSet zeros_;
+  const SymbolMap* sizes_;
+  std::vector<LoopSteps> apart_;
   ValueMap now_;
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "dyad/exec/guarded_sizes.h"
-#include "dyad/exec/part_writer.h"
 #include "dyad/exec/seed_reach.h"
 #include "dyad/passes/dce.h"
 
@@ -28,7 +27,8 @@ class Rules {
         for (const Value& value : values) {
           if (const Value known = whole.value_of(value)) {
             here.push_back(known);
-          } else {  // a seed that nothing reads
+          } else if (std::ranges::find(part.seeds, value) != part.seeds.end()) {
+            // Nothing reads it.
             const bool is_given = std::ranges::find(seeds, id_of(value)) != seeds.end();
             rule.unread = std::max(rule.unread, is_given ? Reach::given : Reach::missing);
           }
@@ -36,9 +36,8 @@ class Rules {
       };
       bring_in(recorded.came, rule.came);
       bring_in(recorded.looked_for, rule.looked_for);
-      for (const Value& made : recorded.made) {
-        if (const Value here = whole.value_of(made)) rule.made.push_back(here);
-      }
+      bring_in(recorded.made, rule.made);
+      bring_in(recorded.inside, rule.inside);
       rules_.push_back(std::move(rule));
     }
   }
@@ -47,7 +46,7 @@ class Rules {
     for (Rule& rule : rules_) {
       if (rule.reach == Reach::none) continue;
       for (const Value& made : rule.made) {
-        if (made.node->id() == last) reached.set(made, rule.reach);
+        if (made.node->id() == last && reached[made] == Reach::none) reached.set(made, rule.reach);
       }
     }
     // Seeds are there from the beginning, wherever their placeholders stand.
@@ -66,44 +65,49 @@ class Rules {
       if (rule.reach != Reach::given) continue;
       for (const Value& came : rule.came) {
         if (reached[came] != Reach::missing) continue;
-        reached.set(came, Reach::given);
-        zeros_.insert(came);
+        for (const Value& inside : rule.inside) reached.set_zeros(*inside.node, came);
       }
     }
   }
-  /// The gradients that do not come to a rule that runs.
-  [[nodiscard]] const ValueSet& zeros() const noexcept { return zeros_; }
 
  private:
   struct Rule {
-    std::vector<Value> came, looked_for, made;
+    std::vector<Value> came, looked_for, made, inside;
     Reach unread = Reach::none;  ///< of what came and is not in the graph
     Reach reach = Reach::none;   ///< of all that came, once it is known
   };
   std::vector<Rule> rules_;
-  ValueSet zeros_;
 };
 
 }  // namespace
 
 PartialBackward::PartialBackward(std::shared_ptr<const Path> path,
                                  std::shared_ptr<const Segment> whole)
-    : path_(std::move(path)), whole_(std::move(whole)) {}
+    : path_(std::move(path)),
+      whole_(std::move(whole)),
+      has_loops_(std::ranges::any_of(whole_->graph().nodes(),
+                                     [](const auto& node) { return !node->regions().empty(); })) {}
 
-PartialBackward::Part PartialBackward::part_for(const std::vector<ValueId>& seeds) {
+PartialBackward::Part PartialBackward::part_for(const std::vector<ValueId>& seeds,
+                                                const SymbolMap& sizes) {
   const std::scoped_lock lock(mutex_);
-  const auto known = std::ranges::find(parts_, seeds, &Part::seeds);
+  const auto known = std::ranges::find_if(parts_, [&](const Part& part) {
+    return part.seeds == seeds && std::ranges::all_of(part.loops, [&](const LoopSteps& steps) {
+             return steps.hold(sizes);
+           });
+  });
   if (known != parts_.end()) {
     std::rotate(known, known + 1, parts_.end());
     return parts_.back();
   }
   if (parts_.size() == kMostParts) parts_.erase(parts_.begin());
-  return parts_.emplace_back(make(seeds));
+  return parts_.emplace_back(make(seeds, sizes));
 }
 
-PartialBackward::Part PartialBackward::make(const std::vector<ValueId>& seeds) const {
-  const GuardedSizes sizes(path_->guards);
-  const SizeFacts::Scope facts(sizes);
+PartialBackward::Part PartialBackward::make(const std::vector<ValueId>& seeds,
+                                            const SymbolMap& sizes) const {
+  const GuardedSizes guarded(path_->guards);
+  const SizeFacts::Scope facts(guarded);
   const GraphImpl& graph = whole_->graph();
   const std::vector<ValueId> inputs = whole_->inputs();
   std::vector<ValueId> remaining, given;
@@ -120,7 +124,7 @@ PartialBackward::Part PartialBackward::make(const std::vector<ValueId>& seeds) c
     reached.follow(*node);
     rules.follow(node->id(), reached);
   }
-  PartWriter writer(std::move(reached), rules.zeros());
+  PartWriter writer(std::move(reached), sizes);
   for (const auto& node : graph.nodes()) writer.append(*node);
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
     if (writer.is_missing(graph.outputs()[i])) continue;
@@ -129,7 +133,7 @@ PartialBackward::Part PartialBackward::make(const std::vector<ValueId>& seeds) c
   }
   passes::dce(*writer.graph());
   auto segment = std::make_shared<Segment>(*whole_, writer.graph(), remaining, std::move(given));
-  return {seeds, std::move(segment)};
+  return {seeds, writer.apart(), std::move(segment)};
 }
 
 std::vector<PartialBackward::Part> PartialBackward::parts() const {

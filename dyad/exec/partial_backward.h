@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dyad/exec/part_writer.h"
 #include "dyad/exec/segment.h"
 
 namespace dyad::exec {
@@ -18,20 +19,24 @@ class PartialBackward {
   PartialBackward(std::shared_ptr<const Path> path, std::shared_ptr<const Segment> whole);
 
   struct Part {
-    std::vector<ValueId> seeds;  ///< that are given
+    std::vector<ValueId> seeds;    ///< that are given
+    std::vector<LoopSteps> loops;  ///< what calls must have of steps
     std::shared_ptr<Segment> segment;
   };
-  /// For a pass that gives these seeds, which are in order. What the whole part gives and this one
-  /// does not has no gradient.
-  [[nodiscard]] Part part_for(const std::vector<ValueId>& seeds);
+  /// For a pass that gives these seeds, which are in order, through a call of these sizes. What the
+  /// whole part gives and this one does not has no gradient.
+  [[nodiscard]] Part part_for(const std::vector<ValueId>& seeds, const SymbolMap& sizes);
+  /// Whether it asks for sizes.
+  [[nodiscard]] bool has_loops() const noexcept { return has_loops_; }
   /// Those made until now and not forgotten.
   [[nodiscard]] std::vector<Part> parts() const;
 
  private:
-  [[nodiscard]] Part make(const std::vector<ValueId>& seeds) const;
+  [[nodiscard]] Part make(const std::vector<ValueId>& seeds, const SymbolMap& sizes) const;
 
   std::shared_ptr<const Path> path_;
   std::shared_ptr<const Segment> whole_;
+  bool has_loops_;
   mutable std::mutex mutex_;  // of parts_
   std::vector<Part> parts_;   // the one last asked for comes last
 };

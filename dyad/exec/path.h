@@ -128,9 +128,11 @@ struct BackwardPart {
     std::vector<Value> came;        ///< each with zeros in its place, should another come alone
     std::vector<Value> looked_for;  ///< it asks whether these come
     std::vector<Value> made;
+    std::vector<Value> inside;  ///< the first results of what it computed with
     template <class F>
     void for_each(const F& visit) {
-      for (auto* const values : {&came, &looked_for, &made}) std::ranges::for_each(*values, visit);
+      for (auto* const values : {&came, &looked_for, &made, &inside})
+        std::ranges::for_each(*values, visit);
     }
   };
   int begin = 0;                 ///< nodes before belong to the call itself

@@ -373,6 +373,7 @@ void Recorder::open_rule(std::span<const Tensor> came) {
   rules_.emplace_back();
   for (const Tensor& gradient : came)
     rules_.back().came.push_back(gradient.defined() ? value_of(gradient, Loc()) : Value());
+  rule_begin_ = static_cast<int>(graph_->nodes().size());
 }
 
 void Recorder::close_rule(std::span<const Tensor> made, std::span<const int> looked_for) {
@@ -386,6 +387,10 @@ void Recorder::close_rule(std::span<const Tensor> made, std::span<const int> loo
     if (!gradient.defined()) continue;
     const Value value = value_of(gradient, Loc());
     if (value.node->id() >= outer_pass_) rule.made.push_back(value);
+  }
+  const auto& nodes = graph_->nodes();
+  for (auto at = static_cast<std::size_t>(rule_begin_); at < nodes.size(); ++at) {
+    if (!nodes[at]->types().empty()) rule.inside.push_back(nodes[at]->output());
   }
 }
 

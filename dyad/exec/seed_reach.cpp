@@ -33,9 +33,21 @@ std::vector<Reach> in_any_step(const Node& scan, std::vector<Reach> parameters) 
   return parameters;
 }
 
+Reach SeedReach::in(const Node& user, const Value& value) const {
+  const auto zeros = zeros_.find(&user);
+  const bool is_zeros = zeros != zeros_.end() && zeros->second.contains(value);
+  return is_zeros ? Reach::given : (*this)[value];
+}
+
+std::vector<Reach> SeedReach::of_inputs(const Node& user) const {
+  std::vector<Reach> all;
+  for (const Value& value : user.inputs()) all.push_back(in(user, value));
+  return all;
+}
+
 void SeedReach::follow(Node& node) {
   if (node.inputs().empty()) return;
-  const std::vector<Reach> inputs = of(node.inputs());
+  const std::vector<Reach> inputs = of_inputs(node);
   const Reach most = std::ranges::max(inputs);
   if (most == Reach::none) return;
   std::vector<Reach> outputs(node.types().size(), most);

@@ -14,8 +14,6 @@ namespace dyad::exec {
 /// Which seeds a value is computed from. That of several is the greatest of theirs.
 enum class Reach : std::uint8_t { none, missing, given };
 
-using ValueSet = std::unordered_set<Value, ValueHash>;
-
 /// Of values; those not in it are computed from no seeds.
 class SeedReach {
  public:
@@ -30,11 +28,16 @@ class SeedReach {
     for (const Value& value : values) all.push_back((*this)[value]);
     return all;
   }
+  /// What a value is to one that uses it: a gradient that does not come may be zeros there.
+  [[nodiscard]] Reach in(const Node& user, const Value& value) const;
+  [[nodiscard]] std::vector<Reach> of_inputs(const Node& user) const;
+  void set_zeros(const Node& user, const Value& value) { zeros_[&user].insert(value); }
   /// Finds those of a node's outputs by those of its inputs.
   void follow(Node& node);
 
  private:
   std::unordered_map<Value, Reach, ValueHash> reached_;
+  std::unordered_map<const Node*, std::unordered_set<Value, ValueHash>> zeros_;
 };
 
 /// Those of a region's values, by those of its first parameters.

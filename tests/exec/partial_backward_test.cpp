@@ -15,6 +15,7 @@
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/checkpoint.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/control_flow.h"
 #include "dyad/exec/custom_gradient.h"
@@ -216,6 +217,17 @@ TEST(PartialBackward, FirstStepsThatComputeNothing) {
         Pair(ones({3}), zeros({3})), x);
     return Tensors{last.first, last.second, made[0], made[1], made[2]};
   };
+  const Several chain = [&](const Tensor& x) {
+    return scan(
+               [&](const Tensors& s, const Tensor& row) {
+                 return std::pair(Tensors{s[0] * 0.5 + s[1] * w, s[1] * 0.5 + s[2] * w,
+                                          s[2] * 0.5 + s[3] * w, s[3] * 0.5 * w + row},
+                                  row);
+               },
+               Tensors(4, zeros({3})), x)
+        .first;
+  };
+  compare(chain, {w}, {1, 2, 3, 8, 15}, {{{6, 3}, {9, 3}, {5, 3}, {4, 3}, {3, 3}, {2, 3}}});
   std::vector<unsigned> sets;
   for (unsigned set = 1; set < 32; set += 3) sets.push_back(set);
   compare(joined, {w, v}, sets, {shapes, true, {.varying = {{0, 0}}}, true});
@@ -257,6 +269,12 @@ TEST(PartialBackward, RulesOfSeveralGradientsRunOnOne) {
     return Tensors{both[0], both[1], x * w};
   };
   compare(custom, {w, v}, {1, 2, 3, 4, 5, 6, 7}, {{{3}, {3}, {3}}, true});
+  const Tensor u = normal({3}).requires_grad();
+  const Several beside = [&](const Tensor& x) {
+    const Tensors both = joined(x * w, x * v);
+    return Tensors{both[0] + exp(u * 100), both[1]};  // the zeros are for `joined` alone
+  };
+  compare(beside, {w, v, u}, {1, 2, 3}, {{{3}, {3}, {3}}, true});
   const Several statistics = [&](const Tensor& x) {
     const auto made = batch_norm_train(x, w, v);
     return Tensors{std::get<0>(made), std::get<1>(made), std::get<2>(made)};
@@ -271,6 +289,11 @@ TEST(PartialBackward, RulesThatAskWhatComes) {
     return Tensors{values, vectors, x * w};
   };
   compare(fn, {w}, {1, 4, 5}, {{{3, 3}, {3, 3}}, true});
+  const Tensor v = normal({3, 3}).requires_grad();
+  const Several again = [&](const Tensor& x) {
+    return checkpoint([&](const Tensor& y) { return Tensors{tanh(y * w), exp(y) * v}; }, x);
+  };
+  compare(again, {w, v}, {1, 2, 3}, {{{3, 3}, {3, 3}}, true});
 }
 
 TEST(PartialBackward, WhatIsMadeWithoutALookAtTheGradient) {
