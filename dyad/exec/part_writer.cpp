@@ -21,21 +21,19 @@ void PartWriter::append(Node& node) {
       outputs.empty() ? !inputs.empty() && std::ranges::max(inputs) == Reach::missing
                       : std::ranges::all_of(outputs, [&](Value v) { return is_missing(v); });
   if (is_left_out) return;
-  if (std::ranges::find(inputs, Reach::given) != inputs.end()) {
-    if (&node.op() == &kScanOp) return append_scan(node);
-    if (const Value left = left_of_sum(node)) {
-      now_.emplace(node.output(), left);
-      return;
-    }
+  const bool is_reached = std::ranges::find(inputs, Reach::given) != inputs.end();
+  if (is_reached && &node.op() == &kScanOp) return append_scan(node);
+  if (const Value left = is_reached ? left_of_sum(node) : Value()) {
+    now_.emplace(node.output(), left);
+    return;
   }
   std::vector<Value> here;
   for (const Value& input : node.inputs()) here.push_back(now_or_zeros(input, node.loc()));
-  append_copy(node, here);
-  Node& made = *graph_->nodes().back();
-  if (&node.op() == &kCondOp) {
+  Node& made = append_copy(node, here);
+  if (is_reached && &node.op() == &kCondOp) {
     for (std::size_t way = 0; way < 2; ++way)
       made.set_region(way, region(*node.regions()[way], std::span(inputs).subspan(1), nullptr));
-  } else if (&node.op() == &kWhileStatesOp) {
+  } else if (is_reached && &node.op() == &kWhileStatesOp) {
     made.set_region(2, region(*node.regions()[2], inputs, nullptr));
   }
 }
@@ -164,10 +162,11 @@ std::vector<Value> PartWriter::append_first_step(const Node& scan, std::span<con
   return inline_region(*region(*scan.regions()[0], inputs, nullptr), graph_, arguments);
 }
 
-void PartWriter::append_copy(Node& node, std::span<const Value> inputs) {
-  Node* const made = graph_->append_copy(node, inputs);
+Node& PartWriter::append_copy(Node& node, std::span<const Value> inputs) {
+  Node& made = *graph_->append_copy(node, inputs);
   for (int i = 0; i < static_cast<int>(node.types().size()); ++i)
-    now_.emplace(node.output(i), made->output(i));
+    now_.emplace(node.output(i), made.output(i));
+  return made;
 }
 
 Ref<GraphImpl> PartWriter::region(const GraphImpl& of, std::span<const Reach> parameters,

@@ -57,7 +57,7 @@ class PartWriter {
   /// gives what the step gives.
   std::vector<Value> append_first_step(const Node& scan, std::span<const Reach> inputs,
                                        std::vector<Value>& here);
-  void append_copy(Node& node, std::span<const Value> inputs);
+  Node& append_copy(Node& node, std::span<const Value> inputs);
   /// Writes the body of a scan, or a way of a cond, again; `scan` is null for the latter.
   Ref<GraphImpl> region(const GraphImpl& of, std::span<const Reach> parameters, const Node* scan);
 

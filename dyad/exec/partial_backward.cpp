@@ -1,7 +1,6 @@
 #include "dyad/exec/partial_backward.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "dyad/exec/guarded_sizes.h"

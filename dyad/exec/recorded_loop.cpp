@@ -103,8 +103,6 @@ void RecordedLoop::begin_step(std::span<const Tensor> states) {
   step.states = values_of(states);
   for (const Tensor& state : states) is_plain_ = is_plain_ && state.impl()->contiguous;
   note_tracked(states);
-  std::vector<TapePlace>& places = before_.emplace_back();
-  for (const Tensor& state : states) places.push_back(place_of(state));
   const auto at = static_cast<int>(recorder_->graph_->nodes().size());
   const std::size_t asked = recorder_->path_.guards.size();
   if (trace_.steps.empty()) trace_.begin = at;
@@ -386,7 +384,11 @@ bool RecordedLoop::is_too_short() const {
 
 void RecordedLoop::note_tracked(std::span<const Tensor> states) {
   std::vector<bool>& now = tracked_.emplace_back();
-  for (const Tensor& state : states) now.push_back(state.defined() && state.tracks_grad());
+  std::vector<TapePlace>& places = places_.emplace_back();
+  for (const Tensor& state : states) {
+    places.push_back(place_of(state));
+    now.push_back(places.back() != TapePlace());
+  }
 }
 
 bool RecordedLoop::stays_tracked() const {
@@ -416,10 +418,10 @@ std::optional<int> RecordedLoop::fewest_tracked() const {
 
 std::optional<int> RecordedLoop::settled_steps(std::span<const Tensor> results) const {
   if (!trace_.parts.empty()) return 0;
-  const std::size_t last = trace_.slices_made.size() - 1, count = before_[last].size();
+  const std::size_t last = trace_.slices_made.size() - 1, count = places_[last].size();
   const auto states = results.first(count), stacked = results.subspan(count);
   return settled_reach({.begin = tape_[last],
-                        .before = before_[last],
+                        .before = places_[last],
                         .after = {states.begin(), states.end()},
                         .stacked = {stacked.begin(), stacked.end()},
                         .wanted = tracked_[0]});

@@ -135,8 +135,9 @@ class RecordedLoop {
   std::size_t first_handle_ = 0, first_part_ = 0, first_taped_ = 0;
   std::int64_t number_ = 0;  // among the recording's loops
   bool may_be_taped_ = false;
-  RecordedLoop* around_ = nullptr;              // the recorder's slicing loop before this one
-  std::vector<std::vector<TapePlace>> before_;  // of the states, before each step
+  RecordedLoop* around_ = nullptr;  // the recorder's slicing loop before this one
+  std::vector<std::vector<TapePlace>>
+      places_;                              // of the states before each step, and after the last
   std::vector<std::vector<bool>> tracked_;  // of the states before each step, and after the last
   std::vector<std::vector<bool>> made_tracked_;  // of what each step gave beside them
   std::vector<std::uint64_t> tape_;              // its numbers before each step

@@ -369,7 +369,7 @@ void Recorder::end_pass() {
 }
 
 void Recorder::open_rule(std::span<const Tensor> came) {
-  if (outer_pass_ < 0 || open_passes_ > 1) return;
+  if (!notes_rules_ || open_passes_ > 1) return;
   rules_.emplace_back();
   for (const Tensor& gradient : came)
     rules_.back().came.push_back(gradient.defined() ? value_of(gradient, Loc()) : Value());
@@ -377,7 +377,7 @@ void Recorder::open_rule(std::span<const Tensor> came) {
 }
 
 void Recorder::close_rule(std::span<const Tensor> made, std::span<const int> looked_for) {
-  if (outer_pass_ < 0 || open_passes_ > 1) return;
+  if (!notes_rules_ || open_passes_ > 1) return;
   BackwardPart::Rule& rule = rules_.back();
   for (const int at : looked_for)
     rule.looked_for.push_back(std::exchange(rule.came[static_cast<std::size_t>(at)], {}));

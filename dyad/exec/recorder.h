@@ -224,7 +224,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<Reshaped> reshaped_;
   std::vector<Repeated> repeated_;
   std::vector<BackwardPart::Rule> rules_;  // of the backward pass of the results, in its order
-  int rule_begin_ = 0;                     // nodes before the last one
+  bool notes_rules_ = false;               // while that goes through several results
+  int rule_begin_ = 0;                     // nodes before the last rule
   int outer_pass_ = -1;  // where the backward pass of the results begins, while that is recorded
   bool reshape_copied_ = false;
   int loops_ = 0;                              ///< RecordedLoops so far

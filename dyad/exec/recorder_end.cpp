@@ -24,7 +24,6 @@ namespace {
 
 /// Forgets the rules of which the graph tells what BackwardPart::rules are for.
 void keep_telling_rules(BackwardPart& part, const GraphImpl& graph) {
-  if (part.seeds.size() < 2) part.rules.clear();
   if (part.rules.empty()) return;
   std::unordered_set<const Node*> from_seeds;
   const auto is_from_seeds = [&](const Value& v) { return v && from_seeds.contains(v.node); };
@@ -135,6 +134,8 @@ bool Recorder::record_backward_of(BackwardPart part, std::span<const Tensor> res
   if (wanted.empty() && inner.defined()) wanted.push_back(inner);
   std::vector<std::vector<autograd::GradientPart>> grads;
   rules_.clear();
+  notes_rules_ = part.seeds.size() > 1;
+  const Finally noted([&] { notes_rules_ = false; });
   try {
     grads = autograd::run_backward_in_parts(outputs, seeds, wanted, loc);
   } catch (const GradError&) {
