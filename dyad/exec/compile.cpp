@@ -375,6 +375,7 @@ std::vector<std::vector<bool>> CompiledCore::State::known_to_vary(
   named.reserve(options.varying.size() + options.buckets.size());
   for (const ArgumentAxis& one : options.varying) named.emplace_back("varying", one);
   for (const Buckets& one : options.buckets) named.emplace_back("buckets", one.axis);
+  std::vector<std::pair<int, int>> bucketed;  // arguments and axes
   for (const auto& [option, place] : named) {
     const auto [argument, axis] = place;
     if (argument < 0 || static_cast<std::size_t>(argument) >= flags.size()) {
@@ -391,6 +392,14 @@ std::vector<std::vector<bool>> CompiledCore::State::known_to_vary(
                        loc);
     }
     axes[static_cast<std::size_t>(at)] = true;
+    if (option != "buckets") continue;
+    if (std::ranges::find(bucketed, std::pair(argument, at)) != bucketed.end()) {
+      throw ValueError(fmt::format("{}: buckets names axis {} of argument {} a second time; give "
+                                   "all its sizes at once",
+                                   options.name, axis, argument),
+                       loc);
+    }
+    bucketed.emplace_back(argument, at);
   }
   return flags;
 }

@@ -87,6 +87,14 @@ TEST(Buckets, OptionsAreChecked) {
   } catch (const ValueError& error) {
     EXPECT_THAT(error.what(), HasSubstr("buckets names argument 1, but the call has 1 tensors"));
   }
+  const auto twice =
+      compile([](Tensor x) { return x; }, {.buckets = {{{0, 0}, {8}}, {{0, -2}, {16}}}});
+  try {
+    twice(rows(3));
+    FAIL() << "accepted";
+  } catch (const ValueError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("buckets names axis -2 of argument 0 a second time"));
+  }
 }
 
 TEST(Buckets, PointwiseOperatorsAndBroadcasting) {
