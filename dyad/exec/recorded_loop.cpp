@@ -69,8 +69,9 @@ std::vector<Tensor> RecordedLoop::to_slice(std::span<const Tensor> xs) {
     }
     const LengthAttrs attrs{.loop = number_, .number = static_cast<std::int64_t>(i)};
     rows[i] = recorder_->with_length(xs[i], steps(), attrs, trace_.loc);
-    recorder_->sliced_.push_back({recorder_->handle_of(xs[i], trace_.loc)->memory,
-                                  recorder_->handle_of(rows[i], trace_.loc)->memory, number_});
+    const Ref<GraphValue> of = recorder_->handle_of(xs[i], trace_.loc);
+    recorder_->sliced_.push_back(
+        {of->memory, of->content, recorder_->handle_of(rows[i], trace_.loc)->memory, number_});
     recorder_->slicing_loop_ = this;
   }
   return rows;

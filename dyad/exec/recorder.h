@@ -212,7 +212,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::vector<Tensor> detached_;          ///< made during this call of memory from outside
   RecordedLoop* slicing_loop_ = nullptr;  ///< open, and its slices have a length of their own
   struct SlicedMemory {
-    Value of, slices;
+    Value of, content;  ///< see GraphValue
+    Value slices;
     std::int64_t loop = 0;
     bool is_open = true;
   };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "dyad/base/finally.h"
 #include "dyad/exec/eager.h"
 #include "dyad/exec/recorder.h"
+#include "dyad/exec/taped_loop.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/ir/recorded.h"
 #include "dyad/ir/substitute.h"
@@ -267,11 +269,22 @@ Place Recorder::place_of(const Tensor& tensor, Value value, Loc loc) {
   const auto is_outside = [](Value v) {
     return v.node->is("placeholder") || v.node->is("variable");
   };
-  made.outside = is_outside(handle.memory);
+  Value memory = handle.memory, content = handle.content;
+  made.views = views_between(handle.value, content);
+  // Slices that a scan on the tape takes lie where that does which it takes them of.
+  while (&memory.node->op() == &kWithLengthOp) {
+    const auto of =
+        std::ranges::find(sliced_.rbegin(), sliced_.rend(), memory, &SlicedMemory::slices);
+    if (of == sliced_.rend()) break;
+    std::ranges::copy(views_between(memory.node->inputs()[0], of->content),
+                      std::back_inserter(made.views));
+    memory = of->of;
+    content = of->content;
+  }
+  made.outside = is_outside(memory);
   // What is outside is written when the call ends.
-  made.memory = made.outside ? handle.memory : handle.content;
-  made.lies_in = handle.memory;
-  made.views = views_between(handle.value, handle.content);
+  made.memory = made.outside ? memory : content;
+  made.lies_in = memory;
   made.tracked_view = tensor.impl()->storage->has_tracked_view();
   std::ranges::reverse(made.views);
   if (!made.outside) {

@@ -189,5 +189,49 @@ TEST(TapedEnds, WhatAPassComesToAfterSomeSteps) {
   EXPECT_LE(train(behind, {w, v}, lengths, true).recordings, 5);
 }
 
+/// A row that a scan has taken of a tensor lies in its memory, whoever gets it.
+TEST(TapedEnds, RowsThatAreResultsLieWhereTheyWere) {
+  const Tensor w = normal({3}).requires_grad();
+  const auto last_row = [&](const Tensor& x) {
+    const auto [row, states] =
+        scan([&](const Tensor& h, const Tensor& each) { return Pair(each, h * w); }, zeros({3}), x);
+    return Tensors{row, states};
+  };
+  const auto kept_part = [&](const Tensor& x) {
+    Tensor part;
+    const auto [h, rows] = scan(
+        [&](const Tensor& state, const Tensor& each) {
+          part = slice(each, 0, 1, 3);
+          return Pair(state * w + each, each * 2);
+        },
+        zeros({3}), x);
+    return Tensors{part, h, rows};
+  };
+  const auto row_of_inner = [&](const Tensor& x) {
+    const Tensor y = x * w;
+    Tensors all = last_row(y);
+    all.push_back(y);
+    return all;
+  };
+  for (const std::function<Tensors(const Tensor&)>& f :
+       {std::function<Tensors(const Tensor&)>(last_row), {kept_part}, {row_of_inner}}) {
+    const auto c = compile_now(f);
+    for (const std::int64_t length : {4, 4, 4, 6, 1, 6}) {
+      const auto write = [&](const auto& function) {
+        manual_seed(7);
+        const Tensor x = normal({length, 3}).requires_grad(), y = x * 1.5;
+        Tensors all = function(y);
+        Tensor memory = all[0].detach();
+        memory += 100;
+        all.push_back(y);
+        return all;
+      };
+      const Tensors eager = write(f), compiled = write(c);
+      for (std::size_t i = 0; i < eager.size(); ++i)
+        EXPECT_TRUE(same_bits(eager[i].detach(), compiled[i].detach())) << i << " at " << length;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dyad
