@@ -1,10 +1,12 @@
 #include "dyad/passes/node_cost.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
 #include "dyad/ir/graph_ops.h"
+#include "dyad/ops/attrs/attention.h"
 #include "dyad/ops/attrs/linalg.h"
 #include "dyad/passes/fused_op.h"
 
@@ -44,6 +46,48 @@ std::int64_t convolved(const Type& many, const Type& weight, const SymbolMap& sy
   return 2 * times(elements_of(many, symbols), elements_of(weight, symbols) / channels);
 }
 
+/// The scores of attention, and what they weigh, in as many products of each kind. Of causal ones
+/// half the scores are computed.
+std::int64_t attended(const Type& q, const Type& v, const ops::AttentionAttrs& attrs,
+                      std::int64_t of_q, std::int64_t of_v, const SymbolMap& symbols) {
+  const Ints sizes = sizes_of(v, symbols);
+  const std::int64_t keys = sizes[2], width = std::max<std::int64_t>(sizes[3], 1);
+  const std::int64_t by_q = of_q * times(elements_of(q, symbols), keys);
+  const Ints queries = sizes_of(q, symbols);
+  const std::int64_t rows = times(times(queries[0], queries[1]), queries[2]);
+  const std::int64_t by_v = of_v * times(times(rows, width), keys);
+  return (by_q + by_v) * (attrs.is_causal ? 1 : 2);
+}
+
+/// Products of all steps of a recurrent layer with its weights, from `x` on.
+std::int64_t recurrent(const Node& node, std::size_t x, const SymbolMap& symbols) {
+  const Ints sequence = sizes_of(node.inputs()[x].type(), symbols);
+  std::int64_t weights = 0;
+  for (const std::size_t i : {x + 1, x + 2})
+    weights += elements_of(node.inputs()[i].type(), symbols);
+  return 2 * times(times(sequence[0], sequence[1]), weights);
+}
+
+/// Softmaxes and normalisations: what they do to each element of their first input where they are
+/// written out.
+struct RowWork {
+  std::string_view op;
+  int operations = 0;
+};
+constexpr RowWork kRowWork[] = {
+    {"softmax", 5},               // max, -, exp, sum, /
+    {"log_softmax", 5},           // max, -, exp, sum, -
+    {"softmax_backward", 4},      // *, sum, -, *
+    {"log_softmax_backward", 4},  // sum, exp, *, -
+    {"layer_norm", 7},            // sum, -, square, sum, *, *, +
+    {"layer_norm_backward", 13},  // x again: 2, * weight, sum, *, sum, *, -, -, *; *, sum, sum
+    {"rms_norm", 4},              // square, sum, *, *
+    {"rms_norm_backward", 9},     // x again, * weight, *, sum, *, -, *; *, sum
+    {"group_norm", 7},
+    {"group_norm_backward", 13},
+    {"batch_norm_backward", 13},
+};
+
 std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
   const auto input = [&](std::size_t i) -> const Type& { return node.inputs()[i].type(); };
   const auto result = [&]() -> const Type& { return node.types()[0]; };
@@ -70,6 +114,20 @@ std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
   }
   if (node.is("conv") || node.is("conv_epilogue") || node.is("conv_blocks")) {
     return convolved(result(), input(1), symbols);
+  }
+  if (node.is("product_epilogue"))
+    return 2 * times(elements_of(result(), symbols), sizes_of(input(0), symbols).back());
+  if (node.is("attention_forward")) {
+    return attended(input(0), input(2), node.attrs_as<ops::AttentionAttrs>(), 1, 1, symbols);
+  }
+  if (node.is("attention_backward")) {
+    // The scores again, and those of the gradients of q and k; of the weights and of v.
+    return attended(input(2), input(4), node.attrs_as<ops::AttentionAttrs>(), 3, 2, symbols);
+  }
+  if (node.is("recurrent_forward")) return recurrent(node, 0, symbols);
+  if (node.is("recurrent_backward")) return 2 * recurrent(node, 3, symbols);
+  for (const RowWork& work : kRowWork) {
+    if (node.is(work.op)) return work.operations * elements_of(input(0), symbols);
   }
   if (node.is("conv_transpose")) return convolved(input(0), input(1), symbols);
   if (node.is("conv_backward_weight")) return convolved(input(0), result(), symbols);

@@ -11,7 +11,9 @@ namespace dyad::passes {
 struct NodeCost {
   std::int64_t bytes = 0;  ///< of the tensors that it reads and writes, each once
   /// Of numbers: one for each element of a pointwise operator or read by a reduction, two for each
-  /// term of a product or convolution. 0 for operators that are none of these.
+  /// term of a product or convolution, those of attention and recurrent layers among them, and for
+  /// softmaxes and normalisations what they are written out. 0 for operators that are none of
+  /// these: they move elements, mostly.
   std::int64_t operations = 0;
 };
 

@@ -3,11 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
+#include "dyad/autograd/gradients.h"
 #include "dyad/core/create.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/step_profile.h"
+#include "dyad/nn/rnn.h"
 #include "dyad/ops/ops.h"
 
 namespace dyad {
@@ -29,7 +34,7 @@ TEST(ExplanationReport, TellsKernelsWithLinesBytesAndOperations) {
   const std::vector<ExplainedKernel>& table = told.recordings[0].table;
   ASSERT_EQ(table.size(), 2u);
   EXPECT_EQ(table[0].parts.at(0).op, "matmul");
-  EXPECT_EQ(to_string(table[0].parts.at(0).loc), "explanation_test.cpp:19");
+  EXPECT_EQ(to_string(table[0].parts.at(0).loc), "explanation_test.cpp:24");
   EXPECT_EQ(table[0].bytes, 4 * (4 * 8 + 8 * 6 + 4 * 6));
   EXPECT_EQ(table[0].operations, 2 * 4 * 8 * 6);
   EXPECT_EQ(table[0].calls, 0) << "nobody asked for times";
@@ -38,7 +43,47 @@ TEST(ExplanationReport, TellsKernelsWithLinesBytesAndOperations) {
   EXPECT_EQ(table[1].operations, 3 * 4 * 6);
   const std::string text = debug::kernel_table(told);
   EXPECT_THAT(text, HasSubstr("exp mul sum"));
-  EXPECT_THAT(text, HasSubstr("explanation_test.cpp:20"));
+  EXPECT_THAT(text, HasSubstr("explanation_test.cpp:25"));
+}
+
+TEST(ExplanationReport, OperationsOfAttentionRecurrenceAndRows) {
+  // Of the kernels of f(x), in their order, forward and backward.
+  const auto operations = [](const auto& f, const Tensor& x) {
+    const auto fast = compile(
+        [&](const Tensor& given) {
+          const Tensor leaf = given.detach().requires_grad();
+          return grad(sum(f(leaf)), {leaf})[0];
+        },
+        {.recheck = false});
+    for (int i = 0; i < 2; ++i) (void)fast(x);
+    const Explanation told = fast.explain();
+    std::map<std::string, std::int64_t> found;
+    for (const ExplainedKernel& kernel : told.recordings.at(0).table)
+      found[kernel.parts.at(0).op] = kernel.operations;
+    return found;
+  };
+  // Four samples of two heads, 6 queries and keys 8 wide: two products forward, five backward.
+  const Tensor q = normal({4, 2, 6, 8});
+  auto found =
+      operations([](const Tensor& x) { return scaled_dot_product_attention(x, x * 2, x * 3); }, q);
+  constexpr std::int64_t kProduct = 2 * 4 * 2 * 6 * 6 * 8;
+  EXPECT_EQ(found["attention_forward"], 2 * kProduct);
+  EXPECT_EQ(found["attention_backward"], 5 * kProduct);
+  found = operations(
+      [](const Tensor& x) {
+        return scaled_dot_product_attention(x, x * 2, x * 3, {.is_causal = true});
+      },
+      q);
+  EXPECT_EQ(found["attention_forward"], kProduct) << "half the scores";
+
+  const nn::LSTM lstm(8, 5);
+  found = operations([&](const Tensor& x) { return lstm(x).y; }, normal({7, 3, 8}));
+  constexpr std::int64_t kSteps = 2 * 7 * 3 * (4 * 5 * 8 + 4 * 5 * 5);
+  EXPECT_EQ(found["recurrent_forward"], kSteps);
+  EXPECT_EQ(found["recurrent_backward"], 2 * kSteps);
+
+  found = operations([](const Tensor& x) { return softmax(x, -1) * x; }, normal({4, 2048}));
+  EXPECT_GE(found["softmax"], 5 * 4 * 2048);
 }
 
 TEST(ExplanationReport, AProfileAddsTimesAndShares) {

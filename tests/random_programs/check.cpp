@@ -18,6 +18,15 @@
 namespace dyad::testing {
 namespace {
 
+/// A value that only `want` has.
+std::string missing_value(const Trace& got, const Trace& want) {
+  for (const Seen& seen : want.seen) {
+    if (std::ranges::find(got.seen, seen.name, &Seen::name) == got.seen.end())
+      return "values: " + seen.name + " is missing";
+  }
+  return {};
+}
+
 Finding compare(const std::string& mode, const Traces& got, const Traces& want) {
   for (std::size_t k = 0; k < std::max(got.size(), want.size()); ++k) {
     if (k < got.size() && is_missing_second_derivative(got[k])) return {};
@@ -26,6 +35,7 @@ Finding compare(const std::string& mode, const Traces& got, const Traces& want) 
       text = "error: another number of calls";
     } else {
       text = difference(got[k], want[k]);
+      if (text.empty()) text = missing_value(got[k], want[k]);
     }
     if (!text.empty()) {
       return {mode, text.substr(0, text.find(':')), "call " + std::to_string(k) + ", " + text};
@@ -137,7 +147,7 @@ std::string rough_difference(const Trace& got, const Trace& want) {
       return fmt::format("values: {} element {} is {}, not {}", seen.name, i, p[i], q[i]);
     }
   }
-  return {};
+  return missing_value(got, want);
 }
 
 constexpr std::string_view kPicking[] = {"argmax", "argmin",   "sort",         "argsort",
