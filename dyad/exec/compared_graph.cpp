@@ -50,10 +50,13 @@ std::int64_t first_difference(const Tensor& a, const Tensor& b) {
   });
 }
 
-Names optional_passes() {
+Names passes_that_may_be_off(const ExecutableOptions& options) {
   Names names;
   for (const passes::Pass& pass : passes::pipeline()) {
-    if (pass.use == passes::PassUse::optional) names.push_back(pass.name);
+    const bool is_on = pass.use == passes::PassUse::optional ||
+                       (pass.use == passes::PassUse::on_request && options.fast_math);
+    if (is_on && std::ranges::find(options.passes_off, pass.name) == options.passes_off.end())
+      names.push_back(pass.name);
   }
   return names;
 }
@@ -92,8 +95,9 @@ bool differ(const Tensor& a, const Tensor& b) {
   return !type_of(a).same_as(type_of(b)) || first_difference(a, b) >= 0;
 }
 
-ComparedGraph::ComparedGraph(const GraphImpl& graph, GraphFeed feed, std::span<const Value> wanted)
-    : graph_(graph), feed_(std::move(feed)) {
+ComparedGraph::ComparedGraph(const GraphImpl& graph, GraphFeed feed, std::span<const Value> wanted,
+                             ExecutableOptions options)
+    : graph_(graph), feed_(std::move(feed)), options_(std::move(options)) {
   for (const Value v : wanted) {
     if (v && std::ranges::find(wanted_, v) == wanted_.end()) wanted_.push_back(v);
   }
@@ -147,7 +151,9 @@ std::vector<Tensor> ComparedGraph::compiled(std::span<const Value> values, const
   default_generator().set_state(feed_.random);
   const Ref<GraphImpl> part = with_variables_of(feed_.before, *passes::extract(graph_, values));
   part->erase_if(is_host_effect);
-  Executable executable(part, {.passes_off = off});
+  ExecutableOptions options = options_;
+  options.passes_off.insert(options.passes_off.end(), off.begin(), off.end());
+  Executable executable(part, std::move(options));
   Tensors inputs;
   for (const Value v : part->placeholders()) {
     inputs.push_back(feed_.placeholders.at(v.node->attrs_as<PlaceholderAttrs>().name));
@@ -188,7 +194,7 @@ std::optional<std::string> ComparedGraph::find_culprit(const Query& query) const
   const auto differs = [&](const Names& off) {
     return differ(compiled(query.values, off)[query.first], eager(query.value()));
   };
-  Names off = optional_passes();
+  Names off = passes_that_may_be_off(options_);
   if (differs(off)) return {};
   while (!off.empty()) {
     std::string now_on = off.front();
@@ -226,7 +232,7 @@ std::optional<VerifyDifference> ComparedGraph::look_inside(const Node& node) con
         const Finally restored([&] { default_generator().set_state(after); });
         default_generator().set_state(run.random);
         const Ref<GraphImpl>& graph = node.regions()[run.region];
-        const auto executable = regions.try_emplace(run.region, graph).first;
+        const auto executable = regions.try_emplace(run.region, graph, options_).first;
         const Tensors made = executable->second.run_region(run.arguments, run.outer, nullptr, {});
         for (std::size_t i = 0; i < made.size() && !found; ++i) {
           if (differ(made[i], run.results[i])) found = compare(run);
@@ -246,7 +252,7 @@ std::optional<VerifyDifference> ComparedGraph::compare(const RegionRun& run) con
     const Value placeholder = graph.placeholders()[i];
     feed.placeholders[placeholder.node->attrs_as<PlaceholderAttrs>().name] = run.arguments[i];
   }
-  auto found = ComparedGraph(graph, std::move(feed), graph.outputs()).find_first();
+  auto found = ComparedGraph(graph, std::move(feed), graph.outputs(), options_).find_first();
   if (found) found->inside.insert(found->inside.begin(), place_of(run));
   return found;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dyad/exec/before_call.h"
+#include "dyad/exec/executable.h"
 #include "dyad/exec/interpret.h"
 #include "dyad/exec/verify.h"
 
@@ -28,8 +29,9 @@ struct GraphFeed {
 /// A graph, computed in several ways from the same numbers: each operator alone, and compiled.
 class ComparedGraph {
  public:
-  /// Computes it operator by operator as far as `wanted` needs it.
-  ComparedGraph(const GraphImpl& graph, GraphFeed feed, std::span<const Value> wanted);
+  /// Computes it operator by operator as far as `wanted` needs it. `options`: how it is compiled.
+  ComparedGraph(const GraphImpl& graph, GraphFeed feed, std::span<const Value> wanted,
+                ExecutableOptions options = {});
 
   [[nodiscard]] std::span<const Value> wanted() const noexcept { return wanted_; }
   [[nodiscard]] const Tensor& eager(Value v) const { return eager_.at(v); }
@@ -52,7 +54,7 @@ class ComparedGraph {
   void run();
   /// Every tensor that is computed on the way to the wanted ones, in program order.
   [[nodiscard]] std::vector<Value> steps() const;
-  /// The values by compiled code, without some passes.
+  /// The values by compiled code, without some passes more than the options say.
   [[nodiscard]] std::vector<Tensor> compiled(std::span<const Value> values, const Names& off) const;
   [[nodiscard]] std::optional<Query> difference(std::vector<Value> values) const;
   [[nodiscard]] VerifyDifference describe(const Query& query) const;
@@ -65,6 +67,7 @@ class ComparedGraph {
 
   const GraphImpl& graph_;
   GraphFeed feed_;
+  ExecutableOptions options_;
   std::vector<Value> wanted_;
   std::unordered_set<const Node*> live_;  ///< what they need, and all that draws random numbers
   TensorOfValue eager_;

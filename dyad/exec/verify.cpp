@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "dyad/exec/recorder.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ops/creation.h"
+#include "dyad/runtime/threads.h"
 
 namespace dyad::exec {
 namespace {
@@ -79,13 +81,16 @@ void check_recording(const Path& path, const ComparedGraph& recorded,
 
 }  // namespace
 
-VerifyReport verify_call(std::span<const Tensor> arguments, const VerifyBody& body, Loc loc) {
+VerifyReport verify_call(std::span<const Tensor> arguments, const VerifyBody& body,
+                         const CompileOptions& options, Loc loc) {
   if (!Evaluator::is_eager()) {
     throw GraphError(
         "verify() calls the function eagerly: not inside a graph's definition, a "
         "compiled function or another transformation",
         loc.user());
   }
+  std::optional<ThreadScope> threads;
+  if (options.threads > 0) threads.emplace(options.threads);
   std::vector<Shape> shapes;
   for (const Tensor& argument : arguments) shapes.push_back(argument.shape());
   const RandomKey before = default_generator().state();
@@ -105,8 +110,10 @@ VerifyReport verify_call(std::span<const Tensor> arguments, const VerifyBody& bo
   const RandomKey after = default_generator().state();
   const Finally restored([&] { default_generator().set_state(after); });
   const NoGrad no_tape;
+  ExecutableOptions as_given = executable_options(options);
+  as_given.memory.sizes = path.hints;
   const ComparedGraph call(*path.graph, feed_of(path, arguments, std::move(kept), before),
-                           left_by(path));
+                           left_by(path), std::move(as_given));
   report.values = static_cast<int>(call.wanted().size());
   check_recording(path, call, arguments, results, loc);
   report.difference = call.find_first();

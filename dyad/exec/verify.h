@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dyad/core/tensor.h"
+#include "dyad/exec/compile.h"
 #include "dyad/exec/pack.h"
 
 namespace dyad {
@@ -44,14 +45,16 @@ struct VerifyReport {
 namespace exec {
 using VerifyBody = std::function<std::vector<Tensor>(std::span<const Tensor> arguments)>;
 [[nodiscard]] VerifyReport verify_call(std::span<const Tensor> arguments, const VerifyBody& body,
-                                       Loc loc);
+                                       const CompileOptions& options, Loc loc);
 }  // namespace exec
 
 /// Calls `function` once, eagerly, on `inputs` (its only argument, or a tuple of arguments: what a
 /// compiled function takes), then computes what it did again, operator by operator and compiled,
 /// and compares all that the call leaves: results, writes, gradients, and those that its results
 /// would give. Both begin with the numbers that the call found in what it wrote. Two NaN are equal.
-/// InternalError where what the call itself left differs from what its operators give again.
+/// InternalError where what the call itself left differs from what its operators give again. Of a
+/// compiled function it is compiled as that is: with its `passes_off`, `fast_math`, `memory_limit`
+/// and `threads`. (Under `fast_math` bits may differ, and the report tells by which pass.)
 ///
 /// Of a difference it names the first operator, inside of loops and branches too, and the pass that
 /// makes it: with all passes off that may be, they are switched on one after the other, in their
@@ -60,6 +63,8 @@ template <class F, class Inputs>
 [[nodiscard]] VerifyReport verify(F&& function, const Inputs& inputs,
                                   Loc loc = std::source_location::current()) {
   Inputs given = inputs;
+  CompileOptions options;
+  if constexpr (requires { function.core().options(); }) options = function.core().options();
   return exec::verify_call(
       exec::pack::defined_tensors(given),
       [&](std::span<const Tensor> arguments) {
@@ -79,7 +84,7 @@ template <class F, class Inputs>
           return exec::pack::defined_tensors(result);
         }
       },
-      loc);
+      options, loc);
 }
 
 }  // namespace dyad

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -571,6 +573,36 @@ TEST(Compile, AHostReadThatTakesTooManyValuesRunsEagerly) {
   EXPECT_THAT(fast.explain().recordings[0].refusal, HasSubstr("max_outcomes is 3"));
   EXPECT_THAT(fast.explain().recordings[0].refusal, HasSubstr("compare the tensor itself"));
   EXPECT_THAT(to_string(fast.explain()), HasSubstr("runs eagerly"));
+}
+
+TEST(Compile, AWhileOfTheHostIsAWayForEachNumberOfSteps) {
+  int calls = 0;
+  const auto root = [&](const Tensor& x) {  // Newton's method
+    ++calls;
+    Tensor y = x;
+    while ((max(abs(y * y - x)) > 1e-3f).item<bool>()) y = (y + x / y) * 0.5f;
+    return y;
+  };
+  const auto fast = compile(root, {.recheck = false});
+  const std::vector<float> numbers{2, 50, 9, 2000, 3, 2000, 50, 8, 1};
+  std::set<std::size_t> ways;  // lengths of the paths
+  for (const float number : numbers) {
+    const Tensor x = full({3}, number).requires_grad(), again = full({3}, number).requires_grad();
+    const Tensor eager = root(x);
+    sum(eager).backward();
+    const Tensor y = fast(again);
+    sum(y).backward();
+    EXPECT_EQ(bits(y.detach()), bits(eager.detach())) << number;
+    EXPECT_EQ(bits(again.grad()), bits(x.grad())) << number;
+    std::size_t steps = 0;
+    for (double at = number; std::abs(at * at - number) > 1e-3; at = (at + number / at) / 2)
+      ++steps;
+    ways.insert(steps);
+  }
+  ASSERT_EQ(fast.explain().recordings.size(), 1u);
+  EXPECT_LT(ways.size(), numbers.size());
+  EXPECT_EQ(static_cast<std::size_t>(calls), numbers.size() + ways.size())
+      << "a way is recorded once";
 }
 
 TEST(Compile, TuplesVectorsAndAggregatesPassThrough) {

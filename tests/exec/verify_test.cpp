@@ -46,6 +46,22 @@ TEST(VerifyFunction, NamesTheOperatorTheLineAndThePassThatAreWrong) {
   EXPECT_FALSE(report.same());
 }
 
+TEST(VerifyFunction, CompilesAsTheCompiledFunctionDoes) {
+  const passes::RegisteredPass wrong(wrong_pass("wrong", "exp", "sigmoid"), "cse");
+  EXPECT_FALSE(verify(compile(chain), zeros({3})).same());
+  EXPECT_TRUE(verify(compile(chain, {.threads = 2, .passes_off = {"wrong"}}), zeros({3})).same());
+  // What fast_math allows, by its name.
+  const auto scaled = [](const Tensor& x) { return x * 1.1f * 1.3f; };
+  const Tensor x = normal({100});
+  EXPECT_TRUE(verify(compile(scaled), x).same());
+  const VerifyReport report = verify(compile(scaled, {.fast_math = true}), x);
+  ASSERT_TRUE(report.difference);
+  EXPECT_EQ(report.difference->op, "mul");
+  EXPECT_EQ(report.difference->pass, "fast_math");
+  const auto careful = compile(scaled, {.passes_off = {"fast_math"}, .fast_math = true});
+  EXPECT_TRUE(verify(careful, x).same());
+}
+
 TEST(VerifyFunction, OfTwoWrongPassesTheFirstIsNamed) {
   const passes::RegisteredPass late(wrong_pass("late", "exp", "sigmoid"), "fuse");
   const passes::RegisteredPass early(wrong_pass("early", "tanh", "neg"), "cse");
