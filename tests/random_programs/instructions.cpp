@@ -87,6 +87,7 @@ const Instructions& instructions() {
     add_stateful(list);
     add_layers(list);
     add_nested_control(list);
+    add_functions(list);
     return list;
   }();
   return all;

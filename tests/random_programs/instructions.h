@@ -127,6 +127,7 @@ void add_stateful(Instructions& list);
 /// Those of layered programs.
 void add_nested_control(Instructions& list);
 void add_layers(Instructions& list);
+void add_functions(Instructions& list);
 
 // Which values fit.
 bool any_value(const Tensor& x);

@@ -337,6 +337,22 @@ TEST(Matmul, BatchesThatLieBackwards) {
   }
 }
 
+/// As windows over a tensor do, which the library does not take.
+TEST(Matmul, BatchesWithElementsInCommon) {
+  for (const DType dtype : {f32, f64, bf16}) {
+    // Nine windows of three rows of four, by columns: each begins one row after the one before.
+    const Tensor rows = random(dtype, {11, 4}, 1);
+    const Tensor windows = make_view(rows, {9, 4, 3}, {4, 1, 4}, 0);
+    const Tensor b = random(dtype, {9, 3, 5}, 2), a = random(dtype, {9, 6, 4}, 3);
+    check(windows, b, {}, {9, 4, 5});
+    check(a, windows, {}, {9, 6, 3});
+    check(windows, windows, {.transpose_b = true}, {9, 4, 4});
+    // Apart, one within the other: heads side by side in each row.
+    const Tensor heads = make_view(random(dtype, {5, 8}, 4), {2, 5, 4}, {4, 8, 1}, 0);
+    check(heads, heads, {.transpose_b = true}, {2, 5, 5});
+  }
+}
+
 #if defined(__x86_64__) && defined(__GNUC__)
 TEST(OpenBlas, RunsKernelsWithTheCpusVectors) {
   // A CPU that it does not know it takes for one without AVX.

@@ -1,6 +1,9 @@
 #include "dyad/runtime/cpu/gemm_plan.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <utility>
 
 #include "dyad/runtime/cpu/onednn.h"
 #include "dyad/runtime/cpu/rows.h"
@@ -22,8 +25,23 @@ Placement placement(std::int64_t rows, std::int64_t columns, std::int64_t row_st
   return Placement::other;
 }
 
-/// Whether matrices of a batch lie one before the other, as flipped ones do.
-bool goes_back(const Ints& batch) { return !batch.empty() && batch.back() < 0; }
+/// Whether the library takes the innermost axis of the batch as the matrices lie: not one before
+/// the other, as flipped ones do, nor with elements in common, as windows over a tensor have.
+bool takes_batch(std::int64_t items, std::int64_t stride, std::int64_t rows, std::int64_t columns,
+                 std::int64_t row_stride, std::int64_t column_stride) {
+  if (stride < 0) return false;
+  if (items == 1 || stride == 0) return true;
+  std::array<std::pair<std::int64_t, std::int64_t>, 3> axes{
+      {{stride, items}, {row_stride, rows}, {column_stride, columns}}};
+  std::ranges::sort(axes);
+  std::int64_t free = 0;  // from here on
+  for (const auto& [apart, size] : axes) {
+    if (size == 1) continue;
+    if (apart < free) return false;
+    free = apart * size;
+  }
+  return true;
+}
 
 /// Rows or columns so far apart share a few sets of a cache.
 bool collide(std::int64_t apart, std::int64_t least) {
@@ -82,8 +100,13 @@ GemmPlan plan_gemm([[maybe_unused]] const Gemm& g, [[maybe_unused]] int threads)
     plan.method = library_method(g, plan.a, plan.b);
     if (plan.method == GemmPlan::Method::matmul) {
       // It takes the innermost axis of the batch itself.
-      if (goes_back(g.a_batch)) plan.a = Placement::other;
-      if (goes_back(g.b_batch)) plan.b = Placement::other;
+      if (!g.batch.empty()) {
+        const std::int64_t items = g.batch.back();
+        if (!takes_batch(items, g.a_batch.back(), g.m, g.k, g.a_row, g.a_column))
+          plan.a = Placement::other;
+        if (!takes_batch(items, g.b_batch.back(), g.k, g.n, g.b_row, g.b_column))
+          plan.b = Placement::other;
+      }
     }
     plan.threads = worth_a_team(flops) ? threads : 1;
     plan.by_columns = plan.method == GemmPlan::Method::product && plan.threads > 1 &&
