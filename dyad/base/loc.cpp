@@ -5,6 +5,9 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+
+#include "dyad/base/no_loc_scope.h"
 
 namespace dyad {
 namespace {
@@ -68,6 +71,14 @@ LocScope::LocScope(Loc loc, const char* function) noexcept
 LocScope::~LocScope() {
   if (owner_) scope_loc = Loc();
   if (names_) scope_function = nullptr;
+}
+
+NoLocScope::NoLocScope() noexcept
+    : loc_(std::exchange(scope_loc, Loc())), function_(std::exchange(scope_function, nullptr)) {}
+
+NoLocScope::~NoLocScope() {
+  scope_loc = loc_;
+  scope_function = function_;
 }
 
 std::string_view LocScope::function() noexcept { return scope_function ? scope_function : ""; }

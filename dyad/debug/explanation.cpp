@@ -147,7 +147,9 @@ MachineSpeed measure_machine() {
 
 std::string kernel_table(const Explanation& explanation, const MachineSpeed& machine) {
   Rows rows = kernel_rows(explanation, machine);
-  if (rows.empty()) return "no kernels yet: nothing is compiled before its second call\n";
+  if (rows.empty())
+    return "no kernels yet: nothing has run compiled, which functions do from their second call "
+           "on\n";
   rows.insert(rows.begin(), kHeader);
   return columns(rows, "llrrrrr", "");
 }
@@ -161,15 +163,11 @@ std::string to_json(const Explanation& explanation, const MachineSpeed& machine)
   for (const ExplainedMiss& miss : explanation.misses) {
     misses.push_back({{"call", miss.call}, {"reason", miss.reason}, {"line", place(miss.loc)}});
   }
-  const json all = {{"name", explanation.name},
-                    {"line", place(explanation.loc)},
-                    {"calls", explanation.calls},
-                    {"replays", explanation.replays},
-                    {"recorded", explanation.recorded},
-                    {"rechecks", explanation.rechecks},
-                    {"eager", explanation.eager},
-                    {"early", explanation.early},
-                    {"recordings", std::move(recordings)},
+  const json all = {{"kind", explanation.kind},         {"name", explanation.name},
+                    {"line", place(explanation.loc)},   {"calls", explanation.calls},
+                    {"replays", explanation.replays},   {"recorded", explanation.recorded},
+                    {"rechecks", explanation.rechecks}, {"eager", explanation.eager},
+                    {"early", explanation.early},       {"recordings", std::move(recordings)},
                     {"misses", std::move(misses)}};
   return all.dump(1, ' ', false, json::error_handler_t::replace);
 }

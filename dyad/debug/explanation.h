@@ -16,10 +16,10 @@ struct MachineSpeed {
 /// Measures it; takes about a tenth of a second.
 [[nodiscard]] MachineSpeed measure_machine();
 
-/// The kernels of a compiled function as lines of text: the operators that each computes with their
-/// source lines, bytes, operations; and of those that `explain(&profile)` has times of: calls, time
-/// of a call, and the share of the machine's speed (of moving or of computing, whichever it uses
-/// more of). Those that took longest come first.
+/// The kernels of a compiled function or graph as lines of text: the operators that each computes
+/// with their source lines, bytes, operations; and of those that `explain(&profile)` has times of:
+/// calls, time of a call, and the share of the machine's speed (of moving or of computing,
+/// whichever it uses more of). Those that took longest come first.
 [[nodiscard]] std::string kernel_table(const Explanation& explanation,
                                        const MachineSpeed& machine = {});
 

@@ -13,6 +13,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
+#include "dyad/base/no_loc_scope.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/compile_scope.h"
 #include "dyad/exec/control_flow_ops.h"
@@ -104,6 +105,7 @@ void compile_regions(const Node& node, const ExecutableOptions& options, Lowered
 }
 
 Lowered lower(const GraphImpl& graph, const ExecutableOptions& options) {
+  const NoLocScope own_lines;  // also where a library function is what calls
   const std::vector<ContentsHold> read = hold_constants(graph);
   Lowered made;
   passes::LowerOptions how = lower_options(options);
@@ -618,6 +620,17 @@ ExecutableStats Executable::stats() const {
     add(part);
   }
   return stats;
+}
+
+void add_to(ExplainedRecording& told, const ExecutableStats& stats) {
+  told.compiled = told.compiled || stats.plans > 0;
+  told.nodes += stats.nodes;
+  told.plans += stats.plans;
+  told.kernels += stats.kernels;
+  told.compile_ms += stats.lower_ms + stats.plan_ms;
+  told.fusion.insert(told.fusion.end(), stats.notes.begin(), stats.notes.end());
+  told.memory += static_cast<std::int64_t>(stats.arena_bytes);
+  add_notes(told.hot_sizes, stats.hot_sizes);
 }
 
 std::vector<ExplainedKernel> Executable::kernels(const StepProfile* profile) const {

@@ -69,6 +69,9 @@ struct ExecutableStats {
   std::vector<std::string> notes = {};
 };
 
+/// Adds it to what is told of a recording.
+void add_to(ExplainedRecording& told, const ExecutableStats& stats);
+
 /// Whether the kernel of a library operator succeeds whatever its values are.
 [[nodiscard]] bool never_fails(const Node& node);
 

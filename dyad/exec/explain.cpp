@@ -29,8 +29,9 @@ std::vector<std::pair<std::string_view, int>> counted(const std::vector<std::str
 
 std::string to_string(const Explanation& e) {
   std::string text = fmt::format(
-      "compiled function '{}' ({}): {} calls, {} compiled, {} recorded ({} to check), {} eager{}\n",
-      e.name, to_string(e.loc), e.calls, e.replays, e.recorded, e.rechecks, e.eager + e.early,
+      "{}{}{}: {} calls, {} compiled, {} recorded ({} to check), {} eager{}\n", e.kind,
+      e.name.empty() ? "" : " '" + e.name + "'", e.loc ? " (" + to_string(e.loc) + ")" : "",
+      e.calls, e.replays, e.recorded, e.rechecks, e.eager + e.early,
       e.early > 0 ? fmt::format(" ({} while it was being compiled)", e.early) : "");
   for (std::size_t i = 0; i < e.recordings.size(); ++i) {
     const ExplainedRecording& r = e.recordings[i];

@@ -16,7 +16,7 @@ struct ExplainedDecision {
   std::vector<std::string> outcomes;
 };
 
-/// One step of a compiled function, at the sizes of its latest call.
+/// One step of a compiled function or graph, at the sizes of its latest call.
 struct ExplainedKernel {
   /// The operators that it computes, in their order, each with its line.
   struct Part {
@@ -36,11 +36,11 @@ struct ExplainedSmallSizes {
   std::string differs;  ///< what it did otherwise there; empty: the recording serves these too
 };
 
-/// One recording of a compiled function.
+/// One recording of a compiled function; of a graph what a set of fetches needs.
 struct ExplainedRecording {
-  std::string
-      reason;  ///< why it was made: the first call, or what had changed, with old and new value
-  Loc loc;     ///< the line of the guard that failed, when there was one
+  /// Why it was made: the first call, or what had changed, with old and new value; the fetches.
+  std::string reason;
+  Loc loc;                             ///< the line of the guard that failed, when there was one
   std::vector<std::string> arguments;  ///< types, symbols where sizes may vary
   std::vector<std::string> guards;     ///< what must hold for it to be used, with lines
   std::vector<ExplainedSmallSizes> small_sizes;
@@ -70,9 +70,10 @@ struct ExplainedMiss {
   Loc loc;                ///< the line of the guard or host read, when there was one
 };
 
-/// What `explain()` tells of a compiled function.
+/// What `explain()` tells of a compiled function, or of a graph, whose calls are its runs.
 struct Explanation {
-  std::string name;
+  std::string kind = "compiled function";  ///< or `graph`
+  std::string name;                        ///< of a compiled function
   Loc loc;
   std::int64_t calls = 0;
   std::int64_t replays = 0;   ///< calls that ran compiled code alone

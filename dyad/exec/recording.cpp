@@ -509,15 +509,7 @@ ExplainedRecording Recording::explain(const StepProfile* profile) const {
     segments.insert(segments.begin(), more.begin(), more.end());
   }
   for (Segment* segment : segments) {
-    const ExecutableStats stats = segment->stats();
-    told.compiled = told.compiled || stats.plans > 0;
-    told.nodes += stats.nodes;
-    told.plans += stats.plans;
-    told.kernels += stats.kernels;
-    told.compile_ms += stats.lower_ms + stats.plan_ms;
-    told.fusion.insert(told.fusion.end(), stats.notes.begin(), stats.notes.end());
-    told.memory += static_cast<std::int64_t>(stats.arena_bytes);
-    add_new(told.hot_sizes, stats.hot_sizes, std::equal_to<>());
+    add_to(told, segment->stats());
     append(*segment);
   }
   const DecisionTree* const exact = tree.get();

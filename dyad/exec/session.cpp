@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -32,7 +34,7 @@ std::string text_of(Value placeholder) {
 struct Program {
   Program(Ref<GraphImpl> part, exec::ExecutableOptions options)
       : executable(std::move(part), std::move(options)) {}
-  std::string fetches;  // for explain()
+  std::string fetches;  // for explain() and explain_passes()
   exec::Executable executable;
 };
 
@@ -161,6 +163,7 @@ struct Session::State {
   std::mutex mutex;  // of the programs
   std::map<Key, std::unique_ptr<Program>> programs;
   CancelSource cancels;
+  std::atomic<std::int64_t> calls = 0, done = 0;
 };
 
 Session::Session(Graph graph, SessionOptions options)
@@ -173,12 +176,15 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::
                                  Loc loc) {
   loc = loc.user();
   exec::require_eager("a session", loc);
+  ++state_->calls;
   const CancelToken token = state_->cancels.begin();
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   Program& program = state_->program_for(fetches, loc);
-  return program.executable.run(fed.in_order(program.executable.graph().placeholders(), loc),
-                                &token, loc);
+  std::vector<Tensor> results = program.executable.run(
+      fed.in_order(program.executable.graph().placeholders(), loc), &token, loc);
+  ++state_->done;
+  return results;
 }
 
 void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds, Loc loc) {
@@ -202,18 +208,22 @@ std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetche
 
 void Session::cancel() const noexcept { state_->cancels.cancel(); }
 
-std::string Session::explain() const {
+Explanation Session::explain(const exec::StepProfile* profile) const {
   const std::scoped_lock lock(state_->mutex);
-  std::string text;
+  Explanation page;
+  page.kind = "graph";
+  page.calls = state_->calls;
+  page.replays = state_->done;
   for (const auto& [key, program] : state_->programs) {
-    const exec::ExecutableStats stats = program->executable.stats();
-    text += fmt::format(
-        "fetches: {}\n  operators: {}, after the passes: {}\n  plans: {}; the latest: {} kernels, "
-        "{} views, arena {} bytes (at least {})\n  time: passes {:.2f} ms, latest plan {:.2f} ms\n",
-        program->fetches, stats.nodes, stats.lowered_nodes, stats.plans, stats.kernels, stats.views,
-        stats.arena_bytes, stats.live_peak, stats.lower_ms, stats.plan_ms);
+    ExplainedRecording& told = page.recordings.emplace_back();
+    told.reason = "fetches " + program->fetches;
+    for (const Value v : program->executable.graph().placeholders())
+      told.arguments.push_back(fmt::format("\"{}\": {}", name_of(v), to_string(v.type())));
+    told.ways = 1;
+    exec::add_to(told, program->executable.stats());
+    told.table = program->executable.kernels(profile);
   }
-  return text;
+  return page;
 }
 
 std::vector<ExplainedPasses> Session::explain_passes(const std::vector<Tensor>& fetches, Loc loc) {

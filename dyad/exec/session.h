@@ -9,6 +9,10 @@
 #include "dyad/exec/graph.h"
 #include "dyad/exec/memory_use.h"
 
+namespace dyad::exec {
+class StepProfile;
+}
+
 namespace dyad {
 
 /// A value for a placeholder, named or given by its tensor. A host number takes the placeholder's
@@ -68,8 +72,10 @@ class Session {
   /// otherwise.
   void cancel() const noexcept;
 
-  /// What was compiled so far, for each set of fetches: nodes, kernels, memory.
-  [[nodiscard]] std::string explain() const;
+  /// What was compiled so far, a recording for each set of fetches: operators, kernels, memory;
+  /// with the times of its kernels while `profile` lived, if there is one
+  /// (dyad/exec/step_profile.h).
+  [[nodiscard]] Explanation explain(const exec::StepProfile* profile = nullptr) const;
   /// What each pass of the compiler does to what a run with these fetches needs: runs the passes
   /// once more. GraphError: a fetch of another graph.
   [[nodiscard]] std::vector<ExplainedPasses> explain_passes(

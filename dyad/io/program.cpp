@@ -67,11 +67,6 @@ std::vector<std::string> names_for(const std::vector<std::string>& given, std::s
   return names;
 }
 
-GraphRunner runner_of(const Graph& graph) {
-  auto session = std::make_unique<Session>(graph);
-  return {.graph = graph, .session = std::move(session), .fetches = graph.outputs()};
-}
-
 json graph_json(const Graph& graph, SavedParts& parts, Loc loc) {
   json keys = json::array();
   int position = 0;
@@ -82,7 +77,7 @@ json graph_json(const Graph& graph, SavedParts& parts, Loc loc) {
   return {{"graph", parts.add(*graph.impl(), loc)}, {"initial_keys", std::move(keys)}};
 }
 
-GraphRunner read_graph(const JsonValue& from, const LoadedParts& parts) {
+GraphRunner read_graph(const JsonValue& from, const LoadedParts& parts, int threads) {
   const auto position = from.whole<std::size_t>("graph");
   if (position >= parts.graphs.size()) from.fail("the position of a graph");
   const Graph graph;
@@ -93,7 +88,8 @@ GraphRunner read_graph(const JsonValue& from, const LoadedParts& parts) {
     if (at >= nodes.size()) key.fail("the position of a node");
     graph.state()->initial_keys.insert(nodes[at].get());
   }
-  return runner_of(graph);
+  auto session = std::make_unique<Session>(graph, SessionOptions{.threads = threads});
+  return {.graph = graph, .session = std::move(session), .fetches = graph.outputs()};
 }
 
 /// Tensors whose elements lie in another order than their logical one: bits may depend on it.
@@ -278,6 +274,21 @@ const Metadata& Program::notes() const noexcept { return state_->notes; }
 Generator& Program::generator() const noexcept { return state_->generator; }
 std::string Program::to_string() const { return state_->text; }
 
+Explanation Program::explain(const exec::StepProfile* profile) const {
+  if (const auto* graph = std::get_if<GraphRunner>(&state_->runner))
+    return graph->session->explain(profile);
+  return std::get<1>(state_->runner)->explain(profile);
+}
+
+void Program::cancel() const noexcept {
+  if (const auto* graph = std::get_if<GraphRunner>(&state_->runner)) {
+    graph->session->cancel();
+  } else if (const auto* function =
+                 std::get_if<std::unique_ptr<exec::CompiledCore>>(&state_->runner)) {
+    (*function)->cancel();
+  }
+}
+
 namespace {
 
 std::vector<std::string> names_of(const std::vector<Program::Port>& ports) {
@@ -414,7 +425,8 @@ std::vector<Program::Port> ports(const JsonValue& program, const char* key,
   return made;
 }
 
-std::shared_ptr<Program::State> read_program(const Safetensors& file, const JsonValue& program) {
+std::shared_ptr<Program::State> read_program(const Safetensors& file, const JsonValue& program,
+                                             int threads) {
   if (program.whole<std::int64_t>("format") != kProgramFormat) {
     program.at("format").fail(fmt::format("format {}", kProgramFormat));
   }
@@ -423,12 +435,12 @@ std::shared_ptr<Program::State> read_program(const Safetensors& file, const Json
   std::vector<Type> inputs, outputs;
   const std::string& kind = program.text("kind");
   if (kind == "graph") {
-    GraphRunner runner = read_graph(program.at("body"), parts);
+    GraphRunner runner = read_graph(program.at("body"), parts, threads);
     for (const Value v : runner.graph.impl()->placeholders()) inputs.push_back(v.type());
     for (const Value v : runner.graph.impl()->outputs()) outputs.push_back(v.type());
     state->runner = std::move(runner);
   } else if (kind == "function") {
-    LoadedFunction function = load_function(program.at("body"), parts);
+    LoadedFunction function = load_function(program.at("body"), parts, threads);
     state->numbers = std::move(function.numbers);
     inputs = std::move(function.inputs);
     outputs = std::move(function.outputs);
@@ -453,9 +465,16 @@ std::shared_ptr<Program::State> read_program(const Safetensors& file, const Json
 
 }  // namespace
 
-Program load(const std::string& path, const LoadOptions& options, Loc loc) {
+Program load(const std::string& path, const ProgramLoadOptions& options, Loc loc) {
   loc = loc.user();
-  const Safetensors file = read_safetensors(path, options, loc);
+  if (options.threads < 0) {
+    throw ValueError(fmt::format("load: threads = {}, but must be 0 or more: 0 takes as many as "
+                                 "set_num_threads() says",
+                                 options.threads),
+                     loc);
+  }
+  const Safetensors file =
+      read_safetensors(path, {.map = options.map, .check = options.check}, loc);
   const auto described = file.metadata.find(kProgramKey);
   if (described == file.metadata.end()) {
     throw IoError(fmt::format("'{}': expected a program with '{}' in its metadata, found a "
@@ -470,7 +489,7 @@ Program load(const std::string& path, const LoadOptions& options, Loc loc) {
     fail(fmt::format("expected a checksum as '{}', found none", kChecksumKey));
   }
   try {
-    return Program(read_program(file, JsonValue::parse(described->second)));
+    return Program(read_program(file, JsonValue::parse(described->second), options.threads));
   } catch (const InternalError&) {
     throw;
   } catch (const MemoryError&) {

@@ -26,6 +26,13 @@ struct ProgramOptions {
   Metadata notes = {};  ///< the program's own: epochs done, best accuracy...
 };
 
+/// How a program is read, and how it runs.
+struct ProgramLoadOptions {
+  bool map = true;    ///< the tensors are the file's pages, as LoadOptions::map says
+  bool check = true;  ///< the checksum is compared, as LoadOptions::check says
+  int threads = 0;    ///< of its kernels: 0 for as many as set_num_threads() says
+};
+
 /// A graph or a compiled function that was loaded, without its source: the operators, the tensors
 /// that they read and write (weights, moments of the optimizer), the place in the stream of random
 /// numbers. Runs compile for the CPU at hand, and on the same kind of CPU go on with the bits that
@@ -60,6 +67,14 @@ class Program {
   /// The same by name: `program.run({{"image", x}}).at("logits")`. GraphError naming the inputs for
   /// one that is unknown, missing or given twice.
   TensorDict run(const std::vector<Feed>& feeds, Loc loc = std::source_location::current()) const;
+
+  /// What it runs, with the lines of its source: of a function the recordings that the file has, of
+  /// a graph what its outputs need, from the first run on; what was compiled for the latest call,
+  /// and the times of its kernels while `profile` lived, if there is one.
+  [[nodiscard]] Explanation explain(const exec::StepProfile* profile = nullptr) const;
+  /// Stops the calls in progress, from any thread: they throw CancelledError between two operators
+  /// and write nothing; random numbers that they drew are used up. No effect on later ones.
+  void cancel() const noexcept;
 
   /// The graphs as text.
   [[nodiscard]] std::string to_string() const;
@@ -97,8 +112,9 @@ void save(const std::string& path, const CompiledFunction<F>& function,
 
 /// Reads what `save` wrote. By default the tensors are the file's pages (LoadOptions::map): the
 /// file must not be cut while the program lives; replacing it, as saving does, is fine. IoError for
-/// a file of another kind or version, that is cut or altered.
-[[nodiscard]] Program load(const std::string& path, const LoadOptions& options = {.map = true},
+/// a file of another kind or version, that is cut or altered; ValueError for a negative number of
+/// threads.
+[[nodiscard]] Program load(const std::string& path, const ProgramLoadOptions& options = {},
                            Loc loc = std::source_location::current());
 
 }  // namespace dyad::io

@@ -534,6 +534,7 @@ std::unique_ptr<Recording> load_recording(const JsonValue& from, const LoadedPar
                                           const std::vector<std::int64_t>& numbers,
                                           const CompileOptions& options) {
   auto recording = std::make_unique<Recording>();
+  recording->reason = "loaded from a file";
   recording->overlap = from.boolean("overlap");
   for (const JsonValue& entry : from.list("paths")) {
     add_path(*recording, PathReader(entry, parts).read(), exec::executable_options(options));
@@ -667,12 +668,13 @@ std::string save_function(const exec::CompiledCore& core, SavedParts& parts, Loc
   return made.dump();
 }
 
-LoadedFunction load_function(const JsonValue& from, const LoadedParts& parts) {
+LoadedFunction load_function(const JsonValue& from, const LoadedParts& parts, int threads) {
   LoadedFunction made;
   for (const JsonValue& number : from.list("numbers")) {
     made.numbers.push_back(number.as_whole<std::int64_t>("numbers"));
   }
   CompileOptions options = load_options(from);
+  options.threads = threads;
   std::vector<std::unique_ptr<Recording>> recordings;
   for (const JsonValue& entry : from.list("recordings")) {
     recordings.push_back(load_recording(entry, parts, made.numbers, options));

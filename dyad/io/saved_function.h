@@ -41,7 +41,9 @@ struct LoadedFunction {
   std::vector<std::int64_t> numbers;  ///< what a call passes beside tensors
   std::vector<Type> inputs, outputs;  ///< of the newest recording
 };
-/// Throws std::invalid_argument or an Error of Dyad for what cannot have been saved.
-[[nodiscard]] LoadedFunction load_function(const JsonValue& from, const LoadedParts& parts);
+/// `threads`: as of CompileOptions. Throws std::invalid_argument or an Error of Dyad for what
+/// cannot have been saved.
+[[nodiscard]] LoadedFunction load_function(const JsonValue& from, const LoadedParts& parts,
+                                           int threads = 0);
 
 }  // namespace dyad::io

@@ -207,7 +207,7 @@ TEST(DamagedFile, Checkpoint) {
 /// Damage that the checksum would find is not looked for: what is behind it is tried.
 void expect_numbers_of_a_program_are_checked(const std::string& whole, const Tensor& x) {
   expect_numbers_are_checked(whole, 8, 8, [&](const std::string& path) {
-    const io::Program program = io::load(path, {.check = false});
+    const io::Program program = io::load(path, {.map = false, .check = false});
     // What can be read may still be another program, which refuses the input.
     try {
       program(x);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "dyad/base/error.h"
+#include "dyad/base/no_loc_scope.h"
 
 namespace dyad {
 namespace {
@@ -50,6 +51,21 @@ TEST(LocScope, OutermostWins) {
     std::thread([&] { EXPECT_EQ(inner.user(), inner); }).join();
   }
   EXPECT_EQ(inner.user(), inner);
+}
+
+TEST(LocScope, HasNoEffectInsideOfANoLocScope) {
+  const Loc inner = Loc::intern("layer.cpp", 1), outer = Loc::intern("user.cpp", 2);
+  const LocScope scope(outer, "layer");
+  {
+    const NoLocScope none;
+    EXPECT_EQ(inner.user(), inner);
+    EXPECT_EQ(LocScope::function(), "");
+    const LocScope own(inner, "pass");
+    EXPECT_EQ(Loc().user(), inner);
+    EXPECT_EQ(LocScope::function(), "pass");
+  }
+  EXPECT_EQ(inner.user(), outer);
+  EXPECT_EQ(LocScope::function(), "layer");
 }
 
 TEST(LocScope, EndsWithAnException) {

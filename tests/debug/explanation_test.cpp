@@ -11,6 +11,7 @@
 #include "dyad/autograd/gradients.h"
 #include "dyad/core/create.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/session.h"
 #include "dyad/exec/step_profile.h"
 #include "dyad/nn/rnn.h"
 #include "dyad/ops/ops.h"
@@ -34,7 +35,7 @@ TEST(ExplanationReport, TellsKernelsWithLinesBytesAndOperations) {
   const std::vector<ExplainedKernel>& table = told.recordings[0].table;
   ASSERT_EQ(table.size(), 2u);
   EXPECT_EQ(table[0].parts.at(0).op, "matmul");
-  EXPECT_EQ(to_string(table[0].parts.at(0).loc), "explanation_test.cpp:24");
+  EXPECT_EQ(to_string(table[0].parts.at(0).loc), "explanation_test.cpp:25");
   EXPECT_EQ(table[0].bytes, 4 * (4 * 8 + 8 * 6 + 4 * 6));
   EXPECT_EQ(table[0].operations, 2 * 4 * 8 * 6);
   EXPECT_EQ(table[0].calls, 0) << "nobody asked for times";
@@ -43,7 +44,7 @@ TEST(ExplanationReport, TellsKernelsWithLinesBytesAndOperations) {
   EXPECT_EQ(table[1].operations, 3 * 4 * 6);
   const std::string text = debug::kernel_table(told);
   EXPECT_THAT(text, HasSubstr("exp mul sum"));
-  EXPECT_THAT(text, HasSubstr("explanation_test.cpp:25"));
+  EXPECT_THAT(text, HasSubstr("explanation_test.cpp:26"));
 }
 
 TEST(ExplanationReport, OperationsOfAttentionRecurrenceAndRows) {
@@ -121,6 +122,7 @@ TEST(ExplanationReport, JsonTellsAllOfIt) {
   told.early = 7;  // depends on how fast another thread compiles
   ASSERT_EQ(told.recordings.size(), 2u);
   const auto page = nlohmann::json::parse(debug::to_json(told));
+  EXPECT_EQ(page["kind"], "compiled function");
   EXPECT_EQ(page["name"], "f");
   EXPECT_EQ(page["line"], to_string(told.loc));
   EXPECT_EQ(page["calls"], told.calls);
@@ -157,6 +159,21 @@ TEST(ExplanationReport, JsonTellsAllOfIt) {
   EXPECT_GT(recording.memory, 0);
   EXPECT_FALSE(recording.fusion.empty());
   EXPECT_FALSE(recording.guards.empty());
+}
+
+TEST(ExplanationReport, AGraphIsToldAsAFunctionIs) {
+  Graph graph;
+  const Tensor y = graph.define(
+      [] { return model(placeholder("x", f32, {4, 8}), variable("w", ones({8, 6}))); });
+  Session session(graph);
+  (void)session.run({y}, {{"x", ones({4, 8})}});
+  const Explanation told = session.explain();
+  EXPECT_THAT(debug::kernel_table(told), HasSubstr("exp mul sum"));
+  const auto page = nlohmann::json::parse(debug::to_json(told));
+  EXPECT_EQ(page["kind"], "graph");
+  EXPECT_EQ(page["replays"], 1);
+  EXPECT_EQ(page["recordings"][0]["arguments"][0], "\"x\": f32[4, 8]");
+  EXPECT_EQ(page["recordings"][0]["table"][0]["operators"][0]["operator"], "matmul");
 }
 
 TEST(ExplanationReport, RecompilationsAndMissesAreTold) {

@@ -88,11 +88,23 @@ TEST(SessionMemory, CountsWhatTakesTurnsAndWhatIsGivenOut) {
   }
   EXPECT_THAT(message_of<GraphError>([&] { (void)session.memory({y}, {}); }),
               ::testing::HasSubstr("is not fed"));
-  EXPECT_THAT(session.explain(), ::testing::HasSubstr("plans: 0"));
+  EXPECT_EQ(session.explain().recordings.at(0).plans, 0);
   session.prepare({y}, {{"x", ones({8, 256})}});
-  EXPECT_THAT(session.explain(), ::testing::HasSubstr("plans: 1"));
+  EXPECT_EQ(session.explain().recordings.at(0).plans, 1);
+  StepProfile profile;
   (void)session.run({y}, {{"x", ones({8, 256})}});
-  EXPECT_THAT(session.explain(), ::testing::HasSubstr("plans: 1"));
+  const Explanation told = session.explain(&profile);
+  EXPECT_EQ(told.replays, 1);
+  const ExplainedRecording& recording = told.recordings.at(0);
+  EXPECT_EQ(recording.plans, 1);
+  EXPECT_THAT(recording.reason, ::testing::StartsWith("fetches matmul: f32[n, 256] (step_profile"));
+  EXPECT_THAT(recording.arguments, ::testing::ElementsAre("\"x\": f32[n, 256]"));
+  ASSERT_EQ(recording.table.size(), 4U);
+  for (const ExplainedKernel& kernel : recording.table) {
+    EXPECT_EQ(kernel.parts.at(0).op, "matmul");
+    EXPECT_EQ(kernel.operations, 2 * 8 * 256 * 256);
+    EXPECT_EQ(kernel.calls, 1);
+  }
 }
 
 TEST(SessionMemory, IsNotKnownWhereDataDecideOnSizes) {

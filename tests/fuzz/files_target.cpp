@@ -81,7 +81,7 @@ void read_checkpoint(std::string_view bytes) {
 
 void read_program(std::string_view bytes) {
   read_file(bytes, [](const std::string& path) {
-    (void)io::load(path, {.check = false});  // any change would fail the checksum
+    (void)io::load(path, {.map = false, .check = false});  // any change would fail the checksum
   });
 }
 
