@@ -76,7 +76,7 @@ void keep_common_gradients(const Program& program, Trace& got, Trace& want) {
 
 /// Whether an operator refused elements that it was given.
 bool refuses_elements(const std::string& error) {
-  for (const char* said : {"singular", "holds", "not positive definite"}) {
+  for (const char* said : {"singular", "holds", "not positive definite", "element ["}) {
     if (error.find(said) != std::string::npos) return true;
   }
   return false;
