@@ -291,10 +291,11 @@ class CompiledFunction {
   std::shared_ptr<exec::CompiledCore> core_;
 };
 
-/// A function that behaves as `function` does, bit for bit, and is fast from the second call on:
-/// forward, backward and the update of parameters become one optimised graph. Tensors that it uses
-/// from outside are read, and written, where they are. What the host computes besides is part of
-/// the recording; see docs/compile.md.
+/// A function that behaves as `function` does, bit for bit, and is fast once it is compiled, for
+/// the second call or the one after it (see CompileOptions::recheck): forward, backward and the
+/// update of parameters become one optimised graph. Tensors that it uses from outside are read, and
+/// written, where they are. What the host computes besides is part of the recording; see
+/// docs/compile.md.
 template <class F>
 [[nodiscard]] CompiledFunction<std::decay_t<F>> compile(F&& function, CompileOptions options = {},
                                                         Loc loc = std::source_location::current()) {

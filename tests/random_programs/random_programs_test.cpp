@@ -178,7 +178,7 @@ TEST(ProgramText, IsCppThatCompiles) {
   std::set<std::string> missing;
   for (const Instruction& one : instructions()) missing.insert(one.name);
   std::string all;
-  for (std::uint64_t i = 0; i < 3000 && !missing.empty(); ++i) {
+  for (std::uint64_t i = 0; i < 8000 && !missing.empty(); ++i) {
     const std::uint64_t seed = seed_of_some_kind(i);
     const Program program = generate(seed);
     bool adds = false;
