@@ -148,8 +148,8 @@ MachineSpeed measure_machine() {
 std::string kernel_table(const Explanation& explanation, const MachineSpeed& machine) {
   Rows rows = kernel_rows(explanation, machine);
   if (rows.empty())
-    return "no kernels yet: nothing has run compiled, which functions do from their second call "
-           "on\n";
+    return "no kernels yet: no call has run compiled; of a function the third one is the first, or "
+           "with recheck = false the second\n";
   rows.insert(rows.begin(), kHeader);
   return columns(rows, "llrrrrr", "");
 }

@@ -289,7 +289,8 @@ Place Recorder::place_of(const Tensor& tensor, Value value, Loc loc) {
   std::ranges::reverse(made.views);
   if (!made.outside) {
     Value source = handle.value;
-    while (source.node->op().kind == BodyKind::view) source = source.node->inputs()[0];
+    while (source.node->op().kind == BodyKind::view || &source.node->op() == &kWithLengthOp)
+      source = source.node->inputs()[0];
     // With other strides the reshape that copied would be a view.
     path_.strides_matter = path_.strides_matter || (is_outside(source) && reshape_copied_);
     return made;

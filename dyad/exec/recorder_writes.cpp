@@ -197,12 +197,17 @@ bool Recorder::apply_over(const OpInfo& op, TensorRefs inputs, const void* attrs
 }
 
 void Recorder::refuse_sliced(const GraphValue& target, Loc loc) {
+  std::vector<Value> memories{target.memory};  // and its slices, and theirs, which come later
+  const auto is_one = [&](Value memory) {
+    return std::ranges::find(memories, memory) != memories.end();
+  };
   const auto holds_slice = [&](const SlicedMemory& one) {
+    if (!is_one(one.of) && !is_one(one.slices)) return false;
+    memories.push_back(one.slices);
     const auto is_slice = [&](const Ref<GraphValue>& handle) {
       return handle->memory == one.slices && handle->use_count() > 1;
     };
-    return (target.memory == one.of || target.memory == one.slices) &&
-           (one.is_open || std::ranges::any_of(taped_handles_, is_slice));
+    return one.is_open || std::ranges::any_of(taped_handles_, is_slice);
   };
   if (std::ranges::none_of(sliced_, holds_slice)) return;
   refuse(

@@ -212,8 +212,8 @@ Explanation Session::explain(const exec::StepProfile* profile) const {
   const std::scoped_lock lock(state_->mutex);
   Explanation page;
   page.kind = "graph";
+  page.replays = state_->done;  // first: other threads go on running
   page.calls = state_->calls;
-  page.replays = state_->done;
   for (const auto& [key, program] : state_->programs) {
     ExplainedRecording& told = page.recordings.emplace_back();
     told.reason = "fetches " + program->fetches;

@@ -54,7 +54,8 @@ using VerifyBody = std::function<std::vector<Tensor>(std::span<const Tensor> arg
 /// would give. Both begin with the numbers that the call found in what it wrote. Two NaN are equal.
 /// InternalError where what the call itself left differs from what its operators give again. Of a
 /// compiled function it is compiled as that is: with its `passes_off`, `fast_math`, `memory_limit`
-/// and `threads`. (Under `fast_math` bits may differ, and the report tells by which pass.)
+/// and `threads`. At the sizes of the inputs, without `buckets`. (Under `fast_math` bits may
+/// differ, and the report tells by which pass.)
 ///
 /// Of a difference it names the first operator, inside of loops and branches too, and the pass that
 /// makes it: with all passes off that may be, they are switched on one after the other, in their

@@ -73,7 +73,8 @@ class Program {
   /// and the times of its kernels while `profile` lived, if there is one.
   [[nodiscard]] Explanation explain(const exec::StepProfile* profile = nullptr) const;
   /// Stops the calls in progress, from any thread: they throw CancelledError between two operators
-  /// and write nothing; random numbers that they drew are used up. No effect on later ones.
+  /// and write nothing; random numbers that they drew are used up, and gradients that they replace
+  /// are gone. No effect on later ones.
   void cancel() const noexcept;
 
   /// The graphs as text.

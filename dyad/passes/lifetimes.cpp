@@ -47,7 +47,7 @@ std::int64_t Lifetimes::operations_of_products(const GraphImpl& graph) {
       if (v) know(v.type());
     }
     for (const Type& type : node->types()) know(type);
-    sum += cost_of(*node, sizes_).operations;
+    sum += product_operations(*node, sizes_);
   }
   return sum;
 }

@@ -18,7 +18,8 @@ class Lifetimes {
   /// Symbols that `sizes` does not have count as 64.
   Lifetimes(const GraphImpl& graph, const SymbolMap& sizes);
 
-  /// What the operators of libraries do, products and convolutions above all.
+  /// What the products and convolutions of the graph do, those of attention and recurrent layers,
+  /// too.
   [[nodiscard]] std::int64_t operations_of_products(const GraphImpl& graph);
   [[nodiscard]] std::size_t position(const Node& node) const { return position_[node]; }
   /// Where values take most memory: the position of a node.

@@ -8,6 +8,7 @@
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ops/attrs/attention.h"
 #include "dyad/ops/attrs/linalg.h"
+#include "dyad/ops/attrs/recurrent.h"
 #include "dyad/passes/fused_op.h"
 
 namespace dyad::passes {
@@ -46,25 +47,26 @@ std::int64_t convolved(const Type& many, const Type& weight, const SymbolMap& sy
   return 2 * times(elements_of(many, symbols), elements_of(weight, symbols) / channels);
 }
 
-/// The scores of attention, and what they weigh, in as many products of each kind. Of causal ones
-/// half the scores are computed.
+/// Products of attention whose terms are the scores: `of_q` as wide as q, `of_v` as v. Causal
+/// queries see the keys up to their own place.
 std::int64_t attended(const Type& q, const Type& v, const ops::AttentionAttrs& attrs,
                       std::int64_t of_q, std::int64_t of_v, const SymbolMap& symbols) {
-  const Ints sizes = sizes_of(v, symbols);
-  const std::int64_t keys = sizes[2], width = std::max<std::int64_t>(sizes[3], 1);
-  const std::int64_t by_q = of_q * times(elements_of(q, symbols), keys);
-  const Ints queries = sizes_of(q, symbols);
-  const std::int64_t rows = times(times(queries[0], queries[1]), queries[2]);
-  const std::int64_t by_v = of_v * times(times(rows, width), keys);
-  return (by_q + by_v) * (attrs.is_causal ? 1 : 2);
+  const Ints queries = sizes_of(q, symbols), values = sizes_of(v, symbols);
+  const std::int64_t rows = queries[2], keys = values[2], both = std::min(rows, keys);
+  const std::int64_t scores =
+      attrs.is_causal ? times(both, both + 1) / 2 + times(rows - both, keys) : times(rows, keys);
+  const std::int64_t heads = times(queries[0], queries[1]);
+  return 2 * times(times(heads, scores), of_q * queries[3] + of_v * values[3]);
 }
 
-/// Products of all steps of a recurrent layer with its weights, from `x` on.
-std::int64_t recurrent(const Node& node, std::size_t x, const SymbolMap& symbols) {
-  const Ints sequence = sizes_of(node.inputs()[x].type(), symbols);
-  std::int64_t weights = 0;
-  for (const std::size_t i : {x + 1, x + 2})
-    weights += elements_of(node.inputs()[i].type(), symbols);
+/// Products of all steps of a recurrent layer, whose inputs are those from `x` on: `of_x` of them
+/// with its weights for x, `of_h` with those for h.
+std::int64_t recurrent(const Node& node, std::size_t x, std::int64_t of_x, std::int64_t of_h,
+                       const SymbolMap& symbols) {
+  const auto input = [&](std::size_t i) -> const Type& { return node.inputs()[x + i].type(); };
+  const Ints sequence = sizes_of(input(0), symbols);
+  const std::int64_t weights =
+      of_x * elements_of(input(1), symbols) + of_h * elements_of(input(2), symbols);
   return 2 * times(times(sequence[0], sequence[1]), weights);
 }
 
@@ -89,49 +91,18 @@ constexpr RowWork kRowWork[] = {
 };
 
 std::int64_t operations_of(const Node& node, const SymbolMap& symbols) {
-  const auto input = [&](std::size_t i) -> const Type& { return node.inputs()[i].type(); };
-  const auto result = [&]() -> const Type& { return node.types()[0]; };
   if (&node.op() == &kFusedOp || node.is("rows")) {
     std::int64_t sum = 0;
     for (const auto& inner : node.regions()[0]->nodes()) sum += operations_of(*inner, symbols);
     return sum;
   }
-  if (node.op().counted) return elements_of(result(), symbols);
-  switch (node.op().kind) {
-    case BodyKind::pointwise:
-      return elements_of(result(), symbols);
-    case BodyKind::reduction:
-      return elements_of(input(0), symbols);
-    default:
-      break;
-  }
-  if (node.is("linear"))
-    return 2 * times(elements_of(result(), symbols), sizes_of(input(0), symbols).back());
-  if (node.is("matmul")) {
-    const Ints a = sizes_of(input(0), symbols);
-    const bool transposed = a.size() > 1 && node.attrs_as<ops::MatmulAttrs>().transpose_a;
-    return 2 * times(elements_of(result(), symbols), a[a.size() - (transposed ? 2 : 1)]);
-  }
-  if (node.is("conv") || node.is("conv_epilogue") || node.is("conv_blocks")) {
-    return convolved(result(), input(1), symbols);
-  }
-  if (node.is("product_epilogue"))
-    return 2 * times(elements_of(result(), symbols), sizes_of(input(0), symbols).back());
-  if (node.is("attention_forward")) {
-    return attended(input(0), input(2), node.attrs_as<ops::AttentionAttrs>(), 1, 1, symbols);
-  }
-  if (node.is("attention_backward")) {
-    // The scores again, and those of the gradients of q and k; of the weights and of v.
-    return attended(input(2), input(4), node.attrs_as<ops::AttentionAttrs>(), 3, 2, symbols);
-  }
-  if (node.is("recurrent_forward")) return recurrent(node, 0, symbols);
-  if (node.is("recurrent_backward")) return 2 * recurrent(node, 3, symbols);
+  if (node.op().counted || node.op().kind == BodyKind::pointwise)
+    return elements_of(node.types()[0], symbols);
+  if (node.op().kind == BodyKind::reduction) return elements_of(node.inputs()[0].type(), symbols);
   for (const RowWork& work : kRowWork) {
-    if (node.is(work.op)) return work.operations * elements_of(input(0), symbols);
+    if (node.is(work.op)) return work.operations * elements_of(node.inputs()[0].type(), symbols);
   }
-  if (node.is("conv_transpose")) return convolved(input(0), input(1), symbols);
-  if (node.is("conv_backward_weight")) return convolved(input(0), result(), symbols);
-  return 0;
+  return product_operations(node, symbols);
 }
 
 }  // namespace
@@ -147,6 +118,35 @@ std::int64_t expected_size(Dim size, SymbolMap& sizes) {
   }
   // What an unknown symbol stands for may make a difference of two negative.
   return std::max<std::int64_t>(evaluate(size, sizes), 0);
+}
+
+std::int64_t product_operations(const Node& node, const SymbolMap& symbols) {
+  const auto input = [&](std::size_t i) -> const Type& { return node.inputs()[i].type(); };
+  const Type& result = node.types()[0];
+  if (node.is("linear") || node.is("product_epilogue"))
+    return 2 * times(elements_of(result, symbols), sizes_of(input(0), symbols).back());
+  if (node.is("matmul")) {
+    const Ints a = sizes_of(input(0), symbols);
+    const bool transposed = a.size() > 1 && node.attrs_as<ops::MatmulAttrs>().transpose_a;
+    return 2 * times(elements_of(result, symbols), a[a.size() - (transposed ? 2 : 1)]);
+  }
+  if (node.is("conv") || node.is("conv_epilogue") || node.is("conv_blocks"))
+    return convolved(result, input(1), symbols);
+  if (node.is("conv_transpose")) return convolved(input(0), input(1), symbols);
+  if (node.is("conv_backward_weight")) return convolved(input(0), result, symbols);
+  if (node.is("attention_forward"))
+    return attended(input(0), input(2), node.attrs_as<ops::AttentionAttrs>(), 1, 1, symbols);
+  if (node.is("attention_backward")) {
+    // The scores again, for the gradients of q and of k; of the weights and of v.
+    return attended(input(2), input(4), node.attrs_as<ops::AttentionAttrs>(), 3, 2, symbols);
+  }
+  if (node.is("recurrent_forward")) return recurrent(node, 0, 1, 1, symbols);
+  if (node.is("recurrent_backward")) {
+    // For the gradients of the weights, of h, and of x where they are wanted.
+    const bool with_x = node.attrs_as<ops::RecurrentAttrs>().with_x;
+    return recurrent(node, 3, with_x ? 2 : 1, 2, symbols);
+  }
+  return 0;
 }
 
 NodeCost cost_of(const Node& node, const SymbolMap& symbols) {

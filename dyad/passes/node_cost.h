@@ -13,13 +13,16 @@ struct NodeCost {
   /// Of numbers: one for each element of a pointwise operator or read by a reduction, two for each
   /// term of a product or convolution, those of attention and recurrent layers among them, and for
   /// softmaxes and normalisations what they are written out. 0 for operators that are none of
-  /// these: they move elements, mostly.
+  /// these.
   std::int64_t operations = 0;
 };
 
 /// What a size may be expected to be, at least 0: symbols that `sizes` does not have are bound
 /// to 64.
 [[nodiscard]] std::int64_t expected_size(Dim size, SymbolMap& sizes);
+
+/// The operations of a product, convolution, attention or recurrent layer; 0 of other operators.
+[[nodiscard]] std::int64_t product_operations(const Node& node, const SymbolMap& symbols);
 
 /// The cost of a node, its symbols being `symbols`.
 [[nodiscard]] NodeCost cost_of(const Node& node, const SymbolMap& symbols);

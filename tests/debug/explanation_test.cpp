@@ -47,7 +47,7 @@ TEST(ExplanationReport, TellsKernelsWithLinesBytesAndOperations) {
   EXPECT_THAT(text, HasSubstr("explanation_test.cpp:26"));
 }
 
-TEST(ExplanationReport, OperationsOfAttentionRecurrenceAndRows) {
+TEST(ExplanationReport, OperationsOfAttentionAndRecurrence) {
   // Of the kernels of f(x), in their order, forward and backward.
   const auto operations = [](const auto& f, const Tensor& x) {
     const auto fast = compile(
@@ -75,16 +75,13 @@ TEST(ExplanationReport, OperationsOfAttentionRecurrenceAndRows) {
         return scaled_dot_product_attention(x, x * 2, x * 3, {.is_causal = true});
       },
       q);
-  EXPECT_EQ(found["attention_forward"], kProduct) << "half the scores";
+  EXPECT_EQ(found["attention_forward"], 2 * 4 * 2 * (1 + 2 + 3 + 4 + 5 + 6) * (8 + 8));
 
   const nn::LSTM lstm(8, 5);
   found = operations([&](const Tensor& x) { return lstm(x).y; }, normal({7, 3, 8}));
   constexpr std::int64_t kSteps = 2 * 7 * 3 * (4 * 5 * 8 + 4 * 5 * 5);
   EXPECT_EQ(found["recurrent_forward"], kSteps);
   EXPECT_EQ(found["recurrent_backward"], 2 * kSteps);
-
-  found = operations([](const Tensor& x) { return softmax(x, -1) * x; }, normal({4, 2048}));
-  EXPECT_GE(found["softmax"], 5 * 4 * 2048);
 }
 
 TEST(ExplanationReport, AProfileAddsTimesAndShares) {

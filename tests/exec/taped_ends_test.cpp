@@ -20,6 +20,7 @@ namespace dyad {
 namespace {
 
 using exec::compile_now;
+using exec::count_up;
 using exec::expect_loops;
 using exec::kLengths;
 using exec::same_bits;
@@ -213,10 +214,25 @@ TEST(TapedEnds, RowsThatAreResultsLieWhereTheyWere) {
     all.push_back(y);
     return all;
   };
+  const auto row_of_row = [&](const Tensor& x) {
+    Tensor kept;
+    const auto [h, rows] = scan(
+        [&](const Tensor& state, const Tensor& each) {
+          const auto inner = scan(
+              [](const Tensor& s, const Tensor& one) { return Pair(one, s * 2); }, zeros({}), each);
+          kept = inner.first;
+          return Pair(state * w + each, inner.second);
+        },
+        zeros({3}), x);
+    return Tensors{kept, h, rows};
+  };
   for (const std::function<Tensors(const Tensor&)>& f :
-       {std::function<Tensors(const Tensor&)>(last_row), {kept_part}, {row_of_inner}}) {
-    const auto c = compile_now(f);
-    for (const std::int64_t length : {4, 4, 4, 6, 1, 6}) {
+       {std::function<Tensors(const Tensor&)>(last_row),
+        {kept_part},
+        {row_of_inner},
+        {row_of_row}}) {
+    const auto c = compile(f, {.recheck = false, .background = Background::never});
+    for (const std::int64_t length : {4, 4, 4, 6, 6, 1, 1, 6}) {
       const auto write = [&](const auto& function) {
         manual_seed(7);
         const Tensor x = normal({length, 3}).requires_grad(), y = x * 1.5;
@@ -230,7 +246,58 @@ TEST(TapedEnds, RowsThatAreResultsLieWhereTheyWere) {
       for (std::size_t i = 0; i < eager.size(); ++i)
         EXPECT_TRUE(same_bits(eager[i].detach(), compiled[i].detach())) << i << " at " << length;
     }
+    EXPECT_GE(c.explain().replays, 4);
   }
+}
+
+/// Whether a reshape copies, and so whether its rows lie in the argument, depends on strides.
+TEST(TapedEnds, RowsOfAReshapedArgument) {
+  const auto last_row = [](const Tensor& x) {
+    const auto [row, states] =
+        scan([](const Tensor& h, const Tensor& each) { return Pair(each, h * 2); }, zeros({1}),
+             reshape(x, {-1, 1}));
+    return Tensors{row, states};
+  };
+  const auto c = compile(last_row, {.recheck = false, .background = Background::never});
+  for (const bool turned : {true, true, true, false, false, true, false}) {
+    const auto write = [&](const auto& function) {
+      const Tensor x = count_up({2, 3}).requires_grad(), y = x * 1.5;
+      Tensors all = function(turned ? transpose(y, 0, 1) : reshape(y, {3, 2}));
+      Tensor memory = all[0].detach();
+      memory += 100;
+      all.push_back(y);
+      return all;
+    };
+    const Tensors eager = write(last_row), compiled = write(c);
+    for (std::size_t i = 0; i < eager.size(); ++i)
+      EXPECT_TRUE(same_bits(eager[i].detach(), compiled[i].detach())) << i << " " << turned;
+  }
+}
+
+/// What a scan in the steps of another one has sliced lies in what that sliced.
+TEST(TapedEnds, AWriteToWhatSlicesOfSlicesLieInRunsEagerly) {
+  const auto f = [](const Tensor& x) {
+    Tensor y = x * 2, kept;
+    (void)scan(
+        [&](const Tensor& state, const Tensor& each) {
+          kept = scan([](const Tensor& s, const Tensor& one) { return Pair(one, s * 2); },
+                      zeros({}), each)
+                     .first;
+          return Pair(state + each, state);
+        },
+        zeros({3}), y);
+    Tensor memory = y.detach();
+    memory += 1;
+    return Tensors{kept, y};
+  };
+  const auto c = compile(f, {.recheck = false, .background = Background::never});
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = count_up({2, 3}).requires_grad();
+    const Tensors eager = f(x), compiled = c(x);
+    for (std::size_t k = 0; k < eager.size(); ++k)
+      EXPECT_TRUE(same_bits(eager[k].detach(), compiled[k].detach())) << k;
+  }
+  EXPECT_NE(c.explain().recordings.at(0).refusal.find("slices"), std::string::npos);
 }
 
 }  // namespace
