@@ -190,6 +190,29 @@ TEST(TapedEnds, WhatAPassComesToAfterSomeSteps) {
   EXPECT_LE(train(behind, {w, v}, lengths, true).recordings, 5);
 }
 
+/// What f gives for `argument` of a leaf, and what that holds, after a write into the memory of the
+/// first result.
+Tensors after_a_write(const auto& f, Tensor x, const auto& argument) {
+  const Tensor y = x.requires_grad() * 1.5;
+  Tensors all = f(argument(y));
+  Tensor memory = all[0].detach();
+  memory += 100;
+  all.push_back(y);
+  return all;
+}
+
+void expect_same_bits(const Tensors& eager, const Tensors& compiled) {
+  ASSERT_EQ(eager.size(), compiled.size());
+  for (std::size_t i = 0; i < eager.size(); ++i)
+    EXPECT_TRUE(same_bits(eager[i].detach(), compiled[i].detach())) << i;
+}
+
+/// The last of the rows of x, each of which is the next state.
+Pair last_of(const Tensor& x, const Tensor& first) {
+  return scan([](const Tensor& state, const Tensor& row) { return Pair(row, state * 2); }, first,
+              x);
+}
+
 /// A row that a scan has taken of a tensor lies in its memory, whoever gets it.
 TEST(TapedEnds, RowsThatAreResultsLieWhereTheyWere) {
   const Tensor w = normal({3}).requires_grad();
@@ -218,10 +241,9 @@ TEST(TapedEnds, RowsThatAreResultsLieWhereTheyWere) {
     Tensor kept;
     const auto [h, rows] = scan(
         [&](const Tensor& state, const Tensor& each) {
-          const auto inner = scan(
-              [](const Tensor& s, const Tensor& one) { return Pair(one, s * 2); }, zeros({}), each);
-          kept = inner.first;
-          return Pair(state * w + each, inner.second);
+          const auto [row, twice] = last_of(each, zeros({}));
+          kept = row;
+          return Pair(state * w + each, twice);
         },
         zeros({3}), x);
     return Tensors{kept, h, rows};
@@ -233,18 +255,10 @@ TEST(TapedEnds, RowsThatAreResultsLieWhereTheyWere) {
         {row_of_row}}) {
     const auto c = compile(f, {.recheck = false, .background = Background::never});
     for (const std::int64_t length : {4, 4, 4, 6, 6, 1, 1, 6}) {
-      const auto write = [&](const auto& function) {
-        manual_seed(7);
-        const Tensor x = normal({length, 3}).requires_grad(), y = x * 1.5;
-        Tensors all = function(y);
-        Tensor memory = all[0].detach();
-        memory += 100;
-        all.push_back(y);
-        return all;
-      };
-      const Tensors eager = write(f), compiled = write(c);
-      for (std::size_t i = 0; i < eager.size(); ++i)
-        EXPECT_TRUE(same_bits(eager[i].detach(), compiled[i].detach())) << i << " at " << length;
+      SCOPED_TRACE(length);
+      const auto itself = [](const Tensor& y) { return y; };
+      expect_same_bits(after_a_write(f, count_up({length, 3}), itself),
+                       after_a_write(c, count_up({length, 3}), itself));
     }
     EXPECT_GE(c.explain().replays, 4);
   }
@@ -253,24 +267,17 @@ TEST(TapedEnds, RowsThatAreResultsLieWhereTheyWere) {
 /// Whether a reshape copies, and so whether its rows lie in the argument, depends on strides.
 TEST(TapedEnds, RowsOfAReshapedArgument) {
   const auto last_row = [](const Tensor& x) {
-    const auto [row, states] =
-        scan([](const Tensor& h, const Tensor& each) { return Pair(each, h * 2); }, zeros({1}),
-             reshape(x, {-1, 1}));
+    const auto [row, states] = last_of(reshape(x, {-1, 1}), zeros({1}));
     return Tensors{row, states};
   };
   const auto c = compile(last_row, {.recheck = false, .background = Background::never});
   for (const bool turned : {true, true, true, false, false, true, false}) {
-    const auto write = [&](const auto& function) {
-      const Tensor x = count_up({2, 3}).requires_grad(), y = x * 1.5;
-      Tensors all = function(turned ? transpose(y, 0, 1) : reshape(y, {3, 2}));
-      Tensor memory = all[0].detach();
-      memory += 100;
-      all.push_back(y);
-      return all;
+    SCOPED_TRACE(turned);
+    const auto argument = [&](const Tensor& y) {
+      return turned ? transpose(y, 0, 1) : reshape(y, {3, 2});
     };
-    const Tensors eager = write(last_row), compiled = write(c);
-    for (std::size_t i = 0; i < eager.size(); ++i)
-      EXPECT_TRUE(same_bits(eager[i].detach(), compiled[i].detach())) << i << " " << turned;
+    expect_same_bits(after_a_write(last_row, count_up({2, 3}), argument),
+                     after_a_write(c, count_up({2, 3}), argument));
   }
 }
 
@@ -280,9 +287,7 @@ TEST(TapedEnds, AWriteToWhatSlicesOfSlicesLieInRunsEagerly) {
     Tensor y = x * 2, kept;
     (void)scan(
         [&](const Tensor& state, const Tensor& each) {
-          kept = scan([](const Tensor& s, const Tensor& one) { return Pair(one, s * 2); },
-                      zeros({}), each)
-                     .first;
+          kept = last_of(each, zeros({})).first;
           return Pair(state + each, state);
         },
         zeros({3}), y);
@@ -293,9 +298,7 @@ TEST(TapedEnds, AWriteToWhatSlicesOfSlicesLieInRunsEagerly) {
   const auto c = compile(f, {.recheck = false, .background = Background::never});
   for (int i = 0; i < 3; ++i) {
     const Tensor x = count_up({2, 3}).requires_grad();
-    const Tensors eager = f(x), compiled = c(x);
-    for (std::size_t k = 0; k < eager.size(); ++k)
-      EXPECT_TRUE(same_bits(eager[k].detach(), compiled[k].detach())) << k;
+    expect_same_bits(f(x), c(x));
   }
   EXPECT_NE(c.explain().recordings.at(0).refusal.find("slices"), std::string::npos);
 }

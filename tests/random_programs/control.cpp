@@ -176,8 +176,7 @@ void add_nested_control(Instructions& list) {
                         return true;
                       },
                   .outputs = 0,
-                  .form = Form::while_cond,
-                  .layered = true});
+                  .form = Form::while_cond});
 }
 
 }  // namespace dyad::testing

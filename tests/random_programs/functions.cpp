@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "dyad/ops/ops.h"
 #include "instructions.h"
 
@@ -192,35 +190,23 @@ void add_reductions_and_views(Functions& some) {
 
 /// Elements that go to places along the axis that number 0 names.
 void add_scatters(Functions& some) {
-  const auto draft = [](Draft& d) {
-    if (!d.input(with_rank(1, 3, is_number)) || !d.axis()) return false;
-    const int rank = d.example(0).rank();
-    return d.input(with_rank(rank, rank, is_whole)) &&
-           d.input([=, dtype = d.example(0).dtype()](T x) {
-             return x.dtype() == dtype && x.rank() == rank;
-           });
-  };
-  const auto places = [](F f) {
-    return remainder(to(f[1], i64), size_tensor(f[0].size(f.whole(0))));
-  };
-  const std::string text = "($0, #0, remainder(to($1, i64), size_tensor($0.size(#0))), $2";
   for (const char* reduction : {"sum", "prod", "amax", "amin", "mean"}) {
     some.add(
-        std::string("scatter_") + reduction, "scatter_reduce" + text + ", \"" + reduction + "\")",
-        [=](F f) { return scatter_reduce(f[0], f.whole(0), places(f), f[2], reduction); }, draft);
+        std::string("scatter_") + reduction,
+        std::string("scatter_reduce($0, #0, ") + kPlaces + ", $2, \"" + reduction + "\")",
+        [=](F f) { return scatter_reduce(f[0], f.whole(0), places(f), f[2], reduction); },
+        [](Draft& d) { return parts_draft(d, -1, is_number); });
   }
 }
 
 }  // namespace
 
 void add_functions(Instructions& list) {
-  const auto before = static_cast<std::ptrdiff_t>(list.size());
   Functions some(list);
   add_elementary(some);
   add_activations(some);
   add_reductions_and_views(some);
   add_scatters(some);
-  std::for_each(list.begin() + before, list.end(), [](Instruction& one) { one.layered = true; });
 }
 
 }  // namespace dyad::testing

@@ -8,19 +8,24 @@ namespace {
 
 using F = const Frame&;
 
-/// Whole numbers of any size as places along the axis that number 0 names: a tensor of indices is
-/// seldom in range by itself.
-Tensor places(F f) { return remainder(to(f[1], i64), size_tensor(f[0].size(f.whole(0)))); }
+}  // namespace
 
-bool places_draft(Draft& d, int rank) {
-  if (!d.input(with_rank(1, 3)) || !d.axis()) return false;
-  return d.input(with_rank(rank < 0 ? d.example(0).rank() : rank,
-                           rank < 0 ? d.example(0).rank() : rank, is_whole));
+Tensor places(const Frame& f) {
+  return remainder(to(f[1], i64), size_tensor(f[0].size(f.whole(0))));
 }
 
-constexpr const char* kPlaces = "remainder(to($1, i64), size_tensor($0.size(#0)))";
+bool places_draft(Draft& d, int rank, const Draft::Fits& fits) {
+  if (!d.input(with_rank(1, 3, fits)) || !d.axis()) return false;
+  const int axes = rank < 0 ? d.example(0).rank() : rank;
+  return d.input(with_rank(axes, axes, is_whole));
+}
 
-}  // namespace
+bool parts_draft(Draft& d, int rank, const Draft::Fits& fits) {
+  if (!places_draft(d, rank, fits)) return false;
+  const int axes = d.example(0).rank();
+  return d.input(with_rank(
+      axes, axes, [dtype = d.example(0).dtype()](const Tensor& x) { return x.dtype() == dtype; }));
+}
 
 void add_indexing(Instructions& list) {
   const auto one = [&](std::string name, std::string text, int weight, auto call,
@@ -47,21 +52,11 @@ void add_indexing(Instructions& list) {
   one(
       "index_add", std::string("index_add($0, #0, ") + kPlaces + ", $2)", 2,
       [](F f) { return index_add(f[0], f.whole(0), places(f), f[2]); },
-      [](Draft& d) {
-        return places_draft(d, 1) &&
-               d.input([dtype = d.example(0).dtype(), rank = d.example(0).rank()](const Tensor& x) {
-                 return x.dtype() == dtype && x.rank() == rank;
-               });
-      });
+      [](Draft& d) { return parts_draft(d, 1); });
   one(
       "scatter_add", std::string("scatter_add($0, #0, ") + kPlaces + ", $2)", 2,
       [](F f) { return scatter_add(f[0], f.whole(0), places(f), f[2]); },
-      [](Draft& d) {
-        return places_draft(d, -1) &&
-               d.input([dtype = d.example(0).dtype(), rank = d.example(0).rank()](const Tensor& x) {
-                 return x.dtype() == dtype && x.rank() == rank;
-               });
-      });
+      [](Draft& d) { return parts_draft(d, -1); });
   one(
       "index_copy", std::string("index_copy($0, #0, ") + kPlaces + ", $2)", 1,
       [](F f) { return index_copy(f[0], f.whole(0), places(f), f[2]); },

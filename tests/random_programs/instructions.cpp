@@ -85,9 +85,11 @@ const Instructions& instructions() {
     add_writes(list);
     add_control(list);
     add_stateful(list);
+    const auto layered = static_cast<std::ptrdiff_t>(list.size());
     add_layers(list);
     add_nested_control(list);
     add_functions(list);
+    std::for_each(list.begin() + layered, list.end(), [](Instruction& one) { one.layered = true; });
     return list;
   }();
   return all;

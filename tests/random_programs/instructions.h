@@ -140,4 +140,14 @@ Draft::Fits with_rank(int low, int high, const Draft::Fits& fits = any_value);
 Draft::Fits broadcasts_with(const Tensor& other, const Draft::Fits& fits = any_value);
 Draft::Fits same_type(const Tensor& other);
 
+/// Whole numbers of any size, input 1, as places along the axis of input 0 that number 0 names: a
+/// tensor of indices is seldom in range by itself.
+Tensor places(const Frame& f);
+inline constexpr const char* kPlaces = "remainder(to($1, i64), size_tensor($0.size(#0)))";
+/// Draws these: an input that fits, the axis, and numbers of so many axes; -1: of as many as the
+/// input.
+bool places_draft(Draft& d, int rank, const Draft::Fits& fits = any_value);
+/// And input 2, which goes there: of the dtype of input 0 and as many axes.
+bool parts_draft(Draft& d, int rank, const Draft::Fits& fits = any_value);
+
 }  // namespace dyad::testing

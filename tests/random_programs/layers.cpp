@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "dyad/exec/autocast.h"
 #include "dyad/ops/ops.h"
 #include "instructions.h"
@@ -38,7 +36,6 @@ Tensor weight_state(F f, std::int64_t rows) { return full({rows, 2}, 0.25, f[0].
 }  // namespace
 
 void add_layers(Instructions& list) {
-  const auto before = static_cast<std::ptrdiff_t>(list.size());
   const auto some = [&](std::string name, std::string text, int weight, auto call,
                         std::function<bool(Draft&)> draft, int outputs = 1) {
     list.push_back({std::move(name), std::move(text), weight,
@@ -172,7 +169,6 @@ void add_layers(Instructions& list) {
   list.push_back({"bitwise_not", "bitwise_not($0)", 1,
                   [](F f) { return Tensors{bitwise_not(f[0])}; },
                   [=](Draft& d) { return d.input(is_integral); }});
-  std::for_each(list.begin() + before, list.end(), [](Instruction& one) { one.layered = true; });
 }
 
 }  // namespace dyad::testing
