@@ -180,6 +180,10 @@ const std::vector<Group>& groups() {
        "graphs that differ from call to call: a branch on data, texts of many lengths, and what a "
        "call costs",
        dynamic},
+      {"concurrent",
+       "calls a second of one compiled function from several threads together, each on arguments of "
+       "its own, against so many times the calls of one",
+       concurrent},
   };
   return all;
 }

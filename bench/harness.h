@@ -67,6 +67,7 @@ void fused(Results& results, int threads);
 void training(Results& results, int threads);
 void compile_time(Results& results, int threads);
 void dynamic(Results& results, int threads);
+void concurrent(Results& results, int callers);
 
 /// Prints where the time of the compiled steps goes whose workloads `wanted` wants.
 void profile_training(const Results& wanted);

@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/base/by_thread.h"
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
 #include "dyad/base/log.h"
@@ -79,8 +80,8 @@ struct CompiledCore::State {
   CompileOptions options;
   Loc loc;
   CancelSource cancels;
-  mutable std::shared_mutex mutex;  ///< of the recordings: replays share it
-  std::recursive_mutex turns;       ///< of calls that write what other calls see
+  mutable MutexByThread mutex;  ///< of the recordings: replays share it
+  std::recursive_mutex turns;   ///< of calls that write what other calls see
   std::atomic<bool> takes_turns = false;
   std::atomic<std::thread::id> recorder_thread;  ///< which calls the function and has the mutex
   std::vector<std::unique_ptr<Recording>> recordings;
@@ -91,8 +92,8 @@ struct CompiledCore::State {
   bool sealed = false;                ///< there is no function to record
   std::vector<ExplainedMiss> misses;  ///< the last few
   std::atomic<bool> warned = false;   ///< that calls run eagerly
-  std::atomic<std::int64_t> calls = 0, replays = 0, recorded = 0, rechecks = 0, eager = 0,
-                            early = 0;
+  CountByThread calls, replays;       ///< the others are few
+  std::atomic<std::int64_t> recorded = 0, rechecks = 0, eager = 0, early = 0;
 
   /// What becomes of a call.
   enum class Way : std::uint8_t { replay, recheck, record, eager, early };
@@ -217,8 +218,9 @@ FlatResult CompiledCore::call(std::span<const Tensor> arguments,
 CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
                                                      std::span<const Tensor> arguments) const {
   Found found;
-  std::optional<Mismatch> reason;  // of the newest recording of the same kind of call
-  std::optional<Found> unproved;   // serves the call if a comparison says so
+  const Recording* newest = nullptr;  // of the same kind of call
+  std::optional<Mismatch> reason;     // why that does not serve it
+  std::optional<Found> unproved;      // serves the call if a comparison says so
   for (auto it = recordings.rbegin(); it != recordings.rend(); ++it) {
     Recording& recording = **it;
     if (recording.key != key) continue;
@@ -234,23 +236,29 @@ CompiledCore::State::Found CompiledCore::State::find(const CallKey& key,
       if (!unproved) unproved = found;
       continue;
     }
-    if (!reason) reason = std::move(differs);
+    if (newest) continue;
+    newest = &recording;
+    reason = std::move(differs);
   }
   if (unproved) return *std::move(unproved);
+  if (reason && !reason->loc) reason->loc = newest->line_of(*reason);
   found.reason = reason ? *std::move(reason) : difference_of_kind(recordings, key, arguments);
   if (sealed) {
     throw GraphError("'" + options.name + "' has no recording for this call: " + found.reason.text +
                          "; call the function so before it is saved",
                      Loc(std::source_location::current()).user(), found.reason.loc);
   }
-  if (!recordings.empty()) found.way = way_of_miss(found.reason);
+  if (recordings.empty()) return found;
+  if (!found.reason.loc) found.reason.loc = loc;
+  found.way = way_of_miss(found.reason);
   return found;
 }
 
 /// How a call goes on that fits nothing recorded. RecompileError when that is forbidden.
 CompiledCore::State::Way CompiledCore::State::way_of_miss(const Mismatch& reason) const {
   if (options.on_recompile == OnRecompile::fail) {
-    throw RecompileError("compiled function '" + options.name + "', call " + std::to_string(calls) +
+    throw RecompileError("compiled function '" + options.name + "', call " +
+                             std::to_string(calls.total()) +
                              " fits no recording, and on_recompile forbids another: " + reason.text,
                          reason.loc ? reason.loc : loc);
   }
@@ -262,7 +270,7 @@ CompiledCore::State::Way CompiledCore::State::way_of_miss(const Mismatch& reason
 FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
                                      std::span<const std::int64_t> numbers, const Body& body,
                                      const NamesOf& names, std::uint64_t given_away) {
-  const std::int64_t number = ++calls;
+  ++calls;
   const CancelToken token = cancels.begin();
   const CallKey key = key_of(arguments, numbers);
   std::unique_lock<std::recursive_mutex> turn;
@@ -285,8 +293,9 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     if (!found.recording) miss = found.reason;
     if (way == Way::eager && !warned) warning = warning_of(found);
     if (way == Way::replay) {
-      const auto count = static_cast<std::uint64_t>(++found.recording->calls);
-      if (options.recheck && std::has_single_bit(count)) {
+      // Without checks nobody asks which call it is, and threads need not count together.
+      if (options.recheck &&
+          std::has_single_bit(static_cast<std::uint64_t>(++found.recording->calls))) {
         ++rechecks;
         way = Way::recheck;
       } else if (!found.recording->is_ready()) {
@@ -341,7 +350,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   if (!warning.empty() && !warned.exchange(true)) log(LogLevel::warning, warning);
   if (miss) {
     const std::unique_lock lock(mutex);
-    note_miss(number, *std::move(miss));
+    note_miss(calls.total(), *std::move(miss));
   }
   return run_eagerly(body, arguments, token);
 }
@@ -356,7 +365,7 @@ std::string CompiledCore::State::warning_of(const Found& found) const {
       "{}, call {}, runs eagerly, because none of its {} recordings (max_recordings) serves it: "
       "{}. "
       "Numbers and lengths of lists are part of a recording; pass what changes often as a tensor",
-      name, calls.load(), recordings.size(), found.reason.text);
+      name, calls.total(), recordings.size(), found.reason.text);
 }
 
 /// Notes why a call ran eagerly; the caller has the mutex.
@@ -529,7 +538,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   recording->learn(*path);
   if (recording->writes_outside) takes_turns = true;
   if (auto waits = tells_too_little(*recording, arguments)) {
-    note_miss(calls, *std::move(waits));
+    note_miss(calls.total(), *std::move(waits));
     return result;
   }
   recording->overlap = recording->writes_overlap(arguments);
@@ -595,7 +604,7 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
       // Calls to come would get what it was.
       std::erase_if(recordings, [&](const auto& one) { return one.get() == &recording; });
       throw GraphError(
-          "compiled function '" + options.name + "', call " + std::to_string(calls) +
+          "compiled function '" + options.name + "', call " + std::to_string(calls.total()) +
               ": it did something else than when it was recorded: " + difference->text +
               "; it depends on something of the host that a recording cannot see: pass that as an "
               "argument "
@@ -705,8 +714,8 @@ Explanation CompiledCore::explain(const StepProfile* profile) const {
   state_->wait_for_compilation();
   Explanation page{.name = state_->options.name,
                    .loc = state_->loc,
-                   .calls = state_->calls,
-                   .replays = state_->replays,
+                   .calls = state_->calls.total(),
+                   .replays = state_->replays.total(),
                    .recorded = state_->recorded,
                    .rechecks = state_->rechecks,
                    .eager = state_->eager,

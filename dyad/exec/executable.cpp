@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <iterator>
 #include <list>
@@ -11,6 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "dyad/base/by_thread.h"
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
 #include "dyad/base/no_loc_scope.h"
@@ -270,17 +273,24 @@ struct Executable::State {
   }
 
   using Plans = std::list<std::unique_ptr<Plan>>;
+  /// Plans that no run uses, the most recently used first, of threads of one slot.
+  struct alignas(kCacheLine) Shelf {
+    std::mutex mutex;
+    Plans plans;
+  };
 
   /// A plan for values like these, for one run: the one used last, another one kept, or a new one.
   /// While a run has it, runs of other threads take others.
   Plans take_plan(std::span<const Tensor> values, const SymbolMap& outer, Loc where,
                   PlaceholderUse use) {
     Plans taken;
-    if (values.size() == graph->placeholders().size()) {
-      const std::scoped_lock lock(mutex);
-      for (auto it = plans.begin(); it != plans.end(); ++it) {
+    const bool may_fit = values.size() == graph->placeholders().size();
+    for (std::size_t i = 0; may_fit && i < shelves.size(); ++i) {
+      Shelf& shelf = shelves[(thread_slot() + i) % shelves.size()];  // its own first
+      const std::scoped_lock lock(shelf.mutex);
+      for (auto it = shelf.plans.begin(); it != shelf.plans.end(); ++it) {
         if ((*it)->use != use || !fits(**it, values, outer)) continue;
-        taken.splice(taken.begin(), plans, it);
+        taken.splice(taken.begin(), shelf.plans, it);
         return taken;
       }
     }
@@ -399,8 +409,15 @@ struct Executable::State {
     note_plan(*plan, *version, start);
     const std::scoped_lock lock(mutex);
     sizes.lowered = std::move(version);
-    std::erase_if(plans, [&](const auto& other) { return is_outdone(*other); });
-    plans.push_front(std::move(plan));
+    ++hot_versions;
+    for (Shelf& shelf : shelves) {
+      const std::scoped_lock shelf_lock(shelf.mutex);
+      std::erase_if(shelf.plans, [&](const auto& other) { return is_outdone(*other); });
+    }
+    plan->hot_versions = hot_versions;
+    Shelf& shelf = shelves[thread_slot()];
+    const std::scoped_lock shelf_lock(shelf.mutex);
+    shelf.plans.push_front(std::move(plan));
   }
 
   /// Whether there is a version for the sizes of a plan that was made without.
@@ -410,12 +427,18 @@ struct Executable::State {
     return known && known->lowered;
   }
 
-  /// Keeps a plan for runs to come.
+  /// Keeps a plan for runs to come: the thread whose caches have its memory takes it first.
   void put_back(Plans& taken) noexcept {
-    const std::scoped_lock lock(mutex);
-    if (is_outdone(*taken.front())) return;
-    plans.splice(plans.begin(), taken);
-    if (plans.size() > options.max_plans) plans.pop_back();
+    Plan& plan = *taken.front();
+    if (const int now = hot_versions.load(std::memory_order_acquire); plan.hot_versions != now) {
+      const std::scoped_lock lock(mutex);
+      if (is_outdone(plan)) return;
+      plan.hot_versions = now;
+    }
+    Shelf& shelf = shelves[thread_slot()];
+    const std::scoped_lock lock(shelf.mutex);
+    shelf.plans.splice(shelf.plans.begin(), taken);
+    if (shelf.plans.size() > options.max_plans) shelf.plans.pop_back();
   }
 
   std::vector<Tensor> run(std::span<const Tensor> values, const SymbolMap& outer,
@@ -507,12 +530,13 @@ struct Executable::State {
   std::vector<passes::Stage> stages;  // when some sizes only data tell: the graph in parts
   std::vector<std::unique_ptr<Executable>> parts;
   std::once_flag named_once;
-  std::vector<Dim> named;   // symbols
-  std::mutex turns;         // of runs that write variables
-  std::mutex mutex;         // of what follows
-  Plans plans;              // that no run uses, the most recently used first
-  ExecutableStats stats;    // with the latest plan's notes alone
-  Planned planned;          // what the latest plan runs, whoever has it
+  std::vector<Dim> named;             // symbols
+  std::mutex turns;                   // of runs that write variables
+  std::mutex mutex;                   // of what follows
+  ExecutableStats stats;              // with the latest plan's notes alone
+  Planned planned;                    // what the latest plan runs, whoever has it
+  std::atomic<int> hot_versions = 0;  // how many there are: what a plan has seen needs no look
+  std::array<Shelf, kThreadSlots> shelves;
   std::list<HotSizes> hot;  // whose tasks end before the rest goes
 };
 

@@ -123,6 +123,7 @@ class Plan {
   PlaceholderUse use;
   bool is_hot = false;                  ///< of a graph with these sizes as numbers
   std::shared_ptr<const void> version;  ///< that graph, where nobody else keeps it
+  int hot_versions = 0;  ///< of those there are, how many it was compared with: none outdoes it
   std::int64_t runs = 0;
   SymbolMap outer;  ///< symbols given from outside
   SymbolMap symbols;

@@ -40,7 +40,9 @@ struct ExplainedSmallSizes {
 struct ExplainedRecording {
   /// Why it was made: the first call, or what had changed, with old and new value; the fetches.
   std::string reason;
-  Loc loc;                             ///< the line of the guard that failed, when there was one
+  /// The line of the guard that failed, or the first that uses the argument that differs; that of
+  /// the function where something else differs. None for the first call.
+  Loc loc;
   std::vector<std::string> arguments;  ///< types, symbols where sizes may vary
   std::vector<std::string> guards;     ///< what must hold for it to be used, with lines
   std::vector<ExplainedSmallSizes> small_sizes;
@@ -67,7 +69,7 @@ struct ExplainedRecording {
 struct ExplainedMiss {
   std::int64_t call = 0;  ///< its number, from 1
   std::string reason;     ///< what had changed, with old and new value
-  Loc loc;                ///< the line of the guard or host read, when there was one
+  Loc loc;                ///< as that of a recording, or that of a host read
 };
 
 /// What `explain()` tells of a compiled function, or of a graph, whose calls are its runs.

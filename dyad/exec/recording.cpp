@@ -93,12 +93,24 @@ std::string Recording::argument(std::size_t position) const {
                                          : "argument " + std::to_string(position);
 }
 
-std::string Recording::key_difference(const CallKey& of_call,
-                                      std::span<const Tensor> arguments) const {
+Loc Recording::line_of(const Mismatch& differs) const {
+  if (differs.argument < 0 || !tree) return {};
+  for (const DecisionTree::Leaf& leaf : tree->leaves()) {
+    const GraphImpl& graph = *leaf.path->graph;
+    const Value argument = graph.placeholders()[static_cast<std::size_t>(differs.argument)];
+    for (const auto& node : graph.nodes()) {
+      if (std::ranges::find(node->inputs(), argument) != node->inputs().end()) return node->loc();
+    }
+  }
+  return {};
+}
+
+Mismatch Recording::key_difference(const CallKey& of_call,
+                                   std::span<const Tensor> arguments) const {
   if (key[0] / 2 != of_call[0] / 2)
-    return "autocast was " + autocast_of(key) + ", is " + autocast_of(of_call);
+    return {"autocast was " + autocast_of(key) + ", is " + autocast_of(of_call)};
   if (key[0] != of_call[0])
-    return of_call[0] ? "gradients are recorded now" : "gradients are not recorded now";
+    return {of_call[0] ? "gradients are recorded now" : "gradients are not recorded now"};
   // With another number of tensors a length or the like differs, which tells more.
   for (std::size_t i = 0; i < arguments.size() && key[1] == of_call[1]; ++i) {
     if (std::equal(of_call.begin() + 2 + 3 * static_cast<std::ptrdiff_t>(i),
@@ -113,16 +125,17 @@ std::string Recording::key_difference(const CallKey& of_call,
              : arguments[i].tracks_grad() ? " with gradients"
                                           : " without gradients";
     }
-    return argument(i) + " was " + types[i] + ", is " + now;
+    return {.text = argument(i) + " was " + types[i] + ", is " + now,
+            .argument = static_cast<int>(i)};
   }
   // Up to the first number that differs both calls have the same parts.
   const auto numbers = numbers_of(key), now = numbers_of(of_call);
   const auto [was, is] = std::ranges::mismatch(numbers, now);
   const auto position = static_cast<std::size_t>(was - numbers.begin());
   if (position < names.numbers.size() && is != now.end())
-    return pack::difference(names.numbers[position], *was, *is);
-  if (key[1] != of_call[1]) return "another number of tensors";
-  return "other arguments than before are the same tensor";
+    return {pack::difference(names.numbers[position], *was, *is)};
+  if (key[1] != of_call[1]) return {"another number of tensors"};
+  return {"other arguments than before are the same tensor"};
 }
 
 std::optional<Mismatch> Recording::sizes_differ(std::span<const Tensor> arguments,
@@ -132,9 +145,9 @@ std::optional<Mismatch> Recording::sizes_differ(std::span<const Tensor> argument
       const Dim expected = shapes[i][axis];
       const std::int64_t size = arguments[i].impl()->shape[axis].number();
       const auto differs = [&](const std::string& was) {
-        return Mismatch{"size of " + argument(i) + " along axis " + std::to_string(axis) + " was " +
-                            was + ", is " + std::to_string(size),
-                        {}};
+        return Mismatch{.text = "size of " + argument(i) + " along axis " + std::to_string(axis) +
+                                " was " + was + ", is " + std::to_string(size),
+                        .argument = static_cast<int>(i)};
       };
       if (expected.is_number()) {
         if (expected.number() != size) return differs(std::to_string(expected.number()));
@@ -213,8 +226,7 @@ std::optional<Mismatch> Recording::hidden_layout(std::span<const Tensor> argumen
   if (!is_unproved(symbols)) return std::nullopt;
   if (const Dim symbol = layout_hiding(symbols); symbol.is_symbolic()) {
     return Mismatch{"with " + to_string(symbol) + " = " + std::to_string(*symbols.find(symbol)) +
-                        " a write in place may reach other tensors than at larger sizes",
-                    {}};
+                    " a write in place may reach other tensors than at larger sizes"};
   }
   return strides_matter ? strides_differ(layouts, arguments) : std::nullopt;
 }
@@ -255,12 +267,11 @@ std::optional<Mismatch> Recording::small_sizes_differ(const SymbolMap& symbols) 
   const SymbolMap sizes = small_sizes_of(symbols);
   if (sizes.entries().empty()) return std::nullopt;
   // What keeps larger sizes from being compiled may not be there.
-  if (runs_eagerly()) return Mismatch{"larger sizes run eagerly, now " + sizes_string(sizes), {}};
+  if (runs_eagerly()) return Mismatch{"larger sizes run eagerly, now " + sizes_string(sizes)};
   const SmallSizes* const known = known_at(sizes);
   if (!known) return std::nullopt;
   if (!known->differs.empty())
-    return Mismatch{"with " + sizes_string(sizes) + " something else was done: " + known->differs,
-                    {}};
+    return Mismatch{"with " + sizes_string(sizes) + " something else was done: " + known->differs};
   return guards_fail(known->guards, symbols);
 }
 
@@ -269,14 +280,13 @@ std::optional<Mismatch> Recording::memory_differs(std::span<const Tensor> argume
   if (writes_overlap(arguments) != overlap) {
     return Mismatch{overlap ? "no argument shares memory with another tensor now"
                             : "an argument shares memory with another tensor now, and one "
-                              "of the two is written",
-                    {}};
+                              "of the two is written"};
   }
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     if (!writes_argument[i] || has_gaps(*arguments[i].impl()) == gaps[i]) continue;
-    return Mismatch{argument(i) + " is written, and its elements " +
-                        (gaps[i] ? "lie side by side now" : "do not lie side by side now"),
-                    {}};
+    return Mismatch{.text = argument(i) + " is written, and its elements " +
+                            (gaps[i] ? "lie side by side now" : "do not lie side by side now"),
+                    .argument = static_cast<int>(i)};
   }
   const SmallSizes* const known = known_at(small_sizes_of(symbols));
   if (known)
@@ -302,7 +312,8 @@ std::optional<Mismatch> Recording::strides_differ(std::span<const ArgumentLayout
     const ArgumentLayout& then = layouts_then[i];
     if ((now.contiguous && then.contiguous) || now.strides == then.strides) continue;
     return Mismatch{
-        "the strides of " + argument(i) + " are others now, on which what it does depends", {}};
+        .text = "the strides of " + argument(i) + " are others now, on which what it does depends",
+        .argument = static_cast<int>(i)};
   }
   return std::nullopt;
 }
@@ -315,19 +326,18 @@ std::optional<Mismatch> Recording::rows_differ(const GradNote& note,
   if (!kept) return std::nullopt;
   const bool like_argument = note.argument >= 0 && note.part == autograd::GradPart::whole;
   if (kept->grad.defined() && !like_argument && !kept->grad.shape().same_as(note.shape))
-    return Mismatch{
-        "a gradient was " + to_string(note.shape) + ", is " + to_string(kept->grad.shape()), {}};
+    return Mismatch{"a gradient was " + to_string(note.shape) + ", is " +
+                    to_string(kept->grad.shape())};
   if (kept->index.defined() && autograd::grad_of(*kept->index.impl()).defined() &&
       !knows_rows(grads, *kept, arguments))
-    return Mismatch{"a gradient of some rows of " + type_string(leaf) + " is there to add to now",
-                    {}};
+    return Mismatch{"a gradient of some rows of " + type_string(leaf) + " is there to add to now"};
   return std::nullopt;
 }
 
 std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
                                             std::span<const Tensor> arguments,
                                             SymbolMap& symbols) const {
-  if (key != of_call) return Mismatch{key_difference(of_call, arguments), {}};
+  if (key != of_call) return key_difference(of_call, arguments);
   if (auto sizes = sizes_differ(arguments, symbols)) return sizes;
   if (auto failed = guards_fail(guards, symbols)) return failed;
   if (auto small_sizes = small_sizes_differ(symbols)) return small_sizes;
@@ -335,29 +345,25 @@ std::optional<Mismatch> Recording::mismatch(const CallKey& of_call,
   for (const StateGuard& guard : states) {
     if (guard.state->peek() == guard.value) continue;
     return Mismatch{guard.state->name() + " was " + std::to_string(guard.value) + ", is " +
-                        std::to_string(guard.state->peek()),
-                    {}};
+                    std::to_string(guard.state->peek())};
   }
   for (const GradNote& note : grads) {
     const bool defined = autograd::grad_of(*note.in(arguments).impl()).defined();
     if (const std::size_t now = hooks_on(note.in(arguments)); now != note.hooks) {
       return Mismatch{type_string(note.in(arguments)) + " had " + std::to_string(note.hooks) +
-                          " hooks, has " + std::to_string(now),
-                      {}};
+                      " hooks, has " + std::to_string(now)};
     }
     if (!note.reads_first) continue;
     if (defined != note.defined_before) {
       return Mismatch{"a gradient of " + type_string(note.in(arguments)) +
-                          (defined ? " is there to add to now" : " was there to add to before"),
-                      {}};
+                      (defined ? " is there to add to now" : " was there to add to before")};
     }
     if (auto rows = rows_differ(note, arguments)) return rows;
   }
   for (const auto& [tensor, tracked] : captures) {
     if (tensor.tracks_grad() == tracked) continue;
     return Mismatch{"a tensor from outside, " + type_string(tensor) + ", " +
-                        (tracked ? "no longer requires" : "now requires") + " gradients",
-                    {}};
+                    (tracked ? "no longer requires" : "now requires") + " gradients"};
   }
   return std::nullopt;
 }
@@ -373,9 +379,11 @@ Mismatch difference_of_kind(std::span<const std::unique_ptr<Recording>> recordin
     nearest = recording.get();
     most = common;
   }
-  if (!nearest) return {"first call", {}};
+  if (!nearest) return {"first call"};
   SymbolMap symbols;
-  return *nearest->mismatch(of_call, arguments, symbols);
+  Mismatch differs = *nearest->mismatch(of_call, arguments, symbols);
+  if (!differs.loc) differs.loc = nearest->line_of(differs);
+  return differs;
 }
 
 std::string Recording::why_eager() const {

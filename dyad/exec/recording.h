@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "dyad/base/by_thread.h"
 #include "dyad/exec/bucketed.h"
 #include "dyad/exec/compiled_call.h"
 #include "dyad/exec/explain.h"
@@ -41,8 +42,9 @@ using CallKey = std::vector<std::int64_t>;
 /// Why a recording does not fit a call.
 struct Mismatch {
   std::string text;
-  Loc loc;
+  Loc loc = {};
   bool is_error = false;  ///< of an operator: what the function does then is not recorded
+  int argument = -1;      ///< that differs; -1 where it is something else
 };
 
 /// The recordings made under one set of assumptions: argument types, sizes or symbols, guards.
@@ -72,7 +74,8 @@ struct Recording {
   std::string refusal;  ///< why it runs eagerly from the start; empty when it is compiled
   /// Set by backward passes through a call's results.
   TapeNeedFlag tape_need = std::make_shared<std::atomic<TapeNeed>>(TapeNeed::none);
-  std::atomic<std::int64_t> calls = 0;
+  /// Those that may be checked; on a line of its own, for all threads write it.
+  alignas(kCacheLine) std::atomic<std::int64_t> calls = 0;
   std::vector<SmallSizes> small;  ///< what calls with sizes of 0 and 1 were seen to do
   bool draws = false;             ///< random numbers
   bool tells_the_host = false;    ///< by operators that print or call it
@@ -126,6 +129,8 @@ struct Recording {
   [[nodiscard]] bool writes_overlap(std::span<const Tensor> arguments) const;
   /// What the tensor at a position among the arguments is called.
   [[nodiscard]] std::string argument(std::size_t position) const;
+  /// The first line that uses the argument that differs; none where it is something else.
+  [[nodiscard]] Loc line_of(const Mismatch& differs) const;
   [[nodiscard]] ExplainedRecording explain(const StepProfile* profile) const;
   /// What the passes do to its segments, and to the backward parts that have run; none where it
   /// runs eagerly. `name`: what it is called.
@@ -136,8 +141,8 @@ struct Recording {
   [[nodiscard]] std::string sizes_of(const DimGuard& guard, const SymbolMap& now) const;
   [[nodiscard]] std::optional<Mismatch> guards_fail(std::span<const DimGuard> of_calls,
                                                     const SymbolMap& symbols) const;
-  [[nodiscard]] std::string key_difference(const CallKey& of_call,
-                                           std::span<const Tensor> arguments) const;
+  [[nodiscard]] Mismatch key_difference(const CallKey& of_call,
+                                        std::span<const Tensor> arguments) const;
   [[nodiscard]] std::optional<Mismatch> sizes_differ(std::span<const Tensor> arguments,
                                                      SymbolMap& symbols) const;
   /// What is known of calls with these sizes of 0 and 1.

@@ -162,13 +162,13 @@ void Segment::expose(ValueId value) {
   if (std::find(exposed_.begin(), exposed_.end(), value) != exposed_.end()) return;
   exposed_.push_back(value);
   graph_->outputs().push_back(values_.at(value));
-  executable_ = nullptr;
+  forget_executable();
 }
 
 void Segment::write_back(ValueId target, ValueId value) {
   const std::scoped_lock lock(mutex_);
   written_back_.emplace_back(target, value);
-  executable_ = nullptr;
+  forget_executable();
 }
 
 ExecutableOptions Segment::options_now() const {
@@ -188,12 +188,14 @@ ExecutableOptions Segment::options_now() const {
 }
 
 Executable& Segment::executable() {
+  if (Executable* const ready = ready_.load(std::memory_order_acquire)) return *ready;
   const std::scoped_lock lock(mutex_);
   if (!executable_) {
     const GuardedSizes sizes(path_->guards);
     const SizeFacts::Scope scope(sizes);
     executable_ = std::make_shared<Executable>(graph_, options_now());
   }
+  ready_.store(executable_.get(), std::memory_order_release);
   return *executable_;
 }
 

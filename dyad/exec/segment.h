@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <exception>
@@ -112,8 +113,14 @@ class Segment {
   std::vector<ValueId> externals_;
   std::vector<ValueId> exposed_;
   std::vector<std::pair<ValueId, ValueId>> written_back_;  ///< targets and values
+  /// Compiled anew at the next run.
+  void forget_executable() {
+    executable_ = nullptr;
+    ready_ = nullptr;
+  }
   mutable std::mutex mutex_;  // of exposed_ and executable_, which the first run makes
   std::shared_ptr<Executable> executable_;
+  std::atomic<Executable*> ready_ = nullptr;  // the same one: runs find it without the mutex
 };
 
 class PartialBackward;

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/base/by_thread.h"
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/executable.h"
@@ -121,7 +122,6 @@ struct Session::State {
   State(Graph of, SessionOptions how) : graph(std::move(of)), options(how) {}
 
   Program& program_for(const std::vector<Tensor>& fetches, Loc loc) {
-    const std::scoped_lock lock(mutex);
     Key key{{}, DetectAnomaly::active()};
     std::vector<Value> values;
     for (const Tensor& fetch : fetches) {
@@ -137,7 +137,16 @@ struct Session::State {
       values.push_back(handle->value);
       key.first.emplace_back(handle->value.node->id(), handle->value.index);
     }
-    if (const auto found = programs.find(key); found != programs.end()) return *found->second;
+    const auto known = [&] {
+      const auto found = programs.find(key);
+      return found == programs.end() ? nullptr : found->second.get();
+    };
+    {
+      const std::shared_lock lock(mutex);
+      if (Program* const program = known()) return *program;
+    }
+    const std::scoped_lock lock(mutex);
+    if (Program* const program = known()) return *program;  // of another thread, in the meantime
 
     const auto drawn_before = [&](const Node& node) {
       return graph.state()->initial_keys.contains(&node);
@@ -160,10 +169,10 @@ struct Session::State {
 
   Graph graph;
   SessionOptions options;
-  std::mutex mutex;  // of the programs
+  MutexByThread mutex;  // of the programs: runs share it
   std::map<Key, std::unique_ptr<Program>> programs;
   CancelSource cancels;
-  std::atomic<std::int64_t> calls = 0, done = 0;
+  CountByThread calls, done;
 };
 
 Session::Session(Graph graph, SessionOptions options)
@@ -209,11 +218,11 @@ std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetche
 void Session::cancel() const noexcept { state_->cancels.cancel(); }
 
 Explanation Session::explain(const exec::StepProfile* profile) const {
-  const std::scoped_lock lock(state_->mutex);
+  const std::shared_lock lock(state_->mutex);
   Explanation page;
   page.kind = "graph";
-  page.replays = state_->done;  // first: other threads go on running
-  page.calls = state_->calls;
+  page.replays = state_->done.total();  // first: other threads go on running
+  page.calls = state_->calls.total();
   for (const auto& [key, program] : state_->programs) {
     ExplainedRecording& told = page.recordings.emplace_back();
     told.reason = "fetches " + program->fetches;

@@ -47,14 +47,15 @@ bool begins_with(const Shape& shape, const Shape& rows, int axes) {
   return true;
 }
 
-/// Of gather, scatter_add and index_select: rows are the axes before the one that is indexed, or of
-/// a table those of the index.
+/// Of gather, scatter_add and index_select: rows are the axes before the one that is indexed. Of a
+/// table, which has none before it, those of the index: all of them where it names slices, the
+/// first where it has an entry for each element.
 RowWork indexing_work(const Node& node) {
   const Shape& shape = node.types()[0].shape();
   const Shape& index = node.inputs()[1].type().shape();
-  const auto axis = node.attrs_as<ops::IndexAttrs>().axis;
-  int axes = static_cast<int>(axis < 0 ? axis + node.inputs()[0].type().rank() : axis);
+  int axes = static_cast<int>(indexed_axis(node));
   if (node.is("index_select")) axes = axes == 0 ? index.rank() : 0;
+  if (node.is("gather") && axes == 0) axes = 1;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
     if (row_operand(node, i) != RowOperand::whole &&
         !begins_with(node.inputs()[i].type().shape(), shape, axes))

@@ -79,11 +79,15 @@ const Shape& space_of(const Node& node) {
   return reduction ? reduction->inputs()[0].type().shape() : node.types()[0].shape();
 }
 
+std::size_t indexed_axis(const Node& node) {
+  const auto axis = node.attrs_as<ops::IndexAttrs>().axis;
+  return static_cast<std::size_t>(axis < 0 ? axis + node.inputs()[0].type().rank() : axis);
+}
+
 RowOperand row_operand(const Node& node, std::size_t input) {
-  const bool selects = node.is("index_select");
-  if (selects && input == 0) return RowOperand::whole;
-  if (input == 1 && (selects || node.is("gather") || node.is("scatter_add")))
-    return RowOperand::index;
+  const bool selects = node.is("index_select"), gathers = node.is("gather");
+  if (input == 0 && (selects || (gathers && indexed_axis(node) == 0))) return RowOperand::whole;
+  if (input == 1 && (selects || gathers || node.is("scatter_add"))) return RowOperand::index;
   const Value v = node.inputs()[input];
   return v && v.type().rank() == node.types()[0].rank() ? RowOperand::split : RowOperand::whole;
 }

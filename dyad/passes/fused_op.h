@@ -48,6 +48,9 @@ void register_fused_ops();
 /// results, or of the element of its reduction.
 [[nodiscard]] const Shape& space_of(const Node& node);
 
+/// The axis that a gather, scatter_add or index_select indexes, from the front.
+[[nodiscard]] std::size_t indexed_axis(const Node& node);
+
 /// What the rows of a `rows` node are to an operand of a library operator in it.
 enum class RowOperand : std::uint8_t {
   split,  ///< each row has its own part of it

@@ -335,6 +335,24 @@ TEST(Compile, TellsTheGraphsOfEachStretchBetweenHostReads) {
   EXPECT_THAT(to_string(*graphs[0].compiled), HasSubstr("fused"));
 }
 
+TEST(Compile, ARecompilationHasALine) {
+  const auto first = std::source_location::current().line();
+  const auto fn = [](const Tensor& x, const Tensor& y, int n) {
+    const Tensor scaled = x * static_cast<float>(n);
+    return add(scaled, y);
+  };
+  const auto fast = compile(fn, {.recheck = false});
+  const auto line_of_newest = [&] { return fast.explain().recordings.back().loc.line(); };
+  (void)fast(ones({4}), ones({4}), 1);
+  EXPECT_FALSE(fast.explain().recordings[0].loc) << "the first call";
+  (void)fast(ones({4}), ones({4}, f64), 1);
+  EXPECT_EQ(line_of_newest(), first + 3) << "the first operator that reads the argument";
+  (void)fast(ones({1}), ones({4}), 1);
+  EXPECT_EQ(line_of_newest(), first + 2);
+  (void)fast(ones({4}), ones({4}), 2);
+  EXPECT_EQ(line_of_newest(), first + 5) << "the function: no operator reads a number";
+}
+
 TEST(Compile, ASizeThatVariesBecomesASymbol) {
   const auto fn = [](const Tensor& x) { return sum(reshape(x, {x.size(0) * 2, -1}) * 2, {0}); };
   const auto fast = compile(fn, {.recheck = false});

@@ -69,16 +69,27 @@ Tensors embedded(std::span<const Tensor> in) {
   return {h, layer_norm(h, in[3], in[3])};
 }
 
+/// Of a table elements, each from its column.
+Tensors picked_of_columns(std::span<const Tensor> in) {
+  const Tensor h = gather(in[0], 0, in[1]) * 2;
+  return {h, layer_norm(h, in[2], in[2])};
+}
+
 TEST_F(FusedRows, PickElementsByIndex) {
   EXPECT_EQ(kernels_of(picked, {normal({300, 70}), randint(0, 70, {300, 2}), normal({300, 2})}), 1);
   EXPECT_EQ(kernels_of(embedded,
                        {normal({50, 64}), randint(0, 50, {6, 40}), normal({40, 64}), normal({64})}),
             1);
+  EXPECT_EQ(
+      kernels_of(picked_of_columns, {normal({50, 64}), randint(0, 50, {600, 64}), normal({64})}),
+      1);
   for (const int threads : {1, 2}) {
     set_num_threads(threads);
     for (const auto& [rows, size] :
          {std::pair(300, 700), {1000, 3}, {7, 9000}, {1, 5}, {2049, 130}}) {
       SCOPED_TRACE(rows);
+      expect_as_eager(picked_of_columns, {normal({20, size + 1}).t().contiguous().t(),
+                                          randint(-20, 20, {rows, size}), normal({size})});
       expect_as_eager(picked,
                       {normal({rows, size}), randint(0, size, {rows, 4}), normal({rows, 4})});
       expect_as_eager(embedded,

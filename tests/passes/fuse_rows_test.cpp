@@ -160,6 +160,20 @@ TEST(FuseRows, RowsOfATableAreMembers) {
   EXPECT_EQ(graph->nodes().size(), graph->placeholders().size() + 1);
 }
 
+TEST(FuseRows, ElementsOfATableWithOneForEachElementAreMembers) {
+  const auto graph = with_rows(R"(graph {
+    %table = placeholder : f32[v, 8]
+    %i = placeholder : i64[b, 8]
+    %w = placeholder : f32[8]
+    %e = gather(%table, %i) {axis = 0, from_end = false, of = ""} : f32[b, 8]
+    %h = exp(%e) : f32[b, 8]
+    %y = layer_norm(%h, %w, %w) {eps = 1e-5} : f32[b, 8]
+    return %h, %y
+  })");
+  EXPECT_THAT(to_string(*graph), testing::HasSubstr("rows(%table, %i, %w) {axes = 1}"));
+  EXPECT_EQ(graph->nodes().size(), graph->placeholders().size() + 1);
+}
+
 TEST(FuseRows, PositionsAndTablesThatMembersMakeComeFromOutside) {
   // Checked before anything is taken: all positions at once.
   const auto graph = with_rows(R"(graph {
@@ -181,6 +195,14 @@ TEST(FuseRows, PositionsAndTablesThatMembersMakeComeFromOutside) {
   })")),
             1)
       << "the table is made of other rows";
+  EXPECT_EQ(count_rows(*with_rows(R"(graph {
+    %x = placeholder : f32[b, 8]
+    %i = placeholder : i64[b, 8]
+    %l = log_softmax(%x) {axis = 1} : f32[b, 8]
+    %e = gather(%l, %i) {axis = 0, from_end = false, of = ""} : f32[b, 8]
+    return %e
+  })")),
+            0);
 }
 
 TEST(FuseRows, SeveralReductionsReadTheirRowsOnce) {
