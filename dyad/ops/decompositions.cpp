@@ -222,11 +222,15 @@ struct EighOp {
     const Shape& x = in[0].shape();
     return {Type(in[0].dtype(), leading(x, 1)), in[0]};
   }
+  /// Where the vectors have no gradient: the bits of the rule below for one of zeros.
+  static Tensor of_values(const Tensor& v, const Tensor& grad) {
+    return symmetric_part(matmul(v * unsqueeze(grad, -2), mt(v)));
+  }
   /// M. Giles, 2008, section 3.1.
   static void grad(Gradient& g, const Attrs&) {
     const Tensor w = g.output(0), v = g.output(1);
     if (!g.has_grad(1)) {
-      g.set(0, matmul(v * unsqueeze(g.grad(0), -2), mt(v)));
+      g.set(0, of_values(v, g.grad(0)));
       return;
     }
     const Tensor f = off_diagonal_inverse(unsqueeze(w, -2) - unsqueeze(w, -1));
@@ -250,8 +254,7 @@ struct Eigvalsh {
     return {Type(in[0].dtype(), leading(in[0].shape(), 1))};
   }
   static void grad(Gradient& g, const Attrs&) {
-    const Tensor v = eigh(g.input(0)).v;
-    g.set(0, matmul(v * unsqueeze(g.grad(), -2), mt(v)));
+    g.set(0, EighOp::of_values(eigh(g.input(0)).v, g.grad()));
   }
 };
 

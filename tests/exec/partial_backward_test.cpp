@@ -296,6 +296,15 @@ TEST(PartialBackward, RulesThatAskWhatComes) {
   compare(again, {w, v}, {1, 2, 3}, {{{3, 3}, {3, 3}}, true});
 }
 
+TEST(PartialBackward, ValuesWithoutTheirVectors) {
+  const Tensor w = normal({5, 5}).requires_grad();
+  const Several fn = [&](const Tensor& x) -> Tensors {
+    const auto [values, vectors] = eigh((w + w.t()) * x);
+    return {values, vectors * vectors};
+  };
+  compare(fn, {w}, {0b11, 0b01, 0b10, 0b01}, {.shapes = {{1}, {1}, {1}, {1}, {1}}});
+}
+
 TEST(PartialBackward, WhatIsMadeWithoutALookAtTheGradient) {
   const Tensor w = normal({3}).requires_grad(), v = normal({3}).requires_grad();
   const auto careless = custom_gradient([](const Tensor& x) { return x * 2; },
