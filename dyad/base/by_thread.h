@@ -1,10 +1,10 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <shared_mutex>
+#include <vector>
 
 // What many threads use at every call, kept apart by thread: a cache line that several cores write
 // costs each of them more than a small call takes.
@@ -22,44 +22,56 @@ inline constexpr std::size_t kCacheLine = 64;
   return slot;
 }
 
-/// A count that threads add to without meeting.
+/// A value on a cache line of its own.
+template <class T>
+struct alignas(kCacheLine) OnOwnLine {
+  T value{};
+};
+
+/// A count that threads add to without meeting. Who sees what a thread did before it counted up
+/// sees that, too: of two counts the one that goes up later is never ahead if it is read first.
 class CountByThread {
  public:
   void operator++() noexcept {
-    counts_[thread_slot()].value.fetch_add(1, std::memory_order_relaxed);
+    counts_[thread_slot()].value.fetch_add(1, std::memory_order_release);
   }
   /// Of all threads.
   [[nodiscard]] std::int64_t total() const noexcept {
     std::int64_t sum = 0;
-    for (const Count& count : counts_) sum += count.value.load(std::memory_order_relaxed);
+    for (const auto& count : counts_) sum += count.value.load(std::memory_order_acquire);
     return sum;
   }
 
  private:
-  struct alignas(kCacheLine) Count {
-    std::atomic<std::int64_t> value = 0;
-  };
-  std::array<Count, kThreadSlots> counts_;
+  using Count = OnOwnLine<std::atomic<std::int64_t>>;
+  std::vector<Count> counts_ = std::vector<Count>(kThreadSlots);
 };
 
-/// A std::shared_mutex whose readers do not meet; who writes waits for those of each slot in turn.
-/// A reader unlocks on the thread that locked.
+/// A std::shared_mutex whose readers do not meet. Who wants to write keeps no reader out until all
+/// are out. A reader unlocks on the thread that locked.
 class MutexByThread {
  public:
   void lock() {
-    for (Part& part : parts_) part.mutex.lock();
+    for (std::size_t first = 0;;) {
+      // It waits for one while it has none, as std::lock does.
+      parts_[first].value.lock();
+      std::size_t have = 1;
+      while (have < kThreadSlots && at(first + have).try_lock()) ++have;
+      if (have == kThreadSlots) return;
+      for (std::size_t i = 0; i < have; ++i) at(first + i).unlock();
+      first = (first + have) % kThreadSlots;
+    }
   }
   void unlock() {
-    for (Part& part : parts_) part.mutex.unlock();
+    for (Part& part : parts_) part.value.unlock();
   }
-  void lock_shared() { parts_[thread_slot()].mutex.lock_shared(); }
-  void unlock_shared() { parts_[thread_slot()].mutex.unlock_shared(); }
+  void lock_shared() { at(thread_slot()).lock_shared(); }
+  void unlock_shared() { at(thread_slot()).unlock_shared(); }
 
  private:
-  struct alignas(kCacheLine) Part {
-    std::shared_mutex mutex;
-  };
-  std::array<Part, kThreadSlots> parts_;
+  using Part = OnOwnLine<std::shared_mutex>;
+  std::shared_mutex& at(std::size_t slot) { return parts_[slot % kThreadSlots].value; }
+  std::vector<Part> parts_ = std::vector<Part>(kThreadSlots);
 };
 
 }  // namespace dyad

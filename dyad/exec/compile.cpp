@@ -86,10 +86,11 @@ struct CompiledCore::State {
   std::atomic<std::thread::id> recorder_thread;  ///< which calls the function and has the mutex
   std::vector<std::unique_ptr<Recording>> recordings;
   std::map<CallKey, std::vector<std::vector<bool>>>
-      varying;                        ///< per argument and axis: a size that has varied
-  std::map<CallKey, bool> distinct;   ///< sizes that were equal at first turned out not to be one
-  std::map<CallKey, int> waited;      ///< calls that were not kept, see tells_too_little
-  bool sealed = false;                ///< there is no function to record
+      varying;                       ///< per argument and axis: a size that has varied
+  std::map<CallKey, bool> distinct;  ///< sizes that were equal at first turned out not to be one
+  std::map<CallKey, int> waited;     ///< calls that were not kept, see tells_too_little
+  bool sealed = false;               ///< there is no function to record
+  mutable std::mutex misses_mutex;  ///< calls that only note why they ran eagerly wait for no other
   std::vector<ExplainedMiss> misses;  ///< the last few
   std::atomic<bool> warned = false;   ///< that calls run eagerly
   CountByThread calls, replays;       ///< the others are few
@@ -125,7 +126,7 @@ struct CompiledCore::State {
   std::optional<Mismatch> tells_too_little(const Recording& made,
                                            std::span<const Tensor> arguments);
   [[nodiscard]] std::string warning_of(const Found& found) const;
-  void note_miss(std::int64_t call, Mismatch reason);
+  void note_miss(Mismatch reason);
   std::vector<std::vector<bool>> known_to_vary(std::span<const Tensor> arguments) const;
   std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
                                 SymbolMap& hints);
@@ -295,7 +296,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     if (way == Way::replay) {
       // Without checks nobody asks which call it is, and threads need not count together.
       if (options.recheck &&
-          std::has_single_bit(static_cast<std::uint64_t>(++found.recording->calls))) {
+          std::has_single_bit(static_cast<std::uint64_t>(++found.recording->calls->value))) {
         ++rechecks;
         way = Way::recheck;
       } else if (!found.recording->is_ready()) {
@@ -318,13 +319,13 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     miss = found.recording ? std::optional<Mismatch>() : found.reason;
     if (found.way == Way::recheck) {
       if (way != Way::recheck) ++rechecks;
-      ++found.recording->calls;
+      ++found.recording->calls->value;
       return record_small(*found.recording, found.symbols, arguments, body, token);
     }
     if (found.way == Way::replay) {
       if (way == Way::recheck)
         return record_again(*found.recording, found.symbols, arguments, body, token);
-      ++found.recording->calls;
+      ++found.recording->calls->value;
       if (!found.recording->is_ready()) {
         way = Way::early;
       } else if (auto result = replay(found, arguments, given_away, token, miss)) {
@@ -348,10 +349,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   }
   ++eager;
   if (!warning.empty() && !warned.exchange(true)) log(LogLevel::warning, warning);
-  if (miss) {
-    const std::unique_lock lock(mutex);
-    note_miss(calls.total(), *std::move(miss));
-  }
+  if (miss) note_miss(*std::move(miss));
   return run_eagerly(body, arguments, token);
 }
 
@@ -369,10 +367,10 @@ std::string CompiledCore::State::warning_of(const Found& found) const {
 }
 
 /// Notes why a call ran eagerly; the caller has the mutex.
-void CompiledCore::State::note_miss(std::int64_t call, Mismatch reason) {
+void CompiledCore::State::note_miss(Mismatch reason) {
   constexpr std::size_t kKept = 8;
   if (misses.size() == kKept) misses.erase(misses.begin());
-  misses.push_back({call, std::move(reason.text), reason.loc});
+  misses.push_back({calls.total(), std::move(reason.text), reason.loc ? reason.loc : loc});
 }
 
 std::vector<std::vector<bool>> CompiledCore::State::known_to_vary(
@@ -534,11 +532,11 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   Recorder recorder(recording->shapes, arguments, hints, loc);
   auto [result, path] = record(recorder, body, token);
   watch_backward(*path, result.tensors, recording->tape_need, loc);
-  recording->calls = 1;
+  recording->calls->value = 1;
   recording->learn(*path);
   if (recording->writes_outside) takes_turns = true;
   if (auto waits = tells_too_little(*recording, arguments)) {
-    note_miss(calls.total(), *std::move(waits));
+    note_miss(*std::move(waits));
     return result;
   }
   recording->overlap = recording->writes_overlap(arguments);
@@ -721,7 +719,11 @@ Explanation CompiledCore::explain(const StepProfile* profile) const {
                    .eager = state_->eager,
                    .early = state_->early,
                    .recordings = {},
-                   .misses = state_->misses};
+                   .misses = {}};
+  {
+    const std::scoped_lock misses_lock(state_->misses_mutex);
+    page.misses = state_->misses;
+  }
   for (const auto& recording : state_->recordings)
     page.recordings.push_back(recording->explain(profile));
   return page;
@@ -767,6 +769,7 @@ void CompiledCore::reset() {
   state_->varying.clear();
   state_->distinct.clear();
   state_->waited.clear();
+  const std::scoped_lock misses_lock(state_->misses_mutex);
   state_->misses.clear();
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <iterator>
@@ -427,7 +426,7 @@ struct Executable::State {
     return known && known->lowered;
   }
 
-  /// Keeps a plan for runs to come: the thread whose caches have its memory takes it first.
+  /// Keeps a plan for runs to come: the thread whose caches have it takes it first.
   void put_back(Plans& taken) noexcept {
     Plan& plan = *taken.front();
     if (const int now = hot_versions.load(std::memory_order_acquire); plan.hot_versions != now) {
@@ -536,7 +535,7 @@ struct Executable::State {
   ExecutableStats stats;              // with the latest plan's notes alone
   Planned planned;                    // what the latest plan runs, whoever has it
   std::atomic<int> hot_versions = 0;  // how many there are: what a plan has seen needs no look
-  std::array<Shelf, kThreadSlots> shelves;
+  std::vector<Shelf> shelves = std::vector<Shelf>(kThreadSlots);
   std::list<HotSizes> hot;  // whose tasks end before the rest goes
 };
 

@@ -67,7 +67,7 @@ struct ExplainedRecording {
 
 /// A call that fitted no recording and ran eagerly, because of OnRecompile or max_recordings.
 struct ExplainedMiss {
-  std::int64_t call = 0;  ///< its number, from 1
+  std::int64_t call = 0;  ///< calls until then, with it: its number where one thread calls
   std::string reason;     ///< what had changed, with old and new value
   Loc loc;                ///< as that of a recording, or that of a host read
 };

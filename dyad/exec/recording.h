@@ -74,12 +74,13 @@ struct Recording {
   std::string refusal;  ///< why it runs eagerly from the start; empty when it is compiled
   /// Set by backward passes through a call's results.
   TapeNeedFlag tape_need = std::make_shared<std::atomic<TapeNeed>>(TapeNeed::none);
-  /// Those that may be checked; on a line of its own, for all threads write it.
-  alignas(kCacheLine) std::atomic<std::int64_t> calls = 0;
   std::vector<SmallSizes> small;  ///< what calls with sizes of 0 and 1 were seen to do
   bool draws = false;             ///< random numbers
   bool tells_the_host = false;    ///< by operators that print or call it
   bool writes_outside = false;    ///< tensors that other calls see, or gradients of leaves
+  /// That may be checked; all threads count together.
+  std::unique_ptr<OnOwnLine<std::atomic<std::int64_t>>> calls =
+      std::make_unique<OnOwnLine<std::atomic<std::int64_t>>>();
 
   /// Takes over what a path through the function relied on.
   void learn(const Path& path);

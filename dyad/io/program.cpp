@@ -14,6 +14,7 @@
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/tape.h"
+#include "dyad/base/by_thread.h"
 #include "dyad/base/error.h"
 #include "dyad/core/autocast_switch.h"
 #include "dyad/core/generator_scope.h"
@@ -247,7 +248,7 @@ struct Program::State {
   std::vector<std::int64_t> numbers;
   std::variant<GraphRunner, std::unique_ptr<exec::CompiledCore>> runner;
   std::string text;
-  std::shared_mutex mutex;  ///< saving waits for the calls under way
+  MutexByThread mutex;  ///< saving waits for the calls under way
 
   std::vector<Tensor> run(std::span<const Tensor> given, Loc loc) {
     const std::shared_lock lock(mutex);

@@ -222,7 +222,7 @@ struct EighOp {
     const Shape& x = in[0].shape();
     return {Type(in[0].dtype(), leading(x, 1)), in[0]};
   }
-  /// Where the vectors have no gradient: the bits of the rule below for one of zeros.
+  /// Where the vectors have no gradient: the bits of the rule below without their part.
   static Tensor of_values(const Tensor& v, const Tensor& grad) {
     return symmetric_part(matmul(v * unsqueeze(grad, -2), mt(v)));
   }

@@ -49,13 +49,14 @@ bool begins_with(const Shape& shape, const Shape& rows, int axes) {
 
 /// Of gather, scatter_add and index_select: rows are the axes before the one that is indexed. Of a
 /// table, which has none before it, those of the index: all of them where it names slices, the
-/// first where it has an entry for each element.
+/// first of a matrix where it has an entry for each element (with more axes, neighbours mostly have
+/// rows along the last one alone).
 RowWork indexing_work(const Node& node) {
   const Shape& shape = node.types()[0].shape();
   const Shape& index = node.inputs()[1].type().shape();
   int axes = static_cast<int>(indexed_axis(node));
   if (node.is("index_select")) axes = axes == 0 ? index.rank() : 0;
-  if (node.is("gather") && axes == 0) axes = 1;
+  if (node.is("gather") && axes == 0 && shape.rank() <= 2) axes = 1;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
     if (row_operand(node, i) != RowOperand::whole &&
         !begins_with(node.inputs()[i].type().shape(), shape, axes))

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "dyad/ops/attrs/indexing.h"
+
 namespace dyad::passes {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <shared_mutex>
@@ -58,6 +59,17 @@ TEST(ByThread, AWriterIsAloneAndReadersAreNot) {
   EXPECT_EQ(written, kThreads / 4 * 100);
   const std::shared_lock reader(mutex);
   std::jthread([&] { const std::shared_lock beside(mutex); }).join();
+}
+
+TEST(ByThread, AWriterThatWaitsKeepsNoReaderOut) {
+  MutexByThread mutex;
+  std::shared_lock reader(mutex);
+  std::jthread writer([&] { const std::unique_lock alone(mutex); });
+  for (int i = 0; i < 3; ++i) {
+    on_threads([&](int) { const std::shared_lock beside(mutex); });  // of every slot
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  reader.unlock();
 }
 
 }  // namespace

@@ -88,6 +88,8 @@ TEST_F(FusedRows, PickElementsByIndex) {
     for (const auto& [rows, size] :
          {std::pair(300, 700), {1000, 3}, {7, 9000}, {1, 5}, {2049, 130}}) {
       SCOPED_TRACE(rows);
+      expect_as_eager(picked_of_columns,
+                      {normal({20, size + 1}), randint(-20, 20, {rows, size}), normal({size})});
       expect_as_eager(picked_of_columns, {normal({20, size + 1}).t().contiguous().t(),
                                           randint(-20, 20, {rows, size}), normal({size})});
       expect_as_eager(picked,
@@ -126,8 +128,12 @@ TEST_F(FusedRows, RefusePositionsAsEagerExecution) {
     ids.select(0, 51).select(0, 7).fill_(-3);
     const Tensors in{normal({3000, 70}), index, normal({3000, 2})};
     const Tensors table{normal({50, 64}), ids, normal({40, 64}), normal({64})};
-    for (const auto& [fn, inputs] :
-         {std::pair(Function(picked), in), {Function(embedded), table}}) {
+    Tensor rows = randint(0, 50, {3000, 64});
+    rows.select(0, 2719).select(0, 5).fill_(50);
+    const Tensors columns{normal({50, 64}), rows, normal({64})};
+    for (const auto& [fn, inputs] : {std::pair(Function(picked), in),
+                                     {Function(embedded), table},
+                                     {Function(picked_of_columns), columns}}) {
       Executable executable(record(fn, types_of(inputs)));
       const std::string eager = message([&] { static_cast<void>(fn(inputs)); });
       EXPECT_EQ(message([&] { static_cast<void>(executable.run(inputs)); }), eager);
