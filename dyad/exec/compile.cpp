@@ -86,11 +86,11 @@ struct CompiledCore::State {
   std::atomic<std::thread::id> recorder_thread;  ///< which calls the function and has the mutex
   std::vector<std::unique_ptr<Recording>> recordings;
   std::map<CallKey, std::vector<std::vector<bool>>>
-      varying;                       ///< per argument and axis: a size that has varied
-  std::map<CallKey, bool> distinct;  ///< sizes that were equal at first turned out not to be one
-  std::map<CallKey, int> waited;     ///< calls that were not kept, see tells_too_little
-  bool sealed = false;               ///< there is no function to record
-  mutable std::mutex misses_mutex;  ///< calls that only note why they ran eagerly wait for no other
+      varying;                        ///< per argument and axis: a size that has varied
+  std::map<CallKey, bool> distinct;   ///< sizes that were equal at first turned out not to be one
+  std::map<CallKey, int> waited;      ///< calls that were not kept, see tells_too_little
+  bool sealed = false;                ///< there is no function to record
+  mutable std::mutex misses_mutex;    ///< of misses
   std::vector<ExplainedMiss> misses;  ///< the last few
   std::atomic<bool> warned = false;   ///< that calls run eagerly
   CountByThread calls, replays;       ///< the others are few
@@ -366,9 +366,10 @@ std::string CompiledCore::State::warning_of(const Found& found) const {
       name, calls.total(), recordings.size(), found.reason.text);
 }
 
-/// Notes why a call ran eagerly; the caller has the mutex.
+/// Notes why a call ran eagerly.
 void CompiledCore::State::note_miss(Mismatch reason) {
   constexpr std::size_t kKept = 8;
+  const std::scoped_lock lock(misses_mutex);
   if (misses.size() == kKept) misses.erase(misses.begin());
   misses.push_back({calls.total(), std::move(reason.text), reason.loc ? reason.loc : loc});
 }

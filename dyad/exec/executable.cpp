@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "dyad/base/by_thread.h"
 #include "dyad/base/error.h"
@@ -434,10 +435,30 @@ struct Executable::State {
       if (is_outdone(plan)) return;
       plan.hot_versions = now;
     }
-    Shelf& shelf = shelves[thread_slot()];
-    const std::scoped_lock lock(shelf.mutex);
-    shelf.plans.splice(shelf.plans.begin(), taken);
-    if (shelf.plans.size() > options.max_plans) shelf.plans.pop_back();
+    const bool is_new = std::exchange(plan.is_new, false);
+    {
+      Shelf& shelf = shelves[thread_slot()];
+      const std::scoped_lock lock(shelf.mutex);
+      shelf.plans.splice(shelf.plans.begin(), taken);
+    }
+    if (is_new) let_one_go();
+  }
+
+  /// Where more plans are kept than should be, lets that go which threads of the slot with the most
+  /// of them used longest ago.
+  void let_one_go() noexcept {
+    std::size_t all = 0, most = 0;
+    Shelf* fullest = nullptr;
+    for (Shelf& shelf : shelves) {
+      const std::scoped_lock lock(shelf.mutex);
+      all += shelf.plans.size();
+      if (shelf.plans.size() <= most) continue;
+      most = shelf.plans.size();
+      fullest = &shelf;
+    }
+    if (all <= options.max_plans) return;
+    const std::scoped_lock lock(fullest->mutex);
+    if (!fullest->plans.empty()) fullest->plans.pop_back();
   }
 
   std::vector<Tensor> run(std::span<const Tensor> values, const SymbolMap& outer,

@@ -40,8 +40,8 @@ struct ExecutableOptions {
   bool check_finite = false;
   /// What passes are told of memory: how much there may be, sizes to count with.
   passes::RecomputeOptions memory = {};
-  /// Plans kept for the threads of one slot (base/by_thread), one for each combination of sizes and
-  /// strides met; the least recently used goes.
+  /// Plans kept, one for each combination of sizes and strides met and each thread that runs at the
+  /// time; the least recently used goes.
   std::size_t max_plans = 128;
   /// Runs of a plan after which its sizes get a version of their own: the graph with numbers for
   /// symbols goes through the passes once more. 8 combinations of sizes may have one. 0: none.

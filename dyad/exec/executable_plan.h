@@ -124,6 +124,7 @@ class Plan {
   bool is_hot = false;                  ///< of a graph with these sizes as numbers
   std::shared_ptr<const void> version;  ///< that graph, where nobody else keeps it
   int hot_versions = 0;  ///< of those there are, how many it was compared with: none outdoes it
+  bool is_new = true;    ///< it was never put back
   std::int64_t runs = 0;
   SymbolMap outer;  ///< symbols given from outside
   SymbolMap symbols;

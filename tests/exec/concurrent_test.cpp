@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <source_location>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,11 +23,13 @@
 #include "dyad/runtime/op_kernel.h"
 #include "dyad/runtime/threads.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
 
 using exec::bits;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// x itself, after the host has been called: what a kernel is doing while others run.
@@ -227,6 +230,44 @@ TEST(Concurrent, AnErrorReachesItsOwnCallerWithTheLine) {
       }
     }
   });
+}
+
+TEST(Concurrent, AnErrorOfATeamReachesTheCallerWithTheLine) {
+  const auto line = std::source_location::current().line() + 1;
+  const auto fn = [](const Tensor& x, const Tensor& index) { return exp(gather(x * 2, 1, index)); };
+  const auto fast = compile(fn, {.recheck = false, .threads = 2});
+  const Tensor x = normal({20000, 70});
+  Tensor index = randint(0, 70, {20000, 2});
+  for (int call = 0; call < 3; ++call) EXPECT_EQ(bits(fast(x, index)), bits(fn(x, index)));
+  for (const std::int64_t row : {0, 9999, 19999}) {
+    Tensor wrong = index.clone();
+    wrong.select(0, row).select(0, 1).fill_(70);
+    EXPECT_THAT(dyad::testing::message_of<IndexError>([&] { static_cast<void>(fast(x, wrong)); }),
+                AllOf(HasSubstr("index 70 at [" + std::to_string(row) + ", 1] is out of range"),
+                      HasSubstr("concurrent_test.cpp:" + std::to_string(line))))
+        << row;
+  }
+}
+
+TEST(Concurrent, CallsThatFitNoRecordingAreNotedFromEveryThread) {
+  const auto fn = [](const Tensor& x) { return exp(x) * 2; };
+  const auto fast = compile(
+      fn, {.dynamic_sizes = false, .recheck = false, .on_recompile = OnRecompile::run_eagerly});
+  (void)fast(normal({3}));
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int call = 0; call < 50; ++call) {
+        const Tensor x = ones({4 + thread});
+        EXPECT_EQ(bits(fast(x)), bits(fn(x)));
+      }
+    });
+  }
+  threads.clear();
+  const Explanation told = fast.explain();
+  EXPECT_EQ(told.eager, 200);
+  ASSERT_EQ(told.misses.size(), 8u);
+  for (const ExplainedMiss& miss : told.misses) EXPECT_THAT(miss.reason, HasSubstr("was 3, is"));
 }
 
 TEST(Concurrent, CancelStopsAllRunsInProgressAndNoLaterOne) {

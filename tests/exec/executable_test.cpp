@@ -121,6 +121,18 @@ TEST_F(ExecutableTest, OnlySoManyPlansAreKept) {
   EXPECT_EQ(executable.stats().plans, 4);  // 2 went when 3 came
 }
 
+TEST_F(ExecutableTest, OnlySoManyPlansAreKeptForAllThreadsTogether) {
+  Executable executable(record([](std::span<const Tensor> in) -> Tensors { return {exp(in[0])}; },
+                               Types{Type(f32, {"n"})}),
+                        {.max_plans = 2});
+  constexpr int kSizes = 40;
+  for (int n = 1; n <= kSizes; ++n)
+    std::jthread([&] { static_cast<void>(executable.run(Tensors{ones({n})})); }).join();
+  EXPECT_EQ(executable.stats().plans, kSizes);
+  for (int n = 1; n <= kSizes; ++n) static_cast<void>(executable.run(Tensors{ones({n})}));
+  EXPECT_GE(executable.stats().plans, 2 * kSizes - 2);
+}
+
 TEST_F(ExecutableTest, PlansOfAHundredLengthsAreAllKept) {
   Executable executable(record([](std::span<const Tensor> in) -> Tensors { return {exp(in[0])}; },
                                Types{Type(f32, {"n"})}));
