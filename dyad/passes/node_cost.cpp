@@ -121,6 +121,7 @@ std::int64_t expected_size(Dim size, SymbolMap& sizes) {
 }
 
 std::int64_t product_operations(const Node& node, const SymbolMap& symbols) {
+  if (node.types().empty()) return 0;  // it only does something
   const auto input = [&](std::size_t i) -> const Type& { return node.inputs()[i].type(); };
   const Type& result = node.types()[0];
   if (node.is("linear") || node.is("product_epilogue"))
