@@ -711,10 +711,11 @@ Explanation CompiledCore::explain(const StepProfile* profile) const {
   state_->check_is_outside("explain()");
   const std::shared_lock lock(state_->mutex);
   state_->wait_for_compilation();
+  const std::int64_t replays = state_->replays.total();  // first: other threads go on calling
   Explanation page{.name = state_->options.name,
                    .loc = state_->loc,
                    .calls = state_->calls.total(),
-                   .replays = state_->replays.total(),
+                   .replays = replays,
                    .recorded = state_->recorded,
                    .rechecks = state_->rechecks,
                    .eager = state_->eager,

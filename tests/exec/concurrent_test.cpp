@@ -254,16 +254,12 @@ TEST(Concurrent, CallsThatFitNoRecordingAreNotedFromEveryThread) {
   const auto fast = compile(
       fn, {.dynamic_sizes = false, .recheck = false, .on_recompile = OnRecompile::run_eagerly});
   (void)fast(normal({3}));
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 4; ++thread) {
-    threads.emplace_back([&, thread] {
-      for (int call = 0; call < 50; ++call) {
-        const Tensor x = ones({4 + thread});
-        EXPECT_EQ(bits(fast(x)), bits(fn(x)));
-      }
-    });
-  }
-  threads.clear();
+  on_threads(4, [&](int thread) {
+    for (int call = 0; call < 50; ++call) {
+      const Tensor x = ones({4 + thread});
+      EXPECT_EQ(bits(fast(x)), bits(fn(x)));
+    }
+  });
   const Explanation told = fast.explain();
   EXPECT_EQ(told.eager, 200);
   ASSERT_EQ(told.misses.size(), 8u);
