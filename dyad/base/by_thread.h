@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <shared_mutex>
@@ -47,8 +48,8 @@ class CountByThread {
   std::vector<Count> counts_ = std::vector<Count>(kThreadSlots);
 };
 
-/// A std::shared_mutex whose readers do not meet. Who wants to write keeps no reader out until all
-/// are out. A reader unlocks on the thread that locked.
+/// A std::shared_mutex whose readers do not meet. Who wants to write without a limit of time keeps
+/// no reader out until all are out. A reader unlocks on the thread that locked.
 class MutexByThread {
  public:
   void lock() {
@@ -62,6 +63,18 @@ class MutexByThread {
       first = (first + have) % kThreadSlots;
     }
   }
+  /// Whether it is locked now, which has the next of every slot's readers wait for up to
+  /// `patience`: among several that never pause there may be no moment at which all are out.
+  [[nodiscard]] bool try_lock_for(std::chrono::milliseconds patience) {
+    // ThreadSanitizer sees locks that wait by this clock alone.
+    const auto deadline = std::chrono::system_clock::now() + patience;
+    for (std::size_t have = 0; have < kThreadSlots; ++have) {
+      if (at(have).try_lock_until(deadline)) continue;
+      while (have > 0) at(--have).unlock();
+      return false;
+    }
+    return true;
+  }
   void unlock() {
     for (Part& part : parts_) part.value.unlock();
   }
@@ -69,8 +82,8 @@ class MutexByThread {
   void unlock_shared() { at(thread_slot()).unlock_shared(); }
 
  private:
-  using Part = OnOwnLine<std::shared_mutex>;
-  std::shared_mutex& at(std::size_t slot) { return parts_[slot % kThreadSlots].value; }
+  using Part = OnOwnLine<std::shared_timed_mutex>;
+  std::shared_timed_mutex& at(std::size_t slot) { return parts_[slot % kThreadSlots].value; }
   std::vector<Part> parts_ = std::vector<Part>(kThreadSlots);
 };
 

@@ -142,26 +142,27 @@ std::int64_t checked(std::int64_t a, std::int64_t b, std::int64_t add) {
 
 using Bound = std::optional<std::int64_t>;
 
-Bound bound_of(const DimAtom& atom, bool lower) { return lower ? atom.lower : atom.upper; }
-
-/// The bound of a product of atoms, known only when none of them can be negative.
-Bound bound_of(const DimTerm& term, bool lower) {
+/// The bound of a product of atoms, known only when none of them can be negative. `of_atom(atom,
+/// lower)` gives those of atoms.
+template <class OfAtom>
+Bound bound_of(const DimTerm& term, bool lower, const OfAtom& of_atom) {
   std::int64_t product = 1;
   for (const DimAtom* atom : term.factors) {
-    const Bound low = bound_of(*atom, true);
-    if (!low || *low < 0) return term.factors.size() == 1 ? bound_of(*atom, lower) : std::nullopt;
-    const Bound factor = lower ? low : bound_of(*atom, false);
+    const Bound low = of_atom(*atom, true);
+    if (!low || *low < 0) return term.factors.size() == 1 ? of_atom(*atom, lower) : std::nullopt;
+    const Bound factor = lower ? low : of_atom(*atom, false);
     if (!factor || __builtin_mul_overflow(product, *factor, &product)) return std::nullopt;
   }
   return product;
 }
 
-Bound bound_of(Dim dim, bool lower) {
+template <class OfAtom>
+Bound bound_of(Dim dim, bool lower, const OfAtom& of_atom) {
   if (dim.is_number()) return dim.number();
   const DimExpr& expr = dim.expr();
   std::int64_t sum = expr.constant;
   for (const DimTerm& term : expr.terms) {
-    const Bound product = bound_of(term, term.coefficient > 0 ? lower : !lower);
+    const Bound product = bound_of(term, term.coefficient > 0 ? lower : !lower, of_atom);
     std::int64_t scaled = 0;
     if (!product || __builtin_mul_overflow(*product, term.coefficient, &scaled) ||
         __builtin_add_overflow(sum, scaled, &sum)) {
@@ -171,8 +172,9 @@ Bound bound_of(Dim dim, bool lower) {
   return sum;
 }
 
-Bound bound_of_atom(const DimAtom& atom, bool lower) {
-  const Bound a = bound_of(atom.a, lower), b = bound_of(atom.b, lower);
+template <class OfAtom>
+Bound bound_of_atom(const DimAtom& atom, bool lower, const OfAtom& of_atom) {
+  const Bound a = bound_of(atom.a, lower, of_atom), b = bound_of(atom.b, lower, of_atom);
   switch (atom.kind) {
     case DimAtom::Kind::symbol:
       return lower ? Bound(0) : std::nullopt;
@@ -180,11 +182,11 @@ Bound bound_of_atom(const DimAtom& atom, bool lower) {
       if (atom.b.is_number()) {
         return a ? Bound(floor_div(*a, atom.b.number())) : std::nullopt;
       }
-      const Bound divisor = bound_of(atom.b, true);
+      const Bound divisor = bound_of(atom.b, true, of_atom);
       return lower && a && *a >= 0 && divisor && *divisor >= 0 ? Bound(0) : std::nullopt;
     }
     case DimAtom::Kind::mod: {
-      const Bound divisor = bound_of(atom.b, true);
+      const Bound divisor = bound_of(atom.b, true, of_atom);
       if (!divisor || *divisor < 0) return std::nullopt;
       if (lower) return 0;
       return b ? Bound(*b - 1) : std::nullopt;
@@ -198,6 +200,25 @@ Bound bound_of_atom(const DimAtom& atom, bool lower) {
   }
   return std::nullopt;
 }
+
+/// What an atom knows of itself.
+Bound own_bound(const DimAtom& atom, bool lower) { return lower ? atom.lower : atom.upper; }
+
+Bound bound_of_atom(const DimAtom& atom, bool lower) {
+  return bound_of_atom(atom, lower, own_bound);
+}
+
+/// Bounds of atoms that take over what is known of others.
+struct KnownBounds {
+  const std::function<Bounds(const DimAtom&)>& known;
+
+  Bound operator()(const DimAtom& atom, bool lower) const {
+    const Bounds told = known(atom);
+    const Bound one = lower ? told.lower : told.upper, other = bound_of_atom(atom, lower, *this);
+    if (!one || !other) return one ? one : other;
+    return lower ? std::max(*one, *other) : std::min(*one, *other);
+  }
+};
 
 }  // namespace
 
@@ -286,8 +307,13 @@ DimExpr multiply(const DimExpr& a, const DimExpr& b) {
   return product;
 }
 
-std::optional<std::int64_t> lower_bound(Dim dim) { return bound_of(dim, true); }
-std::optional<std::int64_t> upper_bound(Dim dim) { return bound_of(dim, false); }
+std::optional<std::int64_t> lower_bound(Dim dim) { return bound_of(dim, true, own_bound); }
+std::optional<std::int64_t> upper_bound(Dim dim) { return bound_of(dim, false, own_bound); }
+
+Bounds bounds_where(Dim dim, const std::function<Bounds(const DimAtom&)>& known) {
+  const KnownBounds of_atom{known};
+  return {.lower = bound_of(dim, true, of_atom), .upper = bound_of(dim, false, of_atom)};
+}
 
 }  // namespace detail
 }  // namespace dyad

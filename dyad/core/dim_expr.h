@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +70,14 @@ namespace detail {
 /// Bounds that hold for every value of the symbols, where they are known.
 [[nodiscard]] std::optional<std::int64_t> lower_bound(Dim dim);
 [[nodiscard]] std::optional<std::int64_t> upper_bound(Dim dim);
+
+/// What is known of a size.
+struct Bounds {
+  std::optional<std::int64_t> lower = {}, upper = {};
+};
+/// Bounds that hold where those of `known` do, which tells of any atom what is known of it beyond
+/// its own bounds.
+[[nodiscard]] Bounds bounds_where(Dim dim, const std::function<Bounds(const DimAtom&)>& known);
 
 /// Floor division and its remainder, signs as in Python; b is not 0.
 [[nodiscard]] constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) noexcept {

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <ranges>
 #include <utility>
 
@@ -16,9 +18,11 @@
 #include "dyad/exec/drawn_keys.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/executable_bind.h"
+#include "dyad/exec/pass_log.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/ir/literal.h"
 #include "dyad/passes/extract.h"
+#include "dyad/passes/lower.h"
 #include "dyad/passes/pipeline.h"
 #include "dyad/passes/rewriter.h"
 
@@ -76,6 +80,17 @@ Ref<GraphImpl> with_variables_of(const BeforeCall& before, const GraphImpl& grap
                                      variable.name, before.find(variable.tensor), node->loc()));
   }
   return rewriter.finish();
+}
+
+/// The first place after `right`, or one of several, at which something is wrong that was not yet
+/// before it; it is wrong at `wrong`, which lies behind `right`.
+std::size_t bisect(std::size_t right, std::size_t wrong,
+                   const std::function<bool(std::size_t)>& is_wrong) {
+  while (wrong - right > 1) {
+    const std::size_t middle = std::midpoint(right, wrong);
+    (is_wrong(middle) ? wrong : right) = middle;
+  }
+  return wrong;
 }
 
 /// Where in a control node one of its graphs runs.
@@ -147,13 +162,23 @@ std::vector<Value> ComparedGraph::steps() const {
   return values;
 }
 
-std::vector<Tensor> ComparedGraph::compiled(std::span<const Value> values, const Names& off) const {
-  default_generator().set_state(feed_.random);
-  const Ref<GraphImpl> part = with_variables_of(feed_.before, *passes::extract(graph_, values));
+Ref<GraphImpl> ComparedGraph::part_for(std::span<const Value> values) const {
+  Ref<GraphImpl> part = with_variables_of(feed_.before, *passes::extract(graph_, values));
   part->erase_if(is_host_effect);
+  return part;
+}
+
+ExecutableOptions ComparedGraph::options_without(std::span<const std::string> off) const {
   ExecutableOptions options = options_;
   options.passes_off.insert(options.passes_off.end(), off.begin(), off.end());
-  Executable executable(part, std::move(options));
+  return options;
+}
+
+std::vector<Tensor> ComparedGraph::compiled(std::span<const Value> values,
+                                            std::span<const std::string> off) const {
+  default_generator().set_state(feed_.random);
+  const Ref<GraphImpl> part = part_for(values);
+  Executable executable(part, options_without(off));
   Tensors inputs;
   for (const Value v : part->placeholders()) {
     inputs.push_back(feed_.placeholders.at(v.node->attrs_as<PlaceholderAttrs>().name));
@@ -191,17 +216,35 @@ VerifyDifference ComparedGraph::describe(const Query& query) const {
 }
 
 std::optional<std::string> ComparedGraph::find_culprit(const Query& query) const {
-  const auto differs = [&](const Names& off) {
+  const Names names = passes_that_may_be_off(options_);
+  const auto differs = [&](std::size_t on) {
+    const std::span off = std::span(names).subspan(on);
     return differ(compiled(query.values, off)[query.first], eager(query.value()));
   };
-  Names off = passes_that_may_be_off(options_);
-  if (differs(off)) return {};
-  while (!off.empty()) {
-    std::string now_on = off.front();
-    off.erase(off.begin());
-    if (differs(off)) return now_on;
-  }
-  return {};
+  if (differs(0)) return find_needed_culprit(query, names);
+  return names[bisect(0, names.size(), differs) - 1];
+}
+
+std::optional<std::string> ComparedGraph::find_needed_culprit(const Query& query,
+                                                              const Names& off) const {
+  struct Stage {
+    std::string pass;
+    Ref<GraphImpl> graph;
+  };
+  std::vector<Stage> stages;
+  passes::LowerOptions how = lower_options(options_without(off));
+  how.dump = [&](std::string_view pass, const GraphImpl& graph) {
+    stages.push_back({std::string(pass), clone(graph)});
+  };
+  static_cast<void>(passes::lower(*part_for(query.values), how));
+  const auto differs = [&](std::size_t at) {
+    const GraphImpl& graph = *stages[at].graph;
+    const Value there = graph.outputs()[query.first];
+    return differ(ComparedGraph(graph, feed_, {&there, 1}).eager(there), eager(query.value()));
+  };
+  const std::size_t last = stages.size() - 1;
+  if (!differs(last)) return {};
+  return stages[bisect(0, last, differs)].pass;
 }
 
 std::optional<VerifyDifference> ComparedGraph::find_first() const {

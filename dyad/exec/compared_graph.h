@@ -54,12 +54,22 @@ class ComparedGraph {
   void run();
   /// Every tensor that is computed on the way to the wanted ones, in program order.
   [[nodiscard]] std::vector<Value> steps() const;
-  /// The values by compiled code, without some passes more than the options say.
-  [[nodiscard]] std::vector<Tensor> compiled(std::span<const Value> values, const Names& off) const;
+  /// The graph of the values alone.
+  [[nodiscard]] Ref<GraphImpl> part_for(std::span<const Value> values) const;
+  /// With some passes more off than the options say.
+  [[nodiscard]] ExecutableOptions options_without(std::span<const std::string> off) const;
+  /// The values by compiled code, without these passes.
+  [[nodiscard]] std::vector<Tensor> compiled(std::span<const Value> values,
+                                             std::span<const std::string> off) const;
   [[nodiscard]] std::optional<Query> difference(std::vector<Value> values) const;
   [[nodiscard]] VerifyDifference describe(const Query& query) const;
-  /// The pass after which the value differs, when passes are switched on in their order.
+  /// The pass that makes the value differ when those before it, in their order, are on too; none
+  /// where its kernels alone do.
   [[nodiscard]] std::optional<std::string> find_culprit(const Query& query) const;
+  /// The same among the passes that are left when those of `off` do not run: the one after which
+  /// the graph, computed operator by operator, gives something else.
+  [[nodiscard]] std::optional<std::string> find_needed_culprit(const Query& query,
+                                                               const Names& off) const;
   /// The first operator that differs in the graphs of a control node; none where these give the
   /// same as they should wherever they run.
   [[nodiscard]] std::optional<VerifyDifference> look_inside(const Node& node) const;

@@ -31,6 +31,7 @@
 #include "dyad/exec/recorder.h"
 #include "dyad/exec/recording.h"
 #include "dyad/exec/segment.h"
+#include "dyad/exec/varying_sizes.h"
 #include "dyad/passes/pipeline.h"
 #include "dyad/runtime/cancel.h"
 #include "dyad/runtime/threads.h"
@@ -42,11 +43,12 @@ std::string refusal_of(const Path& path) {
   return path.refusal + (path.refused_at ? " (" + to_string(path.refused_at) + ")" : "");
 }
 
-/// What Background::automatic means in this process.
-bool compiles_in_background() {
-  static const bool answer = [] {
+/// What the environment says of Background::automatic; nothing where it does not.
+std::optional<bool> wanted_in_background() {
+  static const std::optional<bool> answer = []() -> std::optional<bool> {
     const char* const wanted = std::getenv("DYAD_BACKGROUND");  // NOLINT(concurrency-mt-unsafe)
-    return wanted ? std::string_view(wanted) == "1" : runtime::available_cores() > 2;
+    if (!wanted) return {};
+    return std::string_view(wanted) == "1";
   }();
   return answer;
 }
@@ -69,10 +71,23 @@ void check_option(std::string_view name, std::int64_t given, std::int64_t least,
       loc.user());
 }
 
-bool in_background(const CompileOptions& options) {
-  return options.background == Background::always ||
-         (options.background == Background::automatic && compiles_in_background());
+/// Whether another thread compiles, where `otherwise` is what Background::automatic means if
+/// the environment does not say.
+bool in_background(const CompileOptions& options, bool otherwise) {
+  if (options.background != Background::automatic) return options.background == Background::always;
+  return wanted_in_background().value_or(otherwise);
 }
+
+/// Whether recordings are compiled by another thread, which has a core for it. Calls that run
+/// eagerly meanwhile would escape OnRecompile::fail.
+bool compiles_ahead(const CompileOptions& options) {
+  const bool suits =
+      options.on_recompile != OnRecompile::fail || options.background == Background::always;
+  return suits && in_background(options, runtime::available_cores() > 2);
+}
+
+/// How long a call that is to be recorded waits for those of other threads.
+constexpr std::chrono::seconds kPatience{1};
 
 }  // namespace
 
@@ -85,9 +100,7 @@ struct CompiledCore::State {
   std::atomic<bool> takes_turns = false;
   std::atomic<std::thread::id> recorder_thread;  ///< which calls the function and has the mutex
   std::vector<std::unique_ptr<Recording>> recordings;
-  std::map<CallKey, std::vector<std::vector<bool>>>
-      varying;                        ///< per argument and axis: a size that has varied
-  std::map<CallKey, bool> distinct;   ///< sizes that were equal at first turned out not to be one
+  VaryingSizes sizes{options, loc};
   std::map<CallKey, int> waited;      ///< calls that were not kept, see tells_too_little
   bool sealed = false;                ///< there is no function to record
   mutable std::mutex misses_mutex;    ///< of misses
@@ -127,9 +140,6 @@ struct CompiledCore::State {
                                            std::span<const Tensor> arguments);
   [[nodiscard]] std::string warning_of(const Found& found) const;
   void note_miss(Mismatch reason);
-  std::vector<std::vector<bool>> known_to_vary(std::span<const Tensor> arguments) const;
-  std::vector<Shape> shapes_for(const CallKey& key, std::span<const Tensor> arguments,
-                                SymbolMap& hints);
   void check_limits(Recording& recording) const;
   /// GraphError when this thread is in the function while it is recorded.
   void check_is_outside(std::string_view what) const {
@@ -147,7 +157,7 @@ struct CompiledCore::State {
   }
   void begin_tree(Recording& recording, const std::shared_ptr<const Path>& path,
                   std::any skeleton) const;
-  void compile_ahead(const Recording& recording, std::span<const Tensor> arguments) const;
+  void compile_for(const Recording& recording, std::span<const Tensor> arguments, bool now) const;
 };
 
 ExecutableOptions executable_options(const CompileOptions& options) {
@@ -155,7 +165,7 @@ ExecutableOptions executable_options(const CompileOptions& options) {
           .fast_math = options.fast_math,
           .memory = {.memory_limit = options.memory_limit},
           .hot_runs = options.hot_calls,
-          .hot_in_background = in_background(options)};
+          .hot_in_background = in_background(options, true)};
 }
 
 CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_unique<State>()) {
@@ -166,6 +176,13 @@ CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_u
   check_option("max_recordings", options.max_recordings, 1,
                "recordings, of which the first call makes one", loc);
   check_option("hot_calls", options.hot_calls, 0, "calls with the same sizes, 0 for never", loc);
+  for (const VaryingAxis& one : options.varying) {
+    if (one.min >= 0 && one.min <= one.max) continue;
+    throw ValueError(fmt::format("compile: varying has sizes from {} to {}, but they must be 0 or "
+                                 "more, the smallest first",
+                                 one.min, one.max),
+                     loc.user());
+  }
   for (const Buckets& one : options.buckets) {
     if (are_buckets(one.sizes)) continue;
     throw ValueError(fmt::format("compile: buckets has the sizes [{}], but they must be 2 or more, "
@@ -272,6 +289,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
                                      std::span<const std::int64_t> numbers, const Body& body,
                                      const NamesOf& names, std::uint64_t given_away) {
   ++calls;
+  sizes.check_ranges(arguments);
   const CancelToken token = cancels.begin();
   const CallKey key = key_of(arguments, numbers);
   std::unique_lock<std::recursive_mutex> turn;
@@ -295,10 +313,11 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     if (way == Way::eager && !warned) warning = warning_of(found);
     if (way == Way::replay) {
       // Without checks nobody asks which call it is, and threads need not count together.
-      if (options.recheck &&
-          std::has_single_bit(static_cast<std::uint64_t>(++found.recording->calls->value))) {
+      const std::int64_t call = options.recheck ? ++found.recording->calls->value : 0;
+      if (std::has_single_bit(static_cast<std::uint64_t>(call))) {
         ++rechecks;
         way = Way::recheck;
+        if (call == 2) compile_for(*found.recording, arguments, true);
       } else if (!found.recording->is_ready()) {
         way = Way::early;
       } else if (auto result = replay(found, arguments, given_away, token, miss)) {
@@ -312,8 +331,17 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       }
     }
   }
+  std::unique_lock<MutexByThread> alone;
   if (way == Way::recheck || way == Way::record) {
-    const std::unique_lock lock(mutex);
+    alone = std::unique_lock(mutex, kPatience);
+    if (!alone) {
+      if (way == Way::recheck) --rechecks;
+      way = Way::eager;
+      miss = Mismatch{"calls of other threads left it no time to be recorded", {}};
+    }
+  }
+  if (alone) {
+    const std::unique_lock lock = std::move(alone);
     // Another thread may have recorded in the meantime, or forgotten what there was.
     const Found found = find(key, arguments);
     miss = found.recording ? std::optional<Mismatch>() : found.reason;
@@ -374,91 +402,6 @@ void CompiledCore::State::note_miss(Mismatch reason) {
   misses.push_back({calls.total(), std::move(reason.text), reason.loc ? reason.loc : loc});
 }
 
-std::vector<std::vector<bool>> CompiledCore::State::known_to_vary(
-    std::span<const Tensor> arguments) const {
-  std::vector<std::vector<bool>> flags;
-  for (const Tensor& argument : arguments)
-    flags.emplace_back(static_cast<std::size_t>(argument.rank()), false);
-  std::vector<std::pair<std::string_view, ArgumentAxis>> named;
-  named.reserve(options.varying.size() + options.buckets.size());
-  for (const ArgumentAxis& one : options.varying) named.emplace_back("varying", one);
-  for (const Buckets& one : options.buckets) named.emplace_back("buckets", one.axis);
-  std::vector<std::pair<int, int>> bucketed;  // arguments and axes
-  for (const auto& [option, place] : named) {
-    const auto [argument, axis] = place;
-    if (argument < 0 || static_cast<std::size_t>(argument) >= flags.size()) {
-      throw ValueError(fmt::format("{}: {} names argument {}", options.name, option, argument) +
-                           ", but the call has " + std::to_string(flags.size()) + " tensors",
-                       loc);
-    }
-    std::vector<bool>& axes = flags[static_cast<std::size_t>(argument)];
-    const int rank = static_cast<int>(axes.size()), at = axis < 0 ? axis + rank : axis;
-    if (at < 0 || at >= rank) {
-      throw ValueError(fmt::format("{}: {} names axis {}", options.name, option, axis) +
-                           " of argument " + std::to_string(argument) + ", which is " +
-                           type_string(arguments[static_cast<std::size_t>(argument)]),
-                       loc);
-    }
-    axes[static_cast<std::size_t>(at)] = true;
-    if (option != "buckets") continue;
-    if (std::ranges::find(bucketed, std::pair(argument, at)) != bucketed.end()) {
-      throw ValueError(fmt::format("{}: buckets names axis {} of argument {} a second time; give "
-                                   "all its sizes at once",
-                                   options.name, axis, argument),
-                       loc);
-    }
-    bucketed.emplace_back(argument, at);
-  }
-  return flags;
-}
-
-std::vector<Shape> CompiledCore::State::shapes_for(const CallKey& key,
-                                                   std::span<const Tensor> arguments,
-                                                   SymbolMap& hints) {
-  auto& flags = varying[key];
-  if (flags.empty()) flags = known_to_vary(arguments);
-  for (const auto& recording : recordings) {
-    if (recording->key != key || !options.dynamic_sizes) continue;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      for (std::size_t axis = 0; axis < flags[i].size(); ++axis) {
-        const Dim before = recording->shapes[i][axis];
-        if (before.is_symbolic() || before.number() != arguments[i].impl()->shape[axis].number())
-          flags[i][axis] = true;
-      }
-    }
-    SymbolMap bound;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      for (std::size_t axis = 0; axis < flags[i].size(); ++axis) {
-        const Dim before = recording->shapes[i][axis];
-        const std::int64_t size = arguments[i].impl()->shape[axis].number();
-        if (before.is_number()) continue;
-        const std::int64_t* first = bound.find(before);
-        if (first && *first != size) distinct[key] = true;
-        if (!first) bound.bind(before, size);
-      }
-    }
-  }
-  std::vector<Shape> shapes;
-  int next = 0;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    Shape& shape = shapes.emplace_back(arguments[i].impl()->shape);
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      const std::int64_t size = shape[axis].number();
-      if (!flags[i][axis] || size < 2) continue;
-      Dim symbol;
-      for (const auto& [known, value] : hints.entries()) {
-        if (value == size && !distinct[key]) symbol = known;
-      }
-      if (symbol.is_number()) {
-        symbol = Dim::symbol("s" + std::to_string(next++));
-        hints.bind(symbol, size);
-      }
-      shape[axis] = symbol;
-    }
-  }
-  return shapes;
-}
-
 void CompiledCore::State::check_limits(Recording& recording) const {
   Loc loc;
   // Reads that have few outcomes each make many ways together.
@@ -489,11 +432,11 @@ std::optional<Mismatch> CompiledCore::State::tells_too_little(const Recording& m
       recordings, [&](const auto& recording) { return recording->key == made.key; });
   if (is_known || !options.dynamic_sizes || options.on_recompile == OnRecompile::fail) return {};
   // Without a recording those that are said to vary, as shapes_for found them.
-  const std::vector<std::vector<bool>>& flags = varying.at(made.key);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    for (std::size_t axis = 0; axis < flags[i].size(); ++axis) {
-      const std::int64_t size = arguments[i].impl()->shape[axis].number();
-      if (!flags[i][axis] || size > 1) continue;
+    const Shape& shape = arguments[i].impl()->shape;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      const std::int64_t size = shape[axis].number();
+      if (!sizes.varies(made.key, i, axis) || size > 1) continue;
       if (++waited[made.key] > kMostCalls) return {};
       return Mismatch{fmt::format("axis {} of {} is {}, which tells nothing of other sizes: a call "
                                   "at 2 or more is recorded for all",
@@ -524,13 +467,14 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
   auto recording = std::make_unique<Recording>();
   SymbolMap hints;
   recording->key = key;
-  recording->shapes = shapes_for(key, arguments, hints);
+  recording->shapes = sizes.shapes_for(key, arguments, recordings, hints);
   if (names) recording->names = names();
   recording->reason = std::move(reason.text);
   recording->reason_loc = reason.loc;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     recording->types.push_back(type_string(arguments[i].dtype(), recording->shapes[i]));
   Recorder recorder(recording->shapes, arguments, hints, loc);
+  recorder.assume(sizes.ranges_of(recording->shapes));
   auto [result, path] = record(recorder, body, token);
   watch_backward(*path, result.tensors, recording->tape_need, loc);
   recording->calls->value = 1;
@@ -547,7 +491,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
     recording->refusal = refusal_of(*path);
   } else {
     begin_tree(*recording, path, result.skeleton);
-    compile_ahead(*recording, arguments);
+    compile_for(*recording, arguments, false);
   }
   recordings.push_back(std::move(recording));
   return result;
@@ -562,19 +506,24 @@ void CompiledCore::State::begin_tree(Recording& recording, const std::shared_ptr
   recording.add_buckets(path, options);
 }
 
-/// Has the way recorded last compiled by another thread, if that is wanted.
-void CompiledCore::State::compile_ahead(const Recording& recording,
-                                        std::span<const Tensor> arguments) const {
-  // Calls that run eagerly meanwhile would escape OnRecompile::fail.
-  const bool suits =
-      options.on_recompile != OnRecompile::fail || options.background == Background::always;
-  if (!suits || !in_background(options) || !recording.refusal.empty()) return;
+/// Has the way recorded last compiled for calls like this one: by another thread, or by this one
+/// `now`.
+void CompiledCore::State::compile_for(const Recording& recording, std::span<const Tensor> arguments,
+                                      bool now) const {
+  if (now == compiles_ahead(options) || !recording.refusal.empty()) return;
+  const auto compile = [&](DecisionTree& tree, std::span<const Tensor> given) {
+    if (now) {
+      tree.compile_now(given);
+    } else {
+      tree.compile_ahead(given);
+    }
+  };
   if (recording.bucketed) {
     const SymbolMap& sizes = recording.tree->leaves().back().path->hints;
     if (const auto padded = recording.bucketed->padded(arguments, sizes))
-      return recording.bucketed->tree()->compile_ahead(padded->arguments);
+      return compile(*recording.bucketed->tree(), padded->arguments);
   }
-  recording.tree->compile_ahead(arguments);
+  compile(*recording.tree, arguments);
 }
 
 FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolMap& symbols,
@@ -582,6 +531,7 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
                                              const CancelToken& token) {
   if (has_small_sizes(symbols)) return record_small(recording, symbols, arguments, body, token);
   Recorder recorder(recording.shapes, arguments, symbols, loc);
+  recorder.assume(sizes.ranges_of(recording.shapes));
   auto [result, path] = record(recorder, body, token);
   watch_backward(*path, result.tensors, recording.tape_need, loc);
   if (!path->refusal.empty()) {
@@ -617,12 +567,12 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   if (begins_anew) {
     recording.small.clear();  // told of the ways of the tree that was
     begin_tree(recording, path, result.skeleton);
-    compile_ahead(recording, arguments);
+    compile_for(recording, arguments, false);
   } else if (recording.tree->add(path)) {
     recording.skeletons.push_back(result.skeleton);
     if (recording.bucketed) recording.bucketed->add(path);
     check_limits(recording);
-    compile_ahead(recording, arguments);
+    compile_for(recording, arguments, false);
   }
   return result;
 }
@@ -633,6 +583,7 @@ FlatResult CompiledCore::State::record_small(Recording& recording, const SymbolM
                                              std::span<const Tensor> arguments, const Body& body,
                                              const CancelToken& token) {
   Recorder recorder(recording.shapes, arguments, symbols, loc);
+  recorder.assume(sizes.ranges_of(recording.shapes));
   auto [result, path] = record(recorder, body, token);
   watch_backward(*path, result.tensors, recording.tape_need, loc);
   recording.compare_small(symbols, *path, arguments);
@@ -768,8 +719,7 @@ void CompiledCore::reset() {
   state_->check_is_outside("reset()");
   const std::unique_lock lock(state_->mutex);
   state_->recordings.clear();
-  state_->varying.clear();
-  state_->distinct.clear();
+  state_->sizes.forget();
   state_->waited.clear();
   const std::scoped_lock misses_lock(state_->misses_mutex);
   state_->misses.clear();

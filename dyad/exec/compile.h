@@ -3,6 +3,7 @@
 #include <any>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,15 +39,25 @@ class RecompileError : public Error {
 enum class Background : std::uint8_t {
   automatic,  ///< always where the process may use more than two cores, otherwise never; the
               ///< variable DYAD_BACKGROUND of the environment says 1 (always) or 0 (never) instead.
-              ///< Never with OnRecompile::fail, which calls that run eagerly would escape
+              ///< Never with OnRecompile::fail, which calls that run eagerly would escape. Versions
+              ///< for frequent sizes (`hot_calls`): always
   always,     ///< at once, by another thread at idle priority; calls until then run eagerly
-  never,      ///< by the next call that can use it, which waits
+  never,      ///< by the second call before it does anything else; ways that are recorded later by
+              ///< the next call that can use them
 };
 
 /// An axis of one of the tensors among the arguments of a compiled function, which are counted from
 /// 0 in their order; a negative axis counts from the last one.
 struct ArgumentAxis {
   int argument = 0, axis = 0;
+};
+
+inline constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
+
+/// An axis, counted as ArgumentAxis has it, whose size varies from `min` to `max`.
+struct VaryingAxis {
+  int argument = 0, axis = 0;
+  std::int64_t min = 0, max = kAnySize;
 };
 
 /// Sizes up to which an axis of an argument is padded, the smallest first.
@@ -60,9 +71,10 @@ struct CompileOptions {
   bool dynamic_sizes =
       true;  ///< a size that varies becomes a symbol, so that one recording serves all its values
   /// Axes whose sizes are symbols from the first call on at which they are 2 or more: with them
-  /// other policies than OnRecompile::compile let sizes vary, too. Equal ones are one symbol. A
-  /// call that has no such argument or axis throws a ValueError.
-  std::vector<ArgumentAxis> varying = {};
+  /// other policies than OnRecompile::compile let sizes vary, too. Equal ones of one range are one
+  /// symbol. What a range decides, as one up to 512 does `x.size(0) <= 512`, is no guard. A call
+  /// that has no such argument or axis, or a size out of its range, throws a ValueError.
+  std::vector<VaryingAxis> varying = {};
   /// Pads arguments along these axes, which vary, to the next size given, computes on the padded
   /// ones and cuts the results, so that there are no more plans and library kernels than buckets:
   /// for sizes that seldom come again. What would mix elements with padding (sums, products,

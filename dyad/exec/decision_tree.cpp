@@ -77,8 +77,10 @@ std::uint64_t free_after(const Path& path, std::uint64_t given) {
   return given;
 }
 
+}  // namespace
+
 /// A way through a function as it was when its compilation was asked for.
-struct WayAhead {
+struct DecisionTree::WayAhead {
   struct Part {
     std::shared_ptr<Segment> segment;
     Segment::Ahead ahead;
@@ -110,8 +112,6 @@ struct WayAhead {
     backward->segment->compile(backward->ahead, arguments, layouts);
   }
 };
-
-}  // namespace
 
 DecisionTree::DecisionTree(const std::shared_ptr<const Path>& first, ExecutableOptions options)
     : options_(std::move(options)) {
@@ -230,8 +230,8 @@ bool DecisionTree::add(const std::shared_ptr<const Path>& path) {
   return false;
 }
 
-void DecisionTree::compile_ahead(std::span<const Tensor> arguments) {
-  std::erase_if(tasks_, [](const auto& task) { return task->over(); });
+std::shared_ptr<DecisionTree::WayAhead> DecisionTree::way_ahead(
+    std::span<const Tensor> arguments) const {
   auto way = std::make_shared<WayAhead>();
   for (const Tensor& argument : arguments) way->arguments.push_back(without_memory(argument));
   for (const Fork* fork : newest_) {
@@ -245,8 +245,17 @@ void DecisionTree::compile_ahead(std::span<const Tensor> arguments) {
   if (leaf.backward) way->backward.emplace(leaf.backward);
   way->path = leaf.path;
   way->threads = runtime::team_size();
+  return way;
+}
+
+void DecisionTree::compile_ahead(std::span<const Tensor> arguments) {
+  std::erase_if(tasks_, [](const auto& task) { return task->over(); });
   tasks_.push_back(std::make_unique<runtime::BackgroundTask>(
-      [way](const CancelToken& stop) { way->compile(stop); }));
+      [way = way_ahead(arguments)](const CancelToken& stop) { way->compile(stop); }));
+}
+
+void DecisionTree::compile_now(std::span<const Tensor> arguments) const {
+  way_ahead(arguments)->compile({});
 }
 
 bool DecisionTree::ready() const {

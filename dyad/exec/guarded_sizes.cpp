@@ -1,8 +1,27 @@
 #include "dyad/exec/guarded_sizes.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace dyad::exec {
+
+namespace {
+
+/// Takes the number out of a sum and gives it back.
+std::int64_t take_constant(Dim& size) {
+  const std::int64_t constant = size.is_number() ? size.number() : size.expr().constant;
+  size = size - constant;
+  return constant;
+}
+
+/// The greater, or the lesser, of what is known.
+std::optional<std::int64_t> tighter(std::optional<std::int64_t> a, std::optional<std::int64_t> b,
+                                    bool lower) {
+  if (!a || !b) return a ? a : b;
+  return lower ? std::max(*a, *b) : std::min(*a, *b);
+}
+
+}  // namespace
 
 GuardedSizes::GuardedSizes(std::span<const DimGuard> guards) : guards_(guards) {
   for (const DimGuard& guard : guards) {
@@ -12,26 +31,34 @@ GuardedSizes::GuardedSizes(std::span<const DimGuard> guards) : guards_(guards) {
       note_equal(guard.a, guard.b);
     }
   }
+  for (const DimGuard& guard : guards) {
+    if (guard.kind != DimGuard::Kind::less) continue;
+    note_positive(guard.answer != 0 ? guard.b - guard.a - 1 : guard.a - guard.b);
+  }
 }
 
 std::optional<bool> GuardedSizes::equal(Dim a, Dim b) const {
   const DimGuard* known = find(DimGuard::Kind::equal, a, b);
   if (!known) known = find(DimGuard::Kind::equal, b, a);
   if (known) return known->answer != 0;
-  const Dim difference = named_once(a) - named_once(b);
-  return difference.is_number() ? std::optional(difference.same_as(0)) : std::nullopt;
+  const auto [lower, upper] = bounds(a - b);
+  if (lower && upper && *lower == 0 && *upper == 0) return true;
+  if ((lower && *lower > 0) || (upper && *upper < 0)) return false;
+  return std::nullopt;
 }
 
 std::optional<bool> GuardedSizes::less(Dim a, Dim b) const {
   if (const DimGuard* known = find(DimGuard::Kind::less, a, b)) return known->answer != 0;
-  const Dim difference = named_once(a) - named_once(b);
-  return difference.is_number() ? std::optional(difference.number() < 0) : std::nullopt;
+  const auto [lower, upper] = bounds(b - a);
+  if (lower && *lower > 0) return true;
+  if (upper && *upper <= 0) return false;
+  return std::nullopt;
 }
 
 std::optional<std::int64_t> GuardedSizes::value(Dim dim) const {
   if (const DimGuard* known = find(DimGuard::Kind::value, dim, Dim())) return known->answer;
-  const Dim named = named_once(dim);
-  return named.is_number() ? std::optional(named.number()) : std::nullopt;
+  const auto [lower, upper] = bounds(dim);
+  return lower == upper ? lower : std::nullopt;
 }
 
 const DimGuard* GuardedSizes::find(DimGuard::Kind kind, Dim a, Dim b) const {
@@ -39,6 +66,40 @@ const DimGuard* GuardedSizes::find(DimGuard::Kind kind, Dim a, Dim b) const {
     return guard.kind == kind && guard.a.same_as(a) && guard.b.same_as(b);
   });
   return at == guards_.end() ? nullptr : &*at;
+}
+
+void GuardedSizes::note_positive(Dim size) {
+  size = named_once(size);
+  const std::int64_t least = -take_constant(size);
+  if (size.is_number()) return;
+  const std::vector<DimTerm>& terms = size.expr().terms;
+  const std::int64_t times = terms.size() == 1 ? std::abs(terms[0].coefficient) : 1;
+  leasts_.push_back({size / times, -detail::floor_div(-least, times)});
+}
+
+std::optional<std::int64_t> GuardedSizes::least_of(Dim size) const {
+  std::optional<std::int64_t> least;
+  for (const Least& known : leasts_) {
+    if (known.size.same_as(size)) least = tighter(least, known.least, true);
+  }
+  return least;
+}
+
+detail::Bounds GuardedSizes::bounds(Dim size) const {
+  const auto known = [&](Dim of) {
+    const std::optional<std::int64_t> least_of_negative = least_of(-of);
+    return detail::Bounds{
+        .lower = least_of(of),
+        .upper = least_of_negative ? std::optional(-*least_of_negative) : std::nullopt};
+  };
+  size = named_once(size);
+  detail::Bounds all =
+      detail::bounds_where(size, [&](const DimAtom& atom) { return known(atom.self); });
+  const std::int64_t constant = take_constant(size);
+  const detail::Bounds whole = known(size);
+  if (whole.lower) all.lower = tighter(all.lower, *whole.lower + constant, true);
+  if (whole.upper) all.upper = tighter(all.upper, *whole.upper + constant, false);
+  return all;
 }
 
 Dim GuardedSizes::named_once(Dim size) const {

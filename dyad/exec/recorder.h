@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,6 +10,7 @@
 #include "dyad/core/evaluator.h"
 #include "dyad/core/recording_notes.h"
 #include "dyad/exec/before_call.h"
+#include "dyad/exec/guarded_sizes.h"
 #include "dyad/exec/path.h"
 #include "dyad/exec/roll_loop.h"
 #include "dyad/exec/taped_loop.h"
@@ -32,6 +34,10 @@ class Recorder final : public Evaluator, public RecordingNotes {
 
   /// The arguments to call the function with: the caller's memory, known to this recording.
   [[nodiscard]] std::span<const Tensor> arguments() const noexcept { return arguments_; }
+
+  /// Assumes what these say, without a check of its own: they are the first guards of the path, and
+  /// what they decide needs no other.
+  void assume(std::vector<DimGuard> known);
 
   /// From here on `before`, which must outlive it, gets what is there before the call changes it.
   void keep_before(BeforeCall& before) noexcept { before_ = &before; }
@@ -196,6 +202,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void check_types(const Node& node, std::span<const Tensor> outputs);
   /// Notes that the recording depends on sizes; refuses those that only the data of a call tell.
   void guard(const DimGuard& made);
+  /// Whether what is assumed tells the answer.
+  [[nodiscard]] bool is_assumed(const DimGuard& made) const;
   [[nodiscard]] bool is_told_by_data(Dim size) const;
 
   Ref<GraphImpl> graph_;
@@ -207,6 +215,8 @@ class Recorder final : public Evaluator, public RecordingNotes {
   std::unordered_multimap<const Storage*, const TensorImpl*> captures_by_storage_;
   std::vector<Ref<GraphValue>> grad_handles_;  ///< of path_.grad_captures
   std::vector<std::pair<Dim, Loc>> asked_;     ///< sizes, and where the program asked last
+  std::vector<DimGuard> assumed_;
+  std::optional<GuardedSizes> of_assumed_;  ///< what follows from these; none without
   std::vector<Dim> open_sizes_;           ///< symbols of sizes that only the data of this call told
   std::vector<Tensor> literals_;          ///< filled by the host during this call
   std::vector<Tensor> detached_;          ///< made during this call of memory from outside

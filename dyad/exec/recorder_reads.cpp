@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "dyad/base/error.h"
@@ -51,7 +52,27 @@ void Recorder::guard(const DimGuard& made) {
            asked.loc);
     return;
   }
-  path_.guards.push_back(asked);
+  if (!is_assumed(made)) path_.guards.push_back(asked);
+}
+
+void Recorder::assume(std::vector<DimGuard> known) {
+  if (known.empty()) return;
+  path_.guards = known;
+  assumed_ = std::move(known);
+  of_assumed_.emplace(assumed_);
+}
+
+bool Recorder::is_assumed(const DimGuard& made) const {
+  if (!of_assumed_) return false;
+  switch (made.kind) {
+    case DimGuard::Kind::equal:
+      return of_assumed_->equal(made.a, made.b).has_value();
+    case DimGuard::Kind::less:
+      return of_assumed_->less(made.a, made.b).has_value();
+    case DimGuard::Kind::value:
+      return of_assumed_->value(made.a).has_value();
+  }
+  return false;
 }
 
 bool Recorder::is_told_by_data(Dim size) const {

@@ -151,6 +151,8 @@ class DecisionTree {
 
   /// Compiles the newest way in the background, for calls like the one that was recorded.
   void compile_ahead(std::span<const Tensor> arguments);
+  /// The same at once, by this thread.
+  void compile_now(std::span<const Tensor> arguments) const;
   /// Whether a call may run now: nothing is being compiled in the background. After a while it
   /// takes back what has not begun, and waits for the rest.
   [[nodiscard]] bool ready() const;
@@ -179,6 +181,7 @@ class DecisionTree {
                                                       const SymbolMap& sizes);
 
  private:
+  struct WayAhead;
   struct Fork {
     std::shared_ptr<Segment> segment;
     std::shared_ptr<const Path> path;  ///< the first that came this way
@@ -190,6 +193,8 @@ class DecisionTree {
                              std::vector<Fork*>& chain);
   void finish_leaf(const std::shared_ptr<const Path>& path, const std::vector<Fork*>& chain);
   static void need(const std::vector<Fork*>& chain, ValueId value);
+  /// What compiling the newest way takes.
+  [[nodiscard]] std::shared_ptr<WayAhead> way_ahead(std::span<const Tensor> arguments) const;
   /// Lets the last stretch of a way make what arguments and gradients become where these lie.
   static void write_back(const Path& path, Segment& last, const Segment* backward);
   /// Lets go of the gradients that the call replaces without a look at them, as its zero_grad does:

@@ -140,7 +140,7 @@ std::string to_string(const VerifyReport& report) {
       "{} at {} differs first: element {} of {} is {} in eager mode, {} compiled; {}\n", d.op,
       where, d.element, d.type, d.eager, d.compiled,
       d.pass ? "the pass '" + *d.pass + "' makes it differ"
-             : "with every pass off that may be, it differs too");
+             : "no pass does that: the kernels that run give something else");
 }
 
 }  // namespace dyad

@@ -25,8 +25,7 @@ struct VerifyDifference {
   /// The loops and branches that it is in, the outermost first: `step 2 of the scan at rnn.cpp:12`,
   /// counted from 0 in the order in which they run.
   std::vector<std::string> inside = {};
-  std::optional<std::string> pass;  ///< which made it differ; none when it differs with every pass
-                                    ///< off that may be
+  std::optional<std::string> pass;  ///< which made it differ; none where the kernels do
 };
 
 /// What verify() found.
@@ -58,8 +57,9 @@ using VerifyBody = std::function<std::vector<Tensor>(std::span<const Tensor> arg
 /// differ, and the report tells by which pass.)
 ///
 /// Of a difference it names the first operator, inside of loops and branches too, and the pass that
-/// makes it: with all passes off that may be, they are switched on one after the other, in their
-/// order.
+/// makes it, by bisecting: the passes that may be off are on up to one of them, in their order.
+/// Where it differs with all of these off, the graphs after each of the others are computed
+/// operator by operator; if they all give what they should, it is the kernels that run.
 template <class F, class Inputs>
 [[nodiscard]] VerifyReport verify(F&& function, const Inputs& inputs,
                                   Loc loc = std::source_location::current()) {

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <latch>
 #include <mutex>
 #include <set>
 #include <shared_mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace dyad {
@@ -70,6 +73,38 @@ TEST(ByThread, AWriterThatWaitsKeepsNoReaderOut) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   reader.unlock();
+}
+
+TEST(ByThread, AWriterWithPatienceComesInAmongReadersThatNeverPause) {
+  MutexByThread mutex;
+  std::atomic<bool> enough = false;
+  std::latch all_in(4);
+  std::vector<std::jthread> readers;
+  for (int i = 0; i < 4; ++i) {
+    readers.emplace_back([&, first = true]() mutable {
+      while (!enough) {
+        const std::shared_lock lock(mutex);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (std::exchange(first, false)) all_in.count_down();
+      }
+    });
+  }
+  all_in.wait();
+  for (int i = 0; i < 3; ++i) {
+    const std::unique_lock lock(mutex, std::chrono::minutes(1));
+    EXPECT_TRUE(lock.owns_lock());
+  }
+  enough = true;
+}
+
+TEST(ByThread, AWriterWithPatienceGivesUpWhatItHas) {
+  MutexByThread mutex;
+  std::shared_lock reader(mutex);
+  EXPECT_FALSE(mutex.try_lock_for(std::chrono::milliseconds(20)));
+  on_threads([&](int) { const std::shared_lock beside(mutex); });  // of every slot
+  reader.unlock();
+  EXPECT_TRUE(mutex.try_lock_for(std::chrono::milliseconds(20)));
+  mutex.unlock();
 }
 
 }  // namespace

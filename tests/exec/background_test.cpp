@@ -103,6 +103,52 @@ TEST(Background, NeverMeansTheNextCall) {
   EXPECT_EQ(slow.explain().early, 0);
 }
 
+TEST(Background, NeverMeansBeforeTheSecondCallDoesAnything) {
+  const auto passes = std::make_shared<std::atomic<int>>(0);
+  const passes::RegisteredPass counts(
+      {"counts", "counts", passes::PassUse::required,
+       [passes](const Ref<GraphImpl>& graph, const passes::LowerOptions&) {
+         ++*passes;
+         return graph;
+       }});
+  std::vector<int> seen;  // by the function, each time that the host runs it
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        seen.push_back(*passes);
+        return tanh(x) + 1.0f;
+      },
+      {.background = Background::never});
+  const Tensor x = ones({3});
+  const Tensor first = fast(x);
+  EXPECT_EQ(*passes, 0);
+  EXPECT_TRUE(same_bits(fast(x), first));  // is compared
+  EXPECT_EQ(*passes, 1);
+  EXPECT_TRUE(same_bits(fast(x), first));
+  EXPECT_EQ(*passes, 1);
+  EXPECT_EQ(seen, (std::vector<int>{0, 1}));
+  EXPECT_EQ(fast.explain().recordings[0].plans, 1);
+}
+
+TEST(Background, ACallWhoseRecordingWouldHaveToWaitForOthersRunsEagerly) {
+  const Counted fn;
+  const auto fast = compile(fn, kByTheCall);
+  const Tensor x = ones({3}), other = ones({3, 2});
+  const Tensor wanted = fast(x);
+  Gate gate;
+  std::future<Tensor> call = std::async(std::launch::async, [&] { return fast(x); });
+  gate.wait_for_arrival();
+  EXPECT_TRUE(same_bits(fast(other), Counted()(other)));
+  gate.open();
+  EXPECT_TRUE(same_bits(call.get(), wanted));
+  const Explanation page = fast.explain();
+  EXPECT_EQ(page.recorded, 1);
+  EXPECT_EQ(page.eager, 1);
+  ASSERT_EQ(page.misses.size(), 1u);
+  EXPECT_EQ(page.misses[0].reason, "calls of other threads left it no time to be recorded");
+  EXPECT_TRUE(same_bits(fast(other), Counted()(other)));
+  EXPECT_EQ(fast.explain().recorded, 2);
+}
+
 /// Sixteen steps of a model with momentum: its parameters afterwards.
 std::vector<Tensor> train(CompileOptions options) {
   manual_seed(7);

@@ -11,6 +11,7 @@
 #include <source_location>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "dyad/autograd/grad_mode.h"
@@ -397,6 +398,41 @@ TEST(Concurrent, NestedRunsOfOneFunctionAndOneSession) {
   });
   EXPECT_EQ(session.run({y}, {{"x", tensor(1.0f)}})[0].item(), 2);
   EXPECT_EQ(depth, 4);
+}
+
+TEST(Concurrent, CallersThatNeverPauseLetAnotherKindOfCallBeRecorded) {
+  const auto fast = compile([](const Tensor& x) { return meeting(x) + 1.0f; }, {.recheck = false});
+  const Tensor x = ones({4}), other = ones({2, 3});
+  fast(x);
+  fast(x);
+  const AtMeeting busy([] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
+  std::atomic<bool> enough = false;
+  on_threads(4, [&](int thread) {
+    if (thread > 0) {
+      while (!enough) fast(x);
+      return;
+    }
+    fast(other);
+    EXPECT_EQ(bits(fast(other)), std::vector<float>(6, 2.0f));
+    enough = true;
+  });
+  EXPECT_EQ(fast.explain().recorded, 2);
+  EXPECT_EQ(fast.explain().eager, 0);
+}
+
+TEST(Concurrent, ACallOfAnotherKindFromInsideARunOfTheFunctionIsNotRecorded) {
+  const auto fast = compile([](const Tensor& x) { return meeting(x) + 1.0f; }, {.recheck = false});
+  const Tensor x = ones({4}), other = ones({2, 3});
+  fast(x);
+  fast(x);
+  bool inside = false;
+  const AtMeeting again([&] {
+    if (std::exchange(inside, true)) return;
+    EXPECT_EQ(bits(fast(other)), std::vector<float>(6, 2.0f));
+  });
+  EXPECT_EQ(bits(fast(x)), std::vector<float>(4, 2.0f));
+  EXPECT_TRUE(inside);
+  EXPECT_EQ(fast.explain().eager, 1);
 }
 
 TEST(Concurrent, EachSessionAndFunctionHasItsNumberOfThreads) {

@@ -1,8 +1,11 @@
 #include "dyad/exec/verify.h"
 
+#include <source_location>
 #include <tuple>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/ir/op.h"
+#include "dyad/runtime/op_kernel.h"
 #include "exec_for_tests.h"
 #include "wrong_pass.h"
 
@@ -71,13 +74,60 @@ TEST(VerifyFunction, OfTwoWrongPassesTheFirstIsNamed) {
   EXPECT_EQ(report.difference->pass, "early");
 }
 
-TEST(VerifyFunction, APassThatIsAlwaysOnIsNotNamed) {
+TEST(VerifyFunction, ManyPassesAreBisected) {
+  for (const char* const before : {"canonical", "hoist", "cse", "dce", "fuse", "recompute", ""}) {
+    const passes::RegisteredPass wrong(wrong_pass("wrong", "exp", "sigmoid"), before);
+    const passes::RegisteredPass harmless(wrong_pass("harmless", "erf", "exp"), "wrong");
+    const VerifyReport report =
+        verify(compile(chain, {.passes_off = {"fuse", "fuse_rows"}}), zeros({3}));
+    ASSERT_TRUE(report.difference) << before;
+    EXPECT_EQ(report.difference->pass, "wrong") << before;
+  }
+}
+
+TEST(VerifyFunction, APassThatIsAlwaysOnIsNamedToo) {
   const passes::RegisteredPass wrong(
       wrong_pass("wrong", "exp", "sigmoid", passes::PassUse::required), "cse");
+  const passes::RegisteredPass harmless(
+      wrong_pass("harmless", "erf", "exp", passes::PassUse::required), "cse");
   const VerifyReport report = verify(chain, zeros({3}));
   ASSERT_TRUE(report.difference);
+  EXPECT_EQ(report.difference->op, "exp");
+  EXPECT_EQ(report.difference->pass, "wrong");
+}
+
+/// x, and 1 more in a compiled graph.
+struct Moody {
+  using Attrs = NoAttrs;
+  static constexpr ArgInfo inputs[] = {{"x", kFloat}};
+  static constexpr ArgInfo outputs[] = {{"out"}};
+  static constexpr Schema schema{
+      .name = "test_moody", .inputs = inputs, .outputs = outputs, .doc = "x, mostly."};
+  static Types infer(const InferIn& in, const Attrs&) { return {in[0]}; }
+};
+
+const bool kMoodyRegistered = [] {
+  register_op<Moody>();
+  runtime::register_kernel("test_moody", {.run = [](const runtime::OpCall& call) {
+                             const float more = call.memo != nullptr ? 1.0f : 0.0f;
+                             const Tensor x = call.inputs[0].contiguous();
+                             for (std::int64_t i = 0; i < x.numel().number(); ++i)
+                               call.outputs[0].data<float>()[i] = x.data<float>()[i] + more;
+                           }});
+  return true;
+}();
+
+TEST(VerifyFunction, KernelsThatDifferAreNoPassesFault) {
+  ASSERT_TRUE(kMoodyRegistered);
+  const auto fn = [](const Tensor& x) {
+    return apply<Moody>({}, Loc(std::source_location::current()), exp(x));
+  };
+  const VerifyReport report = verify(fn, zeros({3}));
+  ASSERT_TRUE(report.difference);
+  EXPECT_EQ(report.difference->op, "test_moody");
   EXPECT_FALSE(report.difference->pass);
-  EXPECT_THAT(to_string(report), HasSubstr("with every pass off that may be, it differs too"));
+  EXPECT_THAT(to_string(report),
+              HasSubstr("no pass does that: the kernels that run give something else"));
 }
 
 TEST(VerifyFunction, ATrainingStepIsCalledOnceAndComparedWhole) {
