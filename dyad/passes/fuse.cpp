@@ -18,6 +18,7 @@
 #include "dyad/passes/dce.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/fusion_groups.h"
+#include "dyad/passes/fusion_notes.h"
 #include "dyad/passes/join_reductions.h"
 #include "dyad/passes/region_writer.h"
 #include "dyad/passes/rewriter.h"
@@ -210,20 +211,23 @@ class SeenThrough {
 
 /// Siblings: operators that read the same tensor in full read it once. Only the nearest are tried:
 /// with all users of a tensor that each of n operators reads, compilation would take n^2 tries.
-void join_siblings(FusionGroups& groups, const Node& node) {
+void join_siblings(FusionGroups& groups, const Node& node, const FuseOptions& options) {
   constexpr std::ptrdiff_t kNear = 16;
   for (const Value v : node.inputs()) {
     if (!v || !v.type().shape().same_as(shape_of(node))) continue;
     const std::span<Node* const> users = groups.users(*v.node);
     const auto here = std::ranges::lower_bound(users, node.id(), {}, &Node::id);
+    const Node* refused = nullptr;  // the nearest that reads it in another kernel
     for (auto at = here - std::min(here - users.begin(), kNear); at != here; ++at) {
       const Node& user = **at;
       if (is_pointwise(user) && shape_of(user).same_as(shape_of(node)) &&
           std::ranges::find(user.inputs(), v) != user.inputs().end() &&
-          !groups.together(user, node)) {
-        groups.merge(user, node);
+          !groups.together(user, node) && !groups.merge(user, node)) {
+        refused = &user;
       }
     }
+    if (refused && !groups.together(*refused, node))
+      note_read_twice(options, *refused, node, v, groups.refusal());
   }
 }
 
@@ -247,7 +251,7 @@ Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options) {
   for (const auto& node : graph.nodes()) {
     if (!is_pointwise(*node)) continue;
     join_producers(groups, *node, options);
-    join_siblings(groups, *node);
+    join_siblings(groups, *node, options);
   }
   // Groups have all their members of one shape now: what else reads these is known.
   SeenThrough seen(groups, graph);
@@ -272,6 +276,8 @@ Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options) {
       for (const Node* node : members) writer.add(*node);
       writer.finish(kFusedOp, no_attrs, results_of(groups, members, outputs),
                     members.back()->loc());
+      if (members.size() > 1)
+        note_together(options, groups, graph, members, names_in(members), "share a kernel");
     }
   }
   Ref<GraphImpl> fused = rewriter.finish();

@@ -12,8 +12,10 @@ struct FuseOptions {
   int max_operands = 24;
   /// Most operators in one kernel.
   int max_nodes = 128;
-  /// Told why operators that could share a kernel do or do not, with the line of the one that comes
-  /// last.
+  /// Sizes to count bytes with in what is told; symbols that are not here count as 64.
+  SymbolMap sizes = {};
+  /// Told which operators share a kernel and what that saves, and why others that could do not and
+  /// what that costs, with the line of the one that comes last.
   std::function<void(Loc where, const std::string& text)> note = {};
 };
 

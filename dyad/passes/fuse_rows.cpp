@@ -17,6 +17,7 @@
 #include "dyad/passes/equal_nodes.h"
 #include "dyad/passes/fused_op.h"
 #include "dyad/passes/fusion_groups.h"
+#include "dyad/passes/fusion_notes.h"
 #include "dyad/passes/lifetimes.h"
 #include "dyad/passes/region_writer.h"
 #include "dyad/passes/rewriter.h"
@@ -324,9 +325,9 @@ class RowFusion {
     for (const Node* node : members) {
       if (!is_view(*node)) names.push_back(name_of(*node));
     }
-    options_.note(members.back()->loc(),
-                  fmt::format("{} run together on the rows of {} ax{}", fmt::join(names, ", "),
-                              axes, axes == 1 ? "is" : "es"));
+    passes::note_together(
+        options_, groups_, graph_, members, fmt::format("{}", fmt::join(names, ", ")),
+        fmt::format("run together on the rows of {} ax{}", axes, axes == 1 ? "is" : "es"));
   }
 
   const GraphImpl& graph_;

@@ -178,11 +178,4 @@ bool is_output(const GraphImpl& graph, const Node& node) {
   return std::ranges::any_of(graph.outputs(), [&](Value output) { return output.node == &node; });
 }
 
-void note_apart(const FuseOptions& options, const Node& made, const Node& node,
-                const std::string& why) {
-  if (!options.note) return;
-  options.note(node.loc(), fmt::format("{} and {} have kernels of their own: {}", made.op().name,
-                                       node.op().name, why));
-}
-
 }  // namespace dyad::passes

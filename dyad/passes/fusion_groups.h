@@ -70,8 +70,4 @@ const Node* find_read_elsewhere(const FusionGroups& groups, const GraphImpl& gra
   return nullptr;
 }
 
-/// Says that two operators have kernels of their own.
-void note_apart(const FuseOptions& options, const Node& made, const Node& node,
-                const std::string& why);
-
 }  // namespace dyad::passes

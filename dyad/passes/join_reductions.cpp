@@ -9,6 +9,7 @@
 
 #include "dyad/ir/scalar_reduction.h"
 #include "dyad/passes/fused_op.h"
+#include "dyad/passes/fusion_notes.h"
 
 namespace dyad::passes {
 namespace {
@@ -98,7 +99,7 @@ class Joiner {
           need_one_another(other, reduction) || !read_the_same(other, reduction))
         continue;
       if (groups_.merge(other, reduction)) return;
-      note_apart(options_, other, reduction, groups_.refusal());
+      note_read_twice(options_, other, reduction, reduction.inputs()[0], groups_.refusal());
     }
   }
 

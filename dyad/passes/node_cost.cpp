@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "dyad/ir/graph_ops.h"
@@ -118,6 +119,11 @@ std::int64_t expected_size(Dim size, SymbolMap& sizes) {
   }
   // What an unknown symbol stands for may make a difference of two negative.
   return std::max<std::int64_t>(evaluate(size, sizes), 0);
+}
+
+std::int64_t bytes_of(const Type& type, SymbolMap& sizes) {
+  for (const Dim size : type.shape()) static_cast<void>(expected_size(size, sizes));
+  return bytes_of(type, std::as_const(sizes));
 }
 
 std::int64_t product_operations(const Node& node, const SymbolMap& symbols) {

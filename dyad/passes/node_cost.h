@@ -21,6 +21,10 @@ struct NodeCost {
 /// to 64.
 [[nodiscard]] std::int64_t expected_size(Dim size, SymbolMap& sizes);
 
+/// The bytes that a tensor of that type takes; symbols that `sizes` does not have are bound as
+/// expected_size() does. At most 2^50: a graph may claim any size.
+[[nodiscard]] std::int64_t bytes_of(const Type& type, SymbolMap& sizes);
+
 /// The operations of a product, convolution, attention or recurrent layer; 0 of other operators.
 [[nodiscard]] std::int64_t product_operations(const Node& node, const SymbolMap& symbols);
 

@@ -36,6 +36,12 @@ bool has(const GraphImpl& graph, const std::function<bool(const Node&)>& of_inte
   return std::ranges::any_of(graph.nodes(), [&](const auto& node) { return of_interest(*node); });
 }
 
+/// With the sizes that bytes are counted with.
+FuseOptions with_sizes(FuseOptions fusion, const LowerOptions& options) {
+  fusion.sizes = options.memory.sizes;
+  return fusion;
+}
+
 /// The compiler, in the order in which it works.
 std::vector<Pass> built_in() {
   return {
@@ -116,7 +122,9 @@ std::vector<Pass> built_in() {
          return options.channel_blocks ? block_channels(*g, options.memory.sizes) : g;
        }},
       {"fuse", "pointwise operators and reductions that they feed share a kernel", optional,
-       [](const GraphRef& g, const LowerOptions& options) { return fuse(*g, options.fusion); }},
+       [](const GraphRef& g, const LowerOptions& options) {
+         return fuse(*g, with_sizes(options.fusion, options));
+       }},
       {"widen_calls", "calls in dtypes that the CPU's library lacks are casts and one in f32",
        optional,
        [](const GraphRef& g, const LowerOptions& options) {
@@ -128,7 +136,9 @@ std::vector<Pass> built_in() {
       {"recompute", "values kept for long that kept ones give are computed again", optional,
        [](const GraphRef& g, const LowerOptions& options) { return recompute(g, options.memory); }},
       {"fuse_rows", "kernels on the same rows run a few rows at a time", optional,
-       [](const GraphRef& g, const LowerOptions& options) { return fuse_rows(*g, options.rows); }},
+       [](const GraphRef& g, const LowerOptions& options) {
+         return fuse_rows(*g, with_sizes(options.rows, options));
+       }},
   };
 }
 

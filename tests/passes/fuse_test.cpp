@@ -129,8 +129,8 @@ TEST(Fuse, WhatIsReadElsewhereThanThroughAViewIsComputedOnceAndSaysWhy) {
     %y = sin(%t) : f32[4, n]
     return %y, %e
   })"),
-            "exp and sin have kernels of their own: the result of exp is read elsewhere too, not "
-            "only through permute\n");
+            "exp and sin have kernels of their own, 1024 bytes between them: the result of exp is "
+            "read elsewhere too, not only through permute\n");
   EXPECT_EQ(note_of(R"(graph {
     %x = placeholder : f32[4, 4]
     %e = exp(%x) : f32[4, 4]
@@ -139,9 +139,10 @@ TEST(Fuse, WhatIsReadElsewhereThanThroughAViewIsComputedOnceAndSaysWhy) {
     %y = mul(%a, %b) : f32[4, 3]
     return %y
   })"),
-            "exp and mul have kernels of their own: the result of exp is read elsewhere too, not "
-            "only through slice\nexp and mul have kernels of their own: the result of exp is read "
-            "elsewhere too, not only through slice\n");
+            "exp and mul have kernels of their own, 64 bytes between them: the result of exp is "
+            "read elsewhere too, not only through slice\n"
+            "exp and mul have kernels of their own, 64 bytes between them: the result of exp is "
+            "read elsewhere too, not only through slice\n");
   EXPECT_EQ(note_of(R"(graph {
     %x = placeholder : f32[n, 4]
     %e = exp(%x) : f32[n, 4]
@@ -149,8 +150,44 @@ TEST(Fuse, WhatIsReadElsewhereThanThroughAViewIsComputedOnceAndSaysWhy) {
     %y = mul(%x, %a) : f32[n, 4]
     return %y
   })"),
-            "exp and mul have kernels of their own: [4] is computed once, not for each element of "
-            "[n, 4]\n");
+            "exp and mul read the same 1024 bytes in kernels of their own: what stands between "
+            "them needs the one and feeds the other\n"
+            "exp and mul have kernels of their own, 1024 bytes between them: [4] is computed once, "
+            "not for each element of [n, 4]\n");
+}
+
+TEST(Fuse, SaysWhatSharingAKernelSaves) {
+  const auto note_of = [](std::string_view text, const SymbolMap& sizes) {
+    std::string notes;
+    static_cast<void>(fused(text, {.sizes = sizes, .note = [&](Loc, const std::string& note) {
+                                     notes += note + "\n";
+                                   }}));
+    return notes;
+  };
+  const std::string_view text = R"(graph {
+    %x = placeholder : f32[n, 4]
+    %b = placeholder : f32[4]
+    %two = full() {shape = [], value = 2.0} : f32[]
+    %e = exp(%x) : f32[n, 4]
+    %m = mul(%e, %two) : f32[n, 4]
+    %a = add(%m, %b) : f32[n, 4]
+    %s = sum(%a) {axes = [0], keepdim = false} : f32[4]
+    return %s
+  })";
+  // Of their own exp, mul and add read and write [n, 4], and sum reads it.
+  EXPECT_EQ(note_of(text, {}),
+            "exp, mul, add, sum share a kernel: 1056 bytes to move, apart 7200\n");
+  SymbolMap sizes;
+  sizes.bind("n", 100);
+  EXPECT_EQ(note_of(text, sizes),
+            "exp, mul, add, sum share a kernel: 1632 bytes to move, apart 11232\n");
+  std::string chain = "graph {\n%x0 = placeholder : f32[4]\n";
+  for (int i = 0; i < 9; ++i) {
+    chain += "%x" + std::to_string(i + 1) + " = exp(%x" + std::to_string(i) + ")\n";
+  }
+  EXPECT_EQ(note_of(chain + "return %x9\n}", {}),
+            "exp, exp, exp, exp, exp, exp and 3 more share a kernel: 32 bytes to move, apart "
+            "288\n");
 }
 
 TEST(Fuse, RandomNumbersAreMadeWhereTheyAreUsed) {
@@ -301,8 +338,8 @@ TEST(Fuse, TooManyReductionsOfOneGroupReadItsResults) {
             {.note = [&](Loc, const std::string& note) { notes.push_back(note); }});
   EXPECT_EQ(count_of("sum", *graph), 5);
   EXPECT_EQ(notes.front(),
-            "exp and sum have kernels of their own: the reductions of it need 5 accumulators, a "
-            "kernel has 4");
+            "exp and sum have kernels of their own, 2048 bytes between them: the reductions of it "
+            "need 5 accumulators, a kernel has 4");
 }
 
 TEST(Fuse, ReductionsOfOthersOrOverOtherAxesStayApart) {

@@ -541,7 +541,8 @@ TEST(Opt, ComputesAgainUnderAMemoryLimitAndSaysWhyKernelsAreApart) {
   return %y, %a
 })";
   EXPECT_THAT(run("opt apart.txt --notes").out,
-              HasSubstr("}\n// model.cpp:6: exp and sin have kernels of their own: the result of "
+              HasSubstr("}\n// model.cpp:6: exp and sin have kernels of their own, 64 bytes "
+                        "between them: the result of "
                         "exp is read elsewhere too, not only through permute\n"));
   EXPECT_EQ(run("opt apart.txt --dim n=1").err, "dyad: no size of the graph is called n\n");
 }
