@@ -77,6 +77,8 @@ class SecondProcess : public ::testing::Test {
       ::setenv("DYAD_CACHE_DIR", cache.c_str(), 1);
       ::setenv("DYAD_CACHE", "1", 1);
       ::unsetenv("DYAD_KERNELS");
+      for (const char* const of_this_process : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+        ::unsetenv(of_this_process);
       ::execv(self.c_str(), arguments);
       ::_exit(1);
     }
