@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "dyad/autograd/grad_mode.h"
@@ -50,6 +53,14 @@ struct Model {
   }
 };
 
+/// Rows for Model::branch(), of either sign.
+Tensor draw_rows(Numbers& numbers, std::int64_t batch) {
+  std::vector<float> values(static_cast<std::size_t>(batch * 6));
+  const float sign = numbers.chance(50) ? 1.0f : -1.0f;
+  for (float& value : values) value = sign * static_cast<float>(numbers.between(-2, 9)) / 8;
+  return tensor(values, {batch, 6});
+}
+
 bool same_bits(const Tensor& a, const Tensor& b) {
   return a.detach().to_vector<float>() == b.detach().to_vector<float>();
 }
@@ -62,16 +73,27 @@ Soak soak(std::int64_t steps, const std::function<void(const std::string&)>& tel
   Model model;
   const auto step = compile([&](const Tensor& tokens) { return model.step(tokens); });
   const auto branch = compile([&](const Tensor& x) { return model.branch(x); });
+  // Meanwhile two threads serve a model that nobody trains.
+  const Model served;
+  const auto serve = compile([&](const Tensor& x) { return served.branch(x); });
+  std::atomic<bool> served_equal = true;
+  const auto serve_many = [&](std::uint64_t seed) {
+    const NoGrad apart;
+    Numbers numbers(seed);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const Tensor x = draw_rows(numbers, numbers.between(1, 12));
+      const Tensor y = serve(x);
+      if (i % 97 == 0 && !same_bits(y, served.branch(x))) served_equal = false;
+    }
+  };
+  std::jthread one(serve_many, 8), other(serve_many, 9);
   Numbers numbers(7);
   for (std::int64_t i = 0; i < steps; ++i) {
     const std::int64_t batch = numbers.between(1, 12), length = numbers.between(1, 30);
     std::vector<std::int64_t> tokens(static_cast<std::size_t>(batch * length));
     for (std::int64_t& token : tokens) token = numbers.below(8);
     step(tensor(tokens, {batch, length}));
-    std::vector<float> values(static_cast<std::size_t>(batch * 6));
-    const float sign = numbers.chance(50) ? 1.0f : -1.0f;
-    for (float& value : values) value = sign * static_cast<float>(numbers.between(-2, 9)) / 8;
-    Tensor x = tensor(values, {batch, 6}).requires_grad();
+    const Tensor x = draw_rows(numbers, batch).requires_grad();
     const Tensor y = branch(x);
     sum(y * y).backward();
     if (i % 97 == 0) {
@@ -87,7 +109,10 @@ Soak soak(std::int64_t steps, const std::function<void(const std::string&)>& tel
       tell(fmt::format("{} steps, {:.1f} MB resident", i + 1, found.late_mb));
     }
   }
-  for (const Explanation& told : {step.explain(), branch.explain()}) {
+  one.join();
+  other.join();
+  found.equal = found.equal && served_equal;
+  for (const Explanation& told : {step.explain(), branch.explain(), serve.explain()}) {
     found.recordings += static_cast<std::int64_t>(told.recordings.size());
     found.recorded += told.recorded;
   }

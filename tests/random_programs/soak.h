@@ -19,7 +19,8 @@ struct Soak {
 
 /// Takes so many steps of a compiled training step, with gradients inside, and of a compiled
 /// function with a host branch, whose gradients are taken from outside; batch and length change
-/// from step to step. Now and then a step is compared with eager execution. Calls `tell` with a
+/// from step to step. Two other threads take as many calls of one function without gradients in the
+/// meantime. Now and then a step is compared with eager execution. Calls `tell` with a
 /// line at each tenth.
 Soak soak(std::int64_t steps, const std::function<void(const std::string&)>& tell);
 
