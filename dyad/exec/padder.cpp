@@ -211,6 +211,13 @@ Padder::Rule Padder::by_rule(const Node& node, Forms& inputs) {
   if (node.is("index_select")) return index_select(node, inputs);
   if (node.is("gather")) return gather(node, inputs);
   if (node.is("scatter_add")) return scatter_add(node, inputs);
+  if (node.is("concat")) return concat(node, inputs);
+  if (node.is("recurrent_forward")) return recurrent(node, inputs, 0);
+  if (node.is("recurrent_backward")) return recurrent(node, inputs, 3);
+  for (const char* const name :
+       {"cumsum", "cumprod", "logcumsumexp", "cummax", "cummin", "linear_scan"}) {
+    if (node.is(name)) return running(node, inputs);
+  }
   switch (op.batching) {
     case Batching::axes:
       return along_axes(node, inputs);

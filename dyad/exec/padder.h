@@ -81,6 +81,9 @@ class Padder {
   Rule view(const Node& node, Forms& inputs);
   Rule reshape(const Node& node, PaddedForm& x);
   Rule select_at_size(const Node& node, PaddedForm& x);
+  /// `begin`: its first element at the sizes of the recording, and at `more` ones.
+  Rule slice_at_size(const Node& node, PaddedForm& x, std::int64_t begin,
+                     std::int64_t begin_at_more, const SymbolMap& more);
   Rule linear(const Node& node, Forms& inputs);
   Rule pad_axes(const Node& node, PaddedForm& x);
   Rule norm(const Node& node, Forms& inputs);
@@ -95,6 +98,10 @@ class Padder {
   Rule gather(const Node& node, Forms& inputs);
   Rule scatter_add(const Node& node, Forms& inputs);
   Rule samples(const Node& node, Forms& inputs);
+  /// `first`: the number of x among the inputs.
+  Rule recurrent(const Node& node, Forms& inputs, std::size_t first);
+  Rule running(const Node& node, Forms& inputs);
+  Rule concat(const Node& node, Forms& inputs);
 
   /// The node for padded sizes, its outputs' axes those.
   Forms renamed(const Node& node, const Forms& inputs, std::vector<std::vector<AxisParts>> axes);

@@ -190,8 +190,11 @@ Padder::Rule Padder::view(const Node& node, Forms& inputs) {
       along.push_back(j);
       ++shown[j];
     }
-    const bool moves = map.starts[axis] != at_more.starts[axis];
-    if (moves) return node.is("select") ? select_at_size(node, x) : std::nullopt;
+    const std::int64_t start = map.starts[axis], start_at_more = at_more.starts[axis];
+    if (start != start_at_more) {
+      if (node.is("slice")) return slice_at_size(node, x, start, start_at_more, more);
+      return node.is("select") ? select_at_size(node, x) : std::nullopt;
+    }
     if (along.size() > 1 && padded) return std::nullopt;
     for (const std::size_t j : along) {
       if (!is_padded(shape[j])) continue;

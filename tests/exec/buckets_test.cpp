@@ -156,14 +156,41 @@ TEST(Buckets, Views) {
 }
 
 TEST(Buckets, WhatHasNoRuleRunsAtExactSizes) {
-  for (const Function& fn : {Function([](Tensor x) { return flip(x * 2.0f, {0}) + 1.0f; }),
-                             Function([](Tensor x) { return cumsum(x, 0) * 2.0f; }),
-                             Function([](Tensor x) { return sort(x, 0).values + x; }),
-                             Function([](Tensor x) { return concat({x, x * 2.0f}, 0); })}) {
+  for (const Function& fn :
+       {Function([](Tensor x) { return sort(x, 0).values + x; }),
+        Function([](Tensor x) { return logcumsumexp(flip(x, {0}), 0) + sort(x, 0).values; })}) {
     const ExplainedRecording told = expect_same(fn, rows);
     EXPECT_THAT(told.no_buckets, IsEmpty());
     EXPECT_EQ(told.unpadded.size(), 1u);
   }
+}
+
+TEST(Buckets, BackwardsAndFromTheEnd) {
+  expect_padded([](Tensor x) { return flip(x * 2.0f, {0}) + 1.0f; }, rows);
+  expect_padded([](Tensor x) { return flip(x, {0, 1}) * x; }, rows);
+  expect_padded([](Tensor x) { return slice(x, 0, -2) + 1.0f; }, rows);
+  expect_padded([](Tensor x) { return slice(x, 0, kEnd, kStart, -2) * 3.0f; }, rows);
+  expect_padded([](Tensor x) { return slice(concat({x, x * 2.0f}, 0), 0, x.size(0)) - x; }, rows);
+}
+
+TEST(Buckets, Concatenations) {
+  const Tensor four = normal({3, 4});
+  expect_padded([](Tensor x) { return concat({x, x * 2.0f}, 0) + 1.0f; }, rows);
+  expect_padded([&](Tensor x) { return concat({four, x, four, exp(x)}, 0); }, rows);
+  expect_padded([](Tensor x) { return concat({x, x * 2.0f}, 1); }, rows);
+  expect_padded([&](Tensor x) { return sum(concat({x, four}, 0) * 2.0f, {0}); }, rows);
+  expect_padded(
+      [](Tensor x) { return matmul(transpose(concat({x, x}, 0), 0, 1), concat({x, x}, 0)); }, rows);
+}
+
+TEST(Buckets, RunningSums) {
+  expect_padded([](Tensor x) { return cumsum(x, 0) * 2.0f; }, rows);
+  expect_padded([](Tensor x) { return cumsum(x, 0, true, true); }, rows);
+  expect_padded([](Tensor x) { return cumsum(x, 1) + cumprod(x, 0) + cumprod(x, 0, true); }, rows);
+  expect_padded([](Tensor x) { return logcumsumexp(x, 0); }, rows);
+  expect_padded([](Tensor x) { return cummax(x, 0).values - cummin(x, 0).values; }, rows);
+  expect_padded([](Tensor x) { return linear_scan(x * 0.5f, x, 0) + linear_scan(x, x, 0, true); },
+                rows);
 }
 
 TEST(Buckets, LoopsAndBranchesRunAtExactSizes) {

@@ -85,6 +85,70 @@ TEST(Buckets, NormsAndAttentionWithGradients) {
   }
 }
 
+/// Gradients of a recurrent network and of an embedding in front of it, for texts [steps, samples].
+template <class Network>
+void expect_padded_network(const nn::RnnOptions& options, const std::vector<ArgumentAxis>& axes) {
+  manual_seed(4);
+  Network network(3, 5, options);
+  const Tensor table = normal({11, 3}).requires_grad();
+  std::vector<Tensor> leaves{table};
+  for (const Tensor& parameter : nn::parameters(network)) leaves.push_back(parameter);
+  const auto step = [&](Tensor text) {
+    for (const Tensor& leaf : leaves) leaf.zero_grad();
+    const nn::RnnResult made = network(embedding(text, table));
+    const Tensor loss = sum(square(made.y)) + sum(exp(made.h));
+    loss.backward();
+    std::vector<Tensor> all{loss, made.y.detach(), made.h.detach()};
+    for (const Tensor& leaf : leaves) all.push_back(leaf.grad());
+    return all;
+  };
+  const auto c = compile(step, padding(axes));
+  for (const auto& [steps, samples] :
+       {std::pair(5, 6), std::pair(12, 7), std::pair(9, 15), std::pair(3, 3), std::pair(16, 8)}) {
+    const Tensor text = randint(0, 11,
+                                {axes.size() > 1 || axes[0].axis == 0 ? steps : 4,
+                                 axes.size() > 1 || axes[0].axis == 1 ? samples : 2});
+    const std::vector<Tensor> got = c(text), want = step(text);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      expect_close(got[i], want[i], "value " + std::to_string(i), 1e-4);
+  }
+  const Explanation told = c.explain();
+  EXPECT_THAT(told.recordings[0].no_buckets, IsEmpty());
+  EXPECT_THAT(told.recordings[0].unpadded, IsEmpty());
+  EXPECT_EQ(told.recordings.size(), 1u);
+}
+
+TEST(Buckets, RecurrentNetworks) {
+  const std::vector<ArgumentAxis> steps{{0, 0}}, samples{{0, 1}}, both{{0, 0}, {0, 1}};
+  for (const auto& axes : {steps, samples, both}) {
+    expect_padded_network<nn::LSTM>({}, axes);
+    expect_padded_network<nn::GRU>({.layers = 2}, axes);
+    expect_padded_network<nn::RNN>({.bias = false, .bidirectional = true}, axes);
+    expect_padded_network<nn::LSTM>({.bidirectional = true}, axes);
+  }
+}
+
+TEST(Buckets, RecurrentNetworksOfTextsWithLengths) {
+  manual_seed(5);
+  nn::LSTM network(3, 4, {.bidirectional = true});
+  const auto step = [&](Tensor x, Tensor lengths) {
+    for (const Tensor& leaf : nn::parameters(network)) leaf.zero_grad();
+    const nn::RnnResult made = network(x, {.h = {}, .c = {}, .lengths = lengths});
+    sum(square(made.y) + sum(made.c)).backward();
+    std::vector<Tensor> all{made.y.detach(), made.h.detach(), made.c.detach()};
+    for (const Tensor& leaf : nn::parameters(network)) all.push_back(leaf.grad());
+    return all;
+  };
+  const auto c = compile(step, padding({{0, 0}, {0, 1}, {1, 0}}));
+  for (const auto& [steps, samples] : {std::pair(5, 6), std::pair(12, 7), std::pair(9, 15)}) {
+    const Tensor x = normal({steps, samples, 3}), lengths = randint(0, steps + 1, {samples});
+    const std::vector<Tensor> got = c(x, lengths), want = step(x, lengths);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      expect_close(got[i], want[i], "value " + std::to_string(i), 1e-4);
+  }
+  EXPECT_THAT(c.explain().recordings[0].unpadded, IsEmpty());
+}
+
 TEST(Buckets, ImagesByBatch) {
   nn::Conv2d conv(2, 3, 3, {.padding = 1});
   nn::BatchNorm norm(3);
