@@ -52,11 +52,11 @@ Types type_of_assign(const InferIn& in) {
 
 Types type_of_after(const InferIn& in) { return {in[0]}; }
 
-constexpr ArgInfo kValueOut[] = {{.name = "value", .dtypes = kAny}};
-constexpr ArgInfo kAssignIn[] = {{.name = "variable", .dtypes = kAny},
-                                 {.name = "value", .dtypes = kAny}};
-constexpr ArgInfo kAfterIn[] = {{.name = "value", .dtypes = kAny},
-                                {.name = "effects", .dtypes = kAny, .variadic = true}};
+constexpr ArgInfo kValueOut[] = {{.name = "value", .dtypes = kEverything}};
+constexpr ArgInfo kAssignIn[] = {{.name = "variable", .dtypes = kEverything},
+                                 {.name = "value", .dtypes = kEverything}};
+constexpr ArgInfo kAfterIn[] = {{.name = "value", .dtypes = kEverything},
+                                {.name = "effects", .dtypes = kEverything, .variadic = true}};
 
 }  // namespace
 

@@ -91,7 +91,7 @@ DType part_dtype(const Tensor& a, const Tensor& b) { return real_dtype(result_ty
 /// Pairs of `dtype`; a real operand gets zeros.
 Tensor pairs(const Tensor& x, DType dtype, Loc loc) {
   if (is_complex(x)) return to(view_as_real(x, loc), dtype, loc);
-  const Tensor re = to(x, dtype, loc);
+  const Tensor re = as_dtype(x, dtype, loc);
   return view_as_real(complex(re, zeros_like(re, loc), loc), loc);
 }
 
@@ -101,7 +101,7 @@ Tensor part(const Tensor& x, int i, DType dtype, Loc loc) {
 
 /// A real operand beside pairs: with an axis for them to repeat along.
 Tensor beside_pairs(const Tensor& x, DType dtype, Loc loc) {
-  return unsqueeze(to(x, dtype, loc), -1, loc);
+  return unsqueeze(as_dtype(x, dtype, loc), -1, loc);
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ Tensor complex_div(const Tensor& a, const Tensor& b, Loc loc) {
   const Tensor r = select(whole, -1, 0) / scale, s = select(whole, -1, 1) / scale;
   const Tensor norm = (r * r + s * s) * scale;
   if (!is_complex(a)) {
-    const Tensor factor = to(a, dtype, loc) / norm;
+    const Tensor factor = as_dtype(a, dtype, loc) / norm;
     return complex(factor * r, -(factor * s), loc);
   }
   const Tensor p = part(a, 0, dtype, loc), q = part(a, 1, dtype, loc);

@@ -301,6 +301,7 @@ std::span<const OpInfo* const> reduce_rows() {
 }
 
 Tensor sum_of_repeats(const Tensor& x, Ints axes) {
+  if (is_complex(x)) return view_as_complex(sum_of_repeats(view_as_real(x), std::move(axes)));
   return apply<SumOfRepeats>({std::move(axes)}, {}, x);
 }
 

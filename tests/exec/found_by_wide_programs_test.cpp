@@ -1,0 +1,71 @@
+// What random programs of most functions (tests/random_programs) once did otherwise in another
+// mode: complex numbers, sizes that turn out to be 0 or 1, memory that results share.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dyad/autograd/gradients.h"
+#include "dyad/exec/compile.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
+#include "exec_for_tests.h"
+
+namespace dyad {
+namespace {
+
+using exec::compile_now;
+using exec::count_up;
+using exec::expect_replays_as_eagerly;
+using exec::same_bits;
+using Tensors = std::vector<Tensor>;
+
+/// What the graph of `f` gives for x, where it knows no size.
+Tensor in_symbols(const std::function<Tensor(Tensor)>& f, const Tensor& x) {
+  Graph graph;
+  Shape shape;
+  for (int axis = 0; axis < x.rank(); ++axis)
+    shape.push_back(Dim::symbol("n" + std::to_string(axis)));
+  const Tensor in = graph.placeholder("x", x.dtype(), shape);
+  const Tensor out = graph.define([&] { return f(in); });
+  Session session(graph);
+  return session.run({out}, {{"x", x}})[0];
+}
+
+TEST(FoundByWidePrograms, ACompiledFunctionWritesToComplexTensors) {
+  const auto run = [](bool compiled) {
+    Tensor z = complex(count_up({3}), ones({3}));
+    const auto f = [&](Tensor x) {
+      z.mul_(x);
+      return z * 2;
+    };
+    const auto c = compile_now(f);
+    for (int i = 0; i < 4; ++i) {
+      const Tensor x = complex(full({3}, i), count_up({3}));
+      static_cast<void>(compiled ? c(x) : f(x));
+    }
+    return z;
+  };
+  EXPECT_TRUE(same_bits(view_as_real(run(true)), view_as_real(run(false))));
+}
+
+TEST(FoundByWidePrograms, NumbersBesideComplexOnesKeepTheirDigitsInAGraph) {
+  const Tensor z = complex(count_up({2}).to(f64), count_up({2}).to(f64));
+  const auto f = [](const Tensor& x) { return view_as_real((0.001 - x) * 0.1 / (0.3 / (x + 4))); };
+  EXPECT_TRUE(same_bits(in_symbols(f, z), f(z)));
+}
+
+TEST(FoundByWidePrograms, TheGradientOfARepeatedComplexTensorIsASum) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor z = complex(x, x * 2).detach().requires_grad();
+    const Tensor y = expand(unsqueeze(z, 0), {x.size(0), x.size(0)});
+    return {view_as_real(grad(sum(abs(y) * abs(y)), {z})[0])};
+  };
+  static_cast<void>(expect_replays_as_eagerly(f, {ones({3}), ones({3}), ones({1}), ones({4})}));
+}
+
+}  // namespace
+}  // namespace dyad
