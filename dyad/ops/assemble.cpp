@@ -210,8 +210,12 @@ Tensor diagonal_scatter(const Tensor& x, const Tensor& source, std::int64_t offs
   const Tensor row = unsqueeze(arange(matrices.size(-2)), 1), column = arange(matrices.size(-1));
   // Element i of the diagonal is in row i, or in column i where it begins below the first row.
   const Tensor place = offset >= 0 ? row : column;
-  const Tensor last = size_tensor(source.size(-1, loc)) - 1;
-  const Tensor spread = index_select(source, -1, minimum(reshape(place, {-1}), last));
+  // Beyond the diagonal an element more is read, which a diagonal without elements has too.
+  Shape none(static_cast<std::size_t>(source.rank()), 0), one = none;
+  one.back() = 1;
+  const Tensor end = size_tensor(source.size(-1, loc));
+  const Tensor spread =
+      index_select(pad(source, none, one), -1, minimum(reshape(place, {-1}), end));
   const Tensor values = unsqueeze(spread, offset >= 0 ? -1 : -2);
   return movedim(where(row + offset == column, values, matrices), {-2, -1}, {axis1, axis2});
 }

@@ -366,6 +366,12 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Ten
 }
 Tensor mse_loss(const Tensor& prediction, const Tensor& target, Reduction reduction, Loc loc) {
   ops::refuse_batchmean("mse_loss", reduction, loc);
+  // The operator looks at sizes when it is recorded; its parts would broadcast others later.
+  const bool may_vary = prediction.defined() && target.defined() && prediction.is_concrete() &&
+                        prediction.rank() == target.rank();
+  for (int axis = 0; may_vary && axis < target.rank(); ++axis) {
+    static_cast<void>(prediction.size(axis, loc) == target.size(axis, loc));
+  }
   return apply<ops::MseLoss>({.reduction = ops::reduction_name(reduction)}, loc, prediction,
                              target);
 }

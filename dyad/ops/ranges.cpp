@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "dyad/ops/arithmetic.h"
+#include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/division.h"
 #include "dyad/ops/elementary.h"
@@ -20,6 +21,11 @@ Tensor fractions(Dim count, Dim whole, Loc loc) {
   return div(arange(count, f64, loc), ops::size_arg(divisor, loc), loc);
 }
 
+/// A window whose size may turn out to be 1: its one element is 1, whatever the formula gives.
+Tensor one_alone(const Tensor& window, Dim size, Loc loc) {
+  return size.is_number() ? window : where(ops::size_arg(size, loc).tensor() == 1, 1, window, loc);
+}
+
 /// c0 - c1 * cos(2 pi t) + c2 * cos(4 pi t)
 Tensor cosine_window(Dim size, bool periodic, DType dtype, double c0, double c1, double c2,
                      Loc loc) {
@@ -28,7 +34,7 @@ Tensor cosine_window(Dim size, bool periodic, DType dtype, double c0, double c1,
   const Tensor angle = fractions(size, periodic ? size : size - 1, loc) * (2 * std::numbers::pi);
   Tensor window = c0 - cos(angle) * c1;
   if (c2 != 0) window = window + cos(angle * 2) * c2;
-  return to(window, dtype, loc);
+  return to(one_alone(window, size, loc), dtype, loc);
 }
 
 /// The modified Bessel function of the first kind and order 0 by its series, for |x| <= largest.
@@ -108,7 +114,7 @@ Tensor bartlett_window(Dim size, bool periodic, DType dtype, Loc loc) {
   const LocScope scope(loc);
   if (size.same_as(1)) return ones({1}, dtype, loc);
   const Tensor t = fractions(size, periodic ? size : size - 1, loc);
-  return to(1 - abs(t * 2 - 1), dtype, loc);
+  return to(one_alone(1 - abs(t * 2 - 1), size, loc), dtype, loc);
 }
 Tensor kaiser_window(Dim size, bool periodic, double beta, DType dtype, Loc loc) {
   const LocScope scope(loc);
@@ -117,7 +123,8 @@ Tensor kaiser_window(Dim size, bool periodic, double beta, DType dtype, Loc loc)
   const Tensor inside = maximum(1 - square(t * 2 - 1), 0);
   const double largest = std::abs(beta);
   const Tensor whole = bessel_i0(full({}, beta, f64, loc), largest);
-  return to(bessel_i0(sqrt(inside) * beta, largest) / whole, dtype, loc);
+  const Tensor window = bessel_i0(sqrt(inside) * beta, largest) / whole;
+  return to(one_alone(window, size, loc), dtype, loc);
 }
 
 }  // namespace dyad

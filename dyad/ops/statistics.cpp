@@ -180,10 +180,17 @@ struct Range {
     first = full({}, low, exact);
     last = full({}, high, exact);
     const Dim count = line.numel();
-    if (low == high && !(is_known(count) && count == 0)) {
+    if (low == high && !is_known(count)) {
+      // There may turn out to be no elements, which have no smallest one.
+      const Tensor end = full({1}, std::numeric_limits<double>::infinity(), exact);
+      const Tensor is_empty = size_tensor(count) == 0;
+      first = where(is_empty, first, min(concat({line, end})));
+      last = where(is_empty, last, max(concat({line, -end})));
+    } else if (low == high && !(count == 0)) {
       first = min(line);
       last = max(line);
     }
+
     const Tensor none = first == last;
     first = where(none, first - beside, first);
     last = where(none, last + beside, last);

@@ -67,5 +67,43 @@ TEST(FoundByWidePrograms, TheGradientOfARepeatedComplexTensorIsASum) {
   static_cast<void>(expect_replays_as_eagerly(f, {ones({3}), ones({3}), ones({1}), ones({4})}));
 }
 
+TEST(FoundByWidePrograms, AWindowThatTurnsOutToHaveOneElementIsOne) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Dim n = x.size(0);
+    return {hamming_window(n, false), hann_window(n), blackman_window(n), bartlett_window(n),
+            kaiser_window(n)};
+  };
+  EXPECT_GT(expect_replays_as_eagerly(
+                f, {zeros({5}), zeros({5}), zeros({4}), zeros({1}), zeros({1}), zeros({2})}),
+            0);
+}
+
+TEST(FoundByWidePrograms, MseLossRefusesSizesThatOnlyDataTell) {
+  const auto f = [](Tensor x) { return mse_loss(x, masked_select(x, x > 0)); };
+  const auto c = compile_now(f);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(c(ones({1})), f(ones({1}))));
+  EXPECT_THROW(static_cast<void>(c(-ones({1}))), ShapeError);
+}
+
+TEST(FoundByWidePrograms, ADiagonalMayTurnOutToBeEmpty) {
+  const auto f = [](const Tensor& x) { return diagonal_scatter(x, diagonal(x, 1) * 2, 1); };
+  for (const std::int64_t n : {1, 2, 4}) {
+    const Tensor x = count_up({n, n});
+    EXPECT_TRUE(same_bits(in_symbols(f, x), f(x))) << n;
+  }
+}
+
+TEST(FoundByWidePrograms, BinsOfNoElementsAreEmptyInAGraphToo) {
+  const auto counted = [](const Tensor& x) { return concat({histc(x, 3), histogram(x, 2).edges}); };
+  for (const std::int64_t n : {0, 1, 4}) {
+    EXPECT_TRUE(same_bits(in_symbols(counted, count_up({n})), counted(count_up({n})))) << n;
+  }
+}
+
+TEST(FoundByWidePrograms, NothingIsConvolvedWithAnEmptyVector) {
+  EXPECT_THROW(static_cast<void>(convolve(ones({2}), zeros({0}), "same")), ShapeError);
+  EXPECT_THROW(static_cast<void>(convolve(zeros({0}), ones({2}))), ShapeError);
+}
+
 }  // namespace
 }  // namespace dyad
