@@ -12,8 +12,8 @@ namespace dyad {
 class RecordingNotes {
  public:
   virtual ~RecordingNotes() = default;
-  /// The program made another tensor of the same memory, without a place on the tape.
-  virtual void note_detached(const Tensor& made) = 0;
+  /// The program made another tensor of the memory of `of`, without a place on the tape.
+  virtual void note_detached(const Tensor& of, const Tensor& made) = 0;
   /// The program registers a hook of a tensor.
   virtual void note_hook(const Tensor& of, Loc loc) = 0;
   /// Whether the tensor's elements lie in the same order in later calls: of sizes that vary, some

@@ -47,8 +47,8 @@ class ForwardingEvaluator : public Evaluator, public RecordingNotes {
   void note_literal(const Tensor& tensor) override { to_.note_literal(tensor); }
   void note_grad(const Tensor& leaf, bool overwrites) override { to_.note_grad(leaf, overwrites); }
   void note_strides() override { to_.note_strides(); }
-  void note_detached(const Tensor& made) override {
-    if (auto* const notes = next()) notes->note_detached(made);
+  void note_detached(const Tensor& of, const Tensor& made) override {
+    if (auto* const notes = next()) notes->note_detached(of, made);
   }
   void note_hook(const Tensor& of, Loc loc) override {
     if (auto* const notes = next()) notes->note_hook(of, loc);

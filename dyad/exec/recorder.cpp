@@ -123,7 +123,9 @@ bool Recorder::is_made_here(const Tensor& tensor) const noexcept {
   return is_ours(tensor) || is_literal(tensor) || std::ranges::any_of(detached_, is_it);
 }
 
-void Recorder::note_detached(const Tensor& made) {
+void Recorder::note_detached(const Tensor& of, const Tensor& made) {
+  // A literal is made anew in each call, and so is what has its memory: a value, nothing captured.
+  if (is_literal(of) && !is_ours(of)) made.impl()->recorded = handle_of(of, {});
   if (!is_ours(made) && !is_literal(made)) detached_.push_back(made);
 }
 

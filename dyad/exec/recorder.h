@@ -79,7 +79,7 @@ class Recorder final : public Evaluator, public RecordingNotes {
   void note_literal(const Tensor& tensor) override;
   void note_grad(const Tensor& leaf, bool overwrites) override;
   void note_strides() override { path_.strides_matter = true; }
-  void note_detached(const Tensor& made) override;
+  void note_detached(const Tensor& of, const Tensor& made) override;
   void note_hook(const Tensor& of, Loc loc) override;
   bool keeps_order(const Tensor& made) override { return shape_of(made).is_concrete(); }
   void begin_pass() override;

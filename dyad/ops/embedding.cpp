@@ -126,7 +126,8 @@ struct RowSums {
                                  .inputs = kRowSumsInputs,
                                  .outputs = kOut,
                                  .doc = "Each row replaced by the sum of all rows of equal index.",
-                                 .samples = {.differentiable = false}};
+                                 .samples = {.differentiable = false},
+                                 .saved_inputs = kFirst | kSecond};
   static Types infer(const InferIn& in, const Attrs&) {
     require_rows(in, 0, 1);
     return {in[0]};
@@ -147,7 +148,8 @@ struct PutRows {
                                  .inputs = kPutRowsInputs,
                                  .outputs = kOut,
                                  .doc = "x with rows in the places that index names.",
-                                 .samples = {.differentiable = false}};
+                                 .samples = {.differentiable = false},
+                                 .saved_inputs = kFirst | kSecond | kThird};
   static Types infer(const InferIn& in, const Attrs&) {
     require_rows(in, 2, 1);
     bool fits = in[0].rank() == in[2].rank() && in[0].dtype() == in[2].dtype();

@@ -509,7 +509,7 @@ Tensor detach(const Tensor& x, Loc loc) {
   Tensor made(std::move(alias));
   if (!Evaluator::is_eager()) {
     if (auto* const notes = dynamic_cast<RecordingNotes*>(&Evaluator::current()))
-      notes->note_detached(made);
+      notes->note_detached(x, made);
   }
   return made;
 }

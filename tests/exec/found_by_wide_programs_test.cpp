@@ -100,9 +100,34 @@ TEST(FoundByWidePrograms, BinsOfNoElementsAreEmptyInAGraphToo) {
   }
 }
 
+TEST(FoundByWidePrograms, AnImageOfTheSameSizeIsACopy) {
+  Tensor x = count_up({2, 3});
+  Tensor y = resize(x, {2, 3});
+  y.fill_(7);
+  EXPECT_TRUE(same_bits(x, count_up({2, 3})));
+  const auto f = [](Tensor in) -> Tensors { return {resize(in, {5, 2})}; };
+  EXPECT_GT(expect_replays_as_eagerly(
+                f, {count_up({5, 1}), count_up({5, 2}), count_up({5, 3}), count_up({5, 4})}),
+            0);
+}
+
+TEST(FoundByWidePrograms, ALiteralMayBeDetached) {
+  const auto c = compile_now([](Tensor x) { return detach(tensor({1.0, 2.0})) * x; });
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(c(ones({2})), tensor({1.0, 2.0})));
+  EXPECT_GT(c.explain().replays, 0);
+}
+
 TEST(FoundByWidePrograms, NothingIsConvolvedWithAnEmptyVector) {
   EXPECT_THROW(static_cast<void>(convolve(ones({2}), zeros({0}), "same")), ShapeError);
   EXPECT_THROW(static_cast<void>(convolve(zeros({0}), ones({2}))), ShapeError);
+}
+
+TEST(FoundByWidePrograms, RowsThatArePutHaveAGradient) {
+  const Tensor x = ones({3, 2}).requires_grad(), rows = ones({2, 2}).requires_grad();
+  const Tensor index = tensor({2, 0}).to(i64);
+  sum(put_rows(x, index, rows) * count_up({3, 2})).backward();
+  EXPECT_EQ(exec::bits(x.grad()), (std::vector<float>{0, 0, 1, 2, 0, 0}));
+  EXPECT_EQ(exec::bits(rows.grad()), (std::vector<float>{3, 4, -1, 0}));
 }
 
 }  // namespace
