@@ -48,6 +48,7 @@ std::string explain(std::uint64_t seed, const Finding& finding) {
 DigestFile digest_file(const std::string& folder, std::uint64_t seed) {
   if (is_stateful(seed)) return {folder + "/stateful_digests.txt", kFirstStateful};
   if (is_layered(seed)) return {folder + "/layered_digests.txt", kFirstLayered};
+  if (is_wide(seed)) return {folder + "/wide_digests.txt", kFirstWide};
   return {folder + "/digests.txt", 0};
 }
 

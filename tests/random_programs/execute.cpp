@@ -20,10 +20,14 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
+/// The parts of complex numbers, what else there is as it is.
+Tensor parts_of(const Tensor& x) { return is_complex(x.dtype()) ? view_as_real(x) : x; }
+
 /// One number that all floating results have a part in; undefined when there are none.
 Tensor weighted(const Tensors& results) {
   Tensor total;
-  for (const Tensor& y : results) {
+  for (const Tensor& result : results) {
+    const Tensor y = parts_of(result);
     if (!is_floating(y.dtype())) continue;
     const Tensor term = to(sum(y * y * 0.5 + y), f32);
     total = total.defined() ? total + term : term;
@@ -162,7 +166,7 @@ Traces run_calls(const Program& program, const std::function<Tensors(const Tenso
     const Tensors inputs = of_calls.of_call(k);
     Trace& trace = traces.emplace_back();
     const auto note = [&](const std::string& name, const Tensor& value, bool tracks) {
-      trace.seen.push_back({name, value.defined() ? kept(value) : Tensor(), tracks});
+      trace.seen.push_back({name, value.defined() ? parts_of(kept(value)) : Tensor(), tracks});
     };
     try {
       const Tensors results = call(inputs);
@@ -287,7 +291,7 @@ std::optional<std::vector<std::pair<std::size_t, Trace>>> run_statically(const P
     try {
       const Tensors results = session.run(fetches, feeds);
       for (std::size_t i = 0; i < results.size(); ++i)
-        trace.seen.push_back({"result " + std::to_string(i), results[i], false});
+        trace.seen.push_back({"result " + std::to_string(i), parts_of(results[i]), false});
     } catch (const Error& error) {
       trace.error = std::string(typeid(error).name()) + ": " + error.message();
       break;
@@ -299,7 +303,7 @@ std::optional<std::vector<std::pair<std::size_t, Trace>>> run_statically(const P
 bool writes_captured(const Program& program, const Traces& eager) {
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     if (!program.inputs[i].captured) continue;
-    const Tensor before = make_input(program, static_cast<int>(i), program.calls[0]);
+    const Tensor before = parts_of(make_input(program, static_cast<int>(i), program.calls[0]));
     for (const Trace& trace : eager) {
       for (const Seen& seen : trace.seen) {
         if (seen.name != "v" + std::to_string(i) + " after the call") continue;

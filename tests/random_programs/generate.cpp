@@ -15,9 +15,9 @@ using Tensors = std::vector<Tensor>;
 constexpr std::int64_t kMostElements = 20000;
 constexpr int kMostRank = 5;
 
-bool fits_in(const Tensor& x) {
+bool fits_in(const Tensor& x, bool with_complex) {
   return x.defined() && x.rank() <= kMostRank && x.numel().number() <= kMostElements &&
-         x.dtype() != DType::c64 && x.dtype() != DType::c128 && x.dtype() != DType::string;
+         (with_complex || !is_complex(x.dtype())) && x.dtype() != DType::string;
 }
 
 /// Makes up statements one after the other, trying each on the data of every size that the calls
@@ -92,21 +92,30 @@ class Maker {
     const auto count = numbers_.between(1, 4);
     for (int i = 0; i < count; ++i) {
       Input input;
-      input.dtype = numbers_.chance(differentiated ? 75 : 45)
-                        ? f32
-                        : numbers_.pick(std::vector{f64, f64, i64, i64, i32, boolean, boolean, f16,
-                                                    bf16, u8, i8, i16});
-      const auto rank = numbers_.pick(std::vector{0, 1, 1, 2, 2, 2, 2, 3, 3, 4});
+      std::vector<DType> others{f64, f64, i64, i64, i32, boolean, boolean, f16, bf16, u8, i8, i16};
+      if (is_wide(program_.seed)) others.insert(others.end(), {c64, c64, c128});
+      input.dtype = numbers_.chance(differentiated ? 75 : 45) ? f32 : numbers_.pick(others);
+      const auto rank =
+          numbers_.pick(is_wide(program_.seed) ? std::vector{1, 1, 2, 2, 2, 3, 3, 3, 4, 4}
+                                               : std::vector{0, 1, 1, 2, 2, 2, 2, 3, 3, 4});
       for (int axis = 0; axis < rank; ++axis) {
         // Fixed sizes are small, those of a call's dimensions vary.
         input.shape.push_back(numbers_.chance(60)   ? ~static_cast<int>(numbers_.below(3))
                               : numbers_.chance(10) ? 1
                                                     : static_cast<int>(numbers_.between(2, 5)));
       }
+      // Many functions take tensors of one type.
+      if (is_wide(program_.seed) && i > 0 && numbers_.chance(40)) {
+        const Input& other = numbers_.pick(program_.inputs);
+        input.dtype = other.dtype;
+        input.shape = other.shape;
+      }
       if (large_ && rank > 2) input.shape.resize(2);
       input.captured = numbers_.chance(35);
       if (input.captured) fix_sizes(input);
-      input.requires_grad = differentiated && is_floating(input.dtype) && numbers_.chance(70);
+      input.requires_grad = differentiated &&
+                            (is_floating(input.dtype) || is_complex(input.dtype)) &&
+                            numbers_.chance(70);
       input.order = numbers_.pick(std::vector{Order::row_major, Order::row_major, Order::row_major,
                                               Order::transposed, Order::stepped});
       input.content =
@@ -161,6 +170,8 @@ class Maker {
   /// Adds statements to a body, tried on the values of `where`.
   void fill(Body& body, const std::vector<std::size_t>& where, std::int64_t length, int depth);
   bool statement(Body& body, const std::vector<std::size_t>& where, int depth);
+  bool statement_of(const Instruction& op, Body& body, const std::vector<std::size_t>& where,
+                    int depth);
   bool works(const Statement& statement, const std::vector<std::size_t>& where);
 
   /// One of the instructions from `first` to `end`, each as often as its weight says.
@@ -175,7 +186,7 @@ class Maker {
   }
   const Instruction& draw_instruction() {
     const auto [first, end] = special_instructions(program_.seed);
-    const bool special = first != end && numbers_.chance(35);
+    const bool special = first != end && numbers_.chance(is_wide(program_.seed) ? 60 : 35);
     return special ? draw_instruction(first, end)
                    : draw_instruction(0, special_instructions(0).first);
   }
@@ -250,6 +261,15 @@ void Maker::fill(Body& body, const std::vector<std::size_t>& where, std::int64_t
 
 bool Maker::statement(Body& body, const std::vector<std::size_t>& where, int depth) {
   const Instruction& op = draw_instruction();
+  // What many wide ones take is seldom drawn.
+  for (int tries = op.wide ? 4 : 1; tries > 0; --tries) {
+    if (statement_of(op, body, where, depth)) return true;
+  }
+  return false;
+}
+
+bool Maker::statement_of(const Instruction& op, Body& body, const std::vector<std::size_t>& where,
+                         int depth) {
   const bool nests = op.form != Form::call && op.form != Form::write;
   if (nests && depth == 0) return false;
   const int before = program_.values;
@@ -283,7 +303,7 @@ bool Maker::works(const Statement& made, const std::vector<std::size_t>& where) 
       Tensors results = made.op->run(Frame(values, made));
       if (results.size() < made.out.size()) return false;
       for (std::size_t i = 0; i < made.out.size(); ++i) {
-        if (!fits_in(results[i])) return false;
+        if (!fits_in(results[i], is_wide(program_.seed))) return false;
         values[static_cast<std::size_t>(made.out[i])] = results[i];
       }
     } catch (const Error&) {

@@ -90,6 +90,14 @@ const Instructions& instructions() {
     add_nested_control(list);
     add_functions(list);
     std::for_each(list.begin() + layered, list.end(), [](Instruction& one) { one.layered = true; });
+    const auto wide = static_cast<std::ptrdiff_t>(list.size());
+    add_wide_pointwise(list);
+    add_wide_shapes(list);
+    add_wide_reductions(list);
+    add_wide_sources(list);
+    add_wide_products(list);
+    add_wide_layers(list);
+    std::for_each(list.begin() + wide, list.end(), [](Instruction& one) { one.wide = true; });
     return list;
   }();
   return all;
@@ -104,16 +112,21 @@ std::pair<std::size_t, std::size_t> special_instructions(std::uint64_t seed) {
   const auto count = [](bool Instruction::* kind) {
     return static_cast<std::size_t>(std::ranges::count(instructions(), true, kind));
   };
-  static const std::size_t layered = instructions().size() - count(&Instruction::layered),
+  static const std::size_t end = instructions().size(), wide = end - count(&Instruction::wide),
+                           layered = wide - count(&Instruction::layered),
                            stateful = layered - count(&Instruction::stateful);
   if (is_stateful(seed)) return {stateful, layered};
-  return {is_layered(seed) ? layered : stateful,
-          is_layered(seed) ? instructions().size() : stateful};
+  if (is_layered(seed)) return {layered, wide};
+  if (is_wide(seed)) return {layered, end};
+  return {stateful, stateful};
 }
 
 bool any_value(const Tensor&) { return true; }
 bool is_float(const Tensor& x) { return is_floating(x.dtype()); }
-bool is_whole(const Tensor& x) { return !is_float(x) && x.dtype() != DType::boolean; }
+bool is_f32_or_f64(const Tensor& x) { return x.dtype() == f32 || x.dtype() == f64; }
+bool is_whole(const Tensor& x) {
+  return !is_float(x) && !is_complex(x.dtype()) && x.dtype() != DType::boolean;
+}
 bool is_bool(const Tensor& x) { return x.dtype() == DType::boolean; }
 bool is_number(const Tensor& x) { return !is_bool(x); }
 

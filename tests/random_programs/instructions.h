@@ -103,15 +103,18 @@ struct Instruction {
   bool library = false;   ///< its bits may depend on the machine: a library computes it
   bool stateful = false;  ///< only programs from kFirstStateful on have it
   bool layered = false;   ///< only programs from kFirstLayered on have it
+  bool wide = false;      ///< only programs from kFirstWide on have it
+  bool picks = false;     ///< it picks by comparing: a last bit may change all of its result
 };
 
 using Instructions = std::vector<Instruction>;
 /// Every instruction, in an order that does not change: stateful ones follow those that any program
-/// may have, layered ones are last.
+/// may have, then come layered ones, wide ones are last.
 const Instructions& instructions();
 /// How many of them the program of that seed may have.
 std::size_t instructions_of(std::uint64_t seed);
-/// Where those begin and end that only programs of its kind have.
+/// Where those begin and end that only programs of its kind have; wide programs have those of
+/// layered ones, too.
 std::pair<std::size_t, std::size_t> special_instructions(std::uint64_t seed);
 
 // The parts of the list.
@@ -128,10 +131,19 @@ void add_stateful(Instructions& list);
 void add_nested_control(Instructions& list);
 void add_layers(Instructions& list);
 void add_functions(Instructions& list);
+/// Those of wide programs.
+void add_wide_pointwise(Instructions& list);
+void add_wide_shapes(Instructions& list);
+void add_wide_reductions(Instructions& list);
+void add_wide_sources(Instructions& list);
+void add_wide_products(Instructions& list);
+void add_wide_layers(Instructions& list);
 
 // Which values fit.
 bool any_value(const Tensor& x);
 bool is_float(const Tensor& x);
+/// What libraries compute in: other floating numbers are converted.
+bool is_f32_or_f64(const Tensor& x);
 bool is_whole(const Tensor& x);
 bool is_bool(const Tensor& x);
 bool is_number(const Tensor& x);

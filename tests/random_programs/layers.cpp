@@ -11,9 +11,6 @@ namespace {
 using F = const Frame&;
 using Tensors = std::vector<Tensor>;
 
-/// Whether the instruction's library may take it: the others compute in f32.
-bool is_wide(const Tensor& x) { return x.dtype() == f32 || x.dtype() == f64; }
-
 /// x @ x^T + 1 on the diagonal of an x that is not large, which has all decompositions.
 Tensor positive(const Tensor& x, Dim rows) {
   const Tensor small = tanh(x);
@@ -24,7 +21,7 @@ constexpr const char* kPositive =
 
 /// Number 0: the size of the last axis but one of a matrix, input 0.
 bool matrix(Draft& d) {
-  if (!d.input(with_rank(2, 3, is_wide))) return false;
+  if (!d.input(with_rank(2, 3, is_f32_or_f64))) return false;
   d.size(0, d.example(0).rank() - 2);
   return true;
 }
@@ -53,7 +50,7 @@ void add_layers(Instructions& list) {
           return Tensors{call(f[0], weight_in(f, rows), weight_state(f, rows))};
         },
         [](Draft& d) {
-          if (!d.input(with_rank(3, 3, is_wide))) return false;
+          if (!d.input(with_rank(3, 3, is_f32_or_f64))) return false;
           d.size(0, 2);
           return true;
         });
@@ -73,7 +70,7 @@ void add_layers(Instructions& list) {
       "instance_norm", "instance_norm($0)", 1, [](F f) { return Tensors{instance_norm(f[0])}; },
       [](Draft& d) { return d.input(with_rank(3, 4, is_float)); });
   const auto of_channels = [](Draft& d) {
-    if (!d.input(with_rank(2, 4, is_wide))) return false;
+    if (!d.input(with_rank(2, 4, is_f32_or_f64))) return false;
     const std::int64_t channels = d.example(0).shape().numbers()[1];
     return d.input(with_rank(1, 1, [=, dtype = d.example(0).dtype()](const Tensor& w) {
       return w.dtype() == dtype && w.numel() == channels;
@@ -100,7 +97,7 @@ void add_layers(Instructions& list) {
       [](Draft& d) {
         return d.input(with_rank(3, 3, is_float)) && d.input(with_rank(3, 3, is_float));
       });
-  const auto along = [](Draft& d) { return d.input(with_rank(1, 3, is_wide)) && d.axis(); };
+  const auto along = [](Draft& d) { return d.input(with_rank(1, 3, is_f32_or_f64)) && d.axis(); };
   some(
       "rfft", "view_as_real(rfft($0, {}, #0))", 1,
       [](F f) { return Tensors{view_as_real(rfft(f[0], {}, f.whole(0)))}; }, along);
@@ -140,7 +137,7 @@ void add_layers(Instructions& list) {
       "autocast_matmul", "matmul($0, transpose($1, -1, -2)) * $0",
       [](F f) { return matmul(f[0], transpose(f[1], -1, -2)) * f[0]; },
       [](Draft& d) {
-        return d.input(with_rank(2, 3, is_wide)) && d.input(same_type(d.example(0)));
+        return d.input(with_rank(2, 3, is_f32_or_f64)) && d.input(same_type(d.example(0)));
       });
   in_bf16(
       "autocast_mean", "mean(softmax($0 * $1, -1), {0})",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "dyad/ops/ops.h"
 #include "instructions.h"
 #include "print_writer.h"
 
@@ -18,13 +19,16 @@ std::string input_text(const Program& program, int index, const Call& call) {
   Input& of = plain.inputs[static_cast<std::size_t>(index)];
   of.order = Order::row_major;
   of.requires_grad = false;
-  const Tensor x = make_input(plain, index, call);
+  const Tensor made_plain = make_input(plain, index, call);
+  const bool pairs = is_complex(input.dtype);
+  const Tensor x = pairs ? view_as_real(made_plain) : made_plain;
   std::vector<std::string> elements, sizes;
   for (const double element : x.to_vector<double>()) elements.push_back(real_text(element));
   for (const std::int64_t size : x.shape().numbers()) sizes.push_back(std::to_string(size));
   std::string made = fmt::format("tensor(std::vector<double>{{{}}}, {{{}}}).to({})", join(elements),
                                  join(sizes), dtype_text(x.dtype()));
-  if (input.order == Order::transposed && x.rank() > 1)
+  if (pairs) made = fmt::format("view_as_complex({})", made);
+  if (input.order == Order::transposed && made_plain.rank() > 1)
     made = fmt::format("contiguous({}.transpose(0, -1)).transpose(0, -1)", made);
   if (input.order == Order::stepped) made = fmt::format("stepped({})", made);
   if (input.requires_grad) made = fmt::format("leaf({})", made);
@@ -43,11 +47,15 @@ constexpr const char* kHead = R"(#include <dyad/dyad.h>
 
 using namespace dyad;
 )";
+/// Where statements say by one call what helpers.h has.
+constexpr const char* kHelpers = R"(using namespace dyad::testing;
+)";
 
 constexpr const char* kWeighted = R"(
 Tensor weighted(const std::vector<Tensor>& results) {
   Tensor total;
-  for (const Tensor& y : results) {
+  for (const Tensor& result : results) {
+    const Tensor y = is_complex(result.dtype()) ? view_as_real(result) : result;
     if (!is_floating(y.dtype())) continue;
     Tensor term = to(sum(y * y * 0.5 + y), f32);
     total = total.defined() ? total + term : term;
@@ -249,7 +257,10 @@ std::string to_cpp(const Program& program, const CompileOptions& options, const 
     out.text += "// " + note.substr(at, end - at) + "\n";
     at = end + 1;
   }
+  const bool wide = any_statement(program.body, [](const Statement& one) { return one.op->wide; });
+  if (wide) out.text += "#include <tests/random_programs/helpers.h>\n";
   out.text += kHead;
+  if (wide) out.text += kHelpers;
   if (program.gradients != Gradients::none) out.text += kWeighted;
   if (std::ranges::any_of(program.inputs,
                           [](const Input& in) { return in.order == Order::stepped; }))

@@ -63,10 +63,14 @@ Tensor make_input(const Program& program, int index, const Call& call) {
   const Input& input = program.inputs[static_cast<std::size_t>(index)];
   const Shape shape = shape_of(input, call);
   Numbers numbers(call.data * 1000 + static_cast<std::uint64_t>(index));
-  std::vector<double> values(static_cast<std::size_t>(shape.numel().number()));
+  const bool pairs = is_complex(input.dtype);
+  std::vector<double> values(static_cast<std::size_t>(shape.numel().number()) * (pairs ? 2 : 1));
   for (double& value : values) value = element(input, numbers);
   const NoGrad apart;
-  Tensor made = to(tensor(values, shape), input.dtype);
+  Shape parts = shape;
+  if (pairs) parts.push_back(2);
+  Tensor made = to(tensor(values, parts), pairs ? real_dtype(input.dtype) : input.dtype);
+  if (pairs) made = view_as_complex(made);
   if (input.order == Order::transposed && made.rank() > 1) {
     made = contiguous(transpose(made, 0, -1)).transpose(0, -1);
   } else if (input.order == Order::stepped) {

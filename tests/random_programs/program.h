@@ -85,9 +85,13 @@ inline constexpr std::uint64_t kFirstLayered = 2'000'000;
 [[nodiscard]] constexpr bool is_stateful(std::uint64_t seed) noexcept {
   return seed >= kFirstStateful && seed < kFirstLayered;
 }
+/// Those from here on have most functions of the library, those of layered ones among them, and
+/// complex numbers.
+inline constexpr std::uint64_t kFirstWide = 3'000'000;
 [[nodiscard]] constexpr bool is_layered(std::uint64_t seed) noexcept {
-  return seed >= kFirstLayered;
+  return seed >= kFirstLayered && seed < kFirstWide;
 }
+[[nodiscard]] constexpr bool is_wide(std::uint64_t seed) noexcept { return seed >= kFirstWide; }
 
 /// A function of tensors and the calls that are made of it.
 struct Program {

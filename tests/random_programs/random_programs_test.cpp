@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kFolder = "tests/random_programs";
 constexpr int kBlocks = 20;
-constexpr int kBlocksWithState = 2, kBlocksWithLayers = 3;
+constexpr int kBlocksWithState = 2, kBlocksWithLayers = 3, kWideBlocks = 3;
 
 struct Block {
   std::uint64_t first;  ///< seed
@@ -77,10 +77,13 @@ INSTANTIATE_TEST_SUITE_P(WithState, RandomPrograms,
                          ::testing::ValuesIn(blocks(kFirstStateful, kBlocksWithState)), number_of);
 INSTANTIATE_TEST_SUITE_P(WithLayers, RandomPrograms,
                          ::testing::ValuesIn(blocks(kFirstLayered, kBlocksWithLayers)), number_of);
+INSTANTIATE_TEST_SUITE_P(Wide, RandomPrograms, ::testing::ValuesIn(blocks(kFirstWide, kWideBlocks)),
+                         number_of);
 
 /// Seeds of all kinds, one after the other.
 std::uint64_t seed_of_some_kind(std::uint64_t i) {
-  return i % 4 == 3 ? kFirstStateful + i : i % 4 == 2 ? kFirstLayered + i : i;
+  const std::uint64_t firsts[] = {0, kFirstWide, kFirstLayered, kFirstStateful};
+  return firsts[i % 4] + i;
 }
 
 const Instruction& instruction(const std::string& name) {
@@ -178,7 +181,7 @@ TEST(ProgramText, IsCppThatCompiles) {
   std::set<std::string> missing;
   for (const Instruction& one : instructions()) missing.insert(one.name);
   std::string all;
-  for (std::uint64_t i = 0; i < 8000 && !missing.empty(); ++i) {
+  for (std::uint64_t i = 0; i < 16000 && !missing.empty(); ++i) {
     const std::uint64_t seed = seed_of_some_kind(i);
     const Program program = generate(seed);
     bool adds = false;
@@ -208,7 +211,7 @@ TEST(ProgramText, IsCppThatCompiles) {
 }
 
 TEST(ProgramDigests, AreReadAndWritten) {
-  for (const std::uint64_t seed : {std::uint64_t{0}, kFirstStateful, kFirstLayered}) {
+  for (const std::uint64_t seed : {std::uint64_t{0}, kFirstStateful, kFirstLayered, kFirstWide}) {
     const DigestFile file = digest_file(::testing::TempDir(), seed + 700);
     EXPECT_EQ(file.first, seed);
     write_digests(file, {1, 0xABCDEF0123456789u});
@@ -219,6 +222,7 @@ TEST(ProgramDigests, AreReadAndWritten) {
   EXPECT_GE(read_digests(digest_file(kFolder, 0).path).size(), static_cast<std::size_t>(kBlocks));
   EXPECT_LT(instructions_of(0), instructions_of(kFirstStateful));
   EXPECT_LT(instructions_of(0), instructions_of(kFirstLayered));
+  EXPECT_LT(instructions_of(kFirstLayered), instructions_of(kFirstWide));
 }
 
 TEST(CompiledSoak, MemoryIsFlatAndRecordingsAreBounded) {

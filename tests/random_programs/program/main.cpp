@@ -43,8 +43,9 @@ constexpr std::string_view kHelp =
 
 Runs the random programs A to B - 1 (0:2000) eagerly, as static graphs and compiled, and compares
 bits; a difference is shrunk to its smallest program, printed as C++. Programs from 1000000 on have
-state besides, those from 2000000 on layers, transforms and decompositions. The environment's
-DYAD_KERNELS=interpreter saves the time of compiling kernels.
+state besides, those from 2000000 on layers, transforms and decompositions, those from 3000000 on
+these, most other functions and complex numbers. The environment's DYAD_KERNELS=interpreter saves
+the time of compiling kernels.
 
   --seconds N       stop after N seconds
   --digests FOLDER  compare what 100 programs in a row do with the digest kept there of it
@@ -98,7 +99,7 @@ Options parse(int count, char** arguments) {
     }
   }
   if (options.from >= options.to) throw std::invalid_argument("--seeds A:B needs A below B");
-  for (const std::uint64_t first : {kFirstStateful, kFirstLayered}) {
+  for (const std::uint64_t first : {kFirstStateful, kFirstLayered, kFirstWide}) {
     if (options.from < first && options.to > first)
       throw std::invalid_argument(
           fmt::format("programs from {} on are of another kind: run them alone", first));
