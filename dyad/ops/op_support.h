@@ -76,6 +76,10 @@ constexpr Schema binary_function(std::string_view name, std::string_view doc, Sa
   return schema;
 }
 
+/// While a function is recorded, asks whether sizes that were computed are 0 or 1, of which strides
+/// say nothing: for what depends on how x lies. Arguments of such sizes are told apart anyway.
+void ask_for_small_sizes(const Tensor& x, Loc loc);
+
 /// `axis` counted from the front; IndexError as part of the call's message when out of range.
 [[nodiscard]] int checked_axis(const InferIn& in, std::int64_t axis, int rank);
 /// The axes counted from the front and sorted, all of them when none is named. IndexError when one

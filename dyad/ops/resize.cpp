@@ -282,7 +282,6 @@ struct Resize {
     Tensor y = resampled(attrs, x, loc);
     // Of no other size either it is x itself: whether they share memory does not depend on sizes.
     if (y.impl() == x.impl()) return clone(x, loc);
-
     if (attrs.coordinates != "tf_crop_and_resize" || attrs.extrapolation == 0) return y;
     // Weights inside x add up to 1, outside they are 0.
     Shape sizes(static_cast<std::size_t>(x.rank()), 1);

@@ -173,7 +173,6 @@ Tensor convolve(const Tensor& a, const Tensor& v, std::string_view mode, Loc loc
   const Dim n = a.size(0, loc), m = v.size(0, loc);
   if (n < m) return convolve(v, a, mode, loc);
   if (m < 1) throw ShapeError(call() + "neither may be empty", loc.user());
-
   const Dim rest = m - 1;
   const Tensor line = mode == "valid" ? a : pad(a, {rest}, {rest});
   Tensor made = squeeze(

@@ -36,7 +36,7 @@ namespace dyad {
                                           Loc loc = std::source_location::current());
 /// sum of a[i] * v[k - i] of two floating vectors for each k: "full", all of them; "same", as many
 /// as the longer one has, the middle; "valid", those where one lies within the other. ValueError
-/// for another mode, ShapeError for another rank.
+/// for another mode, ShapeError for another rank or a vector without elements.
 [[nodiscard]] Tensor convolve(const Tensor& a, const Tensor& v, std::string_view mode = "full",
                               Loc loc = std::source_location::current());
 /// convolve() with v backwards.

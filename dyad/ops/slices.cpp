@@ -84,6 +84,7 @@ void give_part(Gradient& g, const Tensor& part, int axis, Dim begin, Dim count) 
   const bool known = begin.is_number() && end.is_number() && size.is_number();
   if (by_slices && known && end.number() <= size.number() && part.is_concrete() &&
       by_slices->takes_slices(0)) {
+    ask_for_small_sizes(part, {});
     const Tensor dense = part.impl()->contiguous ? part : contiguous(part);
     by_slices->set_slice(0, {dense, axis, begin.number(), end.number()});
   } else {

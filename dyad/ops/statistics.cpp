@@ -190,7 +190,6 @@ struct Range {
       first = min(line);
       last = max(line);
     }
-
     const Tensor none = first == last;
     first = where(none, first - beside, first);
     last = where(none, last + beside, last);

@@ -471,10 +471,9 @@ Tensor clone(const Tensor& x, Loc loc) {
   if (ops::is_complex(x)) return view_as_complex(clone(view_as_real(x, loc), loc), loc);
   return apply<ops::Clone>({}, loc, x);
 }
-namespace {
 
-/// Of sizes of 0 and 1 strides say nothing. Those of arguments are told apart by their strides.
-void ask_for_small_sizes(const Tensor& x, Loc loc) {
+void ops::ask_for_small_sizes(const Tensor& x, Loc loc) {
+  if (Evaluator::is_eager()) return;
   for (int axis = 0; axis < x.rank(); ++axis) {
     const Dim size = x.size(axis, loc);
     std::vector<Dim> symbols;
@@ -484,8 +483,6 @@ void ask_for_small_sizes(const Tensor& x, Loc loc) {
   }
 }
 
-}  // namespace
-
 Tensor contiguous(const Tensor& x, Loc loc) {
   if (!x.is_concrete())
     return is_taken_for_contiguous(x) ? apply<ops::Contiguous>({}, loc, x) : clone(x, loc);
@@ -494,7 +491,7 @@ Tensor contiguous(const Tensor& x, Loc loc) {
   // and a view that tracks them may not be written to.
   if (!Evaluator::is_eager() && !impl.requires_grad) return apply<ops::Contiguous>({}, loc, x);
   Evaluator::current().note_strides();
-  if (!Evaluator::is_eager()) ask_for_small_sizes(x, loc);
+  ops::ask_for_small_sizes(x, loc);
   return impl.contiguous ? x : clone(x, loc);
 }
 

@@ -130,5 +130,40 @@ TEST(FoundByWidePrograms, RowsThatArePutHaveAGradient) {
   EXPECT_EQ(exec::bits(rows.grad()), (std::vector<float>{3, 4, -1, 0}));
 }
 
+TEST(FoundByWidePrograms, SumsOfRowsHaveAGradient) {
+  const Tensor rows = count_up({3, 2}).requires_grad();
+  const Tensor index = tensor({4, 1, 4}).to(i64);
+  sum(row_sums(rows, index) * count_up({3, 2})).backward();
+  // Rows 0 and 2 are one: each is in both sums.
+  EXPECT_EQ(exec::bits(rows.grad()), (std::vector<float>{2, 4, 1, 2, 2, 4}));
+}
+
+TEST(FoundByWidePrograms, ACompiledFunctionWritesToSmallFloats) {
+  const auto run = [](bool compiled) {
+    Tensor z = count_up({3}).to(f8e4m3fn);
+    const auto f = [&](Tensor x) {
+      z.copy_((z.to(f32) + x).to(f8e4m3fn));
+      return z.to(f32) * 2;
+    };
+    const auto c = compile_now(f);
+    for (int i = 0; i < 4; ++i) static_cast<void>(compiled ? c(ones({3})) : f(ones({3})));
+    return z.to(f32);
+  };
+  EXPECT_TRUE(same_bits(run(true), run(false)));
+}
+
+TEST(FoundByWidePrograms, GradientsOfSlicesWhoseComputedSizesTurnOutToBeOne) {
+  const auto f = [](Tensor x) { return sum(index(x, {Slice{.step = 2}, ellipsis, 0}), {0}, true); };
+  const auto c = compile(f, {.background = Background::never});
+  for (const std::int64_t n : {1, 2, 3, 4, 2, 1, 5, 3, 8}) {
+    Tensor x = count_up({n, 3, 2}).requires_grad(), same = x.detach().clone().requires_grad();
+    const Tensor y = c(x), z = f(same);
+    sum(y * y).backward();
+    sum(z * z).backward();
+    EXPECT_TRUE(same_bits(y.detach(), z.detach()));
+    EXPECT_TRUE(same_bits(x.grad(), same.grad())) << n;
+  }
+}
+
 }  // namespace
 }  // namespace dyad
