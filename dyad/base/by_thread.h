@@ -66,8 +66,7 @@ class MutexByThread {
   /// Whether it is locked now, which has the next of every slot's readers wait for up to
   /// `patience`: among several that never pause there may be no moment at which all are out.
   [[nodiscard]] bool try_lock_for(std::chrono::milliseconds patience) {
-    // ThreadSanitizer sees locks that wait by this clock alone.
-    const auto deadline = std::chrono::system_clock::now() + patience;
+    const auto deadline = Clock::now() + patience;
     for (std::size_t have = 0; have < kThreadSlots; ++have) {
       if (at(have).try_lock_until(deadline)) continue;
       while (have > 0) at(--have).unlock();
@@ -82,6 +81,11 @@ class MutexByThread {
   void unlock_shared() { at(thread_slot()).unlock_shared(); }
 
  private:
+#ifdef __SANITIZE_THREAD__  // which sees locks that wait by this clock alone
+  using Clock = std::chrono::system_clock;
+#else
+  using Clock = std::chrono::steady_clock;
+#endif
   using Part = OnOwnLine<std::shared_timed_mutex>;
   std::shared_timed_mutex& at(std::size_t slot) { return parts_[slot % kThreadSlots].value; }
   std::vector<Part> parts_ = std::vector<Part>(kThreadSlots);

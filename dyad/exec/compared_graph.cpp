@@ -221,7 +221,7 @@ std::optional<std::string> ComparedGraph::find_culprit(const Query& query) const
     const std::span off = std::span(names).subspan(on);
     return differ(compiled(query.values, off)[query.first], eager(query.value()));
   };
-  if (differs(0)) return find_needed_culprit(query, names);
+  if (names.empty() || differs(0)) return find_needed_culprit(query, names);
   return names[bisect(0, names.size(), differs) - 1];
 }
 
@@ -243,7 +243,7 @@ std::optional<std::string> ComparedGraph::find_needed_culprit(const Query& query
     return differ(ComparedGraph(graph, feed_, {&there, 1}).eager(there), eager(query.value()));
   };
   const std::size_t last = stages.size() - 1;
-  if (!differs(last)) return {};
+  if (differs(0) || !differs(last)) return {};
   return stages[bisect(0, last, differs)].pass;
 }
 

@@ -86,8 +86,31 @@ bool compiles_ahead(const CompileOptions& options) {
   return suits && in_background(options, runtime::available_cores() > 2);
 }
 
-/// How long a call that is to be recorded waits for those of other threads.
-constexpr std::chrono::seconds kPatience{1};
+/// A run of a compiled function, which has the lock of its recordings. What it calls on its thread,
+/// from a kernel of the program's own, must not wait for that.
+class InRun {
+ public:
+  explicit InRun(const void* function)
+      : function_(function), outer_(std::exchange(innermost(), this)) {}
+  ~InRun() { innermost() = outer_; }
+  InRun(const InRun&) = delete;
+  InRun& operator=(const InRun&) = delete;
+
+  /// Whether this thread is in a run of the function.
+  [[nodiscard]] static bool of(const void* function) {
+    const InRun* at = innermost();
+    while (at && at->function_ != function) at = at->outer_;
+    return at != nullptr;
+  }
+
+ private:
+  static InRun*& innermost() {
+    thread_local InRun* run = nullptr;
+    return run;
+  }
+  const void* function_;
+  InRun* outer_;
+};
 
 }  // namespace
 
@@ -101,6 +124,7 @@ struct CompiledCore::State {
   std::atomic<std::thread::id> recorder_thread;  ///< which calls the function and has the mutex
   std::vector<std::unique_ptr<Recording>> recordings;
   VaryingSizes sizes{options, loc};
+  std::atomic<int> lost_waits = 0;    ///< of calls in a row that were to be recorded
   std::map<CallKey, int> waited;      ///< calls that were not kept, see tells_too_little
   bool sealed = false;                ///< there is no function to record
   mutable std::mutex misses_mutex;    ///< of misses
@@ -121,6 +145,7 @@ struct CompiledCore::State {
 
   FlatResult call(std::span<const Tensor> arguments, std::span<const std::int64_t> numbers,
                   const Body& body, const NamesOf& names, std::uint64_t given_away);
+  std::unique_lock<MutexByThread> lock_alone();
   Found find(const CallKey& key, std::span<const Tensor> arguments) const;
   std::pair<FlatResult, std::shared_ptr<Path>> record(Recorder& recorder, const Body& body,
                                                       const CancelToken& token);
@@ -157,7 +182,8 @@ struct CompiledCore::State {
   }
   void begin_tree(Recording& recording, const std::shared_ptr<const Path>& path,
                   std::any skeleton) const;
-  void compile_for(const Recording& recording, std::span<const Tensor> arguments, bool now) const;
+  void compile_for(const Recording& recording, std::span<const Tensor> arguments,
+                   const SymbolMap& sizes, bool now) const;
 };
 
 ExecutableOptions executable_options(const CompileOptions& options) {
@@ -177,9 +203,12 @@ CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_u
                "recordings, of which the first call makes one", loc);
   check_option("hot_calls", options.hot_calls, 0, "calls with the same sizes, 0 for never", loc);
   for (const VaryingAxis& one : options.varying) {
-    if (one.min >= 0 && one.min <= one.max) continue;
+    constexpr std::int64_t kMost = std::int64_t{1} << 62;
+    if (one.min >= 0 && one.min <= one.max && one.max >= 2 && one.min < kMost &&
+        (one.max < kMost || one.max == kAnySize))
+      continue;
     throw ValueError(fmt::format("compile: varying has sizes from {} to {}, but they must be 0 or "
-                                 "more, the smallest first",
+                                 "more, the smallest first, and reach 2",
                                  one.min, one.max),
                      loc.user());
   }
@@ -225,6 +254,7 @@ FlatResult CompiledCore::call(std::span<const Tensor> arguments,
                               const NamesOf& names, std::uint64_t given_away) {
   const bool symbolic = std::any_of(arguments.begin(), arguments.end(),
                                     [](const Tensor& t) { return t.is_symbolic(); });
+  if (!symbolic) state_->sizes.check_ranges(arguments);
   // Inside another recording or a graph's definition the function is simply part of it.
   if (!state_->sealed && (!Evaluator::is_eager() || symbolic || DetectAnomaly::active()))
     return run_eagerly(body, arguments, state_->cancels.begin());
@@ -289,7 +319,6 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
                                      std::span<const std::int64_t> numbers, const Body& body,
                                      const NamesOf& names, std::uint64_t given_away) {
   ++calls;
-  sizes.check_ranges(arguments);
   const CancelToken token = cancels.begin();
   const CallKey key = key_of(arguments, numbers);
   std::unique_lock<std::recursive_mutex> turn;
@@ -300,9 +329,12 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   Way way = Way::record;
   std::optional<Mismatch> miss;  // why the call fits nothing recorded
   std::string warning;
+  bool counts_as_recheck = false;
+  const bool is_inside = InRun::of(this);
   {
-    std::shared_lock lock(mutex);
-    if (takes_turns && !turn) {  // another thread has recorded the first that writes
+    std::shared_lock lock(mutex, std::defer_lock);
+    if (!is_inside) lock.lock();
+    if (takes_turns && !turn && !is_inside) {  // another thread has recorded the first that writes
       lock.unlock();
       take_turn();
       lock.lock();
@@ -311,13 +343,15 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
     way = found.way;
     if (!found.recording) miss = found.reason;
     if (way == Way::eager && !warned) warning = warning_of(found);
+    const InRun inside(this);
     if (way == Way::replay) {
       // Without checks nobody asks which call it is, and threads need not count together.
       const std::int64_t call = options.recheck ? ++found.recording->calls->value : 0;
       if (std::has_single_bit(static_cast<std::uint64_t>(call))) {
         ++rechecks;
+        counts_as_recheck = true;
         way = Way::recheck;
-        if (call == 2) compile_for(*found.recording, arguments, true);
+        if (call == 2) compile_for(*found.recording, arguments, found.symbols, true);
       } else if (!found.recording->is_ready()) {
         way = Way::early;
       } else if (auto result = replay(found, arguments, given_away, token, miss)) {
@@ -333,11 +367,13 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   }
   std::unique_lock<MutexByThread> alone;
   if (way == Way::recheck || way == Way::record) {
-    alone = std::unique_lock(mutex, kPatience);
+    if (!is_inside) alone = lock_alone();
     if (!alone) {
-      if (way == Way::recheck) --rechecks;
+      if (counts_as_recheck) --rechecks;
       way = Way::eager;
-      miss = Mismatch{"calls of other threads left it no time to be recorded", {}};
+      miss = Mismatch{is_inside ? "a run of the function itself made it"
+                                : "calls of other threads left it no time to be recorded",
+                      {}};
     }
   }
   if (alone) {
@@ -354,6 +390,7 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
       if (way == Way::recheck)
         return record_again(*found.recording, found.symbols, arguments, body, token);
       ++found.recording->calls->value;
+      const InRun inside(this);
       if (!found.recording->is_ready()) {
         way = Way::early;
       } else if (auto result = replay(found, arguments, given_away, token, miss)) {
@@ -379,6 +416,24 @@ FlatResult CompiledCore::State::call(std::span<const Tensor> arguments,
   if (!warning.empty() && !warned.exchange(true)) log(LogLevel::warning, warning);
   if (miss) note_miss(*std::move(miss));
   return run_eagerly(body, arguments, token);
+}
+
+/// The recordings for one call alone, once the runs of other threads are over; nothing when that
+/// takes long, and sooner after each time that it did.
+std::unique_lock<MutexByThread> CompiledCore::State::lock_alone() {
+  constexpr std::chrono::milliseconds kPatience{1000};
+  constexpr int kMostHalvings = 8;
+  for (;;) {
+    std::unique_lock alone(mutex, kPatience / (1 << std::min(lost_waits.load(), kMostHalvings)));
+    if (alone) {
+      lost_waits = 0;
+      return alone;
+    }
+    // What is recorded is needed, however long the function takes.
+    if (recorder_thread.load() != std::thread::id()) continue;
+    ++lost_waits;
+    return alone;
+  }
 }
 
 /// What is said, once, when a call that was to be compiled runs eagerly; empty where it was not.
@@ -491,7 +546,7 @@ FlatResult CompiledCore::State::record_first(const CallKey& key, std::span<const
     recording->refusal = refusal_of(*path);
   } else {
     begin_tree(*recording, path, result.skeleton);
-    compile_for(*recording, arguments, false);
+    compile_for(*recording, arguments, path->hints, false);
   }
   recordings.push_back(std::move(recording));
   return result;
@@ -506,10 +561,10 @@ void CompiledCore::State::begin_tree(Recording& recording, const std::shared_ptr
   recording.add_buckets(path, options);
 }
 
-/// Has the way recorded last compiled for calls like this one: by another thread, or by this one
-/// `now`.
+/// Has the way recorded last compiled for calls like this one, with those sizes: by another thread,
+/// or by this one `now`.
 void CompiledCore::State::compile_for(const Recording& recording, std::span<const Tensor> arguments,
-                                      bool now) const {
+                                      const SymbolMap& sizes, bool now) const {
   if (now == compiles_ahead(options) || !recording.refusal.empty()) return;
   const auto compile = [&](DecisionTree& tree, std::span<const Tensor> given) {
     if (now) {
@@ -518,8 +573,7 @@ void CompiledCore::State::compile_for(const Recording& recording, std::span<cons
       tree.compile_ahead(given);
     }
   };
-  if (recording.bucketed) {
-    const SymbolMap& sizes = recording.tree->leaves().back().path->hints;
+  if (recording.bucketed && !has_small_sizes(sizes)) {
     if (const auto padded = recording.bucketed->padded(arguments, sizes))
       return compile(*recording.bucketed->tree(), padded->arguments);
   }
@@ -567,12 +621,12 @@ FlatResult CompiledCore::State::record_again(Recording& recording, const SymbolM
   if (begins_anew) {
     recording.small.clear();  // told of the ways of the tree that was
     begin_tree(recording, path, result.skeleton);
-    compile_for(recording, arguments, false);
+    compile_for(recording, arguments, path->hints, false);
   } else if (recording.tree->add(path)) {
     recording.skeletons.push_back(result.skeleton);
     if (recording.bucketed) recording.bucketed->add(path);
     check_limits(recording);
-    compile_for(recording, arguments, false);
+    compile_for(recording, arguments, path->hints, false);
   }
   return result;
 }

@@ -80,6 +80,10 @@ class Padder {
               std::vector<AxisParts> axes);
   Rule view(const Node& node, Forms& inputs);
   Rule reshape(const Node& node, PaddedForm& x);
+  /// What lies along an axis at positions that are data, so that they do not matter to plans.
+  /// `axes`: of the result.
+  Forms picked(const Node& node, const PaddedForm& x, int axis, const Tensor& positions,
+               std::vector<AxisParts> axes);
   Rule select_at_size(const Node& node, PaddedForm& x);
   /// `begin`: its first element at the sizes of the recording, and at `more` ones.
   Rule slice_at_size(const Node& node, PaddedForm& x, std::int64_t begin,

@@ -272,7 +272,16 @@ Padder::Rule Padder::reshape(const Node& node, PaddedForm& x) {
   return renamed(node, {x}, {std::move(axes)});
 }
 
-/// `x[s - 1]`: by a position that is data, so that it does not matter to plans.
+Padder::Forms Padder::picked(const Node& node, const PaddedForm& x, int axis,
+                             const Tensor& positions, std::vector<AxisParts> axes) {
+  PaddedForm form = plain(node.types()[0],
+                          value(dyad::index_select(tensor(x.padded), axis, positions, node.loc())));
+  form.axes = std::move(axes);
+  if (is_padded(form.type)) form.exact = {};
+  return {form};
+}
+
+/// `x[s - 1]`
 Padder::Rule Padder::select_at_size(const Node& node, PaddedForm& x) {
   const auto& attrs = node.attrs_as<ops::SelectAttrs>();
   const int axis = from_front(attrs.axis, x.type.rank());
@@ -281,13 +290,9 @@ Padder::Rule Padder::select_at_size(const Node& node, PaddedForm& x) {
   if (index.is_number() && index.number() < 0)
     index = index + x.type.shape()[static_cast<std::size_t>(axis)];
   if (parts.size() > 1) return std::nullopt;
-  const Tensor picked = dyad::index_select(tensor(x.padded), axis, exact_size(index), node.loc());
-  PaddedForm form = plain(node.types()[0], value(picked));
-  for (std::size_t i = 0, next = 0; i < x.axes.size(); ++i) {
-    if (static_cast<int>(i) != axis) form.axes[next++] = x.axes[i];
-  }
-  if (is_padded(form.type)) form.exact = {};
-  return Forms{form};
+  std::vector<AxisParts> axes = x.axes;
+  axes.erase(axes.begin() + axis);
+  return picked(node, x, axis, exact_size(index), std::move(axes));
 }
 
 /// What is added behind an axis begins with its padding.

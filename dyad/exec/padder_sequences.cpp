@@ -93,8 +93,7 @@ Padder::Rule Padder::running(const Node& node, Forms& inputs) {
   return renamed(node, inputs, std::vector(node.types().size(), axes));
 }
 
-/// A slice that begins at a place that depends on sizes, or goes backwards: by positions that are
-/// data, so that they do not matter to plans.
+/// A slice that begins at a place that depends on sizes, or goes backwards.
 Padder::Rule Padder::slice_at_size(const Node& node, PaddedForm& x, std::int64_t begin,
                                    std::int64_t begin_at_more, const SymbolMap& more) {
   const auto& attrs = node.attrs_as<ops::SliceAttrs>();
@@ -107,14 +106,12 @@ Padder::Rule Padder::slice_at_size(const Node& node, PaddedForm& x, std::int64_t
   };
   const Dim from_end = size + (begin - evaluate(size, hints_));
   if (!is_begin(attrs.begin) && !is_begin(from_end)) return std::nullopt;
-  const Tensor first = exact_size(is_begin(attrs.begin) ? attrs.begin : from_end);
-  const Tensor positions = within(first + arange(pad(made)) * attrs.step, pad(size));
-  PaddedForm form = plain(node.types()[0],
-                          value(dyad::index_select(tensor(x.padded), axis, positions, node.loc())));
-  form.axes = x.axes;
-  form.axes[at] = is_padded(made) ? AxisParts{made} : AxisParts{};
-  if (is_padded(form.type)) form.exact = {};
-  return Forms{form};
+  Tensor first = exact_size(is_begin(attrs.begin) ? attrs.begin : from_end);
+  if (attrs.step > 0) first = maximum(first, 0);  // of fewer elements than are asked for: all
+  std::vector<AxisParts> axes = x.axes;
+  axes[at] = is_padded(made) ? AxisParts{made} : AxisParts{};
+  return picked(node, x, axis, within(first + arange(pad(made)) * attrs.step, pad(size)),
+                std::move(axes));
 }
 
 /// The parts side by side with their padding, and then what counts of each.
@@ -151,12 +148,8 @@ Padder::Rule Padder::concat(const Node& node, Forms& inputs) {
     exact_begin = exact_begin + exact;
     padded_begin = padded_begin + pad(exact);
   }
-  const Tensor all = dyad::concat(parts, along, node.loc());
-  PaddedForm form =
-      plain(type, value(dyad::index_select(all, along, within(from, padded_begin), node.loc())));
-  form.axes = std::move(axes);
-  form.exact = {};
-  return Forms{form};
+  const PaddedForm all = plain(type, value(dyad::concat(parts, along, node.loc())));
+  return picked(node, all, along, within(from, padded_begin), std::move(axes));
 }
 
 }  // namespace dyad::exec

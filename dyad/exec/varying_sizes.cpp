@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -17,8 +18,17 @@ std::int64_t size_of_axis(const Tensor& tensor, std::size_t axis) {
   return tensor.impl()->shape[axis].number();
 }
 
+/// What is said of two axes; null for nothing.
 bool same_range(const VaryingAxis* a, const VaryingAxis* b) {
-  return a == b || (a && b && a->min == b->min && a->max == b->max);
+  const VaryingAxis nothing;
+  if (!a) a = &nothing;
+  if (!b) b = &nothing;
+  return a->min == b->min && a->max == b->max;
+}
+
+std::string range_text(const VaryingAxis& of) {
+  return of.max == kAnySize ? fmt::format("{} or more", of.min)
+                            : fmt::format("from {} to {}", of.min, of.max);
 }
 
 }  // namespace
@@ -32,12 +42,9 @@ void VaryingSizes::check_ranges(std::span<const Tensor> arguments) const {
     if (axis < 0 || axis >= argument.rank()) continue;
     const std::int64_t size = size_of_axis(argument, static_cast<std::size_t>(axis));
     if (size >= one.min && size <= one.max) continue;
-    throw ValueError(
-        fmt::format("{}: axis {} of argument {} is {}, but varying says that it is {}",
-                    options_.name, one.axis, one.argument, size,
-                    one.max == kAnySize ? fmt::format("{} or more", one.min)
-                                        : fmt::format("from {} to {}", one.min, one.max)),
-        loc_);
+    throw ValueError(fmt::format("{}: axis {} of argument {} is {}, but varying says that it is {}",
+                                 options_.name, one.axis, one.argument, size, range_text(one)),
+                     loc_);
   }
 }
 
@@ -83,6 +90,20 @@ VaryingSizes::Flags VaryingSizes::said_to_vary(std::span<const Tensor> arguments
                        loc_);
     }
     bucketed.emplace_back(argument, at);
+  }
+  // What a range decides must hold of what is computed.
+  for (const Buckets& one : options_.buckets) {
+    const auto argument = static_cast<std::size_t>(one.axis.argument);
+    const int rank = arguments[argument].rank();
+    const int axis = one.axis.axis < 0 ? one.axis.axis + rank : one.axis.axis;
+    const VaryingAxis* const said = find(argument, static_cast<std::size_t>(axis), rank);
+    if (!said || one.sizes.back() <= said->max) continue;
+    throw ValueError(
+        fmt::format("{}: the last of the buckets for axis {} of argument {} is {}, but "
+                    "varying says that it is {}",
+                    options_.name, one.axis.axis, one.axis.argument, one.sizes.back(),
+                    range_text(*said)),
+        loc_);
   }
   return flags;
 }

@@ -16,6 +16,7 @@
 #include "exec_for_tests.h"
 
 // CompileOptions::buckets: arguments padded, what mixes elements masked, results cut.
+#include "tests/shared/message_of.h"
 
 namespace dyad {
 namespace {
@@ -25,6 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+using ::dyad::testing::bare_message_of;
 using exec::expect_close;
 using exec::padding;
 
@@ -181,6 +183,57 @@ TEST(Buckets, Concatenations) {
   expect_padded([&](Tensor x) { return sum(concat({x, four}, 0) * 2.0f, {0}); }, rows);
   expect_padded(
       [](Tensor x) { return matmul(transpose(concat({x, x}, 0), 0, 1), concat({x, x}, 0)); }, rows);
+}
+
+TEST(Buckets, OrdersOfOtherDTypes) {
+  const auto whole = [](std::int64_t n) { return randint(-5, 6, {n, 3}); };
+  const Tensor none = zeros({0, 3}, i64);
+  expect_padded([&](Tensor x) { return concat({x, none, x * 2, x}, 0); }, whole);
+  expect_padded([](Tensor x) { return cumsum(x, 0) - cumsum(x, 0, false, true); }, whole);
+  expect_padded([](Tensor x) { return concat({x > 0, x < 2}, 0); }, whole);
+  expect_padded([](Tensor x) { return flip(x.to(f64) * 0.5, {0}); }, whole);
+  expect_padded([](Tensor x) { return cumsum(x.to(bf16), 0).to(f32); }, whole);
+}
+
+TEST(Buckets, SlicesOfMoreThanThereIs) {
+  const auto fn = [](Tensor x) { return slice(x, 0, -5) * 2.0f; };
+  const auto c = compile(fn, padding({{0, 0}}));
+  for (const std::int64_t n : {10, 3, 5, 2, 12, 4}) {
+    const Tensor x = rows(n);
+    EXPECT_EQ(bits(c(x)), bits(fn(x))) << n;
+  }
+}
+
+TEST(Buckets, OfFunctionsThatAreChecked) {
+  const auto fn = [](Tensor x) { return softmax(x * 2.0f, 0) + concat({x, x}, 0).size(0); };
+  CompileOptions options = padding({{0, 0}});
+  options.recheck = true;
+  const auto c = compile(fn, options);
+  for (const std::int64_t n : {10, 12, 3, 2, 9, 30, 16, 5}) {
+    const Tensor x = rows(n);
+    expect_close(c(x), fn(x), std::to_string(n));
+  }
+  EXPECT_EQ(c.explain().recordings.size(), 1u);
+  EXPECT_GT(c.explain().replays, 3);
+}
+
+TEST(Buckets, BesideRanges) {
+  const auto fn = [](Tensor x) { return x.size(0) <= 16 ? softmax(x, 0) : x; };
+  CompileOptions options = padding({{0, 0}});
+  options.varying = {{0, 0, 2, 16}};
+  const auto c = compile(fn, options);
+  for (const std::int64_t n : {10, 12, 3, 16}) {
+    const Tensor x = rows(n);
+    expect_close(c(x), fn(x), std::to_string(n));
+  }
+  EXPECT_EQ(c.explain().recordings[0].plans, 2);
+  options.varying = {{0, 0, 2, 15}};
+  options.name = "f";
+  const auto refused = compile(fn, options);
+  EXPECT_EQ(
+      bare_message_of<ValueError>([&] { refused(rows(10)); }),
+      "f: the last of the buckets for axis 0 of argument 0 is 16, but varying says that it is "
+      "from 2 to 15");
 }
 
 TEST(Buckets, RunningSums) {

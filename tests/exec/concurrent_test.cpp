@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -432,7 +433,30 @@ TEST(Concurrent, ACallOfAnotherKindFromInsideARunOfTheFunctionIsNotRecorded) {
   });
   EXPECT_EQ(bits(fast(x)), std::vector<float>(4, 2.0f));
   EXPECT_TRUE(inside);
-  EXPECT_EQ(fast.explain().eager, 1);
+  const Explanation page = fast.explain();
+  EXPECT_EQ(page.eager, 1);
+  ASSERT_EQ(page.misses.size(), 1u);
+  EXPECT_EQ(page.misses[0].reason, "a run of the function itself made it");
+}
+
+TEST(Concurrent, FirstCallsOfAFunctionThatWritesTakeTurnsHoweverLongTheyTake) {
+  Tensor total = zeros({1});
+  std::atomic<int> inside = 0, most = 0;
+  const auto add = compile(
+      [&](const Tensor& x) {
+        const int now = ++inside;
+        most = std::max(most.load(), now);
+        const Tensor before = total.clone();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+        total.copy_(before + x);
+        --inside;
+        return total.clone();
+      },
+      {.recheck = false});
+  on_threads(2, [&](int) { add(ones({1})); });
+  EXPECT_EQ(bits(total), std::vector<float>{2.0f});
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(add.explain().eager, 0);
 }
 
 TEST(Concurrent, EachSessionAndFunctionHasItsNumberOfThreads) {

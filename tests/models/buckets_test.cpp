@@ -128,6 +128,24 @@ TEST(Buckets, RecurrentNetworks) {
   }
 }
 
+TEST(Buckets, RecurrentNetworksInF64WithStatesFromOutside) {
+  manual_seed(6);
+  const nn::LSTM network(3, 4, {.dtype = f64});
+  const auto fn = [&](Tensor x, Tensor h, Tensor c) {
+    const nn::RnnResult made = network(x, {.h = h, .c = c});
+    return std::vector<Tensor>{made.y, made.h, made.c};
+  };
+  const auto fast = compile(fn, padding({{0, 0}, {0, 1}, {1, 1}, {2, 1}}));
+  for (const auto& [steps, samples] : {std::pair(5, 6), std::pair(12, 7), std::pair(9, 15)}) {
+    const Tensor x = normal({steps, samples, 3}, 0, 1, f64), h = normal({1, samples, 4}, 0, 1, f64),
+                 c = normal({1, samples, 4}, 0, 1, f64);
+    const std::vector<Tensor> got = fast(x, h, c), want = fn(x, h, c);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      expect_close(got[i], want[i], "value " + std::to_string(i), 1e-12);
+  }
+  EXPECT_THAT(fast.explain().recordings[0].unpadded, IsEmpty());
+}
+
 TEST(Buckets, RecurrentNetworksOfTextsWithLengths) {
   manual_seed(5);
   nn::LSTM network(3, 4, {.bidirectional = true});
