@@ -43,12 +43,11 @@ std::string refusal_of(const Path& path) {
   return path.refusal + (path.refused_at ? " (" + to_string(path.refused_at) + ")" : "");
 }
 
-/// What the environment says of Background::automatic; nothing where it does not.
-std::optional<bool> wanted_in_background() {
-  static const std::optional<bool> answer = []() -> std::optional<bool> {
+/// What Background::automatic means in this process.
+bool compiles_in_background() {
+  static const bool answer = [] {
     const char* const wanted = std::getenv("DYAD_BACKGROUND");  // NOLINT(concurrency-mt-unsafe)
-    if (!wanted) return {};
-    return std::string_view(wanted) == "1";
+    return wanted ? std::string_view(wanted) == "1" : runtime::available_cores() > 2;
   }();
   return answer;
 }
@@ -71,19 +70,17 @@ void check_option(std::string_view name, std::int64_t given, std::int64_t least,
       loc.user());
 }
 
-/// Whether another thread compiles, where `otherwise` is what Background::automatic means if
-/// the environment does not say.
-bool in_background(const CompileOptions& options, bool otherwise) {
-  if (options.background != Background::automatic) return options.background == Background::always;
-  return wanted_in_background().value_or(otherwise);
+bool in_background(const CompileOptions& options) {
+  return options.background == Background::always ||
+         (options.background == Background::automatic && compiles_in_background());
 }
 
-/// Whether recordings are compiled by another thread, which has a core for it. Calls that run
-/// eagerly meanwhile would escape OnRecompile::fail.
+/// Whether recordings are compiled by another thread. Calls that run eagerly meanwhile would escape
+/// OnRecompile::fail.
 bool compiles_ahead(const CompileOptions& options) {
   const bool suits =
       options.on_recompile != OnRecompile::fail || options.background == Background::always;
-  return suits && in_background(options, runtime::available_cores() > 2);
+  return suits && in_background(options);
 }
 
 /// A run of a compiled function, which has the lock of its recordings. What it calls on its thread,
@@ -191,7 +188,7 @@ ExecutableOptions executable_options(const CompileOptions& options) {
           .fast_math = options.fast_math,
           .memory = {.memory_limit = options.memory_limit},
           .hot_runs = options.hot_calls,
-          .hot_in_background = in_background(options, true)};
+          .hot_in_background = in_background(options)};
 }
 
 CompiledCore::CompiledCore(CompileOptions options, Loc loc) : state_(std::make_unique<State>()) {

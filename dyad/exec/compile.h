@@ -39,8 +39,7 @@ class RecompileError : public Error {
 enum class Background : std::uint8_t {
   automatic,  ///< always where the process may use more than two cores, otherwise never; the
               ///< variable DYAD_BACKGROUND of the environment says 1 (always) or 0 (never) instead.
-              ///< Never with OnRecompile::fail, which calls that run eagerly would escape. Versions
-              ///< for frequent sizes (`hot_calls`): always
+              ///< Never with OnRecompile::fail, which calls that run eagerly would escape
   always,     ///< at once, by another thread at idle priority; calls until then run eagerly
   never,      ///< by the second call before it does anything else; ways that are recorded later by
               ///< the next call that can use them

@@ -375,6 +375,13 @@ struct Executable::State {
     stats.plan_ms = milliseconds_since(start);
   }
 
+  ~State() {
+    // Each of them looks at all: the list goes when the last is over.
+    for (HotSizes& sizes : hot) sizes.task = nullptr;
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   /// Counts a run of `plan`: sizes that come often get a version of their own.
   void count_run(Plan& plan, std::span<const Tensor> values) {
     ++plan.runs;
@@ -393,18 +400,19 @@ struct Executable::State {
                                          .task = nullptr});
     }
     for (const Tensor& value : values) sizes->placeholders.push_back(without_memory(value));
-    if (!options.hot_in_background) return specialise(*sizes);
+    if (!options.hot_in_background) return specialise(*sizes, {});
     sizes->task = std::make_unique<runtime::BackgroundTask>(
-        [this, sizes, threads = runtime::team_size()](const CancelToken&) {
+        [this, sizes, threads = runtime::team_size()](const CancelToken& stop) {
           const CompileScope scope(threads);
-          specialise(*sizes);
+          specialise(*sizes, stop);
         });
   }
 
   /// Makes the version for `sizes`, and a plan for them, which later runs find.
-  void specialise(HotSizes& sizes) {
+  void specialise(HotSizes& sizes, const CancelToken& stop) {
     const auto start = std::chrono::steady_clock::now();
     auto version = std::make_unique<const Lowered>(lower_for(sizes.symbols));
+    stop.check();
     auto plan = plan_for(*version, {}, sizes.placeholders, sizes.use);
     note_plan(*plan, *version, start);
     const std::scoped_lock lock(mutex);
@@ -557,7 +565,7 @@ struct Executable::State {
   Planned planned;                    // what the latest plan runs, whoever has it
   std::atomic<int> hot_versions = 0;  // how many there are: what a plan has seen needs no look
   std::vector<Shelf> shelves = std::vector<Shelf>(kThreadSlots);
-  std::list<HotSizes> hot;  // whose tasks end before the rest goes
+  std::list<HotSizes> hot;
 };
 
 bool never_fails(const Node& node) {

@@ -1,8 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "dyad/ir/graph.h"
 #include "dyad/ir/substitute.h"
 #include "dyad/ops/ops.h"
+#include "dyad/passes/pipeline.h"
 #include "exec_for_tests.h"
 
 // CompileOptions::hot_calls: sizes that come often get a version of their own, with the same bits.
@@ -140,6 +144,44 @@ TEST(HotSizes, MadeInTheBackgroundWhileCallsGoOn) {
     EXPECT_EQ(bits(c(x)), expected);
   EXPECT_THAT(hot_sizes_of(c), ElementsAre("s0 = 16"));
   EXPECT_EQ(bits(c(x)), expected);
+}
+
+TEST(HotSizes, AFunctionMayGoWhileTheyAreMade) {
+  struct Meeting {
+    std::atomic<int> arrived = 0;
+    std::atomic<bool> open = true;
+  };
+  const auto meeting = std::make_shared<Meeting>();
+  const passes::RegisteredPass waits(
+      {"waits", "waits", passes::PassUse::required,
+       [meeting](const Ref<GraphImpl>& graph, const passes::LowerOptions&) {
+         ++meeting->arrived;
+         meeting->arrived.notify_all();
+         meeting->open.wait(false);
+         return graph;
+       }});
+  auto c = std::make_optional(
+      compile([](Tensor x) { return tanh(x) + 1.0f; }, after(2, Background::always)));
+  const auto call_often = [&](const Tensor& x) {
+    for (int i = 0; i < 4; ++i) (*c)(x);
+  };
+  const Tensor first = normal({5, 2}), second = normal({6, 2});
+  (*c)(first);
+  static_cast<void>(c->explain());
+  call_often(first);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (hot_sizes_of(*c).empty() && std::chrono::steady_clock::now() < give_up) (*c)(first);
+  ASSERT_EQ(hot_sizes_of(*c).size(), 1u);
+  // One of them is there, the next one is being made.
+  meeting->open = false;
+  const int before = meeting->arrived;
+  call_often(second);
+  meeting->arrived.wait(before);
+  std::thread end([&] { c.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  meeting->open = true;
+  meeting->open.notify_all();
+  end.join();
 }
 
 TEST(HotSizes, ThreadsCallMeanwhile) {
