@@ -274,10 +274,10 @@ Ref<GraphImpl> fuse(const GraphImpl& graph, const FuseOptions& options) {
     } else {
       RegionWriter writer(rewriter, is_immediate);
       for (const Node* node : members) writer.add(*node);
-      writer.finish(kFusedOp, no_attrs, results_of(groups, members, outputs),
-                    members.back()->loc());
+      const std::vector<Value> results = results_of(groups, members, outputs);
+      writer.finish(kFusedOp, no_attrs, results, members.back()->loc());
       if (members.size() > 1)
-        note_together(options, groups, graph, members, names_in(members), "share a kernel");
+        note_together(options, members, results, names_in(members), "share a kernel");
     }
   }
   Ref<GraphImpl> fused = rewriter.finish();

@@ -313,20 +313,21 @@ class RowFusion {
     }
     const std::vector<const Node*> all(members.begin(), members.end());
     const RowsAttrs attrs{*axes_of(all)};
-    note_together(members, attrs.axes);
+    note_together(members, results, attrs.axes);
     writer.finish(kRowsOp, Attrs::copy_of(attrs_info<RowsAttrs>, &attrs), results,
                   members.back()->loc());
     for (auto it = views_outside.rbegin(); it != views_outside.rend(); ++it) rewriter.copy(**it);
   }
 
-  void note_together(std::span<Node* const> members, std::int64_t axes) const {
+  void note_together(std::span<Node* const> members, std::span<const Value> results,
+                     std::int64_t axes) const {
     if (!options_.note) return;
     std::vector<std::string> names;
     for (const Node* node : members) {
       if (!is_view(*node)) names.push_back(name_of(*node));
     }
     passes::note_together(
-        options_, groups_, graph_, members, fmt::format("{}", fmt::join(names, ", ")),
+        options_, members, results, fmt::format("{}", fmt::join(names, ", ")),
         fmt::format("run together on the rows of {} ax{}", axes, axes == 1 ? "is" : "es"));
   }
 

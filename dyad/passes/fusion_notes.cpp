@@ -49,15 +49,14 @@ std::string names_in(std::span<Node* const> members) {
   return shown == names.size() ? text : fmt::format("{} and {} more", text, names.size() - shown);
 }
 
-void note_together(const FuseOptions& options, const FusionGroups& groups, const GraphImpl& graph,
-                   std::span<Node* const> members, const std::string& names,
+void note_together(const FuseOptions& options, std::span<Node* const> members,
+                   std::span<const Value> results, const std::string& names,
                    const std::string& doing) {
   if (!options.note) return;
   Bytes together(options.sizes), apart(options.sizes);
   Values from_outside;
   const std::unordered_set<const Node*> inside(members.begin(), members.end());
-  const Values outputs(graph.outputs().begin(), graph.outputs().end());
-  for (Node* const node : members) {
+  for (const Node* const node : members) {
     if (!computes(*node)) continue;
     Values read;
     for (const Value v : node->inputs()) {
@@ -65,12 +64,9 @@ void note_together(const FuseOptions& options, const FusionGroups& groups, const
       apart.add(v.type());
       if (!inside.contains(v.node) && from_outside.insert(v).second) together.add(v.type());
     }
-    for (int i = 0; i < static_cast<int>(node->types().size()); ++i) {
-      const Value made = node->output(i);
-      apart.add(made.type());
-      if (outputs.contains(made) || groups.is_read_outside(made)) together.add(made.type());
-    }
+    for (const Type& made : node->types()) apart.add(made);
   }
+  for (const Value v : results) together.add(v.type());
   options.note(members.back()->loc(), fmt::format("{} {}: {} bytes to move, apart {}", names, doing,
                                                   together.sum(), apart.sum()));
 }

@@ -14,10 +14,10 @@ namespace dyad::passes {
 /// `exp, mul` for the operators of a group; of many the first, and how many more.
 [[nodiscard]] std::string names_in(std::span<Node* const> members);
 
-/// Says what a group that is one step moves, and what its operators would alone. `doing`: what they
-/// do together, as `share a kernel`.
-void note_together(const FuseOptions& options, const FusionGroups& groups, const GraphImpl& graph,
-                   std::span<Node* const> members, const std::string& names,
+/// Says what a group that is one step, and gives `results`, moves, and what its operators would
+/// alone. `doing`: what they do together, as `share a kernel`.
+void note_together(const FuseOptions& options, std::span<Node* const> members,
+                   std::span<const Value> results, const std::string& names,
                    const std::string& doing);
 
 /// Says that two operators have kernels of their own, between which a result of `made` is written
