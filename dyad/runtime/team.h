@@ -56,7 +56,7 @@ class TeamJob {
   std::exception_ptr error_;
 };
 
-/// Runs `job.work(number)` on `threads` threads, the calling one among them. One call at a time.
+/// Runs `job.work(number)` on `threads` threads, the calling one among them.
 void run_on_team(TeamJob& job, int threads);
 /// Tells the run-time that libraries share with us how many threads this thread's next regions
 /// have; returns what it was told before.

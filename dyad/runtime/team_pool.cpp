@@ -69,7 +69,7 @@ class Pool {
 }  // namespace
 
 void run_on_team(TeamJob& job, int threads) {
-  static Pool pool;
+  thread_local Pool pool;  // each caller has threads of its own, as of OpenMP
   pool.run(job, threads);
 }
 

@@ -8,28 +8,25 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "dyad/base/error.h"
+#include "dyad/runtime/cores.h"
 #include "dyad/runtime/planned_team.h"
 #include "dyad/runtime/team.h"
 
 namespace dyad {
 namespace {
 
-/// The process's thread budget: how many threads a team may have, who has the team, and what work
-/// pays for it.
+/// The process's thread budget: how many threads a team may have, and which cores teams have now.
 struct Budget {
   int cores;
   std::atomic<int> threads;
-  std::mutex team;
-  /// Half of the nanoseconds of work from which on a team is quicker; 0 until it is measured.
-  std::atomic<double> half_of_worthwhile{0};
+  runtime::Cores free;
 
-  Budget() noexcept : cores(runtime::available_cores()), threads(cores) {
+  Budget() noexcept : cores(runtime::available_cores()), threads(cores), free(cores) {
     const int asked = runtime::detail::environment_threads();
     if (asked > 0) threads = std::min(asked, cores);
   }
@@ -137,65 +134,19 @@ PlannedTeam::PlannedTeam(int threads) noexcept : before_(std::exchange(planned_t
 
 PlannedTeam::~PlannedTeam() { planned_threads = before_; }
 
-namespace {
-
-/// Nanoseconds of a region in which nothing is done, the least of several, or 0 while another
-/// thread has the team.
-double empty_region_ns() {
-  const std::unique_lock lock(budget().team, std::try_to_lock);
-  if (!lock.owns_lock()) return 0;
-  using Clock = std::chrono::steady_clock;
-  constexpr int kTries = 16;
-  const int threads = get_num_threads();
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kTries; ++i) {
-    detail::TeamJob job(0, threads, 1, threads, [](void*, std::int64_t, std::int64_t) {}, nullptr);
-    const Clock::time_point start = Clock::now();
-    detail::run_on_team(job, threads);
-    least = std::min(least, std::chrono::duration<double, std::nano>(Clock::now() - start).count());
-  }
-  return least;
-}
-
-/// The second thread's caches are cold, too: four times what a region takes is the least that pays.
-/// It takes 0.6 us where threads wait awake, and many times that where they sleep. The bounds keep
-/// what a busy moment of the machine can do to a process small.
-double half_of_worthwhile(double work_ns) noexcept {
-  constexpr double kUsual = 2500, kLeast = 1250, kMost = 10000;
-  const double known = budget().half_of_worthwhile.load(std::memory_order_relaxed);
-  if (known > 0) return known;
-  if (work_ns < 2 * kLeast || team_size() == 1) return kUsual;
-  try {
-    const double measured = empty_region_ns();
-    if (measured <= 0) return kUsual;
-    const double half = std::clamp(4 * measured, kLeast, kMost);
-    budget().half_of_worthwhile.store(half, std::memory_order_relaxed);
-    return half;
-  } catch (const std::exception&) {
-    return kUsual;  // no more threads to be had: loops will say so
-  }
-}
-
-}  // namespace
-
-std::int64_t grain_for(Cost per_unit, std::int64_t units) noexcept {
-  // Rates of one core: 100 GB/s while the data fits the L2 cache, 25 GB/s from memory.
-  constexpr double kCacheRate = 100, kMemoryRate = 25, kFlops = 60, kCache = 1 << 20;
-  const auto count = static_cast<double>(units);
-  const double rate = per_unit.bytes * count <= kCache ? kCacheRate : kMemoryRate;
-  const double nanoseconds = std::max({per_unit.bytes / rate, per_unit.flops / kFlops, 1e-3});
-  const double half = half_of_worthwhile(nanoseconds * count);
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(half / nanoseconds));
-}
-
-LibraryTeam::LibraryTeam(int threads) : locked_(threads > 1 && !in_region) {
-  if (locked_) budget().team.lock();
-  before_ = detail::set_library_threads(threads);
-}
+LibraryTeam::LibraryTeam(int threads)
+    : cores_(threads > 1 && !in_region ? budget().free.take(threads) : 0),
+      before_(detail::set_library_threads(threads)) {}
 
 LibraryTeam::~LibraryTeam() {
   detail::set_library_threads(before_);
-  if (locked_) budget().team.unlock();
+  if (cores_ > 0) budget().free.give_back(cores_);
+}
+
+TakenCores::TakenCores(int most) noexcept : count_(budget().free.take_up_to(most)) {}
+
+TakenCores::~TakenCores() {
+  if (count_ > 0) budget().free.give_back(count_);
 }
 
 namespace detail {
@@ -284,15 +235,15 @@ void TeamJob::work(int thread) noexcept {
 
 void run_team(std::int64_t begin, std::int64_t end, std::int64_t grain, RangeFunction function,
               void* context) {
-  const std::unique_lock lock(budget().team, std::try_to_lock);
-  if (!lock.owns_lock()) {
+  constexpr std::int64_t kChunksPerThread = 4;
+  const std::int64_t units = end - begin;
+  const TakenCores cores(static_cast<int>(
+      std::min<std::int64_t>(get_num_threads(), units / std::max<std::int64_t>(1, grain))));
+  const std::int64_t threads = cores.count();
+  if (threads == 0) {
     function(context, begin, end);
     return;
   }
-  constexpr std::int64_t kChunksPerThread = 4;
-  const std::int64_t units = end - begin;
-  const std::int64_t threads =
-      std::min<std::int64_t>(get_num_threads(), units / std::max<std::int64_t>(1, grain));
   const std::int64_t even = (units + threads * kChunksPerThread - 1) / (threads * kChunksPerThread);
   TeamJob job(begin, end, std::max(even, grain), threads, function, context);
   run_on_team(job, static_cast<int>(std::min(threads, job.chunks())));

@@ -62,9 +62,10 @@ void run_team(std::int64_t begin, std::int64_t end, std::int64_t grain, RangeFun
 }  // namespace detail
 
 /// Calls `body(lo, hi)` for ranges that together cover [begin, end), each at least `grain` long
-/// (but the last), on the threads of one team, and returns when all are done. Ranges that are
-/// shorter than twice the grain, calls inside a region, and calls while another thread has the team
-/// run in one piece on the calling thread. The first exception that a range throws is thrown again
+/// (but the last), on the threads of one team, and returns when all are done. The team has as many
+/// threads as there are cores that no other team has. Ranges that are shorter than twice the grain,
+/// calls inside a region, and calls while others have all cores but one run in one piece on the
+/// calling thread. The first exception that a range throws is thrown again
 /// here; ranges not yet begun are dropped then.
 template <class Body>
 void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, Body&& body) {
@@ -82,8 +83,8 @@ void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, Body
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
-/// The team, held while a library runs its own parallel regions: waits until no other thread has
-/// it, and tells the library's run-time how many threads to use in the meantime.
+/// Cores, held while a library runs its own parallel regions: waits until other teams have left
+/// that many, and tells the library's run-time how many threads to use in the meantime.
 class LibraryTeam {
  public:
   /// `threads` is what the library's plan was made for.
@@ -93,7 +94,7 @@ class LibraryTeam {
   LibraryTeam& operator=(const LibraryTeam&) = delete;
 
  private:
-  bool locked_;
+  int cores_;
   int before_;
 };
 
