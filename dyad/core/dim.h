@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -113,6 +114,9 @@ class Dim {
 inline bool operator>(Dim a, Dim b) { return b < a; }
 inline bool operator<=(Dim a, Dim b) { return !(b < a); }
 inline bool operator>=(Dim a, Dim b) { return !(a < b); }
+
+/// As the upper end of a range of sizes: none.
+inline constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
 
 /// `784`, `batch`, `2*time + 1`, `floordiv(time, 2)`, `mod(a, b)`, `max(a, b)`, `min(a, b)`: read
 /// back by parse_dim. A name that is no identifier is written in single quotes, with `\'`, `\\` and

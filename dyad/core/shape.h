@@ -85,4 +85,9 @@ class Sizes : public Shape {
 /// out of range.
 [[nodiscard]] int normalize_axis(std::int64_t axis, int rank, std::string_view op, Loc loc);
 
+/// The number of an axis that may count from the end.
+[[nodiscard]] constexpr int from_front(std::int64_t axis, int rank) noexcept {
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
 }  // namespace dyad

@@ -51,8 +51,6 @@ struct ArgumentAxis {
   int argument = 0, axis = 0;
 };
 
-inline constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
-
 /// An axis, counted as ArgumentAxis has it, whose size varies from `min` to `max`.
 struct VaryingAxis {
   int argument = 0, axis = 0;

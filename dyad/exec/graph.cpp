@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/assumed_sizes.h"
 #include "dyad/exec/graph_branches.h"
 #include "dyad/exec/graph_define.h"
 #include "dyad/exec/read_graph.h"
@@ -79,6 +81,8 @@ void Graph::record(const std::function<void()>& run,
   exec::Declared declared;
   const std::size_t before = impl()->nodes().size();
   const HeldValues held(*impl());
+  exec::AssumedSizes assumed(state_);
+  const SizeFacts::Scope facts(assumed);
   try {
     exec::DefineEvaluator evaluator(*this, declared);
     const Evaluator::Scope current(evaluator);
@@ -93,7 +97,8 @@ void Graph::record(const std::function<void()>& run,
     return;
   } catch (const exec::BranchFound&) {
     if (before == 0) {
-      state_->impl = make_ref<GraphImpl>();
+      const Ref<GraphImpl> given = std::exchange(state_->impl, make_ref<GraphImpl>());
+      for (const SizeRange& range : given->ranges()) impl()->assume(range);
       declared.placeholders.clear();
     } else {
       // What was recorded up to the branch is recorded again: runs do not draw its numbers too.
@@ -151,6 +156,19 @@ Tensor Graph::assign(const Tensor& variable, const Arg& value, Loc loc) {
   return symbolic_tensor(impl(), node->output());
 }
 
+void Graph::assume(const Dim& size, std::int64_t min, std::int64_t max, Loc loc) {
+  if (size.is_number() || max < min || (max < 0 && exec::is_symbol(size))) {
+    throw ValueError(
+        size.is_number()
+            ? fmt::format("assume({}, ...): a size that varies has a name, as \"time\"",
+                          dyad::to_string(size))
+            : fmt::format("assume({}, {}, {}): no size is {}", dyad::to_string(size), min, max,
+                          exec::range_text(min, max)),
+        loc.user());
+  }
+  impl()->assume({size, min, max, loc.user()});
+}
+
 Tensor Graph::input(std::string_view name, Loc loc) const {
   const Value found = impl()->find_placeholder(name);
   if (!found) {
@@ -185,6 +203,10 @@ Tensor placeholder(std::string name, DType dtype, Shape shape, Loc loc) {
 
 Tensor variable(std::string name, const Arg& init, Loc loc) {
   return defined_now("variable", loc).variable(std::move(name), init, loc);
+}
+
+void assume(const Dim& size, std::int64_t min, std::int64_t max, Loc loc) {
+  defined_now("assume", loc).assume(size, min, max, loc);
 }
 
 Tensor assign(const Tensor& variable, const Arg& value, Loc loc) {

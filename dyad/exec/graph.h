@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -55,6 +56,13 @@ class Graph {
   Tensor assign(const Tensor& variable, const Arg& value,
                 Loc loc = std::source_location::current());
 
+  /// Says that `size`, a symbol ("time") or an expression of some (Dim("long") - "short"), lies
+  /// from `min` to `max` in every run. What that decides (`x.size(1) <= 512`, and sizes that are so
+  /// equal or small) is known while the graph is defined and compiled; a run where it is not so is
+  /// a ValueError. Best said before `define`, or first in it. ValueError when no size can be so.
+  void assume(const Dim& size, std::int64_t min, std::int64_t max = kAnySize,
+              Loc loc = std::source_location::current());
+
   /// The placeholder of that name. GraphError when there is none.
   [[nodiscard]] Tensor input(std::string_view name,
                              Loc loc = std::source_location::current()) const;
@@ -85,5 +93,7 @@ Tensor placeholder(std::string name, DType dtype, Shape shape,
                    Loc loc = std::source_location::current());
 Tensor variable(std::string name, const Arg& init, Loc loc = std::source_location::current());
 Tensor assign(const Tensor& variable, const Arg& value, Loc loc = std::source_location::current());
+void assume(const Dim& size, std::int64_t min, std::int64_t max = kAnySize,
+            Loc loc = std::source_location::current());
 
 }  // namespace dyad

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,6 +41,9 @@ class Defining {
   Tensor placeholder(const std::string& name, DType dtype, Shape shape, Loc loc);
   Tensor variable(std::string name, const Arg& init, Loc loc);
   virtual Tensor assign(const Tensor& variable, const Arg& value, Loc loc) = 0;
+  void assume(const Dim& size, std::int64_t min, std::int64_t max, Loc loc) {
+    owner_.assume(size, min, max, loc);
+  }
 
  protected:
   [[nodiscard]] Graph& owner() const noexcept { return owner_; }

@@ -26,10 +26,6 @@ struct PaddedForm {
 [[nodiscard]] bool same_parts(const AxisParts& a, const AxisParts& b);
 /// Whether no axis is padded.
 [[nodiscard]] bool is_whole(const PaddedForm& form);
-/// The number of an axis that may count from the end.
-[[nodiscard]] constexpr int from_front(std::int64_t axis, int rank) noexcept {
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
 
 /// Writes a recorded graph again, node by node, for padded sizes.
 class Padder {

@@ -168,8 +168,7 @@ void Recording::add_buckets(const std::shared_ptr<const Path>& path,
     for (const auto& [axis, sizes] : options.buckets) {
       const Shape& shape = shapes[static_cast<std::size_t>(axis.argument)];
       const int rank = shape.rank();
-      const Dim size =
-          shape[static_cast<std::size_t>(axis.axis < 0 ? axis.axis + rank : axis.axis)];
+      const Dim size = shape[static_cast<std::size_t>(from_front(axis.axis, rank))];
       const bool is_new = std::ranges::none_of(
           symbols, [&](const BucketedSymbol& known) { return known.symbol.same_as(size); });
       if (size.is_symbolic() && is_new) symbols.push_back({size, sizes});

@@ -12,6 +12,7 @@
 #include "dyad/base/by_thread.h"
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/assumed_sizes.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/graph_define.h"
@@ -156,6 +157,8 @@ struct Session::State {
     if (options.check_finite)
       options.passes_off = {"widen_calls", "join_epilogues", "fuse", "fuse_rows"};
     options.fast_math = this->options.fast_math && !options.check_finite;
+    const exec::AssumedSizes assumed(graph.state());
+    const SizeFacts::Scope facts(assumed);
     auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before),
                                              std::move(options));
     if (key.second) program->fetches = "(under DetectAnomaly) ";
@@ -165,6 +168,15 @@ struct Session::State {
                       to_string(v.type()), to_string(v.node->loc()));
     }
     return *programs.emplace(std::move(key), std::move(program)).first->second;
+  }
+
+  /// What is fed to a program, of sizes that the graph takes for granted.
+  [[nodiscard]] std::vector<Tensor> inputs_of(const Program& program, const Feeds& fed,
+                                              Loc loc) const {
+    const GraphImpl& part = program.executable.graph();
+    std::vector<Tensor> inputs = fed.in_order(part.placeholders(), loc);
+    exec::check_assumed(graph.impl()->ranges(), part, inputs, loc);
+    return inputs;
   }
 
   Graph graph;
@@ -190,8 +202,8 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
   Program& program = state_->program_for(fetches, loc);
-  std::vector<Tensor> results = program.executable.run(
-      fed.in_order(program.executable.graph().placeholders(), loc), &token, loc);
+  std::vector<Tensor> results =
+      program.executable.run(state_->inputs_of(program, fed, loc), &token, loc);
   ++state_->done;
   return results;
 }
@@ -201,8 +213,8 @@ void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed
   exec::require_eager("a session", loc);
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
-  exec::Executable& executable = state_->program_for(fetches, loc).executable;
-  executable.prepare(fed.in_order(executable.graph().placeholders(), loc), loc);
+  Program& program = state_->program_for(fetches, loc);
+  program.executable.prepare(state_->inputs_of(program, fed, loc), loc);
 }
 
 std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetches,
@@ -211,8 +223,8 @@ std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetche
   exec::require_eager("a session", loc);
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
-  exec::Executable& executable = state_->program_for(fetches, loc).executable;
-  return executable.memory(fed.in_order(executable.graph().placeholders(), loc), loc);
+  Program& program = state_->program_for(fetches, loc);
+  return program.executable.memory(state_->inputs_of(program, fed, loc), loc);
 }
 
 void Session::cancel() const noexcept { state_->cancels.cancel(); }
@@ -240,6 +252,8 @@ std::vector<ExplainedPasses> Session::explain_passes(const std::vector<Tensor>& 
   exec::require_eager("a session", loc);
   const Threads threads(state_->options);
   const Program& program = state_->program_for(fetches, loc);
+  const exec::AssumedSizes assumed(state_->graph.state());
+  const SizeFacts::Scope facts(assumed);
   return program.executable.explain_passes("fetches " + program.fetches);
 }
 

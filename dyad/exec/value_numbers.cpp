@@ -211,7 +211,7 @@ int ValueNumbers::simplified(const Node& node, std::span<const int> operands, co
   if (is_other_shape(node)) return reshaped(operands[0], type);
   if (node.is("select")) {
     const auto axis = node.attrs_as<ops::SelectAttrs>().axis;
-    const Dim size = first.shape()[static_cast<std::size_t>(axis < 0 ? axis + first.rank() : axis)];
+    const Dim size = first.shape()[static_cast<std::size_t>(from_front(axis, first.rank()))];
     return size.same_as(1) ? reshaped(operands[0], type) : kNone;
   }
   if (node.is("slice")) {

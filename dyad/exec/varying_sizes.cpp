@@ -10,6 +10,7 @@
 
 #include "dyad/base/error.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/exec/assumed_sizes.h"
 
 namespace dyad::exec {
 namespace {
@@ -26,11 +27,6 @@ bool same_range(const VaryingAxis* a, const VaryingAxis* b) {
   return a->min == b->min && a->max == b->max;
 }
 
-std::string range_text(const VaryingAxis& of) {
-  return of.max == kAnySize ? fmt::format("{} or more", of.min)
-                            : fmt::format("from {} to {}", of.min, of.max);
-}
-
 }  // namespace
 
 void VaryingSizes::check_ranges(std::span<const Tensor> arguments) const {
@@ -38,20 +34,21 @@ void VaryingSizes::check_ranges(std::span<const Tensor> arguments) const {
     // What a call does not have is told where it is recorded.
     if (one.argument < 0 || static_cast<std::size_t>(one.argument) >= arguments.size()) continue;
     const Tensor& argument = arguments[static_cast<std::size_t>(one.argument)];
-    const int axis = one.axis < 0 ? one.axis + argument.rank() : one.axis;
+    const int axis = from_front(one.axis, argument.rank());
     if (axis < 0 || axis >= argument.rank()) continue;
     const std::int64_t size = size_of_axis(argument, static_cast<std::size_t>(axis));
     if (size >= one.min && size <= one.max) continue;
-    throw ValueError(fmt::format("{}: axis {} of argument {} is {}, but varying says that it is {}",
-                                 options_.name, one.axis, one.argument, size, range_text(one)),
-                     loc_);
+    throw ValueError(
+        fmt::format("{}: axis {} of argument {} is {}, but varying says that it is {}",
+                    options_.name, one.axis, one.argument, size, range_text(one.min, one.max)),
+        loc_);
   }
 }
 
 const VaryingAxis* VaryingSizes::find(std::size_t argument, std::size_t axis, int rank) const {
   const auto at = std::ranges::find_if(options_.varying, [&](const VaryingAxis& one) {
-    const int from_front = one.axis < 0 ? one.axis + rank : one.axis;
-    return std::cmp_equal(one.argument, argument) && std::cmp_equal(from_front, axis);
+    return std::cmp_equal(one.argument, argument) &&
+           std::cmp_equal(from_front(one.axis, rank), axis);
   });
   return at == options_.varying.end() ? nullptr : &*at;
 }
@@ -74,7 +71,7 @@ VaryingSizes::Flags VaryingSizes::said_to_vary(std::span<const Tensor> arguments
                        loc_);
     }
     std::vector<bool>& axes = flags[static_cast<std::size_t>(argument)];
-    const int rank = static_cast<int>(axes.size()), at = axis < 0 ? axis + rank : axis;
+    const int rank = static_cast<int>(axes.size()), at = from_front(axis, rank);
     if (at < 0 || at >= rank) {
       throw ValueError(
           fmt::format("{}: {} names axis {} of argument {}, which is {}", options_.name, option,
@@ -95,14 +92,14 @@ VaryingSizes::Flags VaryingSizes::said_to_vary(std::span<const Tensor> arguments
   for (const Buckets& one : options_.buckets) {
     const auto argument = static_cast<std::size_t>(one.axis.argument);
     const int rank = arguments[argument].rank();
-    const int axis = one.axis.axis < 0 ? one.axis.axis + rank : one.axis.axis;
+    const int axis = from_front(one.axis.axis, rank);
     const VaryingAxis* const said = find(argument, static_cast<std::size_t>(axis), rank);
     if (!said || one.sizes.back() <= said->max) continue;
     throw ValueError(
         fmt::format("{}: the last of the buckets for axis {} of argument {} is {}, but "
                     "varying says that it is {}",
                     options_.name, one.axis.axis, one.axis.argument, one.sizes.back(),
-                    range_text(*said)),
+                    range_text(said->min, said->max)),
         loc_);
   }
   return flags;
@@ -164,19 +161,11 @@ std::vector<Shape> VaryingSizes::shapes_for(const CallKey& key, std::span<const 
 
 std::vector<DimGuard> VaryingSizes::ranges_of(std::span<const Shape> shapes) const {
   std::vector<DimGuard> ranges;
-  const auto add = [&](Dim a, Dim b) {
-    const DimGuard not_less{DimGuard::Kind::less, a, b, 0, loc_};
-    const bool is_known = std::ranges::any_of(
-        ranges, [&](const DimGuard& known) { return known.asks_same(not_less); });
-    if (!is_known) ranges.push_back(not_less);
-  };
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     for (std::size_t axis = 0; axis < shapes[i].size(); ++axis) {
       const VaryingAxis* const said = find(i, axis, shapes[i].rank());
       const Dim size = shapes[i][axis];
-      if (!said || size.is_number()) continue;
-      if (said->min > 0) add(size, said->min);
-      if (said->max != kAnySize) add(said->max, size);
+      if (said && !size.is_number()) add_range(size, said->min, said->max, loc_, ranges);
     }
   }
   return ranges;

@@ -45,7 +45,7 @@ int checked_axis(std::int64_t axis, int rank, std::string_view of, Loc loc) {
     throw IndexError(fmt::format("vmap: axis {} of {} is out of range for {} axes", axis, of, rank),
                      loc);
   }
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
+  return from_front(axis, rank);
 }
 
 /// The sizes of one of the samples along `axis`, if there is one.

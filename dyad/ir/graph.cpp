@@ -125,6 +125,13 @@ std::string GraphImpl::free_name(const std::string& wanted) {
   return name;
 }
 
+void GraphImpl::assume(const SizeRange& range) {
+  const bool is_known = std::ranges::any_of(ranges_, [&](const SizeRange& known) {
+    return known.size.same_as(range.size) && known.min == range.min && known.max == range.max;
+  });
+  if (!is_known) ranges_.push_back(range);
+}
+
 Value GraphImpl::add_variable(const std::string& name, const Tensor& tensor, Loc loc) {
   if (const Value known = find_variable(tensor)) return known;
   const VariableAttrs attrs{free_name(name), tensor};
@@ -262,6 +269,7 @@ const GraphValue* graph_value(const Tensor& tensor) noexcept {
 
 Ref<GraphImpl> clone(const GraphImpl& graph, std::unordered_map<Value, Value, ValueHash>* map) {
   auto copy = make_ref<GraphImpl>();
+  for (const SizeRange& range : graph.ranges()) copy->assume(range);
   std::unordered_map<const Node*, Node*> nodes;
   nodes.reserve(graph.nodes().size());
   const auto mapped = [&](const Value& v) {

@@ -89,6 +89,14 @@ class Node {
   std::vector<Ref<GraphImpl>> regions_;
 };
 
+/// What a graph takes for granted of a size (a symbol, or an expression of some): from `min` to
+/// `max` in every run.
+struct SizeRange {
+  Dim size;
+  std::int64_t min = 0, max = kAnySize;
+  Loc loc = {};
+};
+
 /// A static graph: nodes in program order (each after what it uses, effects in the order they
 /// happen), the inputs it is fed (placeholders), the variables it reads and writes (captured
 /// tensors), and outputs. Shared by the tensors that are its values.
@@ -119,6 +127,10 @@ class GraphImpl : public RefCounted<GraphImpl> {
   /// in, and that nobody else holds, is taken over without a copy.
   Value add_constant(const Tensor& value, Loc loc);
   Value add_constant(Tensor&& value, Loc loc);
+
+  /// Adds what is taken for granted of a size, once.
+  void assume(const SizeRange& range);
+  [[nodiscard]] std::span<const SizeRange> ranges() const noexcept { return ranges_; }
 
   [[nodiscard]] const std::deque<std::unique_ptr<Node>>& nodes() const noexcept { return nodes_; }
   [[nodiscard]] std::span<const Value> placeholders() const noexcept { return placeholders_; }
@@ -168,6 +180,7 @@ class GraphImpl : public RefCounted<GraphImpl> {
   std::vector<Value> placeholders_;
   std::vector<Value> variables_;
   std::vector<Value> outputs_;
+  std::vector<SizeRange> ranges_;
   std::unordered_map<const TensorImpl*, Value> variable_of_;
   std::unordered_map<std::string, Value> by_name_;  // of as many as the next two say
   std::size_t named_placeholders_ = 0, named_variables_ = 0;
@@ -221,7 +234,8 @@ class GraphValue final : public Recorded {
 /// and regions, and the same outputs. Lines are not compared, nor the elements of variables.
 [[nodiscard]] bool same_graph(const GraphImpl& a, const GraphImpl& b);
 
-/// A copy of `graph` in a new one; `map` (if given) receives old value -> new value.
+/// A copy of `graph`, with what it takes for granted, in a new one; `map` (if given) receives old
+/// value -> new value.
 [[nodiscard]] Ref<GraphImpl> clone(const GraphImpl& graph,
                                    std::unordered_map<Value, Value, ValueHash>* map = nullptr);
 

@@ -60,6 +60,7 @@ class Parser {
     FinishedGraphEvaluator evaluator(graph);
     const Evaluator::Scope current(evaluator);
     Scope scope;
+    while (depth == 0 && in_.accept_word("assume")) assumption(*graph);
     while (!in_.accept_word("return")) {
       if (in_.peek() == '}') in_.fail_expected("a statement or 'return'");
       statement(*graph, scope, depth);
@@ -70,6 +71,19 @@ class Parser {
     }
     in_.expect('}');
     return graph;
+  }
+
+  void assumption(GraphImpl& graph) {
+    in_.expect('(');
+    SizeRange range{.size = values_.size()};
+    in_.expect(')');
+    in_.expect_word("from");
+    range.min = in_.integer();
+    const std::size_t at = in_.position();
+    if (in_.accept_word("to")) range.max = in_.integer();
+    if (range.max < range.min) in_.fail_at(at, "a range that ends before it begins");
+    range.loc = place();
+    graph.assume(range);
   }
 
   void statement(GraphImpl& graph, Scope& scope, int depth) {
@@ -88,7 +102,7 @@ class Parser {
     operator_name(s);
     arguments(s, scope);
     types(s);
-    place(s);
+    s.loc = place();
     finish(s, scope);
     Node* node = at_position(in_, s.op_position, [&] { return append(graph, s); });
     if (node->types().size() != s.names.size()) {
@@ -151,8 +165,8 @@ class Parser {
     while (in_.accept(','));
   }
 
-  void place(Statement& s) {
-    if (!in_.accept('@')) return;
+  Loc place() {
+    if (!in_.accept('@')) return {};
     const std::string file = in_.peek() == '"'
                                  ? in_.quoted("a file")
                                  : std::string(in_.run_of(".+-", "a file name and line"));
@@ -160,7 +174,7 @@ class Parser {
     const std::size_t at = in_.position();
     const std::int64_t line = in_.integer();
     if (line < 0 || line > 0xFFFFFFFF) in_.fail_at(at, "a line number is out of range");
-    s.loc = Loc::intern(file, static_cast<std::uint32_t>(line));
+    return Loc::intern(file, static_cast<std::uint32_t>(line));
   }
 
   /// The attributes of what has a form of its own: they follow from its type.

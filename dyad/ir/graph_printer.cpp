@@ -112,12 +112,24 @@ class GraphPrinter {
   void block(std::string_view keyword, const GraphImpl& graph, const std::string& indent) {
     const ValueNames names(graph);
     text_ += indent + std::string(keyword) + " {\n";
+    for (const SizeRange& range : graph.ranges()) assumption(range, indent + "  ");
     for (const auto& node : graph.nodes()) statement(*node, names, indent + "  ");
     text_ += indent + "  return";
     for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
       text_ += (i ? ", " : " ") + names(graph.outputs()[i]);
     }
     text_ += "\n" + indent + "}\n";
+  }
+
+  void assumption(const SizeRange& range, const std::string& indent) {
+    text_ += indent + "assume (" + to_string(range.size) + ") from " + std::to_string(range.min);
+    if (range.max != kAnySize) text_ += " to " + std::to_string(range.max);
+    line_end(range.loc);
+  }
+
+  void line_end(Loc loc) {
+    if (options_.lines && loc) text_ += " @" + place(loc);
+    text_ += '\n';
   }
 
   void statement(const Node& node, const ValueNames& names, const std::string& indent) {
@@ -136,8 +148,7 @@ class GraphPrinter {
     for (std::size_t i = 0; i < node.types().size(); ++i) {
       text_ += (i ? ", " : " : ") + to_string(node.types()[i]);
     }
-    if (options_.lines && node.loc()) text_ += " @" + place(node.loc());
-    text_ += '\n';
+    line_end(node.loc());
     for (const auto& region : node.regions()) block("region", *region, indent + "  ");
   }
 

@@ -146,7 +146,7 @@ Tensor vector_product(const Tensor& a, const Tensor& b, Loc loc) {
   if (!(columns == rows)) {
     // What is recorded is told of with the sizes of this call.
     const auto told = [](const Tensor& t, int axis, Dim size) {
-      const int at = axis < 0 ? axis + t.rank() : axis;
+      const int at = from_front(axis, t.rank());
       return to_string(t.is_concrete() ? t.impl()->shape[static_cast<std::size_t>(at)] : size);
     };
     const Type types[] = {type_of(a), type_of(b)};

@@ -87,9 +87,6 @@ void ask_for_small_sizes(const Tensor& x, Loc loc);
 [[nodiscard]] Ints checked_axes(const InferIn& in, const Ints& axes, int rank);
 /// The same for axes that have been checked.
 [[nodiscard]] Ints sorted_axes(const Ints& axes, int rank);
-[[nodiscard]] inline int from_front(std::int64_t axis, int rank) noexcept {
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
 /// An axis in range counted from the front; another as it is, for infer to refuse.
 [[nodiscard]] inline std::int64_t normalized(std::int64_t axis, const Tensor& x) {
   const int rank = x.defined() ? x.rank() : 0;

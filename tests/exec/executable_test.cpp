@@ -1,5 +1,7 @@
 #include "dyad/exec/executable.h"
 
+#include <thread>
+
 #include "exec_for_tests.h"
 #include "tests/shared/message_of.h"
 

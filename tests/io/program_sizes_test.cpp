@@ -292,5 +292,22 @@ TEST(ProgramSizes, AStepThatGoesBackThroughALoopUntilDataSay) {
   }
 }
 
+TEST(ProgramSizes, WhatAGraphTakesForGrantedIsSaved) {
+  const TempFile file("assumes.dyad");
+  Graph graph;
+  graph.define([] {
+    const Tensor x = placeholder("x", f32, {"n", 2});
+    assume("n", 2, 512);
+    return x.size(0) <= 512 ? tanh(x) : x;
+  });
+  save(file.path(), graph);
+  const Program program = load(file.path());
+  const Tensor x = ones({512, 2});
+  EXPECT_EQ(bits_of(program(x)[0]), bits_of(tanh(x)));
+  EXPECT_THAT(message_of<ValueError>([&] { static_cast<void>(program(ones({513, 2}))); }),
+              HasSubstr("the size n is 513, but the graph assumes that it is from 2 to 512 "
+                        "(program_sizes_test.cpp:"));
+}
+
 }  // namespace
 }  // namespace dyad::io

@@ -99,6 +99,23 @@ TEST(GraphText, SizesAreExpressions) {
   EXPECT_EQ(round_trip(text), text);
 }
 
+TEST(GraphText, WhatAGraphTakesForGranted) {
+  const std::string text = R"(graph {
+  assume (2*time + 1) from -3 to 512 @train.cpp:3
+  assume (max(a, b)) from 1
+  %x = placeholder : f32[2*time, 'no name', max(a, b)]
+  return %x
+}
+)";
+  EXPECT_EQ(round_trip(text), text);
+  EXPECT_EQ(to_string(*clone(*parse_graph(text, {}))), text);
+  EXPECT_THAT(error_of("graph {\n  assume (n) from 3 to 2\n  return\n}"),
+              HasSubstr("line 2, column 21: a range that ends before it begins"));
+  EXPECT_THAT(error_of("graph {\n  assume n from 3\n  return\n}"),
+              HasSubstr("expected '(' but found 'n'"));
+  EXPECT_THAT(error_of("graph {\n  assume (n) to 3\n  return\n}"), HasSubstr("expected 'from'"));
+}
+
 TEST(GraphText, EveryKindOfAttribute) {
   const std::string text = R"(graph {
   %x = placeholder : f32[3]

@@ -13,6 +13,7 @@
 #include "dyad/base/error.h"
 #include "dyad/debug/html_report.h"
 #include "dyad/debug/pass_report.h"
+#include "dyad/exec/assumed_sizes.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/graph.h"
 #include "dyad/exec/pass_log.h"
@@ -128,7 +129,10 @@ void report(const OptOptions& options, const ExplainedPasses& told) {
 int optimise(const OptOptions& options) {
   passes::register_epilogue_ops();
   passes::register_fused_ops();
-  Ref<GraphImpl> graph = Graph::parse(read_all(options.file)).impl();
+  const Graph given = Graph::parse(read_all(options.file));
+  const exec::AssumedSizes assumed(given.state());
+  const SizeFacts::Scope facts(assumed);
+  Ref<GraphImpl> graph = given.impl();
   const SymbolMap numbers = numbers_of(*graph, options.sizes, options.plan);
   const GraphTextOptions text{.lines = options.lines};
   passes::LowerOptions lower = lower_options(options, numbers);

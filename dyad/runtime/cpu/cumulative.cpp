@@ -41,8 +41,7 @@ void scan_lines(const OpCall& call, std::array<const TensorImpl*, N> operands,
   const auto& attrs = call.attrs_as<ops::ScanAttrs>();
   const TensorImpl& x = *operands[0];
   if (x.numel() == 0) return;
-  const std::size_t axis =
-      static_cast<std::size_t>(attrs.axis < 0 ? attrs.axis + x.shape.rank() : attrs.axis);
+  const std::size_t axis = static_cast<std::size_t>(from_front(attrs.axis, x.shape.rank()));
   std::array<Strides, N> strides;
   double bytes = 0;
   for (std::size_t k = 0; k < N; ++k) {

@@ -22,7 +22,7 @@ namespace {
 
 /// An axis of `t`, counted from the front.
 std::size_t from_front(std::int64_t axis, const TensorImpl& t) {
-  return static_cast<std::size_t>(axis < 0 ? axis + t.shape.rank() : axis);
+  return static_cast<std::size_t>(dyad::from_front(axis, t.shape.rank()));
 }
 std::size_t axis_of(const OpCall& call) {
   return from_front(call.attrs_as<ops::IndexAttrs>().axis, *call.inputs[0].impl());

@@ -196,7 +196,7 @@ void run(const OpCall& call, const Taps& taps, bool copies) {
 
 std::int64_t size_along(const Tensor& t, const ops::ResampleAttrs& a) {
   const auto rank = static_cast<std::int64_t>(t.impl()->shape.size());
-  return t.impl()->shape[static_cast<std::size_t>(a.axis < 0 ? a.axis + rank : a.axis)].number();
+  return t.impl()->shape[static_cast<std::size_t>(from_front(a.axis, rank))].number();
 }
 
 void resample(const OpCall& call) {

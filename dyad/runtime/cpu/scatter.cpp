@@ -33,7 +33,7 @@ ScatterTarget target_of(const OpCall& call) {
   const auto& attrs = call.attrs_as<ops::IndexAttrs>();
   const Tensor& x = call.inputs[0];
   const int rank = x.rank();
-  const auto axis = static_cast<std::size_t>(attrs.axis < 0 ? attrs.axis + rank : attrs.axis);
+  const auto axis = static_cast<std::size_t>(from_front(attrs.axis, rank));
   return {axis, attrs.from_end ? -x.impl()->shape[axis].number() : 0};
 }
 

@@ -138,8 +138,7 @@ void unique(const OpCall& call) {
   Shape shape = attrs.flat ? Shape{x.impl()->numel()} : x.shape();
   if (!attrs.flat) {
     const TensorImpl& t = *call.inputs[0].impl();
-    const auto axis =
-        static_cast<std::size_t>(attrs.axis < 0 ? attrs.axis + t.shape.rank() : attrs.axis);
+    const auto axis = static_cast<std::size_t>(from_front(attrs.axis, t.shape.rank()));
     Strides strides = t.strides;
     std::rotate(shape.begin(), shape.begin() + axis, shape.begin() + axis + 1);
     std::rotate(strides.begin(), strides.begin() + axis, strides.begin() + axis + 1);
@@ -185,8 +184,7 @@ void unique(const OpCall& call) {
   call.outputs[3] = counts;
   call.outputs[0] = values;
   if (attrs.flat) return;
-  const auto axis =
-      static_cast<std::size_t>(attrs.axis < 0 ? attrs.axis + made.rank() : attrs.axis);
+  const auto axis = static_cast<std::size_t>(from_front(attrs.axis, made.rank()));
   Strides strides = values.strides();
   std::rotate(made.begin(), made.begin() + 1, made.begin() + axis + 1);
   std::rotate(strides.begin(), strides.begin() + 1, strides.begin() + axis + 1);

@@ -78,8 +78,7 @@ static_assert(kShortRow >= kSoftmaxRow);
 
 std::size_t softmax_axis(const OpCall& call) {
   const std::int64_t axis = call.attrs_as<ops::AxisAttrs>().axis;
-  const auto rank = static_cast<std::int64_t>(call.outputs[0].impl()->shape.size());
-  return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+  return static_cast<std::size_t>(from_front(axis, call.outputs[0].impl()->shape.rank()));
 }
 
 /// `row(inputs, out, n, rows)` and `block(inputs, out, n, step, width)` for the lines of one or

@@ -76,7 +76,7 @@ struct Lines {
 
 Lines lines_of(const OpCall& call, std::int64_t axis) {
   const TensorImpl& x = *call.inputs[0].impl();
-  const auto at = static_cast<std::size_t>(axis < 0 ? axis + x.shape.rank() : axis);
+  const auto at = static_cast<std::size_t>(from_front(axis, x.shape.rank()));
   return {x, *call.outputs[0].impl(), *call.outputs[1].impl(), at, x.shape[at].number()};
 }
 
