@@ -168,7 +168,8 @@ Padder::Forms Padder::apply(const Node& node, Forms inputs) {
   // What a rule writes before it finds that it does not hold is dead.
   Forms tried = inputs;
   if (Rule made = by_rule(node, tried)) return *std::move(made);
-  if (node.op().expand) {
+  // The parts of this one are products of matrices, where a NaN reaches all elements along an axis.
+  if (node.op().expand && !node.is("avg_pool_backward")) {
     if (Rule made = by_parts(node, inputs)) return *std::move(made);
   }
   return apply_exactly(node, inputs);
@@ -198,6 +199,8 @@ Padder::Rule Padder::by_rule(const Node& node, Forms& inputs) {
       break;
   }
   if (node.is("pad")) return pad_axes(node, inputs[0]);
+  // The shape that it has as an attribute may grow by its samples alone.
+  if (node.is("avg_pool_backward")) return samples(node, inputs);
   if (op.kind != BodyKind::opaque || has_padded_attrs(node)) return std::nullopt;
   if (node.is("matmul")) return matmul(node, inputs);
   if (node.is("linear")) return linear(node, inputs);

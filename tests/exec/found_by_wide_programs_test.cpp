@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "buckets_for_tests.h"
 #include "dyad/autograd/gradients.h"
 #include "dyad/exec/compile.h"
 #include "dyad/exec/graph.h"
@@ -150,6 +151,27 @@ TEST(FoundByWidePrograms, ACompiledFunctionWritesToSmallFloats) {
     return z.to(f32);
   };
   EXPECT_TRUE(same_bits(run(true), run(false)));
+}
+
+TEST(FoundByWidePrograms, PaddedGradientsOfMeansOfWindowsAreNaNWhereEagerOnesAre) {
+  const auto f = [](Tensor x) -> Tensors {
+    const Tensor y = avg_pool1d(fmod(2.0, x), 2);
+    return {y, grad(sum(y * y), {x})[0]};
+  };
+  for (int axis = 0; axis < 3; ++axis) {
+    SCOPED_TRACE(axis);
+    const auto c = compile(f, exec::padding({{0, axis}}));
+    for (const std::int64_t n : {5, 6, 3}) {
+      Shape shape{2, 3, 4};
+      shape[static_cast<std::size_t>(axis)] = n;
+      const Tensor numbers = arange(shape.numel()).to(f32) * 0.5f;  // of 0 there is no remainder
+      const Tensor x = reshape(numbers, shape).requires_grad();
+      const Tensors got = c(x), wanted = f(x);
+      for (std::size_t i = 0; i < wanted.size(); ++i)
+        exec::expect_close(got[i], wanted[i], "result " + std::to_string(i));
+    }
+    EXPECT_GT(c.explain().replays, 0);
+  }
 }
 
 TEST(FoundByWidePrograms, GradientsOfSlicesWhoseComputedSizesTurnOutToBeOne) {
