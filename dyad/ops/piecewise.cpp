@@ -9,6 +9,7 @@
 #include "dyad/ops/elementary.h"
 #include "dyad/ops/op_support.h"
 #include "dyad/ops/reduce.h"
+#include "dyad/ops/reduce_support.h"
 #include "dyad/ops/registry.h"
 #include "dyad/ops/views.h"
 
@@ -272,7 +273,7 @@ struct Hardmax {
       .doc = "1 at the first largest element along an axis, 0 elsewhere.",
       .batching = Batching::axes};
   static Types infer(const InferIn& in, const Attrs& attrs) {
-    (void)checked_axis(in, attrs.axis, in[0].rank());
+    require_elements(in, {checked_axis(in, attrs.axis, in[0].rank())});
     return {in[0]};
   }
   static std::vector<Tensor> expand(const Attrs& attrs, TensorRefs in, Loc) {

@@ -95,6 +95,32 @@ TEST(DeadChecks, InsideOfLoopsAndBranches) {
             refusal([&] { (void)index_select(table, 0, whole({4})); }));
 }
 
+TEST(DeadChecks, OfSizesThatDataTellInLoops) {
+  const std::function<Tensor(Tensor)> calls[] = {
+      [](Tensor v) { return max(v); },
+      [](Tensor v) { return hardmax(v, 0); },
+      [](Tensor v) { return quantile(v, 0.5, 0); },
+      [](Tensor v) { return multinomial(v, 1, false); },
+  };
+  for (const auto& call : calls) {
+    SCOPED_TRACE(&call - calls);
+    const auto f = [&](Tensor x) {
+      const auto step = [&](Tensor i, Tensor v) {
+        (void)call(masked_select(v, v > i));
+        return std::pair{i + 1, v * 1};
+      };
+      return while_loop([](Tensor i, Tensor) { return i < 3; }, step, std::pair{zeros({}), x})
+          .second;
+    };
+    const auto c = compile_now(f);
+    for (int i = 0; i < 4; ++i) (void)c(tensor({1.0f, 2.0f, 5.0f}));
+    EXPECT_GT(c.explain().replays, 0);
+    const Tensor few = tensor({1.0f, 2.0f, 0.5f});
+    EXPECT_NE(refusal([&] { (void)f(few); }), "");
+    EXPECT_EQ(refusal([&] { (void)c(few); }), refusal([&] { (void)f(few); }));
+  }
+}
+
 TEST(DeadChecks, OfAScanOfNoStepsNameNumbers) {
   const auto f = [](Tensor x) {
     const auto step = [&](Tensor sum, Tensor) {
