@@ -76,9 +76,9 @@ CtcDecoded ctc_greedy_decode(const Tensor& log_probs, const Tensor& input_length
     throw ShapeError(call() + "log_probs must be [steps, samples, classes]", loc.user());
   }
   const Dim classes = log_probs.size(2, loc);
-  if (blank < 0 || (is_known(classes) && classes <= blank)) {
+  if (blank < 0 || ops::is_below(classes, blank + 1)) {
     throw IndexError(call() + "blank = " + std::to_string(blank) + " is out of range for " +
-                         size_text(classes) + " classes",
+                         to_string(ops::size_now(classes)) + " classes",
                      loc.user());
   }
   const LocScope scope(loc);

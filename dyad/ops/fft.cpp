@@ -229,9 +229,11 @@ std::string call_of(const char* name, const Tensor& x) {
 }
 
 void require_size(const char* name, const Tensor& x, Dim n, Loc loc) {
-  if (n.is_symbolic() || n.number() >= 1) return;
-  throw ValueError(call_of(name, x) + ": n = " + to_string(n) + ", but it must be at least 1",
-                   loc.user());
+  const bool fits = is_known(n) ? n.is_symbolic() || n.number() >= 1 : !is_below(n, 1);
+  if (fits) return;
+  throw ValueError(
+      call_of(name, x) + ": n = " + to_string(size_now(n)) + ", but it must be at least 1",
+      loc.user());
 }
 
 /// The axes of a transform of several, from the front, and the size of each.

@@ -394,11 +394,12 @@ Tensor compress(const Tensor& condition, const Tensor& x, std::optional<std::int
   const Dim most = axis ? x.size(normalize_axis(*axis, x.rank(), "compress", loc), loc)
                         : ops::sizes_of(x, loc).numel();
   const Dim length = condition.size(0, loc);
-  if (is_known(length) && is_known(most) && length > most) {
+  if (ops::is_below(most, length)) {
     throw ShapeError("compress(condition: " + type_string(condition) + ", " + type_string(x) +
-                         "): condition has " + size_text(length) + " elements, but " +
+                         "): condition has " + to_string(ops::size_now(length)) +
+                         " elements, but " +
                          (axis ? "axis " + std::to_string(*axis) + " of x has size " : "x has ") +
-                         size_text(most),
+                         to_string(ops::size_now(most)),
                      loc.user());
   }
   const Tensor places = select(nonzero(condition), 1, 0);

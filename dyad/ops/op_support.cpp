@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "dyad/base/error.h"
 #include "dyad/core/promotion.h"
 #include "dyad/core/tensor_impl.h"
+#include "dyad/ir/graph_evaluator.h"
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/elementary.h"
@@ -176,6 +178,24 @@ Tensor& overwrite(Tensor& target, const Tensor& value, std::string_view name, Lo
   }
   Evaluator::current().write(target, to(value, target.dtype(), loc), loc);
   return target;
+}
+
+Dim size_now(Dim size) {
+  if (is_known(size)) return Evaluator::current().peek(size);
+  if (dynamic_cast<const GraphEvaluator*>(&Evaluator::current()) != nullptr) return size;
+  const Tensor number = size_tensor(size);
+  return number.is_concrete() ? Dim(*reinterpret_cast<const std::int64_t*>(number.impl()->data))
+                              : size;
+}
+
+bool is_below(Dim size, Dim least) {
+  if (is_known(size) && is_known(least)) return size < least;
+  const Dim beyond = size_now(size - least);
+  if (!beyond.is_number()) return false;
+  if (beyond.number() < 0) return true;
+  // Nothing reads it, but the sizes of a call must suit its type, too.
+  static_cast<void>(full({size - least}, 0, DType::boolean));
+  return false;
 }
 
 }  // namespace dyad::ops

@@ -80,6 +80,14 @@ constexpr Schema binary_function(std::string_view name, std::string_view doc, Sa
 /// say nothing: for what depends on how x lies. Arguments of such sizes are told apart anyway.
 void ask_for_small_sizes(const Tensor& x, Loc loc);
 
+/// What `size` is in this call, also where only data tell, which no guard is made of: for errors.
+/// Itself where a graph leaves it open.
+[[nodiscard]] Dim size_now(Dim size);
+/// Whether `size` is less than `least`, which a function refuses. Of sizes that only data tell a
+/// recording looks at those of this call and notes what must hold: a later call for which it does
+/// not runs eagerly, and meets the function's own error. A graph leaves them open.
+[[nodiscard]] bool is_below(Dim size, Dim least);
+
 /// `axis` counted from the front; IndexError as part of the call's message when out of range.
 [[nodiscard]] int checked_axis(const InferIn& in, std::int64_t axis, int rank);
 /// The axes counted from the front and sorted, all of them when none is named. IndexError when one

@@ -49,10 +49,10 @@ Tensor bessel_i0(const Tensor& x, double largest) {
 }
 
 void require_count(std::string_view function, Dim count, Loc loc) {
-  if (!is_known(count) || count >= 0) return;
-  throw ValueError(
-      std::string(function) + "(count = " + size_text(count) + "): the count must be at least 0",
-      loc.user());
+  if (!ops::is_below(count, 0)) return;
+  throw ValueError(std::string(function) + "(count = " + to_string(ops::size_now(count)) +
+                       "): the count must be at least 0",
+                   loc.user());
 }
 
 }  // namespace

@@ -351,9 +351,11 @@ Tensor tile(const Tensor& x, const Sizes& counts, Loc loc) {
     const std::size_t from_back = rank - 1 - i;
     const Dim size = from_back < sizes.size() ? sizes[sizes.size() - 1 - from_back] : Dim(1);
     const Dim count = from_back < counts.size() ? counts[counts.size() - 1 - from_back] : Dim(1);
-    if (is_known(count) && count < 0) {
+    if (ops::is_below(count, 0)) {
+      Shape given;
+      for (const Dim one : counts) given.push_back(ops::size_now(one));
       throw ValueError(
-          "tile(" + type_string(x) + ", counts = " + size_text(counts) + "): a count is negative",
+          "tile(" + type_string(x) + ", counts = " + to_string(given) + "): a count is negative",
           loc.user());
     }
     if (!count.same_as(1)) {
@@ -392,7 +394,7 @@ Tensor as_strided(const Tensor& x, const Shape& shape, const Ints& strides, std:
   }
   const LocScope scope(loc);
   Dim low = offset, high = offset;
-  bool known = is_known(x.numel()), empty = false;
+  bool known = true, empty = false;
   Tensor places = full({}, static_cast<double>(offset), i64);
   for (std::size_t i = 0; i < shape.size(); ++i) {
     Shape along(shape.size(), 1);
@@ -403,10 +405,10 @@ Tensor as_strided(const Tensor& x, const Shape& shape, const Ints& strides, std:
     empty = empty || shape[i] == 0;
     (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
   }
-  if (known && !empty && (low < 0 || high >= x.numel())) {
+  if (known && !empty && (low < 0 || ops::is_below(x.numel(), high + 1))) {
     throw ShapeError("as_strided(" + type_string(x) + ", shape = " + size_text(shape) +
                          "): it reaches from element " + size_text(low) + " to " + size_text(high) +
-                         ", but x has " + size_text(x.numel()),
+                         ", but x has " + to_string(ops::size_now(x.numel())),
                      loc.user());
   }
   return ops::index_select_from_front(reshape(x, {-1}), 0, expand(places, shape));
@@ -431,7 +433,7 @@ Tensor pixel_shuffle(const Tensor& x, std::int64_t factor, Loc loc) {
 Tensor pixel_unshuffle(const Tensor& x, std::int64_t factor, Loc loc) {
   const int rank = x.rank();
   const Shape sizes = ops::sizes_of(x, loc);
-  const auto divides = [&](Dim d) { return !is_known(d) || d % factor == 0; };
+  const auto divides = [&](Dim d) { return !(is_known(d) || x.is_concrete()) || d % factor == 0; };
   if (rank < 3 || factor < 1 || !divides(sizes[sizes.size() - 2]) || !divides(sizes.back())) {
     throw ShapeError("pixel_unshuffle(" + type_string(x) + ", factor = " + std::to_string(factor) +
                          "): an image [..., c, h, w] whose height and width are multiples of the "

@@ -26,10 +26,10 @@ Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement, 
   }
   if (count < 1) throw ValueError(call() + "the count must be at least 1", loc.user());
   const Dim classes = weights.size(-1, loc);
-  if (!replacement && is_known(classes) && classes < count) {
-    throw ValueError(
-        call() + "without replacement there are no more than " + size_text(classes) + " indices",
-        loc.user());
+  if (!replacement && ops::is_below(classes, count)) {
+    throw ValueError(call() + "without replacement there are no more than " +
+                         to_string(ops::size_now(classes)) + " indices",
+                     loc.user());
   }
   const LocScope scope(loc);
   const Tensor valid = ops::checked(detach(weights, loc),

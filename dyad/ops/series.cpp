@@ -390,7 +390,7 @@ Tensor nanquantile(const Tensor& x, double q, std::int64_t axis, bool keepdim, L
         loc.user());
   }
   const Dim size = x.size(axis, loc);
-  if (is_known(size) && size == 0) {
+  if (ops::is_below(size, 1)) {
     throw ShapeError("nanquantile(" + type_string(x) + "): x has no elements along axis " +
                          std::to_string(axis) + ", and none have no quantile",
                      loc.user());

@@ -89,8 +89,8 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftArgs& args, Loc loc) 
   Tensor signal = is_real ? ops::real_signal(x, f.call, loc) : ops::pairs_of(x, loc);
   if (x.rank() == 1) signal = unsqueeze(signal, 0, loc);
   const Dim given = signal.size(1, loc);
-  if (args.center && args.pad_mode == "reflect" && is_known(given) && given <= n_fft / 2) {
-    throw ShapeError(f.call + ": x has " + size_text(given) +
+  if (args.center && args.pad_mode == "reflect" && ops::is_below(given, n_fft / 2 + 1)) {
+    throw ShapeError(f.call + ": x has " + to_string(ops::size_now(given)) +
                          " samples; centered frames are reflected at both ends, which takes more "
                          "than n_fft / 2 = " +
                          std::to_string(n_fft / 2),
@@ -102,10 +102,10 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftArgs& args, Loc loc) 
     signal = pad(signal, sides, sides, args.pad_mode, loc);
   }
   const Dim samples = signal.size(1, loc);
-  if (is_known(samples) && samples < n_fft) {
-    throw ShapeError(
-        f.call + ": the signal has " + size_text(samples) + " samples, less than a frame of n_fft",
-        loc.user());
+  if (ops::is_below(samples, n_fft)) {
+    throw ShapeError(f.call + ": the signal has " + to_string(ops::size_now(samples)) +
+                         " samples, less than a frame of n_fft",
+                     loc.user());
   }
   // [batch, frames, size], and the parts.
   Tensor frames = unfold(signal, 1, n_fft, f.hop, loc);

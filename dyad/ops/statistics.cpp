@@ -87,7 +87,7 @@ struct RepeatPlaces {
 Dim size_with_middle(const Tensor& x, std::int64_t axis, std::string_view function, Loc loc) {
   const int at = normalize_axis(axis, x.rank(), function, loc);
   const Dim size = x.size(at, loc);
-  if (is_known(size) && size == 0) {
+  if (is_below(size, 1)) {
     throw ShapeError(std::string(function) + "(" + type_string(x) + "): axis " +
                          std::to_string(at) + " has size 0, and no elements have no middle one",
                      loc.user());
@@ -119,7 +119,7 @@ Tensor quantiles(const Tensor& x, const Tensor& q, std::int64_t axis,
   }
   const int along = normalize_axis(axis, x.rank(), "quantile", loc);
   const Dim size = x.size(along, loc);
-  if (is_known(size) && size == 0) {
+  if (is_below(size, 1)) {
     throw ShapeError(call + ": x has no elements along axis " + std::to_string(axis) +
                          ", and none have no quantile",
                      loc.user());
@@ -358,7 +358,7 @@ Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights, bo
   }
   const LocScope scope(loc);
   const Dim bins = edges.size(0, loc) - 1;
-  if (is_known(bins) && bins < 1) {
+  if (ops::is_below(bins, 1)) {
     throw ShapeError("histogram(" + type_string(x) + ", edges: " + type_string(edges) +
                          "): two edges or more are needed, one part lies between two",
                      loc.user());

@@ -161,5 +161,86 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Functions, ErrorsOfSizes, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// A function of a vector, whose length only data tell, and lengths that it refuses.
+struct Told {
+  const char* name;
+  Step step;
+  std::vector<std::int64_t> refused;
+};
+
+void PrintTo(const Told& one, std::ostream* out) { *out << one.name; }
+
+class ErrorsOfSizesThatDataTell : public ::testing::TestWithParam<Told> {};
+
+/// 2, 3, 4... of `count` elements, then negative numbers.
+Tensor positive_ones(std::int64_t count) {
+  const Tensor numbers = arange(10).to(f32) + 2;
+  return where(arange(10) < count, numbers, -numbers);
+}
+
+TEST_P(ErrorsOfSizesThatDataTell, AreEagerOnes) {
+  const Told& one = GetParam();
+  for (const bool is_dead : {false, true}) {
+    SCOPED_TRACE(is_dead ? "dead" : "needed");
+    const Step step = [&](const Tensor& x) {
+      const Tensor made = one.step(masked_select(x, x > 0));
+      return is_dead ? x * 2 : made;
+    };
+    const CompileOptions options{.recheck = false, .background = Background::never};
+    const auto fast = compile(step, options);
+    const auto compiled = [&](const Tensor& x) { return fast(x); };
+    for (const std::int64_t count : {4, 8, 6, 10}) {
+      SCOPED_TRACE(count);
+      expect_same(compiled, step, positive_ones(count));
+    }
+    for (const std::int64_t count : one.refused) {
+      SCOPED_TRACE(count);
+      EXPECT_NE(outcome(step, positive_ones(count)).error, "");
+      expect_same(compiled, step, positive_ones(count));
+      const auto first = compile(step, options);
+      expect_same([&](const Tensor& x) { return first(x); }, step, positive_ones(count));
+    }
+    expect_same(compiled, step, positive_ones(4));
+  }
+}
+
+const Told kTold[] = {
+    {"max", [](const Tensor& v) { return max(v); }, {0}},
+    {"hardmax", [](const Tensor& v) { return hardmax(v, 0); }, {0}},
+    {"gumbel_softmax", [](const Tensor& v) { return gumbel_softmax(v, 1, true, 0); }, {0}},
+    {"quantile", [](const Tensor& v) { return quantile(v, 0.3, 0); }, {0}},
+    {"nanquantile", [](const Tensor& v) { return nanquantile(v, 0.3, 0); }, {0}},
+    {"median", [](const Tensor& v) { return median(v, 0).values; }, {0}},
+    {"nanmedian", [](const Tensor& v) { return nanmedian(v, 0).values; }, {0}},
+    {"glu", [](const Tensor& v) { return glu(v, 0); }, {1, 3, 5}},
+    {"channel_shuffle",
+     [](const Tensor& v) { return channel_shuffle(reshape(v, {1, -1, 1}), 2); },
+     {3}},
+    {"pixel_unshuffle",
+     [](const Tensor& v) { return pixel_unshuffle(expand(v, {1, 2, v.size(0)}), 2); },
+     {3}},
+    {"stft", [](const Tensor& v) { return view_as_real(stft(v, 4, {.center = false})); }, {3}},
+    {"stft_centered", [](const Tensor& v) { return view_as_real(stft(v, 6)); }, {1, 3}},
+    {"multinomial", [](const Tensor& v) { return multinomial(v, 4, false); }, {3}},
+    {"histogram", [](const Tensor& v) { return histogram(ones({3}), v); }, {0, 1}},
+    {"compress", [](const Tensor& v) { return compress(v > 4, ones({10})); }, {}},
+    {"compress_less", [](const Tensor& v) { return compress(v < 4, ones({8})); }, {9}},
+    {"ctc_greedy_decode",
+     [](const Tensor& v) { return ctc_greedy_decode(reshape(v, {1, 1, -1}), {}, 3).labels; },
+     {2, 3}},
+    {"tile", [](const Tensor& v) { return tile(ones({2}), {v.size(0) - 2}); }, {1}},
+    {"linspace", [](const Tensor& v) { return linspace(0, 1, v.size(0) - 2); }, {1}},
+    {"as_strided", [](const Tensor& v) { return as_strided(v, {2, 2}, {2, 1}); }, {3}},
+    {"quantize_linear",
+     [](const Tensor& v) {
+       return quantize_linear(ones({4, 2}), slice(v, 0, 0, 4), {}, {.axis = 0});
+     },
+     {3}},
+    {"irfft", [](const Tensor& v) { return irfft(complex(v, v)); }, {0, 1}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Functions, ErrorsOfSizesThatDataTell, ::testing::ValuesIn(kTold),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 }  // namespace
 }  // namespace dyad
