@@ -11,6 +11,7 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/creation.h"
 #include "dyad/ops/norm.h"
+#include "dyad/ops/op_support.h"
 
 namespace dyad::nn {
 
@@ -46,10 +47,10 @@ void BatchNorm::move_statistics(const Tensor& x, const Tensor& mean, const Tenso
                                 Loc loc) const {
   Dim count = x.size(0, loc);
   for (int axis = 2; axis < x.rank(); ++axis) count *= x.size(axis, loc);
-  if (is_known(count) && count <= 1) {
+  if (ops::is_below(count, 2)) {
     throw ValueError(fmt::format("BatchNorm({}): training needs more than one value for each "
                                  "channel, found {}; use a larger batch or eval(model)",
-                                 type_string(x), size_text(count)),
+                                 type_string(x), to_string(ops::size_now(count))),
                      loc.user());
   }
   const NoGrad no_grad;

@@ -12,6 +12,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
+#include "dyad/exec/compile.h"
 #include "dyad/ir/graph_evaluator.h"
 #include "dyad/nn/nn.h"
 #include "dyad/ops/ops.h"
@@ -383,6 +384,28 @@ TEST(Layers, BadArgumentsAreErrors) {
   EXPECT_THAT(
       message_of<ValueError>([] { BatchNorm(2)(ones({1, 2})); }),
       HasSubstr("BatchNorm(f32[1, 2]): training needs more than one value for each channel"));
+}
+
+TEST(Layers, BatchNormRefusesOneSampleThatOnlyDataLeave) {
+  const BatchNorm norm(2);
+  // Recorded at several samples, then called with one, and the other way round.
+  for (const bool one_first : {false, true}) {
+    const auto fast = compile([&](const Tensor& x, const Tensor& keep) {
+      return norm(index_select(x, 0, reshape(nonzero(keep), {-1})));
+    });
+    const Tensor x = randn({4, 2}), some = tensor({1.0f, 1.0f, 0.0f, 1.0f}),
+                 one = tensor({0.0f, 1.0f, 0.0f, 0.0f});
+    for (int call = 0; call < 6; ++call) {
+      if ((call % 2 == 0) == one_first) {
+        EXPECT_THAT(message_of<ValueError>([&] { fast(x, one); }),
+                    HasSubstr("BatchNorm(f32[1, 2]): training needs more than one value for each "
+                              "channel, found 1"))
+            << call;
+      } else {
+        EXPECT_NO_THROW(fast(x, some)) << call;
+      }
+    }
+  }
 }
 
 TEST(Layers, ErrorsNameTheCallersLine) {
