@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -33,23 +33,31 @@ void measure(Results& results, const Workload& workload, int threads, double flo
       results.fail(workload.name, "loss of step " + std::to_string(i) + ": eager " +
                                       std::to_string(a) + ", compiled " + std::to_string(b));
   }
-  // In turns: a machine that runs slower for a second does so for both.
-  constexpr std::size_t kRounds = 5;
+  // In turns: a machine that runs slower for a second does so for both. No longer than that, for
+  // eight batches are soon known by heart, and gradients that underflow are slow.
+  constexpr int kRounds = 7;
+  constexpr double kRoundSeconds = 0.05;
+  using Clock = std::chrono::steady_clock;
   std::size_t next = 0;
-  std::array<double, kRounds> eagerly{}, replayed{};
-  const auto seconds = [&](const auto& step) {
-    return median_seconds([&] {
+  const auto add_round = [&](const auto& step, std::vector<double>& seconds) {
+    double passed = 0;
+    while (passed < kRoundSeconds) {
       next = (next + 1) % data.size();
+      const auto start = Clock::now();
       (void)step(data[next].x, data[next].y);
-    });
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      passed += seconds.back();
+    }
   };
-  for (std::size_t round = 0; round < kRounds; ++round) {
-    eagerly[round] = seconds(eager);
-    replayed[round] = seconds(compiled);
+  std::vector<double> eagerly, replayed;
+  for (int round = 0; round < kRounds; ++round) {
+    add_round(eager, eagerly);
+    add_round(compiled, replayed);
   }
-  const auto rate = [](std::array<double, kRounds>& of) {
-    std::ranges::nth_element(of, of.begin() + kRounds / 2);
-    return 1 / of[kRounds / 2];
+  const auto rate = [](std::vector<double>& of) {
+    const auto middle = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2);
+    std::ranges::nth_element(of, middle);
+    return 1 / *middle;
   };
   results.add({workload.name, "dyad-eager", threads, rate(eagerly), "steps/s", floor});
   results.add({workload.name, "dyad-compiled", threads, rate(replayed), "steps/s", floor});

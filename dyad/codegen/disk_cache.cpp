@@ -136,6 +136,7 @@ void DiskCache::store(std::span<const KernelHash> recipes,
       const std::string path = path_of(recipe);
       if (link(temporary.c_str(), path.c_str()) == 0 || errno != EEXIST) continue;
       const std::string other = path + "." + std::to_string(getpid());
+      unlink(other.c_str());  // of a process of this number that ended in between
       if (link(temporary.c_str(), other.c_str()) == 0 && rename(other.c_str(), path.c_str()) != 0)
         unlink(other.c_str());
     }

@@ -370,6 +370,12 @@ Dim substitute(Dim dim, const std::function<Dim(Dim)>& replace) {
   return sum;
 }
 
+bool is_symbol(Dim size) {
+  std::vector<Dim> used;
+  collect_symbols(size, used);
+  return used.size() == 1 && used[0].same_as(size);
+}
+
 void collect_symbols(Dim dim, std::vector<Dim>& into) {
   if (dim.is_number()) return;
   for (const DimTerm& term : dim.expr().terms) {

@@ -118,6 +118,9 @@ inline bool operator>=(Dim a, Dim b) { return !(a < b); }
 /// As the upper end of a range of sizes: none.
 inline constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
 
+/// Whether it is the size of one name, not computed from some.
+[[nodiscard]] bool is_symbol(Dim size);
+
 /// `784`, `batch`, `2*time + 1`, `floordiv(time, 2)`, `mod(a, b)`, `max(a, b)`, `min(a, b)`: read
 /// back by parse_dim. A name that is no identifier is written in single quotes, with `\'`, `\\` and
 /// `\x1b` for control characters and bytes that are no UTF-8.

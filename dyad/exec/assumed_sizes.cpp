@@ -5,15 +5,8 @@
 #include <algorithm>
 
 #include "dyad/base/error.h"
-#include "dyad/exec/executable_bind.h"
 
 namespace dyad::exec {
-
-bool is_symbol(Dim size) {
-  std::vector<Dim> used;
-  collect_symbols(size, used);
-  return used.size() == 1 && used[0].same_as(size);
-}
 
 const GuardedSizes& AssumedSizes::facts() const {
   const std::span<const SizeRange> ranges = graph_->impl->ranges();
@@ -38,25 +31,34 @@ void add_range(Dim size, std::int64_t min, std::int64_t max, Loc loc, std::vecto
   if (max != kAnySize) add(max, size);
 }
 
-std::string range_text(std::int64_t min, std::int64_t max) {
-  return max == kAnySize ? fmt::format("{} or more", min) : fmt::format("from {} to {}", min, max);
+void require_told(const GraphImpl& graph, Loc loc) {
+  std::vector<Dim> told;
+  for (const Value placeholder : graph.placeholders()) {
+    for (const Dim size : placeholder.type().shape()) collect_symbols(size, told);
+  }
+  for (const SizeRange& range : graph.ranges()) {
+    std::vector<Dim> used;
+    collect_symbols(range.size, used);
+    for (const Dim symbol : used) {
+      if (std::ranges::any_of(told, [&](Dim one) { return one.same_as(symbol); })) continue;
+      throw GraphError(
+          fmt::format("assume({}): no placeholder has the size {}; {}", to_string(range.size),
+                      to_string(symbol), list_placeholders(graph)),
+          loc, range.loc);
+    }
+  }
 }
 
-void check_assumed(std::span<const SizeRange> ranges, const GraphImpl& fed,
-                   std::span<const Tensor> values, Loc loc) {
-  if (ranges.empty()) return;
-  const SymbolMap symbols = bind_symbols(fed, values, {}, loc);
+void check_assumed(std::span<const SizeRange> ranges, const SymbolMap& sizes, Loc loc) {
   for (const SizeRange& range : ranges) {
     std::vector<Dim> used;
     collect_symbols(range.size, used);
-    const auto is_told = [&](Dim symbol) { return symbols.find(symbol) != nullptr; };
-    // Others are of what this run does not need.
-    if (!std::ranges::all_of(used, is_told)) continue;
-    const std::int64_t size = evaluate(range.size, symbols);
+    const auto is_given = [&](Dim symbol) { return sizes.find(symbol) != nullptr; };
+    if (!std::ranges::all_of(used, is_given)) continue;
+    const std::int64_t size = evaluate(range.size, sizes);
     if (size >= range.min && size <= range.max) continue;
-    throw ValueError(fmt::format("the size {} is {}, but the graph assumes that it is {} ({})",
-                                 to_string(range.size), size, range_text(range.min, range.max),
-                                 range.loc ? to_string(range.loc) : "assume"),
+    throw ValueError(fmt::format("the size {} is {}, but the graph assumes that it is {}",
+                                 to_string(range.size), size, to_string(range)),
                      loc, range.loc);
   }
 }

@@ -35,18 +35,15 @@ class AssumedSizes final : public SizeFacts {
   mutable std::optional<GuardedSizes> facts_;
 };
 
-/// Whether it is the size of one name, not computed from some.
-[[nodiscard]] bool is_symbol(Dim size);
-
 /// Adds the guards that say that `size` lies from `min` to `max`.
 void add_range(Dim size, std::int64_t min, std::int64_t max, Loc loc, std::vector<DimGuard>& to);
 
-/// `from 2 to 512`, `2 or more`.
-[[nodiscard]] std::string range_text(std::int64_t min, std::int64_t max);
+/// GraphError when a graph takes something for granted of a size that no placeholder has: nobody
+/// could tell before a run whether it is so.
+void require_told(const GraphImpl& graph, Loc loc);
 
-/// ValueError when a run with these values of the graph's placeholders `fed` (some of its graph's,
-/// by their types) is not as it takes for granted.
-void check_assumed(std::span<const SizeRange> ranges, const GraphImpl& fed,
-                   std::span<const Tensor> values, Loc loc);
+/// ValueError when sizes of a run are not as the graph takes for granted. Those that the run is not
+/// given are not looked at.
+void check_assumed(std::span<const SizeRange> ranges, const SymbolMap& sizes, Loc loc);
 
 }  // namespace dyad::exec

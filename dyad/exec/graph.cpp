@@ -157,15 +157,6 @@ Tensor Graph::assign(const Tensor& variable, const Arg& value, Loc loc) {
 }
 
 void Graph::assume(const Dim& size, std::int64_t min, std::int64_t max, Loc loc) {
-  if (size.is_number() || max < min || (max < 0 && exec::is_symbol(size))) {
-    throw ValueError(
-        size.is_number()
-            ? fmt::format("assume({}, ...): a size that varies has a name, as \"time\"",
-                          dyad::to_string(size))
-            : fmt::format("assume({}, {}, {}): no size is {}", dyad::to_string(size), min, max,
-                          exec::range_text(min, max)),
-        loc.user());
-  }
   impl()->assume({size, min, max, loc.user()});
 }
 

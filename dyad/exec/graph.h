@@ -56,10 +56,11 @@ class Graph {
   Tensor assign(const Tensor& variable, const Arg& value,
                 Loc loc = std::source_location::current());
 
-  /// Says that `size`, a symbol ("time") or an expression of some (Dim("long") - "short"), lies
-  /// from `min` to `max` in every run. What that decides (`x.size(1) <= 512`, and sizes that are so
-  /// equal or small) is known while the graph is defined and compiled; a run where it is not so is
-  /// a ValueError. Best said before `define`, or first in it. ValueError when no size can be so.
+  /// Says that `size`, a size of placeholders ("time") or an expression of some (Dim("long") -
+  /// "short"), lies from `min` to `max` in every run. What that decides (`x.size(1) <= 512`) is
+  /// known while the graph is defined and compiled; a run that is fed other sizes is a ValueError.
+  /// Best said before `define`, or first in it. ValueError when no size can be so; a session throws
+  /// a GraphError when no placeholder has the size.
   void assume(const Dim& size, std::int64_t min, std::int64_t max = kAnySize,
               Loc loc = std::source_location::current());
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -25,6 +26,14 @@ Dim product(const AxisParts& parts) {
   Dim all = 1;
   for (const Dim part : parts) all = all * part;
   return all;
+}
+
+/// Whether the parts of an operator are products with matrices of zeros and shares, where a NaN
+/// reaches all elements along an axis.
+bool has_products_as_parts(const Node& node) {
+  constexpr std::array kThose{"avg_pool_backward", "embedding_bag", "embedding_bag_backward",
+                              "row_sums"};
+  return std::ranges::any_of(kThose, [&](const char* name) { return node.is(name); });
 }
 
 }  // namespace
@@ -168,8 +177,7 @@ Padder::Forms Padder::apply(const Node& node, Forms inputs) {
   // What a rule writes before it finds that it does not hold is dead.
   Forms tried = inputs;
   if (Rule made = by_rule(node, tried)) return *std::move(made);
-  // The parts of this one are products of matrices, where a NaN reaches all elements along an axis.
-  if (node.op().expand && !node.is("avg_pool_backward")) {
+  if (node.op().expand && !has_products_as_parts(node)) {
     if (Rule made = by_parts(node, inputs)) return *std::move(made);
   }
   return apply_exactly(node, inputs);

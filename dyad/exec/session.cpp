@@ -14,6 +14,7 @@
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/assumed_sizes.h"
 #include "dyad/exec/executable.h"
+#include "dyad/exec/executable_bind.h"
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/graph_define.h"
 #include "dyad/ir/graph_ops.h"
@@ -63,6 +64,16 @@ class Feeds {
                          placeholder.node->loc());
       }
     }
+  }
+
+  /// The sizes that are known by these values.
+  [[nodiscard]] SymbolMap sizes() const {
+    SymbolMap known;
+    for (const auto& [name, value] : values_) {
+      const Shape& declared = graph_.find_placeholder(name).type().shape();
+      if (declared.rank() == value.rank()) exec::bind_told(declared, value, known);
+    }
+    return known;
   }
 
   [[nodiscard]] std::vector<Tensor> in_order(std::span<const Value> placeholders, Loc loc) const {
@@ -122,7 +133,8 @@ struct Session::State {
 
   State(Graph of, SessionOptions how) : graph(std::move(of)), options(how) {}
 
-  Program& program_for(const std::vector<Tensor>& fetches, Loc loc) {
+  /// Compiled at the first use, for sizes such as those that `feeds` have, if there are any.
+  Program& program_for(const std::vector<Tensor>& fetches, const Feeds* feeds, Loc loc) {
     Key key{{}, DetectAnomaly::active()};
     std::vector<Value> values;
     for (const Tensor& fetch : fetches) {
@@ -157,6 +169,9 @@ struct Session::State {
     if (options.check_finite)
       options.passes_off = {"widen_calls", "join_epilogues", "fuse", "fuse_rows"};
     options.fast_math = this->options.fast_math && !options.check_finite;
+    options.memory.memory_limit = static_cast<std::int64_t>(this->options.memory_limit);
+    if (feeds) options.memory.sizes = feeds->sizes();
+    exec::require_told(*graph.impl(), loc);
     const exec::AssumedSizes assumed(graph.state());
     const SizeFacts::Scope facts(assumed);
     auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before),
@@ -175,7 +190,15 @@ struct Session::State {
                                               Loc loc) const {
     const GraphImpl& part = program.executable.graph();
     std::vector<Tensor> inputs = fed.in_order(part.placeholders(), loc);
-    exec::check_assumed(graph.impl()->ranges(), part, inputs, loc);
+    if (const std::span<const SizeRange> ranges = graph.impl()->ranges(); !ranges.empty()) {
+      // What the run does not need may have decided what it is.
+      SymbolMap sizes = exec::bind_symbols(part, inputs, {}, loc);
+      const SymbolMap all = fed.sizes();
+      for (const auto& [symbol, size] : all.entries()) {
+        if (!sizes.find(symbol)) sizes.bind(symbol, size);
+      }
+      exec::check_assumed(ranges, sizes, loc);
+    }
     return inputs;
   }
 
@@ -201,7 +224,7 @@ std::vector<Tensor> Session::run(const std::vector<Tensor>& fetches, const std::
   const CancelToken token = state_->cancels.begin();
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
-  Program& program = state_->program_for(fetches, loc);
+  Program& program = state_->program_for(fetches, &fed, loc);
   std::vector<Tensor> results =
       program.executable.run(state_->inputs_of(program, fed, loc), &token, loc);
   ++state_->done;
@@ -213,7 +236,7 @@ void Session::prepare(const std::vector<Tensor>& fetches, const std::vector<Feed
   exec::require_eager("a session", loc);
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
-  Program& program = state_->program_for(fetches, loc);
+  Program& program = state_->program_for(fetches, &fed, loc);
   program.executable.prepare(state_->inputs_of(program, fed, loc), loc);
 }
 
@@ -223,7 +246,7 @@ std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetche
   exec::require_eager("a session", loc);
   const Threads threads(state_->options);
   const Feeds fed(state_->graph, feeds, loc);
-  Program& program = state_->program_for(fetches, loc);
+  Program& program = state_->program_for(fetches, &fed, loc);
   return program.executable.memory(state_->inputs_of(program, fed, loc), loc);
 }
 
@@ -251,7 +274,7 @@ std::vector<ExplainedPasses> Session::explain_passes(const std::vector<Tensor>& 
   loc = loc.user();
   exec::require_eager("a session", loc);
   const Threads threads(state_->options);
-  const Program& program = state_->program_for(fetches, loc);
+  const Program& program = state_->program_for(fetches, nullptr, loc);
   const exec::AssumedSizes assumed(state_->graph.state());
   const SizeFacts::Scope facts(assumed);
   return program.executable.explain_passes("fetches " + program.fetches);

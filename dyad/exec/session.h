@@ -37,6 +37,9 @@ struct SessionOptions {
   /// in blocks of channels, large batches run in parts. Without effect under DetectAnomaly.
   bool fast_math = false;
   int threads = 0;  ///< of its kernels: 0 for as many as set_num_threads() says
+  /// Bytes that the intermediate values of a run may take (0: no limit), as that of CompileOptions:
+  /// where they take more at the sizes of a first run, more of them are computed again.
+  std::size_t memory_limit = 0;
 };
 
 /// Runs a graph: feeds in, fetches out. Compiles what a set of fetches needs at its first use and

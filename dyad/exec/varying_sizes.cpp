@@ -38,10 +38,10 @@ void VaryingSizes::check_ranges(std::span<const Tensor> arguments) const {
     if (axis < 0 || axis >= argument.rank()) continue;
     const std::int64_t size = size_of_axis(argument, static_cast<std::size_t>(axis));
     if (size >= one.min && size <= one.max) continue;
-    throw ValueError(
-        fmt::format("{}: axis {} of argument {} is {}, but varying says that it is {}",
-                    options_.name, one.axis, one.argument, size, range_text(one.min, one.max)),
-        loc_);
+    throw ValueError(fmt::format("{}: axis {} of argument {} is {}, but varying says that it is {}",
+                                 options_.name, one.axis, one.argument, size,
+                                 to_string(SizeRange{{}, one.min, one.max})),
+                     loc_);
   }
 }
 
@@ -99,7 +99,7 @@ VaryingSizes::Flags VaryingSizes::said_to_vary(std::span<const Tensor> arguments
         fmt::format("{}: the last of the buckets for axis {} of argument {} is {}, but "
                     "varying says that it is {}",
                     options_.name, one.axis.axis, one.axis.argument, one.sizes.back(),
-                    range_text(said->min, said->max)),
+                    to_string(SizeRange{{}, said->min, said->max})),
         loc_);
   }
   return flags;

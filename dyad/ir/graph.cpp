@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -125,7 +126,29 @@ std::string GraphImpl::free_name(const std::string& wanted) {
   return name;
 }
 
+std::string to_string(const SizeRange& range) {
+  return range.max == kAnySize
+             ? std::to_string(range.min) + " or more"
+             : "from " + std::to_string(range.min) + " to " + std::to_string(range.max);
+}
+
 void GraphImpl::assume(const SizeRange& range) {
+  const auto fail = [&](const std::string& problem, Loc defined) {
+    throw ValueError("assume(" + to_string(range.size) + "): " + problem, range.loc, defined);
+  };
+  constexpr std::int64_t kMost = std::int64_t{1} << 61;
+  const auto is_far = [](std::int64_t bound) {
+    return bound != kAnySize && std::abs(bound) > kMost;
+  };
+  if (range.size.is_number()) fail("a size that varies has a name, as \"time\"", {});
+  if (range.min < -kMost || is_far(range.min) || is_far(range.max))
+    fail("bounds of sizes are at most 2^61", {});
+  if (range.max < range.min || (range.max < 0 && is_symbol(range.size)))
+    fail("no size is " + to_string(range), {});
+  for (const SizeRange& known : ranges_) {
+    if (known.size.same_as(range.size) && (known.max < range.min || range.max < known.min))
+      fail("no size is " + to_string(range) + " and " + to_string(known), known.loc);
+  }
   const bool is_known = std::ranges::any_of(ranges_, [&](const SizeRange& known) {
     return known.size.same_as(range.size) && known.min == range.min && known.max == range.max;
   });

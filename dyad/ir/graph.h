@@ -97,6 +97,9 @@ struct SizeRange {
   Loc loc = {};
 };
 
+/// `from 2 to 512`, `2 or more`.
+[[nodiscard]] std::string to_string(const SizeRange& range);
+
 /// A static graph: nodes in program order (each after what it uses, effects in the order they
 /// happen), the inputs it is fed (placeholders), the variables it reads and writes (captured
 /// tensors), and outputs. Shared by the tensors that are its values.
@@ -128,7 +131,9 @@ class GraphImpl : public RefCounted<GraphImpl> {
   Value add_constant(const Tensor& value, Loc loc);
   Value add_constant(Tensor&& value, Loc loc);
 
-  /// Adds what is taken for granted of a size, once.
+  /// Adds what is taken for granted of a size, once. ValueError where no size can be so: what
+  /// varies has a symbol, a symbol is no negative number, and other ranges of the same size hold,
+  /// too.
   void assume(const SizeRange& range);
   [[nodiscard]] std::span<const SizeRange> ranges() const noexcept { return ranges_; }
 

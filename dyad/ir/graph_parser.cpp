@@ -74,16 +74,15 @@ class Parser {
   }
 
   void assumption(GraphImpl& graph) {
+    const std::size_t start = in_.position();
     in_.expect('(');
     SizeRange range{.size = values_.size()};
     in_.expect(')');
     in_.expect_word("from");
     range.min = in_.integer();
-    const std::size_t at = in_.position();
     if (in_.accept_word("to")) range.max = in_.integer();
-    if (range.max < range.min) in_.fail_at(at, "a range that ends before it begins");
     range.loc = place();
-    graph.assume(range);
+    at_position(in_, start, [&] { graph.assume(range); });
   }
 
   void statement(GraphImpl& graph, Scope& scope, int depth) {

@@ -139,6 +139,11 @@ Draft to_model(const GraphImpl& graph, std::span<const Value> effects, const Sav
                Loc loc) {
   const Evaluator::Scope eager(EagerEvaluator::instance());
   Draft model = make_draft(graph.outputs().size(), options, loc);
+  for (const SizeRange& range : graph.ranges()) {
+    pb::StringStringEntryProto& entry = *model.proto.add_metadata_props();
+    entry.set_key("dyad.assume." + dyad::to_string(range.size));
+    entry.set_value(dyad::to_string(range));
+  }
   pb::GraphProto& proto = *model.proto.mutable_graph();
   ModelContext context(proto, options.opset, names_of_weights(options));
   GraphWriter writer(context, proto);

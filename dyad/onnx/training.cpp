@@ -116,7 +116,10 @@ void check(const exec::Path& path, Loc loc) {
         (is_one(guard.a) || is_one(guard.b))) {
       continue;
     }
-    if (guard.kind == exec::DimGuard::Kind::less && guard.answer != 0 && is_one(guard.a)) continue;
+    if (guard.kind == exec::DimGuard::Kind::less &&
+        (guard.answer != 0 ? is_one(guard.a) : is_one(guard.b - 1))) {
+      continue;
+    }
     refuse(guard.kind == exec::DimGuard::Kind::value
                ? fmt::format("depends on the number that the size {} is", to_string(guard.a))
                : fmt::format("depends on how the sizes {} and {} compare", to_string(guard.a),

@@ -381,7 +381,7 @@ namespace {
 /// The two halves of x along an axis.
 std::array<Tensor, 2> halves(std::string_view name, const Tensor& x, std::int64_t axis, Loc loc) {
   const Dim size = x.size(axis, loc), half = size / 2;
-  if ((is_known(size) || x.is_concrete()) && !(size % 2 == 0)) {
+  if (ops::leaves_rest(size, 2)) {
     throw ShapeError(std::string(name) + "(" + type_string(x) + ", axis = " + std::to_string(axis) +
                          "): the size " + to_string(ops::size_now(size)) +
                          " of the axis must be even",

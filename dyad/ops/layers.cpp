@@ -55,7 +55,7 @@ Tensor channel_shuffle(const Tensor& x, std::int64_t groups, Loc loc) {
   };
   if (x.rank() < 2) fail("x must be [samples, channels, ...]");
   const Dim channels = x.size(1, loc);
-  if (groups < 1 || ((is_known(channels) || x.is_concrete()) && !(channels % groups == 0))) {
+  if (groups < 1 || ops::leaves_rest(channels, groups)) {
     fail("groups must be at least 1 and divide the channels");
   }
   const LocScope scope(loc);

@@ -198,4 +198,10 @@ bool is_below(Dim size, Dim least) {
   return false;
 }
 
+bool leaves_rest(Dim size, std::int64_t of) {
+  if (is_known(size)) return !(size % of == 0);
+  const Dim now = size_now(size);
+  return now.is_number() && now.number() % of != 0;
+}
+
 }  // namespace dyad::ops

@@ -87,6 +87,9 @@ void ask_for_small_sizes(const Tensor& x, Loc loc);
 /// recording looks at those of this call and notes what must hold: a later call for which it does
 /// not runs eagerly, and meets the function's own error. A graph leaves them open.
 [[nodiscard]] bool is_below(Dim size, Dim least);
+/// Whether `size` is no multiple of `of`, looked at in the same way. For functions whose operators
+/// do not fit together then: later calls are left to them.
+[[nodiscard]] bool leaves_rest(Dim size, std::int64_t of);
 
 /// `axis` counted from the front; IndexError as part of the call's message when out of range.
 [[nodiscard]] int checked_axis(const InferIn& in, std::int64_t axis, int rank);

@@ -349,8 +349,8 @@ Tensor along(std::string_view function, std::string_view name, const Tensor& t, 
   }
   const int axis = normalize_axis(named_axis, x.rank(), function, loc);
   if (const Dim count = t.size(0, loc), size = x.size(axis, loc);
-      (is_known(count) || t.is_concrete()) && (is_known(size) || x.is_concrete()) &&
-      !(count == size)) {
+      is_known(count) && is_known(size) ? !(count == size)
+                                        : is_below(count, size) || is_below(size, count)) {
     fail_call(function, x,
               std::string(name) + " has " + to_string(size_now(count)) + " elements but axis " +
                   std::to_string(axis) + " of x has " + to_string(size_now(size)),

@@ -433,8 +433,8 @@ Tensor pixel_shuffle(const Tensor& x, std::int64_t factor, Loc loc) {
 Tensor pixel_unshuffle(const Tensor& x, std::int64_t factor, Loc loc) {
   const int rank = x.rank();
   const Shape sizes = ops::sizes_of(x, loc);
-  const auto divides = [&](Dim d) { return !(is_known(d) || x.is_concrete()) || d % factor == 0; };
-  if (rank < 3 || factor < 1 || !divides(sizes[sizes.size() - 2]) || !divides(sizes.back())) {
+  if (rank < 3 || factor < 1 || ops::leaves_rest(sizes[sizes.size() - 2], factor) ||
+      ops::leaves_rest(sizes.back(), factor)) {
     throw ShapeError("pixel_unshuffle(" + type_string(x) + ", factor = " + std::to_string(factor) +
                          "): an image [..., c, h, w] whose height and width are multiples of the "
                          "factor is needed",

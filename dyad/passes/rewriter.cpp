@@ -6,7 +6,9 @@
 
 namespace dyad::passes {
 
-Rewriter::Rewriter(const GraphImpl& from) : from_(from), to_(make_ref<GraphImpl>()), now_(from) {}
+Rewriter::Rewriter(const GraphImpl& from) : from_(from), to_(make_ref<GraphImpl>()), now_(from) {
+  for (const SizeRange& range : from.ranges()) to_->assume(range);
+}
 
 Value Rewriter::at(Value old) const {
   if (!old) return {};

@@ -42,7 +42,7 @@ int Cores::take(int wanted) {
 }
 
 void Cores::give_back(int taken) noexcept {
-  free_.fetch_add(taken, std::memory_order_release);
+  free_.fetch_add(taken);  // before it is looked whether somebody waits
   free_.notify_all();
 }
 

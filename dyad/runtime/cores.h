@@ -30,7 +30,8 @@ class Cores {
   std::mutex queue_;  ///< held by the caller whose turn it is to wait
 };
 
-/// Those of the process that a region of this thread has, given back when it is over.
+/// Those of the process that a region of this thread has, given back when it is over: of those that
+/// its LibraryTeam holds, if there is one.
 class TakenCores {
  public:
   explicit TakenCores(int most) noexcept;
@@ -41,6 +42,7 @@ class TakenCores {
   [[nodiscard]] int count() const noexcept { return count_; }
 
  private:
+  int taken_;
   int count_;
 };
 

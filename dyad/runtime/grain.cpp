@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 
+#include "dyad/runtime/caches.h"
 #include "dyad/runtime/cores.h"
 #include "dyad/runtime/cpu/vector_clones.h"
 #include "dyad/runtime/team.h"
@@ -94,8 +95,11 @@ Speeds measured(double region_ns) {
 
 /// Nanoseconds of a unit when there are `units` in all.
 double unit_ns(const Cost& unit, double units, const Speeds& speeds) noexcept {
-  constexpr double kMemoryBytes = 25, kCache = 1 << 20;
-  const double bytes = unit.bytes * units <= kCache ? speeds.bytes : kMemoryBytes;
+  // Past the caches every loop is worth a team, at whatever rate: this one says how long its chunks
+  // are.
+  constexpr double kMemoryBytes = 25;
+  const auto cache = static_cast<double>(core_cache_bytes());
+  const double bytes = unit.bytes * units <= cache ? speeds.bytes : kMemoryBytes;
   return std::max({unit.bytes / bytes, unit.flops / speeds.flops, 1e-3});
 }
 

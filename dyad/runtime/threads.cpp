@@ -40,6 +40,7 @@ Budget& budget() noexcept {
 thread_local bool in_region = false;
 thread_local int scope_threads = 0;    // owned by the ThreadScopes of the thread; 0: none
 thread_local int planned_threads = 0;  // owned by its PlannedTeams; 0: none
+thread_local int library_cores = 0;    // owned by its LibraryTeam; 0: none
 
 /// Cores that a cgroup's quota amounts to; 0 when it sets none.
 int quota_cores(const std::string& folder) {
@@ -134,19 +135,25 @@ PlannedTeam::PlannedTeam(int threads) noexcept : before_(std::exchange(planned_t
 
 PlannedTeam::~PlannedTeam() { planned_threads = before_; }
 
+// One inside of another has what that one took.
 LibraryTeam::LibraryTeam(int threads)
-    : cores_(threads > 1 && !in_region ? budget().free.take(threads) : 0),
-      before_(detail::set_library_threads(threads)) {}
+    : cores_(threads > 1 && !in_region && library_cores == 0 ? budget().free.take(threads) : 0),
+      before_(detail::set_library_threads(threads)) {
+  library_cores += cores_;
+}
 
 LibraryTeam::~LibraryTeam() {
   detail::set_library_threads(before_);
   if (cores_ > 0) budget().free.give_back(cores_);
+  library_cores -= cores_;
 }
 
-TakenCores::TakenCores(int most) noexcept : count_(budget().free.take_up_to(most)) {}
+TakenCores::TakenCores(int most) noexcept
+    : taken_(library_cores > 0 ? 0 : budget().free.take_up_to(most)),
+      count_(library_cores > 0 ? std::min(most, library_cores) : taken_) {}
 
 TakenCores::~TakenCores() {
-  if (count_ > 0) budget().free.give_back(count_);
+  if (taken_ > 0) budget().free.give_back(taken_);
 }
 
 namespace detail {

@@ -52,7 +52,8 @@ struct Cost {
 
 /// The fewest units worth a thread of their own, when there are `units` in all: a loop of less than
 /// twice as many stays on one thread, because forking and joining costs more than it gains. What
-/// these cost is measured once in a process, when a loop asks that could be worth it.
+/// these cost, and how fast the machine moves bytes and computes, is measured once in a process,
+/// when a loop asks that could be worth it.
 [[nodiscard]] std::int64_t grain_for(Cost per_unit, std::int64_t units) noexcept;
 
 namespace detail {

@@ -104,6 +104,17 @@ TEST(ExplanationReport, AProfileAddsTimesAndShares) {
   EXPECT_EQ(kernel["calls"], 3);
   EXPECT_GT(kernel["share"].get<double>(), 0);
   EXPECT_THAT(debug::kernel_table(told, {.bytes = 1e6, .operations = 1e6}), HasSubstr("%"));
+  // The product: 4 x 8 by 8 x 6 numbers read, 4 x 6 written, so many sums of products.
+  debug::HtmlReport report("Report");
+  debug::add_explanation(report, told, {.bytes = 1e6, .operations = 1e6});
+  const std::string html = report.html();
+  for (const char* column : {"operators", "lines", "kB", "kflop", "calls", "us", "share"})
+    EXPECT_THAT(html, HasSubstr(">" + std::string(column) + "</th>"));
+  for (const char* cell : {"matmul", "0.4", "3"})
+    EXPECT_THAT(html, HasSubstr(">" + std::string(cell) + "</td>"));
+  EXPECT_THAT(html, HasSubstr("explanation_test.cpp:"));
+  EXPECT_EQ(told.recordings[0].table[0].operations, 2 * 4 * 8 * 6);
+  EXPECT_EQ(told.recordings[0].table[0].bytes, 4 * (4 * 8 + 8 * 6 + 4 * 6));
 }
 
 TEST(ExplanationReport, JsonTellsAllOfIt) {

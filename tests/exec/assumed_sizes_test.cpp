@@ -12,6 +12,7 @@ namespace {
 using ::dyad::testing::bare_message_of;
 using ::dyad::testing::message_of;
 using exec::bits;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Does something else for long sequences.
@@ -42,9 +43,10 @@ TEST(AssumedSizes, RunsOfOtherSizesAreErrors) {
   });
   Session session(graph);
   const auto run = [&](std::int64_t n) { session.run({y}, {{"x", sequence(n)}}); };
-  EXPECT_THAT(message_of<ValueError>([&] { run(513); }),
-              HasSubstr("the size n is 513, but the graph assumes that it is from 2 to 512 "
-                        "(assumed_sizes_test.cpp:"));
+  EXPECT_THAT(
+      message_of<ValueError>([&] { run(513); }),
+      AllOf(HasSubstr("the size n is 513, but the graph assumes that it is from 2 to 512\n"),
+            HasSubstr("declared at assumed_sizes_test.cpp:")));
   EXPECT_THROW(run(1), ValueError);
   EXPECT_THROW(session.prepare({y}, {{"x", sequence(1)}}), ValueError);
   EXPECT_THROW(static_cast<void>(session.memory({y}, {{"x", sequence(1)}})), ValueError);
@@ -64,7 +66,9 @@ TEST(AssumedSizes, RelationsOfSizes) {
   Session session(graph);
   const Tensor x = sequence(5), y = sequence(4);
   EXPECT_EQ(bits(session.run({z}, {{"x", x}})[0]), bits(longer(x, y)));
-  // The fetched sum needs no y: of what a run does not need nothing is looked at.
+  // The fetched sum needs no y, but what is fed decided which sum it is.
+  EXPECT_EQ(bits(session.run({z}, {{"x", x}, {"y", y}})[0]), bits(longer(x, y)));
+  EXPECT_THROW(session.run({z}, {{"x", y}, {"y", x}}), ValueError);
   Graph both;
   both.assume(Dim("long") - "short", 1);
   const Tensor w = both.define([&] {
@@ -116,6 +120,41 @@ TEST(AssumedSizes, DecideWhetherThereIsOneAndWhichItIs) {
   EXPECT_THAT(one.to_string(), HasSubstr("constant 7"));
 }
 
+TEST(AssumedSizes, OfWhatNoPlaceholderHasAreErrors) {
+  Graph graph;
+  graph.assume("m", 1);
+  const Tensor y = graph.define([] { return tanh(placeholder("x", f32, {"n", 3})); });
+  Session session(graph);
+  EXPECT_THAT(
+      message_of<GraphError>([&] { session.run({y}, {{"x", sequence(2)}}); }),
+      HasSubstr("assume(m): no placeholder has the size m; the graph has \"x\": f32[n, 3]"));
+  // What only data tell is none of them.
+  Graph counted;
+  const Tensor z = counted.define([] {
+    const Tensor places = nonzero(placeholder("x", f32, {"n", 3}));
+    assume(places.size(0), 1);
+    return places.size(0) == 0 ? places : places + 1;
+  });
+  Session counting(counted);
+  EXPECT_THROW(counting.run({z}, {{"x", zeros({2, 3})}}), GraphError);
+}
+
+TEST(AssumedSizes, StayThroughPasses) {
+  Graph graph;
+  const Tensor y = graph.define([] {
+    assume("n", 2, 512);
+    return by_length(placeholder("x", f32, {"n", 3})) + 1.0f;
+  });
+  Session session(graph);
+  for (const ExplainedPasses& told : session.explain_passes({y})) {
+    EXPECT_FALSE(told.passes.empty());
+    for (const ExplainedPass& pass : told.passes) {
+      if (!pass.changed()) continue;
+      EXPECT_THAT(pass.text, HasSubstr("assume (n) from 2 to 512")) << pass.name;
+    }
+  }
+}
+
 TEST(AssumedSizes, AreInTheText) {
   Graph graph;
   const Tensor y = graph.define([] {
@@ -135,10 +174,16 @@ TEST(AssumedSizes, AreInTheText) {
 TEST(AssumedSizes, WhatNoSizeCanBe) {
   Graph graph;
   EXPECT_EQ(bare_message_of<ValueError>([&] { graph.assume("n", 5, 4); }),
-            "assume(n, 5, 4): no size is from 5 to 4");
+            "assume(n): no size is from 5 to 4");
   EXPECT_EQ(bare_message_of<ValueError>([&] { graph.assume(5, 1, 9); }),
-            "assume(5, ...): a size that varies has a name, as \"time\"");
+            "assume(5): a size that varies has a name, as \"time\"");
+  EXPECT_EQ(bare_message_of<ValueError>([&] { graph.assume("n", 1, (1LL << 61) + 1); }),
+            "assume(n): bounds of sizes are at most 2^61");
   EXPECT_THROW(graph.assume("n", -9, -1), ValueError);
+  graph.assume("n", 1, 5);
+  EXPECT_NO_THROW(graph.assume("n", 5));
+  EXPECT_THAT(message_of<ValueError>([&] { graph.assume("n", 7, 9); }),
+              HasSubstr("assume(n): no size is from 7 to 9 and from 1 to 5"));
   EXPECT_NO_THROW(graph.assume(Dim("a") - "b", -9, -1));
   EXPECT_THAT(message_of<GraphError>([] { assume("n", 1); }),
               HasSubstr("assume() belongs to a graph: call it inside Graph::define"));

@@ -9,6 +9,8 @@
 #include "dyad/core/create.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
 #include "dyad/ops/ops.h"
 #include "exec_for_tests.h"
 
@@ -43,6 +45,23 @@ TEST(MemoryLimit, PointwiseValuesAreComputedAgain) {
   EXPECT_GT(most, 10 * 512 * 64 * 4);
   EXPECT_LT(tight.explain().recordings[0].memory, most * 3 / 4);
   EXPECT_THAT(to_string(tight.explain()), HasSubstr(" MB for intermediate values"));
+}
+
+TEST(MemoryLimit, OfASession) {
+  Graph graph;
+  const Tensor w = full({64, 64}, 0.01f);
+  const Tensor made = graph.define([&] {
+    Tensor x = placeholder("x", f32, {"n", 64});
+    const Tensor weight = variable("w", w);
+    for (int layer = 0; layer < 6; ++layer) x = tanh(matmul(x, weight));
+    return grad(sum(x * x), {weight})[0];
+  });
+  Session free(graph), tight(graph, {.memory_limit = 1});
+  const Tensor x = normal({512, 64});
+  EXPECT_EQ(bits(tight.run({made}, {{"x", x}})[0]), bits(free.run({made}, {{"x", x}})[0]));
+  const std::int64_t most = free.explain().recordings[0].memory;
+  EXPECT_GT(most, 10 * 512 * 64 * 4);
+  EXPECT_LT(tight.explain().recordings[0].memory, most * 3 / 4);
 }
 
 TEST(MemoryLimit, AGradientsKernelMakesTheValueToo) {

@@ -110,7 +110,7 @@ TEST(GraphText, WhatAGraphTakesForGranted) {
   EXPECT_EQ(round_trip(text), text);
   EXPECT_EQ(to_string(*clone(*parse_graph(text, {}))), text);
   EXPECT_THAT(error_of("graph {\n  assume (n) from 3 to 2\n  return\n}"),
-              HasSubstr("line 2, column 21: a range that ends before it begins"));
+              HasSubstr("line 2, column 10: assume(n): no size is from 3 to 2"));
   EXPECT_THAT(error_of("graph {\n  assume n from 3\n  return\n}"),
               HasSubstr("expected '(' but found 'n'"));
   EXPECT_THAT(error_of("graph {\n  assume (n) to 3\n  return\n}"), HasSubstr("expected 'from'"));

@@ -54,6 +54,21 @@ TEST(Load, AModelGivesTheSameBitsAsWhatItWasWrittenFrom) {
   EXPECT_EQ(type_string(model.graph().outputs()[0]), "f32[batch, 2]");
 }
 
+TEST(Load, AModelTellsWhichSizesItIsFor) {
+  Graph graph;
+  graph.assume("n", 2, 512);
+  graph.assume(2 * Dim("n"), 4);
+  (void)graph.define([] {
+    const Tensor x = placeholder("x", f32, {"n", 3});
+    return x.size(0) <= 512 ? tanh(x) : x * 2.0f;
+  });
+  const onnx::Model model = onnx::parse(onnx::to_bytes(graph));
+  EXPECT_EQ(model.metadata().at("dyad.assume.n"), "from 2 to 512");
+  EXPECT_EQ(model.metadata().at("dyad.assume.2*n"), "4 or more");
+  const Tensor x = normal({5, 3});
+  EXPECT_EQ(packed_elements(model.run({{"x", x}})[0]), packed_elements(tanh(x)));
+}
+
 TEST(Load, WeightsAreVariablesThatTrain) {
   const TanhMlp mlp;
   const onnx::Model model = onnx::parse(written(mlp));

@@ -43,17 +43,42 @@ TEST(Threads, RangesAreAtLeastAGrainLong) {
   EXPECT_EQ(shorter, 0);
 }
 
-TEST(Threads, SecondThreadTakesPart) {
-  if (runtime::available_cores() < 2) GTEST_SKIP() << "the process may use one core only";
-  const testing::Threads scope(2);
+/// Whether the two units of a loop are worked on at the same time.
+bool two_meet() {
   std::atomic<int> inside{0};
   std::atomic<bool> met{false};
-  parallel_for(0, 2, 1, [&](std::int64_t, std::int64_t) {
+  parallel_for(0, 2, 1, [&](std::int64_t lo, std::int64_t hi) {
+    if (hi - lo == 2) return;
     ++inside;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (inside < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     if (inside == 2) met = true;
   });
+  return met;
+}
+
+TEST(Threads, SecondThreadTakesPart) {
+  if (runtime::available_cores() < 2) GTEST_SKIP() << "the process may use one core only";
+  const testing::Threads scope(2);
+  EXPECT_TRUE(two_meet());
+}
+
+TEST(Threads, CoresHeldForALibraryServeLoopsOfTheirThread) {
+  if (runtime::available_cores() < 2) GTEST_SKIP() << "the process may use one core only";
+  const int all = runtime::available_cores();
+  const testing::Threads scope(all);
+  {
+    const runtime::LibraryTeam team(all);
+    EXPECT_TRUE(two_meet());
+    const runtime::LibraryTeam inside(all);  // would wait for itself
+    EXPECT_TRUE(two_meet());
+    // Others have none of them.
+    bool met = true;
+    std::thread([&] { met = two_meet(); }).join();
+    EXPECT_FALSE(met);
+  }
+  bool met = false;
+  std::thread([&] { met = two_meet(); }).join();
   EXPECT_TRUE(met);
 }
 
