@@ -11,14 +11,18 @@
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/base/by_thread.h"
 #include "dyad/base/error.h"
+#include "dyad/base/finally.h"
+#include "dyad/core/generator.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/assumed_sizes.h"
+#include "dyad/exec/compared_graph.h"
 #include "dyad/exec/executable.h"
 #include "dyad/exec/executable_bind.h"
 #include "dyad/exec/executable_errors.h"
 #include "dyad/exec/graph_define.h"
 #include "dyad/ir/graph_ops.h"
 #include "dyad/passes/extract.h"
+#include "dyad/passes/rewriter.h"
 #include "dyad/runtime/cancel.h"
 #include "dyad/runtime/threads.h"
 
@@ -164,18 +168,11 @@ struct Session::State {
     const auto drawn_before = [&](const Node& node) {
       return graph.state()->initial_keys.contains(&node);
     };
-    exec::ExecutableOptions options;
-    options.check_finite = key.second;
-    if (options.check_finite)
-      options.passes_off = {"widen_calls", "join_epilogues", "fuse", "fuse_rows"};
-    options.fast_math = this->options.fast_math && !options.check_finite;
-    options.memory.memory_limit = static_cast<std::int64_t>(this->options.memory_limit);
-    if (feeds) options.memory.sizes = feeds->sizes();
     exec::require_told(*graph.impl(), loc);
     const exec::AssumedSizes assumed(graph.state());
     const SizeFacts::Scope facts(assumed);
     auto program = std::make_unique<Program>(passes::extract(*graph.impl(), values, drawn_before),
-                                             std::move(options));
+                                             how_to_compile(feeds, key.second));
     if (key.second) program->fetches = "(under DetectAnomaly) ";
     for (const Value v : values) {
       program->fetches +=
@@ -183,6 +180,17 @@ struct Session::State {
                       to_string(v.type()), to_string(v.node->loc()));
     }
     return *programs.emplace(std::move(key), std::move(program)).first->second;
+  }
+
+  [[nodiscard]] exec::ExecutableOptions how_to_compile(const Feeds* feeds,
+                                                       bool check_finite) const {
+    exec::ExecutableOptions how;
+    how.check_finite = check_finite;
+    if (check_finite) how.passes_off = {"widen_calls", "join_epilogues", "fuse", "fuse_rows"};
+    how.fast_math = options.fast_math && !check_finite;
+    how.memory.memory_limit = static_cast<std::int64_t>(options.memory_limit);
+    if (feeds) how.memory.sizes = feeds->sizes();
+    return how;
   }
 
   /// What is fed to a program, of sizes that the graph takes for granted.
@@ -248,6 +256,44 @@ std::optional<exec::MemoryUse> Session::memory(const std::vector<Tensor>& fetche
   const Feeds fed(state_->graph, feeds, loc);
   Program& program = state_->program_for(fetches, &fed, loc);
   return program.executable.memory(state_->inputs_of(program, fed, loc), loc);
+}
+
+VerifyReport Session::verify(const std::vector<Tensor>& fetches, const std::vector<Feed>& feeds,
+                             Loc loc) {
+  loc = loc.user();
+  exec::require_eager("a session", loc);
+  const Threads threads(state_->options);
+  const Feeds fed(state_->graph, feeds, loc);
+  Program& program = state_->program_for(fetches, &fed, loc);
+  const std::vector<Tensor> inputs = state_->inputs_of(program, fed, loc);
+  const GraphImpl& part = program.executable.graph();
+  const exec::AssumedSizes assumed(state_->graph.state());
+  const SizeFacts::Scope facts(assumed);
+  passes::Rewriter without_writes(part);
+  for (const auto& node : part.nodes()) {
+    if (&node->op() == &kAssignOp) {
+      without_writes.set(node->output(), without_writes.at(node->inputs()[1]));
+    } else {
+      without_writes.copy(*node);
+    }
+  }
+  const Ref<GraphImpl> compared = without_writes.finish();
+  const RandomKey before = default_generator().state();
+  const Finally restored([&] { default_generator().set_state(before); });
+  const NoGrad no_tape;
+  exec::GraphFeed feed{.placeholders = {},
+                       .sizes = exec::bind_symbols(part, inputs, {}, loc),
+                       .outer = {},
+                       .random = before,
+                       .before = {}};
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    feed.placeholders.emplace(name_of(part.placeholders()[i]), inputs[i]);
+  const exec::ComparedGraph both(*compared, std::move(feed), compared->outputs(),
+                                 state_->how_to_compile(&fed, false));
+  return {.operators = exec::count_operators(*compared),
+          .values = static_cast<int>(both.wanted().size()),
+          .refusal = {},
+          .difference = both.find_first()};
 }
 
 void Session::cancel() const noexcept { state_->cancels.cancel(); }

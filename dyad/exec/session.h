@@ -28,6 +28,8 @@ struct Feed {
   Tensor value;
 };
 
+struct VerifyReport;
+
 /// How a session runs its graph.
 struct SessionOptions {
   /// Allows what changes bits, and no more than dyad/passes/fast_math.h lists: arithmetic with
@@ -74,6 +76,14 @@ class Session {
   /// Stops the runs in progress, from another thread: they throw CancelledError. No effect
   /// otherwise.
   void cancel() const noexcept;
+
+  /// Computes what a run with these feeds would fetch operator by operator, and as it is compiled,
+  /// and compares all bits; names the first operator that differs and the pass that makes it, as
+  /// verify() does of functions (dyad/exec/verify.h). Writes no variable and draws no numbers.
+  /// Errors as of run().
+  [[nodiscard]] VerifyReport verify(const std::vector<Tensor>& fetches,
+                                    const std::vector<Feed>& feeds = {},
+                                    Loc loc = std::source_location::current());
 
   /// What was compiled so far, a recording for each set of fetches: operators, kernels, memory;
   /// with the times of its kernels while `profile` lived, if there is one

@@ -4,14 +4,19 @@
 #include <tuple>
 
 #include "dyad/autograd/grad_mode.h"
+#include "dyad/core/generator.h"
+#include "dyad/exec/graph.h"
+#include "dyad/exec/session.h"
 #include "dyad/ir/op.h"
 #include "dyad/runtime/op_kernel.h"
 #include "exec_for_tests.h"
+#include "tests/shared/message_of.h"
 #include "wrong_pass.h"
 
 namespace dyad {
 namespace {
 
+using ::dyad::testing::message_of;
 using exec::wrong_pass;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -63,6 +68,38 @@ TEST(VerifyFunction, CompilesAsTheCompiledFunctionDoes) {
   EXPECT_EQ(report.difference->pass, "fast_math");
   const auto careful = compile(scaled, {.passes_off = {"fast_math"}, .fast_math = true});
   EXPECT_TRUE(verify(careful, x).same());
+}
+
+TEST(VerifySession, ComparesWhatARunWouldFetchAndWritesNothing) {
+  Graph graph;
+  const auto [y, now] = graph.define([] {
+    const Tensor x = placeholder("x", f32, {"n", 3});
+    const Tensor w = variable("w", ones({3}));
+    const Tensor noisy = chain(x * w) + uniform({3});
+    return std::pair{noisy, assign(w, w + 1.0f) * 2.0f};
+  });
+  Session session(graph);
+  const Tensor x = normal({4, 3});
+  const RandomKey before = default_generator().state();
+  const VerifyReport report = session.verify({y, now}, {{"x", x}});
+  EXPECT_TRUE(report.same()) << to_string(report);
+  EXPECT_EQ(report.values, 2);
+  EXPECT_EQ(default_generator().state().offset, before.offset);
+  EXPECT_EQ(session.run({now}, {})[0].to_vector<float>(), (std::vector<float>{4, 4, 4}));
+  EXPECT_THAT(message_of<GraphError>([&] { static_cast<void>(session.verify({y}, {})); }),
+              HasSubstr("is not fed, but the fetches need it"));
+}
+
+TEST(VerifySession, NamesTheOperatorAndThePass) {
+  const passes::RegisteredPass wrong(wrong_pass("wrong", "exp", "sigmoid"), "cse");
+  Graph graph;
+  const Tensor y = graph.define([] { return chain(placeholder("x", f32, {"n"})); });
+  Session session(graph);
+  const VerifyReport report = session.verify({y}, {{"x", zeros({3})}});
+  ASSERT_TRUE(report.difference);
+  EXPECT_EQ(report.difference->op, "exp");
+  EXPECT_EQ(report.difference->pass, "wrong");
+  EXPECT_THAT(to_string(report), HasSubstr("exp at verify_test.cpp:"));
 }
 
 TEST(VerifyFunction, OfTwoWrongPassesTheFirstIsNamed) {
