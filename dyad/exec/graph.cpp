@@ -188,8 +188,8 @@ std::vector<std::pair<std::string, Tensor>> Graph::variables() const {
 std::string Graph::to_string() const { return dyad::to_string(*impl()); }
 void Graph::verify() const { dyad::verify(*impl()); }
 
-Tensor placeholder(std::string name, DType dtype, Shape shape, Loc loc) {
-  return defined_now("placeholder", loc).placeholder(std::move(name), dtype, std::move(shape), loc);
+Tensor placeholder(const std::string& name, DType dtype, Shape shape, Loc loc) {
+  return defined_now("placeholder", loc).placeholder(name, dtype, std::move(shape), loc);
 }
 
 Tensor variable(std::string name, const Arg& init, Loc loc) {

@@ -90,7 +90,7 @@ class Graph {
 };
 
 /// Inside Graph::define: the same as the graph's member. GraphError elsewhere.
-Tensor placeholder(std::string name, DType dtype, Shape shape,
+Tensor placeholder(const std::string& name, DType dtype, Shape shape,
                    Loc loc = std::source_location::current());
 Tensor variable(std::string name, const Arg& init, Loc loc = std::source_location::current());
 Tensor assign(const Tensor& variable, const Arg& value, Loc loc = std::source_location::current());
