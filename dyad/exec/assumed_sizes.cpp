@@ -12,23 +12,22 @@ const GuardedSizes& AssumedSizes::facts() const {
   const std::span<const SizeRange> ranges = graph_->impl->ranges();
   if (!facts_ || ranges.size() != ranges_) {
     guards_.clear();
-    for (const SizeRange& range : ranges)
-      add_range(range.size, range.min, range.max, range.loc, guards_);
+    for (const SizeRange& range : ranges) add_range(range, guards_);
     ranges_ = ranges.size();
     facts_.emplace(guards_);
   }
   return *facts_;
 }
 
-void add_range(Dim size, std::int64_t min, std::int64_t max, Loc loc, std::vector<DimGuard>& to) {
+void add_range(const SizeRange& range, std::vector<DimGuard>& to) {
   const auto add = [&](Dim a, Dim b) {
-    const DimGuard not_less{DimGuard::Kind::less, a, b, 0, loc};
+    const DimGuard not_less{DimGuard::Kind::less, a, b, 0, range.loc};
     const auto asks_same = [&](const DimGuard& known) { return known.asks_same(not_less); };
     if (std::ranges::none_of(to, asks_same)) to.push_back(not_less);
   };
   // No symbol is less than 0.
-  if (min > 0 || !is_symbol(size)) add(size, min);
-  if (max != kAnySize) add(max, size);
+  if (range.min > 0 || !is_symbol(range.size)) add(range.size, range.min);
+  if (range.max != kAnySize) add(range.max, range.size);
 }
 
 void require_told(const GraphImpl& graph, Loc loc) {

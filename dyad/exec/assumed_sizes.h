@@ -35,8 +35,8 @@ class AssumedSizes final : public SizeFacts {
   mutable std::optional<GuardedSizes> facts_;
 };
 
-/// Adds the guards that say that `size` lies from `min` to `max`.
-void add_range(Dim size, std::int64_t min, std::int64_t max, Loc loc, std::vector<DimGuard>& to);
+/// Adds the guards that say what the range does.
+void add_range(const SizeRange& range, std::vector<DimGuard>& to);
 
 /// GraphError when a graph takes something for granted of a size that no placeholder has: nobody
 /// could tell before a run whether it is so.

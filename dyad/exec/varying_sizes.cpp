@@ -165,7 +165,7 @@ std::vector<DimGuard> VaryingSizes::ranges_of(std::span<const Shape> shapes) con
     for (std::size_t axis = 0; axis < shapes[i].size(); ++axis) {
       const VaryingAxis* const said = find(i, axis, shapes[i].rank());
       const Dim size = shapes[i][axis];
-      if (said && !size.is_number()) add_range(size, said->min, said->max, loc_, ranges);
+      if (said && !size.is_number()) add_range({size, said->min, said->max, loc_}, ranges);
     }
   }
   return ranges;

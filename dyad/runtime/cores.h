@@ -22,8 +22,8 @@ class Cores {
   void give_back(int taken) noexcept;
 
  private:
-  /// Whether there were that many.
-  bool try_take(int wanted) noexcept;
+  /// As many as are free, at most `most`; 0 where that is less than `least`.
+  [[nodiscard]] int take_free(int least, int most) noexcept;
 
   int count_;
   std::atomic<int> free_, waiting_{0};
