@@ -69,6 +69,12 @@ Batch::Outputs Batch::cond(const Node& node, const Inputs& inputs) {
 
 Batch::Outputs Batch::while_loop(const Node& node, const Inputs& inputs) {
   const auto count = static_cast<std::size_t>(node.attrs_as<LoopAttrs>().states);
+  if (node.types().size() > count) {
+    throw GraphError(
+        "vmap: a while_loop that keeps what its steps made has no form for a batch, whose samples "
+        "may take different numbers of them",
+        node.loc());
+  }
   Inputs like = inputs;
   for (std::size_t i = 0; i < count; ++i) like[i] = {for_each(inputs[i]), true};
   const std::vector<Tensor> start = tensors_of(std::span(like).first(count));

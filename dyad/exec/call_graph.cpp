@@ -102,16 +102,10 @@ class GraphCall {
     if (&node.op() == &kCondOp) {
       return run_cond(inputs[0], region(node, 0, {}), region(node, 1, {}), all.subspan(1), loc_);
     }
-    const auto is_plain_while = [&] {
-      return &node.op() == &kWhileOp &&
-             static_cast<std::int64_t>(node.types().size()) == node.attrs_as<LoopAttrs>().states;
-    };
-    if (!is_plain_while() && &node.op() != &kScanOp) {
+    if (&node.op() != &kWhileOp && &node.op() != &kScanOp) {
       throw GraphError(
-          fmt::format("a graph with {} is run by a Session, not called",
-                      &node.op() == &kWhileOp ? "a while_loop that keeps what its steps made"
-                                              : node.op().name),
-          loc_, node.loc());
+          fmt::format("a graph with {} is run by a Session, not called", node.op().name), loc_,
+          node.loc());
     }
     const auto& attrs = node.attrs_as<LoopAttrs>();
     const auto states = static_cast<std::size_t>(attrs.states);
@@ -119,8 +113,13 @@ class GraphCall {
     const std::vector<Tensor> captured(inputs.begin() + static_cast<std::ptrdiff_t>(fixed),
                                        inputs.end());
     if (&node.op() == &kWhileOp) {
-      return run_while(region(node, 0, captured), region(node, 1, captured), all.first(states),
-                       loc_);
+      std::vector<Tensor> results =
+          run_while(region(node, 0, captured), region(node, 1, captured), all.first(states), loc_,
+                    node.types().size() - states);
+      for (std::size_t i = states; i < fixed; ++i) {
+        results[i] = concat({all[i], results[i]}, 0, loc_);
+      }
+      return results;
     }
     std::vector<Tensor> slices(inputs.begin() + static_cast<std::ptrdiff_t>(states),
                                inputs.begin() + static_cast<std::ptrdiff_t>(fixed));

@@ -69,13 +69,17 @@ std::vector<Tensor> begin_states(std::span<const Tensor> given, Loc loc) {
   return states;
 }
 
+void check_count(std::string_view construct, std::size_t expected, std::size_t given,
+                 std::string_view expected_by, std::string_view given_by, Loc loc) {
+  if (expected == given) return;
+  throw GraphError(fmt::format("{}: {} gives {} tensors, but {} {}", construct, given_by, given,
+                               expected_by, expected),
+                   loc);
+}
+
 void check_same(std::string_view construct, const Types& expected, const Types& given,
                 std::string_view expected_by, std::string_view given_by, Loc loc) {
-  if (expected.size() != given.size()) {
-    throw GraphError(fmt::format("{}: {} gives {} tensors, but {} {}", construct, given_by,
-                                 given.size(), expected_by, expected.size()),
-                     loc);
-  }
+  check_count(construct, expected.size(), given.size(), expected_by, given_by, loc);
   const RegionEvaluator* const region = current_region();
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (region ? region->is_one_type(expected[i], given[i]) : expected[i].same_as(given[i]))
@@ -138,33 +142,54 @@ Dim scan_length(std::span<const Tensor> xs, Loc loc) {
   return xs[0].size(0, loc);
 }
 
-/// What the body of a scan makes, found by recording it: with the symbols of the recording around,
+/// What the body of a loop makes, found by recording it: with the symbols of the recording around,
 /// if there is one, or with the sizes at hand.
-Types body_types(const TensorFunction& body, std::span<const Tensor> carries,
-                 std::span<const Tensor> xs, bool symbols, Loc loc) {
+Types body_types(std::string_view construct, const TensorFunction& body,
+                 std::span<const Tensor> carries, std::span<const Tensor> xs, bool symbols,
+                 Loc loc) {
   const auto shape = [&](const Tensor& x) { return symbols ? shape_of(x) : x.impl()->shape; };
   Types parameters;
   for (const Tensor& x : carries) parameters.emplace_back(x.dtype(), shape(x));
   for (const Tensor& x : xs) parameters.push_back(without_first_axis({x.dtype(), shape(x)}));
   Captures captures;
-  RegionEvaluator region("scan", captures);
+  RegionEvaluator region(construct, captures);
   if (symbols) region.ask_around();
   region.record(body, parameters, loc);
   return types_of(region.graph()->outputs());
 }
 
-/// The same of a scan of no steps, whose body does not run.
-Types types_of_no_steps(const TensorFunction& body, std::span<const Tensor> carries,
-                        std::span<const Tensor> xs, Loc loc) {
+/// The same of a loop of no steps, whose body does not run.
+Types types_of_no_steps(std::string_view construct, const TensorFunction& body,
+                        std::span<const Tensor> carries, std::span<const Tensor> xs, Loc loc) {
   try {
-    return body_types(body, carries, xs, true, loc);
+    return body_types(construct, body, carries, xs, true, loc);
   } catch (const Error&) {
     // Of a recording the error would name symbols where eager execution names numbers.
     if (&Evaluator::current() != &EagerEvaluator::instance()) {
-      static_cast<void>(body_types(body, carries, xs, false, loc));
+      static_cast<void>(body_types(construct, body, carries, xs, false, loc));
     }
     throw;
   }
+}
+
+/// Rows that steps made, as one tensor for each of them.
+std::vector<Tensor> stacked_rows(std::vector<std::vector<Tensor>> rows, Loc loc) {
+  std::vector<Tensor> stacks;
+  for (std::vector<Tensor>& each : rows) {
+    stacks.push_back(stack(each, 0, loc));
+    each.clear();
+  }
+  return stacks;
+}
+
+/// Those of no step.
+std::vector<Tensor> stacks_of_no_rows(std::span<const Type> rows, Dim length, Loc loc) {
+  std::vector<Tensor> stacks;
+  for (const Type& row : rows) {
+    const Type none = stacked(row, length);
+    stacks.push_back(zeros(none.shape(), none.dtype(), loc));
+  }
+  return stacks;
 }
 
 std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Tensor> carries,
@@ -190,14 +215,10 @@ std::vector<Tensor> scan_eagerly(const TensorFunction& body, std::span<const Ten
     for (std::size_t i = 0; i < ys.size(); ++i) ys[i].push_back(slices[i]);
   }
   if (steps == 0) {
-    const Types types = types_of_no_steps(body, carries, xs, loc);
-    for (std::size_t i = carry.size(); i < types.size(); ++i) {
-      const Type none = stacked(types[i], length);
-      carry.push_back(zeros(none.shape(), none.dtype(), loc));
-    }
+    const Types types = types_of_no_steps("scan", body, carries, xs, loc);
+    carry = joined(carry, stacks_of_no_rows(std::span(types).subspan(carry.size()), length, loc));
   }
-  for (const std::vector<Tensor>& made : ys) carry.push_back(stack(made, 0, loc));
-  ys.clear();
+  carry = joined(carry, stacked_rows(std::move(ys), loc));
   loop.end(carry, slices);
   return carry;
 }
@@ -253,7 +274,7 @@ std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
 }
 
 std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunction& body,
-                              std::span<const Tensor> given, Loc loc) {
+                              std::span<const Tensor> given, Loc loc, std::size_t kept) {
   loc = loc.user();
   std::vector<Tensor> state = as_tensors("while_loop", given, loc);
   const Types types = types_of(state);
@@ -261,6 +282,7 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
   if (!recording.evaluator()) {
     RecordedLoop loop(kWhileOp, {}, {}, loc);
     state = begin_states(state, loc);
+    std::vector<std::vector<Tensor>> rows(kept);
     for (;;) {
       loop.begin_step(state);
       {
@@ -270,13 +292,20 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
         if (!Evaluator::current().read_bool(go_on, loc)) break;
       }
       std::vector<Tensor> next = body(state);
+      check_count("while_loop", state.size() + kept, next.size(), "the state", "the body", loc);
+      for (; next.size() > state.size(); next.pop_back()) {
+        rows[next.size() - state.size() - 1].push_back(next.back());
+      }
       check_same("while_loop", types, types_of(next), "the state", "the body", loc);
       guard_same_sizes(state, next);
       state = std::move(next);
       loop.end_body();
     }
     loop.end(state);
-    return state;
+    if (kept == 0) return state;
+    if (!rows[0].empty()) return joined(state, stacked_rows(std::move(rows), loc));
+    const Types made = types_of_no_steps("while_loop", body, state, {}, loc);
+    return joined(state, stacks_of_no_rows(std::span(made).last(kept), 0, loc));
   }
   register_control_ops();
   Captures captures;
@@ -285,11 +314,20 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
   condition_region.record(condition, types, loc);
   check_condition("while_loop", condition_region.graph()->outputs()[0].type(), loc);
   body_region.record(body, types, loc);
-  check_same("while_loop", types, types_of(body_region.graph()->outputs()), "the state", "the body",
-             loc);
+  Types next = types_of(body_region.graph()->outputs());
+  check_count("while_loop", state.size() + kept, next.size(), "the state", "the body", loc);
+  const Types rows(next.end() - static_cast<std::ptrdiff_t>(kept), next.end());
+  next.resize(state.size());
+  check_same("while_loop", types, next, "the state", "the body", loc);
+  Types results = types;
+  if (kept > 0) {
+    Types steps{Type(i64, {unknown_size()})};
+    recording.evaluator()->bind_unknown_sizes(steps);
+    for (const Type& row : rows) results.push_back(stacked(row, steps[0].shape()[0]));
+  }
   return append_control(*recording.evaluator(), kWhileOp, loop_attrs(state.size(), 0),
                         joined(state, captures.tensors()),
-                        {condition_region.finish(), body_region.finish()}, types, loc);
+                        {condition_region.finish(), body_region.finish()}, std::move(results), loc);
 }
 
 std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor> init,

@@ -21,8 +21,10 @@ using TensorFunction = std::function<std::vector<Tensor>(std::span<const Tensor>
 std::vector<Tensor> run_cond(const Tensor& pred, const TensorFunction& then,
                              const TensorFunction& otherwise, std::span<const Tensor> given,
                              Loc loc);
+/// `kept`: so many tensors `body` gives beside the next state; they come stacked behind the last
+/// one, a row for each step.
 std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunction& body,
-                              std::span<const Tensor> given, Loc loc);
+                              std::span<const Tensor> given, Loc loc, std::size_t kept = 0);
 /// `body` takes the carries and one slice of each of the tensors to slice, and gives the new
 /// carries and then the slices of the results.
 std::vector<Tensor> run_scan(const TensorFunction& body, std::span<const Tensor> init,

@@ -9,7 +9,6 @@
 #include "dyad/ops/arithmetic.h"
 #include "dyad/ops/compare.h"
 #include "dyad/ops/creation.h"
-#include "dyad/ops/reduce.h"
 #include "dyad/ops/views.h"
 
 namespace dyad::exec {
@@ -27,7 +26,7 @@ Tensor nothing_of(const Type& type, Dim steps, Loc loc) {
     return steps.number() > 0 ? nothing_of(type, loc) : zeros_of(type, loc);
   }
   const Type one(type.dtype(), Shape{});
-  const Tensor runs = any(ones({steps}, boolean, loc), {}, false, loc);
+  const Tensor runs = gt(size_tensor(steps, loc), 0, loc);
   return expand(where(runs, nothing_of(one, loc), zeros_of(one, loc), loc), type.shape(), loc);
 }
 

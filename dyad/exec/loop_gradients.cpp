@@ -25,6 +25,14 @@ void add_to_states(ControlNode& node, const BodyGradient& back, std::span<const 
   }
 }
 
+/// The body without what it gives beside the states.
+Ref<GraphImpl> body_of_states(const Ref<GraphImpl>& body, std::size_t state_count) {
+  if (body->outputs().size() == state_count) return body;
+  Ref<GraphImpl> made = clone(*body);
+  made->outputs().resize(state_count);
+  return made;
+}
+
 /// The body once more, giving its states before the step as slices too: what backward needs.
 Ref<GraphImpl> body_with_states(const GraphImpl& body, std::size_t state_count) {
   const Ref<GraphImpl> made = clone(body);
@@ -158,47 +166,53 @@ std::vector<Tensor> steps_backwards(GraphEvaluator& region, const BodyGradient& 
 
 }  // namespace
 
-/// The loop again, keeping its states, and then its steps backwards.
+/// The loop again, keeping its states, and then its steps backwards. What it gives of each step
+/// begins with the rows that it was given of it, whose gradient is that part of the whole.
 void while_grad(Gradient& g) {
   if (drawing_grad(g)) return;
   ControlNode node(g);
   const Loc loc = node.node().loc();
-  const auto states = static_cast<std::size_t>(node.node().attrs_as<LoopAttrs>().states);
-  const std::size_t count = node.input_count();
-  if (node.node().types().size() > states) {
-    throw GradError(
-        "while_loop: this one keeps what its steps made for a gradient that was taken "
-        "of it; take second derivatives where the function is recorded, with "
-        "create_graph",
-        loc);
+  const auto& loop = node.node().attrs_as<LoopAttrs>();
+  const auto states = static_cast<std::size_t>(loop.states),
+             slices = static_cast<std::size_t>(loop.slices);
+  const std::size_t fixed = states + slices, count = node.input_count();
+  // The body's parameters have no places for those rows.
+  std::vector<std::size_t> wanted_captures = node.wanted(fixed, count);
+  for (std::size_t& capture : wanted_captures) capture -= slices;
+  Reached reached{.states = {}, .results = {}, .a_step_later = false};
+  for (std::size_t i = 0; i < node.node().types().size(); ++i) {
+    (i < states ? reached.states : reached.results).push_back(node.has_grad(i));
   }
-  const std::vector<std::size_t> wanted_captures = node.wanted(states, count);
-  Reached reached;
-  for (std::size_t i = 0; i < states; ++i) reached.states.push_back(node.has_grad(i));
   const BodyGradient back =
       body_gradient(node.region(1), states, 0, reached, {}, wanted_captures, loc);
   const std::int64_t inside = std::max(highest_level(node.region(0)), highest_level(*back.graph));
   const WhileStatesAttrs attrs{static_cast<std::int64_t>(states),
-                               static_cast<std::int64_t>(count - states), inside + 1};
+                               static_cast<std::int64_t>(count - fixed), inside + 1};
+  const Dim steps = steps_of_level(attrs.level);
 
-  std::vector<Tensor> inputs = node.inputs(0, count), start;
+  std::vector<Tensor> inputs = node.inputs(0, states), start;
+  append_all<Tensor>(inputs, node.inputs(fixed, count));
   Types stacks, captures, types, given;
-  for (std::size_t i = 0; i < states; ++i) {
-    stacks.push_back(stacked(node.input_type(i), steps_of_level(attrs.level)));
-  }
-  for (std::size_t i = states; i < count; ++i) captures.push_back(node.input_type(i));
+  for (std::size_t i = 0; i < states; ++i) stacks.push_back(stacked(node.input_type(i), steps));
+  for (std::size_t i = fixed; i < count; ++i) captures.push_back(node.input_type(i));
   for (const std::size_t s : back.states) {
     types.push_back(grad_type(node.input_type(s)));
     start.push_back(node.has_grad(s) ? node.grad(s) : Tensor());
   }
   for (const std::size_t c : back.captures) {
-    types.push_back(grad_type(node.input_type(c)));
-    start.push_back(node.begin_sum(c));
+    types.push_back(grad_type(node.input_type(c + slices)));
+    start.push_back(node.begin_sum(c + slices));
   }
   for (std::size_t i = 0; i < start.size(); ++i) {
     if (!start[i].defined()) continue;
     inputs.push_back(start[i]);
     given.push_back(types[i]);
+  }
+  for (const BodyGradient::Result& r : back.results) {
+    const Tensor all = node.grad(r.output);
+    inputs.push_back(
+        slices == 0 ? all : slice(all, 0, node.input_type(r.output).shape()[0], kEnd, 1, loc));
+    given.push_back(stacked(grad_type(node.region(1).outputs()[r.output].type()), steps));
   }
   GradientRegion after(loc);
   const std::vector<Tensor> kept = after.tensors(after.add_parameters(stacks)),
@@ -207,16 +221,23 @@ void while_grad(Gradient& g) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < start.size(); ++i) {
     const Evaluator::Scope current(after.evaluator());
-    start[i] =
-        start[i].defined() ? begun[next++] : nothing_of(types[i], steps_of_level(attrs.level), loc);
+    start[i] = start[i].defined() ? begun[next++] : nothing_of(types[i], steps, loc);
   }
-  after.add_outputs(steps_backwards(after.evaluator(), back, start, kept, {}, captured, loc));
+  std::vector<Tensor> row_grads(reached.results.size());
+  for (const BodyGradient::Result& r : back.results) row_grads[r.output - states] = begun[next++];
+  after.add_outputs(
+      steps_backwards(after.evaluator(), back, start, kept, row_grads, captured, loc));
 
   const std::vector<Tensor> grads = node.append(
       kWhileStatesOp, Attrs::copy_of(attrs_info<WhileStatesAttrs>, &attrs), inputs,
-      {node.node().regions()[0], node.node().regions()[1], after.graph()}, std::move(types));
+      {node.node().regions()[0], body_of_states(node.node().regions()[1], states), after.graph()},
+      std::move(types));
   next = back.states.size();
-  for (const std::size_t c : back.captures) node.end_sum(c, grads[next++]);
+  for (const std::size_t c : back.captures) node.end_sum(c + slices, grads[next++]);
+  for (const std::size_t s : node.wanted(states, fixed)) {
+    if (!node.has_grad(s)) continue;
+    node.add_to(s, slice(node.grad(s), 0, 0, node.input_type(s).shape()[0], 1, loc));
+  }
   add_to_states(node, back, grads);
 }
 

@@ -125,6 +125,9 @@ std::string GraphWriter::add_input(std::string_view hint, const Type& type) {
   pb::ValueInfoProto& info = *graph_.add_input();
   info.set_name(name);
   fill_type(*info.mutable_type(), type);
+  if (outer_ == nullptr) {
+    for (const Dim size : type.shape()) collect_symbols(size, input_sizes_);
+  }
   return name;
 }
 

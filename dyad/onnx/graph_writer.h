@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -85,7 +86,23 @@ class GraphWriter final : public OnnxEmitter {
   void write_control();
   void write_cond();
   void write_while();
+  void write_while_states();
   void write_scan();
+  void write_scan_by_numbers();
+  /// Writes a step of a Loop, in which the body's states have names, from the step's number and
+  /// whether it runs, to whether another one does.
+  using StepWriter = std::function<std::string(GraphWriter& step, const std::string& number,
+                                               const std::string& runs)>;
+  /// The names of what a Loop gives: the states that come last, and these values of each step as
+  /// rows.
+  std::vector<std::string> loop(const std::string& most, const std::string& begins,
+                                std::span<const std::string> states, const GraphImpl& body,
+                                std::span<const Value> rows, const StepWriter& write_step);
+  std::string with_sizes_of_rows(const std::string& stack, const Shape& row);
+  /// A Loop that goes on while the first region of the node holds. Rows: the states before each
+  /// step, or what the second region gives beside them.
+  std::vector<std::string> repeat(std::span<const std::string> states,
+                                  std::span<const std::string> captures, bool keeps_states);
 
   /// Says which name a value has.
   void bind(Value value, const std::string& name);
@@ -114,6 +131,8 @@ class GraphWriter final : public OnnxEmitter {
   std::string product_of(const DimTerm& term);
   std::string size_along(const std::string& value, int axis);
   void remember_sizes(const Type& type, const std::string& name);
+  /// Whether the sizes of the model's inputs tell this one.
+  [[nodiscard]] bool is_of_inputs(Dim size) const;
 
   struct Axis {
     Dim size;
@@ -131,6 +150,7 @@ class GraphWriter final : public OnnxEmitter {
   std::vector<Axis> axes_;  ///< which value shows which size, first come
   std::unordered_map<std::int64_t, std::size_t> axis_of_;  ///< word of a size -> number in axes_
   std::unordered_map<std::int64_t, std::string> sizes_;    ///< word of a size -> computed size
+  std::vector<Dim> input_sizes_;  ///< symbols, of the outermost writer's inputs
 };
 
 }  // namespace dyad::onnx

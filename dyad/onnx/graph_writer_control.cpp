@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "dyad/exec/control_flow_ops.h"
 #include "dyad/onnx/graph_writer.h"
 
@@ -22,6 +24,7 @@ void GraphWriter::write_control() {
   if (&node_->op() == &exec::kCondOp) return write_cond();
   if (&node_->op() == &exec::kWhileOp) return write_while();
   if (&node_->op() == &exec::kScanOp) return write_scan();
+  if (&node_->op() == &exec::kWhileStatesOp) return write_while_states();
   fail("it has no counterpart in ONNX");
 }
 
@@ -46,50 +49,108 @@ void GraphWriter::write_cond() {
   add_results(proto);
 }
 
-/// ONNX asks before the first step with a value, and after each step with an output of the body: so
-/// the condition is written twice, before the loop and at the end of the body.
-void GraphWriter::write_while() {
-  const GraphImpl &condition = *node_->regions()[0], &body = *node_->regions()[1];
-  const std::vector<std::string> inputs = names_of(node_->inputs());
-  const auto states = static_cast<std::size_t>(node_->attrs_as<exec::LoopAttrs>().states);
-  if (node_->types().size() > states) fail("it keeps what its steps made, for a gradient");
-  const auto captures = std::span(inputs).subspan(states);
-
-  GraphWriter first(context_, graph_, this);
-  first.bind_all(condition, 0, inputs);
-  first.write_nodes(condition, condition.outputs());
-
-  std::vector<std::string> loop_inputs{"", first.name_of(condition.outputs()[0])};
-  loop_inputs.insert(loop_inputs.end(), inputs.begin(),
-                     inputs.begin() + static_cast<std::ptrdiff_t>(states));
-  pb::NodeProto& proto = add_node("Loop", loop_inputs, {});
-  pb::GraphProto& graph = add_subgraph(proto, "body", context_.fresh("body"));
-  GraphWriter step(context_, graph, this);
-  step.add_input("step", Type(DType::i64, {}));
-  step.add_input("go_on", Type(DType::boolean, {}));
-  for (std::size_t i = 0; i < states; ++i) {
+std::vector<std::string> GraphWriter::loop(const std::string& most, const std::string& begins,
+                                           std::span<const std::string> states,
+                                           const GraphImpl& body, std::span<const Value> rows,
+                                           const StepWriter& write_step) {
+  std::vector<std::string> inputs{most, begins};
+  inputs.insert(inputs.end(), states.begin(), states.end());
+  pb::NodeProto& proto = add_node("Loop", inputs, {});
+  GraphWriter step(context_, add_subgraph(proto, "body", context_.fresh("body")), this);
+  const std::string number = step.add_input("step", Type(DType::i64, {})),
+                    runs = step.add_input("go_on", Type(DType::boolean, {}));
+  for (std::size_t i = 0; i < states.size(); ++i) {
     const Value state = body.placeholders()[i];
     step.bind(state, step.add_input("state", state.type()));
   }
-  step.bind_all(body, states, captures);
-  step.write_nodes(body, body.outputs());
-
-  const std::vector<std::string> next = step.names_of(body.outputs());
-  GraphWriter again(context_, graph, &step);
-  again.bind_all(condition, 0, next);
-  again.bind_all(condition, states, captures);
-  again.write_nodes(condition, condition.outputs());
-
-  std::vector<std::string> made{again.name_of(condition.outputs()[0])};
-  Types types{condition.outputs()[0].type()};
-  std::vector<std::string> names{context_.fresh(proto.name() + "_go_on")};
-  for (std::size_t i = 0; i < states; ++i) {
-    made.push_back(next[i]);
-    types.push_back(body.outputs()[i].type());
-    names.push_back(context_.fresh(proto.name() + "_next"));
-  }
+  std::vector<std::string> made{write_step(step, number, runs)};
+  Types types{Type(DType::boolean, {})};
+  std::vector<std::string> names{context_.fresh(proto.name() + "_go_on")}, results;
+  const auto give = [&](Value value, std::string_view hint) {
+    made.push_back(step.name_of(value));
+    types.push_back(value.type());
+    names.push_back(context_.fresh(proto.name() + std::string(hint)));
+    results.push_back(context_.fresh(proto.name() + "_out"));
+    proto.add_output(results.back());
+    context_.set_dtype(results.back(), real_dtype(value.type().dtype()));
+  };
+  for (const Value state : std::span(body.outputs()).first(states.size())) give(state, "_next");
+  for (const Value row : rows) give(row, "_row");
   step.finish(made, types, names);
-  add_results(proto);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::string& stack = results[states.size() + i];
+    stack = with_sizes_of_rows(stack, rows[i].type().shape());
+  }
+  return results;
+}
+
+/// Of no steps a runtime knows no open sizes, and gives 0 for them.
+std::string GraphWriter::with_sizes_of_rows(const std::string& stack, const Shape& row) {
+  if (row.is_concrete()) return stack;
+  std::vector<std::string> sizes{size_along(stack, 0)};
+  for (const Dim size : row) sizes.push_back(size_of_dim(size));
+  return node("Reshape", {stack, node("Concat", std::move(sizes), {{"axis", std::int64_t{0}}})},
+              {});
+}
+
+/// ONNX asks before the first step with a value, and after each step with an output of the body: so
+/// the condition is written twice, before the loop and at the end of the body.
+std::vector<std::string> GraphWriter::repeat(std::span<const std::string> states,
+                                             std::span<const std::string> captures,
+                                             bool keeps_states) {
+  const GraphImpl &condition = *node_->regions()[0], &body = *node_->regions()[1];
+  const std::size_t count = states.size();
+  GraphWriter first(context_, graph_, this);
+  first.bind_all(condition, 0, states);
+  first.bind_all(condition, count, captures);
+  first.write_nodes(condition, condition.outputs());
+  const auto write_step = [&](GraphWriter& step, const std::string&, const std::string&) {
+    step.bind_all(body, count, captures);
+    step.write_nodes(body, body.outputs());
+    GraphWriter again(context_, step.graph_, &step);
+    again.bind_all(condition, 0, step.names_of(std::span(body.outputs()).first(count)));
+    again.bind_all(condition, count, captures);
+    again.write_nodes(condition, condition.outputs());
+    return again.name_of(condition.outputs()[0]);
+  };
+  const std::span<const Value> rows = keeps_states ? std::span(body.placeholders()).first(count)
+                                                   : std::span(body.outputs()).subspan(count);
+  return loop("", first.name_of(condition.outputs()[0]), states, body, rows, write_step);
+}
+
+/// What the steps keep comes after the rows that the loop is given of it.
+void GraphWriter::write_while() {
+  const auto& attrs = node_->attrs_as<exec::LoopAttrs>();
+  const std::vector<std::string> inputs = names_of(node_->inputs());
+  const std::span<const std::string> all(inputs);
+  const auto states = static_cast<std::size_t>(attrs.states),
+             slices = static_cast<std::size_t>(attrs.slices);
+  std::vector<std::string> results =
+      repeat(all.first(states), all.subspan(states + slices), /*keeps_states=*/false);
+  for (std::size_t i = 0; i < slices; ++i) {
+    std::string& rows = results[states + i];
+    rows = node("Concat", {inputs[states + i], rows}, {{"axis", std::int64_t{0}}});
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) output(static_cast<int>(i), results[i]);
+}
+
+/// The loop, which keeps its states, and then what is computed from all of them.
+void GraphWriter::write_while_states() {
+  const auto& attrs = node_->attrs_as<exec::WhileStatesAttrs>();
+  const std::vector<std::string> inputs = names_of(node_->inputs());
+  const std::span<const std::string> all(inputs);
+  const auto states = static_cast<std::size_t>(attrs.states);
+  const std::vector<std::string> made =
+      repeat(all.first(states), all.subspan(states, static_cast<std::size_t>(attrs.captures)),
+             /*keeps_states=*/true);
+  const GraphImpl& region = *node_->regions()[2];
+  GraphWriter after(context_, graph_, this);
+  after.bind_all(region, 0, std::span(made).subspan(states));
+  after.bind_all(region, states, all.subspan(states));
+  after.write_nodes(region, region.outputs());
+  for (std::size_t i = 0; i < region.outputs().size(); ++i) {
+    output(static_cast<int>(i), after.name_of(region.outputs()[i]));
+  }
 }
 
 void GraphWriter::write_scan() {
@@ -98,6 +159,8 @@ void GraphWriter::write_scan() {
   const auto fixed = static_cast<std::size_t>(attrs.states + attrs.slices);
   const GraphImpl& body = *node_->regions()[0];
   const auto results = static_cast<std::int64_t>(body.outputs().size()) - attrs.states;
+  const auto states = static_cast<std::size_t>(attrs.states);
+  if (!is_of_inputs(node_->inputs()[states].type().shape()[0])) return write_scan_by_numbers();
 
   OnnxAttrs options{{"num_scan_inputs", attrs.slices}};
   if (attrs.reverse) {
@@ -111,13 +174,50 @@ void GraphWriter::write_scan() {
   GraphWriter step(context_, add_subgraph(proto, "body", context_.fresh("body")), this);
   for (std::size_t i = 0; i < fixed; ++i) {
     const Value parameter = body.placeholders()[i];
-    const bool is_state = i < static_cast<std::size_t>(attrs.states);
-    step.bind(parameter, step.add_input(is_state ? "state" : "slice", parameter.type()));
+    step.bind(parameter, step.add_input(i < states ? "state" : "slice", parameter.type()));
   }
   step.bind_all(body, fixed, std::span(inputs).subspan(fixed));
   step.write_nodes(body, body.outputs());
   step.finish_region(body, proto.name() + "_step");
   add_results(proto);
+}
+
+/// A Loop that picks its slices. Where data tell the length it may be 0, which ONNX Runtime's Scan
+/// refuses.
+void GraphWriter::write_scan_by_numbers() {
+  const auto& attrs = node_->attrs_as<exec::LoopAttrs>();
+  const std::vector<std::string> inputs = names_of(node_->inputs());
+  const std::span<const std::string> all(inputs);
+  const auto states = static_cast<std::size_t>(attrs.states),
+             fixed = states + static_cast<std::size_t>(attrs.slices);
+  const GraphImpl& body = *node_->regions()[0];
+  const std::string length = size(node_->inputs()[states].type().shape()[0]);
+  const auto write_step = [&](GraphWriter& step, const std::string& number,
+                              const std::string& runs) {
+    const std::string at =
+        attrs.reverse
+            ? step.node("Sub", {step.node("Sub", {length, context_.integer(1)}, {}), number}, {})
+            : number;
+    for (std::size_t i = states; i < fixed; ++i) {
+      step.bind(body.placeholders()[i],
+                step.node("Gather", {inputs[i], at}, {{"axis", std::int64_t{0}}}));
+    }
+    step.bind_all(body, fixed, all.subspan(fixed));
+    step.write_nodes(body, body.outputs());
+    return runs;
+  };
+  std::vector<std::string> results = loop(length, "", all.first(states), body,
+                                          std::span(body.outputs()).subspan(states), write_step);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (attrs.reverse && i >= states) {
+      const auto number = [&](std::int64_t value) { return context_.integers({&value, 1}); };
+      results[i] = node("Slice",
+                        {results[i], number(-1), number(std::numeric_limits<std::int64_t>::min()),
+                         number(0), number(-1)},
+                        {});
+    }
+    output(static_cast<int>(i), results[i]);
+  }
 }
 
 std::vector<std::string> GraphWriter::walk(const OnnxWalk& walk) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "dyad/core/dim_expr.h"
 #include "dyad/onnx/graph_writer.h"
 
@@ -14,6 +16,17 @@ void GraphWriter::remember_sizes(const Type& type, const std::string& name) {
       axes_.push_back({size, name, axis});
     }
   }
+}
+
+bool GraphWriter::is_of_inputs(Dim size) const {
+  const GraphWriter* outermost = this;
+  while (outermost->outer_ != nullptr) outermost = outermost->outer_;
+  std::vector<Dim> symbols;
+  collect_symbols(size, symbols);
+  return std::ranges::all_of(symbols, [&](Dim symbol) {
+    return std::ranges::any_of(outermost->input_sizes_,
+                               [&](Dim given) { return given.same_as(symbol); });
+  });
 }
 
 std::string GraphWriter::size_along(const std::string& value, int axis) {

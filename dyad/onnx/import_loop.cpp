@@ -17,17 +17,13 @@
 #include "dyad/ops/rearrange.h"
 #include "dyad/ops/views.h"
 
-// Loop and Scan. A loop becomes a scan where its length is known by sizes, a scan that masks what
-// comes after its end where the length has a bound, a while_loop where it has none and nothing is
-// stacked. What no such node can hold (sequences, tensors that change their type from step to step,
-// bodies that need to know numbers) is written out step by step, for which the number of steps must
-// be known.
+// Loop and Scan. A loop becomes a scan where its length is known by sizes, and a while_loop where
+// data tell it. What no such node can hold (sequences, tensors that change their type from step to
+// step, bodies that need to know numbers) is written out step by step, for which the number of
+// steps must be known.
 
 namespace dyad::onnx {
 namespace {
-
-/// A loop that ends by data does all steps that it may do; more than that are not worth it.
-constexpr std::int64_t kMostMasked = 4096;
 
 std::vector<Tensor> operands(NodeImport& n, std::span<const Imported> values) {
   std::vector<Tensor> tensors;
@@ -104,7 +100,8 @@ class LoopImport {
   void build() {
     if (!n_.is_constant() && are_tensors(init_)) {
       try {
-        if (as_graph()) return;
+        as_graph();
+        return;
       } catch (const Error&) {
         // It cannot be one node; perhaps its steps can be written out.
       }
@@ -149,24 +146,21 @@ class LoopImport {
     return results;
   }
 
-  /// False when no node says it.
-  bool as_graph() {
+  void as_graph() {
     const auto lengths = n_.has(0) ? n_.known_sizes(0) : std::nullopt;
     const bool always = begins() && keeps_condition();
-    if (lengths && lengths->size() == 1 && (always || stacks_ > 0)) {
-      const Dim length = max((*lengths)[0], 0);
-      if (always) return scan_all(length);
-      if (length.is_number() && length.number() <= kMostMasked) return scan_masked(length);
-      return false;
+    if (always && lengths && lengths->size() == 1) {
+      scan_all(max((*lengths)[0], 0));
+    } else {
+      loop_while();
     }
-    return stacks_ == 0 && loop_while();
   }
 
   void give(std::span<const Tensor> results) {
     for (std::size_t i = 0; i < results.size(); ++i) n_.output(static_cast<int>(i), results[i]);
   }
 
-  bool scan_all(Dim length) {
+  void scan_all(Dim length) {
     const std::vector<Tensor> init = operands(n_, init_);
     const Tensor numbers[] = {arange(length, i64, n_.loc())};
     const auto body = [&](std::span<const Tensor> in) {
@@ -176,42 +170,9 @@ class LoopImport {
       return results;
     };
     give(n_.importer().record([&] { return exec::run_scan(body, init, numbers, n_.loc()); }));
-    return true;
   }
 
-  /// Carries whether the loop goes on; what steps after its end give is left out.
-  bool scan_masked(Dim length) {
-    std::vector<Tensor> init = operands(n_, init_);
-    init.push_back(n_.has(1) ? scalar(n_.input(1), n_.loc())
-                             : n_.importer().operand(known_truth(true)));
-    const Tensor numbers[] = {arange(length, i64, n_.loc())};
-    const auto body = [&](std::span<const Tensor> in) {
-      const std::span<const Tensor> state = in.first(in.size() - 2);
-      const Tensor& runs = in[in.size() - 2];
-      const std::vector<Tensor> made = step(in.back(), runs, state);
-      std::vector<Tensor> out;
-      for (std::size_t i = 0; i < state.size(); ++i) {
-        out.push_back(where(runs, made[i + 1], state[i], n_.loc()));
-      }
-      out.push_back(logical_and(runs, made[0], n_.loc()));
-      out.insert(out.end(), made.begin() + static_cast<std::ptrdiff_t>(state.size()) + 1,
-                 made.end());
-      out.push_back(clone(runs, n_.loc()));
-      return out;
-    };
-    const std::vector<Tensor> results =
-        n_.importer().record([&] { return exec::run_scan(body, init, numbers, n_.loc()); });
-    const Tensor& ran = results.back();
-    std::vector<Tensor> given(results.begin(),
-                              results.begin() + static_cast<std::ptrdiff_t>(init_.size()));
-    for (std::size_t i = 0; i < stacks_; ++i) {
-      given.push_back(compress(ran, results[init_.size() + 1 + i], 0, n_.loc()));
-    }
-    give(given);
-    return true;
-  }
-
-  bool loop_while() {
+  void loop_while() {
     std::vector<Tensor> state{
         n_.importer().operand(known_scalar(std::int64_t{0})),
         n_.has(1) ? scalar(n_.input(1), n_.loc()) : n_.importer().operand(known_truth(true))};
@@ -226,10 +187,9 @@ class LoopImport {
       made.insert(made.begin(), add(in[0], 1, n_.loc()));
       return made;
     };
-    const std::vector<Tensor> results =
-        n_.importer().record([&] { return exec::run_while(goes_on, body, state, n_.loc()); });
+    const std::vector<Tensor> results = n_.importer().record(
+        [&] { return exec::run_while(goes_on, body, state, n_.loc(), stacks_); });
     give(std::span<const Tensor>(results).subspan(2));
-    return true;
   }
 
   void write_out() {

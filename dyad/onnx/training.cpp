@@ -97,8 +97,10 @@ exec::Path record(const detail::Function& step, std::span<const Input> inputs, L
 void check(const exec::Path& path, Loc loc) {
   if (!path.refusal.empty()) refuse("cannot be recorded: " + path.refusal, path.refused_at, loc);
   if (!path.decisions.empty()) {
-    refuse("reads a number on the host: use where() or cond(), or take it as an input",
-           path.decisions[0].loc, loc);
+    refuse(
+        "reads a number on the host: use where() or cond(), take it as an input, or define the "
+        "step as a static Graph, in which a while_loop is a node",
+        path.decisions[0].loc, loc);
   }
   if (!path.grad_captures.empty()) {
     refuse("adds to gradients from before it: call zero_grad() in it", {}, loc);

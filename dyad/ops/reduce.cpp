@@ -209,10 +209,11 @@ struct Truth {
     finish_with_accumulator(b);
   }
   static void to_onnx(OnnxEmitter& e, const Attrs& attrs) {
-    const std::string truth = e.cast(e.cast(e.input(0), DType::boolean), DType::i32);
-    // Of no elements the smallest is the greatest number there is, and the largest the least.
-    const std::string extreme = reduction_node(e, kAll ? "ReduceMin" : "ReduceMax", truth, attrs);
-    e.output(0, e.node("Greater", {extreme, e.scalar(0, DType::i32)}));
+    // Counted: of no elements there is a sum, but not to every runtime a largest one.
+    std::string truth = e.cast(e.input(0), DType::boolean);
+    if (kAll) truth = e.node("Not", {truth});
+    const std::string count = reduction_node(e, "ReduceSum", e.cast(truth, DType::i64), attrs);
+    e.output(0, e.node(kAll ? "Equal" : "Greater", {count, e.scalar(0, DType::i64)}));
   }
 };
 

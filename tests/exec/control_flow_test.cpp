@@ -94,6 +94,41 @@ TEST_F(ControlFlowTest, WhileLoopRepeatsWhileItsConditionHolds) {
   expect_same_in_graph(model, {tensor({1000.0f, 2.0f}), tensor({2.0f, 1.5f})});  // not once
 }
 
+/// As imported loops do: a row of each step, so many as data tell.
+TEST_F(ControlFlowTest, WhileLoopsMayKeepWhatTheirStepsMake) {
+  const Model model = [](const Tensors& in) -> Tensors {
+    const Tensors made =
+        exec::run_while([](std::span<const Tensor> s) { return Tensors{sum(s[0]) < 100}; },
+                        [&](std::span<const Tensor> s) {
+                          const Tensor next = s[0] * in[1] + 1;
+                          return Tensors{next, next * s[0], sum(next) > 50};
+                        },
+                        {in.data(), 1}, {}, 2);
+    return {sum(square(made[1])) + sum(made[0]), made[0], made[1], made[2]};
+  };
+  expect_same_in_graph(model, {tensor({1.0f, 2.0f}), tensor({2.0f, 1.5f})});
+  expect_same_in_graph(model, {tensor({1000.0f, 2.0f}), tensor({2.0f, 1.5f})});  // not once
+  const auto fast = compile([&](const Tensor& x, const Tensor& w) {
+    const Tensors results = model({x, w});
+    return std::tuple(results[0], results[2], results[3]);
+  });
+  for (const float first : {1.0f, 30.0f, 1000.0f, 1.0f}) {
+    const Tensor x = tensor({first, 2.0f}), w = tensor({2.0f, 1.5f});
+    const Tensors want = model({x, w});
+    const auto [loss, rows, large] = fast(x, w);
+    EXPECT_TRUE(same_bits(loss, want[0]));
+    EXPECT_TRUE(same_bits(rows, want[2]));
+    EXPECT_TRUE(same_bits(large, want[3]));
+  }
+  EXPECT_THAT(message_of<GraphError>([&] {
+                static_cast<void>(exec::run_while(
+                    [](std::span<const Tensor> s) { return Tensors{sum(s[0]) < 100}; },
+                    [](std::span<const Tensor> s) { return Tensors{s[0] * 2}; },
+                    std::vector{ones({2})}, {}, 1));
+              }),
+              HasSubstr("while_loop: the body gives 1 tensors, but the state 2"));
+}
+
 TEST_F(ControlFlowTest, WhatAScanSlicesMayBeUsedInItsStepsAndAroundThem) {
   const Model model = [](const Tensors& in) -> Tensors {
     const Tensor& x = in[0];

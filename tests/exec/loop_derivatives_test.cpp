@@ -94,6 +94,24 @@ TEST(LoopDerivatives, WhereNoStepRuns) {
       kX, kW);
 }
 
+TEST(LoopDerivatives, OfWhatStepsKeep) {
+  for (const double end : {9.0, 0.0}) {
+    expect_derivatives(
+        [end](const Tensor& x, const Tensor& w) {
+          const Tensors made =
+              exec::run_while([&](std::span<const Tensor> s) { return Tensors{max(s[0]) < end}; },
+                              [&](std::span<const Tensor> s) {
+                                const Tensor next = s[0] * s[0] * 0.5 + 1 + w;
+                                return Tensors{next, next, s[0] * w, tanh(next)};
+                              },
+                              {&x, 1}, {}, 3);
+          return sum(made[1] * w) + sum(square(made[2])) * sum(made[3]) + sum(made[0]) +
+                 sum(x * x * w * w);
+        },
+        kX, kW);
+  }
+}
+
 TEST(LoopDerivatives, OfALoopInALoop) {
   expect_derivatives(
       [](const Tensor& x, const Tensor& w) {

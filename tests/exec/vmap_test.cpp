@@ -254,6 +254,16 @@ TEST_F(Vmap, TellsWhatIsWrong) {
               }),
               HasSubstr("vmap: while_states inside a vectorised function has no form for a batch; "
                         "take the gradient of the whole batch, outside"));
+  EXPECT_THAT(message_of<GraphError>([&] {
+                (void)vmap([&](const Tensor& t) {
+                  return exec::run_while(
+                      [](std::span<const Tensor> s) { return std::vector{sum(s[0]) < 9}; },
+                      [](std::span<const Tensor> s) { return std::vector{s[0] * 2, s[0]}; },
+                      std::vector{exp(t)}, {}, 1)[1];
+                })(x);
+              }),
+              HasSubstr("vmap: a while_loop that keeps what its steps made has no form for a "
+                        "batch, whose samples may take different numbers of them"));
 }
 
 /// Values, gradients by both arguments and results in a static graph and compiled are those of a

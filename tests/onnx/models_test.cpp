@@ -174,6 +174,33 @@ TEST(Models, WhileLoop) {
   saved_and_checked(model, {{"x", f32, {"n", 3}}}, {{{"n", 2}}}, 40, 50);
 }
 
+/// Loops that keep their states, and scans from their last step to the first.
+TEST(Models, GradientsThroughLoopsOnData) {
+  const Tensor w = tensor({1.5f, 0.75f, 1.25f});
+  const auto model = [&](const Tensor& input) {
+    Tensor x = input, weight = w;
+    if (input.is_concrete()) x = input.clone().requires_grad(), weight = w.clone().requires_grad();
+    const Tensor last =
+        while_loop([](const Tensor& y) { return sum(y) < 50; },
+                   [&](const Tensor& y) {
+                     return while_loop([](const Tensor& z) { return max(z) < 2; },
+                                       [&](const Tensor& z) { return z * weight + 1; }, y) *
+                                weight +
+                            tanh(x);
+                   },
+                   x);
+    const Tensor loss = sum(square(last)) + sum(x * x * weight * weight);
+    const std::vector<Tensor> first = grad(loss, {x, weight}, {.create_graph = true});
+    const std::vector<Tensor> second = grad(sum(first[0]) * sum(first[1]), {x, weight});
+    return std::vector{last, first[0], first[1], second[0], second[1]};
+  };
+  const auto report =
+      saved_and_checked(model, {{"x", f32, {"n", 3}}}, {{{"n", 1}}, {{"n", 4}}}, 0.1, 1);
+  SKIP_WITHOUT(report);
+  EXPECT_THAT(ops_of(*report), Contains("Loop"));
+  saved_and_checked(model, {{"x", f32, {"n", 3}}}, {{{"n", 2}}}, 40, 50);  // no step at all
+}
+
 TEST(Models, NestedControlFlow) {
   const auto model = [](const Tensor& x, const Tensor& xs) {
     return scan(

@@ -70,6 +70,34 @@ TEST(Network, ControlFlow) {
   }
 }
 
+/// A loop that keeps its states, as many as data tell.
+TEST(Network, LoopsThatStack) {
+  const auto model = [](const Tensor& x) {
+    const Tensor end = while_loop([](const Tensor& s) { return sum(s) < 40; },
+                                  [&](const Tensor& s) { return s * s * 0.5 + x + 1; }, x * 2);
+    return grad(sum(square(end)), {x})[0];
+  };
+  const std::string path = temporary("model.onnx");
+  onnx::save(path, model, {{"x", f32, {"n", 3}}});
+  for (const double low : {0.0, 20.0}) {
+    expect_same(path, random_tensor(f32, {2, 3}, low, low + 1, 1), Type(f32, {"n", 3}));
+  }
+}
+
+TEST(Network, GradientsOfLoopsThatStack) {
+  const onnx::Network network(onnx::load("tests/onnx/cases/loop_without_bound_stacks/model.onnx"));
+  for (const float first : {0.3f, 30.0f}) {  // one step, too
+    const Tensor x = tensor({first, 0.1f}).requires_grad();
+    const std::vector<Tensor> results = network.run({&x, 1});
+    const Tensor &end = results[0], &states = results[1];
+    sum(square(states)).backward();
+    // The state doubles in each step.
+    const double steps = static_cast<double>(states.shape().numbers()[0]);
+    EXPECT_EQ(end.detach()[0].item(), first * std::pow(2, steps));
+    EXPECT_LE(difference(x.grad(), x * (2 * (std::pow(4, steps) - 1) / 3)), 1e-3 * first);
+  }
+}
+
 TEST(Network, ParametersAndBuffers) {
   onnx::Network network(onnx::load(kHalfDigits));
   std::vector<std::string> names;

@@ -9,6 +9,7 @@
 #include "dyad/base/error.h"
 #include "dyad/core/generator.h"
 #include "dyad/exec/compile.h"
+#include "dyad/exec/control_flow.h"
 #include "dyad/exec/session.h"
 #include "dyad/io/npy.h"
 #include "dyad/onnx/load.h"
@@ -306,9 +307,8 @@ TEST(Training, ALearningRateOfASchedule) {
   expect_near(*runtime, want, 1e-4);
 }
 
-TEST(Training, AStaticGraph) {
-  manual_seed(3);
-  Perceptron model;
+template <class Model>
+void expect_same_training_of_a_graph(Model& model) {
   optim::SGD optimizer(nn::named_parameters(model), {.lr = 0.1, .momentum = 0.9});
   Graph graph;
   const Tensor loss = graph.define([&] {
@@ -317,9 +317,10 @@ TEST(Training, AStaticGraph) {
   });
   const onnx::Input x{"x", f32, {"batch", 12}};
   const Batches batches = classes(x, {{"batch", 8}}, 5);
-  const std::string path = temporary("step.onnx");
-  const TensorDict state = onnx::training_state(model, optimizer);
+  const std::string path = temporary("step.onnx"), plain = temporary("plain.onnx");
+  const TensorDict state = onnx::training_state(model, optimizer), before = copies(state);
   onnx::save_training(path, graph, {.state = state});
+  onnx::save_training(plain, graph, {.state = state, .initial_values = false});
   Trained want;
   Session session(graph);
   for (const auto& arguments : batches.steps) {
@@ -327,9 +328,36 @@ TEST(Training, AStaticGraph) {
     want.losses.push_back(results[0].item());
   }
   want.state = state;
+  expect_near(train_imported(plain, batches, before), want, 1e-4);
   const auto runtime = train_in_runtime(path, batches);
   SKIP_WITHOUT(runtime);
   expect_near(*runtime, want, 1e-4);
+}
+
+TEST(Training, AStaticGraph) {
+  manual_seed(3);
+  Perceptron model;
+  expect_same_training_of_a_graph(model);
+}
+
+/// Its layer is applied as often as the data want.
+struct Refining {
+  nn::Linear in{12, 16}, step{16, 16}, out{16, 5};
+  Tensor operator()(const Tensor& x) const {
+    const Tensor h =
+        while_loop(
+            [](const Tensor& h, const Tensor& n) { return (mean(square(h)) > 0.02) & (n < 6); },
+            [&](const Tensor& h, const Tensor& n) { return std::pair(tanh(step(h)), n + 1); },
+            std::pair(in(x), tensor(0, i64)))
+            .first;
+    return out(h);
+  }
+};
+
+TEST(Training, AStaticGraphWithALoopOnData) {
+  manual_seed(5);
+  Refining model;
+  expect_same_training_of_a_graph(model);
 }
 
 template <class F>
