@@ -24,8 +24,7 @@ enum class KernelOrigin : std::uint8_t { built_in, disk, llvm, interpreter };
 inline constexpr std::int64_t kReduceChunk = 4096;
 inline constexpr int kReduceLanes = 16;
 
-/// A recipe that can be called. Immutable and thread-safe; lives until the process ends, so keep
-/// the address.
+/// A recipe that can be called. Immutable and thread-safe.
 ///
 /// The work of a call is numbered in units: elements (pointwise) or outputs (reduction), row-major
 /// over the kept dims. A caller runs any ranges of units, on any threads:

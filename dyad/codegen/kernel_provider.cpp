@@ -9,7 +9,6 @@
 #include <optional>
 #include <shared_mutex>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "dyad/codegen/disk_cache.h"
 #include "dyad/codegen/functions.h"
 #include "dyad/codegen/interpreter.h"
+#include "dyad/codegen/kernel_cache.h"
 #include "dyad/codegen/loader.h"
 
 namespace dyad::codegen {
@@ -69,7 +69,7 @@ struct KernelProvider::State {
 
   mutable std::shared_mutex mutex;
   std::condition_variable_any made;
-  std::unordered_map<KernelHash, std::unique_ptr<CompiledKernel>, HashOfHash> kernels;
+  KernelCache kernels{2048};
   std::unordered_set<KernelHash, HashOfHash> in_work;
   Statistics statistics;
 
@@ -205,26 +205,22 @@ KernelProvider& KernelProvider::instance() {
   return *provider;
 }
 
-const CompiledKernel& KernelProvider::get(const KernelRecipe& recipe) {
+std::shared_ptr<const CompiledKernel> KernelProvider::get(const KernelRecipe& recipe) {
   const KernelRecipe* const one = &recipe;
-  return *get(std::span(&one, 1)).front();
+  return get(std::span(&one, 1)).front();
 }
 
-std::vector<const CompiledKernel*> KernelProvider::get(std::span<const KernelRecipe* const> recipes,
-                                                       const CompileTeam& team) {
+std::vector<std::shared_ptr<const CompiledKernel>> KernelProvider::get(
+    std::span<const KernelRecipe* const> recipes, const CompileTeam& team) {
   State& s = *state_;
-  std::vector<const CompiledKernel*> found(recipes.size());
+  std::vector<std::shared_ptr<const CompiledKernel>> found(recipes.size());
   std::vector<KernelHash> hashes(recipes.size());
   std::vector<State::Job> jobs;
   const auto look_up = [&] {
     std::size_t missing = 0;
     for (std::size_t i = 0; i < recipes.size(); ++i) {
-      if (found[i] != nullptr) continue;
-      const auto at = s.kernels.find(hashes[i]);
-      if (at != s.kernels.end())
-        found[i] = at->second.get();
-      else
-        ++missing;
+      if (found[i] == nullptr) found[i] = s.kernels.find(hashes[i]);
+      if (found[i] == nullptr) ++missing;
     }
     return missing;
   };
@@ -248,7 +244,7 @@ std::vector<const CompiledKernel*> KernelProvider::get(std::span<const KernelRec
       s.in_work.erase(job.hash);
       if (!job.kernel) continue;
       s.count(job.kernel->origin());
-      s.kernels.emplace(job.hash, std::move(job.kernel));
+      s.kernels.add(job.hash, std::move(job.kernel));
     }
     s.made.notify_all();
   };

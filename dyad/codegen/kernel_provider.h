@@ -17,7 +17,8 @@ struct CompileTeam {
   std::function<void(int count, const std::function<void(int)>& job)> run;
 };
 
-/// Gives the kernel of a recipe, made once and kept for the life of the process. Thread-safe.
+/// Gives the kernel of a recipe, made once and shared by all that hold it; of those that nobody
+/// holds the last 2048 are kept. Thread-safe.
 ///
 /// Kernels come from memory, the built-in table, the disk cache, the LLVM plug-in, or else the
 /// interpreter; all give the same bits. Builds with DYAD_PLAIN_LOOPS, and processes with
@@ -26,12 +27,12 @@ class KernelProvider {
  public:
   static KernelProvider& instance();
 
-  /// Finds by content hash, which costs microseconds: keep the reference.
-  [[nodiscard]] const CompiledKernel& get(const KernelRecipe& recipe);
+  /// Finds by content hash, which costs microseconds: keep the kernel.
+  [[nodiscard]] std::shared_ptr<const CompiledKernel> get(const KernelRecipe& recipe);
   /// The same for several at once, which the compiler does faster than one by one, and on several
   /// threads where it is lent them.
-  [[nodiscard]] std::vector<const CompiledKernel*> get(std::span<const KernelRecipe* const> recipes,
-                                                       const CompileTeam& team = {});
+  [[nodiscard]] std::vector<std::shared_ptr<const CompiledKernel>> get(
+      std::span<const KernelRecipe* const> recipes, const CompileTeam& team = {});
 
   /// How many kernels came from where since the process began.
   struct Statistics {

@@ -36,7 +36,7 @@ struct CallCache {
   struct Entry {
     CallKey key;
     Ref<Attrs> attrs = {};
-    const codegen::CompiledKernel* kernel = nullptr;
+    std::shared_ptr<const codegen::CompiledKernel> kernel = {};
     DType result = DType::f32;
     int index_input = -1;    ///< reductions
     std::int64_t alone = 0;  ///< up to so many elements one thread is quicker

@@ -36,8 +36,12 @@ void KernelCall::specialize(codegen::KernelRecipe& recipe) {
 
 void KernelCall::prepare(codegen::KernelRecipe recipe) {
   specialize(recipe);
-  kernel = &codegen::KernelProvider::instance().get(recipe);
-  plan();
+  prepare(codegen::KernelProvider::instance().get(recipe));
+}
+
+void KernelCall::prepare(std::shared_ptr<const codegen::CompiledKernel> found) {
+  held = std::move(found);
+  prepare(*held);
 }
 
 void KernelCall::prepare(const codegen::CompiledKernel& found) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "dyad/codegen/iteration.h"
@@ -30,7 +31,8 @@ struct KernelCall {
   /// Collapses the space and makes the recipe fit it; `prepare` with the kernel found for it
   /// follows.
   void specialize(codegen::KernelRecipe& recipe);
-  /// The same with a kernel found before for a space of the same access key.
+  void prepare(std::shared_ptr<const codegen::CompiledKernel> found);
+  /// The same with a kernel found before for a space of the same access key, which lives as long.
   void prepare(const codegen::CompiledKernel& found);
 
   /// Runs on the operands at `data`, in the kernel's order.
@@ -50,6 +52,7 @@ struct KernelCall {
   bool past_caches = false;
   codegen::Iteration space;
   const codegen::CompiledKernel* kernel = nullptr;
+  std::shared_ptr<const codegen::CompiledKernel> held = {};  ///< the kernel, where it was not found
 
  private:
   void plan();

@@ -60,7 +60,7 @@ void KernelBatch::finish() {
                                                  });
                                   }};
   const auto kernels = codegen::KernelProvider::instance().get(recipes, team);
-  for (std::size_t i = 0; i < kernels.size(); ++i) state_->calls[i]->prepare(*kernels[i]);
+  for (std::size_t i = 0; i < kernels.size(); ++i) state_->calls[i]->prepare(kernels[i]);
   *state_ = {};
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "dyad/codegen/kernel_provider.h"
@@ -26,12 +27,12 @@ std::uint64_t hash_of(const OpInfo& op, const void* attrs) {
   return has_attrs(op) ? attrs_hash(*op.attrs, attrs) : 0;
 }
 
-CallCache::Entry& remember(const CallKey& key, const void* attrs, const CompiledKernel& kernel,
-                           DType result) {
+CallCache::Entry& remember(const CallKey& key, const void* attrs,
+                           std::shared_ptr<const CompiledKernel> kernel, DType result) {
   CallCache::Entry& entry = CallCache::of_thread().place_for(key, attrs);
   entry = {.key = key,
            .attrs = has_attrs(*key.op) ? Attrs::copy_of(*key.op->attrs, attrs) : Ref<Attrs>(),
-           .kernel = &kernel,
+           .kernel = std::move(kernel),
            .result = result};
   return entry;
 }
@@ -120,7 +121,7 @@ void run_pointwise_into(const OpInfo& op, const void* attrs, TensorRefs inputs,
   call.prepare(codegen::recipe_of(op, attrs, dtypes, results));
   if (cached) {
     const codegen::KernelCost cost = call.kernel->unit_cost(call.space.args(data.data()));
-    CallCache::Entry& entry = remember(key, attrs, *call.kernel, out.dtype);
+    CallCache::Entry& entry = remember(key, attrs, call.held, out.dtype);
     // While it holds, the grain for elements in the cache is what decides.
     entry.alone = 2 * grain_for({cost.bytes, cost.flops}, 1);
   }
@@ -154,7 +155,7 @@ void run_counted(const OpInfo& op, const void* attrs, TensorRefs inputs, const T
     call.prepare(*entry->kernel);
   } else {
     call.prepare(codegen::recipe_of(op, attrs, dtypes, {&result, 1}));
-    remember(key, attrs, *call.kernel, result);
+    remember(key, attrs, call.held, result);
   }
   call.run(data.data(), nullptr);
 }
@@ -280,7 +281,7 @@ void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,
   const CallCache::Entry* entry = CallCache::of_thread().find(key, attrs);
   int index_input = entry != nullptr ? entry->index_input : -1;
   const CompiledKernel* kernel =
-      entry != nullptr && entry->result == types[0].dtype() ? entry->kernel : nullptr;
+      entry != nullptr && entry->result == types[0].dtype() ? entry->kernel.get() : nullptr;
   codegen::KernelRecipe recipe;
   if (kernel == nullptr) {
     std::vector<DType> dtypes;
@@ -301,7 +302,7 @@ void run_reduction(const OpInfo& op, const void* attrs, const Tensor& input,
     call.prepare(*kernel);
   } else {
     call.prepare(std::move(recipe));
-    remember(key, attrs, *call.kernel, types[0].dtype()).index_input = index_input;
+    remember(key, attrs, call.held, types[0].dtype()).index_input = index_input;
   }
   call.run(data.data(), nullptr);
 }

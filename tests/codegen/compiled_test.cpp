@@ -12,7 +12,7 @@
 namespace dyad::codegen {
 namespace {
 
-const CompiledKernel& compiled(const KernelRecipe& recipe) {
+std::shared_ptr<const CompiledKernel> compiled(const KernelRecipe& recipe) {
   return KernelProvider::instance().get(recipe);
 }
 
@@ -28,7 +28,7 @@ std::size_t compare_unary(const std::vector<T>& x, F&& f) {
   std::vector<T> a(x.size()), b(x.size());
   const auto n = static_cast<std::int64_t>(x.size());
   void* data[] = {const_cast<T*>(x.data()), a.data()};
-  compiled(recipe)(it.args(data), 0, n);
+  (*compiled(recipe))(it.args(data), 0, n);
   data[1] = b.data();
   (*interpret(recipe))(it.args(data), 0, n);
   return different_bits(a, b);
@@ -128,7 +128,7 @@ void expect_streams(F&& f, std::size_t outputs) {
       }
       DyadKernelArgs args = it.args(into_a.data());
       args.flags = DYAD_KERNEL_STREAM;
-      compiled(recipe)(args, 0, n);
+      (*compiled(recipe))(args, 0, n);
       (*interpret(recipe))(it.args(into_b.data()), 0, n);
       for (std::size_t o = 0; o < outputs; ++o) {
         EXPECT_EQ(different_bits(a[o], b[o]), 0u) << n << " elements, from " << shift;
@@ -183,7 +183,7 @@ TEST(SameBits, RandomNumbers) {
                       bits[which].data() + n * size_of(out)};
       kernel(it.args(data, &key), 0, n);
     };
-    run(compiled(recipe), 0);
+    run(*compiled(recipe), 0);
     run(*interpret(recipe), 1);
     EXPECT_EQ(bits[0], bits[1]);
   }
@@ -196,7 +196,7 @@ TEST(Compiled, ComesFromTheCompilerOrItsCache) {
   ScalarProgram p;
   p.output(p.input(f32) * 3.25f);
   const KernelOrigin origin =
-      compiled(pointwise_recipe("scaled", std::move(p), {f32}, {f32})).origin();
+      compiled(pointwise_recipe("scaled", std::move(p), {f32}, {f32}))->origin();
   EXPECT_TRUE(origin == KernelOrigin::llvm || origin == KernelOrigin::disk);
 }
 
@@ -388,7 +388,7 @@ TEST(SameBits, Reductions) {
         void* data[] = {x.data(), nullptr, sums[which].data(), places[which].data()};
         kernel(it.args(data), 0, kernel.units(it.args(data)));
       };
-      run(compiled(recipe), 0);
+      run(*compiled(recipe), 0);
       run(*interpret(recipe), 1);
       EXPECT_EQ(sums[0], sums[1]) << recipe.text();
       EXPECT_EQ(places[0], places[1]) << recipe.text();

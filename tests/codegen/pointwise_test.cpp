@@ -33,7 +33,8 @@ TEST_P(Pointwise, EveryLayoutInEveryPartition) {
   it.collapse();
   KernelRecipe recipe = axpy();
   it.specialize(recipe);
-  const CompiledKernel& kernel = KernelProvider::instance().get(recipe);
+  const auto held = KernelProvider::instance().get(recipe);
+  const CompiledKernel& kernel = *held;
 
   const auto extent = [&](const Sizes& strides) {
     std::int64_t last = 0;
@@ -80,7 +81,8 @@ TEST(PointwiseKernel, NothingToDo) {
   it.collapse();
   KernelRecipe recipe = axpy();
   it.specialize(recipe);
-  const CompiledKernel& kernel = KernelProvider::instance().get(recipe);
+  const auto held = KernelProvider::instance().get(recipe);
+  const CompiledKernel& kernel = *held;
   void* data[3] = {};
   const KernelArgs args = it.args(data);
   EXPECT_EQ(kernel.units(args), 0);
@@ -98,7 +100,7 @@ TEST(PointwiseKernel, EveryDtypeLoadsComputesAndStores) {
     it.add(Sizes{1});
     it.specialize(recipe);
     void* data[] = {const_cast<void*>(in), out};
-    KernelProvider::instance().get(recipe)(it.args(data), 0, n);
+    (*KernelProvider::instance().get(recipe))(it.args(data), 0, n);
   };
   const auto check = [&]<class T>(T, DType t) {
     constexpr int n = 77;
@@ -138,7 +140,7 @@ TEST(PointwiseKernel, BooleansAnyNonzeroByteIsTrueAndStoresOne) {
   for (int i = 0; i < 4; ++i) it.add(Sizes{1});
   it.specialize(recipe);
   void* data[] = {const_cast<std::uint8_t*>(x), const_cast<std::uint8_t*>(y), both, chosen};
-  KernelProvider::instance().get(recipe)(it.args(data), 0, 5);
+  (*KernelProvider::instance().get(recipe))(it.args(data), 0, 5);
   EXPECT_EQ(std::vector<int>(both, both + 5), (std::vector<int>{0, 1, 1, 0, 0}));
   EXPECT_EQ(std::vector<float>(chosen, chosen + 5), (std::vector<float>{-1, 2.5f, 2.5f, 2.5f, -1}));
 }
@@ -162,7 +164,7 @@ TEST(PointwiseKernel, IndexOperandFollowsItsStrides) {
     std::vector<float> out(9 * 13);
     void* data[] = {const_cast<float*>(in.data()), nullptr, nullptr, out.data()};
     const KernelArgs args = it.args(data);
-    KernelProvider::instance().get(recipe)(args, 0, 9 * 13);
+    (*KernelProvider::instance().get(recipe))(args, 0, 9 * 13);
     for_each_place({9, 13}, [&](const Sizes& at) {
       const auto i = offset(at, strides);
       EXPECT_EQ(out[i], at[1] >= at[0] ? in[i] : 0.0f);
@@ -181,7 +183,7 @@ TEST(PointwiseKernel, WritesInPlace) {
   it.add(Sizes{1});
   it.add(Sizes{1});
   it.specialize(recipe);
-  KernelProvider::instance().get(recipe)(it.args(data), 0, 1003);
+  (*KernelProvider::instance().get(recipe))(it.args(data), 0, 1003);
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(x[i], before[i] * 2);
 }
 

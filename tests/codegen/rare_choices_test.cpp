@@ -49,7 +49,7 @@ void expect_same_bits(Scalar (*f)(Scalar)) {
         void* data[] = {const_cast<T*>(x.data()), got[0].data()};
         DyadKernelArgs args = it.args(data);
         if (streams) args.flags = DYAD_KERNEL_STREAM;
-        KernelProvider::instance().get(recipe)(args, 0, n);
+        (*KernelProvider::instance().get(recipe))(args, 0, n);
         data[1] = got[1].data();
         (*interpret(recipe))(it.args(data), 0, n);
         for (std::vector<T>& y : got) {
@@ -127,7 +127,7 @@ TEST(RareChoicesOfReductions, AreThoseOfTheInterpreter) {
       if (interpreted)
         run(*interpret(recipe));
       else
-        run(KernelProvider::instance().get(recipe));
+        run(*KernelProvider::instance().get(recipe));
     }
     EXPECT_EQ(different_bits(sums[0], sums[1]), 0u);
     EXPECT_GT(std::abs(sums[0][0]), 0.0f);

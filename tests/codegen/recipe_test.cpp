@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "dyad/base/error.h"
+#include "dyad/codegen/interpreter.h"
+#include "dyad/codegen/kernel_cache.h"
 #include "dyad/codegen/kernel_provider.h"
 #include "support.h"
 
@@ -61,17 +65,45 @@ TEST(Recipe, MismatchesAreReported) {
 }
 
 TEST(Provider, OneKernelForEqualRecipesFromAllThreads) {
-  std::vector<const CompiledKernel*> seen(4);
+  std::vector<std::shared_ptr<const CompiledKernel>> seen(4);
   std::vector<std::thread> threads;
   for (auto& kernel : seen)
-    threads.emplace_back([&kernel] { kernel = &KernelProvider::instance().get(scaled(17)); });
+    threads.emplace_back([&kernel] { kernel = KernelProvider::instance().get(scaled(17)); });
   for (auto& t : threads) t.join();
-  EXPECT_EQ(std::set<const CompiledKernel*>(seen.begin(), seen.end()).size(), 1u);
+  EXPECT_EQ(std::set<std::shared_ptr<const CompiledKernel>>(seen.begin(), seen.end()).size(), 1u);
   const KernelRecipe a = scaled(18), b = scaled(17);
   const KernelRecipe* both[] = {&a, &b};
   const auto kernels = KernelProvider::instance().get(both);
   EXPECT_EQ(kernels[1], seen[0]);
   EXPECT_NE(kernels[0], seen[0]);
+}
+
+TEST(KernelCache, KeepsWhatIsHeldAndWhatWasAskedForLast) {
+  constexpr std::size_t kMost = 4;
+  KernelCache cache(kMost);
+  const auto recipe_of_number = [](int i) { return scaled(100.0 + i); };
+  const auto add = [&](int i) {
+    const KernelRecipe recipe = recipe_of_number(i);
+    std::shared_ptr<const CompiledKernel> kernel = interpret(recipe);
+    cache.add(recipe.hash(), kernel);
+    return kernel;
+  };
+  const auto has = [&](int i) { return cache.find(recipe_of_number(i).hash()) != nullptr; };
+  std::vector<std::shared_ptr<const CompiledKernel>> held;
+  for (int i = 0; i < 20; ++i) held.push_back(add(i));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(cache.find(recipe_of_number(i).hash()), held[i]) << i;
+  for (int i = 20; i < 500; ++i) {
+    static_cast<void>(add(i));
+    EXPECT_TRUE(has(20)) << "asked for again and again, after " << i;
+    EXPECT_LE(cache.size(), held.size() + 2 * kMost + 1);
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(has(i)) << i;
+  EXPECT_TRUE(has(499));
+  EXPECT_FALSE(has(21));
+  // What nobody holds any more goes, too.
+  held.clear();
+  for (int i = 500; i < 600; ++i) static_cast<void>(add(i));
+  EXPECT_LE(cache.size(), 2 * kMost);
 }
 
 TEST(Iteration, CollapsesWhatEveryOperandWalksAsOne) {

@@ -60,7 +60,8 @@ std::vector<float> run(const ReductionLayout& l, const std::vector<float>& x, in
   it.collapse();
   KernelRecipe recipe = reduction_recipe("mean_of_squares", mean_of_squares(), {f32}, {f32});
   it.specialize(recipe);
-  const CompiledKernel& kernel = KernelProvider::instance().get(recipe);
+  const auto held = KernelProvider::instance().get(recipe);
+  const CompiledKernel& kernel = *held;
   std::int64_t outputs = 1;
   for (std::int64_t s : l.kept) outputs *= s;
   std::vector<float> out(outputs, -99);
@@ -175,7 +176,7 @@ TEST(ReductionKernel, ArgmaxTakesTheFirstOfEquals) {
     std::vector<std::int64_t> at(rows);
     std::vector<float> value(rows);
     void* data[] = {x.data(), nullptr, at.data(), value.data()};
-    KernelProvider::instance().get(recipe)(it.args(data), 0, rows);
+    (*KernelProvider::instance().get(recipe))(it.args(data), 0, rows);
     for (std::int64_t row = 0; row < rows; ++row) {
       std::int64_t best = 0;
       const std::int64_t first = across ? row : row * n, step = across ? rows : 1;
@@ -203,7 +204,7 @@ TEST(ReductionKernel, OfNothingGivesTheInitialValue) {
   it.specialize(recipe);
   std::int64_t out[3] = {7, 7, 7};
   void* data[] = {nullptr, out};
-  KernelProvider::instance().get(recipe)(it.args(data), 0, 3);
+  (*KernelProvider::instance().get(recipe))(it.args(data), 0, 3);
   EXPECT_EQ(std::vector<std::int64_t>(out, out + 3), (std::vector<std::int64_t>{0, 0, 0}));
 }
 
@@ -220,7 +221,7 @@ TEST(ReductionKernel, SmallIntegersSumInI64) {
   it.specialize(recipe);
   std::int64_t sum = 0;
   void* data[] = {const_cast<std::uint8_t*>(x.data()), &sum};
-  KernelProvider::instance().get(recipe)(it.args(data), 0, 1);
+  (*KernelProvider::instance().get(recipe))(it.args(data), 0, 1);
   EXPECT_EQ(sum, 2550000);
 }
 

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/codegen/kernel_provider.h"
@@ -66,8 +67,14 @@ class SecondProcess : public ::testing::Test {
     fs::remove_all(folder_, ignored);
   }
 
-  Told run() const {
-    const std::string told = folder_ / "told", cache = folder_ / "cache";
+  Told run() const { return end(begin("told")); }
+
+  struct Child {
+    pid_t process;
+    std::string told;
+  };
+  Child begin(const std::string& name) const {
+    const std::string told = folder_ / name, cache = folder_ / "cache";
     std::string self = "/proc/self/exe", filter = "--gtest_filter=SecondProcessChild.DISABLED_Run",
                 disabled = "--gtest_also_run_disabled_tests";
     char* const arguments[] = {self.data(), filter.data(), disabled.data(), nullptr};
@@ -82,11 +89,14 @@ class SecondProcess : public ::testing::Test {
       ::execv(self.c_str(), arguments);
       ::_exit(1);
     }
+    return {child, told};
+  }
+  static Told end(const Child& child) {
     int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(::waitpid(child.process, &status, 0), child.process);
     EXPECT_EQ(status, 0);
     Told made;
-    std::ifstream in(told);
+    std::ifstream in(child.told);
     for (std::string name, value; in >> name >> value;) made[name] = value;
     return made;
   }
@@ -103,6 +113,21 @@ TEST_F(SecondProcess, FindsAllKernelsOnTheDiskAndOpensNoCompiler) {
   EXPECT_EQ(second.at("disk"), first.at("compiled"));
   EXPECT_EQ(second.at("compiler"), "0");
   EXPECT_EQ(second.at("loss"), first.at("loss"));
+}
+
+TEST_F(SecondProcess, SeveralAtOnceLeaveWhatOthersFind) {
+  std::vector<Child> children;
+  for (int i = 0; i < 4; ++i) children.push_back(begin("told" + std::to_string(i)));
+  std::vector<Told> made;
+  for (const Child& child : children) made.push_back(end(child));
+  const Told after = run();
+  EXPECT_EQ(after.at("compiled"), "0");
+  EXPECT_EQ(after.at("compiler"), "0");
+  for (const Told& told : made) {
+    EXPECT_EQ(told.at("loss"), after.at("loss"));
+    EXPECT_EQ(std::stoi(told.at("disk")) + std::stoi(told.at("compiled")),
+              std::stoi(after.at("disk")));
+  }
 }
 
 TEST_F(SecondProcess, CompilesAgainWhereFilesAreDamaged) {
