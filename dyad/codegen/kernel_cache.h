@@ -14,6 +14,10 @@ namespace dyad::codegen {
 /// were asked for last. `find` may be called from several threads at once, `add` from one alone.
 class KernelCache {
  public:
+  struct HashOfHash {
+    std::size_t operator()(const KernelHash& h) const noexcept { return h.low; }
+  };
+
   /// `most_unused`: so many kernels that nobody holds may stay.
   explicit KernelCache(std::size_t most_unused);
 
@@ -23,9 +27,6 @@ class KernelCache {
   [[nodiscard]] std::size_t size() const noexcept { return kernels_.size(); }
 
  private:
-  struct HashOfHash {
-    std::size_t operator()(const KernelHash& h) const noexcept { return h.low; }
-  };
   struct Entry {
     std::shared_ptr<const CompiledKernel> kernel;
     mutable std::atomic<std::uint64_t> asked{0};  ///< when last, by `time_`

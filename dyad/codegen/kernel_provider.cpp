@@ -25,10 +25,6 @@
 namespace dyad::codegen {
 namespace {
 
-struct HashOfHash {
-  std::size_t operator()(const KernelHash& h) const noexcept { return h.low; }
-};
-
 bool interpreter_only() {
 #if defined(DYAD_PLAIN_LOOPS) || !defined(__x86_64__)
   return true;
@@ -70,7 +66,7 @@ struct KernelProvider::State {
   mutable std::shared_mutex mutex;
   std::condition_variable_any made;
   KernelCache kernels{2048};
-  std::unordered_set<KernelHash, HashOfHash> in_work;
+  std::unordered_set<KernelHash, KernelCache::HashOfHash> in_work;
   Statistics statistics;
 
   CompilerPlugin& plugin = CompilerPlugin::instance();

@@ -1,4 +1,8 @@
 // Library calls with what follows them in graphs, and weights that steps of plans keep packed.
+#include <dlfcn.h>
+
+#include <optional>
+#include <sstream>
 #include <thread>
 
 #include "dyad/core/generator.h"
@@ -226,6 +230,71 @@ TEST_F(EpiloguesTest, ConstantWeightsArePackedOnceAndGiveTheBitsOfEager) {
       std::thread([&] { EXPECT_TRUE(same_bits(executable.run(inputs)[0], fn(inputs)[0])); }).join();
     }
   }
+}
+
+/// How often the convolutions that `run` calls bring a tensor from one layout into another, as the
+/// library itself tells; nothing where they are not the library's.
+std::optional<int> reorders(const std::function<void()>& run) {
+  const auto set_verbose = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "dnnl_set_verbose"));
+  if (set_verbose == nullptr) return std::nullopt;
+  ::testing::internal::CaptureStdout();
+  set_verbose(1);
+  run();
+  set_verbose(0);
+  std::istringstream told(::testing::internal::GetCapturedStdout());
+  int reorders = 0, calls = 0;
+  for (std::string line; std::getline(told, line);) {
+    reorders += line.find("exec,cpu,reorder") != std::string::npos;
+    calls += line.find("exec,cpu,convolution") != std::string::npos;
+  }
+  return calls > 0 ? std::optional(reorders) : std::nullopt;
+}
+
+TEST_F(EpiloguesTest, WeightsArePackedOnceUntilTheyChange) {
+  const Tensor constant = normal({32, 16, 3, 3});
+  Tensor weight = normal({32, 16, 3, 3});
+  const Tensors inputs{normal({2, 16, 12, 12})};
+  const auto with = [](const Tensor& w) -> Function {
+    return [&w](std::span<const Tensor> in) -> Tensors { return {conv2d(in[0], w, {}, 1, 1)}; };
+  };
+  Executable executable(record(
+      [&](std::span<const Tensor> in) { return with(literal(constant))(in); }, types_of(inputs)));
+  const auto compiled = compile([&](const Tensor& x) { return conv2d(x, weight, {}, 1, 1); },
+                                {.background = Background::never});
+  if (!reorders([&] { static_cast<void>(executable.run(inputs)); })) {
+    GTEST_SKIP() << "the library has no part in these convolutions";
+  }
+  EXPECT_EQ(reorders([&] { static_cast<void>(executable.run(inputs)); }), 0);
+  for (int update = 0; update < 3; ++update) {
+    // A weight that is written all the time is packed into memory that calls share; from the second
+    // call without a write on its copy is kept.
+    const std::optional<int> packed = reorders([&] {
+      for (int call = 0; call < 3; ++call) static_cast<void>(compiled(inputs[0]));
+    });
+    EXPECT_THAT(packed, ::testing::Optional(::testing::Le(2)));
+    EXPECT_EQ(reorders([&] { static_cast<void>(compiled(inputs[0])); }), 0) << "update " << update;
+    const NoGrad guard;
+    weight.add_(1);
+  }
+}
+
+TEST_F(EpiloguesTest, ChainsOfConvolutionsTurnNoImagesInBetween) {
+  const Tensor first = normal({32, 16, 3, 3}), b = normal({32});
+  const Tensor later[] = {normal({32, 32, 3, 3}), normal({32, 32, 3, 3}), normal({32, 32, 3, 3})};
+  const Function fn = [&](std::span<const Tensor> in) -> Tensors {
+    Tensor x = relu(conv2d(in[0], literal(first), literal(b), 1, 1));
+    for (const Tensor& w : later) x = relu(conv2d(x, literal(w), literal(b), 1, 1) + x);
+    return {mean(max_pool2d(x, 2), {2, 3})};
+  };
+  const Tensors inputs{normal({2, 16, 12, 12})};
+  Executable executable(record(fn, types_of(inputs)));
+  if (!reorders([&] { static_cast<void>(executable.run(inputs)); })) {
+    GTEST_SKIP() << "the library has no part in these convolutions";
+  }
+  EXPECT_THAT(reorders([&] { static_cast<void>(executable.run(inputs)); }),
+              ::testing::Optional(::testing::Le(2)))
+      << "the images once into the layout of the chain, and once out of it";
+  EXPECT_TRUE(same_bits(executable.run(inputs)[0], fn(inputs)[0]));
 }
 
 TEST_F(EpiloguesTest, RecurrentLayersKeepTheirWeightsPacked) {
