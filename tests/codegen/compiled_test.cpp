@@ -137,6 +137,23 @@ void expect_streams(F&& f, std::size_t outputs) {
   }
 }
 
+TEST(SameBits, LongProgramsOfFewElements) {
+  // Such programs compute on several registers side by side, more of them the longer they are.
+  const Function one = [](Scalar x) {
+    return 0.5 * x * (1.0 + tanh(0.8 * (x + 0.04 * x * x * x)));
+  };
+  const Function four = [](Scalar x) { return tanh(1.5 * tanh(x * tanh(x + tanh(2.0 * x)))); };
+  const std::vector<float> x = random_values<float>(1100, 5, -3, 3);
+  for (const std::ptrdiff_t n : {1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 257, 1024, 1100}) {
+    const std::vector<float> few(x.begin(), x.begin() + n);
+    const std::vector<double> wide(few.begin(), few.end());
+    for (const Function f : {one, four}) {
+      EXPECT_EQ(compare_unary(few, f), 0u) << n;
+      EXPECT_EQ(compare_unary(wide, f), 0u) << n;
+    }
+  }
+}
+
 TEST(SameBits, StoresPastTheCaches) {
   using Results = std::vector<Scalar>;
   const auto small = [](Scalar x) { return Results{x * 2.0}; };

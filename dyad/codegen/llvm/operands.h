@@ -17,7 +17,8 @@ struct VectorTarget {
   /// Registers that a large program computes on side by side: its operations wait for one another,
   /// and a CPU looks too few instructions ahead to find the next register's.
   unsigned interleave = 1;
-  unsigned interleave_long = 1;  ///< the same for programs of several elementary functions
+  unsigned interleave_long = 1;     ///< the same where an elementary function has company
+  unsigned interleave_longest = 1;  ///< the same for programs of several elementary functions
 };
 
 /// The operands of a row: addresses and strides loaded once, elements loaded and stored for a block

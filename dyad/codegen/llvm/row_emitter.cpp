@@ -54,9 +54,10 @@ Shape shape_of(const DyadFunction& f, const VectorTarget& target) {
     strided = strided || static_cast<Access>(f.operands[i].access) == Access::strided;
   }
   const int cost = cost_of(f.program);
-  constexpr int kLarge = 12, kLong = 40;
+  constexpr int kLarge = 12, kLong = 30, kLongest = 80;
   const bool large = cost > kLarge;
   const unsigned registers = strided || !large ? 1
+                             : cost > kLongest ? target.interleave_longest
                              : cost > kLong    ? target.interleave_long
                                                : target.interleave;
   const unsigned lanes = target.bytes / widest * registers;
