@@ -238,6 +238,11 @@ CompiledCore::~CompiledCore() = default;
 
 const CompileOptions& CompiledCore::options() const noexcept { return state_->options; }
 
+std::unique_lock<std::recursive_mutex> CompiledCore::between_calls() const {
+  state_->check_is_outside("saving");
+  return std::unique_lock(state_->turns);
+}
+
 void CompiledCore::visit(const std::function<void(const Recording&)>& see,
                          const std::function<void()>& then) const {
   state_->check_is_outside("saving");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -157,6 +158,9 @@ class CompiledCore {
   [[nodiscard]] std::vector<CompiledGraph> graphs() const;
   [[nodiscard]] std::vector<ExplainedPasses> explain_passes() const;
   [[nodiscard]] const CompileOptions& options() const noexcept;
+  /// While it is held no call of another thread is inside of a recording that writes what other
+  /// calls see. GraphError inside of a call.
+  [[nodiscard]] std::unique_lock<std::recursive_mutex> between_calls() const;
   /// Shows every recording, the first first, and calls `then`, until when all of them are there.
   void visit(const std::function<void(const Recording&)>& see,
              const std::function<void()>& then = {}) const;

@@ -77,6 +77,12 @@ void check_count(std::string_view construct, std::size_t expected, std::size_t g
                    loc);
 }
 
+/// Of a loop whose steps give the next state, and `kept` rows after it.
+void check_body_count(std::size_t state, std::size_t kept, std::size_t given, Loc loc) {
+  check_count("while_loop", state + kept, given,
+              kept > 0 ? "the state and what is kept of a step are" : "the state", "the body", loc);
+}
+
 void check_same(std::string_view construct, const Types& expected, const Types& given,
                 std::string_view expected_by, std::string_view given_by, Loc loc) {
   check_count(construct, expected.size(), given.size(), expected_by, given_by, loc);
@@ -292,7 +298,7 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
         if (!Evaluator::current().read_bool(go_on, loc)) break;
       }
       std::vector<Tensor> next = body(state);
-      check_count("while_loop", state.size() + kept, next.size(), "the state", "the body", loc);
+      check_body_count(state.size(), kept, next.size(), loc);
       for (; next.size() > state.size(); next.pop_back()) {
         rows[next.size() - state.size() - 1].push_back(next.back());
       }
@@ -315,7 +321,7 @@ std::vector<Tensor> run_while(const TensorFunction& condition, const TensorFunct
   check_condition("while_loop", condition_region.graph()->outputs()[0].type(), loc);
   body_region.record(body, types, loc);
   Types next = types_of(body_region.graph()->outputs());
-  check_count("while_loop", state.size() + kept, next.size(), "the state", "the body", loc);
+  check_body_count(state.size(), kept, next.size(), loc);
   const Types rows(next.end() - static_cast<std::ptrdiff_t>(kept), next.end());
   next.resize(state.size());
   check_same("while_loop", types, next, "the state", "the body", loc);

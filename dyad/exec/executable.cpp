@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <iterator>
 #include <list>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "dyad/base/by_thread.h"
 #include "dyad/base/error.h"
 #include "dyad/base/finally.h"
+#include "dyad/base/log.h"
 #include "dyad/base/no_loc_scope.h"
 #include "dyad/core/tensor_impl.h"
 #include "dyad/exec/compile_scope.h"
@@ -400,7 +402,15 @@ struct Executable::State {
                                          .task = nullptr});
     }
     for (const Tensor& value : values) sizes->placeholders.push_back(without_memory(value));
-    if (!options.hot_in_background) return specialise(*sizes, {});
+    if (!options.hot_in_background) {
+      try {
+        specialise(*sizes, {});
+      } catch (const std::exception& error) {
+        // The run has had its effect, and can be neither taken back nor repeated.
+        log(LogLevel::debug, std::string("no version for frequent sizes: ") + error.what());
+      }
+      return;
+    }
     sizes->task = std::make_unique<runtime::BackgroundTask>(
         [this, sizes, threads = runtime::team_size()](const CancelToken& stop) {
           const CompileScope scope(threads);

@@ -44,6 +44,7 @@ constexpr int kProgramFormat = 1;
 /// A graph to fetch the outputs of.
 struct GraphRunner {
   Graph graph;
+  SessionOptions options;
   std::unique_ptr<Session> session;
   std::vector<Tensor> fetches;
 };
@@ -89,8 +90,15 @@ GraphRunner read_graph(const JsonValue& from, const LoadedParts& parts, int thre
     if (at >= nodes.size()) key.fail("the position of a node");
     graph.state()->initial_keys.insert(nodes[at].get());
   }
-  auto session = std::make_unique<Session>(graph, SessionOptions{.threads = threads});
-  return {.graph = graph, .session = std::move(session), .fetches = graph.outputs()};
+  SessionOptions options{.threads = threads};
+  // Files of before have neither.
+  if (from.has("fast_math")) options.fast_math = from.boolean("fast_math");
+  if (from.has("memory_limit")) options.memory_limit = from.whole<std::size_t>("memory_limit");
+  auto session = std::make_unique<Session>(graph, options);
+  return {.graph = graph,
+          .options = options,
+          .session = std::move(session),
+          .fetches = graph.outputs()};
 }
 
 /// Tensors whose elements lie in another order than their logical one: bits may depend on it.
@@ -203,6 +211,8 @@ void save_graph(const std::string& path, const Graph& graph, const ProgramOption
   for (const Value v : impl.placeholders())
     inputs.push_back(v.node->attrs_as<PlaceholderAttrs>().name);
   json body = graph_json(graph, parts, loc);
+  body["fast_math"] = options.fast_math;
+  body["memory_limit"] = options.memory_limit;
   write_program(
       path,
       description(parts, "graph", std::move(body), std::move(inputs),
@@ -212,6 +222,11 @@ void save_graph(const std::string& path, const Graph& graph, const ProgramOption
 
 void save_core(const std::string& path, const exec::CompiledCore& core,
                const ProgramOptions& options, RandomKey generator, Loc loc) {
+  if (options.fast_math || options.memory_limit > 0) {
+    throw ValueError("save: fast_math and memory_limit of a function are those of its compile()",
+                     loc);
+  }
+  const auto whole_steps = core.between_calls();
   SavedParts parts;
   std::vector<Tensor> used;
   core.visit([&](const exec::Recording& recording) {
@@ -377,6 +392,8 @@ void save(const std::string& path, const Program& program, const ProgramOptions&
   if (with.state.empty()) with.state = state.state;
   const std::unique_lock lock(state.mutex);
   if (const auto* graph = std::get_if<GraphRunner>(&state.runner)) {
+    with.fast_math = with.fast_math || graph->options.fast_math;
+    if (with.memory_limit == 0) with.memory_limit = graph->options.memory_limit;
     save_graph(path, graph->graph, with, state.generator.state(), loc.user());
     return;
   }

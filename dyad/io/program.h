@@ -24,6 +24,10 @@ struct ProgramOptions {
   /// Names for tensors from outside: nn::state_dict(model), onnx::training_state(model, optimizer).
   TensorDict state = {};
   Metadata notes = {};  ///< the program's own: epochs done, best accuracy...
+  /// Of a graph: how it shall run, as SessionOptions says. Models of onnx::load run with fast_math
+  /// unless they are told otherwise. A function has what compile() was given.
+  bool fast_math = false;
+  std::size_t memory_limit = 0;  ///< bytes; 0: none
 };
 
 /// How a program is read, and how it runs.
@@ -93,10 +97,14 @@ class Program {
 /// that other programs can read the tensors, `state.*`, with the graphs in its metadata. Its
 /// checksum is kept; it appears whole or not at all. GraphError for what cannot be saved, naming
 /// the line: operators that are code of the program, functions that run eagerly, see
-/// docs/programs.md; DTypeError for dtypes that the format has not; IoError.
+/// docs/programs.md; ValueError for options that are not those of a graph, or of a function;
+/// DTypeError for dtypes that the format has not; IoError. Steps of a function, or of a program,
+/// that run on other threads meanwhile are in the file whole or not at all; a graph is saved
+/// between the runs of its sessions.
 void save(const std::string& path, const Graph& graph, const ProgramOptions& options = {},
           Loc loc = std::source_location::current());
-/// Names, notes and state are those of the program, where `options` give no others.
+/// Names, notes, state, fast_math and the memory limit are those of the program, where `options`
+/// give no others.
 void save(const std::string& path, const Program& program, const ProgramOptions& options = {},
           Loc loc = std::source_location::current());
 

@@ -126,7 +126,8 @@ TEST_F(ControlFlowTest, WhileLoopsMayKeepWhatTheirStepsMake) {
                     [](std::span<const Tensor> s) { return Tensors{s[0] * 2}; },
                     std::vector{ones({2})}, {}, 1));
               }),
-              HasSubstr("while_loop: the body gives 1 tensors, but the state 2"));
+              HasSubstr("while_loop: the body gives 1 tensors, but the state and what is kept of a "
+                        "step are 2"));
 }
 
 TEST_F(ControlFlowTest, WhatAScanSlicesMayBeUsedInItsStepsAndAroundThem) {

@@ -132,6 +132,35 @@ TEST(HotSizes, LoopsAndBranchesInside) {
   EXPECT_FALSE(hot_sizes_of(c).empty());
 }
 
+TEST(HotSizes, AStepIsTakenOnceWhereTheirVersionCannotBeMade) {
+  const passes::RegisteredPass picky(
+      {"picky", "throws where sizes are numbers", passes::PassUse::optional,
+       [](const Ref<GraphImpl>& graph, const passes::LowerOptions&) -> Ref<GraphImpl> {
+         for (const Value v : graph->placeholders()) {
+           if (v.type().shape()[0].is_number()) throw MemoryError("no memory for numbers");
+         }
+         return graph;
+       }});
+  const auto train = [](Tensor& w) {
+    return [&w](const Tensor& x) {
+      const NoGrad guard;
+      w.add_(sum(x) * uniform({4}));
+      return w * 2.0f;
+    };
+  };
+  Tensor w = zeros({4}), expected_w = zeros({4});
+  const auto fn = train(expected_w);
+  const auto step = compile(train(w), after(2));
+  manual_seed(11);
+  std::vector<std::vector<float>> expected;
+  for (int i = 0; i < 6; ++i) expected.push_back(bits(fn(ones({3}))));
+  manual_seed(11);
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(bits(step(ones({3}))), expected[static_cast<std::size_t>(i)]) << i;
+  EXPECT_EQ(bits(w), bits(expected_w));
+  EXPECT_EQ(step.explain().recorded, 1);
+}
+
 TEST(HotSizes, MadeInTheBackgroundWhileCallsGoOn) {
   const Tensor w = normal({8, 8});
   const auto fn = [&](Tensor x) { return tanh(matmul(x, w)) + 1.0f; };

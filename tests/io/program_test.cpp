@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 #include "altered_program.h"
 #include "dyad/autograd/grad_mode.h"
 #include "dyad/autograd/gradients.h"
+#include "dyad/base/finally.h"
 #include "dyad/core/create.h"
 #include "dyad/core/storage.h"
 #include "dyad/exec/autocast.h"
@@ -278,6 +280,33 @@ TEST(ProgramConcurrent, ThreadsCallOneProgramAtATime) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(found, want);
   EXPECT_EQ(program.generator().state(), alone.generator().state());
+}
+
+TEST(ProgramConcurrent, StepsAreInTheFileWholeOrNotAtAll) {
+  const TempFile file("running.dyad");
+  Tensor w = zeros({1 << 18}), moments = zeros({1 << 18});
+  const auto step = compile([&](const Tensor& x) {
+    const NoGrad guard;
+    w.add_(x);
+    moments.add_(x);
+    return x * 2.0f;
+  });
+  const Tensor x = ones({1});
+  for (int i = 0; i < 3; ++i) static_cast<void>(step(x));
+  std::atomic<bool> ends = false;
+  std::thread trains([&] {
+    while (!ends) static_cast<void>(step(x));
+  });
+  const Finally over([&] {
+    ends = true;
+    trains.join();
+  });
+  for (int i = 0; i < 10; ++i) {
+    save(file.path(), step, {.state = {{"w", w}, {"moments", moments}}});
+    const Program saved = load(file.path());
+    EXPECT_EQ(values_of<float>(saved.state().at("w")),
+              values_of<float>(saved.state().at("moments")));
+  }
 }
 
 TEST(ProgramFunction, LoopsRunAsManyStepsAsTheDataAsk) {
@@ -584,6 +613,31 @@ TEST(ProgramOptions, AMemoryLimitIsKept) {
     return memory_stats().peak - before;
   };
   EXPECT_LT(most_of(1), most_of(0) * 3 / 4);
+}
+
+TEST(ProgramOptions, AGraphIsRunAsItsSessionWas) {
+  const TempFile file("fast.dyad"), again("again.dyad");
+  Graph g;
+  const Tensor y = g.define([] {
+    const Tensor x = placeholder("x", f32, {700, 700});
+    const Tensor e = exp(x - max(x, {1}, true));
+    return e / sum(e, {1}, true);
+  });
+  const auto steps = [](const Program& program) {
+    static_cast<void>(program(normal({700, 700})));
+    return dyad::to_string(program.explain());
+  };
+  save(file.path(), g);
+  EXPECT_THAT(steps(load(file.path())), HasSubstr("share a kernel"));
+  save(file.path(), g, {.fast_math = true, .memory_limit = 1 << 20});
+  const Program program = load(file.path());
+  EXPECT_THAT(steps(program), ::testing::Not(HasSubstr("share a kernel")));
+  save(again.path(), program);
+  EXPECT_THAT(steps(load(again.path())), ::testing::Not(HasSubstr("share a kernel")));
+  const auto fn = compile([](const Tensor& x) { return x * 2.0f; });
+  static_cast<void>(fn(ones({2})));
+  EXPECT_THAT(message_of<ValueError>([&] { save(file.path(), fn, {.fast_math = true}); }),
+              HasSubstr("fast_math and memory_limit of a function are those of its compile()"));
 }
 
 TEST(ProgramFile, FilesOfThisFormatAreRead) {
