@@ -245,7 +245,6 @@ std::unique_lock<std::recursive_mutex> CompiledCore::between_calls() const {
 
 void CompiledCore::visit(const std::function<void(const Recording&)>& see,
                          const std::function<void()>& then) const {
-  state_->check_is_outside("saving");
   const std::shared_lock lock(state_->mutex);
   for (const auto& recording : state_->recordings) see(*recording);
   if (then) then();

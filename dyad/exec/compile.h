@@ -158,10 +158,11 @@ class CompiledCore {
   [[nodiscard]] std::vector<CompiledGraph> graphs() const;
   [[nodiscard]] std::vector<ExplainedPasses> explain_passes() const;
   [[nodiscard]] const CompileOptions& options() const noexcept;
-  /// While it is held no call of another thread is inside of a recording that writes what other
-  /// calls see. GraphError inside of a call.
+  /// For saving: while it is held no call of another thread is inside of a recording that writes
+  /// what other calls see. GraphError inside of the function while it is recorded.
   [[nodiscard]] std::unique_lock<std::recursive_mutex> between_calls() const;
   /// Shows every recording, the first first, and calls `then`, until when all of them are there.
+  /// Between calls.
   void visit(const std::function<void(const Recording&)>& see,
              const std::function<void()>& then = {}) const;
   void cancel() noexcept;

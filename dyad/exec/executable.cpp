@@ -402,20 +402,22 @@ struct Executable::State {
                                          .task = nullptr});
     }
     for (const Tensor& value : values) sizes->placeholders.push_back(without_memory(value));
-    if (!options.hot_in_background) {
-      try {
-        specialise(*sizes, {});
-      } catch (const std::exception& error) {
-        // The run has had its effect, and can be neither taken back nor repeated.
-        log(LogLevel::debug, std::string("no version for frequent sizes: ") + error.what());
-      }
-      return;
-    }
+    if (!options.hot_in_background) return try_to_specialise(*sizes, {});
     sizes->task = std::make_unique<runtime::BackgroundTask>(
         [this, sizes, threads = runtime::team_size()](const CancelToken& stop) {
           const CompileScope scope(threads);
-          specialise(*sizes, stop);
+          try_to_specialise(*sizes, stop);
         });
+  }
+
+  /// Without a version for `sizes` where none can be made: the run that asks for it has had its
+  /// effect, and can be neither taken back nor repeated.
+  void try_to_specialise(HotSizes& sizes, const CancelToken& stop) {
+    try {
+      specialise(sizes, stop);
+    } catch (const std::exception& error) {
+      log(LogLevel::debug, std::string("no version for frequent sizes: ") + error.what());
+    }
   }
 
   /// Makes the version for `sizes`, and a plan for them, which later runs find.

@@ -69,14 +69,17 @@ std::vector<std::string> names_for(const std::vector<std::string>& given, std::s
   return names;
 }
 
-json graph_json(const Graph& graph, SavedParts& parts, Loc loc) {
+json graph_json(const Graph& graph, const ProgramOptions& options, SavedParts& parts, Loc loc) {
   json keys = json::array();
   int position = 0;
   for (const auto& node : graph.impl()->nodes()) {
     if (graph.state()->initial_keys.contains(node.get())) keys.push_back(position);
     ++position;
   }
-  return {{"graph", parts.add(*graph.impl(), loc)}, {"initial_keys", std::move(keys)}};
+  return {{"graph", parts.add(*graph.impl(), loc)},
+          {"initial_keys", std::move(keys)},
+          {"fast_math", options.fast_math},
+          {"memory_limit", options.memory_limit}};
 }
 
 GraphRunner read_graph(const JsonValue& from, const LoadedParts& parts, int threads) {
@@ -91,7 +94,7 @@ GraphRunner read_graph(const JsonValue& from, const LoadedParts& parts, int thre
     graph.state()->initial_keys.insert(nodes[at].get());
   }
   SessionOptions options{.threads = threads};
-  // Files of before have neither.
+  // Files of earlier versions have neither.
   if (from.has("fast_math")) options.fast_math = from.boolean("fast_math");
   if (from.has("memory_limit")) options.memory_limit = from.whole<std::size_t>("memory_limit");
   auto session = std::make_unique<Session>(graph, options);
@@ -210,9 +213,7 @@ void save_graph(const std::string& path, const Graph& graph, const ProgramOption
   std::vector<std::string> inputs;
   for (const Value v : impl.placeholders())
     inputs.push_back(v.node->attrs_as<PlaceholderAttrs>().name);
-  json body = graph_json(graph, parts, loc);
-  body["fast_math"] = options.fast_math;
-  body["memory_limit"] = options.memory_limit;
+  json body = graph_json(graph, options, parts, loc);
   write_program(
       path,
       description(parts, "graph", std::move(body), std::move(inputs),

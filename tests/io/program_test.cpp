@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -280,6 +281,21 @@ TEST(ProgramConcurrent, ThreadsCallOneProgramAtATime) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(found, want);
   EXPECT_EQ(program.generator().state(), alone.generator().state());
+}
+
+TEST(ProgramErrors, AFunctionIsNotSavedByItselfWhileItIsRecorded) {
+  const TempFile file("inside.dyad");
+  const std::function<void()>* inside = nullptr;
+  const auto f = compile(
+      [&](const Tensor& x) {
+        (*inside)();
+        return x + 1.0f;
+      },
+      {.recheck = false, .name = "self"});
+  const std::function<void()> saves = [&] { save(file.path(), f); };
+  inside = &saves;
+  EXPECT_THAT(message_of<GraphError>([&] { static_cast<void>(f(ones({2}))); }),
+              HasSubstr("self: saving from inside the function while it is recorded"));
 }
 
 TEST(ProgramConcurrent, StepsAreInTheFileWholeOrNotAtAll) {
